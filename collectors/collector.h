@@ -1,0 +1,42 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "exporter/core/error.h"
+#include "exporter/core/metric.h"
+#include "exporter/core/option.h"
+#include "exporter/core/settings.h"
+#include "exporter/core/snapshot.h"
+
+/* Where the system is seen: "/proc", "/sys", … on a host, other places in a container or a test.
+ * The strings live as long as the collector is open. */
+struct collector_env {
+    const char *procfs;
+    const char *sysfs;
+    const char *cgroupfs;
+    const char *rootfs; /* the host's "/", for what /proc/mounts names */
+    const struct settings *settings;
+};
+
+/* One source of metrics. All calls for one state come from one thread, never two at once; a call
+ * that hangs delays nobody else. A collector neither logs nor measures itself: the engine does. */
+struct collector {
+    const char *name; /* YAML key, flag, `collector` label, file name, fixture folder, test */
+    const char *help; /* what it reads, for --list-collectors */
+    const struct metric_desc *const *metrics; /* all it may emit by itself, NULL-terminated */
+    const struct option *options; /* its own settings, ended by a nameless row; or NULL */
+    bool on_by_default;
+
+    /* Prepares; -ENODEV where this machine has no such source (asked again now and then). */
+    int (*open)(const struct collector_env *env, void **ret_state, struct error *err);
+
+    /* Optional: called at sample rate between collections, for integrals and peaks. */
+    int (*sample)(void *state);
+
+    /* Adds what it sees now. What it added stays valid until the next call. On failure what was
+     * added up to then is still served. -ENODATA: nothing to say at the moment, not a failure. */
+    int (*collect)(void *state, struct snapshot *out, struct error *err);
+
+    void (*close)(void *state);
+};

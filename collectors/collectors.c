@@ -1,0 +1,5 @@
+#include "collectors/collectors.h"
+
+const struct collector *const collectors_all[] = {
+    NULL,
+};

@@ -1,0 +1,100 @@
+#include "exporter/core/buf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BUF_MIN_CAP = 256 };
+
+void buf_finish(struct buf *buf) {
+    free(buf->data);
+    *buf = (struct buf){0};
+}
+
+void buf_reset(struct buf *buf) {
+    buf->len = 0;
+    buf->failed = false;
+    if (buf->data != NULL) {
+        buf->data[0] = '\0';
+    }
+}
+
+char *buf_reserve(struct buf *buf, size_t n) {
+    if (buf->failed) {
+        return NULL;
+    }
+    if (n < buf->cap - buf->len) { /* strictly less: the NUL needs a byte too */
+        return buf->data + buf->len;
+    }
+    if (n > SIZE_MAX / 4 || buf->len > SIZE_MAX / 4) {
+        buf->failed = true;
+        return NULL;
+    }
+    size_t cap = buf->cap < BUF_MIN_CAP ? BUF_MIN_CAP : buf->cap;
+    while (cap <= buf->len + n) {
+        cap *= 2;
+    }
+    char *data = realloc(buf->data, cap);
+    if (data == NULL) {
+        buf->failed = true;
+        return NULL;
+    }
+    buf->data = data;
+    buf->cap = cap;
+    return data + buf->len;
+}
+
+void buf_add(struct buf *buf, const void *data, size_t n) {
+    char *to = buf_reserve(buf, n);
+    if (to == NULL) {
+        return;
+    }
+    if (n > 0) {
+        memcpy(to, data, n);
+    }
+    to[n] = '\0';
+    buf->len += n;
+}
+
+void buf_add_str(struct buf *buf, const char *text) {
+    buf_add(buf, text, strlen(text));
+}
+
+void buf_add_char(struct buf *buf, char c) {
+    buf_add(buf, &c, 1);
+}
+
+void buf_vprintf(struct buf *buf, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    char *to = n < 0 ? NULL : buf_reserve(buf, (size_t)n);
+    if (to == NULL) {
+        buf->failed = true;
+    } else {
+        vsnprintf(to, (size_t)n + 1, format, again);
+        buf->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+void buf_printf(struct buf *buf, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(buf, format, args);
+    va_end(args);
+}
+
+const char *buf_str(const struct buf *buf) {
+    return buf->data != NULL ? buf->data : "";
+}
+
+char *buf_take(struct buf *buf) {
+    if (buf->failed || buf_reserve(buf, 0) == NULL) {
+        buf_finish(buf);
+        return NULL;
+    }
+    buf->data[buf->len] = '\0';
+    char *data = TAKE(buf->data);
+    *buf = (struct buf){0};
+    return data;
+}

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "exporter/core/cleanup.h"
+
+/* A growing run of bytes. `data` is always followed by a NUL once anything was added, so it can be
+ * used as a string. When memory runs out `failed` is set, further additions do nothing, and the
+ * caller checks once at the end. A zeroed struct is an empty buffer. */
+struct buf {
+    char *data;
+    size_t len;
+    size_t cap;
+    bool failed;
+};
+
+/* Frees the content and leaves an empty buffer. */
+void buf_finish(struct buf *buf);
+#define CLEANUP_BUF CLEANUP(buf_finish)
+
+/* Empties the buffer but keeps its memory. */
+void buf_reset(struct buf *buf);
+
+/* Makes room for `n` more bytes (and the NUL); returns where to write them, or NULL when memory is
+ * out. The caller adds what it wrote to `len`. */
+char *buf_reserve(struct buf *buf, size_t n);
+
+void buf_add(struct buf *buf, const void *data, size_t n);
+void buf_add_str(struct buf *buf, const char *text);
+void buf_add_char(struct buf *buf, char c);
+void buf_printf(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *buf, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+/* The content as a string; "" for an empty buffer. */
+const char *buf_str(const struct buf *buf);
+
+/* Hands the content to the caller, who frees it; NULL when a previous addition failed. */
+char *buf_take(struct buf *buf);

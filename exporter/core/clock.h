@@ -1,0 +1,21 @@
+#pragma once
+
+#include <stdint.h>
+#include <time.h>
+
+#define CLOCK_NS_PER_MS INT64_C(1000000)
+#define CLOCK_NS_PER_SEC INT64_C(1000000000)
+
+/* Nanoseconds of the monotonic clock: for durations and deadlines. */
+static inline int64_t clock_monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * CLOCK_NS_PER_SEC + now.tv_nsec;
+}
+
+/* Seconds since 1970: for what users see. */
+static inline double clock_wall_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}

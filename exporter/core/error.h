@@ -1,0 +1,11 @@
+#pragma once
+
+/* What went wrong, in words for a person. Holds nothing that needs freeing. */
+struct error {
+    char text[1024];
+};
+
+/* Words a failure and returns `code` (a negative errno), so that callers can `return error_set(…)`.
+ * `err` may be NULL. "%m" in `format` means the errno of the moment of the call. */
+int error_set(struct error *err, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/core/metric.h"
+#include "exporter/core/snapshot.h"
+
+/* From snapshots to the page that Prometheus reads. The sample lines are the same bytes in every
+ * format, so they are rendered once per collector, on its own thread, into an immutable part; a
+ * page is then metadata lines and copies of parts. */
+
+enum exposition_format {
+    EXPOSITION_TEXT,             /* text/plain; version=0.0.4 */
+    EXPOSITION_OPENMETRICS,      /* application/openmetrics-text; version=1.0.0 */
+    EXPOSITION_OPENMETRICS_0_0_1 /* the same body under its first version number */
+};
+
+enum exposition_escaping {
+    EXPOSITION_ESCAPING_NONE, /* the client did not say */
+    EXPOSITION_ESCAPING_ALLOW_UTF8,
+    EXPOSITION_ESCAPING_UNDERSCORES,
+    EXPOSITION_ESCAPING_DOTS,
+    EXPOSITION_ESCAPING_VALUES,
+};
+
+struct exposition_choice {
+    enum exposition_format format;
+    enum exposition_escaping escaping;
+};
+
+/* One rendered family; its strings belong to the part. */
+struct exposition_block {
+    const char *name;
+    const char *help;
+    const char *unit; /* NULL: none */
+    enum metric_type type;
+    const char *lines; /* sample lines, each ended by a newline */
+    size_t len;
+    size_t n_samples;
+};
+
+/* The rendered samples of one collector, families sorted by name. Immutable and counted. */
+struct exposition_part;
+
+/* Renders a snapshot. Of samples with equal names and labels the first stays, the others are
+ * dropped and counted in `*ret_duplicates` (may be NULL). The caller drops it with
+ * exposition_part_unref. NULL when memory is out. */
+struct exposition_part *exposition_part_create(const struct snapshot *snapshot,
+                                               uint64_t *ret_duplicates);
+struct exposition_part *exposition_part_ref(struct exposition_part *part);
+void exposition_part_unref(struct exposition_part *part); /* accepts NULL */
+const struct exposition_block *exposition_part_blocks(const struct exposition_part *part,
+                                                      size_t *ret_n);
+size_t exposition_part_n_samples(const struct exposition_part *part);
+
+/* Appends the whole page of `parts` (NULL entries are skipped) to `out`. Families of one name
+ * become one block; where their types disagree the earlier part wins. What a part loses that way is
+ * added to `duplicates[i]` (may be NULL). */
+void exposition_write(struct buf *out, struct exposition_choice choice,
+                      struct exposition_part *const *parts, size_t n_parts, uint64_t *duplicates);
+
+/* The Content-Type of a page written with that choice. Static. */
+const char *exposition_content_type(struct exposition_choice choice);
+
+/* Picks what to send for an Accept header (NULL: none given): the highest q among what we can
+ * write. Protobuf is passed over; nothing suitable means text. */
+struct exposition_choice exposition_negotiate(const char *accept);
+
+/* Whether an Accept-Encoding header (NULL: none) allows gzip. */
+bool exposition_accepts_gzip(const char *accept_encoding);

@@ -1,0 +1,67 @@
+#include "exporter/core/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+enum { FILE_CHUNK = 4096, FILE_MAX_PSEUDO = 1 << 20 };
+
+/* Reads on from `offset` (pread) or from where the file stands (offset < 0). */
+static int read_all(int fd, off_t offset, const char *name, size_t max_bytes, struct buf *out,
+                    struct error *err) {
+    buf_reset(out);
+    for (;;) {
+        size_t room = out->cap > out->len + FILE_CHUNK ? out->cap - out->len - 1 : FILE_CHUNK;
+        char *to = buf_reserve(out, room);
+        if (to == NULL) {
+            return error_set(err, -ENOMEM, "read %s: out of memory", name);
+        }
+        ssize_t n = offset < 0 ? read(fd, to, room) : pread(fd, to, room, offset + (off_t)out->len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return error_set(err, -errno, "read %s: %m", name);
+        }
+        out->len += (size_t)n;
+        out->data[out->len] = '\0';
+        if (out->len > max_bytes) {
+            return error_set(err, -EFBIG, "read %s: more than %zu bytes", name, max_bytes);
+        }
+        if (n == 0) {
+            return 0;
+        }
+    }
+}
+
+int file_read_at(int dirfd, const char *path, size_t max_bytes, struct buf *out,
+                 struct error *err) {
+    int fd CLEANUP_CLOSE = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        return error_set(err, -errno, "open %s: %m", path);
+    }
+    return read_all(fd, -1, path, max_bytes, out, err);
+}
+
+int file_read(const char *path, struct buf *out, struct error *err) {
+    return file_read_at(AT_FDCWD, path, FILE_MAX_PSEUDO, out, err);
+}
+
+int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, struct error *err) {
+    return read_all(fd, 0, name, max_bytes, out, err);
+}
+
+char *file_path_join(const char *base, const char *name) {
+    struct buf path = {0};
+    size_t n = strlen(base);
+    while (n > 0 && base[n - 1] == '/') {
+        n--;
+    }
+    while (*name == '/') {
+        name++;
+    }
+    buf_add(&path, base, n);
+    buf_add_char(&path, '/');
+    buf_add_str(&path, name);
+    return buf_take(&path);
+}

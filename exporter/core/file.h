@@ -1,0 +1,20 @@
+#pragma once
+
+#include <stddef.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/core/error.h"
+
+/* Reads the whole file at `path` (relative to `dirfd`, or AT_FDCWD) and puts it into `out`, which
+ * is emptied first. Files of /proc and /sys have no size; `max_bytes` bounds what is taken, a
+ * longer file is -EFBIG. Fails with the errno of the call and a text that names the path. */
+int file_read_at(int dirfd, const char *path, size_t max_bytes, struct buf *out, struct error *err);
+
+/* The same for a path, with a limit that fits every file of /proc and /sys (1 MiB). */
+int file_read(const char *path, struct buf *out, struct error *err);
+
+/* Reads an open file from its beginning: for files that are kept open and read again and again. */
+int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, struct error *err);
+
+/* `base` and `name` joined by one slash; the caller frees it. NULL when memory is out. */
+char *file_path_join(const char *base, const char *name);

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/core/cleanup.h"
+
+/* One label set, rendered and escaped once (`cpu="0",mode="idle"`, without braces) and kept by its
+ * collector for as long as the series lives; a scrape then only copies it. */
+struct labels {
+    uint32_t hash; /* of text; equal sets have equal text, see labels_create */
+    uint32_t len;
+    char text[];
+};
+
+struct label {
+    const char *name;
+    const char *value;
+};
+
+/* Renders `n` labels in the given order; one series must always use the same order. Values are
+ * escaped and invalid UTF-8 in them becomes U+FFFD; labels with an empty value are left out, as an
+ * empty label means the same as none. The caller frees it with labels_destroy (or free). NULL when
+ * memory is out. */
+struct labels *labels_create(const struct label *labels, size_t n);
+
+/* labels_render("cpu", cpu, "mode", mode): the same from names and values. */
+#define labels_render(...)                                                                         \
+    labels_create((const struct label *)(const char *const[]){__VA_ARGS__},                        \
+                  sizeof((const char *const[]){__VA_ARGS__}) / sizeof(struct label))
+
+/* A copy of `base` (may be NULL) with one more label behind it; for `le` and `quantile`. */
+struct labels *labels_with(const struct labels *base, const char *name, const char *value);
+
+/* Accepts NULL. */
+void labels_destroy(struct labels *labels);
+
+static inline void labels_cleanup(struct labels **labels) {
+    labels_destroy(*labels);
+}
+#define CLEANUP_LABELS CLEANUP(labels_cleanup)
+
+/* Whether two sets are the same; NULL is the empty set. */
+bool labels_equal(const struct labels *a, const struct labels *b);

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "exporter/core/error.h"
+
+enum metric_type {
+    METRIC_UNTYPED,
+    METRIC_COUNTER,
+    METRIC_GAUGE,
+    METRIC_HISTOGRAM,
+    METRIC_SUMMARY,
+    METRIC_INFO, /* the name ends in _info, every value is 1; a gauge in the text format */
+};
+
+/* What a family of series is. Usually static and constant; a collector that learns of families at
+ * run time keeps its own, alive until its next collection. */
+struct metric_desc {
+    const char *name; /* full name as users query it: counters with _total, infos with _info */
+    const char *help;
+    enum metric_type type;
+    const char *unit;   /* "seconds", or NULL; the name (less _total) must then end in it */
+    const char *labels; /* "cpu, mode": for --list-metrics only, or NULL */
+};
+
+/* [a-zA-Z_:][a-zA-Z0-9_:]* */
+bool metric_name_valid(const char *name, size_t len);
+
+/* [a-zA-Z_][a-zA-Z0-9_]* */
+bool metric_label_name_valid(const char *name, size_t len);
+
+/* Checks that name, type, unit and help fit together; says what is wrong. */
+int metric_desc_check(const struct metric_desc *desc, struct error *err);
+
+/* "counter", "gauge", "untyped", "info", …. */
+const char *metric_type_name(enum metric_type type);

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/core/cleanup.h"
+#include "exporter/core/labels.h"
+#include "exporter/core/metric.h"
+
+/* What one collector saw at one moment: families and their samples. It borrows the descriptions and
+ * labels: both stay the collector's and must live until it is asked to collect again. By then the
+ * samples have been rendered (exposition_part_create), on the same thread. */
+
+struct sample {
+    const struct labels *labels; /* NULL: none */
+    const char *suffix;          /* "", or "_bucket", "_sum", "_count" of a histogram or summary */
+    double value;
+};
+
+struct family {
+    const struct metric_desc *desc;
+    struct sample *samples;
+    size_t n_samples;
+    size_t cap_samples;
+};
+
+struct snapshot {
+    struct family *families;
+    size_t n_families;
+    size_t cap_families;
+    size_t last; /* the family that got the previous sample: the next is mostly the same */
+    bool failed; /* memory ran out on the way */
+};
+
+/* Frees what the snapshot holds and leaves it empty. A zeroed struct is an empty snapshot. */
+void snapshot_finish(struct snapshot *snapshot);
+#define CLEANUP_SNAPSHOT CLEANUP(snapshot_finish)
+
+/* Empties it for the next collection but keeps its memory. */
+void snapshot_reset(struct snapshot *snapshot);
+
+/* Adds one sample; a value that could not be read is simply not added. */
+void snapshot_add(struct snapshot *out, const struct metric_desc *desc, const struct labels *labels,
+                  double value);
+
+/* Adds one sample of a histogram or summary: `suffix` is a string literal, "_bucket", "_sum",
+ * "_count" or "". */
+void snapshot_add_suffixed(struct snapshot *out, const struct metric_desc *desc, const char *suffix,
+                           const struct labels *labels, double value);
+
+/* Adds a family even if it gets no sample: an empty family shows its HELP and TYPE only. Makes room
+ * for `n_samples`. */
+void snapshot_add_family(struct snapshot *out, const struct metric_desc *desc, size_t n_samples);
+
+size_t snapshot_n_samples(const struct snapshot *snapshot);

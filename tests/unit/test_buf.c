@@ -1,0 +1,62 @@
+#include "exporter/core/buf.h"
+
+#include <unity.h>
+
+void setUp(void) {
+}
+
+void tearDown(void) {
+}
+
+static void test_empty_buffer_is_an_empty_string(void) {
+    struct buf buf CLEANUP_BUF = {0};
+    TEST_ASSERT_EQUAL_STRING("", buf_str(&buf));
+}
+
+static void test_additions_end_in_nul(void) {
+    struct buf buf CLEANUP_BUF = {0};
+    buf_add(&buf, "ab", 2);
+    buf_add_char(&buf, 'c');
+    buf_printf(&buf, "%d-%s", 42, "x");
+    TEST_ASSERT_EQUAL_STRING("abc42-x", buf_str(&buf));
+    TEST_ASSERT_EQUAL_UINT64(7, buf.len);
+}
+
+static void test_grows_past_every_capacity(void) {
+    struct buf buf CLEANUP_BUF = {0};
+    for (int i = 0; i < 100000; i++) {
+        buf_add_char(&buf, (char)('a' + i % 26));
+    }
+    TEST_ASSERT_EQUAL_UINT64(100000, buf.len);
+    TEST_ASSERT_EQUAL_CHAR('a' + 99999 % 26, buf.data[99999]);
+    TEST_ASSERT_EQUAL_CHAR('\0', buf.data[100000]);
+}
+
+static void test_impossible_size_fails_and_stays_failed(void) {
+    struct buf buf CLEANUP_BUF = {0};
+    buf_add_str(&buf, "kept");
+    TEST_ASSERT_NULL(buf_reserve(&buf, SIZE_MAX / 2));
+    buf_add_str(&buf, "lost");
+    TEST_ASSERT_TRUE(buf.failed);
+    TEST_ASSERT_EQUAL_STRING("kept", buf_str(&buf));
+    TEST_ASSERT_NULL(buf_take(&buf));
+}
+
+static void test_take_hands_over_and_empties(void) {
+    struct buf buf = {0};
+    buf_add_str(&buf, "mine");
+    char *text CLEANUP_FREE = buf_take(&buf);
+    TEST_ASSERT_EQUAL_STRING("mine", text);
+    TEST_ASSERT_NULL(buf.data);
+    TEST_ASSERT_EQUAL_UINT64(0, buf.len);
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_empty_buffer_is_an_empty_string);
+    RUN_TEST(test_additions_end_in_nul);
+    RUN_TEST(test_grows_past_every_capacity);
+    RUN_TEST(test_impossible_size_fails_and_stays_failed);
+    RUN_TEST(test_take_hands_over_and_empties);
+    return UNITY_END();
+}
