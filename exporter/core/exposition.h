@@ -55,6 +55,7 @@ void exposition_part_unref(struct exposition_part *part); /* accepts NULL */
 const struct exposition_block *exposition_part_blocks(const struct exposition_part *part,
                                                       size_t *ret_n);
 size_t exposition_part_n_samples(const struct exposition_part *part);
+size_t exposition_part_len(const struct exposition_part *part); /* bytes of its text */
 
 /* Appends the whole page of `parts` (NULL entries are skipped) to `out`. Families of one name
  * become one block; where their types disagree the earlier part wins. What a part loses that way is

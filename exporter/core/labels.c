@@ -3,28 +3,8 @@
 #include <string.h>
 
 #include "exporter/core/buf.h"
+#include "exporter/core/escape.h"
 #include "exporter/core/hash.h"
-#include "exporter/core/utf8.h"
-
-static void add_escaped(struct buf *out, const char *value) {
-    size_t left = strlen(value);
-    while (left > 0) {
-        size_t n = utf8_sequence(value, left);
-        if (n == 0) {
-            buf_add_str(out, UTF8_REPLACEMENT);
-            n = 1;
-        } else if (*value == '\n') {
-            buf_add_str(out, "\\n");
-        } else {
-            if (*value == '"' || *value == '\\') {
-                buf_add_char(out, '\\');
-            }
-            buf_add(out, value, n);
-        }
-        value += n;
-        left -= n;
-    }
-}
 
 static void add_label(struct buf *out, const char *name, const char *value) {
     if (value == NULL || value[0] == '\0') {
@@ -35,7 +15,7 @@ static void add_label(struct buf *out, const char *name, const char *value) {
     }
     buf_add_str(out, name);
     buf_add_str(out, "=\"");
-    add_escaped(out, value);
+    escape_add(out, value, true);
     buf_add_char(out, '"');
 }
 

@@ -1,0 +1,258 @@
+#include "exporter/core/exposition.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/number.h"
+
+/* Room around name and labels on a sample line: suffix, braces, space, newline. */
+enum { LINE_OVERHEAD = 16 };
+
+struct exposition_part {
+    atomic_uint refs;
+    size_t n_samples;
+    struct buf text; /* lines of all blocks, then their strings */
+    size_t n_blocks;
+    struct exposition_block blocks[];
+};
+
+/* While the text still moves, a block's pointers are offsets into it. */
+static const char *offset_pointer(const struct buf *text) {
+    return (const char *)(uintptr_t)text->len;
+}
+
+static const char *resolve(const struct buf *text, const char *offset) {
+    return text->data + (uintptr_t)offset;
+}
+
+/* The set of series seen in one family: slots of hash and running number, 0 is free. */
+struct seen {
+    uint64_t *slots;
+    size_t mask;
+    size_t cap;
+};
+
+static bool seen_prepare(struct seen *seen, size_t n_series) {
+    size_t n_slots = 16;
+    while (n_slots < 2 * n_series) {
+        n_slots *= 2;
+    }
+    if (n_slots > seen->cap) {
+        free(seen->slots);
+        seen->slots = malloc(n_slots * sizeof(*seen->slots));
+        seen->cap = seen->slots != NULL ? n_slots : 0;
+    }
+    seen->mask = n_slots - 1;
+    if (seen->slots != NULL) {
+        memset(seen->slots, 0, n_slots * sizeof(*seen->slots));
+    }
+    return seen->slots != NULL;
+}
+
+static uint32_t sample_hash(const struct sample *sample) {
+    uint32_t hash = sample->labels != NULL ? sample->labels->hash : 0;
+    for (const char *c = sample->suffix; *c != '\0'; c++) {
+        hash = (hash ^ (unsigned char)*c) * UINT32_C(0x01000193);
+    }
+    return hash;
+}
+
+/* A run of families of the same name; nearly always one. */
+struct group {
+    const struct family **families;
+    size_t n_families;
+};
+
+static const struct sample *group_sample(const struct group *group, size_t number) {
+    const struct family *const *family = group->families;
+    while (number >= (*family)->n_samples) {
+        number -= (*family)->n_samples;
+        family++;
+    }
+    return &(*family)->samples[number];
+}
+
+/* Notes a sample; false if one with equal suffix and labels was there before. */
+static bool seen_add(struct seen *seen, const struct group *group, const struct sample *sample,
+                     size_t number) {
+    uint32_t hash = sample_hash(sample);
+    for (size_t i = hash & seen->mask;; i = (i + 1) & seen->mask) {
+        uint64_t slot = seen->slots[i];
+        if (slot == 0) {
+            seen->slots[i] = (uint64_t)hash << 32 | (uint64_t)(number + 1);
+            return true;
+        }
+        if (slot >> 32 != hash) {
+            continue;
+        }
+        const struct sample *other = group_sample(group, (size_t)(slot & UINT32_MAX) - 1);
+        if (strcmp(other->suffix, sample->suffix) == 0 &&
+            labels_equal(other->labels, sample->labels)) {
+            return false;
+        }
+    }
+}
+
+static void add_line(struct buf *text, const char *name, size_t name_len,
+                     const struct sample *sample) {
+    const struct labels *labels = sample->labels;
+    size_t labels_len = labels != NULL ? labels->len : 0;
+    size_t suffix_len = strlen(sample->suffix);
+    char *start =
+        buf_reserve(text, name_len + suffix_len + labels_len + NUMBER_MAX_LEN + LINE_OVERHEAD);
+    if (start == NULL) {
+        return;
+    }
+    char *to = mempcpy(start, name, name_len);
+    if (suffix_len > 0) {
+        to = mempcpy(to, sample->suffix, suffix_len);
+    }
+    if (labels_len > 0) {
+        *to++ = '{';
+        to = mempcpy(to, labels->text, labels_len);
+        *to++ = '}';
+    }
+    *to++ = ' ';
+    to += number_format(sample->value, to);
+    *to++ = '\n';
+    text->len += (size_t)(to - start);
+}
+
+static void add_group(struct exposition_part *part, const struct group *group, struct seen *seen,
+                      uint64_t *duplicates) {
+    const struct metric_desc *desc = group->families[0]->desc;
+    size_t name_len = strlen(desc->name);
+    struct exposition_block *block = &part->blocks[part->n_blocks++];
+    *block = (struct exposition_block){.type = desc->type, .lines = offset_pointer(&part->text)};
+
+    size_t start = part->text.len;
+    size_t number = 0;
+    for (size_t i = 0; i < group->n_families; i++) {
+        const struct family *family = group->families[i];
+        bool fits = family->desc->type == desc->type;
+        for (size_t k = 0; k < family->n_samples; k++, number++) {
+            const struct sample *sample = &family->samples[k];
+            if (fits && seen_add(seen, group, sample, number)) {
+                add_line(&part->text, desc->name, name_len, sample);
+                block->n_samples++;
+            } else {
+                (*duplicates)++;
+            }
+        }
+    }
+    block->len = part->text.len - start;
+    part->n_samples += block->n_samples;
+}
+
+/* Copies the strings of a block behind the lines, so that the part outlives the collector's. */
+static void add_strings(struct exposition_part *part, struct exposition_block *block,
+                        const struct metric_desc *desc) {
+    struct buf *text = &part->text;
+    block->name = offset_pointer(text);
+    buf_add(text, desc->name, strlen(desc->name) + 1);
+    block->help = offset_pointer(text);
+    buf_add(text, desc->help, strlen(desc->help) + 1);
+    if (desc->unit != NULL) {
+        block->unit = offset_pointer(text);
+        buf_add(text, desc->unit, strlen(desc->unit) + 1);
+    }
+}
+
+static void settle(struct exposition_part *part) {
+    struct buf *text = &part->text;
+    char *fitting = realloc(text->data, text->len + 1);
+    if (fitting != NULL) {
+        text->data = fitting;
+        text->cap = text->len + 1;
+    }
+    for (size_t i = 0; i < part->n_blocks; i++) {
+        struct exposition_block *block = &part->blocks[i];
+        block->lines = resolve(text, block->lines);
+        block->name = resolve(text, block->name);
+        block->help = resolve(text, block->help);
+        block->unit = block->unit != NULL ? resolve(text, block->unit) : NULL;
+    }
+}
+
+/* By name; families of one name stay in the order they were added. */
+static int compare_families(const void *a, const void *b) {
+    const struct family *left = *(const struct family *const *)a;
+    const struct family *right = *(const struct family *const *)b;
+    int order = strcmp(left->desc->name, right->desc->name);
+    return order != 0 ? order : (left > right) - (left < right);
+}
+
+static bool render(struct exposition_part *part, const struct family **sorted, size_t n_families,
+                   uint64_t *duplicates) {
+    struct seen seen = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < n_families;) {
+        struct group group = {.families = sorted + i, .n_families = 1};
+        size_t n_samples = sorted[i]->n_samples;
+        while (i + group.n_families < n_families &&
+               strcmp(sorted[i]->desc->name, sorted[i + group.n_families]->desc->name) == 0) {
+            n_samples += sorted[i + group.n_families++]->n_samples;
+        }
+        ok = n_samples < UINT32_MAX && seen_prepare(&seen, n_samples);
+        if (ok) {
+            add_group(part, &group, &seen, duplicates);
+            add_strings(part, &part->blocks[part->n_blocks - 1], sorted[i]->desc);
+        }
+        i += group.n_families;
+    }
+    free(seen.slots);
+    return ok && !part->text.failed;
+}
+
+struct exposition_part *exposition_part_create(const struct snapshot *snapshot,
+                                               uint64_t *ret_duplicates) {
+    size_t n = snapshot->n_families;
+    uint64_t duplicates = 0;
+    const struct family **sorted CLEANUP_FREE = malloc((n + 1) * sizeof(struct family *));
+    struct exposition_part *part = calloc(1, sizeof(*part) + n * sizeof(struct exposition_block));
+    if (sorted == NULL || part == NULL || snapshot->failed) {
+        free(part);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        sorted[i] = &snapshot->families[i];
+    }
+    qsort(sorted, n, sizeof(struct family *), compare_families);
+    atomic_init(&part->refs, 1);
+    if (!render(part, sorted, n, &duplicates)) {
+        exposition_part_unref(part);
+        return NULL;
+    }
+    settle(part);
+    if (ret_duplicates != NULL) {
+        *ret_duplicates = duplicates;
+    }
+    return part;
+}
+
+struct exposition_part *exposition_part_ref(struct exposition_part *part) {
+    atomic_fetch_add_explicit(&part->refs, 1, memory_order_relaxed);
+    return part;
+}
+
+void exposition_part_unref(struct exposition_part *part) {
+    if (part != NULL && atomic_fetch_sub_explicit(&part->refs, 1, memory_order_acq_rel) == 1) {
+        buf_finish(&part->text);
+        free(part);
+    }
+}
+
+const struct exposition_block *exposition_part_blocks(const struct exposition_part *part,
+                                                      size_t *ret_n) {
+    *ret_n = part->n_blocks;
+    return part->blocks;
+}
+
+size_t exposition_part_n_samples(const struct exposition_part *part) {
+    return part->n_samples;
+}
+
+size_t exposition_part_len(const struct exposition_part *part) {
+    return part->text.len;
+}
