@@ -24,12 +24,16 @@ struct yaml_node {
 
 struct yaml_doc;
 
-/* Reads one document. Syntax errors, a second document, duplicate keys, keys that are not scalars,
- * aliases and nesting deeper than 32 are added to `problems` as `file`:line:column. Returns NULL
- * only where the text is not YAML at all (or memory is out); the caller must look at `problems`
- * too. An empty text is an empty mapping. The caller destroys it. */
+/* Reads one document. Everything wrong with it is added to `problems` as `file`:line:column: syntax
+ * errors, a second document, duplicate keys, keys that are not scalars, aliases, tags, NUL in a
+ * text, more than 32 levels or 20,000 nodes. Returns NULL only where there is no tree to go on with
+ * (a problem says why); a doubtful item is left out of the tree, so the caller must look at
+ * `problems` too. An empty text is an empty mapping. The caller destroys it. */
 struct yaml_doc *yaml_doc_parse(const char *file, const char *text, size_t len,
                                 struct problems *problems);
+
+/* The same for the file at `path`, at most 1 MiB of it. */
+struct yaml_doc *yaml_doc_read(const char *path, struct problems *problems);
 void yaml_doc_destroy(struct yaml_doc *doc); /* accepts NULL */
 
 static inline void yaml_doc_cleanup(struct yaml_doc **doc) {
@@ -41,3 +45,9 @@ const struct yaml_node *yaml_doc_root(const struct yaml_doc *doc);
 
 /* The value under `key` of a mapping, or NULL. */
 const struct yaml_node *yaml_node_get(const struct yaml_node *mapping, const char *key);
+
+/* Whether nothing was given: an empty value, null or ~, without quotes. */
+bool yaml_node_is_null(const struct yaml_node *node);
+
+/* "a mapping", "a list", "a value" or "nothing": for messages. */
+const char *yaml_node_kind_name(const struct yaml_node *node);
