@@ -15,6 +15,15 @@ void problems_finish(struct problems *problems) {
     *problems = (struct problems){0};
 }
 
+/* What users wrote may hold line breaks and terminal codes; a problem stays one plain line. */
+static void blank_control_characters(char *text) {
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f) {
+            *text = '?';
+        }
+    }
+}
+
 void problems_add(struct problems *problems, const char *file, size_t line, size_t column,
                   const char *format, ...) {
     if (problems->n_lines >= PROBLEMS_MAX) {
@@ -41,6 +50,7 @@ void problems_add(struct problems *problems, const char *file, size_t line, size
     va_end(args);
     char *line_text = buf_take(&text);
     if (line_text != NULL) {
+        blank_control_characters(line_text);
         problems->lines[problems->n_lines++] = line_text;
     }
 }

@@ -25,14 +25,27 @@ static inline void settings_cleanup(struct settings **settings) {
 /* The option of that name, or NULL. */
 const struct option *settings_option(const struct settings *settings, const char *name);
 
-/* Sets an option from text: the first call of one `source` (1, 2, …: file, environment, flags)
- * replaces what lower sources set, further calls append where the option is repeatable; a value
- * from a higher source is never overwritten by a lower. -EINVAL with the reason ("expected a
- * duration such as 10s, got \"ten\"") without the option's name. */
-int settings_set(struct settings *settings, const struct option *option, int source,
-                 const char *text, struct error *err);
+/* Where a value comes from; the higher wins. */
+enum settings_source {
+    SETTINGS_DEFAULT,
+    SETTINGS_FILE,
+    SETTINGS_ENVIRONMENT,
+    SETTINGS_FLAG,
+};
 
-/* Whether both hold equal values for every option whose name begins with `prefix`. */
+/* Sets an option from text. The first call of one source replaces what lower sources set; a further
+ * one appends where the option is repeatable and replaces otherwise. The text is checked even if a
+ * higher source has set the option already, but changes nothing then. An empty text sets a
+ * repeatable option to no values. -EINVAL with the reason ("expected a duration such as 10s, got
+ * \"ten\"") without the option's name; -ENOMEM. */
+int settings_set(struct settings *settings, const struct option *option,
+                 enum settings_source source, const char *text, struct error *err);
+
+/* Whether anybody set that option; else it has its default. */
+bool settings_given(const struct settings *settings, const char *name);
+
+/* Whether both hold equal values for every option whose name begins with `prefix`. Both must have
+ * been created from the same options. */
 bool settings_equal(const struct settings *a, const struct settings *b, const char *prefix);
 
 bool settings_bool(const struct settings *settings, const char *name);

@@ -112,6 +112,8 @@ static const struct bad_text bad_texts[] = {
     {"a: !!int 5\n", "f:1:4: a: tags (!…) are not supported\n", true},
     {"[a, b]: c\nd: e\n", "f:1:1: a key must be a plain text\n", true},
     {"a: \"x\\0y\"\n", "f:1:4: a: a text must not contain NUL\n", true},
+    {"\"k\\n\\e\": 1\n\"k\\n\\e\": 2\n", "f:2:1: k??: duplicate key, first given in line 1\n",
+     true},
     {"a: 1\n---\nb: 2\n", "f:2:1: a second document, only one is read\n", true},
     {"a: b: c\n", "f:1:5: not valid YAML: mapping values are not allowed in this context\n", false},
     {"a: [1, 2\nb: 3\n",
