@@ -1,0 +1,54 @@
+# A thin face of meson: what takes more than a line is in .ci/.
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+
+.PHONY: run build deps test test-long lint fmt bench fuzz arm64 install clean
+.DEFAULT_GOAL := build
+
+run: build                   ## start the daemon, by default on :9090; make run ARGS='--log.level=debug'
+	$(if $(ARGS),,@echo "waap: http://localhost:9090/metrics")
+	@exec build/exporter/waap serve $(ARGS)
+
+build:                       ## the optimised build: build/exporter/waap
+	@.ci/deps build
+	@.ci/build
+
+deps:                        ## install what building and testing need
+	@.ci/deps build
+	@.ci/deps test
+
+test:                        ## unit and end-to-end tests
+	@.ci/deps test
+	@.ci/test
+
+test-long:                   ## what takes too long for every change
+	@.ci/deps test
+	@.ci/test -m 'long or not long'
+	@.ci/fuzz 900
+
+lint:                        ## formatting, static analysis, spelling
+	@.ci/deps test
+	@.ci/lint
+
+fmt:                         ## format the C files
+	@.ci/deps test
+	@git ls-files '*.[ch]' | xargs clang-format -i
+
+bench: build                 ## one table of speed and size against real peers
+	@.ci/deps test
+	@/usr/bin/python3 tests/bench/run.py
+
+fuzz:                        ## every fuzz target for FUZZ_SECONDS
+	@.ci/deps test
+	@.ci/fuzz $(FUZZ_SECONDS)
+
+arm64:                       ## cross build and unit tests under qemu-user
+	@.ci/deps arm64
+	@.ci/unit arm64
+
+install: build               ## into DESTDIR and PREFIX
+	@meson configure build -Dprefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C build
+
+clean:
+	rm -rf build
