@@ -40,6 +40,7 @@ char *buf_reserve(struct buf *buf, size_t n) {
     }
     buf->data = data;
     buf->cap = cap;
+    data[buf->len] = '\0'; /* what is only reserved still reads as the string it was */
     return data + buf->len;
 }
 

@@ -22,6 +22,12 @@ static void test_additions_end_in_nul(void) {
     TEST_ASSERT_EQUAL_UINT64(7, buf.len);
 }
 
+static void test_reserved_room_is_not_content(void) {
+    struct buf buf CLEANUP_BUF = {0};
+    TEST_ASSERT_NOT_NULL(buf_reserve(&buf, 1000));
+    TEST_ASSERT_EQUAL_STRING("", buf_str(&buf));
+}
+
 static void test_grows_past_every_capacity(void) {
     struct buf buf CLEANUP_BUF = {0};
     for (int i = 0; i < 100000; i++) {
@@ -55,6 +61,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_empty_buffer_is_an_empty_string);
     RUN_TEST(test_additions_end_in_nul);
+    RUN_TEST(test_reserved_room_is_not_content);
     RUN_TEST(test_grows_past_every_capacity);
     RUN_TEST(test_impossible_size_fails_and_stays_failed);
     RUN_TEST(test_take_hands_over_and_empties);
