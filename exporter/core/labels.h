@@ -28,7 +28,7 @@ struct labels *labels_create(const struct label *labels, size_t n);
 /* labels_render("cpu", cpu, "mode", mode): the same from names and values. */
 #define labels_render(...)                                                                         \
     labels_create((const struct label *)(const char *const[]){__VA_ARGS__},                        \
-                  sizeof((const char *const[]){__VA_ARGS__}) / sizeof(struct label))
+                  sizeof((const char *const[]){__VA_ARGS__}) / (sizeof(struct label)))
 
 /* A copy of `base` (may be NULL) with one more label behind it; for `le` and `quantile`. */
 struct labels *labels_with(const struct labels *base, const char *name, const char *value);
