@@ -18,6 +18,9 @@ enum exposition_format {
     EXPOSITION_OPENMETRICS_0_0_1 /* the same body under its first version number */
 };
 
+/* How the client wants names outside [a-zA-Z_:][a-zA-Z0-9_:]* spelled. All names here are inside,
+ * and Prometheus' own libraries leave such names alone under every scheme: the choice only comes
+ * back in the Content-Type. */
 enum exposition_escaping {
     EXPOSITION_ESCAPING_NONE, /* the client did not say */
     EXPOSITION_ESCAPING_ALLOW_UTF8,
@@ -58,8 +61,10 @@ size_t exposition_part_n_samples(const struct exposition_part *part);
 size_t exposition_part_len(const struct exposition_part *part); /* bytes of its text */
 
 /* Appends the whole page of `parts` (NULL entries are skipped) to `out`. Families of one name
- * become one block; where their types disagree the earlier part wins. What a part loses that way is
- * added to `duplicates[i]` (may be NULL). */
+ * become one block; where their types disagree, or a family has the name of another's samples
+ * (x_count beside a histogram x), the earlier part wins. What a part loses that way is added to
+ * `duplicates[i]` (may be NULL). OpenMetrics forbids gauges x_created beside a counter or histogram
+ * x: these are only in the text format, and not counted. */
 void exposition_write(struct buf *out, struct exposition_choice choice,
                       struct exposition_part *const *parts, size_t n_parts, uint64_t *duplicates);
 

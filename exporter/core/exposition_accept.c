@@ -24,17 +24,17 @@ static bool span_is(struct span span, const char *text) {
     return span.len == strlen(text) && strncasecmp(span.text, text, span.len) == 0;
 }
 
-/* Takes the text up to `separator`, which may also stand inside quotes, and moves `*rest` behind
- * it. */
-static struct span next_piece(const char **rest, char separator) {
+/* Takes the text up to the next ';', and moves `*rest` behind it, or up to the ',' that ends the
+ * member. Inside quotes both mean nothing. */
+static struct span next_piece(const char **rest) {
     const char *from = *rest;
     const char *to = from;
     bool quoted = false;
-    while (*to != '\0' && (quoted || (*to != separator && *to != ','))) {
+    while (*to != '\0' && (quoted || (*to != ';' && *to != ','))) {
         quoted ^= *to == '"';
         to += *to == '\\' && quoted && to[1] != '\0' ? 2 : 1;
     }
-    *rest = *to == separator && *to != '\0' ? to + 1 : to;
+    *rest = *to == ';' ? to + 1 : to;
     return trim(from, to);
 }
 
@@ -54,17 +54,24 @@ static void split_parameter(struct span piece, struct span *ret_name, struct spa
     }
 }
 
+enum { Q_ONE = 1000 };
+
 /* "0.75" in thousandths, the precision RFC 9110 gives it. What is no such number counts as 1. */
 static int parse_q(struct span value) {
-    enum { Q_ONE = 1000 };
-    if (value.len == 0 || (value.text[0] != '0' && value.text[0] != '1')) {
+    size_t i = 0;
+    int q = 0;
+    if (value.len > 0 && (value.text[0] == '0' || value.text[0] == '1')) {
+        q = (value.text[i++] - '0') * Q_ONE;
+    }
+    if (i == value.len) {
+        return i > 0 ? q : Q_ONE;
+    }
+    if (value.text[i++] != '.') {
         return Q_ONE;
     }
-    int q = (value.text[0] - '0') * Q_ONE;
-    int weight = Q_ONE / 10;
-    for (size_t i = 2; i < value.len && value.text[1] == '.' && weight > 0; i++, weight /= 10) {
+    for (int weight = Q_ONE / 10; i < value.len; i++, weight /= 10) {
         if (value.text[i] < '0' || value.text[i] > '9') {
-            break;
+            return Q_ONE;
         }
         q += (value.text[i] - '0') * weight;
     }
@@ -105,10 +112,10 @@ static bool next_member(const char **rest, struct member *ret_member) {
     if (**rest == '\0') {
         return false;
     }
-    *ret_member = (struct member){.value = next_piece(rest, ';'), .version = {"", 0}, .q = 1000};
+    *ret_member = (struct member){.value = next_piece(rest), .version = {"", 0}, .q = Q_ONE};
     while (**rest != ',' && **rest != '\0') {
         struct span name, value;
-        split_parameter(next_piece(rest, ';'), &name, &value);
+        split_parameter(next_piece(rest), &name, &value);
         if (span_is(name, "q")) {
             ret_member->q = parse_q(value);
         } else if (span_is(name, "version")) {

@@ -50,8 +50,10 @@ static bool seen_prepare(struct seen *seen, size_t n_series) {
     return seen->slots != NULL;
 }
 
+/* No labels and an empty set of them are the same series, so they hash alike. */
 static uint32_t sample_hash(const struct sample *sample) {
-    uint32_t hash = sample->labels != NULL ? sample->labels->hash : 0;
+    const struct labels *labels = sample->labels;
+    uint32_t hash = labels != NULL && labels->len > 0 ? labels->hash : 0;
     for (const char *c = sample->suffix; *c != '\0'; c++) {
         hash = (hash ^ (unsigned char)*c) * UINT32_C(0x01000193);
     }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "exporter/core/escape.h"
-#include "exporter/core/exposition_escape.h"
 #include "exporter/core/hash.h"
 
 /* One place in each part's sorted blocks: pages are written by merging the parts by name. */
@@ -22,8 +21,16 @@ struct page {
     uint64_t *duplicates; /* per cursor, or NULL */
 };
 
-static bool has_family(const struct page *page, const char *name, size_t len, const char *ending) {
-    for (size_t i = 0; i < page->n_cursors; i++) {
+static bool ends_with(const char *text, size_t len, const char *ending) {
+    size_t n = strlen(ending);
+    return len > n && memcmp(text + len - n, ending, n) == 0;
+}
+
+/* The block named `name` (the first `len` bytes of it) plus `ending`, from the earliest of the
+ * first `n_parts` parts that has one; NULL if none has. */
+static const struct exposition_block *find_block(const struct page *page, size_t n_parts,
+                                                 const char *name, size_t len, const char *ending) {
+    for (size_t i = 0; i < n_parts; i++) {
         const struct exposition_block *low = page->cursors[i].first;
         const struct exposition_block *high = page->cursors[i].end;
         while (low < high) {
@@ -31,7 +38,7 @@ static bool has_family(const struct page *page, const char *name, size_t len, co
             int order = strncmp(mid->name, name, len);
             order = order != 0 ? order : strcmp(mid->name + len, ending);
             if (order == 0) {
-                return true;
+                return mid;
             }
             if (order < 0) {
                 low = mid + 1;
@@ -40,12 +47,58 @@ static bool has_family(const struct page *page, const char *name, size_t len, co
             }
         }
     }
+    return NULL;
+}
+
+static bool is_composite(const struct exposition_block *block) {
+    return block != NULL && (block->type == METRIC_HISTOGRAM || block->type == METRIC_SUMMARY);
+}
+
+/* The endings of a histogram's or summary's samples. */
+static const char *const sample_endings[] = {"_bucket", "_count", "_sum"};
+
+/* Whether a name is one that a histogram or summary of the first `n_parts` parts writes its samples
+ * under: x_count beside a histogram x. */
+static bool is_sample_name(const struct page *page, size_t n_parts, const char *name, size_t len) {
+    for (size_t i = 0; i < ARRAY_LEN(sample_endings); i++) {
+        if (ends_with(name, len, sample_endings[i]) &&
+            is_composite(find_block(page, n_parts, name, len - strlen(sample_endings[i]), ""))) {
+            return true;
+        }
+    }
     return false;
 }
 
-static bool ends_with(const char *text, size_t len, const char *ending) {
-    size_t n = strlen(ending);
-    return len > n && memcmp(text + len - n, ending, n) == 0;
+/* Whether the samples of a family would be taken for those of another one: of a histogram x and a
+ * gauge x_count only the one from the earlier part can be served. */
+static bool is_ambiguous(const struct page *page, size_t part,
+                         const struct exposition_block *block) {
+    size_t len = strlen(block->name);
+    if (is_sample_name(page, part + 1, block->name, len)) {
+        return true;
+    }
+    for (size_t i = 0; is_composite(block) && i < ARRAY_LEN(sample_endings); i++) {
+        if (find_block(page, part, block->name, len, sample_endings[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* OpenMetrics keeps x_created for the time of birth of a counter, histogram or summary x and
+ * forbids any other family of that name. Python's client writes such gauges in the text format. */
+static bool is_creation_time(const struct page *page, const struct exposition_block *block) {
+    size_t len = strlen(block->name);
+    if (!ends_with(block->name, len, "_created")) {
+        return false;
+    }
+    len -= strlen("_created");
+    const struct exposition_block *owner = find_block(page, page->n_cursors, block->name, len, "");
+    if (owner != NULL) {
+        return is_composite(owner);
+    }
+    owner = find_block(page, page->n_cursors, block->name, len, "_total");
+    return owner != NULL && owner->type == METRIC_COUNTER;
 }
 
 static void write_text_head(struct buf *out, const struct exposition_block *block) {
@@ -58,33 +111,70 @@ static void write_text_head(struct buf *out, const struct exposition_block *bloc
     buf_printf(out, "# TYPE %s %s\n", block->name, metric_type_name(type));
 }
 
-/* OpenMetrics names a counter's family without _total and an info's without _info. Where the
- * samples lack that ending, or another family already has the shorter name (a counter fps_total
- * beside a gauge fps), the family keeps its full name and the type that allows it. */
-static void write_openmetrics_head(const struct page *page, const struct exposition_block *block) {
-    const char *type = block->type == METRIC_UNTYPED ? "unknown" : metric_type_name(block->type);
+/* OpenMetrics names the family of the counter x_total and of the info x_info just x. Where the name
+ * lacks that ending, or x is also another family's name (a counter fps_total beside a gauge fps),
+ * the family keeps its full name and gets the type that allows it. */
+static bool loses_ending(const struct page *page, const struct exposition_block *block,
+                         const char *ending) {
     size_t len = strlen(block->name);
-    struct buf *out = page->out;
-    if (block->type == METRIC_COUNTER) {
-        size_t base = len - strlen("_total");
-        bool plain =
-            ends_with(block->name, len, "_total") && !has_family(page, block->name, base, "");
-        type = plain ? type : "unknown";
-        len = plain ? base : len;
-    } else if (block->type == METRIC_INFO) {
-        size_t base = len - strlen("_info");
-        bool plain = ends_with(block->name, len, "_info") &&
-                     !has_family(page, block->name, base, "") &&
-                     !has_family(page, block->name, base, "_total");
-        type = plain ? type : "gauge";
-        len = plain ? base : len;
+    if (!ends_with(block->name, len, ending)) {
+        return false;
     }
-    buf_printf(out, "# TYPE %.*s %s\n", (int)len, block->name, type);
-    if (block->unit != NULL && ends_with(block->name, len, block->unit)) {
-        buf_printf(out, "# UNIT %.*s %s\n", (int)len, block->name, block->unit);
+    len -= strlen(ending);
+    bool is_info = block->type == METRIC_INFO;
+    return find_block(page, page->n_cursors, block->name, len, "") == NULL &&
+           !(is_info && find_block(page, page->n_cursors, block->name, len, "_total") != NULL) &&
+           !is_sample_name(page, page->n_cursors, block->name, len);
+}
+
+/* What a family is called in OpenMetrics: the first `len` bytes of its name. */
+struct openmetrics_name {
+    const char *type;
+    size_t len;
+};
+
+static struct openmetrics_name openmetrics_name(const struct page *page,
+                                                const struct exposition_block *block) {
+    static const struct {
+        const char *ending;
+        const char *type_without;
+    } kinds[] = {
+        [METRIC_COUNTER] = {"_total", "unknown"},
+        [METRIC_INFO] = {"_info", "gauge"},
+    };
+    size_t len = strlen(block->name);
+    if (block->type == METRIC_UNTYPED) {
+        return (struct openmetrics_name){"unknown", len};
+    }
+    const char *ending = kinds[block->type].ending;
+    if (ending == NULL) {
+        return (struct openmetrics_name){metric_type_name(block->type), len};
+    }
+    if (!loses_ending(page, block, ending)) {
+        return (struct openmetrics_name){kinds[block->type].type_without, len};
+    }
+    return (struct openmetrics_name){metric_type_name(block->type), len - strlen(ending)};
+}
+
+/* The unit must be the name's last word, and an info can have none. */
+static bool fits_unit(const struct exposition_block *block, size_t len) {
+    if (block->unit == NULL || block->unit[0] == '\0' || block->type == METRIC_INFO) {
+        return false;
+    }
+    return ends_with(block->name, len, block->unit) &&
+           block->name[len - strlen(block->unit) - 1] == '_';
+}
+
+static void write_openmetrics_head(const struct page *page, const struct exposition_block *block) {
+    struct openmetrics_name name = openmetrics_name(page, block);
+    int len = (int)name.len;
+    struct buf *out = page->out;
+    buf_printf(out, "# TYPE %.*s %s\n", len, block->name, name.type);
+    if (fits_unit(block, name.len)) {
+        buf_printf(out, "# UNIT %.*s %s\n", len, block->name, block->unit);
     }
     if (block->help[0] != '\0') {
-        buf_printf(out, "# HELP %.*s ", (int)len, block->name);
+        buf_printf(out, "# HELP %.*s ", len, block->name);
         escape_add(out, block->help, true);
         buf_add_char(out, '\n');
     }
@@ -182,32 +272,46 @@ static struct cursor *next_cursor(const struct page *page, size_t *ret_n_same) {
     return next;
 }
 
-static void write_page(struct page *page) {
-    size_t n_same = 0;
-    struct cursor *next;
-    while ((next = next_cursor(page, &n_same)) != NULL && !page->out->failed) {
-        const struct exposition_block *block = next->block;
-        if (page->format == EXPOSITION_TEXT) {
-            write_text_head(page->out, block);
-        } else {
-            write_openmetrics_head(page, block);
+/* Passes over the blocks of that name; what they hold is lost. */
+static void skip(struct page *page, const char *name, bool counted) {
+    for (size_t i = 0; i < page->n_cursors; i++) {
+        struct cursor *cursor = &page->cursors[i];
+        if (cursor->block == cursor->end || strcmp(cursor->block->name, name) != 0) {
+            continue;
         }
-        if (n_same > 1) {
-            write_shared(page, block);
-        } else {
-            buf_add(page->out, block->lines, block->len);
-            next->block++;
+        if (counted && page->duplicates != NULL) {
+            page->duplicates[i] += cursor->block->n_samples;
         }
+        cursor->block++;
     }
-    if (page->format != EXPOSITION_TEXT) {
-        buf_add_str(page->out, "# EOF\n");
+}
+
+static void write_family(struct page *page, struct cursor *cursor, size_t n_same) {
+    const struct exposition_block *block = cursor->block;
+    bool text = page->format == EXPOSITION_TEXT;
+    if (is_ambiguous(page, (size_t)(cursor - page->cursors), block)) {
+        skip(page, block->name, true);
+        return;
+    }
+    if (!text && is_creation_time(page, block)) {
+        skip(page, block->name, false);
+        return;
+    }
+    if (text) {
+        write_text_head(page->out, block);
+    } else {
+        write_openmetrics_head(page, block);
+    }
+    if (n_same > 1) {
+        write_shared(page, block);
+    } else {
+        buf_add(page->out, block->lines, block->len);
+        cursor->block++;
     }
 }
 
 void exposition_write(struct buf *out, struct exposition_choice choice,
                       struct exposition_part *const *parts, size_t n_parts, uint64_t *duplicates) {
-    struct buf plain CLEANUP_BUF = {0};
-    bool escape = choice.escaping == EXPOSITION_ESCAPING_DOTS;
     struct cursor *cursors CLEANUP_FREE = calloc(n_parts + 1, sizeof(*cursors));
     if (cursors == NULL) {
         out->failed = true;
@@ -215,23 +319,28 @@ void exposition_write(struct buf *out, struct exposition_choice choice,
     }
     size_t total = 0;
     for (size_t i = 0; i < n_parts; i++) {
+        if (parts[i] == NULL) {
+            continue; /* a zeroed cursor is at its end */
+        }
         size_t n_blocks = 0;
-        const struct exposition_block *blocks =
-            parts[i] != NULL ? exposition_part_blocks(parts[i], &n_blocks) : NULL;
+        const struct exposition_block *blocks = exposition_part_blocks(parts[i], &n_blocks);
         cursors[i] = (struct cursor){.block = blocks, .first = blocks, .end = blocks + n_blocks};
-        total += parts[i] != NULL ? exposition_part_len(parts[i]) : 0;
+        total += exposition_part_len(parts[i]);
     }
     struct page page = {
-        .out = escape ? &plain : out,
+        .out = out,
         .format = choice.format,
         .cursors = cursors,
         .n_cursors = n_parts,
         .duplicates = duplicates,
     };
-    buf_reserve(page.out, total + total / 8);
-    write_page(&page);
-    if (escape) {
-        exposition_escape_dots(plain.data, plain.len, out);
-        out->failed |= plain.failed;
+    buf_reserve(out, total + total / 8);
+    size_t n_same = 0;
+    struct cursor *next;
+    while (!out->failed && (next = next_cursor(&page, &n_same)) != NULL) {
+        write_family(&page, next, n_same);
+    }
+    if (choice.format != EXPOSITION_TEXT) {
+        buf_add_str(out, "# EOF\n");
     }
 }

@@ -1,0 +1,217 @@
+#include "exporter/core/exposition.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unity.h>
+
+static const struct metric_desc load = {"load", "Load.", METRIC_GAUGE};
+static const struct metric_desc beats = {"beats_total", "Beats.", METRIC_COUNTER};
+static const struct metric_desc wait = {"wait_seconds", "Wait.", METRIC_HISTOGRAM, "seconds"};
+
+static struct snapshot snapshot;
+
+void setUp(void) {
+    snapshot = (struct snapshot){0};
+}
+
+void tearDown(void) {
+    snapshot_finish(&snapshot);
+}
+
+static struct exposition_part *render(uint64_t expected_duplicates) {
+    uint64_t duplicates = 77;
+    struct exposition_part *part = exposition_part_create(&snapshot, &duplicates);
+    TEST_ASSERT_NOT_NULL(part);
+    TEST_ASSERT_EQUAL_UINT64(expected_duplicates, duplicates);
+    return part;
+}
+
+static const struct exposition_block *block(const struct exposition_part *part, size_t number) {
+    size_t n = 0;
+    const struct exposition_block *blocks = exposition_part_blocks(part, &n);
+    TEST_ASSERT_LESS_THAN_UINT64(n, number);
+    return &blocks[number];
+}
+
+static size_t n_blocks(const struct exposition_part *part) {
+    size_t n = 0;
+    exposition_part_blocks(part, &n);
+    return n;
+}
+
+static void assert_lines(const char *expected, const struct exposition_block *got) {
+    TEST_ASSERT_EQUAL_UINT64(strlen(expected), got->len);
+    TEST_ASSERT_EQUAL_STRING_LEN(expected, got->lines, got->len);
+}
+
+static void test_nothing(void) {
+    struct exposition_part *part = render(0);
+    TEST_ASSERT_EQUAL_UINT64(0, n_blocks(part));
+    TEST_ASSERT_EQUAL_UINT64(0, exposition_part_n_samples(part));
+    TEST_ASSERT_EQUAL_UINT64(0, exposition_part_len(part));
+    exposition_part_unref(part);
+    exposition_part_unref(NULL);
+}
+
+static void test_values(void) {
+    static const struct {
+        double value;
+        const char *lines;
+    } cases[] = {
+        {0, "load 0\n"},
+        {-0.0, "load -0\n"},
+        {0.1, "load 0.1\n"},
+        {9007199254740992.0, "load 9007199254740992\n"},
+        {DBL_MAX, "load 1.7976931348623157e+308\n"},
+        {5e-324, "load 5e-324\n"},
+        {INFINITY, "load +Inf\n"},
+        {-INFINITY, "load -Inf\n"},
+        {NAN, "load NaN\n"},
+        {-NAN, "load NaN\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        snapshot_reset(&snapshot);
+        snapshot_add(&snapshot, &load, NULL, cases[i].value);
+        struct exposition_part *part = render(0);
+        assert_lines(cases[i].lines, block(part, 0));
+        exposition_part_unref(part);
+    }
+}
+
+static void test_blocks_are_sorted_and_whole(void) {
+    struct labels *a CLEANUP_LABELS = labels_render("cpu", "0", "mode", "a \"b\"");
+    struct labels *le CLEANUP_LABELS = labels_with(a, "le", "+Inf");
+    snapshot_add(&snapshot, &wait, NULL, 1);
+    snapshot_add(&snapshot, &load, a, 2);
+    snapshot_add_suffixed(&snapshot, &wait, "_bucket", le, 3);
+    snapshot_add_family(&snapshot, &beats, 100);
+    struct exposition_part *part = render(0);
+    snapshot_finish(&snapshot);
+
+    TEST_ASSERT_EQUAL_UINT64(3, n_blocks(part));
+    TEST_ASSERT_EQUAL_UINT64(3, exposition_part_n_samples(part));
+    TEST_ASSERT_EQUAL_STRING("beats_total", block(part, 0)->name);
+    TEST_ASSERT_EQUAL_INT(METRIC_COUNTER, block(part, 0)->type);
+    TEST_ASSERT_NULL(block(part, 0)->unit);
+    TEST_ASSERT_EQUAL_UINT64(0, block(part, 0)->n_samples);
+    assert_lines("", block(part, 0));
+    TEST_ASSERT_EQUAL_STRING("load", block(part, 1)->name);
+    TEST_ASSERT_EQUAL_STRING("Load.", block(part, 1)->help);
+    assert_lines("load{cpu=\"0\",mode=\"a \\\"b\\\"\"} 2\n", block(part, 1));
+    TEST_ASSERT_EQUAL_STRING("seconds", block(part, 2)->unit);
+    TEST_ASSERT_EQUAL_UINT64(2, block(part, 2)->n_samples);
+    assert_lines("wait_seconds 1\n"
+                 "wait_seconds_bucket{cpu=\"0\",mode=\"a \\\"b\\\"\",le=\"+Inf\"} 3\n",
+                 block(part, 2));
+    exposition_part_unref(part);
+}
+
+static void test_first_of_equal_series_stays(void) {
+    struct labels *a CLEANUP_LABELS = labels_render("x", "1");
+    struct labels *same CLEANUP_LABELS = labels_render("x", "1");
+    struct labels *other CLEANUP_LABELS = labels_render("x", "2");
+    struct labels *empty CLEANUP_LABELS = labels_render("x", "");
+    snapshot_add(&snapshot, &load, a, 1);
+    snapshot_add(&snapshot, &load, other, 2);
+    snapshot_add(&snapshot, &load, same, 3);
+    snapshot_add(&snapshot, &load, NULL, 4);
+    snapshot_add(&snapshot, &load, empty, 5);
+    snapshot_add(&snapshot, &load, NULL, 6);
+    snapshot_add_suffixed(&snapshot, &load, "_sum", a, 7);
+    struct exposition_part *part = render(3);
+    assert_lines("load{x=\"1\"} 1\nload{x=\"2\"} 2\nload 4\nload_sum{x=\"1\"} 7\n", block(part, 0));
+    TEST_ASSERT_EQUAL_UINT64(4, exposition_part_n_samples(part));
+    exposition_part_unref(part);
+}
+
+static void test_families_of_one_name_become_one_block(void) {
+    const struct metric_desc again = {"load", "Other words.", METRIC_GAUGE};
+    const struct metric_desc clash = {"load", "Other type.", METRIC_COUNTER};
+    struct labels *a CLEANUP_LABELS = labels_render("x", "1");
+    snapshot_add(&snapshot, &load, NULL, 1);
+    snapshot_add(&snapshot, &beats, NULL, 2);
+    snapshot_add(&snapshot, &again, a, 3);
+    snapshot_add(&snapshot, &again, NULL, 4);
+    snapshot_add(&snapshot, &clash, a, 5);
+    struct exposition_part *part = render(2);
+    TEST_ASSERT_EQUAL_UINT64(2, n_blocks(part));
+    TEST_ASSERT_EQUAL_STRING("Load.", block(part, 1)->help);
+    TEST_ASSERT_EQUAL_INT(METRIC_GAUGE, block(part, 1)->type);
+    assert_lines("load 1\nload{x=\"1\"} 3\n", block(part, 1));
+    exposition_part_unref(part);
+}
+
+static void test_label_sets_with_equal_hash_stay_apart(void) {
+    struct labels *a CLEANUP_LABELS = labels_render("x", "1");
+    struct labels *b CLEANUP_LABELS = labels_render("x", "2");
+    b->hash = a->hash;
+    snapshot_add(&snapshot, &load, a, 1);
+    snapshot_add(&snapshot, &load, b, 2);
+    snapshot_add(&snapshot, &load, b, 3);
+    struct exposition_part *part = render(1);
+    assert_lines("load{x=\"1\"} 1\nload{x=\"2\"} 2\n", block(part, 0));
+    exposition_part_unref(part);
+}
+
+static void test_outlives_what_it_was_made_of(void) {
+    char name[] = "gone";
+    char help[] = "Soon gone.";
+    struct metric_desc desc = {name, help, METRIC_GAUGE};
+    struct labels *a = labels_render("x", "1");
+    snapshot_add(&snapshot, &desc, a, 1);
+    struct exposition_part *part = render(0);
+    snapshot_finish(&snapshot);
+    labels_destroy(a);
+    memset(name, '#', sizeof(name) - 1);
+    memset(help, '#', sizeof(help) - 1);
+    struct exposition_part *second = exposition_part_ref(part);
+    exposition_part_unref(part);
+    TEST_ASSERT_EQUAL_STRING("gone", block(second, 0)->name);
+    TEST_ASSERT_EQUAL_STRING("Soon gone.", block(second, 0)->help);
+    assert_lines("gone{x=\"1\"} 1\n", block(second, 0));
+    exposition_part_unref(second);
+}
+
+static void test_failed_snapshot_gives_none(void) {
+    snapshot_add(&snapshot, &load, NULL, 1);
+    snapshot.failed = true;
+    TEST_ASSERT_NULL(exposition_part_create(&snapshot, NULL));
+}
+
+static void test_a_hundred_thousand_series(void) {
+    enum { N = 100000 };
+    struct labels **labels = calloc(N, sizeof(*labels));
+    for (int i = 0; i < N; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), "%06d", i);
+        labels[i] = labels_render("method", "GET", "path", text, "node", "n1");
+        snapshot_add(&snapshot, &beats, labels[i], i);
+    }
+    snapshot_add(&snapshot, &beats, labels[N / 2], 1);
+    struct exposition_part *part = render(1);
+    const struct exposition_block *all = block(part, 0);
+    TEST_ASSERT_EQUAL_UINT64(N, all->n_samples);
+    const char *last = "\nbeats_total{method=\"GET\",path=\"099999\",node=\"n1\"} 99999\n";
+    TEST_ASSERT_EQUAL_STRING_LEN(last, all->lines + all->len - strlen(last), strlen(last));
+    exposition_part_unref(part);
+    for (int i = 0; i < N; i++) {
+        labels_destroy(labels[i]);
+    }
+    free(labels);
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_nothing);
+    RUN_TEST(test_values);
+    RUN_TEST(test_blocks_are_sorted_and_whole);
+    RUN_TEST(test_first_of_equal_series_stays);
+    RUN_TEST(test_families_of_one_name_become_one_block);
+    RUN_TEST(test_label_sets_with_equal_hash_stay_apart);
+    RUN_TEST(test_outlives_what_it_was_made_of);
+    RUN_TEST(test_failed_snapshot_gives_none);
+    RUN_TEST(test_a_hundred_thousand_series);
+    return UNITY_END();
+}
