@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* FNV-1a folded to 32 bits: for tables of what we rendered ourselves. */
 static inline uint32_t hash_bytes(const void *data, size_t n) {
@@ -11,4 +12,40 @@ static inline uint32_t hash_bytes(const void *data, size_t n) {
         hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
     }
     return (uint32_t)(hash ^ hash >> 32);
+}
+
+/* Both halves of the 128-bit product: every input bit reaches every output bit. */
+static inline uint64_t hash_mix(uint64_t a, uint64_t b) {
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t hash_word(const unsigned char *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+/* Up to seven bytes as one number; different texts of one length give different numbers. */
+static inline uint64_t hash_short(const unsigned char *bytes, size_t n) {
+    if (n < 4) {
+        return n == 0 ? 0 : (uint64_t)bytes[0] << 16 | (uint64_t)bytes[n / 2] << 8 | bytes[n - 1];
+    }
+    uint32_t head, tail; /* they overlap */
+    memcpy(&head, bytes, sizeof(head));
+    memcpy(&tail, bytes + n - sizeof(tail), sizeof(tail));
+    return (uint64_t)head << 32 | tail;
+}
+
+/* Eight bytes at a time under a secret seed: for tables of what a peer may have chosen so that it
+ * collides. */
+static inline uint64_t hash_seeded(uint64_t seed, const void *data, size_t n) {
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+    const unsigned char *bytes = data;
+    uint64_t hash = seed ^ n;
+    size_t left = n;
+    for (; left >= 8; bytes += 8, left -= 8) {
+        hash = hash_mix(hash ^ hash_word(bytes), seed ^ odd);
+    }
+    return hash_mix(hash ^ hash_short(bytes, left), seed ^ odd);
 }

@@ -1,0 +1,223 @@
+#include "exporter/core/exposition_doc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "exporter/core/hash.h"
+
+enum { MIN_SLOTS = 64, MIN_ITEMS = 16 };
+
+void exposition_doc_finish(struct exposition_doc *doc) {
+    free(doc->families);
+    free(doc->samples);
+    free(doc->labels);
+    free(doc->family_table.slots);
+    free(doc->sample_table.slots);
+    *doc = (struct exposition_doc){0};
+}
+
+void exposition_doc_reset(struct exposition_doc *doc) {
+    doc->n_families = 0;
+    doc->n_samples = 0;
+    doc->n_labels = 0;
+    doc->family_table.n_slots = 0;
+    doc->sample_table.n_slots = 0;
+}
+
+/* Makes room for `more` items behind the `n` in `*array`. */
+static bool grow(void **array, size_t item_size, size_t n, size_t more, size_t *cap) {
+    if (n + more <= *cap) {
+        return true;
+    }
+    size_t want = 2 * *cap > n + more ? 2 * *cap : n + more + MIN_ITEMS;
+    void *grown = reallocarray(*array, want, item_size);
+    if (grown == NULL) {
+        return false;
+    }
+    *array = grown;
+    *cap = want;
+    return true;
+}
+
+/* Empties the table and gives it `n_slots` slots. */
+static bool table_resize(struct exposition_table *table, size_t n_slots) {
+    if (n_slots > table->cap) {
+        free(table->slots);
+        table->slots = malloc(n_slots * sizeof(*table->slots));
+        table->cap = table->slots != NULL ? n_slots : 0;
+    }
+    table->n_slots = table->slots != NULL ? n_slots : 0;
+    if (table->slots != NULL) {
+        memset(table->slots, 0, n_slots * sizeof(*table->slots));
+    }
+    return table->slots != NULL;
+}
+
+/* Enters item number `index`, known to be absent. */
+static void table_enter(struct exposition_table *table, uint64_t hash, size_t index) {
+    size_t i = hash & (table->n_slots - 1);
+    while (table->slots[i] != 0) {
+        i = (i + 1) & (table->n_slots - 1);
+    }
+    table->slots[i] = (uint32_t)index + 1;
+}
+
+/* The size a table with `n_items` must get before one more is entered; 0: it is large enough. */
+static size_t table_next_size(const struct exposition_table *table, size_t n_items) {
+    if (table->n_slots == 0) {
+        return MIN_SLOTS;
+    }
+    return 2 * (n_items + 1) > table->n_slots ? 4 * table->n_slots : 0;
+}
+
+static uint64_t family_hash(const struct exposition_doc *doc, const char *name, size_t len) {
+    return hash_seeded(doc->seed, name, len);
+}
+
+struct exposition_family *exposition_doc_find(const struct exposition_doc *doc, const char *name,
+                                              size_t len) {
+    const struct exposition_table *table = &doc->family_table;
+    if (table->n_slots == 0) {
+        return NULL;
+    }
+    size_t mask = table->n_slots - 1;
+    size_t i = family_hash(doc, name, len) & mask;
+    for (; table->slots[i] != 0; i = (i + 1) & mask) {
+        struct exposition_family *family = &doc->families[table->slots[i] - 1];
+        if (family->name_len == len && memcmp(family->desc.name, name, len) == 0) {
+            return family;
+        }
+    }
+    return NULL;
+}
+
+static bool prepare_family_table(struct exposition_doc *doc) {
+    size_t n_slots = table_next_size(&doc->family_table, doc->n_families);
+    if (n_slots == 0) {
+        return true;
+    }
+    if (!table_resize(&doc->family_table, n_slots)) {
+        return false;
+    }
+    for (size_t i = 0; i < doc->n_families; i++) {
+        const struct exposition_family *family = &doc->families[i];
+        table_enter(&doc->family_table, family_hash(doc, family->desc.name, family->name_len), i);
+    }
+    return true;
+}
+
+/* Without randomness at hand the seed is merely an address: harder to guess than a constant. */
+static void ensure_seed(struct exposition_doc *doc) {
+    if (doc->seed == 0 && getrandom(&doc->seed, sizeof(doc->seed), GRND_NONBLOCK) < 0) {
+        doc->seed = (uint64_t)(uintptr_t)doc;
+    }
+}
+
+struct exposition_family *exposition_doc_add_family(struct exposition_doc *doc, const char *name,
+                                                    size_t len) {
+    ensure_seed(doc);
+    if (doc->n_families >= UINT32_MAX || !prepare_family_table(doc) ||
+        !grow((void **)&doc->families, sizeof(*doc->families), doc->n_families, 1,
+              &doc->cap_families)) {
+        return NULL;
+    }
+    struct exposition_family *family = &doc->families[doc->n_families];
+    *family = (struct exposition_family){.desc.name = name, .name_len = len};
+    table_enter(&doc->family_table, family_hash(doc, name, len), doc->n_families++);
+    return family;
+}
+
+static bool prepare_sample_table(struct exposition_doc *doc) {
+    size_t n_slots = table_next_size(&doc->sample_table, doc->n_samples);
+    if (n_slots == 0) {
+        return true;
+    }
+    if (!table_resize(&doc->sample_table, n_slots)) {
+        return false;
+    }
+    for (size_t i = 0; i < doc->n_samples; i++) {
+        table_enter(&doc->sample_table, doc->samples[i].hash, i);
+    }
+    return true;
+}
+
+static uint64_t series_hash(const struct exposition_doc *doc,
+                            const struct exposition_sample *sample,
+                            const struct exposition_label *labels, size_t n_labels) {
+    uint64_t hash = hash_seeded(doc->seed ^ sample->family, sample->suffix, strlen(sample->suffix));
+    for (size_t i = 0; i < n_labels; i++) {
+        if (labels[i].value_len > 0) {
+            hash = hash_seeded(hash, labels[i].name, labels[i].name_len);
+            hash = hash_seeded(hash, labels[i].value, labels[i].value_len);
+        }
+    }
+    return hash;
+}
+
+static bool same_series(const struct exposition_doc *doc, const struct exposition_sample *a,
+                        const struct exposition_sample *b) {
+    if (a->hash != b->hash || a->family != b->family || a->n_labels != b->n_labels ||
+        strcmp(a->suffix, b->suffix) != 0) {
+        return false;
+    }
+    const struct label *left = exposition_doc_labels(doc, a);
+    const struct label *right = exposition_doc_labels(doc, b);
+    for (size_t i = 0; i < a->n_labels; i++) {
+        if (strcmp(left[i].name, right[i].name) != 0 ||
+            strcmp(left[i].value, right[i].value) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_duplicate(const struct exposition_doc *doc, const struct exposition_sample *sample) {
+    const struct exposition_table *table = &doc->sample_table;
+    size_t mask = table->n_slots - 1;
+    for (size_t i = sample->hash & mask; table->slots[i] != 0; i = (i + 1) & mask) {
+        if (same_series(doc, &doc->samples[table->slots[i] - 1], sample)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An empty label means the same as none, so it is not kept. */
+static uint32_t add_labels(struct exposition_doc *doc, const struct exposition_label *labels,
+                           size_t n_labels) {
+    uint32_t n = 0;
+    struct label *to = doc->labels + doc->n_labels;
+    for (size_t i = 0; i < n_labels; i++) {
+        labels[i].name[labels[i].name_len] = '\0';
+        labels[i].value[labels[i].value_len] = '\0';
+        if (labels[i].value_len > 0) {
+            to[n++] = (struct label){.name = labels[i].name, .value = labels[i].value};
+        }
+    }
+    return n;
+}
+
+int exposition_doc_add_sample(struct exposition_doc *doc, const struct exposition_sample *sample,
+                              const struct exposition_label *labels, size_t n_labels) {
+    if (doc->n_samples >= UINT32_MAX || !prepare_sample_table(doc) ||
+        !grow((void **)&doc->samples, sizeof(*doc->samples), doc->n_samples, 1,
+              &doc->cap_samples) ||
+        !grow((void **)&doc->labels, sizeof(*doc->labels), doc->n_labels, n_labels,
+              &doc->cap_labels)) {
+        return -ENOMEM;
+    }
+    struct exposition_sample *added = &doc->samples[doc->n_samples];
+    *added = *sample;
+    added->hash = series_hash(doc, sample, labels, n_labels);
+    added->first_label = doc->n_labels;
+    added->n_labels = add_labels(doc, labels, n_labels);
+    if (is_duplicate(doc, added)) {
+        return -EEXIST;
+    }
+    table_enter(&doc->sample_table, added->hash, doc->n_samples++);
+    doc->n_labels += added->n_labels;
+    doc->families[sample->family].n_samples++;
+    return 0;
+}

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <stddef.h>
+
+#include "exporter/core/error.h"
+#include "exporter/core/exposition_doc.h"
+
+/* The most a page may contain. */
+struct exposition_limits {
+    size_t max_samples; /* and families */
+    size_t max_labels;  /* of one sample */
+    size_t max_name_len;
+    size_t max_value_len; /* of a label */
+};
+
+/* Reads a page in the text format 0.0.4, as strictly as Prometheus's own library, and more so where
+ * that would lose data: a series given twice, a histogram's sample without `le` and a NUL byte are
+ * errors too. Works in place: `text` (no NUL needed behind it) is overwritten, and `doc`, emptied
+ * first, points into it. On failure `doc` is empty; -EINVAL names line and column (in bytes, both
+ * from 1), -E2BIG is a limit, -ENOMEM. */
+int exposition_parse(char *text, size_t len, const struct exposition_limits *limits,
+                     struct exposition_doc *doc, struct error *err);
