@@ -48,6 +48,17 @@ static void test_impossible_size_fails_and_stays_failed(void) {
     TEST_ASSERT_NULL(buf_take(&buf));
 }
 
+static void test_truncate_only_shortens(void) {
+    struct buf buf CLEANUP_BUF = {0};
+    buf_truncate(&buf, 0);
+    buf_add_str(&buf, "abc");
+    buf_truncate(&buf, 5);
+    TEST_ASSERT_EQUAL_STRING("abc", buf_str(&buf));
+    buf_truncate(&buf, 1);
+    buf_add_char(&buf, 'x');
+    TEST_ASSERT_EQUAL_STRING("ax", buf_str(&buf));
+}
+
 static void test_take_hands_over_and_empties(void) {
     struct buf buf = {0};
     buf_add_str(&buf, "mine");
@@ -64,6 +75,7 @@ int main(void) {
     RUN_TEST(test_reserved_room_is_not_content);
     RUN_TEST(test_grows_past_every_capacity);
     RUN_TEST(test_impossible_size_fails_and_stays_failed);
+    RUN_TEST(test_truncate_only_shortens);
     RUN_TEST(test_take_hands_over_and_empties);
     return UNITY_END();
 }
