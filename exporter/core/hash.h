@@ -4,15 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* FNV-1a folded to 32 bits: for tables of what we rendered ourselves. */
-static inline uint32_t hash_bytes(const void *data, size_t n) {
-    const unsigned char *bytes = data;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < n; i++) {
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    }
-    return (uint32_t)(hash ^ hash >> 32);
-}
+/* Hash of `n` bytes for tables in memory. Peers choose label values, so it is keyed anew in every
+ * process: nobody outside can aim for collisions, and nothing may depend on it past a restart. */
+uint32_t hash_bytes(const void *data, size_t n);
 
 /* Both halves of the 128-bit product: every input bit reaches every output bit. */
 static inline uint64_t hash_mix(uint64_t a, uint64_t b) {
@@ -37,8 +31,8 @@ static inline uint64_t hash_short(const unsigned char *bytes, size_t n) {
     return (uint64_t)head << 32 | tail;
 }
 
-/* Eight bytes at a time under a secret seed: for tables of what a peer may have chosen so that it
- * collides. */
+/* The same under a seed of the caller's, faster and less thorough: for tables that live as long as
+ * one parse. */
 static inline uint64_t hash_seeded(uint64_t seed, const void *data, size_t n) {
     const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
     const unsigned char *bytes = data;
