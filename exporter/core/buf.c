@@ -1,5 +1,6 @@
 #include "exporter/core/buf.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,13 +16,6 @@ void buf_reset(struct buf *buf) {
     buf->failed = false;
     if (buf->data != NULL) {
         buf->data[0] = '\0';
-    }
-}
-
-void buf_truncate(struct buf *buf, size_t len) {
-    if (len < buf->len) {
-        buf->len = len;
-        buf->data[len] = '\0';
     }
 }
 
@@ -74,8 +68,10 @@ void buf_add_char(struct buf *buf, char c) {
 void buf_vprintf(struct buf *buf, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);
+    int saved_errno = errno;
     int n = vsnprintf(NULL, 0, format, args);
     char *to = n < 0 ? NULL : buf_reserve(buf, (size_t)n);
+    errno = saved_errno; /* "%m" must say the same both times */
     if (to == NULL) {
         buf->failed = true;
     } else {
@@ -102,7 +98,8 @@ char *buf_take(struct buf *buf) {
         return NULL;
     }
     buf->data[buf->len] = '\0';
-    char *data = TAKE(buf->data);
+    char *data = buf->data;
+    char *tight = realloc(data, buf->len + 1);
     *buf = (struct buf){0};
-    return data;
+    return tight != NULL ? tight : data;
 }

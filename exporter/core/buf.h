@@ -25,9 +25,6 @@ void buf_finish(struct buf *buf);
 /* Empties the buffer but keeps its memory. */
 void buf_reset(struct buf *buf);
 
-/* Drops everything behind the first `len` bytes. */
-void buf_truncate(struct buf *buf, size_t len);
-
 /* Makes room for `n` more bytes (and the NUL); returns where to write them, or NULL when memory is
  * out. The caller adds what it wrote to `len`. */
 char *buf_reserve(struct buf *buf, size_t n);
@@ -42,5 +39,6 @@ void buf_vprintf(struct buf *buf, const char *format, va_list args)
 /* The content as a string; "" for an empty buffer. */
 const char *buf_str(const struct buf *buf);
 
-/* Hands the content to the caller, who frees it; NULL when a previous addition failed. */
+/* Hands the content to the caller, who frees it, in no more memory than it needs; NULL when an
+ * addition failed. */
 char *buf_take(struct buf *buf);

@@ -36,7 +36,8 @@ static int read_all(int fd, off_t offset, const char *name, size_t max_bytes, st
 
 int file_read_at(int dirfd, const char *path, size_t max_bytes, struct buf *out,
                  struct error *err) {
-    int fd CLEANUP_CLOSE = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    /* Not waiting: a named pipe that somebody left in a watched directory must not hang us. */
+    int fd CLEANUP_CLOSE = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         return error_set(err, -errno, "open %s: %m", path);
     }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "exporter/core/buf.h"
+#include "exporter/core/utf8.h"
 
 static atomic_int current_level = LOG_LEVEL_INFO;
 static atomic_int current_format = LOG_FORMAT_LOGFMT;
@@ -22,18 +23,26 @@ bool log_enabled(enum log_level level) {
     return (int)level >= atomic_load_explicit(&current_level, memory_order_relaxed);
 }
 
-/* Both formats quote alike: a JSON string is also a valid logfmt value. */
+/* Both formats quote alike: a JSON string is also a valid logfmt value. Control characters are
+ * escaped, DEL too, so that nobody's text can act on a terminal. */
 static void add_quoted(struct buf *out, const char *text) {
+    size_t left = strlen(text);
     buf_add_char(out, '"');
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\') {
+    while (left > 0) {
+        size_t n = utf8_sequence(text, left);
+        if (n == 0) {
+            buf_add_str(out, UTF8_REPLACEMENT);
+            n = 1;
+        } else if (*text == '"' || *text == '\\') {
             buf_add_char(out, '\\');
-            buf_add_char(out, *c);
-        } else if ((unsigned char)*c < 0x20) {
-            buf_printf(out, "\\u%04x", (unsigned)*c);
+            buf_add_char(out, *text);
+        } else if ((unsigned char)*text < 0x20 || *text == 0x7f) {
+            buf_printf(out, "\\u%04x", (unsigned)*text);
         } else {
-            buf_add_char(out, *c);
+            buf_add(out, text, n);
         }
+        text += n;
+        left -= n;
     }
     buf_add_char(out, '"');
 }

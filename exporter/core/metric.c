@@ -51,6 +51,9 @@ int metric_desc_check(const struct metric_desc *desc, struct error *err) {
         return error_set(err, -EINVAL, "metric %s: an info must end in _info", name);
     }
     size_t base = total ? len - strlen("_total") : len;
+    if (base == 0) {
+        return error_set(err, -EINVAL, "metric %s: nothing before _total", name);
+    }
     if (desc->unit != NULL &&
         (!ends_with(name, base, desc->unit) || !ends_with(name, base - strlen(desc->unit), "_"))) {
         return error_set(err, -EINVAL, "metric %s: does not end in its unit %s", name, desc->unit);

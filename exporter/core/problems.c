@@ -31,7 +31,7 @@ void problems_add(struct problems *problems, const char *file, size_t line, size
     }
     if (problems->n_lines == problems->cap_lines) {
         size_t cap = problems->cap_lines == 0 ? 8 : 2 * problems->cap_lines;
-        char **lines = realloc(problems->lines, cap * sizeof(*lines));
+        char **lines = reallocarray(problems->lines, cap, sizeof(*lines));
         if (lines == NULL) {
             return;
         }

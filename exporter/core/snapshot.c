@@ -25,7 +25,7 @@ void snapshot_reset(struct snapshot *snapshot) {
 static struct family *new_family(struct snapshot *out, const struct metric_desc *desc) {
     if (out->n_families == out->cap_families) {
         size_t cap = out->cap_families == 0 ? SNAPSHOT_MIN_FAMILIES : 2 * out->cap_families;
-        struct family *families = realloc(out->families, cap * sizeof(*families));
+        struct family *families = reallocarray(out->families, cap, sizeof(*families));
         if (families == NULL) {
             out->failed = true;
             return NULL;
@@ -41,15 +41,16 @@ static struct family *new_family(struct snapshot *out, const struct metric_desc 
     return &out->families[out->last];
 }
 
+/* Collectors add family by family, or for each thing they see all families in one order: so the
+ * search starts at the last one. */
 static struct family *find_family(struct snapshot *out, const struct metric_desc *desc) {
-    if (out->last < out->n_families && out->families[out->last].desc == desc) {
-        return &out->families[out->last];
-    }
+    size_t at = out->last;
     for (size_t i = 0; i < out->n_families; i++) {
-        if (out->families[i].desc == desc) {
-            out->last = i;
-            return &out->families[i];
+        if (out->families[at].desc == desc) {
+            out->last = at;
+            return &out->families[at];
         }
+        at = at + 1 < out->n_families ? at + 1 : 0;
     }
     return new_family(out, desc);
 }
@@ -60,7 +61,7 @@ static bool make_room(struct snapshot *out, struct family *family, size_t n) {
     }
     size_t cap = family->cap_samples == 0 ? SNAPSHOT_MIN_SAMPLES : 2 * family->cap_samples;
     cap = cap < family->n_samples + n ? family->n_samples + n : cap;
-    struct sample *samples = realloc(family->samples, cap * sizeof(*samples));
+    struct sample *samples = reallocarray(family->samples, cap, sizeof(*samples));
     if (samples == NULL) {
         out->failed = true;
         return false;

@@ -1,5 +1,6 @@
 #include "exporter/core/buf.h"
 
+#include <errno.h>
 #include <unity.h>
 
 void setUp(void) {
@@ -48,15 +49,41 @@ static void test_impossible_size_fails_and_stays_failed(void) {
     TEST_ASSERT_NULL(buf_take(&buf));
 }
 
-static void test_truncate_only_shortens(void) {
+static void test_reset_keeps_memory_and_forgives(void) {
     struct buf buf CLEANUP_BUF = {0};
-    buf_truncate(&buf, 0);
-    buf_add_str(&buf, "abc");
-    buf_truncate(&buf, 5);
-    TEST_ASSERT_EQUAL_STRING("abc", buf_str(&buf));
-    buf_truncate(&buf, 1);
-    buf_add_char(&buf, 'x');
-    TEST_ASSERT_EQUAL_STRING("ax", buf_str(&buf));
+    buf_reset(&buf);
+    TEST_ASSERT_EQUAL_STRING("", buf_str(&buf));
+    buf_add_str(&buf, "some");
+    const char *data = buf.data;
+    buf.failed = true;
+    buf_reset(&buf);
+    TEST_ASSERT_EQUAL_STRING("", buf_str(&buf));
+    buf_add_str(&buf, "more");
+    TEST_ASSERT_EQUAL_STRING("more", buf_str(&buf));
+    TEST_ASSERT_EQUAL_PTR(data, buf.data);
+}
+
+static void test_printf_across_every_capacity(void) {
+    for (int n = 0; n < 1100; n++) {
+        struct buf buf CLEANUP_BUF = {0};
+        buf_printf(&buf, "%*s", n, "");
+        buf_printf(&buf, "<%d>", n);
+        TEST_ASSERT_EQUAL_INT(n, atoi(buf_str(&buf) + n + 1));
+        TEST_ASSERT_EQUAL_UINT64(strlen(buf_str(&buf)), buf.len);
+    }
+}
+
+static void test_printf_words_errno(void) {
+    struct buf buf CLEANUP_BUF = {0};
+    errno = ENOENT;
+    buf_printf(&buf, "%*s%m", 5000, "");
+    TEST_ASSERT_EQUAL_STRING("No such file or directory", buf_str(&buf) + 5000);
+}
+
+static void test_take_of_nothing_is_an_empty_string(void) {
+    struct buf buf = {0};
+    char *text CLEANUP_FREE = buf_take(&buf);
+    TEST_ASSERT_EQUAL_STRING("", text);
 }
 
 static void test_take_hands_over_and_empties(void) {
@@ -75,7 +102,10 @@ int main(void) {
     RUN_TEST(test_reserved_room_is_not_content);
     RUN_TEST(test_grows_past_every_capacity);
     RUN_TEST(test_impossible_size_fails_and_stays_failed);
-    RUN_TEST(test_truncate_only_shortens);
+    RUN_TEST(test_reset_keeps_memory_and_forgives);
+    RUN_TEST(test_printf_across_every_capacity);
+    RUN_TEST(test_printf_words_errno);
+    RUN_TEST(test_take_of_nothing_is_an_empty_string);
     RUN_TEST(test_take_hands_over_and_empties);
     return UNITY_END();
 }

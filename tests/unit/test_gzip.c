@@ -1,0 +1,91 @@
+#include "exporter/core/gzip.h"
+
+#include <errno.h>
+#include <unity.h>
+#include <zlib.h>
+
+void setUp(void) {
+}
+
+void tearDown(void) {
+}
+
+/* Unpacks one whole gzip member, and nothing else, into `out`. */
+static void unpack(const char *data, size_t n, struct buf *out, size_t expected) {
+    z_stream stream = {.next_in = (Bytef *)data, .avail_in = (uInt)n};
+    TEST_ASSERT_EQUAL_INT(Z_OK, inflateInit2(&stream, 15 + 16));
+    stream.next_out = (Bytef *)buf_reserve(out, expected + 1);
+    stream.avail_out = (uInt)expected + 1;
+    TEST_ASSERT_EQUAL_INT(Z_STREAM_END, inflate(&stream, Z_FINISH));
+    TEST_ASSERT_EQUAL_UINT64(0, stream.avail_in);
+    out->len = stream.total_out;
+    inflateEnd(&stream);
+}
+
+static void check_round_trip(const char *data, size_t n) {
+    struct buf packed CLEANUP_BUF = {0}, unpacked CLEANUP_BUF = {0};
+    struct error err = {""};
+    buf_add_str(&packed, "before");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, gzip_compress(data, n, &packed, &err), err.text);
+    TEST_ASSERT_EQUAL_MEMORY("before\x1f\x8b", packed.data, 8);
+    TEST_ASSERT_EQUAL_CHAR('\0', packed.data[packed.len]);
+    unpack(packed.data + 6, packed.len - 6, &unpacked, n);
+    TEST_ASSERT_EQUAL_UINT64(n, unpacked.len);
+    TEST_ASSERT_TRUE(n == 0 || memcmp(data, unpacked.data, n) == 0);
+}
+
+static void test_round_trips(void) {
+    check_round_trip(NULL, 0);
+    check_round_trip("x", 1);
+    check_round_trip("a\0b", 3);
+    struct buf page CLEANUP_BUF = {0};
+    for (int i = 0; i < 20000; i++) {
+        buf_printf(&page, "node_cpu_seconds_total{cpu=\"%d\",mode=\"idle\"} %d.%02d\n", i, i * 7,
+                   i % 100);
+    }
+    check_round_trip(page.data, page.len);
+}
+
+/* What cannot be packed grows; the room must do for that too. */
+static void test_noise(void) {
+    enum { LEN = 300000 };
+    char *noise CLEANUP_FREE = malloc(LEN);
+    uint32_t state = 1;
+    for (size_t i = 0; i < LEN; i++) {
+        state = state * 1664525 + 1013904223;
+        noise[i] = (char)(state >> 24);
+    }
+    check_round_trip(noise, LEN);
+}
+
+static void test_pages_shrink(void) {
+    struct buf page CLEANUP_BUF = {0}, packed CLEANUP_BUF = {0};
+    for (int i = 0; i < 1000; i++) {
+        buf_printf(&page, "container_memory_usage_bytes{id=\"%d\"} %d\n", i, i * 4096);
+    }
+    TEST_ASSERT_EQUAL_INT(0, gzip_compress(page.data, page.len, &packed, NULL));
+    TEST_ASSERT_LESS_THAN(page.len / 4, packed.len);
+}
+
+static void test_too_much_is_refused(void) {
+    struct buf packed CLEANUP_BUF = {0};
+    struct error err = {""};
+    TEST_ASSERT_EQUAL_INT(-EFBIG, gzip_compress("", (size_t)UINT32_MAX - 1, &packed, &err));
+    TEST_ASSERT_EQUAL_STRING("gzip: 4294967294 bytes are too many", err.text);
+    TEST_ASSERT_EQUAL_UINT64(0, packed.len);
+}
+
+static void test_failed_buffer_is_an_error(void) {
+    struct buf packed CLEANUP_BUF = {.failed = true};
+    TEST_ASSERT_EQUAL_INT(-ENOMEM, gzip_compress("x", 1, &packed, NULL));
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_round_trips);
+    RUN_TEST(test_noise);
+    RUN_TEST(test_pages_shrink);
+    RUN_TEST(test_too_much_is_refused);
+    RUN_TEST(test_failed_buffer_is_an_error);
+    return UNITY_END();
+}
