@@ -19,6 +19,13 @@ void buf_reset(struct buf *buf) {
     }
 }
 
+void buf_truncate(struct buf *buf, size_t len) {
+    if (len < buf->len) {
+        buf->len = len;
+        buf->data[len] = '\0';
+    }
+}
+
 char *buf_reserve(struct buf *buf, size_t n) {
     if (buf->failed) {
         return NULL;

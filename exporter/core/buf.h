@@ -25,6 +25,9 @@ void buf_finish(struct buf *buf);
 /* Empties the buffer but keeps its memory. */
 void buf_reset(struct buf *buf);
 
+/* Drops everything behind the first `len` bytes. */
+void buf_truncate(struct buf *buf, size_t len);
+
 /* Makes room for `n` more bytes (and the NUL); returns where to write them, or NULL when memory is
  * out. The caller adds what it wrote to `len`. */
 char *buf_reserve(struct buf *buf, size_t n);

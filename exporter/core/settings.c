@@ -155,10 +155,10 @@ static const struct value *get(const struct settings *settings, const char *name
     return &settings->values[i];
 }
 
-bool settings_given(const struct settings *settings, const char *name) {
+enum settings_source settings_origin(const struct settings *settings, const char *name) {
     size_t i = index_of(settings, name);
     assert(i < settings->n_options);
-    return settings->values[i].source > SETTINGS_DEFAULT;
+    return settings->values[i].source;
 }
 
 bool settings_bool(const struct settings *settings, const char *name) {

@@ -41,8 +41,8 @@ enum settings_source {
 int settings_set(struct settings *settings, const struct option *option,
                  enum settings_source source, const char *text, struct error *err);
 
-/* Whether anybody set that option; else it has its default. */
-bool settings_given(const struct settings *settings, const char *name);
+/* Where the value of that option comes from. */
+enum settings_source settings_origin(const struct settings *settings, const char *name);
 
 /* Whether both hold equal values for every option whose name begins with `prefix`. Both must have
  * been created from the same options. */

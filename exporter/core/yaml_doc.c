@@ -109,13 +109,6 @@ static size_t enter_index(struct reader *reader, size_t index) {
     return len;
 }
 
-static void leave(struct reader *reader, size_t len) {
-    if (reader->path.len > len) {
-        reader->path.len = len;
-        reader->path.data[len] = '\0';
-    }
-}
-
 /* Moves `item` to the end of the items of `node`; their array doubles at powers of two. */
 static int append_item(struct reader *reader, struct yaml_node *node, struct yaml_node *item) {
     size_t n = node->n_items;
@@ -161,7 +154,7 @@ static int parse_sequence(struct reader *reader, struct yaml_node *node) {
         bool keep = true;
         size_t outside = enter_index(reader, index);
         int r = parse_value(reader, &event, &item, &keep);
-        leave(reader, outside);
+        buf_truncate(&reader->path, outside);
         if (r < 0 || (keep && append_item(reader, node, &item) < 0)) {
             return -1;
         }
@@ -188,7 +181,7 @@ static int parse_key(struct reader *reader, const yaml_event_t *event,
         struct buf text CLEANUP_BUF = {0};
         buf_printf(&text, "duplicate key, first given in line %zu", first->key_line);
         add_problem(reader, event->start_mark, buf_str(&text));
-        leave(reader, outside);
+        buf_truncate(&reader->path, outside);
         *ret_keep = false;
     }
     item->key = TAKE(key.text);
@@ -215,7 +208,7 @@ static int parse_mapping(struct reader *reader, struct yaml_node *node) {
         }
         size_t outside = enter_key(reader, item.key != NULL ? item.key : "?");
         int r = parse_value(reader, &value, &item, &keep);
-        leave(reader, outside);
+        buf_truncate(&reader->path, outside);
         if (r < 0 || (keep_key && keep && append_item(reader, node, &item) < 0)) {
             return -1;
         }

@@ -64,7 +64,7 @@ static void test_defaults(void) {
     TEST_ASSERT_EQUAL_STRING("^x", settings_string(settings, "b.regex"));
     TEST_ASSERT_EQUAL_INT64(16384, settings_int(settings, "b.size"));
     TEST_ASSERT_EQUAL_STRING("", settings_string(settings, "b.string"));
-    TEST_ASSERT_FALSE(settings_given(settings, "a.int"));
+    TEST_ASSERT_EQUAL_INT(SETTINGS_DEFAULT, settings_origin(settings, "a.int"));
 }
 
 static void test_options_are_found_by_name(void) {
@@ -81,7 +81,7 @@ static void test_higher_source_wins_in_any_order(void) {
     TEST_ASSERT_EQUAL_INT64(3, settings_int(settings, "a.int"));
     set(&opt_int, SETTINGS_FLAG, "4");
     TEST_ASSERT_EQUAL_INT64(4, settings_int(settings, "a.int"));
-    TEST_ASSERT_TRUE(settings_given(settings, "a.int"));
+    TEST_ASSERT_EQUAL_INT(SETTINGS_FLAG, settings_origin(settings, "a.int"));
 }
 
 static void test_overruled_values_are_still_checked(void) {
@@ -94,7 +94,7 @@ static void test_bad_value_changes_nothing(void) {
     set(&opt_list, SETTINGS_FILE, "one");
     TEST_ASSERT_EQUAL_INT(-EINVAL, settings_set(settings, &opt_int, SETTINGS_FLAG, "x", &err));
     TEST_ASSERT_EQUAL_INT64(40, settings_int(settings, "a.int"));
-    TEST_ASSERT_FALSE(settings_given(settings, "a.int"));
+    TEST_ASSERT_EQUAL_INT(SETTINGS_DEFAULT, settings_origin(settings, "a.int"));
 }
 
 static void test_lists_append_within_a_source_and_replace_across(void) {

@@ -1,0 +1,229 @@
+#include "exporter/options.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define KIB INT64_C(1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+#define SECONDS INT64_C(1000)
+#define MINUTES (60 * SECONDS)
+#define HOURS (60 * MINUTES)
+
+static const char *const log_formats[] = {"logfmt", "json", NULL}; /* enum log_format */
+static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL}; /* log_level */
+
+static int check_url_path(const char *text, struct error *err) {
+    if (text[0] == '/' && strpbrk(text, "?# ") == NULL) {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "expected a path that begins with /, got \"%s\"", text);
+}
+
+static int check_file_mode(const char *text, struct error *err) {
+    size_t len = strlen(text);
+    if ((len == 3 || len == 4) && strspn(text, "01234567") == len) {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "expected permissions in octal such as 0660, got \"%s\"", text);
+}
+
+const struct option exporter_options[] = {
+    {
+        .name = "collector.disable-defaults",
+        .type = OPTION_BOOL,
+        .help = "Leave out all collectors but those switched on explicitly",
+    },
+    {
+        .name = "collector.reprobe-interval",
+        .type = OPTION_DURATION,
+        .default_text = "60s",
+        .min = 1 * SECONDS,
+        .max = 24 * HOURS,
+        .help = "How often to look again for a source that this machine lacked",
+    },
+    {
+        .name = "config.file",
+        .type = OPTION_STRING,
+        .not_in_file = true,
+        .help = "YAML file to read settings from",
+    },
+    {
+        .name = "log.format",
+        .type = OPTION_CHOICE,
+        .default_text = "logfmt",
+        .choices = log_formats,
+        .help = "Form of the log lines on standard error",
+    },
+    {
+        .name = "log.level",
+        .type = OPTION_CHOICE,
+        .default_text = "info",
+        .choices = log_levels,
+        .help = "Least severity that is logged",
+    },
+    {
+        .name = "path.cgroupfs",
+        .type = OPTION_STRING,
+        .default_text = "/sys/fs/cgroup",
+        .help = "Where the host's cgroup hierarchy is mounted",
+    },
+    {
+        .name = "path.procfs",
+        .type = OPTION_STRING,
+        .default_text = "/proc",
+        .help = "Where the host's proc file system is mounted",
+    },
+    {
+        .name = "path.rootfs",
+        .type = OPTION_STRING,
+        .default_text = "/",
+        .help = "Where the host's root file system is mounted",
+    },
+    {
+        .name = "path.sysfs",
+        .type = OPTION_STRING,
+        .default_text = "/sys",
+        .help = "Where the host's sys file system is mounted",
+    },
+    {
+        .name = "sample.hz",
+        .type = OPTION_INT,
+        .default_text = "10",
+        .min = 1,
+        .max = 100,
+        .help = "Samples per second between scrapes, for integrals and peaks",
+    },
+    {
+        .name = "sample.peak-window",
+        .type = OPTION_DURATION,
+        .default_text = "60s",
+        .min = 1 * SECONDS,
+        .max = 1 * HOURS,
+        .help = "How far back the peak metrics look",
+    },
+    {
+        .name = "scrape.timeout",
+        .type = OPTION_DURATION,
+        .default_text = "10s",
+        .min = SECONDS / 10,
+        .max = 10 * MINUTES,
+        .help = "Limit of a scrape that sends no X-Prometheus-Scrape-Timeout-Seconds",
+    },
+    {
+        .name = "scrape.timeout-offset",
+        .type = OPTION_DURATION,
+        .default_text = "500ms",
+        .min = 0,
+        .max = 10 * SECONDS,
+        .help = "How long before the scraper's own limit the answer is sent",
+    },
+    {
+        .name = "web.auth-exempt-health",
+        .type = OPTION_BOOL,
+        .help = "Serve /-/healthy and /-/ready without password",
+    },
+    {
+        .name = "web.config.file",
+        .type = OPTION_STRING,
+        .help = "YAML file with TLS and user settings, in the form of the exporter toolkit",
+    },
+    {
+        .name = "web.disable-exporter-metrics",
+        .type = OPTION_BOOL,
+        .help = "Leave out the metrics about the exporter itself",
+    },
+    {
+        .name = "web.enable-lifecycle",
+        .type = OPTION_BOOL,
+        .help = "Allow /-/reload and /-/quit",
+    },
+    {
+        .name = "web.header-timeout",
+        .type = OPTION_DURATION,
+        .default_text = "10s",
+        .min = 1 * SECONDS,
+        .max = 10 * MINUTES,
+        .help = "How long a client may take to send the header of a request",
+    },
+    {
+        .name = "web.idle-timeout",
+        .type = OPTION_DURATION,
+        .default_text = "120s",
+        .min = 1 * SECONDS,
+        .max = 24 * HOURS,
+        .help = "How long a connection may stay open without a request",
+    },
+    {
+        .name = "web.listen-address",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .default_text = ":9090",
+        .help = "Where to listen: host:port, [IPv6]:port, :port or unix:/path",
+    },
+    {
+        .name = "web.listen-group",
+        .type = OPTION_STRING,
+        .help = "Group that owns Unix sockets; empty: that of the process",
+    },
+    {
+        .name = "web.listen-mode",
+        .type = OPTION_STRING,
+        .default_text = "0660",
+        .check = check_file_mode,
+        .help = "Permissions of Unix sockets",
+    },
+    {
+        .name = "web.max-body-size",
+        .type = OPTION_SIZE,
+        .default_text = "10MiB",
+        .min = 1 * KIB,
+        .max = 1 * GIB,
+        .help = "Largest body of a request; beyond it is answered 413",
+    },
+    {
+        .name = "web.max-connections",
+        .type = OPTION_INT,
+        .default_text = "96",
+        .min = 8,
+        .max = 65536,
+        .help = "Connections open at once",
+    },
+    {
+        .name = "web.max-connections-per-address",
+        .type = OPTION_INT,
+        .default_text = "0",
+        .min = 0,
+        .max = 65536,
+        .help = "Connections open at once from one address; 0: no limit",
+    },
+    {
+        .name = "web.max-header-size",
+        .type = OPTION_SIZE,
+        .default_text = "16KiB",
+        .min = 4 * KIB,
+        .max = 1 * MIB,
+        .help = "Largest header of a request; beyond it is answered 431",
+    },
+    {
+        .name = "web.max-requests",
+        .type = OPTION_INT,
+        .default_text = "40",
+        .min = 0,
+        .max = 10000,
+        .help = "Scrapes in progress at once; beyond them is answered 503; 0: no limit",
+    },
+    {
+        .name = "web.systemd-socket",
+        .type = OPTION_BOOL,
+        .help = "Listen on the sockets that systemd passes instead of web.listen-address",
+    },
+    {
+        .name = "web.telemetry-path",
+        .type = OPTION_STRING,
+        .default_text = "/metrics",
+        .check = check_url_path,
+        .help = "Path under which metrics are served",
+    },
+    {0},
+};
