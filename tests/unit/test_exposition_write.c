@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <unity.h>
 
-#include "exporter/core/number.h"
+#include "exporter/core/file.h"
+#include "tests/fakes/collectors_fake.h"
 
 /* One family with one sample, and the collector it comes from: a page is a list of these. */
 struct row {
@@ -369,6 +370,33 @@ static void test_a_hundred_thousand_series_of_two_parts(void) {
     TEST_ASSERT_NOT_NULL(strstr(page.data, "\nmany{x=\"60000\"} 20000\n"));
 }
 
+/* The zoo's page as the judges of the end-to-end tests have seen it. */
+static void test_the_zoo_is_golden(void) {
+    static const struct {
+        enum exposition_format format;
+        const char *file;
+    } cases[] = {
+        {EXPOSITION_TEXT, "zoo.prom"},
+        {EXPOSITION_OPENMETRICS, "zoo.om"},
+        {EXPOSITION_OPENMETRICS_0_0_1, "zoo.om"},
+    };
+    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
+    void *state;
+    TEST_ASSERT_EQUAL_INT(0, collector_zoo.open(NULL, &state, NULL));
+    TEST_ASSERT_EQUAL_INT(0, collector_zoo.collect(state, &snapshot, NULL));
+    parts[1] = exposition_part_create(&snapshot, NULL);
+    collector_zoo.close(state);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char path[512];
+        struct buf golden CLEANUP_BUF = {0};
+        snprintf(path, sizeof(path), "%s/tests/fixtures/golden/%s", getenv("WAAP_SOURCE_ROOT"),
+                 cases[i].file);
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, file_read(path, &golden, NULL), path);
+        assert_page(cases[i].format, buf_str(&golden));
+        TEST_ASSERT_EQUAL_UINT64(golden.len, page.len);
+    }
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_an_empty_page);
@@ -386,5 +414,6 @@ int main(void) {
     RUN_TEST(test_families_named_like_samples);
     RUN_TEST(test_creation_times_only_in_text);
     RUN_TEST(test_a_hundred_thousand_series_of_two_parts);
+    RUN_TEST(test_the_zoo_is_golden);
     return UNITY_END();
 }
