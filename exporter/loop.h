@@ -1,0 +1,60 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "exporter/core/error.h"
+
+/* The daemon's one event loop. Everything but the collectors, password checks and page building
+ * runs here, one thing after the other, so that what it touches needs no lock. Only loop_post may
+ * be called from another thread. The structs below are embedded in their owners. */
+struct loop;
+
+/* A file descriptor to watch; level-triggered. */
+struct loop_source {
+    int fd;
+    void (*ready)(struct loop_source *source, uint32_t events);
+};
+
+/* A moment to wait for; INT64_MAX means not set. Zeroed but for `fire`, then loop_timer_add. */
+struct loop_timer {
+    int64_t due_ns; /* monotonic */
+    void (*fire)(struct loop_timer *timer);
+    struct loop_timer *next;
+};
+
+/* Something that wants to run after every turn and may shorten the wait: libmicrohttpd. */
+struct loop_pump {
+    int64_t (*timeout_ms)(struct loop_pump *pump); /* -1: no wish */
+    void (*run)(struct loop_pump *pump);
+    struct loop_pump *next;
+};
+
+/* Something another thread wants done on the loop. Must not be posted again before it ran. */
+struct loop_message {
+    void (*deliver)(struct loop_message *message);
+    struct loop_message *next;
+};
+
+#define LOOP_NEVER INT64_MAX
+
+int loop_create(struct loop **ret_loop, struct error *err);
+void loop_destroy(struct loop *loop); /* accepts NULL */
+
+int loop_add(struct loop *loop, struct loop_source *source, uint32_t events, struct error *err);
+void loop_remove(struct loop *loop, struct loop_source *source);
+
+void loop_timer_add(struct loop *loop, struct loop_timer *timer);
+void loop_timer_remove(struct loop *loop, struct loop_timer *timer);
+
+void loop_pump_add(struct loop *loop, struct loop_pump *pump);
+void loop_pump_remove(struct loop *loop, struct loop_pump *pump);
+
+/* Hands a message to the loop thread and wakes it; from any thread. */
+void loop_post(struct loop *loop, struct loop_message *message);
+
+/* Runs until loop_stop. */
+void loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+
+/* One turn that waits at most `timeout_ms`: for an orderly end after loop_run has returned. */
+void loop_turn(struct loop *loop, int64_t timeout_ms);
