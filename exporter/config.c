@@ -62,7 +62,11 @@ static int resolve_switches(struct config *config) {
 int config_load(const struct collector *const *collectors, const struct config_sources *sources,
                 struct config **ret_config, struct problems *problems) {
     struct config *config CLEANUP_CONFIG = calloc(1, sizeof(*config));
-    if (config == NULL || config_table_init(&config->table, collectors) < 0) {
+    if (config == NULL) {
+        return out_of_memory(problems);
+    }
+    atomic_init(&config->refs, 1);
+    if (config_table_init(&config->table, collectors) < 0) {
         return out_of_memory(problems);
     }
     config->settings = settings_create(config->table.options, config->table.n_entries);
@@ -90,8 +94,13 @@ int config_from_command_line(const struct collector *const *collectors, int argc
     return config_load(collectors, &sources, ret_config, problems);
 }
 
-void config_destroy(struct config *config) {
-    if (config == NULL) {
+struct config *config_ref(struct config *config) {
+    atomic_fetch_add(&config->refs, 1);
+    return config;
+}
+
+void config_unref(struct config *config) {
+    if (config == NULL || atomic_fetch_sub(&config->refs, 1) > 1) {
         return;
     }
     settings_destroy(config->settings);

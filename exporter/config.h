@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "collectors/collector.h"
@@ -8,8 +9,10 @@
 #include "exporter/core/problems.h"
 #include "exporter/core/settings.h"
 
-/* The settings of one start or reload: flags win over environment over file over defaults. */
+/* The settings of one start or reload: flags win over environment over file over defaults. Counted:
+ * whoever uses the settings keeps a reference of the whole. */
 struct config {
+    atomic_uint refs;
     struct config_table table;
     struct settings *settings;
     char *file;               /* the YAML file that was read, or NULL */
@@ -26,7 +29,7 @@ struct config_sources {
 /* Reads the sources. -EINVAL where something is wrong; every mistake is then in `problems`, with
  * the place where it stands: "waap.yaml:3:5", "--web.max-requests", "WAAP_WEB_MAX_REQUESTS". The
  * switches of collectors (settings_bool "collector.host") are final: collector.disable-defaults is
- * worked in. The caller destroys it. */
+ * worked in. The caller drops it with config_unref. */
 int config_load(const struct collector *const *collectors, const struct config_sources *sources,
                 struct config **ret_config, struct problems *problems);
 
@@ -34,9 +37,10 @@ int config_load(const struct collector *const *collectors, const struct config_s
 int config_from_command_line(const struct collector *const *collectors, int argc, char **argv,
                              struct config **ret_config, struct problems *problems);
 
-void config_destroy(struct config *config); /* accepts NULL */
+struct config *config_ref(struct config *config);
+void config_unref(struct config *config); /* accepts NULL */
 
 static inline void config_cleanup(struct config **config) {
-    config_destroy(*config);
+    config_unref(*config);
 }
 #define CLEANUP_CONFIG CLEANUP(config_cleanup)

@@ -26,7 +26,7 @@ void setUp(void) {
 }
 
 void tearDown(void) {
-    config_destroy(config);
+    config_unref(config);
     config = NULL;
     problems_finish(&problems);
     unlink("waap.yaml");
@@ -327,7 +327,7 @@ static void test_file_named_by_variable_or_flag(void) {
     check_good(config_load(collectors, &sources, &config, &problems));
     TEST_ASSERT_EQUAL_INT64(20, settings_int(config->settings, "sample.hz"));
     TEST_ASSERT_EQUAL_STRING("waap.yaml", config->file);
-    config_destroy(config);
+    config_unref(config);
 
     const char *const *argv = LIST("serve", "--config.file=waap.yaml", "--sample.hz=30");
     sources = (struct config_sources){.argv = (char *const *)argv, .argc = 3};

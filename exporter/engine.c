@@ -1,0 +1,365 @@
+#include "exporter/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/core/log.h"
+#include "exporter/engine_slot.h"
+
+/* A round older than this is not joined: its first answers would be stale. */
+#define ROUND_SHARED_NS CLOCK_NS_PER_SEC
+
+#define REAP_INTERVAL_NS CLOCK_NS_PER_SEC
+
+struct engine {
+    struct loop *loop;
+    const struct collector *const *collectors;
+    size_t n_collectors;
+    struct engine_slot *slots[ENGINE_MAX_COLLECTORS]; /* NULL: switched off */
+    struct engine_slot *retired;                      /* replaced, their threads not yet ended */
+    struct engine_round *rounds;                      /* that somebody waits for */
+    struct engine_round *open_round;                  /* the one of them that may be joined */
+    struct engine_scrape *waiting;
+    struct loop_timer deadline;
+    struct loop_timer reap;
+};
+
+static uint64_t bit(size_t index) {
+    return UINT64_C(1) << index;
+}
+
+/* ---- rounds ---- */
+
+static struct engine_round *round_create(struct engine *engine) {
+    struct engine_round *round =
+        calloc(1, sizeof(*round) + engine->n_collectors * sizeof(struct engine_entry));
+    if (round == NULL) {
+        return NULL;
+    }
+    round->refs = 1;
+    round->start_ns = clock_monotonic_ns();
+    round->n_entries = engine->n_collectors;
+    round->next = engine->rounds;
+    engine->rounds = round;
+    engine->open_round = round;
+    return round;
+}
+
+void engine_round_unref(struct engine_round *round) {
+    if (round == NULL || --round->refs > 0) {
+        return;
+    }
+    if (round->free_pages != NULL) {
+        round->free_pages(round->pages);
+    }
+    for (size_t i = 0; i < round->n_entries; i++) {
+        exposition_part_unref(round->entries[i].part);
+    }
+    free(round);
+}
+
+/* Drops the rounds nobody waits for any more. */
+static void close_idle_rounds(struct engine *engine) {
+    for (struct engine_round **link = &engine->rounds; *link != NULL;) {
+        struct engine_round *round = *link;
+        bool awaited = false;
+        for (struct engine_scrape *s = engine->waiting; s != NULL && !awaited; s = s->next) {
+            awaited = s->round == round;
+        }
+        if (awaited) {
+            link = &round->next;
+            continue;
+        }
+        *link = round->next;
+        if (engine->open_round == round) {
+            engine->open_round = NULL;
+        }
+        engine_round_unref(round);
+    }
+}
+
+static void round_take_result(struct engine_round *round, size_t index,
+                              const struct engine_result *result) {
+    struct engine_entry *entry = &round->entries[index];
+    entry->answered = true;
+    entry->code = result->code;
+    entry->duration_seconds = result->duration_seconds;
+    entry->part = result->part != NULL ? exposition_part_ref(result->part) : NULL;
+    round->done |= bit(index);
+}
+
+/* ---- scrapes ---- */
+
+static void arm_deadline(struct engine *engine) {
+    int64_t first_ns = LOOP_NEVER;
+    for (const struct engine_scrape *s = engine->waiting; s != NULL; s = s->next) {
+        first_ns = s->deadline_ns < first_ns ? s->deadline_ns : first_ns;
+    }
+    engine->deadline.due_ns = first_ns;
+}
+
+/* Ends the waits that are over: everything there, or no time left. */
+static void finish_scrapes(struct engine *engine, int64_t now_ns) {
+    struct engine_scrape *finished = NULL;
+    for (struct engine_scrape **link = &engine->waiting; *link != NULL;) {
+        struct engine_scrape *scrape = *link;
+        if (scrape->awaited != 0 && scrape->deadline_ns > now_ns) {
+            link = &scrape->next;
+            continue;
+        }
+        for (size_t i = 0; i < engine->n_collectors; i++) {
+            if ((scrape->awaited & bit(i)) != 0 && engine->slots[i] != NULL) {
+                engine_slot_note_late(engine->slots[i]);
+            }
+        }
+        scrape->missed |= scrape->awaited;
+        scrape->awaited = 0;
+        *link = scrape->next;
+        scrape->next = finished;
+        finished = scrape;
+    }
+    close_idle_rounds(engine);
+    arm_deadline(engine);
+    while (finished != NULL) {
+        struct engine_scrape *scrape = finished;
+        finished = scrape->next;
+        scrape->finished(scrape);
+    }
+}
+
+static void deadline_fire(struct loop_timer *timer) {
+    struct engine *engine = CONTAINER_OF(timer, struct engine, deadline);
+    finish_scrapes(engine, clock_monotonic_ns());
+}
+
+/* Starts the collector for the round, or joins the run an older round has started. */
+static void round_ask(struct engine *engine, struct engine_round *round, size_t index) {
+    struct engine_slot *slot = engine->slots[index];
+    round->started |= bit(index);
+    if (!slot->running) {
+        engine_slot_start(slot);
+    }
+}
+
+bool engine_scrape(struct engine *engine, struct engine_scrape *scrape) {
+    struct engine_round *round = engine->open_round;
+    if (round == NULL || clock_monotonic_ns() - round->start_ns > ROUND_SHARED_NS) {
+        round = round_create(engine);
+    }
+    scrape->round = round;
+    scrape->missed = 0;
+    scrape->awaited = 0;
+    if (round == NULL) {
+        scrape->missed = scrape->want;
+        return true;
+    }
+    round->refs++;
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        if ((scrape->want & bit(i)) == 0 || (round->done & bit(i)) != 0) {
+            continue;
+        }
+        if (engine->slots[i] == NULL || engine->slots[i]->late) {
+            scrape->missed |= bit(i);
+            continue;
+        }
+        if ((round->started & bit(i)) == 0) {
+            round_ask(engine, round, i);
+        }
+        scrape->awaited |= bit(i);
+    }
+    if (scrape->awaited == 0) {
+        close_idle_rounds(engine);
+        return true;
+    }
+    scrape->next = engine->waiting;
+    engine->waiting = scrape;
+    arm_deadline(engine);
+    return false;
+}
+
+static void slot_finished(struct engine_worker *worker, void *context) {
+    struct engine_slot *slot = context;
+    struct engine *engine = slot->engine;
+    const struct engine_result *result = engine_worker_result(worker);
+    slot->running = false;
+    if (engine->slots[slot->index] != slot) {
+        return; /* retired meanwhile */
+    }
+    engine_slot_note_result(slot, result);
+    for (struct engine_round *round = engine->rounds; round != NULL; round = round->next) {
+        if ((round->started & bit(slot->index)) != 0 && (round->done & bit(slot->index)) == 0) {
+            round_take_result(round, slot->index, result);
+        }
+    }
+    for (struct engine_scrape *scrape = engine->waiting; scrape != NULL; scrape = scrape->next) {
+        scrape->awaited &= ~bit(slot->index);
+    }
+    finish_scrapes(engine, clock_monotonic_ns());
+}
+
+void engine_release(struct engine *engine) {
+    finish_scrapes(engine, LOOP_NEVER);
+}
+
+/* ---- collectors come and go ---- */
+
+static void reap_fire(struct loop_timer *timer) {
+    struct engine *engine = CONTAINER_OF(timer, struct engine, reap);
+    for (struct engine_slot **link = &engine->retired; *link != NULL;) {
+        struct engine_slot *slot = *link;
+        struct engine_slot *next = slot->next;
+        /* While it runs, its result may still be on its way to the loop. */
+        if (!slot->running && engine_slot_destroy(slot, 0)) {
+            *link = next;
+        } else {
+            link = &slot->next;
+        }
+    }
+    if (engine->retired != NULL) {
+        timer->due_ns = clock_monotonic_ns() + REAP_INTERVAL_NS;
+    }
+}
+
+static void retire(struct engine *engine, size_t index) {
+    struct engine_slot *slot = TAKE(engine->slots[index]);
+    if (slot == NULL) {
+        return;
+    }
+    engine_worker_quit(slot->worker);
+    slot->next = engine->retired;
+    engine->retired = slot;
+    engine->reap.due_ns = clock_monotonic_ns() + REAP_INTERVAL_NS;
+    for (struct engine_scrape *scrape = engine->waiting; scrape != NULL; scrape = scrape->next) {
+        scrape->missed |= scrape->awaited & bit(index);
+        scrape->awaited &= ~bit(index);
+    }
+    finish_scrapes(engine, clock_monotonic_ns());
+}
+
+static bool same_settings(const struct collector *collector, const struct settings *a,
+                          const struct settings *b) {
+    char prefix[128];
+    snprintf(prefix, sizeof(prefix), "collector.%s.", collector->name);
+    return settings_equal(a, b, prefix) && settings_equal(a, b, "path.") &&
+           settings_equal(a, b, "sample.") && settings_equal(a, b, "collector.reprobe-interval");
+}
+
+static bool is_enabled(const struct collector *collector, const struct settings *settings) {
+    char name[128];
+    snprintf(name, sizeof(name), "collector.%s", collector->name);
+    return settings_bool(settings, name);
+}
+
+static int configure_one(struct engine *engine, size_t index, struct config *config,
+                         struct error *err) {
+    const struct collector *collector = engine->collectors[index];
+    struct engine_slot *old = engine->slots[index];
+    if (!is_enabled(collector, config->settings)) {
+        retire(engine, index);
+        return 0;
+    }
+    if (old != NULL && same_settings(collector, old->config->settings, config->settings)) {
+        return 0;
+    }
+    struct engine_slot *slot;
+    int r = engine_slot_create(collector, config, engine->loop, slot_finished, &slot, err);
+    if (r < 0) {
+        return r;
+    }
+    slot->engine = engine;
+    slot->index = index;
+    if (old != NULL) {
+        slot->last_success_seconds = old->last_success_seconds;
+        slot->duplicates = old->duplicates;
+    }
+    retire(engine, index);
+    engine->slots[index] = slot;
+    return 0;
+}
+
+int engine_configure(struct engine *engine, struct config *config, struct error *err) {
+    int result = 0;
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        int r = configure_one(engine, i, config, err);
+        result = result == 0 ? r : result;
+    }
+    return result;
+}
+
+int engine_create(struct loop *loop, const struct collector *const *collectors,
+                  struct engine **ret_engine, struct error *err) {
+    struct engine *engine = calloc(1, sizeof(*engine));
+    if (engine == NULL) {
+        return error_set(err, -ENOMEM, "engine: out of memory");
+    }
+    engine->loop = loop;
+    engine->collectors = collectors;
+    while (collectors[engine->n_collectors] != NULL &&
+           engine->n_collectors < ENGINE_MAX_COLLECTORS) {
+        engine->n_collectors++;
+    }
+    engine->deadline = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = deadline_fire};
+    engine->reap = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = reap_fire};
+    loop_timer_add(loop, &engine->deadline);
+    loop_timer_add(loop, &engine->reap);
+    *ret_engine = engine;
+    return 0;
+}
+
+bool engine_destroy(struct engine *engine, int64_t timeout_ms) {
+    int64_t until_ns = clock_monotonic_ns() + timeout_ms * CLOCK_NS_PER_MS;
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        retire(engine, i);
+    }
+    bool all = true;
+    while (engine->retired != NULL) {
+        struct engine_slot *slot = engine->retired;
+        engine->retired = slot->next;
+        int64_t left_ns = until_ns - clock_monotonic_ns();
+        all &= engine_slot_destroy(slot, left_ns > 0 ? left_ns / CLOCK_NS_PER_MS : 0);
+    }
+    loop_timer_remove(engine->loop, &engine->deadline);
+    loop_timer_remove(engine->loop, &engine->reap);
+    if (all) {
+        free(engine);
+    }
+    return all;
+}
+
+/* ---- what others ask ---- */
+
+uint64_t engine_enabled(const struct engine *engine) {
+    uint64_t enabled = 0;
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        enabled |= engine->slots[i] != NULL ? bit(i) : 0;
+    }
+    return enabled;
+}
+
+size_t engine_n_collectors(const struct engine *engine) {
+    return engine->n_collectors;
+}
+
+struct engine_status engine_status(const struct engine *engine, size_t index) {
+    struct engine_status status = {.collector = engine->collectors[index], .error = ""};
+    const struct engine_slot *slot = engine->slots[index];
+    if (slot != NULL) {
+        status.enabled = true;
+        status.state = engine_worker_state(slot->worker);
+        status.asked = slot->asked;
+        status.healthy = slot->asked && !slot->late && slot->error.text[0] == '\0';
+        status.error = slot->error.text;
+        status.duration_seconds = slot->duration_seconds;
+        status.last_success_seconds = slot->last_success_seconds;
+        status.duplicates = slot->duplicates;
+    }
+    return status;
+}
+
+void engine_add_duplicates(struct engine *engine, size_t index, uint64_t n) {
+    if (engine->slots[index] != NULL) {
+        engine->slots[index]->duplicates += n;
+    }
+}

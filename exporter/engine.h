@@ -1,0 +1,95 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collectors/collector.h"
+#include "exporter/config.h"
+#include "exporter/core/exposition.h"
+#include "exporter/engine_worker.h"
+#include "exporter/loop.h"
+
+/* Runs the collectors. A scrape asks for some of them and is told when all have answered or its
+ * deadline has come; a collector that misses a deadline is missing in that scrape and is not waited
+ * for again until it returns. Scrapes that arrive while a round is under way share its results.
+ * Lives on the loop thread. Collectors are numbered by their row in the table; sets of them are bit
+ * masks. */
+struct engine;
+
+enum { ENGINE_MAX_COLLECTORS = 64 };
+
+/* What one round has of one collector. */
+struct engine_entry {
+    bool answered;
+    int code;                     /* as in struct engine_result */
+    struct exposition_part *part; /* NULL: nothing */
+    double duration_seconds;
+};
+
+/* The results that scrapes share. Counted. */
+struct engine_round {
+    unsigned refs;
+    int64_t start_ns;
+    uint64_t started;
+    uint64_t done;
+    void *pages; /* the pages built from it, owned by whoever builds them */
+    void (*free_pages)(void *pages);
+    struct engine_round *next;
+    size_t n_entries;
+    struct engine_entry entries[];
+};
+
+/* One waiting scrape, embedded in its request. */
+struct engine_scrape {
+    uint64_t want;
+    int64_t deadline_ns;
+    void (*finished)(
+        struct engine_scrape *scrape); /* on the loop, once, never from engine_scrape */
+
+    struct engine_round *round; /* set by engine_scrape; the owner drops it by engine_round_unref */
+    uint64_t missed;            /* of want: those that have no answer in time */
+    uint64_t awaited;
+    struct engine_scrape *next;
+};
+
+/* How a collector does: for the landing page and the self metrics. */
+struct engine_status {
+    const struct collector *collector;
+    bool enabled;
+    enum engine_worker_state state;
+    bool asked;        /* has answered or missed a scrape at least once */
+    bool healthy;      /* its latest answer was good and in time */
+    const char *error; /* why not; "" */
+    double duration_seconds;
+    double last_success_seconds; /* 0: never */
+    uint64_t duplicates;
+};
+
+int engine_create(struct loop *loop, const struct collector *const *collectors,
+                  struct engine **ret_engine, struct error *err);
+
+/* Starts, keeps, restarts or ends collectors as the settings say: at start and after a reload. What
+ * they do not change goes on undisturbed. Takes its own reference of the configuration. */
+int engine_configure(struct engine *engine, struct config *config, struct error *err);
+
+/* Starts or joins a round. True: everything is there already and `finished` will not be called. */
+bool engine_scrape(struct engine *engine, struct engine_scrape *scrape);
+
+void engine_round_unref(struct engine_round *round); /* accepts NULL */
+
+/* All collectors that are switched on. */
+uint64_t engine_enabled(const struct engine *engine);
+
+size_t engine_n_collectors(const struct engine *engine);
+struct engine_status engine_status(const struct engine *engine, size_t index);
+
+/* Adds to what the collector lost to series of others. */
+void engine_add_duplicates(struct engine *engine, size_t index, uint64_t n);
+
+/* Ends every wait at once, as if all deadlines had come. */
+void engine_release(struct engine *engine);
+
+/* Stops the collectors and frees the engine. Those that hang are left behind after `timeout_ms`:
+ * false is returned then, and the process should leave by _exit. */
+bool engine_destroy(struct engine *engine, int64_t timeout_ms);
