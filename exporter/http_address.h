@@ -1,0 +1,19 @@
+#pragma once
+
+#include <stdbool.h>
+
+#include "exporter/core/error.h"
+
+/* Where to listen: "host:port", "[v6]:port", ":port" (all addresses) or "unix:/path". */
+struct http_address {
+    bool is_unix;
+    char host[256]; /* "" means all addresses */
+    char port[8];
+    char path[108]; /* of a Unix socket; what struct sockaddr_un can hold */
+};
+
+/* Reads one address; -EINVAL says what is wrong with it. */
+int http_address_parse(const char *text, struct http_address *ret_address, struct error *err);
+
+/* The same for option tables: only says whether it is well-formed. */
+int http_address_check(const char *text, struct error *err);

@@ -1,0 +1,104 @@
+#include "exporter/http_gate.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "exporter/core/clock.h"
+
+static struct in6_addr peer_address(int fd) {
+    struct sockaddr_storage name;
+    socklen_t len = sizeof(name);
+    struct in6_addr address = {0};
+    if (getpeername(fd, (struct sockaddr *)&name, &len) < 0) {
+        return address;
+    }
+    if (name.ss_family == AF_INET6) {
+        address = ((const struct sockaddr_in6 *)&name)->sin6_addr;
+    } else if (name.ss_family == AF_INET) {
+        address.s6_addr[10] = 0xff;
+        address.s6_addr[11] = 0xff;
+        memcpy(&address.s6_addr[12], &((const struct sockaddr_in *)&name)->sin_addr, 4);
+    }
+    return address;
+}
+
+static bool has_its_share(const struct http_gate *gate, const struct in6_addr *address) {
+    static const struct in6_addr none;
+    if (gate->max_per_address == 0 || memcmp(address, &none, sizeof(none)) == 0) {
+        return false;
+    }
+    size_t n = 0;
+    for (const struct http_client *c = gate->oldest; c != NULL; c = c->younger) {
+        n += !c->leaving && memcmp(&c->address, address, sizeof(*address)) == 0;
+    }
+    return n >= gate->max_per_address;
+}
+
+static void send_away(struct http_gate *gate, struct http_client *client) {
+    client->leaving = true;
+    gate->n_evicted++;
+    shutdown(client->fd, SHUT_RDWR); /* libmicrohttpd sees the end of the stream and cleans up */
+}
+
+static void make_room(struct http_gate *gate) {
+    struct http_client *victim = NULL;
+    size_t n_staying = 0;
+    for (struct http_client *c = gate->oldest; c != NULL; c = c->younger) {
+        if (c->leaving) {
+            continue;
+        }
+        n_staying++;
+        if (c->class != HTTP_CLIENT_HELD && (victim == NULL || c->class < victim->class)) {
+            victim = c;
+        }
+    }
+    if (n_staying >= gate->max_clients && victim != NULL) {
+        send_away(gate, victim);
+    }
+}
+
+struct http_client *http_gate_enter(struct http_gate *gate, int fd) {
+    struct in6_addr address = peer_address(fd);
+    struct http_client *client = has_its_share(gate, &address) ? NULL : calloc(1, sizeof(*client));
+    if (client == NULL) {
+        gate->n_evicted++;
+        return NULL;
+    }
+    make_room(gate);
+    *client = (struct http_client){
+        .fd = fd,
+        .class = HTTP_CLIENT_NEW,
+        .reading = true,
+        .since_ns = clock_monotonic_ns(),
+        .address = address,
+        .older = gate->youngest,
+    };
+    *(gate->youngest != NULL ? &gate->youngest->younger : &gate->oldest) = client;
+    gate->youngest = client;
+    gate->n_clients++;
+    return client;
+}
+
+void http_gate_leave(struct http_gate *gate, struct http_client *client) {
+    *(client->older != NULL ? &client->older->younger : &gate->oldest) = client->younger;
+    *(client->younger != NULL ? &client->younger->older : &gate->youngest) = client->older;
+    gate->n_clients--;
+    free(client);
+}
+
+int64_t http_gate_sweep(struct http_gate *gate, int64_t now_ns) {
+    int64_t next_ns = INT64_MAX;
+    for (struct http_client *c = gate->oldest; c != NULL; c = c->younger) {
+        if (!c->reading || c->leaving) {
+            continue;
+        }
+        int64_t due_ns = c->since_ns + gate->header_timeout_ns;
+        if (due_ns <= now_ns) {
+            send_away(gate, c);
+        } else if (due_ns < next_ns) {
+            next_ns = due_ns;
+        }
+    }
+    return next_ns;
+}

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct web_config;
+
+/* Who is connected, and who has to go when one more arrives than there is room for: the oldest of
+ * those worth least. Clients that connect and then dawdle can so never keep a scrape out. A client
+ * whose request we hold back is never sent away; max-requests bounds those. */
+
+enum http_client_class {
+    HTTP_CLIENT_NEW,  /* has not finished a request yet */
+    HTTP_CLIENT_IDLE, /* has, and is between two */
+    HTTP_CLIENT_BUSY, /* sends a body, or is being answered */
+    HTTP_CLIENT_HELD, /* waits for us */
+};
+
+struct http_client {
+    int fd;
+    enum http_client_class class;
+    bool leaving;
+    bool reading;                  /* a request's head is on its way, or none has come yet */
+    int64_t since_ns;              /* when `reading` began */
+    struct in6_addr address;       /* IPv4 as mapped; all zero over a Unix socket */
+    struct web_config *web_config; /* what the connection was set up with; NULL: plain */
+    struct http_client *older, *younger;
+};
+
+struct http_gate {
+    size_t max_clients;
+    size_t max_per_address; /* 0: no limit */
+    int64_t header_timeout_ns;
+    size_t n_clients;
+    uint64_t n_evicted;
+    struct http_client *oldest, *youngest;
+};
+
+/* Lets a connection in, at the expense of another one if need be. NULL when it is itself refused
+ * (its address has its share, or memory is out): the caller closes it then. */
+struct http_client *http_gate_enter(struct http_gate *gate, int fd);
+
+/* The connection is gone; frees the client. */
+void http_gate_leave(struct http_gate *gate, struct http_client *client);
+
+/* Sends away who has taken too long to send a request's head. Returns when to look again, or
+ * INT64_MAX. */
+int64_t http_gate_sweep(struct http_gate *gate, int64_t now_ns);

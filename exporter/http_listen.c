@@ -1,0 +1,335 @@
+#include "exporter/http_listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/core/log.h"
+#include "exporter/http_address.h"
+
+enum { LISTEN_BACKLOG = 256, SYSTEMD_FIRST_FD = 3 };
+
+/* How long a listener rests when the process is out of descriptors. */
+#define ACCEPT_REST_NS (100 * CLOCK_NS_PER_MS)
+
+struct listener {
+    struct loop_source source;
+    struct loop_timer rest;
+    struct http_listeners *owner;
+    char *text;      /* the setting it came from */
+    char *unix_path; /* to be removed at the end; NULL: none of ours */
+    bool keep;
+    bool resting;
+    struct listener *next;
+};
+
+struct http_listeners {
+    struct loop *loop;
+    http_accept_function *accepted;
+    void *context;
+    struct listener *first;
+};
+
+static int open_unix(const struct http_address *address, const struct settings *settings,
+                     struct error *err) {
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    strcpy(name.sun_path, address->path);
+    int fd CLEANUP_CLOSE = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return error_set(err, -errno, "socket: %m");
+    }
+    /* A socket file that nobody answers on was left behind by a process that died. */
+    if (connect(fd, (struct sockaddr *)&name, sizeof(name)) == 0 || errno == EAGAIN) {
+        return error_set(err, -EADDRINUSE, "listen on unix:%s: somebody listens there",
+                         address->path);
+    }
+    struct stat st;
+    if (errno == ECONNREFUSED && lstat(address->path, &st) == 0 && S_ISSOCK(st.st_mode)) {
+        unlink(address->path);
+    }
+    if (bind(fd, (struct sockaddr *)&name, sizeof(name)) < 0) {
+        return error_set(err, -errno, "listen on unix:%s: %m", address->path);
+    }
+    const char *group = settings_string(settings, "web.listen-group");
+    const struct group *entry = group[0] != '\0' ? getgrnam(group) : NULL;
+    if (group[0] != '\0' && entry == NULL) {
+        return error_set(err, -EINVAL, "listen on unix:%s: no group \"%s\"", address->path, group);
+    }
+    mode_t mode = (mode_t)strtoul(settings_string(settings, "web.listen-mode"), NULL, 8);
+    if ((entry != NULL && chown(address->path, (uid_t)-1, entry->gr_gid) < 0) ||
+        chmod(address->path, mode) < 0 || listen(fd, LISTEN_BACKLOG) < 0) {
+        return error_set(err, -errno, "listen on unix:%s: %m", address->path);
+    }
+    return TAKE_FD(fd);
+}
+
+static int open_one(const struct addrinfo *info, const char *text, struct error *err) {
+    int fd CLEANUP_CLOSE =
+        socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol);
+    if (fd < 0) {
+        return error_set(err, -errno, "listen on %s: %m", text);
+    }
+    int on = 1;
+    int off = 0;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (info->ai_family == AF_INET6) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    }
+    if (bind(fd, info->ai_addr, info->ai_addrlen) < 0 || listen(fd, LISTEN_BACKLOG) < 0) {
+        return error_set(err, -errno, "listen on %s: %m", text);
+    }
+    return TAKE_FD(fd);
+}
+
+static int open_tcp(const struct http_address *address, const char *text, struct error *err) {
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC,
+        .ai_socktype = SOCK_STREAM,
+        .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+    };
+    struct addrinfo *infos;
+    const char *host = address->host[0] != '\0' ? address->host : NULL;
+    int code = getaddrinfo(host, address->port, &hints, &infos);
+    if (code != 0) {
+        return error_set(err, -EADDRNOTAVAIL, "listen on %s: %s", text, gai_strerror(code));
+    }
+    /* For "all addresses" IPv6 takes IPv4 along; where it is switched off, IPv4 alone follows. */
+    int fd = -EADDRNOTAVAIL;
+    for (int pass = 0; pass < 2 && fd < 0 && fd != -EADDRINUSE; pass++) {
+        for (const struct addrinfo *info = infos; info != NULL; info = info->ai_next) {
+            bool wanted = host != NULL || (info->ai_family == AF_INET6) == (pass == 0);
+            if (wanted && fd < 0 && fd != -EADDRINUSE) {
+                fd = open_one(info, text, err);
+            }
+        }
+    }
+    freeaddrinfo(infos);
+    return fd;
+}
+
+static void describe(int fd, const char *text, char *out, size_t size) {
+    struct sockaddr_storage name;
+    socklen_t len = sizeof(name);
+    char host[64];
+    char port[8];
+    if (getsockname(fd, (struct sockaddr *)&name, &len) < 0 || name.ss_family == AF_UNIX ||
+        getnameinfo((struct sockaddr *)&name, len, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        snprintf(out, size, "%s", text);
+        return;
+    }
+    snprintf(out, size, name.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+static void listener_rest_over(struct loop_timer *timer) {
+    struct listener *listener = CONTAINER_OF(timer, struct listener, rest);
+    if (loop_add(listener->owner->loop, &listener->source, EPOLLIN, NULL) == 0) {
+        listener->resting = false;
+    } else {
+        timer->due_ns = clock_monotonic_ns() + ACCEPT_REST_NS;
+    }
+}
+
+static void listener_ready(struct loop_source *source, uint32_t events) {
+    (void)events;
+    struct listener *listener = CONTAINER_OF(source, struct listener, source);
+    struct http_listeners *owner = listener->owner;
+    /* A bounded batch: the connections already there want their turn too. */
+    for (int i = 0; i < LISTEN_BACKLOG; i++) {
+        int fd = accept4(source->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            owner->accepted(fd, owner->context);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            log_warn("http: accept: %m");
+            loop_remove(owner->loop, source);
+            listener->resting = true;
+            listener->rest.due_ns = clock_monotonic_ns() + ACCEPT_REST_NS;
+            return;
+        }
+        if (errno != EINTR && errno != ECONNABORTED) {
+            return;
+        }
+    }
+}
+
+static void listener_destroy(struct listener *listener) {
+    struct loop *loop = listener->owner->loop;
+    if (!listener->resting) {
+        loop_remove(loop, &listener->source);
+    }
+    loop_timer_remove(loop, &listener->rest);
+    close(listener->source.fd);
+    if (listener->unix_path != NULL) {
+        unlink(listener->unix_path);
+    }
+    free(listener->unix_path);
+    free(listener->text);
+    free(listener);
+}
+
+/* Watches `fd`, which becomes the listener's. */
+static int listener_add(struct http_listeners *owner, int fd, const char *text,
+                        const char *unix_path, struct error *err) {
+    struct listener *listener = calloc(1, sizeof(*listener));
+    if (listener == NULL) {
+        close(fd);
+        return error_set(err, -ENOMEM, "listen on %s: out of memory", text);
+    }
+    *listener = (struct listener){
+        .source = {.fd = fd, .ready = listener_ready},
+        .rest = {.due_ns = LOOP_NEVER, .fire = listener_rest_over},
+        .owner = owner,
+        .text = strdup(text),
+        .unix_path = unix_path != NULL ? strdup(unix_path) : NULL,
+        .keep = true,
+        .next = owner->first,
+    };
+    loop_timer_add(owner->loop, &listener->rest);
+    int r = loop_add(owner->loop, &listener->source, EPOLLIN, err);
+    if (r < 0) {
+        listener_destroy(listener);
+        return r;
+    }
+    owner->first = listener;
+    char where[128];
+    describe(fd, text, where, sizeof(where));
+    log_info("http: listening on %s", where);
+    return 0;
+}
+
+static struct listener *find(struct http_listeners *listeners, const char *text) {
+    struct listener *listener = listeners->first;
+    while (listener != NULL && strcmp(listener->text, text) != 0) {
+        listener = listener->next;
+    }
+    return listener;
+}
+
+static int add_address(struct http_listeners *listeners, const struct settings *settings,
+                       const char *text, struct error *err) {
+    struct listener *old = find(listeners, text);
+    if (old != NULL) {
+        old->keep = true;
+        return 0;
+    }
+    struct http_address address;
+    int r = http_address_parse(text, &address, err);
+    if (r < 0) {
+        return r;
+    }
+    int fd = address.is_unix ? open_unix(&address, settings, err) : open_tcp(&address, text, err);
+    if (fd < 0) {
+        return fd;
+    }
+    return listener_add(listeners, fd, text, address.is_unix ? address.path : NULL, err);
+}
+
+/* systemd says LISTEN_PID and LISTEN_FDS; the sockets begin at descriptor 3. */
+static int add_systemd(struct http_listeners *listeners, struct error *err) {
+    const char *pid = getenv("LISTEN_PID");
+    const char *fds = getenv("LISTEN_FDS");
+    long n = fds != NULL ? strtol(fds, NULL, 10) : 0;
+    if (pid == NULL || strtol(pid, NULL, 10) != (long)getpid() || n < 1) {
+        return error_set(err, -EINVAL,
+                         "--web.systemd-socket: no sockets were handed over (LISTEN_FDS)");
+    }
+    for (int fd = SYSTEMD_FIRST_FD; fd < SYSTEMD_FIRST_FD + (int)n; fd++) {
+        char text[32];
+        snprintf(text, sizeof(text), "systemd:%d", fd);
+        struct listener *old = find(listeners, text);
+        if (old != NULL) {
+            old->keep = true;
+            continue;
+        }
+        int listening = 0;
+        socklen_t len = sizeof(listening);
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0 || !listening) {
+            return error_set(err, -EINVAL, "descriptor %d of systemd is not a listening socket",
+                             fd);
+        }
+        int copy = fcntl(fd, F_DUPFD_CLOEXEC, SYSTEMD_FIRST_FD);
+        if (copy < 0 || fcntl(copy, F_SETFL, O_NONBLOCK) < 0) {
+            return error_set(err, -errno, "descriptor %d of systemd: %m", fd);
+        }
+        int r = listener_add(listeners, copy, text, NULL, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
+/* Closes the listeners whose `keep` is as given. */
+static void close_where(struct http_listeners *listeners, bool keep) {
+    for (struct listener **link = &listeners->first; *link != NULL;) {
+        struct listener *listener = *link;
+        if (listener->keep == keep) {
+            *link = listener->next;
+            listener_destroy(listener);
+        } else {
+            link = &listener->next;
+        }
+    }
+}
+
+int http_listeners_configure(struct http_listeners *listeners, const struct settings *settings,
+                             struct error *err) {
+    struct listener *before = listeners->first;
+    for (struct listener *l = before; l != NULL; l = l->next) {
+        l->keep = false;
+    }
+    int r = 0;
+    if (settings_bool(settings, "web.systemd-socket")) {
+        r = add_systemd(listeners, err);
+    } else {
+        const char *const *addresses = settings_list(settings, "web.listen-address");
+        for (size_t i = 0; r == 0 && addresses[i] != NULL; i++) {
+            r = add_address(listeners, settings, addresses[i], err);
+        }
+    }
+    if (r < 0) { /* back to what was: those added stand before `before` in the list */
+        for (struct listener *l = listeners->first; l != NULL; l = l->next) {
+            l->keep = false;
+        }
+        for (struct listener *l = before; l != NULL; l = l->next) {
+            l->keep = true;
+        }
+    }
+    close_where(listeners, false);
+    return r;
+}
+
+int http_listeners_create(struct loop *loop, http_accept_function *accepted, void *context,
+                          struct http_listeners **ret_listeners, struct error *err) {
+    struct http_listeners *listeners = calloc(1, sizeof(*listeners));
+    if (listeners == NULL) {
+        return error_set(err, -ENOMEM, "http: out of memory");
+    }
+    *listeners = (struct http_listeners){.loop = loop, .accepted = accepted, .context = context};
+    *ret_listeners = listeners;
+    return 0;
+}
+
+void http_listeners_destroy(struct http_listeners *listeners) {
+    if (listeners == NULL) {
+        return;
+    }
+    close_where(listeners, false);
+    close_where(listeners, true);
+    free(listeners);
+}

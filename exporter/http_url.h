@@ -1,0 +1,25 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "exporter/core/error.h"
+
+/* The target of a request, "/metrics?collect[]=host": its path, and its query as name=value pairs,
+ * all percent-decoded. */
+struct http_url {
+    char *path;
+    struct http_parameter {
+        const char *name;
+        const char *value; /* "" where there was no '=' */
+    } * parameters;
+    size_t n_parameters;
+    char *memory; /* what the parameters point into */
+};
+
+enum { HTTP_URL_MAX_PARAMETERS = 100 };
+
+/* Reads a request target. -EINVAL: not a path, a broken %-sequence, a NUL, or more parameters than
+ * anyone needs. Free it with http_url_finish. */
+int http_url_parse(const char *target, struct http_url *ret_url, struct error *err);
+void http_url_finish(struct http_url *url); /* accepts a zeroed one */
