@@ -1,7 +1,159 @@
 #include "exporter/serve.h"
 
-int serve_main(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
-    return 0;
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/core/log.h"
+#include "exporter/daemon.h"
+#include "exporter/http_lifecycle.h"
+#include "exporter/http_metrics.h"
+#include "exporter/http_pages.h"
+#include "exporter/reload.h"
+#include "exporter/version.h"
+
+enum { EXIT_USAGE = 2, DRAIN_MS = 1000, STOP_COLLECTORS_MS = 500, STOP_WORKER_MS = 200 };
+
+static const struct http_route routes[] = {
+    {"/", "/", HTTP_GET | HTTP_HEAD, false, http_pages_landing},
+    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, true, http_lifecycle_healthy},
+    {"/-/quit", "/-/quit", HTTP_POST | HTTP_PUT, false, http_lifecycle_quit},
+    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, true, http_lifecycle_ready},
+    {"/-/reload", "/-/reload", HTTP_POST | HTTP_PUT, false, http_lifecycle_reload},
+    {NULL, "/metrics", HTTP_GET | HTTP_HEAD, false, http_metrics_handle},
+};
+
+/* ---- signals ---- */
+
+static void signals_ready(struct loop_source *source, uint32_t events) {
+    (void)events;
+    struct daemon *daemon = CONTAINER_OF(source, struct daemon, signals);
+    struct signalfd_siginfo info;
+    while (read(source->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGHUP) {
+            reload_start(daemon, NULL);
+        } else {
+            log_info("serve: stopping on signal %u", info.ssi_signo);
+            loop_stop(daemon->loop);
+        }
+    }
+}
+
+static int take_signals(struct daemon *daemon, struct error *err) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    daemon->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    daemon->signals.ready = signals_ready;
+    if (daemon->signals.fd < 0) {
+        return error_set(err, -errno, "signalfd: %m");
+    }
+    return loop_add(daemon->loop, &daemon->signals, EPOLLIN, err);
+}
+
+/* ---- start and end ---- */
+
+static int start(struct daemon *daemon, struct config *config, struct web_config *web_config,
+                 struct error *err) {
+    int r = loop_create(&daemon->loop, err);
+    if (r == 0) {
+        r = take_signals(daemon, err);
+    }
+    if (r == 0) {
+        r = worker_create(daemon->loop, "page", &daemon->page_worker, err);
+    }
+    if (r == 0) {
+        r = worker_create(daemon->loop, "reload", &daemon->reload_worker, err);
+    }
+    if (r == 0) {
+        r = engine_create(daemon->loop, daemon->collectors, &daemon->engine, err);
+    }
+    if (r == 0) {
+        r = http_server_create(daemon, daemon->loop, routes, ARRAY_LEN(routes), &daemon->http, err);
+    }
+    return r == 0 ? reload_apply(daemon, config, web_config, err) : r;
+}
+
+/* Answers who waits with what there is, and gives the answers a second to get out. */
+static void drain(struct daemon *daemon) {
+    int64_t until_ns = clock_monotonic_ns() + DRAIN_MS * CLOCK_NS_PER_MS;
+    http_server_close(daemon->http);
+    engine_release(daemon->engine);
+    while (http_server_n_busy(daemon->http) > 0 && clock_monotonic_ns() < until_ns) {
+        loop_turn(daemon->loop, 10);
+    }
+}
+
+/* False where threads or requests had to be left behind. */
+static bool stop(struct daemon *daemon) {
+    bool clean = true;
+    daemon->stopping = true;
+    if (daemon->http != NULL) {
+        drain(daemon);
+        clean &= http_server_n_held(daemon->http) == 0;
+    }
+    if (daemon->engine != NULL) {
+        clean &= engine_destroy(daemon->engine, STOP_COLLECTORS_MS);
+    }
+    if (!clean) {
+        return false;
+    }
+    worker_destroy(daemon->page_worker, STOP_WORKER_MS);
+    worker_destroy(daemon->reload_worker, STOP_WORKER_MS);
+    http_server_destroy(daemon->http);
+    config_unref(daemon->config);
+    if (daemon->signals.fd > 0) {
+        close(daemon->signals.fd);
+    }
+    loop_destroy(daemon->loop);
+    return true;
+}
+
+static int report(const struct problems *problems) {
+    for (size_t i = 0; i < problems->n_lines; i++) {
+        fprintf(stderr, "%s\n", problems->lines[i]);
+    }
+    return EXIT_USAGE;
+}
+
+int serve_main(const struct collector *const *collectors, int argc, char **argv) {
+    struct daemon daemon = {.collectors = collectors, .argc = argc, .argv = argv};
+    struct problems problems CLEANUP_PROBLEMS = {0};
+    struct config *config = NULL;
+    struct web_config *web_config = NULL;
+    if (reload_read(&daemon, &config, &web_config, &problems) < 0) {
+        return report(&problems);
+    }
+    log_configure((enum log_level)settings_choice(config->settings, "log.level"),
+                  (enum log_format)settings_choice(config->settings, "log.format"));
+    log_info("serve: waap %s (%s)", VERSION_TEXT, VERSION_REVISION);
+
+    struct error error;
+    int code = EXIT_SUCCESS;
+    if (start(&daemon, config, web_config, &error) == 0) {
+        loop_run(daemon.loop);
+    } else {
+        log_error("serve: %s", error.text);
+        code = EXIT_FAILURE;
+    }
+    config_unref(config);
+    web_config_unref(web_config);
+    if (!stop(&daemon)) {
+        log_warn("serve: left behind what did not end in time");
+        _exit(code);
+    }
+    if (code == EXIT_SUCCESS) {
+        log_info("serve: stopped");
+    }
+    return code;
 }

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "exporter/config.h"
+#include "exporter/engine.h"
+#include "exporter/http_server.h"
+#include "exporter/loop.h"
+#include "exporter/worker.h"
+
+/* `waap serve` as a whole: what the handlers of requests reach through http_request.daemon. */
+struct daemon {
+    const struct collector *const *collectors;
+    int argc; /* of `serve`: read again on every reload */
+    char **argv;
+    struct config *config;
+    struct loop *loop;
+    struct engine *engine;
+    struct http_server *http;
+    struct worker *page_worker;
+    struct worker *reload_worker;
+    struct loop_source signals; /* a signalfd */
+    bool stopping;
+    bool reload_ok;
+    double reload_wall_seconds; /* when the configuration in force was read */
+};

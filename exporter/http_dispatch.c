@@ -1,0 +1,383 @@
+#include "exporter/http_dispatch.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/core/log.h"
+#include "exporter/http_server_private.h"
+#include "exporter/http_users.h"
+
+/* A body sent in chunks has no announced length; beyond this many times the limit we hang up. */
+enum { BODY_PATIENCE = 4 };
+
+static const struct {
+    const char *name;
+    enum http_method method;
+} methods[] = {
+    {"DELETE", HTTP_DELETE}, {"GET", HTTP_GET}, {"HEAD", HTTP_HEAD},
+    {"POST", HTTP_POST},     {"PUT", HTTP_PUT},
+};
+
+/* ---- answers ---- */
+
+const char *http_header(const struct http_request *request, const char *name) {
+    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+/* Lets a held request go on: libmicrohttpd calls http_dispatch again. */
+static void release(struct http_request *request) {
+    if (!request->held) {
+        return;
+    }
+    request->held = false;
+    request->server->n_held--;
+    request->client->class = HTTP_CLIENT_BUSY;
+    MHD_resume_connection(request->connection);
+}
+
+bool http_hold(struct http_request *request) {
+    struct http_server *server = request->server;
+    if (server->n_held >= server->max_held) {
+        http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                        "limit of %zu concurrent requests reached, try again later",
+                        server->max_held);
+        return false;
+    }
+    server->n_held++;
+    request->held = true;
+    request->client->class = HTTP_CLIENT_HELD;
+    MHD_suspend_connection(request->connection);
+    return true;
+}
+
+void http_reply_shared(struct http_request *request, unsigned status,
+                       struct MHD_Response *response) {
+    request->status = status;
+    request->response = response;
+    release(request);
+}
+
+void http_reply(struct http_request *request, unsigned status, struct MHD_Response *response) {
+    request->owns_response = true;
+    http_add_headers(request->server, response);
+    http_reply_shared(request, status, response);
+}
+
+void http_add_headers(const struct http_server *server, struct MHD_Response *response) {
+    size_t n = 0;
+    const struct web_config_header *headers =
+        server->web_config != NULL ? web_config_headers(server->web_config, &n) : NULL;
+    for (size_t i = 0; i < n && response != NULL; i++) {
+        MHD_add_response_header(response, headers[i].name, headers[i].value);
+    }
+}
+
+void http_reply_buf(struct http_request *request, unsigned status, const char *content_type,
+                    struct buf *body) {
+    size_t len = body->len;
+    char *data = buf_take(body);
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        len, data != NULL ? data : (char[]){""},
+        data != NULL ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_MUST_COPY);
+    if (response == NULL) {
+        free(data);
+    } else {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    }
+    http_reply(request, data != NULL ? status : MHD_HTTP_INTERNAL_SERVER_ERROR, response);
+}
+
+void http_reply_text(struct http_request *request, unsigned status, const char *format, ...) {
+    struct buf text CLEANUP_BUF = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    buf_add_char(&text, '\n');
+    http_reply_buf(request, status, "text/plain; charset=utf-8", &text);
+}
+
+/* ---- what we refuse although libmicrohttpd lets it through ---- */
+
+struct head_check {
+    unsigned n_content_length;
+    unsigned n_host;
+    unsigned n_transfer_encoding;
+    const char *bad_name;
+};
+
+static bool is_token(const char *text) {
+    static const char other[] = "!#$%&'*+-.^_`|~";
+    for (const char *c = text; *c != '\0'; c++) {
+        bool alnum =
+            (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+        if (!alnum && strchr(other, *c) == NULL) {
+            return false;
+        }
+    }
+    return text[0] != '\0';
+}
+
+static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                    const char *value) {
+    (void)kind;
+    (void)value;
+    struct head_check *check = context;
+    check->n_content_length += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    check->n_host += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+    check->n_transfer_encoding += strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+    if (!is_token(name)) {
+        check->bad_name = name;
+    }
+    return MHD_YES;
+}
+
+/* What is wrong with the head, or NULL. libmicrohttpd 0.9.75 accepts all of these; behind a proxy
+ * that reads them otherwise, one request could be smuggled inside another. */
+static const char *head_fault(const struct http_request *request, const char *version) {
+    struct head_check check = {0};
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, check_header, &check);
+    if (check.bad_name != NULL) {
+        return "a header name has a character it must not have";
+    }
+    if (check.n_content_length > 1) {
+        return "more than one Content-Length";
+    }
+    if (check.n_content_length > 0 && check.n_transfer_encoding > 0) {
+        return "both Content-Length and Transfer-Encoding";
+    }
+    if (strcmp(version, MHD_HTTP_VERSION_1_1) == 0 && check.n_host != 1) {
+        return check.n_host == 0 ? "no Host" : "more than one Host";
+    }
+    const char *length = http_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (length != NULL && (length[0] == '\0' || strspn(length, "0123456789") != strlen(length))) {
+        return "Content-Length is not a number";
+    }
+    return NULL;
+}
+
+/* ---- routing ---- */
+
+static const struct http_route *find_route(const struct http_server *server, const char *path) {
+    for (size_t i = 0; i < server->n_routes; i++) {
+        const struct http_route *route = &server->routes[i];
+        const char *route_path =
+            route->path != NULL ? route->path
+                                : settings_string(server->config->settings, "web.telemetry-path");
+        if (strcmp(route_path, path) == 0) {
+            return route;
+        }
+    }
+    return NULL;
+}
+
+static void reply_method_not_allowed(struct http_request *request) {
+    struct buf allow CLEANUP_BUF = {0};
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+        if ((request->route->methods & methods[i].method) != 0) {
+            buf_printf(&allow, "%s%s", allow.len > 0 ? ", " : "", methods[i].name);
+        }
+    }
+    http_reply_text(request, MHD_HTTP_METHOD_NOT_ALLOWED, "%s answers to %s only",
+                    request->url.path, buf_str(&allow));
+    if (request->response != NULL) {
+        MHD_add_response_header(request->response, MHD_HTTP_HEADER_ALLOW, buf_str(&allow));
+    }
+}
+
+static enum http_method method_of(const char *name) {
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+        if (strcmp(methods[i].name, name) == 0) {
+            return methods[i].method;
+        }
+    }
+    return HTTP_OTHER;
+}
+
+/* ---- passwords ---- */
+
+static void reply_unauthorized(struct http_request *request) {
+    http_reply_text(request, MHD_HTTP_UNAUTHORIZED, "Unauthorized");
+    if (request->response != NULL) {
+        MHD_add_response_header(request->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                                "Basic realm=\"waap\"");
+    }
+}
+
+static void auth_run(struct worker_job *job) {
+    struct http_request *request = CONTAINER_OF(job, struct http_request, auth_job);
+    request->authorized =
+        users_verify(web_config_users(request->auth_config), request->authorization);
+}
+
+static void auth_done(struct worker_job *job) {
+    struct http_request *request = CONTAINER_OF(job, struct http_request, auth_job);
+    web_config_unref(TAKE(request->auth_config));
+    if (request->authorized) {
+        release(request);
+    } else {
+        reply_unauthorized(request);
+    }
+}
+
+/* Lets in, refuses, or holds the request until a worker has checked the password. */
+static void authorize(struct http_request *request) {
+    struct http_server *server = request->server;
+    struct users *users = server->web_config != NULL ? web_config_users(server->web_config) : NULL;
+    if (users == NULL || (request->route->health && server->health_is_open)) {
+        return;
+    }
+    const char *authorization = http_header(request, MHD_HTTP_HEADER_AUTHORIZATION);
+    enum users_verdict verdict = users_lookup(users, authorization);
+    if (verdict == USERS_DENIED) {
+        reply_unauthorized(request);
+    } else if (verdict == USERS_UNKNOWN && http_hold(request)) {
+        request->authorization = strdup(authorization);
+        request->auth_config = web_config_ref(server->web_config);
+        request->auth_job = (struct worker_job){.run = auth_run, .done = auth_done};
+        worker_submit(server->auth_worker, &request->auth_job);
+    }
+}
+
+/* ---- the life of a request ---- */
+
+void *http_dispatch_begin(void *context, const char *target, struct MHD_Connection *connection) {
+    struct http_server *server = context;
+    struct http_request *request = calloc(1, sizeof(*request));
+    if (request == NULL) {
+        return NULL;
+    }
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    request->daemon = server->daemon;
+    request->server = server;
+    request->connection = connection;
+    request->client = info->socket_context;
+    request->target = strdup(target);
+    http_server_client_reads(server, request->client);
+    return request;
+}
+
+/* Looks at the head; may answer or hold the request at once. */
+static void begin(struct http_request *request, const char *method, const char *version) {
+    struct http_server *server = request->server;
+    struct error error;
+    request->begun = true;
+    request->start_ns = clock_monotonic_ns();
+    request->client->reading = false;
+    request->client->class = HTTP_CLIENT_BUSY;
+    request->method = method_of(method);
+
+    const char *fault = head_fault(request, version);
+    if (fault != NULL) {
+        request->must_close = true;
+        http_reply_text(request, MHD_HTTP_BAD_REQUEST, "bad request: %s", fault);
+        return;
+    }
+    const char *length = http_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    request->has_body = http_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL ||
+                        (length != NULL && strspn(length, "0") != strlen(length));
+    if (request->target == NULL || http_url_parse(request->target, &request->url, &error) < 0) {
+        http_reply_text(request, MHD_HTTP_BAD_REQUEST, "bad request: %s",
+                        request->target == NULL ? "out of memory" : error.text);
+        return;
+    }
+    request->route = find_route(server, request->url.path);
+    if (request->route == NULL) {
+        http_reply_text(request, MHD_HTTP_NOT_FOUND, "404: nothing here");
+    } else if ((request->route->methods & request->method) == 0) {
+        reply_method_not_allowed(request);
+    } else if (length != NULL && strtoull(length, NULL, 10) > server->max_body) {
+        http_reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE, "body is larger than %zu bytes",
+                        server->max_body);
+    } else {
+        authorize(request);
+    }
+}
+
+/* Takes a piece of the body; false when the client has gone too far. */
+static bool take_body(struct http_request *request, const char *data, size_t size) {
+    size_t max = request->server->max_body;
+    request->body_seen += size;
+    if (request->status == 0 && request->body_seen > max) {
+        http_reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE, "body is larger than %zu bytes", max);
+        buf_finish(&request->body);
+    }
+    if (request->status == 0) {
+        buf_add(&request->body, data, size);
+    }
+    return request->body_seen <= BODY_PATIENCE * max;
+}
+
+static enum MHD_Result send_answer(struct http_request *request) {
+    if (request->response == NULL) {
+        return MHD_NO;
+    }
+    return MHD_queue_response(request->connection, request->status, request->response);
+}
+
+enum MHD_Result http_dispatch(void *context, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **request_slot) {
+    (void)context;
+    (void)connection;
+    (void)url;
+    struct http_request *request = *request_slot;
+    if (request == NULL) {
+        return MHD_NO;
+    }
+    if (!request->begun) {
+        begin(request, method, version);
+        /* Answered before its body came: it is not read, and the connection ends with the answer.
+         * Otherwise the answer waits for the next call, which keeps the connection alive. */
+        return request->status != 0 && request->has_body ? send_answer(request) : MHD_YES;
+    }
+    if (*upload_size > 0) {
+        size_t size = *upload_size;
+        *upload_size = 0;
+        return take_body(request, upload, size) ? MHD_YES : MHD_NO;
+    }
+    if (request->status == 0 && !request->held) {
+        request->route->handle(request);
+    }
+    return request->status != 0 ? send_answer(request) : MHD_YES;
+}
+
+void http_dispatch_completed(void *context, struct MHD_Connection *connection, void **request_slot,
+                             enum MHD_RequestTerminationCode code) {
+    (void)connection;
+    (void)code;
+    struct http_server *server = context;
+    struct http_request *request = TAKE(*request_slot);
+    if (request == NULL) {
+        return;
+    }
+    struct http_client *client = request->client;
+    if (request->begun) {
+        double seconds = (double)(clock_monotonic_ns() - request->start_ns) / 1e9;
+        http_stats_note(server->stats, request->route != NULL ? request->route->name : "other",
+                        request->status, seconds);
+        client->class = HTTP_CLIENT_IDLE;
+    }
+    /* Whom a reload has overtaken must come in anew, by the certificates and users of the day. */
+    if (request->must_close || client->web_config != server->web_config) {
+        shutdown(client->fd, SHUT_RDWR);
+    }
+    if (request->owns_response && request->response != NULL) {
+        MHD_destroy_response(request->response);
+    }
+    if (request->authorization != NULL) {
+        explicit_bzero(request->authorization, strlen(request->authorization));
+    }
+    engine_round_unref(request->scrape.round);
+    http_url_finish(&request->url);
+    buf_finish(&request->body);
+    free(request->authorization);
+    free(request->target);
+    free(request);
+}

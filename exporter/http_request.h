@@ -1,0 +1,92 @@
+#pragma once
+
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/engine.h"
+#include "exporter/http_gate.h"
+#include "exporter/http_url.h"
+#include "exporter/worker.h"
+
+struct daemon;
+struct http_server;
+struct web_config;
+
+enum http_method {
+    HTTP_GET = 1 << 0,
+    HTTP_HEAD = 1 << 1,
+    HTTP_POST = 1 << 2,
+    HTTP_PUT = 1 << 3,
+    HTTP_DELETE = 1 << 4,
+    HTTP_OTHER = 1 << 5,
+};
+
+struct http_request;
+
+/* One path and what answers it. A handler either answers (http_reply…) before it returns, or holds
+ * the request (http_hold) and answers later, on the loop. */
+struct http_route {
+    const char *path; /* NULL: the telemetry path of the settings */
+    const char *name; /* `handler` label of the self metrics */
+    unsigned methods; /* of enum http_method; HEAD comes with GET */
+    bool health;      /* may be exempt from passwords */
+    void (*handle)(struct http_request *request);
+};
+
+struct http_request {
+    struct daemon *daemon;
+    struct http_server *server;
+    struct MHD_Connection *connection;
+    struct http_client *client;
+    const struct http_route *route; /* NULL: none, or not known yet */
+    enum http_method method;
+    char *target; /* as sent */
+    struct http_url url;
+    struct buf body;
+    int64_t start_ns;
+    bool begun; /* its head was looked at */
+    bool has_body;
+    bool held;
+    bool must_close; /* the connection cannot be trusted after this answer */
+    size_t body_seen;
+
+    unsigned status; /* 0: not answered yet */
+    struct MHD_Response *response;
+    bool owns_response;
+
+    struct worker_job auth_job;
+    struct web_config *auth_config;
+    char *authorization;
+    bool authorized;
+
+    struct engine_scrape scrape;
+    struct http_request *next_waiting; /* for the page that somebody else has built already */
+};
+
+/* The value of a header, or NULL. */
+const char *http_header(const struct http_request *request, const char *name);
+
+/* Answers with a response object, whose reference the request takes over. */
+void http_reply(struct http_request *request, unsigned status, struct MHD_Response *response);
+
+/* The same with a response that several requests share and that somebody else destroys, not before
+ * the request is over. http_add_headers must have been called for it. */
+void http_reply_shared(struct http_request *request, unsigned status,
+                       struct MHD_Response *response);
+
+/* Adds the headers that the web configuration wants on every answer. */
+void http_add_headers(const struct http_server *server, struct MHD_Response *response);
+
+/* Answers with a line of text, printf-like; a newline is added. */
+void http_reply_text(struct http_request *request, unsigned status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Answers with the content of `body`, which is taken over and emptied. */
+void http_reply_buf(struct http_request *request, unsigned status, const char *content_type,
+                    struct buf *body);
+
+/* Keeps the connection waiting until somebody answers. False when as many requests are held as may
+ * be: it has been answered with 503 then. */
+bool http_hold(struct http_request *request);

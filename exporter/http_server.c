@@ -1,0 +1,286 @@
+#include "exporter/http_server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/core/log.h"
+#include "exporter/http_dispatch.h"
+#include "exporter/http_listen.h"
+#include "exporter/http_server_private.h"
+#include "exporter/http_tls.h"
+
+/* Connections that were sent away count for libmicrohttpd until its next turn. */
+enum { CONNECTIONS_SLACK = 64 };
+
+/* ---- libmicrohttpd on our loop ---- */
+
+static int64_t port_timeout_ms(struct loop_pump *pump) {
+    struct http_port *port = CONTAINER_OF(pump, struct http_port, pump);
+    MHD_UNSIGNED_LONG_LONG left_ms;
+    if (MHD_get_timeout(port->mhd, &left_ms) != MHD_YES) {
+        return -1;
+    }
+    return left_ms > INT32_MAX ? INT32_MAX : (int64_t)left_ms;
+}
+
+static void port_run(struct loop_pump *pump) {
+    struct http_port *port = CONTAINER_OF(pump, struct http_port, pump);
+    MHD_run(port->mhd);
+}
+
+static void port_ready(struct loop_source *source, uint32_t events) {
+    (void)source;
+    (void)events; /* the pump runs after every turn */
+}
+
+static void mhd_log(void *context, const char *format, va_list args) {
+    (void)context;
+    if (!log_enabled(LOG_LEVEL_DEBUG)) {
+        return;
+    }
+    char text[512];
+    vsnprintf(text, sizeof(text), format, args);
+    text[strcspn(text, "\n")] = '\0';
+    log_debug("http: libmicrohttpd: %s", text);
+}
+
+static void client_changed(void *context, struct MHD_Connection *connection, void **client_slot,
+                           enum MHD_ConnectionNotificationCode code);
+
+static int port_open(struct http_server *server, struct http_port *port, bool tls,
+                     struct error *err) {
+    unsigned flags =
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem tls_options[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)tls_no_certificate},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    port->mhd = MHD_start_daemon(
+        tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, http_dispatch, server,
+        MHD_OPTION_EXTERNAL_LOGGER, mhd_log, NULL, MHD_OPTION_NOTIFY_CONNECTION, client_changed,
+        server, MHD_OPTION_NOTIFY_COMPLETED, http_dispatch_completed, server,
+        MHD_OPTION_URI_LOG_CALLBACK, http_dispatch_begin, server, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)(server->gate.max_clients + CONNECTIONS_SLACK),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->header_size, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_ARRAY, tls ? tls_options : tls_options + 1, MHD_OPTION_END);
+    if (port->mhd == NULL) {
+        return error_set(err, -EIO, "http: libmicrohttpd does not start%s", tls ? " with TLS" : "");
+    }
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(port->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+    port->source = (struct loop_source){.fd = info->epoll_fd, .ready = port_ready};
+    port->pump = (struct loop_pump){.timeout_ms = port_timeout_ms, .run = port_run};
+    int r = loop_add(server->loop, &port->source, EPOLLIN, err);
+    if (r < 0) {
+        MHD_stop_daemon(TAKE(port->mhd));
+        return r;
+    }
+    loop_pump_add(server->loop, &port->pump);
+    return 0;
+}
+
+static void port_close(struct http_server *server, struct http_port *port) {
+    if (port->mhd != NULL) {
+        loop_pump_remove(server->loop, &port->pump);
+        loop_remove(server->loop, &port->source);
+        MHD_stop_daemon(TAKE(port->mhd));
+    }
+}
+
+/* ---- connections ---- */
+
+static void client_started(struct http_server *server, struct MHD_Connection *connection,
+                           struct http_client *client) {
+    unsigned idle_s = (unsigned)((server->idle_timeout_ms + 999) / 1000);
+    MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_s);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    const struct tls_context *tls =
+        client->web_config != NULL ? web_config_tls(client->web_config) : NULL;
+    if (info == NULL || info->tls_session == NULL || tls == NULL) {
+        return;
+    }
+    if (tls_context_apply(tls, info->tls_session) < 0) {
+        shutdown(client->fd, SHUT_RDWR);
+    }
+}
+
+static void client_changed(void *context, struct MHD_Connection *connection, void **client_slot,
+                           enum MHD_ConnectionNotificationCode code) {
+    struct http_server *server = context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *client_slot = server->arriving;
+        client_started(server, connection, server->arriving);
+        server->arriving = NULL;
+        return;
+    }
+    struct http_client *client = *client_slot;
+    if (client != NULL) {
+        web_config_unref(client->web_config);
+        http_gate_leave(&server->gate, client);
+    }
+}
+
+static void schedule_sweep(struct http_server *server, const struct http_client *client) {
+    int64_t due_ns = client->since_ns + server->gate.header_timeout_ns;
+    if (due_ns < server->sweep.due_ns) {
+        server->sweep.due_ns = due_ns;
+    }
+}
+
+static void sweep_fire(struct loop_timer *timer) {
+    struct http_server *server = CONTAINER_OF(timer, struct http_server, sweep);
+    timer->due_ns = http_gate_sweep(&server->gate, clock_monotonic_ns());
+}
+
+static void accepted(int fd, void *context) {
+    struct http_server *server = context;
+    struct http_client *client = http_gate_enter(&server->gate, fd);
+    if (client == NULL) {
+        close(fd);
+        return;
+    }
+    struct web_config *web_config = server->web_config;
+    client->web_config = web_config != NULL ? web_config_ref(web_config) : NULL;
+    bool tls = web_config != NULL && web_config_tls(web_config) != NULL;
+    struct sockaddr_storage peer = {.ss_family = AF_UNIX};
+    socklen_t len = sizeof(peer);
+    getpeername(fd, (struct sockaddr *)&peer, &len);
+    server->arriving = client; /* client_changed takes it over within the next call */
+    int added = MHD_add_connection(tls ? server->secure.mhd : server->plain.mhd, fd,
+                                   (struct sockaddr *)&peer, len);
+    if (server->arriving != NULL) { /* refused before it was announced; the descriptor is closed */
+        web_config_unref(client->web_config);
+        http_gate_leave(&server->gate, TAKE(server->arriving));
+    } else if (added == MHD_YES) {
+        schedule_sweep(server, client);
+    }
+}
+
+void http_server_client_reads(struct http_server *server, struct http_client *client) {
+    client->reading = true;
+    client->since_ns = clock_monotonic_ns();
+    schedule_sweep(server, client);
+}
+
+/* ---- life ---- */
+
+int http_server_create(struct daemon *daemon, struct loop *loop, const struct http_route *routes,
+                       size_t n_routes, struct http_server **ret_server, struct error *err) {
+    struct http_server *server = calloc(1, sizeof(*server));
+    if (server == NULL) {
+        return error_set(err, -ENOMEM, "http: out of memory");
+    }
+    server->daemon = daemon;
+    server->loop = loop;
+    server->routes = routes;
+    server->n_routes = n_routes;
+    server->stats = http_stats_create();
+    server->sweep = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = sweep_fire};
+    loop_timer_add(loop, &server->sweep);
+    int r = server->stats == NULL
+                ? error_set(err, -ENOMEM, "http: out of memory")
+                : http_listeners_create(loop, accepted, server, &server->listeners, err);
+    if (r == 0) {
+        r = worker_create(loop, "auth", &server->auth_worker, err);
+    }
+    if (r < 0) {
+        http_server_destroy(server);
+        return r;
+    }
+    *ret_server = server;
+    return 0;
+}
+
+static void apply_limits(struct http_server *server, const struct settings *settings) {
+    server->gate.max_clients = (size_t)settings_int(settings, "web.max-connections");
+    server->gate.max_per_address =
+        (size_t)settings_int(settings, "web.max-connections-per-address");
+    server->gate.header_timeout_ns =
+        settings_duration_ms(settings, "web.header-timeout") * CLOCK_NS_PER_MS;
+    server->idle_timeout_ms = settings_duration_ms(settings, "web.idle-timeout");
+    server->header_size = (size_t)settings_int(settings, "web.max-header-size");
+    server->max_body = (size_t)settings_int(settings, "web.max-body-size");
+    /* Held connections cannot be sent away, so some room is always kept for others. */
+    size_t most_held = server->gate.max_clients - server->gate.max_clients / 4;
+    size_t max_requests = (size_t)settings_int(settings, "web.max-requests");
+    server->max_held = max_requests == 0 || max_requests > most_held ? most_held : max_requests;
+    server->health_is_open = settings_bool(settings, "web.auth-exempt-health");
+}
+
+int http_server_configure(struct http_server *server, struct config *config,
+                          struct web_config *web_config, struct error *err) {
+    const struct settings *settings = config->settings;
+    bool tls = web_config != NULL && web_config_tls(web_config) != NULL;
+    size_t header_size = server->header_size;
+    size_t max_clients = server->gate.max_clients;
+    if (server->config == NULL) { /* libmicrohttpd wants these two at its start */
+        server->header_size = (size_t)settings_int(settings, "web.max-header-size");
+        server->gate.max_clients = (size_t)settings_int(settings, "web.max-connections");
+    }
+    int r = server->plain.mhd == NULL ? port_open(server, &server->plain, false, err) : 0;
+    if (r == 0 && tls && server->secure.mhd == NULL) {
+        r = port_open(server, &server->secure, true, err);
+    }
+    if (r == 0) {
+        r = http_listeners_configure(server->listeners, settings, err);
+    }
+    if (r < 0) {
+        server->header_size = header_size;
+        server->gate.max_clients = max_clients;
+        return r;
+    }
+    apply_limits(server, settings);
+    struct config *old_config = server->config;
+    server->config = config_ref(config);
+    config_unref(old_config);
+    struct web_config *old = server->web_config;
+    server->web_config = web_config != NULL ? web_config_ref(web_config) : NULL;
+    web_config_unref(old);
+    return 0;
+}
+
+void http_server_close(struct http_server *server) {
+    http_listeners_destroy(TAKE(server->listeners));
+}
+
+size_t http_server_n_busy(const struct http_server *server) {
+    size_t n = 0;
+    for (const struct http_client *c = server->gate.oldest; c != NULL; c = c->younger) {
+        n += c->class >= HTTP_CLIENT_BUSY && !c->leaving;
+    }
+    return n;
+}
+
+size_t http_server_n_held(const struct http_server *server) {
+    return server->n_held;
+}
+
+void http_server_destroy(struct http_server *server) {
+    if (server == NULL) {
+        return;
+    }
+    http_listeners_destroy(server->listeners);
+    port_close(server, &server->plain);
+    port_close(server, &server->secure);
+    worker_destroy(server->auth_worker, 1000);
+    loop_timer_remove(server->loop, &server->sweep);
+    web_config_unref(server->web_config);
+    config_unref(server->config);
+    http_stats_destroy(server->stats);
+    free(server);
+}
+
+struct http_stats *http_server_stats(struct http_server *server) {
+    return server->stats;
+}
+
+const struct http_gate *http_server_gate(const struct http_server *server) {
+    return &server->gate;
+}

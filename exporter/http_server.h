@@ -1,0 +1,31 @@
+#pragma once
+
+#include "exporter/config.h"
+#include "exporter/core/error.h"
+#include "exporter/http_request.h"
+#include "exporter/http_stats.h"
+#include "exporter/loop.h"
+#include "exporter/web_config.h"
+
+/* HTTP on the event loop: libmicrohttpd with our own accept, gate, limits and checks in front. */
+
+int http_server_create(struct daemon *daemon, struct loop *loop, const struct http_route *routes,
+                       size_t n_routes, struct http_server **ret_server, struct error *err);
+
+/* Applies listen addresses, limits and the web configuration (NULL: plain and open); connections
+ * that are there stay. Fails before anything has changed. */
+int http_server_configure(struct http_server *server, struct config *config,
+                          struct web_config *web_config, struct error *err);
+
+/* Stops listening; what is under way goes on. */
+void http_server_close(struct http_server *server);
+
+/* How many requests are held back or being answered. */
+size_t http_server_n_busy(const struct http_server *server);
+size_t http_server_n_held(const struct http_server *server);
+
+/* Ends all connections and frees the server. No request may be held any more. Accepts NULL. */
+void http_server_destroy(struct http_server *server);
+
+struct http_stats *http_server_stats(struct http_server *server);
+const struct http_gate *http_server_gate(const struct http_server *server);

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "exporter/http_listen.h"
+#include "exporter/http_server.h"
+
+/* One libmicrohttpd daemon on our loop. */
+struct http_port {
+    struct MHD_Daemon *mhd; /* NULL: not needed yet */
+    struct loop_source source;
+    struct loop_pump pump;
+};
+
+/* Shared by http_server.c (connections) and http_dispatch.c (requests). */
+struct http_server {
+    struct daemon *daemon;
+    struct loop *loop;
+    const struct http_route *routes;
+    size_t n_routes;
+    struct config *config;
+    struct web_config *web_config; /* for new connections and requests; NULL: plain and open */
+    struct http_listeners *listeners;
+    struct http_port plain;
+    struct http_port secure; /* TLS; which of the two takes a connection, web_config decides */
+    struct http_gate gate;
+    struct http_client *arriving; /* while libmicrohttpd is told of it */
+    struct http_stats *stats;
+    struct worker *auth_worker;
+    struct loop_timer sweep;
+    int64_t idle_timeout_ms;
+    size_t header_size;
+    size_t max_body;
+    size_t max_held;
+    size_t n_held;
+    bool health_is_open;
+};
+
+/* The client has to send a request's head from here on, within the header timeout. */
+void http_server_client_reads(struct http_server *server, struct http_client *client);

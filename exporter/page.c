@@ -1,0 +1,184 @@
+#include "exporter/page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/container.h"
+#include "exporter/core/exposition.h"
+#include "exporter/core/gzip.h"
+#include "exporter/core/log.h"
+#include "exporter/daemon.h"
+#include "exporter/process_metrics.h"
+#include "exporter/self_metrics.h"
+
+/* What makes two pages of one round the same. */
+struct page_key {
+    uint64_t want;
+    uint64_t missed;
+    struct exposition_choice choice;
+    bool gzip;
+};
+
+struct page {
+    struct page_key key;
+    struct daemon *daemon;
+    struct worker_job job;
+    bool with_process;             /* add what this process uses */
+    struct http_request *waiting;  /* until it is built */
+    struct MHD_Response *response; /* then this; NULL: could not be built */
+    bool built;
+    struct page *next; /* of the same round */
+
+    struct buf body;
+    int error_code;
+    struct error error;
+    uint64_t duplicates[ENGINE_MAX_COLLECTORS + 2];
+    size_t n_parts;
+    struct exposition_part *parts[ENGINE_MAX_COLLECTORS + 2]; /* collectors, self, process */
+};
+
+static void page_destroy(struct page *page) {
+    for (size_t i = 0; i < page->n_parts; i++) {
+        exposition_part_unref(page->parts[i]);
+    }
+    if (page->response != NULL) {
+        MHD_destroy_response(page->response);
+    }
+    buf_finish(&page->body);
+    free(page);
+}
+
+static void free_pages(void *pages) {
+    struct page *page = pages;
+    while (page != NULL) {
+        struct page *next = page->next;
+        page_destroy(page);
+        page = next;
+    }
+}
+
+/* ---- on the worker ---- */
+
+static void page_run(struct worker_job *job) {
+    struct page *page = CONTAINER_OF(job, struct page, job);
+    struct buf plain CLEANUP_BUF = {0};
+    struct buf *text = page->key.gzip ? &plain : &page->body;
+    if (page->with_process) {
+        page->parts[page->n_parts++] = process_metrics_part();
+    }
+    exposition_write(text, page->key.choice, page->parts, page->n_parts, page->duplicates);
+    if (text->failed) {
+        page->error_code = error_set(&page->error, -ENOMEM, "page: out of memory");
+    } else if (page->key.gzip) {
+        page->error_code = gzip_compress(plain.data, plain.len, &page->body, &page->error);
+    }
+}
+
+/* ---- on the loop ---- */
+
+static struct MHD_Response *make_response(struct page *page) {
+    size_t len = page->body.len;
+    char *data = page->error_code == 0 ? buf_take(&page->body) : NULL;
+    struct MHD_Response *response =
+        data != NULL ? MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE) : NULL;
+    if (response == NULL) {
+        free(data);
+        return NULL;
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                            exposition_content_type(page->key.choice));
+    MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
+    if (page->key.gzip) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+    }
+    http_add_headers(page->daemon->http, response);
+    return response;
+}
+
+static void page_answer(const struct page *page, struct http_request *request) {
+    if (page->response != NULL) {
+        http_reply_shared(request, MHD_HTTP_OK, page->response);
+    } else {
+        http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s", page->error.text);
+    }
+}
+
+static void page_done(struct worker_job *job) {
+    struct page *page = CONTAINER_OF(job, struct page, job);
+    struct engine *engine = page->daemon->engine;
+    page->built = true;
+    page->response = make_response(page);
+    if (page->response == NULL) {
+        log_error("%s", page->error.text);
+    }
+    for (size_t i = 0; i < engine_n_collectors(engine); i++) {
+        engine_add_duplicates(engine, i, page->duplicates[i]);
+    }
+    for (size_t i = 0; i < page->n_parts; i++) {
+        exposition_part_unref(TAKE(page->parts[i]));
+    }
+    while (page->waiting != NULL) {
+        struct http_request *request = page->waiting;
+        page->waiting = request->next_waiting;
+        page_answer(page, request);
+    }
+}
+
+static struct page *find_page(struct engine_round *round, const struct page_key *key) {
+    for (struct page *page = round->pages; page != NULL; page = page->next) {
+        if (page->key.want == key->want && page->key.missed == key->missed &&
+            page->key.choice.format == key->choice.format &&
+            page->key.choice.escaping == key->choice.escaping && page->key.gzip == key->gzip) {
+            return page;
+        }
+    }
+    return NULL;
+}
+
+static struct page *page_create(struct daemon *daemon, const struct engine_scrape *scrape,
+                                const struct page_key *key) {
+    struct engine_round *round = scrape->round;
+    struct page *page = calloc(1, sizeof(*page));
+    if (page == NULL) {
+        return NULL;
+    }
+    page->key = *key;
+    page->daemon = daemon;
+    for (size_t i = 0; i < round->n_entries; i++) {
+        bool there = (key->want & ~key->missed & UINT64_C(1) << i) != 0;
+        struct exposition_part *part = there ? round->entries[i].part : NULL;
+        page->parts[page->n_parts++] = part != NULL ? exposition_part_ref(part) : NULL;
+    }
+    bool self = !settings_bool(daemon->config->settings, "web.disable-exporter-metrics");
+    page->parts[page->n_parts++] = self ? self_metrics_part(daemon, scrape) : NULL;
+    page->with_process = self;
+    page->next = round->pages;
+    round->pages = page;
+    round->free_pages = free_pages;
+    page->job = (struct worker_job){.run = page_run, .done = page_done};
+    worker_submit(daemon->page_worker, &page->job);
+    return page;
+}
+
+void page_request(struct http_request *request) {
+    struct engine_scrape *scrape = &request->scrape;
+    struct page_key key = {
+        .want = scrape->want,
+        .missed = scrape->missed,
+        .choice = exposition_negotiate(http_header(request, MHD_HTTP_HEADER_ACCEPT)),
+        .gzip = exposition_accepts_gzip(http_header(request, MHD_HTTP_HEADER_ACCEPT_ENCODING)),
+    };
+    struct page *page = scrape->round != NULL ? find_page(scrape->round, &key) : NULL;
+    if (page == NULL && scrape->round != NULL) {
+        page = page_create(request->daemon, scrape, &key);
+    }
+    if (page == NULL) {
+        http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
+    } else if (page->built) {
+        page_answer(page, request);
+    } else {
+        request->next_waiting = page->waiting;
+        page->waiting = request;
+    }
+}

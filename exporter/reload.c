@@ -1,0 +1,118 @@
+#include "exporter/reload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/core/log.h"
+
+struct reload {
+    struct daemon *daemon;
+    struct http_request *request;
+    struct worker_job job;
+    struct config *config;
+    struct web_config *web_config;
+    struct problems problems;
+};
+
+int reload_read(const struct daemon *daemon, struct config **ret_config,
+                struct web_config **ret_web_config, struct problems *problems) {
+    struct config *config CLEANUP_CONFIG = NULL;
+    int r =
+        config_from_command_line(daemon->collectors, daemon->argc, daemon->argv, &config, problems);
+    if (r < 0) {
+        return r;
+    }
+    struct web_config *web_config = NULL;
+    const char *path = settings_string(config->settings, "web.config.file");
+    if (path[0] != '\0') {
+        r = web_config_load(path, &web_config, problems);
+        if (r < 0) {
+            return r;
+        }
+    }
+    *ret_config = TAKE(config);
+    *ret_web_config = web_config;
+    return 0;
+}
+
+int reload_apply(struct daemon *daemon, struct config *config, struct web_config *web_config,
+                 struct error *err) {
+    const struct settings *settings = config->settings;
+    int r = http_server_configure(daemon->http, config, web_config, err);
+    if (r < 0) {
+        return r;
+    }
+    log_configure((enum log_level)settings_choice(settings, "log.level"),
+                  (enum log_format)settings_choice(settings, "log.format"));
+    r = engine_configure(daemon->engine, config, err);
+    if (r < 0) {
+        return r;
+    }
+    struct config *old = daemon->config;
+    daemon->config = config_ref(config);
+    config_unref(old);
+    daemon->reload_ok = true;
+    daemon->reload_wall_seconds = clock_wall_seconds();
+    for (size_t i = 0; i < config->warnings.n_lines; i++) {
+        log_warn("%s", config->warnings.lines[i]);
+    }
+    return 0;
+}
+
+static void reload_run(struct worker_job *job) {
+    struct reload *reload = CONTAINER_OF(job, struct reload, job);
+    reload_read(reload->daemon, &reload->config, &reload->web_config, &reload->problems);
+}
+
+static void refuse(struct reload *reload) {
+    struct buf text CLEANUP_BUF = {0};
+    buf_add_str(&text, "configuration refused, the old one stays in force:");
+    for (size_t i = 0; i < reload->problems.n_lines; i++) {
+        log_error("reload: %s", reload->problems.lines[i]);
+        buf_printf(&text, "\n%s", reload->problems.lines[i]);
+    }
+    log_error("reload: configuration refused, the old one stays in force");
+    reload->daemon->reload_ok = false;
+    if (reload->request != NULL) {
+        http_reply_text(reload->request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s", buf_str(&text));
+    }
+}
+
+static void reload_done(struct worker_job *job) {
+    struct reload *reload = CONTAINER_OF(job, struct reload, job);
+    struct error error = {0};
+    if (reload->config != NULL &&
+        reload_apply(reload->daemon, reload->config, reload->web_config, &error) < 0) {
+        problems_add(&reload->problems, "reload", 0, 0, "%s", error.text);
+    }
+    if (reload->config == NULL || error.text[0] != '\0') {
+        refuse(reload);
+    } else {
+        log_info("reload: configuration applied");
+        if (reload->request != NULL) {
+            http_reply_text(reload->request, MHD_HTTP_OK, "configuration applied");
+        }
+    }
+    config_unref(reload->config);
+    web_config_unref(reload->web_config);
+    problems_finish(&reload->problems);
+    free(reload);
+}
+
+void reload_start(struct daemon *daemon, struct http_request *request) {
+    struct reload *reload = calloc(1, sizeof(*reload));
+    if (reload == NULL) {
+        log_error("reload: out of memory");
+        if (request != NULL) {
+            http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
+        }
+        return;
+    }
+    reload->daemon = daemon;
+    reload->request = request;
+    reload->job = (struct worker_job){.run = reload_run, .done = reload_done};
+    worker_submit(daemon->reload_worker, &reload->job);
+}

@@ -1,0 +1,132 @@
+#include "exporter/self_metrics.h"
+
+#include "exporter/daemon.h"
+#include "exporter/http_stats.h"
+#include "exporter/process_metrics.h"
+#include "exporter/version.h"
+
+static const struct metric_desc build_info = {
+    .name = "waap_build_info",
+    .help = "Version this program was built from",
+    .type = METRIC_INFO,
+    .labels = "version, revision, compiler, arch",
+};
+static const struct metric_desc collector_duration = {
+    .name = "waap_collector_duration_seconds",
+    .help = "How long the collector took for this scrape",
+    .type = METRIC_GAUGE,
+    .unit = "seconds",
+    .labels = "collector",
+};
+static const struct metric_desc collector_last_success = {
+    .name = "waap_collector_last_success_timestamp_seconds",
+    .help = "When the collector last answered without a fault",
+    .type = METRIC_GAUGE,
+    .unit = "seconds",
+    .labels = "collector",
+};
+static const struct metric_desc collector_success = {
+    .name = "waap_collector_success",
+    .help = "1 if the collector answered this scrape in time and without a fault",
+    .type = METRIC_GAUGE,
+    .labels = "collector",
+};
+static const struct metric_desc duplicate_series = {
+    .name = "waap_duplicate_series_total",
+    .help = "Series left out because another of the same name and labels was there first",
+    .type = METRIC_COUNTER,
+    .labels = "collector",
+};
+static const struct metric_desc connections = {
+    .name = "waap_http_connections",
+    .help = "Clients connected",
+    .type = METRIC_GAUGE,
+};
+static const struct metric_desc connections_evicted = {
+    .name = "waap_http_connections_evicted_total",
+    .help = "Connections refused or closed for lack of room or for dawdling",
+    .type = METRIC_COUNTER,
+};
+static const struct metric_desc reload_successful = {
+    .name = "waap_config_last_reload_successful",
+    .help = "1 if the last attempt to reload the configuration was good",
+    .type = METRIC_GAUGE,
+};
+static const struct metric_desc reload_timestamp = {
+    .name = "waap_config_last_reload_success_timestamp_seconds",
+    .help = "When the configuration in force was read",
+    .type = METRIC_GAUGE,
+    .unit = "seconds",
+};
+static const struct metric_desc scrapes_in_flight = {
+    .name = "waap_scrapes_in_flight",
+    .help = "Requests that wait for their answer, this one included",
+    .type = METRIC_GAUGE,
+};
+
+const struct metric_desc *const self_metrics_all[] = {
+    &build_info,
+    &collector_duration,
+    &collector_last_success,
+    &collector_success,
+    &reload_timestamp,
+    &reload_successful,
+    &duplicate_series,
+    &connections_evicted,
+    &connections,
+    &http_stats_duration,
+    &http_stats_requests,
+    &scrapes_in_flight,
+    NULL,
+};
+
+static void add_collector(const struct daemon *daemon, const struct engine_scrape *scrape,
+                          size_t index, struct labels *labels, struct snapshot *out) {
+    const struct engine_entry *entry = &scrape->round->entries[index];
+    struct engine_status status = engine_status(daemon->engine, index);
+    bool missed = (scrape->missed & UINT64_C(1) << index) != 0;
+    snapshot_add(out, &collector_success, labels, !missed && entry->code == 0 ? 1 : 0);
+    if (!missed) {
+        snapshot_add(out, &collector_duration, labels, entry->duration_seconds);
+    }
+    if (status.last_success_seconds > 0) {
+        snapshot_add(out, &collector_last_success, labels, status.last_success_seconds);
+    }
+    snapshot_add(out, &duplicate_series, labels, (double)status.duplicates);
+}
+
+static void add_daemon(const struct daemon *daemon, const struct labels *build,
+                       struct snapshot *out) {
+    const struct http_gate *gate = http_server_gate(daemon->http);
+    snapshot_add(out, &build_info, build, 1);
+    snapshot_add(out, &connections, NULL, (double)gate->n_clients);
+    snapshot_add(out, &connections_evicted, NULL, (double)gate->n_evicted);
+    snapshot_add(out, &scrapes_in_flight, NULL, (double)http_server_n_held(daemon->http));
+    snapshot_add(out, &reload_successful, NULL, daemon->reload_ok ? 1 : 0);
+    snapshot_add(out, &reload_timestamp, NULL, daemon->reload_wall_seconds);
+    http_stats_collect(http_server_stats(daemon->http), out);
+}
+
+struct exposition_part *self_metrics_part(const struct daemon *daemon,
+                                          const struct engine_scrape *scrape) {
+    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
+    struct labels *labels[ENGINE_MAX_COLLECTORS] = {0};
+    struct labels *build CLEANUP_LABELS =
+        labels_render("version", VERSION_TEXT, "revision", VERSION_REVISION, "compiler",
+                      VERSION_COMPILER, "arch", VERSION_ARCH);
+    size_t n = scrape->round->n_entries;
+    for (size_t i = 0; i < n; i++) {
+        bool wanted = (scrape->want & UINT64_C(1) << i) != 0;
+        struct engine_status status = engine_status(daemon->engine, i);
+        if (wanted && status.state != ENGINE_WORKER_ABSENT) {
+            labels[i] = labels_render("collector", status.collector->name);
+            add_collector(daemon, scrape, i, labels[i], &snapshot);
+        }
+    }
+    add_daemon(daemon, build, &snapshot);
+    struct exposition_part *part = exposition_part_create(&snapshot, NULL);
+    for (size_t i = 0; i < n; i++) {
+        labels_destroy(labels[i]);
+    }
+    return part;
+}
