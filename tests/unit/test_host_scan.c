@@ -1,0 +1,94 @@
+#include "collectors/host_scan.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unity.h>
+
+#include "exporter/core/cleanup.h"
+
+void setUp(void) {
+}
+
+void tearDown(void) {
+}
+
+static void test_words(void) {
+    const char *cursor = "  one\ttwo\nthree";
+    struct host_word word;
+    TEST_ASSERT_TRUE(host_scan_word(&cursor, &word));
+    TEST_ASSERT_TRUE(host_word_equal(word, "one"));
+    TEST_ASSERT_FALSE(host_word_equal(word, "on"));
+    TEST_ASSERT_FALSE(host_word_equal(word, "ones"));
+    TEST_ASSERT_TRUE(host_scan_word(&cursor, &word));
+    TEST_ASSERT_TRUE(host_word_equal(word, "two"));
+    TEST_ASSERT_FALSE(host_scan_word(&cursor, &word));
+}
+
+static void test_numbers(void) {
+    static const struct {
+        const char *text;
+        bool ok;
+        uint64_t value;
+    } cases[] = {
+        {"0", true, 0},
+        {"  17 ", true, 17},
+        {"18446744073709551615\n", true, UINT64_MAX},
+        {"18446744073709551616", false, 0},
+        {"99999999999999999999999", false, 0},
+        {"", false, 0},
+        {"\n5", false, 0},
+        {"-1", false, 0},
+        {"+1", false, 0},
+        {"1x", false, 0},
+        {"0x10", false, 0},
+        {"1.5", false, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *cursor = cases[i].text;
+        uint64_t value = 0;
+        TEST_ASSERT_EQUAL_MESSAGE(cases[i].ok, host_scan_u64(&cursor, &value), cases[i].text);
+        TEST_ASSERT_EQUAL_UINT64_MESSAGE(cases[i].value, value, cases[i].text);
+    }
+}
+
+static void test_runs_of_numbers(void) {
+    static const struct {
+        const char *text;
+        int n;
+    } cases[] = {
+        {"", 0}, {" \n7", 0}, {"1 2", 2}, {"1 2 3\n4", 3}, {"1 2 3 4 x", 4}, {"1 x", -EINVAL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *cursor = cases[i].text;
+        uint64_t values[4];
+        TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].n, host_scan_numbers(&cursor, values, 4),
+                                      cases[i].text);
+    }
+}
+
+static int count_or_fail(void *context, size_t number, const char *line) {
+    (void)number;
+    ++*(int *)context;
+    return line[0] == '!' ? -EINVAL : line[0] == '#' ? -ENOMEM : 0;
+}
+
+static void test_lines_go_on_after_a_bad_one(void) {
+    struct error err = {{0}};
+    int calls = 0;
+    int r = host_scan_lines("a\n\n  \n!bad one\n#\nlast", "/proc/x", count_or_fail, &calls, &err);
+    TEST_ASSERT_EQUAL_INT(-EINVAL, r);
+    TEST_ASSERT_EQUAL_STRING("/proc/x:4: not understood: \"!bad one\"", err.text);
+    TEST_ASSERT_EQUAL_INT(4, calls);
+    TEST_ASSERT_EQUAL_INT(-ENOMEM, host_scan_lines("#", "/proc/x", count_or_fail, &calls, &err));
+    TEST_ASSERT_EQUAL_STRING("/proc/x:1: Cannot allocate memory", err.text);
+    TEST_ASSERT_EQUAL_INT(0, host_scan_lines("", "/proc/x", count_or_fail, &calls, NULL));
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_words);
+    RUN_TEST(test_numbers);
+    RUN_TEST(test_runs_of_numbers);
+    RUN_TEST(test_lines_go_on_after_a_bad_one);
+    return UNITY_END();
+}
