@@ -29,8 +29,9 @@ struct snapshot {
     struct family *families;
     size_t n_families;
     size_t cap_families;
-    size_t last; /* the family that got the previous sample: the next is mostly the same */
-    bool failed; /* memory ran out on the way */
+    uint32_t *slots; /* of a hash table: where each description's family is, plus one; 0 is free */
+    size_t last;     /* the family that got the previous sample: the next is mostly the same */
+    bool failed;     /* memory ran out on the way */
 };
 
 /* Frees what the snapshot holds and leaves it empty. A zeroed struct is an empty snapshot. */

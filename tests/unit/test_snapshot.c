@@ -8,7 +8,7 @@ void setUp(void) {
 void tearDown(void) {
 }
 
-enum { N_DESCS = 100 };
+enum { N_DESCS = 1000 };
 static const struct metric_desc descs[N_DESCS];
 
 static void test_samples_go_to_their_family(void) {
@@ -44,7 +44,7 @@ static void test_suffixes(void) {
     }
 }
 
-/* Each round visits every family, `step` apart: 1 in order, 99 backwards, 7 jumping. */
+/* Each round visits every family, `step` apart: 1 in order, 999 backwards, 7 jumping. */
 static void fill(struct snapshot *snapshot, size_t n_rounds, size_t step) {
     for (size_t round = 0; round < n_rounds; round++) {
         for (size_t i = 0; i < N_DESCS; i++) {
@@ -71,17 +71,17 @@ static void check_filled(const struct snapshot *snapshot, size_t n_rounds, size_
 }
 
 static void test_grows_in_any_order(void) {
-    static const size_t steps[] = {1, 99, 7};
+    static const size_t steps[] = {1, 999, 7};
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
-        fill(&snapshot, 50, steps[i]);
-        check_filled(&snapshot, 50, steps[i]);
+        fill(&snapshot, 20, steps[i]);
+        check_filled(&snapshot, 20, steps[i]);
     }
 }
 
 static void test_reset_empties_and_keeps_memory(void) {
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
-    fill(&snapshot, 50, 1);
+    fill(&snapshot, 20, 1);
     const struct family *families = snapshot.families;
     const struct sample *samples = snapshot.families[N_DESCS - 1].samples;
     snapshot.failed = true;
@@ -89,8 +89,8 @@ static void test_reset_empties_and_keeps_memory(void) {
     TEST_ASSERT_FALSE(snapshot.failed);
     TEST_ASSERT_EQUAL_UINT64(0, snapshot.n_families);
     TEST_ASSERT_EQUAL_UINT64(0, snapshot_n_samples(&snapshot));
-    fill(&snapshot, 50, 7);
-    check_filled(&snapshot, 50, 7);
+    fill(&snapshot, 20, 7);
+    check_filled(&snapshot, 20, 7);
     TEST_ASSERT_EQUAL_PTR(families, snapshot.families);
     TEST_ASSERT_EQUAL_PTR(samples, snapshot.families[N_DESCS - 1].samples);
     snapshot_reset(&snapshot);
