@@ -43,8 +43,7 @@ fuzz:                        ## every fuzz target for FUZZ_SECONDS
 	@.ci/fuzz $(FUZZ_SECONDS)
 
 arm64:                       ## cross build and unit tests under qemu-user
-	@.ci/deps arm64
-	@.ci/unit arm64
+	@.ci/arm64
 
 install: build               ## into DESTDIR and PREFIX
 	@meson configure build -Dprefix=$(PREFIX)
