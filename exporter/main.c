@@ -2,12 +2,124 @@
 #include <string.h>
 
 #include "collectors/collectors.h"
+#include "exporter/check_config.h"
+#include "exporter/cli.h"
+#include "exporter/self_metrics.h"
 #include "exporter/serve.h"
 
-int main(int argc, char **argv) {
-    if (argc >= 2 && strcmp(argv[1], "serve") == 0) {
-        return serve_main(collectors_all, argc - 1, argv + 1);
+struct command {
+    const char *name;
+    const char *arguments;
+    const char *summary;
+    int (*run)(int argc, char **argv);
+};
+
+static int run_check_config(int argc, char **argv);
+static int run_help(int argc, char **argv);
+static int run_serve(int argc, char **argv);
+static int run_version(int argc, char **argv);
+
+static const struct command commands[] = {
+    {"check-config", "FILE...", "Say what is wrong with configuration files", run_check_config},
+    {"help", "[COMMAND]", "Show what a command takes", run_help},
+    {"serve", "[flags]", "Serve metrics; see waap serve --help", run_serve},
+    {"version", "", "Show the version", run_version},
+};
+
+static const struct cli_build build = {
+    .collectors = collectors_all,
+    .self_metrics = self_metrics_all,
+};
+
+static const struct command *find_command(const char *name) {
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        if (strcmp(commands[i].name, name) == 0) {
+            return &commands[i];
+        }
     }
-    fprintf(stderr, "usage: waap serve [flags]\n");
+    return NULL;
+}
+
+static bool asks_for_help(const char *arg) {
+    return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
+}
+
+/* Prints and says whether it arrived: nobody should mistake half a list for a whole one. */
+static int print(const struct buf *text) {
+    if (text->failed || fputs(buf_str(text), stdout) == EOF || fflush(stdout) == EOF) {
+        perror("waap: standard output");
+        return 1;
+    }
+    return 0;
+}
+
+static void print_usage(FILE *to) {
+    fprintf(to, "usage: waap COMMAND [arguments]\n\n");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        fprintf(to, "  %-12s  %-9s  %s\n", commands[i].name, commands[i].arguments,
+                commands[i].summary);
+    }
+}
+
+static int unknown_command(const char *name) {
+    fprintf(stderr, "waap: unknown command \"%s\"\n\n", name);
+    print_usage(stderr);
     return 2;
+}
+
+static int help_of(const struct command *command) {
+    if (command->run == run_serve) {
+        return run_serve(2, (char *[]){"serve", "--help", NULL});
+    }
+    printf("usage: waap %s %s\n\n%s\n", command->name, command->arguments, command->summary);
+    return 0;
+}
+
+static int run_check_config(int argc, char **argv) {
+    return check_config_main(collectors_all, argc, argv);
+}
+
+static int run_help(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(stdout);
+        return 0;
+    }
+    const struct command *command = find_command(argv[1]);
+    return command != NULL ? help_of(command) : unknown_command(argv[1]);
+}
+
+static int run_serve(int argc, char **argv) {
+    struct buf answer CLEANUP_BUF = {0};
+    return cli_answer(&build, argc, argv, &answer) ? print(&answer)
+                                                   : serve_main(collectors_all, argc, argv);
+}
+
+static int run_version(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    struct buf text CLEANUP_BUF = {0};
+    cli_write_version(&build, &text);
+    return print(&text);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return 2;
+    }
+    if (asks_for_help(argv[1])) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        return run_version(argc - 1, argv + 1);
+    }
+    const struct command *command = find_command(argv[1]);
+    if (command == NULL) {
+        return unknown_command(argv[1]);
+    }
+    if (argc > 2 && asks_for_help(argv[2])) {
+        return help_of(command);
+    }
+    return command->run(argc - 1, argv + 1);
 }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "exporter/http_address.h"
+
 #define KIB INT64_C(1024)
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
@@ -159,6 +161,7 @@ const struct option exporter_options[] = {
         .type = OPTION_STRING,
         .repeatable = true,
         .default_text = ":9090",
+        .check = http_address_check,
         .help = "Where to listen: host:port, [IPv6]:port, :port or unix:/path",
     },
     {

@@ -54,3 +54,9 @@ void problems_add(struct problems *problems, const char *file, size_t line, size
         problems->lines[problems->n_lines++] = line_text;
     }
 }
+
+void problems_print(const struct problems *problems, FILE *to) {
+    for (size_t i = 0; i < problems->n_lines; i++) {
+        fprintf(to, "%s\n", problems->lines[i]);
+    }
+}

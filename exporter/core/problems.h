@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "exporter/core/cleanup.h"
 
@@ -19,3 +20,6 @@ void problems_finish(struct problems *problems);
 /* Adds "file:line:column: text"; `line` 0 leaves line and column out (a flag, a variable). */
 void problems_add(struct problems *problems, const char *file, size_t line, size_t column,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Writes the list, one problem per line. */
+void problems_print(const struct problems *problems, FILE *to);
