@@ -201,10 +201,11 @@ static uint32_t add_labels(struct exposition_doc *doc, const struct exposition_l
 
 int exposition_doc_add_sample(struct exposition_doc *doc, const struct exposition_sample *sample,
                               const struct exposition_label *labels, size_t n_labels) {
+    /* One label more than needed, so that there is an array even where nothing has labels. */
     if (doc->n_samples >= UINT32_MAX || !prepare_sample_table(doc) ||
         !grow((void **)&doc->samples, sizeof(*doc->samples), doc->n_samples, 1,
               &doc->cap_samples) ||
-        !grow((void **)&doc->labels, sizeof(*doc->labels), doc->n_labels, n_labels,
+        !grow((void **)&doc->labels, sizeof(*doc->labels), doc->n_labels, n_labels + 1,
               &doc->cap_labels)) {
         return -ENOMEM;
     }
