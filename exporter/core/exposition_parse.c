@@ -210,6 +210,9 @@ static int parse_timestamp(struct parser *p, int64_t *ret_timestamp) {
     if (*scan->at != '\n') {
         return fail(p, scan->at, "expected the end of the line after the timestamp");
     }
+    if (p->limits->no_timestamps) {
+        return fail(p, start, "timestamps are not allowed here");
+    }
     *ret_timestamp = value;
     return 0;
 }

@@ -5,12 +5,13 @@
 #include "exporter/core/error.h"
 #include "exporter/core/exposition_doc.h"
 
-/* The most a page may contain. */
+/* What a page may contain. */
 struct exposition_limits {
     size_t max_samples; /* and families */
     size_t max_labels;  /* of one sample */
     size_t max_name_len;
     size_t max_value_len; /* of a label */
+    bool no_timestamps; /* refuse them: what is served time and again must not freeze in the past */
 };
 
 /* Reads a page in the text format 0.0.4, as strictly as Prometheus's own library, and more so where

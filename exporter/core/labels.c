@@ -1,16 +1,25 @@
 #include "exporter/core/labels.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/buf.h"
 #include "exporter/core/escape.h"
 #include "exporter/core/hash.h"
 
-static void add_label(struct buf *out, const char *name, const char *value) {
+/* Begins a set behind what the buffer holds, where the struct may lie; returns its place. */
+static size_t begin(struct buf *out) {
+    static const char padding[_Alignof(struct labels)];
+    buf_add(out, padding, -out->len % _Alignof(struct labels));
+    size_t start = out->len;
+    buf_add(out, &(struct labels){0}, sizeof(struct labels));
+    return start;
+}
+
+static void add_label(struct buf *out, size_t start, const char *name, const char *value) {
     if (value == NULL || value[0] == '\0') {
         return;
     }
-    if (out->len > sizeof(struct labels)) {
+    if (out->len > start + sizeof(struct labels)) {
         buf_add_char(out, ',');
     }
     buf_add_str(out, name);
@@ -19,36 +28,49 @@ static void add_label(struct buf *out, const char *name, const char *value) {
     buf_add_char(out, '"');
 }
 
-/* The buffer holds the struct's head, then the text: it becomes the struct itself. */
-static struct labels *finish(struct buf *buf) {
-    size_t len = buf->len - sizeof(struct labels);
-    struct labels *labels = (struct labels *)buf_take(buf);
-    if (labels == NULL || len > UINT32_MAX) {
-        free(labels);
-        return NULL;
+/* Fills in the struct's head before the text. */
+static void end(struct buf *out, size_t start) {
+    size_t len = out->len - start - sizeof(struct labels);
+    out->failed = out->failed || len > UINT32_MAX;
+    if (!out->failed) {
+        struct labels *labels = (struct labels *)(out->data + start);
+        labels->len = (uint32_t)len;
+        labels->hash = hash_bytes(labels->text, len);
     }
-    labels->len = (uint32_t)len;
-    labels->hash = hash_bytes(labels->text, len);
-    return labels;
+}
+
+/* A set that is alone in its buffer becomes the buffer's memory, without the spare room. */
+static struct labels *take(struct buf *buf) {
+    size_t size = buf->len + 1;
+    char *data = buf_take(buf);
+    char *fitting = data != NULL ? realloc(data, size) : NULL;
+    return (struct labels *)(fitting != NULL ? fitting : data);
+}
+
+size_t labels_append(struct buf *out, const struct label *labels, size_t n) {
+    size_t start = begin(out);
+    for (size_t i = 0; i < n; i++) {
+        add_label(out, start, labels[i].name, labels[i].value);
+    }
+    end(out, start);
+    return start;
 }
 
 struct labels *labels_create(const struct label *labels, size_t n) {
     struct buf buf = {0};
-    buf_add(&buf, &(struct labels){0}, sizeof(struct labels));
-    for (size_t i = 0; i < n; i++) {
-        add_label(&buf, labels[i].name, labels[i].value);
-    }
-    return finish(&buf);
+    labels_append(&buf, labels, n);
+    return take(&buf);
 }
 
 struct labels *labels_with(const struct labels *base, const char *name, const char *value) {
     struct buf buf = {0};
-    buf_add(&buf, &(struct labels){0}, sizeof(struct labels));
+    size_t start = begin(&buf);
     if (base != NULL) {
         buf_add(&buf, base->text, base->len);
     }
-    add_label(&buf, name, value);
-    return finish(&buf);
+    add_label(&buf, start, name, value);
+    end(&buf, start);
+    return take(&buf);
 }
 
 void labels_destroy(struct labels *labels) {

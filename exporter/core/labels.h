@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 
 /* One label set, rendered and escaped once (`cpu="0",mode="idle"`, without braces) and kept by its
@@ -24,6 +25,11 @@ struct label {
  * empty label means the same as none. The caller frees it with labels_destroy (or free). NULL when
  * memory is out. */
 struct labels *labels_create(const struct label *labels, size_t n);
+
+/* Appends a set as labels_create makes it, for many sets in one block. Returns where in `out` the
+ * struct lies: a pointer to it is good once `out` no longer grows, and if it has not failed. Its
+ * text has no NUL behind it. */
+size_t labels_append(struct buf *out, const struct label *labels, size_t n);
 
 /* labels_render("cpu", cpu, "mode", mode): the same from names and values. */
 #define labels_render(...)                                                                         \

@@ -135,6 +135,17 @@ void snapshot_add_family(struct snapshot *out, const struct metric_desc *desc, s
     }
 }
 
+void snapshot_append(struct snapshot *out, const struct metric_desc *desc,
+                     const struct sample *samples, size_t n_samples) {
+    bool same = out->n_families > 0 && out->families[out->n_families - 1].desc == desc;
+    struct family *family = same ? &out->families[out->n_families - 1] : new_family(out, desc);
+    if (family == NULL || n_samples == 0 || !make_room(out, family, n_samples)) {
+        return;
+    }
+    memcpy(family->samples + family->n_samples, samples, n_samples * sizeof(*samples));
+    family->n_samples += n_samples;
+}
+
 size_t snapshot_n_samples(const struct snapshot *snapshot) {
     size_t n = 0;
     for (size_t i = 0; i < snapshot->n_families; i++) {

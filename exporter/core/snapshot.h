@@ -54,4 +54,9 @@ void snapshot_add_suffixed(struct snapshot *out, const struct metric_desc *desc,
  * for `n_samples`. */
 void snapshot_add_family(struct snapshot *out, const struct metric_desc *desc, size_t n_samples);
 
+/* Adds many samples at once to the family added last, if that is the one of `desc`, else to one of
+ * its own. It looks for no earlier one: for collectors with thousands of families. */
+void snapshot_append(struct snapshot *out, const struct metric_desc *desc,
+                     const struct sample *samples, size_t n_samples);
+
 size_t snapshot_n_samples(const struct snapshot *snapshot);

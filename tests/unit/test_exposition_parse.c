@@ -149,6 +149,14 @@ static void test_limits_name_themselves(void) {
     TEST_ASSERT_EQUAL(0, parse_bytes(at_the_limits, strlen(at_the_limits), &tight));
 }
 
+static void test_timestamps_are_refused_where_told(void) {
+    struct exposition_limits limits = roomy;
+    limits.no_timestamps = true;
+    const char *text = "a 1\nb 1 1700000000000\n";
+    TEST_ASSERT_EQUAL(-EINVAL, parse_bytes(text, strlen(text), &limits));
+    TEST_ASSERT_EQUAL_STRING("line 2: column 5: timestamps are not allowed here", err.text);
+}
+
 static void test_many_series_and_families_are_told_apart(void) {
     struct buf page CLEANUP_BUF = {0};
     for (int i = 0; i < 20000; i++) {
@@ -220,6 +228,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_table_of_pages);
     RUN_TEST(test_limits_name_themselves);
+    RUN_TEST(test_timestamps_are_refused_where_told);
     RUN_TEST(test_many_series_and_families_are_told_apart);
     RUN_TEST(test_a_document_is_used_again);
     RUN_TEST(test_what_we_write_reads_back_equal);

@@ -107,6 +107,26 @@ static void test_long_values_survive(void) {
     TEST_ASSERT_EQUAL_STRING("\\\"\"", labels->text + labels->len - 3);
 }
 
+static void test_many_sets_lie_in_one_block(void) {
+    struct buf block CLEANUP_BUF = {0};
+    size_t places[100];
+    char value[101] = "";
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        value[i] = 'x';
+        places[i] = labels_append(&block, (struct label[]){{"a", value}, {"b", "\n"}}, 2);
+    }
+    TEST_ASSERT_FALSE(block.failed);
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        value[i + 1] = '\0';
+        struct labels *alone CLEANUP_LABELS = labels_render("a", value, "b", "\n");
+        const struct labels *set = (const struct labels *)(block.data + places[i]);
+        TEST_ASSERT_EQUAL(0, (uintptr_t)set % _Alignof(struct labels));
+        TEST_ASSERT_TRUE(labels_equal(alone, set));
+        TEST_ASSERT_EQUAL_UINT32(alone->hash, set->hash);
+        value[i + 1] = 'x';
+    }
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_values_are_escaped);
@@ -115,5 +135,6 @@ int main(void) {
     RUN_TEST(test_equal_sets_have_equal_hashes);
     RUN_TEST(test_null_is_the_empty_set);
     RUN_TEST(test_long_values_survive);
+    RUN_TEST(test_many_sets_lie_in_one_block);
     return UNITY_END();
 }

@@ -113,6 +113,24 @@ static void test_families_without_samples(void) {
     TEST_ASSERT_EQUAL_UINT64(1000, snapshot_n_samples(&snapshot));
 }
 
+static void test_whole_families_are_appended(void) {
+    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
+    static const struct sample samples[] = {{.suffix = "", .value = 1},
+                                            {.suffix = "_sum", .value = 2}};
+    snapshot_append(&snapshot, &descs[0], samples, 2);
+    snapshot_append(&snapshot, &descs[0], samples, 1);
+    snapshot_append(&snapshot, &descs[1], samples, 0);
+    snapshot_append(&snapshot, &descs[0], samples + 1, 1);
+    snapshot_add(&snapshot, &descs[1], NULL, 4);
+    TEST_ASSERT_EQUAL_UINT64(3, snapshot.n_families);
+    TEST_ASSERT_EQUAL_UINT64(3, snapshot.families[0].n_samples);
+    TEST_ASSERT_EQUAL_STRING("_sum", snapshot.families[0].samples[1].suffix);
+    TEST_ASSERT_EQUAL_DOUBLE(1, snapshot.families[0].samples[2].value);
+    TEST_ASSERT_EQUAL_PTR(&descs[1], snapshot.families[1].desc);
+    TEST_ASSERT_EQUAL_DOUBLE(4, snapshot.families[1].samples[0].value);
+    TEST_ASSERT_EQUAL_DOUBLE(2, snapshot.families[2].samples[0].value);
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_samples_go_to_their_family);
@@ -120,5 +138,6 @@ int main(void) {
     RUN_TEST(test_grows_in_any_order);
     RUN_TEST(test_reset_empties_and_keeps_memory);
     RUN_TEST(test_families_without_samples);
+    RUN_TEST(test_whole_families_are_appended);
     return UNITY_END();
 }
