@@ -179,10 +179,10 @@ static void test_units_that_do_not_fit_are_left_out(void) {
 }
 
 static void test_help_and_labels_are_escaped(void) {
-    PREPARE({0, {"a", "a \"b\" \\ c\nd \xff", METRIC_GAUGE}, NULL, "\"q\" \\ \n \xff", 1},
+    PREPARE({0, {"a", "a \"b\" \\ c\n2 \xff", METRIC_GAUGE}, NULL, "\"q\" \\ \n \xff", 1},
             {0, {"b", "", METRIC_GAUGE}, NULL, "} 7 # {", 2},
             {0, {"c", "100% %s %n", METRIC_GAUGE}, NULL, "%d%n", 3});
-    assert_page(EXPOSITION_TEXT, "# HELP a a \"b\" \\\\ c\\nd \xef\xbf\xbd\n"
+    assert_page(EXPOSITION_TEXT, "# HELP a a \"b\" \\\\ c\\n2 \xef\xbf\xbd\n"
                                  "# TYPE a gauge\n"
                                  "a{x=\"\\\"q\\\" \\\\ \\n \xef\xbf\xbd\"} 1\n"
                                  "# TYPE b gauge\n"
@@ -191,7 +191,7 @@ static void test_help_and_labels_are_escaped(void) {
                                  "# TYPE c gauge\n"
                                  "c{x=\"%d%n\"} 3\n");
     assert_page(EXPOSITION_OPENMETRICS, "# TYPE a gauge\n"
-                                        "# HELP a a \\\"b\\\" \\\\ c\\nd \xef\xbf\xbd\n"
+                                        "# HELP a a \\\"b\\\" \\\\ c\\n2 \xef\xbf\xbd\n"
                                         "a{x=\"\\\"q\\\" \\\\ \\n \xef\xbf\xbd\"} 1\n"
                                         "# TYPE b gauge\n"
                                         "b{x=\"} 7 # {\"} 2\n"
@@ -301,12 +301,12 @@ static void test_families_named_like_samples(void) {
             {1, GAUGE("a_sum"), NULL, "1", 3}, {2, GAUGE("a_sum"), NULL, "2", 3},
             {0, GAUGE("b_bucket"), NULL, NULL, 4}, {1, HISTOGRAM("b"), "_count", NULL, 5},
             {1, SUMMARY("c"), "_count", NULL, 6}, {2, GAUGE("c_count"), NULL, NULL, 7},
-            {0, GAUGE("d"), NULL, NULL, 8}, {0, GAUGE("d_count"), NULL, NULL, 9});
+            {0, GAUGE("m"), NULL, NULL, 8}, {0, GAUGE("m_count"), NULL, NULL, 9});
     assert_page(EXPOSITION_TEXT, "# HELP a H.\n# TYPE a histogram\na_count 1\n"
                                  "# HELP b_bucket H.\n# TYPE b_bucket gauge\nb_bucket 4\n"
                                  "# HELP c H.\n# TYPE c summary\nc_count 6\n"
-                                 "# HELP d H.\n# TYPE d gauge\nd 8\n"
-                                 "# HELP d_count H.\n# TYPE d_count gauge\nd_count 9\n");
+                                 "# HELP m H.\n# TYPE m gauge\nm 8\n"
+                                 "# HELP m_count H.\n# TYPE m_count gauge\nm_count 9\n");
     static const uint64_t expected[MAX_PARTS] = {1, 2, 2};
     TEST_ASSERT_EQUAL_UINT64_ARRAY(expected, duplicates, MAX_PARTS);
 }
