@@ -17,7 +17,7 @@ struct textfile_group {
     size_t n_members;
 };
 
-static const char no_help[] = "From a text file, without a help text.";
+static const char no_help[] = "From a text file, without a help text";
 
 void textfile_merge_finish(struct textfile_merge *merge) {
     free(merge->members);

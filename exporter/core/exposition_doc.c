@@ -55,13 +55,27 @@ static bool table_resize(struct exposition_table *table, size_t n_slots) {
     return table->slots != NULL;
 }
 
+/* The place of the next slot that is free or has that hash, from slot `i` on. */
+static size_t table_seek(const struct exposition_table *table, uint64_t hash, size_t i) {
+    for (;; i++) {
+        i &= table->n_slots - 1;
+        if (table->slots[i] == 0 || table->slots[i] >> 32 == hash >> 32) {
+            return i;
+        }
+    }
+}
+
+static size_t slot_index(uint64_t slot) {
+    return (size_t)(slot & UINT32_MAX) - 1;
+}
+
 /* Enters item number `index`, known to be absent. */
 static void table_enter(struct exposition_table *table, uint64_t hash, size_t index) {
     size_t i = hash & (table->n_slots - 1);
     while (table->slots[i] != 0) {
         i = (i + 1) & (table->n_slots - 1);
     }
-    table->slots[i] = (uint32_t)index + 1;
+    table->slots[i] = (hash >> 32 << 32) | (uint64_t)(index + 1);
 }
 
 /* The size a table with `n_items` must get before one more is entered; 0: it is large enough. */
@@ -82,10 +96,10 @@ struct exposition_family *exposition_doc_find(const struct exposition_doc *doc, 
     if (table->n_slots == 0) {
         return NULL;
     }
-    size_t mask = table->n_slots - 1;
-    size_t i = family_hash(doc, name, len) & mask;
-    for (; table->slots[i] != 0; i = (i + 1) & mask) {
-        struct exposition_family *family = &doc->families[table->slots[i] - 1];
+    uint64_t hash = family_hash(doc, name, len);
+    size_t i = table_seek(table, hash, hash);
+    for (; table->slots[i] != 0; i = table_seek(table, hash, i + 1)) {
+        struct exposition_family *family = &doc->families[slot_index(table->slots[i])];
         if (family->name_len == len && memcmp(family->desc.name, name, len) == 0) {
             return family;
         }
@@ -175,9 +189,9 @@ static bool same_series(const struct exposition_doc *doc, const struct expositio
 
 static bool is_duplicate(const struct exposition_doc *doc, const struct exposition_sample *sample) {
     const struct exposition_table *table = &doc->sample_table;
-    size_t mask = table->n_slots - 1;
-    for (size_t i = sample->hash & mask; table->slots[i] != 0; i = (i + 1) & mask) {
-        if (same_series(doc, &doc->samples[table->slots[i] - 1], sample)) {
+    size_t i = table_seek(table, sample->hash, sample->hash);
+    for (; table->slots[i] != 0; i = table_seek(table, sample->hash, i + 1)) {
+        if (same_series(doc, &doc->samples[slot_index(table->slots[i])], sample)) {
             return true;
         }
     }
@@ -209,9 +223,12 @@ int exposition_doc_add_sample(struct exposition_doc *doc, const struct expositio
               &doc->cap_labels)) {
         return -ENOMEM;
     }
+    /* The slot of a large table is in no cache: let it come while the sample is stored. */
+    uint64_t hash = series_hash(doc, sample, labels, n_labels);
+    __builtin_prefetch(&doc->sample_table.slots[hash & (doc->sample_table.n_slots - 1)], 1);
     struct exposition_sample *added = &doc->samples[doc->n_samples];
     *added = *sample;
-    added->hash = series_hash(doc, sample, labels, n_labels);
+    added->hash = hash;
     added->first_label = doc->n_labels;
     added->n_labels = add_labels(doc, labels, n_labels);
     if (is_duplicate(doc, added)) {

@@ -30,9 +30,10 @@ struct exposition_sample {
     uint64_t hash;
 };
 
-/* Slots of 1 + index into the families or samples; 0 is free. */
+/* Slots of the upper half of a hash and, below it, 1 + the index of a family or sample; 0 is free.
+ */
 struct exposition_table {
-    uint32_t *slots;
+    uint64_t *slots;
     size_t n_slots; /* in use for this document; a power of two */
     size_t cap;
 };

@@ -217,7 +217,7 @@ static void test_families_of_one_name_merge(void) {
     check_good(collect());
     check_has("# HELP a Two.\n# TYPE a gauge\na{f=\"1\"} 1\na{f=\"2\"} 2\na{f=\"3\"} 3\n");
     check_has("# TYPE u gauge\nu 1\nu{f=\"2\"} 1\n");
-    check_has("# HELP v From a text file, without a help text.\n# TYPE v untyped\n");
+    check_has("# HELP v From a text file, without a help text\n# TYPE v untyped\n");
 }
 
 static void test_where_types_disagree_the_first_file_wins(void) {
