@@ -9,11 +9,11 @@
 
 /* What `waap serve` says about itself without serving. */
 
-/* What this build can do: its collectors, and the metrics of the exporter itself. Both arrays are
- * NULL-terminated. */
+/* What this build can do: its collectors, and tables of the metrics that come from none of them.
+ * All arrays are NULL-terminated. */
 struct cli_build {
     const struct collector *const *collectors;
-    const struct metric_desc *const *self_metrics;
+    const struct metric_desc *const *const *own_metrics;
 };
 
 /* Looks for --help, -h, --version, --list-collectors and --list-metrics behind argv[0]; appends the

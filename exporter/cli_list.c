@@ -65,7 +65,10 @@ static int compare_rows(const void *a, const void *b) {
 }
 
 void cli_write_metrics(const struct cli_build *build, struct buf *out) {
-    size_t n = 1 + count(build->self_metrics);
+    size_t n = 1;
+    for (size_t i = 0; build->own_metrics[i] != NULL; i++) {
+        n += count(build->own_metrics[i]);
+    }
     for (size_t i = 0; build->collectors[i] != NULL; i++) {
         n += count(build->collectors[i]->metrics);
     }
@@ -78,7 +81,9 @@ void cli_write_metrics(const struct cli_build *build, struct buf *out) {
     for (size_t i = 0; build->collectors[i] != NULL; i++) {
         add_metrics(&list, build->collectors[i]->name, build->collectors[i]->metrics);
     }
-    add_metrics(&list, "-", build->self_metrics);
+    for (size_t i = 0; build->own_metrics[i] != NULL; i++) {
+        add_metrics(&list, "-", build->own_metrics[i]);
+    }
     qsort(list.rows + 1, list.n_rows - 1, sizeof(*list.rows), compare_rows);
     list_write(&list, out);
 }

@@ -4,6 +4,7 @@
 #include "collectors/collectors.h"
 #include "exporter/check_config.h"
 #include "exporter/cli.h"
+#include "exporter/process_metrics.h"
 #include "exporter/self_metrics.h"
 #include "exporter/serve.h"
 
@@ -26,10 +27,12 @@ static const struct command commands[] = {
     {"version", "", "Show the version", run_version},
 };
 
-static const struct cli_build build = {
-    .collectors = collectors_all,
-    .self_metrics = self_metrics_all,
+static const struct metric_desc *const *const own_metrics[] = {
+    process_metrics_all,
+    self_metrics_all,
+    NULL,
 };
+static const struct cli_build build = {.collectors = collectors_all, .own_metrics = own_metrics};
 
 static const struct command *find_command(const char *name) {
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {

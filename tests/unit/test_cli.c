@@ -30,9 +30,10 @@ static const struct collector nvml = {
     .help = "NVIDIA cards",
     .metrics = (const struct metric_desc *const[]){&shared, NULL},
 };
+static const struct metric_desc *const own[] = {&build_info, NULL};
 static const struct cli_build build = {
     .collectors = (const struct collector *const[]){&host, &nvml, NULL},
-    .self_metrics = (const struct metric_desc *const[]){&build_info, NULL},
+    .own_metrics = (const struct metric_desc *const *const[]){own, NULL},
 };
 
 static struct buf out;
