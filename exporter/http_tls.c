@@ -64,7 +64,7 @@ int tls_context_set_certificate(struct tls_context *tls, const char *pem, size_t
     finish_chain(tls);
     int r = gnutls_x509_crt_list_import2(&tls->chain, &tls->n_chain, &data, GNUTLS_X509_FMT_PEM, 0);
     if (r < 0) {
-        return error_set(err, -EINVAL, "not a certificate in PEM: %s", gnutls_strerror(r));
+        return error_set(err, -EINVAL, "not a certificate in PEM");
     }
     return 0;
 }
@@ -79,8 +79,7 @@ int tls_context_set_key(struct tls_context *tls, const char *pem, size_t len, st
     r = gnutls_x509_privkey_import2(key, &data, GNUTLS_X509_FMT_PEM, NULL, 0);
     if (r < 0) {
         gnutls_x509_privkey_deinit(key);
-        return error_set(err, -EINVAL, "not a private key in PEM without password: %s",
-                         gnutls_strerror(r));
+        return error_set(err, -EINVAL, "not a private key in PEM without password");
     }
     r = gnutls_certificate_set_x509_key(tls->credentials, tls->chain, (int)tls->n_chain, key);
     gnutls_x509_privkey_deinit(key);
@@ -95,8 +94,7 @@ int tls_context_set_client_ca(struct tls_context *tls, const char *pem, size_t l
     gnutls_datum_t data = datum(pem, len);
     int r = gnutls_certificate_set_x509_trust_mem(tls->credentials, &data, GNUTLS_X509_FMT_PEM);
     if (r <= 0) {
-        return error_set(err, -EINVAL, "not a certificate in PEM: %s",
-                         r < 0 ? gnutls_strerror(r) : "nothing found");
+        return error_set(err, -EINVAL, "not a certificate in PEM");
     }
     return 0;
 }
