@@ -7,7 +7,8 @@
 /* The three places settings come from. Each reader goes on after a mistake, so that all of them are
  * reported at once. */
 
-/* --name=value, --name value, --bool, --no-bool; argv[0] is passed over. */
+/* --name=value, --name value, --bool, --no-bool; argv[0] is passed over. Of a flag that is given
+ * again but not repeatable the last one counts. */
 void config_read_flags(const struct config_table *table, int argc, char *const *argv,
                        struct settings *settings, struct problems *problems);
 

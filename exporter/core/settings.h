@@ -45,7 +45,7 @@ int settings_set(struct settings *settings, const struct option *option,
 enum settings_source settings_origin(const struct settings *settings, const char *name);
 
 /* Whether both hold equal values for every option whose name begins with `prefix`. Both must have
- * been created from the same options. */
+ * been created from tables of the same names. */
 bool settings_equal(const struct settings *a, const struct settings *b, const char *prefix);
 
 bool settings_bool(const struct settings *settings, const char *name);

@@ -39,6 +39,16 @@ static void test_names_in_all_three_places(void) {
     TEST_ASSERT_NULL(config_table_find(&table, "web.listen-addresses", 20));
 }
 
+static void test_entries_are_sorted(void) {
+    for (size_t i = 0; i < table.n_entries; i++) {
+        TEST_ASSERT_EQUAL_PTR(table.entries[i].option, table.options[i]);
+        if (i > 0) {
+            const char *name = table.options[i]->name;
+            TEST_ASSERT_TRUE_MESSAGE(strcmp(table.options[i - 1]->name, name) < 0, name);
+        }
+    }
+}
+
 static void test_exporter_options_are_sorted(void) {
     for (const struct option *option = exporter_options; option[1].name != NULL; option++) {
         TEST_ASSERT_TRUE_MESSAGE(strcmp(option[0].name, option[1].name) < 0, option[1].name);
@@ -79,6 +89,7 @@ static void test_every_option_is_complete(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_names_in_all_three_places);
+    RUN_TEST(test_entries_are_sorted);
     RUN_TEST(test_exporter_options_are_sorted);
     RUN_TEST(test_names_do_not_clash);
     RUN_TEST(test_every_option_is_complete);

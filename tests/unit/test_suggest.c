@@ -47,7 +47,7 @@ static void test_only_len_bytes_of_a_word_count(void) {
 static void test_phrase(void) {
     struct suggest suggest;
     struct buf text CLEANUP_BUF = {0};
-    suggest_init(&suggest, "log.levl");
+    suggest_init(&suggest, "log.lvel");
     suggest_write(&suggest, "--", &text);
     TEST_ASSERT_EQUAL_STRING("", buf_str(&text));
     suggest_offer(&suggest, "log.level", strlen("log.level"));
