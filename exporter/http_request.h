@@ -32,6 +32,7 @@ struct http_route {
     const char *name; /* `handler` label of the self metrics */
     unsigned methods; /* of enum http_method; HEAD comes with GET */
     bool health;      /* may be exempt from passwords */
+    bool takes_body;  /* the handler looks at it; otherwise it is read and thrown away */
     void (*handle)(struct http_request *request);
 };
 
@@ -49,6 +50,7 @@ struct http_request {
     bool begun; /* its head was looked at */
     bool has_body;
     bool held;
+    bool suspended;  /* libmicrohttpd was told to wait, and has not called again since */
     bool must_close; /* the connection cannot be trusted after this answer */
     size_t body_seen;
 

@@ -17,6 +17,7 @@ enum { LOOP_EVENTS = 64 };
 struct loop {
     int epoll_fd;
     bool stop;
+    bool hurry;
     struct loop_timer *timers;
     struct loop_pump *pumps;
     struct epoll_event events[LOOP_EVENTS];
@@ -175,7 +176,8 @@ static void fire_timers(struct loop *loop) {
 
 void loop_turn(struct loop *loop, int64_t timeout_ms) {
     enum { WAIT_MAX_MS = 60 * 1000 };
-    int64_t wait = shorter(shorter(wait_ms(loop), timeout_ms), WAIT_MAX_MS);
+    int64_t wait = loop->hurry ? 0 : shorter(shorter(wait_ms(loop), timeout_ms), WAIT_MAX_MS);
+    loop->hurry = false;
     int n = epoll_wait(loop->epoll_fd, loop->events, LOOP_EVENTS, (int)wait);
     loop->n_events = n < 0 ? 0 : n;
     for (int i = 0; i < loop->n_events; i++) {
@@ -196,6 +198,10 @@ void loop_run(struct loop *loop) {
     while (!loop->stop) {
         loop_turn(loop, -1);
     }
+}
+
+void loop_hurry(struct loop *loop) {
+    loop->hurry = true;
 }
 
 void loop_stop(struct loop *loop) {

@@ -56,5 +56,8 @@ void loop_post(struct loop *loop, struct loop_message *message);
 void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 
+/* The next turn does not wait: something to do has come up on this one. */
+void loop_hurry(struct loop *loop);
+
 /* One turn that waits at most `timeout_ms`: for an orderly end after loop_run has returned. */
 void loop_turn(struct loop *loop, int64_t timeout_ms);

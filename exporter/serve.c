@@ -21,12 +21,14 @@
 enum { EXIT_USAGE = 2, DRAIN_MS = 1000, STOP_COLLECTORS_MS = 500, STOP_WORKER_MS = 200 };
 
 static const struct http_route routes[] = {
-    {"/", "/", HTTP_GET | HTTP_HEAD, false, http_pages_landing},
-    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, true, http_lifecycle_healthy},
-    {"/-/quit", "/-/quit", HTTP_POST | HTTP_PUT, false, http_lifecycle_quit},
-    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, true, http_lifecycle_ready},
-    {"/-/reload", "/-/reload", HTTP_POST | HTTP_PUT, false, http_lifecycle_reload},
-    {NULL, "/metrics", HTTP_GET | HTTP_HEAD, false, http_metrics_handle},
+    /* First, as it may be set to "/" and then takes that path over. */
+    {NULL, "/metrics", HTTP_GET | HTTP_HEAD, .handle = http_metrics_handle},
+    {"/", "/", HTTP_GET | HTTP_HEAD, .handle = http_pages_landing},
+    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true,
+     .handle = http_lifecycle_healthy},
+    {"/-/quit", "/-/quit", HTTP_POST | HTTP_PUT, .handle = http_lifecycle_quit},
+    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_lifecycle_ready},
+    {"/-/reload", "/-/reload", HTTP_POST | HTTP_PUT, .handle = http_lifecycle_reload},
 };
 
 /* ---- signals ---- */
@@ -36,11 +38,11 @@ static void signals_ready(struct loop_source *source, uint32_t events) {
     struct daemon *daemon = CONTAINER_OF(source, struct daemon, signals);
     struct signalfd_siginfo info;
     while (read(source->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGHUP) {
-            reload_start(daemon, NULL);
-        } else {
+        if (info.ssi_signo != SIGHUP) {
             log_info("serve: stopping on signal %u", info.ssi_signo);
             loop_stop(daemon->loop);
+        } else if (!daemon->stopping) {
+            reload_start(daemon, NULL);
         }
     }
 }
@@ -96,20 +98,24 @@ static void drain(struct daemon *daemon) {
 
 /* False where threads or requests had to be left behind. */
 static bool stop(struct daemon *daemon) {
-    bool clean = true;
     daemon->stopping = true;
     if (daemon->http != NULL) {
         drain(daemon);
+    }
+    bool clean = worker_destroy(daemon->reload_worker, STOP_WORKER_MS);
+    if (daemon->loop != NULL) {
+        loop_turn(daemon->loop, 0); /* a reload that has just been read is put away */
+    }
+    if (daemon->http != NULL) {
         clean &= http_server_n_held(daemon->http) == 0;
     }
     if (daemon->engine != NULL) {
         clean &= engine_destroy(daemon->engine, STOP_COLLECTORS_MS);
     }
+    clean = clean && worker_destroy(daemon->page_worker, STOP_WORKER_MS);
     if (!clean) {
         return false;
     }
-    worker_destroy(daemon->page_worker, STOP_WORKER_MS);
-    worker_destroy(daemon->reload_worker, STOP_WORKER_MS);
     http_server_destroy(daemon->http);
     config_unref(daemon->config);
     if (daemon->signals.fd > 0) {

@@ -33,13 +33,9 @@ int thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), 
 
 bool thread_join(pthread_t thread, int64_t timeout_ms) {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     int64_t nsec = until.tv_nsec + timeout_ms * CLOCK_NS_PER_MS;
     until.tv_sec += nsec / CLOCK_NS_PER_SEC;
     until.tv_nsec = nsec % CLOCK_NS_PER_SEC;
-    if (pthread_timedjoin_np(thread, NULL, &until) == 0) {
-        return true;
-    }
-    pthread_detach(thread);
-    return false;
+    return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0;
 }

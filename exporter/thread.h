@@ -11,6 +11,6 @@
 int thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *context,
                  struct error *err);
 
-/* Waits for a thread's end; after `timeout_ms` it is detached instead and false returned: its
- * memory must then be left alone. */
+/* Waits up to `timeout_ms` for a thread's end. False: it still runs, what it uses must be left
+ * alone, and the call may be repeated. */
 bool thread_join(pthread_t thread, int64_t timeout_ms);

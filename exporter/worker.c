@@ -2,12 +2,8 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "exporter/core/cleanup.h"
-#include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/thread.h"
 
@@ -72,20 +68,21 @@ int worker_create(struct loop *loop, const char *name, struct worker **ret_worke
     return 0;
 }
 
-void worker_destroy(struct worker *worker, int64_t timeout_ms) {
+bool worker_destroy(struct worker *worker, int64_t timeout_ms) {
     if (worker == NULL) {
-        return;
+        return true;
     }
     pthread_mutex_lock(&worker->lock);
     worker->quit = true;
     pthread_cond_signal(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
     if (!thread_join(worker->thread, timeout_ms)) {
-        return; /* still in use by its thread */
+        return false;
     }
     pthread_cond_destroy(&worker->changed);
     pthread_mutex_destroy(&worker->lock);
     free(worker);
+    return true;
 }
 
 void worker_submit(struct worker *worker, struct worker_job *job) {

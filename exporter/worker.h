@@ -1,5 +1,8 @@
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "exporter/core/error.h"
 #include "exporter/loop.h"
 
@@ -19,9 +22,10 @@ struct worker_job {
 int worker_create(struct loop *loop, const char *name, struct worker **ret_worker,
                   struct error *err);
 
-/* Takes what is queued to its end and frees the worker. A job that does not end within `timeout_ms`
- * is left behind with its thread. Accepts NULL. */
-void worker_destroy(struct worker *worker, int64_t timeout_ms);
+/* Takes what is queued to its end and frees the worker; what `done` would do is left to the loop. A
+ * job that does not end within `timeout_ms` is left behind with its thread: false is returned then,
+ * the loop must stay, and the process should leave by _exit. Accepts NULL. */
+bool worker_destroy(struct worker *worker, int64_t timeout_ms);
 
 /* Queues a job; on the loop thread. */
 void worker_submit(struct worker *worker, struct worker_job *job);
