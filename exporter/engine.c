@@ -222,15 +222,21 @@ static void reap_fire(struct loop_timer *timer) {
     }
 }
 
+/* Ends a slot's thread when it returns, whenever that is. */
+static void retire_slot(struct engine *engine, struct engine_slot *slot) {
+    engine_worker_quit(slot->worker);
+    slot->next = engine->retired;
+    engine->retired = slot;
+    engine->reap.due_ns = clock_monotonic_ns() + REAP_INTERVAL_NS;
+}
+
 static void retire(struct engine *engine, size_t index) {
     struct engine_slot *slot = TAKE(engine->slots[index]);
     if (slot == NULL) {
         return;
     }
-    engine_worker_quit(slot->worker);
-    slot->next = engine->retired;
-    engine->retired = slot;
-    engine->reap.due_ns = clock_monotonic_ns() + REAP_INTERVAL_NS;
+    retire_slot(engine, slot);
+    engine->open_round = NULL; /* it has asked the slot that is gone, not its successor */
     for (struct engine_scrape *scrape = engine->waiting; scrape != NULL; scrape = scrape->next) {
         scrape->missed |= scrape->awaited & bit(index);
         scrape->awaited &= ~bit(index);
@@ -252,15 +258,13 @@ static bool is_enabled(const struct collector *collector, const struct settings 
     return settings_bool(settings, name);
 }
 
-static int configure_one(struct engine *engine, size_t index, struct config *config,
-                         struct error *err) {
+/* Starts a slot where the configuration wants another than there is; NULL: it does not. */
+static int start_changed(struct engine *engine, size_t index, struct config *config,
+                         struct engine_slot **ret_slot, struct error *err) {
     const struct collector *collector = engine->collectors[index];
-    struct engine_slot *old = engine->slots[index];
-    if (!is_enabled(collector, config->settings)) {
-        retire(engine, index);
-        return 0;
-    }
-    if (old != NULL && same_settings(collector, old->config->settings, config->settings)) {
+    const struct engine_slot *old = engine->slots[index];
+    if (!is_enabled(collector, config->settings) ||
+        (old != NULL && same_settings(collector, old->config->settings, config->settings))) {
         return 0;
     }
     struct engine_slot *slot;
@@ -274,18 +278,26 @@ static int configure_one(struct engine *engine, size_t index, struct config *con
         slot->last_success_seconds = old->last_success_seconds;
         slot->duplicates = old->duplicates;
     }
-    retire(engine, index);
-    engine->slots[index] = slot;
+    *ret_slot = slot;
     return 0;
 }
 
 int engine_configure(struct engine *engine, struct config *config, struct error *err) {
-    int result = 0;
-    for (size_t i = 0; i < engine->n_collectors; i++) {
-        int r = configure_one(engine, i, config, err);
-        result = result == 0 ? r : result;
+    struct engine_slot *started[ENGINE_MAX_COLLECTORS] = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < engine->n_collectors; i++) {
+        r = start_changed(engine, i, config, &started[i], err);
     }
-    return result;
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        if (r < 0 && started[i] != NULL) {
+            retire_slot(engine, started[i]);
+        } else if (r == 0 &&
+                   (started[i] != NULL || !is_enabled(engine->collectors[i], config->settings))) {
+            retire(engine, i);
+            engine->slots[i] = started[i];
+        }
+    }
+    return r;
 }
 
 int engine_create(struct loop *loop, const struct collector *const *collectors,

@@ -70,7 +70,8 @@ int engine_create(struct loop *loop, const struct collector *const *collectors,
                   struct engine **ret_engine, struct error *err);
 
 /* Starts, keeps, restarts or ends collectors as the settings say: at start and after a reload. What
- * they do not change goes on undisturbed. Takes its own reference of the configuration. */
+ * they do not change goes on undisturbed; after a failure, everything. Takes its own reference of
+ * the configuration. */
 int engine_configure(struct engine *engine, struct config *config, struct error *err);
 
 /* Starts or joins a round. True: everything is there already and `finished` will not be called. */
@@ -90,6 +91,7 @@ void engine_add_duplicates(struct engine *engine, size_t index, uint64_t n);
 /* Ends every wait at once, as if all deadlines had come. */
 void engine_release(struct engine *engine);
 
-/* Stops the collectors and frees the engine. Those that hang are left behind after `timeout_ms`:
- * false is returned then, and the process should leave by _exit. */
+/* Stops the collectors and frees the engine; no scrape may wait and the loop may not turn any more.
+ * Those that hang are left behind after `timeout_ms`: false is returned then, and the process
+ * should leave by _exit. */
 bool engine_destroy(struct engine *engine, int64_t timeout_ms);

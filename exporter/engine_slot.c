@@ -6,6 +6,10 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/log.h"
 
+/* A scraper in a greater hurry than this goes without the collector, but does not take it from the
+ * others. */
+#define LATE_MIN_NS (200 * CLOCK_NS_PER_MS)
+
 static struct collector_env make_env(const struct settings *settings) {
     return (struct collector_env){
         .procfs = settings_string(settings, "path.procfs"),
@@ -77,6 +81,7 @@ void engine_slot_note_result(struct engine_slot *slot, const struct engine_resul
     }
     slot->error = result->error;
     if (result->code == -ENODEV) {
+        slot->failing = false;
         return; /* the worker logs what is absent */
     }
     if (result->code < 0) {
@@ -95,12 +100,13 @@ void engine_slot_note_result(struct engine_slot *slot, const struct engine_resul
 }
 
 void engine_slot_note_late(struct engine_slot *slot) {
+    int64_t waited_ns = clock_monotonic_ns() - slot->started_ns;
     slot->asked = true;
-    if (slot->late) {
+    if (slot->late || waited_ns < LATE_MIN_NS) {
         return;
     }
     slot->late = true;
-    double waited = (double)(clock_monotonic_ns() - slot->started_ns) / 1e9;
+    double waited = (double)waited_ns / 1e9;
     error_set(&slot->error, -ETIMEDOUT, "no answer within %.1f s", waited);
     log_warn("%s: %s; scrapes go on without it", slot_name(slot), slot->error.text);
 }

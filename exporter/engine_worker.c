@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "exporter/core/clock.h"
@@ -17,10 +18,10 @@ struct engine_worker {
     pthread_t thread;
     atomic_int state; /* enum engine_worker_state */
 
-    pthread_mutex_t lock; /* guards the next three */
-    pthread_cond_t changed;
+    pthread_mutex_t lock; /* guards the next two */
     bool start;
     bool quit;
+    pthread_cond_t changed;
 
     /* The thread's own. */
     void *collector_state;
@@ -57,20 +58,35 @@ static void log_open(const struct engine_worker *worker, enum engine_worker_stat
     }
 }
 
+/* A collector should say what went wrong; where it does not, its code has to do. */
+static void word_failure(struct error *error, int code) {
+    if (code < 0 && error->text[0] == '\0') {
+        error_set(error, code, "%s", strerror(-code));
+    }
+}
+
 static void open_collector(struct engine_worker *worker) {
     enum engine_worker_state before = (enum engine_worker_state)atomic_load(&worker->state);
     const struct collector *collector = worker->collector;
     worker->open_error.text[0] = '\0';
     worker->open_code =
         collector->open(&worker->config.env, &worker->collector_state, &worker->open_error);
-    if (worker->open_code < 0 && worker->open_error.text[0] == '\0') {
-        error_set(&worker->open_error, worker->open_code, "no such source on this machine");
-    }
+    word_failure(&worker->open_error, worker->open_code);
     log_open(worker, before);
     atomic_store(&worker->state, state_of_code(worker->open_code));
     int64_t now_ns = clock_monotonic_ns();
     worker->next_probe_ns = now_ns + worker->config.reprobe_interval_ns;
     worker->next_sample_ns = now_ns + worker->config.sample_interval_ns;
+}
+
+/* The source is gone (a card unplugged, a driver unloaded): from here on it is looked for again. */
+static void close_vanished(struct engine_worker *worker, const struct error *error) {
+    worker->collector->close(TAKE(worker->collector_state));
+    worker->open_code = -ENODEV;
+    worker->open_error = *error;
+    log_open(worker, ENGINE_WORKER_OPEN);
+    atomic_store(&worker->state, ENGINE_WORKER_ABSENT);
+    worker->next_probe_ns = clock_monotonic_ns() + worker->config.reprobe_interval_ns;
 }
 
 static void collect(struct engine_worker *worker) {
@@ -89,6 +105,10 @@ static void collect(struct engine_worker *worker) {
         result->part = exposition_part_create(&worker->snapshot, &result->duplicates);
         if (result->part == NULL) {
             result->code = error_set(&result->error, -ENOMEM, "out of memory");
+        }
+        word_failure(&result->error, result->code);
+        if (result->code == -ENODEV) {
+            close_vanished(worker, &result->error);
         }
     }
     result->duration_seconds = (double)(clock_monotonic_ns() - start_ns) / 1e9;
@@ -125,9 +145,13 @@ static enum wake wait_for_work(struct engine_worker *worker) {
             timed_out = pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
         }
     }
-    enum wake wake = worker->quit ? WAKE_QUIT : worker->start ? WAKE_COLLECT : WAKE_DUE;
+    bool start = worker->start;
+    enum wake wake = worker->quit ? WAKE_QUIT : start ? WAKE_COLLECT : WAKE_DUE;
     worker->start = false;
     pthread_mutex_unlock(&worker->lock);
+    if (wake == WAKE_QUIT && start) { /* whoever started it waits for the message */
+        loop_post(worker->config.loop, &worker->finished);
+    }
     return wake;
 }
 
