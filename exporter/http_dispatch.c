@@ -8,7 +8,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
-#include "exporter/core/log.h"
+#include "exporter/daemon.h"
 #include "exporter/http_server_private.h"
 #include "exporter/http_users.h"
 
@@ -38,10 +38,15 @@ static void release(struct http_request *request) {
     request->server->n_held--;
     request->client->class = HTTP_CLIENT_BUSY;
     MHD_resume_connection(request->connection);
+    loop_hurry(request->server->loop); /* 0.9.75 wishes no turn for those it may go on with */
 }
 
 bool http_hold(struct http_request *request) {
     struct http_server *server = request->server;
+    if (request->daemon->stopping) {
+        http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "waap is stopping");
+        return false;
+    }
     if (server->n_held >= server->max_held) {
         http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE,
                         "limit of %zu concurrent requests reached, try again later",
@@ -50,6 +55,7 @@ bool http_hold(struct http_request *request) {
     }
     server->n_held++;
     request->held = true;
+    request->suspended = true;
     request->client->class = HTTP_CLIENT_HELD;
     MHD_suspend_connection(request->connection);
     return true;
@@ -108,6 +114,7 @@ struct head_check {
     unsigned n_content_length;
     unsigned n_host;
     unsigned n_transfer_encoding;
+    const char *encoding; /* of the transfer */
     const char *bad_name;
 };
 
@@ -126,11 +133,13 @@ static bool is_token(const char *text) {
 static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, const char *name,
                                     const char *value) {
     (void)kind;
-    (void)value;
     struct head_check *check = context;
     check->n_content_length += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
     check->n_host += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
-    check->n_transfer_encoding += strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+    if (strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
+        check->n_transfer_encoding++;
+        check->encoding = value;
+    }
     if (!is_token(name)) {
         check->bad_name = name;
     }
@@ -150,6 +159,11 @@ static const char *head_fault(const struct http_request *request, const char *ve
     }
     if (check.n_content_length > 0 && check.n_transfer_encoding > 0) {
         return "both Content-Length and Transfer-Encoding";
+    }
+    if (check.n_transfer_encoding > 1 ||
+        (check.n_transfer_encoding == 1 &&
+         (check.encoding == NULL || strcasecmp(check.encoding, "chunked") != 0))) {
+        return "Transfer-Encoding is not just \"chunked\"";
     }
     if (strcmp(version, MHD_HTTP_VERSION_1_1) == 0 && check.n_host != 1) {
         return check.n_host == 0 ? "no Host" : "more than one Host";
@@ -199,6 +213,11 @@ static enum http_method method_of(const char *name) {
     return HTTP_OTHER;
 }
 
+static void reply_too_large(struct http_request *request) {
+    http_reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE, "body is larger than %zu bytes",
+                    request->server->max_body);
+}
+
 /* ---- passwords ---- */
 
 static void reply_unauthorized(struct http_request *request) {
@@ -229,7 +248,8 @@ static void auth_done(struct worker_job *job) {
 static void authorize(struct http_request *request) {
     struct http_server *server = request->server;
     struct users *users = server->web_config != NULL ? web_config_users(server->web_config) : NULL;
-    if (users == NULL || (request->route->health && server->health_is_open)) {
+    bool exempt = request->route != NULL && request->route->health && server->health_is_open;
+    if (users == NULL || exempt) {
         return;
     }
     const char *authorization = http_header(request, MHD_HTTP_HEADER_AUTHORIZATION);
@@ -263,6 +283,15 @@ void *http_dispatch_begin(void *context, const char *target, struct MHD_Connecti
     return request;
 }
 
+/* Answers where the path leads nowhere, or not by this method. */
+static void check_route(struct http_request *request) {
+    if (request->route == NULL) {
+        http_reply_text(request, MHD_HTTP_NOT_FOUND, "404: nothing here");
+    } else if ((request->route->methods & request->method) == 0) {
+        reply_method_not_allowed(request);
+    }
+}
+
 /* Looks at the head; may answer or hold the request at once. */
 static void begin(struct http_request *request, const char *method, const char *version) {
     struct http_server *server = request->server;
@@ -270,7 +299,6 @@ static void begin(struct http_request *request, const char *method, const char *
     request->begun = true;
     request->start_ns = clock_monotonic_ns();
     request->client->reading = false;
-    request->client->class = HTTP_CLIENT_BUSY;
     request->method = method_of(method);
 
     const char *fault = head_fault(request, version);
@@ -282,21 +310,22 @@ static void begin(struct http_request *request, const char *method, const char *
     const char *length = http_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
     request->has_body = http_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL ||
                         (length != NULL && strspn(length, "0") != strlen(length));
+    if (!request->has_body || request->client->class == HTTP_CLIENT_IDLE) {
+        request->client->class = HTTP_CLIENT_BUSY;
+    }
     if (request->target == NULL || http_url_parse(request->target, &request->url, &error) < 0) {
         http_reply_text(request, MHD_HTTP_BAD_REQUEST, "bad request: %s",
                         request->target == NULL ? "out of memory" : error.text);
         return;
     }
     request->route = find_route(server, request->url.path);
-    if (request->route == NULL) {
-        http_reply_text(request, MHD_HTTP_NOT_FOUND, "404: nothing here");
-    } else if ((request->route->methods & request->method) == 0) {
-        reply_method_not_allowed(request);
-    } else if (length != NULL && strtoull(length, NULL, 10) > server->max_body) {
-        http_reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE, "body is larger than %zu bytes",
-                        server->max_body);
-    } else {
-        authorize(request);
+    authorize(request);
+    if (request->status != 0 || request->held) {
+        return;
+    }
+    check_route(request);
+    if (request->status == 0 && length != NULL && strtoull(length, NULL, 10) > server->max_body) {
+        reply_too_large(request);
     }
 }
 
@@ -305,10 +334,10 @@ static bool take_body(struct http_request *request, const char *data, size_t siz
     size_t max = request->server->max_body;
     request->body_seen += size;
     if (request->status == 0 && request->body_seen > max) {
-        http_reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE, "body is larger than %zu bytes", max);
+        reply_too_large(request);
         buf_finish(&request->body);
     }
-    if (request->status == 0) {
+    if (request->status == 0 && request->route != NULL && request->route->takes_body) {
         buf_add(&request->body, data, size);
     }
     return request->body_seen <= BODY_PATIENCE * max;
@@ -317,6 +346,9 @@ static bool take_body(struct http_request *request, const char *data, size_t siz
 static enum MHD_Result send_answer(struct http_request *request) {
     if (request->response == NULL) {
         return MHD_NO;
+    }
+    if (request->must_close) { /* what follows in the stream is not looked at */
+        MHD_add_response_header(request->response, MHD_HTTP_HEADER_CONNECTION, "close");
     }
     return MHD_queue_response(request->connection, request->status, request->response);
 }
@@ -331,21 +363,28 @@ enum MHD_Result http_dispatch(void *context, struct MHD_Connection *connection, 
     if (request == NULL) {
         return MHD_NO;
     }
+    request->suspended = false;
     if (!request->begun) {
         begin(request, method, version);
         /* Answered before its body came: it is not read, and the connection ends with the answer.
          * Otherwise the answer waits for the next call, which keeps the connection alive. */
-        return request->status != 0 && request->has_body ? send_answer(request) : MHD_YES;
+        bool early = request->has_body || request->must_close;
+        return request->status != 0 && early ? send_answer(request) : MHD_YES;
     }
     if (*upload_size > 0) {
         size_t size = *upload_size;
         *upload_size = 0;
         return take_body(request, upload, size) ? MHD_YES : MHD_NO;
     }
-    if (request->status == 0 && !request->held) {
+    request->client->class = HTTP_CLIENT_BUSY;
+    if (request->status == 0) {
+        check_route(request); /* not yet done where the password had to be checked first */
+    }
+    if (request->status == 0) {
         request->route->handle(request);
     }
-    return request->status != 0 ? send_answer(request) : MHD_YES;
+    /* One that was held and released within the call is called for once more. */
+    return request->status != 0 && !request->suspended ? send_answer(request) : MHD_YES;
 }
 
 void http_dispatch_completed(void *context, struct MHD_Connection *connection, void **request_slot,
@@ -358,11 +397,11 @@ void http_dispatch_completed(void *context, struct MHD_Connection *connection, v
         return;
     }
     struct http_client *client = request->client;
-    if (request->begun) {
+    if (request->begun && request->status != 0) {
         double seconds = (double)(clock_monotonic_ns() - request->start_ns) / 1e9;
         http_stats_note(server->stats, request->route != NULL ? request->route->name : "other",
                         request->status, seconds);
-        client->class = HTTP_CLIENT_IDLE;
+        http_gate_answered(&server->gate, client);
     }
     /* Whom a reload has overtaken must come in anew, by the certificates and users of the day. */
     if (request->must_close || client->web_config != server->web_config) {

@@ -42,20 +42,40 @@ static void send_away(struct http_gate *gate, struct http_client *client) {
 }
 
 static void make_room(struct http_gate *gate) {
-    struct http_client *victim = NULL;
     size_t n_staying = 0;
+    size_t n_new = 0;
+    for (const struct http_client *c = gate->oldest; c != NULL; c = c->younger) {
+        n_staying += !c->leaving;
+        n_new += !c->leaving && c->class == HTTP_CLIENT_NEW;
+    }
+    if (n_staying < gate->max_clients) {
+        return;
+    }
+    bool spare_new = n_new < gate->max_clients / 4;
+    struct http_client *victim = NULL;
+    int victim_worth = HTTP_CLIENT_HELD;
     for (struct http_client *c = gate->oldest; c != NULL; c = c->younger) {
-        if (c->leaving) {
-            continue;
-        }
-        n_staying++;
-        if (c->class != HTTP_CLIENT_HELD && (victim == NULL || c->class < victim->class)) {
+        int worth = spare_new && c->class == HTTP_CLIENT_NEW ? HTTP_CLIENT_BUSY : (int)c->class;
+        if (!c->leaving && worth < victim_worth) {
             victim = c;
+            victim_worth = worth;
         }
     }
-    if (n_staying >= gate->max_clients && victim != NULL) {
+    if (victim != NULL) {
         send_away(gate, victim);
     }
+}
+
+static void append(struct http_gate *gate, struct http_client *client) {
+    client->older = gate->youngest;
+    client->younger = NULL;
+    *(gate->youngest != NULL ? &gate->youngest->younger : &gate->oldest) = client;
+    gate->youngest = client;
+}
+
+static void take_out(struct http_gate *gate, const struct http_client *client) {
+    *(client->older != NULL ? &client->older->younger : &gate->oldest) = client->younger;
+    *(client->younger != NULL ? &client->younger->older : &gate->youngest) = client->older;
 }
 
 struct http_client *http_gate_enter(struct http_gate *gate, int fd) {
@@ -72,17 +92,20 @@ struct http_client *http_gate_enter(struct http_gate *gate, int fd) {
         .reading = true,
         .since_ns = clock_monotonic_ns(),
         .address = address,
-        .older = gate->youngest,
     };
-    *(gate->youngest != NULL ? &gate->youngest->younger : &gate->oldest) = client;
-    gate->youngest = client;
+    append(gate, client);
     gate->n_clients++;
     return client;
 }
 
+void http_gate_answered(struct http_gate *gate, struct http_client *client) {
+    client->class = HTTP_CLIENT_IDLE;
+    take_out(gate, client);
+    append(gate, client);
+}
+
 void http_gate_leave(struct http_gate *gate, struct http_client *client) {
-    *(client->older != NULL ? &client->older->younger : &gate->oldest) = client->younger;
-    *(client->younger != NULL ? &client->younger->older : &gate->youngest) = client->older;
+    take_out(gate, client);
     gate->n_clients--;
     free(client);
 }

@@ -7,14 +7,16 @@
 
 struct web_config;
 
-/* Who is connected, and who has to go when one more arrives than there is room for: the oldest of
- * those worth least. Clients that connect and then dawdle can so never keep a scrape out. A client
- * whose request we hold back is never sent away; max-requests bounds those. */
+/* Who is connected, and who has to go when one more arrives than there is room for: of those worth
+ * least the one that has done nothing for longest. Clients that connect and then dawdle can so
+ * never keep a scrape out. A quarter of the room is the newcomers': as long as they are fewer,
+ * others make way, so that a scrape that has just connected gets to ask. A client whose request we
+ * hold back is never sent away; max-requests bounds those. */
 
 enum http_client_class {
-    HTTP_CLIENT_NEW,  /* has not finished a request yet */
+    HTTP_CLIENT_NEW,  /* has not sent a whole request yet */
     HTTP_CLIENT_IDLE, /* has, and is between two */
-    HTTP_CLIENT_BUSY, /* sends a body, or is being answered */
+    HTTP_CLIENT_BUSY, /* is being answered, or sends a further request's body */
     HTTP_CLIENT_HELD, /* waits for us */
 };
 
@@ -35,12 +37,15 @@ struct http_gate {
     int64_t header_timeout_ns;
     size_t n_clients;
     uint64_t n_evicted;
-    struct http_client *oldest, *youngest;
+    struct http_client *oldest, *youngest; /* by their arrival or latest answer */
 };
 
 /* Lets a connection in, at the expense of another one if need be. NULL when it is itself refused
  * (its address has its share, or memory is out): the caller closes it then. */
 struct http_client *http_gate_enter(struct http_gate *gate, int fd);
+
+/* The client has got an answer: it is idle, and the last to go among its like. */
+void http_gate_answered(struct http_gate *gate, struct http_client *client);
 
 /* The connection is gone; frees the client. */
 void http_gate_leave(struct http_gate *gate, struct http_client *client);

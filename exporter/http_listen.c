@@ -20,7 +20,7 @@
 #include "exporter/core/log.h"
 #include "exporter/http_address.h"
 
-enum { LISTEN_BACKLOG = 256, SYSTEMD_FIRST_FD = 3 };
+enum { LISTEN_BACKLOG = 256, ACCEPT_BATCH = 64, SYSTEMD_FIRST_FD = 3, SYSTEMD_MAX_FDS = 64 };
 
 /* How long a listener rests when the process is out of descriptors. */
 #define ACCEPT_REST_NS (100 * CLOCK_NS_PER_MS)
@@ -33,6 +33,7 @@ struct listener {
     char *unix_path; /* to be removed at the end; NULL: none of ours */
     bool keep;
     bool resting;
+    bool starved; /* that it cannot accept was logged */
     struct listener *next;
 };
 
@@ -43,13 +44,29 @@ struct http_listeners {
     struct listener *first;
 };
 
+/* The group that the settings give to Unix sockets; (gid_t)-1, "leave it", where they name none. */
+static int find_group(const struct settings *settings, gid_t *ret_gid, struct error *err) {
+    const char *name = settings_string(settings, "web.listen-group");
+    const struct group *group = name[0] != '\0' ? getgrnam(name) : NULL;
+    if (name[0] != '\0' && group == NULL) {
+        return error_set(err, -EINVAL, "web.listen-group: there is no group \"%s\"", name);
+    }
+    *ret_gid = group != NULL ? group->gr_gid : (gid_t)-1;
+    return 0;
+}
+
 static int open_unix(const struct http_address *address, const struct settings *settings,
                      struct error *err) {
+    gid_t gid = (gid_t)-1;
+    int r = find_group(settings, &gid, err);
+    if (r < 0) {
+        return r;
+    }
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     strcpy(name.sun_path, address->path);
     int fd CLEANUP_CLOSE = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        return error_set(err, -errno, "socket: %m");
+        return error_set(err, -errno, "listen on unix:%s: %m", address->path);
     }
     /* A socket file that nobody answers on was left behind by a process that died. */
     if (connect(fd, (struct sockaddr *)&name, sizeof(name)) == 0 || errno == EAGAIN) {
@@ -63,15 +80,13 @@ static int open_unix(const struct http_address *address, const struct settings *
     if (bind(fd, (struct sockaddr *)&name, sizeof(name)) < 0) {
         return error_set(err, -errno, "listen on unix:%s: %m", address->path);
     }
-    const char *group = settings_string(settings, "web.listen-group");
-    const struct group *entry = group[0] != '\0' ? getgrnam(group) : NULL;
-    if (group[0] != '\0' && entry == NULL) {
-        return error_set(err, -EINVAL, "listen on unix:%s: no group \"%s\"", address->path, group);
-    }
     mode_t mode = (mode_t)strtoul(settings_string(settings, "web.listen-mode"), NULL, 8);
-    if ((entry != NULL && chown(address->path, (uid_t)-1, entry->gr_gid) < 0) ||
-        chmod(address->path, mode) < 0 || listen(fd, LISTEN_BACKLOG) < 0) {
-        return error_set(err, -errno, "listen on unix:%s: %m", address->path);
+    /* Nobody can connect before it listens, and by then its permissions are right. */
+    if (chown(address->path, (uid_t)-1, gid) < 0 || chmod(address->path, mode) < 0 ||
+        listen(fd, LISTEN_BACKLOG) < 0) {
+        int code = error_set(err, -errno, "listen on unix:%s: %m", address->path);
+        unlink(address->path);
+        return code;
     }
     return TAKE_FD(fd);
 }
@@ -148,14 +163,18 @@ static void listener_ready(struct loop_source *source, uint32_t events) {
     struct listener *listener = CONTAINER_OF(source, struct listener, source);
     struct http_listeners *owner = listener->owner;
     /* A bounded batch: the connections already there want their turn too. */
-    for (int i = 0; i < LISTEN_BACKLOG; i++) {
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
         int fd = accept4(source->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
+            listener->starved = false;
             owner->accepted(fd, owner->context);
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            log_warn("http: accept: %m");
+            if (!listener->starved) {
+                log_warn("http: accept on %s: %m", listener->text);
+            }
+            listener->starved = true;
             loop_remove(owner->loop, source);
             listener->resting = true;
             listener->rest.due_ns = clock_monotonic_ns() + ACCEPT_REST_NS;
@@ -200,7 +219,8 @@ static int listener_add(struct http_listeners *owner, int fd, const char *text,
         .next = owner->first,
     };
     loop_timer_add(owner->loop, &listener->rest);
-    int r = loop_add(owner->loop, &listener->source, EPOLLIN, err);
+    int r = listener->text == NULL ? error_set(err, -ENOMEM, "listen on %s: out of memory", text)
+                                   : loop_add(owner->loop, &listener->source, EPOLLIN, err);
     if (r < 0) {
         listener_destroy(listener);
         return r;
@@ -244,7 +264,7 @@ static int add_systemd(struct http_listeners *listeners, struct error *err) {
     const char *pid = getenv("LISTEN_PID");
     const char *fds = getenv("LISTEN_FDS");
     long n = fds != NULL ? strtol(fds, NULL, 10) : 0;
-    if (pid == NULL || strtol(pid, NULL, 10) != (long)getpid() || n < 1) {
+    if (pid == NULL || strtol(pid, NULL, 10) != (long)getpid() || n < 1 || n > SYSTEMD_MAX_FDS) {
         return error_set(err, -EINVAL,
                          "--web.systemd-socket: no sockets were handed over (LISTEN_FDS)");
     }
@@ -262,9 +282,13 @@ static int add_systemd(struct http_listeners *listeners, struct error *err) {
             return error_set(err, -EINVAL, "descriptor %d of systemd is not a listening socket",
                              fd);
         }
+        /* A copy, so that the socket is there again when a reload goes away from it and back. */
         int copy = fcntl(fd, F_DUPFD_CLOEXEC, SYSTEMD_FIRST_FD);
-        if (copy < 0 || fcntl(copy, F_SETFL, O_NONBLOCK) < 0) {
-            return error_set(err, -errno, "descriptor %d of systemd: %m", fd);
+        if (copy < 0 || fcntl(copy, F_SETFL, O_NONBLOCK) < 0 ||
+            fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
+            int code = error_set(err, -errno, "descriptor %d of systemd: %m", fd);
+            cleanup_close(&copy);
+            return code;
         }
         int r = listener_add(listeners, copy, text, NULL, err);
         if (r < 0) {

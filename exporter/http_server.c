@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,8 +17,9 @@
 #include "exporter/http_server_private.h"
 #include "exporter/http_tls.h"
 
-/* Connections that were sent away count for libmicrohttpd until its next turn. */
-enum { CONNECTIONS_SLACK = 64 };
+/* libmicrohttpd's own limit would refuse newcomers instead of making room: the gate alone decides.
+ * FDS_KEPT are for everything but connections. */
+enum { MHD_NO_LIMIT = 1 << 20, FDS_KEPT = 128 };
 
 /* ---- libmicrohttpd on our loop ---- */
 
@@ -54,8 +56,12 @@ static void mhd_log(void *context, const char *format, va_list args) {
 static void client_changed(void *context, struct MHD_Connection *connection, void **client_slot,
                            enum MHD_ConnectionNotificationCode code);
 
+static unsigned idle_timeout_s(const struct settings *settings) {
+    return (unsigned)((settings_duration_ms(settings, "web.idle-timeout") + 999) / 1000);
+}
+
 static int port_open(struct http_server *server, struct http_port *port, bool tls,
-                     struct error *err) {
+                     const struct settings *settings, struct error *err) {
     unsigned flags =
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
     struct MHD_OptionItem tls_options[] = {
@@ -67,9 +73,10 @@ static int port_open(struct http_server *server, struct http_port *port, bool tl
         MHD_OPTION_EXTERNAL_LOGGER, mhd_log, NULL, MHD_OPTION_NOTIFY_CONNECTION, client_changed,
         server, MHD_OPTION_NOTIFY_COMPLETED, http_dispatch_completed, server,
         MHD_OPTION_URI_LOG_CALLBACK, http_dispatch_begin, server, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)(server->gate.max_clients + CONNECTIONS_SLACK),
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->header_size, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_ARRAY, tls ? tls_options : tls_options + 1, MHD_OPTION_END);
+        (unsigned)MHD_NO_LIMIT, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)settings_int(settings, "web.max-header-size"), MHD_OPTION_CONNECTION_TIMEOUT,
+        idle_timeout_s(settings), MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
+        tls ? tls_options : tls_options + 1, MHD_OPTION_END);
     if (port->mhd == NULL) {
         return error_set(err, -EIO, "http: libmicrohttpd does not start%s", tls ? " with TLS" : "");
     }
@@ -87,6 +94,7 @@ static int port_open(struct http_server *server, struct http_port *port, bool tl
 
 static void port_close(struct http_server *server, struct http_port *port) {
     if (port->mhd != NULL) {
+        MHD_run(port->mhd); /* it aborts at its end if one is still to be resumed */
         loop_pump_remove(server->loop, &port->pump);
         loop_remove(server->loop, &port->source);
         MHD_stop_daemon(TAKE(port->mhd));
@@ -97,8 +105,7 @@ static void port_close(struct http_server *server, struct http_port *port) {
 
 static void client_started(struct http_server *server, struct MHD_Connection *connection,
                            struct http_client *client) {
-    unsigned idle_s = (unsigned)((server->idle_timeout_ms + 999) / 1000);
-    MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_s);
+    MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, server->idle_timeout_s);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     const struct tls_context *tls =
@@ -164,9 +171,11 @@ static void accepted(int fd, void *context) {
 }
 
 void http_server_client_reads(struct http_server *server, struct http_client *client) {
-    client->reading = true;
-    client->since_ns = clock_monotonic_ns();
-    schedule_sweep(server, client);
+    if (!client->reading) {
+        client->reading = true;
+        client->since_ns = clock_monotonic_ns();
+        schedule_sweep(server, client);
+    }
 }
 
 /* ---- life ---- */
@@ -198,14 +207,32 @@ int http_server_create(struct daemon *daemon, struct loop *loop, const struct ht
     return 0;
 }
 
+/* How many connections there may be: as many as wanted, or as the process has descriptors for. */
+static size_t max_clients(const struct settings *settings) {
+    rlim_t wanted = (rlim_t)settings_int(settings, "web.max-connections");
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted + FDS_KEPT) {
+        return (size_t)wanted;
+    }
+    limit.rlim_cur = limit.rlim_max < wanted + FDS_KEPT ? limit.rlim_max : wanted + FDS_KEPT;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur >= wanted + FDS_KEPT) {
+        return (size_t)wanted;
+    }
+    size_t fewer = limit.rlim_cur > 2 * FDS_KEPT ? (size_t)limit.rlim_cur - FDS_KEPT
+                                                 : (size_t)limit.rlim_cur / 2;
+    log_warn("http: room for %zu connections only: the process may have %zu descriptors", fewer,
+             (size_t)limit.rlim_cur);
+    return fewer < (size_t)wanted ? fewer : (size_t)wanted;
+}
+
 static void apply_limits(struct http_server *server, const struct settings *settings) {
-    server->gate.max_clients = (size_t)settings_int(settings, "web.max-connections");
+    server->gate.max_clients = max_clients(settings);
     server->gate.max_per_address =
         (size_t)settings_int(settings, "web.max-connections-per-address");
     server->gate.header_timeout_ns =
         settings_duration_ms(settings, "web.header-timeout") * CLOCK_NS_PER_MS;
-    server->idle_timeout_ms = settings_duration_ms(settings, "web.idle-timeout");
-    server->header_size = (size_t)settings_int(settings, "web.max-header-size");
+    server->idle_timeout_s = idle_timeout_s(settings);
     server->max_body = (size_t)settings_int(settings, "web.max-body-size");
     /* Held connections cannot be sent away, so some room is always kept for others. */
     size_t most_held = server->gate.max_clients - server->gate.max_clients / 4;
@@ -218,23 +245,22 @@ int http_server_configure(struct http_server *server, struct config *config,
                           struct web_config *web_config, struct error *err) {
     const struct settings *settings = config->settings;
     bool tls = web_config != NULL && web_config_tls(web_config) != NULL;
-    size_t header_size = server->header_size;
-    size_t max_clients = server->gate.max_clients;
-    if (server->config == NULL) { /* libmicrohttpd wants these two at its start */
-        server->header_size = (size_t)settings_int(settings, "web.max-header-size");
-        server->gate.max_clients = (size_t)settings_int(settings, "web.max-connections");
+    int r = 0;
+    if (server->plain.mhd == NULL) {
+        r = port_open(server, &server->plain, false, settings, err);
     }
-    int r = server->plain.mhd == NULL ? port_open(server, &server->plain, false, err) : 0;
     if (r == 0 && tls && server->secure.mhd == NULL) {
-        r = port_open(server, &server->secure, true, err);
+        r = port_open(server, &server->secure, true, settings, err);
     }
     if (r == 0) {
         r = http_listeners_configure(server->listeners, settings, err);
     }
     if (r < 0) {
-        server->header_size = header_size;
-        server->gate.max_clients = max_clients;
         return r;
+    }
+    if (server->config != NULL &&
+        !settings_equal(server->config->settings, settings, "web.max-header-size")) {
+        log_warn("http: web.max-header-size changes with the next start only");
     }
     apply_limits(server, settings);
     struct config *old_config = server->config;

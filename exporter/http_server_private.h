@@ -26,8 +26,7 @@ struct http_server {
     struct http_stats *stats;
     struct worker *auth_worker;
     struct loop_timer sweep;
-    int64_t idle_timeout_ms;
-    size_t header_size;
+    unsigned idle_timeout_s;
     size_t max_body;
     size_t max_held;
     size_t n_held;

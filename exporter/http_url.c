@@ -79,7 +79,20 @@ static int parse_query(char *query, struct http_url *url, struct error *err) {
     return 0;
 }
 
+/* "http://host/path": what is sent to proxies, and every server has to understand. */
+static const char *skip_origin(const char *target) {
+    size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
+                    : strncasecmp(target, "https://", 8) == 0 ? 8
+                                                              : 0;
+    if (scheme == 0) {
+        return target;
+    }
+    const char *path = target + scheme + strcspn(target + scheme, "/?");
+    return path[0] == '\0' ? "/" : path;
+}
+
 int http_url_parse(const char *target, struct http_url *ret_url, struct error *err) {
+    target = skip_origin(target);
     if (target[0] != '/') {
         return error_set(err, -EINVAL, "the address must be a path");
     }
