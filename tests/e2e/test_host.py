@@ -1,0 +1,236 @@
+"""The host collector against Debian's node_exporter on the same machine and the same files."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+NODE_EXPORTER = shutil.which("prometheus-node-exporter")
+FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures/host"
+
+# The same for both, as Debian's defaults are not upstream's. POSIX expressions have no \d.
+EXCLUDES = {
+    "diskstats.device-exclude": "^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme[0-9]+n[0-9]+p)[0-9]+$",
+    "filesystem.mount-points-exclude": "^/(dev|proc|sys|mnt|var/lib/docker/.+)($|/)",
+    "filesystem.fs-types-exclude": "^(autofs|cgroup2?|devpts|devtmpfs|overlay|proc|sysfs)$",
+    "netdev.device-exclude": "^ifb1$",
+}
+OUR_NAMES = {"diskstats": "disk", "netdev": "network", "filesystem": "filesystem"}
+THEIR_COLLECTORS = ("cpu diskstats filesystem loadavg meminfo netdev pressure stat thermal_zone "
+                    "time uname").split()
+
+# What node_exporter 1.5.0 has in the families that we cover, and we do not.
+NOT_OURS = {
+    "node_cooling_device_cur_state", "node_cooling_device_max_state",
+    "node_cpu_core_throttles_total", "node_cpu_package_throttles_total",
+    "node_disk_info", "node_network_receive_nohandler_total",
+    "node_scrape_collector_duration_seconds", "node_scrape_collector_success",
+    "node_time_clocksource_available_info", "node_time_clocksource_current_info",
+    "node_time_zone_offset_seconds", "node_exporter_build_info", "node_softirqs_total",
+}
+# What newer versions of it have.
+NOT_THEIRS = {"node_pressure_irq_stalled_seconds_total"}
+
+CONSTANT = {
+    "node_boot_time_seconds", "node_filesystem_files", "node_filesystem_readonly",
+    "node_filesystem_size_bytes", "node_filesystem_device_error", "node_memory_MemTotal_bytes",
+    "node_memory_SwapTotal_bytes", "node_memory_Hugepagesize_bytes",
+    "node_memory_VmallocTotal_bytes", "node_uname_info",
+}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def scrape(port, timeout=10):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=timeout) as answer:
+        return answer.read().decode()
+
+
+@contextlib.contextmanager
+def running(command, port, log, stop=subprocess.Popen.terminate):
+    with open(log, "wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+    try:
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                scrape(port)
+                break
+            assert process.poll() is None, pathlib.Path(log).read_text()
+            time.sleep(0.05)
+        yield process
+        stop(process)
+        process.wait(5)
+    finally:
+        process.kill()
+        process.wait(5)
+        process.stdin.close()
+
+
+def our_command(binary, port, *flags):
+    excludes = []
+    for name, value in EXCLUDES.items():
+        collector, option = name.split(".")
+        excludes.append(f"--collector.host.{OUR_NAMES[collector]}.{option}={value}")
+    return [binary, "serve", f"--web.listen-address=127.0.0.1:{port}",
+            "--collector.disable-defaults", "--collector.host", *excludes, *flags]
+
+
+def their_command(port, *flags):
+    return [NODE_EXPORTER, f"--web.listen-address=127.0.0.1:{port}",
+            "--web.disable-exporter-metrics", "--collector.disable-defaults",
+            *[f"--collector.{name}" for name in THEIR_COLLECTORS],
+            *[f"--collector.{name}={value}" for name, value in EXCLUDES.items()], *flags]
+
+
+def families(page):
+    """{name: (type, {label set: value})} of what is a node's own."""
+    found = {}
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            if sample.name.startswith("node_"):
+                labels = frozenset(sample.labels.items())
+                found.setdefault(sample.name, (family.type, {}))[1][labels] = sample.value
+    return found
+
+
+@pytest.fixture
+def pair(waap_binary, tmp_path):
+    """Starts both exporters with the given flags; yields functions that scrape them."""
+    if NODE_EXPORTER is None:
+        pytest.skip("prometheus-node-exporter is not installed")
+    with contextlib.ExitStack() as stack:
+        def start(our_flags=(), their_flags=()):
+            ours, theirs = free_port(), free_port()
+            stack.enter_context(running(our_command(waap_binary, ours, *our_flags), ours,
+                                        tmp_path / "waap.log"))
+            stack.enter_context(running(their_command(theirs, *their_flags), theirs,
+                                        tmp_path / "node_exporter.log"))
+            return lambda: families(scrape(ours)), lambda: families(scrape(theirs))
+        yield start
+
+
+def assert_same_shape(ours, theirs):
+    assert set(ours) - NOT_THEIRS == set(theirs) - NOT_OURS
+    for name, (kind, samples) in ours.items():
+        if name not in NOT_THEIRS:
+            assert kind == theirs[name][0], name
+            assert set(samples) == set(theirs[name][1]), name
+
+
+def close(a, b):
+    return abs(a - b) <= 1e-9 * max(abs(a), abs(b))
+
+
+def between(low, value, high):
+    low, high = min(low, high), max(low, high)
+    return low <= value <= high or close(value, low) or close(value, high)
+
+
+def test_this_machine_is_seen_alike(pair):
+    our_scrape, their_scrape = pair()
+    after = their_scrape()
+    open_questions = None
+    for _ in range(40):
+        before, ours, after = after, our_scrape(), their_scrape()
+        assert_same_shape(ours, after)
+        differing = set()
+        for name in set(ours) - NOT_THEIRS:
+            for labels, value in ours[name][1].items():
+                low, high = before[name][1].get(labels), after[name][1][labels]
+                if low is None or not between(low, value, high):
+                    differing.add((name, labels))
+        assert not {name for name, _ in differing} & CONSTANT
+        # A moving value may slip out between two looks, but not every time.
+        open_questions = differing if open_questions is None else open_questions & differing
+        if not open_questions:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"never equal: {sorted(name for name, _ in open_questions)}")
+
+
+def test_the_same_files_give_the_same_numbers(pair, tmp_path):
+    tree = tmp_path / "tree"
+    shutil.copytree(FIXTURE, tree)
+    # node_exporter 1.5.0 knows only net/dev, gives up on a zone that has no temperature, and fills
+    # gaps between CPUs with zeros.
+    stat = tree / "proc/stat"
+    stat.write_text(stat.read_text().replace("cpu3", "cpu1"))
+    shutil.copytree(tree / "proc/1/net", tree / "proc/net")
+    shutil.rmtree(tree / "sys/class/thermal/thermal_zone2")
+    (tree / "media/my disk").mkdir(parents=True)
+    paths = [f"--path.procfs={tree}/proc", f"--path.sysfs={tree}/sys", f"--path.rootfs={tree}"]
+    our_scrape, their_scrape = pair(paths, [*paths, "--no-collector.netdev.netlink"])
+    ours, theirs = our_scrape(), their_scrape()
+    assert_same_shape(ours, theirs)
+    moving = {"node_time_seconds", "node_filesystem_avail_bytes", "node_filesystem_free_bytes",
+              "node_filesystem_files_free"} | NOT_THEIRS
+    for name in set(ours) - moving:
+        for labels, value in ours[name][1].items():
+            assert close(value, theirs[name][1][labels]), (name, labels)
+    assert len(ours["node_thermal_zone_temp"][1]) == 2
+
+
+def test_lint_complains_about_inherited_names_only(waap_binary, tmp_path):
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed")
+    port = free_port()
+    with running(our_command(waap_binary, port), port, tmp_path / "waap.log"):
+        page = scrape(port)
+    done = subprocess.run([promtool, "check", "metrics"], input=page, text=True,
+                          capture_output=True, timeout=30)
+    findings = (done.stdout + done.stderr).splitlines()
+    assert not [line for line in findings if not line.startswith("node_")], findings
+
+
+# Runs in its own mount and process namespaces, so that nothing else meets the dead mount. When its
+# standard input ends it stops the command and exits as that does.
+DEAD_MOUNT = """
+import ctypes, os, subprocess, sys
+target, command = sys.argv[1], sys.argv[2:]
+libc = ctypes.CDLL(None, use_errno=True)
+fuse = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()
+if libc.mount(b"dead", target.encode(), b"fuse", 0, options) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+sys.stdin.read()
+child.terminate()
+sys.exit(child.wait(3))
+"""
+
+
+def test_a_dead_mount_does_not_hold_up_the_rest(waap_binary, tmp_path):
+    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
+        pytest.skip("needs root and /dev/fuse to make a file system that never answers")
+    target = tmp_path / "dead mount"
+    target.mkdir()
+    port = free_port()
+    command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+               sys.executable, "-c", DEAD_MOUNT, target, *our_command(waap_binary, port)]
+    with running(command, port, tmp_path / "waap.log", lambda it: it.stdin.close()) as process:
+        for _ in range(3):
+            begin = time.monotonic()
+            seen = families(scrape(port, timeout=5))
+            assert time.monotonic() - begin < 2
+            dead = frozenset({"device": "dead", "fstype": "fuse", "mountpoint": str(target)}.items())
+            assert seen["node_filesystem_device_error"][1][dead] == 1
+            assert dead not in seen["node_filesystem_size_bytes"][1]
+            root = [labels for labels in seen["node_filesystem_size_bytes"][1]
+                    if ("mountpoint", "/") in labels]
+            assert root and "node_memory_MemTotal_bytes" in seen
+        # Once known to be dead, it is not waited for.
+        assert time.monotonic() - begin < 0.4
+    assert process.returncode == 0, "it did not shut down in time"
