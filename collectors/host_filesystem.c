@@ -1,6 +1,9 @@
 #include <errno.h>
+#include <linux/magic.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "collectors/host_file.h"
 #include "collectors/host_filter.h"
@@ -12,7 +15,11 @@
 #include "exporter/core/file.h"
 #include "exporter/core/labels.h"
 
-enum { FILESYSTEM_TIMEOUT_MS = 500, FILESYSTEM_MIN_MOUNTS = 16 };
+enum {
+    FILESYSTEM_TIMEOUT_MS = 500,
+    FILESYSTEM_MIN_MOUNTS = 16,
+    FILESYSTEM_MAX_TRUST = 15, /* collections that may rely on one reading of the mounts */
+};
 
 #define FILESYSTEM(name, help, unit)                                                               \
     { "node_filesystem_" name, help, METRIC_GAUGE, unit, "device, fstype, mountpoint" }
@@ -56,8 +63,9 @@ struct filesystem {
     char *rootfs;
     struct host_filter exclude_mount_points;
     struct host_filter exclude_types;
-    struct buf text; /* of the last collection: an equal table is not parsed again */
+    struct buf text; /* of the mounts: an equal table is not parsed again */
     int text_result;
+    unsigned trusted; /* how often it was relied on without reading it again */
     struct mount *mounts;
     size_t n_mounts;
     size_t cap_mounts;
@@ -183,25 +191,42 @@ static int list_jobs(struct filesystem *filesystem) {
     return 0;
 }
 
-/* Mount tables are long and rarely change. */
-static int update_mounts(struct filesystem *filesystem, const struct buf *text, struct error *err) {
-    struct buf *kept = &filesystem->text;
-    if (filesystem->text_result == 0 && kept->len == text->len && text->len > 0 &&
-        memcmp(kept->data, text->data, text->len) == 0) {
-        return 0;
-    }
-    buf_reset(kept);
-    buf_add(kept, buf_str(text), text->len);
+/* Mount tables are long and rarely change: with twenty containers, writing out their options costs
+ * the kernel more than all other files together. It marks its file when something is mounted or
+ * unmounted; an ordinary file, as tests have, is read every time. */
+static bool is_unchanged(struct filesystem *filesystem) {
+    struct pollfd mark = {.fd = filesystem->file.fd, .events = POLLPRI};
+    struct statfs stat;
+    return filesystem->file.fd >= 0 && filesystem->text.len > 0 && filesystem->text_result == 0 &&
+           filesystem->trusted++ < FILESYSTEM_MAX_TRUST &&
+           fstatfs(filesystem->file.fd, &stat) == 0 && stat.f_type == PROC_SUPER_MAGIC &&
+           poll(&mark, 1, 0) == 0;
+}
+
+static bool is_same_text(const struct buf *a, const struct buf *b) {
+    return a->len == b->len && a->len > 0 && memcmp(a->data, b->data, a->len) == 0;
+}
+
+static int parse_mounts(struct filesystem *filesystem, const struct buf *text, struct error *err) {
+    buf_reset(&filesystem->text);
+    buf_add(&filesystem->text, buf_str(text), text->len);
     filesystem->round++;
     filesystem->next = 0;
     int r = host_scan_lines(buf_str(text), filesystem->file.path, mount_line, filesystem, err);
     sweep(filesystem);
-    if (list_jobs(filesystem) < 0 || kept->failed) {
-        buf_finish(kept);
-        r = error_set(err, -ENOMEM, "%s: out of memory", filesystem->file.path);
+    if (list_jobs(filesystem) < 0 || filesystem->text.failed) {
+        buf_finish(&filesystem->text);
+        return error_set(err, -ENOMEM, "%s: out of memory", filesystem->file.path);
     }
-    filesystem->text_result = r;
     return r;
+}
+
+static int update_mounts(struct filesystem *filesystem, const struct buf *text, struct error *err) {
+    filesystem->trusted = 0;
+    if (filesystem->text_result < 0 || !is_same_text(&filesystem->text, text)) {
+        filesystem->text_result = parse_mounts(filesystem, text, err);
+    }
+    return filesystem->text_result;
 }
 
 static void take_answer(struct filesystem *filesystem, struct mount *mount) {
@@ -213,7 +238,8 @@ static void take_answer(struct filesystem *filesystem, struct mount *mount) {
     mount->values[FILESYSTEM_FILES] = (double)stat.f_files;
     mount->values[FILESYSTEM_FILES_FREE] = (double)stat.f_ffree;
     mount->values[FILESYSTEM_FREE] = (double)stat.f_bfree * block;
-    mount->values[FILESYSTEM_READONLY] = mount->read_only;
+    /* After a fault a file system may turn read-only by itself, which marks no mount table. */
+    mount->values[FILESYSTEM_READONLY] = mount->read_only || (stat.f_flags & ST_RDONLY) != 0;
     mount->values[FILESYSTEM_SIZE] = (double)stat.f_blocks * block;
 }
 
@@ -233,11 +259,14 @@ static void emit(const struct filesystem *filesystem, struct snapshot *out) {
 static int filesystem_collect(void *state, struct buf *scratch, struct snapshot *out,
                               struct error *err) {
     struct filesystem *filesystem = state;
-    int r = host_file_read(&filesystem->file, scratch, err);
-    if (r < 0) {
-        return host_file_absent(r) ? 0 : r;
+    int r = 0;
+    if (!is_unchanged(filesystem)) {
+        r = host_file_read(&filesystem->file, scratch, err);
+        if (r < 0) {
+            return host_file_absent(r) ? 0 : r;
+        }
+        r = update_mounts(filesystem, scratch, err);
     }
-    r = update_mounts(filesystem, scratch, err);
     host_statfs_ask(filesystem->statfs, filesystem->jobs, filesystem->n_jobs,
                     FILESYSTEM_TIMEOUT_MS);
     for (size_t i = 0; i < filesystem->n_mounts; i++) {
