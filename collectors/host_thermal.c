@@ -30,6 +30,7 @@ struct zone {
 
 struct thermal {
     char *path;
+    DIR *dir; /* NULL: to be opened by the next collection */
     struct zone *zones;
     size_t n_zones;
     unsigned round;
@@ -118,19 +119,22 @@ static int see_zone(struct thermal *thermal, const char *id, struct buf *scratch
 }
 
 static int list_zones(struct thermal *thermal, struct buf *scratch, struct error *err) {
-    DIR *dir = opendir(thermal->path);
-    if (dir == NULL) {
+    if (thermal->dir == NULL) {
+        thermal->dir = opendir(thermal->path);
+    } else {
+        rewinddir(thermal->dir);
+    }
+    if (thermal->dir == NULL) {
         return error_set(err, -errno, "open %s: %m", thermal->path);
     }
     int result = 0;
-    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+    for (struct dirent *entry; (entry = readdir(thermal->dir)) != NULL;) {
         if (strncmp(entry->d_name, zone_prefix, strlen(zone_prefix)) == 0) {
             const char *id = entry->d_name + strlen(zone_prefix);
             int r = see_zone(thermal, id, scratch, result == 0 ? err : NULL);
             result = result == 0 ? r : result;
         }
     }
-    closedir(dir);
     return result;
 }
 
@@ -182,6 +186,9 @@ static void thermal_close(void *state) {
     if (thermal != NULL) {
         for (size_t i = 0; i < thermal->n_zones; i++) {
             zone_finish(&thermal->zones[i]);
+        }
+        if (thermal->dir != NULL) {
+            closedir(thermal->dir);
         }
         free(thermal->zones);
         free(thermal->path);
