@@ -181,14 +181,6 @@ static bool start_helper(struct host_statfs *statfs) {
     return r == 0;
 }
 
-static bool wake_helper(struct host_statfs *statfs) {
-    if (statfs->n_idle > 0) {
-        pthread_cond_signal(&statfs->work);
-        return true;
-    }
-    return start_helper(statfs);
-}
-
 static void wait_until(struct host_statfs *statfs, int64_t until_ns) {
     struct timespec until = {
         .tv_sec = (time_t)(until_ns / CLOCK_NS_PER_SEC),
@@ -213,21 +205,41 @@ static void enqueue(struct host_statfs *statfs, struct host_statfs_job *const *j
     }
 }
 
-void host_statfs_ask(struct host_statfs *statfs, struct host_statfs_job *const *jobs, size_t n_jobs,
-                     int64_t timeout_ms) {
-    int64_t deadline = clock_monotonic_ns() + timeout_ms * CLOCK_NS_PER_MS;
+/* Returns whether there is anything to wait for. The helper is woken without the lock, which it
+ * would only have to wait for. */
+static bool begin_round(struct host_statfs *statfs, struct host_statfs_job *const *jobs,
+                        size_t n_jobs) {
     pthread_mutex_lock(&statfs->lock);
     statfs->round++;
     statfs->open = 0;
     enqueue(statfs, jobs, n_jobs);
-    bool helped = statfs->open > 0 && wake_helper(statfs);
-    for (int64_t now; helped && statfs->open > 0 && (now = clock_monotonic_ns()) < deadline;) {
+    bool idle = statfs->n_idle > 0;
+    bool helped = statfs->open > 0 && (idle || start_helper(statfs));
+    pthread_mutex_unlock(&statfs->lock);
+    if (helped && idle) {
+        pthread_cond_signal(&statfs->work);
+    }
+    return helped;
+}
+
+static void await_round(struct host_statfs *statfs, int64_t deadline) {
+    for (int64_t now; statfs->open > 0 && (now = clock_monotonic_ns()) < deadline;) {
         int64_t patience = now + STATFS_PATIENCE_MS * CLOCK_NS_PER_MS;
         size_t before = statfs->open;
         wait_until(statfs, patience < deadline ? patience : deadline);
-        if (statfs->open == before && statfs->queue != NULL) {
-            wake_helper(statfs);
+        if (statfs->open == before && statfs->queue != NULL && statfs->n_idle == 0) {
+            start_helper(statfs);
         }
+    }
+}
+
+void host_statfs_ask(struct host_statfs *statfs, struct host_statfs_job *const *jobs, size_t n_jobs,
+                     int64_t timeout_ms) {
+    int64_t deadline = clock_monotonic_ns() + timeout_ms * CLOCK_NS_PER_MS;
+    bool helped = begin_round(statfs, jobs, n_jobs);
+    pthread_mutex_lock(&statfs->lock);
+    if (helped) {
+        await_round(statfs, deadline);
     }
     while (statfs->queue != NULL) {
         take_job(statfs)->state = JOB_IDLE;

@@ -117,8 +117,8 @@ static void test_a_slow_one_still_counts(void) {
 static void test_a_dead_mount_keeps_nobody_else(void) {
     struct host_statfs_job *dead = add("/hang");
     struct host_statfs_job *root = add("/");
-    int64_t took = ask(200);
-    TEST_ASSERT_GREATER_OR_EQUAL(199, took);
+    int64_t took = ask(300);
+    TEST_ASSERT_GREATER_OR_EQUAL(299, took);
     TEST_ASSERT_EQUAL_INT(-ETIMEDOUT, answer(dead));
     TEST_ASSERT_EQUAL_INT(0, answer(root));
 
@@ -142,7 +142,7 @@ static void test_more_dead_mounts_than_helpers(void) {
         add("/hang");
     }
     struct host_statfs_job *root = add("/");
-    ask(600);
+    ask(1000);
     TEST_ASSERT_EQUAL_INT(16, atomic_load(&n_calls));
     TEST_ASSERT_EQUAL_INT(-ETIMEDOUT, answer(root));
     /* With nobody left to ask, it does not wait either. */
