@@ -26,6 +26,7 @@ struct engine_worker {
     /* The thread's own. */
     void *collector_state;
     struct snapshot snapshot;
+    struct exposition_renderer renderer;
     int64_t next_sample_ns;
     int64_t next_probe_ns;
     struct error open_error;
@@ -102,7 +103,7 @@ static void collect(struct engine_worker *worker) {
         result->code =
             worker->collector->collect(worker->collector_state, &worker->snapshot, &result->error);
         result->code = result->code == -ENODATA ? 0 : result->code;
-        result->part = exposition_part_create(&worker->snapshot, &result->duplicates);
+        result->part = exposition_render(&worker->renderer, &worker->snapshot, &result->duplicates);
         if (result->part == NULL) {
             result->code = error_set(&result->error, -ENOMEM, "out of memory");
         }
@@ -238,6 +239,7 @@ bool engine_worker_destroy(struct engine_worker *worker, int64_t timeout_ms) {
     }
     exposition_part_unref(worker->result.part);
     snapshot_finish(&worker->snapshot);
+    exposition_renderer_finish(&worker->renderer);
     pthread_cond_destroy(&worker->changed);
     pthread_mutex_destroy(&worker->lock);
     free(worker);

@@ -30,7 +30,8 @@ struct page {
     bool built;
     struct page *next; /* of the same round */
 
-    struct buf body;
+    struct exposition_page text; /* refers to the parts */
+    struct buf compressed;       /* the same, where gzip was asked for */
     int error_code;
     struct error error;
     uint64_t duplicates[ENGINE_MAX_COLLECTORS + 2];
@@ -39,13 +40,14 @@ struct page {
 };
 
 static void page_destroy(struct page *page) {
-    for (size_t i = 0; i < page->n_parts; i++) {
-        exposition_part_unref(page->parts[i]);
-    }
     if (page->response != NULL) {
         MHD_destroy_response(page->response);
     }
-    buf_finish(&page->body);
+    exposition_page_finish(&page->text);
+    buf_finish(&page->compressed);
+    for (size_t i = 0; i < page->n_parts; i++) {
+        exposition_part_unref(page->parts[i]);
+    }
     free(page);
 }
 
@@ -62,28 +64,34 @@ static void free_pages(void *pages) {
 
 static void page_run(struct worker_job *job) {
     struct page *page = CONTAINER_OF(job, struct page, job);
-    struct buf plain CLEANUP_BUF = {0};
-    struct buf *text = page->key.gzip ? &plain : &page->body;
+    struct exposition_page *text = &page->text;
     if (page->with_process) {
         page->parts[page->n_parts++] = process_metrics_part();
     }
-    exposition_write(text, page->key.choice, page->parts, page->n_parts, page->duplicates);
-    if (text->failed) {
+    if (exposition_page_write(text, page->key.choice, page->parts, page->n_parts,
+                              page->duplicates) < 0) {
         page->error_code = error_set(&page->error, -ENOMEM, "page: out of memory");
     } else if (page->key.gzip) {
-        page->error_code = gzip_compress(plain.data, plain.len, &page->body, &page->error);
+        page->error_code =
+            gzip_compress(text->pieces, text->n_pieces, &page->compressed, &page->error);
     }
 }
 
 /* ---- on the loop ---- */
 
 static struct MHD_Response *make_response(struct page *page) {
-    size_t len = page->body.len;
-    char *data = page->error_code == 0 ? buf_take(&page->body) : NULL;
+    if (page->error_code < 0) {
+        return NULL;
+    }
+    /* The page outlives its response, and an iovec is what libmicrohttpd calls it. */
+    const struct MHD_IoVec *pieces = (const struct MHD_IoVec *)page->text.pieces;
     struct MHD_Response *response =
-        data != NULL ? MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE) : NULL;
+        page->key.gzip
+            ? MHD_create_response_from_buffer(page->compressed.len, page->compressed.data,
+                                              MHD_RESPMEM_PERSISTENT)
+            : MHD_create_response_from_iovec(pieces, (unsigned)page->text.n_pieces, NULL, NULL);
     if (response == NULL) {
-        free(data);
+        error_set(&page->error, -ENOMEM, "page: out of memory");
         return NULL;
     }
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
@@ -114,9 +122,6 @@ static void page_done(struct worker_job *job) {
     }
     for (size_t i = 0; i < engine_n_collectors(engine); i++) {
         engine_add_duplicates(engine, i, page->duplicates[i]);
-    }
-    for (size_t i = 0; i < page->n_parts; i++) {
-        exposition_part_unref(TAKE(page->parts[i]));
     }
     while (page->waiting != NULL) {
         struct http_request *request = page->waiting;

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "exporter/core/buf.h"
 #include "exporter/core/metric.h"
@@ -45,12 +46,27 @@ struct exposition_block {
     size_t n_samples;
 };
 
-/* The rendered samples of one collector, families sorted by name. Immutable and counted. */
+/* The rendered samples of one collector, families sorted by name. Immutable while shared; counted.
+ */
 struct exposition_part;
+
+/* What the thread of a collector keeps from one rendering to the next: memory to use again, and
+ * which families are known to have no duplicates. A zeroed struct is a fresh one. */
+struct exposition_renderer {
+    struct exposition_part *last;
+    uint64_t *known; /* per family: fingerprint of its series when last found distinct; 0: never */
+    size_t n_known;
+};
 
 /* Renders a snapshot. Of samples with equal names and labels the first stays, the others are
  * dropped and counted in `*ret_duplicates` (may be NULL). The caller drops it with
  * exposition_part_unref. NULL when memory is out. */
+struct exposition_part *exposition_render(struct exposition_renderer *renderer,
+                                          const struct snapshot *snapshot,
+                                          uint64_t *ret_duplicates);
+void exposition_renderer_finish(struct exposition_renderer *renderer);
+
+/* The same for a snapshot that is rendered only once. */
 struct exposition_part *exposition_part_create(const struct snapshot *snapshot,
                                                uint64_t *ret_duplicates);
 struct exposition_part *exposition_part_ref(struct exposition_part *part);
@@ -58,13 +74,27 @@ void exposition_part_unref(struct exposition_part *part); /* accepts NULL */
 const struct exposition_block *exposition_part_blocks(const struct exposition_part *part,
                                                       size_t *ret_n);
 size_t exposition_part_n_samples(const struct exposition_part *part);
-size_t exposition_part_len(const struct exposition_part *part); /* bytes of its text */
 
-/* Appends the whole page of `parts` (NULL entries are skipped) to `out`. Families of one name
- * become one block; where their types disagree, or a family has the name of another's samples
- * (x_count beside a histogram x), the earlier part wins. What a part loses that way is added to
- * `duplicates[i]` (may be NULL). OpenMetrics forbids gauges x_created beside a counter or histogram
- * x: these are only in the text format, and not counted. */
+/* A page in pieces: own text, and long runs of sample lines that stay where they are, in the parts,
+ * which must outlive it. A zeroed struct is an empty page. */
+struct exposition_page {
+    struct iovec *pieces; /* to be read only */
+    size_t n_pieces, cap_pieces;
+    size_t len; /* of all pieces */
+    struct buf text;
+};
+
+/* Writes the page of `parts` (NULL entries are skipped). Families of one name become one block;
+ * where their types disagree, or the samples of one could be taken for another's (a gauge x_count
+ * beside a histogram x), the earlier part wins. What a part loses that way is added to
+ * `duplicates[i]` (may be NULL). -ENOMEM. Free it with exposition_page_finish. */
+int exposition_page_write(struct exposition_page *page, struct exposition_choice choice,
+                          struct exposition_part *const *parts, size_t n_parts,
+                          uint64_t *duplicates);
+void exposition_page_finish(struct exposition_page *page);
+#define CLEANUP_EXPOSITION_PAGE CLEANUP(exposition_page_finish)
+
+/* The same, appended to `out` in one piece. */
 void exposition_write(struct buf *out, struct exposition_choice choice,
                       struct exposition_part *const *parts, size_t n_parts, uint64_t *duplicates);
 

@@ -13,8 +13,8 @@ struct exposition_part {
     atomic_uint refs;
     size_t n_samples;
     struct buf text; /* lines of all blocks, then their strings */
-    size_t n_blocks;
-    struct exposition_block blocks[];
+    struct exposition_block *blocks;
+    size_t n_blocks, cap_blocks;
 };
 
 /* While the text still moves, a block's pointers are offsets into it. */
@@ -64,6 +64,7 @@ static uint32_t sample_hash(const struct sample *sample) {
 struct group {
     const struct family **families;
     size_t n_families;
+    size_t n_samples;
 };
 
 static const struct sample *group_sample(const struct group *group, size_t number) {
@@ -121,30 +122,72 @@ static void add_line(struct buf *text, const char *name, size_t name_len,
     text->len += (size_t)(to - start);
 }
 
-static void add_group(struct exposition_part *part, const struct group *group, struct seen *seen,
-                      uint64_t *duplicates) {
+/* Series seen in their order, as one number; never 0 once settled by `| 1`. */
+static uint64_t fingerprint_add(uint64_t fingerprint, const struct sample *sample) {
+    fingerprint = (fingerprint ^ sample_hash(sample)) * UINT64_C(0x9e3779b97f4a7c15);
+    return fingerprint ^ fingerprint >> 29;
+}
+
+/* Renders all samples of a family; returns the fingerprint of its series. */
+static uint64_t add_all(struct buf *text, const struct family *family) {
+    const char *name = family->desc->name;
+    size_t name_len = strlen(name);
+    uint64_t fingerprint = family->n_samples;
+    for (size_t i = 0; i < family->n_samples; i++) {
+        fingerprint = fingerprint_add(fingerprint, &family->samples[i]);
+        add_line(text, name, name_len, &family->samples[i]);
+    }
+    return fingerprint | 1;
+}
+
+/* Renders the samples of a group that differ from all before them; counts them in `*ret_n_added`
+ * and returns the fingerprint of all. */
+static uint64_t add_distinct(struct buf *text, const struct group *group, struct seen *seen,
+                             size_t *ret_n_added) {
     const struct metric_desc *desc = group->families[0]->desc;
     size_t name_len = strlen(desc->name);
-    struct exposition_block *block = &part->blocks[part->n_blocks++];
-    *block = (struct exposition_block){.type = desc->type, .lines = offset_pointer(&part->text)};
-
-    size_t start = part->text.len;
+    uint64_t fingerprint = group->n_samples;
     size_t number = 0;
+    *ret_n_added = 0;
     for (size_t i = 0; i < group->n_families; i++) {
         const struct family *family = group->families[i];
         bool fits = family->desc->type == desc->type;
         for (size_t k = 0; k < family->n_samples; k++, number++) {
             const struct sample *sample = &family->samples[k];
+            fingerprint = fingerprint_add(fingerprint, sample);
             if (fits && seen_add(seen, group, sample, number)) {
-                add_line(&part->text, desc->name, name_len, sample);
-                block->n_samples++;
-            } else {
-                (*duplicates)++;
+                add_line(text, desc->name, name_len, sample);
+                (*ret_n_added)++;
             }
         }
     }
-    block->len = part->text.len - start;
+    return fingerprint | 1;
+}
+
+/* Series mostly are what they were at the last rendering. Then they need not be compared with each
+ * other again, which costs more than rendering them: `*known` tells by their fingerprint. */
+static bool add_group(struct exposition_part *part, const struct group *group, struct seen *seen,
+                      uint64_t *known) {
+    struct buf *text = &part->text;
+    struct exposition_block *block = &part->blocks[part->n_blocks++];
+    *block = (struct exposition_block){
+        .type = group->families[0]->desc->type,
+        .lines = offset_pointer(text),
+        .n_samples = group->n_samples,
+    };
+    size_t start = text->len;
+    bool was_distinct = *known != 0 && group->n_families == 1;
+    if (!was_distinct || add_all(text, group->families[0]) != *known) {
+        if (!seen_prepare(seen, group->n_samples)) {
+            return false;
+        }
+        buf_truncate(text, start);
+        uint64_t fingerprint = add_distinct(text, group, seen, &block->n_samples);
+        *known = block->n_samples == group->n_samples ? fingerprint : 0;
+    }
+    block->len = text->len - start;
     part->n_samples += block->n_samples;
+    return true;
 }
 
 /* Copies the strings of a block behind the lines, so that the part outlives the collector's. */
@@ -162,12 +205,7 @@ static void add_strings(struct exposition_part *part, struct exposition_block *b
 }
 
 static void settle(struct exposition_part *part) {
-    struct buf *text = &part->text;
-    char *fitting = realloc(text->data, text->len + 1);
-    if (fitting != NULL) {
-        text->data = fitting;
-        text->cap = text->len + 1;
-    }
+    const struct buf *text = &part->text;
     for (size_t i = 0; i < part->n_blocks; i++) {
         struct exposition_block *block = &part->blocks[i];
         block->lines = resolve(text, block->lines);
@@ -186,19 +224,21 @@ static int compare_families(const void *a, const void *b) {
 }
 
 static bool render(struct exposition_part *part, const struct family **sorted, size_t n_families,
-                   uint64_t *duplicates) {
+                   uint64_t *known) {
     struct seen seen = {0};
     bool ok = true;
     for (size_t i = 0; ok && i < n_families;) {
-        struct group group = {.families = sorted + i, .n_families = 1};
-        size_t n_samples = sorted[i]->n_samples;
+        struct group group = {
+            .families = sorted + i,
+            .n_families = 1,
+            .n_samples = sorted[i]->n_samples,
+        };
         while (i + group.n_families < n_families &&
                strcmp(sorted[i]->desc->name, sorted[i + group.n_families]->desc->name) == 0) {
-            n_samples += sorted[i + group.n_families++]->n_samples;
+            group.n_samples += sorted[i + group.n_families++]->n_samples;
         }
-        ok = n_samples < UINT32_MAX && seen_prepare(&seen, n_samples);
+        ok = group.n_samples < UINT32_MAX && add_group(part, &group, &seen, &known[part->n_blocks]);
         if (ok) {
-            add_group(part, &group, &seen, duplicates);
             add_strings(part, &part->blocks[part->n_blocks - 1], sorted[i]->desc);
         }
         i += group.n_families;
@@ -207,29 +247,88 @@ static bool render(struct exposition_part *part, const struct family **sorted, s
     return ok && !part->text.failed;
 }
 
-struct exposition_part *exposition_part_create(const struct snapshot *snapshot,
-                                               uint64_t *ret_duplicates) {
+/* Makes room for `n` families in the renderer's table; those it has keep what is known of them. */
+static bool prepare_known(struct exposition_renderer *renderer, size_t n) {
+    if (n <= renderer->n_known) {
+        return true;
+    }
+    uint64_t *known = realloc(renderer->known, n * sizeof(*known));
+    if (known == NULL) {
+        return false;
+    }
+    memset(known + renderer->n_known, 0, (n - renderer->n_known) * sizeof(*known));
+    renderer->known = known;
+    renderer->n_known = n;
+    return true;
+}
+
+/* An empty part with room for `n` blocks: the last one if nobody reads it any more. */
+static struct exposition_part *take_part(struct exposition_renderer *renderer, size_t n) {
+    struct exposition_part *part = TAKE(renderer->last);
+    if (part != NULL && atomic_load_explicit(&part->refs, memory_order_acquire) > 1) {
+        exposition_part_unref(TAKE(part));
+    }
+    if (part == NULL) {
+        part = calloc(1, sizeof(*part));
+        if (part == NULL) {
+            return NULL;
+        }
+        atomic_init(&part->refs, 1);
+    }
+    if (n > part->cap_blocks) {
+        struct exposition_block *blocks = realloc(part->blocks, n * sizeof(*blocks));
+        if (blocks == NULL) {
+            exposition_part_unref(part);
+            return NULL;
+        }
+        part->blocks = blocks;
+        part->cap_blocks = n;
+    }
+    buf_reset(&part->text);
+    part->n_blocks = 0;
+    part->n_samples = 0;
+    return part;
+}
+
+struct exposition_part *exposition_render(struct exposition_renderer *renderer,
+                                          const struct snapshot *snapshot,
+                                          uint64_t *ret_duplicates) {
     size_t n = snapshot->n_families;
-    uint64_t duplicates = 0;
     const struct family **sorted CLEANUP_FREE = malloc((n + 1) * sizeof(struct family *));
-    struct exposition_part *part = calloc(1, sizeof(*part) + n * sizeof(struct exposition_block));
-    if (sorted == NULL || part == NULL || snapshot->failed) {
-        free(part);
+    if (sorted == NULL || snapshot->failed || !prepare_known(renderer, n)) {
+        return NULL;
+    }
+    struct exposition_part *part = take_part(renderer, n);
+    if (part == NULL) {
         return NULL;
     }
     for (size_t i = 0; i < n; i++) {
         sorted[i] = &snapshot->families[i];
     }
     qsort(sorted, n, sizeof(struct family *), compare_families);
-    atomic_init(&part->refs, 1);
-    if (!render(part, sorted, n, &duplicates)) {
+    if (!render(part, sorted, n, renderer->known)) {
         exposition_part_unref(part);
         return NULL;
     }
     settle(part);
     if (ret_duplicates != NULL) {
-        *ret_duplicates = duplicates;
+        *ret_duplicates = snapshot_n_samples(snapshot) - part->n_samples;
     }
+    renderer->last = exposition_part_ref(part);
+    return part;
+}
+
+void exposition_renderer_finish(struct exposition_renderer *renderer) {
+    exposition_part_unref(renderer->last);
+    free(renderer->known);
+    *renderer = (struct exposition_renderer){0};
+}
+
+struct exposition_part *exposition_part_create(const struct snapshot *snapshot,
+                                               uint64_t *ret_duplicates) {
+    struct exposition_renderer renderer = {0};
+    struct exposition_part *part = exposition_render(&renderer, snapshot, ret_duplicates);
+    exposition_renderer_finish(&renderer);
     return part;
 }
 
@@ -241,6 +340,7 @@ struct exposition_part *exposition_part_ref(struct exposition_part *part) {
 void exposition_part_unref(struct exposition_part *part) {
     if (part != NULL && atomic_fetch_sub_explicit(&part->refs, 1, memory_order_acq_rel) == 1) {
         buf_finish(&part->text);
+        free(part->blocks);
         free(part);
     }
 }
@@ -253,8 +353,4 @@ const struct exposition_block *exposition_part_blocks(const struct exposition_pa
 
 size_t exposition_part_n_samples(const struct exposition_part *part) {
     return part->n_samples;
-}
-
-size_t exposition_part_len(const struct exposition_part *part) {
-    return part->text.len;
 }

@@ -1,5 +1,6 @@
 #include "exporter/core/exposition.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,13 @@ struct cursor {
     const struct exposition_block *first;
 };
 
+/* Lines of a family that are at least this long are referred to, not copied. */
+enum { REFERENCE_MIN = 4096 };
+
 struct page {
-    struct buf *out;
+    struct exposition_page *result;
+    struct buf *out;  /* the result's text */
+    size_t run_start; /* where in it the piece under way begins */
     enum exposition_format format;
     struct cursor *cursors;
     size_t n_cursors;
@@ -272,6 +278,40 @@ static struct cursor *next_cursor(const struct page *page, size_t *ret_n_same) {
     return next;
 }
 
+static void add_piece(struct page *page, const char *data, size_t len) {
+    struct exposition_page *result = page->result;
+    if (result->n_pieces == result->cap_pieces) {
+        size_t cap = result->cap_pieces == 0 ? 8 : 2 * result->cap_pieces;
+        struct iovec *pieces = realloc(result->pieces, cap * sizeof(*pieces));
+        if (pieces == NULL) {
+            page->out->failed = true;
+            return;
+        }
+        result->pieces = pieces;
+        result->cap_pieces = cap;
+    }
+    result->pieces[result->n_pieces++] = (struct iovec){(char *)data, len};
+    result->len += len;
+}
+
+/* Ends the piece of own text under way; it has no address yet, as the text may still move. */
+static void end_run(struct page *page) {
+    size_t len = page->out->len - page->run_start;
+    if (len > 0) {
+        add_piece(page, NULL, len);
+    }
+    page->run_start = page->out->len;
+}
+
+static void write_lines(struct page *page, const struct exposition_block *block) {
+    if (block->len < REFERENCE_MIN) {
+        buf_add(page->out, block->lines, block->len);
+        return;
+    }
+    end_run(page);
+    add_piece(page, block->lines, block->len);
+}
+
 /* Passes over the blocks of that name; what they hold is lost. */
 static void skip(struct page *page, const char *name, bool counted) {
     for (size_t i = 0; i < page->n_cursors; i++) {
@@ -305,19 +345,29 @@ static void write_family(struct page *page, struct cursor *cursor, size_t n_same
     if (n_same > 1) {
         write_shared(page, block);
     } else {
-        buf_add(page->out, block->lines, block->len);
+        write_lines(page, block);
         cursor->block++;
     }
 }
 
-void exposition_write(struct buf *out, struct exposition_choice choice,
-                      struct exposition_part *const *parts, size_t n_parts, uint64_t *duplicates) {
+/* Gives the pieces of own text their addresses. */
+static void settle(struct exposition_page *result) {
+    char *text = result->text.data;
+    for (size_t i = 0; i < result->n_pieces; i++) {
+        if (result->pieces[i].iov_base == NULL) {
+            result->pieces[i].iov_base = text;
+            text += result->pieces[i].iov_len;
+        }
+    }
+}
+
+int exposition_page_write(struct exposition_page *result, struct exposition_choice choice,
+                          struct exposition_part *const *parts, size_t n_parts,
+                          uint64_t *duplicates) {
     struct cursor *cursors CLEANUP_FREE = calloc(n_parts + 1, sizeof(*cursors));
     if (cursors == NULL) {
-        out->failed = true;
-        return;
+        return -ENOMEM;
     }
-    size_t total = 0;
     for (size_t i = 0; i < n_parts; i++) {
         if (parts[i] == NULL) {
             continue; /* a zeroed cursor is at its end */
@@ -325,22 +375,43 @@ void exposition_write(struct buf *out, struct exposition_choice choice,
         size_t n_blocks = 0;
         const struct exposition_block *blocks = exposition_part_blocks(parts[i], &n_blocks);
         cursors[i] = (struct cursor){.block = blocks, .first = blocks, .end = blocks + n_blocks};
-        total += exposition_part_len(parts[i]);
     }
     struct page page = {
-        .out = out,
+        .result = result,
+        .out = &result->text,
         .format = choice.format,
         .cursors = cursors,
         .n_cursors = n_parts,
         .duplicates = duplicates,
     };
-    buf_reserve(out, total + total / 8);
     size_t n_same = 0;
     struct cursor *next;
-    while (!out->failed && (next = next_cursor(&page, &n_same)) != NULL) {
+    while (!page.out->failed && (next = next_cursor(&page, &n_same)) != NULL) {
         write_family(&page, next, n_same);
     }
     if (choice.format != EXPOSITION_TEXT) {
-        buf_add_str(out, "# EOF\n");
+        buf_add_str(page.out, "# EOF\n");
+    }
+    end_run(&page);
+    settle(result);
+    return page.out->failed ? -ENOMEM : 0;
+}
+
+void exposition_page_finish(struct exposition_page *page) {
+    buf_finish(&page->text);
+    free(page->pieces);
+    *page = (struct exposition_page){0};
+}
+
+void exposition_write(struct buf *out, struct exposition_choice choice,
+                      struct exposition_part *const *parts, size_t n_parts, uint64_t *duplicates) {
+    struct exposition_page page CLEANUP_EXPOSITION_PAGE = {0};
+    if (exposition_page_write(&page, choice, parts, n_parts, duplicates) < 0) {
+        out->failed = true;
+        return;
+    }
+    buf_reserve(out, page.len);
+    for (size_t i = 0; i < page.n_pieces; i++) {
+        buf_add(out, page.pieces[i].iov_base, page.pieces[i].iov_len);
     }
 }

@@ -50,7 +50,6 @@ static void test_nothing(void) {
     struct exposition_part *part = render(0);
     TEST_ASSERT_EQUAL_UINT64(0, n_blocks(part));
     TEST_ASSERT_EQUAL_UINT64(0, exposition_part_n_samples(part));
-    TEST_ASSERT_EQUAL_UINT64(0, exposition_part_len(part));
     exposition_part_unref(part);
     exposition_part_unref(NULL);
 }
