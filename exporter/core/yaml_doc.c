@@ -1,12 +1,10 @@
 #include "exporter/core/yaml_doc.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
 #include "exporter/core/buf.h"
-#include "exporter/core/file.h"
 
 enum { YAML_DOC_MAX_DEPTH = 32, YAML_DOC_MAX_NODES = 20000 };
 
@@ -308,16 +306,6 @@ struct yaml_doc *yaml_doc_parse(const char *file, const char *text, size_t len,
     yaml_parser_delete(&reader.parser);
     buf_finish(&reader.path);
     return r < 0 ? NULL : TAKE(doc);
-}
-
-struct yaml_doc *yaml_doc_read(const char *path, struct problems *problems) {
-    struct buf text CLEANUP_BUF = {0};
-    int r = file_read(path, &text, NULL);
-    if (r < 0) {
-        problems_add(problems, path, 0, 0, "cannot be read: %s", strerror(-r));
-        return NULL;
-    }
-    return yaml_doc_parse(path, buf_str(&text), text.len, problems);
 }
 
 void yaml_doc_destroy(struct yaml_doc *doc) {

@@ -31,9 +31,6 @@ struct yaml_doc;
  * `problems` too. An empty text is an empty mapping. The caller destroys it. */
 struct yaml_doc *yaml_doc_parse(const char *file, const char *text, size_t len,
                                 struct problems *problems);
-
-/* The same for the file at `path`, at most 1 MiB of it. */
-struct yaml_doc *yaml_doc_read(const char *path, struct problems *problems);
 void yaml_doc_destroy(struct yaml_doc *doc); /* accepts NULL */
 
 static inline void yaml_doc_cleanup(struct yaml_doc **doc) {

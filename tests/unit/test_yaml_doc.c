@@ -170,12 +170,6 @@ static void test_number_of_values_is_bounded(void) {
                              problems.lines[0]);
 }
 
-static void test_missing_file_is_a_problem(void) {
-    TEST_ASSERT_NULL(yaml_doc_read("/nonexistent/waap.yaml", &problems));
-    TEST_ASSERT_EQUAL_STRING("/nonexistent/waap.yaml: cannot be read: No such file or directory",
-                             problems.lines[0]);
-}
-
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_tree_knows_values_and_places);
@@ -186,6 +180,5 @@ int main(void) {
     RUN_TEST(test_doubtful_items_are_left_out);
     RUN_TEST(test_depth_is_bounded);
     RUN_TEST(test_number_of_values_is_bounded);
-    RUN_TEST(test_missing_file_is_a_problem);
     return UNITY_END();
 }
