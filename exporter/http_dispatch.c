@@ -9,8 +9,8 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/daemon.h"
+#include "exporter/http_auth.h"
 #include "exporter/http_server_private.h"
-#include "exporter/http_users.h"
 
 /* A body sent in chunks has no announced length; beyond this many times the limit we hang up. */
 enum { BODY_PATIENCE = 4 };
@@ -29,16 +29,24 @@ const char *http_header(const struct http_request *request, const char *name) {
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
 }
 
-/* Lets a held request go on: libmicrohttpd calls http_dispatch again. */
-static void release(struct http_request *request) {
+void http_release(struct http_request *request) {
     if (!request->held) {
         return;
     }
     request->held = false;
-    request->server->n_held--;
+    (*request->held_among)--;
     request->client->class = HTTP_CLIENT_BUSY;
     MHD_resume_connection(request->connection);
     loop_hurry(request->server->loop); /* 0.9.75 wishes no turn for those it may go on with */
+}
+
+void http_hold_among(struct http_request *request, size_t *among) {
+    request->held = true;
+    request->suspended = true;
+    request->held_among = among;
+    (*among)++;
+    request->client->class = HTTP_CLIENT_HELD;
+    MHD_suspend_connection(request->connection);
 }
 
 bool http_hold(struct http_request *request) {
@@ -53,11 +61,7 @@ bool http_hold(struct http_request *request) {
                         server->max_held);
         return false;
     }
-    server->n_held++;
-    request->held = true;
-    request->suspended = true;
-    request->client->class = HTTP_CLIENT_HELD;
-    MHD_suspend_connection(request->connection);
+    http_hold_among(request, &server->n_held);
     return true;
 }
 
@@ -65,7 +69,7 @@ void http_reply_shared(struct http_request *request, unsigned status,
                        struct MHD_Response *response) {
     request->status = status;
     request->response = response;
-    release(request);
+    http_release(request);
 }
 
 void http_reply(struct http_request *request, unsigned status, struct MHD_Response *response) {
@@ -218,52 +222,6 @@ static void reply_too_large(struct http_request *request) {
                     request->server->max_body);
 }
 
-/* ---- passwords ---- */
-
-static void reply_unauthorized(struct http_request *request) {
-    http_reply_text(request, MHD_HTTP_UNAUTHORIZED, "Unauthorized");
-    if (request->response != NULL) {
-        MHD_add_response_header(request->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-                                "Basic realm=\"waap\"");
-    }
-}
-
-static void auth_run(struct worker_job *job) {
-    struct http_request *request = CONTAINER_OF(job, struct http_request, auth_job);
-    request->authorized =
-        users_verify(web_config_users(request->auth_config), request->authorization);
-}
-
-static void auth_done(struct worker_job *job) {
-    struct http_request *request = CONTAINER_OF(job, struct http_request, auth_job);
-    web_config_unref(TAKE(request->auth_config));
-    if (request->authorized) {
-        release(request);
-    } else {
-        reply_unauthorized(request);
-    }
-}
-
-/* Lets in, refuses, or holds the request until a worker has checked the password. */
-static void authorize(struct http_request *request) {
-    struct http_server *server = request->server;
-    struct users *users = server->web_config != NULL ? web_config_users(server->web_config) : NULL;
-    bool exempt = request->route != NULL && request->route->health && server->health_is_open;
-    if (users == NULL || exempt) {
-        return;
-    }
-    const char *authorization = http_header(request, MHD_HTTP_HEADER_AUTHORIZATION);
-    enum users_verdict verdict = users_lookup(users, authorization);
-    if (verdict == USERS_DENIED) {
-        reply_unauthorized(request);
-    } else if (verdict == USERS_UNKNOWN && http_hold(request)) {
-        request->authorization = strdup(authorization);
-        request->auth_config = web_config_ref(server->web_config);
-        request->auth_job = (struct worker_job){.run = auth_run, .done = auth_done};
-        worker_submit(server->auth_worker, &request->auth_job);
-    }
-}
-
 /* ---- the life of a request ---- */
 
 void *http_dispatch_begin(void *context, const char *target, struct MHD_Connection *connection) {
@@ -290,6 +248,15 @@ static void check_route(struct http_request *request) {
     } else if ((request->route->methods & request->method) == 0) {
         reply_method_not_allowed(request);
     }
+}
+
+/* Health is asked for by those who would restart us, and costs nothing: it is never refused. */
+static bool is_within_rate(struct http_request *request) {
+    struct http_server *server = request->server;
+    bool health = request->route != NULL && request->route->health;
+    return health || server->web_config == NULL ||
+           http_rate_allow(&server->rate, web_config_rate_limit(server->web_config),
+                           request->start_ns);
 }
 
 /* Looks at the head; may answer or hold the request at once. */
@@ -319,7 +286,12 @@ static void begin(struct http_request *request, const char *method, const char *
         return;
     }
     request->route = find_route(server, request->url.path);
-    authorize(request);
+    if (!is_within_rate(request)) {
+        http_reply_text(request, MHD_HTTP_TOO_MANY_REQUESTS,
+                        "rate limit of the web configuration reached, try again later");
+        return;
+    }
+    http_auth_check(request);
     if (request->status != 0 || request->held) {
         return;
     }

@@ -50,8 +50,9 @@ struct http_request {
     bool begun; /* its head was looked at */
     bool has_body;
     bool held;
-    bool suspended;  /* libmicrohttpd was told to wait, and has not called again since */
-    bool must_close; /* the connection cannot be trusted after this answer */
+    size_t *held_among; /* the count that it is part of while held */
+    bool suspended;     /* libmicrohttpd was told to wait, and has not called again since */
+    bool must_close;    /* the connection cannot be trusted after this answer */
     size_t body_seen;
 
     unsigned status; /* 0: not answered yet */
@@ -92,3 +93,9 @@ void http_reply_buf(struct http_request *request, unsigned status, const char *c
 /* Keeps the connection waiting until somebody answers. False when as many requests are held as may
  * be: it has been answered with 503 then. */
 bool http_hold(struct http_request *request);
+
+/* The same without a limit; while held it is part of `*among`. */
+void http_hold_among(struct http_request *request, size_t *among);
+
+/* Lets a held request go on: libmicrohttpd calls http_dispatch again. */
+void http_release(struct http_request *request);

@@ -24,6 +24,9 @@ void http_server_close(struct http_server *server);
 size_t http_server_n_busy(const struct http_server *server);
 size_t http_server_n_held(const struct http_server *server);
 
+/* The same without those that only wait for their password to be checked. */
+size_t http_server_n_in_flight(const struct http_server *server);
+
 /* Ends all connections and frees the server. No request may be held any more. Accepts NULL. */
 void http_server_destroy(struct http_server *server);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exporter/http_listen.h"
+#include "exporter/http_rate.h"
 #include "exporter/http_server.h"
 
 /* One libmicrohttpd daemon on our loop. */
@@ -30,6 +31,9 @@ struct http_server {
     size_t max_body;
     size_t max_held;
     size_t n_held;
+    size_t max_checks; /* of passwords, waiting or under way */
+    size_t n_checks;
+    struct http_rate rate;
     bool health_is_open;
 };
 

@@ -101,7 +101,7 @@ static void add_daemon(const struct daemon *daemon, const struct labels *build,
     snapshot_add(out, &build_info, build, 1);
     snapshot_add(out, &connections, NULL, (double)gate->n_clients);
     snapshot_add(out, &connections_evicted, NULL, (double)gate->n_evicted);
-    snapshot_add(out, &scrapes_in_flight, NULL, (double)http_server_n_held(daemon->http));
+    snapshot_add(out, &scrapes_in_flight, NULL, (double)http_server_n_in_flight(daemon->http));
     snapshot_add(out, &reload_successful, NULL, daemon->reload_ok ? 1 : 0);
     snapshot_add(out, &reload_timestamp, NULL, daemon->reload_wall_seconds);
     http_stats_collect(http_server_stats(daemon->http), out);

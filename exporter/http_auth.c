@@ -1,0 +1,64 @@
+#include "exporter/http_auth.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/container.h"
+#include "exporter/daemon.h"
+#include "exporter/http_server_private.h"
+#include "exporter/http_users.h"
+
+static void reply_unauthorized(struct http_request *request) {
+    http_reply_text(request, MHD_HTTP_UNAUTHORIZED, "Unauthorized");
+    if (request->response != NULL) {
+        MHD_add_response_header(request->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                                "Basic realm=\"waap\"");
+    }
+}
+
+static void auth_run(struct worker_job *job) {
+    struct http_request *request = CONTAINER_OF(job, struct http_request, auth_job);
+    request->authorized =
+        users_verify(web_config_users(request->auth_config), request->authorization);
+}
+
+static void auth_done(struct worker_job *job) {
+    struct http_request *request = CONTAINER_OF(job, struct http_request, auth_job);
+    web_config_unref(TAKE(request->auth_config));
+    if (request->authorized) {
+        http_release(request);
+    } else {
+        reply_unauthorized(request);
+    }
+}
+
+/* Those held are not counted among the scrapes: who guesses passwords cannot take their places. */
+static void hold_for_check(struct http_request *request, const char *authorization) {
+    struct http_server *server = request->server;
+    if (request->daemon->stopping || server->n_checks >= server->max_checks) {
+        http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                        "%zu passwords wait to be checked, try again later", server->n_checks);
+        return;
+    }
+    http_hold_among(request, &server->n_checks);
+    request->authorization = strdup(authorization);
+    request->auth_config = web_config_ref(server->web_config);
+    request->auth_job = (struct worker_job){.run = auth_run, .done = auth_done};
+    worker_submit(server->auth_worker, &request->auth_job);
+}
+
+void http_auth_check(struct http_request *request) {
+    struct http_server *server = request->server;
+    struct users *users = server->web_config != NULL ? web_config_users(server->web_config) : NULL;
+    bool exempt = request->route != NULL && request->route->health && server->health_is_open;
+    if (users == NULL || exempt) {
+        return;
+    }
+    const char *authorization = http_header(request, MHD_HTTP_HEADER_AUTHORIZATION);
+    enum users_verdict verdict = users_lookup(users, authorization);
+    if (verdict == USERS_DENIED) {
+        reply_unauthorized(request);
+    } else if (verdict == USERS_UNKNOWN) {
+        hold_for_check(request, authorization);
+    }
+}
