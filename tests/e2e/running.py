@@ -70,9 +70,12 @@ class Program:
         self.log.seek(0)
         return self.log.read().decode(errors="replace")
 
+    def connect(self, timeout=30):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
     def get(self, path, headers=None, method="GET", timeout=30):
         begin = time.monotonic()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = self.connect(timeout)
         with contextlib.closing(connection):
             connection.putrequest(method, path, skip_accept_encoding=True)
             for name, value in (headers or {}).items():

@@ -1,0 +1,498 @@
+"""TLS, client certificates, passwords, headers and rates as --web.config.file wants them."""
+
+import base64
+import concurrent.futures
+import contextlib
+import http.client
+import pathlib
+import signal
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from running import Prometheus, Waap, find_program, free_port, wait_until
+
+# Both of "secret". A check takes 66 ms or so at cost 10, 1 ms at cost 4.
+SECRET = "$2b$10$abcdefghijklmnopqrstuuqflPDzB6gcMhKa1rZqKiun2YGL5sa2u"
+QUICK_SECRET = "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"
+
+
+def openssl(*arguments, **options):
+    done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, **options)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+class Authority:
+    """Signs certificates: <name>.crt and <name>.key in its directory."""
+
+    def __init__(self, directory, name):
+        self.directory = pathlib.Path(directory)
+        self.name = name
+        self.crt = self.directory / f"{name}.crt"
+        self.key = self.directory / f"{name}.key"
+        curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        openssl(
+            *("req", "-x509", *curve, "-subj", f"/CN={name}", "-days", 1),
+            *("-keyout", self.key, "-out", self.crt),
+        )
+
+    def sign(self, name, san="IP:127.0.0.1"):
+        crt, key = self.directory / f"{name}.crt", self.directory / f"{name}.key"
+        request = self.directory / f"{name}.csr"
+        extensions = self.directory / f"{name}.ext"
+        extensions.write_text(f"subjectAltName={san}\n")
+        openssl(
+            *("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"),
+            *("-keyout", key, "-out", request),
+        )
+        openssl(
+            *("x509", "-req", "-in", request, "-CA", self.crt, "-CAkey", self.key),
+            *("-CAcreateserial", "-days", 1, "-extfile", extensions, "-out", crt),
+        )
+        return crt, key
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"), "ca")
+
+
+@pytest.fixture(scope="module")
+def foreigner(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("foreign"), "foreign")
+
+
+@pytest.fixture(scope="module")
+def server_pair(authority):
+    return authority.sign("server")
+
+
+class WebWaap(Waap):
+    """The daemon under a web configuration, spoken to with TLS where `trust` names a CA."""
+
+    def __init__(self, binary, file, *flags, trust=None, pair=None, headers=None):
+        self.file = file
+        self.headers = headers or {}
+        self.context = None
+        if trust is not None:
+            self.context = ssl.create_default_context(cafile=trust)
+            self.context.set_alpn_protocols(["http/1.1"])
+            if pair is not None:
+                self.context.load_cert_chain(*pair)
+        super().__init__(binary, f"--web.config.file={file}", "--web.enable-lifecycle", *flags)
+
+    def connect(self, timeout=30):
+        if self.context is None:
+            return super().connect(timeout)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self.port, timeout=timeout, context=self.context
+        )
+
+    def get(self, path, headers=None, method="GET", timeout=30):
+        return super().get(path, {**self.headers, **(headers or {})}, method, timeout)
+
+    def reload(self):
+        return self.get("/-/reload", method="POST")
+
+
+def tls_config(pair, *lines):
+    crt, key = pair
+    return "\n".join(
+        ["tls_server_config:", f"  cert_file: {crt}", f"  key_file: {key}", *lines, ""]
+    )
+
+
+def basic(name, password):
+    pair = base64.b64encode(f"{name}:{password}".encode()).decode()
+    return {"Authorization": f"Basic {pair}"}
+
+
+def s_client(port, *arguments):
+    """What openssl's client says after one request."""
+    return subprocess.run(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-quiet"]
+        + [str(argument) for argument in arguments],
+        input=b"GET /-/healthy HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        capture_output=True,
+        timeout=20,
+    )
+
+
+def is_served(done):
+    return done.stdout.startswith(b"HTTP/1.1 200")
+
+
+# ---- TLS ----
+
+
+@pytest.fixture(scope="module")
+def tls_waap(waap_binary, authority, server_pair, tmp_path_factory):
+    file = tmp_path_factory.mktemp("tls") / "web.yml"
+    file.write_text(tls_config(server_pair))
+    with WebWaap(waap_binary, file, trust=authority.crt) as waap:
+        yield waap
+
+
+@pytest.mark.parametrize(
+    "version, served", [("tls1", False), ("tls1_1", False), ("tls1_2", True), ("tls1_3", True)]
+)
+def test_versions(tls_waap, version, served):
+    done = s_client(tls_waap.port, f"-{version}", "-cipher", "ALL:@SECLEVEL=0")
+    assert is_served(done) == served, done.stderr.decode()
+
+
+def test_a_scrape_over_tls(tls_waap):
+    answer = tls_waap.get("/metrics")
+    assert answer.status == 200
+    assert "waap_build_info" in answer.text
+
+
+def test_who_speaks_plainly_to_tls_gets_nothing_and_harms_nobody(tls_waap):
+    connection = http.client.HTTPConnection("127.0.0.1", tls_waap.port, timeout=5)
+    with contextlib.closing(connection), pytest.raises((OSError, http.client.HTTPException)):
+        connection.request("GET", "/metrics")
+        connection.getresponse()
+    assert tls_waap.get("/-/healthy").status == 200
+
+
+@pytest.mark.parametrize("version", ["tls1_2", "tls1_3"])
+def test_client_certificates(waap_binary, authority, foreigner, server_pair, tmp_path, version):
+    file = tmp_path / "web.yml"
+    file.write_text(
+        tls_config(
+            server_pair,
+            f"  client_ca_file: {authority.crt}",
+            "  client_auth_type: RequireAndVerifyClientCert",
+        )
+    )
+    right = authority.sign("client")
+    wrong = foreigner.sign("client")
+
+    def served_to(pair):
+        arguments = () if pair is None else ("-cert", pair[0], "-key", pair[1])
+        return is_served(s_client(waap.port, f"-{version}", *arguments))
+
+    with WebWaap(waap_binary, file, trust=authority.crt, pair=right) as waap:
+        assert served_to(right)
+        assert not served_to(wrong)
+        assert not served_to(None)
+        # Another CA from here on: the verdicts swap.
+        file.write_text(file.read_text().replace(str(authority.crt), str(foreigner.crt)))
+        assert waap.reload().status == 200
+        assert not served_to(right)
+        assert served_to(wrong)
+
+
+def test_a_foreign_client_is_told_why(waap_binary, authority, foreigner, server_pair, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text(
+        tls_config(
+            server_pair,
+            f"  client_ca_file: {authority.crt}",
+            "  client_auth_type: RequireAndVerifyClientCert",
+            "  client_allowed_sans: [scraper.example]",
+        )
+    )
+    right = authority.sign("scraper", "DNS:scraper.example")
+    named_otherwise = authority.sign("other", "DNS:other.example")
+    wrong = foreigner.sign("scraper", "DNS:scraper.example")
+    with WebWaap(waap_binary, file, trust=authority.crt, pair=right) as waap:
+        for pair, reason in ((wrong, b"unknown ca"), (named_otherwise, b"access denied")):
+            done = s_client(waap.port, "-tls1_2", "-cert", pair[0], "-key", pair[1])
+            assert not is_served(done)
+            assert reason in done.stderr
+        assert waap.get("/-/healthy").status == 200
+
+
+# ---- reload ----
+
+
+def serial_of(port):
+    pem = ssl.get_server_certificate(("127.0.0.1", port))
+    done = subprocess.run(
+        ["openssl", "x509", "-noout", "-serial"], input=pem.encode(), capture_output=True
+    )
+    return done.stdout
+
+
+def test_reload_swaps_the_certificate(waap_binary, authority, server_pair, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text(tls_config(server_pair))
+    with WebWaap(waap_binary, file, trust=authority.crt) as waap:
+        before = serial_of(waap.port)
+        with contextlib.closing(waap.connect()) as kept:
+            kept.request("GET", "/-/healthy")
+            assert kept.getresponse().read()
+            file.write_text(tls_config(authority.sign("server2")))
+            waap.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: serial_of(waap.port) != before, what="another certificate")
+            kept.request("GET", "/-/healthy")
+            assert kept.getresponse().status == 200
+
+
+def test_reload_under_load_loses_no_request(waap_binary, authority, server_pair, tmp_path):
+    file = tmp_path / "web.yml"
+    pairs = [server_pair, authority.sign("server3")]
+    file.write_text(tls_config(pairs[0]))
+
+    def scrape_for(waap, seconds):
+        n = 0
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            assert waap.get("/-/healthy").status == 200
+            n += 1
+        return n
+
+    with WebWaap(waap_binary, file, trust=authority.crt) as waap:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            scrapers = [pool.submit(scrape_for, waap, 2) for _ in range(4)]
+            for i in range(1, 8):
+                file.write_text(tls_config(pairs[i % 2]))
+                assert waap.reload().status == 200
+            assert all(scraper.result() > 0 for scraper in scrapers)
+
+
+def test_a_broken_file_keeps_the_old(waap_binary, authority, server_pair, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text(tls_config(server_pair))
+    with WebWaap(waap_binary, file, trust=authority.crt) as waap:
+        assert waap.samples()["waap_config_last_reload_successful"] == "1"
+        before = serial_of(waap.port)
+        file.write_text(tls_config((server_pair[0], authority.key), "  min_version: TLS10"))
+        answer = waap.reload()
+        assert answer.status == 500
+        for text in (answer.text, waap.output()):
+            assert "web.yml:3:13: tls_server_config.key_file: does not match" in text
+            assert "web.yml:4:16: tls_server_config.min_version: expected one of TLS12" in text
+        assert waap.samples()["waap_config_last_reload_successful"] == "0"
+        assert serial_of(waap.port) == before
+        file.write_text(tls_config(server_pair))
+        assert waap.reload().status == 200
+        assert waap.samples()["waap_config_last_reload_successful"] == "1"
+
+
+def test_tls_comes_and_goes(waap_binary, authority, server_pair, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text("")
+    with WebWaap(waap_binary, file) as waap:
+        plain = waap.context
+        file.write_text(tls_config(server_pair))
+        assert waap.reload().status == 200
+        waap.context = ssl.create_default_context(cafile=authority.crt)
+        assert waap.get("/-/healthy").status == 200
+        file.write_text("")
+        assert waap.reload().status == 200
+        waap.context = plain
+        assert waap.get("/-/healthy").status == 200
+
+
+def test_mistakes_at_the_start(waap_binary, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text("basic_auth_users:\n  ann: topsecret\ntls_server_config:\n  cert: x\n")
+    done = subprocess.run(
+        [waap_binary, "serve", f"--web.listen-address=127.0.0.1:{free_port()}"]
+        + [f"--web.config.file={file}"],
+        capture_output=True,
+        text=True,
+        timeout=10,
+    )
+    assert done.returncode == 2
+    assert f"{file}:2:8: basic_auth_users.ann: expected a bcrypt hash" in done.stderr
+    assert f"{file}:4:3: tls_server_config: expected key_file or key" in done.stderr
+    assert "topsecret" not in done.stderr
+
+
+# ---- users ----
+
+
+@pytest.fixture
+def users_waap(waap_binary, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text(f"basic_auth_users:\n  ann: {SECRET}\n")
+    with WebWaap(waap_binary, file, headers=basic("ann", "secret")) as waap:
+        yield waap
+
+
+def test_passwords(users_waap):
+    for headers, status in (
+        (basic("ann", "secret"), 200),
+        (basic("ann", "wrong"), 401),
+        (basic("nobody", "secret"), 401),
+        ({"Authorization": "Basic ?"}, 401),
+        ({"Authorization": "Bearer secret"}, 401),
+        ({"Authorization": ""}, 401),
+        (basic("ann", "secret"), 200),
+    ):
+        for path in ("/metrics", "/", "/-/ready", "/-/reload"):
+            method = "POST" if path == "/-/reload" else "GET"
+            answer = users_waap.get(path, headers, method)
+            assert answer.status == status, (path, headers)
+            asks = answer.headers.get("WWW-Authenticate")
+            assert asks == ('Basic realm="waap"' if status == 401 else None)
+
+
+def test_a_second_request_needs_no_check(users_waap):
+    users_waap.get("/-/healthy")
+    assert min(users_waap.get("/-/healthy").seconds for _ in range(5)) < 0.03
+    users_waap.get("/-/healthy", basic("ann", "old"))
+    rejected = [users_waap.get("/-/healthy", basic("ann", "old")) for _ in range(5)]
+    assert {answer.status for answer in rejected} == {401}
+    assert min(answer.seconds for answer in rejected) < 0.03
+
+
+def test_health_may_be_open(waap_binary, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text(f"basic_auth_users:\n  ann: {SECRET}\n")
+    with WebWaap(waap_binary, file, "--web.auth-exempt-health") as waap:
+        assert waap.get("/-/healthy").status == 200
+        assert waap.get("/-/ready").status == 200
+        assert waap.get("/metrics").status == 401
+
+
+def test_wrong_passwords_delay_nobody(users_waap):
+    users_waap.get("/metrics")
+    with concurrent.futures.ThreadPoolExecutor(20) as pool:
+        guesses = [
+            pool.submit(users_waap.get, "/metrics", basic("ann", f"guess {i}")) for i in range(20)
+        ]
+        answers = []
+        while not all(guess.done() for guess in guesses):
+            answers.append(users_waap.get("/-/healthy"))
+        assert {guess.result().status for guess in guesses} == {401}
+    assert len(answers) > 20
+    assert {answer.status for answer in answers} == {200}
+    assert max(answer.seconds for answer in answers) < 0.1
+
+
+def test_a_flood_of_guesses_takes_no_scrape_its_place(users_waap):
+    users_waap.get("/metrics")
+    with concurrent.futures.ThreadPoolExecutor(60) as pool:
+        guesses = [
+            pool.submit(users_waap.get, "/metrics", basic("ann", f"guess {i}")) for i in range(120)
+        ]
+        while not all(guess.done() for guess in guesses):
+            assert users_waap.get("/metrics").status == 200
+        assert {guess.result().status for guess in guesses} == {401, 503}
+
+
+def test_stopping_while_passwords_are_checked(users_waap):
+    def guess(i):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            users_waap.get("/metrics", basic("ann", f"guess {i}"))
+
+    with concurrent.futures.ThreadPoolExecutor(10) as pool:
+        pool.map(guess, range(10))
+        time.sleep(0.1)
+        code, seconds = users_waap.stop()
+    assert code == 0
+    assert seconds < 2
+
+
+def test_reload_changes_passwords_on_open_connections(users_waap):
+    with contextlib.closing(users_waap.connect()) as kept:
+        kept.request("GET", "/-/healthy", headers=basic("ann", "secret"))
+        answer = kept.getresponse()
+        assert (answer.status, answer.read() != b"") == (200, True)
+        users_waap.file.write_text(f"basic_auth_users:\n  bob: {QUICK_SECRET}\n")
+        assert users_waap.reload().status == 200
+        kept.request("GET", "/-/healthy", headers=basic("ann", "secret"))
+        assert kept.getresponse().status == 401
+    assert users_waap.get("/-/healthy", basic("bob", "secret")).status == 200
+
+
+def test_no_secrets_in_the_log(waap_binary, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text(f"basic_auth_users:\n  ann: {SECRET}\n")
+    with WebWaap(
+        waap_binary, file, "--log.level=debug", headers=basic("ann", "secret")
+    ) as waap:
+        waap.get("/metrics", basic("ann", "hush-hush"))
+        waap.get("/metrics", {"Authorization": "Basic hush-hush"})
+        file.write_text("basic_auth_users:\n  ann: hush-hush\n")
+        assert waap.reload().status == 500
+        log = waap.output()
+    assert "basic_auth_users.ann" in log
+    for text in ("hush-hush", basic("ann", "hush-hush")["Authorization"].split()[1], SECRET[7:]):
+        assert text not in log
+
+
+# ---- headers and rates ----
+
+
+def test_headers(waap_binary, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text(
+        "http_server_config:\n  http2: true\n  headers:\n"
+        "    X-Frame-Options: deny\n    Content-Security-Policy: default-src 'none'\n"
+    )
+    with WebWaap(waap_binary, file) as waap:
+        for path in ("/metrics", "/", "/-/healthy", "/nothing"):
+            answer = waap.get(path)
+            assert answer.headers["X-Frame-Options"] == "deny"
+            assert answer.headers["Content-Security-Policy"] == "default-src 'none'"
+        file.write_text("")
+        assert waap.reload().status == 200
+        assert "X-Frame-Options" not in waap.get("/metrics").headers
+
+
+def test_rate_limit(waap_binary, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text("rate_limit:\n  interval: 1m\n  burst: 3\n")
+    with WebWaap(waap_binary, file) as waap:
+        answers = [waap.get("/metrics").status for _ in range(5)]
+        assert answers == [200, 200, 200, 429, 429]
+        assert waap.get("/-/healthy").status == 200
+
+
+# ---- a real scraper ----
+
+
+@pytest.mark.parametrize("version", ["2.42", "2.53", "3"])
+def test_prometheus_scrapes_with_tls_and_password(
+    waap_binary, authority, server_pair, tmp_path, version
+):
+    program = find_program("prometheus", version)
+    if program is None:
+        pytest.skip(f"prometheus {version} is not unpacked here (make deps)")
+    file = tmp_path / "web.yml"
+    file.write_text(
+        tls_config(
+            server_pair,
+            f"  client_ca_file: {authority.crt}",
+            "  client_auth_type: RequireAndVerifyClientCert",
+            "basic_auth_users:",
+            f"  ann: {SECRET}",
+        )
+    )
+    crt, key = authority.sign("prometheus")
+    tls = {"ca_file": str(authority.crt), "cert_file": str(crt), "key_file": str(key)}
+    right = {"username": "ann", "password": "secret"}
+    jobs = {
+        "right": {"scheme": "https", "tls_config": tls, "basic_auth": right},
+        "wrong": {
+            "scheme": "https",
+            "tls_config": tls,
+            "basic_auth": {**right, "password": "old"},
+        },
+        "nobody": {
+            "scheme": "https",
+            "tls_config": {"ca_file": str(authority.crt)},
+            "basic_auth": right,
+        },
+    }
+    headers = basic("ann", "secret")
+    with WebWaap(
+        waap_binary, file, trust=authority.crt, pair=(crt, key), headers=headers
+    ) as waap, Prometheus(program, tmp_path, waap.port, jobs) as prometheus:
+        targets = wait_until(prometheus.targets, 20, "a scrape by every job")
+        assert targets["right"]["health"] == "up", targets["right"]["lastError"]
+        assert "401" in targets["wrong"]["lastError"]
+        assert targets["nobody"]["health"] == "down"
+        # The certificate is replaced while it scrapes; nothing is lost.
+        authority.sign("later")
+        file.write_text(file.read_text().replace("server.", "later."))
+        assert waap.reload().status == 200
+        time.sleep(2)
+        assert prometheus.query('min_over_time(up{job="right"}[1m])')[0]["value"][1] == "1"
