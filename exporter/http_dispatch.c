@@ -315,6 +315,15 @@ static bool take_body(struct http_request *request, const char *data, size_t siz
     return request->body_seen <= BODY_PATIENCE * max;
 }
 
+/* Whom a reload has overtaken must come in anew, by the certificates of the day, and is told so.
+ * The response may be shared, but libmicrohttpd also heeds the client's own wish: it gets one. */
+static void part_if_overtaken(const struct http_request *request) {
+    if (request->client->web_config != request->server->web_config) {
+        MHD_set_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONNECTION,
+                                 "close");
+    }
+}
+
 static enum MHD_Result send_answer(struct http_request *request) {
     if (request->response == NULL) {
         return MHD_NO;
@@ -322,6 +331,7 @@ static enum MHD_Result send_answer(struct http_request *request) {
     if (request->must_close) { /* what follows in the stream is not looked at */
         MHD_add_response_header(request->response, MHD_HTTP_HEADER_CONNECTION, "close");
     }
+    part_if_overtaken(request);
     return MHD_queue_response(request->connection, request->status, request->response);
 }
 
@@ -375,8 +385,7 @@ void http_dispatch_completed(void *context, struct MHD_Connection *connection, v
                         request->status, seconds);
         http_gate_answered(&server->gate, client);
     }
-    /* Whom a reload has overtaken must come in anew, by the certificates and users of the day. */
-    if (request->must_close || client->web_config != server->web_config) {
+    if (request->must_close) {
         shutdown(client->fd, SHUT_RDWR);
     }
     if (request->owns_response && request->response != NULL) {
