@@ -369,11 +369,12 @@ int exposition_page_write(struct exposition_page *result, struct exposition_choi
         return -ENOMEM;
     }
     for (size_t i = 0; i < n_parts; i++) {
-        if (parts[i] == NULL) {
+        size_t n_blocks = 0;
+        const struct exposition_block *blocks =
+            parts[i] != NULL ? exposition_part_blocks(parts[i], &n_blocks) : NULL;
+        if (n_blocks == 0) {
             continue; /* a zeroed cursor is at its end */
         }
-        size_t n_blocks = 0;
-        const struct exposition_block *blocks = exposition_part_blocks(parts[i], &n_blocks);
         cursors[i] = (struct cursor){.block = blocks, .first = blocks, .end = blocks + n_blocks};
     }
     struct page page = {
