@@ -87,7 +87,9 @@ struct exposition_page {
 /* Writes the page of `parts` (NULL entries are skipped). Families of one name become one block;
  * where their types disagree, or the samples of one could be taken for another's (a gauge x_count
  * beside a histogram x), the earlier part wins. What a part loses that way is added to
- * `duplicates[i]` (may be NULL). -ENOMEM. Free it with exposition_page_finish. */
+ * `duplicates[i]` (may be NULL). OpenMetrics forbids gauges x_created beside a counter or histogram
+ * x: these are only in the text format, and not counted. -ENOMEM. Free it with
+ * exposition_page_finish. */
 int exposition_page_write(struct exposition_page *page, struct exposition_choice choice,
                           struct exposition_part *const *parts, size_t n_parts,
                           uint64_t *duplicates);

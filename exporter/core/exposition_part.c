@@ -76,6 +76,14 @@ static const struct sample *group_sample(const struct group *group, size_t numbe
     return &(*family)->samples[number];
 }
 
+/* Slots are hit at random and large families outgrow the cache: a slot is called for while the
+ * samples before it are rendered. */
+enum { SEEN_AHEAD = 12 };
+
+static void seen_prefetch(const struct seen *seen, const struct sample *sample) {
+    __builtin_prefetch(&seen->slots[sample_hash(sample) & seen->mask], 1);
+}
+
 /* Notes a sample; false if one with equal suffix and labels was there before. */
 static bool seen_add(struct seen *seen, const struct group *group, const struct sample *sample,
                      size_t number) {
@@ -154,6 +162,9 @@ static uint64_t add_distinct(struct buf *text, const struct group *group, struct
         bool fits = family->desc->type == desc->type;
         for (size_t k = 0; k < family->n_samples; k++, number++) {
             const struct sample *sample = &family->samples[k];
+            if (k + SEEN_AHEAD < family->n_samples) {
+                seen_prefetch(seen, sample + SEEN_AHEAD);
+            }
             fingerprint = fingerprint_add(fingerprint, sample);
             if (fits && seen_add(seen, group, sample, number)) {
                 add_line(text, desc->name, name_len, sample);

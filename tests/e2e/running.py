@@ -101,12 +101,18 @@ class Program:
             self.process.wait()
         return self.process.returncode, time.monotonic() - begin
 
+    def close(self):
+        """Ends it; a build with sanitizers must have had nothing to say."""
+        self.stop()
+        output = self.output()
+        self.log.close()
+        assert "Sanitizer" not in output and "runtime error" not in output, output
+
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.stop()
-        self.log.close()
+        self.close()
 
 
 class Waap(Program):

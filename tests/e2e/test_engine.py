@@ -29,8 +29,7 @@ def fake(fake_binary):
 
     yield start
     for waap in running:
-        waap.stop()
-        waap.log.close()
+        waap.close()
 
 
 @pytest.fixture
