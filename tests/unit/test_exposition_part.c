@@ -173,6 +173,61 @@ static void test_outlives_what_it_was_made_of(void) {
     exposition_part_unref(second);
 }
 
+static void test_parts_in_use_are_not_overwritten(void) {
+    struct exposition_renderer renderer = {0};
+    snapshot_add(&snapshot, &load, NULL, 1);
+    struct exposition_part *first = exposition_render(&renderer, &snapshot, NULL);
+    snapshot_reset(&snapshot);
+    snapshot_add(&snapshot, &load, NULL, 2);
+    struct exposition_part *second = exposition_render(&renderer, &snapshot, NULL);
+    assert_lines("load 1\n", block(first, 0));
+    assert_lines("load 2\n", block(second, 0));
+    exposition_part_unref(first);
+    exposition_part_unref(second);
+    snapshot_reset(&snapshot);
+    snapshot_add(&snapshot, &load, NULL, 3);
+    struct exposition_part *third = exposition_render(&renderer, &snapshot, NULL);
+    exposition_renderer_finish(&renderer);
+    assert_lines("load 3\n", block(third, 0));
+    exposition_part_unref(third);
+}
+
+/* What is remembered of one rendering must never hide a duplicate of the next. */
+static void test_duplicates_are_found_at_every_rendering(void) {
+    struct labels *sets[] = {labels_render("x", "1"), labels_render("x", "2"),
+                             labels_render("x", "3"), NULL};
+    static const struct {
+        const char *beats; /* the label sets by number, in the order they are added */
+        const char *load;
+        uint64_t duplicates;
+    } rounds[] = {
+        {"012", "", 0},  {"012", "", 0},    {"011", "", 1},    {"011", "", 1},  {"012", "0", 0},
+        {"021", "0", 0}, {"021", "00", 1},  {"", "021", 0},    {"", "02", 0},   {"", "", 0},
+        {"02", "1", 0},  {"022", "11", 2},  {"0123", "3", 0},  {"33", "33", 2}, {"0123", "0123", 0},
+        {"01", "23", 0}, {"0123", "01", 0}, {"0122", "01", 1},
+    };
+    struct exposition_renderer renderer = {0};
+    for (size_t i = 0; i < ARRAY_LEN(rounds); i++) {
+        snapshot_reset(&snapshot);
+        for (const char *set = rounds[i].beats; *set != '\0'; set++) {
+            snapshot_add(&snapshot, &beats, sets[*set - '0'], 1);
+        }
+        for (const char *set = rounds[i].load; *set != '\0'; set++) {
+            snapshot_add(&snapshot, &load, sets[*set - '0'], 1);
+        }
+        uint64_t duplicates = 77;
+        struct exposition_part *part = exposition_render(&renderer, &snapshot, &duplicates);
+        TEST_ASSERT_EQUAL_UINT64(rounds[i].duplicates, duplicates);
+        TEST_ASSERT_EQUAL_UINT64(snapshot_n_samples(&snapshot) - duplicates,
+                                 exposition_part_n_samples(part));
+        exposition_part_unref(part);
+    }
+    exposition_renderer_finish(&renderer);
+    for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
+        labels_destroy(sets[i]);
+    }
+}
+
 static void test_failed_snapshot_gives_none(void) {
     snapshot_add(&snapshot, &load, NULL, 1);
     snapshot.failed = true;
@@ -210,6 +265,8 @@ int main(void) {
     RUN_TEST(test_families_of_one_name_become_one_block);
     RUN_TEST(test_label_sets_with_equal_hash_stay_apart);
     RUN_TEST(test_outlives_what_it_was_made_of);
+    RUN_TEST(test_parts_in_use_are_not_overwritten);
+    RUN_TEST(test_duplicates_are_found_at_every_rendering);
     RUN_TEST(test_failed_snapshot_gives_none);
     RUN_TEST(test_a_hundred_thousand_series);
     return UNITY_END();

@@ -370,6 +370,42 @@ static void test_a_hundred_thousand_series_of_two_parts(void) {
     TEST_ASSERT_NOT_NULL(strstr(page.data, "\nmany{x=\"60000\"} 20000\n"));
 }
 
+/* Long families stay where they are; the pieces in their order are the page. */
+static void test_a_page_in_pieces(void) {
+    const struct metric_desc small = {"a_small", "Small.", METRIC_GAUGE};
+    const struct metric_desc large = {"b_large", "Large.", METRIC_GAUGE};
+    const struct metric_desc last = {"c_last", "Last.", METRIC_GAUGE};
+    parts[0] = large_part(&large, 0, 5000);
+    parts[1] = large_part(&small, 0, 3);
+    parts[2] = large_part(&last, 0, 5000);
+    struct exposition_choice choice = {EXPOSITION_OPENMETRICS, EXPOSITION_ESCAPING_NONE};
+    struct exposition_page pieces CLEANUP_EXPOSITION_PAGE = {0};
+    TEST_ASSERT_EQUAL_INT(0, exposition_page_write(&pieces, choice, parts, MAX_PARTS, NULL));
+
+    struct buf joined CLEANUP_BUF = {0};
+    for (size_t i = 0; i < pieces.n_pieces; i++) {
+        buf_add(&joined, pieces.pieces[i].iov_base, pieces.pieces[i].iov_len);
+    }
+    TEST_ASSERT_EQUAL_UINT64(joined.len, pieces.len);
+    assert_page(EXPOSITION_OPENMETRICS, buf_str(&joined));
+    TEST_ASSERT_EQUAL_UINT64(3 + 2 * 5000 + 3 * 2 + 1, count_lines(&joined));
+
+    /* head, lines of b, head, lines of c, the end */
+    TEST_ASSERT_EQUAL_UINT64(5, pieces.n_pieces);
+    size_t n = 0;
+    TEST_ASSERT_EQUAL_PTR(exposition_part_blocks(parts[0], &n)->lines, pieces.pieces[1].iov_base);
+    TEST_ASSERT_EQUAL_PTR(exposition_part_blocks(parts[2], &n)->lines, pieces.pieces[3].iov_base);
+    TEST_ASSERT_EQUAL_STRING_LEN("# EOF\n", pieces.pieces[4].iov_base, pieces.pieces[4].iov_len);
+}
+
+static void test_an_empty_page_has_no_pieces(void) {
+    struct exposition_page pieces CLEANUP_EXPOSITION_PAGE = {0};
+    struct exposition_choice choice = {EXPOSITION_TEXT, EXPOSITION_ESCAPING_NONE};
+    TEST_ASSERT_EQUAL_INT(0, exposition_page_write(&pieces, choice, parts, MAX_PARTS, NULL));
+    TEST_ASSERT_EQUAL_UINT64(0, pieces.n_pieces);
+    TEST_ASSERT_EQUAL_UINT64(0, pieces.len);
+}
+
 /* The zoo's page as the judges of the end-to-end tests have seen it. */
 static void test_the_zoo_is_golden(void) {
     static const struct {
@@ -414,6 +450,8 @@ int main(void) {
     RUN_TEST(test_families_named_like_samples);
     RUN_TEST(test_creation_times_only_in_text);
     RUN_TEST(test_a_hundred_thousand_series_of_two_parts);
+    RUN_TEST(test_a_page_in_pieces);
+    RUN_TEST(test_an_empty_page_has_no_pieces);
     RUN_TEST(test_the_zoo_is_golden);
     return UNITY_END();
 }
