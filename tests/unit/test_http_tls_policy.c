@@ -140,6 +140,26 @@ static void test_priority_text(void) {
     TEST_ASSERT_NULL(strstr(buf_str(&text), "SERVER_PRECEDENCE"));
 }
 
+static void test_no_finite_field_groups_and_no_sha1_signatures(void) {
+    struct tls_policy policy = {.max = TLS_VERSION_1_3};
+    struct buf text CLEANUP_BUF = {0}, groups CLEANUP_BUF = {0};
+    gnutls_priority_t priority;
+    const unsigned *list;
+    TEST_ASSERT_EQUAL_INT(0, tls_policy_priority(&policy, GNUTLS_PK_RSA, &text, NULL));
+    TEST_ASSERT_EQUAL_INT(0, gnutls_priority_init(&priority, buf_str(&text), NULL));
+    int n_groups = gnutls_priority_group_list(priority, &list);
+    for (int i = 0; i < n_groups; i++) {
+        buf_printf(&groups, "%s ", gnutls_group_get_name(list[i]));
+    }
+    TEST_ASSERT_EQUAL_STRING("X25519 SECP256R1 SECP384R1 SECP521R1 ", buf_str(&groups));
+    int n_signatures = gnutls_priority_sign_list(priority, &list);
+    TEST_ASSERT_TRUE(n_signatures > 0);
+    for (int i = 0; i < n_signatures; i++) {
+        TEST_ASSERT_NOT_EQUAL(GNUTLS_DIG_SHA1, gnutls_sign_get_hash_algorithm(list[i]));
+    }
+    gnutls_priority_deinit(priority);
+}
+
 static void test_names_nobody_has(void) {
     TEST_ASSERT_NULL(tls_suite_find(""));
     TEST_ASSERT_NULL(tls_suite_find("TLS_RSA_WITH_RC4_128_SHA"));
@@ -153,6 +173,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_exactly_these_suites_are_spoken);
     RUN_TEST(test_priority_text);
+    RUN_TEST(test_no_finite_field_groups_and_no_sha1_signatures);
     RUN_TEST(test_names_nobody_has);
     return UNITY_END();
 }

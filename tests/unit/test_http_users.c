@@ -142,6 +142,7 @@ static void test_who_comes_in(void) {
         {"ann:", false},
         {"Ann:secret", false},
         {"an:nsecret", false},
+        {"an:secret", false},
         {"annn:secret", false},
         {"bob:a:b:c", true},
         {"bob:a", false},
