@@ -1,9 +1,12 @@
+import contextlib
 import os
 import pathlib
+import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from running import ROOT, Waap
+
 WAAP = pathlib.Path(os.environ.get("WAAP_BINARY", ROOT / "build/exporter/waap")).absolute()
 
 
@@ -21,3 +24,27 @@ def fake_binary():
 @pytest.fixture(scope="session")
 def source_root():
     return ROOT
+
+
+@pytest.fixture
+def run_waap():
+    """run_waap("check-config", file): runs it to its end; returncode, stdout and stderr as text."""
+
+    def run(*arguments, timeout=10, **options):
+        command = [WAAP, *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
+
+    return run
+
+
+@pytest.fixture
+def started():
+    """started(Waap(…)): a program that ends with the test, in good order."""
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context
+
+
+@pytest.fixture
+def waap(started):
+    """waap("--log.level=debug", …): the daemon, for the length of the test."""
+    return lambda *flags, **options: started(Waap(WAAP, *flags, **options))

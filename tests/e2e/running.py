@@ -1,19 +1,24 @@
-"""Programs that run while a test looks at them: the daemon and the Prometheus servers."""
+"""Programs that run while a test looks at them: on loopback, with their log, asked over HTTP."""
 
 import contextlib
 import gzip
 import http.client
-import json
 import os
 import pathlib
+import re
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 import urllib.parse
 
+from prometheus_client import parser as text_parser
+from prometheus_client.openmetrics import parser as openmetrics_parser
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build"
+ASK_OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
+SANITIZER_REPORT = re.compile(r".*(?:(?:Address|Leak|Thread)Sanitizer|: runtime error: ).*")
 
 
 def free_port():
@@ -34,11 +39,13 @@ def wait_until(condition, seconds=10, what="the condition"):
 
 
 class Answer:
-    def __init__(self, response, seconds):
+    """`raw` is what came over the wire, `body` is unpacked, `text` is decoded."""
+
+    def __init__(self, response, begin):
         self.status = response.status
         self.headers = response.headers
         self.raw = response.read()
-        self.seconds = seconds
+        self.seconds = time.monotonic() - begin
         packed = self.headers.get("Content-Encoding") == "gzip"
         self.body = gzip.decompress(self.raw) if packed else self.raw
 
@@ -47,66 +54,140 @@ class Answer:
         return self.body.decode()
 
 
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def connect(url, timeout=30):
+    """A connection to http://host:port or unix:/path."""
+    place = urllib.parse.urlsplit(url)
+    if place.scheme == "unix":
+        return UnixConnection(place.path, timeout)
+    return http.client.HTTPConnection(place.netloc, timeout=timeout)
+
+
 class Program:
-    """A program with an HTTP server on one port of the loopback interface."""
+    """A program with an HTTP server. What it says is kept; after the test it is ended."""
 
-    def __init__(self, command, port, ready_path):
-        self.port = port
-        self.log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
-        try:
-            wait_until(lambda: self.is_ready(ready_path), 20, f"{command[0]} ready")
-        except AssertionError:
-            self.stop()
-            raise AssertionError(self.output()) from None
+    def __init__(self, command, url, **options):
+        self.command = [str(word) for word in command]
+        self.url = url
+        self.ended = False
+        # In append mode, as the program and our own reading share one position in the file.
+        self.log = tempfile.TemporaryFile("ab+")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("WAAP_")}
+        environment.update(options.pop("env", {}))
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            **options,
+        )
 
-    def is_ready(self, path):
-        assert self.process.poll() is None, self.output()
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            return self.get(path).status == 200
-        return False
+    @property
+    def port(self):
+        return urllib.parse.urlsplit(self.url).port
 
     def output(self):
-        self.log.seek(0)
-        return self.log.read().decode(errors="replace")
+        size = os.fstat(self.log.fileno()).st_size
+        return os.pread(self.log.fileno(), size, 0).decode(errors="replace")
+
+    def wait_log(self, text, seconds=10):
+        """Waits for a line that contains `text` and returns the first one."""
+
+        def find():
+            over = self.process.poll() is not None
+            found = [line for line in self.output().split("\n") if text in line]
+            assert found or not over, f"ended before it said {text!r}:\n{self.output()}"
+            return found
+
+        return wait_until(find, seconds, f"a line with {text!r}")[0]
+
+    def wait_ready(self, path="/-/ready", seconds=20):
+        """Waits until it answers; returns itself."""
+
+        def ready():
+            assert self.process.poll() is None, self.output()
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                return self.get(path).status == 200
+
+        wait_until(ready, seconds, f"{self.command[0]} ready")
+        return self
 
     def connect(self, timeout=30):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        return connect(self.url, timeout)
 
-    def get(self, path, headers=None, method="GET", timeout=30):
+    def get(self, path, headers=None, method="GET", timeout=30, body=None):
+        """One request on a connection of its own, with no header that was not asked for."""
         begin = time.monotonic()
-        connection = self.connect(timeout)
-        with contextlib.closing(connection):
+        with contextlib.closing(self.connect(timeout)) as connection:
             connection.putrequest(method, path, skip_accept_encoding=True)
-            for name, value in (headers or {}).items():
+            length = {} if body is None else {"Content-Length": str(len(body))}
+            for name, value in {**length, **(headers or {})}.items():
                 connection.putheader(name, value)
-            connection.endheaders()
-            answer = Answer(connection.getresponse(), 0)
-        answer.seconds = time.monotonic() - begin
-        return answer
+            connection.endheaders(body)
+            return Answer(connection.getresponse(), begin)
+
+    def samples(self, headers=None, path="/metrics"):
+        """The page as {series: value text}, from the lines as they stand."""
+        answer = self.get(path, headers)
+        assert answer.status == 200, answer.text
+        lines = [line for line in answer.text.split("\n") if line and line[0] != "#"]
+        return dict(line.rsplit(" ", 1) for line in lines)
+
+    def metrics(self, path="/metrics", openmetrics=False):
+        """The page as Prometheus' Python client reads it: {(name, frozenset of labels): value}."""
+        answer = self.get(path, ASK_OPENMETRICS if openmetrics else {})
+        assert answer.status == 200, answer.text
+        parser = openmetrics_parser if openmetrics else text_parser
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in parser.text_string_to_metric_families(answer.text)
+            for sample in family.samples
+        }
 
     def rss_kib(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0])
 
-    def stop(self, seconds=10):
-        """Asks it to end; returns its exit code and how long it took."""
+    def cpu_seconds(self):
+        stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
+        user, system = stat.rsplit(")", 1)[1].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self, seconds=10, signal=signal.SIGTERM):
+        """Asks it to end; returns its exit code (negative for a signal) and how long it took."""
         begin = time.monotonic()
         if self.process.poll() is None:
-            self.process.terminate()
+            self.process.send_signal(signal)
+        return self.wait_exit(seconds), time.monotonic() - begin
+
+    def wait_exit(self, seconds=10):
+        """Waits for it to end by itself; returns its exit code, which the caller judges."""
+        self.ended = True
         try:
-            self.process.wait(seconds)
+            return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        return self.process.returncode, time.monotonic() - begin
+            raise AssertionError(f"{self.command[0]}: still there after {seconds} s") from None
 
     def close(self):
-        """Ends it; a build with sanitizers must have had nothing to say."""
-        self.stop()
-        output = self.output()
-        self.log.close()
-        assert "Sanitizer" not in output and "runtime error" not in output, output
+        """Ends it after the test; pytest shows the output of a test that failed."""
+        try:
+            self.stop()
+        finally:
+            print(" ".join(self.command), self.output(), sep="\n")
+            self.log.close()
 
     def __enter__(self):
         return self
@@ -116,71 +197,36 @@ class Program:
 
 
 class Waap(Program):
-    def __init__(self, binary, *flags):
-        port = free_port()
-        listen = f"--web.listen-address=127.0.0.1:{port}"
-        super().__init__([str(binary), "serve", listen, *flags], port, "/-/ready")
+    """The daemon, on a free port unless the flags name an address. It must end with 0 (unless the
+    test has ended it and seen the code), and no sanitizer may have complained."""
 
-    def samples(self, headers=None, path="/metrics"):
-        """The page as {series: value text}, from the lines as they stand."""
-        answer = self.get(path, headers)
-        assert answer.status == 200, answer.text
-        lines = [line for line in answer.text.split("\n") if line and line[0] != "#"]
-        return dict(line.rsplit(" ", 1) for line in lines)
+    def __init__(self, binary, *flags, wait=True, **options):
+        flags = [str(flag) for flag in flags]
+        if not any(flag.startswith("--web.listen-address") for flag in flags):
+            flags.append("--web.listen-address=127.0.0.1:0")
+        super().__init__([binary, "serve", *flags], None, **options)
+        if wait:
+            self.wait_listening()
 
+    def wait_listening(self, seconds=10):
+        try:
+            self.wait_log("http: listening on ", seconds)
+        except AssertionError:
+            self.stop()
+            raise
+        first = self.addresses()[0]
+        self.url = first if first.startswith("unix:") else f"http://{first}"
 
-def find_program(name, version):
-    """Where the program of one version is unpacked, or None."""
-    path = BUILD / "deps" / f"prometheus-{version}" / "usr/bin" / name
-    if path.exists():
-        return path
-    installed = pathlib.Path("/usr/bin") / name
-    if version == "2.42" and installed.exists():
-        text = subprocess.run([installed, "--version"], capture_output=True, text=True).stdout
-        return installed if "version 2.42" in text else None
-    return None
+    def addresses(self):
+        """Every address that it has said to listen on."""
+        return re.findall(r'http: listening on ([^\s"]+)', self.output())
 
-
-class Prometheus(Program):
-    """A server that scrapes as the jobs say: {name: options of the job}."""
-
-    def __init__(self, binary, directory, target_port, jobs, *flags):
-        config = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
-            "scrape_configs": [
-                {
-                    "job_name": name,
-                    "static_configs": [{"targets": [f"127.0.0.1:{target_port}"]}],
-                    **options,
-                }
-                for name, options in jobs.items()
-            ],
-        }
-        directory = pathlib.Path(directory)
-        file = directory / "prometheus.yml"
-        file.write_text(json.dumps(config))  # JSON is YAML
-        port = free_port()
-        command = [
-            str(binary),
-            f"--config.file={file}",
-            f"--storage.tsdb.path={directory / 'data'}",
-            f"--web.listen-address=127.0.0.1:{port}",
-            *flags,
-        ]
-        os.environ.setdefault("GOMAXPROCS", "2")
-        super().__init__(command, port, "/-/ready")
-
-    def api(self, path, **parameters):
-        query = urllib.parse.urlencode(parameters)
-        answer = self.get(f"/api/v1/{path}?{query}")
-        assert answer.status == 200, answer.text
-        return json.loads(answer.body)["data"]
-
-    def targets(self):
-        """{job: target} once every job has scraped."""
-        active = self.api("targets", state="active")["activeTargets"]
-        done = all(target["health"] != "unknown" for target in active)
-        return {target["labels"]["job"]: target for target in active} if active and done else None
-
-    def query(self, text):
-        return self.api("query", query=text)["result"]
+    def close(self):
+        judged = self.ended
+        try:
+            code, _ = self.stop()
+            assert judged or code == 0, f"waap ended with {code}"
+            report = SANITIZER_REPORT.search(self.output())
+            assert report is None, report.group()
+        finally:
+            super().close()

@@ -11,25 +11,16 @@ from running import Waap, wait_until
 
 
 @pytest.fixture
-def fake(fake_binary):
+def fake(fake_binary, started):
     """Starts waap-fake with some of its collectors: fake("slow", "hang", flags...)."""
-    running = []
 
     def start(*arguments):
         names = [name for name in arguments if not name.startswith("-")]
         flags = [flag for flag in arguments if flag.startswith("-")]
-        waap = Waap(
-            fake_binary,
-            "--collector.disable-defaults",
-            *(f"--collector.{name}" for name in names),
-            *flags,
-        )
-        running.append(waap)
-        return waap
+        switches = [f"--collector.{name}" for name in names]
+        return started(Waap(fake_binary, "--collector.disable-defaults", *switches, *flags))
 
-    yield start
-    for waap in running:
-        waap.close()
+    return start
 
 
 @pytest.fixture
@@ -310,5 +301,4 @@ def test_memory_does_not_grow(fake, hang_file):
 def test_signals_end_it_cleanly(fake):
     waap = fake("zoo", "sampled", "bench")
     waap.samples()
-    waap.process.send_signal(signal.SIGINT)
-    assert waap.process.wait(2) == 0
+    assert waap.stop(2, signal.SIGINT)[0] == 0

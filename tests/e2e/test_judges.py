@@ -4,26 +4,23 @@ another one catches, so all are asked: promtool, Python's parsers, and real Prom
 import contextlib
 import re
 import socket
-import subprocess
 
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client import parser as text_parser
 
 import zoo
-from running import Prometheus, Waap, find_program, wait_until
+from peers import PROMETHEUS_VERSIONS, Prometheus, find_program, promtool
+from running import ASK_OPENMETRICS, Waap, wait_until
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 OPENMETRICS_0_0_1 = "application/openmetrics-text; version=0.0.1; charset=utf-8"
-ASK_OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
 
 # Names that node_exporter took from /proc/meminfo and every dashboard knows, in the kernel's spelling.
 INHERITED = re.compile(
     r"node_memory_\w+ metric names should be written in 'snake_case' not 'camelCase'"
 )
-
-VERSIONS = ("2.42", "2.53", "3")
 
 
 @pytest.fixture(scope="module")
@@ -53,28 +50,23 @@ def real(waap_binary):
 
 
 def promtool_findings(version, page):
-    program = find_program("promtool", version)
-    if program is None:
-        pytest.skip(f"promtool {version} is not unpacked here (make deps)")
-    done = subprocess.run(
-        [program, "check", "metrics"], input=page, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode in (0, 3), done.stderr  # 1: it could not read the page
-    return (done.stdout + done.stderr).splitlines()
+    code, findings = promtool(version, "check", "metrics", page=page.encode())
+    assert code in (0, 3), findings  # 1: it could not read the page
+    return findings.splitlines()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PROMETHEUS_VERSIONS)
 def test_promtool_has_nothing_against_the_fakes(version, fake):
     assert promtool_findings(version, fake.get("/metrics").text) == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PROMETHEUS_VERSIONS)
 def test_promtool_has_nothing_against_the_real_page(version, real):
     findings = promtool_findings(version, real.get("/metrics").text)
     assert [line for line in findings if not INHERITED.fullmatch(line)] == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PROMETHEUS_VERSIONS)
 def test_promtool_would_find_something(version):
     assert promtool_findings(version, "# HELP x_total A.\n# TYPE x_total gauge\nx_total 1\n") != []
 

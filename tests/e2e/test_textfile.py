@@ -1,14 +1,12 @@
 """Directories of text files, served by us and by node_exporter."""
 
 import os
-import shutil
-import subprocess
 import time
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from running import Program, Waap, free_port
+from peers import NodeExporter, promtool
 
 GOOD = """\
 # HELP backup_bytes_total What was saved,\\nin all.
@@ -29,25 +27,18 @@ plain NaN
 
 
 @pytest.fixture
-def textfile(waap_binary, tmp_path):
+def textfile(waap, tmp_path):
     """Starts waap with the textfile collector alone, on a directory of its own."""
-    running = []
 
     def start(*flags):
-        waap = Waap(
-            waap_binary,
+        return waap(
             "--collector.disable-defaults",
             "--collector.textfile",
             "--web.disable-exporter-metrics",
             *(flags or [f"--collector.textfile.directory={tmp_path}"]),
         )
-        running.append(waap)
-        return waap
 
-    yield start
-    for waap in running:
-        waap.stop()
-        waap.log.close()
+    return start
 
 
 def age(path, seconds):
@@ -66,9 +57,6 @@ def series(page):
     }
 
 
-@pytest.mark.skipif(
-    shutil.which("prometheus-node-exporter") is None, reason="no prometheus-node-exporter"
-)
 def test_serves_what_node_exporter_serves(textfile, tmp_path):
     (tmp_path / "good.prom").write_text(GOOD)
     (tmp_path / "more.prom").write_text('plain{of="more"} -Inf\n')
@@ -77,16 +65,13 @@ def test_serves_what_node_exporter_serves(textfile, tmp_path):
     (tmp_path / "unended.prom").write_text("unended 1")
     (tmp_path / "ignored.txt").write_text("ignored 1\n")
     age(tmp_path / "good.prom", 1000)
-    port = free_port()
-    command = [
-        "prometheus-node-exporter",
+    flags = [
         "--collector.disable-defaults",
         "--collector.textfile",
         f"--collector.textfile.directory={tmp_path}",
-        f"--web.listen-address=127.0.0.1:{port}",
         "--web.disable-exporter-metrics",
     ]
-    with Program(command, port, "/") as node_exporter:
+    with NodeExporter(*flags) as node_exporter:
         theirs = series(node_exporter.get("/metrics").text)
     ours = series(textfile().get("/metrics").text)
     assert theirs[("node_textfile_scrape_error", frozenset())] == 1
@@ -100,8 +85,8 @@ def test_serves_what_node_exporter_serves(textfile, tmp_path):
 def test_page_passes_promtool(textfile, tmp_path):
     (tmp_path / "good.prom").write_text(GOOD)
     page = textfile().get("/metrics").body
-    run = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True)
-    assert run.returncode == 0, run.stderr.decode()
+    code, findings = promtool("2.42", "check", "metrics", page=page)
+    assert code == 0, findings
 
 
 def test_follows_files_that_change(textfile, tmp_path):

@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from running import Prometheus, Waap, find_program, free_port, wait_until
+from peers import Prometheus, find_program
+from running import Waap, free_port, wait_until
 
 # Both of "secret". A check takes 66 ms or so at cost 10, 1 ms at cost 4.
 SECRET = "$2b$10$abcdefghijklmnopqrstuuqflPDzB6gcMhKa1rZqKiun2YGL5sa2u"
