@@ -7,7 +7,7 @@
 #include "exporter/core/clock.h"
 
 static struct in6_addr peer_address(int fd) {
-    struct sockaddr_storage name;
+    struct sockaddr_storage name = {0};
     socklen_t len = sizeof(name);
     struct in6_addr address = {0};
     if (getpeername(fd, (struct sockaddr *)&name, &len) < 0) {

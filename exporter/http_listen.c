@@ -136,7 +136,7 @@ static int open_tcp(const struct http_address *address, const char *text, struct
 }
 
 static void describe(int fd, const char *text, char *out, size_t size) {
-    struct sockaddr_storage name;
+    struct sockaddr_storage name = {0};
     socklen_t len = sizeof(name);
     char host[64];
     char port[8];
