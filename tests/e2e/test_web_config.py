@@ -372,7 +372,8 @@ def test_wrong_passwords_delay_nobody(users_waap):
         assert {guess.result().status for guess in guesses} == {401}
     assert len(answers) > 20
     assert {answer.status for answer in answers} == {200}
-    assert max(answer.seconds for answer in answers) < 0.1
+    seconds = sorted(answer.seconds for answer in answers)
+    assert seconds[len(seconds) * 99 // 100] < 0.1  # the machine may be busy with other tests
 
 
 def test_a_flood_of_guesses_takes_no_scrape_its_place(users_waap):
