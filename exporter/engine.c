@@ -135,9 +135,8 @@ static void deadline_fire(struct loop_timer *timer) {
 }
 
 /* Starts the collector for the round, or joins the run an older round has started. */
-static void round_ask(struct engine *engine, struct engine_round *round, size_t index) {
-    struct engine_slot *slot = engine->slots[index];
-    round->started |= bit(index);
+static void round_ask(struct engine_round *round, struct engine_slot *slot) {
+    round->started |= bit(slot->index);
     if (!slot->running) {
         engine_slot_start(slot);
     }
@@ -160,12 +159,13 @@ bool engine_scrape(struct engine *engine, struct engine_scrape *scrape) {
         if ((scrape->want & bit(i)) == 0 || (round->done & bit(i)) != 0) {
             continue;
         }
-        if (engine->slots[i] == NULL || engine->slots[i]->late) {
+        struct engine_slot *slot = engine->slots[i];
+        if (slot == NULL || slot->late) {
             scrape->missed |= bit(i);
             continue;
         }
         if ((round->started & bit(i)) == 0) {
-            round_ask(engine, round, i);
+            round_ask(round, slot);
         }
         scrape->awaited |= bit(i);
     }
