@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import pathlib
 import signal
+import socket
 import ssl
 import subprocess
 import time
@@ -156,6 +157,17 @@ def test_who_speaks_plainly_to_tls_gets_nothing_and_harms_nobody(tls_waap):
         connection.request("GET", "/metrics")
         connection.getresponse()
     assert tls_waap.get("/-/healthy").status == 200
+
+
+def test_who_never_ends_the_handshake_has_to_go(waap_binary, authority, server_pair, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text(tls_config(server_pair))
+    with WebWaap(waap_binary, file, "--web.header-timeout=1s", trust=authority.crt) as waap:
+        for beginning in (b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01"):
+            with socket.create_connection(("127.0.0.1", waap.port), timeout=5) as dawdler:
+                dawdler.sendall(beginning)
+                assert waap.get("/-/healthy").status == 200
+                assert dawdler.recv(1) == b""
 
 
 @pytest.mark.parametrize("version", ["tls1_2", "tls1_3"])
