@@ -1,0 +1,225 @@
+import re
+import signal
+
+import pytest
+from running import ROOT
+
+BAD_FILE = """\
+log:
+  level: loud
+web:
+  max_requests: 10001
+  listen_adress: [":9090"]
+  max_requests: 3
+"""
+BAD_FILE_PROBLEMS = """\
+{file}:6:3: web.max_requests: duplicate key, first given in line 4
+{file}:2:10: log.level: expected one of debug, info, warn, error, got "loud"
+{file}:4:17: web.max_requests: expected a whole number from 0 to 10000, got "10001"
+{file}:5:3: web.listen_adress: unknown key, did you mean listen_address?
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """write(text): a configuration file, always the same one."""
+
+    def write_file(text):
+        path = tmp_path / "waap.yaml"
+        path.write_text(text)
+        return path
+
+    return write_file
+
+
+def test_sample_file_is_good(run_waap):
+    sample = ROOT / "deploy/waap.yaml"
+    done = run_waap("check-config", sample)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{sample}: ok\n", "")
+
+
+def test_every_mistake_in_a_file_is_reported(run_waap, write):
+    path = write(BAD_FILE)
+    done = run_waap("check-config", path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == BAD_FILE_PROBLEMS.format(file=path)
+
+
+def test_one_bad_file_among_good_ones(run_waap, write, tmp_path):
+    good = tmp_path / "good.yaml"
+    good.write_text("log: {level: warn}\n")
+    done = run_waap("check-config", write(BAD_FILE), good)
+    assert done.returncode == 2
+    assert done.stdout == f"{good}: ok\n"
+
+
+def test_check_includes_the_web_configuration_file(run_waap, write, tmp_path):
+    web = tmp_path / "web.yaml"
+    path = write(f"web: {{config: {{file: {web}}}}}\n")
+    web.write_text("basic_auth_users: {}\n")
+    assert run_waap("check-config", path).returncode == 0
+    web.write_text("basic_auth_user: {}\n")
+    done = run_waap("check-config", path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{web}:1:1: basic_auth_user: unknown key")
+
+
+def test_check_config_needs_a_file(run_waap):
+    done = run_waap("check-config")
+    assert done.returncode == 2
+    assert "usage: waap check-config" in done.stderr
+
+
+def test_serve_refuses_a_bad_file(run_waap, write):
+    path = write(BAD_FILE)
+    done = run_waap("serve", f"--config.file={path}")
+    assert done.returncode == 2
+    assert done.stderr == BAD_FILE_PROBLEMS.format(file=path)
+
+
+@pytest.mark.parametrize(
+    "flags, problems",
+    [
+        (
+            ["--web.listen-adress=:1", "--web.max-requests=x", "stray"],
+            "--web.listen-adress: unknown flag, did you mean --web.listen-address?\n"
+            '--web.max-requests: expected a whole number from 0 to 10000, got "x"\n'
+            "stray: unexpected argument, flags begin with --\n",
+        ),
+        (
+            ["--config.file", "/nonexistent/waap.yaml"],
+            "--config.file: open /nonexistent/waap.yaml: No such file or directory\n",
+        ),
+        (
+            ["--web.listen-address=localhost"],
+            "--web.listen-address: expected host:port, [v6]:port, :port or unix:/path, "
+            'got "localhost"\n',
+        ),
+    ],
+)
+def test_bad_flags(run_waap, flags, problems):
+    done = run_waap("serve", *flags)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", problems)
+
+
+def test_bad_variable(run_waap):
+    done = run_waap("serve", env={"WAAP_SAMPLE_HZ": "1000"})
+    assert done.returncode == 2
+    assert done.stderr == 'WAAP_SAMPLE_HZ: expected a whole number from 1 to 100, got "1000"\n'
+
+
+def test_unknown_variable_is_a_warning(waap):
+    daemon = waap(env={"WAAP_LOG_LEVL": "debug"})
+    assert "level=warn" in daemon.wait_log("WAAP_LOG_LEVL: unknown variable")
+
+
+def test_flag_over_variable_over_file(waap, write):
+    path = write("web: {telemetry_path: /file}\ncollector: {host: {enabled: false}}\n")
+    from_file = waap(f"--config.file={path}")
+    assert from_file.get("/file").status == 200
+    assert "node_load1" not in from_file.samples(path="/file")
+
+    env = {"WAAP_CONFIG_FILE": str(path), "WAAP_WEB_TELEMETRY_PATH": "/variable"}
+    assert waap(env=env).get("/variable").status == 200
+    from_flag = waap("--web.telemetry-path=/flag", "--collector.host", env=env)
+    assert from_flag.get("/flag").status == 200
+    assert from_flag.get("/variable").status == 404
+    assert "node_load1" in from_flag.samples(path="/flag")
+
+
+def test_disable_defaults(waap):
+    series = waap("--collector.disable-defaults").samples()
+    assert not [name for name in series if name.startswith("node_")]
+
+
+@pytest.mark.parametrize("command", [["--version"], ["version"], ["serve", "--version"]])
+def test_version_on_standard_output(run_waap, command):
+    done = run_waap(*command)
+    assert done.returncode == 0
+    assert re.fullmatch(r"waap \d+\.\d+\.\d+\n", done.stdout)
+
+
+@pytest.mark.parametrize("command", [["serve", "--help"], ["serve", "-h"], ["help", "serve"]])
+def test_help_of_serve(run_waap, command):
+    done = run_waap(*command)
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: waap serve")
+    assert "WAAP_WEB_LISTEN_ADDRESS" in done.stdout
+
+
+@pytest.mark.parametrize("command", [["--help"], ["help"]])
+def test_help_lists_the_commands(run_waap, command):
+    done = run_waap(*command)
+    assert done.returncode == 0
+    assert "  check-config  FILE...    " in done.stdout
+
+
+def test_unknown_command(run_waap):
+    done = run_waap("sevre")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'waap: unknown command "sevre"' in done.stderr
+
+
+def test_listed_metrics_are_those_served(run_waap, waap):
+    listed = {}
+    for line in run_waap("serve", "--list-metrics").stdout.splitlines()[1:]:
+        name, kind, *_ = re.split(r"  +", line)
+        listed[name] = "gauge" if kind == "info" else kind
+    served = re.findall(r"^# TYPE (\S+) (\S+)$", waap().get("/metrics").text, re.MULTILINE)
+    assert served
+    assert [(name, kind) for name, kind in served if listed.get(name) != kind] == []
+
+
+def test_listed_collectors(run_waap):
+    done = run_waap("serve", "--list-collectors")
+    assert done.stdout.splitlines()[0].split() == ["collector", "default", "reads"]
+    assert re.search(r"^host +on +\S", done.stdout, re.MULTILINE)
+
+
+def test_hangup_applies_a_good_file(waap, write):
+    path = write("collector: {host: {enabled: false}}\n")
+    daemon = waap(f"--config.file={path}")
+    assert "node_load1" not in daemon.samples()
+    write("collector: {host: {enabled: true}}\nweb: {telemetry_path: /m}\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_log("reload: configuration applied")
+    assert "node_load1" in daemon.samples(path="/m")
+    assert daemon.get("/metrics").status == 404
+
+
+def test_hangup_refuses_a_bad_file_as_a_whole(waap, write):
+    path = write("web: {telemetry_path: /m}\n")
+    daemon = waap(f"--config.file={path}")
+    write("web: {telemetry_path: /other, max_requests: x}\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    line = daemon.wait_log("waap.yaml:1:45: web.max_requests: expected a whole number")
+    assert "level=error" in line
+    daemon.wait_log("reload: configuration refused, the old one stays in force")
+    assert daemon.get("/m").status == 200
+    assert daemon.get("/other").status == 404
+
+    write("web: {telemetry_path: /other}\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_log("reload: configuration applied")
+    assert daemon.get("/other").status == 200
+
+
+def test_reload_over_http_says_what_is_wrong(waap, write):
+    path = write("log: {level: info}\n")
+    daemon = waap(f"--config.file={path}", "--web.enable-lifecycle")
+    assert daemon.get("/-/reload", method="POST").status == 200
+    write(BAD_FILE)
+    answer = daemon.get("/-/reload", method="POST")
+    assert answer.status == 500
+    for line in BAD_FILE_PROBLEMS.format(file=path).splitlines():
+        assert line in answer.text
+
+
+def test_flags_hold_over_reloads(waap, write):
+    path = write("web: {telemetry_path: /m}\n")
+    daemon = waap(f"--config.file={path}", "--web.telemetry-path=/flag")
+    write("web: {telemetry_path: /other}\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_log("reload: configuration applied")
+    assert daemon.get("/flag").status == 200
+    assert daemon.get("/other").status == 404
