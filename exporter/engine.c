@@ -325,19 +325,22 @@ bool engine_destroy(struct engine *engine, int64_t timeout_ms) {
     for (size_t i = 0; i < engine->n_collectors; i++) {
         retire(engine, i);
     }
-    bool all = true;
-    while (engine->retired != NULL) {
-        struct engine_slot *slot = engine->retired;
-        engine->retired = slot->next;
-        int64_t left_ns = until_ns - clock_monotonic_ns();
-        all &= engine_slot_destroy(slot, left_ns > 0 ? left_ns / CLOCK_NS_PER_MS : 0);
-    }
     loop_timer_remove(engine->loop, &engine->deadline);
     loop_timer_remove(engine->loop, &engine->reap);
-    if (all) {
-        free(engine);
+    for (struct engine_slot **link = &engine->retired; *link != NULL;) {
+        struct engine_slot *next = (*link)->next;
+        int64_t left_ns = until_ns - clock_monotonic_ns();
+        if (engine_slot_destroy(*link, left_ns > 0 ? left_ns / CLOCK_NS_PER_MS : 0)) {
+            *link = next;
+        } else {
+            link = &(*link)->next;
+        }
     }
-    return all;
+    if (engine->retired != NULL) {
+        return false;
+    }
+    free(engine);
+    return true;
 }
 
 /* ---- what others ask ---- */

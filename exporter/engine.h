@@ -93,5 +93,5 @@ void engine_release(struct engine *engine);
 
 /* Stops the collectors and frees the engine; no scrape may wait and the loop may not turn any more.
  * Those that hang are left behind after `timeout_ms`: false is returned then, and the process
- * should leave by _exit. */
+ * should leave by _exit (or try again). */
 bool engine_destroy(struct engine *engine, int64_t timeout_ms);
