@@ -151,7 +151,7 @@ static void test_a_file_is_not_replaced(void) {
 
 static void test_a_failure_changes_nothing(void) {
     in_port_t taken;
-    int fd CLEANUP_CLOSE = take_port(&taken);
+    int fd = take_port(&taken);
     char bad[32];
     snprintf(bad, sizeof(bad), "127.0.0.1:%d", taken);
     TEST_ASSERT_EQUAL_INT(0, configure("unix:/proc/self/cwd/d.sock", NULL));
@@ -159,6 +159,7 @@ static void test_a_failure_changes_nothing(void) {
     TEST_ASSERT_NOT_NULL(strstr(err.text, bad));
     TEST_ASSERT_EQUAL_INT(0, connect_unix("d.sock"));
     TEST_ASSERT_EQUAL_INT(-ENOENT, connect_unix("e.sock"));
+    close(fd);
 }
 
 static void test_addresses_come_go_and_stay(void) {
