@@ -20,7 +20,9 @@
 #include "exporter/core/log.h"
 #include "exporter/http_address.h"
 
-enum { LISTEN_BACKLOG = 256, ACCEPT_BATCH = 64, SYSTEMD_FIRST_FD = 3, SYSTEMD_MAX_FDS = 64 };
+/* A burst beyond the backlog loses connection requests, and a scrape among them waits a second for
+ * its next try. */
+enum { LISTEN_BACKLOG = 4096, ACCEPT_BATCH = 64, SYSTEMD_FIRST_FD = 3, SYSTEMD_MAX_FDS = 64 };
 
 /* How long a listener rests when the process is out of descriptors. */
 #define ACCEPT_REST_NS (100 * CLOCK_NS_PER_MS)

@@ -1,0 +1,174 @@
+"""A thousand clients that connect and dawdle: whoever scrapes must not notice."""
+
+import contextlib
+import http.client
+import resource
+import selectors
+import socket
+import threading
+import time
+
+import pytest
+
+from running import Waap
+
+N_CLIENTS = 1000
+SECONDS = 4
+
+HOST = b"Host: waap\r\n"
+POST = b"POST /-/reload HTTP/1.1\r\n" + HOST
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def silent(_turn):
+    return b""
+
+
+def half_a_line(turn):
+    return b"GET /metr" if turn == 0 else b""
+
+
+def byte_by_byte(turn):
+    return (b"GET /metrics HTTP/1.1\r\n" + HOST + b"X: " + b"x" * 1000)[turn : turn + 1]
+
+
+def endless_body(turn):
+    return CHUNKED if turn == 0 else b"1000\r\n" + b"x" * 4096 + b"\r\n"
+
+
+def promised_body(turn):
+    return POST + b"Content-Length: 60000\r\n\r\n" if turn == 0 else b"x"
+
+
+def asks_and_stays(turn):
+    return b"GET /-/healthy HTTP/1.1\r\n" + HOST + b"\r\n" if turn == 0 else b""
+
+
+class Horde:
+    """Clients from a thousand addresses; each says what `speech` has for its turn, once a second."""
+
+    def __init__(self, port, speech, redial=False):
+        self.address = ("127.0.0.1", port)
+        self.speech = speech
+        self.redial = redial
+        self.n_dialled = 0
+        self.n_closed = 0
+        self.sockets = {}
+        self.selector = selectors.DefaultSelector()
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def dial(self):
+        self.n_dialled += 1
+        client = socket.socket()
+        client.setblocking(False)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # no TIME_WAIT
+        client.bind((f"127.1.{self.n_dialled % 1000 // 250}.{self.n_dialled % 250 + 1}", 0))
+        client.connect_ex(self.address)
+        self.sockets[client] = 0
+        self.selector.register(client, selectors.EVENT_READ)
+
+    def drop(self, client):
+        self.n_closed += 1
+        self.selector.unregister(client)
+        del self.sockets[client]
+        client.close()
+
+    def speak(self):
+        for client, turn in list(self.sockets.items()):
+            with contextlib.suppress(OSError):
+                if words := self.speech(turn):
+                    client.send(words)
+                self.sockets[client] = turn + 1
+
+    def listen(self, seconds):
+        for key, _ in self.selector.select(seconds):
+            gone = True
+            with contextlib.suppress(OSError):
+                gone = not key.fileobj.recv(65536)
+            if gone:
+                self.drop(key.fileobj)
+                if self.redial and self.n_dialled < 20 * N_CLIENTS:
+                    self.dial()
+
+    def run(self):
+        for _ in range(N_CLIENTS):
+            self.dial()
+        next_turn = time.monotonic() + 0.2
+        while not self.stopping.is_set():
+            self.listen(0.05)
+            if time.monotonic() >= next_turn:
+                self.speak()
+                next_turn += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.thread.join()
+        for client in self.sockets:
+            client.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def enough_descriptors():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2 * N_CLIENTS:
+        pytest.skip(f"needs {2 * N_CLIENTS} descriptors, may have {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * N_CLIENTS), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture(scope="module")
+def waap(fake_binary):
+    with Waap(fake_binary) as running:
+        yield running
+        assert running.process.poll() is None, running.output()
+
+
+def scrape_with(connection):
+    begin = time.monotonic()
+    connection.request("GET", "/metrics")
+    answer = connection.getresponse()
+    assert answer.status == 200
+    assert b"zoo_frames" in answer.read()
+    return time.monotonic() - begin
+
+
+@pytest.mark.parametrize(
+    "speech, redial",
+    [
+        (silent, False),
+        (half_a_line, False),
+        (byte_by_byte, False),
+        (endless_body, False),
+        (promised_body, False),
+        (asks_and_stays, False),
+        (silent, True),
+    ],
+)
+def test_a_thousand_of_a_kind(waap, speech, redial):
+    rss_before = waap.rss_kib()
+    regular = http.client.HTTPConnection("127.0.0.1", waap.port, timeout=5)
+    scrape_with(regular)
+    regular_socket = regular.sock
+    with contextlib.closing(regular), Horde(waap.port, speech, redial) as horde:
+        for turn in range(SECONDS):
+            time.sleep(0.5)
+            fresh = waap.get("/metrics", timeout=5)
+            assert fresh.status == 200
+            assert fresh.seconds < 1
+            assert waap.get("/-/healthy", timeout=5).seconds < 1
+            if speech is not asks_and_stays:  # these are worth as much, and were there later
+                assert scrape_with(regular) < 1
+                assert regular.sock is regular_socket
+        samples = waap.samples()
+        assert horde.n_dialled >= N_CLIENTS
+        assert horde.n_closed >= N_CLIENTS - 100
+        assert float(samples["waap_http_connections"]) <= 110
+        assert float(samples["process_open_fds"]) < 200
+    assert float(samples["waap_http_connections_evicted_total"]) >= N_CLIENTS - 100
+    assert waap.rss_kib() < rss_before + 8 * 1024
