@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectors/host_file.h"
 #include "collectors/host_part.h"
-#include "collectors/host_scan.h"
+#include "collectors/scan.h"
+#include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
 
 enum { CPU_MIN_MODES = 4, CPU_MIN_ROWS = 8, CPU_JUMP_SECONDS = 3 };
@@ -60,7 +60,7 @@ struct cpu_row {
 };
 
 struct cpu {
-    struct host_file file;
+    struct source_file file;
     uint64_t ticks_per_second;
     struct cpu_row *rows;
     size_t n_rows;
@@ -72,15 +72,15 @@ struct cpu {
 };
 
 int host_cpu_parse(const char *line, struct host_cpu_line *ret_line) {
-    struct host_word word;
-    if (!host_scan_word(&line, &word) || word.len < 4 || memcmp(word.text, "cpu", 3) != 0) {
+    struct scan_word word;
+    if (!scan_word(&line, &word) || word.len < 4 || memcmp(word.text, "cpu", 3) != 0) {
         return -EINVAL;
     }
     const char *id = word.text + 3;
-    if (!host_scan_u64(&id, &ret_line->id)) {
+    if (!scan_u64(&id, &ret_line->id)) {
         return -EINVAL;
     }
-    int n = host_scan_numbers(&line, ret_line->ticks, HOST_CPU_N_MODES);
+    int n = scan_numbers(&line, ret_line->ticks, HOST_CPU_N_MODES);
     if (n < CPU_MIN_MODES) {
         return -EINVAL;
     }
@@ -167,17 +167,17 @@ static int see_cpu(struct cpu *cpu, const char *text) {
 static int stat_line(void *context, size_t number, const char *line) {
     (void)number;
     struct cpu *cpu = context;
-    struct host_word key;
+    struct scan_word key;
     const char *cursor = line;
-    if (!host_scan_word(&cursor, &key) || host_word_equal(key, "cpu")) {
+    if (!scan_word(&cursor, &key) || scan_word_equal(key, "cpu")) {
         return 0; /* the sum of all CPUs */
     }
     if (key.len > 3 && memcmp(key.text, "cpu", 3) == 0) {
         return see_cpu(cpu, line);
     }
     for (size_t i = 0; i < CPU_N_TOTALS; i++) {
-        if (host_word_equal(key, total_keys[i])) {
-            cpu->total_seen[i] = host_scan_u64(&cursor, &cpu->totals[i]);
+        if (scan_word_equal(key, total_keys[i])) {
+            cpu->total_seen[i] = scan_u64(&cursor, &cpu->totals[i]);
             return cpu->total_seen[i] ? 0 : -EINVAL;
         }
     }
@@ -212,14 +212,14 @@ static void emit_modes(const struct cpu *cpu, int metric, struct snapshot *out) 
 
 static int cpu_collect(void *state, struct buf *scratch, struct snapshot *out, struct error *err) {
     struct cpu *cpu = state;
-    int r = host_file_read(&cpu->file, scratch, err);
+    int r = source_file_read(&cpu->file, scratch, err);
     if (r < 0) {
-        return host_file_absent(r) ? 0 : r;
+        return source_file_absent(r) ? 0 : r;
     }
     cpu->round++;
     cpu->next = 0;
     memset(cpu->total_seen, 0, sizeof(cpu->total_seen));
-    r = host_scan_lines(buf_str(scratch), cpu->file.path, stat_line, cpu, err);
+    r = scan_lines(buf_str(scratch), cpu->file.path, stat_line, cpu, err);
     sweep(cpu);
     emit_modes(cpu, CPU_SECONDS, out);
     emit_modes(cpu, CPU_GUEST_SECONDS, out);
@@ -238,7 +238,7 @@ static void cpu_close(void *state) {
             finish_row(&cpu->rows[i]);
         }
         free(cpu->rows);
-        host_file_finish(&cpu->file);
+        source_file_finish(&cpu->file);
     }
     free(cpu);
 }
@@ -249,7 +249,7 @@ static int cpu_open(const struct collector_env *env, void **ret_state, struct er
         return error_set(err, -ENOMEM, "out of memory");
     }
     cpu->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
-    int r = host_file_init(&cpu->file, env->procfs, "stat", NULL, err);
+    int r = source_file_init(&cpu->file, env->procfs, "stat", NULL, err);
     if (r < 0) {
         cpu_close(cpu);
         return r;

@@ -26,7 +26,7 @@ void host_devices_begin(struct host_devices *devices) {
     devices->next = 0;
 }
 
-static struct host_device *find(struct host_devices *devices, struct host_word name) {
+static struct host_device *find(struct host_devices *devices, struct scan_word name) {
     for (size_t i = 0; i < devices->n_rows; i++) {
         size_t at = (devices->next + i) % devices->n_rows;
         struct host_device *device = &devices->rows[at];
@@ -52,7 +52,7 @@ static bool make_room(struct host_devices *devices) {
     return true;
 }
 
-static struct host_device *add(struct host_devices *devices, struct host_word name) {
+static struct host_device *add(struct host_devices *devices, struct scan_word name) {
     char *copy CLEANUP_FREE = strndup(name.text, name.len);
     if (copy == NULL || !make_room(devices)) {
         return NULL;
@@ -70,7 +70,7 @@ static struct host_device *add(struct host_devices *devices, struct host_word na
     return device;
 }
 
-struct host_device *host_devices_see(struct host_devices *devices, struct host_word name) {
+struct host_device *host_devices_see(struct host_devices *devices, struct scan_word name) {
     struct host_device *device = find(devices, name);
     if (device == NULL) {
         device = add(devices, name);

@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #include "collectors/host_filter.h"
-#include "collectors/host_scan.h"
+#include "collectors/scan.h"
 #include "exporter/core/labels.h"
 #include "exporter/core/snapshot.h"
 
@@ -37,7 +37,7 @@ void host_devices_begin(struct host_devices *devices);
 
 /* The row of that device, added if it is not there yet; valid until the next call. NULL when memory
  * is out. The caller sets its values. */
-struct host_device *host_devices_see(struct host_devices *devices, struct host_word name);
+struct host_device *host_devices_see(struct host_devices *devices, struct scan_word name);
 
 /* Ends a collection: forgets the devices that were not seen in it. */
 void host_devices_sweep(struct host_devices *devices);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "collectors/host_devices.h"
-#include "collectors/host_file.h"
 #include "collectors/host_part.h"
+#include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
 
 /* In the order of the fields of /proc/diskstats. */
@@ -47,17 +47,17 @@ const struct metric_desc host_disk_metrics[HOST_DISK_N_METRICS] = {
 };
 
 struct disk {
-    struct host_file file;
+    struct source_file file;
     struct host_devices devices;
 };
 
 int host_disk_parse(const char *line, struct host_disk_line *ret_line) {
     uint64_t major, minor;
-    if (!host_scan_u64(&line, &major) || !host_scan_u64(&line, &minor) ||
-        !host_scan_word(&line, &ret_line->device)) {
+    if (!scan_u64(&line, &major) || !scan_u64(&line, &minor) ||
+        !scan_word(&line, &ret_line->device)) {
         return -EINVAL;
     }
-    int n = host_scan_numbers(&line, ret_line->fields, HOST_DISK_MAX_FIELDS);
+    int n = scan_numbers(&line, ret_line->fields, HOST_DISK_MAX_FIELDS);
     if (n < HOST_DISK_MIN_FIELDS) {
         return -EINVAL;
     }
@@ -95,12 +95,12 @@ static int disk_line(void *context, size_t number, const char *text) {
 
 static int disk_collect(void *state, struct buf *scratch, struct snapshot *out, struct error *err) {
     struct disk *disk = state;
-    int r = host_file_read(&disk->file, scratch, err);
+    int r = source_file_read(&disk->file, scratch, err);
     if (r < 0) {
-        return host_file_absent(r) ? 0 : r;
+        return source_file_absent(r) ? 0 : r;
     }
     host_devices_begin(&disk->devices);
-    r = host_scan_lines(buf_str(scratch), disk->file.path, disk_line, disk, err);
+    r = scan_lines(buf_str(scratch), disk->file.path, disk_line, disk, err);
     host_devices_sweep(&disk->devices);
     host_devices_emit(&disk->devices, host_disk_metrics, ARRAY_LEN(host_disk_metrics), out);
     return r;
@@ -110,7 +110,7 @@ static void disk_close(void *state) {
     struct disk *disk = state;
     if (disk != NULL) {
         host_devices_finish(&disk->devices);
-        host_file_finish(&disk->file);
+        source_file_finish(&disk->file);
     }
     free(disk);
 }
@@ -123,7 +123,7 @@ static int disk_open(const struct collector_env *env, void **ret_state, struct e
     int r = host_filter_init(&disk->devices.exclude, env->settings,
                              "collector.host.disk.device-exclude", err);
     if (r == 0) {
-        r = host_file_init(&disk->file, env->procfs, "diskstats", NULL, err);
+        r = source_file_init(&disk->file, env->procfs, "diskstats", NULL, err);
     }
     if (r < 0) {
         disk_close(disk);

@@ -3,13 +3,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "collectors/host_scan.h"
+#include "collectors/scan.h"
 
 enum { HOST_DISK_MIN_FIELDS = 11, HOST_DISK_MAX_FIELDS = 17 };
 
 /* One line of /proc/diskstats. Kernels before 4.18 have 11 fields, before 5.5 they have 15. */
 struct host_disk_line {
-    struct host_word device;
+    struct scan_word device;
     size_t n_fields;
     uint64_t fields[HOST_DISK_MAX_FIELDS];
 };

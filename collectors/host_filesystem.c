@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "collectors/host_file.h"
 #include "collectors/host_filter.h"
 #include "collectors/host_mount.h"
 #include "collectors/host_part.h"
-#include "collectors/host_scan.h"
 #include "collectors/host_statfs.h"
+#include "collectors/scan.h"
+#include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
 #include "exporter/core/labels.h"
@@ -59,7 +59,7 @@ struct mount {
 };
 
 struct filesystem {
-    struct host_file file;
+    struct source_file file;
     char *rootfs;
     struct host_filter exclude_mount_points;
     struct host_filter exclude_types;
@@ -106,7 +106,7 @@ static int mount_init(struct filesystem *filesystem, struct mount *mount,
     return mount->labels != NULL && mount->job != NULL ? 0 : -ENOMEM;
 }
 
-static struct mount *find_mount(struct filesystem *filesystem, struct host_word key) {
+static struct mount *find_mount(struct filesystem *filesystem, struct scan_word key) {
     for (size_t i = 0; i < filesystem->n_mounts; i++) {
         size_t at = (filesystem->next + i) % filesystem->n_mounts;
         struct mount *mount = &filesystem->mounts[at];
@@ -212,7 +212,7 @@ static int parse_mounts(struct filesystem *filesystem, const struct buf *text, s
     buf_add(&filesystem->text, buf_str(text), text->len);
     filesystem->round++;
     filesystem->next = 0;
-    int r = host_scan_lines(buf_str(text), filesystem->file.path, mount_line, filesystem, err);
+    int r = scan_lines(buf_str(text), filesystem->file.path, mount_line, filesystem, err);
     sweep(filesystem);
     if (list_jobs(filesystem) < 0 || filesystem->text.failed) {
         buf_finish(&filesystem->text);
@@ -261,9 +261,9 @@ static int filesystem_collect(void *state, struct buf *scratch, struct snapshot 
     struct filesystem *filesystem = state;
     int r = 0;
     if (!is_unchanged(filesystem)) {
-        r = host_file_read(&filesystem->file, scratch, err);
+        r = source_file_read(&filesystem->file, scratch, err);
         if (r < 0) {
-            return host_file_absent(r) ? 0 : r;
+            return source_file_absent(r) ? 0 : r;
         }
         r = update_mounts(filesystem, scratch, err);
     }
@@ -294,7 +294,7 @@ static void filesystem_close(void *state) {
     host_statfs_destroy(filesystem->statfs);
     host_filter_finish(&filesystem->exclude_mount_points);
     host_filter_finish(&filesystem->exclude_types);
-    host_file_finish(&filesystem->file);
+    source_file_finish(&filesystem->file);
     free(filesystem);
 }
 
@@ -315,7 +315,7 @@ static int init(struct filesystem *filesystem, const struct collector_env *env, 
         return r;
     }
     /* mounts is what we see; the host's mounts are those of its first process. */
-    return host_file_init(&filesystem->file, env->procfs, "1/mounts", "mounts", err);
+    return source_file_init(&filesystem->file, env->procfs, "1/mounts", "mounts", err);
 }
 
 static int filesystem_open(const struct collector_env *env, void **ret_state, struct error *err) {

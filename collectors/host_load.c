@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "collectors/host_file.h"
 #include "collectors/host_part.h"
-#include "collectors/host_scan.h"
+#include "collectors/scan.h"
+#include "collectors/source_file.h"
 #include "exporter/core/number.h"
 
 const struct metric_desc host_load_metrics[HOST_LOAD_N_METRICS] = {
@@ -16,15 +16,15 @@ const struct metric_desc host_load_metrics[HOST_LOAD_N_METRICS] = {
 };
 
 struct load {
-    struct host_file file;
+    struct source_file file;
     struct snapshot *out;
 };
 
 int host_load_parse(const char *text, double ret_loads[static HOST_LOAD_FIELDS]) {
     double loads[HOST_LOAD_FIELDS];
     for (size_t i = 0; i < HOST_LOAD_FIELDS; i++) {
-        struct host_word word;
-        if (!host_scan_word(&text, &word) || number_parse(word.text, word.len, &loads[i]) < 0) {
+        struct scan_word word;
+        if (!scan_word(&text, &word) || number_parse(word.text, word.len, &loads[i]) < 0) {
             return -EINVAL;
         }
     }
@@ -46,18 +46,18 @@ static int load_line(void *context, size_t number, const char *line) {
 
 static int load_collect(void *state, struct buf *scratch, struct snapshot *out, struct error *err) {
     struct load *load = state;
-    int r = host_file_read(&load->file, scratch, err);
+    int r = source_file_read(&load->file, scratch, err);
     if (r < 0) {
-        return host_file_absent(r) ? 0 : r;
+        return source_file_absent(r) ? 0 : r;
     }
     load->out = out;
-    return host_scan_lines(buf_str(scratch), load->file.path, load_line, load, err);
+    return scan_lines(buf_str(scratch), load->file.path, load_line, load, err);
 }
 
 static void load_close(void *state) {
     struct load *load = state;
     if (load != NULL) {
-        host_file_finish(&load->file);
+        source_file_finish(&load->file);
     }
     free(load);
 }
@@ -67,7 +67,7 @@ static int load_open(const struct collector_env *env, void **ret_state, struct e
     if (load == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
-    int r = host_file_init(&load->file, env->procfs, "loadavg", NULL, err);
+    int r = source_file_init(&load->file, env->procfs, "loadavg", NULL, err);
     if (r < 0) {
         load_close(load);
         return r;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/host_file.h"
 #include "collectors/host_part.h"
+#include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
 
 /* One field of meminfo as seen at run time, with what it is called here. */
@@ -20,7 +20,7 @@ struct memory_row {
 };
 
 struct memory {
-    struct host_file file;
+    struct source_file file;
     struct memory_row **rows; /* each on its own: snapshots point to `own` */
     size_t n_rows;
     size_t cap_rows;
@@ -31,19 +31,19 @@ struct memory {
 enum { MEMORY_MIN_ROWS = 64 };
 
 int host_memory_parse(const char *line, struct host_memory_line *ret_line) {
-    struct host_word unit;
-    if (!host_scan_word(&line, &ret_line->key) || ret_line->key.len < 2 ||
-        ret_line->key.text[--ret_line->key.len] != ':' || !host_scan_u64(&line, &ret_line->value)) {
+    struct scan_word unit;
+    if (!scan_word(&line, &ret_line->key) || ret_line->key.len < 2 ||
+        ret_line->key.text[--ret_line->key.len] != ':' || !scan_u64(&line, &ret_line->value)) {
         return -EINVAL;
     }
-    ret_line->kilobytes = host_scan_word(&line, &unit);
-    if (ret_line->kilobytes && !host_word_equal(unit, "kB")) {
+    ret_line->kilobytes = scan_word(&line, &unit);
+    if (ret_line->kilobytes && !scan_word_equal(unit, "kB")) {
         return -EINVAL;
     }
-    return host_scan_word(&line, &unit) ? -EINVAL : 0;
+    return scan_word(&line, &unit) ? -EINVAL : 0;
 }
 
-void host_memory_name(struct buf *out, struct host_word key, bool kilobytes) {
+void host_memory_name(struct buf *out, struct scan_word key, bool kilobytes) {
     buf_add_str(out, "node_memory_");
     for (size_t i = 0; i < key.len; i++) {
         char c = key.text[i];
@@ -158,13 +158,13 @@ static int memory_line(void *context, size_t number, const char *text) {
 static int memory_collect(void *state, struct buf *scratch, struct snapshot *out,
                           struct error *err) {
     struct memory *memory = state;
-    int r = host_file_read(&memory->file, scratch, err);
+    int r = source_file_read(&memory->file, scratch, err);
     if (r < 0) {
-        return host_file_absent(r) ? 0 : r;
+        return source_file_absent(r) ? 0 : r;
     }
     memory->next = 0;
     memory->out = out;
-    return host_scan_lines(buf_str(scratch), memory->file.path, memory_line, memory, err);
+    return scan_lines(buf_str(scratch), memory->file.path, memory_line, memory, err);
 }
 
 static void memory_close(void *state) {
@@ -174,7 +174,7 @@ static void memory_close(void *state) {
             row_destroy(memory->rows[i]);
         }
         free(memory->rows);
-        host_file_finish(&memory->file);
+        source_file_finish(&memory->file);
     }
     free(memory);
 }
@@ -184,7 +184,7 @@ static int memory_open(const struct collector_env *env, void **ret_state, struct
     if (memory == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
-    int r = host_file_init(&memory->file, env->procfs, "meminfo", NULL, err);
+    int r = source_file_init(&memory->file, env->procfs, "meminfo", NULL, err);
     if (r < 0) {
         memory_close(memory);
         return r;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_option(struct host_word options, const char *option) {
+static bool has_option(struct scan_word options, const char *option) {
     size_t n = strlen(option);
     const char *at = options.text;
     const char *end = options.text + options.len;
@@ -20,15 +20,14 @@ static bool has_option(struct host_word options, const char *option) {
 }
 
 int host_mount_parse(const char *line, struct host_mount_line *ret_line) {
-    struct host_word options;
-    if (!host_scan_word(&line, &ret_line->device) ||
-        !host_scan_word(&line, &ret_line->mount_point) || !host_scan_word(&line, &ret_line->type) ||
-        !host_scan_word(&line, &options)) {
+    struct scan_word options;
+    if (!scan_word(&line, &ret_line->device) || !scan_word(&line, &ret_line->mount_point) ||
+        !scan_word(&line, &ret_line->type) || !scan_word(&line, &options)) {
         return -EINVAL;
     }
     const char *begin = ret_line->device.text;
     const char *end = ret_line->type.text + ret_line->type.len;
-    ret_line->key = (struct host_word){.text = begin, .len = (size_t)(end - begin)};
+    ret_line->key = (struct scan_word){.text = begin, .len = (size_t)(end - begin)};
     ret_line->read_only = has_option(options, "ro");
     return 0;
 }
@@ -37,7 +36,7 @@ static bool is_octal(char c) {
     return c >= '0' && c <= '7';
 }
 
-char *host_mount_unescape(struct host_word word) {
+char *host_mount_unescape(struct scan_word word) {
     char *path = malloc(word.len + 1);
     if (path == NULL) {
         return NULL;

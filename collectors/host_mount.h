@@ -2,14 +2,14 @@
 
 #include <stdbool.h>
 
-#include "collectors/host_scan.h"
+#include "collectors/scan.h"
 
 /* One line of /proc/mounts, as the kernel wrote it. */
 struct host_mount_line {
-    struct host_word key; /* the first three together, as they stand */
-    struct host_word device;
-    struct host_word mount_point; /* escaped: "\040" for a blank */
-    struct host_word type;
+    struct scan_word key; /* the first three together, as they stand */
+    struct scan_word device;
+    struct scan_word mount_point; /* escaped: "\040" for a blank */
+    struct scan_word type;
     bool read_only;
 };
 
@@ -17,7 +17,7 @@ struct host_mount_line {
 int host_mount_parse(const char *line, struct host_mount_line *ret_line);
 
 /* A mount point without the kernel's escapes; the caller frees it. NULL when memory is out. */
-char *host_mount_unescape(struct host_word word);
+char *host_mount_unescape(struct scan_word word);
 
 /* A path as the host sees it, when `rootfs` is where we see the host's "/". */
 const char *host_mount_strip(const char *path, const char *rootfs);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "collectors/host_devices.h"
-#include "collectors/host_file.h"
 #include "collectors/host_part.h"
+#include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
 
 #define NETWORK(name, help)                                                                        \
@@ -35,14 +35,14 @@ const struct metric_desc host_network_metrics[HOST_NETWORK_N_METRICS] = {
 };
 
 struct network {
-    struct host_file file;
+    struct source_file file;
     struct host_devices devices;
 };
 
 int host_network_parse(const char *line, struct host_network_line *ret_line) {
-    struct host_word name;
+    struct scan_word name;
     const char *cursor = line;
-    if (!host_scan_word(&cursor, &name)) {
+    if (!scan_word(&cursor, &name)) {
         return -EINVAL;
     }
     /* The kernel refuses colons in names, so the first one ends it. */
@@ -50,9 +50,9 @@ int host_network_parse(const char *line, struct host_network_line *ret_line) {
     if (colon == NULL || colon == name.text) {
         return -EINVAL;
     }
-    ret_line->device = (struct host_word){.text = name.text, .len = (size_t)(colon - name.text)};
+    ret_line->device = (struct scan_word){.text = name.text, .len = (size_t)(colon - name.text)};
     cursor = colon + 1;
-    int n = host_scan_numbers(&cursor, ret_line->fields, HOST_NETWORK_FIELDS);
+    int n = scan_numbers(&cursor, ret_line->fields, HOST_NETWORK_FIELDS);
     return n == HOST_NETWORK_FIELDS ? 0 : -EINVAL;
 }
 
@@ -80,12 +80,12 @@ static int network_line(void *context, size_t number, const char *text) {
 static int network_collect(void *state, struct buf *scratch, struct snapshot *out,
                            struct error *err) {
     struct network *network = state;
-    int r = host_file_read(&network->file, scratch, err);
+    int r = source_file_read(&network->file, scratch, err);
     if (r < 0) {
-        return host_file_absent(r) ? 0 : r;
+        return source_file_absent(r) ? 0 : r;
     }
     host_devices_begin(&network->devices);
-    r = host_scan_lines(buf_str(scratch), network->file.path, network_line, network, err);
+    r = scan_lines(buf_str(scratch), network->file.path, network_line, network, err);
     host_devices_sweep(&network->devices);
     host_devices_emit(&network->devices, host_network_metrics, ARRAY_LEN(host_network_metrics),
                       out);
@@ -96,7 +96,7 @@ static void network_close(void *state) {
     struct network *network = state;
     if (network != NULL) {
         host_devices_finish(&network->devices);
-        host_file_finish(&network->file);
+        source_file_finish(&network->file);
     }
     free(network);
 }
@@ -110,7 +110,7 @@ static int network_open(const struct collector_env *env, void **ret_state, struc
                              "collector.host.network.device-exclude", err);
     if (r == 0) {
         /* net/ is our own network namespace; the host's is that of its first process. */
-        r = host_file_init(&network->file, env->procfs, "1/net/dev", "net/dev", err);
+        r = source_file_init(&network->file, env->procfs, "1/net/dev", "net/dev", err);
     }
     if (r < 0) {
         network_close(network);

@@ -2,13 +2,13 @@
 
 #include <stdint.h>
 
-#include "collectors/host_scan.h"
+#include "collectors/scan.h"
 
 enum { HOST_NETWORK_FIELDS = 16 };
 
 /* One device's line of /proc/net/dev. */
 struct host_network_line {
-    struct host_word device;
+    struct scan_word device;
     uint64_t fields[HOST_NETWORK_FIELDS];
 };
 

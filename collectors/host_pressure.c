@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/host_file.h"
 #include "collectors/host_part.h"
-#include "collectors/host_scan.h"
+#include "collectors/scan.h"
+#include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
 
 #define PRESSURE(name, help)                                                                       \
@@ -34,25 +34,25 @@ static const struct {
 };
 
 struct pressure {
-    struct host_file files[ARRAY_LEN(resources)];
+    struct source_file files[ARRAY_LEN(resources)];
     size_t resource; /* the one being read */
     struct snapshot *out;
 };
 
 int host_pressure_parse(const char *line, struct host_pressure_line *ret_line) {
     static const char key[] = "total=";
-    struct host_word word;
-    if (!host_scan_word(&line, &word)) {
+    struct scan_word word;
+    if (!scan_word(&line, &word)) {
         return -EINVAL;
     }
-    ret_line->full = host_word_equal(word, "full");
-    if (!ret_line->full && !host_word_equal(word, "some")) {
+    ret_line->full = scan_word_equal(word, "full");
+    if (!ret_line->full && !scan_word_equal(word, "some")) {
         return -EINVAL;
     }
-    while (host_scan_word(&line, &word)) {
+    while (scan_word(&line, &word)) {
         const char *number = word.text + strlen(key);
         if (word.len > strlen(key) && memcmp(word.text, key, strlen(key)) == 0) {
-            return host_scan_u64(&number, &ret_line->total_usec) ? 0 : -EINVAL;
+            return scan_u64(&number, &ret_line->total_usec) ? 0 : -EINVAL;
         }
     }
     return -EINVAL;
@@ -80,14 +80,14 @@ static int pressure_collect(void *state, struct buf *scratch, struct snapshot *o
     pressure->out = out;
     int result = 0;
     for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
-        struct host_file *file = &pressure->files[i];
+        struct source_file *file = &pressure->files[i];
         struct error *first = result == 0 ? err : NULL;
         pressure->resource = i;
-        int r = host_file_read(file, scratch, first);
+        int r = source_file_read(file, scratch, first);
         if (r == 0) {
-            r = host_scan_lines(buf_str(scratch), file->path, pressure_line, pressure, first);
+            r = scan_lines(buf_str(scratch), file->path, pressure_line, pressure, first);
         }
-        if (r < 0 && result == 0 && !host_file_absent(r)) {
+        if (r < 0 && result == 0 && !source_file_absent(r)) {
             result = r;
         }
     }
@@ -98,7 +98,7 @@ static void pressure_close(void *state) {
     struct pressure *pressure = state;
     if (pressure != NULL) {
         for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
-            host_file_finish(&pressure->files[i]);
+            source_file_finish(&pressure->files[i]);
         }
     }
     free(pressure);
@@ -110,7 +110,7 @@ static int pressure_open(const struct collector_env *env, void **ret_state, stru
         return error_set(err, -ENOMEM, "out of memory");
     }
     for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
-        int r = host_file_init(&pressure->files[i], env->procfs, resources[i].file, NULL, err);
+        int r = source_file_init(&pressure->files[i], env->procfs, resources[i].file, NULL, err);
         if (r < 0) {
             pressure_close(pressure);
             return r;

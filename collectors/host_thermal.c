@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/host_file.h"
 #include "collectors/host_part.h"
-#include "collectors/host_scan.h"
+#include "collectors/scan.h"
+#include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
 #include "exporter/core/number.h"
@@ -24,7 +24,7 @@ static const char zone_prefix[] = "thermal_zone";
 struct zone {
     char *id; /* what follows "thermal_zone" */
     unsigned round;
-    struct host_file file;
+    struct source_file file;
     struct labels *labels;
 };
 
@@ -37,9 +37,9 @@ struct thermal {
 };
 
 int host_thermal_parse(const char *text, double *ret_celsius) {
-    struct host_word word;
+    struct scan_word word;
     double value;
-    if (!host_scan_word(&text, &word) || number_parse(word.text, word.len, &value) < 0) {
+    if (!scan_word(&text, &word) || number_parse(word.text, word.len, &value) < 0) {
         return -EINVAL;
     }
     *ret_celsius = value / 1000;
@@ -54,12 +54,12 @@ static bool zone_is_silent(int result) {
             return true;
         }
     }
-    return host_file_absent(result);
+    return source_file_absent(result);
 }
 
 static void zone_finish(struct zone *zone) {
     free(zone->id);
-    host_file_finish(&zone->file);
+    source_file_finish(&zone->file);
     labels_destroy(zone->labels);
 }
 
@@ -75,7 +75,7 @@ static int zone_init(struct zone *zone, const char *dir, const char *id, struct 
     buf_add(&type, buf_str(scratch), strcspn(buf_str(scratch), "\n"));
     buf_reset(&path);
     buf_printf(&path, "%s%s/temp", zone_prefix, id);
-    r = host_file_init(&zone->file, dir, buf_str(&path), NULL, err);
+    r = source_file_init(&zone->file, dir, buf_str(&path), NULL, err);
     if (r < 0) {
         return r;
     }
@@ -152,7 +152,7 @@ static void sweep(struct thermal *thermal) {
 
 static int read_zone(struct zone *zone, struct buf *scratch, struct snapshot *out,
                      struct error *err) {
-    int r = host_file_read(&zone->file, scratch, err);
+    int r = source_file_read(&zone->file, scratch, err);
     if (r < 0) {
         return zone_is_silent(r) ? 0 : r;
     }
@@ -170,7 +170,7 @@ static int thermal_collect(void *state, struct buf *scratch, struct snapshot *ou
     struct thermal *thermal = state;
     thermal->round++;
     int result = list_zones(thermal, scratch, err);
-    if (host_file_absent(result)) {
+    if (source_file_absent(result)) {
         result = 0;
     }
     sweep(thermal);

@@ -26,7 +26,7 @@ void tearDown(void) {
 
 static void see(const char *name, size_t n_values) {
     struct host_device *device =
-        host_devices_see(&devices, (struct host_word){.text = name, .len = strlen(name)});
+        host_devices_see(&devices, (struct scan_word){.text = name, .len = strlen(name)});
     TEST_ASSERT_NOT_NULL(device);
     device->n_values = n_values;
     device->values[0] = 1;

@@ -32,7 +32,7 @@ static void test_parse(void) {
         int r = host_mount_parse(cases[i].line, &line);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].key != NULL ? 0 : -EINVAL, r, cases[i].line);
         if (r == 0) {
-            TEST_ASSERT_TRUE_MESSAGE(host_word_equal(line.key, cases[i].key), cases[i].line);
+            TEST_ASSERT_TRUE_MESSAGE(scan_word_equal(line.key, cases[i].key), cases[i].line);
             TEST_ASSERT_EQUAL_MESSAGE(cases[i].read_only, line.read_only, cases[i].line);
         }
     }
@@ -54,7 +54,7 @@ static void test_unescape(void) {
         {"/a\\", "/a\\"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct host_word word = {.text = cases[i].escaped, .len = strlen(cases[i].escaped)};
+        struct scan_word word = {.text = cases[i].escaped, .len = strlen(cases[i].escaped)};
         char *plain CLEANUP_FREE = host_mount_unescape(word);
         TEST_ASSERT_EQUAL_STRING(cases[i].plain, plain);
     }

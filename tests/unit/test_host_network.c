@@ -32,7 +32,7 @@ static void test_parse(void) {
         int r = host_network_parse(cases[i].line, &line);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].device != NULL ? 0 : -EINVAL, r, cases[i].line);
         if (r == 0) {
-            TEST_ASSERT_TRUE_MESSAGE(host_word_equal(line.device, cases[i].device), cases[i].line);
+            TEST_ASSERT_TRUE_MESSAGE(scan_word_equal(line.device, cases[i].device), cases[i].line);
             TEST_ASSERT_EQUAL_UINT64(1, line.fields[0]);
             TEST_ASSERT_EQUAL_UINT64(16, line.fields[15]);
         }

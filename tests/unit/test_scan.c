@@ -1,4 +1,4 @@
-#include "collectors/host_scan.h"
+#include "collectors/scan.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,14 +14,14 @@ void tearDown(void) {
 
 static void test_words(void) {
     const char *cursor = "  one\ttwo\nthree";
-    struct host_word word;
-    TEST_ASSERT_TRUE(host_scan_word(&cursor, &word));
-    TEST_ASSERT_TRUE(host_word_equal(word, "one"));
-    TEST_ASSERT_FALSE(host_word_equal(word, "on"));
-    TEST_ASSERT_FALSE(host_word_equal(word, "ones"));
-    TEST_ASSERT_TRUE(host_scan_word(&cursor, &word));
-    TEST_ASSERT_TRUE(host_word_equal(word, "two"));
-    TEST_ASSERT_FALSE(host_scan_word(&cursor, &word));
+    struct scan_word word;
+    TEST_ASSERT_TRUE(scan_word(&cursor, &word));
+    TEST_ASSERT_TRUE(scan_word_equal(word, "one"));
+    TEST_ASSERT_FALSE(scan_word_equal(word, "on"));
+    TEST_ASSERT_FALSE(scan_word_equal(word, "ones"));
+    TEST_ASSERT_TRUE(scan_word(&cursor, &word));
+    TEST_ASSERT_TRUE(scan_word_equal(word, "two"));
+    TEST_ASSERT_FALSE(scan_word(&cursor, &word));
 }
 
 static void test_numbers(void) {
@@ -46,7 +46,7 @@ static void test_numbers(void) {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const char *cursor = cases[i].text;
         uint64_t value = 0;
-        TEST_ASSERT_EQUAL_MESSAGE(cases[i].ok, host_scan_u64(&cursor, &value), cases[i].text);
+        TEST_ASSERT_EQUAL_MESSAGE(cases[i].ok, scan_u64(&cursor, &value), cases[i].text);
         TEST_ASSERT_EQUAL_UINT64_MESSAGE(cases[i].value, value, cases[i].text);
     }
 }
@@ -61,8 +61,7 @@ static void test_runs_of_numbers(void) {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const char *cursor = cases[i].text;
         uint64_t values[4];
-        TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].n, host_scan_numbers(&cursor, values, 4),
-                                      cases[i].text);
+        TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].n, scan_numbers(&cursor, values, 4), cases[i].text);
     }
 }
 
@@ -75,13 +74,13 @@ static int count_or_fail(void *context, size_t number, const char *line) {
 static void test_lines_go_on_after_a_bad_one(void) {
     struct error err = {{0}};
     int calls = 0;
-    int r = host_scan_lines("a\n\n  \n!bad one\n#\nlast", "/proc/x", count_or_fail, &calls, &err);
+    int r = scan_lines("a\n\n  \n!bad one\n#\nlast", "/proc/x", count_or_fail, &calls, &err);
     TEST_ASSERT_EQUAL_INT(-EINVAL, r);
     TEST_ASSERT_EQUAL_STRING("/proc/x:4: not understood: \"!bad one\"", err.text);
     TEST_ASSERT_EQUAL_INT(4, calls);
-    TEST_ASSERT_EQUAL_INT(-ENOMEM, host_scan_lines("#", "/proc/x", count_or_fail, &calls, &err));
+    TEST_ASSERT_EQUAL_INT(-ENOMEM, scan_lines("#", "/proc/x", count_or_fail, &calls, &err));
     TEST_ASSERT_EQUAL_STRING("/proc/x:1: Cannot allocate memory", err.text);
-    TEST_ASSERT_EQUAL_INT(0, host_scan_lines("", "/proc/x", count_or_fail, &calls, NULL));
+    TEST_ASSERT_EQUAL_INT(0, scan_lines("", "/proc/x", count_or_fail, &calls, NULL));
 }
 
 int main(void) {

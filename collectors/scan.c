@@ -1,4 +1,4 @@
-#include "collectors/host_scan.h"
+#include "collectors/scan.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const char *skip_blanks(const char *at) {
     return at;
 }
 
-bool host_scan_word(const char **cursor, struct host_word *ret_word) {
+bool scan_word(const char **cursor, struct scan_word *ret_word) {
     const char *begin = skip_blanks(*cursor);
     const char *end = begin;
     while (!ends_word(*end)) {
@@ -25,12 +25,12 @@ bool host_scan_word(const char **cursor, struct host_word *ret_word) {
     if (end == begin) {
         return false;
     }
-    *ret_word = (struct host_word){.text = begin, .len = (size_t)(end - begin)};
+    *ret_word = (struct scan_word){.text = begin, .len = (size_t)(end - begin)};
     *cursor = end;
     return true;
 }
 
-bool host_scan_u64(const char **cursor, uint64_t *ret_value) {
+bool scan_u64(const char **cursor, uint64_t *ret_value) {
     const char *begin = skip_blanks(*cursor);
     const char *at = begin;
     uint64_t value = 0;
@@ -49,14 +49,14 @@ bool host_scan_u64(const char **cursor, uint64_t *ret_value) {
     return true;
 }
 
-int host_scan_numbers(const char **cursor, uint64_t *values, size_t max) {
+int scan_numbers(const char **cursor, uint64_t *values, size_t max) {
     size_t n = 0;
     while (n < max) {
         const char *at = skip_blanks(*cursor);
         if (*at == '\n' || *at == '\0') {
             break;
         }
-        if (!host_scan_u64(cursor, &values[n])) {
+        if (!scan_u64(cursor, &values[n])) {
             return -EINVAL;
         }
         n++;
@@ -64,7 +64,7 @@ int host_scan_numbers(const char **cursor, uint64_t *values, size_t max) {
     return (int)n;
 }
 
-bool host_word_equal(struct host_word word, const char *text) {
+bool scan_word_equal(struct scan_word word, const char *text) {
     return strlen(text) == word.len && memcmp(word.text, text, word.len) == 0;
 }
 
@@ -77,8 +77,8 @@ static int fail(struct error *err, int code, const char *path, size_t number, co
     return error_set(err, code, "%s:%zu: not understood: \"%.*s\"", path, number, shown, line);
 }
 
-int host_scan_lines(const char *text, const char *path, host_scan_line *handle, void *context,
-                    struct error *err) {
+int scan_lines(const char *text, const char *path, scan_line *handle, void *context,
+               struct error *err) {
     int result = 0;
     size_t number = 1;
     for (const char *line = text; *line != '\0'; number++) {

@@ -9,28 +9,28 @@
 /* Walking over the kernel's text line by line and word by word, without copying. A line ends at its
  * newline or at the end of the text; words are separated by blanks. */
 
-struct host_word {
+struct scan_word {
     const char *text;
     size_t len;
 };
 
 /* The next word of the line at `*cursor`, which moves behind it; false at the end of the line. */
-bool host_scan_word(const char **cursor, struct host_word *ret_word);
+bool scan_word(const char **cursor, struct scan_word *ret_word);
 
 /* The next word as an unsigned decimal number; false if there is none, or it is something else or
  * too large. */
-bool host_scan_u64(const char **cursor, uint64_t *ret_value);
+bool scan_u64(const char **cursor, uint64_t *ret_value);
 
 /* The words up to the end of the line as numbers, `max` at most (the rest is not looked at).
  * Returns how many, or -EINVAL where one is not a number. */
-int host_scan_numbers(const char **cursor, uint64_t *values, size_t max);
+int scan_numbers(const char **cursor, uint64_t *values, size_t max);
 
-bool host_word_equal(struct host_word word, const char *text);
+bool scan_word_equal(struct scan_word word, const char *text);
 
 /* Called for a line; `number` counts from 1. -EINVAL: not understood. */
-typedef int host_scan_line(void *context, size_t number, const char *line);
+typedef int scan_line(void *context, size_t number, const char *line);
 
 /* Calls `handle` for every line of `text` that is not empty. A line that fails does not stop the
  * walk; the first failure is worded with `path`, its number and the line, and returned. */
-int host_scan_lines(const char *text, const char *path, host_scan_line *handle, void *context,
-                    struct error *err);
+int scan_lines(const char *text, const char *path, scan_line *handle, void *context,
+               struct error *err);

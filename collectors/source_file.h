@@ -1,0 +1,25 @@
+#pragma once
+
+#include <stdbool.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/core/error.h"
+
+/* A file of /proc or /sys that is kept open and read again and again: pread costs less than open,
+ * read and close. A zeroed struct is not open; source_file_init comes first. */
+struct source_file {
+    char *path;
+    int fd; /* -1: to be opened by the next read */
+};
+
+/* Names the file `name` under `base`, or, where that cannot be read, `fallback` (may be NULL).
+ * Opens nothing yet. */
+int source_file_init(struct source_file *file, const char *base, const char *name,
+                     const char *fallback, struct error *err);
+void source_file_finish(struct source_file *file);
+
+/* Reads the whole file into `out`. A file that was missing or failed is opened afresh. */
+int source_file_read(struct source_file *file, struct buf *out, struct error *err);
+
+/* Whether a result of source_file_read only says that this kernel or machine has no such file. */
+bool source_file_absent(int result);
