@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "exporter/core/escape.h"
-#include "exporter/core/hash.h"
+#include "exporter/core/exposition_merge.h"
 
 /* One place in each part's sorted blocks: pages are written by merging the parts by name. */
 struct cursor {
@@ -186,77 +186,24 @@ static void write_openmetrics_head(const struct page *page, const struct exposit
     }
 }
 
-/* The lines already written for a family that several parts share. Label values may contain spaces,
- * numbers never do: a series is what stands before the last space. */
-struct line_set {
-    const char **lines;
-    size_t mask;
-};
-
-static size_t series_len(const char *line, const char *newline) {
-    const char *space = memrchr(line, ' ', (size_t)(newline - line));
-    return (size_t)(space - line);
-}
-
-static bool line_set_add(struct line_set *set, const char *line, size_t len) {
-    for (size_t i = hash_bytes(line, len) & set->mask;; i = (i + 1) & set->mask) {
-        const char *other = set->lines[i];
-        if (other == NULL) {
-            set->lines[i] = line;
-            return true;
-        }
-        const char *newline = strchr(other, '\n');
-        if (series_len(other, newline) == len && memcmp(other, line, len) == 0) {
-            return false;
-        }
+/* Writes the blocks of that name of all cursors and moves these on. */
+static void write_shared(struct page *page, const char *name) {
+    const struct exposition_block **blocks CLEANUP_FREE = calloc(page->n_cursors, sizeof(*blocks));
+    uint64_t *dropped CLEANUP_FREE = calloc(page->n_cursors, sizeof(*dropped));
+    if (blocks == NULL || dropped == NULL) {
+        page->out->failed = true;
+        return;
     }
-}
-
-static void write_distinct(struct page *page, const struct exposition_block *block,
-                           struct line_set *set, uint64_t *dropped) {
-    const char *end = block->lines + block->len;
-    for (const char *line = block->lines; line < end;) {
-        const char *newline = memchr(line, '\n', (size_t)(end - line));
-        if (line_set_add(set, line, series_len(line, newline))) {
-            buf_add(page->out, line, (size_t)(newline + 1 - line));
-        } else {
-            (*dropped)++;
-        }
-        line = newline + 1;
-    }
-}
-
-/* Writes the blocks named like `first` of all cursors and moves these on. */
-static void write_shared(struct page *page, const struct exposition_block *first) {
-    size_t n_samples = 0;
     for (size_t i = 0; i < page->n_cursors; i++) {
-        const struct cursor *cursor = &page->cursors[i];
-        bool same = cursor->block < cursor->end && strcmp(cursor->block->name, first->name) == 0;
-        n_samples += same ? cursor->block->n_samples : 0;
-    }
-    struct line_set set = {.mask = 15};
-    while (set.mask < 2 * n_samples) {
-        set.mask = 2 * set.mask + 1;
-    }
-    set.lines = calloc(set.mask + 1, sizeof(*set.lines));
-    page->out->failed |= set.lines == NULL;
-    for (size_t i = 0; i < page->n_cursors && set.lines != NULL; i++) {
         struct cursor *cursor = &page->cursors[i];
-        if (cursor->block == cursor->end || strcmp(cursor->block->name, first->name) != 0) {
-            continue;
-        }
-        const struct exposition_block *block = cursor->block++;
-        uint64_t dropped = 0;
-        if (block->type == first->type) {
-            write_distinct(page, block, &set, &dropped);
-        } else {
-            dropped = block->n_samples;
-        }
-        if (page->duplicates != NULL) {
-            page->duplicates[i] += dropped;
+        if (cursor->block < cursor->end && strcmp(cursor->block->name, name) == 0) {
+            blocks[i] = cursor->block++;
         }
     }
-    free(set.lines);
+    exposition_merge(page->out, blocks, page->n_cursors, dropped);
+    for (size_t i = 0; i < page->n_cursors && page->duplicates != NULL; i++) {
+        page->duplicates[i] += dropped[i];
+    }
 }
 
 /* The cursor with the smallest name; how many stand at that name. */
@@ -343,7 +290,7 @@ static void write_family(struct page *page, struct cursor *cursor, size_t n_same
         write_openmetrics_head(page, block);
     }
     if (n_same > 1) {
-        write_shared(page, block);
+        write_shared(page, block->name);
     } else {
         write_lines(page, block);
         cursor->block++;
