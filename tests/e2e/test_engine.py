@@ -1,7 +1,9 @@
 """The engine with collectors that hang, fail, come late, or break the rules."""
 
 import concurrent.futures
+import re
 import signal
+import socket
 import threading
 import time
 
@@ -256,6 +258,48 @@ def test_duplicates_are_counted_for_whoever_loses_them(fake):
     assert lost("garbage") - garbage == 6 * 2  # of two scrapes, the zoo's included
     assert lost("zoo") - zoo >= 1
     assert lost("fail") == 0
+
+
+# ---- large pages ----
+
+
+def turns(page):
+    """The collections a bench page comes from: its values are the series' number plus the turn."""
+    pattern = r'^bench_requests_total\{method="GET",path="/api/v1/item/(\d+)",.*\} (\d+)$'
+    numbers = [(int(i), int(value)) for i, value in re.findall(pattern, page, re.MULTILINE)]
+    assert [i for i, _ in numbers] == list(range(len(numbers)))
+    return len(numbers), {value - i for i, value in numbers}
+
+
+@pytest.mark.parametrize("n_series", (1, 49, 20000))
+def test_large_pages_arrive_whole(n_series, fake):
+    waap = fake("bench", "zoo", f"--collector.bench.series={n_series}")
+    for accept in ("text/plain", "application/openmetrics-text;version=1.0.0"):
+        for encoding in ("identity", "gzip"):
+            answer = waap.get("/metrics", {"Accept": accept, "Accept-Encoding": encoding})
+            count, turn = turns(answer.text)
+            assert count == n_series
+            assert len(turn) == 1
+            assert answer.text.endswith("# EOF\n") == ("openmetrics" in accept)
+            assert "\nzoo_frames 29.97\n" in answer.text
+
+
+def test_a_slow_reader_gets_the_page_it_asked_for(fake):
+    waap = fake("bench", "--collector.bench.series=30000")
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(20)
+        client.connect(("127.0.0.1", waap.port))
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        received = client.recv(4096)
+        for _ in range(20):  # other rounds, which must not write over what is still being sent
+            assert len(turns(waap.get("/metrics").text)[1]) == 1
+            received += client.recv(65536)
+        while piece := client.recv(1 << 20):
+            received += piece
+    count, turn = turns(received.decode())
+    assert count == 30000
+    assert turn == {0}
 
 
 # ---- samplers ----

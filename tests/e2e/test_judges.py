@@ -326,6 +326,7 @@ def test_head_sends_nothing_behind_the_header(zoo_alone):
 
 
 def test_the_golden_page_is_what_is_served(zoo_alone, source_root):
+    """Change the zoo, and take both files from waap-fake serve --web.disable-exporter-metrics."""
     golden = source_root / "tests/fixtures/golden"
     assert zoo_alone.get("/metrics").body == (golden / "zoo.prom").read_bytes()
     assert zoo_alone.get("/metrics", ASK_OPENMETRICS).body == (golden / "zoo.om").read_bytes()
