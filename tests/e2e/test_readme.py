@@ -1,0 +1,48 @@
+"""README's table of metrics is what the program lists."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BEGIN = "<!-- metrics begin -->\n"
+END = "<!-- metrics end -->\n"
+
+
+def listed(binary):
+    """(metric, type, labels, collector) of every row of --list-metrics."""
+    text = subprocess.run([binary, "serve", "--list-metrics"], check=True, capture_output=True, text=True).stdout
+    rows = [re.split(r"\s{2,}", line.strip(), maxsplit=4) for line in text.splitlines()[1:]]
+    return [tuple("" if cell == "-" else cell for cell in row[:4]) for row in rows]
+
+
+def shown(readme):
+    """The same from README's table."""
+    table = readme.split(BEGIN)[1].split(END)[0]
+    rows = [[cell.strip(" `") for cell in line.strip("|\n").split("|")] for line in table.splitlines()[2:]]
+    return [tuple(row) for row in rows]
+
+
+def render(rows):
+    lines = ["| metric | type | labels | from |", "| --- | --- | --- | --- |"]
+    lines += [f"| `{metric}` | {kind} | {labels} | {source} |" for metric, kind, labels, source in rows]
+    return "\n".join(lines) + "\n"
+
+
+def test_metrics_table_is_complete_and_true(waap_binary):
+    assert shown((ROOT / "README.md").read_text()) == listed(waap_binary)
+
+
+def test_links_lead_somewhere():
+    for name in ("README.md", "CONTRIBUTING.md"):
+        for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text()):
+            assert (ROOT / link).exists(), f"{name}: {link}"
+
+
+if __name__ == "__main__":
+    assert sys.argv[1:] == ["--write"], "usage: test_readme.py --write"
+    path = ROOT / "README.md"
+    before, rest = path.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    path.write_text(before + BEGIN + render(listed(ROOT / "build/exporter/waap")) + END + after)
