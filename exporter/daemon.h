@@ -17,6 +17,7 @@ struct daemon {
     struct http_server *http;
     struct worker *page_worker;
     struct worker *reload_worker;
+    struct web_watch *web_watch;
     struct loop_source signals; /* a signalfd */
     bool stopping;
     bool reload_ok;

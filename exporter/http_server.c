@@ -308,6 +308,10 @@ void http_server_destroy(struct http_server *server) {
     free(server);
 }
 
+struct web_config *http_server_web_config(const struct http_server *server) {
+    return server->web_config;
+}
+
 struct http_stats *http_server_stats(struct http_server *server) {
     return server->stats;
 }

@@ -30,5 +30,8 @@ size_t http_server_n_in_flight(const struct http_server *server);
 /* Ends all connections and frees the server. No request may be held any more. Accepts NULL. */
 void http_server_destroy(struct http_server *server);
 
+/* The web configuration in force, or NULL; the server keeps its reference. */
+struct web_config *http_server_web_config(const struct http_server *server);
+
 struct http_stats *http_server_stats(struct http_server *server);
 const struct http_gate *http_server_gate(const struct http_server *server);

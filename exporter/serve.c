@@ -18,6 +18,7 @@
 #include "exporter/http_pages.h"
 #include "exporter/reload.h"
 #include "exporter/version.h"
+#include "exporter/web_watch.h"
 
 enum { EXIT_USAGE = 2, DRAIN_MS = 1000, STOP_COLLECTORS_MS = 500, STOP_WORKER_MS = 200 };
 
@@ -84,7 +85,14 @@ static int start(struct daemon *daemon, struct config *config, struct web_config
     if (r == 0) {
         r = http_server_create(daemon, daemon->loop, routes, ARRAY_LEN(routes), &daemon->http, err);
     }
-    return r == 0 ? reload_apply(daemon, config, web_config, err) : r;
+    if (r == 0) {
+        r = reload_apply(daemon, config, web_config, err);
+    }
+    if (r == 0) {
+        daemon->web_watch = web_watch_create(daemon);
+        r = daemon->web_watch == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
+    }
+    return r;
 }
 
 /* Answers who waits with what there is, and gives the answers a second to get out. */
@@ -117,6 +125,7 @@ static bool stop(struct daemon *daemon) {
     if (!clean) {
         return false;
     }
+    web_watch_destroy(daemon->web_watch);
     http_server_destroy(daemon->http);
     config_unref(daemon->config);
     if (daemon->signals.fd > 0) {

@@ -5,17 +5,28 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "exporter/core/file.h"
+#include "exporter/core/hash.h"
 #include "exporter/web_settings.h"
 
 enum {
     MAX_FILE = 1 << 20,
+    MAX_FILES = 4, /* itself, certificate, key, client CA */
     MAX_HEADERS = WEB_HEADER_LAST - WEB_HEADER_FIRST + 1,
+};
+
+/* A file that was read, and what it was at that moment. */
+struct source {
+    char *path;
+    struct stat stat;
 };
 
 struct web_config {
     atomic_uint refs;
+    struct source sources[MAX_FILES];
+    size_t n_sources;
     struct tls_context *tls;
     struct users *users;
     struct web_config_header headers[MAX_HEADERS]; /* values are ours */
@@ -56,11 +67,18 @@ static char *resolve(const char *path, const char *name) {
 }
 
 /* Not blocking: a pipe in the place of a file is an error, not a wait. */
-static int read_file(const char *path, struct buf *out, struct error *err) {
+static int read_file(struct web_config *config, const char *path, struct buf *out,
+                     struct error *err) {
     int fd CLEANUP_CLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0) {
+    struct source *source = &config->sources[config->n_sources];
+    if (fd < 0 || fstat(fd, &source->stat) < 0) {
         return error_set(err, -errno, "open %s: %m", path);
     }
+    source->path = strdup(path);
+    if (source->path == NULL) {
+        return error_set(err, -ENOMEM, "open %s: out of memory", path);
+    }
+    config->n_sources++;
     return file_reread(fd, path, MAX_FILE, out, err);
 }
 
@@ -87,7 +105,7 @@ static int load_pem(struct loader *loader, const struct pem *pem) {
     } else {
         char *path CLEANUP_FREE = resolve(loader->path, file->text);
         r = path == NULL ? error_set(&err, -ENOMEM, "out of memory")
-                         : read_file(path, &content, &err);
+                         : read_file(loader->config, path, &content, &err);
     }
     if (r == 0) {
         r = pem->set(loader->config->tls, buf_str(&content), content.len, &err);
@@ -219,7 +237,7 @@ int web_config_load(const char *path, struct web_config **ret_config, struct pro
         return -ENOMEM;
     }
     config->refs = 1;
-    int r = read_file(path, &text, &err);
+    int r = read_file(config, path, &text, &err);
     if (r < 0) {
         problems_add(problems, path, 0, 0, "%s", err.text);
         return r;
@@ -248,6 +266,9 @@ void web_config_unref(struct web_config *config) {
     for (size_t i = 0; i < config->n_headers; i++) {
         free((char *)config->headers[i].value);
     }
+    for (size_t i = 0; i < config->n_sources; i++) {
+        free(config->sources[i].path);
+    }
     free(config);
 }
 
@@ -266,4 +287,23 @@ const struct web_config_header *web_config_headers(const struct web_config *conf
 
 struct web_config_rate_limit web_config_rate_limit(const struct web_config *config) {
     return config->rate_limit;
+}
+
+bool web_config_outdated(const struct web_config *config, uint64_t *ret_stamp) {
+    bool outdated = false;
+    *ret_stamp = 0;
+    for (size_t i = 0; i < config->n_sources; i++) {
+        const struct stat *then = &config->sources[i].stat;
+        struct stat now;
+        if (stat(config->sources[i].path, &now) < 0) {
+            continue; /* being replaced: the other one will come */
+        }
+        outdated |= now.st_dev != then->st_dev || now.st_ino != then->st_ino ||
+                    now.st_size != then->st_size || now.st_mtim.tv_sec != then->st_mtim.tv_sec ||
+                    now.st_mtim.tv_nsec != then->st_mtim.tv_nsec;
+        int64_t words[] = {(int64_t)now.st_ino, now.st_size, now.st_mtim.tv_sec,
+                           now.st_mtim.tv_nsec};
+        *ret_stamp = *ret_stamp << 7 ^ *ret_stamp >> 57 ^ hash_bytes(words, sizeof(words));
+    }
+    return outdated;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,3 +46,8 @@ struct users *web_config_users(const struct web_config *config);
 const struct web_config_header *web_config_headers(const struct web_config *config, size_t *ret_n);
 
 struct web_config_rate_limit web_config_rate_limit(const struct web_config *config);
+
+/* Whether a file that was read is another one by this time; `*ret_stamp` then tells one state of
+ * the files from the next, so that a bad one need not be tried twice. Asks the file system: slow.
+ */
+bool web_config_outdated(const struct web_config *config, uint64_t *ret_stamp);

@@ -294,6 +294,30 @@ def test_a_broken_file_keeps_the_old(waap_binary, authority, server_pair, tmp_pa
         assert waap.samples()["waap_config_last_reload_successful"] == "1"
 
 
+def test_renewed_certificates_are_found(waap_binary, authority, server_pair, tmp_path):
+    """Nobody sends a signal: the files are looked at now and then."""
+    file, crt, key = tmp_path / "web.yml", tmp_path / "live.crt", tmp_path / "live.key"
+
+    def install(pair):
+        for source, target in zip(pair, (crt, key)):
+            fresh = target.with_suffix(".new")
+            fresh.write_bytes(source.read_bytes())
+            fresh.rename(target)
+
+    install(server_pair)
+    file.write_text(tls_config((crt, key)))
+    with WebWaap(waap_binary, file, trust=authority.crt) as waap:
+        before = serial_of(waap.port)
+        key.write_text("not a key")
+        wait_until(lambda: "does not" in waap.output() or "refused" in waap.output(), 20, what="a refusal")
+        assert serial_of(waap.port) == before
+        assert waap.samples()["waap_config_last_reload_successful"] == "0"
+        install(authority.sign("renewed"))
+        wait_until(lambda: serial_of(waap.port) != before, 20, what="the renewed certificate")
+        assert waap.samples()["waap_config_last_reload_successful"] == "1"
+        assert waap.output().count("changed files refused") == 1
+
+
 def test_tls_comes_and_goes(waap_binary, authority, server_pair, tmp_path):
     file = tmp_path / "web.yml"
     file.write_text("")
