@@ -47,8 +47,9 @@ def asks_and_stays(turn):
 class Horde:
     """Clients from a thousand addresses; each says what `speech` has for its turn, once a second."""
 
-    def __init__(self, port, speech, redial=False):
+    def __init__(self, port, speech, redial=False, n_clients=N_CLIENTS):
         self.address = ("127.0.0.1", port)
+        self.n_clients = n_clients
         self.speech = speech
         self.redial = redial
         self.n_dialled = 0
@@ -92,7 +93,7 @@ class Horde:
                     self.dial()
 
     def run(self):
-        for _ in range(N_CLIENTS):
+        for _ in range(self.n_clients):
             self.dial()
         next_turn = time.monotonic() + 0.2
         while not self.stopping.is_set():
@@ -172,3 +173,23 @@ def test_a_thousand_of_a_kind(waap, speech, redial):
         assert float(samples["process_open_fds"]) < 200
     assert float(samples["waap_http_connections_evicted_total"]) >= N_CLIENTS - 100
     assert waap.rss_kib() < rss_before + 8 * 1024
+
+
+def test_fewer_descriptors_than_connections_wanted(fake_binary):
+    """The gate is as narrow as the process's limit, so that descriptors never run out."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 150))
+
+    flags = ["--web.max-connections=1000"]
+    with Waap(fake_binary, *flags, preexec_fn=limit) as waap:
+        assert "room for 75 connections only" in waap.output()
+        with Horde(waap.port, silent, n_clients=300) as horde:
+            for _ in range(3):
+                time.sleep(0.3)
+                assert waap.get("/metrics", timeout=5).seconds < 1
+            samples = waap.samples()
+            assert horde.n_closed >= 200
+        assert samples["process_max_fds"] == "150"
+        assert float(samples["waap_http_connections"]) <= 75
+        assert "Too many open files" not in waap.output()

@@ -112,14 +112,19 @@ static struct loop *loop;
 static struct engine *engine;
 static struct error err;
 
-static int configure(const char *flag) {
+static struct config *load(const char *flag) {
     char *argv[] = {(char *)"serve", (char *)"--sample.hz=100",
                     (char *)"--collector.reprobe-interval=1s", (char *)flag, NULL};
     struct config_sources sources = {.argv = argv, .argc = flag != NULL ? 4 : 3};
     struct problems problems CLEANUP_PROBLEMS = {0};
-    struct config *config CLEANUP_CONFIG = NULL;
+    struct config *config = NULL;
     TEST_ASSERT_EQUAL_INT(0, config_load(collectors, &sources, &config, &problems));
-    return engine_configure(engine, config, &err);
+    return config;
+}
+
+static void configure(const char *flag) {
+    struct config *config CLEANUP_CONFIG = load(flag);
+    TEST_ASSERT_EQUAL_INT(0, engine_configure(engine, config, &err));
 }
 
 static void reset(struct puppet *puppet) {
@@ -422,10 +427,13 @@ static void test_what_does_not_change_goes_on(void) {
 static void test_a_replaced_collector_is_asked_anew_in_a_shared_round(void) {
     configure(NULL);
     hang(&puppet_a, true);
+    hang(&puppet_b, true);
     struct scrape waiting, next;
     begin(&waiting, A | B, 10000);
-    WAIT_UNTIL(waiting.scrape.round->done == B);
+    WAIT_UNTIL(puppet_b.n_collects == 1);
     configure("--collector.b.flavour=sweet");
+    hang(&puppet_b, false);
+    TEST_ASSERT_EQUAL_INT(0, waiting.n_finished);
     begin(&next, B, 10000);
     finish(&next);
     TEST_ASSERT_EQUAL_HEX64(0, next.scrape.missed);
@@ -453,14 +461,18 @@ static void test_replacing_a_hung_collector_frees_its_scrapes(void) {
 }
 
 static void test_retiring_right_after_a_start_leaks_nothing(void) {
+    struct config *replaced CLEANUP_CONFIG = load("--collector.b.flavour=x");
+    configure(NULL);
     for (int i = 0; i < 20; i++) {
-        configure(i % 2 == 0 ? "--collector.b.flavour=x" : NULL);
+        TEST_ASSERT_EQUAL_INT(0, engine_configure(engine, replaced, &err));
         struct scrape scrape;
         begin(&scrape, A | B, 10000);
         engine_release(engine);
         end(&scrape);
+        configure(NULL);
     }
-    WAIT_UNTIL(puppet_b.n_closes == 19);
+    WAIT_UNTIL(atomic_load(&replaced->refs) == 1); /* every slot held one */
+    TEST_ASSERT_EQUAL_INT(40, puppet_b.n_closes);
 }
 
 static void test_destroy_leaves_a_hung_collector_behind_in_time(void) {
