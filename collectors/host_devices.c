@@ -17,7 +17,7 @@ void host_devices_finish(struct host_devices *devices) {
         finish_row(&devices->rows[i]);
     }
     free(devices->rows);
-    host_filter_finish(&devices->exclude);
+    filter_finish(&devices->exclude);
     *devices = (struct host_devices){0};
 }
 
@@ -58,7 +58,7 @@ static struct host_device *add(struct host_devices *devices, struct scan_word na
         return NULL;
     }
     struct labels *labels = NULL;
-    if (!host_filter_excludes(&devices->exclude, copy)) {
+    if (!filter_matches(&devices->exclude, copy)) {
         labels = labels_render("device", copy);
         if (labels == NULL) {
             return NULL;

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "collectors/host_filter.h"
+#include "collectors/filter.h"
 #include "collectors/scan.h"
 #include "exporter/core/labels.h"
 #include "exporter/core/snapshot.h"
@@ -27,7 +27,7 @@ struct host_devices {
     size_t cap_rows;
     size_t next; /* where the next device is expected: mostly they come in the same order */
     unsigned round;
-    struct host_filter exclude;
+    struct filter exclude;
 };
 
 void host_devices_finish(struct host_devices *devices);

@@ -120,8 +120,8 @@ static int disk_open(const struct collector_env *env, void **ret_state, struct e
     if (disk == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
-    int r = host_filter_init(&disk->devices.exclude, env->settings,
-                             "collector.host.disk.device-exclude", err);
+    int r = filter_init(&disk->devices.exclude, env->settings, "collector.host.disk.device-exclude",
+                        err);
     if (r == 0) {
         r = source_file_init(&disk->file, env->procfs, "diskstats", NULL, err);
     }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "collectors/host_filter.h"
+#include "collectors/filter.h"
 #include "collectors/host_mount.h"
 #include "collectors/host_part.h"
 #include "collectors/host_statfs.h"
@@ -61,8 +61,8 @@ struct mount {
 struct filesystem {
     struct source_file file;
     char *rootfs;
-    struct host_filter exclude_mount_points;
-    struct host_filter exclude_types;
+    struct filter exclude_mount_points;
+    struct filter exclude_types;
     struct buf text; /* of the mounts: an equal table is not parsed again */
     int text_result;
     unsigned trusted; /* how often it was relied on without reading it again */
@@ -93,8 +93,8 @@ static int mount_init(struct filesystem *filesystem, struct mount *mount,
         return -ENOMEM;
     }
     const char *mount_point = host_mount_strip(seen, filesystem->rootfs);
-    if (host_filter_excludes(&filesystem->exclude_mount_points, mount_point) ||
-        host_filter_excludes(&filesystem->exclude_types, type)) {
+    if (filter_matches(&filesystem->exclude_mount_points, mount_point) ||
+        filter_matches(&filesystem->exclude_types, type)) {
         return 0;
     }
     char *path CLEANUP_FREE = file_path_join(filesystem->rootfs, mount_point);
@@ -292,8 +292,8 @@ static void filesystem_close(void *state) {
     free(filesystem->rootfs);
     buf_finish(&filesystem->text);
     host_statfs_destroy(filesystem->statfs);
-    host_filter_finish(&filesystem->exclude_mount_points);
-    host_filter_finish(&filesystem->exclude_types);
+    filter_finish(&filesystem->exclude_mount_points);
+    filter_finish(&filesystem->exclude_types);
     source_file_finish(&filesystem->file);
     free(filesystem);
 }
@@ -304,13 +304,13 @@ static int init(struct filesystem *filesystem, const struct collector_env *env, 
     if (filesystem->rootfs == NULL || filesystem->statfs == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
-    int r = host_filter_init(&filesystem->exclude_mount_points, env->settings,
-                             "collector.host.filesystem.mount-points-exclude", err);
+    int r = filter_init(&filesystem->exclude_mount_points, env->settings,
+                        "collector.host.filesystem.mount-points-exclude", err);
     if (r < 0) {
         return r;
     }
-    r = host_filter_init(&filesystem->exclude_types, env->settings,
-                         "collector.host.filesystem.fs-types-exclude", err);
+    r = filter_init(&filesystem->exclude_types, env->settings,
+                    "collector.host.filesystem.fs-types-exclude", err);
     if (r < 0) {
         return r;
     }

@@ -1,11 +1,9 @@
-#include "collectors/host_network.h"
-
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "collectors/host_devices.h"
 #include "collectors/host_part.h"
+#include "collectors/net_dev.h"
 #include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
 
@@ -39,30 +37,13 @@ struct network {
     struct host_devices devices;
 };
 
-int host_network_parse(const char *line, struct host_network_line *ret_line) {
-    struct scan_word name;
-    const char *cursor = line;
-    if (!scan_word(&cursor, &name)) {
-        return -EINVAL;
-    }
-    /* The kernel refuses colons in names, so the first one ends it. */
-    const char *colon = memchr(name.text, ':', name.len);
-    if (colon == NULL || colon == name.text) {
-        return -EINVAL;
-    }
-    ret_line->device = (struct scan_word){.text = name.text, .len = (size_t)(colon - name.text)};
-    cursor = colon + 1;
-    int n = scan_numbers(&cursor, ret_line->fields, HOST_NETWORK_FIELDS);
-    return n == HOST_NETWORK_FIELDS ? 0 : -EINVAL;
-}
-
 static int network_line(void *context, size_t number, const char *text) {
     struct network *network = context;
     if (number <= 2) {
         return 0; /* two lines of headings */
     }
-    struct host_network_line line;
-    int r = host_network_parse(text, &line);
+    struct net_dev_line line;
+    int r = net_dev_parse(text, &line);
     if (r < 0) {
         return r;
     }
@@ -70,8 +51,8 @@ static int network_line(void *context, size_t number, const char *text) {
     if (device == NULL) {
         return -ENOMEM;
     }
-    device->n_values = HOST_NETWORK_FIELDS;
-    for (size_t i = 0; i < HOST_NETWORK_FIELDS; i++) {
+    device->n_values = NET_DEV_FIELDS;
+    for (size_t i = 0; i < NET_DEV_FIELDS; i++) {
         device->values[i] = (double)line.fields[i];
     }
     return 0;
@@ -106,8 +87,8 @@ static int network_open(const struct collector_env *env, void **ret_state, struc
     if (network == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
-    int r = host_filter_init(&network->devices.exclude, env->settings,
-                             "collector.host.network.device-exclude", err);
+    int r = filter_init(&network->devices.exclude, env->settings,
+                        "collector.host.network.device-exclude", err);
     if (r == 0) {
         /* net/ is our own network namespace; the host's is that of its first process. */
         r = source_file_init(&network->file, env->procfs, "1/net/dev", "net/dev", err);

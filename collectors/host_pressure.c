@@ -1,10 +1,8 @@
-#include "collectors/host_pressure.h"
-
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "collectors/host_part.h"
+#include "collectors/pressure.h"
 #include "collectors/scan.h"
 #include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
@@ -39,30 +37,11 @@ struct pressure {
     struct snapshot *out;
 };
 
-int host_pressure_parse(const char *line, struct host_pressure_line *ret_line) {
-    static const char key[] = "total=";
-    struct scan_word word;
-    if (!scan_word(&line, &word)) {
-        return -EINVAL;
-    }
-    ret_line->full = scan_word_equal(word, "full");
-    if (!ret_line->full && !scan_word_equal(word, "some")) {
-        return -EINVAL;
-    }
-    while (scan_word(&line, &word)) {
-        const char *number = word.text + strlen(key);
-        if (word.len > strlen(key) && memcmp(word.text, key, strlen(key)) == 0) {
-            return scan_u64(&number, &ret_line->total_usec) ? 0 : -EINVAL;
-        }
-    }
-    return -EINVAL;
-}
-
-static int pressure_line(void *context, size_t number, const char *text) {
+static int take_line(void *context, size_t number, const char *text) {
     (void)number;
     struct pressure *pressure = context;
-    struct host_pressure_line line;
-    int r = host_pressure_parse(text, &line);
+    struct pressure_line line;
+    int r = pressure_parse(text, &line);
     if (r < 0) {
         return r;
     }
@@ -85,7 +64,7 @@ static int pressure_collect(void *state, struct buf *scratch, struct snapshot *o
         pressure->resource = i;
         int r = source_file_read(file, scratch, first);
         if (r == 0) {
-            r = scan_lines(buf_str(scratch), file->path, pressure_line, pressure, first);
+            r = scan_lines(buf_str(scratch), file->path, take_line, pressure, first);
         }
         if (r < 0 && result == 0 && !source_file_absent(r)) {
             result = r;

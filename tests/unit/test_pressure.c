@@ -1,4 +1,4 @@
-#include "collectors/host_pressure.h"
+#include "collectors/pressure.h"
 
 #include <errno.h>
 #include <unity.h>
@@ -30,8 +30,8 @@ static void test_parse(void) {
         {"", -EINVAL, false, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct host_pressure_line line;
-        int r = host_pressure_parse(cases[i].line, &line);
+        struct pressure_line line;
+        int r = pressure_parse(cases[i].line, &line);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].result, r, cases[i].line);
         if (r == 0) {
             TEST_ASSERT_EQUAL_MESSAGE(cases[i].full, line.full, cases[i].line);

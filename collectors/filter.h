@@ -7,14 +7,14 @@
 #include "exporter/core/settings.h"
 
 /* What a user wants left out, as a POSIX extended regular expression; "" leaves out nothing. */
-struct host_filter {
+struct filter {
     regex_t regex;
     bool set;
 };
 
 /* Takes the expression from the setting `name`. */
-int host_filter_init(struct host_filter *filter, const struct settings *settings, const char *name,
-                     struct error *err);
-void host_filter_finish(struct host_filter *filter);
+int filter_init(struct filter *filter, const struct settings *settings, const char *name,
+                struct error *err);
+void filter_finish(struct filter *filter);
 
-bool host_filter_excludes(const struct host_filter *filter, const char *text);
+bool filter_matches(const struct filter *filter, const char *text);

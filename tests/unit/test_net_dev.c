@@ -1,4 +1,4 @@
-#include "collectors/host_network.h"
+#include "collectors/net_dev.h"
 
 #include <errno.h>
 #include <unity.h>
@@ -28,8 +28,8 @@ static void test_parse(void) {
         {"", NULL},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct host_network_line line;
-        int r = host_network_parse(cases[i].line, &line);
+        struct net_dev_line line;
+        int r = net_dev_parse(cases[i].line, &line);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].device != NULL ? 0 : -EINVAL, r, cases[i].line);
         if (r == 0) {
             TEST_ASSERT_TRUE_MESSAGE(scan_word_equal(line.device, cases[i].device), cases[i].line);

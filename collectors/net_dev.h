@@ -4,13 +4,13 @@
 
 #include "collectors/scan.h"
 
-enum { HOST_NETWORK_FIELDS = 16 };
+enum { NET_DEV_FIELDS = 16 };
 
 /* One device's line of /proc/net/dev. */
-struct host_network_line {
+struct net_dev_line {
     struct scan_word device;
-    uint64_t fields[HOST_NETWORK_FIELDS];
+    uint64_t fields[NET_DEV_FIELDS];
 };
 
 /* "  eth0: 65431250 1543 …"; the number may follow the colon at once. 0 or -EINVAL. */
-int host_network_parse(const char *line, struct host_network_line *ret_line);
+int net_dev_parse(const char *line, struct net_dev_line *ret_line);

@@ -1,9 +1,9 @@
-#include "collectors/host_filter.h"
+#include "collectors/filter.h"
 
 #include <errno.h>
 
-int host_filter_init(struct host_filter *filter, const struct settings *settings, const char *name,
-                     struct error *err) {
+int filter_init(struct filter *filter, const struct settings *settings, const char *name,
+                struct error *err) {
     const char *pattern = settings_string(settings, name);
     filter->set = false;
     if (pattern[0] == '\0') {
@@ -19,13 +19,13 @@ int host_filter_init(struct host_filter *filter, const struct settings *settings
     return 0;
 }
 
-void host_filter_finish(struct host_filter *filter) {
+void filter_finish(struct filter *filter) {
     if (filter->set) {
         regfree(&filter->regex);
     }
     filter->set = false;
 }
 
-bool host_filter_excludes(const struct host_filter *filter, const char *text) {
+bool filter_matches(const struct filter *filter, const char *text) {
     return filter->set && regexec(&filter->regex, text, 0, NULL, 0) == 0;
 }
