@@ -1,0 +1,87 @@
+"""The benchmarks that are C programs: CPU time of single steps, and their instruction counts."""
+
+import re
+import shutil
+import subprocess
+
+from paths import BUILD, HERE
+from table import count, seconds
+
+REFERENCE = HERE / "instructions.txt"
+HEAD = "# Optimised build by gcc 12 for x86-64. Written by: run.py --instructions --update\n"
+TIMED = ("exposition", "host", "number")
+MOST_GROWTH = 5  # percent
+
+
+def program(name):
+    return str(BUILD / f"tests/bench/bench_{name}")
+
+
+def build():
+    names = [f"tests/bench/bench_{name}" for name in (*TIMED, "instructions")]
+    command = ["ninja", "-C", BUILD, *names, "tests/fakes/waap-fake", "exporter/waap"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(done.stdout)
+
+
+def output(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True)
+
+
+def run_timed(table, per_series):
+    """`per_series` is what a Go program needs for a series, HTTP included; None: unknown."""
+    table.heading("single steps, CPU time")
+    for name in TIMED:
+        for line in output(program(name)).stdout.splitlines():
+            what, ours, *peer = line.split("\t")
+            if peer:
+                table.versus(f"{what} ({peer[1]})", seconds, [float(ours)], [float(peer[0])])
+            elif per_series is not None:
+                table.versus(f"{what} (pushgateway)", seconds, [float(ours)], [per_series])
+            else:
+                table.line(what, seconds(float(ours)))
+
+
+def count_instructions(task):
+    text = output(
+        "valgrind",
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+        "--toggle-collect=measured",
+        program("instructions"),
+        task,
+    ).stderr
+    return int(re.search(r"Collected : (\d+)", text)[1])
+
+
+def read_reference():
+    """{task: instructions} of the file; a line is a count and a task."""
+    if not REFERENCE.exists():
+        return {}
+    lines = [line for line in REFERENCE.read_text().splitlines() if not line.startswith("#")]
+    return {task: int(n) for n, task in (line.split(maxsplit=1) for line in lines)}
+
+
+def write_reference(counts):
+    REFERENCE.write_text(HEAD + "".join(f"{n:>10} {task}\n" for task, n in counts.items()))
+
+
+def run_instructions(table, update):
+    table.heading("instructions by callgrind", theirs="reference", ratio="change")
+    if shutil.which("valgrind") is None:
+        table.skip("instruction counts", "no valgrind")
+        return
+    reference = read_reference()
+    tasks = output(program("instructions")).stdout.splitlines()
+    counts = {task: count_instructions(task) for task in tasks}
+    for task, n in counts.items():
+        before = reference.get(task)
+        if before is None:
+            table.line(task, count(n), "none")
+            continue
+        growth = 100 * (n / before - 1)
+        change, budget = f"{growth:+.1f} %", f"<= +{MOST_GROWTH} %"
+        table.line(task, count(n), count(before), change, budget, growth <= MOST_GROWTH)
+    if update:
+        write_reference(counts)

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <time.h>
+
+/* CPU seconds of this process. Benchmarks measure with it, as waiting for a busy machine is no work
+ * of theirs, and print one line per result, its fields parted by tabs: what it is, our seconds and,
+ * where there is something to compare with, the seconds of that and what it is. */
+static inline double stopwatch_cpu_seconds(void) {
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
