@@ -41,16 +41,21 @@ int reload_read(const struct daemon *daemon, struct config **ret_config,
 int reload_apply(struct daemon *daemon, struct config *config, struct web_config *web_config,
                  struct error *err) {
     const struct settings *settings = config->settings;
+    struct web_config *old_web_config = http_server_web_config(daemon->http);
+    old_web_config = old_web_config != NULL ? web_config_ref(old_web_config) : NULL;
     int r = http_server_configure(daemon->http, config, web_config, err);
+    if (r == 0) {
+        r = engine_configure(daemon->engine, config, err);
+        if (r < 0 && daemon->config != NULL) { /* back to the addresses and limits before */
+            http_server_configure(daemon->http, daemon->config, old_web_config, NULL);
+        }
+    }
+    web_config_unref(old_web_config);
     if (r < 0) {
         return r;
     }
     log_configure((enum log_level)settings_choice(settings, "log.level"),
                   (enum log_format)settings_choice(settings, "log.format"));
-    r = engine_configure(daemon->engine, config, err);
-    if (r < 0) {
-        return r;
-    }
     struct config *old = daemon->config;
     daemon->config = config_ref(config);
     config_unref(old);
