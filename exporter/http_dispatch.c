@@ -36,6 +36,7 @@ void http_release(struct http_request *request) {
     request->held = false;
     (*request->held_among)--;
     request->client->class = HTTP_CLIENT_BUSY;
+    http_server_client_goes_on(request->server, request->client);
     MHD_resume_connection(request->connection);
     loop_hurry(request->server->loop); /* 0.9.75 wishes no turn for those it may go on with */
 }
@@ -46,6 +47,7 @@ void http_hold_among(struct http_request *request, size_t *among) {
     request->held_among = among;
     (*among)++;
     request->client->class = HTTP_CLIENT_HELD;
+    request->client->due_ns = INT64_MAX;
     MHD_suspend_connection(request->connection);
 }
 
@@ -265,7 +267,7 @@ static void begin(struct http_request *request, const char *method, const char *
     struct error error;
     request->begun = true;
     request->start_ns = clock_monotonic_ns();
-    request->client->reading = false;
+    http_server_client_goes_on(server, request->client);
     request->method = method_of(method);
 
     const char *fault = head_fault(request, version);
@@ -332,6 +334,7 @@ static enum MHD_Result send_answer(struct http_request *request) {
         MHD_add_response_header(request->response, MHD_HTTP_HEADER_CONNECTION, "close");
     }
     part_if_overtaken(request);
+    http_server_client_goes_on(request->server, request->client);
     return MHD_queue_response(request->connection, request->status, request->response);
 }
 
@@ -379,6 +382,7 @@ void http_dispatch_completed(void *context, struct MHD_Connection *connection, v
         return;
     }
     struct http_client *client = request->client;
+    client->due_ns = INT64_MAX;
     if (request->begun && request->status != 0) {
         double seconds = (double)(clock_monotonic_ns() - request->start_ns) / 1e9;
         http_stats_note(server->stats, request->route != NULL ? request->route->name : "other",

@@ -89,8 +89,7 @@ struct http_client *http_gate_enter(struct http_gate *gate, int fd) {
     *client = (struct http_client){
         .fd = fd,
         .class = HTTP_CLIENT_NEW,
-        .reading = true,
-        .since_ns = clock_monotonic_ns(),
+        .due_ns = clock_monotonic_ns() + gate->header_timeout_ns,
         .address = address,
     };
     append(gate, client);
@@ -113,14 +112,13 @@ void http_gate_leave(struct http_gate *gate, struct http_client *client) {
 int64_t http_gate_sweep(struct http_gate *gate, int64_t now_ns) {
     int64_t next_ns = INT64_MAX;
     for (struct http_client *c = gate->oldest; c != NULL; c = c->younger) {
-        if (!c->reading || c->leaving) {
+        if (c->leaving) {
             continue;
         }
-        int64_t due_ns = c->since_ns + gate->header_timeout_ns;
-        if (due_ns <= now_ns) {
+        if (c->due_ns <= now_ns) {
             send_away(gate, c);
-        } else if (due_ns < next_ns) {
-            next_ns = due_ns;
+        } else if (c->due_ns < next_ns) {
+            next_ns = c->due_ns;
         }
     }
     return next_ns;

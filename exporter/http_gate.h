@@ -24,17 +24,16 @@ struct http_client {
     int fd;
     enum http_client_class class;
     bool leaving;
-    bool reading;                  /* a request's head is on its way, or none has come yet */
-    int64_t since_ns;              /* when `reading` began */
-    struct in6_addr address;       /* IPv4 as mapped; all zero over a Unix socket */
+    int64_t due_ns;          /* by then it must have got on with its request; INT64_MAX: no hurry */
+    struct in6_addr address; /* IPv4 as mapped; all zero over a Unix socket */
     struct web_config *web_config; /* what the connection was set up with; NULL: plain */
     struct http_client *older, *younger;
 };
 
 struct http_gate {
     size_t max_clients;
-    size_t max_per_address; /* 0: no limit */
-    int64_t header_timeout_ns;
+    size_t max_per_address;    /* 0: no limit */
+    int64_t header_timeout_ns; /* for newcomers to send their first request's head */
     size_t n_clients;
     uint64_t n_evicted;
     struct http_client *oldest, *youngest; /* by their arrival or latest answer */
@@ -50,6 +49,6 @@ void http_gate_answered(struct http_gate *gate, struct http_client *client);
 /* The connection is gone; frees the client. */
 void http_gate_leave(struct http_gate *gate, struct http_client *client);
 
-/* Sends away who has taken too long to send a request's head. Returns when to look again, or
- * INT64_MAX. */
+/* Sends away who has taken too long to send a request or to take its answer. Returns when to look
+ * again, or INT64_MAX. */
 int64_t http_gate_sweep(struct http_gate *gate, int64_t now_ns);

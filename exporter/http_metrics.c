@@ -11,7 +11,7 @@
 #include "exporter/page.h"
 
 /* No scrape waits longer, whatever its header says. */
-enum { SCRAPE_MAX_SECONDS = 600 };
+enum { SCRAPE_MAX_SECONDS = 120 };
 
 /* ---- which collectors ---- */
 

@@ -135,9 +135,8 @@ static void client_changed(void *context, struct MHD_Connection *connection, voi
 }
 
 static void schedule_sweep(struct http_server *server, const struct http_client *client) {
-    int64_t due_ns = client->since_ns + server->gate.header_timeout_ns;
-    if (due_ns < server->sweep.due_ns) {
-        server->sweep.due_ns = due_ns;
+    if (client->due_ns < server->sweep.due_ns) {
+        server->sweep.due_ns = client->due_ns;
     }
 }
 
@@ -171,11 +170,15 @@ static void accepted(int fd, void *context) {
 }
 
 void http_server_client_reads(struct http_server *server, struct http_client *client) {
-    if (!client->reading) {
-        client->reading = true;
-        client->since_ns = clock_monotonic_ns();
+    if (client->due_ns == INT64_MAX) { /* otherwise it has been sending since it came */
+        client->due_ns = clock_monotonic_ns() + server->gate.header_timeout_ns;
         schedule_sweep(server, client);
     }
+}
+
+void http_server_client_goes_on(struct http_server *server, struct http_client *client) {
+    client->due_ns = clock_monotonic_ns() + server->idle_timeout_s * CLOCK_NS_PER_SEC;
+    schedule_sweep(server, client);
 }
 
 /* ---- life ---- */

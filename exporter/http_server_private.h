@@ -39,3 +39,7 @@ struct http_server {
 
 /* The client has to send a request's head from here on, within the header timeout. */
 void http_server_client_reads(struct http_server *server, struct http_client *client);
+
+/* The client has to send the rest of its request, or to take the answer, within the idle timeout as
+ * a whole: a byte now and then does not prolong it. */
+void http_server_client_goes_on(struct http_server *server, struct http_client *client);

@@ -389,6 +389,20 @@ def test_idle_timeout(start):
     assert 0.5 < time.monotonic() - begin < 3.5
 
 
+@pytest.mark.parametrize("first", [b"", HEALTHY])
+def test_a_body_by_drops_is_cut_off(start, first):
+    waap = start("--web.idle-timeout=1s")
+    begin = time.monotonic()
+    with socket.create_connection(("127.0.0.1", waap.port), 5) as connection:
+        connection.sendall(first + b"POST /-/reload HTTP/1.1\r\n" + HOST)
+        connection.sendall(b"Content-Length: 1000\r\n\r\n")
+        with pytest.raises(OSError):
+            for _ in range(1000):
+                connection.sendall(b"x")
+                time.sleep(0.05)
+    assert 0.9 < time.monotonic() - begin < 2.5
+
+
 # ---- connections ----
 
 

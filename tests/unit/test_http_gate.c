@@ -163,10 +163,10 @@ static void test_sweep_sends_dawdlers_away(void) {
     struct http_client *slow = enter(HTTP_CLIENT_NEW);
     struct http_client *slower = enter(HTTP_CLIENT_IDLE);
     struct http_client *quiet = enter(HTTP_CLIENT_IDLE);
-    slow->since_ns = now_ns;
-    slower->since_ns = now_ns - CLOCK_NS_PER_SEC / 2;
-    quiet->reading = false;
-    quiet->since_ns = 0;
+    TEST_ASSERT_GREATER_OR_EQUAL_INT64(now_ns + CLOCK_NS_PER_SEC, slow->due_ns);
+    slow->due_ns = now_ns + CLOCK_NS_PER_SEC;
+    slower->due_ns = now_ns + CLOCK_NS_PER_SEC / 2;
+    quiet->due_ns = INT64_MAX;
     TEST_ASSERT_EQUAL_INT64(now_ns + CLOCK_NS_PER_SEC / 2, http_gate_sweep(&gate, now_ns));
     TEST_ASSERT_EQUAL_INT64(now_ns + CLOCK_NS_PER_SEC,
                             http_gate_sweep(&gate, now_ns + CLOCK_NS_PER_SEC / 2));
