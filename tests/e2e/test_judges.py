@@ -17,7 +17,7 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 OPENMETRICS_0_0_1 = "application/openmetrics-text; version=0.0.1; charset=utf-8"
 
-# Names that node_exporter took from /proc/meminfo and every dashboard knows, in the kernel's spelling.
+# Names that node_exporter took from /proc/meminfo, in the kernel's spelling.
 INHERITED = re.compile(
     r"node_memory_\w+ metric names should be written in 'snake_case' not 'camelCase'"
 )
