@@ -1,0 +1,55 @@
+#include "collectors/container_id.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <unity.h>
+
+#include "exporter/core/cleanup.h"
+
+#define A "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static char procfs[] = "/tmp/test_container_id.XXXXXX";
+
+void setUp(void) {
+}
+
+void tearDown(void) {
+}
+
+static void write_process(int pid, const char *text) {
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%d", procfs, pid);
+    mkdir(path, 0700);
+    snprintf(path, sizeof(path), "%s/%d/cgroup", procfs, pid);
+    FILE *file CLEANUP_FCLOSE = fopen(path, "we");
+    TEST_ASSERT_NOT_NULL(file);
+    fputs(text, file);
+}
+
+static void test_of_pid(void) {
+    char *id CLEANUP_FREE = NULL;
+    write_process(7, "0::/docker/" A "\n");
+    write_process(8, "0::/init.scope\n");
+    TEST_ASSERT_EQUAL_INT(0, container_id_of_pid(procfs, 7, &id));
+    TEST_ASSERT_EQUAL_STRING(A, id);
+    char *none = NULL;
+    TEST_ASSERT_EQUAL_INT(-ENOENT, container_id_of_pid(procfs, 8, &none));
+    TEST_ASSERT_EQUAL_INT(-ESRCH, container_id_of_pid(procfs, 9, &none));
+    TEST_ASSERT_NULL(none);
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    if (mkdtemp(procfs) == NULL) {
+        return 1;
+    }
+    RUN_TEST(test_of_pid);
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", procfs);
+    int failed = UNITY_END();
+    return system(command) != 0 || failed;
+}
