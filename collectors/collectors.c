@@ -1,9 +1,11 @@
 #include "collectors/collectors.h"
 
+#include "collectors/cgroup.h"
 #include "collectors/host.h"
 #include "collectors/textfile.h"
 
 const struct collector *const collectors_all[] = {
+    &cgroup_collector,
     &host_collector,
     &textfile_collector,
     NULL,

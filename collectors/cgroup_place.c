@@ -1,0 +1,164 @@
+#include "collectors/cgroup_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+
+#define REFRESH_NS (60 * CLOCK_NS_PER_SEC)
+
+enum { MAX_FILE_BYTES = 1 << 20, READ_ROOM = 8192 };
+
+void cgroup_place_init(struct cgroup_place *place) {
+    *place = (struct cgroup_place){0};
+    for (size_t i = 0; i < CGROUP_MAX_HIERARCHIES; i++) {
+        place->fds[i] = -1;
+    }
+}
+
+void cgroup_place_finish(struct cgroup_place *place) {
+    for (size_t i = 0; i < CGROUP_MAX_HIERARCHIES; i++) {
+        cgroup_place_leave(place, i);
+    }
+}
+
+void cgroup_place_leave(struct cgroup_place *place, size_t row) {
+    if (place->fds[row] >= 0) {
+        close(TAKE_FD(place->fds[row]));
+    }
+    place->inodes[row] = 0;
+}
+
+int cgroup_place_enter(struct cgroup_place *place, const struct cgroup_tree *tree, size_t row,
+                       const char *path, uint64_t inode) {
+    if (place->fds[row] >= 0 && (inode == 0 || place->inodes[row] == inode)) {
+        return 0;
+    }
+    cgroup_place_leave(place, row);
+    path += strspn(path, "/");
+    int fd CLEANUP_CLOSE = openat(tree->rows[row].fd, path[0] != '\0' ? path : ".",
+                                  O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return -errno;
+    }
+    struct stat stat;
+    if (inode == 0 && fstat(fd, &stat) == 0) {
+        inode = stat.st_ino;
+    }
+    place->inodes[row] = inode;
+    place->fds[row] = TAKE_FD(fd);
+    place->refresh_ns = 0;
+    return 0;
+}
+
+bool cgroup_place_absent(int result) {
+    return result == -ENOENT || result == -ENODEV || result == -EOPNOTSUPP || result == -ESRCH ||
+           result == -ENOTDIR;
+}
+
+/* One read gets the whole text: the kernel makes these in one piece. Only where it fills the room
+ * is there more. */
+static int read_text(int dirfd, const char *name, struct buf *out) {
+    int fd CLEANUP_CLOSE = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) {
+        return -errno;
+    }
+    buf_reset(out);
+    for (;;) {
+        char *to = buf_reserve(out, READ_ROOM);
+        if (to == NULL) {
+            return -ENOMEM;
+        }
+        ssize_t n = read(fd, to, READ_ROOM);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return -errno;
+        }
+        out->len += (size_t)n;
+        out->data[out->len] = '\0';
+        if (n < READ_ROOM) {
+            return 0;
+        }
+        if (out->len > MAX_FILE_BYTES) {
+            return -EFBIG;
+        }
+    }
+}
+
+static int read_file(struct cgroup_place *place, const struct cgroup_hierarchy *hierarchy,
+                     int dirfd, size_t file, struct buf *scratch, struct cgroup_stats *out,
+                     struct error *err) {
+    const char *name = cgroup_files[file].name;
+    int r = read_text(dirfd, name, scratch);
+    if (cgroup_place_absent(r)) {
+        place->missing |= UINT64_C(1) << file;
+        return 0;
+    }
+    if (r == 0) {
+        r = cgroup_files[file].parse(buf_str(scratch), out);
+    }
+    if (r == -EINVAL) {
+        int shown = (int)strcspn(buf_str(scratch), "\n");
+        return error_set(err, r, "%s/…/%s: not understood: \"%.*s\"", hierarchy->path, name,
+                         shown < 120 ? shown : 120, buf_str(scratch));
+    }
+    return r < 0 ? error_set(err, r, "%s/…/%s: %s", hierarchy->path, name, strerror(-r)) : 0;
+}
+
+static bool wanted(const struct cgroup_place *place, size_t file, bool limits) {
+    const struct cgroup_file *row = &cgroup_files[file];
+    if ((place->missing & UINT64_C(1) << file) != 0 || (row->limit && !limits)) {
+        return false;
+    }
+    /* The file that this one stands in for is the row before. */
+    return row->unless == NULL || (place->missing & UINT64_C(1) << (file - 1)) != 0;
+}
+
+static int read_row(struct cgroup_place *place, const struct cgroup_hierarchy *hierarchy, int dirfd,
+                    enum cgroup_reader reader, bool limits, struct buf *scratch,
+                    struct cgroup_stats *out, struct error *err) {
+    int result = 0;
+    for (size_t i = 0; i < cgroup_n_files; i++) {
+        const struct cgroup_file *file = &cgroup_files[i];
+        if (file->unified != hierarchy->unified ||
+            (file->controller & hierarchy->controllers) == 0 || (file->readers & reader) == 0 ||
+            !wanted(place, i, limits)) {
+            continue;
+        }
+        struct error *first = result == 0 ? err : NULL;
+        int r = read_file(place, hierarchy, dirfd, i, scratch, out, first);
+        result = result == 0 ? r : result;
+    }
+    return result;
+}
+
+int cgroup_place_read(struct cgroup_place *place, const struct cgroup_tree *tree,
+                      enum cgroup_reader reader, int64_t now_ns, struct buf *scratch,
+                      struct cgroup_stats *out, struct error *err) {
+    cgroup_stats_reset(out);
+    bool limits = now_ns >= place->refresh_ns;
+    if (limits) {
+        place->missing = 0;
+        place->refresh_ns = now_ns + REFRESH_NS;
+    } else {
+        memcpy(out->values, place->limits, sizeof(place->limits));
+    }
+    int result = 0;
+    for (size_t i = 0; i < tree->n_rows; i++) {
+        if (place->fds[i] < 0) {
+            continue;
+        }
+        struct error *first = result == 0 ? err : NULL;
+        int r = read_row(place, &tree->rows[i], place->fds[i], reader, limits, scratch, out, first);
+        result = result == 0 ? r : result;
+    }
+    memcpy(place->limits, out->values, sizeof(place->limits));
+    return result;
+}
