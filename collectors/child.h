@@ -1,0 +1,32 @@
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "exporter/core/cleanup.h"
+#include "exporter/core/error.h"
+
+/* A program that runs beside us and whose output we read: started without a shell, in a process
+ * group of its own, with nothing on its standard input, its complaints thrown away, and an
+ * environment that does not depend on ours. It never outlives us, however we end.
+ * All calls come from one thread. */
+struct child {
+    pid_t pid;     /* 0: none */
+    int output_fd; /* what it prints; does not block */
+    int leash_fd;  /* closed with us, which kills it */
+};
+
+#define CHILD_NONE ((struct child){.output_fd = -1, .leash_fd = -1})
+
+/* Starts argv[0], a path. */
+int child_start(struct child *child, const char *const *argv, struct error *err);
+
+/* Sends a signal to its whole group, if there is one. */
+void child_signal(const struct child *child, int signal);
+
+/* Whether it has ended, with the status of waitpid(2); then only its output is left to read. */
+bool child_ended(struct child *child, int *ret_status);
+
+/* Ends it, politely and then not, within about a tenth of a second, and closes its output. Accepts
+ * CHILD_NONE and leaves it. */
+void child_finish(struct child *child);
