@@ -105,29 +105,57 @@ static bool seen_add(struct seen *seen, const struct group *group, const struct 
     }
 }
 
-static void add_line(struct buf *text, const char *name, size_t name_len,
-                     const struct sample *sample) {
-    const struct labels *labels = sample->labels;
-    size_t labels_len = labels != NULL ? labels->len : 0;
-    size_t suffix_len = strlen(sample->suffix);
-    char *start =
-        buf_reserve(text, name_len + suffix_len + labels_len + NUMBER_MAX_LEN + LINE_OVERHEAD);
-    if (start == NULL) {
-        return;
+/* memcpy for the short texts that lines are made of: without a call where at most a few words are
+ * moved. The last word overlaps the one before it. */
+static inline char *copy_text(char *to, const char *from, size_t len) {
+    enum { WORD = 16 };
+    if (len < WORD) {
+        return mempcpy(to, from, len);
     }
-    char *to = mempcpy(start, name, name_len);
-    if (suffix_len > 0) {
-        to = mempcpy(to, sample->suffix, suffix_len);
+    for (size_t i = 0; i + WORD < len; i += WORD) {
+        memcpy(to + i, from + i, WORD);
     }
-    if (labels_len > 0) {
+    memcpy(to + len - WORD, from + len - WORD, WORD);
+    return to + len;
+}
+
+static size_t labels_len(const struct sample *sample) {
+    return sample->labels != NULL ? sample->labels->len : 0;
+}
+
+static size_t suffix_len(const struct sample *sample) {
+    return sample->suffix[0] != '\0' ? strlen(sample->suffix) : 0;
+}
+
+/* The most that a line can take, but for the name. */
+static size_t line_room(const struct sample *sample) {
+    return suffix_len(sample) + labels_len(sample) + NUMBER_MAX_LEN + LINE_OVERHEAD;
+}
+
+/* Writes a line where there is room for it; returns its end. */
+static char *write_line(char *to, const char *name, size_t name_len, const struct sample *sample) {
+    to = copy_text(to, name, name_len);
+    if (sample->suffix[0] != '\0') {
+        to = stpcpy(to, sample->suffix);
+    }
+    size_t len = labels_len(sample);
+    if (len > 0) {
         *to++ = '{';
-        to = mempcpy(to, labels->text, labels_len);
+        to = copy_text(to, sample->labels->text, len);
         *to++ = '}';
     }
     *to++ = ' ';
     to += number_format(sample->value, to);
     *to++ = '\n';
-    text->len += (size_t)(to - start);
+    return to;
+}
+
+static void add_line(struct buf *text, const char *name, size_t name_len,
+                     const struct sample *sample) {
+    char *start = buf_reserve(text, name_len + line_room(sample));
+    if (start != NULL) {
+        text->len += (size_t)(write_line(start, name, name_len, sample) - start);
+    }
 }
 
 /* Series seen in their order, as one number; never 0 once settled by `| 1`. */
@@ -136,14 +164,29 @@ static uint64_t fingerprint_add(uint64_t fingerprint, const struct sample *sampl
     return fingerprint ^ fingerprint >> 29;
 }
 
-/* Renders all samples of a family; returns the fingerprint of its series. */
+/* Renders all samples of a family; returns the fingerprint of its series. Works in batches: the
+ * first look at them fetches their labels from memory, many at a time. */
 static uint64_t add_all(struct buf *text, const struct family *family) {
+    enum { BATCH = 64 };
     const char *name = family->desc->name;
     size_t name_len = strlen(name);
     uint64_t fingerprint = family->n_samples;
-    for (size_t i = 0; i < family->n_samples; i++) {
-        fingerprint = fingerprint_add(fingerprint, &family->samples[i]);
-        add_line(text, name, name_len, &family->samples[i]);
+    for (size_t i = 0; i < family->n_samples;) {
+        size_t end = i + BATCH < family->n_samples ? i + BATCH : family->n_samples;
+        size_t room = (end - i) * name_len;
+        for (size_t k = i; k < end; k++) {
+            room += line_room(&family->samples[k]);
+            fingerprint = fingerprint_add(fingerprint, &family->samples[k]);
+        }
+        char *start = buf_reserve(text, room);
+        if (start == NULL) {
+            break;
+        }
+        char *to = start;
+        for (; i < end; i++) {
+            to = write_line(to, name, name_len, &family->samples[i]);
+        }
+        text->len += (size_t)(to - start);
     }
     return fingerprint | 1;
 }

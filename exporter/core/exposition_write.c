@@ -107,14 +107,33 @@ static bool is_creation_time(const struct page *page, const struct exposition_bl
     return owner != NULL && owner->type == METRIC_COUNTER;
 }
 
+/* "# TYPE name text": pages of small families consist of these, hence without printf. */
+static void write_comment(struct buf *out, const char *keyword, const char *name, size_t len,
+                          const char *text) {
+    buf_add_str(out, keyword);
+    buf_add(out, name, len);
+    buf_add_char(out, ' ');
+    buf_add_str(out, text);
+    buf_add_char(out, '\n');
+}
+
+static void write_help(struct buf *out, const struct exposition_block *block, size_t len,
+                       bool quotes) {
+    if (block->help[0] == '\0') {
+        return;
+    }
+    buf_add_str(out, "# HELP ");
+    buf_add(out, block->name, len);
+    buf_add_char(out, ' ');
+    escape_add(out, block->help, quotes);
+    buf_add_char(out, '\n');
+}
+
 static void write_text_head(struct buf *out, const struct exposition_block *block) {
     enum metric_type type = block->type == METRIC_INFO ? METRIC_GAUGE : block->type;
-    if (block->help[0] != '\0') {
-        buf_printf(out, "# HELP %s ", block->name);
-        escape_add(out, block->help, false);
-        buf_add_char(out, '\n');
-    }
-    buf_printf(out, "# TYPE %s %s\n", block->name, metric_type_name(type));
+    size_t len = strlen(block->name);
+    write_help(out, block, len, false);
+    write_comment(out, "# TYPE ", block->name, len, metric_type_name(type));
 }
 
 /* OpenMetrics names the family of the counter x_total and of the info x_info just x. Where the name
@@ -173,17 +192,12 @@ static bool fits_unit(const struct exposition_block *block, size_t len) {
 
 static void write_openmetrics_head(const struct page *page, const struct exposition_block *block) {
     struct openmetrics_name name = openmetrics_name(page, block);
-    int len = (int)name.len;
     struct buf *out = page->out;
-    buf_printf(out, "# TYPE %.*s %s\n", len, block->name, name.type);
+    write_comment(out, "# TYPE ", block->name, name.len, name.type);
     if (fits_unit(block, name.len)) {
-        buf_printf(out, "# UNIT %.*s %s\n", len, block->name, block->unit);
+        write_comment(out, "# UNIT ", block->name, name.len, block->unit);
     }
-    if (block->help[0] != '\0') {
-        buf_printf(out, "# HELP %.*s ", len, block->name);
-        escape_add(out, block->help, true);
-        buf_add_char(out, '\n');
-    }
+    write_help(out, block, name.len, true);
 }
 
 /* Writes the blocks of that name of all cursors and moves these on. */

@@ -10,7 +10,7 @@
 /* bench_instructions TASK prepares a task and does it once inside measured(), where callgrind
  * counts instructions (--toggle-collect=measured). Without a task it lists them. */
 
-enum { N_SERIES = 10000 };
+enum { N_SERIES = 10000, N_FAMILIES = 200 };
 
 static const struct metric_desc level = {
     .name = "bench_level_ratio",
@@ -104,6 +104,17 @@ static void format(void) {
     }
 }
 
+static void prepare_families(void) {
+    static struct metric_desc descs[N_FAMILIES];
+    static char names[N_FAMILIES][32];
+    for (size_t i = 0; i < N_FAMILIES; i++) {
+        snprintf(names[i], sizeof(names[i]), "bench_level_%03zu_bytes", i);
+        descs[i] = (struct metric_desc){names[i], "How high it stands.", METRIC_GAUGE, "bytes"};
+        snapshot_add(&snapshot, &descs[i], NULL, value_of(i));
+    }
+    render();
+}
+
 static void nothing(void) {
 }
 
@@ -120,6 +131,7 @@ static const struct task {
     {"render 10 k series once", prepare_fill, render},
     {"snapshot of 10 k series", prepare_fill, fill},
     {"write a page of 10 k series", prepare_page, write_page},
+    {"write a page of 200 families", prepare_families, write_page},
 };
 
 static void measured(void (*run)(void)) {
