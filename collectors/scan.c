@@ -1,7 +1,10 @@
 #include "collectors/scan.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
+
+#include "exporter/core/number.h"
 
 enum { SCAN_EXCERPT = 120 };
 
@@ -42,6 +45,19 @@ bool scan_u64(const char **cursor, uint64_t *ret_value) {
         value = value * 10 + digit;
     }
     if (at == begin || !ends_word(*at)) {
+        return false;
+    }
+    *ret_value = value;
+    *cursor = at;
+    return true;
+}
+
+bool scan_double(const char **cursor, double *ret_value) {
+    const char *at = *cursor;
+    struct scan_word word;
+    double value;
+    if (!scan_word(&at, &word) || number_parse(word.text, word.len, &value) < 0 ||
+        !isfinite(value)) {
         return false;
     }
     *ret_value = value;

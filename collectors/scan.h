@@ -21,6 +21,10 @@ bool scan_word(const char **cursor, struct scan_word *ret_word);
  * too large. */
 bool scan_u64(const char **cursor, uint64_t *ret_value);
 
+/* The next word as a number that may have a sign, a point and an exponent; false if there is none
+ * or it is not a finite one. */
+bool scan_double(const char **cursor, double *ret_value);
+
 /* The words up to the end of the line as numbers, `max` at most (the rest is not looked at).
  * Returns how many, or -EINVAL where one is not a number. */
 int scan_numbers(const char **cursor, uint64_t *values, size_t max);

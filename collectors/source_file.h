@@ -21,5 +21,14 @@ void source_file_finish(struct source_file *file);
 /* Reads the whole file into `out`. A file that was missing or failed is opened afresh. */
 int source_file_read(struct source_file *file, struct buf *out, struct error *err);
 
+/* Reads the number that a short file begins with ("1377000\n", "-12 mA"), by one system call. 1:
+ * read; 0: not to be had now, whatever the reason (no such file, no permission, a sensor that
+ * sleeps); -EINVAL: there is no number. A file that failed is opened afresh the next time. */
+int source_file_number(struct source_file *file, double *ret_value, struct error *err);
+
+/* The first line of the file `name` under `base`, without its end, up to a NUL; for what is read
+ * once. The caller frees it. NULL if it cannot be read. */
+char *source_file_text(const char *base, const char *name);
+
 /* Whether a result of source_file_read only says that this kernel or machine has no such file. */
 bool source_file_absent(int result);

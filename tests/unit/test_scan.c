@@ -51,6 +51,25 @@ static void test_numbers(void) {
     }
 }
 
+static void test_doubles(void) {
+    static const struct {
+        const char *text;
+        bool ok;
+        double value;
+    } cases[] = {
+        {"-392\n", true, -392}, {" 4.5 C", true, 4.5}, {"1e3", true, 1000}, {"", false, 7},
+        {"\n5", false, 7},      {"12mW", false, 7},    {"nan\n", false, 7}, {"-inf", false, 7},
+        {"1e999", false, 7},    {"0x10", false, 7},    {"45,5", false, 7},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *cursor = cases[i].text;
+        double value = 7;
+        TEST_ASSERT_EQUAL_MESSAGE(cases[i].ok, scan_double(&cursor, &value), cases[i].text);
+        TEST_ASSERT_EQUAL_DOUBLE(cases[i].value, value);
+        TEST_ASSERT_EQUAL_MESSAGE(cases[i].ok, cursor != cases[i].text, cases[i].text);
+    }
+}
+
 static void test_runs_of_numbers(void) {
     static const struct {
         const char *text;
@@ -87,6 +106,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_words);
     RUN_TEST(test_numbers);
+    RUN_TEST(test_doubles);
     RUN_TEST(test_runs_of_numbers);
     RUN_TEST(test_lines_go_on_after_a_bad_one);
     return UNITY_END();
