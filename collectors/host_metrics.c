@@ -1,13 +1,5 @@
 #include "collectors/host_part.h"
-
-/* Addresses of 1, 2, 4, … neighbours in an array of descriptions, from index i on. */
-#define AT1(array, i) &(array)[i]
-#define AT2(array, i) AT1(array, i), AT1(array, (i) + 1)
-#define AT4(array, i) AT2(array, i), AT2(array, (i) + 2)
-#define AT8(array, i) AT4(array, i), AT4(array, (i) + 4)
-#define AT16(array, i) AT8(array, i), AT8(array, (i) + 8)
-#define AT64(array, i)                                                                             \
-    AT16(array, i), AT16(array, (i) + 16), AT16(array, (i) + 32), AT16(array, (i) + 48)
+#include "collectors/metric_list.h"
 
 _Static_assert(HOST_CPU_N_METRICS == 8, "list all of them");
 _Static_assert(HOST_DISK_N_METRICS == 16 + 1, "list all of them");

@@ -9,6 +9,7 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "tests/unit/snapshot_find.h"
 
 static struct settings *settings;
 static struct snapshot snapshot;
@@ -80,30 +81,12 @@ static int collect(void) {
     return host_collector.collect(state, &snapshot, &err);
 }
 
-/* The sample of `name{labels}` or NULL; two of them are a failure. */
 static const struct sample *find(const char *name, const char *labels) {
-    const struct sample *found = NULL;
-    for (size_t i = 0; i < snapshot.n_families; i++) {
-        const struct family *family = &snapshot.families[i];
-        for (size_t j = 0; j < family->n_samples; j++) {
-            const struct sample *sample = &family->samples[j];
-            const char *text = sample->labels != NULL ? sample->labels->text : "";
-            if (strcmp(family->desc->name, name) == 0 && strcmp(text, labels) == 0) {
-                TEST_ASSERT_NULL_MESSAGE(found, name);
-                found = sample;
-            }
-        }
-    }
-    return found;
+    return snapshot_find(&snapshot, name, labels);
 }
 
 static size_t count(const char *prefix) {
-    size_t n = 0;
-    for (size_t i = 0; i < snapshot.n_families; i++) {
-        bool match = strncmp(snapshot.families[i].desc->name, prefix, strlen(prefix)) == 0;
-        n += match ? snapshot.families[i].n_samples : 0;
-    }
-    return n;
+    return snapshot_count(&snapshot, prefix);
 }
 
 static const struct {
