@@ -2,11 +2,13 @@
 
 #include "collectors/cgroup.h"
 #include "collectors/host.h"
+#include "collectors/jetson.h"
 #include "collectors/textfile.h"
 
 const struct collector *const collectors_all[] = {
     &cgroup_collector,
     &host_collector,
+    &jetson_collector,
     &textfile_collector,
     NULL,
 };
