@@ -228,6 +228,40 @@ static void test_duplicates_are_found_at_every_rendering(void) {
     }
 }
 
+/* Labels of every length, families of every size around a batch, rendered again and again. */
+static void test_known_series_are_written_in_full(void) {
+    enum { MAX = 130 };
+    struct labels *labels[MAX];
+    for (int i = 0; i < MAX; i++) {
+        char text[MAX + 1];
+        snprintf(text, sizeof(text), "%d%.*s", i, i % 70,
+                 "0123456789012345678901234567890123456789"
+                 "0123456789012345678901234567890123456789");
+        labels[i] = labels_render("x", text);
+    }
+    struct exposition_renderer renderer = {0};
+    for (int n = 0; n <= MAX; n++) {
+        for (int round = 0; round < 3; round++) {
+            struct buf expected CLEANUP_BUF = {0};
+            snapshot_reset(&snapshot);
+            for (int i = 0; i < n; i++) {
+                const char *suffix = i % 3 == 2 ? "_sum" : "";
+                snapshot_add_suffixed(&snapshot, &load, suffix, labels[i], i + round);
+                buf_printf(&expected, "load%s{%.*s} %d\n", suffix, (int)labels[i]->len,
+                           labels[i]->text, i + round);
+            }
+            snapshot_add_family(&snapshot, &load, 0);
+            struct exposition_part *part = exposition_render(&renderer, &snapshot, NULL);
+            assert_lines(buf_str(&expected), block(part, 0));
+            exposition_part_unref(part);
+        }
+    }
+    exposition_renderer_finish(&renderer);
+    for (int i = 0; i < MAX; i++) {
+        labels_destroy(labels[i]);
+    }
+}
+
 static void test_failed_snapshot_gives_none(void) {
     snapshot_add(&snapshot, &load, NULL, 1);
     snapshot.failed = true;
@@ -267,6 +301,7 @@ int main(void) {
     RUN_TEST(test_outlives_what_it_was_made_of);
     RUN_TEST(test_parts_in_use_are_not_overwritten);
     RUN_TEST(test_duplicates_are_found_at_every_rendering);
+    RUN_TEST(test_known_series_are_written_in_full);
     RUN_TEST(test_failed_snapshot_gives_none);
     RUN_TEST(test_a_hundred_thousand_series);
     return UNITY_END();
