@@ -6,6 +6,7 @@
 
 #include "collectors/jetson_compat.h"
 #include "collectors/jetson_part.h"
+#include "collectors/jetson_tegrastats.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 
@@ -19,7 +20,9 @@ static const struct jetson_part *const parts[] = {
 struct jetson {
     struct jetson_board board;
     void *states[ARRAY_LEN(parts)];
+    struct jetson_tegrastats *tegrastats;
     struct jetson_compat *compat; /* NULL: not wanted */
+    struct labels *sysfs;         /* source="sysfs" */
     struct buf scratch;
 };
 
@@ -38,6 +41,12 @@ static const struct option jetson_options[] = {
         .type = OPTION_BOOL,
         .help = "Show the GPU memory of each process",
     },
+    {
+        .name = "collector.jetson.tegrastats",
+        .type = OPTION_STRING,
+        .default_text = "auto",
+        .help = "Program for what the files do not tell: auto, off, or the path of tegrastats",
+    },
     {0},
 };
 
@@ -49,7 +58,9 @@ static void jetson_close(void *state) {
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         parts[i]->close(jetson->states[i]);
     }
+    jetson_tegrastats_destroy(jetson->tegrastats);
     jetson_compat_destroy(jetson->compat);
+    labels_destroy(jetson->sysfs);
     jetson_board_finish(&jetson->board);
     buf_finish(&jetson->scratch);
     free(jetson);
@@ -57,8 +68,24 @@ static void jetson_close(void *state) {
 
 static int open_parts(struct jetson *jetson, const struct collector_env *env, struct error *err) {
     int r = 0;
-    for (size_t i = 0; i < ARRAY_LEN(parts) && r == 0; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(parts) && r == 0 && jetson->board.detected; i++) {
         r = parts[i]->open(env, &jetson->board, &jetson->states[i], err);
+    }
+    return r;
+}
+
+/* A program that the user names is a source, be this a Jetson or not. */
+static int open_sources(struct jetson *jetson, const struct collector_env *env, struct error *err) {
+    int r = jetson_tegrastats_create(env, &jetson->tegrastats, err);
+    if (r < 0) {
+        return r;
+    }
+    r = jetson_board_init(&jetson->board, env, err);
+    if (r == -ENODEV && jetson_tegrastats_named(jetson->tegrastats)) {
+        r = 0;
+    }
+    if (r == 0) {
+        r = open_parts(jetson, env, err);
     }
     if (r == 0 && jetson->board.compat) {
         r = jetson_compat_create(env, &jetson->compat, err);
@@ -71,10 +98,9 @@ static int jetson_open(const struct collector_env *env, void **ret_state, struct
     if (jetson == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
-    int r = jetson_board_init(&jetson->board, env, err);
-    if (r == 0) {
-        r = open_parts(jetson, env, err);
-    }
+    jetson->sysfs = labels_render("source", "sysfs");
+    int r = jetson->sysfs != NULL ? open_sources(jetson, env, err)
+                                  : error_set(err, -ENOMEM, "out of memory");
     if (r < 0) {
         jetson_close(jetson);
         return r;
@@ -90,12 +116,13 @@ static struct jetson_round sample_parts(struct jetson *jetson, int64_t now_ns) {
         .scratch = &jetson->scratch,
         .gpu_rail_watts = NAN,
     };
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(parts) && jetson->board.detected; i++) {
         if (parts[i]->sample != NULL) {
             parts[i]->sample(jetson->states[i], &round);
         }
     }
-    if (jetson->compat != NULL) {
+    jetson_tegrastats_sample(jetson->tegrastats, now_ns);
+    if (jetson->compat != NULL && jetson->board.detected) {
         jetson_compat_sample(jetson->compat, now_ns, &jetson->scratch);
     }
     return round;
@@ -106,15 +133,26 @@ void jetson_sample_at(void *state, int64_t now_ns) {
 }
 
 /* Every part has its turn; the first failure is the one reported. */
+static int collect_parts(struct jetson *jetson, struct jetson_round *round, struct snapshot *out,
+                         struct error *err) {
+    int result = 0;
+    snapshot_add(out, &jetson_descs[JETSON_INFO], jetson->board.info, 1);
+    snapshot_add(out, &jetson_descs[JETSON_SOURCE_UP], jetson->sysfs, 1);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        int r = parts[i]->collect(jetson->states[i], round, out, result == 0 ? err : NULL);
+        result = result == 0 ? r : result;
+    }
+    return result;
+}
+
+/* The files come first; tegrastats adds what they lack, and other names repeat both. */
 int jetson_collect_at(void *state, int64_t now_ns, struct snapshot *out, struct error *err) {
     struct jetson *jetson = state;
     struct jetson_round round = sample_parts(jetson, now_ns);
-    int result = 0;
-    snapshot_add(out, &jetson_descs[JETSON_INFO], jetson->board.info, 1);
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        int r = parts[i]->collect(jetson->states[i], &round, out, result == 0 ? err : NULL);
-        result = result == 0 ? r : result;
-    }
+    int result = jetson->board.detected ? collect_parts(jetson, &round, out, err) : 0;
+    int r = jetson_tegrastats_add(jetson->tegrastats, &jetson->board, now_ns, out,
+                                  result == 0 ? err : NULL);
+    result = result == 0 ? r : result;
     if (jetson->compat != NULL) {
         jetson_compat_add(jetson->compat, out);
     }

@@ -6,7 +6,7 @@
 
 /* NVIDIA Jetson modules from TK1 to Thor: the integrated GPU under the common gpu_* names, supply
  * rails, temperatures, clocks, engines, fans, memory. Reads sysfs, procfs and, where that is
- * allowed, debugfs. */
+ * allowed, debugfs; runs tegrastats for what only that can tell. */
 extern const struct collector jetson_collector;
 
 /* The collector's calls at a given time of the monotonic clock. */

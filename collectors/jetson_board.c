@@ -12,9 +12,9 @@
 #include "exporter/core/file.h"
 
 static const struct jetson_soc socs[] = {
-    {"tegra124", "GK20A"},  {"tegra186", "NVIDIA Tegra X2"},
-    {"tegra194", "Xavier"}, {"tegra210", "NVIDIA Tegra X1"},
-    {"tegra234", "Orin"},   {"tegra264", "NVIDIA Thor"},
+    {"tegra124", "GK20A", false},  {"tegra186", "NVIDIA Tegra X2", false},
+    {"tegra194", "Xavier", false}, {"tegra210", "NVIDIA Tegra X1", false},
+    {"tegra234", "Orin", true},    {"tegra264", "NVIDIA Thor", true},
 };
 
 static const char vendor[] = "nvidia,";
@@ -113,14 +113,13 @@ int jetson_board_init(struct jetson_board *board, const struct collector_env *en
         .max_gap_ns = max_gap_ns(env->settings),
         .compat = settings_choice(env->settings, "collector.jetson.compat") == 1,
     };
-    int r = detect(board, env, err);
-    if (r == 0) {
-        r = render_info(board, env, err);
+    int found = detect(board, env, err);
+    if (found < 0 && found != -ENODEV) {
+        return found;
     }
-    if (r < 0) {
-        jetson_board_finish(board);
-    }
-    return r;
+    board->detected = found == 0;
+    int r = render_info(board, env, err);
+    return r < 0 ? r : found;
 }
 
 void jetson_board_finish(struct jetson_board *board) {

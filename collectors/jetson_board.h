@@ -8,12 +8,14 @@
 #include "exporter/core/buf.h"
 
 struct jetson_soc {
-    const char *name; /* "tegra194" */
-    const char *gpu;  /* as CUDA calls it */
+    const char *name;  /* "tegra194" */
+    const char *gpu;   /* as CUDA calls it */
+    bool engine_loads; /* tegrastats knows the load of its engines */
 };
 
 /* What is known of the machine from the start, and what all parts share. */
 struct jetson_board {
+    bool detected;                /* this is a Jetson: there are files to read */
     const struct jetson_soc *soc; /* NULL: not known */
     struct labels *info;          /* of jetson_info */
     struct labels *gpu;           /* gpu="0" */
@@ -22,7 +24,8 @@ struct jetson_board {
     bool compat;        /* also the tegra_* names */
 };
 
-/* Looks at the device tree and the release file. -ENODEV where this is no Jetson. */
+/* Looks at the device tree and the release file. -ENODEV where this is no Jetson; the board is then
+ * one that was not detected, and otherwise as good. */
 int jetson_board_init(struct jetson_board *board, const struct collector_env *env,
                       struct error *err);
 void jetson_board_finish(struct jetson_board *board);

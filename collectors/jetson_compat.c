@@ -7,6 +7,7 @@
 
 #include "collectors/host_cpu.h"
 #include "collectors/jetson_metrics.h"
+#include "collectors/label_pool.h"
 #include "collectors/scan.h"
 #include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
@@ -86,8 +87,7 @@ struct jetson_compat {
     int64_t looked_ns;
     struct cpu_load cpus[COMPAT_MAX_CPUS];
     struct labels *cpu_labels[COMPAT_MAX_CPUS];
-    struct labels **labels; /* of the translations in the latest snapshot */
-    size_t n_labels;
+    struct label_pool pool; /* of the translations in the latest snapshot */
 };
 
 static void note_load(struct cpu_load *cpu, const struct host_cpu_line *line) {
@@ -142,20 +142,7 @@ static const struct labels *translate(struct jetson_compat *compat, const struct
     if (strcmp(name, "cpu") == 0) {
         snprintf(text, sizeof(text), "%lu", strtoul(text, NULL, 10) + 1);
     }
-    struct labels **kept = realloc(compat->labels, (compat->n_labels + 1) * sizeof(*kept));
-    struct labels *translated = kept != NULL ? labels_render(name, text) : NULL;
-    compat->labels = kept != NULL ? kept : compat->labels;
-    if (translated != NULL) {
-        kept[compat->n_labels++] = translated;
-    }
-    return translated;
-}
-
-static void clear(struct jetson_compat *compat) {
-    for (size_t i = 0; i < compat->n_labels; i++) {
-        labels_destroy(compat->labels[i]);
-    }
-    compat->n_labels = 0;
+    return label_pool_render(&compat->pool, name, text);
 }
 
 /* The families move in memory as others are added. */
@@ -175,7 +162,7 @@ static void add_family(struct jetson_compat *compat, size_t translation, size_t 
 }
 
 void jetson_compat_add(struct jetson_compat *compat, struct snapshot *out) {
-    clear(compat);
+    label_pool_clear(&compat->pool);
     size_t n = out->n_families;
     for (size_t i = 0; i < ARRAY_LEN(translations); i++) {
         for (size_t family = 0; family < n; family++) {
@@ -195,8 +182,7 @@ void jetson_compat_add(struct jetson_compat *compat, struct snapshot *out) {
 
 void jetson_compat_destroy(struct jetson_compat *compat) {
     if (compat != NULL) {
-        clear(compat);
-        free(compat->labels);
+        label_pool_finish(&compat->pool);
         source_file_finish(&compat->stat);
         for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
             labels_destroy(compat->cpu_labels[i]);

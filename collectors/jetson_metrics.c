@@ -108,11 +108,25 @@ const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
                            "watts", "rail"},
     [JETSON_RAIL_VOLTAGE] = {"jetson_rail_voltage_volts", "Voltage of a supply rail.", METRIC_GAUGE,
                              "volts", "rail"},
+    [JETSON_SOURCE_AGE] = {"jetson_source_last_record_age_seconds",
+                           "How old the latest record of a source is.", METRIC_GAUGE, "seconds",
+                           "source"},
+    [JETSON_SOURCE_UP] = {"jetson_source_up", "Whether a source gives values (1) or not (0).",
+                          METRIC_GAUGE, NULL, "source"},
     [JETSON_SWAP_CACHED] = {"jetson_swap_cached_bytes", "Swapped memory that is also in memory.",
                             METRIC_GAUGE, "bytes", NULL},
     [JETSON_SWAP_TOTAL] = {"jetson_swap_total_bytes", "Swap space.", METRIC_GAUGE, "bytes", NULL},
     [JETSON_SWAP_USED] = {"jetson_swap_used_bytes", "Swap space in use.", METRIC_GAUGE, "bytes",
                           NULL},
+    [JETSON_TEGRASTATS_PARSE_ERRORS] = {"jetson_tegrastats_parse_errors_total",
+                                        "Lines of tegrastats that were no record.", METRIC_COUNTER,
+                                        NULL, NULL},
+    [JETSON_TEGRASTATS_RESTARTS] = {"jetson_tegrastats_restarts_total",
+                                    "How often tegrastats had to be started again.", METRIC_COUNTER,
+                                    NULL, NULL},
+    [JETSON_TEGRASTATS_UNKNOWN_TOKENS] = {"jetson_tegrastats_unknown_tokens_total",
+                                          "Parts of records that were not understood.",
+                                          METRIC_COUNTER, NULL, NULL},
     [JETSON_TEMPERATURE] = {"jetson_temperature_celsius", "Temperature of a thermal zone.",
                             METRIC_GAUGE, "celsius", "zone"},
     [JETSON_THROTTLE_ALERT] = {"jetson_throttle_alert",
@@ -120,10 +134,12 @@ const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
                                METRIC_GAUGE, NULL, "type"},
 };
 
-_Static_assert(JETSON_N_METRICS == 32 + 16, "list all of them");
+_Static_assert(JETSON_N_METRICS == 32 + 16 + 4 + 1, "list all of them");
 _Static_assert(JETSON_COMPAT_N_METRICS == 16 + 2 + 1, "list all of them");
 
 const struct metric_desc *const jetson_metrics[] = {
-    AT32(jetson_descs, 0),        AT16(jetson_descs, 32),       AT16(jetson_compat_descs, 0),
-    AT2(jetson_compat_descs, 16), AT1(jetson_compat_descs, 18), NULL,
+    AT32(jetson_descs, 0),        AT16(jetson_descs, 32),
+    AT4(jetson_descs, 48),        AT1(jetson_descs, 52),
+    AT16(jetson_compat_descs, 0), AT2(jetson_compat_descs, 16),
+    AT1(jetson_compat_descs, 18), NULL,
 };

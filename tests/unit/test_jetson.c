@@ -13,7 +13,7 @@ enum { NOBODY = 65534 };
 
 void setUp(void) {
     tree_begin();
-    plant("xavier_nx_jp5");
+    plant_board("xavier_nx_jp5");
 }
 
 void tearDown(void) {
@@ -120,7 +120,7 @@ static void test_nothing_but_the_device_tree(void) {
         procfs, tree, tree, sysfs);
     set_option("collector.jetson.compat", "tegra");
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
-    TEST_ASSERT_EQUAL_UINT64(2, snapshot_n_samples(&snapshot));
+    TEST_ASSERT_EQUAL_UINT64(3, snapshot_n_samples(&snapshot));
     TEST_ASSERT_NOT_NULL(find("tegra_last_updated_timestamp_epoch", ""));
 }
 

@@ -21,7 +21,7 @@ static int open_file(const char *name) {
 
 void setUp(void) {
     tree_begin();
-    plant("xavier_nx_jp5");
+    plant_board("xavier_nx_jp5");
     load_fd = open_file("sys/devices/17000000.gv11b/load");
     status_fd = open_file("sys/devices/17000000.gv11b/power/runtime_status");
     current_fd = open_file("sys/class/hwmon/hwmon3/curr2_input");
@@ -44,14 +44,14 @@ static void rewrite(int fd, const char *text) {
 
 static void set_load(double load) {
     char text[16];
-    snprintf(text, sizeof(text), "%.0f\n", load * 1000);
-    rewrite(load_fd, text);
+    int len = snprintf(text, sizeof(text), "%5.0f\n", load * 1000);
+    TEST_ASSERT_EQUAL_INT(len, pwrite(load_fd, text, (size_t)len, 0));
 }
 
 static void set_watts(double watts) {
     char text[16];
-    snprintf(text, sizeof(text), "%.0f\n", watts * 1e6 / 5112);
-    rewrite(current_fd, text);
+    int len = snprintf(text, sizeof(text), "%5.0f\n", watts * 1e6 / 5112);
+    TEST_ASSERT_EQUAL_INT(len, pwrite(current_fd, text, (size_t)len, 0));
 }
 
 static double value(const char *name, const char *labels) {
