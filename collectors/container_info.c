@@ -1,0 +1,134 @@
+#include "collectors/container_info.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/cleanup.h"
+
+enum { MAX_LABELS = 64, MAX_VALUE_LEN = 1024 };
+
+static const size_t fields[] = {
+    offsetof(struct container_info, id),        offsetof(struct container_info, name),
+    offsetof(struct container_info, image),     offsetof(struct container_info, pod),
+    offsetof(struct container_info, namespace), offsetof(struct container_info, container),
+};
+
+/* What the kubelet, containerd and CRI-O note beside a container. */
+static const struct {
+    const char *name;
+    size_t field;
+} known[] = {
+    {"io.kubernetes.container.name", offsetof(struct container_info, container)},
+    {"io.kubernetes.cri-o.ImageName", offsetof(struct container_info, image)},
+    {"io.kubernetes.cri.container-name", offsetof(struct container_info, container)},
+    {"io.kubernetes.cri.image-name", offsetof(struct container_info, image)},
+    {"io.kubernetes.cri.podsandbox.image-name", offsetof(struct container_info, image)},
+    {"io.kubernetes.cri.sandbox-name", offsetof(struct container_info, pod)},
+    {"io.kubernetes.cri.sandbox-namespace", offsetof(struct container_info, namespace)},
+    {"io.kubernetes.pod.name", offsetof(struct container_info, pod)},
+    {"io.kubernetes.pod.namespace", offsetof(struct container_info, namespace)},
+};
+
+static const struct {
+    const char *name;
+    const char *value;
+} sandbox_marks[] = {
+    {"io.kubernetes.cri-o.ContainerType", "sandbox"},
+    {"io.kubernetes.cri.container-type", "sandbox"},
+    {"io.kubernetes.docker.type", "podsandbox"},
+};
+
+static char **field_at(const struct container_info *info, size_t offset) {
+    return (char **)((char *)info + offset);
+}
+
+void container_info_finish(struct container_info *info) {
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        free(*field_at(info, fields[i]));
+    }
+    for (size_t i = 0; i < info->n_labels; i++) {
+        free(info->labels[i].name);
+        free(info->labels[i].value);
+    }
+    free(info->labels);
+    *info = (struct container_info){0};
+}
+
+int container_info_set(char **field, const char *text) {
+    char *copy = strdup(text);
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    free(*field);
+    *field = copy;
+    return 0;
+}
+
+static bool matches(container_label_patterns wanted, const char *name) {
+    for (; *wanted != NULL; wanted++) {
+        if (fnmatch(*wanted, name, 0) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int keep_label(struct container_info *info, const char *name, const char *value) {
+    char *name_copy CLEANUP_FREE = strdup(name);
+    char *value_copy CLEANUP_FREE = strdup(value);
+    struct container_label *labels =
+        reallocarray(info->labels, info->n_labels + 1, sizeof(*labels));
+    if (labels == NULL) {
+        return -ENOMEM;
+    }
+    info->labels = labels;
+    if (name_copy == NULL || value_copy == NULL) {
+        return -ENOMEM;
+    }
+    info->labels[info->n_labels++] =
+        (struct container_label){.name = TAKE(name_copy), .value = TAKE(value_copy)};
+    return 0;
+}
+
+int container_info_label(struct container_info *info, container_label_patterns wanted,
+                         const char *name, const char *value) {
+    for (size_t i = 0; i < ARRAY_LEN(sandbox_marks); i++) {
+        info->sandbox = info->sandbox || (strcmp(name, sandbox_marks[i].name) == 0 &&
+                                          strcmp(value, sandbox_marks[i].value) == 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (strcmp(name, known[i].name) == 0 &&
+            container_info_set(field_at(info, known[i].field), value) < 0) {
+            return -ENOMEM;
+        }
+    }
+    if (info->n_labels == MAX_LABELS || strlen(value) > MAX_VALUE_LEN || !matches(wanted, name)) {
+        return 0;
+    }
+    return keep_label(info, name, value);
+}
+
+static bool same_text(const char *a, const char *b) {
+    return strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0;
+}
+
+bool container_info_equal(const struct container_info *a, const struct container_info *b) {
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        if (!same_text(*field_at(a, fields[i]), *field_at(b, fields[i]))) {
+            return false;
+        }
+    }
+    if (a->sandbox != b->sandbox || a->n_labels != b->n_labels) {
+        return false;
+    }
+    for (size_t i = 0; i < a->n_labels; i++) {
+        if (strcmp(a->labels[i].name, b->labels[i].name) != 0 ||
+            strcmp(a->labels[i].value, b->labels[i].value) != 0) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What a runtime tells about one container. A zeroed struct tells nothing; texts are NULL where
+ * they are not known. */
+struct container_info {
+    char *id;
+    char *name;
+    char *image;
+    char *pod;
+    char *namespace;
+    char *container; /* its name within the pod */
+    bool sandbox;    /* holds a pod's network and runs nothing */
+    struct container_label {
+        char *name; /* as the runtime has it */
+        char *value;
+    } * labels;
+    size_t n_labels;
+};
+
+void container_info_finish(struct container_info *info);
+#define CLEANUP_CONTAINER_INFO CLEANUP(container_info_finish)
+
+/* Which labels of containers are wanted: names with * and ?, NULL-terminated. */
+typedef const char *const *container_label_patterns;
+
+/* Takes a label that the runtime tells: into the field it stands for, if Kubernetes made it, and
+ * into the labels, if a pattern matches. At most 64 labels of at most 1 KiB are kept. 0 or -ENOMEM.
+ */
+int container_info_label(struct container_info *info, container_label_patterns wanted,
+                         const char *name, const char *value);
+
+/* Sets one text. 0 or -ENOMEM. */
+int container_info_set(char **field, const char *text);
+
+/* Whether two tell the same. */
+bool container_info_equal(const struct container_info *a, const struct container_info *b);

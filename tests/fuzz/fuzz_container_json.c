@@ -1,0 +1,35 @@
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "collectors/container_json.h"
+#include "exporter/core/cleanup.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static const char *const all[] = {"*", NULL};
+
+/* What a runtime says, read as each of the four things that it may be. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
+    const char *text = (const char *)data;
+    struct container_info *infos CLEANUP_FREE = NULL;
+    size_t n = 0;
+    if (container_json_list(text, len, all, &infos, &n) == 0) {
+        for (size_t i = 0; i < n; i++) {
+            assert(infos[i].id != NULL && infos[i].id[0] != '\0');
+            container_info_finish(&infos[i]);
+        }
+    }
+    struct container_info event CLEANUP_CONTAINER_INFO = {0};
+    bool gone;
+    if (container_json_event(text, len, all, &event, &gone) == 0) {
+        assert(event.id != NULL);
+    }
+    struct container_info crio CLEANUP_CONTAINER_INFO = {0};
+    container_json_crio(text, len, all, &crio);
+    struct container_info bundle CLEANUP_CONTAINER_INFO = {0};
+    if (container_json_bundle(text, len, all, &bundle) == 0) {
+        assert(bundle.pod != NULL || bundle.container != NULL || bundle.sandbox);
+    }
+    return 0;
+}
