@@ -1,12 +1,14 @@
 #include "collectors/collectors.h"
 
 #include "collectors/cgroup.h"
+#include "collectors/container.h"
 #include "collectors/host.h"
 #include "collectors/jetson.h"
 #include "collectors/textfile.h"
 
 const struct collector *const collectors_all[] = {
     &cgroup_collector,
+    &container_collector,
     &host_collector,
     &jetson_collector,
     &textfile_collector,

@@ -1,0 +1,344 @@
+#include "collectors/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectors/container_finished.h"
+#include "collectors/container_names.h"
+#include "collectors/container_options.h"
+#include "collectors/container_procs.h"
+#include "collectors/container_sample.h"
+#include "collectors/container_set.h"
+#include "collectors/filter.h"
+#include "collectors/scan.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/file.h"
+
+#define FORGET_DEVICES_NS (60 * CLOCK_NS_PER_SEC)
+
+enum { MAX_KEPT_OPEN = 256, MAX_STAT_BYTES = 4096 };
+
+struct containers {
+    const char *procfs;
+    const char *sysfs;
+    struct cgroup_tree tree;
+    struct container_set *set;
+    struct container_names *names;
+    struct filter include, exclude;
+    struct metric_desc *renamed; /* NULL: under their own names */
+    const struct metric_desc *descs;
+    struct container_finished finished;
+    struct block_devices devices;
+    int64_t forget_ns;
+    uint64_t host_namespace;
+    double boot_seconds; /* since 1970; 0: not known */
+    struct buf scratch;
+    struct cgroup_stats stats;
+};
+
+static void gone(void *context, struct container *container) {
+    struct containers *containers = context;
+    const char *image = container->info.image;
+    double lifetime = clock_wall_seconds() - container->start_seconds;
+    container_finished_count(&containers->finished, image != NULL ? image : "",
+                             container->used_seconds, lifetime);
+    container_names_forget(containers->names, container);
+}
+
+/* One that is chosen by name or by image is shown; one that is left out by either is not. */
+static bool shown(void *context, const char *name, const char *image) {
+    const struct containers *containers = context;
+    const struct filter *include = &containers->include;
+    const struct filter *exclude = &containers->exclude;
+    bool included =
+        !include->set || filter_matches(include, name) || filter_matches(include, image);
+    return included && !filter_matches(exclude, name) && !filter_matches(exclude, image);
+}
+
+static int name_all(struct containers *containers, int64_t now_ns) {
+    int result = 0;
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        struct container *container = container_set_at(containers->set, i);
+        if (!container_names_due(containers->names, container, now_ns)) {
+            continue;
+        }
+        struct container_info info CLEANUP_CONTAINER_INFO = {0};
+        int r = container_names_look_up(containers->names, container, now_ns, &info);
+        r = r == 0 ? container_describe(container, &info, shown, containers) : r;
+        result = result == 0 ? r : result;
+    }
+    return result;
+}
+
+static int update(struct containers *containers, bool all, int64_t now_ns, struct error *err) {
+    int r = container_set_update(containers->set, all, now_ns, err);
+    container_names_step(containers->names, now_ns);
+    if (name_all(containers, now_ns) < 0 && r == 0) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    return r;
+}
+
+static int containers_sample(void *state) {
+    struct containers *containers = state;
+    int64_t now_ns = clock_monotonic_ns();
+    int r = update(containers, false, now_ns, NULL);
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        struct container *container = container_set_at(containers->set, i);
+        container_sample_cpu(container, &containers->tree, i < MAX_KEPT_OPEN, now_ns);
+    }
+    return r;
+}
+
+static void add_devices(struct containers *containers, struct container *container,
+                        struct snapshot *out) {
+    static const struct {
+        enum container_metric metric;
+        enum cgroup_io_value value;
+    } rows[] = {
+        {CONTAINER_FS_READS_BYTES, CGROUP_IO_READ_BYTES},
+        {CONTAINER_FS_WRITES_BYTES, CGROUP_IO_WRITTEN_BYTES},
+        {CONTAINER_FS_READS, CGROUP_IO_READS},
+        {CONTAINER_FS_WRITES, CGROUP_IO_WRITES},
+    };
+    for (size_t i = 0; i < containers->stats.n_devices; i++) {
+        const struct cgroup_io *device = &containers->stats.devices[i];
+        const struct labels *labels =
+            io_series_labels(&container->io, container->labels, "/dev/", &containers->devices,
+                             containers->sysfs, device->major, device->minor);
+        for (size_t row = 0; labels != NULL && row < ARRAY_LEN(rows); row++) {
+            double value = device->values[rows[row].value];
+            if (!isnan(value)) {
+                snapshot_add(out, &containers->descs[rows[row].metric], labels, value);
+            }
+        }
+    }
+}
+
+/* A cgroup's own time stamp may be younger than the container; its oldest process never is. */
+static void correct_start(struct containers *containers, struct container *container) {
+    int fd = container->network.proc_fd;
+    if (fd < 0 || containers->boot_seconds <= 0 ||
+        file_read_at(fd, "stat", MAX_STAT_BYTES, &containers->scratch, NULL) < 0) {
+        return;
+    }
+    double start = container_procs_parse_start(buf_str(&containers->scratch));
+    if (start >= 0 && containers->boot_seconds + start < container->start_seconds) {
+        container->start_seconds = containers->boot_seconds + start;
+    }
+}
+
+static void add_processes(struct containers *containers, struct container *container,
+                          struct snapshot *out) {
+    struct container_procs procs;
+    int dirfd = container->place.fds[containers->tree.primary];
+    if (container_procs_read(dirfd, &containers->scratch, &procs) < 0) {
+        return;
+    }
+    snapshot_add(out, &containers->descs[CONTAINER_PROCESSES], container->labels, (double)procs.n);
+    if (procs.first > 0 && !container_network_alive(&container->network)) {
+        container_network_enter(&container->network, containers->procfs, procs.first);
+        correct_start(containers, container);
+    }
+}
+
+static void add_values(struct containers *containers, struct container *container, int64_t now_ns,
+                       double now_seconds, struct snapshot *out) {
+    const struct metric_desc *descs = containers->descs;
+    const struct cgroup_stats *stats = &containers->stats;
+    double usage = stats->values[CGROUP_CPU_USAGE];
+    if (isfinite(usage)) {
+        container->used_seconds = usage;
+        snapshot_add(out, &descs[CONTAINER_CPU_USAGE], container->cpu_labels, usage);
+    }
+    double peak;
+    if (peak_get(&container->peak, now_ns, &peak)) {
+        snapshot_add(out, &descs[CONTAINER_CPU_PEAK], container->labels, peak);
+    }
+    container_metrics_add(descs, stats, container->labels, out);
+    for (size_t i = 0; i < CONTAINER_N_FAILURES; i++) {
+        double value = stats->values[container_failure_values[i]];
+        if (isfinite(value)) {
+            snapshot_add(out, &descs[CONTAINER_MEMORY_FAILURES], container->failure_labels[i],
+                         value);
+        }
+    }
+    add_devices(containers, container, out);
+    add_processes(containers, container, out);
+    snapshot_add(out, &descs[CONTAINER_START_TIME], container->labels, container->start_seconds);
+    snapshot_add(out, &descs[CONTAINER_LAST_SEEN], container->labels, floor(now_seconds));
+}
+
+/* Whether the cgroup is no more: the files of a removed one cannot be opened. */
+static bool is_gone(const struct containers *containers, const struct container *container) {
+    return faccessat(container->place.fds[containers->tree.primary], "cgroup.procs", F_OK, 0) < 0;
+}
+
+/* One network namespace may be shared by all containers of a pod: the pod's sandbox shows it, else
+ * the oldest. The host's is the host collector's. */
+static bool owns_network(const struct containers *containers, const struct container *container) {
+    uint64_t namespace = container->network.namespace;
+    if (namespace == 0 || containers->host_namespace == 0 ||
+        namespace == containers->host_namespace) {
+        return false;
+    }
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        const struct container *other = container_set_at(containers->set, i);
+        if (other == container || other->labels == NULL || other->gone ||
+            other->network.namespace != namespace) {
+            continue;
+        }
+        if (other->info.sandbox != container->info.sandbox
+                ? other->info.sandbox
+                : other->start_seconds < container->start_seconds ||
+                      (other->start_seconds <= container->start_seconds &&
+                       strcmp(other->path, container->path) < 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_networks(struct containers *containers, struct snapshot *out) {
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        struct container *container = container_set_at(containers->set, i);
+        if (container->labels != NULL && !container->gone && owns_network(containers, container)) {
+            container_network_add(&container->network, containers->descs, container->labels,
+                                  &containers->scratch, out);
+        }
+    }
+}
+
+static void forget_devices(struct containers *containers, int64_t now_ns) {
+    if (now_ns < containers->forget_ns) {
+        return;
+    }
+    containers->forget_ns = now_ns + FORGET_DEVICES_NS;
+    block_devices_forget(&containers->devices);
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        io_series_finish(&container_set_at(containers->set, i)->io);
+    }
+}
+
+static int containers_collect(void *state, struct snapshot *out, struct error *err) {
+    struct containers *containers = state;
+    int64_t now_ns = clock_monotonic_ns();
+    double now_seconds = clock_wall_seconds();
+    forget_devices(containers, now_ns);
+    int result = update(containers, true, now_ns, err);
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        struct container *container = container_set_at(containers->set, i);
+        if (container->labels == NULL) {
+            continue;
+        }
+        int r =
+            cgroup_place_read(&container->place, &containers->tree, CGROUP_FOR_CONTAINER, now_ns,
+                              &containers->scratch, &containers->stats, result == 0 ? err : NULL);
+        result = result == 0 ? r : result;
+        container->gone = is_gone(containers, container);
+        if (!container->gone) {
+            double usage = containers->stats.values[CGROUP_CPU_USAGE];
+            container->cpu_seconds = usage > container->cpu_seconds && container->cpu_ns == 0
+                                         ? usage
+                                         : container->cpu_seconds;
+            add_values(containers, container, now_ns, now_seconds, out);
+        }
+    }
+    add_networks(containers, out);
+    container_finished_add(&containers->finished, containers->descs, out);
+    return result;
+}
+
+static void containers_close(void *state) {
+    struct containers *containers = state;
+    if (containers == NULL) {
+        return;
+    }
+    container_set_destroy(containers->set);
+    container_names_destroy(containers->names);
+    cgroup_tree_close(&containers->tree);
+    filter_finish(&containers->include);
+    filter_finish(&containers->exclude);
+    container_metrics_destroy(containers->renamed);
+    container_finished_finish(&containers->finished);
+    block_devices_finish(&containers->devices);
+    cgroup_stats_finish(&containers->stats);
+    buf_finish(&containers->scratch);
+    free(containers);
+}
+
+/* "btime 1763280000" of /proc/stat. */
+static double read_boot_time(const char *procfs) {
+    struct buf text CLEANUP_BUF = {0};
+    char *path CLEANUP_FREE = file_path_join(procfs, "stat");
+    uint64_t seconds = 0;
+    if (path != NULL && file_read(path, &text, NULL) == 0) {
+        const char *line = strstr(buf_str(&text), "\nbtime ");
+        const char *cursor = line != NULL ? line + strlen("\nbtime ") : "";
+        seconds = scan_u64(&cursor, &seconds) ? seconds : 0;
+    }
+    return (double)seconds;
+}
+
+static int prepare(struct containers *containers, const struct collector_env *env,
+                   struct error *err) {
+    const struct settings *settings = env->settings;
+    const char *prefix = settings_string(settings, "collector.container.prefix");
+    containers->procfs = env->procfs;
+    containers->sysfs = env->sysfs;
+    containers->descs = container_descs;
+    if (strcmp(prefix, "container") != 0) {
+        containers->renamed = container_metrics_rename(prefix);
+        containers->descs = containers->renamed;
+    }
+    containers->names = container_names_create(env->rootfs, settings);
+    if (containers->descs == NULL || containers->names == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    containers->host_namespace = container_network_host(env->procfs);
+    containers->boot_seconds = read_boot_time(env->procfs);
+    int r = filter_init(&containers->include, settings, "collector.container.include", err);
+    if (r == 0) {
+        r = filter_init(&containers->exclude, settings, "collector.container.exclude", err);
+    }
+    struct container_set_config config = {
+        .tree = &containers->tree,
+        .max_containers = (size_t)settings_int(settings, "collector.container.max-containers"),
+        .peak_window_ns = settings_duration_ms(settings, "sample.peak-window") * CLOCK_NS_PER_MS,
+        .gone = gone,
+        .context = containers,
+    };
+    return r == 0 ? container_set_create(&config, &containers->set, err) : r;
+}
+
+static int containers_open(const struct collector_env *env, void **ret_state, struct error *err) {
+    struct containers *containers = calloc(1, sizeof(*containers));
+    if (containers == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = cgroup_tree_open(&containers->tree, env->cgroupfs, err);
+    r = r == 0 ? prepare(containers, env, err) : r;
+    if (r < 0) {
+        containers_close(containers);
+        return r;
+    }
+    *ret_state = containers;
+    return 0;
+}
+
+const struct collector container_collector = {
+    .name = "container",
+    .help = "CPU, memory, disks, network and pressure of containers, under cAdvisor's names",
+    .metrics = container_metrics,
+    .options = container_options,
+    .on_by_default = true,
+    .open = containers_open,
+    .sample = containers_sample,
+    .collect = containers_collect,
+    .close = containers_close,
+};

@@ -1,0 +1,226 @@
+#include "collectors/container_names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/container_client.h"
+#include "collectors/container_json.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/file.h"
+
+#define MIN_BUNDLE_WAIT_NS CLOCK_NS_PER_SEC
+#define MAX_BUNDLE_WAIT_NS (300 * CLOCK_NS_PER_SEC)
+
+enum { MAX_BUNDLE_BYTES = 4 << 20 };
+
+/* Runtimes that can be asked, by the setting that names their socket. */
+static const struct {
+    const char *setting;
+    enum container_client_kind kind;
+    enum container_runtime runtime;
+} sources[] = {
+    {"collector.container.crio-socket", CONTAINER_CLIENT_CRIO, CONTAINER_CRIO},
+    {"collector.container.docker-socket", CONTAINER_CLIENT_LIST, CONTAINER_DOCKER},
+    {"collector.container.podman-socket", CONTAINER_CLIENT_LIST, CONTAINER_PODMAN},
+};
+
+/* Where containerd keeps the bundles of running containers, and under which of its namespaces. */
+static const char *const bundle_directories[] = {
+    "run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io",
+    "run/containerd/io.containerd.runtime.v2.task/k8s.io",
+    "run/k0s/containerd/io.containerd.runtime.v2.task/k8s.io",
+    "var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io",
+};
+
+struct container_names {
+    struct container_client *clients[ARRAY_LEN(sources)]; /* NULL: not to be asked */
+    char *bundles[ARRAY_LEN(bundle_directories)];
+    container_label_patterns wanted;
+    struct buf scratch;
+};
+
+static bool open_client(struct container_names *names, size_t i, const char *rootfs,
+                        const struct settings *settings) {
+    const char *setting = settings_string(settings, sources[i].setting);
+    if (setting[0] == '\0') {
+        return true;
+    }
+    char *path CLEANUP_FREE = file_path_join(rootfs, setting);
+    names->clients[i] =
+        path != NULL ? container_client_create(sources[i].kind, path, names->wanted) : NULL;
+    return names->clients[i] != NULL;
+}
+
+struct container_names *container_names_create(const char *rootfs,
+                                               const struct settings *settings) {
+    struct container_names *names = calloc(1, sizeof(*names));
+    if (names == NULL) {
+        return NULL;
+    }
+    names->wanted = settings_list(settings, "collector.container.label-include");
+    bool complete = true;
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        complete = complete && open_client(names, i, rootfs, settings);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bundle_directories); i++) {
+        names->bundles[i] = file_path_join(rootfs, bundle_directories[i]);
+        complete = complete && names->bundles[i] != NULL;
+    }
+    if (!complete) {
+        container_names_destroy(names);
+        return NULL;
+    }
+    return names;
+}
+
+void container_names_destroy(struct container_names *names) {
+    if (names == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        container_client_destroy(names->clients[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bundle_directories); i++) {
+        free(names->bundles[i]);
+    }
+    buf_finish(&names->scratch);
+    free(names);
+}
+
+void container_names_step(struct container_names *names, int64_t now_ns) {
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        if (names->clients[i] != NULL) {
+            container_client_step(names->clients[i], now_ns);
+        }
+    }
+}
+
+static unsigned generation(const struct container_names *names) {
+    unsigned sum = 1; /* so that 0 means: never looked up */
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        sum += names->clients[i] != NULL ? container_client_generation(names->clients[i]) : 0;
+    }
+    return sum;
+}
+
+static bool may_have_bundle(enum container_runtime runtime) {
+    return runtime == CONTAINER_CONTAINERD || runtime == CONTAINER_UNKNOWN;
+}
+
+bool container_names_due(const struct container_names *names, const struct container *container,
+                         int64_t now_ns) {
+    return container->names_generation != generation(names) ||
+           (may_have_bundle(container->runtime) && now_ns >= container->next_bundle_ns);
+}
+
+/* A name that leads out of the directory is none. */
+static bool is_plain(const char *id) {
+    return id[0] != '.' && strchr(id, '/') == NULL;
+}
+
+static int read_bundle(struct container_names *names, const char *directory, const char *id,
+                       struct container_info *ret_info) {
+    struct buf path CLEANUP_BUF = {0};
+    buf_printf(&path, "%s/%s/config.json", directory, id);
+    if (path.failed) {
+        return -ENOMEM;
+    }
+    int r = file_read_at(AT_FDCWD, buf_str(&path), MAX_BUNDLE_BYTES, &names->scratch, NULL);
+    return r < 0 ? r
+                 : container_json_bundle(buf_str(&names->scratch), names->scratch.len,
+                                         names->wanted, ret_info);
+}
+
+/* A bundle does not change: once it is found it is not read again. */
+static void wait_for_bundle(struct container *container, bool found, int64_t now_ns) {
+    if (found) {
+        container->next_bundle_ns = INT64_MAX;
+        return;
+    }
+    int64_t wait_ns = container->bundle_wait_ns;
+    wait_ns = wait_ns == 0 ? MIN_BUNDLE_WAIT_NS : 2 * wait_ns;
+    container->bundle_wait_ns = wait_ns < MAX_BUNDLE_WAIT_NS ? wait_ns : MAX_BUNDLE_WAIT_NS;
+    container->next_bundle_ns = now_ns + container->bundle_wait_ns;
+}
+
+static bool look_into_bundles(struct container_names *names, struct container *container,
+                              struct container_info *ret_info) {
+    for (size_t i = 0; is_plain(container->id) && i < ARRAY_LEN(bundle_directories); i++) {
+        if (read_bundle(names, names->bundles[i], container->id, ret_info) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int copy(const struct container_info *from, struct container_info *to) {
+    const struct {
+        const char *from;
+        char **to;
+    } texts[] = {
+        {from->name, &to->name},           {from->image, &to->image},         {from->pod, &to->pod},
+        {from->namespace, &to->namespace}, {from->container, &to->container},
+    };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(texts); i++) {
+        r = texts[i].from != NULL ? container_info_set(texts[i].to, texts[i].from) : 0;
+    }
+    static const char *const all[] = {"*", NULL};
+    for (size_t i = 0; r == 0 && i < from->n_labels; i++) {
+        r = container_info_label(to, all, from->labels[i].name, from->labels[i].value);
+    }
+    to->sandbox = from->sandbox;
+    return r;
+}
+
+static bool asked_for(const struct container *container, enum container_runtime runtime) {
+    return container->runtime == runtime || container->runtime == CONTAINER_UNKNOWN ||
+           (container->runtime == CONTAINER_CONTAINERD && runtime == CONTAINER_DOCKER);
+}
+
+static int ask_clients(struct container_names *names, const struct container *container,
+                       int64_t now_ns, struct container_info *info) {
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        if (names->clients[i] == NULL || !asked_for(container, sources[i].runtime)) {
+            continue;
+        }
+        const struct container_info *told =
+            container_client_find(names->clients[i], container->id, now_ns);
+        if (told != NULL) {
+            return copy(told, info);
+        }
+    }
+    return 0;
+}
+
+int container_names_look_up(struct container_names *names, struct container *container,
+                            int64_t now_ns, struct container_info *ret_info) {
+    struct container_info info CLEANUP_CONTAINER_INFO = {0};
+    container->names_generation = generation(names);
+    bool from_bundle = false;
+    int r = 0;
+    if (container->next_bundle_ns == INT64_MAX) {
+        from_bundle = true;
+        r = copy(&container->info, &info);
+    } else if (may_have_bundle(container->runtime) && now_ns >= container->next_bundle_ns) {
+        from_bundle = look_into_bundles(names, container, &info);
+        wait_for_bundle(container, from_bundle, now_ns);
+    }
+    r = r == 0 && !from_bundle ? ask_clients(names, container, now_ns, &info) : r;
+    if (r == 0) {
+        *ret_info = info;
+        info = (struct container_info){0};
+    }
+    return r;
+}
+
+void container_names_forget(struct container_names *names, const struct container *container) {
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        if (names->clients[i] != NULL) {
+            container_client_forget(names->clients[i], container->id);
+        }
+    }
+}
