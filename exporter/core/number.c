@@ -47,14 +47,33 @@ static size_t count_digits(uint64_t value) {
     return n + (value >= powers_of_ten[n]);
 }
 
-/* Writes the last `n` digits of `value`, with zeros in front. */
+static void write_pair(char *out, uint32_t value) {
+    memcpy(out, pairs + 2 * value, 2);
+}
+
+/* The pairs do not wait for each other. */
+static void write_8_digits(char *out, uint32_t value) {
+    uint32_t high = value / 10000;
+    uint32_t low = value % 10000;
+    write_pair(out, high / 100);
+    write_pair(out + 2, high % 100);
+    write_pair(out + 4, low / 100);
+    write_pair(out + 6, low % 100);
+}
+
+/* Writes `value`, which has at most `n` digits, with zeros in front. */
 static void write_digits(char *out, uint64_t value, size_t n) {
+    for (; n >= 8; n -= 8) {
+        write_8_digits(out + n - 8, (uint32_t)(value % 100000000));
+        value /= 100000000;
+    }
+    uint32_t rest = (uint32_t)value;
     for (; n >= 2; n -= 2) {
-        memcpy(out + n - 2, pairs + value % 100 * 2, 2);
-        value /= 100;
+        write_pair(out + n - 2, rest % 100);
+        rest /= 100;
     }
     if (n == 1) {
-        out[0] = (char)('0' + value % 10);
+        out[0] = (char)('0' + rest);
     }
 }
 
@@ -81,7 +100,7 @@ static inline size_t write_scaled_by(char *out, double value, uint64_t scale, si
     }
     size_t n = write_u64(out, scaled / scale);
     out[n++] = '.';
-    write_digits(out + n, scaled, n_decimals);
+    write_digits(out + n, scaled % scale, n_decimals);
     n += n_decimals;
     while (out[n - 1] == '0') {
         n--;
