@@ -9,7 +9,8 @@ from table import count, seconds
 
 REFERENCE = HERE / "instructions.txt"
 HEAD = "# Optimised build by gcc 12 for x86-64. Written by: run.py --instructions --update\n"
-TIMED = ("exposition", "host", "number")
+TIMED = ("exposition", "host", "jetson", "number")
+ARGUMENTS = {"jetson": [str(HERE.parent / "fixtures/jetson/xavier_nx_jp5.tree")]}
 MOST_GROWTH = 5  # percent
 
 
@@ -19,7 +20,8 @@ def program(name):
 
 def build():
     names = [f"tests/bench/bench_{name}" for name in (*TIMED, "instructions")]
-    command = ["ninja", "-C", BUILD, *names, "tests/fakes/waap-fake", "exporter/waap"]
+    fakes = ("tests/fakes/plant", "tests/fakes/waap-fake")
+    command = ["ninja", "-C", BUILD, *names, *fakes, "exporter/waap"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(done.stdout)
@@ -33,7 +35,7 @@ def run_timed(table, per_series):
     """`per_series` is what a Go program needs for a series, HTTP included; None: unknown."""
     table.heading("single steps, CPU time")
     for name in TIMED:
-        for line in output(program(name)).stdout.splitlines():
+        for line in output(program(name), *ARGUMENTS.get(name, [])).stdout.splitlines():
             what, ours, *peer = line.split("\t")
             if peer:
                 table.versus(f"{what} ({peer[1]})", seconds, [float(ours)], [float(peer[0])])

@@ -7,6 +7,7 @@ fail the run unless --strict says so."""
 import argparse
 import sys
 
+import jetson
 import node
 import programs
 import scrapes
@@ -25,6 +26,7 @@ def main():
     if not arguments.instructions:
         per_series = scrapes.run(table)
         node.run(table)
+        jetson.run(table)
         programs.run_timed(table, per_series)
     programs.run_instructions(table, arguments.update)
     print(f"\n{table.n_missed} budgets missed" if table.n_missed else "\nall budgets kept")
