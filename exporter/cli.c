@@ -46,8 +46,9 @@ static void write_flag(const struct option *option, struct buf *out) {
         buf_printf(out, "  --[no-]%s\n", option->name);
         return;
     }
-    buf_printf(out, "  --%s=%s%s\n", option->name, placeholders[option->type],
-               option->repeatable ? " (repeatable)" : "");
+    bool bare = option->bare_text != NULL;
+    buf_printf(out, "  --%s%s=%s%s%s\n", option->name, bare ? "[" : "", placeholders[option->type],
+               bare ? "]" : "", option->repeatable ? " (repeatable)" : "");
 }
 
 static void write_details(const struct config_entry *entry, struct buf *out) {

@@ -100,6 +100,8 @@ void config_read_flags(const struct config_table *table, int argc, char *const *
         const char *value = flag.value;
         if (value == NULL && entry->option->type == OPTION_BOOL) {
             value = flag.negated ? "false" : "true";
+        } else if (value == NULL && entry->option->bare_text != NULL) {
+            value = entry->option->bare_text;
         } else if (value == NULL && i + 1 < argc && !is_flag(argv[i + 1])) {
             value = argv[++i];
         }

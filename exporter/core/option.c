@@ -106,6 +106,10 @@ static bool parse_duration(const char *text, int64_t *ret_number) {
 }
 
 static bool parse_choice(const struct option *option, const char *text, int64_t *ret_number) {
+    int64_t on;
+    if (option->bare_text != NULL && parse_bool(text, &on)) {
+        text = on == 1 ? option->bare_text : option->default_text;
+    }
     for (size_t i = 0; option->choices[i] != NULL; i++) {
         if (strcmp(option->choices[i], text) == 0) {
             *ret_number = (int64_t)i;

@@ -28,6 +28,7 @@ struct option {
     bool repeatable;            /* a list: the flag may be given again, YAML takes a sequence */
     bool not_in_file;           /* makes sense as flag and variable only */
     const char *default_text;   /* as one would write it on the command line; NULL: empty, false */
+    const char *bare_text;      /* optional, of choices: what true means, and the flag alone */
     int64_t min, max;           /* both 0: unbounded */
     const char *const *choices; /* NULL-terminated */
     const char *help;           /* one sentence for --help, no final point */

@@ -28,6 +28,8 @@ static const struct option opt_duration_range = {.type = OPTION_DURATION, .min =
 static const struct option opt_string = {.type = OPTION_STRING};
 static const struct option opt_checked = {.type = OPTION_STRING, .check = check_slash};
 static const struct option opt_choice = {.type = OPTION_CHOICE, .choices = colours};
+static const struct option opt_bare = {
+    .type = OPTION_CHOICE, .choices = colours, .default_text = "red", .bare_text = "green"};
 static const struct option opt_regex = {.type = OPTION_REGEX};
 
 static void test_good_values(void) {
@@ -68,6 +70,10 @@ static void test_good_values(void) {
         {&opt_checked, "/x", 0},
         {&opt_choice, "red", 0},
         {&opt_choice, "green", 1},
+        {&opt_bare, "red", 0},
+        {&opt_bare, "true", 1},
+        {&opt_bare, "1", 1},
+        {&opt_bare, "false", 0},
         {&opt_regex, "", 0},
         {&opt_regex, "^(a|b)+$", 0},
     };
@@ -120,6 +126,8 @@ static void test_bad_values_say_what_was_expected(void) {
         {&opt_duration_range, "99ms", "expected a duration from 100ms to 1m30s, got "},
         {&opt_choice, "blue", "expected one of red, green, got "},
         {&opt_choice, "Red", "expected one of red, green, got "},
+        {&opt_choice, "true", "expected one of red, green, got "},
+        {&opt_bare, "yes", "expected one of red, green, got "},
         {&opt_checked, "x", "expected a path, got "},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
