@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exporter/config.h"
+#include "exporter/demo.h"
 #include "exporter/engine.h"
 #include "exporter/http_server.h"
 #include "exporter/loop.h"
@@ -12,6 +13,7 @@ struct daemon {
     int argc; /* of `serve`: read again on every reload */
     char **argv;
     struct config *config;
+    struct demo *demo; /* NULL: the machine is shown as it is */
     struct loop *loop;
     struct engine *engine;
     struct http_server *http;

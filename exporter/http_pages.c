@@ -56,8 +56,13 @@ void http_pages_landing(struct http_request *request) {
         "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.3em .8em .3em 0;"
         "border-bottom:1px solid #ddd;vertical-align:top}\n"
         ".ok{color:#080}.fai{color:#b00;font-weight:bold}.abs,.off,.not{color:#666}\n"
+        ".demo{background:#fd6;padding:.5em 1em}\n"
         "</style></head><body>\n<h1>waap</h1>\n<p>Live profiler of this node and its plugins, ");
-    buf_printf(&page, "version %s.</p>\n<p><a href=\"", VERSION_TEXT);
+    buf_printf(&page, "version %s.</p>\n", VERSION_TEXT);
+    if (daemon->demo != NULL) {
+        buf_printf(&page, "<p class=\"demo\">Demo: %s.</p>\n", demo_notice);
+    }
+    buf_add_str(&page, "<p><a href=\"");
     add_html(&page, settings_string(daemon->config->settings, "web.telemetry-path") + 1);
     buf_add_str(&page, "\">Metrics</a> &middot; <a href=\"-/healthy\">Health</a> &middot; "
                        "<a href=\"-/ready\">Readiness</a></p>\n<table><tr><th>Collector</th>"

@@ -12,6 +12,7 @@
 #define MINUTES (60 * SECONDS)
 #define HOURS (60 * MINUTES)
 
+static const char *const demos[] = {"off", "jetson", NULL};        /* enum demo_kind */
 static const char *const log_formats[] = {"logfmt", "json", NULL}; /* enum log_format */
 static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL}; /* log_level */
 
@@ -49,6 +50,14 @@ const struct option exporter_options[] = {
         .type = OPTION_STRING,
         .not_in_file = true,
         .help = "YAML file to read settings from",
+    },
+    {
+        .name = "demo",
+        .type = OPTION_CHOICE,
+        .default_text = "off",
+        .bare_text = "jetson",
+        .choices = demos,
+        .help = "Show a simulated board instead of this machine",
     },
     {
         .name = "log.format",

@@ -69,7 +69,12 @@ int reload_apply(struct daemon *daemon, struct config *config, struct web_config
 
 static void reload_run(struct worker_job *job) {
     struct reload *reload = CONTAINER_OF(job, struct reload, job);
-    reload_read(reload->daemon, &reload->config, &reload->web_config, &reload->problems);
+    struct error err;
+    if (reload_read(reload->daemon, &reload->config, &reload->web_config, &reload->problems) == 0 &&
+        demo_redirect(reload->daemon->demo, reload->config->settings, &err) < 0) {
+        problems_add(&reload->problems, "demo", 0, 0, "%s", err.text);
+        config_unref(TAKE(reload->config));
+    }
 }
 
 static void refuse(struct reload *reload) {

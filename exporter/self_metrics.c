@@ -31,6 +31,11 @@ static const struct metric_desc collector_success = {
     .type = METRIC_GAUGE,
     .labels = "collector",
 };
+static const struct metric_desc demo_running = {
+    .name = "waap_demo",
+    .help = "1 if what is shown is simulated, see --demo; else absent",
+    .type = METRIC_GAUGE,
+};
 static const struct metric_desc duplicate_series = {
     .name = "waap_duplicate_series_total",
     .help = "Series left out because another of the same name and labels was there first",
@@ -71,6 +76,7 @@ const struct metric_desc *const self_metrics_all[] = {
     &collector_success,
     &reload_timestamp,
     &reload_successful,
+    &demo_running,
     &duplicate_series,
     &connections_evicted,
     &connections,
@@ -99,6 +105,9 @@ static void add_daemon(const struct daemon *daemon, const struct labels *build,
                        struct snapshot *out) {
     const struct http_gate *gate = http_server_gate(daemon->http);
     snapshot_add(out, &build_info, build, 1);
+    if (daemon->demo != NULL) {
+        snapshot_add(out, &demo_running, NULL, 1);
+    }
     snapshot_add(out, &connections, NULL, (double)gate->n_clients);
     snapshot_add(out, &connections_evicted, NULL, (double)gate->n_evicted);
     snapshot_add(out, &scrapes_in_flight, NULL, (double)http_server_n_in_flight(daemon->http));

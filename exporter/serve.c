@@ -74,6 +74,12 @@ static int start(struct daemon *daemon, struct config *config, struct web_config
         r = take_signals(daemon, err);
     }
     if (r == 0) {
+        r = demo_create(config->settings, &daemon->demo, err);
+    }
+    if (r == 0) {
+        r = demo_redirect(daemon->demo, config->settings, err);
+    }
+    if (r == 0) {
         r = worker_create(daemon->loop, "page", &daemon->page_worker, err);
     }
     if (r == 0) {
@@ -174,7 +180,9 @@ int serve_main(const struct collector *const *collectors, int argc, char **argv)
     }
     config_unref(config);
     web_config_unref(web_config);
-    if (!stop(&daemon)) {
+    bool clean = stop(&daemon);
+    demo_destroy(daemon.demo);
+    if (!clean) {
         log_warn("serve: left behind what did not end in time");
         _exit(code);
     }

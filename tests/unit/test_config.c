@@ -103,6 +103,24 @@ static void test_defaults(void) {
     TEST_ASSERT_FALSE(settings_bool(config->settings, "collector.beta"));
 }
 
+/* A choice with a meaning of its own takes no word that is not joined to it. */
+static void test_flag_of_a_choice_may_stand_alone(void) {
+    static const struct {
+        const char *flag;
+        size_t expected;
+    } rows[] = {{"--demo", 1}, {"--demo=jetson", 1}, {"--demo=true", 1}, {"--demo=off", 0}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        check_good(load("demo: off\n", NULL, LIST(rows[i].flag)));
+        TEST_ASSERT_EQUAL_UINT(rows[i].expected, settings_choice(config->settings, "demo"));
+    }
+    check_good(load("demo: true\n", NULL, NULL));
+    TEST_ASSERT_EQUAL_UINT(1, settings_choice(config->settings, "demo"));
+    check_good(load(NULL, LIST("WAAP_DEMO=1"), NULL));
+    TEST_ASSERT_EQUAL_UINT(1, settings_choice(config->settings, "demo"));
+    check_bad(load(NULL, NULL, LIST("--demo", "off")),
+              "off: unexpected argument, flags begin with --\n", "--demo off");
+}
+
 static void test_file_can_set_everything(void) {
     check_good(load("log: {level: debug}\n"
                     "web:\n"
@@ -353,6 +371,7 @@ int main(void) {
     }
     UNITY_BEGIN();
     RUN_TEST(test_defaults);
+    RUN_TEST(test_flag_of_a_choice_may_stand_alone);
     RUN_TEST(test_file_can_set_everything);
     RUN_TEST(test_empty_list_in_file);
     RUN_TEST(test_bad_files);

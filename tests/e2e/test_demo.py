@@ -1,0 +1,193 @@
+"""Demo mode: what it shows moves, fits together, is marked, and leaves nothing behind."""
+
+import pathlib
+import re
+import signal
+import time
+
+import pytest
+
+from peers import Prometheus, need_program
+from running import wait_until
+
+NOTICE = "a simulated Jetson Xavier NX, nothing shown is real"
+RAILS = ("vdd_in", "vdd_cpu_gpu_cv", "vdd_soc")
+
+
+@pytest.fixture
+def demo(waap, tmp_path):
+    """demo(…): the daemon in demo mode, its tree in a place of the test's own."""
+    return lambda *flags, **options: waap(
+        "--demo", *flags, env={"XDG_RUNTIME_DIR": str(tmp_path)}, **options
+    )
+
+
+def tree_of(program):
+    return pathlib.Path(re.search(r"its files are in ([^\s\"]+)", program.output()).group(1))
+
+
+def numbers(program):
+    return {series: float(value) for series, value in program.samples().items()}
+
+
+def watch(program, seconds):
+    """(time, values) of scrapes, close to each other."""
+    seen = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        seen.append((time.monotonic(), numbers(program)))
+        time.sleep(0.05)
+    return seen
+
+
+def integral(seen, series):
+    """Trapezoids under a gauge."""
+    return sum(
+        (b[0] - a[0]) * (a[1][series] + b[1][series]) / 2 for a, b in zip(seen, seen[1:])
+    )
+
+
+def rise(seen, series):
+    return seen[-1][1][series] - seen[0][1][series]
+
+
+def test_values_move_and_agree(demo):
+    seen = watch(demo(), 6)
+    for rail in RAILS:
+        energy = rise(seen, f'jetson_rail_energy_joules_total{{rail="{rail}"}}')
+        expected = integral(seen, f'jetson_rail_power_watts{{rail="{rail}"}}')
+        assert energy == pytest.approx(expected, rel=0.1), rail
+    busy = rise(seen, 'gpu_busy_seconds_total{gpu="0"}')
+    assert busy == pytest.approx(integral(seen, 'gpu_utilization_ratio{gpu="0"}'), rel=0.2, abs=0.3)
+
+    first, last = seen[0][1], seen[-1][1]
+    elapsed = seen[-1][0] - seen[0][0]
+    for cpu in range(6):
+        modes = [name for name in first if name.startswith(f'node_cpu_seconds_total{{cpu="{cpu}"')]
+        spent = sum(last[name] - first[name] for name in modes)
+        assert spent == pytest.approx(elapsed, abs=0.5), cpu
+    for name in ("jetson_temperature_celsius{zone=\"gpu\"}", "jetson_power_total_watts",
+                 "jetson_memory_used_bytes", "node_memory_MemFree_bytes"):
+        assert len({values[name] for _, values in seen}) > 5, name
+    for name in ('node_network_receive_bytes_total{device="eth0"}',
+                 'node_disk_written_bytes_total{device="mmcblk0"}'):
+        assert last[name] > first[name]
+
+
+def test_everything_of_a_xavier_nx_is_there(demo):
+    page = numbers(demo())
+    assert page['jetson_info{l4t="35.4.1",model="NVIDIA Jetson Xavier NX Developer Kit",'
+                'soc="tegra194"}'] == 1
+    assert page['jetson_power_mode{id="8",name="MODE_20W_6CORE"}'] == 1
+    assert page["node_memory_MemTotal_bytes"] == page['gpu_memory_total_bytes{gpu="0"}'] == 6987700 * 1024
+    families = {name.split("{")[0] for name in page}
+    assert families >= {
+        "gpu_frequency_hertz", "gpu_memory_used_bytes", "gpu_temperature_celsius",
+        "gpu_utilization_peak_ratio", "jetson_cpu_frequency_hertz", "jetson_cpu_online",
+        "jetson_emc_frequency_hertz", "jetson_emc_utilization_ratio", "jetson_energy_joules_total",
+        "jetson_engine_active", "jetson_engine_utilization_ratio", "jetson_fan_pwm_ratio",
+        "jetson_fan_rpm", "jetson_memory_largest_free_blocks", "jetson_overcurrent_events_total",
+        "jetson_rail_power_peak_watts", "jetson_throttle_alert", "node_boot_time_seconds",
+        "node_filesystem_size_bytes", "node_load1", "node_pressure_cpu_waiting_seconds_total",
+        "node_thermal_zone_temp",
+    }
+    for collector in ("host", "jetson"):
+        assert page[f'waap_collector_success{{collector="{collector}"}}'] == 1
+    total = page["jetson_power_total_watts"]
+    assert total == page['jetson_rail_power_watts{rail="vdd_in"}'] and 3 < total < 20
+    parts = sum(page[f'jetson_rail_power_watts{{rail="{rail}"}}'] for rail in RAILS[1:])
+    assert parts < total
+
+
+def test_is_marked(demo):
+    program = demo("--web.disable-exporter-metrics")
+    assert program.samples()["waap_demo"] == "1"
+    assert f"<p class=\"demo\">Demo: {NOTICE}.</p>" in program.get("/").text
+    assert "level=warn" in program.wait_log(NOTICE)
+
+
+def test_nothing_is_marked_without_it(waap):
+    program = waap()
+    assert "waap_demo" not in program.samples()
+    assert "Demo" not in program.get("/").text
+    assert NOTICE not in program.output()
+
+
+def test_paths_given_otherwise_do_not_count(waap, tmp_path):
+    env = {"XDG_RUNTIME_DIR": str(tmp_path), "WAAP_DEMO": "jetson", "WAAP_PATH_SYSFS": "/nowhere"}
+    program = waap("--path.procfs=/nowhere", "--path.rootfs=/nowhere", env=env)
+    page = program.samples()
+    assert page["waap_demo"] == "1" and "jetson_power_total_watts" in page
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_tree_is_private_and_goes_with_the_daemon(number, demo, tmp_path):
+    program = demo()
+    tree = tree_of(program)
+    assert tree.parent == tmp_path and tree.stat().st_mode & 0o777 == 0o700
+    assert (tree / "proc/stat").exists()
+    assert program.stop(signal=number)[0] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tree_goes_when_the_start_fails(waap, tmp_path):
+    env = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    program = waap("--demo", "--web.listen-address=192.0.2.1:1", env=env, wait=False)
+    assert program.wait_exit() == 1
+    assert NOTICE in program.output() and list(tmp_path.iterdir()) == []
+
+
+def test_what_a_crash_left_goes_with_the_next_start(demo):
+    crashed = demo()
+    left = tree_of(crashed)
+    assert crashed.stop(signal=signal.SIGKILL)[0] == -signal.SIGKILL
+    assert left.exists()
+    demo()
+    assert not left.exists()
+
+
+def test_two_at_once_do_not_disturb_each_other(demo):
+    first, second = demo(), demo()
+    assert tree_of(first) != tree_of(second)
+    energy = "jetson_energy_joules_total"
+    before = numbers(second)[energy]
+    assert first.stop()[0] == 0
+    assert not tree_of(first).exists() and tree_of(second).exists()
+    wait_until(lambda: numbers(second)[energy] > before + 1, 10, "energy of the other one")
+    assert numbers(second)['waap_collector_success{collector="jetson"}'] == 1
+
+
+def test_reload_keeps_it_and_cannot_end_it(waap, tmp_path):
+    config = tmp_path / "waap.yaml"
+    config.write_text("demo: true\n")
+    program = waap(f"--config.file={config}", env={"XDG_RUNTIME_DIR": str(tmp_path)})
+    tree = tree_of(program)
+    program.process.send_signal(signal.SIGHUP)
+    program.wait_log("reload: configuration applied")
+    assert program.samples()["waap_demo"] == "1" and "jetson_info" in program.get("/metrics").text
+    config.write_text("demo: off\n")
+    program.process.send_signal(signal.SIGHUP)
+    program.wait_log("reload: demo: cannot be changed while waap runs")
+    assert tree.exists() and program.samples()["waap_config_last_reload_successful"] == "0"
+
+
+def test_prometheus_sees_curves(demo, started, tmp_path):
+    program = demo()
+    directory = tmp_path / "prometheus"
+    directory.mkdir()
+    server = started(Prometheus(need_program("prometheus", "2.42"), directory, program.port, {"demo": {}}))
+    def enough():
+        counted = server.query("count_over_time(waap_demo[1m])")
+        return counted and float(counted[0]["value"][1]) >= 20
+
+    wait_until(enough, 40, "20 scrapes")
+
+    def value(query):
+        return float(server.query(query)[0]["value"][1])
+
+    rate = value("rate(jetson_energy_joules_total[15s])")
+    mean = value("avg_over_time(jetson_power_total_watts[15s])")
+    assert rate == pytest.approx(mean, rel=0.2)
+    assert 0 <= value("rate(gpu_busy_seconds_total[15s])") <= 1
+    assert value("changes(jetson_temperature_celsius{zone='gpu'}[15s])") >= 10
+    assert value("min_over_time(up[15s])") == 1
