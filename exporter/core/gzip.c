@@ -1,47 +1,38 @@
 #include "exporter/core/gzip.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <zlib.h>
+#include <libdeflate.h>
 
-enum { GZIP_WINDOW_BITS = 15 + 16 /* +16 asks zlib for the gzip wrapper */, GZIP_MEM_LEVEL = 8 };
+enum { GZIP_FASTEST = 1 };
 
-static int deflate_pieces(z_stream *stream, const struct iovec *pieces, size_t n_pieces) {
-    for (size_t i = 0; i < n_pieces; i++) {
-        stream->next_in = pieces[i].iov_base;
-        stream->avail_in = (uInt)pieces[i].iov_len;
-        int result = deflate(stream, Z_NO_FLUSH);
-        if (result != Z_OK && result != Z_BUF_ERROR) { /* the latter: an empty piece */
-            return result;
-        }
+/* One piece of text; several are put together in `scratch` first, as libdeflate wants them whole.
+ */
+static struct iovec join(const struct iovec *pieces, size_t n_pieces, struct buf *scratch) {
+    if (n_pieces == 1) {
+        return pieces[0];
     }
-    return deflate(stream, Z_FINISH);
+    for (size_t i = 0; i < n_pieces; i++) {
+        buf_add(scratch, pieces[i].iov_base, pieces[i].iov_len);
+    }
+    return (struct iovec){scratch->data, scratch->len};
 }
 
 int gzip_compress(const struct iovec *pieces, size_t n_pieces, struct buf *out, struct error *err) {
-    size_t n = 0;
-    for (size_t i = 0; i < n_pieces; i++) {
-        n += pieces[i].iov_len;
-    }
-    if (n > UINT_MAX / 2) { /* zlib counts in unsigned int, the result's bound is a bit more */
-        return error_set(err, -EFBIG, "gzip: %zu bytes are too many", n);
-    }
-    z_stream stream = {0};
-    if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEM_LEVEL,
-                     Z_DEFAULT_STRATEGY) != Z_OK) {
+    struct buf scratch CLEANUP_BUF = {0};
+    struct iovec text = join(pieces, n_pieces, &scratch);
+    struct libdeflate_compressor *compressor =
+        scratch.failed ? NULL : libdeflate_alloc_compressor(GZIP_FASTEST);
+    if (compressor == NULL) {
         return error_set(err, -ENOMEM, "gzip: out of memory");
     }
-    size_t bound = deflateBound(&stream, n);
+    size_t bound = libdeflate_gzip_compress_bound(compressor, text.iov_len);
     char *to = buf_reserve(out, bound);
-    if (to == NULL) {
-        deflateEnd(&stream);
-        return error_set(err, -ENOMEM, "gzip: out of memory");
+    size_t len = 0;
+    if (to != NULL) {
+        len = libdeflate_gzip_compress(compressor, text.iov_base, text.iov_len, to, bound);
+        out->len += len;
+        out->data[out->len] = '\0';
     }
-    stream.next_out = (Bytef *)to;
-    stream.avail_out = (uInt)bound;
-    int result = deflate_pieces(&stream, pieces, n_pieces);
-    out->len += bound - stream.avail_out;
-    out->data[out->len] = '\0';
-    deflateEnd(&stream);
-    return result == Z_STREAM_END ? 0 : error_set(err, -EIO, "gzip: deflate answered %d", result);
+    libdeflate_free_compressor(compressor);
+    return len > 0 ? 0 : error_set(err, -ENOMEM, "gzip: out of memory");
 }

@@ -1,8 +1,8 @@
 #include "exporter/core/gzip.h"
 
 #include <errno.h>
+#include <libdeflate.h>
 #include <unity.h>
-#include <zlib.h>
 
 void setUp(void) {
 }
@@ -23,14 +23,14 @@ static int compress_one(const char *data, size_t n, struct buf *out, struct erro
 
 /* Unpacks one whole gzip member, and nothing else, into `out`. */
 static void unpack(const char *data, size_t n, struct buf *out, size_t expected) {
-    z_stream stream = {.next_in = (Bytef *)data, .avail_in = (uInt)n};
-    TEST_ASSERT_EQUAL_INT(Z_OK, inflateInit2(&stream, 15 + 16));
-    stream.next_out = (Bytef *)buf_reserve(out, expected + 1);
-    stream.avail_out = (uInt)expected + 1;
-    TEST_ASSERT_EQUAL_INT(Z_STREAM_END, inflate(&stream, Z_FINISH));
-    TEST_ASSERT_EQUAL_UINT64(0, stream.avail_in);
-    out->len = stream.total_out;
-    inflateEnd(&stream);
+    struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
+    char *to = buf_reserve(out, expected);
+    size_t n_read = 0;
+    enum libdeflate_result result =
+        libdeflate_gzip_decompress_ex(decompressor, data, n, to, expected, &n_read, &out->len);
+    libdeflate_free_decompressor(decompressor);
+    TEST_ASSERT_EQUAL_INT(LIBDEFLATE_SUCCESS, result);
+    TEST_ASSERT_EQUAL_UINT64(n, n_read);
 }
 
 static void check_round_trip(const char *data, size_t n) {
@@ -78,15 +78,6 @@ static void test_pages_shrink(void) {
     TEST_ASSERT_LESS_THAN(page.len / 4, packed.len);
 }
 
-static void test_too_much_is_refused(void) {
-    struct buf packed CLEANUP_BUF = {0};
-    struct error err = {""};
-    struct iovec huge = {"", (size_t)UINT32_MAX - 1};
-    TEST_ASSERT_EQUAL_INT(-EFBIG, gzip_compress(&huge, 1, &packed, &err));
-    TEST_ASSERT_EQUAL_STRING("gzip: 4294967294 bytes are too many", err.text);
-    TEST_ASSERT_EQUAL_UINT64(0, packed.len);
-}
-
 static void test_failed_buffer_is_an_error(void) {
     struct buf packed CLEANUP_BUF = {.failed = true};
     TEST_ASSERT_EQUAL_INT(-ENOMEM, compress_one("x", 1, &packed, NULL));
@@ -97,7 +88,6 @@ int main(void) {
     RUN_TEST(test_round_trips);
     RUN_TEST(test_noise);
     RUN_TEST(test_pages_shrink);
-    RUN_TEST(test_too_much_is_refused);
     RUN_TEST(test_failed_buffer_is_an_error);
     return UNITY_END();
 }
