@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <unity.h>
 
+#include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 
 void setUp(void) {
@@ -63,8 +64,11 @@ static uint32_t hash_in_another_process(void) {
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 16);
     TEST_ASSERT_GREATER_THAN(0, n);
     path[n] = '\0';
+    const char *emulator = getenv("WAAP_EMULATOR");
+    struct buf command CLEANUP_BUF = {0};
+    buf_printf(&command, "%s '%s'", emulator != NULL ? emulator : "", path);
     setenv("TEST_HASH_PRINT", "1", 1);
-    FILE *out = popen(path, "r");
+    FILE *out = popen(buf_str(&command), "r");
     unsetenv("TEST_HASH_PRINT");
     TEST_ASSERT_NOT_NULL(out);
     unsigned hash = 0;
