@@ -1,0 +1,138 @@
+#include "tests/fakes/nvml_scenario.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collectors/nvml_types.h"
+
+enum { MAX_LINES = 2048 };
+
+static struct line {
+    int gpu;
+    const char *key;
+    const char *value;
+} lines[MAX_LINES];
+static size_t n_lines;
+static char *text;
+static struct timespec loaded;
+static ino_t loaded_inode;
+static bool watch;
+
+static int compare_lines(const void *a, const void *b) {
+    const struct line *first = a, *second = b;
+    if (first->gpu != second->gpu) {
+        return first->gpu < second->gpu ? -1 : 1;
+    }
+    return strcmp(first->key, second->key);
+}
+
+static const struct line *find(int gpu, const char *key) {
+    struct line wanted = {.gpu = gpu, .key = key};
+    return bsearch(&wanted, lines, n_lines, sizeof(lines[0]), compare_lines);
+}
+
+static void parse_line(char *line) {
+    char *value = strpbrk(line, " \t");
+    if (value != NULL) {
+        *value++ = '\0';
+        value += strspn(value, " \t");
+    }
+    int gpu = SCENARIO_DRIVER;
+    char *point = strchr(line, '.');
+    if (point != NULL && (line[0] == '*' || (line[0] >= '0' && line[0] <= '9'))) {
+        gpu = line[0] == '*' ? SCENARIO_ALL : atoi(line);
+        line = point + 1;
+    }
+    if (n_lines < MAX_LINES) {
+        lines[n_lines++] = (struct line){gpu, line, value != NULL ? value : ""};
+    }
+}
+
+static char *read_all(const char *path) {
+    FILE *file = fopen(path, "re");
+    char *all = calloc(1, 1 << 20);
+    if (file == NULL || all == NULL || fread(all, 1, (1 << 20) - 1, file) == 0) {
+        free(all);
+        all = NULL;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return all;
+}
+
+bool scenario_load(void) {
+    const char *path = getenv("FAKE_NVML");
+    struct stat status;
+    if (path == NULL || stat(path, &status) < 0) {
+        return false;
+    }
+    if (text != NULL && status.st_ino == loaded_inode && status.st_mtim.tv_sec == loaded.tv_sec &&
+        status.st_mtim.tv_nsec == loaded.tv_nsec) {
+        return true;
+    }
+    char *fresh = read_all(path);
+    if (fresh == NULL) {
+        return false;
+    }
+    free(text);
+    text = fresh;
+    loaded = status.st_mtim;
+    loaded_inode = status.st_ino;
+    n_lines = 0;
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        if (line[0] != '#') {
+            parse_line(line);
+        }
+    }
+    qsort(lines, n_lines, sizeof(lines[0]), compare_lines);
+    watch = find(SCENARIO_DRIVER, "watch") != NULL;
+    return true;
+}
+
+const char *scenario_text(int gpu, const char *key, unsigned *ret_code) {
+    if (watch) {
+        scenario_load();
+    }
+    const struct line *line = find(gpu, key);
+    if (line == NULL && gpu >= 0) {
+        line = find(SCENARIO_ALL, key);
+    }
+    *ret_code = NVML_CODE_NOT_SUPPORTED;
+    if (line == NULL) {
+        return NULL;
+    }
+    unsigned number;
+    if (sscanf(line->value, "error %u", &number) == 1) {
+        *ret_code = number;
+        return NULL;
+    }
+    if (sscanf(line->value, "block %u", &number) == 1) {
+        sleep(number);
+        return NULL;
+    }
+    *ret_code = NVML_CODE_SUCCESS;
+    return line->value;
+}
+
+unsigned scenario_number(int gpu, const char *key, unsigned index, unsigned long long *ret_number) {
+    unsigned code;
+    const char *value = scenario_text(gpu, key, &code);
+    if (value == NULL) {
+        return code;
+    }
+    for (unsigned i = 0; i < index && *value != '\0'; i++) {
+        value += strcspn(value, " ");
+        value += strspn(value, " ");
+    }
+    if (*value == '\0' || *value == '-') {
+        return NVML_CODE_NOT_SUPPORTED;
+    }
+    *ret_number = strtoull(value, NULL, 0);
+    return NVML_CODE_SUCCESS;
+}
