@@ -4,6 +4,7 @@
 #include "collectors/container.h"
 #include "collectors/host.h"
 #include "collectors/jetson.h"
+#include "collectors/nvml.h"
 #include "collectors/textfile.h"
 
 const struct collector *const collectors_all[] = {
@@ -11,6 +12,7 @@ const struct collector *const collectors_all[] = {
     &container_collector,
     &host_collector,
     &jetson_collector,
+    &nvml_collector,
     &textfile_collector,
     NULL,
 };

@@ -1,0 +1,195 @@
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "collectors/nvml_device.h"
+#include "collectors/nvml_read.h"
+#include "exporter/core/cleanup.h"
+
+/* The calls that answer one number or a few. */
+
+#define AT(member) offsetof(struct nvml_library, member)
+#define CALL(reader, where, which, factor, divisor, most, ...)                                     \
+    {                                                                                              \
+        .read = reader, .function = where, .kind = which, .times = factor, .per = divisor,         \
+        .max = most, .outputs = {                                                                  \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define LOAD(member, metric) CALL(nvml_read_first, AT(member), 0, 1, 100, 1, {metric})
+#define CLOCK(member, kind, metric) CALL(nvml_read_kind, AT(member), kind, 1e6, 1, 1e11, {metric})
+#define POWER(member, metric) CALL(nvml_read_plain, AT(member), 0, 1, 1e3, NVML_MAX_WATTS, {metric})
+#define PLAIN(member, max, metric) CALL(nvml_read_plain, AT(member), 0, 1, 1, max, {metric})
+#define FAN(fan, text) CALL(nvml_read_fan, 0, fan, 1, 100, 3, {NVML_GPU_FAN_SPEED, {{"fan", text}}})
+#define THRESHOLD(kind, text)                                                                      \
+    CALL(nvml_read_kind, AT(threshold), kind, 1, 1, 300,                                           \
+         {NVML_GPU_TEMPERATURE_THRESHOLD, {{"threshold", text}}})
+#define VIOLATION(policy, text)                                                                    \
+    CALL(nvml_read_violation, 0, policy, 1, 1e9, INFINITY,                                         \
+         {NVML_NVIDIA_THROTTLE_SECONDS, {{"reason", text}}})
+#define ECC(type, text, which, counter_text)                                                       \
+    {                                                                                              \
+        .read = nvml_read_ecc, .kind = type, .counter = which, .times = 1, .per = 1,               \
+        .max = INFINITY, .outputs = {                                                              \
+            {NVML_NVIDIA_ECC_ERRORS, {{"kind", text}, {"counter", counter_text}}}                  \
+        }                                                                                          \
+    }
+#define RETIRED(cause, text)                                                                       \
+    CALL(nvml_read_retired, 0, cause, 1, 1, INFINITY,                                              \
+         {NVML_NVIDIA_RETIRED_PAGES, {{"cause", text}}})
+#define THROTTLE(reason)                                                                           \
+    {                                                                                              \
+        NVML_NVIDIA_THROTTLE_ACTIVE, {                                                             \
+            { "reason", reason }                                                                   \
+        }                                                                                          \
+    }
+
+static const struct nvml_call calls[] = {
+    CALL(nvml_read_utilization, 0, 0, 1, 100, 1, {NVML_GPU_UTILIZATION},
+         {NVML_GPU_MEMORY_UTILIZATION}),
+    LOAD(encoder, NVML_GPU_ENCODER_UTILIZATION),
+    LOAD(decoder, NVML_GPU_DECODER_UTILIZATION),
+    LOAD(jpeg, NVML_GPU_JPEG_UTILIZATION),
+    LOAD(ofa, NVML_GPU_OFA_UTILIZATION),
+    CALL(nvml_read_memory, 0, 0, 1, 1, NVML_MAX_BYTES, {NVML_GPU_MEMORY_USED},
+         {NVML_GPU_MEMORY_FREE}, {NVML_GPU_MEMORY_TOTAL}, {NVML_GPU_MEMORY_RESERVED}),
+    CALL(nvml_read_bar1, 0, 0, 1, 1, NVML_MAX_BYTES, {NVML_GPU_BAR1_MEMORY_USED},
+         {NVML_GPU_BAR1_MEMORY_TOTAL}),
+    POWER(power, NVML_GPU_POWER),
+    POWER(power_limit, NVML_GPU_POWER_LIMIT),
+    POWER(power_default, NVML_GPU_POWER_LIMIT_DEFAULT),
+    POWER(power_enforced, NVML_GPU_POWER_LIMIT_ENFORCED),
+    CALL(nvml_read_pair, AT(power_range), 0, 1, 1e3, NVML_MAX_WATTS, {NVML_GPU_POWER_LIMIT_MIN},
+         {NVML_GPU_POWER_LIMIT_MAX}),
+    CALL(nvml_read_energy, 0, 0, 1, 1e3, INFINITY, {NVML_GPU_ENERGY_JOULES}),
+    CALL(nvml_read_temperature, 0, 0, 1, 1, 300, {NVML_GPU_TEMPERATURE}),
+    CALL(nvml_read_memory_temperature, 0, 0, 1, 1, 300, {NVML_GPU_MEMORY_TEMPERATURE}),
+    THRESHOLD(NVML_THRESHOLD_SHUTDOWN, "shutdown"),
+    THRESHOLD(NVML_THRESHOLD_SLOWDOWN, "slowdown"),
+    THRESHOLD(NVML_THRESHOLD_MEMORY_MAX, "memory_max"),
+    THRESHOLD(NVML_THRESHOLD_GPU_MAX, "gpu_max"),
+    CLOCK(clock, NVML_CLOCK_OF_GRAPHICS, NVML_GPU_FREQUENCY),
+    CLOCK(clock, NVML_CLOCK_OF_SM, NVML_GPU_SM_FREQUENCY),
+    CLOCK(clock, NVML_CLOCK_OF_MEMORY, NVML_GPU_MEMORY_FREQUENCY),
+    CLOCK(clock, NVML_CLOCK_OF_VIDEO, NVML_GPU_VIDEO_FREQUENCY),
+    CLOCK(clock_max, NVML_CLOCK_OF_GRAPHICS, NVML_GPU_FREQUENCY_MAX),
+    CLOCK(clock_max, NVML_CLOCK_OF_SM, NVML_GPU_SM_FREQUENCY_MAX),
+    CLOCK(clock_max, NVML_CLOCK_OF_MEMORY, NVML_GPU_MEMORY_FREQUENCY_MAX),
+    CLOCK(clock_max, NVML_CLOCK_OF_VIDEO, NVML_GPU_VIDEO_FREQUENCY_MAX),
+    FAN(0, "0"),
+    FAN(1, "1"),
+    FAN(2, "2"),
+    FAN(3, "3"),
+    CALL(nvml_read_pstate, AT(pstate), 0, 1, 1, 15, {NVML_GPU_PERFORMANCE_STATE}),
+    PLAIN(pcie_generation, 16, NVML_GPU_PCIE_LINK_GENERATION),
+    PLAIN(pcie_generation_max, 16, NVML_GPU_PCIE_LINK_GENERATION_MAX),
+    PLAIN(pcie_width, 32, NVML_GPU_PCIE_LINK_LANES),
+    PLAIN(pcie_width_max, 32, NVML_GPU_PCIE_LINK_LANES_MAX),
+    PLAIN(pcie_replays, INFINITY, NVML_GPU_PCIE_REPLAYS),
+    CALL(nvml_read_kind, AT(pcie_throughput), 0, 1e3, 1, 1e12, {NVML_GPU_PCIE_TRANSMIT}),
+    CALL(nvml_read_kind, AT(pcie_throughput), 1, 1e3, 1, 1e12, {NVML_GPU_PCIE_RECEIVE}),
+    CALL(nvml_read_throttle, 0, 0, 1, 1, 1, THROTTLE("gpu_idle"),
+         THROTTLE("applications_clocks_setting"), THROTTLE("sw_power_cap"), THROTTLE("hw_slowdown"),
+         THROTTLE("sync_boost"), THROTTLE("sw_thermal_slowdown"), THROTTLE("hw_thermal_slowdown"),
+         THROTTLE("hw_power_brake_slowdown"), THROTTLE("display_clock_setting")),
+    VIOLATION(NVML_POLICY_POWER, "power"),
+    VIOLATION(NVML_POLICY_THERMAL, "thermal"),
+    VIOLATION(NVML_POLICY_SYNC_BOOST, "sync_boost"),
+    VIOLATION(NVML_POLICY_BOARD_LIMIT, "board_limit"),
+    VIOLATION(NVML_POLICY_LOW_UTILIZATION, "low_utilization"),
+    VIOLATION(NVML_POLICY_RELIABILITY, "reliability"),
+    VIOLATION(NVML_POLICY_APP_CLOCKS, "app_clocks"),
+    VIOLATION(NVML_POLICY_BASE_CLOCKS, "base_clocks"),
+    CALL(nvml_read_first, AT(ecc_mode), 0, 1, 1, 1, {NVML_NVIDIA_ECC_ENABLED}),
+    ECC(0, "corrected", 0, "volatile"),
+    ECC(1, "uncorrected", 0, "volatile"),
+    ECC(0, "corrected", 1, "aggregate"),
+    ECC(1, "uncorrected", 1, "aggregate"),
+    RETIRED(0, "single_bit"),
+    RETIRED(1, "double_bit"),
+    PLAIN(retired_pending, 1, NVML_NVIDIA_RETIRED_PAGES_PENDING),
+    CALL(nvml_read_remapped, 0, 0, 1, 1, INFINITY,
+         {NVML_NVIDIA_REMAPPED_ROWS, {{"kind", "corrected"}}},
+         {NVML_NVIDIA_REMAPPED_ROWS, {{"kind", "uncorrected"}}},
+         {NVML_NVIDIA_REMAPPED_ROWS_PENDING}, {NVML_NVIDIA_REMAPPED_ROWS_FAILED}),
+    PLAIN(compute_mode, 3, NVML_NVIDIA_COMPUTE_MODE),
+    PLAIN(persistence, 1, NVML_NVIDIA_PERSISTENCE_MODE),
+    CALL(nvml_read_first, AT(mig_mode), 0, 1, 1, 1, {NVML_NVIDIA_MIG_ENABLED}),
+};
+
+struct call_state {
+    bool never[ARRAY_LEN(calls)]; /* this GPU has no answer to that */
+    struct labels *labels[ARRAY_LEN(calls)][NVML_MAX_VALUES];
+};
+
+static int call_open(struct nvml_device *device, void **ret_state) {
+    struct call_state *state = calloc(1, sizeof(*state));
+    if (state == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        bool is_slow = calls[i].function == AT(pcie_throughput);
+        state->never[i] = is_slow && !device->config->pcie_throughput;
+    }
+    *ret_state = state;
+    return 0;
+}
+
+/* The labels of an output, rendered when it first has a value; NULL: those of the GPU. */
+static const struct labels *output_labels(const struct nvml_device *device,
+                                          const struct nvml_output *output,
+                                          struct labels **rendered) {
+    const struct label *extra = output->extra;
+    if (extra[0].name == NULL || *rendered != NULL) {
+        return *rendered;
+    }
+    struct labels *first CLEANUP_LABELS =
+        labels_with(device->labels, extra[0].name, extra[0].value);
+    *rendered =
+        extra[1].name != NULL ? labels_with(first, extra[1].name, extra[1].value) : TAKE(first);
+    return *rendered;
+}
+
+static void collect_call(struct nvml_device *device, struct call_state *state, size_t index,
+                         struct snapshot *out) {
+    const struct nvml_call *call = &calls[index];
+    double values[NVML_MAX_VALUES];
+    unsigned code = call->read(device->library, device->handle, call, values);
+    if (!nvml_device_check(device, code, &state->never[index])) {
+        return;
+    }
+    /* The metric of number 0 is no driver call's: an output without one is the end. */
+    for (size_t i = 0; i < NVML_MAX_VALUES && call->outputs[i].metric != 0; i++) {
+        const struct labels *labels =
+            output_labels(device, &call->outputs[i], &state->labels[index][i]);
+        nvml_device_add(device, out, call->outputs[i].metric, labels,
+                        values[i] * call->times / call->per, call->max);
+    }
+}
+
+static void call_collect(struct nvml_device *device, void *state, struct snapshot *out) {
+    struct call_state *calls_state = state;
+    for (size_t i = 0; i < ARRAY_LEN(calls) && device->state == NVML_GOOD; i++) {
+        if (!calls_state->never[i]) {
+            collect_call(device, calls_state, i, out);
+        }
+    }
+}
+
+static void call_close(void *state) {
+    struct call_state *calls_state = state;
+    if (calls_state != NULL) {
+        for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+            for (size_t j = 0; j < NVML_MAX_VALUES; j++) {
+                labels_destroy(calls_state->labels[i][j]);
+            }
+        }
+    }
+    free(calls_state);
+}
+
+const struct nvml_part nvml_call_part = {
+    .open = call_open,
+    .collect = call_collect,
+    .close = call_close,
+};

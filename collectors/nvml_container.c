@@ -1,0 +1,241 @@
+#include "collectors/nvml_container.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/container_id.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+
+/* The driver keeps a process' load for about a second; what is older is over. */
+#define LOAD_WINDOW_USEC (3 * 1000 * 1000)
+
+enum { MAX_LOADS = 1 << 14 };
+
+struct container {
+    char *id;
+    struct labels *labels;
+    unsigned round;
+    double bytes;     /* NAN: not known of any process */
+    unsigned percent; /* of time */
+};
+
+/* Where a process runs: looked up once. */
+struct home {
+    unsigned pid;
+    char *id; /* NULL: in no container */
+};
+
+struct nvml_containers {
+    struct container *containers;
+    size_t n_containers;
+    struct home *homes; /* sorted by pid */
+    size_t n_homes;
+    struct nvml_process_load *loads;
+    unsigned cap_loads;
+    bool no_loads;
+    unsigned round;
+};
+
+struct nvml_containers *nvml_containers_create(void) {
+    return calloc(1, sizeof(struct nvml_containers));
+}
+
+static void container_finish(struct container *container) {
+    free(container->id);
+    labels_destroy(container->labels);
+}
+
+void nvml_containers_destroy(struct nvml_containers *containers) {
+    if (containers == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < containers->n_containers; i++) {
+        container_finish(&containers->containers[i]);
+    }
+    for (size_t i = 0; i < containers->n_homes; i++) {
+        free(containers->homes[i].id);
+    }
+    free(containers->containers);
+    free(containers->homes);
+    free(containers->loads);
+    free(containers);
+}
+
+static struct home *find_home(const struct nvml_containers *containers, unsigned pid) {
+    size_t low = 0, high = containers->n_homes;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (containers->homes[middle].pid < pid) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    bool found = low < containers->n_homes && containers->homes[low].pid == pid;
+    return found ? &containers->homes[low] : NULL;
+}
+
+/* Both lists are sorted by pid: those that are still there keep what was found out. */
+static bool update_homes(struct nvml_containers *containers, const char *procfs,
+                         const struct nvml_process_list *list, size_t max) {
+    size_t n = list->n_uses < max ? list->n_uses : max;
+    struct home *homes = calloc(n > 0 ? n : 1, sizeof(*homes));
+    if (homes == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct home *known = find_home(containers, list->uses[i].pid);
+        homes[i].pid = list->uses[i].pid;
+        if (known != NULL) {
+            homes[i].id = TAKE(known->id);
+        } else if (container_id_of_pid(procfs, (pid_t)homes[i].pid, &homes[i].id) < 0) {
+            homes[i].id = NULL;
+        }
+    }
+    for (size_t i = 0; i < containers->n_homes; i++) {
+        free(containers->homes[i].id);
+    }
+    free(containers->homes);
+    containers->homes = homes;
+    containers->n_homes = n;
+    return true;
+}
+
+static struct container *see_container(struct nvml_containers *containers,
+                                       const struct nvml_device *device, const char *id) {
+    for (size_t i = 0; i < containers->n_containers; i++) {
+        if (strcmp(containers->containers[i].id, id) == 0) {
+            return &containers->containers[i];
+        }
+    }
+    size_t n = containers->n_containers;
+    struct container *rows = realloc(containers->containers, (n + 1) * sizeof(*rows));
+    if (rows == NULL) {
+        return NULL;
+    }
+    containers->containers = rows;
+    rows[n] = (struct container){
+        .id = strdup(id),
+        .labels = labels_with(device->labels, "container_id", id),
+    };
+    if (rows[n].id == NULL || rows[n].labels == NULL) {
+        container_finish(&rows[n]);
+        return NULL;
+    }
+    containers->n_containers++;
+    return &rows[n];
+}
+
+static void add_memory(struct nvml_containers *containers, const struct nvml_device *device,
+                       const struct nvml_process_list *list) {
+    for (size_t i = 0; i < containers->n_homes; i++) {
+        const char *id = containers->homes[i].id;
+        struct container *container = id != NULL ? see_container(containers, device, id) : NULL;
+        if (container == NULL) {
+            continue;
+        }
+        if (container->round != containers->round) {
+            container->round = containers->round;
+            container->bytes = NAN;
+            container->percent = 0;
+        }
+        if (list->uses[i].bytes != UINT64_MAX) {
+            double sum = isnan(container->bytes) ? 0 : container->bytes;
+            container->bytes = sum + (double)list->uses[i].bytes;
+        }
+    }
+}
+
+/* How many loads there are, at most; 0 where none are told. */
+static unsigned read_loads(struct nvml_containers *containers, struct nvml_device *device) {
+    if (device->library->process_loads == NULL || containers->no_loads) {
+        containers->no_loads = true;
+        return 0;
+    }
+    unsigned long long since_usec =
+        (unsigned long long)(clock_wall_seconds() * 1e6) - LOAD_WINDOW_USEC;
+    unsigned code = NVML_CODE_INSUFFICIENT_SIZE;
+    unsigned n = 0;
+    for (int turn = 0; turn < 4 && code == NVML_CODE_INSUFFICIENT_SIZE; turn++) {
+        n = containers->cap_loads;
+        code = device->library->process_loads(device->handle, containers->loads, &n, since_usec);
+        if (code == NVML_CODE_INSUFFICIENT_SIZE && n <= MAX_LOADS) {
+            unsigned cap = n + n / 2 + 16;
+            void *loads = realloc(containers->loads, cap * sizeof(*containers->loads));
+            containers->loads = loads != NULL ? loads : containers->loads;
+            containers->cap_loads = loads != NULL ? cap : containers->cap_loads;
+        }
+    }
+    if (!nvml_device_check(device, code, &containers->no_loads)) {
+        return 0;
+    }
+    return n < containers->cap_loads ? n : containers->cap_loads;
+}
+
+static bool is_latest(const struct nvml_process_load *loads, unsigned n, unsigned index) {
+    for (unsigned i = 0; i < n; i++) {
+        bool same = i != index && loads[i].pid == loads[index].pid;
+        bool later = loads[i].timestamp_usec > loads[index].timestamp_usec ||
+                     (loads[i].timestamp_usec == loads[index].timestamp_usec && i > index);
+        if (same && later) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_loads(struct nvml_containers *containers, struct nvml_device *device) {
+    unsigned n = read_loads(containers, device);
+    for (unsigned i = 0; i < n; i++) {
+        const struct nvml_process_load *load = &containers->loads[i];
+        const struct home *home = find_home(containers, load->pid);
+        if (home == NULL || home->id == NULL || !is_latest(containers->loads, n, i)) {
+            continue;
+        }
+        if (load->sm > 100) {
+            device->n_impossible++;
+            continue;
+        }
+        struct container *container = see_container(containers, device, home->id);
+        if (container != NULL) {
+            container->percent += load->sm;
+        }
+    }
+}
+
+static void sweep(struct nvml_containers *containers) {
+    size_t kept = 0;
+    for (size_t i = 0; i < containers->n_containers; i++) {
+        if (containers->containers[i].round == containers->round) {
+            containers->containers[kept++] = containers->containers[i];
+        } else {
+            container_finish(&containers->containers[i]);
+        }
+    }
+    containers->n_containers = kept;
+}
+
+void nvml_containers_collect(struct nvml_containers *containers, struct nvml_device *device,
+                             const struct nvml_process_list *list, struct snapshot *out) {
+    const struct nvml_config *config = device->config;
+    containers->round++;
+    if (!update_homes(containers, config->procfs, list, config->max_processes)) {
+        return;
+    }
+    add_memory(containers, device, list);
+    sweep(containers);
+    if (containers->n_containers > 0) {
+        add_loads(containers, device);
+    }
+    for (size_t i = 0; i < containers->n_containers; i++) {
+        const struct container *container = &containers->containers[i];
+        nvml_device_add(device, out, NVML_CONTAINER_GPU_MEMORY, container->labels, container->bytes,
+                        INFINITY);
+        if (!containers->no_loads) {
+            nvml_device_add(device, out, NVML_CONTAINER_GPU_UTILIZATION, container->labels,
+                            fmin(container->percent, 100) / 100, 1);
+        }
+    }
+}
