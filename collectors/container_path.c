@@ -85,7 +85,7 @@ static size_t uid_len(const char *text, size_t len) {
             return 0;
         }
     }
-    return UUID_LEN;
+    return len == UUID_LEN || !is_hex(text[UUID_LEN]) ? UUID_LEN : 0;
 }
 
 /* "pod<uid>" or "kubepods-burstable-pod<uid>.slice", which may go on behind a colon. */
@@ -194,12 +194,18 @@ bool container_path_classify(const char *path, struct container_path *ret_path) 
         }
         depth++;
         at += word.len;
+        struct container_path before = found;
         find_pod(word, &found);
         if (ends(word, ".mount") || ends(word, ".slice")) {
             parent = word;
             continue;
         }
-        if (take_id(&found, path, word) || take_name(&found, parent, depth, word)) {
+        bool taken = take_id(&found, path, word);
+        if (!taken && take_name(&before, parent, depth, word)) {
+            found = before; /* what looks like a pod in a name is the name's */
+            taken = true;
+        }
+        if (taken) {
             found.len = (size_t)(at - path);
             *ret_path = found;
             return true;

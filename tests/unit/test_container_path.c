@@ -69,6 +69,8 @@ static const struct {
     {"/lxc/101/ns/system.slice", "lxc 101 -", "/ns/system.slice"},
     {"/lxc.payload.web/init.scope", "lxc web -", "/init.scope"},
     {"/lxc.payload/web", "lxc web -", ""},
+    {"/lxc.payload.x-pod" UID, "lxc x-pod" UID " -", ""},
+    {"/x-pod2b0c4f5a-11d2-4c3e-9d7e-" A, "unknown " A " -", ""},
     {"/lxc.monitor.web", NULL, NULL},
     {"/lxc", NULL, NULL},
     {"/lxc.payload.", NULL, NULL},
