@@ -194,8 +194,10 @@ void jetson_compat_destroy(struct jetson_compat *compat) {
 int jetson_compat_create(const struct collector_env *env, struct jetson_compat **ret_compat,
                          struct error *err) {
     struct jetson_compat *compat = calloc(1, sizeof(*compat));
-    int r = compat != NULL ? source_file_init(&compat->stat, env->procfs, "stat", NULL, err)
-                           : error_set(err, -ENOMEM, "out of memory");
+    if (compat == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = source_file_init(&compat->stat, env->procfs, "stat", NULL, err);
     for (size_t i = 0; i < COMPAT_MAX_CPUS && r == 0; i++) {
         char number[8];
         snprintf(number, sizeof(number), "%zu", i + 1);

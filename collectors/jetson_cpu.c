@@ -96,7 +96,10 @@ static int find_cpus(struct cpus *cpus, const char *sysfs, struct error *err) {
         return error_set(err, -ENOMEM, "out of memory");
     }
     cpus->rows = calloc(entries.n_names + 1, sizeof(*cpus->rows));
-    int r = cpus->rows != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
+    if (cpus->rows == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = 0;
     for (size_t i = 0; i < entries.n_names && r == 0; i++) {
         const char *number = entries.names[i] + strlen("cpu");
         if (number[0] == '\0' || number[strspn(number, "0123456789")] != '\0') {

@@ -66,7 +66,10 @@ static int emc_open(const struct collector_env *env, const struct jetson_board *
                     void **ret_state, struct error *err) {
     (void)board;
     struct emc *emc = calloc(1, sizeof(*emc));
-    int r = emc != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
+    if (emc == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = 0;
     for (size_t i = 0; i < EMC_N_FILES && r == 0; i++) {
         r = jetson_find_file(&emc->files[i], env->sysfs, emc_paths[i], EMC_N_PATHS, err);
     }

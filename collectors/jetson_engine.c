@@ -130,7 +130,10 @@ static int engine_open(const struct collector_env *env, const struct jetson_boar
                        void **ret_state, struct error *err) {
     (void)board;
     struct engines *all = calloc(1, sizeof(*all));
-    int r = all != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
+    if (all == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = 0;
     for (size_t i = 0; i < ARRAY_LEN(engines) && r == 0; i++) {
         r = engine_init(&all->rows[i], i, env->sysfs, err);
     }

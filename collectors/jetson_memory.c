@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,40 +41,33 @@ struct memory {
     double page_size;
 };
 
-static const struct {
-    const char *key;
-    size_t offset;
-} meminfo_fields[] = {
-    {"Buffers", offsetof(struct jetson_meminfo, buffers)},
-    {"Cached", offsetof(struct jetson_meminfo, cached)},
-    {"MemFree", offsetof(struct jetson_meminfo, free)},
-    {"MemTotal", offsetof(struct jetson_meminfo, total)},
-    {"NvMapMemUsed", offsetof(struct jetson_meminfo, nvmap_used)},
-    {"SwapCached", offsetof(struct jetson_meminfo, swap_cached)},
-    {"SwapFree", offsetof(struct jetson_meminfo, swap_free)},
-    {"SwapTotal", offsetof(struct jetson_meminfo, swap_total)},
+static const char *const meminfo_keys[MEMINFO_N_FIELDS] = {
+    [MEMINFO_BUFFERS] = "Buffers",        [MEMINFO_CACHED] = "Cached",
+    [MEMINFO_FREE] = "MemFree",           [MEMINFO_NVMAP_USED] = "NvMapMemUsed",
+    [MEMINFO_SWAP_CACHED] = "SwapCached", [MEMINFO_SWAP_FREE] = "SwapFree",
+    [MEMINFO_SWAP_TOTAL] = "SwapTotal",   [MEMINFO_TOTAL] = "MemTotal",
 };
 
 static int meminfo_line(void *context, size_t number, const char *text) {
     (void)number;
+    double *bytes = context;
     struct host_memory_line line;
     if (host_memory_parse(text, &line) < 0) {
         return 0;
     }
-    for (size_t i = 0; i < ARRAY_LEN(meminfo_fields); i++) {
-        if (scan_word_equal(line.key, meminfo_fields[i].key)) {
-            double *field = (double *)((char *)context + meminfo_fields[i].offset);
-            *field = (double)line.value * 1024;
+    for (size_t i = 0; i < MEMINFO_N_FIELDS; i++) {
+        if (scan_word_equal(line.key, meminfo_keys[i])) {
+            bytes[i] = (double)line.value * 1024;
         }
     }
     return 0;
 }
 
-void jetson_meminfo_parse(const char *text, struct jetson_meminfo *ret_info) {
-    for (size_t i = 0; i < ARRAY_LEN(meminfo_fields); i++) {
-        *(double *)((char *)ret_info + meminfo_fields[i].offset) = NAN;
+void jetson_meminfo_parse(const char *text, double ret_bytes[static MEMINFO_N_FIELDS]) {
+    for (size_t i = 0; i < MEMINFO_N_FIELDS; i++) {
+        ret_bytes[i] = NAN;
     }
-    scan_lines(text, "", meminfo_line, ret_info, NULL);
+    scan_lines(text, "", meminfo_line, ret_bytes, NULL);
 }
 
 static int buddy_line(void *context, size_t number, const char *line) {
@@ -134,11 +126,10 @@ static void add(struct snapshot *out, enum jetson_metric metric, const struct la
 }
 
 /* The kernel's own figure needs no rights; the others are debugfs. */
-static double gpu_memory_used(struct memory *memory, const struct jetson_meminfo *info,
-                              struct buf *scratch) {
+static double gpu_memory_used(struct memory *memory, const double *info, struct buf *scratch) {
     double bytes;
-    if (!isnan(info->nvmap_used)) {
-        return info->nvmap_used;
+    if (!isnan(info[MEMINFO_NVMAP_USED])) {
+        return info[MEMINFO_NVMAP_USED];
     }
     if (source_file_number(&memory->files[MEMORY_NVMAP_TOTAL], &bytes, NULL) > 0) {
         return bytes;
@@ -150,18 +141,19 @@ static double gpu_memory_used(struct memory *memory, const struct jetson_meminfo
 
 static void add_meminfo(struct memory *memory, const struct jetson_round *round,
                         struct snapshot *out) {
-    struct jetson_meminfo info;
+    double info[MEMINFO_N_FIELDS];
     if (source_file_read(&memory->files[MEMORY_MEMINFO], round->scratch, NULL) < 0) {
         return;
     }
-    jetson_meminfo_parse(buf_str(round->scratch), &info);
-    add(out, JETSON_MEMORY_TOTAL, NULL, info.total);
-    add(out, JETSON_MEMORY_USED, NULL, info.total - info.free - info.buffers - info.cached);
-    add(out, JETSON_SWAP_TOTAL, NULL, info.swap_total);
-    add(out, JETSON_SWAP_USED, NULL, info.swap_total - info.swap_free);
-    add(out, JETSON_SWAP_CACHED, NULL, info.swap_cached);
-    add(out, GPU_MEMORY_TOTAL, round->board->gpu, info.total);
-    add(out, GPU_MEMORY_USED, round->board->gpu, gpu_memory_used(memory, &info, round->scratch));
+    jetson_meminfo_parse(buf_str(round->scratch), info);
+    double not_free = info[MEMINFO_TOTAL] - info[MEMINFO_FREE];
+    add(out, JETSON_MEMORY_TOTAL, NULL, info[MEMINFO_TOTAL]);
+    add(out, JETSON_MEMORY_USED, NULL, not_free - info[MEMINFO_BUFFERS] - info[MEMINFO_CACHED]);
+    add(out, JETSON_SWAP_TOTAL, NULL, info[MEMINFO_SWAP_TOTAL]);
+    add(out, JETSON_SWAP_USED, NULL, info[MEMINFO_SWAP_TOTAL] - info[MEMINFO_SWAP_FREE]);
+    add(out, JETSON_SWAP_CACHED, NULL, info[MEMINFO_SWAP_CACHED]);
+    add(out, GPU_MEMORY_TOTAL, round->board->gpu, info[MEMINFO_TOTAL]);
+    add(out, GPU_MEMORY_USED, round->board->gpu, gpu_memory_used(memory, info, round->scratch));
 }
 
 static int add_free_blocks(struct memory *memory, struct buf *scratch, struct snapshot *out,

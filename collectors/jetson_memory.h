@@ -2,15 +2,21 @@
 
 #include <stdint.h>
 
-/* What matters here of /proc/meminfo, in bytes; NAN: not there. */
-struct jetson_meminfo {
-    double total, free, buffers, cached;
-    double swap_total, swap_free, swap_cached;
-    double nvmap_used;
+/* What matters here of /proc/meminfo. */
+enum jetson_meminfo {
+    MEMINFO_BUFFERS,
+    MEMINFO_CACHED,
+    MEMINFO_FREE,
+    MEMINFO_NVMAP_USED,
+    MEMINFO_SWAP_CACHED,
+    MEMINFO_SWAP_FREE,
+    MEMINFO_SWAP_TOTAL,
+    MEMINFO_TOTAL,
+    MEMINFO_N_FIELDS,
 };
 
-/* Lines that are not understood are passed over. */
-void jetson_meminfo_parse(const char *text, struct jetson_meminfo *ret_info);
+/* In bytes; NAN: not there. Lines that are not understood are passed over. */
+void jetson_meminfo_parse(const char *text, double ret_bytes[static MEMINFO_N_FIELDS]);
 
 /* The largest blocks that are free in one piece. */
 struct jetson_free_blocks {

@@ -51,17 +51,17 @@ static void rail_finish(struct rail *rail) {
 
 static int rail_init(struct rail *rail, struct jetson_rail_files *files,
                      const struct jetson_board *board, struct error *err) {
-    char *name = TAKE(files->name);
     *rail = (struct rail){
-        .name = name,
-        .labels = labels_render("rail", name),
-        .sensor = labels_render("sensor", name),
-        .power = {.path = TAKE(files->power), .fd = -1},
+        .name = files->name,
+        .labels = labels_render("rail", files->name),
+        .sensor = labels_render("sensor", files->name),
+        .power = {.path = files->power, .fd = -1},
         .scale = files->scale,
-        .voltage = {.path = TAKE(files->voltage), .fd = -1},
-        .current = {.path = TAKE(files->current), .fd = -1},
+        .voltage = {.path = files->voltage, .fd = -1},
+        .current = {.path = files->current, .fd = -1},
         .watts = NAN,
     };
+    *files = (struct jetson_rail_files){0}; /* its texts are the rail's */
     peak_init(&rail->peak, board->peak_window_ns);
     if (rail->labels == NULL || rail->sensor == NULL) {
         return error_set(err, -ENOMEM, "rail %s: out of memory", rail->name);

@@ -34,9 +34,11 @@ static void feed_l4t(const char *text) {
 }
 
 static void feed_meminfo(const char *text) {
-    struct jetson_meminfo info;
-    jetson_meminfo_parse(text, &info);
-    assert(isnan(info.total) || info.total >= 0);
+    double info[MEMINFO_N_FIELDS];
+    jetson_meminfo_parse(text, info);
+    for (size_t i = 0; i < MEMINFO_N_FIELDS; i++) {
+        assert(isnan(info[i]) || info[i] >= 0);
+    }
 }
 
 static void feed_mode(const char *text) {

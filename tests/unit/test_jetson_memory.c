@@ -63,15 +63,16 @@ static void test_iram(void) {
 }
 
 static void test_meminfo(void) {
-    struct jetson_meminfo info;
+    double info[MEMINFO_N_FIELDS];
     jetson_meminfo_parse("MemTotal:  10 kB\nMemFree: lots\nCached:  3 kB\nOdd\n"
                          "NvMapMemUsed:  2 kB\nSwapTotal:  0 kB",
-                         &info);
-    TEST_ASSERT_EQUAL_DOUBLE(10240, info.total);
-    TEST_ASSERT_EQUAL_DOUBLE(3072, info.cached);
-    TEST_ASSERT_EQUAL_DOUBLE(2048, info.nvmap_used);
-    TEST_ASSERT_EQUAL_DOUBLE(0, info.swap_total);
-    TEST_ASSERT_TRUE(isnan(info.free) && isnan(info.buffers) && isnan(info.swap_free));
+                         info);
+    TEST_ASSERT_EQUAL_DOUBLE(10240, info[MEMINFO_TOTAL]);
+    TEST_ASSERT_EQUAL_DOUBLE(3072, info[MEMINFO_CACHED]);
+    TEST_ASSERT_EQUAL_DOUBLE(2048, info[MEMINFO_NVMAP_USED]);
+    TEST_ASSERT_EQUAL_DOUBLE(0, info[MEMINFO_SWAP_TOTAL]);
+    TEST_ASSERT_TRUE(isnan(info[MEMINFO_FREE]) && isnan(info[MEMINFO_BUFFERS]) &&
+                     isnan(info[MEMINFO_SWAP_FREE]));
 }
 
 int main(void) {

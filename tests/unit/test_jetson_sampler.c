@@ -165,6 +165,27 @@ static void test_gaps_are_not_counted(void) {
     TEST_ASSERT_DOUBLE_WITHIN(1e-9, before + 0.1, busy());
 }
 
+static void test_energy_of_a_rail_that_cannot_be_read_is_not_guessed(void) {
+    static const char name[] = "jetson_rail_energy_joules_total";
+    static const char labels[] = "rail=\"vdd_cpu_gpu_cv\"";
+    set_watts(10);
+    step();
+    step();
+    scrape();
+    double before = value(name, labels);
+    TEST_ASSERT_DOUBLE_WITHIN(0.01, 1, before);
+    rewrite(current_fd, "");
+    step();
+    scrape();
+    TEST_ASSERT_EQUAL_DOUBLE(before, value(name, labels));
+    TEST_ASSERT_NULL(snapshot_find(&snapshot, "jetson_rail_power_watts", labels));
+    set_watts(10);
+    step();
+    step();
+    scrape();
+    TEST_ASSERT_DOUBLE_WITHIN(0.01, before + 1, value(name, labels));
+}
+
 /* Two servers scrape at times of their own; none takes anything from the other. */
 static void test_scrapes_change_nothing(void) {
     set_load(0.5);
@@ -186,6 +207,7 @@ int main(void) {
     RUN_TEST(test_a_burst_after_a_long_rest);
     RUN_TEST(test_a_gpu_that_sleeps_is_not_read);
     RUN_TEST(test_gaps_are_not_counted);
+    RUN_TEST(test_energy_of_a_rail_that_cannot_be_read_is_not_guessed);
     RUN_TEST(test_scrapes_change_nothing);
     return UNITY_END();
 }
