@@ -13,7 +13,7 @@
 #include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
 
-enum { CPU_MIN_MODES = 4, CPU_MIN_ROWS = 8, CPU_JUMP_SECONDS = 3 };
+enum { CPU_MIN_ROWS = 8, CPU_JUMP_SECONDS = 3 };
 enum { CPU_SECONDS, CPU_GUEST_SECONDS, CPU_FIRST_TOTAL };
 
 const struct metric_desc host_cpu_metrics[HOST_CPU_N_METRICS] = {
@@ -40,23 +40,23 @@ enum { CPU_N_TOTALS = ARRAY_LEN(total_keys) };
 static const struct {
     int metric;
     const char *mode;
-} modes[HOST_CPU_N_MODES] = {
-    [HOST_CPU_USER] = {CPU_SECONDS, "user"},
-    [HOST_CPU_NICE] = {CPU_SECONDS, "nice"},
-    [HOST_CPU_SYSTEM] = {CPU_SECONDS, "system"},
-    [HOST_CPU_IDLE] = {CPU_SECONDS, "idle"},
-    [HOST_CPU_IOWAIT] = {CPU_SECONDS, "iowait"},
-    [HOST_CPU_IRQ] = {CPU_SECONDS, "irq"},
-    [HOST_CPU_SOFTIRQ] = {CPU_SECONDS, "softirq"},
-    [HOST_CPU_STEAL] = {CPU_SECONDS, "steal"},
-    [HOST_CPU_GUEST] = {CPU_GUEST_SECONDS, "user"},
-    [HOST_CPU_GUEST_NICE] = {CPU_GUEST_SECONDS, "nice"},
+} modes[CPU_STAT_N_MODES] = {
+    [CPU_STAT_USER] = {CPU_SECONDS, "user"},
+    [CPU_STAT_NICE] = {CPU_SECONDS, "nice"},
+    [CPU_STAT_SYSTEM] = {CPU_SECONDS, "system"},
+    [CPU_STAT_IDLE] = {CPU_SECONDS, "idle"},
+    [CPU_STAT_IOWAIT] = {CPU_SECONDS, "iowait"},
+    [CPU_STAT_IRQ] = {CPU_SECONDS, "irq"},
+    [CPU_STAT_SOFTIRQ] = {CPU_SECONDS, "softirq"},
+    [CPU_STAT_STEAL] = {CPU_SECONDS, "steal"},
+    [CPU_STAT_GUEST] = {CPU_GUEST_SECONDS, "user"},
+    [CPU_STAT_GUEST_NICE] = {CPU_GUEST_SECONDS, "nice"},
 };
 
 struct cpu_row {
-    struct host_cpu_line line;
+    struct cpu_stat_line line;
     unsigned round;
-    struct labels *labels[HOST_CPU_N_MODES];
+    struct labels *labels[CPU_STAT_N_MODES];
 };
 
 struct cpu {
@@ -71,27 +71,10 @@ struct cpu {
     uint64_t totals[CPU_N_TOTALS];
 };
 
-int host_cpu_parse(const char *line, struct host_cpu_line *ret_line) {
-    struct scan_word word;
-    if (!scan_word(&line, &word) || word.len < 4 || memcmp(word.text, "cpu", 3) != 0) {
-        return -EINVAL;
-    }
-    const char *id = word.text + 3;
-    if (!scan_u64(&id, &ret_line->id)) {
-        return -EINVAL;
-    }
-    int n = scan_numbers(&line, ret_line->ticks, HOST_CPU_N_MODES);
-    if (n < CPU_MIN_MODES) {
-        return -EINVAL;
-    }
-    ret_line->n_modes = (size_t)n;
-    return 0;
-}
-
-void host_cpu_follow(struct host_cpu_line *kept, const struct host_cpu_line *seen,
+void host_cpu_follow(struct cpu_stat_line *kept, const struct cpu_stat_line *seen,
                      uint64_t ticks_per_second) {
-    if (kept->ticks[HOST_CPU_IDLE] >=
-        seen->ticks[HOST_CPU_IDLE] + CPU_JUMP_SECONDS * ticks_per_second) {
+    if (kept->ticks[CPU_STAT_IDLE] >=
+        seen->ticks[CPU_STAT_IDLE] + CPU_JUMP_SECONDS * ticks_per_second) {
         *kept = *seen;
         return;
     }
@@ -104,7 +87,7 @@ void host_cpu_follow(struct host_cpu_line *kept, const struct host_cpu_line *see
 }
 
 static void finish_row(struct cpu_row *row) {
-    for (size_t i = 0; i < HOST_CPU_N_MODES; i++) {
+    for (size_t i = 0; i < CPU_STAT_N_MODES; i++) {
         labels_destroy(row->labels[i]);
     }
 }
@@ -134,7 +117,7 @@ static struct cpu_row *add_row(struct cpu *cpu, uint64_t id) {
     *row = (struct cpu_row){.line.id = id};
     char name[24];
     snprintf(name, sizeof(name), "%" PRIu64, id);
-    for (size_t i = 0; i < HOST_CPU_N_MODES; i++) {
+    for (size_t i = 0; i < CPU_STAT_N_MODES; i++) {
         row->labels[i] = labels_render("cpu", name, "mode", modes[i].mode);
         if (row->labels[i] == NULL) {
             finish_row(row);
@@ -147,8 +130,8 @@ static struct cpu_row *add_row(struct cpu *cpu, uint64_t id) {
 }
 
 static int see_cpu(struct cpu *cpu, const char *text) {
-    struct host_cpu_line line;
-    int r = host_cpu_parse(text, &line);
+    struct cpu_stat_line line;
+    int r = cpu_stat_parse(text, &line);
     if (r < 0) {
         return r;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collectors/host_part.h"
+#include "collectors/meminfo.h"
 #include "collectors/source_file.h"
 #include "exporter/core/cleanup.h"
 
@@ -29,19 +30,6 @@ struct memory {
 };
 
 enum { MEMORY_MIN_ROWS = 64 };
-
-int host_memory_parse(const char *line, struct host_memory_line *ret_line) {
-    struct scan_word unit;
-    if (!scan_word(&line, &ret_line->key) || ret_line->key.len < 2 ||
-        ret_line->key.text[--ret_line->key.len] != ':' || !scan_u64(&line, &ret_line->value)) {
-        return -EINVAL;
-    }
-    ret_line->kilobytes = scan_word(&line, &unit);
-    if (ret_line->kilobytes && !scan_word_equal(unit, "kB")) {
-        return -EINVAL;
-    }
-    return scan_word(&line, &unit) ? -EINVAL : 0;
-}
 
 void host_memory_name(struct buf *out, struct scan_word key, bool kilobytes) {
     buf_add_str(out, "node_memory_");
@@ -77,7 +65,7 @@ static const struct metric_desc *known(const char *name) {
     return NULL;
 }
 
-static struct memory_row *row_create(const struct host_memory_line *line) {
+static struct memory_row *row_create(const struct meminfo_line *line) {
     struct memory_row *row CLEANUP(row_cleanup) = calloc(1, sizeof(*row));
     struct buf name CLEANUP_BUF = {0};
     struct buf help CLEANUP_BUF = {0};
@@ -104,7 +92,7 @@ static struct memory_row *row_create(const struct host_memory_line *line) {
     return row->key != NULL ? TAKE(row) : NULL;
 }
 
-static struct memory_row *find_row(struct memory *memory, const struct host_memory_line *line) {
+static struct memory_row *find_row(struct memory *memory, const struct meminfo_line *line) {
     for (size_t i = 0; i < memory->n_rows; i++) {
         size_t at = (memory->next + i) % memory->n_rows;
         struct memory_row *row = memory->rows[at];
@@ -117,7 +105,7 @@ static struct memory_row *find_row(struct memory *memory, const struct host_memo
     return NULL;
 }
 
-static struct memory_row *add_row(struct memory *memory, const struct host_memory_line *line) {
+static struct memory_row *add_row(struct memory *memory, const struct meminfo_line *line) {
     if (memory->n_rows == memory->cap_rows) {
         size_t cap = memory->cap_rows == 0 ? MEMORY_MIN_ROWS : 2 * memory->cap_rows;
         struct memory_row **rows = realloc(memory->rows, cap * sizeof(*rows));
@@ -138,8 +126,8 @@ static struct memory_row *add_row(struct memory *memory, const struct host_memor
 static int memory_line(void *context, size_t number, const char *text) {
     (void)number;
     struct memory *memory = context;
-    struct host_memory_line line;
-    int r = host_memory_parse(text, &line);
+    struct meminfo_line line;
+    int r = meminfo_parse(text, &line);
     if (r < 0) {
         return r;
     }

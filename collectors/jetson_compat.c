@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/host_cpu.h"
+#include "collectors/cpu_stat.h"
 #include "collectors/jetson_metrics.h"
 #include "collectors/label_pool.h"
 #include "collectors/scan.h"
@@ -90,13 +90,13 @@ struct jetson_compat {
     struct label_pool pool; /* of the translations in the latest snapshot */
 };
 
-static void note_load(struct cpu_load *cpu, const struct host_cpu_line *line) {
+static void note_load(struct cpu_load *cpu, const struct cpu_stat_line *line) {
     uint64_t all = 0;
-    for (size_t i = 0; i < line->n_modes && i <= HOST_CPU_STEAL; i++) {
+    for (size_t i = 0; i < line->n_modes && i <= CPU_STAT_STEAL; i++) {
         all += line->ticks[i];
     }
-    uint64_t iowait = line->n_modes > HOST_CPU_IOWAIT ? line->ticks[HOST_CPU_IOWAIT] : 0;
-    uint64_t idle = line->ticks[HOST_CPU_IDLE] + iowait;
+    uint64_t iowait = line->n_modes > CPU_STAT_IOWAIT ? line->ticks[CPU_STAT_IOWAIT] : 0;
+    uint64_t idle = line->ticks[CPU_STAT_IDLE] + iowait;
     bool advanced = cpu->all > 0 && all > cpu->all && idle >= cpu->idle;
     double span = (double)(all - cpu->all);
     cpu->percent = advanced ? 100 * (1 - (double)(idle - cpu->idle) / span) : -1;
@@ -107,8 +107,8 @@ static void note_load(struct cpu_load *cpu, const struct host_cpu_line *line) {
 static int stat_line(void *context, size_t number, const char *text) {
     (void)number;
     struct jetson_compat *compat = context;
-    struct host_cpu_line line;
-    if (host_cpu_parse(text, &line) == 0 && line.id < COMPAT_MAX_CPUS) {
+    struct cpu_stat_line line;
+    if (cpu_stat_parse(text, &line) == 0 && line.id < COMPAT_MAX_CPUS) {
         note_load(&compat->cpus[line.id], &line);
     }
     return 0;

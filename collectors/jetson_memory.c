@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectors/host_memory.h"
 #include "collectors/jetson_nvmap.h"
 #include "collectors/jetson_part.h"
+#include "collectors/meminfo.h"
 #include "collectors/scan.h"
 #include "exporter/core/cleanup.h"
 
@@ -48,11 +48,11 @@ static const char *const meminfo_keys[MEMINFO_N_FIELDS] = {
     [MEMINFO_SWAP_TOTAL] = "SwapTotal",   [MEMINFO_TOTAL] = "MemTotal",
 };
 
-static int meminfo_line(void *context, size_t number, const char *text) {
+static int take_line(void *context, size_t number, const char *text) {
     (void)number;
     double *bytes = context;
-    struct host_memory_line line;
-    if (host_memory_parse(text, &line) < 0) {
+    struct meminfo_line line;
+    if (meminfo_parse(text, &line) < 0) {
         return 0;
     }
     for (size_t i = 0; i < MEMINFO_N_FIELDS; i++) {
@@ -67,7 +67,7 @@ void jetson_meminfo_parse(const char *text, double ret_bytes[static MEMINFO_N_FI
     for (size_t i = 0; i < MEMINFO_N_FIELDS; i++) {
         ret_bytes[i] = NAN;
     }
-    scan_lines(text, "", meminfo_line, ret_bytes, NULL);
+    scan_lines(text, "", take_line, ret_bytes, NULL);
 }
 
 static int buddy_line(void *context, size_t number, const char *line) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unity.h>
 
+#include "collectors/meminfo.h"
 #include "exporter/core/cleanup.h"
 
 void setUp(void) {
@@ -35,8 +36,8 @@ static void test_lines_and_names(void) {
         {"", 0, NULL},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct host_memory_line line;
-        int r = host_memory_parse(cases[i].line, &line);
+        struct meminfo_line line;
+        int r = meminfo_parse(cases[i].line, &line);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].name != NULL ? 0 : -EINVAL, r, cases[i].line);
         if (r == 0) {
             struct buf name CLEANUP_BUF = {0};
