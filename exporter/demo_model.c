@@ -8,10 +8,10 @@
 
 #define MIB (1024.0 * 1024)
 
+enum { WARM_UP_STEPS = 3600 }; /* until the longest time constant no longer matters */
+
 static const double ambient_celsius = 24;
-static const double sink_seconds = 45;     /* time constant of the heat sink */
-static const double step_seconds = 0.25;   /* of the warm-up */
-static const double warm_up_seconds = 900; /* longer than all time constants matter */
+static const double sink_seconds = 30; /* time constant of the heat sink */
 
 /* Clocks in the power mode MODE_20W_6CORE. */
 static const double cpu_clocks[] = {1190.4e6, 1267.2e6, 1344e6, 1420.8e6};
@@ -73,7 +73,8 @@ static double pick_clock(const double *clocks, size_t n, double load) {
 static void step_demand(struct demo_model *model, double seconds) {
     model->phase_seconds -= seconds;
     if (model->phase_seconds <= 0) {
-        const struct phase *phase = &phases[(size_t)(draw(model) * ARRAY_LEN(phases))];
+        size_t n = ARRAY_LEN(phases);
+        const struct phase *phase = &phases[(size_t)(draw(model) * (double)n)];
         model->demand_target = phase->demand;
         model->phase_seconds =
             phase->min_seconds + draw(model) * (phase->max_seconds - phase->min_seconds);
@@ -133,7 +134,7 @@ static void step_power(struct demo_model *model) {
 }
 
 double demo_model_steady_celsius(double watts, double fan_duty) {
-    double kelvin_per_watt = 3.1 - 1.6 * fan_duty;
+    double kelvin_per_watt = 3.6 - 1.9 * fan_duty;
     return ambient_celsius + kelvin_per_watt * watts;
 }
 
@@ -142,10 +143,8 @@ double demo_model_heat(double celsius, double watts, double fan_duty, double sec
 }
 
 static void step_heat(struct demo_model *model, double seconds) {
-    static const double kelvin_per_watt[DEMO_N_ZONES] = {[DEMO_ZONE_CPU] = 0.45,
-                                                         [DEMO_ZONE_GPU] = 0.55,
-                                                         [DEMO_ZONE_AUX] = 0.2,
-                                                         [DEMO_ZONE_AO] = 0.3};
+    static const double kelvin_per_watt[DEMO_N_ZONES] = {
+        [DEMO_ZONE_CPU] = 0.9, [DEMO_ZONE_GPU] = 1.3, [DEMO_ZONE_AUX] = 0.4, [DEMO_ZONE_AO] = 0.5};
     double watts = model->rail_watts[DEMO_RAIL_IN];
     model->sink_celsius = demo_model_heat(model->sink_celsius, watts, model->fan_duty, seconds);
     double die_watts = model->rail_watts[DEMO_RAIL_CPU_GPU_CV];
@@ -210,7 +209,7 @@ void demo_model_init(struct demo_model *model, uint64_t seed) {
     for (size_t i = 0; i < DEMO_N_ZONES; i++) {
         model->zone_celsius[i] = ambient_celsius;
     }
-    for (double done = 0; done < warm_up_seconds; done += step_seconds) {
-        demo_model_step(model, step_seconds);
+    for (int i = 0; i < WARM_UP_STEPS; i++) {
+        demo_model_step(model, 0.25);
     }
 }

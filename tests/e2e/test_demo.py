@@ -31,11 +31,12 @@ def numbers(program):
 
 
 def watch(program, seconds):
-    """(time, values) of scrapes, close to each other."""
+    """(time, values) of scrapes, close to each other; the time is that of the page."""
     seen = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        seen.append((time.monotonic(), numbers(program)))
+        page = numbers(program)
+        seen.append((page["node_time_seconds"], page))
         time.sleep(0.05)
     return seen
 
@@ -175,7 +176,9 @@ def test_prometheus_sees_curves(demo, started, tmp_path):
     program = demo()
     directory = tmp_path / "prometheus"
     directory.mkdir()
-    server = started(Prometheus(need_program("prometheus", "2.42"), directory, program.port, {"demo": {}}))
+    prometheus = need_program("prometheus", "2.42")
+    server = started(Prometheus(prometheus, directory, program.port, {"demo": {}}))
+
     def enough():
         counted = server.query("count_over_time(waap_demo[1m])")
         return counted and float(counted[0]["value"][1]) >= 20
