@@ -5,13 +5,15 @@
 
 #include "exporter/core/file.h"
 
-/* Lines "4:memory:/docker/<id>" or "0::/docker/<id>". The path may have colons of its own. */
-bool container_id_parse(const char *text, struct container_path *ret_path) {
+/* Lines "4:memory:/docker/<id>" or "0::/docker/<id>". The path may have colons of its own; it
+ * begins at `*ret_start`. */
+static bool find(const char *text, const char **ret_start, struct container_path *ret_path) {
     while (*text != '\0') {
         const char *end = strchrnul(text, '\n');
         const char *colon = memchr(text, ':', (size_t)(end - text));
         colon = colon != NULL ? memchr(colon + 1, ':', (size_t)(end - colon - 1)) : NULL;
         if (colon != NULL && container_path_classify(colon + 1, ret_path)) {
+            *ret_start = colon + 1;
             return true;
         }
         text = *end == '\n' ? end + 1 : end;
@@ -19,7 +21,12 @@ bool container_id_parse(const char *text, struct container_path *ret_path) {
     return false;
 }
 
-int container_id_of_pid(const char *procfs, pid_t pid, char **ret_id) {
+bool container_id_parse(const char *text, struct container_path *ret_path) {
+    const char *start;
+    return find(text, &start, ret_path);
+}
+
+static int copy_of_pid(const char *procfs, pid_t pid, bool want_path, char **ret_text) {
     struct buf name CLEANUP_BUF = {0};
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&name, "%s/%d/cgroup", procfs, (int)pid);
@@ -30,14 +37,23 @@ int container_id_of_pid(const char *procfs, pid_t pid, char **ret_id) {
     if (r < 0) {
         return r == -ENOENT ? -ESRCH : r;
     }
+    const char *start;
     struct container_path path;
-    if (!container_id_parse(buf_str(&text), &path)) {
+    if (!find(buf_str(&text), &start, &path)) {
         return -ENOENT;
     }
-    char *id = strndup(path.id, path.id_len);
-    if (id == NULL) {
+    char *copy = want_path ? strndup(start, path.len) : strndup(path.id, path.id_len);
+    if (copy == NULL) {
         return -ENOMEM;
     }
-    *ret_id = id;
+    *ret_text = copy;
     return 0;
+}
+
+int container_id_of_pid(const char *procfs, pid_t pid, char **ret_id) {
+    return copy_of_pid(procfs, pid, false, ret_id);
+}
+
+int container_cgroup_of_pid(const char *procfs, pid_t pid, char **ret_path) {
+    return copy_of_pid(procfs, pid, true, ret_path);
 }

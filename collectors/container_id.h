@@ -15,3 +15,6 @@ bool container_id_parse(const char *text, struct container_path *ret_path);
  * name for runtimes without ids. The caller frees it. -ENOENT where the process is in no container,
  * -ESRCH where there is no such process. */
 int container_id_of_pid(const char *procfs, pid_t pid, char **ret_id);
+
+/* The same for the path of the container's own cgroup: the label `id` of its metrics. */
+int container_cgroup_of_pid(const char *procfs, pid_t pid, char **ret_path);

@@ -14,7 +14,7 @@
 enum { MAX_LOADS = 1 << 14 };
 
 struct container {
-    char *id;
+    char *id; /* the path of its cgroup, as cAdvisor has it */
     struct labels *labels;
     unsigned round;
     double bytes;     /* NAN: not known of any process */
@@ -90,7 +90,7 @@ static bool update_homes(struct nvml_containers *containers, const char *procfs,
         homes[i].pid = list->uses[i].pid;
         if (known != NULL) {
             homes[i].id = TAKE(known->id);
-        } else if (container_id_of_pid(procfs, (pid_t)homes[i].pid, &homes[i].id) < 0) {
+        } else if (container_cgroup_of_pid(procfs, (pid_t)homes[i].pid, &homes[i].id) < 0) {
             homes[i].id = NULL;
         }
     }
@@ -118,7 +118,7 @@ static struct container *see_container(struct nvml_containers *containers,
     containers->containers = rows;
     rows[n] = (struct container){
         .id = strdup(id),
-        .labels = labels_with(device->labels, "container_id", id),
+        .labels = labels_with(device->labels, "id", id),
     };
     if (rows[n].id == NULL || rows[n].labels == NULL) {
         container_finish(&rows[n]);

@@ -7,11 +7,11 @@
 const struct metric_desc nvml_descs[NVML_N_METRICS] = {
     [NVML_CONTAINER_GPU_MEMORY] = {"container_gpu_memory_bytes",
                                    "GPU memory of a container's processes.", METRIC_GAUGE, "bytes",
-                                   "container_id, gpu, uuid"},
+                                   "gpu, id, uuid"},
     [NVML_CONTAINER_GPU_UTILIZATION] =
         {"container_gpu_utilization_ratio",
          "Share of time that a container's processes kept the GPU busy lately.", METRIC_GAUGE,
-         "ratio", "container_id, gpu, uuid"},
+         "ratio", "gpu, id, uuid"},
     [NVML_GPU_BAR1_MEMORY_TOTAL] = {"gpu_bar1_memory_total_bytes",
                                     "Window through which the host can reach the GPU's memory.",
                                     METRIC_GAUGE, "bytes", "gpu, uuid"},

@@ -21,8 +21,8 @@ def program(name):
 
 
 def build():
-    names = [f"tests/bench/bench_{name}" for name in (*TIMED, "instructions")]
-    fakes = ("tests/fakes/plant", "tests/fakes/waap-fake")
+    names = [f"tests/bench/bench_{name}" for name in (*TIMED, "instructions", "nvml")]
+    fakes = ("tests/fakes/libnvidia-ml.so.1", "tests/fakes/plant", "tests/fakes/waap-fake")
     command = ["ninja", "-C", BUILD, *names, *fakes, "exporter/waap"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:

@@ -9,6 +9,7 @@ import sys
 
 import jetson
 import node
+import nvml
 import programs
 import scrapes
 from table import Table
@@ -27,6 +28,7 @@ def main():
         per_series = scrapes.run(table)
         node.run(table)
         jetson.run(table)
+        nvml.run(table)
         programs.run_timed(table, per_series)
     programs.run_instructions(table, arguments.update)
     print(f"\n{table.n_missed} budgets missed" if table.n_missed else "\nall budgets kept")

@@ -166,7 +166,7 @@ def test_gpu_use_is_added_up_by_container(started, tmp_path):
     waap = started(start(FIXTURES / "two-cards.txt", f"--path.procfs={tmp_path}"))
     memory = wait_until(lambda: series(waap, "container_gpu_memory_bytes"))
     assert list(memory.values()) == [str(1073741824 + 536870912)]
-    assert f'container_id="{container}"' in list(memory)[0]
+    assert f'id="/system.slice/docker-{container}.scope"' in list(memory)[0]
     assert list(series(waap, "container_gpu_utilization_ratio").values()) == ["0.9"]
 
 

@@ -42,12 +42,22 @@ static void test_of_pid(void) {
     TEST_ASSERT_NULL(none);
 }
 
+static void test_cgroup_of_pid(void) {
+    char *path CLEANUP_FREE = NULL;
+    write_process(10, "3:cpu:/\n0::/system.slice/docker-" A ".scope/init/worker\n");
+    TEST_ASSERT_EQUAL_INT(0, container_cgroup_of_pid(procfs, 10, &path));
+    TEST_ASSERT_EQUAL_STRING("/system.slice/docker-" A ".scope", path);
+    char *none = NULL;
+    TEST_ASSERT_EQUAL_INT(-ESRCH, container_cgroup_of_pid(procfs, 11, &none));
+}
+
 int main(void) {
     UNITY_BEGIN();
     if (mkdtemp(procfs) == NULL) {
         return 1;
     }
     RUN_TEST(test_of_pid);
+    RUN_TEST(test_cgroup_of_pid);
     char command[128];
     snprintf(command, sizeof(command), "rm -rf %s", procfs);
     int failed = UNITY_END();
