@@ -16,7 +16,8 @@ static struct line {
     const char *value;
 } lines[MAX_LINES];
 static size_t n_lines;
-static char *text;
+static char text[1 << 16]; /* not allocated: nobody would free it when the library is unloaded */
+static bool is_loaded;
 static struct timespec loaded;
 static ino_t loaded_inode;
 static bool watch;
@@ -51,17 +52,15 @@ static void parse_line(char *line) {
     }
 }
 
-static char *read_all(const char *path) {
+static bool read_all(const char *path) {
     FILE *file = fopen(path, "re");
-    char *all = calloc(1, 1 << 20);
-    if (file == NULL || all == NULL || fread(all, 1, (1 << 20) - 1, file) == 0) {
-        free(all);
-        all = NULL;
+    if (file == NULL) {
+        return false;
     }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return all;
+    size_t len = fread(text, 1, sizeof(text) - 1, file);
+    text[len] = '\0';
+    fclose(file);
+    return len > 0;
 }
 
 bool scenario_load(void) {
@@ -70,16 +69,14 @@ bool scenario_load(void) {
     if (path == NULL || stat(path, &status) < 0) {
         return false;
     }
-    if (text != NULL && status.st_ino == loaded_inode && status.st_mtim.tv_sec == loaded.tv_sec &&
+    if (is_loaded && status.st_ino == loaded_inode && status.st_mtim.tv_sec == loaded.tv_sec &&
         status.st_mtim.tv_nsec == loaded.tv_nsec) {
         return true;
     }
-    char *fresh = read_all(path);
-    if (fresh == NULL) {
+    is_loaded = read_all(path);
+    if (!is_loaded) {
         return false;
     }
-    free(text);
-    text = fresh;
     loaded = status.st_mtim;
     loaded_inode = status.st_ino;
     n_lines = 0;
