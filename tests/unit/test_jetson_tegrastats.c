@@ -17,7 +17,8 @@ void setUp(void) {
 
 void tearDown(void) {
     tree_end();
-    run("rm -f %s*", program);
+    strcat(program, "*");
+    remove_files(program);
 }
 
 static void play(const char *text) {
