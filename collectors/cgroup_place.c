@@ -118,7 +118,7 @@ static bool wanted(const struct cgroup_place *place, size_t file, bool limits) {
         return false;
     }
     /* The file that this one stands in for is the row before. */
-    return row->unless == NULL || (place->missing & UINT64_C(1) << (file - 1)) != 0;
+    return row->unless == NULL || (file > 0 && (place->missing >> (file - 1) & 1) != 0);
 }
 
 static int read_row(struct cgroup_place *place, const struct cgroup_hierarchy *hierarchy, int dirfd,
