@@ -38,6 +38,19 @@ def wait_until(condition, seconds=10, what="the condition"):
         time.sleep(0.02)
 
 
+def remove_empty_cgroups(cgroup):
+    """Removes what a runtime leaves behind, a cgroup and its parents, wherever nothing is in them."""
+    top = pathlib.Path("/sys/fs/cgroup")
+    for root in (top, *top.iterdir()):
+        path = root / cgroup
+        while path.is_dir() and path != root:
+            try:
+                path.rmdir()
+            except OSError:
+                break
+            path = path.parent
+
+
 class Answer:
     """`raw` is what came over the wire, `body` is unpacked, `text` is decoded."""
 

@@ -11,7 +11,7 @@ import tempfile
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from running import ROOT, wait_until
+from running import ROOT, remove_empty_cgroups, wait_until
 
 UNPACKED = ROOT / "build/deps/docker"
 UID = "2b0c4f5a-11d2-4c3e-9d7e-aa00bb11cc22"
@@ -74,6 +74,7 @@ class Containerd:
         self.process.terminate()
         self.process.wait(20)
         self.log.close()
+        remove_empty_cgroups(f"kubepods/burstable/pod{UID}")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from running import ROOT, wait_until
+from running import ROOT, remove_empty_cgroups, wait_until
 
 UNPACKED = ROOT / "build/deps/docker"
 IMAGE = "local/busybox:1"
@@ -62,6 +62,7 @@ class Docker:
         self.process.terminate()
         self.process.wait(20)
         self.log.close()
+        remove_empty_cgroups("docker")
 
 
 @pytest.fixture(scope="module")
