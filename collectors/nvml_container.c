@@ -175,11 +175,10 @@ static unsigned read_loads(struct nvml_containers *containers, struct nvml_devic
 }
 
 static bool is_latest(const struct nvml_process_load *loads, unsigned n, unsigned index) {
+    const struct nvml_process_load *load = &loads[index];
     for (unsigned i = 0; i < n; i++) {
-        bool same = i != index && loads[i].pid == loads[index].pid;
-        bool later = loads[i].timestamp_usec > loads[index].timestamp_usec ||
-                     (loads[i].timestamp_usec == loads[index].timestamp_usec && i > index);
-        if (same && later) {
+        int64_t newer = (int64_t)(loads[i].timestamp_usec - load->timestamp_usec);
+        if (loads[i].pid == load->pid && (newer > 0 || (newer == 0 && i > index))) {
             return false;
         }
     }
