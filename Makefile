@@ -23,6 +23,7 @@ test:                        ## unit and end-to-end tests
 
 test-long:                   ## what takes too long for every change
 	@.ci/deps test
+	@.ci/lint deep
 	@.ci/test -m 'long or not long'
 	@.ci/fuzz 900
 
