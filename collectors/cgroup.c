@@ -240,7 +240,7 @@ static int cgroup_collect(void *state, struct snapshot *out, struct error *err) 
     snapshot_add(out, &cgroup_mode_metric, cgroup->mode, 1);
     for (size_t i = 0; i < cgroup->n_groups; i++) {
         struct group *group = cgroup->groups[i];
-        int r = cgroup_place_read(&group->place, &cgroup->tree, CGROUP_FOR_CGROUP, now_ns,
+        int r = cgroup_place_read(&group->place, &cgroup->tree, CGROUP_FOR_CGROUP, NULL, now_ns,
                                   &cgroup->scratch, &cgroup->stats, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
         cgroup_metrics_add(&cgroup->stats, group->labels, out);

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,7 +21,18 @@ void cgroup_place_init(struct cgroup_place *place) {
     }
 }
 
+static void drop_kept(struct cgroup_place *place, size_t file) {
+    if (place->kept != NULL && place->kept[file] >= 0) {
+        close(TAKE_FD(place->kept[file]));
+        place->hot->n_kept--;
+    }
+}
+
 void cgroup_place_finish(struct cgroup_place *place) {
+    for (size_t i = 0; i < cgroup_n_files; i++) {
+        drop_kept(place, i);
+    }
+    free(TAKE(place->kept));
     for (size_t i = 0; i < CGROUP_MAX_HIERARCHIES; i++) {
         cgroup_place_leave(place, i);
     }
@@ -40,6 +51,9 @@ int cgroup_place_enter(struct cgroup_place *place, const struct cgroup_tree *tre
         return 0;
     }
     cgroup_place_leave(place, row);
+    for (size_t i = 0; i < cgroup_n_files; i++) {
+        drop_kept(place, i);
+    }
     path += strspn(path, "/");
     int fd CLEANUP_CLOSE = openat(tree->rows[row].fd, path[0] != '\0' ? path : ".",
                                   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -63,18 +77,14 @@ bool cgroup_place_absent(int result) {
 
 /* One read gets the whole text: the kernel makes these in one piece. Only where it fills the room
  * is there more. */
-static int read_text(int dirfd, const char *name, struct buf *out) {
-    int fd CLEANUP_CLOSE = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0) {
-        return -errno;
-    }
+static int read_all(int fd, struct buf *out) {
     buf_reset(out);
     for (;;) {
         char *to = buf_reserve(out, READ_ROOM);
         if (to == NULL) {
             return -ENOMEM;
         }
-        ssize_t n = read(fd, to, READ_ROOM);
+        ssize_t n = pread(fd, to, READ_ROOM, (off_t)out->len);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -92,11 +102,49 @@ static int read_text(int dirfd, const char *name, struct buf *out) {
     }
 }
 
+/* Keeps the file for the next time, if there is room. */
+static void keep(struct cgroup_place *place, struct cgroup_hot *hot, size_t file, int *fd) {
+    if (hot == NULL || cgroup_files[file].limit || hot->n_kept >= hot->max_kept) {
+        return;
+    }
+    if (place->kept == NULL) {
+        place->kept = malloc(cgroup_n_files * sizeof(int));
+        for (size_t i = 0; place->kept != NULL && i < cgroup_n_files; i++) {
+            place->kept[i] = -1;
+        }
+    }
+    if (place->kept != NULL) {
+        place->kept[file] = TAKE_FD(*fd);
+        place->hot = hot;
+        hot->n_kept++;
+    }
+}
+
+static int read_text(struct cgroup_place *place, struct cgroup_hot *hot, int dirfd, size_t file,
+                     struct buf *out) {
+    if (place->kept != NULL && place->kept[file] >= 0) {
+        if (read_all(place->kept[file], out) == 0) {
+            return 0;
+        }
+        drop_kept(place, file); /* a file that was hidden and is back needs to be opened again */
+    }
+    int fd CLEANUP_CLOSE =
+        openat(dirfd, cgroup_files[file].name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) {
+        return -errno;
+    }
+    int r = read_all(fd, out);
+    if (r == 0) {
+        keep(place, hot, file, &fd);
+    }
+    return r;
+}
+
 static int read_file(struct cgroup_place *place, const struct cgroup_hierarchy *hierarchy,
-                     int dirfd, size_t file, struct buf *scratch, struct cgroup_stats *out,
-                     struct error *err) {
+                     struct cgroup_hot *hot, int dirfd, size_t file, struct buf *scratch,
+                     struct cgroup_stats *out, struct error *err) {
     const char *name = cgroup_files[file].name;
-    int r = read_text(dirfd, name, scratch);
+    int r = read_text(place, hot, dirfd, file, scratch);
     if (cgroup_place_absent(r)) {
         place->missing |= UINT64_C(1) << file;
         return 0;
@@ -121,9 +169,9 @@ static bool wanted(const struct cgroup_place *place, size_t file, bool limits) {
     return row->unless == NULL || (file > 0 && (place->missing >> (file - 1) & 1) != 0);
 }
 
-static int read_row(struct cgroup_place *place, const struct cgroup_hierarchy *hierarchy, int dirfd,
-                    enum cgroup_reader reader, bool limits, struct buf *scratch,
-                    struct cgroup_stats *out, struct error *err) {
+static int read_row(struct cgroup_place *place, const struct cgroup_hierarchy *hierarchy,
+                    struct cgroup_hot *hot, int dirfd, enum cgroup_reader reader, bool limits,
+                    struct buf *scratch, struct cgroup_stats *out, struct error *err) {
     int result = 0;
     for (size_t i = 0; i < cgroup_n_files; i++) {
         const struct cgroup_file *file = &cgroup_files[i];
@@ -133,15 +181,15 @@ static int read_row(struct cgroup_place *place, const struct cgroup_hierarchy *h
             continue;
         }
         struct error *first = result == 0 ? err : NULL;
-        int r = read_file(place, hierarchy, dirfd, i, scratch, out, first);
+        int r = read_file(place, hierarchy, hot, dirfd, i, scratch, out, first);
         result = result == 0 ? r : result;
     }
     return result;
 }
 
 int cgroup_place_read(struct cgroup_place *place, const struct cgroup_tree *tree,
-                      enum cgroup_reader reader, int64_t now_ns, struct buf *scratch,
-                      struct cgroup_stats *out, struct error *err) {
+                      enum cgroup_reader reader, struct cgroup_hot *hot, int64_t now_ns,
+                      struct buf *scratch, struct cgroup_stats *out, struct error *err) {
     cgroup_stats_reset(out);
     bool limits = now_ns >= place->refresh_ns;
     if (limits) {
@@ -156,7 +204,8 @@ int cgroup_place_read(struct cgroup_place *place, const struct cgroup_tree *tree
             continue;
         }
         struct error *first = result == 0 ? err : NULL;
-        int r = read_row(place, &tree->rows[i], place->fds[i], reader, limits, scratch, out, first);
+        int r = read_row(place, &tree->rows[i], hot, place->fds[i], reader, limits, scratch, out,
+                         first);
         result = result == 0 ? r : result;
     }
     memcpy(place->limits, out->values, sizeof(place->limits));

@@ -2,6 +2,13 @@
 
 #include "collectors/cgroup_tree.h"
 
+/* How many files may be kept open to be read again: reading is three times as fast then, but each
+ * costs about 5 KiB of kernel memory, which is charged to us. Shared by all places that use it. */
+struct cgroup_hot {
+    size_t n_kept;
+    size_t max_kept;
+};
+
 /* One cgroup, wherever the hierarchies have it: a directory descriptor each, so that reading a file
  * is one openat, and nothing is read from a namesake that took its place. */
 struct cgroup_place {
@@ -10,6 +17,8 @@ struct cgroup_place {
     uint64_t missing;   /* files that are not there: a bit per row of cgroup_files */
     int64_t refresh_ns; /* when to look for those again and to read the limits again */
     double limits[CGROUP_N_LIMITS];
+    int *kept;              /* open files, by row of cgroup_files, -1 for none; NULL: none at all */
+    struct cgroup_hot *hot; /* where those are counted */
 };
 
 void cgroup_place_init(struct cgroup_place *place);
@@ -25,10 +34,11 @@ void cgroup_place_leave(struct cgroup_place *place, size_t row);
 
 /* Reads the files that `reader` wants into `out`, which is reset first. What is missing is no
  * failure; what cannot be read or understood is worded once, and the rest goes on. `scratch` is for
- * the texts. */
+ * the texts. With `hot` (else NULL) what is read every time is kept open while there is room; it
+ * must outlive the place. */
 int cgroup_place_read(struct cgroup_place *place, const struct cgroup_tree *tree,
-                      enum cgroup_reader reader, int64_t now_ns, struct buf *scratch,
-                      struct cgroup_stats *out, struct error *err);
+                      enum cgroup_reader reader, struct cgroup_hot *hot, int64_t now_ns,
+                      struct buf *scratch, struct cgroup_stats *out, struct error *err);
 
 /* Whether an errno (negative) only says that a cgroup or one of its files is not there. */
 bool cgroup_place_absent(int result);

@@ -21,7 +21,7 @@
 
 #define FORGET_DEVICES_NS (60 * CLOCK_NS_PER_SEC)
 
-enum { MAX_KEPT_OPEN = 256, MAX_STAT_BYTES = 4096 };
+enum { MAX_HOT_FILES = 256, MAX_KEPT_OPEN = 256, MAX_STAT_BYTES = 4096 };
 
 struct containers {
     const char *procfs;
@@ -32,6 +32,7 @@ struct containers {
     struct filter include, exclude;
     struct metric_desc *renamed; /* NULL: under their own names */
     const struct metric_desc *descs;
+    struct cgroup_hot hot;
     struct container_finished finished;
     struct block_devices devices;
     int64_t forget_ns;
@@ -236,16 +237,12 @@ static int containers_collect(void *state, struct snapshot *out, struct error *e
         if (container->labels == NULL) {
             continue;
         }
-        int r =
-            cgroup_place_read(&container->place, &containers->tree, CGROUP_FOR_CONTAINER, now_ns,
-                              &containers->scratch, &containers->stats, result == 0 ? err : NULL);
+        int r = cgroup_place_read(&container->place, &containers->tree, CGROUP_FOR_CONTAINER,
+                                  &containers->hot, now_ns, &containers->scratch,
+                                  &containers->stats, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
         container->gone = is_gone(containers, container);
         if (!container->gone) {
-            double usage = containers->stats.values[CGROUP_CPU_USAGE];
-            container->cpu_seconds = usage > container->cpu_seconds && container->cpu_ns == 0
-                                         ? usage
-                                         : container->cpu_seconds;
             add_values(containers, container, now_ns, now_seconds, out);
         }
     }
@@ -292,6 +289,7 @@ static int prepare(struct containers *containers, const struct collector_env *en
     containers->procfs = env->procfs;
     containers->sysfs = env->sysfs;
     containers->descs = container_descs;
+    containers->hot.max_kept = MAX_HOT_FILES;
     if (strcmp(prefix, "container") != 0) {
         containers->renamed = container_metrics_rename(prefix);
         containers->descs = containers->renamed;

@@ -344,6 +344,24 @@ static void test_include_exclude_prefix(void) {
     TEST_ASSERT_EQUAL_UINT64(1, count("waap_container_cpu_usage_seconds_total"));
 }
 
+/* What is kept open is read afresh, and let go with its container. */
+static void test_kept_files(void) {
+    make_v2("/docker/" A);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    run("echo 4711 > v2/docker/" A "/memory.current && echo 5 > v2/docker/" A "/pids.current");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    check("container_memory_usage_bytes", "id=\"/docker/" A "\",name=\"aaaaaaaaaaaa\"", 4711);
+    check("container_threads", "id=\"/docker/" A "\",name=\"aaaaaaaaaaaa\"", 5);
+    for (int i = 0; i < 40; i++) { /* more than 256 files in all */
+        run("rm -r v2/docker/" A);
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+        make_v2("/docker/" A);
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+        TEST_ASSERT_EQUAL_UINT64(2, count("container_threads"));
+    }
+    check("container_finished_total", "", 40);
+}
+
 static void test_too_many(void) {
     make_pod();
     set_option("collector.container.max-containers", "2");
@@ -386,6 +404,7 @@ int main(void) {
     RUN_TEST(test_short_life_between_two_scrapes);
     RUN_TEST(test_peak);
     RUN_TEST(test_include_exclude_prefix);
+    RUN_TEST(test_kept_files);
     RUN_TEST(test_too_many);
     RUN_TEST(test_nested_processes_are_counted);
     RUN_TEST(test_descriptions_are_sound);
