@@ -97,6 +97,14 @@ struct http_client *http_gate_enter(struct http_gate *gate, int fd) {
     return client;
 }
 
+struct http_client *http_gate_find(const struct http_gate *gate, int fd) {
+    struct http_client *client = gate->youngest;
+    while (client != NULL && client->fd != fd) {
+        client = client->older;
+    }
+    return client;
+}
+
 void http_gate_answered(struct http_gate *gate, struct http_client *client) {
     client->class = HTTP_CLIENT_IDLE;
     take_out(gate, client);

@@ -43,6 +43,9 @@ struct http_gate {
  * (its address has its share, or memory is out): the caller closes it then. */
 struct http_client *http_gate_enter(struct http_gate *gate, int fd);
 
+/* The client on that descriptor, or NULL. */
+struct http_client *http_gate_find(const struct http_gate *gate, int fd);
+
 /* The client has got an answer: it is idle, and the last to go among its like. */
 void http_gate_answered(struct http_gate *gate, struct http_client *client);
 

@@ -122,9 +122,11 @@ static void client_changed(void *context, struct MHD_Connection *connection, voi
                            enum MHD_ConnectionNotificationCode code) {
     struct http_server *server = context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        *client_slot = server->arriving;
-        client_started(server, connection, server->arriving);
-        server->arriving = NULL;
+        /* 0.9.75 says so within MHD_add_connection, 1.0 and later from the next MHD_run. */
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *client_slot = http_gate_find(&server->gate, info->connect_fd);
+        client_started(server, connection, *client_slot);
         return;
     }
     struct http_client *client = *client_slot;
@@ -158,14 +160,16 @@ static void accepted(int fd, void *context) {
     struct sockaddr_storage peer = {.ss_family = AF_UNIX};
     socklen_t len = sizeof(peer);
     getpeername(fd, (struct sockaddr *)&peer, &len);
-    server->arriving = client; /* client_changed takes it over within the next call */
-    int added = MHD_add_connection(tls ? server->secure.mhd : server->plain.mhd, fd,
-                                   (struct sockaddr *)&peer, len);
-    if (server->arriving != NULL) { /* refused before it was announced; the descriptor is closed */
-        web_config_unref(client->web_config);
-        http_gate_leave(&server->gate, TAKE(server->arriving));
-    } else if (added == MHD_YES) {
+    if (MHD_add_connection(tls ? server->secure.mhd : server->plain.mhd, fd,
+                           (struct sockaddr *)&peer, len) == MHD_YES) {
         schedule_sweep(server, client);
+        return;
+    }
+    /* The descriptor is closed; one that had been announced has left already. */
+    client = http_gate_find(&server->gate, fd);
+    if (client != NULL) {
+        web_config_unref(client->web_config);
+        http_gate_leave(&server->gate, client);
     }
 }
 

@@ -23,7 +23,6 @@ struct http_server {
     struct http_port plain;
     struct http_port secure; /* TLS; which of the two takes a connection, web_config decides */
     struct http_gate gate;
-    struct http_client *arriving; /* while libmicrohttpd is told of it */
     struct http_stats *stats;
     struct worker *auth_worker;
     struct loop_timer sweep;

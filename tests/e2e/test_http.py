@@ -424,6 +424,17 @@ def test_keep_alive(waap):
         assert answer.headers["Connection"].lower() == "close"
 
 
+def test_connections_that_are_announced_late(fake_binary, started):
+    """As libmicrohttpd 1.0 does, several at once and each with its own request."""
+    late = fake_binary.parent / "late_microhttpd.so"
+    env = {"LD_PRELOAD": str(late), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    running = started(Waap(fake_binary, *flags_for("zoo"), env=env))
+    paths = ["/-/healthy", "/metrics", "/nothing"] * 20
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = pool.map(running.get, paths)
+        assert [answer.status for answer in answers] == [200, 200, 404] * 20
+
+
 def test_pipelined_requests_are_answered_in_order(waap):
     """Those behind one that waits for its collectors, too."""
     slow = b"GET /metrics?collect[]=slow HTTP/1.1\r\n" + HOST + b"\r\n"

@@ -64,6 +64,17 @@ static void test_nobody_goes_while_there_is_room(void) {
     TEST_ASSERT_EQUAL_size_t(MAX, gate.n_clients);
 }
 
+static void test_clients_are_found_by_their_descriptor(void) {
+    struct http_client *first = enter(HTTP_CLIENT_NEW);
+    struct http_client *second = enter(HTTP_CLIENT_NEW);
+    int fd = first->fd;
+    TEST_ASSERT_EQUAL_PTR(first, http_gate_find(&gate, fd));
+    TEST_ASSERT_EQUAL_PTR(second, http_gate_find(&gate, second->fd));
+    http_gate_leave(&gate, first);
+    TEST_ASSERT_NULL(http_gate_find(&gate, fd));
+    close(fd);
+}
+
 static void test_the_oldest_newcomer_goes_first(void) {
     struct http_client *busy = enter(HTTP_CLIENT_BUSY);
     struct http_client *idle = enter(HTTP_CLIENT_IDLE);
@@ -181,6 +192,7 @@ static void test_sweep_sends_dawdlers_away(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_nobody_goes_while_there_is_room);
+    RUN_TEST(test_clients_are_found_by_their_descriptor);
     RUN_TEST(test_the_oldest_newcomer_goes_first);
     RUN_TEST(test_then_the_idle_one_that_waited_longest);
     RUN_TEST(test_a_few_newcomers_get_to_ask);
