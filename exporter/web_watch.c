@@ -75,7 +75,7 @@ static void watch_fire(struct loop_timer *timer) {
     struct daemon *daemon = watch->daemon;
     struct web_config *in_force = http_server_web_config(daemon->http);
     timer->due_ns = clock_monotonic_ns() + WATCH_INTERVAL_NS;
-    if (in_force == NULL) {
+    if (in_force == NULL || daemon->stopping) { /* its worker may be gone already */
         return;
     }
     watch->path = strdup(settings_string(daemon->config->settings, "web.config.file"));
