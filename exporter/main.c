@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "collectors/collectors.h"
 #include "exporter/check_config.h"
@@ -105,7 +107,18 @@ static int run_version(int argc, char **argv) {
     return print(&text);
 }
 
+/* Where standard error is closed, the next file or connection would become descriptor 2 and get
+ * what is logged. */
+static void fill_standard_descriptors(void) {
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    close(fd);
+}
+
 int main(int argc, char **argv) {
+    fill_standard_descriptors();
     if (argc < 2) {
         print_usage(stderr);
         return 2;
