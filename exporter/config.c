@@ -8,6 +8,8 @@
 #include "exporter/config_read.h"
 #include "exporter/core/file.h"
 
+enum { CONFIG_MAX_FILE = 1 << 20 };
+
 static int out_of_memory(struct problems *problems) {
     problems_add(problems, "configuration", 0, 0, "out of memory");
     return -ENOMEM;
@@ -36,7 +38,7 @@ static int read_file(struct config *config, const struct config_sources *sources
     }
     struct buf text CLEANUP_BUF = {0};
     struct error err;
-    if (file_read(file, &text, &err) < 0) {
+    if (file_read_stored(file, CONFIG_MAX_FILE, &text, &err) < 0) {
         problems_add(problems, file_named_by(config, sources), 0, 0, "%s", err.text);
         return -EINVAL;
     }

@@ -20,6 +20,9 @@ static int read_all(int fd, off_t offset, const char *name, size_t max_bytes, st
         if (n < 0 && errno == EINTR) {
             continue;
         }
+        if (n < 0 && errno == ESPIPE) {
+            return error_set(err, -ESPIPE, "read %s: a pipe, not a file", name);
+        }
         if (n < 0) {
             return error_set(err, -errno, "read %s: %m", name);
         }
@@ -34,10 +37,14 @@ static int read_all(int fd, off_t offset, const char *name, size_t max_bytes, st
     }
 }
 
+/* Not waiting: a named pipe that somebody left in a watched directory must not hang us. */
+static int open_at(int dirfd, const char *path) {
+    return openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
 int file_read_at(int dirfd, const char *path, size_t max_bytes, struct buf *out,
                  struct error *err) {
-    /* Not waiting: a named pipe that somebody left in a watched directory must not hang us. */
-    int fd CLEANUP_CLOSE = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd CLEANUP_CLOSE = open_at(dirfd, path);
     if (fd < 0) {
         return error_set(err, -errno, "open %s: %m", path);
     }
@@ -46,6 +53,14 @@ int file_read_at(int dirfd, const char *path, size_t max_bytes, struct buf *out,
 
 int file_read(const char *path, struct buf *out, struct error *err) {
     return file_read_at(AT_FDCWD, path, FILE_MAX_PSEUDO, out, err);
+}
+
+int file_read_stored(const char *path, size_t max_bytes, struct buf *out, struct error *err) {
+    int fd CLEANUP_CLOSE = open_at(AT_FDCWD, path);
+    if (fd < 0) {
+        return error_set(err, -errno, "open %s: %m", path);
+    }
+    return file_reread(fd, path, max_bytes, out, err);
 }
 
 int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, struct error *err) {

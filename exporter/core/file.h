@@ -13,6 +13,10 @@ int file_read_at(int dirfd, const char *path, size_t max_bytes, struct buf *out,
 /* The same for a path, with a limit that fits every file of /proc and /sys (1 MiB). */
 int file_read(const char *path, struct buf *out, struct error *err);
 
+/* The same for a file that must be a stored one: a pipe, which would read as empty while nobody
+ * writes, is -ESPIPE. */
+int file_read_stored(const char *path, size_t max_bytes, struct buf *out, struct error *err);
+
 /* Reads an open file from its beginning: for files that are kept open and read again and again. */
 int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, struct error *err);
 

@@ -1,3 +1,4 @@
+import os
 import re
 import signal
 
@@ -174,6 +175,22 @@ def test_listed_collectors(run_waap):
     done = run_waap("serve", "--list-collectors")
     assert done.stdout.splitlines()[0].split() == ["collector", "default", "reads"]
     assert re.search(r"^host +on +\S", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (os.mkfifo, "a pipe, not a file"),
+        (os.mkdir, "Is a directory"),
+        (lambda path: path.write_text("# long\n" * 200_000), "more than 1048576 bytes"),
+    ],
+)
+def test_what_is_no_configuration_file(run_waap, tmp_path, make, words):
+    path = tmp_path / "waap.yaml"
+    make(path)
+    ran = run_waap("check-config", path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"{path}: read {path}: {words}\n"
 
 
 def test_hangup_applies_a_good_file(waap, write):

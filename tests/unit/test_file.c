@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <unity.h>
@@ -77,6 +78,25 @@ static void test_a_pipe_does_not_hang(void) {
     TEST_ASSERT_EQUAL_INT(-EAGAIN, file_read_at(temp_fd, "pipe", 4, &out, NULL));
     close(writer);
     alarm(0);
+}
+
+static void test_a_pipe_is_not_a_stored_file(void) {
+    struct buf out CLEANUP_BUF = {0};
+    struct error err = {""};
+    char path[64];
+    snprintf(path, sizeof(path), "%s/fifo", temp_dir);
+    TEST_ASSERT_EQUAL_INT(0, mkfifo(path, 0600));
+    TEST_ASSERT_EQUAL_INT(-ESPIPE, file_read_stored(path, 100, &out, &err));
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "fifo: a pipe, not a file"));
+    TEST_ASSERT_EQUAL_INT(0, unlink(path));
+    write_file("stored", "text", 4);
+    snprintf(path, sizeof(path), "%s/stored", temp_dir);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, file_read_stored(path, 4, &out, &err), err.text);
+    TEST_ASSERT_EQUAL_STRING("text", buf_str(&out));
+    TEST_ASSERT_EQUAL_INT(-EFBIG, file_read_stored(path, 3, &out, &err));
+    TEST_ASSERT_EQUAL_INT(0, unlink(path));
+    TEST_ASSERT_EQUAL_INT(-ENOENT, file_read_stored(path, 4, &out, &err));
+    TEST_ASSERT_EQUAL_INT(0, file_read_stored("/dev/null", 4, &out, &err));
 }
 
 static void test_reads_proc(void) {
@@ -157,6 +177,7 @@ int main(void) {
     RUN_TEST(test_reads_every_size);
     RUN_TEST(test_names_the_path_in_errors);
     RUN_TEST(test_a_pipe_does_not_hang);
+    RUN_TEST(test_a_pipe_is_not_a_stored_file);
     RUN_TEST(test_reads_proc);
     RUN_TEST(test_rereads_from_the_beginning);
     RUN_TEST(test_rereads_proc);

@@ -166,7 +166,7 @@ static void test_mistakes(void) {
         {"tls_server_config: {cert_file: ., key_file: rsa.key}\n",
          "DIR/web.yml:1:32: tls_server_config.cert_file: read DIR/.: Is a directory"},
         {"tls_server_config: {cert_file: fifo, key_file: rsa.key}\n",
-         "DIR/web.yml:1:32: tls_server_config.cert_file: read DIR/fifo: Illegal seek"},
+         "DIR/web.yml:1:32: tls_server_config.cert_file: read DIR/fifo: a pipe, not a file"},
         {"tls_server_config: {cert_file: rsa.crt, key_file: ecdsa.key}\n",
          "DIR/web.yml:1:51: tls_server_config.key_file: does not match the certificate"},
         {"tls_server_config: {cert_file: dsa.crt, key_file: dsa.key}\n",
