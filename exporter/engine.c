@@ -300,8 +300,24 @@ int engine_configure(struct engine *engine, struct config *config, struct error 
     return r;
 }
 
+/* A name that Prometheus cannot read would cost whole scrapes: it is refused before the first. */
+static int check_metrics(const struct collector *collector, struct error *err) {
+    const struct metric_desc *const *desc = collector->metrics;
+    int r = 0;
+    while (r == 0 && desc != NULL && *desc != NULL) {
+        r = metric_desc_check(*desc++, err);
+    }
+    return r;
+}
+
 int engine_create(struct loop *loop, const struct collector *const *collectors,
                   struct engine **ret_engine, struct error *err) {
+    for (size_t i = 0; collectors[i] != NULL; i++) {
+        int r = check_metrics(collectors[i], err);
+        if (r < 0) {
+            return r;
+        }
+    }
     struct engine *engine = calloc(1, sizeof(*engine));
     if (engine == NULL) {
         return error_set(err, -ENOMEM, "engine: out of memory");

@@ -57,13 +57,22 @@ static int find_group(const struct settings *settings, gid_t *ret_gid, struct er
     return 0;
 }
 
-static int open_unix(const struct http_address *address, const struct settings *settings,
-                     struct error *err) {
+/* Gives a Unix socket the mode and group of the settings. */
+static int set_permissions(const char *path, const struct settings *settings, struct error *err) {
     gid_t gid = (gid_t)-1;
     int r = find_group(settings, &gid, err);
     if (r < 0) {
         return r;
     }
+    mode_t mode = (mode_t)strtoul(settings_string(settings, "web.listen-mode"), NULL, 8);
+    if (chown(path, (uid_t)-1, gid) < 0 || chmod(path, mode) < 0) {
+        return error_set(err, -errno, "listen on unix:%s: %m", path);
+    }
+    return 0;
+}
+
+static int open_unix(const struct http_address *address, const struct settings *settings,
+                     struct error *err) {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     strcpy(name.sun_path, address->path);
     int fd CLEANUP_CLOSE = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -82,13 +91,14 @@ static int open_unix(const struct http_address *address, const struct settings *
     if (bind(fd, (struct sockaddr *)&name, sizeof(name)) < 0) {
         return error_set(err, -errno, "listen on unix:%s: %m", address->path);
     }
-    mode_t mode = (mode_t)strtoul(settings_string(settings, "web.listen-mode"), NULL, 8);
     /* Nobody can connect before it listens, and by then its permissions are right. */
-    if (chown(address->path, (uid_t)-1, gid) < 0 || chmod(address->path, mode) < 0 ||
-        listen(fd, LISTEN_BACKLOG) < 0) {
-        int code = error_set(err, -errno, "listen on unix:%s: %m", address->path);
+    int r = set_permissions(address->path, settings, err);
+    if (r == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
+        r = error_set(err, -errno, "listen on unix:%s: %m", address->path);
+    }
+    if (r < 0) {
         unlink(address->path);
-        return code;
+        return r;
     }
     return TAKE_FD(fd);
 }
@@ -247,7 +257,7 @@ static int add_address(struct http_listeners *listeners, const struct settings *
     struct listener *old = find(listeners, text);
     if (old != NULL) {
         old->keep = true;
-        return 0;
+        return old->unix_path != NULL ? set_permissions(old->unix_path, settings, err) : 0;
     }
     struct http_address address;
     int r = http_address_parse(text, &address, err);

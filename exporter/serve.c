@@ -141,13 +141,6 @@ static bool stop(struct daemon *daemon) {
     return true;
 }
 
-static int report(const struct problems *problems) {
-    for (size_t i = 0; i < problems->n_lines; i++) {
-        fprintf(stderr, "%s\n", problems->lines[i]);
-    }
-    return EXIT_USAGE;
-}
-
 /* Pages are made anew for every scrape: memory that comes and goes at the system's hands costs more
  * than rendering them. Up to this much is kept. */
 static void tune_memory(void) {
@@ -163,7 +156,8 @@ int serve_main(const struct collector *const *collectors, int argc, char **argv)
     struct config *config = NULL;
     struct web_config *web_config = NULL;
     if (reload_read(&daemon, &config, &web_config, &problems) < 0) {
-        return report(&problems);
+        problems_print(&problems, stderr);
+        return EXIT_USAGE;
     }
     tune_memory();
     log_configure((enum log_level)settings_choice(config->settings, "log.level"),

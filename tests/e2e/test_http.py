@@ -604,6 +604,17 @@ def test_unix_socket_with_mode_and_group(start, tmp_path):
     assert not path.exists()
 
 
+def test_reload_changes_the_mode_of_a_kept_socket(start, tmp_path):
+    path, config = tmp_path / "http.sock", tmp_path / "waap.yaml"
+    config.write_text("web: {listen_mode: '0600'}\n")
+    waap = start(f"--web.listen-address=unix:{path}", f"--config.file={config}")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    config.write_text("web: {listen_mode: '0666'}\n")
+    waap.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: stat.S_IMODE(path.stat().st_mode) == 0o666, what="the other mode")
+    assert unix_get(path) == [200]
+
+
 def test_stale_unix_socket_is_replaced(start, tmp_path):
     path = tmp_path / "http.sock"
     first = start(f"--web.listen-address=unix:{path}")
