@@ -237,6 +237,7 @@ bool engine_worker_destroy(struct engine_worker *worker, int64_t timeout_ms) {
     if (!thread_join(worker->thread, timeout_ms)) {
         return false;
     }
+    loop_cancel(worker->config.loop, &worker->finished);
     exposition_part_unref(worker->result.part);
     snapshot_finish(&worker->snapshot);
     exposition_renderer_finish(&worker->renderer);

@@ -142,6 +142,21 @@ void loop_post(struct loop *loop, struct loop_message *message) {
     (void)ignored;
 }
 
+void loop_cancel(struct loop *loop, struct loop_message *message) {
+    pthread_mutex_lock(&loop->lock);
+    struct loop_message **link = &loop->first_message;
+    while (*link != NULL && *link != message) {
+        link = &(*link)->next;
+    }
+    if (*link == message) {
+        *link = message->next;
+        if (*link == NULL) {
+            loop->last_message = link;
+        }
+    }
+    pthread_mutex_unlock(&loop->lock);
+}
+
 static int64_t shorter(int64_t a_ms, int64_t b_ms) {
     return a_ms < 0 ? b_ms : b_ms < 0 || a_ms < b_ms ? a_ms : b_ms;
 }

@@ -52,6 +52,10 @@ void loop_pump_remove(struct loop *loop, struct loop_pump *pump);
 /* Hands a message to the loop thread and wakes it; from any thread. */
 void loop_post(struct loop *loop, struct loop_message *message);
 
+/* Takes back a message that has been posted but not delivered, if it is there: before what it is
+ * embedded in goes away. */
+void loop_cancel(struct loop *loop, struct loop_message *message);
+
 /* Runs until loop_stop. */
 void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);

@@ -226,6 +226,37 @@ static void test_a_message_can_be_posted_again_while_it_is_delivered(void) {
     TEST_ASSERT_EQUAL_INT(3, n_again);
 }
 
+static int n_counted;
+
+static void deliver_counted(struct loop_message *message) {
+    (void)message;
+    n_counted++;
+}
+
+/* First, middle, last and alone: the queue stays whole wherever one is taken out. */
+static void test_a_message_taken_back_does_not_arrive(void) {
+    for (size_t cancelled = 0; cancelled < 3; cancelled++) {
+        struct loop_message three[3] = {{.deliver = deliver_counted},
+                                        {.deliver = deliver_counted},
+                                        {.deliver = deliver_counted}};
+        struct loop_message late = {.deliver = deliver_counted};
+        n_counted = 0;
+        for (size_t i = 0; i < 3; i++) {
+            loop_post(loop, &three[i]);
+        }
+        loop_cancel(loop, &three[cancelled]);
+        loop_cancel(loop, &three[cancelled]); /* not there any more: nothing happens */
+        loop_post(loop, &late);
+        loop_turn(loop, 0);
+        TEST_ASSERT_EQUAL_INT(3, n_counted);
+    }
+    struct loop_message alone = {.deliver = deliver_counted};
+    loop_post(loop, &alone);
+    loop_cancel(loop, &alone);
+    loop_turn(loop, 0);
+    TEST_ASSERT_EQUAL_INT(3, n_counted);
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_a_descriptor_is_ready_as_long_as_it_is);
@@ -236,5 +267,6 @@ int main(void) {
     RUN_TEST(test_a_turn_in_a_hurry_does_not_wait);
     RUN_TEST(test_messages_of_other_threads_arrive_in_their_order);
     RUN_TEST(test_a_message_can_be_posted_again_while_it_is_delivered);
+    RUN_TEST(test_a_message_taken_back_does_not_arrive);
     return UNITY_END();
 }
