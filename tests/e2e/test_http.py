@@ -256,9 +256,10 @@ def test_garbage_is_hung_up_on(waap, garbage):
     ],
 )
 def test_a_nul_does_no_harm(waap, request_bytes):
-    """libmicrohttpd 0.9.75 reads up to it; later ones refuse."""
+    """libmicrohttpd 0.9.75 reads up to it; later ones refuse or hang up."""
     data, _ = exchange(waap.port, request_bytes, 0.5)
-    assert statuses(data) in ([200], [400])
+    assert statuses(data) in ([200], [400], [])
+    assert waap.get("/-/healthy").status == 200
 
 
 @pytest.mark.parametrize("target", [b"/%", b"/%4", b"/%zz", b"/x?a=%", b"/%00", b"*", b"x", b"?"])
