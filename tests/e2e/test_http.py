@@ -38,10 +38,18 @@ def waap(fake_binary):
 
 @pytest.fixture
 def start(fake_binary):
-    """Starts a daemon of one's own: start(flags...)."""
+    """Starts a daemon of one's own: start(flags...). It listens everywhere when it returns."""
+    flags = ["--web.listen-address=127.0.0.1:0", *flags_for("zoo")]
     with contextlib.ExitStack() as stack:
-        flags = ["--web.listen-address=127.0.0.1:0", *flags_for("zoo")]
-        yield lambda *more: stack.enter_context(Waap(fake_binary, *flags, *more))
+
+        def begin(*more):
+            waap = stack.enter_context(Waap(fake_binary, *flags, *more))
+            for flag in more:
+                if "=unix:" in flag:
+                    wait_until(lambda: f"listening on {flag.partition('=')[2]}" in waap.output())
+            return waap
+
+        yield begin
 
 
 def read_all(connection, seconds=5):
