@@ -148,7 +148,7 @@ void loop_cancel(struct loop *loop, struct loop_message *message) {
     while (*link != NULL && *link != message) {
         link = &(*link)->next;
     }
-    if (*link == message) {
+    if (*link != NULL) {
         *link = message->next;
         if (*link == NULL) {
             loop->last_message = link;
