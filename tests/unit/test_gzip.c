@@ -83,11 +83,63 @@ static void test_failed_buffer_is_an_error(void) {
     TEST_ASSERT_EQUAL_INT(-ENOMEM, compress_one("x", 1, &packed, NULL));
 }
 
+/* ---- unpacking ---- */
+
+static void test_unpacks_several_members(void) {
+    struct buf packed CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
+    struct error err = {""};
+    TEST_ASSERT_EQUAL_INT(0, compress_one("one ", 4, &packed, NULL));
+    TEST_ASSERT_EQUAL_INT(0, compress_one("", 0, &packed, NULL));
+    TEST_ASSERT_EQUAL_INT(0, compress_one("two", 3, &packed, NULL));
+    buf_add_str(&text, "before ");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, gzip_unpack(packed.data, packed.len, 7, &text, &err),
+                                  err.text);
+    TEST_ASSERT_EQUAL_STRING("before one two", buf_str(&text));
+}
+
+static void test_unpacks_up_to_a_limit(void) {
+    enum { LEN = 1 << 20 };
+    struct buf packed CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
+    struct error err = {""};
+    char *zeros CLEANUP_FREE = calloc(1, LEN);
+    TEST_ASSERT_EQUAL_INT(0, compress_one(zeros, LEN, &packed, NULL));
+    TEST_ASSERT_EQUAL_INT(0, gzip_unpack(packed.data, packed.len, LEN, &text, &err));
+    TEST_ASSERT_EQUAL_size_t(LEN, text.len);
+    TEST_ASSERT_EQUAL_INT(-EFBIG, gzip_unpack(packed.data, packed.len, LEN - 1, &text, &err));
+    TEST_ASSERT_EQUAL_STRING("gzip: unpacked it is more than 1048575 bytes", err.text);
+    TEST_ASSERT_EQUAL_size_t(LEN, text.len);
+    /* A promise that is not kept costs nothing. */
+    memset(packed.data + packed.len - 4, 0xff, 4);
+    struct buf small CLEANUP_BUF = {0};
+    TEST_ASSERT_NOT_EQUAL(0, gzip_unpack(packed.data, packed.len, 1000, &small, &err));
+    TEST_ASSERT_LESS_THAN(4096, small.cap);
+    TEST_ASSERT_EQUAL_size_t(0, small.len);
+}
+
+static void test_damage_is_an_error(void) {
+    struct buf packed CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
+    struct error err = {""};
+    TEST_ASSERT_EQUAL_INT(0, compress_one("some text of ours", 17, &packed, NULL));
+    for (size_t n = 0; n < packed.len; n++) {
+        char *cut CLEANUP_FREE = malloc(n + 1);
+        memcpy(cut, packed.data, n);
+        TEST_ASSERT_EQUAL_INT(-EINVAL, gzip_unpack(cut, n, 1000, &text, &err));
+        TEST_ASSERT_EQUAL_size_t(0, text.len);
+    }
+    TEST_ASSERT_EQUAL_STRING("gzip: the data is damaged", err.text);
+    packed.data[packed.len - 8] ^= 1; /* the checksum */
+    TEST_ASSERT_EQUAL_INT(-EINVAL, gzip_unpack(packed.data, packed.len, 1000, &text, &err));
+    TEST_ASSERT_EQUAL_INT(-EINVAL, gzip_unpack("plain text", 10, 1000, &text, &err));
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_round_trips);
     RUN_TEST(test_noise);
     RUN_TEST(test_pages_shrink);
     RUN_TEST(test_failed_buffer_is_an_error);
+    RUN_TEST(test_unpacks_several_members);
+    RUN_TEST(test_unpacks_up_to_a_limit);
+    RUN_TEST(test_damage_is_an_error);
     return UNITY_END();
 }
