@@ -183,17 +183,28 @@ static const char *head_fault(const struct http_request *request, const char *ve
 
 /* ---- routing ---- */
 
+/* How much of the path the route speaks for: 0 where it is not meant. */
+static size_t route_reach(const struct http_route *route, const char *telemetry_path,
+                          const char *path) {
+    const char *route_path = route->path != NULL ? route->path : telemetry_path;
+    size_t len = strlen(route_path);
+    bool meant = strncmp(route_path, path, len) == 0 &&
+                 (path[len] == '\0' || (route->prefix && path[len] == '/'));
+    return meant ? len : 0;
+}
+
 static const struct http_route *find_route(const struct http_server *server, const char *path) {
+    const char *telemetry_path = settings_string(server->config->settings, "web.telemetry-path");
+    const struct http_route *found = NULL;
+    size_t longest = 0;
     for (size_t i = 0; i < server->n_routes; i++) {
-        const struct http_route *route = &server->routes[i];
-        const char *route_path =
-            route->path != NULL ? route->path
-                                : settings_string(server->config->settings, "web.telemetry-path");
-        if (strcmp(route_path, path) == 0) {
-            return route;
+        size_t reach = route_reach(&server->routes[i], telemetry_path, path);
+        if (reach > longest) {
+            found = &server->routes[i];
+            longest = reach;
         }
     }
-    return NULL;
+    return found;
 }
 
 static void reply_method_not_allowed(struct http_request *request) {

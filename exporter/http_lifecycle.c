@@ -1,6 +1,7 @@
 #include "exporter/http_lifecycle.h"
 
 #include "exporter/daemon.h"
+#include "exporter/http_access.h"
 #include "exporter/reload.h"
 
 void http_lifecycle_healthy(struct http_request *request) {
@@ -17,7 +18,7 @@ void http_lifecycle_ready(struct http_request *request) {
 
 static bool allowed(struct http_request *request) {
     if (settings_bool(request->daemon->config->settings, "web.enable-lifecycle")) {
-        return true;
+        return http_access_may_write(request);
     }
     http_reply_text(request, MHD_HTTP_FORBIDDEN,
                     "lifecycle requests are not allowed: start with --web.enable-lifecycle");

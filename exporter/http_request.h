@@ -31,6 +31,7 @@ struct http_route {
     const char *path; /* NULL: the telemetry path of the settings */
     const char *name; /* `handler` label of the self metrics */
     unsigned methods; /* of enum http_method; HEAD comes with GET */
+    bool prefix;      /* also all paths below it, "/x/…"; a longer route wins */
     bool health;      /* may be exempt from passwords */
     bool takes_body;  /* the handler looks at it; otherwise it is read and thrown away */
     void (*handle)(struct http_request *request);

@@ -303,3 +303,10 @@ bool users_verify(struct users *users, const char *authorization) {
     }
     return granted;
 }
+
+char *users_name(const char *authorization) {
+    struct credentials credentials CLEANUP_CREDENTIALS;
+    return credentials_parse(authorization, &credentials) == 0
+               ? strndup(credentials.text, credentials.name_len)
+               : NULL;
+}

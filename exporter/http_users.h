@@ -36,3 +36,7 @@ enum users_verdict users_lookup(struct users *users, const char *authorization);
 /* Runs bcrypt for an Authorization header, remembers the verdict and returns whether it is good.
  * An unknown name takes as long as a known one. Slow; from any thread. */
 bool users_verify(struct users *users, const char *authorization);
+
+/* The name in an Authorization header that has been granted; the caller frees it. NULL where there
+ * is none. */
+char *users_name(const char *authorization);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exporter/http_address.h"
+#include "exporter/network.h"
 
 #define KIB INT64_C(1024)
 #define MIB (1024 * KIB)
@@ -96,6 +97,20 @@ const struct option exporter_options[] = {
         .type = OPTION_STRING,
         .default_text = "/sys",
         .help = "Where the host's sys file system is mounted",
+    },
+    {
+        .name = "push.allow",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .check = network_check,
+        .help =
+            "Networks that may push, turn knobs, reload and quit over TCP, besides this machine",
+    },
+    {
+        .name = "push.user",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .help = "Users of the web configuration who may do so from everywhere",
     },
     {
         .name = "sample.hz",

@@ -511,6 +511,18 @@ def test_quit_and_reload_where_allowed(start):
     assert waap.wait_exit(5) == 0
 
 
+def test_quit_and_reload_only_from_here(start):
+    waap = start("--web.enable-lifecycle")
+    for headers in ({"X-Forwarded-For": "10.1.2.3"}, {"Origin": "http://elsewhere.example"}):
+        for path in ("/-/quit", "/-/reload"):
+            answer = waap.get(path, headers, method="POST")
+            assert answer.status == 403
+    assert "may not write here" in answer.text
+    trusting = start("--web.enable-lifecycle", "--push.allow=127.0.0.0/8")
+    headers = {"X-Forwarded-For": "10.1.2.3"}
+    assert trusting.get("/-/reload", headers, method="POST").status == 200
+
+
 def test_reload_under_load(start, tmp_path):
     file = tmp_path / "waap.yaml"
     file.write_text("collector: {bench: {enabled: true}}\n")

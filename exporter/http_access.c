@@ -1,0 +1,102 @@
+#include "exporter/http_access.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "exporter/daemon.h"
+#include "exporter/http_users.h"
+#include "exporter/network.h"
+
+static bool is_listed(const char *const *names, const char *name) {
+    while (*names != NULL && strcmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+static bool is_within(const char *const *networks, const struct in6_addr *address) {
+    for (; *networks != NULL; networks++) {
+        struct network network;
+        if (network_parse(*networks, &network, NULL) == 0 && network_contains(&network, address)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A page from elsewhere can make a browser on this machine send requests that look like ours. */
+static bool is_foreign_page(const struct http_access_peer *peer) {
+    const char *scheme_end = peer->origin != NULL ? strstr(peer->origin, "://") : NULL;
+    return peer->origin != NULL &&
+           (scheme_end == NULL || peer->host == NULL || strcmp(scheme_end + 3, peer->host) != 0);
+}
+
+static void format_address(const struct in6_addr *address, char out[static INET6_ADDRSTRLEN]) {
+    if (IN6_IS_ADDR_V4MAPPED(address)) {
+        inet_ntop(AF_INET, &address->s6_addr[12], out, INET6_ADDRSTRLEN);
+    } else {
+        inet_ntop(AF_INET6, address, out, INET6_ADDRSTRLEN);
+    }
+}
+
+int http_access_judge(const struct http_access_peer *peer, const char *const *networks,
+                      const char *const *users, struct error *err) {
+    if (is_foreign_page(peer)) {
+        return error_set(err, -EPERM, "a page of %s may not write here", peer->origin);
+    }
+    bool is_local = peer->is_unix || network_is_loopback(&peer->address);
+    if ((is_local && !peer->forwarded) || (peer->user != NULL && is_listed(users, peer->user)) ||
+        (!peer->is_unix && is_within(networks, &peer->address))) {
+        return 0;
+    }
+    char address[INET6_ADDRSTRLEN];
+    format_address(&peer->address, address);
+    if (is_local) {
+        return error_set(err, -EPERM,
+                         "a proxy that asks for others may not write: start waap with "
+                         "--push.allow=%s to trust it, or with --push.user=NAME and let a user of "
+                         "the web configuration log in",
+                         peer->is_unix ? "127.0.0.1" : address);
+    }
+    return error_set(err, -EPERM,
+                     "only this machine may write, not %s: start waap with --push.allow=%s (or its "
+                     "network, as 172.17.0.0/16), or with --push.user=NAME and log in as that user "
+                     "of the web configuration",
+                     address, address);
+}
+
+/* The name that came with a password which http_auth has found to be right. */
+static char *user_of(const struct http_request *request) {
+    struct web_config *web_config = http_server_web_config(request->server);
+    if (web_config == NULL || web_config_users(web_config) == NULL) {
+        return NULL;
+    }
+    return users_name(http_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
+}
+
+bool http_access_may_write(struct http_request *request) {
+    const struct settings *settings = request->daemon->config->settings;
+    int domain = AF_INET;
+    socklen_t len = sizeof(domain);
+    getsockopt(request->client->fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
+    char *user CLEANUP_FREE = user_of(request);
+    struct http_access_peer peer = {
+        .is_unix = domain == AF_UNIX,
+        .address = request->client->address,
+        .forwarded = http_header(request, "X-Forwarded-For") != NULL ||
+                     http_header(request, "Forwarded") != NULL,
+        .origin = http_header(request, MHD_HTTP_HEADER_ORIGIN),
+        .host = http_header(request, MHD_HTTP_HEADER_HOST),
+        .user = user,
+    };
+    struct error err;
+    if (http_access_judge(&peer, settings_list(settings, "push.allow"),
+                          settings_list(settings, "push.user"), &err) == 0) {
+        return true;
+    }
+    http_reply_text(request, MHD_HTTP_FORBIDDEN, "%s", err.text);
+    return false;
+}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+
+#include "exporter/core/error.h"
+#include "exporter/http_request.h"
+
+/* Who may change something: push, turn knobs, wipe, reload, quit. Readers are let in by the web
+ * configuration alone; for writers this comes on top of it. */
+
+/* What is known of who asks. */
+struct http_access_peer {
+    bool is_unix; /* came over a Unix socket: its file permissions have decided */
+    struct in6_addr address;
+    bool forwarded;     /* a proxy says that it asks for somebody else */
+    const char *origin; /* of the page that makes a browser ask; NULL: no browser */
+    const char *host;   /* that the request was meant for; or NULL */
+    const char *user;   /* whose password was checked; or NULL */
+};
+
+/* Decides by `networks` (push.allow) and `users` (push.user), both NULL-terminated. -EPERM with
+ * words that say how to allow it. */
+int http_access_judge(const struct http_access_peer *peer, const char *const *networks,
+                      const char *const *users, struct error *err);
+
+/* Whether the request may change something; where it may not it has been answered. */
+bool http_access_may_write(struct http_request *request);

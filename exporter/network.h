@@ -1,0 +1,23 @@
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+
+#include "exporter/core/error.h"
+
+/* A range of addresses: "10.0.0.0/8", "2001:db8::/32", or one address. IPv4 is kept as mapped. */
+struct network {
+    struct in6_addr address;
+    unsigned n_bits; /* of 128 */
+};
+
+/* Reads one; -EINVAL says what was expected. Bits behind the prefix are ignored. */
+int network_parse(const char *text, struct network *ret_network, struct error *err);
+
+/* The same for option tables: only says whether it is well-formed. */
+int network_check(const char *text, struct error *err);
+
+bool network_contains(const struct network *network, const struct in6_addr *address);
+
+/* 127.0.0.0/8 or ::1. */
+bool network_is_loopback(const struct in6_addr *address);
