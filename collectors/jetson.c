@@ -12,9 +12,9 @@
 
 /* Rails come before the GPU, which looks at what its rail says. */
 static const struct jetson_part *const parts[] = {
-    &jetson_rail_part,    &jetson_gpu_part,      &jetson_cpu_part,     &jetson_emc_part,
-    &jetson_engine_part,  &jetson_fan_part,      &jetson_memory_part,  &jetson_mode_part,
-    &jetson_process_part, &jetson_throttle_part, &jetson_thermal_part,
+    &jetson_rail_part, &jetson_gpu_part,     &jetson_container_part, &jetson_cpu_part,
+    &jetson_emc_part,  &jetson_engine_part,  &jetson_fan_part,       &jetson_memory_part,
+    &jetson_mode_part, &jetson_process_part, &jetson_throttle_part,  &jetson_thermal_part,
 };
 
 struct jetson {

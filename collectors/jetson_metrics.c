@@ -4,6 +4,9 @@
 #include "collectors/metric_list.h"
 
 const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
+    [CONTAINER_GPU_MEMORY] = {"container_gpu_memory_bytes",
+                              "GPU memory of a container's processes.", METRIC_GAUGE, "bytes",
+                              "gpu, id"},
     [GPU_BUSY_SECONDS] = {"gpu_busy_seconds_total",
                           "Time the GPU was busy, its load integrated between scrapes.",
                           METRIC_COUNTER, "seconds", "gpu"},
@@ -134,12 +137,12 @@ const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
                                METRIC_GAUGE, NULL, "type"},
 };
 
-_Static_assert(JETSON_N_METRICS == 32 + 16 + 4 + 1, "list all of them");
+_Static_assert(JETSON_N_METRICS == 32 + 16 + 4 + 2, "list all of them");
 _Static_assert(JETSON_COMPAT_N_METRICS == 16 + 2 + 1, "list all of them");
 
 const struct metric_desc *const jetson_metrics[] = {
     AT32(jetson_descs, 0),        AT16(jetson_descs, 32),
-    AT4(jetson_descs, 48),        AT1(jetson_descs, 52),
+    AT4(jetson_descs, 48),        AT2(jetson_descs, 52),
     AT16(jetson_compat_descs, 0), AT2(jetson_compat_descs, 16),
     AT1(jetson_compat_descs, 18), NULL,
 };

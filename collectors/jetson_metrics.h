@@ -4,6 +4,7 @@
 
 /* All that the `jetson` collector may emit under its own names and the common gpu_* ones. */
 enum jetson_metric {
+    CONTAINER_GPU_MEMORY,
     GPU_BUSY_SECONDS,
     GPU_ENERGY_JOULES,
     GPU_FREQUENCY,

@@ -32,6 +32,7 @@ struct jetson_part {
     void (*close)(void *state); /* accepts NULL */
 };
 
+extern const struct jetson_part jetson_container_part;
 extern const struct jetson_part jetson_cpu_part;
 extern const struct jetson_part jetson_emc_part;
 extern const struct jetson_part jetson_engine_part;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/container_id.h"
+#include "collectors/container_homes.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 
@@ -21,17 +21,10 @@ struct container {
     unsigned percent; /* of time */
 };
 
-/* Where a process runs: looked up once. */
-struct home {
-    unsigned pid;
-    char *id; /* NULL: in no container */
-};
-
 struct nvml_containers {
     struct container *containers;
     size_t n_containers;
-    struct home *homes; /* sorted by pid */
-    size_t n_homes;
+    struct container_homes homes;
     struct nvml_process_load *loads;
     unsigned cap_loads;
     bool no_loads;
@@ -54,53 +47,10 @@ void nvml_containers_destroy(struct nvml_containers *containers) {
     for (size_t i = 0; i < containers->n_containers; i++) {
         container_finish(&containers->containers[i]);
     }
-    for (size_t i = 0; i < containers->n_homes; i++) {
-        free(containers->homes[i].id);
-    }
+    container_homes_finish(&containers->homes);
     free(containers->containers);
-    free(containers->homes);
     free(containers->loads);
     free(containers);
-}
-
-static struct home *find_home(const struct nvml_containers *containers, unsigned pid) {
-    size_t low = 0, high = containers->n_homes;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (containers->homes[middle].pid < pid) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    bool found = low < containers->n_homes && containers->homes[low].pid == pid;
-    return found ? &containers->homes[low] : NULL;
-}
-
-/* Both lists are sorted by pid: those that are still there keep what was found out. */
-static bool update_homes(struct nvml_containers *containers, const char *procfs,
-                         const struct nvml_process_list *list, size_t max) {
-    size_t n = list->n_uses < max ? list->n_uses : max;
-    struct home *homes = calloc(n > 0 ? n : 1, sizeof(*homes));
-    if (homes == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < n; i++) {
-        struct home *known = find_home(containers, list->uses[i].pid);
-        homes[i].pid = list->uses[i].pid;
-        if (known != NULL) {
-            homes[i].id = TAKE(known->id);
-        } else if (container_cgroup_of_pid(procfs, (pid_t)homes[i].pid, &homes[i].id) < 0) {
-            homes[i].id = NULL;
-        }
-    }
-    for (size_t i = 0; i < containers->n_homes; i++) {
-        free(containers->homes[i].id);
-    }
-    free(containers->homes);
-    containers->homes = homes;
-    containers->n_homes = n;
-    return true;
 }
 
 static struct container *see_container(struct nvml_containers *containers,
@@ -130,8 +80,11 @@ static struct container *see_container(struct nvml_containers *containers,
 
 static void add_memory(struct nvml_containers *containers, const struct nvml_device *device,
                        const struct nvml_process_list *list) {
-    for (size_t i = 0; i < containers->n_homes; i++) {
-        const char *id = containers->homes[i].id;
+    const struct nvml_config *config = device->config;
+    container_homes_begin(&containers->homes);
+    for (size_t i = 0; i < list->n_uses && i < config->max_processes; i++) {
+        pid_t pid = (pid_t)list->uses[i].pid;
+        const char *id = container_homes_see(&containers->homes, config->procfs, pid);
         struct container *container = id != NULL ? see_container(containers, device, id) : NULL;
         if (container == NULL) {
             continue;
@@ -189,15 +142,15 @@ static void add_loads(struct nvml_containers *containers, struct nvml_device *de
     unsigned n = read_loads(containers, device);
     for (unsigned i = 0; i < n; i++) {
         const struct nvml_process_load *load = &containers->loads[i];
-        const struct home *home = find_home(containers, load->pid);
-        if (home == NULL || home->id == NULL || !is_latest(containers->loads, n, i)) {
+        const char *id = container_homes_find(&containers->homes, (pid_t)load->pid);
+        if (id == NULL || !is_latest(containers->loads, n, i)) {
             continue;
         }
         if (load->sm > 100) {
             device->n_impossible++;
             continue;
         }
-        struct container *container = see_container(containers, device, home->id);
+        struct container *container = see_container(containers, device, id);
         if (container != NULL) {
             container->percent += load->sm;
         }
@@ -218,11 +171,7 @@ static void sweep(struct nvml_containers *containers) {
 
 void nvml_containers_collect(struct nvml_containers *containers, struct nvml_device *device,
                              const struct nvml_process_list *list, struct snapshot *out) {
-    const struct nvml_config *config = device->config;
     containers->round++;
-    if (!update_homes(containers, config->procfs, list, config->max_processes)) {
-        return;
-    }
     add_memory(containers, device, list);
     sweep(containers);
     if (containers->n_containers > 0) {

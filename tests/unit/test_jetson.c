@@ -9,6 +9,9 @@
 #include "tests/unit/jetson_tree.h"
 #include "tests/unit/snapshot_find.h"
 
+#define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
 enum { NOBODY = 65534 };
 
 void setUp(void) {
@@ -210,6 +213,31 @@ static void test_a_sensor_that_refuses_is_left_out(void) {
     TEST_ASSERT_EQUAL_UINT64(0, count("jetson_energy_joules_total"));
 }
 
+/* Processes in no container, and those that are gone already, belong to none. */
+static void test_memory_of_containers(void) {
+    static const char clients[] = "sys/kernel/debug/nvmap/iovmm/clients";
+    static const char a[] = "gpu=\"0\",id=\"/docker/" A "\"";
+    static const char b[] = "gpu=\"0\",id=\"/docker/" B "\"";
+    run("cd %s/proc && mkdir 11 12 13 6012", tree);
+    write_file("proc/11/cgroup", "0::/docker/" A "\n");
+    write_file("proc/12/cgroup", "0::/docker/" A "/init\n");
+    write_file("proc/13/cgroup", "0::/docker/" B "\n");
+    write_file("proc/6012/cgroup", "0::/init.scope\n");
+    write_file(clients, "user x 11 1K\nuser x 12 2K\nuser y z 13 8K\nuser x 11 4K\n"
+                        "user Xorg 6012 64K\nuser gone 99 32K\ntotal 111K\n");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    TEST_ASSERT_EQUAL_UINT64(2, count("container_gpu_memory_bytes"));
+    TEST_ASSERT_EQUAL_DOUBLE(7 * 1024, value("container_gpu_memory_bytes", a));
+    TEST_ASSERT_EQUAL_DOUBLE(8 * 1024, value("container_gpu_memory_bytes", b));
+    write_file(clients, "user y z 13 3K\ntotal 3K\n");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    TEST_ASSERT_EQUAL_UINT64(1, count("container_gpu_memory_bytes"));
+    TEST_ASSERT_EQUAL_DOUBLE(3 * 1024, value("container_gpu_memory_bytes", b));
+    write_file(clients, "total 0K\n");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    TEST_ASSERT_EQUAL_UINT64(0, count("container_gpu_memory_bytes"));
+}
+
 static void test_processes(void) {
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
     TEST_ASSERT_EQUAL_UINT64(0, count("gpu_process_"));
@@ -275,6 +303,7 @@ int main(void) {
     RUN_TEST(test_what_comes_and_goes);
     RUN_TEST(test_a_sensor_that_refuses_is_left_out);
     RUN_TEST(test_processes);
+    RUN_TEST(test_memory_of_containers);
     RUN_TEST(test_names_of_jetson_exporter);
     return UNITY_END();
 }
