@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collectors/cpu_stat.h"
+#include "collectors/gpu_metrics.h"
 #include "collectors/jetson_metrics.h"
 #include "collectors/label_pool.h"
 #include "collectors/scan.h"
@@ -56,25 +57,25 @@ const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS] = {
 
 /* What is the same value under another name. */
 static const struct {
-    enum jetson_metric from;
+    const struct metric_desc *from;
     enum jetson_compat_metric to;
     double factor;
     const char *label; /* NULL: none */
 } translations[] = {
-    {GPU_FREQUENCY, TEGRA_GPU_FREQUENCY, 1, NULL},
-    {GPU_UTILIZATION, TEGRA_GPU_UTIL, 100, NULL},
-    {JETSON_CPU_FREQUENCY, TEGRA_CPU_FREQUENCY, 1, "cpu"},
-    {JETSON_EMC_FREQUENCY, TEGRA_EMC_FREQUENCY, 1, NULL},
-    {JETSON_EMC_UTILIZATION, TEGRA_EMC_UTIL, 100, NULL},
-    {JETSON_FREE_BLOCKS, TEGRA_LFB_NBLOCK, 1, NULL},
-    {JETSON_FREE_BLOCK_BYTES, TEGRA_LFB_SIZE, 1, NULL},
-    {JETSON_MEMORY_TOTAL, TEGRA_RAM_TOTAL, 1, NULL},
-    {JETSON_MEMORY_USED, TEGRA_RAM_USED, 1, NULL},
-    {JETSON_RAIL_POWER, TEGRA_WATTAGE_CURRENT, 1000, "sensor"},
-    {JETSON_SWAP_CACHED, TEGRA_SWAP_CACHED, 1, NULL},
-    {JETSON_SWAP_TOTAL, TEGRA_SWAP_TOTAL, 1, NULL},
-    {JETSON_SWAP_USED, TEGRA_SWAP_USED, 1, NULL},
-    {JETSON_TEMPERATURE, TEGRA_TEMPERATURE, 1, "sensor"},
+    {&gpu_descs[GPU_FREQUENCY], TEGRA_GPU_FREQUENCY, 1, NULL},
+    {&gpu_descs[GPU_UTILIZATION], TEGRA_GPU_UTIL, 100, NULL},
+    {&jetson_descs[JETSON_CPU_FREQUENCY], TEGRA_CPU_FREQUENCY, 1, "cpu"},
+    {&jetson_descs[JETSON_EMC_FREQUENCY], TEGRA_EMC_FREQUENCY, 1, NULL},
+    {&jetson_descs[JETSON_EMC_UTILIZATION], TEGRA_EMC_UTIL, 100, NULL},
+    {&jetson_descs[JETSON_FREE_BLOCKS], TEGRA_LFB_NBLOCK, 1, NULL},
+    {&jetson_descs[JETSON_FREE_BLOCK_BYTES], TEGRA_LFB_SIZE, 1, NULL},
+    {&jetson_descs[JETSON_MEMORY_TOTAL], TEGRA_RAM_TOTAL, 1, NULL},
+    {&jetson_descs[JETSON_MEMORY_USED], TEGRA_RAM_USED, 1, NULL},
+    {&jetson_descs[JETSON_RAIL_POWER], TEGRA_WATTAGE_CURRENT, 1000, "sensor"},
+    {&jetson_descs[JETSON_SWAP_CACHED], TEGRA_SWAP_CACHED, 1, NULL},
+    {&jetson_descs[JETSON_SWAP_TOTAL], TEGRA_SWAP_TOTAL, 1, NULL},
+    {&jetson_descs[JETSON_SWAP_USED], TEGRA_SWAP_USED, 1, NULL},
+    {&jetson_descs[JETSON_TEMPERATURE], TEGRA_TEMPERATURE, 1, "sensor"},
 };
 
 struct cpu_load {
@@ -166,7 +167,7 @@ void jetson_compat_add(struct jetson_compat *compat, struct snapshot *out) {
     size_t n = out->n_families;
     for (size_t i = 0; i < ARRAY_LEN(translations); i++) {
         for (size_t family = 0; family < n; family++) {
-            if (out->families[family].desc == &jetson_descs[translations[i].from]) {
+            if (out->families[family].desc == translations[i].from) {
                 add_family(compat, i, family, out);
             }
         }

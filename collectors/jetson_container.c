@@ -104,7 +104,7 @@ static int container_collect(void *state, struct jetson_round *round, struct sna
     int r = update(holders, round->scratch, err);
     for (size_t i = 0; i < holders->n_rows; i++) {
         const struct holder *row = &holders->rows[i];
-        snapshot_add(out, &jetson_descs[CONTAINER_GPU_MEMORY], row->labels, row->bytes);
+        snapshot_add(out, &gpu_descs[CONTAINER_GPU_MEMORY], row->labels, row->bytes);
     }
     return r == -ENOENT ? 0 : r;
 }

@@ -45,10 +45,10 @@ static int add_frequencies(struct cpu *cpu, struct snapshot *out, struct error *
     if (r > 0) {
         snapshot_add(out, &jetson_descs[JETSON_CPU_FREQUENCY], cpu->labels, kilohertz * 1000);
     }
-    int max = jetson_add_number(&cpu->files[CPU_MAX], 1000, JETSON_CPU_FREQUENCY_MAX, cpu->labels,
-                                out, r < 0 ? NULL : err);
-    int min = jetson_add_number(&cpu->files[CPU_MIN], 1000, JETSON_CPU_FREQUENCY_MIN, cpu->labels,
-                                out, r < 0 || max < 0 ? NULL : err);
+    int max = jetson_add_number(&cpu->files[CPU_MAX], 1000, &jetson_descs[JETSON_CPU_FREQUENCY_MAX],
+                                cpu->labels, out, r < 0 ? NULL : err);
+    int min = jetson_add_number(&cpu->files[CPU_MIN], 1000, &jetson_descs[JETSON_CPU_FREQUENCY_MIN],
+                                cpu->labels, out, r < 0 || max < 0 ? NULL : err);
     return r < 0 ? r : max < 0 ? max : min;
 }
 

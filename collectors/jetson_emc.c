@@ -47,10 +47,10 @@ static int emc_collect(void *state, struct jetson_round *round, struct snapshot 
     }
     snapshot_add(out, &jetson_descs[JETSON_EMC_FREQUENCY], NULL, hertz);
     r = add_load(emc, hertz, out, err);
-    int max = jetson_add_number(&emc->files[EMC_MAX], 1, JETSON_EMC_FREQUENCY_MAX, NULL, out,
-                                r == 0 ? err : NULL);
-    int min = jetson_add_number(&emc->files[EMC_MIN], 1, JETSON_EMC_FREQUENCY_MIN, NULL, out,
-                                r == 0 && max == 0 ? err : NULL);
+    int max = jetson_add_number(&emc->files[EMC_MAX], 1, &jetson_descs[JETSON_EMC_FREQUENCY_MAX],
+                                NULL, out, r == 0 ? err : NULL);
+    int min = jetson_add_number(&emc->files[EMC_MIN], 1, &jetson_descs[JETSON_EMC_FREQUENCY_MIN],
+                                NULL, out, r == 0 && max == 0 ? err : NULL);
     return r < 0 ? r : max < 0 ? max : min;
 }
 

@@ -93,7 +93,8 @@ static int add_engine(struct engine *engine, struct snapshot *out, struct error 
         snapshot_add(out, &jetson_descs[JETSON_ENGINE_ACTIVE], engine->labels, enabled > 0);
     }
     if (r > 0 && enabled > 0) {
-        r = jetson_add_number(&engine->rate, 1, JETSON_ENGINE_FREQUENCY, engine->labels, out, err);
+        r = jetson_add_number(&engine->rate, 1, &jetson_descs[JETSON_ENGINE_FREQUENCY],
+                              engine->labels, out, err);
     }
     int load = source_file_number(&engine->load, &permille, r < 0 ? NULL : err);
     if (load > 0) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collectors/gpu_metrics.h"
 #include "collectors/jetson_compat.h"
 #include "collectors/jetson_metrics.h"
 #include "collectors/jetson_rail_rule.h"
@@ -75,9 +76,9 @@ static void fill_plain(struct filling *filling) {
 static void fill_gpu(struct filling *filling) {
     const struct tegrastats_line *line = filling->line;
     const struct labels *gpu = filling->board->gpu;
-    fill(filling, &jetson_descs[GPU_UTILIZATION], gpu, line->gpu_load_ratio);
-    fill(filling, &jetson_descs[GPU_FREQUENCY], gpu, line->gpu_frequency_hertz);
-    fill(filling, &jetson_descs[GPU_MEMORY_TOTAL], gpu, line->ram.total_bytes);
+    fill(filling, &gpu_descs[GPU_UTILIZATION], gpu, line->gpu_load_ratio);
+    fill(filling, &gpu_descs[GPU_FREQUENCY], gpu, line->gpu_frequency_hertz);
+    fill(filling, &gpu_descs[GPU_MEMORY_TOTAL], gpu, line->ram.total_bytes);
     for (size_t i = 0; i < line->n_gpcs; i++) {
         char number[24];
         snprintf(number, sizeof(number), "%zu", i);
@@ -117,7 +118,7 @@ static void fill_zones(struct filling *filling) {
         const struct tegrastats_zone *zone = &filling->line->zones[i];
         fill_named(filling, JETSON_TEMPERATURE, "zone", zone->name, zone->celsius);
         if (strcmp(zone->name, "gpu") == 0) {
-            fill(filling, &jetson_descs[GPU_TEMPERATURE], filling->board->gpu, zone->celsius);
+            fill(filling, &gpu_descs[GPU_TEMPERATURE], filling->board->gpu, zone->celsius);
         }
     }
 }
@@ -142,7 +143,7 @@ static void fill_rails(struct filling *filling) {
         const struct tegrastats_rail *rail = &filling->line->rails[i];
         fill_named(filling, JETSON_RAIL_POWER, "rail", rail->name, rail->watts);
         if (jetson_rail_is_gpu(rail->name)) {
-            fill(filling, &jetson_descs[GPU_POWER], filling->board->gpu, rail->watts);
+            fill(filling, &gpu_descs[GPU_POWER], filling->board->gpu, rail->watts);
         }
     }
     fill_total_power(filling);

@@ -131,21 +131,21 @@ static void add_load(struct gpu *gpu, const struct jetson_round *round, struct s
     const struct labels *labels = round->board->gpu;
     double peak;
     if (!isnan(gpu->load)) {
-        snapshot_add(out, &jetson_descs[GPU_UTILIZATION], labels, gpu->load);
+        snapshot_add(out, &gpu_descs[GPU_UTILIZATION], labels, gpu->load);
     }
     if (gpu->counted && peak_get(&gpu->peak, round->now_ns, &peak)) {
-        snapshot_add(out, &jetson_descs[GPU_UTILIZATION_PEAK], labels, peak);
+        snapshot_add(out, &gpu_descs[GPU_UTILIZATION_PEAK], labels, peak);
     }
     if (gpu->counted) {
-        snapshot_add(out, &jetson_descs[GPU_BUSY_SECONDS], labels, gpu->busy.total);
+        snapshot_add(out, &gpu_descs[GPU_BUSY_SECONDS], labels, gpu->busy.total);
     }
 }
 
 static int add_clocks(struct gpu *gpu, struct snapshot *out, struct error *err) {
     int result = 0;
     for (size_t i = 0; i < GPU_N_CLUSTERS; i++) {
-        int r = jetson_add_number(&gpu->clocks[i], 1, JETSON_GPC_FREQUENCY, gpu->gpcs[i], out,
-                                  result == 0 ? err : NULL);
+        int r = jetson_add_number(&gpu->clocks[i], 1, &jetson_descs[JETSON_GPC_FREQUENCY],
+                                  gpu->gpcs[i], out, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
     }
     return result;
@@ -155,7 +155,7 @@ static int gpu_collect(void *state, struct jetson_round *round, struct snapshot 
                        struct error *err) {
     static const struct {
         enum gpu_file file;
-        enum jetson_metric metric;
+        enum gpu_metric metric;
     } frequencies[] = {
         {GPU_CUR_FREQ, GPU_FREQUENCY},
         {GPU_MAX_FREQ, GPU_FREQUENCY_MAX},
@@ -166,11 +166,12 @@ static int gpu_collect(void *state, struct jetson_round *round, struct snapshot 
     if (!gpu->found) {
         return result;
     }
-    snapshot_add(out, &jetson_descs[GPU_INFO], gpu->info, 1);
+    snapshot_add(out, &gpu_descs[GPU_INFO], gpu->info, 1);
     add_load(gpu, round, out);
     for (size_t i = 0; i < ARRAY_LEN(frequencies); i++) {
-        int r = jetson_add_number(&gpu->files[frequencies[i].file], 1, frequencies[i].metric,
-                                  round->board->gpu, out, result == 0 ? err : NULL);
+        int r = jetson_add_number(&gpu->files[frequencies[i].file], 1,
+                                  &gpu_descs[frequencies[i].metric], round->board->gpu, out,
+                                  result == 0 ? err : NULL);
         result = result == 0 ? r : result;
     }
     int r = add_clocks(gpu, out, result == 0 ? err : NULL);

@@ -118,10 +118,10 @@ int jetson_iram_parse(const char *text, double *ret_bytes) {
     return 0;
 }
 
-static void add(struct snapshot *out, enum jetson_metric metric, const struct labels *labels,
+static void add(struct snapshot *out, const struct metric_desc *desc, const struct labels *labels,
                 double value) {
     if (!isnan(value)) {
-        snapshot_add(out, &jetson_descs[metric], labels, value);
+        snapshot_add(out, desc, labels, value);
     }
 }
 
@@ -147,13 +147,16 @@ static void add_meminfo(struct memory *memory, const struct jetson_round *round,
     }
     jetson_meminfo_parse(buf_str(round->scratch), info);
     double not_free = info[MEMINFO_TOTAL] - info[MEMINFO_FREE];
-    add(out, JETSON_MEMORY_TOTAL, NULL, info[MEMINFO_TOTAL]);
-    add(out, JETSON_MEMORY_USED, NULL, not_free - info[MEMINFO_BUFFERS] - info[MEMINFO_CACHED]);
-    add(out, JETSON_SWAP_TOTAL, NULL, info[MEMINFO_SWAP_TOTAL]);
-    add(out, JETSON_SWAP_USED, NULL, info[MEMINFO_SWAP_TOTAL] - info[MEMINFO_SWAP_FREE]);
-    add(out, JETSON_SWAP_CACHED, NULL, info[MEMINFO_SWAP_CACHED]);
-    add(out, GPU_MEMORY_TOTAL, round->board->gpu, info[MEMINFO_TOTAL]);
-    add(out, GPU_MEMORY_USED, round->board->gpu, gpu_memory_used(memory, info, round->scratch));
+    add(out, &jetson_descs[JETSON_MEMORY_TOTAL], NULL, info[MEMINFO_TOTAL]);
+    add(out, &jetson_descs[JETSON_MEMORY_USED], NULL,
+        not_free - info[MEMINFO_BUFFERS] - info[MEMINFO_CACHED]);
+    add(out, &jetson_descs[JETSON_SWAP_TOTAL], NULL, info[MEMINFO_SWAP_TOTAL]);
+    add(out, &jetson_descs[JETSON_SWAP_USED], NULL,
+        info[MEMINFO_SWAP_TOTAL] - info[MEMINFO_SWAP_FREE]);
+    add(out, &jetson_descs[JETSON_SWAP_CACHED], NULL, info[MEMINFO_SWAP_CACHED]);
+    add(out, &gpu_descs[GPU_MEMORY_TOTAL], round->board->gpu, info[MEMINFO_TOTAL]);
+    add(out, &gpu_descs[GPU_MEMORY_USED], round->board->gpu,
+        gpu_memory_used(memory, info, round->scratch));
 }
 
 static int add_free_blocks(struct memory *memory, struct buf *scratch, struct snapshot *out,
@@ -167,8 +170,9 @@ static int add_free_blocks(struct memory *memory, struct buf *scratch, struct sn
     if (r < 0) {
         return r == -ENODATA ? 0 : error_set(err, r, "%s: not understood", file->path);
     }
-    add(out, JETSON_FREE_BLOCK_BYTES, NULL, ldexp(memory->page_size, (int)blocks.order));
-    add(out, JETSON_FREE_BLOCKS, NULL, (double)blocks.n_blocks);
+    add(out, &jetson_descs[JETSON_FREE_BLOCK_BYTES], NULL,
+        ldexp(memory->page_size, (int)blocks.order));
+    add(out, &jetson_descs[JETSON_FREE_BLOCKS], NULL, (double)blocks.n_blocks);
     return 0;
 }
 
@@ -176,11 +180,11 @@ static void add_iram(struct memory *memory, struct buf *scratch, struct snapshot
     double bytes;
     if (source_file_read(&memory->files[MEMORY_IRAM_SIZE], scratch, NULL) == 0 &&
         jetson_iram_parse(buf_str(scratch), &bytes) == 0) {
-        add(out, JETSON_IRAM_TOTAL, NULL, bytes);
+        add(out, &jetson_descs[JETSON_IRAM_TOTAL], NULL, bytes);
     }
     if (source_file_read(&memory->files[MEMORY_IRAM_CLIENTS], scratch, NULL) == 0 &&
         jetson_nvmap_total(buf_str(scratch), &bytes) == 0) {
-        add(out, JETSON_IRAM_USED, NULL, bytes);
+        add(out, &jetson_descs[JETSON_IRAM_USED], NULL, bytes);
     }
 }
 

@@ -1,39 +1,10 @@
 #include "collectors/jetson_metrics.h"
 
+#include "collectors/gpu_metrics.h"
 #include "collectors/jetson_compat.h"
 #include "collectors/metric_list.h"
 
 const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
-    [CONTAINER_GPU_MEMORY] = {"container_gpu_memory_bytes",
-                              "GPU memory of a container's processes.", METRIC_GAUGE, "bytes",
-                              "gpu, id"},
-    [GPU_BUSY_SECONDS] = {"gpu_busy_seconds_total",
-                          "Time the GPU was busy, its load integrated between scrapes.",
-                          METRIC_COUNTER, "seconds", "gpu"},
-    [GPU_ENERGY_JOULES] = {"gpu_energy_joules_total", "Energy that the GPU has taken.",
-                           METRIC_COUNTER, "joules", "gpu"},
-    [GPU_FREQUENCY] = {"gpu_frequency_hertz", "Clock of the GPU.", METRIC_GAUGE, "hertz", "gpu"},
-    [GPU_FREQUENCY_MAX] = {"gpu_frequency_max_hertz", "Highest clock that the GPU may take.",
-                           METRIC_GAUGE, "hertz", "gpu"},
-    [GPU_FREQUENCY_MIN] = {"gpu_frequency_min_hertz", "Lowest clock that the GPU may take.",
-                           METRIC_GAUGE, "hertz", "gpu"},
-    [GPU_INFO] = {"gpu_info", "What the GPU is; always 1.", METRIC_INFO, NULL, "gpu, name"},
-    [GPU_MEMORY_TOTAL] = {"gpu_memory_total_bytes",
-                          "Memory that the GPU can use; an integrated one shares it with the CPUs.",
-                          METRIC_GAUGE, "bytes", "gpu"},
-    [GPU_MEMORY_USED] = {"gpu_memory_used_bytes", "Memory that is allocated for the GPU.",
-                         METRIC_GAUGE, "bytes", "gpu"},
-    [GPU_POWER] = {"gpu_power_watts", "Power that the GPU takes.", METRIC_GAUGE, "watts", "gpu"},
-    [GPU_PROCESS_MEMORY] = {"gpu_process_memory_bytes",
-                            "GPU memory of a process; what processes share counts for each.",
-                            METRIC_GAUGE, "bytes", "comm, gpu, pid"},
-    [GPU_TEMPERATURE] = {"gpu_temperature_celsius", "Temperature of the GPU.", METRIC_GAUGE,
-                         "celsius", "gpu"},
-    [GPU_UTILIZATION_PEAK] = {"gpu_utilization_peak_ratio",
-                              "Highest load of the GPU within the peak window.", METRIC_GAUGE,
-                              "ratio", "gpu"},
-    [GPU_UTILIZATION] = {"gpu_utilization_ratio", "Share of time that the GPU was busy lately.",
-                         METRIC_GAUGE, "ratio", "gpu"},
     [JETSON_CPU_FREQUENCY] = {"jetson_cpu_frequency_hertz",
                               "Clock of a CPU; measured where that may be read.", METRIC_GAUGE,
                               "hertz", "cpu"},
@@ -137,12 +108,28 @@ const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
                                METRIC_GAUGE, NULL, "type"},
 };
 
-_Static_assert(JETSON_N_METRICS == 32 + 16 + 4 + 2, "list all of them");
+_Static_assert(JETSON_N_METRICS == 32 + 8, "list all of them");
 _Static_assert(JETSON_COMPAT_N_METRICS == 16 + 2 + 1, "list all of them");
 
 const struct metric_desc *const jetson_metrics[] = {
-    AT32(jetson_descs, 0),        AT16(jetson_descs, 32),
-    AT4(jetson_descs, 48),        AT2(jetson_descs, 52),
-    AT16(jetson_compat_descs, 0), AT2(jetson_compat_descs, 16),
-    AT1(jetson_compat_descs, 18), NULL,
+    &gpu_descs[CONTAINER_GPU_MEMORY],
+    &gpu_descs[GPU_BUSY_SECONDS],
+    &gpu_descs[GPU_ENERGY_JOULES],
+    &gpu_descs[GPU_FREQUENCY],
+    &gpu_descs[GPU_FREQUENCY_MAX],
+    &gpu_descs[GPU_FREQUENCY_MIN],
+    &gpu_descs[GPU_INFO],
+    &gpu_descs[GPU_MEMORY_TOTAL],
+    &gpu_descs[GPU_MEMORY_USED],
+    &gpu_descs[GPU_POWER],
+    &gpu_descs[GPU_PROCESS_MEMORY],
+    &gpu_descs[GPU_TEMPERATURE],
+    &gpu_descs[GPU_UTILIZATION_PEAK],
+    &gpu_descs[GPU_UTILIZATION],
+    AT32(jetson_descs, 0),
+    AT8(jetson_descs, 32),
+    AT16(jetson_compat_descs, 0),
+    AT2(jetson_compat_descs, 16),
+    AT1(jetson_compat_descs, 18),
+    NULL,
 };

@@ -2,22 +2,8 @@
 
 #include "exporter/core/metric.h"
 
-/* All that the `jetson` collector may emit under its own names and the common gpu_* ones. */
+/* All that the `jetson` collector may emit under its own names. */
 enum jetson_metric {
-    CONTAINER_GPU_MEMORY,
-    GPU_BUSY_SECONDS,
-    GPU_ENERGY_JOULES,
-    GPU_FREQUENCY,
-    GPU_FREQUENCY_MAX,
-    GPU_FREQUENCY_MIN,
-    GPU_INFO,
-    GPU_MEMORY_TOTAL,
-    GPU_MEMORY_USED,
-    GPU_POWER,
-    GPU_PROCESS_MEMORY,
-    GPU_TEMPERATURE,
-    GPU_UTILIZATION_PEAK,
-    GPU_UTILIZATION,
     JETSON_CPU_FREQUENCY,
     JETSON_CPU_FREQUENCY_MAX,
     JETSON_CPU_FREQUENCY_MIN,
@@ -63,5 +49,5 @@ enum jetson_metric {
 
 extern const struct metric_desc jetson_descs[JETSON_N_METRICS];
 
-/* The same and those of --collector.jetson.compat, NULL-terminated. */
+/* The same, the gpu_* ones and those of --collector.jetson.compat, NULL-terminated. */
 extern const struct metric_desc *const jetson_metrics[];

@@ -6,12 +6,12 @@ double jetson_scale(double value, int scale) {
     return scale < 0 ? value / -scale : value * scale;
 }
 
-int jetson_add_number(struct source_file *file, int scale, enum jetson_metric metric,
+int jetson_add_number(struct source_file *file, int scale, const struct metric_desc *desc,
                       const struct labels *labels, struct snapshot *out, struct error *err) {
     double value;
     int r = source_file_number(file, &value, err);
     if (r > 0) {
-        snapshot_add(out, &jetson_descs[metric], labels, jetson_scale(value, scale));
+        snapshot_add(out, desc, labels, jetson_scale(value, scale));
     }
     return r < 0 ? r : 0;
 }

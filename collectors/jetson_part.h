@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "collectors/collector.h"
+#include "collectors/gpu_metrics.h"
 #include "collectors/jetson_board.h"
 #include "collectors/jetson_metrics.h"
 #include "collectors/source_file.h"
@@ -54,7 +55,7 @@ double jetson_scale(double value, int scale);
 
 /* Adds the number of a file, scaled, if it can be read. 0, or -EINVAL where the file holds
  * something else. */
-int jetson_add_number(struct source_file *file, int scale, enum jetson_metric metric,
+int jetson_add_number(struct source_file *file, int scale, const struct metric_desc *desc,
                       const struct labels *labels, struct snapshot *out, struct error *err);
 
 /* Names the first of at most `n_names` files under `base` (a NULL ends them, too) that can be read,

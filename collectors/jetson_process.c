@@ -79,7 +79,7 @@ static int process_collect(void *state, struct jetson_round *round, struct snaps
         scan_lines(buf_str(round->scratch), processes->clients.path, client_line, processes, err);
     for (size_t i = 0; i < processes->n_rows; i++) {
         const struct process *row = &processes->rows[i];
-        snapshot_add(out, &jetson_descs[GPU_PROCESS_MEMORY], row->labels, row->bytes);
+        snapshot_add(out, &gpu_descs[GPU_PROCESS_MEMORY], row->labels, row->bytes);
     }
     return r;
 }

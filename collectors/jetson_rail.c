@@ -162,18 +162,18 @@ static void add_power(struct rail *rail, const struct jetson_round *round, struc
 
 static void add_gpu(const struct rail *rail, const struct labels *labels, struct snapshot *out) {
     if (!isnan(rail->watts)) {
-        snapshot_add(out, &jetson_descs[GPU_POWER], labels, rail->watts);
+        snapshot_add(out, &gpu_descs[GPU_POWER], labels, rail->watts);
     }
     if (rail->counted) {
-        snapshot_add(out, &jetson_descs[GPU_ENERGY_JOULES], labels, rail->energy.total);
+        snapshot_add(out, &gpu_descs[GPU_ENERGY_JOULES], labels, rail->energy.total);
     }
 }
 
 static int add_inputs(struct rail *rail, struct snapshot *out, struct error *err) {
-    int voltage =
-        jetson_add_number(&rail->voltage, -1000, JETSON_RAIL_VOLTAGE, rail->labels, out, err);
-    int current = jetson_add_number(&rail->current, -1000, JETSON_RAIL_CURRENT, rail->labels, out,
-                                    voltage == 0 ? err : NULL);
+    int voltage = jetson_add_number(&rail->voltage, -1000, &jetson_descs[JETSON_RAIL_VOLTAGE],
+                                    rail->labels, out, err);
+    int current = jetson_add_number(&rail->current, -1000, &jetson_descs[JETSON_RAIL_CURRENT],
+                                    rail->labels, out, voltage == 0 ? err : NULL);
     return voltage < 0 ? voltage : current;
 }
 

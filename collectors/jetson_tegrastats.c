@@ -1,4 +1,5 @@
 #include "collectors/jetson_tegrastats.h"
+#include "collectors/gpu_metrics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -6,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collectors/gpu_metrics.h"
 #include "collectors/jetson_fill.h"
 #include "collectors/jetson_metrics.h"
 #include "collectors/tegrastats.h"
@@ -78,17 +80,17 @@ void jetson_tegrastats_sample(struct jetson_tegrastats *source, int64_t now_ns) 
     }
 }
 
-static bool has(const struct snapshot *out, enum jetson_metric metric) {
-    return jetson_snapshot_has(out, &jetson_descs[metric], NULL);
+static bool has(const struct snapshot *out, const struct metric_desc *desc) {
+    return jetson_snapshot_has(out, desc, NULL);
 }
 
 /* It runs with our rights and reads the same files: without root it has no more than we have. */
 static bool can_add(const struct jetson_board *board, const struct snapshot *out) {
-    if (!has(out, GPU_UTILIZATION) || !has(out, JETSON_RAIL_POWER)) {
+    if (!has(out, &gpu_descs[GPU_UTILIZATION]) || !has(out, &jetson_descs[JETSON_RAIL_POWER])) {
         return true;
     }
     bool knows_engines = board->soc != NULL && board->soc->engine_loads;
-    return geteuid() == 0 && (knows_engines || !has(out, JETSON_EMC_UTILIZATION));
+    return geteuid() == 0 && (knows_engines || !has(out, &jetson_descs[JETSON_EMC_UTILIZATION]));
 }
 
 /* What was found once stays; a program that the user named may come later. */

@@ -93,7 +93,7 @@ static int add_temperature(struct zone *zone, const struct jetson_round *round,
     double celsius = millicelsius / 1000;
     snapshot_add(out, &jetson_descs[JETSON_TEMPERATURE], zone->labels, celsius);
     if (strcmp(zone->name, "gpu") == 0) {
-        snapshot_add(out, &jetson_descs[GPU_TEMPERATURE], round->board->gpu, celsius);
+        snapshot_add(out, &gpu_descs[GPU_TEMPERATURE], round->board->gpu, celsius);
     }
     return 0;
 }

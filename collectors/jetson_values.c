@@ -31,8 +31,8 @@ int jetson_values_collect(struct jetson_values *values, struct snapshot *out, st
     int result = 0;
     for (size_t i = 0; i < values->n_rows; i++) {
         struct jetson_value *row = &values->rows[i];
-        int r = jetson_add_number(&row->file, row->scale, row->metric, row->labels, out,
-                                  result == 0 ? err : NULL);
+        int r = jetson_add_number(&row->file, row->scale, &jetson_descs[row->metric], row->labels,
+                                  out, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
     }
     return result;

@@ -8,6 +8,8 @@
 
 /* The calls that answer one number or a few. */
 
+#define GPU(metric) &gpu_descs[GPU_##metric]
+#define NVIDIA(metric) &nvml_descs[NVML_NVIDIA_##metric]
 #define AT(member) offsetof(struct nvml_library, member)
 #define CALL(reader, where, which, factor, divisor, most, ...)                                     \
     {                                                                                              \
@@ -20,74 +22,72 @@
 #define CLOCK(member, kind, metric) CALL(nvml_read_kind, AT(member), kind, 1e6, 1, 1e11, {metric})
 #define POWER(member, metric) CALL(nvml_read_plain, AT(member), 0, 1, 1e3, NVML_MAX_WATTS, {metric})
 #define PLAIN(member, max, metric) CALL(nvml_read_plain, AT(member), 0, 1, 1, max, {metric})
-#define FAN(fan, text) CALL(nvml_read_fan, 0, fan, 1, 100, 3, {NVML_GPU_FAN_SPEED, {{"fan", text}}})
+#define FAN(fan, text) CALL(nvml_read_fan, 0, fan, 1, 100, 3, {GPU(FAN_SPEED), {{"fan", text}}})
 #define THRESHOLD(kind, text)                                                                      \
     CALL(nvml_read_kind, AT(threshold), kind, 1, 1, 300,                                           \
-         {NVML_GPU_TEMPERATURE_THRESHOLD, {{"threshold", text}}})
+         {GPU(TEMPERATURE_THRESHOLD), {{"threshold", text}}})
 #define VIOLATION(policy, text)                                                                    \
     CALL(nvml_read_violation, 0, policy, 1, 1e9, INFINITY,                                         \
-         {NVML_NVIDIA_THROTTLE_SECONDS, {{"reason", text}}})
+         {NVIDIA(THROTTLE_SECONDS), {{"reason", text}}})
 #define ECC(type, text, which, counter_text)                                                       \
     {                                                                                              \
         .read = nvml_read_ecc, .kind = type, .counter = which, .times = 1, .per = 1,               \
         .max = INFINITY, .outputs = {                                                              \
-            {NVML_NVIDIA_ECC_ERRORS, {{"kind", text}, {"counter", counter_text}}}                  \
+            {NVIDIA(ECC_ERRORS), {{"kind", text}, {"counter", counter_text}}}                      \
         }                                                                                          \
     }
 #define RETIRED(cause, text)                                                                       \
-    CALL(nvml_read_retired, 0, cause, 1, 1, INFINITY,                                              \
-         {NVML_NVIDIA_RETIRED_PAGES, {{"cause", text}}})
+    CALL(nvml_read_retired, 0, cause, 1, 1, INFINITY, {NVIDIA(RETIRED_PAGES), {{"cause", text}}})
 #define THROTTLE(reason)                                                                           \
     {                                                                                              \
-        NVML_NVIDIA_THROTTLE_ACTIVE, {                                                             \
+        NVIDIA(THROTTLE_ACTIVE), {                                                                 \
             { "reason", reason }                                                                   \
         }                                                                                          \
     }
 
 static const struct nvml_call calls[] = {
-    CALL(nvml_read_utilization, 0, 0, 1, 100, 1, {NVML_GPU_UTILIZATION},
-         {NVML_GPU_MEMORY_UTILIZATION}),
-    LOAD(encoder, NVML_GPU_ENCODER_UTILIZATION),
-    LOAD(decoder, NVML_GPU_DECODER_UTILIZATION),
-    LOAD(jpeg, NVML_GPU_JPEG_UTILIZATION),
-    LOAD(ofa, NVML_GPU_OFA_UTILIZATION),
-    CALL(nvml_read_memory, 0, 0, 1, 1, NVML_MAX_BYTES, {NVML_GPU_MEMORY_USED},
-         {NVML_GPU_MEMORY_FREE}, {NVML_GPU_MEMORY_TOTAL}, {NVML_GPU_MEMORY_RESERVED}),
-    CALL(nvml_read_bar1, 0, 0, 1, 1, NVML_MAX_BYTES, {NVML_GPU_BAR1_MEMORY_USED},
-         {NVML_GPU_BAR1_MEMORY_TOTAL}),
-    POWER(power, NVML_GPU_POWER),
-    POWER(power_limit, NVML_GPU_POWER_LIMIT),
-    POWER(power_default, NVML_GPU_POWER_LIMIT_DEFAULT),
-    POWER(power_enforced, NVML_GPU_POWER_LIMIT_ENFORCED),
-    CALL(nvml_read_pair, AT(power_range), 0, 1, 1e3, NVML_MAX_WATTS, {NVML_GPU_POWER_LIMIT_MIN},
-         {NVML_GPU_POWER_LIMIT_MAX}),
-    CALL(nvml_read_energy, 0, 0, 1, 1e3, INFINITY, {NVML_GPU_ENERGY_JOULES}),
-    CALL(nvml_read_temperature, 0, 0, 1, 1, 300, {NVML_GPU_TEMPERATURE}),
-    CALL(nvml_read_memory_temperature, 0, 0, 1, 1, 300, {NVML_GPU_MEMORY_TEMPERATURE}),
+    CALL(nvml_read_utilization, 0, 0, 1, 100, 1, {GPU(UTILIZATION)}, {GPU(MEMORY_UTILIZATION)}),
+    LOAD(encoder, GPU(ENCODER_UTILIZATION)),
+    LOAD(decoder, GPU(DECODER_UTILIZATION)),
+    LOAD(jpeg, GPU(JPEG_UTILIZATION)),
+    LOAD(ofa, GPU(OFA_UTILIZATION)),
+    CALL(nvml_read_memory, 0, 0, 1, 1, NVML_MAX_BYTES, {GPU(MEMORY_USED)}, {GPU(MEMORY_FREE)},
+         {GPU(MEMORY_TOTAL)}, {GPU(MEMORY_RESERVED)}),
+    CALL(nvml_read_bar1, 0, 0, 1, 1, NVML_MAX_BYTES, {GPU(BAR1_MEMORY_USED)},
+         {GPU(BAR1_MEMORY_TOTAL)}),
+    POWER(power, GPU(POWER)),
+    POWER(power_limit, GPU(POWER_LIMIT)),
+    POWER(power_default, GPU(POWER_LIMIT_DEFAULT)),
+    POWER(power_enforced, GPU(POWER_LIMIT_ENFORCED)),
+    CALL(nvml_read_pair, AT(power_range), 0, 1, 1e3, NVML_MAX_WATTS, {GPU(POWER_LIMIT_MIN)},
+         {GPU(POWER_LIMIT_MAX)}),
+    CALL(nvml_read_energy, 0, 0, 1, 1e3, INFINITY, {GPU(ENERGY_JOULES)}),
+    CALL(nvml_read_temperature, 0, 0, 1, 1, 300, {GPU(TEMPERATURE)}),
+    CALL(nvml_read_memory_temperature, 0, 0, 1, 1, 300, {GPU(MEMORY_TEMPERATURE)}),
     THRESHOLD(NVML_THRESHOLD_SHUTDOWN, "shutdown"),
     THRESHOLD(NVML_THRESHOLD_SLOWDOWN, "slowdown"),
     THRESHOLD(NVML_THRESHOLD_MEMORY_MAX, "memory_max"),
     THRESHOLD(NVML_THRESHOLD_GPU_MAX, "gpu_max"),
-    CLOCK(clock, NVML_CLOCK_OF_GRAPHICS, NVML_GPU_FREQUENCY),
-    CLOCK(clock, NVML_CLOCK_OF_SM, NVML_GPU_SM_FREQUENCY),
-    CLOCK(clock, NVML_CLOCK_OF_MEMORY, NVML_GPU_MEMORY_FREQUENCY),
-    CLOCK(clock, NVML_CLOCK_OF_VIDEO, NVML_GPU_VIDEO_FREQUENCY),
-    CLOCK(clock_max, NVML_CLOCK_OF_GRAPHICS, NVML_GPU_FREQUENCY_MAX),
-    CLOCK(clock_max, NVML_CLOCK_OF_SM, NVML_GPU_SM_FREQUENCY_MAX),
-    CLOCK(clock_max, NVML_CLOCK_OF_MEMORY, NVML_GPU_MEMORY_FREQUENCY_MAX),
-    CLOCK(clock_max, NVML_CLOCK_OF_VIDEO, NVML_GPU_VIDEO_FREQUENCY_MAX),
+    CLOCK(clock, NVML_CLOCK_OF_GRAPHICS, GPU(FREQUENCY)),
+    CLOCK(clock, NVML_CLOCK_OF_SM, GPU(SM_FREQUENCY)),
+    CLOCK(clock, NVML_CLOCK_OF_MEMORY, GPU(MEMORY_FREQUENCY)),
+    CLOCK(clock, NVML_CLOCK_OF_VIDEO, GPU(VIDEO_FREQUENCY)),
+    CLOCK(clock_max, NVML_CLOCK_OF_GRAPHICS, GPU(FREQUENCY_MAX)),
+    CLOCK(clock_max, NVML_CLOCK_OF_SM, GPU(SM_FREQUENCY_MAX)),
+    CLOCK(clock_max, NVML_CLOCK_OF_MEMORY, GPU(MEMORY_FREQUENCY_MAX)),
+    CLOCK(clock_max, NVML_CLOCK_OF_VIDEO, GPU(VIDEO_FREQUENCY_MAX)),
     FAN(0, "0"),
     FAN(1, "1"),
     FAN(2, "2"),
     FAN(3, "3"),
-    CALL(nvml_read_pstate, AT(pstate), 0, 1, 1, 15, {NVML_GPU_PERFORMANCE_STATE}),
-    PLAIN(pcie_generation, 16, NVML_GPU_PCIE_LINK_GENERATION),
-    PLAIN(pcie_generation_max, 16, NVML_GPU_PCIE_LINK_GENERATION_MAX),
-    PLAIN(pcie_width, 32, NVML_GPU_PCIE_LINK_LANES),
-    PLAIN(pcie_width_max, 32, NVML_GPU_PCIE_LINK_LANES_MAX),
-    PLAIN(pcie_replays, INFINITY, NVML_GPU_PCIE_REPLAYS),
-    CALL(nvml_read_kind, AT(pcie_throughput), 0, 1e3, 1, 1e12, {NVML_GPU_PCIE_TRANSMIT}),
-    CALL(nvml_read_kind, AT(pcie_throughput), 1, 1e3, 1, 1e12, {NVML_GPU_PCIE_RECEIVE}),
+    CALL(nvml_read_pstate, AT(pstate), 0, 1, 1, 15, {GPU(PERFORMANCE_STATE)}),
+    PLAIN(pcie_generation, 16, GPU(PCIE_LINK_GENERATION)),
+    PLAIN(pcie_generation_max, 16, GPU(PCIE_LINK_GENERATION_MAX)),
+    PLAIN(pcie_width, 32, GPU(PCIE_LINK_LANES)),
+    PLAIN(pcie_width_max, 32, GPU(PCIE_LINK_LANES_MAX)),
+    PLAIN(pcie_replays, INFINITY, GPU(PCIE_REPLAYS)),
+    CALL(nvml_read_kind, AT(pcie_throughput), 0, 1e3, 1, 1e12, {GPU(PCIE_TRANSMIT)}),
+    CALL(nvml_read_kind, AT(pcie_throughput), 1, 1e3, 1, 1e12, {GPU(PCIE_RECEIVE)}),
     CALL(nvml_read_throttle, 0, 0, 1, 1, 1, THROTTLE("gpu_idle"),
          THROTTLE("applications_clocks_setting"), THROTTLE("sw_power_cap"), THROTTLE("hw_slowdown"),
          THROTTLE("sync_boost"), THROTTLE("sw_thermal_slowdown"), THROTTLE("hw_thermal_slowdown"),
@@ -100,21 +100,20 @@ static const struct nvml_call calls[] = {
     VIOLATION(NVML_POLICY_RELIABILITY, "reliability"),
     VIOLATION(NVML_POLICY_APP_CLOCKS, "app_clocks"),
     VIOLATION(NVML_POLICY_BASE_CLOCKS, "base_clocks"),
-    CALL(nvml_read_first, AT(ecc_mode), 0, 1, 1, 1, {NVML_NVIDIA_ECC_ENABLED}),
+    CALL(nvml_read_first, AT(ecc_mode), 0, 1, 1, 1, {NVIDIA(ECC_ENABLED)}),
     ECC(0, "corrected", 0, "volatile"),
     ECC(1, "uncorrected", 0, "volatile"),
     ECC(0, "corrected", 1, "aggregate"),
     ECC(1, "uncorrected", 1, "aggregate"),
     RETIRED(0, "single_bit"),
     RETIRED(1, "double_bit"),
-    PLAIN(retired_pending, 1, NVML_NVIDIA_RETIRED_PAGES_PENDING),
-    CALL(nvml_read_remapped, 0, 0, 1, 1, INFINITY,
-         {NVML_NVIDIA_REMAPPED_ROWS, {{"kind", "corrected"}}},
-         {NVML_NVIDIA_REMAPPED_ROWS, {{"kind", "uncorrected"}}},
-         {NVML_NVIDIA_REMAPPED_ROWS_PENDING}, {NVML_NVIDIA_REMAPPED_ROWS_FAILED}),
-    PLAIN(compute_mode, 3, NVML_NVIDIA_COMPUTE_MODE),
-    PLAIN(persistence, 1, NVML_NVIDIA_PERSISTENCE_MODE),
-    CALL(nvml_read_first, AT(mig_mode), 0, 1, 1, 1, {NVML_NVIDIA_MIG_ENABLED}),
+    PLAIN(retired_pending, 1, NVIDIA(RETIRED_PAGES_PENDING)),
+    CALL(nvml_read_remapped, 0, 0, 1, 1, INFINITY, {NVIDIA(REMAPPED_ROWS), {{"kind", "corrected"}}},
+         {NVIDIA(REMAPPED_ROWS), {{"kind", "uncorrected"}}}, {NVIDIA(REMAPPED_ROWS_PENDING)},
+         {NVIDIA(REMAPPED_ROWS_FAILED)}),
+    PLAIN(compute_mode, 3, NVIDIA(COMPUTE_MODE)),
+    PLAIN(persistence, 1, NVIDIA(PERSISTENCE_MODE)),
+    CALL(nvml_read_first, AT(mig_mode), 0, 1, 1, 1, {NVIDIA(MIG_ENABLED)}),
 };
 
 struct call_state {
@@ -158,11 +157,10 @@ static void collect_call(struct nvml_device *device, struct call_state *state, s
     if (!nvml_device_check(device, code, &state->never[index])) {
         return;
     }
-    /* The metric of number 0 is no driver call's: an output without one is the end. */
-    for (size_t i = 0; i < NVML_MAX_VALUES && call->outputs[i].metric != 0; i++) {
+    for (size_t i = 0; i < NVML_MAX_VALUES && call->outputs[i].desc != NULL; i++) {
         const struct labels *labels =
             output_labels(device, &call->outputs[i], &state->labels[index][i]);
-        nvml_device_add(device, out, call->outputs[i].metric, labels,
+        nvml_device_add(device, out, call->outputs[i].desc, labels,
                         values[i] * call->times / call->per, call->max);
     }
 }

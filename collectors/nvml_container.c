@@ -179,10 +179,10 @@ void nvml_containers_collect(struct nvml_containers *containers, struct nvml_dev
     }
     for (size_t i = 0; i < containers->n_containers; i++) {
         const struct container *container = &containers->containers[i];
-        nvml_device_add(device, out, NVML_CONTAINER_GPU_MEMORY, container->labels, container->bytes,
-                        INFINITY);
+        nvml_device_add(device, out, &gpu_descs[CONTAINER_GPU_MEMORY], container->labels,
+                        container->bytes, INFINITY);
         if (!containers->no_loads) {
-            nvml_device_add(device, out, NVML_CONTAINER_GPU_UTILIZATION, container->labels,
+            nvml_device_add(device, out, &gpu_descs[CONTAINER_GPU_UTILIZATION], container->labels,
                             fmin(container->percent, 100) / 100, 1);
         }
     }

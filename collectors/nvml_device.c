@@ -138,7 +138,7 @@ void nvml_device_sample(struct nvml_device *device, int64_t now_ns) {
 void nvml_device_collect(struct nvml_device *device, struct snapshot *out) {
     bool suspended = is_suspended(device);
     if (device->info != NULL) {
-        snapshot_add(out, &nvml_descs[NVML_GPU_INFO], device->info, 1);
+        snapshot_add(out, &gpu_descs[GPU_INFO], device->info, 1);
         nvml_xids_collect(device->xids, out);
     }
     if (device->runtime_status != NULL) {
@@ -169,8 +169,9 @@ bool nvml_device_check(struct nvml_device *device, unsigned code, bool *never) {
     return verdict == NVML_GOOD;
 }
 
-void nvml_device_add(struct nvml_device *device, struct snapshot *out, enum nvml_metric metric,
-                     const struct labels *labels, double value, double max) {
+void nvml_device_add(struct nvml_device *device, struct snapshot *out,
+                     const struct metric_desc *desc, const struct labels *labels, double value,
+                     double max) {
     if (isnan(value)) {
         return;
     }
@@ -178,5 +179,5 @@ void nvml_device_add(struct nvml_device *device, struct snapshot *out, enum nvml
         device->n_impossible++;
         return;
     }
-    snapshot_add(out, &nvml_descs[metric], labels != NULL ? labels : device->labels, value);
+    snapshot_add(out, desc, labels != NULL ? labels : device->labels, value);
 }

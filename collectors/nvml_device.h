@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "collectors/collector.h"
+#include "collectors/gpu_metrics.h"
 #include "collectors/nvml_library.h"
 #include "collectors/nvml_metrics.h"
 #include "exporter/core/labels.h"
@@ -67,5 +68,6 @@ bool nvml_device_check(struct nvml_device *device, unsigned code, bool *never);
 
 /* For parts: adds a value from 0 to `max`, leaves NAN out, counts the rest as impossible. `labels`
  * NULL: those of the GPU. */
-void nvml_device_add(struct nvml_device *device, struct snapshot *out, enum nvml_metric metric,
-                     const struct labels *labels, double value, double max);
+void nvml_device_add(struct nvml_device *device, struct snapshot *out,
+                     const struct metric_desc *desc, const struct labels *labels, double value,
+                     double max);

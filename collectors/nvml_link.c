@@ -74,7 +74,8 @@ static void collect_state(struct nvml_device *device, const struct link *link,
     unsigned active = 0;
     unsigned code = device->library->link_state(device->handle, link->number, &active);
     if (nvml_device_check(device, code, NULL)) {
-        nvml_device_add(device, out, NVML_NVIDIA_NVLINK_ACTIVE, link->labels, active, 1);
+        nvml_device_add(device, out, &nvml_descs[NVML_NVIDIA_NVLINK_ACTIVE], link->labels, active,
+                        1);
     }
 }
 
@@ -86,8 +87,8 @@ static void collect_errors(struct nvml_device *device, struct link *link, struct
         unsigned long long n = 0;
         unsigned code = device->library->link_errors(device->handle, link->number, i, &n);
         if (nvml_device_check(device, code, &link->no_errors[i])) {
-            nvml_device_add(device, out, NVML_NVIDIA_NVLINK_ERRORS, link->error_labels[i],
-                            (double)n, INFINITY);
+            nvml_device_add(device, out, &nvml_descs[NVML_NVIDIA_NVLINK_ERRORS],
+                            link->error_labels[i], (double)n, INFINITY);
         }
     }
 }
@@ -112,7 +113,7 @@ static void collect_traffic(struct nvml_device *device, struct links *links, str
     }
     for (size_t i = 0; i < n; i++) {
         if (fields[i].code == NVML_CODE_SUCCESS) {
-            nvml_device_add(device, out, ways[i % ARRAY_LEN(ways)].metric,
+            nvml_device_add(device, out, &nvml_descs[ways[i % ARRAY_LEN(ways)].metric],
                             links->links[i / ARRAY_LEN(ways)].labels,
                             nvml_read_number(fields[i].type, &fields[i].value) * 1024, INFINITY);
         }

@@ -88,18 +88,18 @@ static struct instance *see_instance(struct mig *mig, const struct nvml_device *
 
 static void collect_instance(struct nvml_device *device, const struct instance *instance,
                              struct nvml_handle *handle, struct snapshot *out) {
-    nvml_device_add(device, out, NVML_NVIDIA_MIG_INFO, instance->info, 1, 1);
+    nvml_device_add(device, out, &nvml_descs[NVML_NVIDIA_MIG_INFO], instance->info, 1, 1);
     double memory[NVML_MAX_VALUES];
     if (nvml_read_memory(device->library, handle, NULL, memory) == NVML_CODE_SUCCESS) {
-        nvml_device_add(device, out, NVML_NVIDIA_MIG_MEMORY_USED, instance->labels, memory[0],
-                        NVML_MAX_BYTES);
-        nvml_device_add(device, out, NVML_NVIDIA_MIG_MEMORY_TOTAL, instance->labels, memory[2],
-                        NVML_MAX_BYTES);
+        nvml_device_add(device, out, &nvml_descs[NVML_NVIDIA_MIG_MEMORY_USED], instance->labels,
+                        memory[0], NVML_MAX_BYTES);
+        nvml_device_add(device, out, &nvml_descs[NVML_NVIDIA_MIG_MEMORY_TOTAL], instance->labels,
+                        memory[2], NVML_MAX_BYTES);
     }
     struct nvml_attributes attributes = {0};
     if (device->library->mig_attributes != NULL &&
         device->library->mig_attributes(handle, &attributes) == NVML_CODE_SUCCESS) {
-        nvml_device_add(device, out, NVML_NVIDIA_MIG_MULTIPROCESSORS, instance->labels,
+        nvml_device_add(device, out, &nvml_descs[NVML_NVIDIA_MIG_MULTIPROCESSORS], instance->labels,
                         attributes.multiprocessors, 1 << 16);
     }
 }

@@ -78,7 +78,7 @@ static void collect_each(struct nvml_device *device, struct processes *processes
     for (size_t i = 0; i < n && !processes->labels.failed; i++) {
         const void *labels = processes->labels.data + processes->offsets[i];
         double bytes = list->uses[i].bytes != UINT64_MAX ? (double)list->uses[i].bytes : NAN;
-        nvml_device_add(device, out, NVML_GPU_PROCESS_MEMORY, labels, bytes, NVML_MAX_BYTES);
+        nvml_device_add(device, out, &gpu_descs[GPU_PROCESS_MEMORY], labels, bytes, NVML_MAX_BYTES);
     }
 }
 
@@ -92,7 +92,7 @@ static void process_collect(struct nvml_device *device, void *state, struct snap
         return;
     }
     device->n_impossible += processes->list.n_impossible;
-    nvml_device_add(device, out, NVML_GPU_PROCESSES, NULL, (double)processes->list.n_uses,
+    nvml_device_add(device, out, &gpu_descs[GPU_PROCESSES], NULL, (double)processes->list.n_uses,
                     INFINITY);
     nvml_containers_collect(processes->containers, device, &processes->list, out);
     if (device->config->processes) {

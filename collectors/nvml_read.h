@@ -1,5 +1,6 @@
 #pragma once
 
+#include "collectors/gpu_metrics.h"
 #include "collectors/nvml_library.h"
 #include "collectors/nvml_metrics.h"
 #include "exporter/core/labels.h"
@@ -19,7 +20,7 @@ typedef unsigned nvml_read_fn(const struct nvml_library *library, struct nvml_ha
 
 /* What one number of the answer is. */
 struct nvml_output {
-    enum nvml_metric metric;
+    const struct metric_desc *desc;
     struct label extra[2]; /* labels besides the GPU's */
 };
 

@@ -176,27 +176,27 @@ static void sampler_sample(struct nvml_device *device, void *state, int64_t now_
     }
 }
 
-static void add_peak(struct nvml_device *device, struct peak *peak, enum nvml_metric metric,
+static void add_peak(struct nvml_device *device, struct peak *peak, const struct metric_desc *desc,
                      struct snapshot *out) {
     double value;
     if (peak_get(peak, clock_monotonic_ns(), &value)) {
-        snapshot_add(out, &nvml_descs[metric], device->labels, value);
+        snapshot_add(out, desc, device->labels, value);
     }
 }
 
 static void sampler_collect(struct nvml_device *device, void *state, struct snapshot *out) {
     struct sampler *sampler = state;
     if (sampler->load.seen) {
-        snapshot_add(out, &nvml_descs[NVML_GPU_BUSY_SECONDS], device->labels,
+        snapshot_add(out, &gpu_descs[GPU_BUSY_SECONDS], device->labels,
                      sampler->load.integral.total);
     }
     if (sampler->power.seen && !sampler->has_energy_counter) {
-        snapshot_add(out, &nvml_descs[NVML_GPU_ENERGY_JOULES], device->labels,
+        snapshot_add(out, &gpu_descs[GPU_ENERGY_JOULES], device->labels,
                      sampler->power.integral.total);
     }
-    add_peak(device, &sampler->load.peak, NVML_GPU_UTILIZATION_PEAK, out);
-    add_peak(device, &sampler->power.peak, NVML_GPU_POWER_PEAK, out);
-    add_peak(device, &sampler->memory, NVML_GPU_MEMORY_USED_PEAK, out);
+    add_peak(device, &sampler->load.peak, &gpu_descs[GPU_UTILIZATION_PEAK], out);
+    add_peak(device, &sampler->power.peak, &gpu_descs[GPU_POWER_PEAK], out);
+    add_peak(device, &sampler->memory, &gpu_descs[GPU_MEMORY_USED_PEAK], out);
 }
 
 static int sampler_open(struct nvml_device *device, void **ret_state) {

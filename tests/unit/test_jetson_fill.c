@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unity.h>
 
+#include "collectors/gpu_metrics.h"
 #include "collectors/jetson_compat.h"
 #include "collectors/jetson_metrics.h"
 #include "exporter/core/cleanup.h"
@@ -79,7 +80,7 @@ static void test_a_whole_line(void) {
 static void test_what_is_there_stays(void) {
     const struct labels *nvenc = label_pool_render(&pool, "engine", "nvenc0");
     const struct labels *vdd_in = label_pool_render(&pool, "rail", "vdd_in");
-    snapshot_add(&snapshot, &jetson_descs[GPU_UTILIZATION], board.gpu, 0.5);
+    snapshot_add(&snapshot, &gpu_descs[GPU_UTILIZATION], board.gpu, 0.5);
     snapshot_add(&snapshot, &jetson_descs[JETSON_ENGINE_ACTIVE], nvenc, 0);
     snapshot_add(&snapshot, &jetson_descs[JETSON_RAIL_POWER], vdd_in, 7);
     snapshot_add(&snapshot, &jetson_descs[JETSON_MEMORY_USED], NULL, 1);
