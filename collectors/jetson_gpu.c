@@ -44,7 +44,6 @@ static const char *const gpc_clocks[GPU_N_CLUSTERS][GPU_N_CLOCKS] = {
 struct gpu {
     const char *sysfs;
     bool found;
-    struct labels *info;
     struct source_file files[GPU_N_FILES];
     struct source_file clocks[GPU_N_CLUSTERS];
     struct labels *gpcs[GPU_N_CLUSTERS];
@@ -166,7 +165,7 @@ static int gpu_collect(void *state, struct jetson_round *round, struct snapshot 
     if (!gpu->found) {
         return result;
     }
-    snapshot_add(out, &gpu_descs[GPU_INFO], gpu->info, 1);
+    snapshot_add(out, &gpu_descs[GPU_INFO], round->board->gpu_info, 1);
     add_load(gpu, round, out);
     for (size_t i = 0; i < ARRAY_LEN(frequencies); i++) {
         int r = jetson_add_number(&gpu->files[frequencies[i].file], 1,
@@ -188,7 +187,6 @@ static void gpu_close(void *state) {
             source_file_finish(&gpu->clocks[i]);
             labels_destroy(gpu->gpcs[i]);
         }
-        labels_destroy(gpu->info);
     }
     free(gpu);
 }
@@ -198,8 +196,7 @@ static int init(struct gpu *gpu, const struct collector_env *env, const struct j
     gpu->load = NAN;
     peak_init(&gpu->peak, board->peak_window_ns);
     gpu->sysfs = env->sysfs;
-    gpu->info = labels_render("gpu", "0", "name", board->soc != NULL ? board->soc->gpu : "");
-    int r = gpu->info != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
+    int r = 0;
     for (size_t i = 0; i < GPU_N_CLUSTERS && r == 0; i++) {
         gpu->gpcs[i] = labels_render("gpc", gpc_names[i]);
         r = jetson_find_file(&gpu->clocks[i], env->sysfs, gpc_clocks[i], GPU_N_CLOCKS, err);

@@ -19,6 +19,7 @@ struct process {
 
 struct processes {
     bool enabled;
+    const char *uuid; /* of the GPU */
     struct source_file clients;
     struct process *rows;
     size_t n_rows;
@@ -46,7 +47,9 @@ static struct process *see(struct processes *processes, const struct jetson_nvma
     struct process *row = &processes->rows[processes->n_rows];
     *row = (struct process){
         .pid = line->pid,
-        .labels = name != NULL ? labels_render("comm", name, "gpu", "0", "pid", pid) : NULL,
+        .labels = name != NULL
+                      ? labels_render("comm", name, "gpu", "0", "pid", pid, "uuid", processes->uuid)
+                      : NULL,
     };
     processes->n_rows += row->labels != NULL;
     return row->labels != NULL ? row : NULL;
@@ -75,6 +78,7 @@ static int process_collect(void *state, struct jetson_round *round, struct snaps
         return 0;
     }
     clear(processes);
+    processes->uuid = round->board->gpu_uuid;
     int r =
         scan_lines(buf_str(round->scratch), processes->clients.path, client_line, processes, err);
     for (size_t i = 0; i < processes->n_rows; i++) {

@@ -7,10 +7,9 @@
 #include "collectors/nvml_device.h"
 #include "collectors/nvml_event.h"
 #include "collectors/nvml_library.h"
-#include "exporter/core/buf.h"
+#include "collectors/tegra.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
-#include "exporter/core/file.h"
 
 enum { MAX_DEVICES = 64 };
 
@@ -54,32 +53,6 @@ static const struct option nvml_options[] = {
     {0},
 };
 
-static bool is_tegra(const struct collector_env *env) {
-    static const char *const bases[] = {"device-tree", "firmware/devicetree/base"};
-    struct buf text CLEANUP_BUF = {0};
-    for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
-        struct buf path CLEANUP_BUF = {0};
-        buf_printf(&path, "%s/%s/compatible", i == 0 ? env->procfs : env->sysfs, bases[i]);
-        if (file_read(buf_str(&path), &text, NULL) == 0) {
-            static const char tegra[] = "nvidia,tegra";
-            return text.len > 0 && memmem(text.data, text.len, tegra, strlen(tegra)) != NULL;
-        }
-    }
-    return false;
-}
-
-/* A Jetson's own GPU is the collector jetson's, which can read more of it; a card in one of its
- * slots is ours. */
-static bool is_integrated(const struct nvml_device *device) {
-    static const char *const names[] = {"nvgpu", "Orin", "Tegra", "Thor", "Xavier"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (strstr(device->name, names[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void nvml_close(void *state) {
     struct nvml *nvml = state;
     if (nvml == NULL) {
@@ -104,7 +77,7 @@ static int open_devices(struct nvml *nvml, bool tegra, struct error *err) {
     for (unsigned i = 0; i < n && nvml->n_devices < MAX_DEVICES && r != -ENOMEM; i++) {
         struct nvml_device *device = &nvml->devices[nvml->n_devices];
         r = nvml_device_init(device, &nvml->library, &nvml->config, i, err);
-        if (r == 0 && tegra && is_integrated(device)) {
+        if (r == 0 && tegra && tegra_gpu_is_integrated(device->name)) {
             nvml_device_finish(device);
             r = error_set(err, -ENODEV, "the integrated GPU is left to the collector jetson");
         }
@@ -138,7 +111,8 @@ static int nvml_open(const struct collector_env *env, void **ret_state, struct e
     const char *path = settings_string(env->settings, "collector.nvml.library");
     int r = nvml_library_open(&nvml->library, path, err);
     if (r == 0) {
-        r = open_devices(nvml, is_tegra(env), err);
+        const struct tegra_soc *soc;
+        r = open_devices(nvml, tegra_detect(env, &soc, NULL) == 0, err);
     }
     if (r < 0) {
         nvml_close(nvml);

@@ -37,6 +37,7 @@ static const struct fixed {
     {"proc/1/mounts", TEXT("/dev/mmcblk0p1 / ext4 rw,relatime 0 0\n")},
     {"proc/device-tree/compatible", TEXT("nvidia,p3509-0000+p3668-0000\0nvidia,tegra194\0")},
     {"proc/device-tree/model", TEXT("NVIDIA Jetson Xavier NX Developer Kit\0")},
+    {"proc/device-tree/serial-number", TEXT("1420000000000\0")},
     {"proc/pressure/memory", TEXT("some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
                                   "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")},
     {GPU "power/autosuspend_delay_ms", TEXT("500\n")},

@@ -11,6 +11,7 @@ from peers import Prometheus, need_program
 from running import wait_until
 
 NOTICE = "a simulated Jetson Xavier NX, nothing shown is real"
+GPU = '{gpu="0",uuid="IGPU-c1f10beb-c074-8ffd-aa95-84422f83f8f8"}'
 RAILS = ("vdd_in", "vdd_cpu_gpu_cv", "vdd_soc")
 
 
@@ -58,8 +59,8 @@ def test_values_move_and_agree(demo):
         energy = rise(seen, f'jetson_rail_energy_joules_total{{rail="{rail}"}}')
         expected = integral(seen, f'jetson_rail_power_watts{{rail="{rail}"}}')
         assert energy == pytest.approx(expected, rel=0.1), rail
-    busy = rise(seen, 'gpu_busy_seconds_total{gpu="0"}')
-    assert busy == pytest.approx(integral(seen, 'gpu_utilization_ratio{gpu="0"}'), rel=0.2, abs=0.3)
+    busy = rise(seen, "gpu_busy_seconds_total" + GPU)
+    assert busy == pytest.approx(integral(seen, "gpu_utilization_ratio" + GPU), rel=0.2, abs=0.3)
 
     first, last = seen[0][1], seen[-1][1]
     elapsed = seen[-1][0] - seen[0][0]
@@ -80,7 +81,7 @@ def test_everything_of_a_xavier_nx_is_there(demo):
     assert page['jetson_info{l4t="35.4.1",model="NVIDIA Jetson Xavier NX Developer Kit",'
                 'soc="tegra194"}'] == 1
     assert page['jetson_power_mode{id="8",name="MODE_20W_6CORE"}'] == 1
-    assert page["node_memory_MemTotal_bytes"] == page['gpu_memory_total_bytes{gpu="0"}'] == 6987700 * 1024
+    assert page["node_memory_MemTotal_bytes"] == page["gpu_memory_total_bytes" + GPU] == 6987700 * 1024
     families = {name.split("{")[0] for name in page}
     assert families >= {
         "gpu_frequency_hertz", "gpu_memory_used_bytes", "gpu_temperature_celsius",

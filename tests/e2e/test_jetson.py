@@ -11,6 +11,7 @@ import pytest
 from running import Waap, wait_until
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures/jetson"
+GPU = '{gpu="0",uuid="IGPU-d7774e1a-04df-8290-914e-a521e6893e7b"}'  # of the board xavier_nx_jp5
 BOARDS = sorted(path.stem for path in FIXTURES.glob("*.tree"))
 
 
@@ -51,7 +52,7 @@ def test_the_daemon_shows_a_board(waap_binary, tree):
     with Waap(waap_binary, *tree("xavier_nx_jp5")) as waap:
         samples = waap.samples()
         assert samples['waap_collector_success{collector="jetson"}'] == "1"
-        assert samples['gpu_utilization_ratio{gpu="0"}'] == "0.428"
+        assert samples["gpu_utilization_ratio" + GPU] == "0.428"
         golden = (FIXTURES / "xavier_nx_jp5.prom").read_text()
         lines = [line for line in golden.splitlines() if not line.startswith("#")]
         expected = {line.rsplit(" ", 1)[0] for line in lines if "gpu_process_" not in line}
@@ -59,7 +60,7 @@ def test_the_daemon_shows_a_board(waap_binary, tree):
 
 
 def test_the_sampler_counts_between_scrapes(waap_binary, tree):
-    busy = 'gpu_busy_seconds_total{gpu="0"}'
+    busy = "gpu_busy_seconds_total" + GPU
     joules = "jetson_energy_joules_total"
     with Waap(waap_binary, *tree("xavier_nx_jp5")) as waap:
         begin, first = time.monotonic(), waap.samples()

@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     if (len == 0) {
         return 0;
     }
-    jetson_soc_parse((const char *)data + 1, len - 1);
+    tegra_soc_parse((const char *)data + 1, len - 1);
     char *text CLEANUP_FREE = strndup((const char *)data + 1, len - 1);
     if (text != NULL) {
         feeds[data[0] % ARRAY_LEN(feeds)](text);

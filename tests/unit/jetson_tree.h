@@ -12,6 +12,9 @@
 
 /* A board's files in a directory of the test's own, and the collector open on them. */
 
+#define NX_UUID "uuid=\"IGPU-d7774e1a-04df-8290-914e-a521e6893e7b\""
+#define NX_GPU "gpu=\"0\"," NX_UUID /* of the boards xavier_nx_* */
+
 static struct settings *settings;
 static struct snapshot snapshot;
 static struct error err;

@@ -113,8 +113,8 @@ static void test_without_root_there_is_less_and_no_failure(void) {
         TEST_ASSERT_EQUAL_UINT64_MESSAGE(0, count(lost[i]), lost[i]);
     }
     TEST_ASSERT_EQUAL_DOUBLE(1190400000, value("jetson_cpu_frequency_hertz", "cpu=\"0\""));
-    TEST_ASSERT_EQUAL_DOUBLE(0.428, value("gpu_utilization_ratio", "gpu=\"0\""));
-    TEST_ASSERT_EQUAL_DOUBLE(422236160, value("gpu_memory_used_bytes", "gpu=\"0\""));
+    TEST_ASSERT_EQUAL_DOUBLE(0.428, value("gpu_utilization_ratio", NX_GPU));
+    TEST_ASSERT_EQUAL_DOUBLE(422236160, value("gpu_memory_used_bytes", NX_GPU));
     TEST_ASSERT_EQUAL_UINT64(3, count("jetson_rail_power_watts"));
 }
 
@@ -168,14 +168,14 @@ static void test_a_driver_that_comes_after_us(void) {
         "mv %s/class/hwmon %s/hwmon && mv %s/class/thermal %s/thermal",
         sysfs, sysfs, sysfs, sysfs, sysfs, sysfs, sysfs, sysfs);
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
-    TEST_ASSERT_NULL(find("gpu_utilization_ratio", "gpu=\"0\""));
+    TEST_ASSERT_NULL(find("gpu_utilization_ratio", NX_GPU));
     TEST_ASSERT_EQUAL_UINT64(0, count("jetson_rail_") + count("jetson_temperature_"));
     run("mv %s/away %s/class/devfreq && mv %s/gv11b %s/devices/17000000.gv11b && "
         "mv %s/hwmon %s/class/hwmon && mv %s/thermal %s/class/thermal",
         sysfs, sysfs, sysfs, sysfs, sysfs, sysfs, sysfs, sysfs);
     collect();
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
-    TEST_ASSERT_EQUAL_DOUBLE(0.428, value("gpu_utilization_ratio", "gpu=\"0\""));
+    TEST_ASSERT_EQUAL_DOUBLE(0.428, value("gpu_utilization_ratio", NX_GPU));
     TEST_ASSERT_EQUAL_UINT64(3, count("jetson_rail_power_watts"));
     TEST_ASSERT_EQUAL_UINT64(6, count("jetson_temperature_celsius"));
 }
@@ -216,8 +216,8 @@ static void test_a_sensor_that_refuses_is_left_out(void) {
 /* Processes in no container, and those that are gone already, belong to none. */
 static void test_memory_of_containers(void) {
     static const char clients[] = "sys/kernel/debug/nvmap/iovmm/clients";
-    static const char a[] = "gpu=\"0\",id=\"/docker/" A "\"";
-    static const char b[] = "gpu=\"0\",id=\"/docker/" B "\"";
+    static const char a[] = NX_GPU ",id=\"/docker/" A "\"";
+    static const char b[] = NX_GPU ",id=\"/docker/" B "\"";
     run("cd %s/proc && mkdir 11 12 13 6012", tree);
     write_file("proc/11/cgroup", "0::/docker/" A "\n");
     write_file("proc/12/cgroup", "0::/docker/" A "/init\n");
@@ -245,9 +245,9 @@ static void test_processes(void) {
     set_option("collector.jetson.processes", "true");
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
     TEST_ASSERT_EQUAL_UINT64(2, count("gpu_process_memory_bytes"));
-    TEST_ASSERT_EQUAL_DOUBLE(
-        393216.0 * 1024,
-        value("gpu_process_memory_bytes", "comm=\"detect plugin x\",gpu=\"0\",pid=\"12345\""));
+    TEST_ASSERT_EQUAL_DOUBLE(393216.0 * 1024,
+                             value("gpu_process_memory_bytes",
+                                   "comm=\"detect plugin x\",gpu=\"0\",pid=\"12345\"," NX_UUID));
     write_file("sys/kernel/debug/nvmap/iovmm/clients", "CLIENT PROCESS PID SIZE\nuser x y\n");
     TEST_ASSERT_EQUAL_INT(-EINVAL, collect());
     TEST_ASSERT_EQUAL_UINT64(0, count("gpu_process_memory_bytes"));

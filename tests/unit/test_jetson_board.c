@@ -11,35 +11,6 @@ void setUp(void) {
 void tearDown(void) {
 }
 
-static void test_chips(void) {
-#define LIST(text) text, sizeof(text) - 1
-    static const struct {
-        const char *text;
-        size_t len;
-        const char *name; /* NULL: none */
-    } cases[] = {
-        {LIST("nvidia,p3509-0000+p3668-0000\0nvidia,tegra194\0"), "tegra194"},
-        {LIST("nvidia,tegra210\0more\0"), "tegra210"},
-        {LIST("nvidia,tegra264"), "tegra264"},
-        {LIST("nvidia,tegra2641\0"), NULL},
-        {LIST("nvidia,tegra99\0"), NULL},
-        {LIST("raspberrypi,4-model-b\0brcm,bcm2711\0"), NULL},
-        {LIST("tegra194\0"), NULL},
-        {LIST("\0\0\0"), NULL},
-        {LIST(""), NULL},
-    };
-#undef LIST
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        const struct jetson_soc *soc = jetson_soc_parse(cases[i].text, cases[i].len);
-        if (cases[i].name == NULL) {
-            TEST_ASSERT_NULL_MESSAGE(soc, cases[i].text);
-        } else {
-            TEST_ASSERT_NOT_NULL_MESSAGE(soc, cases[i].text);
-            TEST_ASSERT_EQUAL_STRING(cases[i].name, soc->name);
-        }
-    }
-}
-
 static void test_releases(void) {
     static const struct {
         const char *text;
@@ -65,7 +36,6 @@ static void test_releases(void) {
 
 int main(void) {
     UNITY_BEGIN();
-    RUN_TEST(test_chips);
     RUN_TEST(test_releases);
     return UNITY_END();
 }

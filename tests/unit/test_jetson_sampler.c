@@ -61,7 +61,7 @@ static double value(const char *name, const char *labels) {
 }
 
 static double busy(void) {
-    return value("gpu_busy_seconds_total", "gpu=\"0\"");
+    return value("gpu_busy_seconds_total", NX_GPU);
 }
 
 static void step(void) {
@@ -97,7 +97,7 @@ static void test_bursts_between_scrapes(void) {
         step();
         if (tick % 100 == 99) {
             scrape();
-            TEST_ASSERT_EQUAL_DOUBLE(0.9, value("gpu_utilization_peak_ratio", "gpu=\"0\""));
+            TEST_ASSERT_EQUAL_DOUBLE(0.9, value("gpu_utilization_peak_ratio", NX_GPU));
             TEST_ASSERT_DOUBLE_WITHIN(
                 0.01, 9, value("jetson_rail_power_peak_watts", "rail=\"vdd_cpu_gpu_cv\""));
         }
@@ -120,7 +120,7 @@ static void test_a_burst_after_a_long_rest(void) {
         step();
     }
     scrape();
-    TEST_ASSERT_EQUAL_DOUBLE(0.8, value("gpu_utilization_peak_ratio", "gpu=\"0\""));
+    TEST_ASSERT_EQUAL_DOUBLE(0.8, value("gpu_utilization_peak_ratio", NX_GPU));
     TEST_ASSERT_DOUBLE_WITHIN(0.02 * expected, expected, busy());
 }
 
@@ -135,12 +135,12 @@ static void test_a_gpu_that_sleeps_is_not_read(void) {
     for (int tick = 0; tick < 100; tick++) {
         step();
         scrape();
-        TEST_ASSERT_EQUAL_DOUBLE(0, value("gpu_utilization_ratio", "gpu=\"0\""));
+        TEST_ASSERT_EQUAL_DOUBLE(0, value("gpu_utilization_ratio", NX_GPU));
     }
     rewrite(status_fd, "active\n");
     step();
     scrape();
-    TEST_ASSERT_EQUAL_DOUBLE(0.5, value("gpu_utilization_ratio", "gpu=\"0\""));
+    TEST_ASSERT_EQUAL_DOUBLE(0.5, value("gpu_utilization_ratio", NX_GPU));
 }
 
 static void test_gaps_are_not_counted(void) {
@@ -157,7 +157,7 @@ static void test_gaps_are_not_counted(void) {
     step();
     scrape();
     TEST_ASSERT_EQUAL_DOUBLE(before, busy());
-    TEST_ASSERT_NULL(snapshot_find(&snapshot, "gpu_utilization_ratio", "gpu=\"0\""));
+    TEST_ASSERT_NULL(snapshot_find(&snapshot, "gpu_utilization_ratio", NX_GPU));
     set_load(1);
     step();
     step();
@@ -198,7 +198,7 @@ static void test_scrapes_change_nothing(void) {
         now_ms -= 50;
     }
     TEST_ASSERT_DOUBLE_WITHIN(0.1, 5, busy());
-    TEST_ASSERT_EQUAL_DOUBLE(0.5, value("gpu_utilization_peak_ratio", "gpu=\"0\""));
+    TEST_ASSERT_EQUAL_DOUBLE(0.5, value("gpu_utilization_peak_ratio", NX_GPU));
 }
 
 int main(void) {

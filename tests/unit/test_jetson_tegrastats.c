@@ -68,7 +68,7 @@ static void test_files_come_first(void) {
     play("RAM 10/20MB (lfb 1x4MB) CPU [5%@100] GR3D_FREQ 99%@[10] NVDEC 79%@166 VDD_IN 1/1\n");
     open_collector();
     collect_until_it_is_up();
-    TEST_ASSERT_EQUAL_DOUBLE(0.428, value("gpu_utilization_ratio", "gpu=\"0\""));
+    TEST_ASSERT_EQUAL_DOUBLE(0.428, value("gpu_utilization_ratio", NX_GPU));
     TEST_ASSERT_EQUAL_DOUBLE(6.33888, value("jetson_rail_power_watts", "rail=\"vdd_in\""));
     TEST_ASSERT_EQUAL_DOUBLE(0.79, value("jetson_engine_utilization_ratio", "engine=\"nvdec0\""));
     TEST_ASSERT_EQUAL_DOUBLE(793600000,
@@ -81,7 +81,7 @@ static void test_a_named_program_that_is_missing(void) {
     open_collector();
     TEST_ASSERT_EQUAL_INT(-ENOENT, collect_at(clock_monotonic_ns()));
     TEST_ASSERT_NOT_NULL_MESSAGE(strstr(err.text, program), err.text);
-    TEST_ASSERT_EQUAL_DOUBLE(0.428, value("gpu_utilization_ratio", "gpu=\"0\""));
+    TEST_ASSERT_EQUAL_DOUBLE(0.428, value("gpu_utilization_ratio", NX_GPU));
     play("RAM 10/20MB (lfb 1x4MB) CPU [5%@100]\n");
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect_at(clock_monotonic_ns()), err.text);
     TEST_ASSERT_EQUAL_DOUBLE(0, value("jetson_source_up", "source=\"tegrastats\""));

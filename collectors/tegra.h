@@ -1,0 +1,37 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "collectors/collector.h"
+#include "exporter/core/buf.h"
+
+/* NVIDIA's chips with a GPU inside: who this machine is, for all that treat them apart. */
+
+struct tegra_soc {
+    const char *name;  /* "tegra194" */
+    const char *gpu;   /* as CUDA calls it */
+    bool engine_loads; /* tegrastats knows the load of its engines */
+    bool nvml;         /* the GPU's load and processes are told by NVML alone */
+};
+
+/* Looks at the device tree, then for an integrated GPU in sysfs. `*ret_soc` is NULL for a chip that
+ * we do not know. -ENODEV where this is no Tegra. */
+int tegra_detect(const struct collector_env *env, const struct tegra_soc **ret_soc,
+                 struct error *err);
+
+/* Appends a file of the device tree: text that ends in NUL. */
+int tegra_read_device_tree(const struct collector_env *env, const char *name, struct buf *out);
+
+/* Whether NVML's name of a GPU, on a Tegra, is that of the GPU inside: it belongs to the collector
+ * `jetson`, and a card in a slot to `nvml`. */
+bool tegra_gpu_is_integrated(const char *name);
+
+/* Appends an identifier of the integrated GPU, made from the module's serial number by a hash: the
+ * same for the module's life, whatever runs on it, and not the serial number itself. Appends
+ * nothing where the text is no serial number. */
+void tegra_gpu_uuid(const char *serial, struct buf *out);
+
+/* The chip in the device tree's "compatible", a list of strings that end in NUL; NULL if none of
+ * them is a Tegra that we know. */
+const struct tegra_soc *tegra_soc_parse(const char *text, size_t len);
