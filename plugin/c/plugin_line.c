@@ -1,0 +1,163 @@
+#include "plugin_line.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void add_field(struct waap_text *out, const char *name, const char *text) {
+    if (text != NULL) {
+        waap_text_puts(out, name);
+        waap_text_json(out, text);
+    }
+}
+
+static void add_labels(struct waap_text *out, const char *labels) {
+    if (labels != NULL) {
+        waap_text_puts(out, ",\"labels\":");
+        waap_text_puts(out, labels);
+    }
+}
+
+static void add_number(struct waap_text *out, const char *name, double number) {
+    waap_text_puts(out, name);
+    waap_text_number(out, number);
+}
+
+static void add_whole(struct waap_text *out, const char *name, uint64_t number) {
+    char digits[24];
+    snprintf(digits, sizeof(digits), "%" PRIu64, number);
+    waap_text_puts(out, name);
+    waap_text_puts(out, digits);
+}
+
+static void end_line(struct waap_text *out, uint64_t seq) {
+    if (seq != 0) {
+        add_whole(out, ",\"seq\":", seq);
+    }
+    waap_text_puts(out, "}\n");
+}
+
+void waap_line_hello(struct waap_text *out, const struct waap_identity *identity) {
+    char start[32];
+    snprintf(start, sizeof(start), "%016" PRIx64, identity->start);
+    add_field(out, "{\"hello\":{\"plugin\":", identity->plugin);
+    add_field(out, ",\"job\":", identity->job);
+    add_labels(out, identity->labels);
+    add_field(out, ",\"start\":", start);
+    waap_text_puts(out, "}}\n");
+}
+
+/* Returns how many there are in all; `rest` is read after the buckets, so it may be ahead of them.
+ */
+static struct waap_reading add_histogram(struct waap_text *out, struct waap_metric *metric) {
+    struct waap_reading reading = {0};
+    waap_text_puts(out, ",\"total\":{\"counts\":[");
+    for (size_t i = 0; i <= metric->n_bounds; i++) {
+        reading.whole += atomic_load(&metric->buckets[i]);
+        if (i < metric->n_bounds) {
+            add_whole(out, i == 0 ? "" : ",", reading.whole);
+        }
+    }
+    reading.rest = atomic_load(&metric->rest);
+    add_whole(out, "],\"count\":", reading.whole);
+    add_number(out, ",\"sum\":", reading.rest);
+    waap_text_puts(out, "}");
+    return reading;
+}
+
+static struct waap_reading add_value(struct waap_text *out, struct waap_metric *metric) {
+    if (metric->type == WAAP_HISTOGRAM) {
+        return add_histogram(out, metric);
+    }
+    struct waap_reading reading = waap_metric_read(metric);
+    if (metric->type == WAAP_GAUGE) {
+        add_number(out, ",\"set\":", reading.rest);
+    } else if (reading.rest == 0) {
+        add_whole(out, ",\"total\":", reading.whole);
+    } else {
+        add_number(out, ",\"total\":", (double)reading.whole + reading.rest);
+    }
+    return reading;
+}
+
+static void add_declaration(struct waap_text *out, const struct waap_metric *metric) {
+    static const char *const types[] = {
+        [WAAP_COUNTER] = "counter",
+        [WAAP_GAUGE] = "gauge",
+        [WAAP_HISTOGRAM] = "histogram",
+        [WAAP_RATE] = "rate",
+    };
+    add_field(out, ",\"type\":", types[metric->type]);
+    add_field(out, ",\"help\":", metric->help);
+    for (size_t i = 0; i < metric->n_bounds; i++) {
+        add_number(out, i == 0 ? ",\"buckets\":[" : ",", metric->bounds[i]);
+    }
+    if (metric->n_bounds > 0) {
+        waap_text_puts(out, "]");
+    }
+}
+
+void waap_line_metric(struct waap_text *out, struct waap_metric *metric, uint64_t seq) {
+    add_field(out, "{\"metric\":", metric->name);
+    if (!metric->declared) {
+        add_declaration(out, metric);
+    }
+    add_labels(out, metric->labels);
+    struct waap_reading reading = add_value(out, metric);
+    if (metric->ttl_seconds > 0) {
+        add_number(out, ",\"ttl\":", metric->ttl_seconds);
+    }
+    end_line(out, seq);
+    metric->declared = true;
+    metric->sent_whole = reading.whole;
+    metric->sent_rest = reading.rest;
+}
+
+/* A value in the parameter's own type. */
+static void add_param_value(struct waap_text *out, const char *name, const struct waap_param *param,
+                            double number, const char *text) {
+    waap_text_puts(out, name);
+    if (param->type == WAAP_STRING) {
+        waap_text_json(out, text);
+    } else if (param->type == WAAP_ENUM) {
+        waap_text_json(out, param->values[(size_t)number]);
+    } else if (param->type == WAAP_BOOL) {
+        waap_text_puts(out, number != 0 ? "true" : "false");
+    } else {
+        waap_text_number(out, number);
+    }
+}
+
+void waap_line_param(struct waap_text *out, struct waap_param *param, uint64_t seq) {
+    static const char *const types[] = {
+        [WAAP_INT] = "int",       [WAAP_FLOAT] = "float", [WAAP_BOOL] = "bool",
+        [WAAP_STRING] = "string", [WAAP_ENUM] = "enum",
+    };
+    add_field(out, "{\"param\":", param->name);
+    add_field(out, ",\"type\":", types[param->type]);
+    add_param_value(out, ",\"default\":", param, param->number, param->text);
+    if (param->min < param->max) {
+        add_number(out, ",\"min\":", param->min);
+        add_number(out, ",\"max\":", param->max);
+    }
+    if (param->step > 0) {
+        add_number(out, ",\"step\":", param->step);
+    }
+    for (size_t i = 0; param->values != NULL && param->values[i] != NULL; i++) {
+        add_field(out, i == 0 ? ",\"values\":[" : ",", param->values[i]);
+    }
+    if (param->values != NULL) {
+        waap_text_puts(out, "]");
+    }
+    add_field(out, ",\"unit\":", param->unit);
+    add_field(out, ",\"help\":", param->help);
+    end_line(out, seq);
+    param->declared = true;
+}
+
+void waap_line_applied(struct waap_text *out, struct waap_param *param) {
+    param->reported = true;
+    param->reported_version = atomic_load(&param->version);
+    add_field(out, "{\"param\":", param->name);
+    add_param_value(out, ",\"applied\":", param, atomic_load(&param->value), param->value_text);
+    end_line(out, 0);
+}

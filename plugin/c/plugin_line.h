@@ -1,0 +1,24 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "plugin_metric.h"
+#include "plugin_param.h"
+#include "plugin_text.h"
+
+/* The lines of the plugin channel. Each call adds one and notes in the series or parameter what the
+ * exporter will then know; waap_lock is held, the thread's locale is "C". */
+
+struct waap_identity {
+    const char *plugin;
+    const char *job;    /* NULL: none */
+    const char *labels; /* a JSON object, NULL: none */
+    uint64_t start;     /* random: totals count from this start */
+};
+
+void waap_line_hello(struct waap_text *out, const struct waap_identity *identity);
+
+/* `seq` other than 0 asks for an acknowledgement. */
+void waap_line_metric(struct waap_text *out, struct waap_metric *metric, uint64_t seq);
+void waap_line_param(struct waap_text *out, struct waap_param *param, uint64_t seq);
+void waap_line_applied(struct waap_text *out, struct waap_param *param);

@@ -1,0 +1,313 @@
+#include "plugin_metric.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "plugin_client.h"
+#include "plugin_text.h"
+
+enum { MAX_LABELS = 32, MAX_BOUNDS = 200, MAX_TEXT = 4096 };
+
+struct waap_metric *waap_metrics;
+size_t waap_n_metrics;
+_Atomic uint64_t waap_n_dropped;
+
+static struct waap_metric **last_next = &waap_metrics; /* guarded by waap_lock */
+
+static const double usual_bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                      0.25,  0.5,    1,     2.5,  5,     10};
+
+struct label {
+    char *name;
+    const char *value;
+};
+
+static int label_compare(const void *a, const void *b) {
+    return strcmp(((const struct label *)a)->name, ((const struct label *)b)->name);
+}
+
+static bool labels_take(const char *const *labels, struct label *table, size_t *ret_n) {
+    size_t n = 0;
+    size_t len = 0;
+    for (; labels[2 * n] != NULL; n++) {
+        if (n == MAX_LABELS || labels[2 * n][0] == '\0' || labels[2 * n + 1] == NULL) {
+            errno = EINVAL;
+            break;
+        }
+        len += strlen(labels[2 * n]) + strlen(labels[2 * n + 1]);
+        if (len > MAX_TEXT) {
+            errno = EINVAL;
+            break;
+        }
+        table[n] = (struct label){waap_text_name(labels[2 * n], false), labels[2 * n + 1]};
+        if (table[n].name == NULL) {
+            break;
+        }
+    }
+    *ret_n = n;
+    return labels[2 * n] == NULL;
+}
+
+bool waap_labels_render(const char *const *labels, char **ret_labels) {
+    *ret_labels = NULL;
+    if (labels == NULL || labels[0] == NULL) {
+        return true;
+    }
+    struct label table[MAX_LABELS];
+    size_t n;
+    bool good = labels_take(labels, table, &n);
+    qsort(table, n, sizeof(table[0]), label_compare);
+    struct waap_text text = {0};
+    for (size_t i = 0; i < n; i++) {
+        waap_text_puts(&text, i == 0 ? "{" : ",");
+        waap_text_json(&text, table[i].name);
+        waap_text_puts(&text, ":");
+        waap_text_json(&text, table[i].value);
+        free(table[i].name);
+    }
+    waap_text_puts(&text, "}");
+    if (!good || text.failed) {
+        waap_text_finish(&text);
+        return false;
+    }
+    *ret_labels = text.data;
+    return true;
+}
+
+static bool bounds_valid(const double *bounds, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(bounds[i]) || (i > 0 && bounds[i] <= bounds[i - 1])) {
+            return false;
+        }
+    }
+    return n > 0 && n <= MAX_BOUNDS;
+}
+
+static void metric_destroy(struct waap_metric *metric) {
+    if (metric == NULL) {
+        return;
+    }
+    free(metric->buckets);
+    free((double *)metric->bounds);
+    free(metric->name);
+    free(metric->help);
+    free(metric->labels);
+    free(metric);
+}
+
+static bool metric_add_buckets(struct waap_metric *metric, const struct waap_metric_spec *spec) {
+    bool usual = spec->bounds == NULL;
+    const double *from = usual ? usual_bounds : spec->bounds;
+    size_t n = usual ? sizeof(usual_bounds) / sizeof(usual_bounds[0]) : spec->n_bounds;
+    /* The last bucket has no bound, whether the caller says so or not. */
+    n -= n > 0 && from[n - 1] == INFINITY;
+    if (!bounds_valid(from, n)) {
+        errno = EINVAL;
+        return false;
+    }
+    double *bounds = malloc(n * sizeof(*bounds));
+    metric->bounds = bounds;
+    metric->n_bounds = n;
+    metric->buckets = calloc(n + 1, sizeof(*metric->buckets));
+    if (bounds == NULL || metric->buckets == NULL) {
+        return false;
+    }
+    memcpy(bounds, from, n * sizeof(*bounds));
+    return true;
+}
+
+static struct waap_metric *metric_create(const struct waap_metric_spec *spec) {
+    if (spec->name == NULL || spec->name[0] == '\0' || strlen(spec->name) > MAX_TEXT ||
+        (unsigned)spec->type > WAAP_RATE || !(spec->ttl_seconds >= 0)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct waap_metric *metric = aligned_alloc(WAAP_CACHE_LINE, sizeof(*metric));
+    if (metric == NULL) {
+        return NULL;
+    }
+    memset(metric, 0, sizeof(*metric));
+    metric->type = spec->type;
+    metric->ttl_seconds = spec->ttl_seconds;
+    metric->name = waap_text_name(spec->name, true);
+    metric->help = spec->help != NULL ? strndup(spec->help, MAX_TEXT) : NULL;
+    bool good = metric->name != NULL && (spec->help == NULL || metric->help != NULL) &&
+                waap_labels_render(spec->labels, &metric->labels) &&
+                (spec->type != WAAP_HISTOGRAM || metric_add_buckets(metric, spec));
+    if (!good) {
+        metric_destroy(metric);
+        return NULL;
+    }
+    return metric;
+}
+
+static bool labels_equal(const char *a, const char *b) {
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* Finds the series that `wanted` is. False: another type or other bounds hold the name. */
+static bool metrics_find(const struct waap_metric *wanted, struct waap_metric **ret_metric) {
+    *ret_metric = NULL;
+    for (struct waap_metric *m = waap_metrics; m != NULL; m = m->next) {
+        if (strcmp(m->name, wanted->name) != 0) {
+            continue;
+        }
+        if (m->type != wanted->type || m->n_bounds != wanted->n_bounds ||
+            (m->n_bounds > 0 &&
+             memcmp(m->bounds, wanted->bounds, m->n_bounds * sizeof(double)) != 0)) {
+            return false;
+        }
+        if (labels_equal(m->labels, wanted->labels)) {
+            *ret_metric = m;
+            return true;
+        }
+    }
+    return true;
+}
+
+struct waap_metric *waap_metric_new(const struct waap_metric_spec *spec) {
+    struct waap_metric *metric = metric_create(spec);
+    if (metric == NULL) {
+        return NULL;
+    }
+    waap_client_start();
+    pthread_mutex_lock(&waap_lock);
+    struct waap_metric *known;
+    int error = metrics_find(metric, &known) ? 0 : EEXIST;
+    if (error == 0 && known == NULL) {
+        error = waap_n_metrics < waap_client_max_series() ? 0 : ENOSPC;
+    }
+    if (error == 0 && known == NULL) {
+        *last_next = metric;
+        last_next = &metric->next;
+        waap_n_metrics++;
+    }
+    pthread_mutex_unlock(&waap_lock);
+    if (error != 0 || known != NULL) {
+        metric_destroy(metric);
+        metric = known;
+        errno = error;
+    }
+    return error == 0 ? metric : NULL;
+}
+
+/* Adds with no lock; false where the sum would be no number. */
+static bool add_double(_Atomic double *to, double n) {
+    double before = atomic_load_explicit(to, memory_order_relaxed);
+    double after;
+    do {
+        after = before + n;
+        if (!isfinite(after)) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(to, &before, after, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+static void drop_one(void) {
+    atomic_fetch_add_explicit(&waap_n_dropped, 1, memory_order_relaxed);
+}
+
+static void gauge_mark(struct waap_metric *metric) {
+    if (!atomic_load_explicit(&metric->is_set, memory_order_relaxed)) {
+        atomic_store_explicit(&metric->is_set, true, memory_order_release);
+    }
+}
+
+void waap_inc(struct waap_metric *metric) {
+    waap_client_ensure();
+    if (metric == NULL || metric->type == WAAP_HISTOGRAM) {
+        drop_one();
+    } else if (metric->type == WAAP_GAUGE) {
+        waap_add(metric, 1);
+    } else {
+        atomic_fetch_add_explicit(&metric->whole, 1, memory_order_relaxed);
+    }
+}
+
+void waap_add(struct waap_metric *metric, double n) {
+    waap_client_ensure();
+    if (metric == NULL || metric->type == WAAP_HISTOGRAM ||
+        (metric->type != WAAP_GAUGE && !(n >= 0)) || !add_double(&metric->rest, n)) {
+        drop_one();
+    } else if (metric->type == WAAP_GAUGE) {
+        gauge_mark(metric);
+    }
+}
+
+void waap_set(struct waap_metric *metric, double value) {
+    waap_client_ensure();
+    if (metric == NULL || metric->type != WAAP_GAUGE || !isfinite(value)) {
+        drop_one();
+        return;
+    }
+    atomic_store_explicit(&metric->rest, value, memory_order_relaxed);
+    gauge_mark(metric);
+}
+
+void waap_observe(struct waap_metric *metric, double value) {
+    waap_client_ensure();
+    if (metric == NULL || metric->type != WAAP_HISTOGRAM || !add_double(&metric->rest, value)) {
+        drop_one();
+        return;
+    }
+    size_t low = 0;
+    size_t high = metric->n_bounds;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (value <= metric->bounds[middle]) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    atomic_fetch_add_explicit(&metric->buckets[low], 1, memory_order_release);
+}
+
+double waap_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+struct waap_reading waap_metric_read(struct waap_metric *metric) {
+    struct waap_reading reading = {.whole = atomic_load(&metric->whole)};
+    if (metric->type == WAAP_HISTOGRAM) {
+        for (size_t i = 0; i <= metric->n_bounds; i++) {
+            reading.whole += atomic_load(&metric->buckets[i]);
+        }
+    }
+    reading.rest = atomic_load(&metric->rest);
+    return reading;
+}
+
+bool waap_metric_changed(struct waap_metric *metric) {
+    if (metric->type == WAAP_GAUGE && !atomic_load(&metric->is_set)) {
+        return false;
+    }
+    struct waap_reading now = waap_metric_read(metric);
+    return !metric->declared || now.whole != metric->sent_whole || now.rest != metric->sent_rest;
+}
+
+void waap_metrics_forget(bool zero) {
+    for (struct waap_metric *m = waap_metrics; m != NULL; m = m->next) {
+        m->declared = false;
+        m->refused_ms = 0;
+        if (!zero) {
+            continue;
+        }
+        atomic_store(&m->whole, 0);
+        atomic_store(&m->rest, 0);
+        atomic_store(&m->is_set, false);
+        for (size_t i = 0; i <= m->n_bounds && m->buckets != NULL; i++) {
+            atomic_store(&m->buckets[i], 0);
+        }
+    }
+    if (zero) {
+        atomic_store(&waap_n_dropped, 0);
+    }
+}

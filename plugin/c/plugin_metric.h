@@ -1,0 +1,57 @@
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/waap/plugin.h"
+
+enum { WAAP_CACHE_LINE = 64 };
+
+/* A series. What is recorded is a few atomic words on cache lines of their own; all else changes
+ * under waap_lock only. */
+struct waap_metric {
+    _Alignas(WAAP_CACHE_LINE) _Atomic uint64_t whole; /* increments by one */
+    _Atomic double rest;       /* a counter's other additions, a gauge, a histogram's sum */
+    _Atomic uint64_t *buckets; /* n_bounds + 1 of them, not cumulative */
+    const double *bounds;
+    size_t n_bounds;
+    enum waap_type type;
+    atomic_bool is_set; /* a gauge has a value */
+
+    _Alignas(WAAP_CACHE_LINE) char *name;
+    char *help;   /* NULL: none */
+    char *labels; /* a JSON object, NULL: none */
+    double ttl_seconds;
+    struct waap_metric *next;
+
+    /* As last sent on this connection. */
+    bool declared;
+    uint64_t sent_whole;
+    double sent_rest;
+    uint64_t sent_ms;
+    uint64_t refused_ms; /* when the exporter last refused it, 0: never */
+};
+
+extern struct waap_metric *waap_metrics;
+extern size_t waap_n_metrics;
+extern _Atomic uint64_t waap_n_dropped;
+
+/* A value that belongs together, as near as atomic words allow. */
+struct waap_reading {
+    uint64_t whole; /* a histogram's count */
+    double rest;
+};
+
+struct waap_reading waap_metric_read(struct waap_metric *metric);
+
+/* Whether it differs from what was sent; a gauge that was never set has nothing to say. */
+bool waap_metric_changed(struct waap_metric *metric);
+
+/* All series as if nothing had been sent. With `zero`, as if nothing had been recorded either. */
+void waap_metrics_forget(bool zero);
+
+/* Names and values in turn as a JSON object, sorted; NULL where there are none. False: no memory or
+ * EINVAL. */
+bool waap_labels_render(const char *const *labels, char **ret_labels);

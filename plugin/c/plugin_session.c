@@ -1,0 +1,332 @@
+#define _GNU_SOURCE 1
+#include "plugin_session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "plugin_json.h"
+#include "plugin_line.h"
+#include "plugin_link.h"
+
+enum {
+    CHUNK = 64 * 1024,      /* bytes on their way at a time */
+    STABLE_MS = 1000,       /* a connection that has lasted is worth a quick second try */
+    REFUSED_WAIT_MS = 5000, /* a series that was refused is offered again */
+    REFRESH_MS = 60 * 1000, /* a series is sent even if it has not changed */
+    MAX_ERRORS = 16,        /* kept for the application */
+};
+
+static struct {
+    struct waap_link link;
+    uint64_t start;
+    uint64_t opened_ms;
+    uint64_t retry_ms;
+    int wait_ms;    /* before the next attempt */
+    int open_fault; /* why the last attempt failed, which is said once */
+
+    /* A round looks at every series once, chunk by chunk; `next` is where it goes on. */
+    bool in_round;
+    struct waap_metric *next;
+    uint64_t round_asked; /* what the round confirms */
+    uint64_t round_ms;    /* when the next one is due */
+
+    uint64_t asked;    /* the last number handed out */
+    uint64_t answered; /* the last number acknowledged */
+    bool asked_here;   /* the last number is on its way on this connection */
+
+    char *errors[MAX_ERRORS];
+    size_t n_errors;
+    struct waap_stats stats;
+    uint64_t n_lost;
+} session = {.link = {.fd = -1}};
+
+static uint64_t random_start(void) {
+    uint64_t start = 0;
+    if (getrandom(&start, sizeof(start), GRND_NONBLOCK) != sizeof(start)) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        start = ((uint64_t)getpid() << 40) ^ ((uint64_t)now.tv_sec << 30) ^ (uint64_t)now.tv_nsec;
+    }
+    return start;
+}
+
+void waap_session_init(void) {
+    session.start = random_start();
+    session.wait_ms = WAAP_FIRST_WAIT_MS;
+    session.retry_ms = 0;
+}
+
+static void note_text(const char *subject, const char *text) {
+    char *copy;
+    if (session.n_errors < MAX_ERRORS && asprintf(&copy, "%s%s", subject, text) >= 0) {
+        session.errors[session.n_errors++] = copy;
+    }
+}
+
+static void note_error(const char *subject, const char *text) {
+    session.stats.n_errors++;
+    note_text(subject, text);
+}
+
+char *waap_session_take_error(void) {
+    if (session.n_errors == 0) {
+        return NULL;
+    }
+    char *first = session.errors[0];
+    session.n_errors--;
+    memmove(session.errors, session.errors + 1, session.n_errors * sizeof(session.errors[0]));
+    return first;
+}
+
+static void session_forget(void) {
+    waap_link_close(&session.link);
+    session.in_round = false;
+    session.asked_here = false;
+    session.stats.connected = false;
+    waap_params_forget();
+}
+
+void waap_session_leave(void) {
+    session_forget();
+    waap_metrics_forget(true);
+    session.answered = session.asked;
+    session.stats = (struct waap_stats){0};
+    for (char *text = waap_session_take_error(); text != NULL; text = waap_session_take_error()) {
+        free(text);
+    }
+}
+
+static void session_lost(uint64_t now_ms) {
+    bool lasted = session.stats.connected && now_ms - session.opened_ms >= STABLE_MS;
+    session_forget();
+    waap_metrics_forget(false);
+    session.n_lost++;
+    if (lasted) {
+        session.wait_ms = WAAP_FIRST_WAIT_MS;
+    }
+    /* Plugins of one node shall not all knock at once. */
+    session.retry_ms = now_ms + (uint64_t)(session.wait_ms - rand() % (session.wait_ms / 4));
+    session.wait_ms *= 2;
+    if (session.wait_ms > WAAP_LONGEST_WAIT_MS) {
+        session.wait_ms = WAAP_LONGEST_WAIT_MS;
+    }
+}
+
+static uint64_t turn_ms; /* the time of this turn, for what a line brings */
+
+static void metric_refused(const char *name) {
+    for (struct waap_metric *m = waap_metrics; m != NULL; m = m->next) {
+        if (strcmp(m->name, name) == 0) {
+            m->refused_ms = turn_ms;
+            m->declared = false;
+        }
+    }
+}
+
+static void param_asked(const char *name, const struct waap_json_value *value) {
+    const char *fault = "is not known";
+    for (struct waap_param *param = waap_params; param != NULL; param = param->next) {
+        if (strcmp(param->name, name) == 0) {
+            fault = waap_param_turn(param, value);
+        }
+    }
+    if (fault != NULL) {
+        char subject[128];
+        snprintf(subject, sizeof(subject), "param %.80s: the value ", name);
+        note_error(subject, fault);
+    }
+}
+
+static void take_line(char *text) {
+    struct waap_json_line line;
+    if (text[strspn(text, " \t\r")] == '\0') {
+        return;
+    }
+    if (!waap_json_read(text, &line)) {
+        note_error("not understood: ", text);
+        return;
+    }
+    if (line.error != NULL) {
+        note_error("", line.error);
+        if (line.metric != NULL) {
+            metric_refused(line.metric);
+        }
+    } else if (line.param != NULL && line.has_value) {
+        param_asked(line.param, &line.value);
+    }
+    if (line.ack > (double)session.answered && line.ack <= (double)session.asked) {
+        session.answered = (uint64_t)line.ack;
+        session.wait_ms = WAAP_FIRST_WAIT_MS;
+    }
+}
+
+static bool has_value(struct waap_metric *metric) {
+    return metric->type != WAAP_GAUGE || atomic_load(&metric->is_set);
+}
+
+static bool metric_due(struct waap_metric *metric, uint64_t now_ms, bool all) {
+    if (!has_value(metric)) {
+        return false;
+    }
+    bool refused = metric->refused_ms != 0 && now_ms - metric->refused_ms < REFUSED_WAIT_MS;
+    if (refused && !all) {
+        return false;
+    }
+    uint64_t refresh_ms = REFRESH_MS;
+    if (metric->ttl_seconds > 0 && metric->ttl_seconds * 1000 / 3 < REFRESH_MS) {
+        refresh_ms = (uint64_t)(metric->ttl_seconds * 1000 / 3);
+    }
+    return waap_metric_changed(metric) || now_ms - metric->sent_ms >= refresh_ms;
+}
+
+static void send_metric(struct waap_metric *metric, uint64_t now_ms, uint64_t seq) {
+    waap_line_metric(&session.link.out, metric, seq);
+    metric->sent_ms = now_ms;
+    session.stats.n_lines++;
+}
+
+/* An acknowledgement needs a line to answer: the first series once more, else a parameter. */
+static void send_asked(uint64_t number, uint64_t now_ms) {
+    struct waap_metric *metric = waap_metrics;
+    while (metric != NULL && !has_value(metric)) {
+        metric = metric->next;
+    }
+    session.asked_here = number == session.asked;
+    if (metric != NULL) {
+        send_metric(metric, now_ms, number);
+    } else if (waap_params != NULL) {
+        waap_line_param(&session.link.out, waap_params, number);
+        session.stats.n_lines++;
+    } else {
+        session.answered = number;
+    }
+}
+
+static void send_params(void) {
+    for (struct waap_param *param = waap_params; param != NULL; param = param->next) {
+        if (!param->declared) {
+            waap_line_param(&session.link.out, param, 0);
+            session.stats.n_lines++;
+        }
+        unsigned version = atomic_load(&param->version);
+        bool known = param->reported && param->reported_version == version;
+        if (!known && atomic_load(&param->applied) == version) {
+            waap_line_applied(&session.link.out, param);
+            session.stats.n_lines++;
+        }
+    }
+}
+
+bool waap_session_due(uint64_t now_ms) {
+    bool asked = session.asked > session.answered && !session.asked_here;
+    return session.link.fd >= 0 && !session.in_round && (asked || now_ms >= session.round_ms);
+}
+
+/* Adds lines until a chunk is full or the round is over. */
+static void session_compose(const struct waap_settings *settings, uint64_t now_ms) {
+    send_params();
+    if (waap_session_due(now_ms)) {
+        session.in_round = true;
+        session.next = waap_metrics;
+        session.round_asked = session.asked > session.answered ? session.asked : 0;
+        session.round_ms = now_ms + settings->interval_ms;
+    }
+    if (!session.in_round) {
+        return;
+    }
+    while (session.next != NULL && session.link.out.len < CHUNK) {
+        if (metric_due(session.next, now_ms, session.round_asked != 0)) {
+            send_metric(session.next, now_ms, 0);
+        }
+        session.next = session.next->next;
+    }
+    if (session.next == NULL) {
+        session.in_round = false;
+        if (session.round_asked != 0) {
+            send_asked(session.round_asked, now_ms);
+        }
+    }
+}
+
+static int session_open(const struct waap_settings *settings, uint64_t now_ms) {
+    int r = waap_link_open(&session.link, settings->socket);
+    if (r < 0 && r != session.open_fault) {
+        char subject[160];
+        snprintf(subject, sizeof(subject), "connect %.120s: ", settings->socket);
+        note_text(subject, strerror(-r));
+    }
+    session.open_fault = r;
+    if (r < 0) {
+        return r;
+    }
+    session.opened_ms = now_ms;
+    session.round_ms = now_ms;
+    session.stats.connected = true;
+    session.stats.n_connects++;
+    const struct waap_identity identity = {.plugin = settings->plugin,
+                                           .job = settings->job,
+                                           .labels = settings->labels,
+                                           .start = session.start};
+    waap_line_hello(&session.link.out, &identity);
+    return 0;
+}
+
+/* Returns 0, or a negative errno where the connection cannot be had or is over. */
+static int session_work(const struct waap_settings *settings, uint64_t now_ms) {
+    if (session.link.fd < 0) {
+        int r = session_open(settings, now_ms);
+        if (r < 0) {
+            return r;
+        }
+    }
+    int r = waap_link_receive(&session.link, take_line);
+    do {
+        r = r < 0 ? r : waap_link_send(&session.link);
+        if (r < 0 || waap_link_full(&session.link)) {
+            return r;
+        }
+        session_compose(settings, now_ms);
+        r = session.link.out.failed ? -1 : 0;
+    } while (r < 0 || waap_link_full(&session.link) || session.in_round ||
+             waap_session_due(now_ms));
+    return 0;
+}
+
+int waap_session_turn(const struct waap_settings *settings, uint64_t now_ms) {
+    turn_ms = now_ms;
+    bool may_try = session.link.fd >= 0 || now_ms >= session.retry_ms;
+    if (may_try && session_work(settings, now_ms) < 0) {
+        session_lost(now_ms);
+    }
+    uint64_t next_ms = session.link.fd < 0 ? session.retry_ms : session.round_ms;
+    return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
+}
+
+int waap_session_fd(bool *ret_full) {
+    *ret_full = waap_link_full(&session.link);
+    return session.link.fd;
+}
+
+uint64_t waap_session_ask(void) {
+    session.asked_here = false;
+    if (session.link.fd < 0) {
+        session.retry_ms = 0;
+    }
+    return ++session.asked;
+}
+
+bool waap_session_confirmed(uint64_t number) {
+    return session.answered >= number;
+}
+
+uint64_t waap_session_n_lost(void) {
+    return session.n_lost;
+}
+
+void waap_session_stats(struct waap_stats *stats) {
+    *stats = session.stats;
+}

@@ -1,0 +1,490 @@
+#include <errno.h>
+#include <locale.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unity.h>
+#include <waap/plugin.h>
+
+#include "tests/fakes/push_peer.h"
+
+/* The plugin is a forked child whose asserts end it with another code than 0. */
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static struct push_peer peer;
+
+void setUp(void) {
+    push_peer_open(&peer);
+}
+
+void tearDown(void) {
+    push_peer_close(&peer);
+}
+
+static void run(void (*plugin)(void)) {
+    TEST_ASSERT_EQUAL_INT(0, push_peer_serve(&peer, push_peer_fork(&peer, plugin)));
+}
+
+static void sleep_ms(unsigned ms) {
+    usleep(ms * 1000);
+}
+
+/* ---- what is sent ---- */
+
+static void plugin_all_kinds(void) {
+    setenv("WAAP_PLUGIN_NAME", "objcounter", 1);
+    setenv("WAAP_JOB", "cars", 1);
+    struct waap_metric *frames = waap_counter("frames_total", "Frames.", "cam", "top", NULL);
+    struct waap_metric *fps = waap_rate("fps", NULL, NULL);
+    struct waap_metric *queue = waap_gauge("queue", NULL, NULL);
+    struct waap_metric *seconds = waap_histogram("inference_seconds", NULL, NULL);
+    waap_gauge("never_set", NULL, NULL);
+    for (int i = 0; i < 1000; i++) {
+        WAAP_TIMEIT(seconds);
+        waap_inc(frames);
+        waap_inc(fps);
+    }
+    waap_set(queue, 4.5);
+}
+
+static void test_all_that_was_recorded_is_there_after_exit(void) {
+    run(plugin_all_kinds);
+    TEST_ASSERT_EQUAL_DOUBLE(1000, push_peer_sum(&peer, "frames_total{\"cam\":\"top\"}"));
+    TEST_ASSERT_EQUAL_DOUBLE(1000, push_peer_sum(&peer, "fps"));
+    TEST_ASSERT_EQUAL_DOUBLE(4.5, push_peer_sum(&peer, "queue"));
+    TEST_ASSERT_EQUAL_DOUBLE(1000, push_peer_sum(&peer, "inference_seconds_count"));
+    TEST_ASSERT_EQUAL_DOUBLE(1000, push_peer_sum(&peer, "inference_seconds_bucket_12"));
+    TEST_ASSERT_TRUE(push_peer_sum(&peer, "inference_seconds_sum") < 10);
+    TEST_ASSERT_EQUAL_DOUBLE(-1, push_peer_sum(&peer, "never_set"));
+    json_t *hello = json_object_get(json_array_get(peer.lines, 0), "hello");
+    TEST_ASSERT_EQUAL_STRING("objcounter", json_string_value(json_object_get(hello, "plugin")));
+    TEST_ASSERT_EQUAL_STRING("cars", json_string_value(json_object_get(hello, "job")));
+    TEST_ASSERT_EQUAL_size_t(16, strlen(json_string_value(json_object_get(hello, "start"))));
+}
+
+static void plugin_configured(void) {
+    static const char *const labels[] = {"cam", "left", NULL};
+    CHECK(waap_configure(&(struct waap_options){
+              .plugin = "mine", .job = "j", .labels = labels, .interval_ms = 10}) == 0);
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    for (int i = 0; i < 20; i++) {
+        waap_inc(frames);
+        sleep_ms(20);
+    }
+}
+
+static void test_settings_and_pace(void) {
+    run(plugin_configured);
+    json_t *hello = json_object_get(json_array_get(peer.lines, 0), "hello");
+    TEST_ASSERT_EQUAL_STRING("mine", json_string_value(json_object_get(hello, "plugin")));
+    json_t *labels = json_object_get(hello, "labels");
+    TEST_ASSERT_EQUAL_STRING("left", json_string_value(json_object_get(labels, "cam")));
+    TEST_ASSERT_EQUAL_DOUBLE(20, push_peer_sum(&peer, "frames_total"));
+    TEST_ASSERT_TRUE(json_array_size(peer.lines) > 8);
+}
+
+static void plugin_idle(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 5}) == 0);
+    waap_inc(waap_counter("frames_total", NULL, NULL));
+    waap_set(waap_gauge("queue", NULL, NULL), 1);
+    sleep_ms(300);
+}
+
+static void test_what_does_not_change_is_not_sent_again(void) {
+    run(plugin_idle);
+    /* The hello, the counter perhaps twice, the gauge, and one line to be acknowledged. */
+    TEST_ASSERT_TRUE(json_array_size(peer.lines) <= 5);
+}
+
+static void plugin_comma(void) {
+    CHECK(setlocale(LC_ALL, "de_DE.UTF-8") != NULL);
+    waap_set(waap_gauge("half", NULL, NULL), 0.5);
+}
+
+static void test_numbers_have_a_point_in_every_locale(void) {
+    if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL) {
+        TEST_IGNORE_MESSAGE("SKIP: no locale de_DE.UTF-8");
+    }
+    setlocale(LC_ALL, "C");
+    run(plugin_comma);
+    TEST_ASSERT_EQUAL_DOUBLE(0.5, push_peer_sum(&peer, "half"));
+}
+
+static void plugin_many(void) {
+    CHECK(waap_configure(&(struct waap_options){.max_series = 5000}) == 0);
+    for (int i = 0; i < 3000; i++) {
+        char value[16];
+        snprintf(value, sizeof(value), "%d", i);
+        waap_add(waap_counter("many_total", "Long enough to fill more than one chunk, it is hoped.",
+                              "i", value, NULL),
+                 i);
+    }
+}
+
+static void test_many_series_take_more_than_one_chunk(void) {
+    run(plugin_many);
+    TEST_ASSERT_EQUAL_size_t(3000, json_object_size(peer.sums));
+    TEST_ASSERT_EQUAL_DOUBLE(2999, push_peer_sum(&peer, "many_total{\"i\":\"2999\"}"));
+}
+
+static void test_pieces_of_any_size(void) {
+    peer.piece = 1;
+    peer.answer = "\n{\"param\": \"none\", \"value\": 1}\n\n";
+    run(plugin_all_kinds);
+    TEST_ASSERT_EQUAL_DOUBLE(1000, push_peer_sum(&peer, "fps"));
+}
+
+/* ---- the exporter is away ---- */
+
+static void plugin_counting(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 1}) == 0);
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    struct waap_metric *seconds = waap_histogram("work_seconds", NULL, NULL);
+    for (int i = 0; i < 200; i++) {
+        for (int k = 0; k < 1000; k++) {
+            waap_inc(frames);
+            waap_observe(seconds, 0.5);
+        }
+        sleep_ms(1);
+        if (i % 4 == 0) {
+            waap_flush(1000);
+        }
+    }
+    while (!waap_flush(10000)) {
+    }
+}
+
+static void test_nothing_is_lost_or_doubled_over_restarts(void) {
+    peer.end_after = 413;
+    run(plugin_counting);
+    TEST_ASSERT_GREATER_OR_EQUAL_size_t(50, peer.n_hellos);
+    TEST_ASSERT_EQUAL_size_t(1, json_object_size(peer.last));
+    TEST_ASSERT_EQUAL_DOUBLE(200000, push_peer_sum(&peer, "frames_total"));
+    TEST_ASSERT_EQUAL_DOUBLE(200000, push_peer_sum(&peer, "work_seconds_count"));
+    TEST_ASSERT_EQUAL_DOUBLE(100000, push_peer_sum(&peer, "work_seconds_sum"));
+}
+
+static void plugin_alone(void) {
+    double began = waap_now();
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    struct waap_param *res = waap_param_int("res", 720, 240, 1080, NULL);
+    for (int i = 0; i < 1000; i++) {
+        waap_inc(frames);
+        CHECK(waap_get_int(res) == 720);
+    }
+    CHECK(!waap_flush(50));
+    CHECK(!waap_get_stats().connected);
+    CHECK(waap_now() - began < 0.5);
+}
+
+static void test_without_an_exporter_nothing_waits(void) {
+    push_peer_unlisten(&peer);
+    run(plugin_alone);
+}
+
+static void plugin_unread(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 1, .max_series = 3000}) == 0);
+    struct waap_metric *many[2000];
+    for (int i = 0; i < 2000; i++) {
+        char value[16];
+        snprintf(value, sizeof(value), "%d", i);
+        many[i] = waap_counter("many_total", NULL, "i", value, NULL);
+    }
+    double began = waap_now();
+    for (int i = 0; i < 2000000; i++) {
+        waap_inc(many[i % 2000]);
+    }
+    CHECK(waap_now() - began < 5);
+    CHECK(!waap_flush(50));
+    _exit(0);
+}
+
+static void test_an_exporter_that_never_reads_blocks_nobody(void) {
+    peer.never_reads = true;
+    run(plugin_unread);
+}
+
+static void test_without_acknowledgements_exit_comes_all_the_same(void) {
+    peer.never_acks = true;
+    run(plugin_all_kinds);
+    TEST_ASSERT_EQUAL_DOUBLE(1000, push_peer_sum(&peer, "fps"));
+}
+
+/* ---- errors ---- */
+
+static char last_error[200];
+
+static void remember(const char *text, void *data) {
+    CHECK(data == last_error);
+    snprintf(last_error, sizeof(last_error), "%s", text);
+}
+
+static void plugin_refused(void) {
+    CHECK(waap_configure(&(struct waap_options){
+              .interval_ms = 1, .on_error = remember, .data = last_error}) == 0);
+    struct waap_metric *fps = waap_rate("fps", NULL, NULL);
+    for (int i = 0; i < 100 && waap_get_stats().n_errors == 0; i++) {
+        waap_inc(fps);
+        sleep_ms(10);
+    }
+    uint64_t n_lines = waap_get_stats().n_lines;
+    for (int i = 0; i < 50; i++) {
+        waap_inc(fps);
+        sleep_ms(1);
+    }
+    CHECK(waap_get_stats().n_errors == 1);
+    CHECK(waap_get_stats().n_lines <= n_lines + 1);
+    CHECK(strcmp(last_error, "fps: is a gauge of another") == 0);
+}
+
+static void refuse_once(struct push_peer *self, int fd, json_t *line) {
+    if (json_object_get(line, "type") != NULL && json_object_get(line, "seq") == NULL) {
+        push_peer_send(self, fd,
+                       "{\"error\": \"fps: is a gauge of another\", \"metric\": \"fps\"}\n");
+    }
+}
+
+static void test_what_is_refused_is_told_and_rests(void) {
+    peer.on_line = refuse_once;
+    run(plugin_refused);
+}
+
+static void plugin_nonsense(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 1}) == 0);
+    waap_inc(waap_counter("frames_total", NULL, NULL));
+    CHECK(waap_flush(5000));
+    CHECK(waap_get_stats().n_errors == 4);
+}
+
+static void test_nonsense_is_counted(void) {
+    peer.answer = "nonsense\n{\"ack\": 99}\n{\"param\": \"none\", \"value\": 1}\n[1]\n"
+                  "{\"error\": \"\\u0000\\ud800\"}\n{\"metric\": \"x\"}\n";
+    run(plugin_nonsense);
+}
+
+static void plugin_dropping(void) {
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    for (int i = 0; i < 7; i++) {
+        waap_add(frames, -1);
+    }
+}
+
+static void test_dropped_records_are_a_series(void) {
+    run(plugin_dropping);
+    TEST_ASSERT_EQUAL_DOUBLE(7, push_peer_sum(&peer, "plugin_records_dropped_total"));
+}
+
+/* ---- parameters ---- */
+
+static void plugin_knob(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 1000}) == 0);
+    struct waap_param *res = waap_param_int("res", 720, 240, 1080, "Lines.");
+    double end = waap_now() + 5;
+    while (waap_get_int(res) != 480 && waap_now() < end) {
+        sleep_ms(1);
+    }
+    CHECK(waap_get_int(res) == 480);
+    CHECK(waap_flush(5000));
+    CHECK(waap_get_stats().n_errors == 1);
+}
+
+static void turn_res(struct push_peer *self, int fd, json_t *line) {
+    if (json_object_get(line, "default") != NULL && json_object_get(line, "seq") == NULL) {
+        push_peer_send(self, fd,
+                       "{\"param\": \"res\", \"value\": 99999}\n"
+                       "{\"param\": \"res\", \"value\": 480}\n");
+    }
+}
+
+static void test_a_knob_is_turned_and_applied(void) {
+    peer.on_line = turn_res;
+    run(plugin_knob);
+    int64_t applied[4] = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(peer.lines); i++) {
+        json_t *value = json_object_get(json_array_get(peer.lines, i), "applied");
+        if (value != NULL && n < 4) {
+            applied[n++] = json_integer_value(value);
+        }
+    }
+    TEST_ASSERT_EQUAL_size_t(2, n);
+    TEST_ASSERT_EQUAL_INT64(720, applied[0]);
+    TEST_ASSERT_EQUAL_INT64(480, applied[1]);
+}
+
+static atomic_int n_calls;
+
+static void on_res(struct waap_param *param, void *data) {
+    (void)data;
+    CHECK(waap_get_int(param) == 480);
+    CHECK(!waap_flush(1000)); /* returns at once on the library's own thread */
+    n_calls++;
+}
+
+static void plugin_call(void) {
+    waap_param_new(&(struct waap_param_spec){
+        .type = WAAP_INT, .name = "res", .number = 720, .max = 1080, .on_change = on_res});
+    for (int i = 0; i < 500 && n_calls == 0; i++) {
+        sleep_ms(10);
+    }
+    CHECK(n_calls == 1);
+}
+
+static void test_a_knob_calls(void) {
+    peer.on_line = turn_res;
+    run(plugin_call);
+}
+
+static void collect(void *data) {
+    waap_set(*(struct waap_metric **)data, 42);
+}
+
+static void plugin_collecting(void) {
+    static struct waap_metric *answer;
+    answer = waap_gauge("answer", NULL, NULL);
+    waap_before_send(collect, &answer);
+    CHECK(waap_flush(5000));
+}
+
+static void test_asked_before_sending(void) {
+    run(plugin_collecting);
+    TEST_ASSERT_EQUAL_DOUBLE(42, push_peer_sum(&peer, "answer"));
+}
+
+/* ---- processes and signals ---- */
+
+static void plugin_forking(void) {
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    struct waap_metric *queue = waap_gauge("queue", NULL, NULL);
+    waap_set(queue, 1);
+    for (int i = 0; i < 10; i++) {
+        waap_inc(frames);
+    }
+    CHECK(waap_flush(5000));
+    for (int i = 0; i < 3; i++) {
+        if (fork() == 0) {
+            CHECK(!waap_get_stats().connected);
+            for (int k = 0; k < 100 && i > 0; k++) {
+                waap_inc(frames); /* the first child records nothing and does not connect */
+            }
+            exit(0);
+        }
+    }
+    waap_inc(frames);
+    int status;
+    while (wait(&status) > 0) {
+        CHECK(status == 0);
+    }
+    CHECK(waap_flush(5000));
+    CHECK(waap_get_stats().n_connects == 1);
+}
+
+static void test_forked_children_count_for_themselves(void) {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+    TEST_IGNORE_MESSAGE("SKIP: the thread sanitizer has no threads in forked children");
+#endif
+#endif
+    run(plugin_forking);
+    TEST_ASSERT_EQUAL_DOUBLE(211, push_peer_sum(&peer, "frames_total"));
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "queue"));
+    TEST_ASSERT_EQUAL_size_t(3, json_object_size(peer.last));
+}
+
+static void *record(void *data) {
+    for (int i = 0; i < 100000; i++) {
+        waap_inc(data);
+        if (i % 1000 == 0) {
+            waap_inc(waap_counter("made_total", NULL, "thread", "any", NULL));
+        }
+    }
+    return NULL;
+}
+
+static void plugin_threads(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 1}) == 0);
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++) {
+        CHECK(pthread_create(&threads[i], NULL, record, frames) == 0);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(waap_flush(5000));
+    }
+}
+
+static void test_threads(void) {
+    run(plugin_threads);
+    TEST_ASSERT_EQUAL_DOUBLE(400000, push_peer_sum(&peer, "frames_total"));
+    TEST_ASSERT_EQUAL_DOUBLE(400, push_peer_sum(&peer, "made_total{\"thread\":\"any\"}"));
+}
+
+static void not_here(int number) {
+    (void)number;
+    CHECK(false);
+}
+
+static void plugin_signals(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 1}) == 0);
+    signal(SIGPIPE, not_here);
+    signal(SIGUSR1, not_here);
+    sigset_t mine;
+    sigemptyset(&mine);
+    sigaddset(&mine, SIGUSR1);
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    waap_flush(1000);
+    pthread_sigmask(SIG_BLOCK, &mine, NULL);
+    kill(getpid(), SIGUSR1); /* stays pending: the library's thread does not take it */
+    for (int i = 0; i < 100; i++) {
+        waap_inc(frames);
+        sleep_ms(2);
+    }
+    sigset_t pending;
+    sigpending(&pending);
+    CHECK(sigismember(&pending, SIGUSR1));
+    errno = EDOM;
+    waap_inc(frames);
+    CHECK(errno == EDOM);
+}
+
+static void test_signals_are_left_alone(void) {
+    peer.end_after = 100;
+    run(plugin_signals);
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_all_that_was_recorded_is_there_after_exit);
+    RUN_TEST(test_settings_and_pace);
+    RUN_TEST(test_what_does_not_change_is_not_sent_again);
+    RUN_TEST(test_numbers_have_a_point_in_every_locale);
+    RUN_TEST(test_many_series_take_more_than_one_chunk);
+    RUN_TEST(test_pieces_of_any_size);
+    RUN_TEST(test_nothing_is_lost_or_doubled_over_restarts);
+    RUN_TEST(test_without_an_exporter_nothing_waits);
+    RUN_TEST(test_an_exporter_that_never_reads_blocks_nobody);
+    RUN_TEST(test_without_acknowledgements_exit_comes_all_the_same);
+    RUN_TEST(test_what_is_refused_is_told_and_rests);
+    RUN_TEST(test_nonsense_is_counted);
+    RUN_TEST(test_dropped_records_are_a_series);
+    RUN_TEST(test_a_knob_is_turned_and_applied);
+    RUN_TEST(test_a_knob_calls);
+    RUN_TEST(test_asked_before_sending);
+    RUN_TEST(test_forked_children_count_for_themselves);
+    RUN_TEST(test_threads);
+    RUN_TEST(test_signals_are_left_alone);
+    return UNITY_END();
+}

@@ -1,0 +1,117 @@
+#include "plugin/c/plugin_line.h"
+
+#include <stdlib.h>
+#include <unity.h>
+
+static struct waap_text out;
+
+void setUp(void) {
+    setenv("WAAP_PUSH_SOCKET", "/nonexistent/push.sock", 1);
+}
+
+void tearDown(void) {
+    waap_text_finish(&out);
+}
+
+#define ASSERT_LINE(text)                                                                          \
+    do {                                                                                           \
+        TEST_ASSERT_EQUAL_STRING(text "\n", out.data);                                             \
+        out.len = 0;                                                                               \
+    } while (0)
+
+static void test_hello(void) {
+    waap_line_hello(&out, &(struct waap_identity){.plugin = "objcounter", .start = 0xabc});
+    ASSERT_LINE("{\"hello\":{\"plugin\":\"objcounter\",\"start\":\"0000000000000abc\"}}");
+
+    waap_line_hello(&out, &(struct waap_identity){.plugin = "a\"b",
+                                                  .job = "cars",
+                                                  .labels = "{\"cam\":\"top\"}",
+                                                  .start = UINT64_MAX});
+    ASSERT_LINE(
+        "{\"hello\":{\"plugin\":\"a\\u0022b\",\"job\":\"cars\",\"labels\":{\"cam\":\"top\"},"
+        "\"start\":\"ffffffffffffffff\"}}");
+}
+
+static void test_counter(void) {
+    struct waap_metric *frames = waap_counter("frames_total", "Frames \"seen\".", NULL);
+    waap_line_metric(&out, frames, 0);
+    ASSERT_LINE("{\"metric\":\"frames_total\",\"type\":\"counter\",\"help\":\"Frames "
+                "\\u0022seen\\u0022.\",\"total\":0}");
+    waap_inc(frames);
+    waap_inc(frames);
+    waap_line_metric(&out, frames, 7);
+    ASSERT_LINE("{\"metric\":\"frames_total\",\"total\":2,\"seq\":7}");
+    waap_add(frames, 0.5);
+    waap_line_metric(&out, frames, 0);
+    ASSERT_LINE("{\"metric\":\"frames_total\",\"total\":2.5}");
+}
+
+static void test_gauge_with_labels(void) {
+    struct waap_metric *queue = waap_gauge("queue", NULL, "stage", "detect", "cam", "top", NULL);
+    waap_set(queue, -1.5);
+    waap_line_metric(&out, queue, 0);
+    ASSERT_LINE("{\"metric\":\"queue\",\"type\":\"gauge\",\"labels\":{\"cam\":\"top\","
+                "\"stage\":\"detect\"},\"set\":-1.5}");
+}
+
+static void test_rate_with_ttl(void) {
+    struct waap_metric *fps = waap_metric_new(
+        &(struct waap_metric_spec){.type = WAAP_RATE, .name = "fps", .ttl_seconds = 60});
+    waap_inc(fps);
+    waap_line_metric(&out, fps, 0);
+    ASSERT_LINE("{\"metric\":\"fps\",\"type\":\"rate\",\"total\":1,\"ttl\":60}");
+}
+
+static void test_histogram_counts_are_cumulative(void) {
+    static const double bounds[] = {0.01, 0.03, 0.1};
+    struct waap_metric *seconds = waap_metric_new(&(struct waap_metric_spec){
+        .type = WAAP_HISTOGRAM, .name = "inference_seconds", .bounds = bounds, .n_bounds = 3});
+    static const double values[] = {0.01, 0.02, 0.03, 0.25, -1};
+    for (size_t i = 0; i < 5; i++) {
+        waap_observe(seconds, values[i]);
+    }
+    waap_line_metric(&out, seconds, 0);
+    ASSERT_LINE(
+        "{\"metric\":\"inference_seconds\",\"type\":\"histogram\",\"buckets\":[0.01,0.03,0.1],"
+        "\"total\":{\"counts\":[2,4,4],\"count\":5,\"sum\":-0.69}}");
+}
+
+static void test_param_declarations(void) {
+    static const char *const modes[] = {"fast", "good", NULL};
+    struct waap_param *res = waap_param_new(&(struct waap_param_spec){.type = WAAP_INT,
+                                                                      .name = "res",
+                                                                      .help = "Lines.",
+                                                                      .unit = "pixels",
+                                                                      .number = 720,
+                                                                      .min = 240,
+                                                                      .max = 1080,
+                                                                      .step = 120});
+    waap_line_param(&out, res, 3);
+    ASSERT_LINE("{\"param\":\"res\",\"type\":\"int\",\"default\":720,\"min\":240,\"max\":1080,"
+                "\"step\":120,\"unit\":\"pixels\",\"help\":\"Lines.\",\"seq\":3}");
+    waap_line_applied(&out, res);
+    ASSERT_LINE("{\"param\":\"res\",\"applied\":720}");
+    waap_line_param(&out, waap_param_float("gain", 0.5, 0, 0, NULL), 0);
+    ASSERT_LINE("{\"param\":\"gain\",\"type\":\"float\",\"default\":0.5}");
+    waap_line_param(&out, waap_param_bool("on", true, NULL), 0);
+    ASSERT_LINE("{\"param\":\"on\",\"type\":\"bool\",\"default\":true}");
+    waap_line_param(&out, waap_param_string("model", "yolo\n", NULL), 0);
+    ASSERT_LINE("{\"param\":\"model\",\"type\":\"string\",\"default\":\"yolo\\u000a\"}");
+    struct waap_param *mode = waap_param_enum("mode", "good", modes, NULL);
+    waap_line_param(&out, mode, 0);
+    ASSERT_LINE("{\"param\":\"mode\",\"type\":\"enum\",\"default\":\"good\","
+                "\"values\":[\"fast\",\"good\"]}");
+    waap_line_applied(&out, mode);
+    ASSERT_LINE("{\"param\":\"mode\",\"applied\":\"good\"}");
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_hello);
+    RUN_TEST(test_counter);
+    RUN_TEST(test_gauge_with_labels);
+    RUN_TEST(test_rate_with_ttl);
+    RUN_TEST(test_histogram_counts_are_cumulative);
+    RUN_TEST(test_param_declarations);
+    return UNITY_END();
+}
