@@ -1,0 +1,79 @@
+#include "exporter/core/arena.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_MIN = 4096, ALIGN = _Alignof(max_align_t) };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t size;
+    size_t used;
+    _Alignas(max_align_t) char data[];
+};
+
+static struct arena_block *block_create(size_t size) {
+    struct arena_block *block = malloc(sizeof(*block) + size);
+    if (block != NULL) {
+        *block = (struct arena_block){.size = size};
+    }
+    return block;
+}
+
+/* The next block that has room for `n` bytes, kept from before or made. */
+static struct arena_block *advance(struct arena *arena, size_t n) {
+    struct arena_block **link = arena->current != NULL ? &arena->current->next : &arena->first;
+    while (*link != NULL && (*link)->size < n) {
+        link = &(*link)->next;
+    }
+    if (*link == NULL) {
+        size_t twice = arena->current != NULL ? 2 * arena->current->size : BLOCK_MIN;
+        *link = block_create(n > twice ? n : twice);
+    }
+    arena->current = *link != NULL ? *link : arena->current;
+    return *link;
+}
+
+void *arena_take(struct arena *arena, size_t n) {
+    if (n > SIZE_MAX / 4) {
+        return NULL;
+    }
+    n = (n + ALIGN - 1) / ALIGN * ALIGN;
+    struct arena_block *block = arena->current;
+    if (block == NULL || block->size - block->used < n) {
+        block = advance(arena, n);
+    }
+    if (block == NULL) {
+        return NULL;
+    }
+    void *taken = block->data + block->used;
+    block->used += n;
+    return taken;
+}
+
+void *arena_copy(struct arena *arena, const void *data, size_t n) {
+    void *copy = arena_take(arena, n);
+    return copy != NULL && n > 0 ? memcpy(copy, data, n) : copy;
+}
+
+void arena_reset(struct arena *arena, size_t max_kept) {
+    size_t kept = 0;
+    struct arena_block **link = &arena->first;
+    while (*link != NULL) {
+        struct arena_block *block = *link;
+        if (kept + block->size > max_kept) {
+            *link = block->next;
+            free(block);
+            continue;
+        }
+        kept += block->size;
+        block->used = 0;
+        link = &block->next;
+    }
+    arena->current = arena->first;
+}
+
+void arena_finish(struct arena *arena) {
+    arena_reset(arena, 0);
+}

@@ -1,0 +1,388 @@
+#include "exporter/core/json.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exporter/core/number.h"
+#include "exporter/core/utf8.h"
+
+enum { SHOWN = 24 }; /* bytes of a fault's place that a message quotes */
+
+struct json json_begin(char *text, size_t len, size_t line) {
+    return (struct json){.at = text, .end = text + len, .line_start = text, .line = line};
+}
+
+int json_fail(const struct json *json, struct error *err, const char *format, ...) {
+    char what[sizeof(err->text) / 2];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    return error_set(err, -EINVAL, "line %zu, column %zu: %s", json->line,
+                     (size_t)(json->at - json->line_start) + 1, what);
+}
+
+/* Words what stands at the cursor instead of what was expected. */
+static int fail_expected(const struct json *json, struct error *err, const char *expected) {
+    if (json->at == json->end) {
+        return json_fail(json, err, "expected %s, got the end", expected);
+    }
+    char shown[SHOWN + 1];
+    size_t n = 0;
+    for (const char *c = json->at; c < json->end && n < SHOWN && *c >= ' ' && *c <= '~'; c++) {
+        shown[n++] = *c;
+    }
+    shown[n] = '\0';
+    if (n == 0) {
+        return json_fail(json, err, "expected %s, got byte 0x%02x", expected,
+                         (unsigned char)*json->at);
+    }
+    return json_fail(json, err, "expected %s, got %s", expected, shown);
+}
+
+/* ---- strings ---- */
+
+/* Neither a quote nor a backslash, no control character, ASCII. */
+static inline bool is_plain(char c) {
+    return (signed char)c >= ' ' && c != '"' && c != '\\';
+}
+
+static int hex4(const char *text) {
+    int value = 0;
+    for (int i = 0; i < 4; i++) {
+        char c = text[i];
+        int digit = c >= '0' && c <= '9'                     ? c - '0'
+                    : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                             : -1;
+        if (digit < 0) {
+            return -1;
+        }
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+static char *put_utf8(char *to, uint32_t code) {
+    if (code < 0x80) {
+        *to++ = (char)code;
+        return to;
+    }
+    if (code < 0x800) {
+        *to++ = (char)(0xc0 | code >> 6);
+    } else if (code < 0x10000) {
+        *to++ = (char)(0xe0 | code >> 12);
+        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
+    } else {
+        *to++ = (char)(0xf0 | code >> 18);
+        *to++ = (char)(0x80 | (code >> 12 & 0x3f));
+        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
+    }
+    *to++ = (char)(0x80 | (code & 0x3f));
+    return to;
+}
+
+/* "uXXXX", behind the backslash, perhaps with the other half of a pair; moves the cursor. */
+static int unicode_escape(struct json *json, char **to, struct error *err) {
+    int code = json->end - json->at >= 5 ? hex4(json->at + 1) : -1;
+    if (code < 0) {
+        return json_fail(json, err, "expected four hexadecimal digits behind \\u");
+    }
+    if (code == 0) {
+        return json_fail(json, err, "NUL in a string");
+    }
+    uint32_t whole = (uint32_t)code;
+    const char *next = json->at + 5;
+    size_t len = 5;
+    if (code >= 0xd800 && code <= 0xdfff) {
+        bool pair = code < 0xdc00 && json->end - next >= 6 && next[0] == '\\' && next[1] == 'u';
+        int low = pair ? hex4(next + 2) : -1;
+        if (low < 0xdc00 || low > 0xdfff) {
+            return json_fail(json, err, "half of a surrogate pair");
+        }
+        whole = 0x10000 + ((whole - 0xd800) << 10) + ((uint32_t)low - 0xdc00);
+        len = 11;
+    }
+    json->at += len;
+    *to = put_utf8(*to, whole);
+    return 0;
+}
+
+static int escape(struct json *json, char **to, struct error *err) {
+    static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    json->at++;
+    if (json->at == json->end) {
+        return json_fail(json, err, "the string has no end");
+    }
+    if (*json->at == 'u') {
+        return unicode_escape(json, to, err);
+    }
+    const char *letter = *json->at != '\0' ? strchr(letters, *json->at) : NULL;
+    if (letter == NULL) {
+        return json_fail(json, err, "unknown escape in a string");
+    }
+    *(*to)++ = meant[letter - letters];
+    json->at++;
+    return 0;
+}
+
+/* Goes on with a string that is not plain to its end. What is written never overtakes what is read:
+ * every escape is longer than what it stands for. */
+static int decode(struct json *json, char *to, char **ret_end, struct error *err) {
+    while (json->at < json->end && *json->at != '"') {
+        if (*json->at == '\\') {
+            int r = escape(json, &to, err);
+            if (r < 0) {
+                return r;
+            }
+            continue;
+        }
+        if ((unsigned char)*json->at < ' ') {
+            return json_fail(json, err, "control character 0x%02x in a string", *json->at);
+        }
+        size_t n = utf8_sequence(json->at, (size_t)(json->end - json->at));
+        if (n == 0) {
+            return json_fail(json, err, "invalid UTF-8 in a string");
+        }
+        memmove(to, json->at, n);
+        to += n;
+        json->at += n;
+    }
+    if (json->at == json->end) {
+        return json_fail(json, err, "the string has no end");
+    }
+    *ret_end = to;
+    return 0;
+}
+
+int json_string(struct json *json, char **ret_text, size_t *ret_len, struct error *err) {
+    if (json_peek(json) != '"') {
+        return fail_expected(json, err, "a string");
+    }
+    char *start = ++json->at;
+    char *at = start;
+    while (at < json->end && is_plain(*at)) {
+        at++;
+    }
+    json->at = at;
+    char *text_end = at;
+    if (at == json->end || *at != '"') {
+        int r = decode(json, at, &text_end, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    *text_end = '\0';
+    json->at++;
+    *ret_text = start;
+    *ret_len = (size_t)(text_end - start);
+    return 0;
+}
+
+/* ---- numbers and words ---- */
+
+static const char *skip_digits(const char *at, const char *end) {
+    while (at < end && *at >= '0' && *at <= '9') {
+        at++;
+    }
+    return at;
+}
+
+/* Where the number at the cursor ends; NULL where there is none. */
+static const char *number_end(const struct json *json) {
+    const char *end = json->end;
+    const char *whole = json->at + (json->at < end && *json->at == '-');
+    const char *at = skip_digits(whole, end);
+    if (at == whole || (*whole == '0' && at > whole + 1)) {
+        return NULL;
+    }
+    if (at < end && *at == '.') {
+        const char *fraction = at + 1;
+        at = skip_digits(fraction, end);
+        if (at == fraction) {
+            return NULL;
+        }
+    }
+    if (at < end && (*at == 'e' || *at == 'E')) {
+        const char *exponent = at + 1;
+        exponent += exponent < end && (*exponent == '+' || *exponent == '-');
+        at = skip_digits(exponent, end);
+        if (at == exponent) {
+            return NULL;
+        }
+    }
+    return at;
+}
+
+static bool at_word(const struct json *json, const char *word) {
+    size_t len = strlen(word);
+    return (size_t)(json->end - json->at) >= len && memcmp(json->at, word, len) == 0;
+}
+
+int json_number(struct json *json, double *ret_number, struct error *err) {
+    json_peek(json);
+    const char *end = number_end(json);
+    if (end == NULL) {
+        bool word = at_word(json, "NaN") || at_word(json, "Infinity") || at_word(json, "-Infinity");
+        return word ? json_fail(json, err,
+                                "JSON has no NaN or Infinity: write \"NaN\", \"+Inf\", \"-Inf\"")
+                    : fail_expected(json, err, "a number");
+    }
+    size_t len = (size_t)(end - json->at);
+    if (number_parse(json->at, len, ret_number) < 0) {
+        return json_fail(json, err, "number of %zu characters is too large for a 64-bit float",
+                         len);
+    }
+    json->at += len;
+    return 0;
+}
+
+int json_value(struct json *json, double *ret_number, struct error *err) {
+    static const char *const words[] = {"\"+Inf\"", "\"-Inf\"", "\"NaN\""};
+    if (json_peek(json) != '"') {
+        return json_number(json, ret_number, err);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (at_word(json, words[i])) {
+            size_t len = strlen(words[i]);
+            json->at += len;
+            return number_parse(words[i] + 1, len - 2, ret_number);
+        }
+    }
+    return fail_expected(json, err, "a number, \"NaN\", \"+Inf\" or \"-Inf\"");
+}
+
+int json_bool(struct json *json, bool *ret_bool, struct error *err) {
+    json_peek(json);
+    bool yes = at_word(json, "true");
+    if (!yes && !at_word(json, "false")) {
+        return fail_expected(json, err, "true or false");
+    }
+    json->at += yes ? 4 : 5;
+    *ret_bool = yes;
+    return 0;
+}
+
+/* ---- objects and arrays ---- */
+
+int json_next_key(struct json *json, bool *first, char **ret_key, size_t *ret_len,
+                  struct error *err) {
+    if (json_take(json, '}')) {
+        return 0;
+    }
+    if (!*first && !json_take(json, ',')) {
+        return fail_expected(json, err, "a comma or }");
+    }
+    *first = false;
+    if (json_peek(json) != '"') {
+        return fail_expected(json, err, "a key in quotes");
+    }
+    int r = json_string(json, ret_key, ret_len, err);
+    if (r == 0 && !json_take(json, ':')) {
+        return fail_expected(json, err, "a colon");
+    }
+    return r < 0 ? r : 1;
+}
+
+int json_next_element(struct json *json, bool *first, struct error *err) {
+    if (json_take(json, ']')) {
+        return 0;
+    }
+    if (!*first && !json_take(json, ',')) {
+        return fail_expected(json, err, "a comma or ]");
+    }
+    if (!*first && json_peek(json) == ']') {
+        return fail_expected(json, err, "a value behind the comma");
+    }
+    *first = false;
+    return 1;
+}
+
+/* Takes a value that holds no others. */
+static int skip_simple(struct json *json, struct error *err) {
+    char *text;
+    size_t len;
+    double number;
+    bool truth;
+    switch (json_peek(json)) {
+    case '"':
+        return json_string(json, &text, &len, err);
+    case 't':
+    case 'f':
+        return json_bool(json, &truth, err);
+    case 'n':
+        if (at_word(json, "null")) {
+            json->at += 4;
+            return 0;
+        }
+        return fail_expected(json, err, "a value");
+    default:
+        return json_number(json, &number, err);
+    }
+}
+
+/* One level that json_skip is in. */
+struct level {
+    bool object;
+    bool first;
+};
+
+/* Steps on in the innermost level: 1 before a value, 0 at the level's end. */
+static int step(struct json *json, struct level *level, struct error *err) {
+    char *key;
+    size_t len;
+    return level->object ? json_next_key(json, &level->first, &key, &len, err)
+                         : json_next_element(json, &level->first, err);
+}
+
+int json_skip(struct json *json, struct error *err) {
+    struct level levels[JSON_MAX_DEPTH];
+    size_t depth = 0;
+    do {
+        char c = json_peek(json);
+        if (c == '{' || c == '[') {
+            if (depth == JSON_MAX_DEPTH) {
+                return json_fail(json, err, "nested more than %d deep", JSON_MAX_DEPTH);
+            }
+            json->at++;
+            levels[depth++] = (struct level){.object = c == '{', .first = true};
+        } else {
+            int r = skip_simple(json, err);
+            if (r < 0) {
+                return r;
+            }
+        }
+        int r = 0;
+        while (depth > 0 && (r = step(json, &levels[depth - 1], err)) == 0) {
+            depth--;
+        }
+        if (r < 0) {
+            return r;
+        }
+    } while (depth > 0);
+    return 0;
+}
+
+/* ---- writing ---- */
+
+void json_add_string(struct buf *out, const char *text) {
+    buf_add_char(out, '"');
+    for (size_t left = strlen(text); left > 0;) {
+        size_t n = utf8_sequence(text, left);
+        if (n == 0) {
+            buf_add_str(out, UTF8_REPLACEMENT);
+        } else if (*text == '"' || *text == '\\') {
+            buf_printf(out, "\\%c", *text);
+        } else if ((unsigned char)*text < ' ') {
+            buf_printf(out, "\\u%04x", (unsigned)*text);
+        } else {
+            buf_add(out, text, n);
+        }
+        n = n > 0 ? n : 1;
+        text += n;
+        left -= n;
+    }
+    buf_add_char(out, '"');
+}

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/core/error.h"
+
+/* Reads JSON (RFC 8259, strictly) from memory that may be written to: strings are decoded in place
+ * and end in NUL, so nothing is copied or allocated. A cursor goes forward only; what follows it is
+ * untouched. */
+struct json {
+    char *at;
+    char *end;
+    const char *line_start;
+    size_t line; /* of `at`, from 1 */
+};
+
+enum { JSON_MAX_DEPTH = 32 };
+
+/* A cursor at the beginning of `text`, which is line `line` of what a peer sent. */
+struct json json_begin(char *text, size_t len, size_t line);
+
+/* Passes over white space; returns the next character, or NUL at the end (and for a NUL). */
+static inline char json_peek(struct json *json) {
+    char *at = json->at;
+    for (; at < json->end && (unsigned char)*at <= ' '; at++) {
+        if (*at == '\n') {
+            json->line++;
+            json->line_start = at + 1;
+        } else if (*at != ' ' && *at != '\t' && *at != '\r') {
+            break;
+        }
+    }
+    json->at = at;
+    return at < json->end ? *at : '\0';
+}
+
+/* Whether only white space is left. */
+static inline bool json_at_end(struct json *json) {
+    json_peek(json);
+    return json->at == json->end;
+}
+
+/* Takes the next character if it is this one. */
+static inline bool json_take(struct json *json, char c) {
+    bool is = json_peek(json) == c && json->at < json->end;
+    json->at += is;
+    return is;
+}
+
+/* Words a fault at the cursor, "line 3, column 14: …"; columns count bytes. Returns -EINVAL. */
+int json_fail(const struct json *json, struct error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The calls below take one value, or fail with -EINVAL and words that say where. */
+
+/* A string: valid UTF-8 without NUL. */
+int json_string(struct json *json, char **ret_text, size_t *ret_len, struct error *err);
+
+/* A number that a double can hold; JSON has no NaN and no infinities. */
+int json_number(struct json *json, double *ret_number, struct error *err);
+
+/* The same, but the strings "NaN", "+Inf" and "-Inf" stand for what JSON lacks. */
+int json_value(struct json *json, double *ret_number, struct error *err);
+
+/* true or false. */
+int json_bool(struct json *json, bool *ret_bool, struct error *err);
+
+/* Any value, of which only the form is looked at; nested JSON_MAX_DEPTH deep at most. */
+int json_skip(struct json *json, struct error *err);
+
+/* Steps through an object: after its '{' was taken, with `*first` true, yields the next key and
+ * stands before its value. 1, 0 at the end (the '}' has been taken), or -EINVAL. */
+int json_next_key(struct json *json, bool *first, char **ret_key, size_t *ret_len,
+                  struct error *err);
+
+/* The same for an array after its '[': stands before the next element. */
+int json_next_element(struct json *json, bool *first, struct error *err);
+
+/* Appends a text as a JSON string; invalid UTF-8 becomes U+FFFD. */
+void json_add_string(struct buf *out, const char *text);
