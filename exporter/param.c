@@ -1,0 +1,155 @@
+#include "exporter/param.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "exporter/core/json.h"
+#include "exporter/core/metric.h"
+#include "exporter/core/number.h"
+
+#define MAX_EXACT 9007199254740992.0 /* 2^53 */
+
+static const char *const type_names[] = {
+    [PARAM_INT] = "int",       [PARAM_FLOAT] = "float", [PARAM_BOOL] = "bool",
+    [PARAM_STRING] = "string", [PARAM_ENUM] = "enum",
+};
+
+static const char *const expected[] = {
+    [PARAM_INT] = "a whole number",     [PARAM_FLOAT] = "a number",
+    [PARAM_BOOL] = "true or false",     [PARAM_STRING] = "a string",
+    [PARAM_ENUM] = "one of its values",
+};
+
+const char *param_type_name(enum param_type type) {
+    return type_names[type];
+}
+
+bool param_type_find(const char *name, enum param_type *ret_type) {
+    for (size_t i = 0; i < ARRAY_LEN(type_names); i++) {
+        if (strcmp(type_names[i], name) == 0) {
+            *ret_type = (enum param_type)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_number(enum param_type type) {
+    return type == PARAM_INT || type == PARAM_FLOAT;
+}
+
+int param_spec_check(const struct param_spec *spec, struct error *err) {
+    if (!metric_label_name_valid(spec->name, strlen(spec->name))) {
+        return error_set(err, -EINVAL,
+                         "%s: a param's name has letters, digits and _ only, and begins with "
+                         "no digit",
+                         spec->name);
+    }
+    bool bounded = isfinite(spec->min) || isfinite(spec->max) || spec->step != 0;
+    if (bounded && !is_number(spec->type)) {
+        return error_set(err, -EINVAL, "%s: min, max and step are for int and float, not for %s",
+                         spec->name, param_type_name(spec->type));
+    }
+    if (!(spec->min <= spec->max)) {
+        return error_set(err, -EINVAL, "%s: its minimum is above its maximum", spec->name);
+    }
+    if (!(spec->step >= 0) || isinf(spec->step)) {
+        return error_set(err, -EINVAL, "%s: its step is not above 0", spec->name);
+    }
+    if ((spec->n_values > 0) != (spec->type == PARAM_ENUM)) {
+        return error_set(err, -EINVAL,
+                         spec->type == PARAM_ENUM ? "%s: an enum needs its values"
+                                                  : "%s: values are for an enum",
+                         spec->name);
+    }
+    if (spec->initial.form == PARAM_ABSENT) {
+        return error_set(err, -EINVAL, "%s: has no default", spec->name);
+    }
+    return param_check(spec, &spec->initial, err);
+}
+
+static void add_number(struct buf *out, double number) {
+    char text[NUMBER_MAX_LEN];
+    buf_add(out, text, number_format(number, text));
+}
+
+static bool is_on_step(const struct param_spec *spec, double number) {
+    double base = isfinite(spec->min) ? spec->min : 0;
+    double steps = (number - base) / spec->step;
+    return fabs(steps - nearbyint(steps)) <= 1e-9 * fmax(1, fabs(steps));
+}
+
+static int check_number(const struct param_spec *spec, double number, struct error *err) {
+    struct buf text CLEANUP_BUF = {0};
+    add_number(&text, number);
+    if (spec->type == PARAM_INT && (number != nearbyint(number) || fabs(number) > MAX_EXACT)) {
+        return error_set(err, -EINVAL, "%s: %s is not a whole number up to 2^53", spec->name,
+                         buf_str(&text));
+    }
+    bool below = number < spec->min;
+    if (below || number > spec->max) {
+        buf_add_str(&text, below ? " is below its minimum, " : " is above its maximum, ");
+        add_number(&text, below ? spec->min : spec->max);
+    } else if (spec->step > 0 && !is_on_step(spec, number)) {
+        buf_add_str(&text, " is not one of its steps of ");
+        add_number(&text, spec->step);
+    } else {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "%s: %s", spec->name, buf_str(&text));
+}
+
+static int check_enum(const struct param_spec *spec, const char *text, struct error *err) {
+    struct buf list CLEANUP_BUF = {0};
+    for (size_t i = 0; i < spec->n_values; i++) {
+        if (strcmp(spec->values[i], text) == 0) {
+            return 0;
+        }
+        buf_printf(&list, "%s%s", i > 0 ? ", " : "", spec->values[i]);
+    }
+    return error_set(err, -EINVAL, "%s: expected one of %s, got \"%s\"", spec->name, buf_str(&list),
+                     text);
+}
+
+int param_check(const struct param_spec *spec, const struct param_value *value, struct error *err) {
+    enum param_form wanted = is_number(spec->type)      ? PARAM_NUMBER
+                             : spec->type == PARAM_BOOL ? PARAM_TRUTH
+                                                        : PARAM_TEXT;
+    if (value->form != wanted || (wanted == PARAM_NUMBER && !isfinite(value->number))) {
+        struct buf got CLEANUP_BUF = {0};
+        param_value_format(value, &got);
+        return error_set(err, -EINVAL, "%s: expected %s, got %s", spec->name, expected[spec->type],
+                         buf_str(&got));
+    }
+    if (wanted == PARAM_NUMBER) {
+        return check_number(spec, value->number, err);
+    }
+    if (wanted == PARAM_TEXT && strlen(value->text) > PARAM_MAX_TEXT) {
+        return error_set(err, -EINVAL, "%s: is longer than %d bytes", spec->name, PARAM_MAX_TEXT);
+    }
+    return spec->type == PARAM_ENUM ? check_enum(spec, value->text, err) : 0;
+}
+
+bool param_value_equal(const struct param_value *a, const struct param_value *b) {
+    if (a->form != b->form || a->form == PARAM_ABSENT) {
+        return a->form == b->form;
+    }
+    return a->form == PARAM_TEXT ? strcmp(a->text, b->text) == 0 : a->number == b->number;
+}
+
+void param_value_format(const struct param_value *value, struct buf *out) {
+    switch (value->form) {
+    case PARAM_NUMBER:
+        add_number(out, value->number);
+        break;
+    case PARAM_TRUTH:
+        buf_add_str(out, value->number != 0 ? "true" : "false");
+        break;
+    case PARAM_TEXT:
+        json_add_string(out, value->text);
+        break;
+    default:
+        buf_add_str(out, "null");
+    }
+}

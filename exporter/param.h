@@ -1,0 +1,58 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/core/error.h"
+
+/* One knob of a plugin: how it is declared, and values for it. All texts are borrowed. */
+
+enum param_type {
+    PARAM_INT, /* whole, exact up to 2^53 */
+    PARAM_FLOAT,
+    PARAM_BOOL,
+    PARAM_STRING,
+    PARAM_ENUM,
+};
+
+enum param_form { PARAM_ABSENT, PARAM_NUMBER, PARAM_TRUTH, PARAM_TEXT };
+
+/* A value as JSON has it. */
+struct param_value {
+    enum param_form form;
+    double number; /* 0 or 1 of a truth */
+    const char *text;
+};
+
+struct param_spec {
+    const char *name;
+    enum param_type type;
+    struct param_value initial;
+    double min, max; /* infinite where not said */
+    double step;     /* 0: any */
+    const char *unit, *help;
+    const char *const *values; /* of an enum */
+    size_t n_values;
+};
+
+enum { PARAM_MAX_TEXT = 4096 };
+
+/* "int", "float", …. */
+const char *param_type_name(enum param_type type);
+
+/* Finds a type by its name; false where there is none. */
+bool param_type_find(const char *name, enum param_type *ret_type);
+
+/* Whether the declaration makes sense; -EINVAL says what does not. */
+int param_spec_check(const struct param_spec *spec, struct error *err);
+
+/* Whether the knob can have that value; -EINVAL says why not: "res: 2000 is above its maximum,
+ * 1080". */
+int param_check(const struct param_spec *spec, const struct param_value *value, struct error *err);
+
+/* Whether two values are the same. */
+bool param_value_equal(const struct param_value *a, const struct param_value *b);
+
+/* Appends a value as JSON: 480, true, "fast"; null where there is none. */
+void param_value_format(const struct param_value *value, struct buf *out);

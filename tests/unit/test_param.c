@@ -1,0 +1,136 @@
+#include "exporter/param.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unity.h>
+
+#define NUMBER(n)                                                                                  \
+    { .form = PARAM_NUMBER, .number = (n) }
+#define TRUTH(n)                                                                                   \
+    { .form = PARAM_TRUTH, .number = (n) }
+#define TEXT(t)                                                                                    \
+    { .form = PARAM_TEXT, .text = (t) }
+
+static const char *const modes[] = {"fast", "exact"};
+static struct error err;
+
+static const struct param_spec res = {
+    .name = "res", .type = PARAM_INT, .initial = NUMBER(720), .min = 240, .max = 1080, .step = 8};
+static const struct param_spec gain = {.name = "gain",
+                                       .type = PARAM_FLOAT,
+                                       .initial = NUMBER(0.5),
+                                       .min = -INFINITY,
+                                       .max = INFINITY,
+                                       .step = 0.1};
+static const struct param_spec flip = {
+    .name = "flip", .type = PARAM_BOOL, .initial = TRUTH(0), .min = -INFINITY, .max = INFINITY};
+static const struct param_spec model = {.name = "model",
+                                        .type = PARAM_STRING,
+                                        .initial = TEXT("yolo"),
+                                        .min = -INFINITY,
+                                        .max = INFINITY};
+static const struct param_spec mode = {.name = "mode",
+                                       .type = PARAM_ENUM,
+                                       .initial = TEXT("fast"),
+                                       .values = modes,
+                                       .n_values = 2,
+                                       .min = -INFINITY,
+                                       .max = INFINITY};
+
+void setUp(void) {
+    err.text[0] = '\0';
+}
+
+void tearDown(void) {
+}
+
+static void test_values(void) {
+    static const struct {
+        const struct param_spec *spec;
+        struct param_value value;
+        const char *refusal; /* NULL: good */
+    } rows[] = {
+        {&res, NUMBER(240), NULL},
+        {&res, NUMBER(1080), NULL},
+        {&res, NUMBER(480), NULL},
+        {&res, NUMBER(481), "res: 481 is not one of its steps of 8"},
+        {&res, NUMBER(2000), "res: 2000 is above its maximum, 1080"},
+        {&res, NUMBER(0), "res: 0 is below its minimum, 240"},
+        {&res, NUMBER(480.5), "res: 480.5 is not a whole number up to 2^53"},
+        {&res, NUMBER(NAN), "res: expected a whole number, got NaN"},
+        {&res, TEXT("480"), "res: expected a whole number, got \"480\""},
+        {&res, TRUTH(1), "res: expected a whole number, got true"},
+        {&res, {0}, "res: expected a whole number, got null"},
+        {&gain, NUMBER(0.3), NULL},
+        {&gain, NUMBER(-1e6), NULL},
+        {&gain, NUMBER(0.35), "gain: 0.35 is not one of its steps of 0.1"},
+        {&gain, NUMBER(INFINITY), "gain: expected a number, got +Inf"},
+        {&flip, TRUTH(1), NULL},
+        {&flip, NUMBER(1), "flip: expected true or false, got 1"},
+        {&model, TEXT(""), NULL},
+        {&model, NUMBER(1), "model: expected a string, got 1"},
+        {&mode, TEXT("exact"), NULL},
+        {&mode, TEXT("Fast"), "mode: expected one of fast, exact, got \"Fast\""},
+        {&mode, NUMBER(1), "mode: expected one of its values, got 1"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        err.text[0] = '\0';
+        int r = param_check(rows[i].spec, &rows[i].value, &err);
+        TEST_ASSERT_EQUAL_STRING(rows[i].refusal != NULL ? rows[i].refusal : "", err.text);
+        TEST_ASSERT_EQUAL_INT(rows[i].refusal != NULL ? -EINVAL : 0, r);
+    }
+}
+
+static void test_long_text(void) {
+    char text[PARAM_MAX_TEXT + 2] = {0};
+    memset(text, 'x', PARAM_MAX_TEXT);
+    struct param_value value = TEXT(text);
+    TEST_ASSERT_EQUAL_INT(0, param_check(&model, &value, &err));
+    text[PARAM_MAX_TEXT] = 'x';
+    TEST_ASSERT_EQUAL_INT(-EINVAL, param_check(&model, &value, &err));
+}
+
+static void test_declarations(void) {
+    static const struct param_spec *const good[] = {&res, &gain, &flip, &model, &mode};
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, param_spec_check(good[i], &err), err.text);
+    }
+    struct param_spec bad[9];
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        bad[i] = res;
+    }
+    bad[0].name = "a-b";
+    bad[1].min = 2000;
+    bad[2].step = -1;
+    bad[3].initial = (struct param_value){0};
+    bad[4].initial = (struct param_value)NUMBER(7);
+    bad[5].type = PARAM_BOOL;
+    bad[6].values = modes;
+    bad[6].n_values = 2;
+    bad[7].type = PARAM_ENUM;
+    bad[8].step = INFINITY;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        err.text[0] = '\0';
+        TEST_ASSERT_EQUAL_INT(-EINVAL, param_spec_check(&bad[i], &err));
+        TEST_ASSERT_NOT_EQUAL_CHAR('\0', err.text[0]);
+    }
+}
+
+static void test_equal(void) {
+    struct param_value one = NUMBER(1), yes = TRUTH(1), text = TEXT("1"), same = TEXT("1");
+    struct param_value absent = {0};
+    TEST_ASSERT_FALSE(param_value_equal(&one, &yes));
+    TEST_ASSERT_FALSE(param_value_equal(&one, &absent));
+    TEST_ASSERT_TRUE(param_value_equal(&absent, &absent));
+    TEST_ASSERT_TRUE(param_value_equal(&text, &same));
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_values);
+    RUN_TEST(test_long_text);
+    RUN_TEST(test_declarations);
+    RUN_TEST(test_equal);
+    return UNITY_END();
+}
