@@ -9,6 +9,8 @@
 #include "exporter/core/settings.h"
 #include "exporter/core/snapshot.h"
 
+struct energy;
+
 /* Where the system is seen: "/proc", "/sys", … on a host, other places in a container or a test.
  * The strings live as long as the collector is open. */
 struct collector_env {
@@ -17,6 +19,7 @@ struct collector_env {
     const char *cgroupfs;
     const char *rootfs; /* the host's "/", for what /proc/mounts names */
     const struct settings *settings;
+    struct energy *energy; /* that collectors tell each other of; or NULL */
 };
 
 /* One source of metrics. All calls for one state come from one thread, never two at once; a call

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collectors/container_energy.h"
 #include "collectors/container_finished.h"
 #include "collectors/container_names.h"
 #include "collectors/container_options.h"
@@ -34,6 +35,7 @@ struct containers {
     const struct metric_desc *descs;
     struct cgroup_hot hot;
     struct container_finished finished;
+    struct container_energy *energy;
     struct block_devices devices;
     int64_t forget_ns;
     uint64_t host_namespace;
@@ -45,9 +47,15 @@ struct containers {
 static void gone(void *context, struct container *container) {
     struct containers *containers = context;
     const char *image = container->info.image;
-    double lifetime = clock_wall_seconds() - container->start_seconds;
-    container_finished_count(&containers->finished, image != NULL ? image : "",
-                             container->used_seconds, lifetime);
+    struct container_use use = {
+        .cpu_seconds = container->used_seconds,
+        .lifetime_seconds = clock_wall_seconds() - container->start_seconds,
+    };
+    for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES; i++) {
+        use.joules += container->joules[i];
+    }
+    container_finished_count(&containers->finished, image != NULL ? image : "", &use,
+                             container_energy_left(containers->energy, container));
     container_names_forget(containers->names, container);
 }
 
@@ -85,14 +93,15 @@ static int update(struct containers *containers, bool all, int64_t now_ns, struc
     return r;
 }
 
-static int containers_sample(void *state) {
+int container_sample_at(void *state, int64_t now_ns) {
     struct containers *containers = state;
-    int64_t now_ns = clock_monotonic_ns();
     int r = update(containers, false, now_ns, NULL);
     for (size_t i = 0; i < container_set_n(containers->set); i++) {
         struct container *container = container_set_at(containers->set, i);
         container_sample_cpu(container, &containers->tree, i < MAX_KEPT_OPEN, now_ns);
     }
+    container_energy_step(containers->energy, containers->set, &containers->finished, false,
+                          now_ns);
     return r;
 }
 
@@ -226,9 +235,8 @@ static void forget_devices(struct containers *containers, int64_t now_ns) {
     }
 }
 
-static int containers_collect(void *state, struct snapshot *out, struct error *err) {
+int container_collect_at(void *state, int64_t now_ns, struct snapshot *out, struct error *err) {
     struct containers *containers = state;
-    int64_t now_ns = clock_monotonic_ns();
     double now_seconds = clock_wall_seconds();
     forget_devices(containers, now_ns);
     int result = update(containers, true, now_ns, err);
@@ -246,9 +254,20 @@ static int containers_collect(void *state, struct snapshot *out, struct error *e
             add_values(containers, container, now_ns, now_seconds, out);
         }
     }
+    container_set_drop_gone(containers->set);
     add_networks(containers, out);
-    container_finished_add(&containers->finished, containers->descs, out);
+    container_energy_step(containers->energy, containers->set, &containers->finished, true, now_ns);
+    bool energy = container_energy_add(containers->energy, containers->set, containers->descs, out);
+    container_finished_add(&containers->finished, containers->descs, energy, out);
     return result;
+}
+
+static int containers_sample(void *state) {
+    return container_sample_at(state, clock_monotonic_ns());
+}
+
+static int containers_collect(void *state, struct snapshot *out, struct error *err) {
+    return container_collect_at(state, clock_monotonic_ns(), out, err);
 }
 
 static void containers_close(void *state) {
@@ -258,6 +277,7 @@ static void containers_close(void *state) {
     }
     container_set_destroy(containers->set);
     container_names_destroy(containers->names);
+    container_energy_destroy(containers->energy);
     cgroup_tree_close(&containers->tree);
     filter_finish(&containers->include);
     filter_finish(&containers->exclude);
@@ -303,6 +323,9 @@ static int prepare(struct containers *containers, const struct collector_env *en
     int r = filter_init(&containers->include, settings, "collector.container.include", err);
     if (r == 0) {
         r = filter_init(&containers->exclude, settings, "collector.container.exclude", err);
+    }
+    if (r == 0) {
+        r = container_energy_create(env, &containers->energy, err);
     }
     struct container_set_config config = {
         .tree = &containers->tree,

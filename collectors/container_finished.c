@@ -48,7 +48,7 @@ static struct container_finished_row *add(struct container_finished *finished, c
 }
 
 void container_finished_count(struct container_finished *finished, const char *image,
-                              double cpu_seconds, double lifetime_seconds) {
+                              const struct container_use *use, double left_cpu_seconds) {
     struct container_finished_row *row = find(finished, image);
     if (row == NULL && finished->n_rows >= MAX_IMAGES - 1) {
         image = "other";
@@ -57,17 +57,23 @@ void container_finished_count(struct container_finished *finished, const char *i
     row = row != NULL ? row : add(finished, image);
     if (row != NULL) {
         row->n++;
-        row->cpu_seconds += cpu_seconds;
-        row->lifetime_seconds += lifetime_seconds > 0 ? lifetime_seconds : 0;
+        row->use.cpu_seconds += use->cpu_seconds;
+        row->use.lifetime_seconds += use->lifetime_seconds > 0 ? use->lifetime_seconds : 0;
+        row->use.joules += use->joules;
+        row->left_cpu_seconds += left_cpu_seconds;
     }
 }
 
 void container_finished_add(const struct container_finished *finished,
-                            const struct metric_desc *descs, struct snapshot *out) {
+                            const struct metric_desc *descs, bool energy, struct snapshot *out) {
     for (size_t i = 0; i < finished->n_rows; i++) {
         const struct container_finished_row *row = &finished->rows[i];
         snapshot_add(out, &descs[CONTAINER_FINISHED], row->labels, row->n);
-        snapshot_add(out, &descs[CONTAINER_FINISHED_CPU], row->labels, row->cpu_seconds);
-        snapshot_add(out, &descs[CONTAINER_FINISHED_LIFETIME], row->labels, row->lifetime_seconds);
+        snapshot_add(out, &descs[CONTAINER_FINISHED_CPU], row->labels, row->use.cpu_seconds);
+        snapshot_add(out, &descs[CONTAINER_FINISHED_LIFETIME], row->labels,
+                     row->use.lifetime_seconds);
+        if (energy) {
+            snapshot_add(out, &descs[CONTAINER_FINISHED_ENERGY], row->labels, row->use.joules);
+        }
     }
 }

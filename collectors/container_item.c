@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,10 @@ const enum cgroup_value container_failure_values[CONTAINER_N_FAILURES] = {
     CGROUP_MEMORY_PGMAJFAULT,
 };
 static const char *const failure_types[] = {"pgfault", "pgfault", "pgmajfault", "pgmajfault"};
+static const char *const energy_sources[] = {
+    [CONTAINER_ENERGY_CPU] = "cpu",
+    [CONTAINER_ENERGY_GPU] = "gpu",
+};
 static const char *const failure_scopes[] = {"container", "hierarchy", "container", "hierarchy"};
 
 struct container *container_create(const char *path, const struct container_path *classified,
@@ -29,6 +34,7 @@ struct container *container_create(const char *path, const struct container_path
     container_network_init(&container->network);
     peak_init(&container->peak, peak_window_ns);
     container->cpu_fd = -1;
+    container->counted_seconds = NAN;
     container->runtime = classified->runtime;
     container->path = strdup(path);
     container->id = strndup(classified->id, classified->id_len);
@@ -47,6 +53,9 @@ static void drop_labels(struct container *container) {
     labels_destroy(TAKE(container->cpu_labels));
     for (size_t i = 0; i < CONTAINER_N_FAILURES; i++) {
         labels_destroy(TAKE(container->failure_labels[i]));
+    }
+    for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES; i++) {
+        labels_destroy(TAKE(container->energy_labels[i]));
     }
     io_series_finish(&container->io);
     container_network_relabel(&container->network);
@@ -156,6 +165,10 @@ static int render(struct container *container) {
         container->failure_labels[i] =
             type != NULL ? labels_with(type, "scope", failure_scopes[i]) : NULL;
         failed = failed || container->failure_labels[i] == NULL;
+    }
+    for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES; i++) {
+        container->energy_labels[i] = labels_with(container->labels, "source", energy_sources[i]);
+        failed = failed || container->energy_labels[i] == NULL;
     }
     if (failed) {
         drop_labels(container);

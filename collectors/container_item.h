@@ -9,6 +9,13 @@
 
 enum { CONTAINER_N_FAILURES = 4 };
 
+/* By what energy was given to a container. */
+enum container_energy_source {
+    CONTAINER_ENERGY_CPU,
+    CONTAINER_ENERGY_GPU,
+    CONTAINER_N_ENERGY_SOURCES,
+};
+
 /* One container, from the moment its cgroup appears until that is gone. */
 struct container {
     char *path; /* in the primary hierarchy: the label `id` */
@@ -31,6 +38,7 @@ struct container {
     struct labels *labels;
     struct labels *cpu_labels;
     struct labels *failure_labels[CONTAINER_N_FAILURES];
+    struct labels *energy_labels[CONTAINER_N_ENERGY_SOURCES];
     struct io_series io;
     struct container_network network;
 
@@ -40,6 +48,9 @@ struct container {
     int64_t cpu_ns;      /* when that was read; 0: never */
     double used_seconds; /* of CPU time, by whoever read it last */
     struct peak peak;
+
+    double joules[CONTAINER_N_ENERGY_SOURCES];
+    double counted_seconds; /* of CPU time that the energy is known for; NAN: none so far */
 };
 
 /* NULL when memory is out. */

@@ -225,7 +225,7 @@ static void vanished(void *context, const char *path) {
     }
 }
 
-static void drop_gone(struct container_set *set) {
+void container_set_drop_gone(struct container_set *set) {
     for (size_t i = set->n_rows; i > 0; i--) {
         if (set->rows[i - 1]->gone) {
             drop(set, i - 1);
@@ -234,7 +234,7 @@ static void drop_gone(struct container_set *set) {
 }
 
 int container_set_update(struct container_set *set, bool all, int64_t now_ns, struct error *err) {
-    drop_gone(set);
+    container_set_drop_gone(set);
     bool lost = set->watch == NULL || container_watch_read(set->watch, appeared, vanished, set);
     set->walk = set->walk || lost;
     int r = 0;

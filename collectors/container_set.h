@@ -25,5 +25,8 @@ void container_set_destroy(struct container_set *set); /* accepts NULL; `gone` i
  * kept). */
 int container_set_update(struct container_set *set, bool all, int64_t now_ns, struct error *err);
 
+/* Drops those that were found to be gone, without waiting for the next update. */
+void container_set_drop_gone(struct container_set *set);
+
 size_t container_set_n(const struct container_set *set);
 struct container *container_set_at(const struct container_set *set, size_t i);

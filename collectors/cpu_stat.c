@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collectors/scan.h"
+#include "exporter/core/cleanup.h"
 
 enum { CPU_MIN_MODES = 4 };
 
@@ -21,5 +22,22 @@ int cpu_stat_parse(const char *line, struct cpu_stat_line *ret_line) {
         return -EINVAL;
     }
     ret_line->n_modes = (size_t)n;
+    return 0;
+}
+
+int cpu_stat_parse_busy(const char *text, uint64_t *ret_ticks) {
+    static const enum cpu_stat_mode modes[] = {CPU_STAT_USER, CPU_STAT_NICE, CPU_STAT_SYSTEM,
+                                               CPU_STAT_IRQ, CPU_STAT_SOFTIRQ};
+    uint64_t ticks[CPU_STAT_N_MODES] = {0};
+    struct scan_word word;
+    if (!scan_word(&text, &word) || !scan_word_equal(word, "cpu") ||
+        scan_numbers(&text, ticks, CPU_STAT_N_MODES) < CPU_MIN_MODES) {
+        return -EINVAL;
+    }
+    uint64_t sum = 0;
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        sum += ticks[modes[i]];
+    }
+    *ret_ticks = sum;
     return 0;
 }

@@ -27,3 +27,7 @@ struct cpu_stat_line {
 
 /* "cpu0 1266 0 1180 85363 39 0 6 115 0 0"; 0 or -EINVAL. */
 int cpu_stat_parse(const char *line, struct cpu_stat_line *ret_line);
+
+/* The ticks that all CPUs together have worked, for programs and for the kernel, from the first
+ * line of /proc/stat: "cpu  1266 0 1180 85363 39 0 6 115 0 0"; 0 or -EINVAL. */
+int cpu_stat_parse_busy(const char *text, uint64_t *ret_ticks);

@@ -23,6 +23,7 @@ struct jetson {
     struct jetson_tegrastats *tegrastats;
     struct jetson_compat *compat; /* NULL: not wanted */
     struct labels *sysfs;         /* source="sysfs" */
+    struct energy_meter *meter;   /* or NULL */
     struct buf scratch;
 };
 
@@ -61,6 +62,7 @@ static void jetson_close(void *state) {
     jetson_tegrastats_destroy(jetson->tegrastats);
     jetson_compat_destroy(jetson->compat);
     labels_destroy(jetson->sysfs);
+    energy_meter_close(jetson->meter);
     jetson_board_finish(&jetson->board);
     buf_finish(&jetson->scratch);
     free(jetson);
@@ -105,8 +107,16 @@ static int jetson_open(const struct collector_env *env, void **ret_state, struct
         jetson_close(jetson);
         return r;
     }
+    jetson->meter = jetson->board.detected ? energy_meter_open(env->energy, "jetson") : NULL;
     *ret_state = jetson;
     return 0;
+}
+
+static void tell_energy(struct jetson *jetson, const struct jetson_round *round) {
+    struct energy_share holder = {.id = round->gpu_holder, .ratio = 1};
+    if (!isnan(round->energy.joules)) {
+        energy_meter_put(jetson->meter, &round->energy, &holder, holder.id != NULL ? 1 : 0);
+    }
 }
 
 static struct jetson_round sample_parts(struct jetson *jetson, int64_t now_ns) {
@@ -115,12 +125,14 @@ static struct jetson_round sample_parts(struct jetson *jetson, int64_t now_ns) {
         .now_ns = now_ns,
         .scratch = &jetson->scratch,
         .gpu_rail_watts = NAN,
+        .energy = {.joules = NAN, .gpu_joules = NAN, .gpu_busy_seconds = NAN},
     };
     for (size_t i = 0; i < ARRAY_LEN(parts) && jetson->board.detected; i++) {
         if (parts[i]->sample != NULL) {
             parts[i]->sample(jetson->states[i], &round);
         }
     }
+    tell_energy(jetson, &round);
     jetson_tegrastats_sample(jetson->tegrastats, now_ns);
     if (jetson->compat != NULL && jetson->board.detected) {
         jetson_compat_sample(jetson->compat, now_ns, &jetson->scratch);

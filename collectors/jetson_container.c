@@ -6,10 +6,13 @@
 #include "collectors/jetson_nvmap.h"
 #include "collectors/jetson_part.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
 
 /* The GPU's clients, added up by the container they run in. */
 
 enum { MAX_CONTAINERS = 1024 };
+
+#define FOLLOW_NS (5 * CLOCK_NS_PER_SEC)
 
 struct holder {
     char *id; /* the path of its cgroup */
@@ -26,6 +29,8 @@ struct holders {
     struct holder *rows;
     size_t n_rows;
     unsigned round;
+    bool followed; /* somebody wants to know who has the GPU between collections */
+    int64_t next_ns;
 };
 
 static void holder_finish(struct holder *holder) {
@@ -98,6 +103,15 @@ static int update(struct holders *holders, struct buf *scratch, struct error *er
     return r;
 }
 
+static void container_sample(void *state, struct jetson_round *round) {
+    struct holders *holders = state;
+    if (holders->followed && round->now_ns >= holders->next_ns) {
+        holders->next_ns = round->now_ns + FOLLOW_NS;
+        update(holders, round->scratch, NULL);
+    }
+    round->gpu_holder = holders->n_rows == 1 ? holders->rows[0].id : NULL;
+}
+
 static int container_collect(void *state, struct jetson_round *round, struct snapshot *out,
                              struct error *err) {
     struct holders *holders = state;
@@ -130,6 +144,7 @@ static int container_open(const struct collector_env *env, const struct jetson_b
     }
     holders->procfs = env->procfs;
     holders->gpu = board->gpu;
+    holders->followed = env->energy != NULL;
     int r = source_file_init(&holders->clients, env->sysfs, JETSON_DEBUGFS "nvmap/iovmm/clients",
                              NULL, err);
     if (r < 0) {
@@ -143,6 +158,7 @@ static int container_open(const struct collector_env *env, const struct jetson_b
 const struct jetson_part jetson_container_part = {
     .name = "container",
     .open = container_open,
+    .sample = container_sample,
     .collect = container_collect,
     .close = container_close,
 };

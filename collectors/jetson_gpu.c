@@ -124,6 +124,7 @@ static void gpu_sample(void *state, struct jetson_round *round) {
     gpu->counted = true;
     integral_add(&gpu->busy, round->now_ns, gpu->load, round->board->max_gap_ns);
     peak_add(&gpu->peak, round->now_ns, gpu->load);
+    round->energy.gpu_busy_seconds = gpu->busy.total;
 }
 
 static void add_load(struct gpu *gpu, const struct jetson_round *round, struct snapshot *out) {

@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "collectors/collector.h"
+#include "collectors/energy.h"
 #include "collectors/gpu_metrics.h"
 #include "collectors/jetson_board.h"
 #include "collectors/jetson_metrics.h"
@@ -15,6 +16,8 @@ struct jetson_round {
     int64_t now_ns;
     struct buf *scratch;   /* for the text of files; the next part overwrites it */
     double gpu_rail_watts; /* of the rail that feeds the GPU, be it with others; NAN: unknown */
+    struct energy_reading energy; /* of the module; joules NAN: not measured */
+    const char *gpu_holder; /* the only container that has GPU memory, by its cgroup; or NULL */
 };
 
 /* One topic of the `jetson` collector. What cannot be read at the moment is left out, and no

@@ -138,6 +138,12 @@ static void rail_sample(void *state, struct jetson_round *round) {
         rails->total_watts += rails->rows[rails->members[i]].watts;
     }
     follow(&rails->total_energy, &rails->total_counted, rails->total_watts, round);
+    if (rails->total_counted) {
+        bool own = rails->gpu < rails->n_rows;
+        round->energy.joules = rails->total_energy.total;
+        round->energy.seconds = rails->total_energy.seconds;
+        round->energy.gpu_joules = own ? rails->rows[rails->gpu].energy.total : NAN;
+    }
     round->gpu_rail_watts =
         rails->feeding < rails->n_rows ? rails->rows[rails->feeding].watts : rails->total_watts;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "collectors/energy.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
@@ -17,6 +18,7 @@ struct engine {
     struct loop *loop;
     const struct collector *const *collectors;
     size_t n_collectors;
+    struct energy *energy;                            /* of all collectors */
     struct engine_slot *slots[ENGINE_MAX_COLLECTORS]; /* NULL: switched off */
     struct engine_slot *retired;                      /* replaced, their threads not yet ended */
     struct engine_round *rounds;                      /* that somebody waits for */
@@ -268,7 +270,8 @@ static int start_changed(struct engine *engine, size_t index, struct config *con
         return 0;
     }
     struct engine_slot *slot;
-    int r = engine_slot_create(collector, config, engine->loop, slot_finished, &slot, err);
+    int r = engine_slot_create(collector, config, engine->energy, engine->loop, slot_finished,
+                               &slot, err);
     if (r < 0) {
         return r;
     }
@@ -319,9 +322,13 @@ int engine_create(struct loop *loop, const struct collector *const *collectors,
         }
     }
     struct engine *engine = calloc(1, sizeof(*engine));
-    if (engine == NULL) {
+    struct energy *energy = energy_create();
+    if (engine == NULL || energy == NULL) {
+        free(engine);
+        energy_destroy(energy);
         return error_set(err, -ENOMEM, "engine: out of memory");
     }
+    engine->energy = energy;
     engine->loop = loop;
     engine->collectors = collectors;
     while (collectors[engine->n_collectors] != NULL &&
@@ -355,6 +362,7 @@ bool engine_destroy(struct engine *engine, int64_t timeout_ms) {
     if (engine->retired != NULL) {
         return false;
     }
+    energy_destroy(engine->energy);
     free(engine);
     return true;
 }

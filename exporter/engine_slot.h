@@ -21,7 +21,8 @@ struct engine_slot {
 };
 
 /* Starts a worker for the collector; `finished` gets the slot as its context. */
-int engine_slot_create(const struct collector *collector, struct config *config, struct loop *loop,
+int engine_slot_create(const struct collector *collector, struct config *config,
+                       struct energy *energy, struct loop *loop,
                        void (*finished)(struct engine_worker *, void *),
                        struct engine_slot **ret_slot, struct error *err);
 

@@ -43,8 +43,30 @@ static void test_parse(void) {
     }
 }
 
+static void test_parse_busy(void) {
+    static const struct {
+        const char *text;
+        int result;
+        uint64_t ticks;
+    } cases[] = {
+        {"cpu  1 20 300 4000 50000 600000 7000000 8 9 10\ncpu0 1 1 1 1", 0, 7600321},
+        {"cpu 1 2 3 4\nintr 1 2 3", 0, 6},
+        {"cpu 1 2 3", -EINVAL, 0},
+        {"cpu0 1 2 3 4", -EINVAL, 0},
+        {"cpu 1 2 x 4", -EINVAL, 0},
+        {"", -EINVAL, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        uint64_t ticks = 0;
+        int r = cpu_stat_parse_busy(cases[i].text, &ticks);
+        TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].result, r, cases[i].text);
+        TEST_ASSERT_EQUAL_UINT64_MESSAGE(cases[i].ticks, ticks, cases[i].text);
+    }
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_parse);
+    RUN_TEST(test_parse_busy);
     return UNITY_END();
 }

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Measured energy on its way from the collectors that measure it to the one that says whose it was:
+ * each runs on a thread of its own. All calls may come from any thread. */
+struct energy;
+struct energy_meter;
+
+/* What a meter has counted since it was opened. */
+struct energy_reading {
+    double joules;
+    double seconds;          /* the time that those cover */
+    double gpu_joules;       /* the GPU's part of them; NAN: not measured apart */
+    double gpu_busy_seconds; /* NAN: not known */
+};
+
+/* A container's part in what the GPU does at the moment, from 0 to 1. */
+struct energy_share {
+    const char *id; /* the path of its cgroup */
+    double ratio;
+};
+
+struct energy *energy_create(void);         /* NULL when memory is out */
+void energy_destroy(struct energy *energy); /* all meters are closed; accepts NULL */
+
+/* Opens the meter of that name; one that has it is out of use from then on, as when a collector is
+ * started anew before the old one has ended. NULL when memory is out, or where `energy` is NULL. */
+struct energy_meter *energy_meter_open(struct energy *energy, const char *name);
+void energy_meter_close(struct energy_meter *meter); /* accepts NULL */
+
+/* Puts what the meter shows; what it showed before is gone. Accepts NULL. */
+void energy_meter_put(struct energy_meter *meter, const struct energy_reading *reading,
+                      const struct energy_share *shares, size_t n_shares);
+
+/* What all meters show, for the reader's own use. A zeroed struct is an empty list. */
+struct energy_list {
+    struct energy_row {
+        uint64_t meter; /* never the same for two */
+        struct energy_reading reading;
+        struct energy_share *shares;
+        size_t n_shares;
+    } * rows;
+    size_t n_rows;
+};
+
+/* Brings the list up to date. 0 or -ENOMEM, with an empty list. Accepts NULL. */
+int energy_read(struct energy *energy, struct energy_list *list);
+void energy_list_finish(struct energy_list *list);
