@@ -51,7 +51,9 @@ bool container_network_alive(const struct container_network *network) {
     return network->proc_fd >= 0 && faccessat(network->proc_fd, "stat", F_OK, 0) == 0;
 }
 
-static uint64_t inode_of(int dirfd, const char *path) {
+/* Every network namespace has files of its own under net/, so that their inodes tell it, too;
+ * unlike ns/net, anybody may look at them. */
+static uint64_t namespace_of(int dirfd, const char *path) {
     struct stat stat;
     return fstatat(dirfd, path, &stat, 0) == 0 ? stat.st_ino : 0;
 }
@@ -68,13 +70,13 @@ void container_network_enter(struct container_network *network, const char *proc
         network->proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     }
     if (network->proc_fd >= 0) {
-        network->namespace = inode_of(network->proc_fd, "ns/net");
+        network->namespace = namespace_of(network->proc_fd, "net/dev");
     }
 }
 
 uint64_t container_network_host(const char *procfs) {
-    char *path CLEANUP_FREE = file_path_join(procfs, "1/ns/net");
-    return path != NULL ? inode_of(AT_FDCWD, path) : 0;
+    char *path CLEANUP_FREE = file_path_join(procfs, "1/net/dev");
+    return path != NULL ? namespace_of(AT_FDCWD, path) : 0;
 }
 
 static bool skipped(struct scan_word name) {

@@ -8,7 +8,7 @@
  * process' directory keeps a number that was used again from being taken for it. */
 struct container_network {
     int proc_fd;
-    uint64_t namespace; /* its inode; 0: not known */
+    uint64_t namespace; /* 0: not known */
     struct container_interface {
         char *name;
         size_t name_len;
@@ -26,12 +26,10 @@ void container_network_relabel(struct container_network *network);
 /* Whether the process that was found is still there. */
 bool container_network_alive(const struct container_network *network);
 
-/* Looks through process `pid`. Without the right to see its namespace (CAP_SYS_PTRACE) that stays
- * unknown. */
+/* Looks through process `pid`. */
 void container_network_enter(struct container_network *network, const char *procfs, pid_t pid);
 
-/* The inode of the network namespace of the first process: the host's. 0 where it cannot be seen.
- */
+/* The network namespace of the first process: the host's. 0 where it cannot be seen. */
 uint64_t container_network_host(const char *procfs);
 
 /* Adds the counters of every interface but those inside (lo) and of other containers (veth…). */
