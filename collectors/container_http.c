@@ -3,10 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "collectors/unix_socket.h"
 #include "exporter/core/cleanup.h"
 
 enum { READ_ROOM = 16384, MAX_HEAD_BYTES = 65536 };
@@ -27,15 +26,9 @@ void container_http_finish(struct container_http *http) {
 int container_http_get(struct container_http *http, const char *socket_path, const char *path,
                        int64_t deadline_ns) {
     container_http_finish(http);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(socket_path) >= sizeof(address.sun_path)) {
-        return -ENAMETOOLONG;
-    }
-    memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
-    int fd CLEANUP_CLOSE = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* A Unix socket connects at once or not at all; EAGAIN says that its queue is full. */
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
-        return -errno;
+    int fd CLEANUP_CLOSE = unix_socket_connect(socket_path);
+    if (fd < 0) {
+        return fd;
     }
     buf_printf(&http->request, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", path);
     if (http->request.failed) {
@@ -43,21 +36,6 @@ int container_http_get(struct container_http *http, const char *socket_path, con
     }
     http->fd = TAKE_FD(fd);
     http->deadline_ns = deadline_ns;
-    return 0;
-}
-
-static int send_rest(struct container_http *http) {
-    while (http->n_sent < http->request.len) {
-        ssize_t n = send(http->fd, http->request.data + http->n_sent,
-                         http->request.len - http->n_sent, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return errno == EAGAIN ? 0 : -errno;
-        }
-        http->n_sent += (size_t)n;
-    }
     return 0;
 }
 
@@ -80,20 +58,11 @@ static int cut_head(struct container_http *http) {
 
 static int receive(struct container_http *http, size_t max_bytes) {
     while (!http->ended) {
-        char *to = buf_reserve(&http->answer, READ_ROOM);
-        if (to == NULL) {
-            return -ENOMEM;
-        }
-        ssize_t n = recv(http->fd, to, READ_ROOM, 0);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
+        int n = unix_socket_receive(http->fd, READ_ROOM, &http->answer);
         if (n < 0) {
-            return errno == EAGAIN ? 0 : -errno;
+            return n == -EAGAIN ? 0 : n;
         }
         http->ended = n == 0;
-        http->answer.len += (size_t)n;
-        http->answer.data[http->answer.len] = '\0';
         if (http->answer.len > max_bytes) {
             return -EFBIG;
         }
@@ -102,7 +71,7 @@ static int receive(struct container_http *http, size_t max_bytes) {
 }
 
 int container_http_step(struct container_http *http, size_t max_bytes, int64_t now_ns) {
-    int r = send_rest(http);
+    int r = unix_socket_send(http->fd, &http->request, &http->n_sent);
     r = r == 0 ? receive(http, max_bytes) : r;
     if (r == 0 && http->status == 0) {
         r = cut_head(http);

@@ -111,6 +111,31 @@ int container_info_label(struct container_info *info, container_label_patterns w
     return keep_label(info, name, value);
 }
 
+static bool has_label(const struct container_info *info, const char *name) {
+    for (size_t i = 0; i < info->n_labels; i++) {
+        if (strcmp(info->labels[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int container_info_fill(struct container_info *info, const struct container_info *from) {
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(fields); i++) {
+        char **field = field_at(info, fields[i]);
+        const char *text = *field_at(from, fields[i]);
+        if (field != &info->id && *field == NULL && text != NULL) {
+            r = container_info_set(field, text);
+        }
+    }
+    for (size_t i = 0; r == 0 && i < from->n_labels && info->n_labels < MAX_LABELS; i++) {
+        const struct container_label *label = &from->labels[i];
+        r = has_label(info, label->name) ? 0 : keep_label(info, label->name, label->value);
+    }
+    return r;
+}
+
 static bool same_text(const char *a, const char *b) {
     return strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0;
 }

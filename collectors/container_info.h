@@ -35,5 +35,9 @@ int container_info_label(struct container_info *info, container_label_patterns w
 /* Sets one text. 0 or -ENOMEM. */
 int container_info_set(char **field, const char *text);
 
+/* Adds the texts (but for the id) and the labels that `from` has and `info` has not. 0 or -ENOMEM.
+ */
+int container_info_fill(struct container_info *info, const struct container_info *from);
+
 /* Whether two tell the same. */
 bool container_info_equal(const struct container_info *a, const struct container_info *b);

@@ -33,6 +33,8 @@ struct container {
     unsigned names_generation; /* when that was looked up */
     int64_t next_bundle_ns;    /* when to look for its bundle again */
     int64_t bundle_wait_ns;
+    int64_t next_cri_ns; /* when to ask for its pod again */
+    int64_t cri_wait_ns;
 
     /* Its label sets; `labels` is NULL where the user left it out. */
     struct labels *labels;

@@ -7,12 +7,14 @@
 
 #include "collectors/container_client.h"
 #include "collectors/container_json.h"
+#include "collectors/cri_client.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
 
 #define MIN_BUNDLE_WAIT_NS CLOCK_NS_PER_SEC
-#define MAX_BUNDLE_WAIT_NS (300 * CLOCK_NS_PER_SEC)
+#define MIN_CRI_WAIT_NS (CLOCK_NS_PER_SEC / 4)
+#define MAX_WAIT_NS (300 * CLOCK_NS_PER_SEC)
 
 enum { MAX_BUNDLE_BYTES = 4 << 20 };
 
@@ -35,8 +37,19 @@ static const char *const bundle_directories[] = {
     "var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io",
 };
 
+/* Where runtimes answer Kubernetes. */
+static const char *const cri_sockets[] = {
+    "run/k3s/containerd/containerd.sock",
+    "run/containerd/containerd.sock",
+    "run/crio/crio.sock",
+    "run/cri-dockerd.sock",
+    "run/k0s/containerd.sock",
+    "var/snap/microk8s/common/run/containerd.sock",
+};
+
 struct container_names {
     struct container_client *clients[ARRAY_LEN(sources)]; /* NULL: not to be asked */
+    struct cri_client *cri;                               /* NULL: not to be asked */
     char *bundles[ARRAY_LEN(bundle_directories)];
     container_label_patterns wanted;
     struct buf scratch;
@@ -54,6 +67,28 @@ static bool open_client(struct container_names *names, size_t i, const char *roo
     return names->clients[i] != NULL;
 }
 
+/* "auto", "off" or a path. */
+static bool open_cri(struct container_names *names, const char *rootfs,
+                     const struct settings *settings) {
+    const char *setting = settings_string(settings, "collector.container.cri-socket");
+    const bool automatic = strcmp(setting, "auto") == 0;
+    if (setting[0] == '\0' || strcmp(setting, "off") == 0) {
+        return true;
+    }
+    char *paths[ARRAY_LEN(cri_sockets)];
+    size_t n = automatic ? ARRAY_LEN(cri_sockets) : 1;
+    bool complete = true;
+    for (size_t i = 0; i < n; i++) {
+        paths[i] = file_path_join(rootfs, automatic ? cri_sockets[i] : setting);
+        complete = complete && paths[i] != NULL;
+    }
+    names->cri = complete ? cri_client_create(paths, n, names->wanted) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        free(paths[i]);
+    }
+    return names->cri != NULL;
+}
+
 struct container_names *container_names_create(const char *rootfs,
                                                const struct settings *settings) {
     struct container_names *names = calloc(1, sizeof(*names));
@@ -61,7 +96,7 @@ struct container_names *container_names_create(const char *rootfs,
         return NULL;
     }
     names->wanted = settings_list(settings, "collector.container.label-include");
-    bool complete = true;
+    bool complete = open_cri(names, rootfs, settings);
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
         complete = complete && open_client(names, i, rootfs, settings);
     }
@@ -83,6 +118,7 @@ void container_names_destroy(struct container_names *names) {
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
         container_client_destroy(names->clients[i]);
     }
+    cri_client_destroy(names->cri);
     for (size_t i = 0; i < ARRAY_LEN(bundle_directories); i++) {
         free(names->bundles[i]);
     }
@@ -96,6 +132,9 @@ void container_names_step(struct container_names *names, int64_t now_ns) {
             container_client_step(names->clients[i], now_ns);
         }
     }
+    if (names->cri != NULL) {
+        cri_client_step(names->cri, now_ns);
+    }
 }
 
 static unsigned generation(const struct container_names *names) {
@@ -103,16 +142,26 @@ static unsigned generation(const struct container_names *names) {
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
         sum += names->clients[i] != NULL ? container_client_generation(names->clients[i]) : 0;
     }
-    return sum;
+    return sum + (names->cri != NULL ? cri_client_generation(names->cri) : 0);
 }
 
 static bool may_have_bundle(enum container_runtime runtime) {
     return runtime == CONTAINER_CONTAINERD || runtime == CONTAINER_UNKNOWN;
 }
 
+static bool may_be_in_pod(const struct container *container) {
+    return container->pod_uid != NULL || container->runtime == CONTAINER_CONTAINERD ||
+           container->runtime == CONTAINER_CRIO || container->runtime == CONTAINER_UNKNOWN;
+}
+
+static bool cri_due(const struct container_names *names, const struct container *container,
+                    int64_t now_ns) {
+    return names->cri != NULL && now_ns >= container->next_cri_ns && may_be_in_pod(container);
+}
+
 bool container_names_due(const struct container_names *names, const struct container *container,
                          int64_t now_ns) {
-    return container->names_generation != generation(names) ||
+    return container->names_generation != generation(names) || cri_due(names, container, now_ns) ||
            (may_have_bundle(container->runtime) && now_ns >= container->next_bundle_ns);
 }
 
@@ -134,16 +183,10 @@ static int read_bundle(struct container_names *names, const char *directory, con
                                          names->wanted, ret_info);
 }
 
-/* A bundle does not change: once it is found it is not read again. */
-static void wait_for_bundle(struct container *container, bool found, int64_t now_ns) {
-    if (found) {
-        container->next_bundle_ns = INT64_MAX;
-        return;
-    }
-    int64_t wait_ns = container->bundle_wait_ns;
-    wait_ns = wait_ns == 0 ? MIN_BUNDLE_WAIT_NS : 2 * wait_ns;
-    container->bundle_wait_ns = wait_ns < MAX_BUNDLE_WAIT_NS ? wait_ns : MAX_BUNDLE_WAIT_NS;
-    container->next_bundle_ns = now_ns + container->bundle_wait_ns;
+/* Waits twice as long each time. */
+static void wait_longer(int64_t *next_ns, int64_t *wait_ns, int64_t min_ns, int64_t now_ns) {
+    *wait_ns = *wait_ns == 0 ? min_ns : *wait_ns < MAX_WAIT_NS / 2 ? 2 * *wait_ns : MAX_WAIT_NS;
+    *next_ns = now_ns + *wait_ns;
 }
 
 static bool look_into_bundles(struct container_names *names, struct container *container,
@@ -154,26 +197,6 @@ static bool look_into_bundles(struct container_names *names, struct container *c
         }
     }
     return false;
-}
-
-static int copy(const struct container_info *from, struct container_info *to) {
-    const struct {
-        const char *from;
-        char **to;
-    } texts[] = {
-        {from->name, &to->name},           {from->image, &to->image},         {from->pod, &to->pod},
-        {from->namespace, &to->namespace}, {from->container, &to->container},
-    };
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(texts); i++) {
-        r = texts[i].from != NULL ? container_info_set(texts[i].to, texts[i].from) : 0;
-    }
-    static const char *const all[] = {"*", NULL};
-    for (size_t i = 0; r == 0 && i < from->n_labels; i++) {
-        r = container_info_label(to, all, from->labels[i].name, from->labels[i].value);
-    }
-    to->sandbox = from->sandbox;
-    return r;
 }
 
 static bool asked_for(const struct container *container, enum container_runtime runtime) {
@@ -190,8 +213,28 @@ static int ask_clients(struct container_names *names, const struct container *co
         const struct container_info *told =
             container_client_find(names->clients[i], container->id, now_ns);
         if (told != NULL) {
-            return copy(told, info);
+            info->sandbox = told->sandbox;
+            return container_info_fill(info, told);
         }
+    }
+    return 0;
+}
+
+/* A runtime may hear of a container after we do; and there are those that it does not know. */
+static int ask_cri(struct container_names *names, struct container *container, int64_t now_ns,
+                   struct container_info *info) {
+    if (names->cri == NULL || !may_be_in_pod(container)) {
+        return 0;
+    }
+    const struct container_info *told = cri_client_find(names->cri, container->id);
+    if (told != NULL) {
+        container->next_cri_ns = INT64_MAX;
+        info->sandbox = info->sandbox || told->sandbox;
+        return container_info_fill(info, told);
+    }
+    if (now_ns >= container->next_cri_ns) {
+        wait_longer(&container->next_cri_ns, &container->cri_wait_ns, MIN_CRI_WAIT_NS, now_ns);
+        cri_client_ask(names->cri);
     }
     return 0;
 }
@@ -204,12 +247,19 @@ int container_names_look_up(struct container_names *names, struct container *con
     int r = 0;
     if (container->next_bundle_ns == INT64_MAX) {
         from_bundle = true;
-        r = copy(&container->info, &info);
+        info.sandbox = container->info.sandbox;
+        r = container_info_fill(&info, &container->info);
     } else if (may_have_bundle(container->runtime) && now_ns >= container->next_bundle_ns) {
         from_bundle = look_into_bundles(names, container, &info);
-        wait_for_bundle(container, from_bundle, now_ns);
+        if (from_bundle) { /* it does not change: once it is found it is not read again */
+            container->next_bundle_ns = INT64_MAX;
+        } else {
+            wait_longer(&container->next_bundle_ns, &container->bundle_wait_ns, MIN_BUNDLE_WAIT_NS,
+                        now_ns);
+        }
     }
     r = r == 0 && !from_bundle ? ask_clients(names, container, now_ns, &info) : r;
+    r = r == 0 ? ask_cri(names, container, now_ns, &info) : r;
     if (r == 0) {
         *ret_info = info;
         info = (struct container_info){0};

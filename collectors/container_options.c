@@ -15,6 +15,13 @@ static int check_prefix(const char *text, struct error *err) {
 
 const struct option container_options[] = {
     {
+        .name = "collector.container.cri-socket",
+        .type = OPTION_STRING,
+        .default_text = "auto",
+        .help = "Where the labels of pods are asked for (CRI), below path.rootfs; auto: where k3s, "
+                "containerd or CRI-O listen; off: not",
+    },
+    {
         .name = "collector.container.crio-socket",
         .type = OPTION_STRING,
         .default_text = "/run/crio/crio.sock",

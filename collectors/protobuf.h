@@ -1,0 +1,30 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Walking over the fields of a protobuf message without copying. */
+
+enum protobuf_wire {
+    PROTOBUF_VARINT = 0,
+    PROTOBUF_FIXED64 = 1,
+    PROTOBUF_BYTES = 2, /* texts and messages within */
+    PROTOBUF_FIXED32 = 5,
+};
+
+/* What is left of a message. */
+struct protobuf {
+    const char *data;
+    size_t len;
+};
+
+struct protobuf_field {
+    uint32_t number;
+    enum protobuf_wire wire;
+    uint64_t value;        /* of numbers */
+    struct protobuf bytes; /* of bytes */
+};
+
+/* Takes the next field: 1, or 0 at the end of the message, or -EINVAL where it is none: cut off, or
+ * of the groups that nobody writes any more. */
+int protobuf_next(struct protobuf *message, struct protobuf_field *ret_field);

@@ -1,0 +1,26 @@
+#include <assert.h>
+#include <stdint.h>
+
+#include "collectors/cri_message.h"
+#include "collectors/protobuf.h"
+#include "exporter/core/cleanup.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static const char *const all[] = {"*", NULL};
+
+/* What a runtime answers to Kubernetes, read as either of the two lists. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
+    struct protobuf message = {.data = (const char *)data, .len = len};
+    struct protobuf_field field;
+    while (protobuf_next(&message, &field) > 0) {
+        assert(field.number > 0 && message.len < len);
+    }
+    struct cri_items items CLEANUP_CRI_ITEMS = {0};
+    cri_message_pods((const char *)data, len, all, &items);
+    cri_message_containers((const char *)data, len, all, &items);
+    for (size_t i = 0; i < items.n_rows; i++) {
+        assert(items.rows[i].info.id != NULL && items.rows[i].info.id[0] != '\0');
+    }
+    return 0;
+}
