@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/protobuf.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/protobuf.h"
 
 enum { MAX_ITEMS = 10000 };
 

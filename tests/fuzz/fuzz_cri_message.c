@@ -2,8 +2,8 @@
 #include <stdint.h>
 
 #include "collectors/cri_message.h"
-#include "collectors/protobuf.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/protobuf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

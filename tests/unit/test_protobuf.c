@@ -1,4 +1,4 @@
-#include "collectors/protobuf.h"
+#include "exporter/core/protobuf.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -77,9 +77,24 @@ static void test_what_is_no_message(void) {
     }
 }
 
+static void test_row_of_messages(void) {
+    struct protobuf row = TEXT("\x03"
+                               "abc"
+                               "\x00\x02"
+                               "d");
+    struct protobuf message;
+    TEST_ASSERT_EQUAL_INT(0, protobuf_next_delimited(&row, &message));
+    TEST_ASSERT_EQUAL_STRING_LEN("abc", message.data, 3);
+    TEST_ASSERT_EQUAL_size_t(3, message.len);
+    TEST_ASSERT_EQUAL_INT(0, protobuf_next_delimited(&row, &message));
+    TEST_ASSERT_EQUAL_size_t(0, message.len);
+    TEST_ASSERT_EQUAL_INT(-EINVAL, protobuf_next_delimited(&row, &message));
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_fields);
     RUN_TEST(test_what_is_no_message);
+    RUN_TEST(test_row_of_messages);
     return UNITY_END();
 }

@@ -1,4 +1,4 @@
-#include "collectors/protobuf.h"
+#include "exporter/core/protobuf.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -71,4 +71,9 @@ int protobuf_next(struct protobuf *message, struct protobuf_field *ret_field) {
         .wire = (enum protobuf_wire)(key & 7),
     };
     return take_value(message, ret_field) ? 1 : -EINVAL;
+}
+
+int protobuf_next_delimited(struct protobuf *row, struct protobuf *ret_message) {
+    uint64_t len;
+    return take_varint(row, &len) && take_bytes(row, len, ret_message) ? 0 : -EINVAL;
 }

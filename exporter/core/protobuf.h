@@ -28,3 +28,7 @@ struct protobuf_field {
 /* Takes the next field: 1, or 0 at the end of the message, or -EINVAL where it is none: cut off, or
  * of the groups that nobody writes any more. */
 int protobuf_next(struct protobuf *message, struct protobuf_field *ret_field);
+
+/* Takes a message that stands behind its length, as in a row of them: 0, or -EINVAL where it is cut
+ * off. */
+int protobuf_next_delimited(struct protobuf *row, struct protobuf *ret_message);

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <stddef.h>
+
+#include "exporter/core/arena.h"
+#include "exporter/core/exposition_doc.h"
+#include "exporter/core/exposition_parse.h"
+#include "exporter/push_update.h"
+
+/* What the body of a push to a group says, as updates that set values. A zeroed struct is empty;
+ * one is best used for many bodies, as it keeps its memory. */
+struct gateway_body {
+    struct push_update *updates;
+    size_t n_updates, cap_updates;
+    struct arena arena; /* what updates point to, beside the body itself */
+    struct exposition_doc doc;
+};
+
+/* Frees what it holds and leaves it empty. */
+void gateway_body_finish(struct gateway_body *body);
+#define CLEANUP_GATEWAY_BODY CLEANUP(gateway_body_finish)
+
+/* Empties it but keeps a modest amount of its memory. */
+void gateway_body_reset(struct gateway_body *body);
+
+/* Makes room for one more update, zeroed but for its index, time to live and operation; NULL when
+ * memory is out. Pointers to others become stale. */
+struct push_update *gateway_body_add(struct gateway_body *body);
+
+/* Read a body in the text format, which is overwritten and pointed into, or in protobuf with each
+ * family behind its length. -EINVAL and -E2BIG say what is wrong and where, -ENOMEM; `body` is
+ * empty then. */
+int gateway_text_read(char *data, size_t len, const struct exposition_limits *limits,
+                      struct gateway_body *body, struct error *err);
+int gateway_protobuf_read(const char *data, size_t len, const struct exposition_limits *limits,
+                          struct gateway_body *body, struct error *err);
