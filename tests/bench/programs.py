@@ -21,7 +21,7 @@ def program(name):
 
 
 def build():
-    names = [f"tests/bench/bench_{name}" for name in (*TIMED, "instructions", "nvml")]
+    names = [f"tests/bench/bench_{name}" for name in (*TIMED, "instructions", "nvml", "plugin")]
     fakes = ("tests/fakes/libnvidia-ml.so.1", "tests/fakes/plant", "tests/fakes/waap-fake")
     command = ["ninja", "-C", BUILD, *names, *fakes, "exporter/waap"]
     done = subprocess.run(command, capture_output=True, text=True)

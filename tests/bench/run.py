@@ -10,6 +10,7 @@ import sys
 import jetson
 import node
 import nvml
+import plugins
 import programs
 import scrapes
 from table import Table
@@ -29,6 +30,7 @@ def main():
         node.run(table)
         jetson.run(table)
         nvml.run(table)
+        plugins.run(table)
         programs.run_timed(table, per_series)
     programs.run_instructions(table, arguments.update)
     print(f"\n{table.n_missed} budgets missed" if table.n_missed else "\nall budgets kept")

@@ -1,0 +1,14 @@
+import re
+
+from setuptools import setup
+
+with open("waap/__init__.py") as file:
+    version = re.search(r'__version__ = "(.*)"', file.read()).group(1)
+
+setup(
+    name="waap",
+    version=version,
+    description="Metrics and parameters of a plugin, through the waap exporter",
+    packages=["waap"],
+    python_requires=">=3.6",
+)

@@ -1,0 +1,305 @@
+"""The one client of a process: its thread, its series and parameters, what happens at fork and exit."""
+
+import atexit
+import os
+import select
+import sys
+import threading
+import time
+
+from waap._series import Counter, clean_buckets, clean_labels, clean_name, clean_text
+from waap._session import Session
+
+EXIT_SECONDS = 1.0
+MAX_PARAMS = 100
+
+
+class Settings:
+    def __init__(self, socket=None, plugin=None, job=None, labels=None, interval=0.25, max_series=1000,
+                 on_error=None):
+        def first(value, variable, fallback=None):
+            return clean_text(value or os.environ.get(variable) or fallback or "")
+
+        self.socket = first(socket, "WAAP_PUSH_SOCKET", "/run/waap/push.sock")
+        self.plugin = first(plugin, "WAAP_PLUGIN_NAME", program_name())
+        self.job = first(job, "WAAP_JOB")
+        self.labels = clean_labels(labels)
+        self.interval = float(interval)
+        self.max_series = max_series
+        self.on_error = on_error
+        self.debug = "WAAP_DEBUG" in os.environ
+
+
+def program_name():
+    """objcounter for /app/objcounter.py, app for /app/__main__.py as `python -m app` runs it."""
+    path = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c") else ""
+    name, _ = os.path.splitext(os.path.basename(path))
+    return os.path.basename(os.path.dirname(path)) if name == "__main__" else name or "python"
+
+
+class Full:
+    """Stands in for the client in a series beyond the limit: every record is one that is lost."""
+
+    running = False
+
+    def __init__(self, client):
+        self.start = client.drop
+        self.series = client.series
+
+    def drop(self):
+        pass
+
+
+class Client:
+    def __init__(self):
+        self._lock = threading.RLock()  # guards all that follows, but not while waiting or calling out
+        self._turned = threading.Condition(self._lock)
+        self._settings = None
+        self._session = None
+        self._series = []
+        self._by_key = {}
+        self._kinds = {}  # {name: (kind, buckets)}: all series of a name are alike
+        self._params = []
+        self._dropped = 0
+        self._dropped_series = None
+        self._last_error = None
+        self._wake_fds = None
+        self._thread = None
+        self._pid = os.getpid()
+        self.running = False
+        atexit.register(self._at_exit)
+
+    # What is recorded.
+
+    def configure(self, **settings):
+        with self._lock:
+            if self._settings is not None:
+                raise RuntimeError("configure() comes before the first metric or parameter")
+            self._settings = Settings(**settings)
+
+    def series(self, kind, name, help, labels, ttl, buckets):
+        key = (kind, name, tuple(sorted(labels.items())) if labels else ())
+        try:
+            known = self._by_key.get(key)
+        except TypeError:  # a label's value that cannot be a key: as text it can
+            known = None
+        if known is not None and (buckets is None or clean_buckets(buckets) == known._buckets):
+            return known
+        if kind.kind == "histogram":
+            buckets = clean_buckets(buckets)
+        elif buckets is not None:
+            raise ValueError("{}: a {} has no buckets".format(name, kind.kind))
+        return self._make_series(kind, clean_name(name), help, clean_labels(labels), ttl, buckets)
+
+    def _make_series(self, kind, name, help, labels, ttl, buckets):
+        key = (kind, name, tuple(sorted(labels.items())))
+        with self._lock:
+            self._settle()
+            known_kind, known_buckets = self._kinds.setdefault(name, (kind, buckets))
+            if kind is not known_kind or buckets != known_buckets:
+                raise ValueError("{}: is a {} already{}".format(
+                    name, known_kind.kind, ", with other buckets" if kind is known_kind else ""))
+            series = self._by_key.get(key)
+            if series is None:
+                if len(self._series) >= self._settings.max_series:
+                    self._complain("{}: more than {} series".format(name, self._settings.max_series))
+                    return kind(Full(self), name, help, labels, ttl, buckets)
+                series = kind(self, name, help, labels, ttl, buckets)
+                self._by_key[key] = series
+                self._series.append(series)
+        self.start()
+        return series
+
+    def param(self, param):
+        with self._lock:
+            self._settle()
+            for known in self._params:
+                if known.name == param.name:
+                    if known.declaration() != param.declaration():
+                        raise ValueError("{}: is declared already, and otherwise".format(param.name))
+                    return known
+            if len(self._params) >= MAX_PARAMS:
+                raise ValueError("{}: more than {} parameters".format(param.name, MAX_PARAMS))
+            self._params.append(param)
+        self.start()
+        self.wake()
+        return param
+
+    def drop(self):
+        """Counts a record that is lost."""
+        with self._lock:
+            self._dropped += 1
+
+    def stats(self):
+        with self._lock:
+            session = self._session
+            return {
+                "connected": session is not None and session.sock is not None,
+                "connects": session.n_connects if session else 0,
+                "lines": session.n_lines if session else 0,
+                "errors": session.n_errors if session else 0,
+                "dropped": self._dropped,
+                "series": len(self._series),
+            }
+
+    def flush(self, timeout, give_up=False):
+        """With give_up, an exporter that is away is not waited for."""
+        if not self.running:
+            self.start()
+        end = time.monotonic() + timeout
+        with self._lock:
+            if not self._series and not self._params:
+                return True
+            session = self._session
+            if session is None or self._thread is threading.current_thread():
+                return False
+            number, n_lost = session.ask(), session.n_lost
+            self.wake()
+            while session.answered < number and not (give_up and session.n_lost != n_lost):
+                left = end - time.monotonic()
+                if left <= 0:
+                    return False
+                self._turned.wait(left)
+            return session.answered >= number
+
+    # The thread.
+
+    def _settle(self):
+        if self._settings is None:
+            self._settings = Settings()
+
+    def start(self):
+        """Starts the thread. Every record does so where it does not run, as in a forked child."""
+        with self._lock:
+            if self.running or not (self._series or self._params):
+                return
+            self._settle()
+            # Also where it fails: the next metric, not each record, tries again.
+            self.running = True
+            self._session = self._session or Session(self._settings, self._series, self._params)
+            try:
+                if self._wake_fds is None:
+                    self._wake_fds = os.pipe()
+                    for fd in self._wake_fds:
+                        os.set_blocking(fd, False)
+                self._thread = threading.Thread(target=self._run, name="waap-plugin", daemon=True)
+                self._thread.start()
+            except (OSError, RuntimeError) as error:  # no descriptors, no threads, or at exit
+                self._thread = None
+                self._complain("no thread: {}".format(error))
+            self._flush_in_children()
+
+    def _flush_in_children(self):
+        """Processes of multiprocessing leave without atexit; this is what they call instead."""
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:
+            util.Finalize(None, self._at_exit, exitpriority=100)
+
+    def wake(self):
+        if self._wake_fds is not None:
+            try:
+                os.write(self._wake_fds[1], b".")
+            except OSError:  # full, so it wakes anyway
+                pass
+
+    def _run(self):
+        wake_fd = self._wake_fds[0]
+        while True:
+            wait, sock, full = self._turn()
+            self._call_out()
+            poll = select.poll()
+            poll.register(wake_fd, select.POLLIN)
+            if sock is not None:
+                poll.register(sock, select.POLLIN | (select.POLLOUT if full else 0))
+            poll.poll(None if full else 1000 * wait + 1)
+            try:
+                os.read(wake_fd, 4096)
+            except BlockingIOError:
+                pass
+
+    def _turn(self):
+        with self._lock:
+            self._tell_dropped()
+            session = self._session
+            wait = session.turn(time.monotonic())
+            self._turned.notify_all()
+            return wait, session.sock, session.full
+
+    def _tell_dropped(self):
+        """Dropped records are a series of their own, from the first one on."""
+        if self._dropped and self._dropped_series is None:
+            help = "What the plugin recorded that is no number or not of the metric's kind."
+            self._dropped_series = Counter(self, "plugin_records_dropped_total", help, {}, None, None)
+            self._series.append(self._dropped_series)
+        if self._dropped_series is not None:
+            self._dropped_series._value = self._dropped
+
+    def _call_out(self):
+        with self._lock:
+            errors, self._session.errors = self._session.errors, []
+            calls, self._session.calls = self._session.calls, []
+        for text in errors:
+            self._complain(text)
+        for param in calls:
+            try:
+                param.call()
+            except Exception as error:
+                self._complain("param {}: on_change: {!r}".format(param.name, error))
+        if calls:
+            self.wake()
+
+    def _complain(self, text):
+        if self._settings.debug and text != self._last_error:
+            sys.stderr.write("waap: {}\n".format(text))
+        self._last_error = text
+        if self._settings.on_error is not None:
+            try:
+                self._settings.on_error(text)
+            except Exception as error:
+                if self._settings.debug:
+                    sys.stderr.write("waap: on_error: {!r}\n".format(error))
+
+    # Its end.
+
+    def _after_fork(self):
+        """In a child: nothing recorded, nothing connected; locks that nobody holds."""
+        self._lock = threading.RLock()
+        self._turned = threading.Condition(self._lock)
+        self._pid = os.getpid()
+        self._dropped = 0
+        self._thread = None
+        for series in self._series:
+            series.zero()
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        for fd in self._wake_fds or ():
+            os.close(fd)
+        self._wake_fds = None
+        self.running = False
+
+    def _at_exit(self):
+        if self.running and self._pid == os.getpid() and self._thread is not None:
+            self.flush(EXIT_SECONDS, give_up=True)
+
+
+class ClientByPid(Client):
+    """For Python 3.6, which does not tell of a fork."""
+
+    @property
+    def running(self):
+        if self._pid != os.getpid():
+            self._after_fork()
+        return self._running
+
+    @running.setter
+    def running(self, value):
+        self._running = value
+
+
+def create():
+    if not hasattr(os, "register_at_fork"):
+        return ClientByPid()
+    client = Client()
+    os.register_at_fork(after_in_child=client._after_fork)
+    return client

@@ -1,0 +1,190 @@
+"""Series: what is recorded, and the lines that say it.
+
+A value changes under the lock of its series, held for a few instructions. The lock can be taken again
+by the thread that has it, so a signal handler may record, too."""
+
+import math
+import re
+import threading
+from bisect import bisect_left
+
+USUAL_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+MAX_TEXT = 4096
+MAX_LABELS = 32
+MAX_BUCKETS = 200
+HUGE = 1e300  # what is beyond is no measurement, and sums of it would not stay finite
+
+
+def clean_text(text):
+    """What can be sent: lone surrogates, as file names have them, become "?"."""
+    return str(text).encode("utf-8", "replace").decode("utf-8")
+
+
+def clean_name(name, allowed="a-zA-Z0-9_:"):
+    if not isinstance(name, str) or not name or len(name) > MAX_TEXT:
+        raise ValueError("not a name: {!r}".format(name))
+    name = re.sub("[^" + allowed + "]", "_", name)
+    return "_" + name if name[0].isdigit() else name
+
+
+def clean_labels(labels):
+    clean = {clean_name(name, "a-zA-Z0-9_"): clean_text(text) for name, text in (labels or {}).items()}
+    if len(clean) > MAX_LABELS or sum(map(len, clean.values())) > MAX_TEXT:
+        raise ValueError("too many or too long labels")
+    return clean
+
+
+def clean_buckets(buckets):
+    bounds = [float(bound) for bound in USUAL_BUCKETS if buckets is None]
+    bounds += [float(bound) for bound in buckets or ()]
+    if bounds and bounds[-1] == math.inf:
+        bounds.pop()
+    rising = all(low < high for low, high in zip(bounds, bounds[1:]))
+    if not bounds or len(bounds) > MAX_BUCKETS or not rising or not all(map(math.isfinite, bounds)):
+        raise ValueError("buckets must be finite and ascending: {!r}".format(buckets))
+    return bounds
+
+
+class Series:
+    """One series of any kind."""
+
+    kind = None
+
+    def __init__(self, client, name, help, labels, ttl, buckets):
+        self._client = client
+        self.name = name
+        self._help = None if help is None else clean_text(help)[:MAX_TEXT]
+        self._labels = labels
+        self._ttl = None if ttl is None else float(ttl)
+        self._buckets = buckets
+        # As last sent on this connection.
+        self.sent = None
+        self.sent_at = 0.0
+        self.refused_at = None
+        self.zero()
+
+    def zero(self):
+        """As if nothing had been recorded; with a lock that no thread of a parent process holds."""
+        self._lock = threading.RLock()
+        self._value = 0
+
+    def labels(self, **labels):
+        """The same metric with these labels more."""
+        merged = dict(self._labels)
+        merged.update(labels)
+        return self._client.series(type(self), self.name, self._help, merged, self._ttl, self._buckets)
+
+    def read(self):
+        """The value to compare with `sent`; None: there is nothing to say yet."""
+        with self._lock:
+            return self._value
+
+    def refresh_seconds(self):
+        return min(60.0, self._ttl / 3) if self._ttl else 60.0
+
+    def line(self, reading):
+        """The line that tells a reading."""
+        line = {"metric": self.name}
+        if self.sent is None:
+            line["type"] = self.kind
+            if self._help is not None:
+                line["help"] = self._help
+            if self._buckets is not None:
+                line["buckets"] = self._buckets
+        if self._labels:
+            line["labels"] = self._labels
+        if self._ttl:
+            line["ttl"] = self._ttl
+        line.update(self.told(reading))
+        return line
+
+    def told(self, reading):
+        return {"total": reading}
+
+
+class Counter(Series):
+    kind = "counter"
+
+    def inc(self, n=1):
+        """Adds n, which is not below 0."""
+        if not self._client.running:
+            self._client.start()
+        if type(n) is not int:
+            n = float(n)
+        if 0 <= n < HUGE:
+            with self._lock:
+                self._value += n
+        else:
+            self._client.drop()
+
+
+class Rate(Counter):
+    kind = "rate"
+
+
+class Gauge(Series):
+    kind = "gauge"
+
+    def zero(self):
+        super().zero()
+        self._value = None
+
+    def set(self, value):
+        if not self._client.running:
+            self._client.start()
+        value = float(value)
+        if math.isfinite(value):
+            self._value = value
+        else:
+            self._client.drop()
+
+    def inc(self, n=1):
+        if not self._client.running:
+            self._client.start()
+        n = float(n)
+        if -HUGE < n < HUGE:
+            with self._lock:
+                self._value = (self._value or 0.0) + n
+        else:
+            self._client.drop()
+
+    def dec(self, n=1):
+        self.inc(-n)
+
+    def told(self, reading):
+        return {"set": reading}
+
+
+class Histogram(Series):
+    kind = "histogram"
+
+    def zero(self):
+        super().zero()
+        self._counts = [0] * (len(self._buckets) + 1)
+        self._sum = 0.0
+
+    def observe(self, value):
+        if not self._client.running:
+            self._client.start()
+        value = float(value)
+        if -HUGE < value < HUGE:
+            with self._lock:
+                self._sum += value
+                self._counts[bisect_left(self._buckets, value)] += 1
+        else:
+            self._client.drop()
+
+    def read(self):
+        with self._lock:
+            return tuple(self._counts), self._sum
+
+    def told(self, reading):
+        counts, total = reading
+        cumulative, n = [], 0
+        for count in counts:
+            n += count
+            cumulative.append(n)
+        return {"total": {"counts": cumulative[:-1], "count": n, "sum": total}}
+
+
+KINDS = {kind.kind: kind for kind in (Counter, Gauge, Histogram, Rate)}
