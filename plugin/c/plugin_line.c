@@ -1,6 +1,7 @@
 #include "plugin_line.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 static void add_field(struct waap_text *out, const char *name, const char *text) {
@@ -27,13 +28,6 @@ static void add_whole(struct waap_text *out, const char *name, uint64_t number) 
     snprintf(digits, sizeof(digits), "%" PRIu64, number);
     waap_text_puts(out, name);
     waap_text_puts(out, digits);
-}
-
-static void end_line(struct waap_text *out, uint64_t seq) {
-    if (seq != 0) {
-        add_whole(out, ",\"seq\":", seq);
-    }
-    waap_text_puts(out, "}\n");
 }
 
 void waap_line_hello(struct waap_text *out, const struct waap_identity *identity) {
@@ -64,13 +58,22 @@ static struct waap_reading add_histogram(struct waap_text *out, struct waap_metr
     return reading;
 }
 
+/* JSON has no such numbers: the exporter takes words for them. */
+static void add_gauge(struct waap_text *out, const char *name, double number) {
+    if (isfinite(number)) {
+        add_number(out, name, number);
+    } else {
+        add_field(out, name, isnan(number) ? "NaN" : number > 0 ? "+Inf" : "-Inf");
+    }
+}
+
 static struct waap_reading add_value(struct waap_text *out, struct waap_metric *metric) {
     if (metric->type == WAAP_HISTOGRAM) {
         return add_histogram(out, metric);
     }
     struct waap_reading reading = waap_metric_read(metric);
     if (metric->type == WAAP_GAUGE) {
-        add_number(out, ",\"set\":", reading.rest);
+        add_gauge(out, ",\"set\":", reading.rest);
     } else if (reading.rest == 0) {
         add_whole(out, ",\"total\":", reading.whole);
     } else {
@@ -96,7 +99,7 @@ static void add_declaration(struct waap_text *out, const struct waap_metric *met
     }
 }
 
-void waap_line_metric(struct waap_text *out, struct waap_metric *metric, uint64_t seq) {
+void waap_line_metric(struct waap_text *out, struct waap_metric *metric) {
     add_field(out, "{\"metric\":", metric->name);
     if (!metric->declared) {
         add_declaration(out, metric);
@@ -106,7 +109,7 @@ void waap_line_metric(struct waap_text *out, struct waap_metric *metric, uint64_
     if (metric->ttl_seconds > 0) {
         add_number(out, ",\"ttl\":", metric->ttl_seconds);
     }
-    end_line(out, seq);
+    waap_text_puts(out, "}\n");
     metric->declared = true;
     metric->sent_whole = reading.whole;
     metric->sent_rest = reading.rest;
@@ -127,7 +130,7 @@ static void add_param_value(struct waap_text *out, const char *name, const struc
     }
 }
 
-void waap_line_param(struct waap_text *out, struct waap_param *param, uint64_t seq) {
+void waap_line_param(struct waap_text *out, struct waap_param *param) {
     static const char *const types[] = {
         [WAAP_INT] = "int",       [WAAP_FLOAT] = "float", [WAAP_BOOL] = "bool",
         [WAAP_STRING] = "string", [WAAP_ENUM] = "enum",
@@ -150,7 +153,7 @@ void waap_line_param(struct waap_text *out, struct waap_param *param, uint64_t s
     }
     add_field(out, ",\"unit\":", param->unit);
     add_field(out, ",\"help\":", param->help);
-    end_line(out, seq);
+    waap_text_puts(out, "}\n");
     param->declared = true;
 }
 
@@ -159,5 +162,10 @@ void waap_line_applied(struct waap_text *out, struct waap_param *param) {
     param->reported_version = atomic_load(&param->version);
     add_field(out, "{\"param\":", param->name);
     add_param_value(out, ",\"applied\":", param, atomic_load(&param->value), param->value_text);
-    end_line(out, 0);
+    waap_text_puts(out, "}\n");
+}
+
+void waap_line_seq(struct waap_text *out, uint64_t seq) {
+    add_whole(out, "{\"seq\":", seq);
+    waap_text_puts(out, "}\n");
 }

@@ -18,7 +18,9 @@ struct waap_identity {
 
 void waap_line_hello(struct waap_text *out, const struct waap_identity *identity);
 
-/* `seq` other than 0 asks for an acknowledgement. */
-void waap_line_metric(struct waap_text *out, struct waap_metric *metric, uint64_t seq);
-void waap_line_param(struct waap_text *out, struct waap_param *param, uint64_t seq);
+void waap_line_metric(struct waap_text *out, struct waap_metric *metric);
+void waap_line_param(struct waap_text *out, struct waap_param *param);
 void waap_line_applied(struct waap_text *out, struct waap_param *param);
+
+/* Asks for an acknowledgement of all that stands before. */
+void waap_line_seq(struct waap_text *out, uint64_t seq);

@@ -241,7 +241,7 @@ void waap_add(struct waap_metric *metric, double n) {
 
 void waap_set(struct waap_metric *metric, double value) {
     waap_client_ensure();
-    if (metric == NULL || metric->type != WAAP_GAUGE || !isfinite(value)) {
+    if (metric == NULL || metric->type != WAAP_GAUGE) {
         drop_one();
         return;
     }
@@ -290,7 +290,9 @@ bool waap_metric_changed(struct waap_metric *metric) {
         return false;
     }
     struct waap_reading now = waap_metric_read(metric);
-    return !metric->declared || now.whole != metric->sent_whole || now.rest != metric->sent_rest;
+    /* By their bits: NaN is not equal to itself. */
+    return !metric->declared || now.whole != metric->sent_whole ||
+           memcmp(&now.rest, &metric->sent_rest, sizeof(now.rest)) != 0;
 }
 
 void waap_metrics_forget(bool zero) {

@@ -164,12 +164,8 @@ static void take_line(char *text) {
     }
 }
 
-static bool has_value(struct waap_metric *metric) {
-    return metric->type != WAAP_GAUGE || atomic_load(&metric->is_set);
-}
-
 static bool metric_due(struct waap_metric *metric, uint64_t now_ms, bool all) {
-    if (!has_value(metric)) {
+    if (metric->type == WAAP_GAUGE && !atomic_load(&metric->is_set)) {
         return false;
     }
     bool refused = metric->refused_ms != 0 && now_ms - metric->refused_ms < REFUSED_WAIT_MS;
@@ -183,33 +179,10 @@ static bool metric_due(struct waap_metric *metric, uint64_t now_ms, bool all) {
     return waap_metric_changed(metric) || now_ms - metric->sent_ms >= refresh_ms;
 }
 
-static void send_metric(struct waap_metric *metric, uint64_t now_ms, uint64_t seq) {
-    waap_line_metric(&session.link.out, metric, seq);
-    metric->sent_ms = now_ms;
-    session.stats.n_lines++;
-}
-
-/* An acknowledgement needs a line to answer: the first series once more, else a parameter. */
-static void send_asked(uint64_t number, uint64_t now_ms) {
-    struct waap_metric *metric = waap_metrics;
-    while (metric != NULL && !has_value(metric)) {
-        metric = metric->next;
-    }
-    session.asked_here = number == session.asked;
-    if (metric != NULL) {
-        send_metric(metric, now_ms, number);
-    } else if (waap_params != NULL) {
-        waap_line_param(&session.link.out, waap_params, number);
-        session.stats.n_lines++;
-    } else {
-        session.answered = number;
-    }
-}
-
 static void send_params(void) {
     for (struct waap_param *param = waap_params; param != NULL; param = param->next) {
         if (!param->declared) {
-            waap_line_param(&session.link.out, param, 0);
+            waap_line_param(&session.link.out, param);
             session.stats.n_lines++;
         }
         unsigned version = atomic_load(&param->version);
@@ -240,14 +213,18 @@ static void session_compose(const struct waap_settings *settings, uint64_t now_m
     }
     while (session.next != NULL && session.link.out.len < CHUNK) {
         if (metric_due(session.next, now_ms, session.round_asked != 0)) {
-            send_metric(session.next, now_ms, 0);
+            waap_line_metric(&session.link.out, session.next);
+            session.next->sent_ms = now_ms;
+            session.stats.n_lines++;
         }
         session.next = session.next->next;
     }
     if (session.next == NULL) {
         session.in_round = false;
         if (session.round_asked != 0) {
-            send_asked(session.round_asked, now_ms);
+            waap_line_seq(&session.link.out, session.round_asked);
+            session.asked_here = session.round_asked == session.asked;
+            session.stats.n_lines++;
         }
     }
 }

@@ -249,8 +249,10 @@ static void plugin_refused(void) {
     CHECK(strcmp(last_error, "fps: is a gauge of another") == 0);
 }
 
+static int n_refused;
+
 static void refuse_once(struct push_peer *self, int fd, json_t *line) {
-    if (json_object_get(line, "type") != NULL && json_object_get(line, "seq") == NULL) {
+    if (json_object_get(line, "type") != NULL && n_refused++ == 0) {
         push_peer_send(self, fd,
                        "{\"error\": \"fps: is a gauge of another\", \"metric\": \"fps\"}\n");
     }
@@ -301,7 +303,7 @@ static void plugin_knob(void) {
 }
 
 static void turn_res(struct push_peer *self, int fd, json_t *line) {
-    if (json_object_get(line, "default") != NULL && json_object_get(line, "seq") == NULL) {
+    if (json_object_get(line, "default") != NULL) {
         push_peer_send(self, fd,
                        "{\"param\": \"res\", \"value\": 99999}\n"
                        "{\"param\": \"res\", \"value\": 480}\n");

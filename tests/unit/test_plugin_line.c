@@ -1,5 +1,6 @@
 #include "plugin/c/plugin_line.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <unity.h>
 
@@ -32,33 +33,59 @@ static void test_hello(void) {
         "\"start\":\"ffffffffffffffff\"}}");
 }
 
+static void test_seq(void) {
+    waap_line_seq(&out, 7);
+    ASSERT_LINE("{\"seq\":7}");
+}
+
 static void test_counter(void) {
     struct waap_metric *frames = waap_counter("frames_total", "Frames \"seen\".", NULL);
-    waap_line_metric(&out, frames, 0);
+    waap_line_metric(&out, frames);
     ASSERT_LINE("{\"metric\":\"frames_total\",\"type\":\"counter\",\"help\":\"Frames "
                 "\\u0022seen\\u0022.\",\"total\":0}");
     waap_inc(frames);
     waap_inc(frames);
-    waap_line_metric(&out, frames, 7);
-    ASSERT_LINE("{\"metric\":\"frames_total\",\"total\":2,\"seq\":7}");
+    waap_line_metric(&out, frames);
+    ASSERT_LINE("{\"metric\":\"frames_total\",\"total\":2}");
     waap_add(frames, 0.5);
-    waap_line_metric(&out, frames, 0);
+    waap_line_metric(&out, frames);
     ASSERT_LINE("{\"metric\":\"frames_total\",\"total\":2.5}");
 }
 
 static void test_gauge_with_labels(void) {
     struct waap_metric *queue = waap_gauge("queue", NULL, "stage", "detect", "cam", "top", NULL);
     waap_set(queue, -1.5);
-    waap_line_metric(&out, queue, 0);
+    waap_line_metric(&out, queue);
     ASSERT_LINE("{\"metric\":\"queue\",\"type\":\"gauge\",\"labels\":{\"cam\":\"top\","
                 "\"stage\":\"detect\"},\"set\":-1.5}");
+}
+
+static void test_gauges_beyond_json(void) {
+    struct waap_metric *odd = waap_gauge("odd", NULL, NULL);
+    static const struct {
+        double value;
+        const char *line;
+    } cases[] = {
+        {NAN, "{\"metric\":\"odd\",\"set\":\"NaN\"}\n"},
+        {INFINITY, "{\"metric\":\"odd\",\"set\":\"+Inf\"}\n"},
+        {-INFINITY, "{\"metric\":\"odd\",\"set\":\"-Inf\"}\n"},
+    };
+    odd->declared = true;
+    for (size_t i = 0; i < 3; i++) {
+        waap_set(odd, cases[i].value);
+        TEST_ASSERT_TRUE(waap_metric_changed(odd));
+        waap_line_metric(&out, odd);
+        TEST_ASSERT_FALSE(waap_metric_changed(odd));
+        TEST_ASSERT_EQUAL_STRING(cases[i].line, out.data);
+        out.len = 0;
+    }
 }
 
 static void test_rate_with_ttl(void) {
     struct waap_metric *fps = waap_metric_new(
         &(struct waap_metric_spec){.type = WAAP_RATE, .name = "fps", .ttl_seconds = 60});
     waap_inc(fps);
-    waap_line_metric(&out, fps, 0);
+    waap_line_metric(&out, fps);
     ASSERT_LINE("{\"metric\":\"fps\",\"type\":\"rate\",\"total\":1,\"ttl\":60}");
 }
 
@@ -70,7 +97,7 @@ static void test_histogram_counts_are_cumulative(void) {
     for (size_t i = 0; i < 5; i++) {
         waap_observe(seconds, values[i]);
     }
-    waap_line_metric(&out, seconds, 0);
+    waap_line_metric(&out, seconds);
     ASSERT_LINE(
         "{\"metric\":\"inference_seconds\",\"type\":\"histogram\",\"buckets\":[0.01,0.03,0.1],"
         "\"total\":{\"counts\":[2,4,4],\"count\":5,\"sum\":-0.69}}");
@@ -86,19 +113,19 @@ static void test_param_declarations(void) {
                                                                       .min = 240,
                                                                       .max = 1080,
                                                                       .step = 120});
-    waap_line_param(&out, res, 3);
+    waap_line_param(&out, res);
     ASSERT_LINE("{\"param\":\"res\",\"type\":\"int\",\"default\":720,\"min\":240,\"max\":1080,"
-                "\"step\":120,\"unit\":\"pixels\",\"help\":\"Lines.\",\"seq\":3}");
+                "\"step\":120,\"unit\":\"pixels\",\"help\":\"Lines.\"}");
     waap_line_applied(&out, res);
     ASSERT_LINE("{\"param\":\"res\",\"applied\":720}");
-    waap_line_param(&out, waap_param_float("gain", 0.5, 0, 0, NULL), 0);
+    waap_line_param(&out, waap_param_float("gain", 0.5, 0, 0, NULL));
     ASSERT_LINE("{\"param\":\"gain\",\"type\":\"float\",\"default\":0.5}");
-    waap_line_param(&out, waap_param_bool("on", true, NULL), 0);
+    waap_line_param(&out, waap_param_bool("on", true, NULL));
     ASSERT_LINE("{\"param\":\"on\",\"type\":\"bool\",\"default\":true}");
-    waap_line_param(&out, waap_param_string("model", "yolo\n", NULL), 0);
+    waap_line_param(&out, waap_param_string("model", "yolo\n", NULL));
     ASSERT_LINE("{\"param\":\"model\",\"type\":\"string\",\"default\":\"yolo\\u000a\"}");
     struct waap_param *mode = waap_param_enum("mode", "good", modes, NULL);
-    waap_line_param(&out, mode, 0);
+    waap_line_param(&out, mode);
     ASSERT_LINE("{\"param\":\"mode\",\"type\":\"enum\",\"default\":\"good\","
                 "\"values\":[\"fast\",\"good\"]}");
     waap_line_applied(&out, mode);
@@ -108,8 +135,10 @@ static void test_param_declarations(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_hello);
+    RUN_TEST(test_seq);
     RUN_TEST(test_counter);
     RUN_TEST(test_gauge_with_labels);
+    RUN_TEST(test_gauges_beyond_json);
     RUN_TEST(test_rate_with_ttl);
     RUN_TEST(test_histogram_counts_are_cumulative);
     RUN_TEST(test_param_declarations);

@@ -86,18 +86,17 @@ static void test_what_is_no_record_is_dropped_and_counted(void) {
     waap_set(counter, 1);
     waap_observe(counter, 1);
     TEST_ASSERT_EQUAL_UINT64(9, dropped());
-    waap_set(gauge, NAN);
-    waap_set(gauge, -INFINITY);
+    waap_add(gauge, INFINITY);
     waap_add(gauge, NAN);
     waap_observe(gauge, 1);
-    TEST_ASSERT_EQUAL_UINT64(13, dropped());
+    TEST_ASSERT_EQUAL_UINT64(12, dropped());
     TEST_ASSERT_FALSE(waap_metric_changed(gauge));
     waap_observe(histogram, NAN);
     waap_observe(histogram, INFINITY);
     waap_inc(histogram);
     waap_add(histogram, 1);
     waap_set(histogram, 1);
-    TEST_ASSERT_EQUAL_UINT64(18, dropped());
+    TEST_ASSERT_EQUAL_UINT64(17, dropped());
     TEST_ASSERT_EQUAL_UINT64(0, waap_metric_read(histogram).whole);
     TEST_ASSERT_EQUAL_UINT64(0, waap_metric_read(counter).whole);
 }

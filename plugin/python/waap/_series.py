@@ -132,11 +132,7 @@ class Gauge(Series):
     def set(self, value):
         if not self._client.running:
             self._client.start()
-        value = float(value)
-        if math.isfinite(value):
-            self._value = value
-        else:
-            self._client.drop()
+        self._value = float(value)
 
     def inc(self, n=1):
         if not self._client.running:
@@ -150,6 +146,13 @@ class Gauge(Series):
 
     def dec(self, n=1):
         self.inc(-n)
+
+    def read(self):
+        value = self._value
+        if value is None or math.isfinite(value):
+            return value
+        # JSON has no such numbers: the exporter takes words for them.
+        return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
 
     def told(self, reading):
         return {"set": reading}

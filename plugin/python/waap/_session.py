@@ -206,7 +206,8 @@ class Session:
         if self._next >= len(self._series):
             self._next = None
             if self._round_asked:
-                self._say_asked(self._round_asked, now)
+                self._asked_here = self._round_asked == self.asked
+                self._say({"seq": self._round_asked})
 
     def _offer(self, series, now):
         """Says a series that has changed, or that would soon be forgotten."""
@@ -217,20 +218,3 @@ class Session:
         if reading != series.sent or now - series.sent_at >= series.refresh_seconds():
             self._say(series.line(reading))
             series.sent, series.sent_at = reading, now
-
-    def _say_asked(self, number, now):
-        """An acknowledgement needs a line to answer: a series once more, else a parameter."""
-        self._asked_here = number == self.asked
-        for series in self._series:
-            reading = series.read()
-            if reading is not None:
-                line = series.line(reading)
-                series.sent, series.sent_at = reading, now
-                break
-        else:
-            if not self._params:
-                self.answered = number
-                return
-            line = self._params[0].declaration()
-        line["seq"] = number
-        self._say(line)

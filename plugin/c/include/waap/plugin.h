@@ -91,7 +91,7 @@ WAAP_API struct waap_metric *waap_histogram(const char *name, const char *help, 
 WAAP_API void waap_inc(struct waap_metric *metric);
 /* Adds to a counter, rate or gauge; less than 0 to a gauge only. */
 WAAP_API void waap_add(struct waap_metric *metric, double n);
-/* Sets a gauge. */
+/* Sets a gauge; to NaN and infinities, too. */
 WAAP_API void waap_set(struct waap_metric *metric, double value);
 /* Adds one observation to a histogram. */
 WAAP_API void waap_observe(struct waap_metric *metric, double value);
