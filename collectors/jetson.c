@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "collectors/jetson_compat.h"
 #include "collectors/jetson_part.h"
@@ -12,9 +13,10 @@
 
 /* Rails come before the GPU, which looks at what its rail says. */
 static const struct jetson_part *const parts[] = {
-    &jetson_rail_part, &jetson_gpu_part,     &jetson_container_part, &jetson_cpu_part,
-    &jetson_emc_part,  &jetson_engine_part,  &jetson_fan_part,       &jetson_memory_part,
-    &jetson_mode_part, &jetson_process_part, &jetson_throttle_part,  &jetson_thermal_part,
+    &jetson_rail_part,    &jetson_gpu_part,    &jetson_container_part, &jetson_cpu_part,
+    &jetson_emc_part,     &jetson_engine_part, &jetson_fan_part,       &jetson_memory_part,
+    &jetson_mode_part,    &jetson_nvml_part,   &jetson_process_part,   &jetson_throttle_part,
+    &jetson_thermal_part,
 };
 
 struct jetson {
@@ -36,6 +38,12 @@ static const struct option jetson_options[] = {
         .default_text = "off",
         .choices = compat_choices,
         .help = "Also give the values the names that jetson-exporter used (tegra_*)",
+    },
+    {
+        .name = "collector.jetson.nvml",
+        .type = OPTION_STRING,
+        .default_text = "auto",
+        .help = "NVIDIA's library, which Thor needs: auto, off, or the path of libnvidia-ml.so.1",
     },
     {
         .name = "collector.jetson.processes",
@@ -161,6 +169,9 @@ static int collect_parts(struct jetson *jetson, struct jetson_round *round, stru
 int jetson_collect_at(void *state, int64_t now_ns, struct snapshot *out, struct error *err) {
     struct jetson *jetson = state;
     struct jetson_round round = sample_parts(jetson, now_ns);
+    if (round.gpu_uuid != NULL && strcmp(round.gpu_uuid, jetson->board.gpu_uuid) != 0) {
+        jetson_board_name_gpu(&jetson->board, round.gpu_uuid);
+    }
     int result = jetson->board.detected ? collect_parts(jetson, &round, out, err) : 0;
     int r = jetson_tegrastats_add(jetson->tegrastats, &jetson->board, now_ns, out,
                                   result == 0 ? err : NULL);

@@ -94,6 +94,7 @@ int jetson_board_init(struct jetson_board *board, const struct collector_env *en
         return found;
     }
     board->detected = found == 0;
+    board->nvml = board->soc != NULL && board->soc->nvml;
     int r = render_info(board, env, err);
     if (r == 0) {
         r = name_gpu(board, env, err);

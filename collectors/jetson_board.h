@@ -11,6 +11,7 @@
 /* What is known of the machine from the start, and what all parts share. */
 struct jetson_board {
     bool detected;               /* this is a Jetson: there are files to read */
+    bool nvml;                   /* what nvmap and files tell of other GPUs, NVML tells of this */
     const struct tegra_soc *soc; /* NULL: not known */
     struct labels *info;         /* of jetson_info */
     char *gpu_uuid;              /* "": not known */

@@ -105,7 +105,7 @@ static int update(struct holders *holders, struct buf *scratch, struct error *er
 
 static void container_sample(void *state, struct jetson_round *round) {
     struct holders *holders = state;
-    if (holders->followed && round->now_ns >= holders->next_ns) {
+    if (holders->followed && !round->board->nvml && round->now_ns >= holders->next_ns) {
         holders->next_ns = round->now_ns + FOLLOW_NS;
         update(holders, round->scratch, NULL);
     }
@@ -115,6 +115,9 @@ static void container_sample(void *state, struct jetson_round *round) {
 static int container_collect(void *state, struct jetson_round *round, struct snapshot *out,
                              struct error *err) {
     struct holders *holders = state;
+    if (round->board->nvml) {
+        return 0;
+    }
     int r = update(holders, round->scratch, err);
     for (size_t i = 0; i < holders->n_rows; i++) {
         const struct holder *row = &holders->rows[i];

@@ -126,8 +126,13 @@ static void add(struct snapshot *out, const struct metric_desc *desc, const stru
 }
 
 /* The kernel's own figure needs no rights; the others are debugfs. */
-static double gpu_memory_used(struct memory *memory, const double *info, struct buf *scratch) {
+static double gpu_memory_used(struct memory *memory, const double *info,
+                              const struct jetson_round *round) {
     double bytes;
+    struct buf *scratch = round->scratch;
+    if (round->board->nvml) {
+        return NAN; /* nvmap is not in use: it would tell 0 */
+    }
     if (!isnan(info[MEMINFO_NVMAP_USED])) {
         return info[MEMINFO_NVMAP_USED];
     }
@@ -155,8 +160,7 @@ static void add_meminfo(struct memory *memory, const struct jetson_round *round,
         info[MEMINFO_SWAP_TOTAL] - info[MEMINFO_SWAP_FREE]);
     add(out, &jetson_descs[JETSON_SWAP_CACHED], NULL, info[MEMINFO_SWAP_CACHED]);
     add(out, &gpu_descs[GPU_MEMORY_TOTAL], round->board->gpu, info[MEMINFO_TOTAL]);
-    add(out, &gpu_descs[GPU_MEMORY_USED], round->board->gpu,
-        gpu_memory_used(memory, info, round->scratch));
+    add(out, &gpu_descs[GPU_MEMORY_USED], round->board->gpu, gpu_memory_used(memory, info, round));
 }
 
 static int add_free_blocks(struct memory *memory, struct buf *scratch, struct snapshot *out,

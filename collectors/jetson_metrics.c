@@ -3,6 +3,7 @@
 #include "collectors/gpu_metrics.h"
 #include "collectors/jetson_compat.h"
 #include "collectors/metric_list.h"
+#include "collectors/nvml_metrics.h"
 
 const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
     [JETSON_CPU_FREQUENCY] = {"jetson_cpu_frequency_hertz",
@@ -113,6 +114,7 @@ _Static_assert(JETSON_COMPAT_N_METRICS == 16 + 2 + 1, "list all of them");
 
 const struct metric_desc *const jetson_metrics[] = {
     &gpu_descs[CONTAINER_GPU_MEMORY],
+    &gpu_descs[CONTAINER_GPU_UTILIZATION],
     &gpu_descs[GPU_BUSY_SECONDS],
     &gpu_descs[GPU_ENERGY_JOULES],
     &gpu_descs[GPU_FREQUENCY],
@@ -123,9 +125,12 @@ const struct metric_desc *const jetson_metrics[] = {
     &gpu_descs[GPU_MEMORY_USED],
     &gpu_descs[GPU_POWER],
     &gpu_descs[GPU_PROCESS_MEMORY],
+    &gpu_descs[GPU_PROCESSES],
     &gpu_descs[GPU_TEMPERATURE],
     &gpu_descs[GPU_UTILIZATION_PEAK],
     &gpu_descs[GPU_UTILIZATION],
+    &nvml_descs[NVML_NVIDIA_IMPOSSIBLE_READINGS],
+    &nvml_descs[NVML_NVIDIA_NVML_RETURN_CODE],
     AT32(jetson_descs, 0),
     AT8(jetson_descs, 32),
     AT16(jetson_compat_descs, 0),

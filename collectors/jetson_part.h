@@ -18,6 +18,7 @@ struct jetson_round {
     double gpu_rail_watts; /* of the rail that feeds the GPU, be it with others; NAN: unknown */
     struct energy_reading energy; /* of the module; joules NAN: not measured */
     const char *gpu_holder; /* the only container that has GPU memory, by its cgroup; or NULL */
+    const char *gpu_uuid;   /* NVIDIA's own; NULL: unknown */
 };
 
 /* One topic of the `jetson` collector. What cannot be read at the moment is left out, and no
@@ -44,6 +45,7 @@ extern const struct jetson_part jetson_fan_part;
 extern const struct jetson_part jetson_gpu_part;
 extern const struct jetson_part jetson_memory_part;
 extern const struct jetson_part jetson_mode_part;
+extern const struct jetson_part jetson_nvml_part;
 extern const struct jetson_part jetson_process_part;
 extern const struct jetson_part jetson_rail_part;
 extern const struct jetson_part jetson_thermal_part;

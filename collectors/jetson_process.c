@@ -100,12 +100,11 @@ static void process_close(void *state) {
 
 static int process_open(const struct collector_env *env, const struct jetson_board *board,
                         void **ret_state, struct error *err) {
-    (void)board;
     struct processes *processes = calloc(1, sizeof(*processes));
     if (processes == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
-    processes->enabled = settings_bool(env->settings, "collector.jetson.processes");
+    processes->enabled = !board->nvml && settings_bool(env->settings, "collector.jetson.processes");
     if (processes->enabled) {
         processes->rows = calloc(PROCESS_MAX, sizeof(*processes->rows));
     }

@@ -128,7 +128,9 @@ static int call_open(struct nvml_device *device, void **ret_state) {
     }
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         bool is_slow = calls[i].function == AT(pcie_throughput);
-        state->never[i] = is_slow && !device->config->pcie_throughput;
+        bool is_load = calls[i].read == nvml_read_utilization;
+        state->never[i] = (is_slow && !device->config->pcie_throughput) ||
+                          (device->config->integrated && !is_load);
     }
     *ret_state = state;
     return 0;
@@ -157,7 +159,9 @@ static void collect_call(struct nvml_device *device, struct call_state *state, s
     if (!nvml_device_check(device, code, &state->never[index])) {
         return;
     }
-    for (size_t i = 0; i < NVML_MAX_VALUES && call->outputs[i].desc != NULL; i++) {
+    /* The load of a memory that is not the GPU's own is none. */
+    size_t n = device->config->integrated ? 1 : NVML_MAX_VALUES;
+    for (size_t i = 0; i < n && call->outputs[i].desc != NULL; i++) {
         const struct labels *labels =
             output_labels(device, &call->outputs[i], &state->labels[index][i]);
         nvml_device_add(device, out, call->outputs[i].desc, labels,
@@ -187,6 +191,7 @@ static void call_close(void *state) {
 }
 
 const struct nvml_part nvml_call_part = {
+    .integrated = true,
     .open = call_open,
     .collect = call_collect,
     .close = call_close,

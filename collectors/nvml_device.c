@@ -53,9 +53,12 @@ static int identify(struct nvml_device *device) {
     const struct nvml_library *library = device->library;
     char gpu[16], cuda[32] = "", driver[NVML_MAX_TEXT] = "", vbios[NVML_MAX_TEXT] = "";
     struct nvml_pci_info pci = {0};
-    snprintf(gpu, sizeof(gpu), "%u", device->index);
+    snprintf(gpu, sizeof(gpu), "%u", device->config->integrated ? 0 : device->index);
     library->name(device->handle, device->name, sizeof(device->name));
-    library->uuid(device->handle, device->uuid, sizeof(device->uuid));
+    if (library->uuid(device->handle, device->uuid, sizeof(device->uuid)) != NVML_CODE_SUCCESS &&
+        device->config->uuid != NULL) {
+        snprintf(device->uuid, sizeof(device->uuid), "%s", device->config->uuid);
+    }
     if (library->driver_version != NULL) {
         library->driver_version(driver, sizeof(driver));
     }
@@ -76,11 +79,15 @@ static int identify(struct nvml_device *device) {
     return has_pci ? find_runtime_status(device, &pci) : 0;
 }
 
+static bool has_part(const struct nvml_device *device, size_t i) {
+    return parts[i]->integrated || !device->config->integrated;
+}
+
 static int open_parts(struct nvml_device *device) {
     device->xids = nvml_xids_create(device->labels);
     int r = device->xids != NULL ? 0 : -ENOMEM;
     for (size_t i = 0; i < ARRAY_LEN(parts) && r == 0; i++) {
-        r = parts[i]->open(device, &device->parts[i]);
+        r = has_part(device, i) ? parts[i]->open(device, &device->parts[i]) : 0;
     }
     return r;
 }
@@ -129,14 +136,13 @@ void nvml_device_sample(struct nvml_device *device, int64_t now_ns) {
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(parts) && device->state == NVML_GOOD; i++) {
-        if (parts[i]->sample != NULL) {
+        if (parts[i]->sample != NULL && has_part(device, i)) {
             parts[i]->sample(device, device->parts[i], now_ns);
         }
     }
 }
 
-void nvml_device_collect(struct nvml_device *device, struct snapshot *out) {
-    bool suspended = is_suspended(device);
+static void collect_identity(struct nvml_device *device, bool suspended, struct snapshot *out) {
     if (device->info != NULL) {
         snapshot_add(out, &gpu_descs[GPU_INFO], device->info, 1);
         nvml_xids_collect(device->xids, out);
@@ -144,9 +150,18 @@ void nvml_device_collect(struct nvml_device *device, struct snapshot *out) {
     if (device->runtime_status != NULL) {
         snapshot_add(out, &nvml_descs[NVML_NVIDIA_SUSPENDED], device->labels, suspended);
     }
+}
+
+void nvml_device_collect(struct nvml_device *device, struct snapshot *out) {
+    bool suspended = is_suspended(device);
+    if (!device->config->integrated) {
+        collect_identity(device, suspended, out);
+    }
     device->code = device->state == NVML_GOOD ? NVML_CODE_SUCCESS : device->code;
     for (size_t i = 0; i < ARRAY_LEN(parts) && device->state == NVML_GOOD && !suspended; i++) {
-        parts[i]->collect(device, device->parts[i], out);
+        if (has_part(device, i)) {
+            parts[i]->collect(device, device->parts[i], out);
+        }
     }
     snapshot_add(out, &nvml_descs[NVML_NVIDIA_IMPOSSIBLE_READINGS], device->labels,
                  device->n_impossible);

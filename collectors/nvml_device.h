@@ -17,6 +17,8 @@ struct nvml_config {
     size_t max_processes;
     bool processes;       /* one series per process */
     bool pcie_throughput; /* takes 20 ms per direction */
+    bool integrated;      /* a Jetson's own GPU: only what its files do not tell, as GPU 0 */
+    const char *uuid;     /* of a GPU that NVML gives none; may be NULL */
 };
 
 enum { NVML_N_PARTS = 5, NVML_MAX_TEXT = 96 };
@@ -41,6 +43,7 @@ struct nvml_device {
 
 /* One topic. */
 struct nvml_part {
+    bool integrated; /* also of a Jetson's own GPU */
     int (*open)(struct nvml_device *device, void **ret_state);
     void (*sample)(struct nvml_device *device, void *state, int64_t now_ns); /* optional */
     void (*collect)(struct nvml_device *device, void *state, struct snapshot *out);

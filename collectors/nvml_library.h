@@ -6,9 +6,9 @@
 #include "collectors/nvml_types.h"
 #include "exporter/core/error.h"
 
-/* NVIDIA's management library, looked for at run time: nothing of it is needed to build. Calls are
- * not to be made by two threads at once, and not across a fork. A call that this driver lacks is
- * NULL. They answer an enum nvml_code. */
+/* NVIDIA's management library, looked for at run time: nothing of it is needed to build. One struct
+ * is for one thread, and not across a fork; two of them share a library that counts its starts. A
+ * call that this driver lacks is NULL. They answer an enum nvml_code. */
 struct nvml_library {
     void *dl;
     bool started;

@@ -60,7 +60,7 @@ static void collect_each(struct nvml_device *device, struct processes *processes
     const struct nvml_config *config = device->config;
     size_t n = list->n_uses < config->max_processes ? list->n_uses : config->max_processes;
     char gpu[16], pid[16];
-    snprintf(gpu, sizeof(gpu), "%u", device->index);
+    snprintf(gpu, sizeof(gpu), "%u", config->integrated ? 0 : device->index);
     if (list->n_uses > 1) {
         qsort(list->uses, list->n_uses, sizeof(*list->uses), compare_sizes);
     }
@@ -113,6 +113,7 @@ static void process_close(void *state) {
 }
 
 const struct nvml_part nvml_process_part = {
+    .integrated = true,
     .open = process_open,
     .collect = process_collect,
     .close = process_close,

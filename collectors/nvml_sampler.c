@@ -223,6 +223,9 @@ static int sampler_open(struct nvml_device *device, void **ret_state) {
     double energy[NVML_MAX_VALUES];
     unsigned code = nvml_read_energy(device->library, device->handle, NULL, energy);
     sampler->has_energy_counter = nvml_verdict(code) != NVML_NEVER;
+    if (device->config->integrated) { /* rails and files tell these */
+        sampler->power.no_stream = sampler->power.never = sampler->no_memory = true;
+    }
     *ret_state = sampler;
     return 0;
 }
@@ -237,6 +240,7 @@ static void sampler_close(void *state) {
 }
 
 const struct nvml_part nvml_sampler_part = {
+    .integrated = true,
     .open = sampler_open,
     .sample = sampler_sample,
     .collect = sampler_collect,

@@ -14,6 +14,9 @@ static const struct tegra_soc socs[] = {
     {"tegra234", "Orin", true, false},    {"tegra264", "NVIDIA Thor", true, true},
 };
 
+/* One that came after them all, to judge by a GPU without a file for its load. */
+static const struct tegra_soc successor = {"", "", true, true};
+
 static const char vendor[] = "nvidia,";
 
 const struct tegra_soc *tegra_soc_parse(const char *text, size_t len) {
@@ -60,7 +63,7 @@ int tegra_detect(const struct collector_env *env, const struct tegra_soc **ret_s
                          env->sysfs);
     }
     if (r == 0) {
-        *ret_soc = NULL;
+        *ret_soc = paths.device == NULL ? &successor : NULL;
     }
     return r;
 }

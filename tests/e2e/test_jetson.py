@@ -1,5 +1,6 @@
 """The jetson collector in the daemon, on the files of a board."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -85,6 +86,118 @@ def test_other_names_on_request(waap_binary, tree):
         )
         assert samples['tegra_temperature_celcius{sensor="gpu"}'] == "43.5"
         assert samples['tegra_cpu_frequency_hz{cpu="1"}'] == "1189000000"
+
+
+@pytest.fixture
+def thor(waap_binary, tree, tmp_path):
+    """thor(scenario, …): a Thor whose NVML answers what the text says; its file may change."""
+    library = waap_binary.parent.parent / "tests/fakes/libnvidia-ml.so.1"
+    played = tmp_path / "scenario"
+
+    def write(scenario):
+        fresh = tmp_path / "fresh"
+        fresh.write_text("watch\n" + scenario)
+        fresh.rename(played)
+
+    def start(scenario, *flags, collectors=("jetson", "nvml")):
+        write(scenario)
+        return Waap(
+            waap_binary, *tree("thor_jp7"), *[f"--collector.{name}" for name in collectors],
+            f"--collector.jetson.nvml={library}", f"--collector.nvml.library={library}",
+            "--collector.jetson.processes", "--collector.reprobe-interval=1s", *flags,
+            env={"FAKE_NVML": str(played)},
+        )
+
+    start.write = write
+    start.played = (FIXTURES.parent / "nvml/thor.txt").read_text()
+    return start
+
+
+def named(waap, name):
+    return [float(value) for key, value in waap.samples().items() if key.startswith(name + "{")]
+
+
+def thor_page(waap):
+    """What is scraped, less what moves with the time."""
+    wait_until(lambda: (named(waap, "gpu_busy_seconds_total") or [0])[0] > 0.5)
+    text = waap.get("/metrics").text
+    return re.sub(r"^(\S*_(?:joules|seconds)_total\S*) .*$", r"\1 *", text, flags=re.M)
+
+
+def test_thor_with_nvml_is_golden(thor):
+    golden = FIXTURES / "thor_jp7_nvml.prom"
+    with thor(thor.played, "--web.disable-exporter-metrics") as waap:
+        page = thor_page(waap)
+        if "WAAP_WRITE_GOLDEN" in os.environ:
+            golden.write_text(page)
+        assert page == golden.read_text()
+        assert findings(page.replace(" *\n", " 1\n")) == ""
+        waap.wait_log("nvml: left out: the integrated GPU is left to the collector jetson")
+
+
+def test_thors_load_is_integrated(thor):
+    with thor(thor.played) as waap:
+        wait_until(lambda: named(waap, "gpu_utilization_ratio") == [0.64])
+        begin, first = time.monotonic(), named(waap, "gpu_busy_seconds_total")[0]
+        time.sleep(1)
+        second = named(waap, "gpu_busy_seconds_total")[0]
+        assert (second - first) / (time.monotonic() - begin) == pytest.approx(0.64, rel=0.2)
+        assert named(waap, "gpu_utilization_peak_ratio") == [0.64]
+
+
+@pytest.mark.parametrize("scenario", ["init error 9\n", "gpus 1\n0.name NVIDIA Thor\n"],
+                         ids=["no driver", "nothing supported"])
+def test_thor_without_nvml_has_the_rest(thor, scenario):
+    with thor(scenario) as waap:
+        samples = waap.samples()
+        missing = ("gpu_utilization", "gpu_busy", "gpu_process", "container_gpu", "gpu_memory_used")
+        assert not [key for key in samples if key.startswith(missing)]
+        assert named(waap, "gpu_frequency_hertz") == [1575000000]
+        assert samples['jetson_source_up{source="nvml"}'] == ("0" if "init" in scenario else "1")
+        assert samples['waap_collector_success{collector="jetson"}'] == "1"
+
+
+def test_thors_driver_comes_goes_and_comes_back(thor):
+    with thor("init error 9\n") as waap:
+        assert waap.samples()['jetson_source_up{source="nvml"}'] == "0"
+        assert [key for key in waap.samples() if key.startswith("gpu_info") and "IGPU-" in key]
+        thor.write(thor.played)
+        wait_until(lambda: named(waap, "gpu_utilization_ratio") == [0.64])
+        assert [key for key in waap.samples() if key.startswith("gpu_info") and '"GPU-' in key]
+        thor.write("init error 9\n*.utilization error 15\n")
+        wait_until(lambda: not named(waap, "gpu_utilization_ratio"))
+        samples = waap.samples()
+        assert samples['waap_collector_success{collector="jetson"}'] == "0"
+        assert named(waap, "nvidia_nvml_return_code") == [15]
+        assert named(waap, "gpu_frequency_hertz") == [1575000000]
+        waap.wait_log("jetson: gpu 0: GPU is lost (15)")
+        thor.write(thor.played)
+        wait_until(lambda: named(waap, "gpu_utilization_ratio") == [0.64])
+        assert waap.samples()['waap_collector_success{collector="jetson"}'] == "1"
+
+
+def test_a_call_that_blocks_on_thor_holds_up_nobody_else(thor, tmp_path):
+    (tmp_path / "other.prom").write_text("other 1\n")
+    blocking = thor.played.replace("0.utilization 64 0", "0.utilization block 30")
+    with thor(blocking, f"--collector.textfile.directory={tmp_path}",
+              collectors=("jetson", "textfile")) as waap:
+        answer = waap.get("/metrics", {"X-Prometheus-Scrape-Timeout-Seconds": "2"})
+        assert answer.seconds < 2
+        assert 'waap_collector_success{collector="jetson"} 0' in answer.text
+        assert "\nother 1\n" in answer.text
+
+
+def test_on_orin_nvml_is_never_asked(waap_binary, tree, tmp_path):
+    library = waap_binary.parent.parent / "tests/fakes/libnvidia-ml.so.1"
+    flags = [*tree("agx_orin_jp7"), f"--collector.jetson.nvml={library}"]
+    scenario = FIXTURES.parent / "nvml/orin.txt"
+    with Waap(waap_binary, *flags, env={"FAKE_NVML": str(scenario)}) as waap:
+        golden = (FIXTURES / "agx_orin_jp7.prom").read_text()
+        load = re.search(r"^(gpu_utilization_ratio\S*) (.*)$", golden, re.M)
+        assert waap.samples()[load.group(1)] == load.group(2) != "0"
+        assert 'jetson_source_up{source="nvml"}' not in waap.samples()
+        maps = pathlib.Path(f"/proc/{waap.process.pid}/maps").read_text()
+        assert "libnvidia-ml" not in maps
 
 
 def test_elsewhere_it_is_left_out(waap_binary, tmp_path):

@@ -15,8 +15,14 @@ static struct nvml_handle {
     int mig; /* -1: the whole GPU */
 } handles[MAX_GPUS][MAX_MIGS + 1];
 
-static int n_running;
-unsigned fake_nvml_n_starts;
+__attribute__((constructor)) static void number_handles(void) {
+    for (int i = 0; i < MAX_GPUS; i++) {
+        handles[i][0] = (struct nvml_handle){i, -1};
+    }
+}
+
+static _Atomic int n_running;
+_Atomic unsigned fake_nvml_n_starts;
 
 int fake_gpu(const struct nvml_handle *device) {
     return device->gpu;
@@ -101,7 +107,6 @@ EXPORT unsigned nvmlDeviceGetHandleByIndex(unsigned index, struct nvml_handle **
     if (scenario_text((int)index, "handle", &code) == NULL && code != NVML_CODE_NOT_SUPPORTED) {
         return code;
     }
-    handles[index][0] = (struct nvml_handle){(int)index, -1};
     *device = &handles[index][0];
     return NVML_CODE_SUCCESS;
 }

@@ -11,4 +11,4 @@ int fake_gpu(const struct nvml_handle *device);
 struct nvml_handle *fake_handle(int gpu);
 
 /* How often it was started, for tests that look it up. */
-extern __attribute__((visibility("default"))) unsigned fake_nvml_n_starts;
+extern __attribute__((visibility("default"))) _Atomic unsigned fake_nvml_n_starts;

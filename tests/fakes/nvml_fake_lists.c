@@ -15,12 +15,12 @@ static unsigned list(const struct nvml_handle *device, const char *key, const ch
                      struct nvml_process *out, unsigned room, unsigned *ret_code) {
     static unsigned long long grown;
     unsigned long long more = 0, grow = 0;
+    scenario_number(fake_gpu(device), more_key, 0, &more);
+    scenario_number(fake_gpu(device), "grow", 0, &grow);
     const char *text = scenario_text(fake_gpu(device), key, ret_code);
     if (text == NULL) {
         return 0;
     }
-    scenario_number(fake_gpu(device), more_key, 0, &more);
-    scenario_number(fake_gpu(device), "grow", 0, &grow);
     grown += grow;
     unsigned n = 0;
     for (const char *at = text; *at != '\0'; at += strspn(at, " ")) {

@@ -1,5 +1,6 @@
 #include "tests/fakes/nvml_scenario.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static bool is_loaded;
 static struct timespec loaded;
 static ino_t loaded_inode;
 static bool watch;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all of these */
 
 static int compare_lines(const void *a, const void *b) {
     const struct line *first = a, *second = b;
@@ -63,7 +65,7 @@ static bool read_all(const char *path) {
     return len > 0;
 }
 
-bool scenario_load(void) {
+static bool load(void) {
     const char *path = getenv("FAKE_NVML");
     struct stat status;
     if (path == NULL || stat(path, &status) < 0) {
@@ -92,29 +94,48 @@ bool scenario_load(void) {
     return true;
 }
 
-const char *scenario_text(int gpu, const char *key, unsigned *ret_code) {
+bool scenario_load(void) {
+    pthread_mutex_lock(&lock);
+    bool good = load();
+    pthread_mutex_unlock(&lock);
+    return good;
+}
+
+/* A copy, as another thread may load the next file. NULL: there is no such line. */
+static const char *copy_value(int gpu, const char *key) {
+    static _Thread_local char value[1 << 14];
+    pthread_mutex_lock(&lock);
     if (watch) {
-        scenario_load();
+        load();
     }
     const struct line *line = find(gpu, key);
     if (line == NULL && gpu >= 0) {
         line = find(SCENARIO_ALL, key);
     }
+    if (line != NULL) {
+        snprintf(value, sizeof(value), "%s", line->value);
+    }
+    pthread_mutex_unlock(&lock);
+    return line != NULL ? value : NULL;
+}
+
+const char *scenario_text(int gpu, const char *key, unsigned *ret_code) {
+    const char *value = copy_value(gpu, key);
     *ret_code = NVML_CODE_NOT_SUPPORTED;
-    if (line == NULL) {
+    if (value == NULL) {
         return NULL;
     }
     unsigned number;
-    if (sscanf(line->value, "error %u", &number) == 1) {
+    if (sscanf(value, "error %u", &number) == 1) {
         *ret_code = number;
         return NULL;
     }
-    if (sscanf(line->value, "block %u", &number) == 1) {
+    if (sscanf(value, "block %u", &number) == 1) {
         sleep(number);
         return NULL;
     }
     *ret_code = NVML_CODE_SUCCESS;
-    return line->value;
+    return value;
 }
 
 unsigned scenario_number(int gpu, const char *key, unsigned index, unsigned long long *ret_number) {

@@ -27,6 +27,7 @@ static struct collector_env env;
 static const struct option sample_options[] = {
     {.name = "sample.hz", .type = OPTION_INT, .default_text = "10"},
     {.name = "sample.peak-window", .type = OPTION_DURATION, .default_text = "60s"},
+    {.name = "collector.reprobe-interval", .type = OPTION_DURATION, .default_text = "60s"},
 };
 
 static inline void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -66,6 +67,7 @@ static inline void tree_begin(void) {
     }
     settings = settings_create(options, n);
     TEST_ASSERT_NOT_NULL(settings);
+    set_option("collector.jetson.nvml", "off");
     set_option("collector.jetson.tegrastats", "off");
     /* Hundreds of small files: in memory where that can be had. */
     bool memory = access("/dev/shm", W_OK) == 0;
