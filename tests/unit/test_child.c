@@ -1,0 +1,94 @@
+#include "collectors/child.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unity.h>
+
+enum { PATIENCE_MS = 10000 };
+
+static struct child child = CHILD_NONE;
+static struct error err;
+
+void setUp(void) {
+}
+
+void tearDown(void) {
+    child_finish(&child);
+}
+
+static void start_shell(const char *script) {
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, child_start(&child, argv, &err), err.text);
+}
+
+/* What the program has written once there is something. */
+static void read_output(char *out, size_t len) {
+    struct pollfd ready = {.fd = child.output_fd, .events = POLLIN};
+    TEST_ASSERT_EQUAL_INT(1, poll(&ready, 1, PATIENCE_MS));
+    ssize_t n = read(child.output_fd, out, len - 1);
+    TEST_ASSERT_GREATER_THAN(0, n);
+    out[n] = '\0';
+}
+
+static int wait_for_status(void) {
+    int status = -1;
+    for (int waited_ms = 0; !child_ended(&child, &status); waited_ms++) {
+        TEST_ASSERT_LESS_THAN_MESSAGE(PATIENCE_MS, waited_ms, "it goes on");
+        usleep(1000);
+    }
+    return status;
+}
+
+/* As when we die: the kernel closes what we hold. It ignores all that can be ignored, SIGIO first,
+ * which is what the kernel sends unless asked for another. */
+static void test_nothing_survives_the_end_of_the_leash(void) {
+    char text[16];
+    start_shell("trap '' HUP INT IO PIPE TERM; echo ready; while :; do sleep 1; done");
+    read_output(text, sizeof(text));
+    TEST_ASSERT_EQUAL_STRING("ready\n", text);
+    cleanup_close(&child.leash_fd);
+    child.leash_fd = -1;
+    int status = wait_for_status();
+    TEST_ASSERT_TRUE(WIFSIGNALED(status));
+    TEST_ASSERT_EQUAL_INT(SIGKILL, WTERMSIG(status));
+}
+
+static void test_it_leads_a_group_of_its_own(void) {
+    char text[32], expected[32];
+    start_shell("echo $$; exec sleep 60");
+    snprintf(expected, sizeof(expected), "%d\n", (int)child.pid);
+    read_output(text, sizeof(text));
+    TEST_ASSERT_EQUAL_STRING(expected, text);
+    TEST_ASSERT_EQUAL_INT(child.pid, getpgid(child.pid));
+}
+
+static void test_its_environment_is_not_ours(void) {
+    char text[64];
+    setenv("SECRET", "x", 1);
+    start_shell("echo \"[$SECRET] $LC_ALL\"");
+    read_output(text, sizeof(text));
+    TEST_ASSERT_EQUAL_STRING("[] C\n", text);
+    TEST_ASSERT_EQUAL_INT(0, wait_for_status());
+}
+
+static void test_a_program_that_is_not_there(void) {
+    const char *const argv[] = {"/nonexistent/program", NULL};
+    TEST_ASSERT_EQUAL_INT(-ENOENT, child_start(&child, argv, &err));
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "/nonexistent/program"));
+    child = CHILD_NONE;
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_nothing_survives_the_end_of_the_leash);
+    RUN_TEST(test_it_leads_a_group_of_its_own);
+    RUN_TEST(test_its_environment_is_not_ours);
+    RUN_TEST(test_a_program_that_is_not_there);
+    return UNITY_END();
+}
