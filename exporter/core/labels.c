@@ -6,6 +6,8 @@
 #include "exporter/core/escape.h"
 #include "exporter/core/hash.h"
 
+const char label_empty[] = "";
+
 /* Begins a set behind what the buffer holds, where the struct may lie; returns its place. */
 static size_t begin(struct buf *out) {
     static const char padding[_Alignof(struct labels)];
@@ -16,7 +18,7 @@ static size_t begin(struct buf *out) {
 }
 
 static void add_label(struct buf *out, size_t start, const char *name, const char *value) {
-    if (value == NULL || value[0] == '\0') {
+    if (value == NULL || (value[0] == '\0' && value != label_empty)) {
         return;
     }
     if (out->len > start + sizeof(struct labels)) {

@@ -20,10 +20,14 @@ struct label {
     const char *value;
 };
 
+/* The value of a label that is to be rendered although it is empty: it tells a scraper that honours
+ * labels not to put its own there. */
+extern const char label_empty[];
+
 /* Renders `n` labels in the given order; one series must always use the same order. Values are
- * escaped and invalid UTF-8 in them becomes U+FFFD; labels with an empty value are left out, as an
- * empty label means the same as none. The caller frees it with labels_destroy (or free). NULL when
- * memory is out. */
+ * escaped and invalid UTF-8 in them becomes U+FFFD; labels with an empty value (but label_empty)
+ * are left out, as an empty label means the same as none. The caller frees it with labels_destroy
+ * (or free). NULL when memory is out. */
 struct labels *labels_create(const struct label *labels, size_t n);
 
 /* Appends a set as labels_create makes it, for many sets in one block. Returns where in `out` the
