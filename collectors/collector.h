@@ -10,6 +10,7 @@
 #include "exporter/core/snapshot.h"
 
 struct energy;
+struct push_store;
 
 /* Where the system is seen: "/proc", "/sys", … on a host, other places in a container or a test.
  * The strings live as long as the collector is open. */
@@ -19,7 +20,8 @@ struct collector_env {
     const char *cgroupfs;
     const char *rootfs; /* the host's "/", for what /proc/mounts names */
     const struct settings *settings;
-    struct energy *energy; /* that collectors tell each other of; or NULL */
+    struct energy *energy;         /* that collectors tell each other of; or NULL */
+    struct push_store *push_store; /* what plugins pushed; NULL: nothing can be */
 };
 
 /* One source of metrics. All calls for one state come from one thread, never two at once; a call

@@ -5,6 +5,7 @@
 #include "exporter/engine.h"
 #include "exporter/http_server.h"
 #include "exporter/loop.h"
+#include "exporter/push_keeper.h"
 #include "exporter/worker.h"
 
 /* `waap serve` as a whole: what the handlers of requests reach through http_request.daemon. */
@@ -16,6 +17,8 @@ struct daemon {
     struct demo *demo; /* NULL: the machine is shown as it is */
     struct loop *loop;
     struct engine *engine;
+    struct push_keeper *push_keeper;
+    struct push_store *push_store; /* the keeper's */
     struct http_server *http;
     struct worker *page_worker;
     struct worker *reload_worker;

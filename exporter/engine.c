@@ -24,6 +24,7 @@ struct engine {
     struct engine_round *rounds;                      /* that somebody waits for */
     struct engine_round *open_round;                  /* the one of them that may be joined */
     struct engine_scrape *waiting;
+    struct push_store *push_store;
     struct loop_timer deadline;
     struct loop_timer reap;
 };
@@ -270,8 +271,8 @@ static int start_changed(struct engine *engine, size_t index, struct config *con
         return 0;
     }
     struct engine_slot *slot;
-    int r = engine_slot_create(collector, config, engine->energy, engine->loop, slot_finished,
-                               &slot, err);
+    struct collector_env shared = {.energy = engine->energy, .push_store = engine->push_store};
+    int r = engine_slot_create(collector, config, shared, engine->loop, slot_finished, &slot, err);
     if (r < 0) {
         return r;
     }
@@ -341,6 +342,10 @@ int engine_create(struct loop *loop, const struct collector *const *collectors,
     loop_timer_add(loop, &engine->reap);
     *ret_engine = engine;
     return 0;
+}
+
+void engine_set_push_store(struct engine *engine, struct push_store *store) {
+    engine->push_store = store;
 }
 
 bool engine_destroy(struct engine *engine, int64_t timeout_ms) {

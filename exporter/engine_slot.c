@@ -10,19 +10,20 @@
  * others. */
 #define LATE_MIN_NS (200 * CLOCK_NS_PER_MS)
 
-static struct collector_env make_env(const struct settings *settings, struct energy *energy) {
+static struct collector_env make_env(const struct settings *settings, struct collector_env shared) {
     return (struct collector_env){
         .procfs = settings_string(settings, "path.procfs"),
         .sysfs = settings_string(settings, "path.sysfs"),
         .cgroupfs = settings_string(settings, "path.cgroupfs"),
         .rootfs = settings_string(settings, "path.rootfs"),
         .settings = settings,
-        .energy = energy,
+        .energy = shared.energy,
+        .push_store = shared.push_store,
     };
 }
 
 int engine_slot_create(const struct collector *collector, struct config *config,
-                       struct energy *energy, struct loop *loop,
+                       struct collector_env shared, struct loop *loop,
                        void (*finished)(struct engine_worker *, void *),
                        struct engine_slot **ret_slot, struct error *err) {
     struct engine_slot *slot = calloc(1, sizeof(*slot));
@@ -33,7 +34,7 @@ int engine_slot_create(const struct collector *collector, struct config *config,
     const struct settings *settings = config->settings;
     struct engine_worker_config worker_config = {
         .collector = collector,
-        .env = make_env(settings, energy),
+        .env = make_env(settings, shared),
         .sample_interval_ns = CLOCK_NS_PER_SEC / settings_int(settings, "sample.hz"),
         .reprobe_interval_ns =
             settings_duration_ms(settings, "collector.reprobe-interval") * CLOCK_NS_PER_MS,

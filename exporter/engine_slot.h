@@ -20,9 +20,10 @@ struct engine_slot {
     struct engine_slot *next; /* among the retired */
 };
 
-/* Starts a worker for the collector; `finished` gets the slot as its context. */
+/* Starts a worker for the collector; `finished` gets the slot as its context. `shared` is what
+ * collectors find in their environment besides paths and settings. */
 int engine_slot_create(const struct collector *collector, struct config *config,
-                       struct energy *energy, struct loop *loop,
+                       struct collector_env shared, struct loop *loop,
                        void (*finished)(struct engine_worker *, void *),
                        struct engine_slot **ret_slot, struct error *err);
 

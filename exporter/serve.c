@@ -67,6 +67,16 @@ static int take_signals(struct daemon *daemon, struct error *err) {
 
 /* ---- start and end ---- */
 
+static int start_push(struct daemon *daemon, const struct settings *settings, struct error *err) {
+    int r =
+        push_keeper_create(daemon->loop, settings, daemon->collectors, &daemon->push_keeper, err);
+    if (r == 0) {
+        daemon->push_store = push_keeper_store(daemon->push_keeper);
+        engine_set_push_store(daemon->engine, daemon->push_store);
+    }
+    return r;
+}
+
 static int start(struct daemon *daemon, struct config *config, struct web_config *web_config,
                  struct error *err) {
     int r = loop_create(&daemon->loop, err);
@@ -87,6 +97,9 @@ static int start(struct daemon *daemon, struct config *config, struct web_config
     }
     if (r == 0) {
         r = engine_create(daemon->loop, daemon->collectors, &daemon->engine, err);
+    }
+    if (r == 0) {
+        r = start_push(daemon, config->settings, err);
     }
     if (r == 0) {
         r = http_server_create(daemon, daemon->loop, routes, ARRAY_LEN(routes), &daemon->http, err);
@@ -133,6 +146,7 @@ static bool stop(struct daemon *daemon) {
     }
     web_watch_destroy(daemon->web_watch);
     http_server_destroy(daemon->http);
+    push_keeper_destroy(daemon->push_keeper);
     config_unref(daemon->config);
     if (daemon->signals.fd > 0) {
         close(daemon->signals.fd);

@@ -1,0 +1,237 @@
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "exporter/core/utf8.h"
+#include "exporter/push_store_private.h"
+
+/* ---- texts ---- */
+
+static bool is_utf8(const char *text) {
+    for (size_t left = strlen(text); left > 0;) {
+        size_t n = utf8_sequence(text, left);
+        if (n == 0) {
+            return false;
+        }
+        text += n;
+        left -= n;
+    }
+    return true;
+}
+
+int push_check_family(const struct push_store *store, const struct push_update *update,
+                      struct error *err) {
+    const struct push_limits *limits = &store->config.limits;
+    size_t len = strlen(update->name);
+    if (len > limits->max_name_len) {
+        return error_set(err, -E2BIG, "%.40s…: a name of more than %zu bytes", update->name,
+                         limits->max_name_len);
+    }
+    if (!metric_name_valid(update->name, len)) {
+        return error_set(err, -EINVAL,
+                         "\"%s\": not the name of a metric, which has letters, digits and _ only",
+                         update->name);
+    }
+    if (update->type == PUSH_UNSAID) {
+        return error_set(err, -EINVAL, "%s: its first use must say the type", update->name);
+    }
+    if (update->help != NULL && strlen(update->help) > limits->max_help_len) {
+        return error_set(err, -E2BIG, "%s: a help text of more than %zu bytes", update->name,
+                         limits->max_help_len);
+    }
+    if (update->help != NULL && !is_utf8(update->help)) {
+        return error_set(err, -EINVAL, "%s: the help text is not valid UTF-8", update->name);
+    }
+    return 0;
+}
+
+/* `whose` begins the message. */
+static int check_label(const struct push_store *store, const char *whose, const struct label *label,
+                       struct error *err) {
+    const struct push_limits *limits = &store->config.limits;
+    size_t len = strlen(label->name);
+    if (len > limits->max_name_len || strlen(label->value) > limits->max_value_len) {
+        return error_set(err, -E2BIG,
+                         "%s: label %.40s: a name of more than %zu bytes or a value "
+                         "of more than %zu",
+                         whose, label->name, limits->max_name_len, limits->max_value_len);
+    }
+    if (!metric_label_name_valid(label->name, len)) {
+        return error_set(err, -EINVAL, "%s: \"%s\" is not the name of a label", whose, label->name);
+    }
+    if (strncmp(label->name, "__", 2) == 0 || strcmp(label->name, "node") == 0) {
+        return error_set(err, -EINVAL, "%s: label %s: the name is reserved", whose, label->name);
+    }
+    if (!is_utf8(label->value)) {
+        return error_set(err, -EINVAL, "%s: label %s: not valid UTF-8", whose, label->name);
+    }
+    return 0;
+}
+
+static bool has_label(const struct label *labels, size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(labels[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int check_order(const char *whose, const struct label *labels, size_t n, struct error *err) {
+    for (size_t i = 0; i < n; i++) {
+        if (labels[i].value[0] == '\0') {
+            return error_set(err, -EINVAL, "%s: label %s: empty", whose, labels[i].name);
+        }
+        if (i > 0 && strcmp(labels[i - 1].name, labels[i].name) >= 0) {
+            return error_set(err, -EINVAL, "%s: label %s: given twice or out of order", whose,
+                             labels[i].name);
+        }
+    }
+    return 0;
+}
+
+int push_check_labels(const struct push_store *store, const struct push_owner *owner,
+                      enum push_type type, const struct push_update *update, struct error *err) {
+    if (update->n_labels > store->config.limits.max_labels) {
+        return error_set(err, -E2BIG, "%s: more than %zu labels", update->name,
+                         store->config.limits.max_labels);
+    }
+    int r = check_order(update->name, update->labels, update->n_labels, err);
+    for (size_t i = 0; r == 0 && i < update->n_labels; i++) {
+        const struct label *label = &update->labels[i];
+        r = check_label(store, update->name, label, err);
+        if (r == 0 && has_label(owner->labels, owner->n_labels, label->name)) {
+            r = error_set(err, -EINVAL, "%s: label %s: %s has it already", update->name,
+                          label->name, owner->name);
+        }
+    }
+    const char *edge = type == PUSH_HISTOGRAM ? "le" : type == PUSH_SUMMARY ? "quantile" : NULL;
+    if (r == 0 && edge != NULL && has_label(update->labels, update->n_labels, edge)) {
+        r = error_set(err, -EINVAL, "%s: label %s: the name is reserved", update->name, edge);
+    }
+    return r;
+}
+
+int push_check_identity(const struct push_store *store, const struct push_identity *identity,
+                        const struct label *labels, size_t n_labels, struct error *err) {
+    const char *plugin = identity->plugin;
+    if (!identity->group && (plugin == NULL || plugin[0] == '\0')) {
+        return error_set(err, -EINVAL, "a plugin must say its name");
+    }
+    const char *whose = identity->group ? "group" : "plugin";
+    int r = check_order(whose, labels, n_labels, err);
+    for (size_t i = 0; r == 0 && i < n_labels; i++) {
+        r = check_label(store, whose, &labels[i], err);
+    }
+    return r;
+}
+
+/* ---- values ---- */
+
+static bool all_finite(const double *values, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Counts that are cumulative: the last one is that of all. */
+static bool are_counts(const double *values, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (!(values[i] >= (i > 0 ? values[i - 1] : 0)) || isinf(values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int check_composite(const struct push_update *update, const struct push_series *series,
+                           struct error *err) {
+    size_t n = series->n_bounds + 2;
+    if (update->n_values != n) {
+        return error_set(err, -EINVAL, "%s: expected %zu figures, got %zu", update->name, n,
+                         update->n_values);
+    }
+    bool counts = series->family->type == PUSH_HISTOGRAM ? are_counts(update->values, n - 1)
+                                                         : are_counts(update->values + n - 2, 1);
+    if (!counts) {
+        return error_set(err, -EINVAL, "%s: the counts of a %s must not fall or be negative",
+                         update->name, push_type_name(series->family->type));
+    }
+    if (update->op == PUSH_TOTAL && !isfinite(update->values[n - 1])) {
+        return error_set(err, -EINVAL, "%s: the sum must be finite", update->name);
+    }
+    return 0;
+}
+
+static int check_one(const struct push_update *update, struct error *err) {
+    if (update->n_values != 1) {
+        return error_set(err, -EINVAL, "%s: expected one value, got %zu", update->name,
+                         update->n_values);
+    }
+    return 0;
+}
+
+static int check_increment(const struct push_update *update, enum push_type type,
+                           struct error *err) {
+    double value = update->values[0];
+    if (!isfinite(value)) {
+        return error_set(err, -EINVAL, "%s: cannot add %g", update->name, value);
+    }
+    if (value < 0 && type != PUSH_GAUGE && type != PUSH_UNTYPED) {
+        return error_set(err, -EINVAL, "%s: a %s cannot go down, got %g", update->name,
+                         push_type_name(type), value);
+    }
+    return 0;
+}
+
+static bool is_composite(enum push_type type) {
+    return type == PUSH_HISTOGRAM || type == PUSH_SUMMARY;
+}
+
+/* Which types know an operation; sets of cumulative ones are for groups only. */
+static bool fits(enum push_op op, enum push_type type, bool group) {
+    switch (op) {
+    case PUSH_SET:
+        return group || type == PUSH_GAUGE || type == PUSH_UNTYPED || type == PUSH_SUMMARY;
+    case PUSH_INC:
+        return !is_composite(type);
+    case PUSH_TOTAL:
+        return type == PUSH_COUNTER || type == PUSH_RATE || type == PUSH_HISTOGRAM;
+    case PUSH_OBSERVE:
+        return type == PUSH_HISTOGRAM;
+    }
+    return false;
+}
+
+static const char *const op_words[] = {
+    [PUSH_SET] = "set",
+    [PUSH_INC] = "add to",
+    [PUSH_TOTAL] = "give the total of",
+    [PUSH_OBSERVE] = "observe",
+};
+
+int push_check_values(const struct push_batch *batch, const struct push_update *update,
+                      const struct push_series *series, struct error *err) {
+    enum push_type type = series->family->type;
+    if (!fits(update->op, type, series->owner->group)) {
+        return error_set(err, -EINVAL, "%s: one cannot %s a %s", update->name, op_words[update->op],
+                         push_type_name(type));
+    }
+    if (update->op == PUSH_TOTAL && batch->start == 0) {
+        return error_set(err, -EINVAL, "%s: a total needs a start, given with hello", update->name);
+    }
+    if (update->op == PUSH_OBSERVE) {
+        return all_finite(update->values, update->n_values)
+                   ? 0
+                   : error_set(err, -EINVAL, "%s: observations must be finite", update->name);
+    }
+    if (is_composite(type)) {
+        return check_composite(update, series, err);
+    }
+    int r = check_one(update, err);
+    bool adds = update->op == PUSH_INC || update->op == PUSH_TOTAL;
+    return r == 0 && adds ? check_increment(update, type, err) : r;
+}

@@ -1,0 +1,50 @@
+#include "exporter/push_collector.h"
+
+#include <errno.h>
+
+#include "exporter/push_store.h"
+
+const struct metric_desc push_failure_time = {
+    .name = "push_failure_time_seconds",
+    .help = "When a push of this group was last refused, in seconds since 1970; 0: never",
+    .type = METRIC_GAUGE,
+    .unit = "seconds",
+    .labels = "job, instance, …",
+};
+const struct metric_desc push_time = {
+    .name = "push_time_seconds",
+    .help = "When this group was last pushed, in seconds since 1970; 0: never",
+    .type = METRIC_GAUGE,
+    .unit = "seconds",
+    .labels = "job, instance, …",
+};
+
+static const struct metric_desc *const metrics[] = {&push_failure_time, &push_time, NULL};
+
+static int push_open(const struct collector_env *env, void **ret_state, struct error *err) {
+    if (env->push_store == NULL) {
+        return error_set(err, -ENODEV, "nothing can be pushed to this program");
+    }
+    *ret_state = env->push_store;
+    return 0;
+}
+
+static int push_collect(void *state, struct snapshot *out, struct error *err) {
+    (void)err;
+    push_store_collect(state, out);
+    return 0;
+}
+
+static void push_close(void *state) {
+    (void)state;
+}
+
+const struct collector push_collector = {
+    .name = "push",
+    .help = "Metrics that plugins and other clients pushed",
+    .metrics = metrics,
+    .on_by_default = true,
+    .open = push_open,
+    .collect = push_collect,
+    .close = push_close,
+};

@@ -1,0 +1,265 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/container.h"
+#include "exporter/push_store_private.h"
+
+/* ---- types ---- */
+
+static const char *const type_names[] = {
+    [PUSH_UNSAID] = "metric", [PUSH_UNTYPED] = "untyped metric", [PUSH_COUNTER] = "counter",
+    [PUSH_GAUGE] = "gauge",   [PUSH_HISTOGRAM] = "histogram",    [PUSH_SUMMARY] = "summary",
+    [PUSH_RATE] = "rate",
+};
+
+const char *push_type_name(enum push_type type) {
+    return type == PUSH_UNTYPED ? "untyped" : type_names[type];
+}
+
+static const enum metric_type exported_types[] = {
+    [PUSH_UNTYPED] = METRIC_UNTYPED, [PUSH_COUNTER] = METRIC_COUNTER,
+    [PUSH_GAUGE] = METRIC_GAUGE,     [PUSH_HISTOGRAM] = METRIC_HISTOGRAM,
+    [PUSH_SUMMARY] = METRIC_SUMMARY, [PUSH_RATE] = METRIC_GAUGE,
+};
+
+/* ---- names ---- */
+
+static struct push_name *find_name(const struct push_store *store, const char *text,
+                                   uint64_t hash) {
+    size_t cursor = 0;
+    struct push_name *name;
+    while ((name = hash_index_next(&store->names, hash, &cursor)) != NULL) {
+        if (strcmp(name->text, text) == 0) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+static void add_name(const struct push_store *store, struct push_family *family, const char *base,
+                     size_t len, const char *ending, bool callable) {
+    struct buf text = {0};
+    buf_add(&text, base, len);
+    buf_add_str(&text, ending);
+    struct push_name *name = &family->names[family->n_names++];
+    name->family = family;
+    name->callable = callable;
+    name->text = buf_take(&text);
+    name->hash = name->text != NULL ? push_hash_text(store, name->text) : 0;
+}
+
+static size_t length_without_total(const char *name) {
+    size_t len = strlen(name);
+    size_t ending = strlen("_total");
+    return len > ending && strcmp(name + len - ending, "_total") == 0 ? len - ending : len;
+}
+
+/* The names a family takes up; the first is its own. Plugins may leave _total out: that name is
+ * taken too, as nobody should use it for something else. */
+static void name_family(const struct push_store *store, struct push_family *family,
+                        const char *name, bool group) {
+    size_t len = strlen(name);
+    size_t base = length_without_total(name);
+    if (family->type == PUSH_COUNTER && !group) {
+        add_name(store, family, name, base, "_total", true);
+        add_name(store, family, name, base, "", true);
+        return;
+    }
+    if (family->type == PUSH_RATE) {
+        add_name(store, family, name, base, "", true);
+        add_name(store, family, name, base, "_total", true);
+        return;
+    }
+    add_name(store, family, name, len, "", true);
+    if (family->type == PUSH_HISTOGRAM || family->type == PUSH_SUMMARY) {
+        add_name(store, family, name, len, "_count", false);
+        add_name(store, family, name, len, "_sum", false);
+    }
+    if (family->type == PUSH_HISTOGRAM) {
+        add_name(store, family, name, len, "_bucket", false);
+    }
+}
+
+/* ---- conflicts ---- */
+
+static const char *first_owner(const struct push_family *family) {
+    return CONTAINER_OF(family->series.next, struct push_series, of_family)->owner->name;
+}
+
+static int refuse(const struct push_family *family, const struct push_name *name,
+                  const struct push_owner *owner, const struct push_update *update,
+                  struct error *err) {
+    const char *type = type_names[family->type];
+    if (!name->callable || strcmp(name->text, update->name) != 0) {
+        return error_set(err, -EEXIST, "%s: as a %s of %s it would clash with %s, a %s of %s",
+                         update->name, type_names[update->type], owner->name,
+                         family->desc->main.name, type, first_owner(family));
+    }
+    return error_set(err, -EEXIST, "%s: is a %s of %s, not a %s of %s", update->name, type,
+                     first_owner(family), type_names[update->type], owner->name);
+}
+
+static bool is_only_owner(const struct push_family *family, const struct push_owner *owner) {
+    for (struct push_link *i = family->series.next; i != &family->series; i = i->next) {
+        if (CONTAINER_OF(i, struct push_series, of_family)->owner != owner) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool hide(struct push_store *store, struct push_family *family) {
+    if (store->n_hidden == store->cap_hidden) {
+        size_t cap = 2 * store->cap_hidden + 4;
+        struct push_family **hidden = reallocarray(store->hidden, cap, sizeof(*hidden));
+        if (hidden == NULL) {
+            return false;
+        }
+        store->hidden = hidden;
+        store->cap_hidden = cap;
+    }
+    store->hidden[store->n_hidden++] = family;
+    family->hidden = true;
+    for (size_t i = 0; i < family->n_names; i++) {
+        hash_index_remove(&store->names, family->names[i].hash, &family->names[i]);
+    }
+    return true;
+}
+
+void push_family_unhide(struct push_store *store, struct push_family *family) {
+    family->hidden = false;
+    for (size_t i = 0; i < family->n_names; i++) {
+        hash_index_add(&store->names, family->names[i].hash, &family->names[i]);
+    }
+}
+
+/* A batch that replaces may give a family of its owner's alone another type, unless it has just
+ * used the family itself. */
+static int make_way(struct push_store *store, const struct push_name *name,
+                    const struct push_owner *owner, const struct push_update *update, bool replace,
+                    struct error *err) {
+    struct push_family *family = name->family;
+    if (!replace || family->batch == store->batch || !is_only_owner(family, owner)) {
+        return refuse(family, name, owner, update, err);
+    }
+    return hide(store, family) ? 0 : error_set(err, -ENOMEM, "%s: out of memory", update->name);
+}
+
+/* ---- the family of an update ---- */
+
+/* Snapshots refer to a description while they are rendered: it is replaced, never changed. */
+static bool describe(struct push_store *store, struct push_family *family, const char *help) {
+    size_t size = strlen(help) + 1;
+    struct push_desc *desc = malloc(sizeof(*desc) + size);
+    if (desc == NULL) {
+        return false;
+    }
+    memcpy(desc->help, help, size);
+    desc->main = (struct metric_desc){
+        .name = family->names[0].text,
+        .help = desc->help,
+        .type = exported_types[family->type],
+    };
+    desc->total = (struct metric_desc){
+        .name = family->names[1].text,
+        .help = desc->help,
+        .type = METRIC_COUNTER,
+    };
+    push_bury(store, family->desc, family->collected);
+    family->desc = desc;
+    return true;
+}
+
+static void free_family(struct push_store *store, struct push_family *family) {
+    for (size_t i = 0; i < family->n_names; i++) {
+        push_bury(store, family->names[i].text, family->collected);
+    }
+    push_bury(store, family->desc, family->collected);
+    free(family);
+}
+
+static int settle_names(struct push_store *store, struct push_family *family,
+                        const struct push_owner *owner, const struct push_update *update,
+                        bool replace, struct error *err) {
+    for (size_t i = 0; i < family->n_names; i++) {
+        struct push_name *name = &family->names[i];
+        if (name->text == NULL) {
+            return error_set(err, -ENOMEM, "%s: out of memory", update->name);
+        }
+        if (push_reserved_has(&store->reserved, name->text)) {
+            return error_set(err, -EPERM, "%s: is a metric of waap's own, choose another name",
+                             name->text);
+        }
+        const struct push_name *other = find_name(store, name->text, name->hash);
+        int r = other != NULL ? make_way(store, other, owner, update, replace, err) : 0;
+        if (r < 0) {
+            return r;
+        }
+    }
+    const char *no_help = owner->group ? "" : "Pushed without a help text";
+    family->has_help = update->help != NULL;
+    bool ok = describe(store, family, family->has_help ? update->help : no_help) &&
+              hash_index_reserve(&store->names, family->n_names);
+    return ok ? 0 : error_set(err, -ENOMEM, "%s: out of memory", update->name);
+}
+
+static int create_family(struct push_store *store, const struct push_owner *owner,
+                         const struct push_update *update, bool replace,
+                         struct push_family **ret_family, struct error *err) {
+    int r = push_check_family(store, update, err);
+    if (r < 0) {
+        return r;
+    }
+    struct push_family *family = calloc(1, sizeof(*family));
+    if (family == NULL) {
+        return error_set(err, -ENOMEM, "%s: out of memory", update->name);
+    }
+    family->type = update->type;
+    push_link_init(&family->series);
+    name_family(store, family, update->name, owner->group);
+    r = settle_names(store, family, owner, update, replace, err);
+    if (r < 0) {
+        free_family(store, family);
+        return r;
+    }
+    for (size_t i = 0; i < family->n_names; i++) {
+        hash_index_add(&store->names, family->names[i].hash, &family->names[i]);
+    }
+    family->hash = family->names[0].hash;
+    family->number = ++store->number;
+    push_link_append(&store->families, &family->link);
+    *ret_family = family;
+    return 0;
+}
+
+int push_family_for(struct push_store *store, const struct push_owner *owner,
+                    const struct push_update *update, bool replace, struct push_family **ret_family,
+                    struct error *err) {
+    const struct push_name *name =
+        find_name(store, update->name, push_hash_text(store, update->name));
+    if (name == NULL) {
+        return create_family(store, owner, update, replace, ret_family, err);
+    }
+    struct push_family *family = name->family;
+    bool as_exported = name == &family->names[0];
+    bool same_type = update->type == PUSH_UNSAID || update->type == family->type;
+    if (name->callable && same_type && (as_exported || !owner->group)) {
+        *ret_family = family;
+        return 0;
+    }
+    int r = make_way(store, name, owner, update, replace, err);
+    return r < 0 ? r : create_family(store, owner, update, replace, ret_family, err);
+}
+
+void push_family_take_help(struct push_store *store, struct push_family *family, const char *help) {
+    family->has_help = describe(store, family, help);
+}
+
+void push_family_destroy(struct push_store *store, struct push_family *family) {
+    for (size_t i = 0; !family->hidden && i < family->n_names; i++) {
+        hash_index_remove(&store->names, family->names[i].hash, &family->names[i]);
+    }
+    push_link_remove(&family->link);
+    free_family(store, family);
+}

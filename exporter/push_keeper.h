@@ -1,0 +1,20 @@
+#pragma once
+
+#include "exporter/core/settings.h"
+#include "exporter/loop.h"
+#include "exporter/push_store.h"
+
+/* Keeps the daemon's push store: opens it as the settings say, and drops what has outlived its time
+ * to live. On the loop thread. */
+struct push_keeper;
+
+int push_keeper_create(struct loop *loop, const struct settings *settings,
+                       const struct collector *const *collectors, struct push_keeper **ret_keeper,
+                       struct error *err);
+void push_keeper_destroy(struct push_keeper *keeper); /* accepts NULL */
+
+/* Takes over limits and times after a reload. */
+void push_keeper_configure(struct push_keeper *keeper, const struct settings *settings);
+
+/* Lives as long as the keeper. */
+struct push_store *push_keeper_store(struct push_keeper *keeper);

@@ -1,0 +1,325 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/push_store_private.h"
+
+enum { OWNER_NAMED_LABELS = 5 };
+
+/* ---- identity ---- */
+
+static int compare_labels(const void *a, const void *b) {
+    return strcmp(((const struct label *)a)->name, ((const struct label *)b)->name);
+}
+
+/* All labels of an identity, sorted. NULL when memory is out. */
+static struct label *gather_labels(const struct push_identity *identity, size_t *ret_n) {
+    const struct label named[OWNER_NAMED_LABELS] = {
+        {"container", identity->container},
+        {"job", identity->job},
+        {"namespace", identity->namespace},
+        {"plugin", identity->plugin},
+        {"pod", identity->pod},
+    };
+    struct label *labels = calloc(OWNER_NAMED_LABELS + identity->n_labels, sizeof(*labels));
+    if (labels == NULL) {
+        return NULL;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < OWNER_NAMED_LABELS; i++) {
+        if (named[i].value != NULL && named[i].value[0] != '\0') {
+            labels[n++] = named[i];
+        }
+    }
+    for (size_t i = 0; i < identity->n_labels; i++) {
+        if (identity->labels[i].value[0] != '\0') {
+            labels[n++] = identity->labels[i];
+        }
+    }
+    qsort(labels, n, sizeof(*labels), compare_labels);
+    *ret_n = n;
+    return labels;
+}
+
+static bool is_owner(const struct push_owner *owner, bool group, const struct label *labels,
+                     size_t n) {
+    bool same = owner->group == group && owner->n_labels == n;
+    for (size_t i = 0; same && i < n; i++) {
+        same = strcmp(owner->labels[i].name, labels[i].name) == 0 &&
+               strcmp(owner->labels[i].value, labels[i].value) == 0;
+    }
+    return same;
+}
+
+static struct push_owner *find(const struct push_store *store, bool group,
+                               const struct label *labels, size_t n) {
+    uint64_t hash = push_hash_labels(store, labels, n);
+    size_t cursor = 0;
+    struct push_owner *owner;
+    while ((owner = hash_index_next(&store->by_identity, hash, &cursor)) != NULL) {
+        if (is_owner(owner, group, labels, n)) {
+            return owner;
+        }
+    }
+    return NULL;
+}
+
+struct push_owner *push_store_find_owner(const struct push_store *store,
+                                         const struct push_identity *identity) {
+    size_t n = 0;
+    struct label *labels CLEANUP_FREE = gather_labels(identity, &n);
+    return labels != NULL ? find(store, identity->group, labels, n) : NULL;
+}
+
+/* ---- making ---- */
+
+/* "plugin a, container b": what messages call it. */
+static char *name_owner(const struct push_owner *owner) {
+    struct buf text = {0};
+    if (owner->group) {
+        buf_add_str(&text, "group");
+    }
+    for (size_t i = 0; i < owner->n_labels; i++) {
+        const struct label *label = &owner->labels[i];
+        if (owner->group) {
+            buf_printf(&text, " %s=%s", label->name, label->value);
+        } else if (strcmp(label->name, "plugin") == 0) {
+            buf_printf(&text, "plugin %s", label->value);
+        }
+    }
+    for (size_t i = 0; !owner->group && i < owner->n_labels; i++) {
+        const struct label *label = &owner->labels[i];
+        if (strcmp(label->name, "plugin") != 0) {
+            buf_printf(&text, ", %s %s", label->name, label->value);
+        }
+    }
+    return buf_take(&text);
+}
+
+static struct push_owner *allocate(const struct push_store *store, bool group,
+                                   const struct label *labels, size_t n) {
+    size_t labels_size = n * sizeof(struct label);
+    struct push_owner *owner =
+        calloc(1, sizeof(*owner) + labels_size + push_labels_size(labels, n));
+    if (owner == NULL) {
+        return NULL;
+    }
+    owner->group = group;
+    owner->n_labels = n;
+    push_copy_labels(owner->labels, (char *)(owner->labels + n), labels, n);
+    owner->hash = push_hash_labels(store, labels, n);
+    owner->name = name_owner(owner);
+    owner->rendered = push_labels_render(owner, NULL, 0);
+    push_link_init(&owner->series);
+    if (owner->name == NULL || owner->rendered == NULL) {
+        free(owner->name);
+        labels_destroy(owner->rendered);
+        free(owner);
+        return NULL;
+    }
+    return owner;
+}
+
+/* Of those that only left notes behind, the one not seen for longest. */
+static struct push_owner *find_departed(const struct push_store *store) {
+    struct push_owner *departed = NULL;
+    for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
+        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
+        if (!owner->group && owner->n_refs == 0 && owner->n_series == 0 &&
+            (departed == NULL || owner->seen_ms < departed->seen_ms)) {
+            departed = owner;
+        }
+    }
+    return departed;
+}
+
+static int make_room(struct push_store *store, struct error *err) {
+    size_t max = store->config.limits.max_owners;
+    if (store->by_identity.n_items >= max) {
+        struct push_owner *departed = find_departed(store);
+        if (departed == NULL) {
+            return error_set(err, -E2BIG, "there are %zu plugins and groups, no more are allowed",
+                             max);
+        }
+        push_owner_destroy(store, departed);
+    }
+    return hash_index_reserve(&store->by_identity, 1) ? 0
+                                                      : error_set(err, -ENOMEM, "out of memory");
+}
+
+static int create(struct push_store *store, const struct push_identity *identity,
+                  const struct label *labels, size_t n, struct push_owner **ret_owner,
+                  struct error *err) {
+    int r = push_check_identity(store, identity, labels, n, err);
+    if (r == 0) {
+        r = make_room(store, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    struct push_owner *owner = allocate(store, identity->group, labels, n);
+    if (owner == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    hash_index_add(&store->by_identity, owner->hash, owner);
+    push_link_append(&store->owners, &owner->link);
+    *ret_owner = owner;
+    return 0;
+}
+
+int push_store_owner(struct push_store *store, const struct push_identity *identity,
+                     struct push_owner **ret_owner, struct error *err) {
+    size_t n = 0;
+    struct label *labels CLEANUP_FREE = gather_labels(identity, &n);
+    if (labels == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    struct push_owner *owner = find(store, identity->group, labels, n);
+    if (owner == NULL) {
+        pthread_mutex_lock(&store->lock);
+        int r = create(store, identity, labels, n, &owner, err);
+        pthread_mutex_unlock(&store->lock);
+        if (r < 0) {
+            push_store_count_refused(store, r);
+            return r;
+        }
+    }
+    owner->n_refs++;
+    owner->seen_ms = push_store_now_ms(store);
+    *ret_owner = owner;
+    return 0;
+}
+
+/* ---- life ---- */
+
+void push_owner_touch(struct push_store *store, struct push_owner *owner) {
+    owner->seen_ms = push_store_now_ms(store);
+}
+
+void push_owner_note_failure(struct push_store *store, struct push_owner *owner) {
+    pthread_mutex_lock(&store->lock);
+    owner->push_failure_seconds = clock_wall_seconds();
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* A start that has not been heard of for longest makes room for another. */
+void push_owner_note_start(struct push_owner *owner, uint64_t start, int64_t now_ms) {
+    struct push_start *oldest = &owner->starts[0];
+    for (size_t i = 0; i < owner->n_starts; i++) {
+        struct push_start *known = &owner->starts[i];
+        if (known->number == start) {
+            known->used_ms = now_ms;
+            return;
+        }
+        oldest = known->used_ms < oldest->used_ms ? known : oldest;
+    }
+    if (owner->n_starts < PUSH_MAX_STARTS) {
+        oldest = &owner->starts[owner->n_starts++];
+    } else {
+        for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
+            push_series_forget_start(CONTAINER_OF(i, struct push_series, of_owner), oldest->number);
+        }
+    }
+    *oldest = (struct push_start){start, now_ms};
+}
+
+/* ---- end ---- */
+
+static void free_notes(struct push_owner *owner) {
+    while (owner->notes != NULL) {
+        struct push_note *note = owner->notes;
+        owner->notes = note->next;
+        free(note);
+    }
+}
+
+void push_owner_remove_series(struct push_store *store, struct push_owner *owner) {
+    while (owner->series.next != &owner->series) {
+        push_series_destroy(store, CONTAINER_OF(owner->series.next, struct push_series, of_owner));
+    }
+}
+
+void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
+    push_owner_remove_series(store, owner);
+    free_notes(owner);
+    hash_index_remove(&store->by_identity, owner->hash, owner);
+    push_link_remove(&owner->link);
+    push_bury(store, owner->rendered, owner->collected);
+    free(owner->name);
+    free(owner);
+}
+
+void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner) {
+    bool has_pushed = owner->push_seconds > 0 || owner->push_failure_seconds > 0;
+    if (owner->n_refs == 0 && owner->n_series == 0 && owner->notes == NULL && !has_pushed) {
+        push_owner_destroy(store, owner);
+    }
+}
+
+void push_owner_unref(struct push_store *store, struct push_owner *owner) {
+    if (owner == NULL) {
+        return;
+    }
+    owner->seen_ms = push_store_now_ms(store);
+    owner->n_refs--;
+    pthread_mutex_lock(&store->lock);
+    push_owner_drop_if_idle(store, owner);
+    pthread_mutex_unlock(&store->lock);
+}
+
+void push_store_remove_owner(struct push_store *store, struct push_owner *owner) {
+    pthread_mutex_lock(&store->lock);
+    push_owner_remove_series(store, owner);
+    free_notes(owner);
+    owner->push_seconds = 0;
+    owner->push_failure_seconds = 0;
+    push_owner_drop_if_idle(store, owner);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- notes ---- */
+
+static struct push_note **find_note(struct push_owner *owner, const char *key) {
+    struct push_note **link = &owner->notes;
+    while (*link != NULL && strcmp((*link)->key, key) != 0) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+const char *push_store_note(const struct push_store *store, const struct push_owner *owner,
+                            const char *key) {
+    (void)store;
+    for (const struct push_note *note = owner->notes; note != NULL; note = note->next) {
+        if (strcmp(note->key, key) == 0) {
+            return note->text;
+        }
+    }
+    return NULL;
+}
+
+int push_store_put_note(struct push_store *store, struct push_owner *owner, const char *key,
+                        const char *text, struct error *err) {
+    (void)store;
+    struct push_note *note = NULL;
+    if (text != NULL) {
+        size_t key_size = strlen(key) + 1;
+        note = malloc(sizeof(*note) + key_size + strlen(text) + 1);
+        if (note == NULL) {
+            return error_set(err, -ENOMEM, "%s: out of memory", key);
+        }
+        memcpy(note->key, key, key_size);
+        note->text = strcpy(note->key + key_size, text);
+    }
+    struct push_note **link = find_note(owner, key);
+    struct push_note *old = *link;
+    struct push_note *next = old != NULL ? old->next : NULL;
+    if (note != NULL) {
+        note->next = next;
+    }
+    *link = note != NULL ? note : next;
+    free(old);
+    return 0;
+}

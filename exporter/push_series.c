@@ -1,0 +1,253 @@
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/container.h"
+#include "exporter/core/hash.h"
+#include "exporter/push_store_private.h"
+
+static const double default_bounds[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+
+/* ---- finding ---- */
+
+static bool same_labels(const struct label *a, const struct label *b, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(a[i].value, b[i].value) != 0 || strcmp(a[i].name, b[i].name) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct push_series *push_series_find(const struct push_store *store,
+                                     const struct push_family *family,
+                                     const struct push_owner *owner,
+                                     const struct push_update *update, uint64_t *ret_hash) {
+    /* The sum is the same for equal sets, however owner and metric share the labels. */
+    uint64_t labels = owner->hash + push_hash_labels(store, update->labels, update->n_labels);
+    uint64_t hash = hash_mix(family->hash, labels ^ store->seed);
+    size_t cursor = 0;
+    struct push_series *series;
+    while ((series = hash_index_next(&store->series, hash, &cursor)) != NULL) {
+        if (series->family == family && series->owner == owner &&
+            series->n_labels == update->n_labels &&
+            same_labels(series->own, update->labels, update->n_labels)) {
+            return series;
+        }
+    }
+    *ret_hash = hash;
+    return NULL;
+}
+
+/* Another owner's series that would look the same; NULL: none. */
+static const struct push_series *find_twin(const struct push_store *store,
+                                           const struct push_series *series) {
+    size_t cursor = 0;
+    const struct push_series *other;
+    while ((other = hash_index_next(&store->series, series->hash, &cursor)) != NULL) {
+        if (other->family == series->family && labels_equal(other->labels, series->labels)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* ---- totals ---- */
+
+static void free_total(struct push_total *total) {
+    free(total->last);
+    free(total);
+}
+
+void push_series_forget_start(struct push_series *series, uint64_t start) {
+    for (struct push_total **link = &series->totals; *link != NULL; link = &(*link)->next) {
+        if ((*link)->start == start) {
+            struct push_total *total = *link;
+            *link = total->next;
+            free_total(total);
+            return;
+        }
+    }
+}
+
+int push_series_total(struct push_series *series, uint64_t start, struct push_total **ret_total,
+                      struct error *err) {
+    for (struct push_total **link = &series->totals; *link != NULL; link = &(*link)->next) {
+        struct push_total *total = *link;
+        if (total->start == start) {
+            *link = total->next;
+            total->next = series->totals;
+            series->totals = total;
+            *ret_total = total;
+            return 0;
+        }
+    }
+    struct push_total *total = calloc(1, sizeof(*total));
+    double *last = calloc(series->n_values, sizeof(*last));
+    if (total == NULL || last == NULL) {
+        free(total);
+        free(last);
+        return error_set(err, -ENOMEM, "%s: out of memory", series->family->desc->main.name);
+    }
+    *total = (struct push_total){.next = series->totals, .start = start, .last = last};
+    series->totals = total;
+    *ret_total = total;
+    return 0;
+}
+
+/* ---- making ---- */
+
+/* The bounds that a series gets: its own, else those of its family, else the usual ones. */
+static void choose_bounds(const struct push_family *family, const struct push_update *update,
+                          const double **ret_bounds, size_t *ret_n) {
+    *ret_bounds = update->bounds;
+    *ret_n = update->n_bounds;
+    if (update->bounds != NULL || family->type != PUSH_HISTOGRAM) {
+        return;
+    }
+    *ret_bounds = default_bounds;
+    *ret_n = ARRAY_LEN(default_bounds);
+    if (family->n_series > 0) {
+        const struct push_series *first =
+            CONTAINER_OF(family->series.next, struct push_series, of_family);
+        *ret_bounds = first->bounds;
+        *ret_n = first->n_bounds;
+    }
+}
+
+static int check_bounds(const struct push_store *store, const struct push_update *update,
+                        const double *bounds, size_t n, struct error *err) {
+    size_t max = store->config.limits.max_buckets;
+    if (n > max) {
+        return error_set(err, -E2BIG, "%s: more than %zu buckets", update->name, max);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(bounds[i]) || (i > 0 && bounds[i - 1] >= bounds[i])) {
+            return error_set(err, -EINVAL, "%s: bounds must be finite and ascend", update->name);
+        }
+    }
+    return 0;
+}
+
+static size_t count_values(enum push_type type, size_t n_bounds) {
+    return type == PUSH_HISTOGRAM || type == PUSH_SUMMARY ? n_bounds + 2 : 1;
+}
+
+static struct push_series *allocate(struct push_family *family, struct push_owner *owner,
+                                    const struct push_update *update) {
+    size_t labels_size = update->n_labels * sizeof(struct label);
+    size_t text_size = push_labels_size(update->labels, update->n_labels);
+    struct push_series *series = calloc(1, sizeof(*series) + labels_size + text_size);
+    if (series == NULL) {
+        return NULL;
+    }
+    series->family = family;
+    series->owner = owner;
+    series->n_labels = update->n_labels;
+    push_copy_labels(series->own, (char *)(series->own + update->n_labels), update->labels,
+                     update->n_labels);
+    return series;
+}
+
+static bool fill(struct push_series *series, const double *bounds, size_t n_bounds) {
+    enum push_type type = series->family->type;
+    series->n_bounds = n_bounds;
+    series->bounds = calloc(n_bounds + 1, sizeof(*series->bounds));
+    series->n_values = count_values(type, n_bounds);
+    series->values = calloc(series->n_values, sizeof(*series->values));
+    series->labels = push_labels_render(series->owner, series->own, series->n_labels);
+    if (series->bounds == NULL || series->values == NULL || series->labels == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < n_bounds; i++) {
+        series->bounds[i] = bounds[i];
+    }
+    if (type == PUSH_RATE) {
+        series->rate = calloc(1, sizeof(*series->rate));
+        return series->rate != NULL;
+    }
+    if (type == PUSH_HISTOGRAM || type == PUSH_SUMMARY) {
+        series->buckets = push_buckets_create(series);
+        return series->buckets != NULL;
+    }
+    return true;
+}
+
+static void free_series(struct push_store *store, struct push_series *series) {
+    if (series->buckets != NULL) {
+        push_bury(store, series->buckets->text.data, series->collected);
+        free(series->buckets);
+    }
+    push_bury(store, series->labels, series->collected);
+    while (series->totals != NULL) {
+        push_series_forget_start(series, series->totals->start);
+    }
+    free(series->rate);
+    free(series->values);
+    free(series->bounds);
+    free(series);
+}
+
+static void insert(struct push_store *store, struct push_series *series) {
+    struct push_owner *owner = series->owner;
+    series->number = ++store->number;
+    hash_index_add(&store->series, series->hash, series);
+    push_link_append(&series->family->series, &series->of_family);
+    series->family->n_series++;
+    push_link_append(&owner->series, &series->of_owner);
+    owner->n_series++;
+}
+
+int push_series_create(struct push_store *store, struct push_family *family,
+                       struct push_owner *owner, const struct push_update *update, uint64_t hash,
+                       struct push_series **ret_series, struct error *err) {
+    const double *bounds;
+    size_t n_bounds;
+    choose_bounds(family, update, &bounds, &n_bounds);
+    int r = push_check_labels(store, owner, family->type, update, err);
+    if (r == 0) {
+        r = check_bounds(store, update, bounds, n_bounds, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    struct push_series *series = allocate(family, owner, update);
+    if (series == NULL || !fill(series, bounds, n_bounds) ||
+        !hash_index_reserve(&store->series, 1)) {
+        r = error_set(err, -ENOMEM, "%s: out of memory", update->name);
+    }
+    if (r == 0) {
+        series->hash = hash;
+        series->ttl_ms = PUSH_TTL_DEFAULT;
+        const struct push_series *twin = find_twin(store, series);
+        if (twin != NULL) {
+            r = error_set(err, -EEXIST, "%s{%s}: is a series of %s, not of %s", update->name,
+                          series->labels->text, twin->owner->name, owner->name);
+        }
+    }
+    if (r < 0) {
+        if (series != NULL) {
+            free_series(store, series);
+        }
+        return r;
+    }
+    insert(store, series);
+    *ret_series = series;
+    return 0;
+}
+
+void push_series_destroy(struct push_store *store, struct push_series *series) {
+    struct push_family *family = series->family;
+    if (!series->hidden) {
+        hash_index_remove(&store->series, series->hash, series);
+    }
+    push_link_remove(&series->of_family);
+    push_link_remove(&series->of_owner);
+    series->owner->n_series--;
+    series->owner->n_with_ttl -= series->ttl_ms > 0 ? 1 : 0;
+    if (--family->n_series == 0) {
+        push_family_destroy(store, family);
+    }
+    free_series(store, series);
+}

@@ -1,0 +1,208 @@
+#include "exporter/push_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/core/hash.h"
+#include "exporter/push_store_private.h"
+
+/* ---- time ---- */
+
+/* The coarse clock is read without leaving the process's own pages; 4 ms are near enough. */
+static int64_t system_now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * INT64_C(1000) + now.tv_nsec / CLOCK_NS_PER_MS;
+}
+
+int64_t push_store_now_ms(const struct push_store *store) {
+    return store->config.now_ms();
+}
+
+/* ---- memory that a snapshot may refer to ---- */
+
+static void free_graves(struct push_graves *graves) {
+    for (size_t i = 0; i < graves->n_items; i++) {
+        free(graves->items[i]);
+    }
+    free(graves->items);
+    *graves = (struct push_graves){0};
+}
+
+void push_bury(struct push_store *store, void *memory, uint64_t collected) {
+    if (memory == NULL) {
+        return;
+    }
+    if (collected == 0 || collected + 1 < store->collections) {
+        free(memory);
+        return;
+    }
+    struct push_graves *graves = &store->graves[0];
+    if (graves->n_items == graves->cap_items) {
+        size_t cap = 2 * graves->cap_items + 64;
+        void **items = reallocarray(graves->items, cap, sizeof(*items));
+        if (items == NULL) {
+            return; /* lost, rather than freed under a reader */
+        }
+        graves->items = items;
+        graves->cap_items = cap;
+    }
+    graves->items[graves->n_items++] = memory;
+}
+
+/* One snapshot is spared: while a reload exchanges the collector, two of its threads can be there,
+ * and the older may still be rendering. */
+void push_store_open_graves(struct push_store *store) {
+    free_graves(&store->graves[1]);
+    store->graves[1] = store->graves[0];
+    store->graves[0] = (struct push_graves){0};
+}
+
+/* ---- life ---- */
+
+void push_store_configure(struct push_store *store, const struct push_store_config *config) {
+    store->config.limits = config->limits;
+    store->config.ttl_ms = config->ttl_ms;
+    size_t most = PUSH_MAX_WORDS - 2;
+    if (store->config.limits.max_buckets > most) {
+        store->config.limits.max_buckets = most;
+    }
+}
+
+int push_store_create(const struct push_store_config *config, struct push_store **ret_store,
+                      struct error *err) {
+    struct push_store *store = calloc(1, sizeof(*store));
+    if (store == NULL) {
+        return error_set(err, -ENOMEM, "push: out of memory");
+    }
+    int r = push_reserved_init(&store->reserved, config->collectors, err);
+    if (r < 0) {
+        free(store);
+        return r;
+    }
+    push_store_configure(store, config);
+    store->config.now_ms = config->now_ms != NULL ? config->now_ms : system_now_ms;
+    store->seed = (uint64_t)hash_bytes("series", 6) << 32 | hash_bytes("labels", 6);
+    pthread_mutex_init(&store->lock, NULL);
+    push_link_init(&store->families);
+    push_link_init(&store->owners);
+    *ret_store = store;
+    return 0;
+}
+
+void push_store_destroy(struct push_store *store) {
+    if (store == NULL) {
+        return;
+    }
+    while (store->owners.next != &store->owners) {
+        push_owner_destroy(store, CONTAINER_OF(store->owners.next, struct push_owner, link));
+    }
+    hash_index_finish(&store->names);
+    hash_index_finish(&store->series);
+    hash_index_finish(&store->by_identity);
+    free_graves(&store->graves[0]);
+    free_graves(&store->graves[1]);
+    push_reserved_finish(&store->reserved);
+    free(store->steps);
+    free(store->fresh);
+    free(store->replaced);
+    free(store->hidden);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+void push_store_wipe(struct push_store *store) {
+    pthread_mutex_lock(&store->lock);
+    for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
+        next = i->next;
+        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
+        push_owner_remove_series(store, owner);
+        owner->push_seconds = 0;
+        owner->push_failure_seconds = 0;
+        push_owner_drop_if_idle(store, owner);
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+uint64_t push_start_number(const char *start) {
+    /* Kept over restarts of ours, so the seed is a fixed one. */
+    uint64_t number = hash_seeded(UINT64_C(0x70757368), start, strlen(start));
+    return number != 0 ? number : 1;
+}
+
+/* ---- times to live ---- */
+
+static bool has_expired(const struct push_series *series, bool owner_gone, int64_t now_ms) {
+    if (series->ttl_ms == PUSH_TTL_DEFAULT) {
+        return owner_gone;
+    }
+    return series->ttl_ms > 0 && now_ms - series->updated_ms > series->ttl_ms;
+}
+
+static void expire_owner(struct push_store *store, struct push_owner *owner, int64_t now_ms) {
+    if (owner->n_refs > 0) {
+        owner->seen_ms = now_ms;
+    }
+    int64_t ttl_ms = store->config.ttl_ms;
+    bool gone = !owner->group && ttl_ms > 0 && now_ms - owner->seen_ms > ttl_ms;
+    if (!gone && owner->n_with_ttl == 0) {
+        return;
+    }
+    for (struct push_link *i = owner->series.next, *next; i != &owner->series; i = next) {
+        next = i->next;
+        struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
+        if (has_expired(series, gone, now_ms)) {
+            push_series_destroy(store, series);
+            store->expired++;
+        }
+    }
+    push_owner_drop_if_idle(store, owner);
+}
+
+void push_store_expire(struct push_store *store) {
+    int64_t now_ms = push_store_now_ms(store);
+    pthread_mutex_lock(&store->lock);
+    for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
+        next = i->next;
+        expire_owner(store, CONTAINER_OF(i, struct push_owner, link), now_ms);
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- figures ---- */
+
+static const struct {
+    int code;
+    const char *reason;
+} reasons[PUSH_REASONS] = {
+    {EACCES, "forbidden"}, {EAGAIN, "rate"},    {EBADMSG, "unreadable"},
+    {EEXIST, "conflict"},  {EINVAL, "invalid"}, {ENOMEM, "memory"},
+    {ENOSPC, "room"},      {EPERM, "reserved"}, {E2BIG, "limit"},
+};
+
+void push_store_count_refused(struct push_store *store, int code) {
+    for (size_t i = 0; i < PUSH_REASONS; i++) {
+        if (reasons[i].code == -code) {
+            store->refused[i]++;
+            return;
+        }
+    }
+}
+
+struct push_stats push_store_stats(const struct push_store *store) {
+    struct push_stats stats = {
+        .n_series = store->series.n_items,
+        .n_owners = store->by_identity.n_items,
+        .updates = store->updates,
+        .expired = store->expired,
+    };
+    for (size_t i = 0; i < PUSH_REASONS; i++) {
+        stats.refused[i].reason = reasons[i].reason;
+        stats.refused[i].n = store->refused[i];
+    }
+    return stats;
+}

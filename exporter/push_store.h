@@ -1,0 +1,186 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collectors/collector.h"
+#include "exporter/core/error.h"
+#include "exporter/core/labels.h"
+#include "exporter/push_update.h"
+
+/* Series that plugins and other clients pushed: their families, owners, values, times to live.
+ * Lives on the loop thread; only push_store_collect comes from another, the worker of the `push`
+ * collector, and a lock stands between. */
+struct push_store;
+
+/* Who pushes: found again by its identity, after a reconnect, over HTTP, after a restart of ours.
+ */
+struct push_owner;
+
+struct push_limits {
+    size_t max_owners;
+    size_t max_series;       /* in all */
+    size_t max_owner_series; /* of one owner */
+    size_t max_labels;       /* of one series, without those of its owner */
+    size_t max_name_len;     /* of metrics and labels */
+    size_t max_value_len;    /* of a label */
+    size_t max_help_len;
+    size_t max_buckets;
+};
+
+struct push_store_config {
+    struct push_limits limits;
+    int64_t ttl_ms; /* how long series outlive their plugin's last sign of life; 0: for ever */
+    const struct collector *const *collectors; /* whose metrics nobody may push; may be NULL */
+    int64_t (*now_ms)(void);                   /* monotonic; NULL: the system's clock */
+};
+
+int push_store_create(const struct push_store_config *config, struct push_store **ret_store,
+                      struct error *err);
+void push_store_destroy(struct push_store *store); /* accepts NULL */
+
+/* Takes over limits and time to live, after a reload. What is there stays. */
+void push_store_configure(struct push_store *store, const struct push_store_config *config);
+
+/* ---- owners ---- */
+
+/* All but `plugin`, or `labels` of a group, may be NULL. Every series of the owner carries these
+ * labels. */
+struct push_identity {
+    const char *plugin, *job, *container, *pod, *namespace;
+    const struct label *labels; /* further ones in any order; of a group: all, with its job */
+    size_t n_labels;
+    bool group; /* came the Pushgateway's way: never expires unless asked, push_time_seconds & co.,
+                   counters keep their names and may be set */
+};
+
+/* The owner of that identity, made if need be. Valid until push_owner_unref: a connection keeps
+ * its reference, and so stays alive; a request takes one for its time. -EINVAL, -E2BIG, -ENOMEM,
+ * -ENOSPC. */
+int push_store_owner(struct push_store *store, const struct push_identity *identity,
+                     struct push_owner **ret_owner, struct error *err);
+void push_owner_unref(struct push_store *store, struct push_owner *owner); /* accepts NULL */
+
+/* The same without making or referencing one; NULL: there is none. */
+struct push_owner *push_store_find_owner(const struct push_store *store,
+                                         const struct push_identity *identity);
+
+/* A sign of life of one that keeps no reference. push_store_apply is one by itself. */
+void push_owner_touch(struct push_store *store, struct push_owner *owner);
+
+/* Notes that a push of a group was refused: push_failure_time_seconds. */
+void push_owner_note_failure(struct push_store *store, struct push_owner *owner);
+
+/* The series vanish; the owner too once nobody refers to it. */
+void push_store_remove_owner(struct push_store *store, struct push_owner *owner);
+
+/* All series of all owners vanish. */
+void push_store_wipe(struct push_store *store);
+
+/* ---- updates ---- */
+
+enum push_mode {
+    PUSH_MERGE,
+    PUSH_REPLACE_FAMILIES, /* other series of the families named vanish: POST of the Pushgateway */
+    PUSH_REPLACE_ALL,      /* all other series of the owner vanish: PUT */
+};
+
+struct push_batch {
+    enum push_mode mode;
+    uint64_t start; /* push_start_number of the peer's start, for PUSH_TOTAL; 0: none */
+    const struct push_update *updates;
+    size_t n_updates;
+};
+
+/* The number by which the start of a peer's process is known, from the text in its hello. Never
+ * 0. */
+uint64_t push_start_number(const char *start);
+
+/* Applies all updates or none. `*ret_failed` (may be NULL) is then the place in `updates` of the
+ * first offender, and the error says its metric, what was expected, and the other owner where types
+ * conflict. After return it survives kill -9. Successes and failures are counted in waap_push_*.
+ * -EINVAL: not valid; -EEXIST: another type, or a series of another owner's; -EPERM: a name that
+ * nobody may push; -E2BIG: beyond a limit; -ENOSPC, -ENOMEM: no room. */
+int push_store_apply(struct push_store *store, struct push_owner *owner,
+                     const struct push_batch *batch, size_t *ret_failed, struct error *err);
+
+/* Counts a refusal that happened outside: codes as above, -EBADMSG: not readable, -EAGAIN: too
+ * fast, -EACCES: not allowed. */
+void push_store_count_refused(struct push_store *store, int code);
+
+/* Drops what has outlived its time: to be called about once a second. */
+void push_store_expire(struct push_store *store);
+
+/* ---- notes: small texts kept as safely as the series, for the values of knobs ---- */
+
+/* NULL: none. Valid until the next put. */
+const char *push_store_note(const struct push_store *store, const struct push_owner *owner,
+                            const char *key);
+
+/* `text` NULL drops the note. -E2BIG, -ENOMEM, -ENOSPC. */
+int push_store_put_note(struct push_store *store, struct push_owner *owner, const char *key,
+                        const char *text, struct error *err);
+
+/* ---- what is there ---- */
+
+struct push_owner_view {
+    const char *name;           /* "plugin objcounter", "group job=nightly" */
+    const struct label *labels; /* sorted by name */
+    size_t n_labels;
+    bool group;
+    size_t n_series;
+    size_t n_refs;               /* connections */
+    double seen_seconds;         /* last sign of life, since 1970 */
+    double push_seconds;         /* of a group: its last push; 0: never */
+    double push_failure_seconds; /* of a group: the last that was refused; 0: never */
+};
+
+struct push_owner_view push_owner_view(const struct push_store *store,
+                                       const struct push_owner *owner);
+
+/* One after the other, beginning with NULL; NULL at the end. Pushing meanwhile is not allowed. */
+struct push_owner *push_store_next_owner(const struct push_store *store,
+                                         const struct push_owner *after);
+
+struct push_series_view {
+    struct push_owner *owner;
+    const char *name; /* as exported; of a rate that of the gauge */
+    const char *help;
+    enum push_type type;
+    const struct label *labels; /* without the owner's */
+    size_t n_labels;
+    const char *text;     /* all labels, rendered */
+    const double *values; /* as in struct push_update for PUSH_SET; of a rate: total, then mean */
+    size_t n_values;
+    const double *bounds;
+    size_t n_bounds;
+};
+
+/* Calls `visit` for each series of the owner (NULL: of all), those of one family in one run.
+ * Changing anything meanwhile is not allowed. */
+void push_store_visit(struct push_store *store, const struct push_owner *owner,
+                      void (*visit)(const struct push_series_view *series, void *context),
+                      void *context);
+
+/* Removes the series of which `match` says so; returns how many. */
+size_t push_store_remove_if(struct push_store *store,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context);
+
+enum { PUSH_REASONS = 9 };
+
+struct push_stats {
+    size_t n_series, n_owners;
+    uint64_t updates, expired;
+    struct push_refused {
+        const char *reason;
+        uint64_t n;
+    } refused[PUSH_REASONS];
+};
+
+struct push_stats push_store_stats(const struct push_store *store);
+
+/* Adds all series to a snapshot; what it refers to stays until the next call. On the collector's
+ * thread. */
+void push_store_collect(struct push_store *store, struct snapshot *out);

@@ -1,0 +1,238 @@
+#pragma once
+
+#include <pthread.h>
+
+#include "exporter/core/hash_index.h"
+#include "exporter/core/snapshot.h"
+#include "exporter/push_rate.h"
+#include "exporter/push_reserved.h"
+#include "exporter/push_store.h"
+
+/* What the files of the push store share. Everything is the loop thread's; what the collector's
+ * thread reads changes under the lock only. */
+
+enum { PUSH_MAX_WORDS = 256 };
+
+/* A list of items that are linked through a member of theirs. */
+struct push_link {
+    struct push_link *prev, *next;
+};
+
+/* One name that a family takes up. */
+struct push_name {
+    struct push_family *family;
+    char *text;
+    uint64_t hash;
+    bool callable; /* peers may use it; else it is only that of some of its samples */
+};
+
+struct push_family {
+    struct push_link link; /* among all */
+    enum push_type type;
+    struct push_name names[4];
+    size_t n_names;
+    struct push_desc *desc;
+    bool has_help; /* somebody gave one */
+    uint64_t hash;
+    uint64_t number; /* the order in which they were made */
+    struct push_link series;
+    size_t n_series;
+    uint64_t batch;     /* the last one that named it */
+    bool hidden;        /* its names are free for the batch under way, which replaces it */
+    uint64_t collected; /* number of the last collection that took it */
+};
+
+struct push_desc {
+    struct metric_desc main;
+    struct metric_desc total; /* of a rate: its counter */
+    char help[];
+};
+
+/* The last figures that one start of the peer gave for a series by PUSH_TOTAL. */
+struct push_total {
+    struct push_total *next;
+    uint64_t start;
+    double *last; /* as many as the series has values */
+};
+
+struct push_series {
+    struct push_link of_family, of_owner;
+    struct push_family *family;
+    struct push_owner *owner;
+    uint64_t hash;
+    uint64_t number;
+    struct labels *labels;        /* all of them, the owner's too */
+    struct push_buckets *buckets; /* of a histogram or summary */
+    struct push_rate *rate;       /* of a rate */
+    double *values;               /* not cumulative; of a histogram: buckets, sum */
+    size_t n_values;
+    double *bounds;
+    size_t n_bounds;
+    struct push_total *totals; /* the one used last first */
+    int64_t ttl_ms;            /* PUSH_TTL_DEFAULT: goes with its owner */
+    int64_t updated_ms;
+    uint64_t batch;     /* the last one that named it */
+    bool hidden;        /* not in the index: the batch under way puts another in its place */
+    uint64_t collected; /* number of the last collection that took it */
+    size_t n_labels;
+    struct label own[]; /* sorted; their texts behind them, in the same memory */
+};
+
+/* The label sets of a series that has several: with `le` or `quantile`. */
+struct push_buckets {
+    struct buf text;
+    size_t n;
+    const struct labels *labels[];
+};
+
+struct push_start {
+    uint64_t number;
+    int64_t used_ms;
+};
+
+struct push_note {
+    struct push_note *next;
+    char *text; /* behind the key */
+    char key[];
+};
+
+enum { PUSH_MAX_STARTS = 64 };
+
+struct push_owner {
+    struct push_link link; /* among all */
+    uint64_t hash;
+    bool group;
+    size_t n_refs;
+    struct push_link series;
+    size_t n_series;
+    size_t n_with_ttl; /* of its series: those with a time to live of their own */
+    int64_t seen_ms;
+    double push_seconds, push_failure_seconds;
+    struct labels *rendered;
+    uint64_t collected;
+    struct push_start starts[PUSH_MAX_STARTS];
+    size_t n_starts;
+    struct push_note *notes;
+    char *name;
+    size_t n_labels;
+    struct label labels[]; /* sorted; their texts behind them, in the same memory */
+};
+
+/* What an update comes down to. */
+struct push_step {
+    struct push_series *series;
+    struct push_total *total; /* for PUSH_TOTAL */
+};
+
+struct push_store {
+    struct push_store_config config;
+    struct push_reserved reserved;
+    pthread_mutex_t lock; /* guards families, series, their values and `collections` */
+
+    struct push_link families, owners;
+    struct hash_index names;       /* struct push_name */
+    struct hash_index series;      /* struct push_series */
+    struct hash_index by_identity; /* struct push_owner */
+    uint64_t seed;
+
+    uint64_t number; /* of the family or series that was made last */
+    uint64_t batch;  /* number of the one under way */
+    struct push_step *steps;
+    size_t cap_steps;
+    struct push_series **fresh; /* made by the batch under way */
+    size_t n_fresh, cap_fresh;
+    struct push_series **replaced;
+    size_t n_replaced, cap_replaced;
+    struct push_family **hidden;
+    size_t n_hidden, cap_hidden;
+
+    uint64_t collections; /* how many there have been */
+    /* Memory that the last snapshot, or the one before it, may refer to. */
+    struct push_graves {
+        void **items;
+        size_t n_items, cap_items;
+    } graves[2];
+
+    uint64_t updates, expired, refused[PUSH_REASONS];
+};
+
+static inline void push_link_init(struct push_link *list) {
+    *list = (struct push_link){list, list};
+}
+
+static inline void push_link_append(struct push_link *list, struct push_link *item) {
+    *item = (struct push_link){list->prev, list};
+    list->prev->next = item;
+    list->prev = item;
+}
+
+static inline void push_link_remove(struct push_link *item) {
+    item->prev->next = item->next;
+    item->next->prev = item->prev;
+}
+
+int64_t push_store_now_ms(const struct push_store *store);
+uint64_t push_hash_text(const struct push_store *store, const char *text);
+
+/* Of a set of labels, whatever their order. */
+uint64_t push_hash_labels(const struct push_store *store, const struct label *labels, size_t n);
+
+/* Frees memory: when the next snapshot is taken if the collection of that number was the last one,
+ * else at once. */
+void push_bury(struct push_store *store, void *memory, uint64_t collected);
+
+/* Copies labels to `to`, their texts to `text`, where there is room for both. */
+void push_copy_labels(struct label *to, char *text, const struct label *labels, size_t n);
+size_t push_labels_size(const struct label *labels, size_t n);
+
+/* push_check.c: what a peer may say. */
+int push_check_family(const struct push_store *store, const struct push_update *update,
+                      struct error *err);
+int push_check_labels(const struct push_store *store, const struct push_owner *owner,
+                      enum push_type type, const struct push_update *update, struct error *err);
+int push_check_identity(const struct push_store *store, const struct push_identity *identity,
+                        const struct label *labels, size_t n_labels, struct error *err);
+int push_check_values(const struct push_batch *batch, const struct push_update *update,
+                      const struct push_series *series, struct error *err);
+
+/* push_family.c */
+int push_family_for(struct push_store *store, const struct push_owner *owner,
+                    const struct push_update *update, bool replace, struct push_family **ret_family,
+                    struct error *err);
+void push_family_take_help(struct push_store *store, struct push_family *family, const char *help);
+void push_family_unhide(struct push_store *store, struct push_family *family);
+void push_family_destroy(struct push_store *store, struct push_family *family);
+
+/* push_series.c */
+struct push_series *push_series_find(const struct push_store *store,
+                                     const struct push_family *family,
+                                     const struct push_owner *owner,
+                                     const struct push_update *update, uint64_t *ret_hash);
+int push_series_create(struct push_store *store, struct push_family *family,
+                       struct push_owner *owner, const struct push_update *update, uint64_t hash,
+                       struct push_series **ret_series, struct error *err);
+void push_series_destroy(struct push_store *store, struct push_series *series);
+int push_series_total(struct push_series *series, uint64_t start, struct push_total **ret_total,
+                      struct error *err);
+void push_series_forget_start(struct push_series *series, uint64_t start);
+
+/* push_value.c */
+void push_value_apply(const struct push_step *step, const struct push_update *update,
+                      int64_t now_ms);
+
+/* push_view.c */
+size_t push_cumulate(const struct push_series *series, double out[static PUSH_MAX_WORDS]);
+
+/* push_store.c */
+void push_store_open_graves(struct push_store *store);
+
+/* push_labels.c */
+struct labels *push_labels_render(const struct push_owner *owner, const struct label *own,
+                                  size_t n_own);
+struct push_buckets *push_buckets_create(const struct push_series *series);
+
+/* push_owner.c */
+void push_owner_note_start(struct push_owner *owner, uint64_t start, int64_t now_ms);
+void push_owner_remove_series(struct push_store *store, struct push_owner *owner);
+void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner);
+void push_owner_destroy(struct push_store *store, struct push_owner *owner);

@@ -1,0 +1,109 @@
+#include <string.h>
+
+#include "exporter/push_store_private.h"
+
+/* What an update makes of values. Those of a histogram are kept per bucket and without a count, so
+ * that its buckets and its count can never disagree. */
+
+struct figures {
+    double values[PUSH_MAX_WORDS];
+};
+
+/* From cumulative counts, count, sum to counts per bucket, sum. */
+static void decumulate(const double *figures, size_t n_bounds, double *ret_values) {
+    double before = 0;
+    for (size_t i = 0; i <= n_bounds; i++) {
+        ret_values[i] = figures[i] - before;
+        before = figures[i];
+    }
+    ret_values[n_bounds + 1] = figures[n_bounds + 1];
+}
+
+static double sum_of(const double *values, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += values[i];
+    }
+    return sum;
+}
+
+static size_t find_bucket(const struct push_series *series, double value) {
+    size_t low = 0;
+    size_t high = series->n_bounds;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (value <= series->bounds[middle]) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+static void observe(const struct push_series *series, const struct push_update *update,
+                    struct figures *next) {
+    for (size_t i = 0; i < update->n_values; i++) {
+        next->values[find_bucket(series, update->values[i])]++;
+        next->values[series->n_bounds + 1] += update->values[i];
+    }
+}
+
+/* Adds what is beyond the last figures. Figures that are not beyond come from a line that was sent
+ * again or overtaken. */
+static void add_total(const struct push_series *series, const struct push_total *total,
+                      const struct figures *given, struct figures *next, struct figures *last) {
+    size_t n_counts = series->n_values > 1 ? series->n_bounds + 1 : 1;
+    if (sum_of(given->values, n_counts) <= sum_of(total->last, n_counts)) {
+        return;
+    }
+    for (size_t i = 0; i < series->n_values; i++) {
+        double more = given->values[i] - total->last[i];
+        next->values[i] += i < n_counts && more < 0 ? 0 : more;
+        last->values[i] = given->values[i];
+    }
+}
+
+static void set(const struct push_series *series, const struct push_update *update,
+                struct figures *next) {
+    if (series->family->type == PUSH_HISTOGRAM) {
+        decumulate(update->values, series->n_bounds, next->values);
+    } else {
+        memcpy(next->values, update->values, series->n_values * sizeof(double));
+    }
+}
+
+static void write_back(double *to, const struct figures *from, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        to[i] = from->values[i];
+    }
+}
+
+void push_value_apply(const struct push_step *step, const struct push_update *update,
+                      int64_t now_ms) {
+    struct push_series *series = step->series;
+    size_t size = series->n_values * sizeof(double);
+    struct figures next, last, given;
+    memcpy(next.values, series->values, size);
+    switch (update->op) {
+    case PUSH_SET:
+        set(series, update, &next);
+        break;
+    case PUSH_INC:
+        next.values[0] += update->values[0];
+        break;
+    case PUSH_OBSERVE:
+        observe(series, update, &next);
+        break;
+    case PUSH_TOTAL:
+        memcpy(last.values, step->total->last, size);
+        set(series, update, &given);
+        add_total(series, step->total, &given, &next, &last);
+        write_back(step->total->last, &last, series->n_values);
+        break;
+    }
+    write_back(series->values, &next, series->n_values);
+    if (series->rate != NULL) {
+        push_rate_note(series->rate, now_ms, next.values[0]);
+    }
+}

@@ -1,0 +1,135 @@
+#include <stdlib.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/push_store_private.h"
+
+/* ---- owners ---- */
+
+struct push_owner_view push_owner_view(const struct push_store *store,
+                                       const struct push_owner *owner) {
+    double age = (double)(push_store_now_ms(store) - owner->seen_ms) / 1e3;
+    return (struct push_owner_view){
+        .name = owner->name,
+        .labels = owner->labels,
+        .n_labels = owner->n_labels,
+        .group = owner->group,
+        .n_series = owner->n_series,
+        .n_refs = owner->n_refs,
+        .seen_seconds = clock_wall_seconds() - age,
+        .push_seconds = owner->push_seconds,
+        .push_failure_seconds = owner->push_failure_seconds,
+    };
+}
+
+struct push_owner *push_store_next_owner(const struct push_store *store,
+                                         const struct push_owner *after) {
+    const struct push_link *next = after != NULL ? after->link.next : store->owners.next;
+    return next != &store->owners ? CONTAINER_OF(next, struct push_owner, link) : NULL;
+}
+
+/* ---- series ---- */
+
+/* From counts per bucket, sum to cumulative counts, count, sum. */
+size_t push_cumulate(const struct push_series *series, double out[static PUSH_MAX_WORDS]) {
+    double count = 0;
+    bool histogram = series->family->type == PUSH_HISTOGRAM;
+    for (size_t i = 0; i < series->n_values; i++) {
+        bool bucket = histogram && i <= series->n_bounds;
+        count += series->values[i];
+        out[i] = bucket ? count : series->values[i];
+    }
+    return series->n_values;
+}
+
+static struct push_series_view view(const struct push_store *store,
+                                    const struct push_series *series,
+                                    double values[static PUSH_MAX_WORDS]) {
+    size_t n_values = push_cumulate(series, values);
+    if (series->rate != NULL &&
+        push_rate_mean(series->rate, push_store_now_ms(store), values[0], &values[1])) {
+        n_values = 2;
+    }
+    return (struct push_series_view){
+        .owner = series->owner,
+        .name = series->family->desc->main.name,
+        .help = series->family->desc->main.help,
+        .type = series->family->type,
+        .labels = series->own,
+        .n_labels = series->n_labels,
+        .text = series->labels->text,
+        .values = values,
+        .n_values = n_values,
+        .bounds = series->bounds,
+        .n_bounds = series->n_bounds,
+    };
+}
+
+/* By family, else as they were made. */
+static int compare_series(const void *a, const void *b) {
+    const struct push_series *left = *(struct push_series *const *)a;
+    const struct push_series *right = *(struct push_series *const *)b;
+    if (left->family != right->family) {
+        return left->family->number < right->family->number ? -1 : 1;
+    }
+    return (left->number > right->number) - (left->number < right->number);
+}
+
+static void visit_owner(struct push_store *store, const struct push_owner *owner,
+                        void (*visit)(const struct push_series_view *series, void *context),
+                        void *context) {
+    struct push_series **all CLEANUP_FREE = calloc(owner->n_series + 1, sizeof(*all));
+    size_t n = 0;
+    for (struct push_link *i = owner->series.next; all != NULL && i != &owner->series;
+         i = i->next) {
+        all[n++] = CONTAINER_OF(i, struct push_series, of_owner);
+    }
+    if (n > 0) {
+        qsort(all, n, sizeof(*all), compare_series);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double values[PUSH_MAX_WORDS];
+        struct push_series_view one = view(store, all[i], values);
+        visit(&one, context);
+    }
+}
+
+void push_store_visit(struct push_store *store, const struct push_owner *owner,
+                      void (*visit)(const struct push_series_view *series, void *context),
+                      void *context) {
+    if (owner != NULL) {
+        visit_owner(store, owner, visit, context);
+        return;
+    }
+    for (struct push_link *i = store->families.next; i != &store->families; i = i->next) {
+        struct push_family *family = CONTAINER_OF(i, struct push_family, link);
+        for (struct push_link *k = family->series.next; k != &family->series; k = k->next) {
+            double values[PUSH_MAX_WORDS];
+            struct push_series_view one =
+                view(store, CONTAINER_OF(k, struct push_series, of_family), values);
+            visit(&one, context);
+        }
+    }
+}
+
+size_t push_store_remove_if(struct push_store *store,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context) {
+    size_t n = 0;
+    pthread_mutex_lock(&store->lock);
+    for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
+        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
+        for (struct push_link *k = owner->series.next, *next; k != &owner->series; k = next) {
+            next = k->next;
+            struct push_series *series = CONTAINER_OF(k, struct push_series, of_owner);
+            double values[PUSH_MAX_WORDS];
+            struct push_series_view one = view(store, series, values);
+            if (match(&one, context)) {
+                push_series_destroy(store, series);
+                n++;
+            }
+        }
+    }
+    pthread_mutex_unlock(&store->lock);
+    return n;
+}

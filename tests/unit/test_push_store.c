@@ -1,0 +1,602 @@
+#include "exporter/push_store.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "push_fixture.h"
+
+static struct push_store *store;
+
+void setUp(void) {
+    struct error err;
+    struct push_store_config config = fixture_config();
+    TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &store, &err));
+}
+
+void tearDown(void) {
+    push_store_destroy(store);
+}
+
+static void test_types(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "frames", PUSH_COUNTER, PUSH_INC, 2));
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "frames_total", PUSH_COUNTER, PUSH_INC, 3));
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "frames", PUSH_UNSAID, PUSH_INC, 1));
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "level", PUSH_GAUGE, PUSH_SET, 2.5));
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "level", PUSH_UNSAID, PUSH_INC, -4));
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "odd", PUSH_UNTYPED, PUSH_SET, NAN));
+    fixture_expect(store, "# TYPE frames_total counter\n"
+                          "frames_total{plugin=\"a\"} 6\n"
+                          "# TYPE level gauge\n"
+                          "level{plugin=\"a\"} -1.5\n"
+                          "# TYPE odd untyped\n"
+                          "odd{plugin=\"a\"} NaN\n");
+    push_owner_unref(store, a);
+}
+
+static void test_rate_exports_total_and_mean(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    for (int i = 0; i <= 200; i++) {
+        TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "fps", PUSH_RATE, PUSH_INC, 3));
+        fixture_ms += 100;
+    }
+    fixture_ms -= 100;
+    fixture_expect(store, "# TYPE fps gauge\n"
+                          "fps{plugin=\"a\"} 30\n"
+                          "# TYPE fps_total counter\n"
+                          "fps_total{plugin=\"a\"} 603\n");
+    fixture_ms += 5000;
+    fixture_expect(store, "# TYPE fps gauge\n"
+                          "fps{plugin=\"a\"} 15\n"
+                          "# TYPE fps_total counter\n"
+                          "fps_total{plugin=\"a\"} 603\n");
+    push_owner_unref(store, a);
+}
+
+static void test_histogram(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    static const double values[] = {0.5, 1, 1.5, 99};
+    static const double bounds[] = {1, 2};
+    struct push_update update = {
+        .name = "h",
+        .type = PUSH_HISTOGRAM,
+        .op = PUSH_OBSERVE,
+        .values = values,
+        .n_values = 4,
+        .bounds = bounds,
+        .n_bounds = 2,
+        .ttl_ms = PUSH_TTL_DEFAULT,
+    };
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, a, PUSH_MERGE, 0, &update, 1));
+    fixture_expect(store, "# TYPE h histogram\n"
+                          "h_bucket{plugin=\"a\",le=\"1.0\"} 2\n"
+                          "h_bucket{plugin=\"a\",le=\"2.0\"} 3\n"
+                          "h_bucket{plugin=\"a\",le=\"+Inf\"} 4\n"
+                          "h_sum{plugin=\"a\"} 102\n"
+                          "h_count{plugin=\"a\"} 4\n");
+    update.bounds = (const double[]){1, 3};
+    TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_apply(store, a, PUSH_MERGE, 0, &update, 1));
+    update.bounds = (const double[]){2, 1};
+    update.name = "other";
+    TEST_ASSERT_EQUAL_INT(-EINVAL, fixture_apply(store, a, PUSH_MERGE, 0, &update, 1));
+    push_owner_unref(store, a);
+}
+
+static int push_total(struct push_owner *owner, uint64_t start, double total) {
+    struct push_update update = {
+        .name = "n",
+        .type = PUSH_COUNTER,
+        .op = PUSH_TOTAL,
+        .values = &total,
+        .n_values = 1,
+        .ttl_ms = PUSH_TTL_DEFAULT,
+    };
+    return fixture_apply(store, owner, PUSH_MERGE, start, &update, 1);
+}
+
+static void test_totals_count_once_per_start(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    static const struct {
+        uint64_t start;
+        double total;
+        const char *expected;
+    } rows[] = {
+        {1, 5, "5"}, {1, 5, "5"}, {1, 4, "5"},  {1, 7, "7"},  {2, 1, "8"},
+        {1, 8, "9"}, {2, 1, "9"}, {2, 3, "11"}, {3, 0, "11"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        TEST_ASSERT_EQUAL_INT(0, push_total(a, rows[i].start, rows[i].total));
+        char expected[80];
+        snprintf(expected, sizeof(expected), "# TYPE n_total counter\nn_total{plugin=\"a\"} %s\n",
+                 rows[i].expected);
+        fixture_expect(store, expected);
+    }
+    TEST_ASSERT_EQUAL_INT(-EINVAL, push_total(a, 0, 9));
+    push_owner_unref(store, a);
+}
+
+static void test_totals_of_a_histogram(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    static const double bounds[] = {1};
+    static const double rounds[][3] = {{1, 2, 7}, {1, 2, 7}, {3, 5, 9}, {2, 4, 8}};
+    struct push_update update = {
+        .name = "h",
+        .type = PUSH_HISTOGRAM,
+        .op = PUSH_TOTAL,
+        .n_values = 3,
+        .bounds = bounds,
+        .n_bounds = 1,
+        .ttl_ms = PUSH_TTL_DEFAULT,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rounds); i++) {
+        update.values = rounds[i];
+        TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, a, PUSH_MERGE, 1, &update, 1));
+    }
+    fixture_expect(store, "# TYPE h histogram\n"
+                          "h_bucket{plugin=\"a\",le=\"1.0\"} 3\n"
+                          "h_bucket{plugin=\"a\",le=\"+Inf\"} 5\n"
+                          "h_sum{plugin=\"a\"} 9\n"
+                          "h_count{plugin=\"a\"} 5\n");
+    push_owner_unref(store, a);
+}
+
+static void test_many_starts_push_out_the_oldest(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    for (uint64_t start = 1; start <= 70; start++) {
+        TEST_ASSERT_EQUAL_INT(0, push_total(a, start, 1));
+        fixture_ms++;
+    }
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 70, 1));
+    fixture_expect(store, "# TYPE n_total counter\nn_total{plugin=\"a\"} 70\n");
+    push_owner_unref(store, a);
+}
+
+static void test_conflicts_name_both_owners(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    struct push_owner *b = fixture_plugin(store, "b");
+    fixture_push(store, a, "x", PUSH_COUNTER, PUSH_INC, 1);
+    TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, b, "x_total", PUSH_GAUGE, PUSH_SET, 1));
+    TEST_ASSERT_EQUAL_STRING("x_total: is a counter of plugin a, not a gauge of plugin b",
+                             fixture_err.text);
+    TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, b, "x", PUSH_GAUGE, PUSH_SET, 1));
+    TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, b, "x", PUSH_RATE, PUSH_INC, 1));
+    fixture_push(store, a, "h_count", PUSH_GAUGE, PUSH_SET, 1);
+    TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, b, "h", PUSH_HISTOGRAM, PUSH_OBSERVE, 1));
+    TEST_ASSERT_EQUAL_STRING(
+        "h: as a histogram of plugin b it would clash with h_count, a gauge of plugin a",
+        fixture_err.text);
+    push_store_remove_owner(store, a);
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(store, b, "x", PUSH_GAUGE, PUSH_SET, 1));
+    push_owner_unref(store, a);
+    push_owner_unref(store, b);
+}
+
+static void test_refusals(void) {
+    static const struct {
+        const char *name;
+        enum push_type type;
+        enum push_op op;
+        double value;
+        int code;
+    } rows[] = {
+        {"c", PUSH_COUNTER, PUSH_INC, -1, -EINVAL},
+        {"c", PUSH_COUNTER, PUSH_INC, NAN, -EINVAL},
+        {"c", PUSH_COUNTER, PUSH_INC, INFINITY, -EINVAL},
+        {"c", PUSH_COUNTER, PUSH_SET, 1, -EINVAL},
+        {"c", PUSH_COUNTER, PUSH_OBSERVE, 1, -EINVAL},
+        {"c", PUSH_RATE, PUSH_SET, 1, -EINVAL},
+        {"c", PUSH_RATE, PUSH_TOTAL, -1, -EINVAL},
+        {"g", PUSH_GAUGE, PUSH_INC, NAN, -EINVAL},
+        {"g", PUSH_GAUGE, PUSH_TOTAL, 1, -EINVAL},
+        {"h", PUSH_HISTOGRAM, PUSH_INC, 1, -EINVAL},
+        {"h", PUSH_HISTOGRAM, PUSH_OBSERVE, NAN, -EINVAL},
+        {"h", PUSH_HISTOGRAM, PUSH_OBSERVE, INFINITY, -EINVAL},
+        {"u", PUSH_UNSAID, PUSH_SET, 1, -EINVAL},
+        {"", PUSH_GAUGE, PUSH_SET, 1, -EINVAL},
+        {"1x", PUSH_GAUGE, PUSH_SET, 1, -EINVAL},
+        {"a b", PUSH_GAUGE, PUSH_SET, 1, -EINVAL},
+        {"a\xff", PUSH_GAUGE, PUSH_SET, 1, -EINVAL},
+        {"waap_x", PUSH_GAUGE, PUSH_SET, 1, -EPERM},
+        {"a23456789012345678901234567890123456789012345", PUSH_GAUGE, PUSH_SET, 1, -E2BIG},
+    };
+    struct push_owner *a = fixture_plugin(store, "a");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        int r = fixture_push(store, a, rows[i].name, rows[i].type, rows[i].op, rows[i].value);
+        TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].code, r, rows[i].name);
+        TEST_ASSERT_GREATER_THAN(0, strlen(fixture_err.text));
+    }
+    fixture_expect(store, "");
+    TEST_ASSERT_EQUAL_UINT64(0, push_store_stats(store).n_series);
+    push_owner_unref(store, a);
+}
+
+static void test_odd_values(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    fixture_push(store, a, "c", PUSH_COUNTER, PUSH_INC, 1e308);
+    fixture_push(store, a, "c", PUSH_COUNTER, PUSH_INC, 1e308);
+    fixture_push(store, a, "c", PUSH_COUNTER, PUSH_INC, 1);
+    fixture_push(store, a, "g", PUSH_GAUGE, PUSH_SET, -INFINITY);
+    fixture_push(store, a, "i", PUSH_GAUGE, PUSH_SET, 18446744073709551615.0);
+    fixture_expect(store, "# TYPE c_total counter\nc_total{plugin=\"a\"} +Inf\n"
+                          "# TYPE g gauge\ng{plugin=\"a\"} -Inf\n"
+                          "# TYPE i gauge\ni{plugin=\"a\"} 1.8446744073709552e+19\n");
+    push_owner_unref(store, a);
+}
+
+static void test_labels(void) {
+    static const struct {
+        struct label labels[4];
+        size_t n;
+        int code;
+    } rows[] = {
+        {{{"b", "2"}, {"c", "x\"y"}}, 2, 0},
+        {{{"b", "1"}, {"a", "2"}}, 2, -EINVAL},
+        {{{"a", "1"}, {"a", "2"}}, 2, -EINVAL},
+        {{{"a", ""}}, 1, -EINVAL},
+        {{{"__name__", "z"}}, 1, -EINVAL},
+        {{{"node", "z"}}, 1, -EINVAL},
+        {{{"plugin", "z"}}, 1, -EINVAL},
+        {{{"a:b", "z"}}, 1, -EINVAL},
+        {{{"a", "\xc3("}}, 1, -EINVAL},
+        {{{"a", "123456789012345678901"}}, 1, -E2BIG},
+        {{{"a", "1"}, {"b", "1"}, {"c", "1"}, {"d", "1"}}, 4, -E2BIG},
+    };
+    struct push_owner *a = fixture_plugin(store, "a");
+    static const double one = 1;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct push_update update = {
+            .name = "m",
+            .type = PUSH_GAUGE,
+            .labels = rows[i].labels,
+            .n_labels = rows[i].n,
+            .values = &one,
+            .n_values = 1,
+            .ttl_ms = PUSH_TTL_DEFAULT,
+        };
+        int r = fixture_apply(store, a, PUSH_MERGE, 0, &update, 1);
+        TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].code, r, rows[i].labels[0].name);
+    }
+    fixture_expect(store, "# TYPE m gauge\nm{b=\"2\",c=\"x\\\"y\",plugin=\"a\"} 1\n");
+    push_owner_unref(store, a);
+}
+
+static void test_all_or_nothing(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    fixture_push(store, a, "old", PUSH_COUNTER, PUSH_INC, 1);
+    static const double one = 1;
+    const struct push_update updates[] = {
+        {.name = "old", .op = PUSH_INC, .values = &one, .n_values = 1, .ttl_ms = -1},
+        {.name = "fresh", .type = PUSH_GAUGE, .values = &one, .n_values = 1, .ttl_ms = -1},
+        {.name = "old", .type = PUSH_GAUGE, .values = &one, .n_values = 1, .ttl_ms = -1},
+    };
+    size_t failed = 0;
+    struct push_batch batch = {.updates = updates, .n_updates = 3};
+    struct error err;
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_store_apply(store, a, &batch, &failed, &err));
+    TEST_ASSERT_EQUAL_UINT64(2, failed);
+    fixture_expect(store, "# TYPE old_total counter\nold_total{plugin=\"a\"} 1\n");
+    batch.n_updates = 2;
+    TEST_ASSERT_EQUAL_INT(0, push_store_apply(store, a, &batch, &failed, &err));
+    fixture_expect(store, "# TYPE fresh gauge\nfresh{plugin=\"a\"} 1\n"
+                          "# TYPE old_total counter\nold_total{plugin=\"a\"} 2\n");
+    push_owner_unref(store, a);
+}
+
+static int push_group(struct push_owner *group, enum push_mode mode, const char *names,
+                      enum push_type type) {
+    static const double one = 1;
+    struct push_update updates[8] = {0};
+    char text[8][2] = {0};
+    size_t n = strlen(names);
+    for (size_t i = 0; i < n; i++) {
+        text[i][0] = names[i];
+        updates[i] = (struct push_update){
+            .name = text[i],
+            .type = type,
+            .values = &one,
+            .n_values = 1,
+            .ttl_ms = PUSH_TTL_DEFAULT,
+        };
+    }
+    return fixture_apply(store, group, mode, 0, updates, n);
+}
+
+/* The series of a page, each as the first letter of its name; without push times. */
+static void expect_names(const char *expected) {
+    char *page = fixture_scrape(store);
+    char names[64] = "";
+    for (char *save = NULL, *line = strtok_r(page, "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save)) {
+        if (line[0] != '#' && strncmp(line, "push_", 5) != 0) {
+            strncat(names, line, 1);
+        }
+    }
+    TEST_ASSERT_EQUAL_STRING(expected, names);
+    free(page);
+}
+
+static void test_groups_replace(void) {
+    struct push_owner *g = fixture_group(store, "j");
+    struct push_owner *other = fixture_group(store, "other");
+    TEST_ASSERT_EQUAL_INT(0, push_group(g, PUSH_REPLACE_ALL, "abc", PUSH_GAUGE));
+    expect_names("abc");
+    TEST_ASSERT_EQUAL_INT(0, push_group(g, PUSH_REPLACE_FAMILIES, "d", PUSH_GAUGE));
+    expect_names("abcd");
+    TEST_ASSERT_EQUAL_INT(0, push_group(g, PUSH_REPLACE_ALL, "bd", PUSH_GAUGE));
+    expect_names("bd");
+    TEST_ASSERT_EQUAL_INT(-EINVAL, push_group(g, PUSH_REPLACE_ALL, "bb", PUSH_GAUGE));
+    expect_names("bd");
+    TEST_ASSERT_EQUAL_INT(0, push_group(g, PUSH_REPLACE_FAMILIES, "b", PUSH_COUNTER));
+    expect_names("bd");
+    TEST_ASSERT_EQUAL_INT(0, push_group(other, PUSH_REPLACE_FAMILIES, "b", PUSH_COUNTER));
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_group(g, PUSH_REPLACE_ALL, "db", PUSH_GAUGE));
+    expect_names("bbd");
+    TEST_ASSERT_EQUAL_INT(-EINVAL, push_group(g, PUSH_REPLACE_ALL, "d!", PUSH_COUNTER));
+    char *page = fixture_scrape(store);
+    TEST_ASSERT_NOT_NULL(strstr(page, "# TYPE d gauge\n"));
+    free(page);
+    TEST_ASSERT_EQUAL_INT(0, push_group(g, PUSH_REPLACE_ALL, "", PUSH_GAUGE));
+    expect_names("b");
+    push_owner_unref(store, g);
+    push_owner_unref(store, other);
+}
+
+static void test_groups_show_push_times_and_an_instance(void) {
+    struct push_owner *g = fixture_group(store, "j");
+    fixture_push(store, g, "push_time_seconds", PUSH_GAUGE, PUSH_SET, 3);
+    fixture_push(store, g, "c", PUSH_COUNTER, PUSH_SET, 5);
+    char *page = fixture_scrape(store);
+    TEST_ASSERT_NOT_NULL(strstr(page, "c{instance=\"\",job=\"j\"} 5\n"));
+    TEST_ASSERT_NOT_NULL(strstr(page, "push_failure_time_seconds{instance=\"\",job=\"j\"} 0\n"));
+    TEST_ASSERT_NOT_NULL(strstr(page, "push_time_seconds{instance=\"\",job=\"j\"} 1"));
+    free(page);
+    push_owner_note_failure(store, g);
+    TEST_ASSERT_GREATER_THAN(1e9, push_owner_view(store, g).push_failure_seconds);
+    push_owner_unref(store, g);
+    fixture_ms += 1000000000;
+    push_store_expire(store);
+    expect_names("c");
+    push_store_wipe(store);
+    fixture_expect(store, "");
+    TEST_ASSERT_NULL(push_store_next_owner(store, NULL));
+}
+
+static void test_summary_changes_its_quantiles(void) {
+    struct push_owner *g = fixture_group(store, "j");
+    struct push_update update = {
+        .name = "s",
+        .type = PUSH_SUMMARY,
+        .values = (const double[]){10, 20, 4, 55},
+        .n_values = 4,
+        .bounds = (const double[]){0.5, 0.9},
+        .n_bounds = 2,
+        .ttl_ms = PUSH_TTL_DEFAULT,
+    };
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, g, PUSH_REPLACE_FAMILIES, 0, &update, 1));
+    update.values = (const double[]){11, 6, 66};
+    update.n_values = 3;
+    update.n_bounds = 1;
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, g, PUSH_MERGE, 0, &update, 1));
+    char *page = fixture_scrape(store);
+    TEST_ASSERT_NOT_NULL(strstr(page, "# TYPE s summary\n"
+                                      "s{instance=\"\",job=\"j\",quantile=\"0.5\"} 11\n"
+                                      "s_sum{instance=\"\",job=\"j\"} 66\n"
+                                      "s_count{instance=\"\",job=\"j\"} 6\n"));
+    TEST_ASSERT_NULL(strstr(page, "0.9"));
+    free(page);
+    TEST_ASSERT_EQUAL_UINT64(1, push_store_stats(store).n_series);
+    push_owner_unref(store, g);
+}
+
+static void test_equal_series_of_two_groups(void) {
+    struct push_owner *g = fixture_group(store, "j");
+    struct push_owner *other = NULL;
+    struct label more[] = {{"x", "1"}};
+    struct push_identity identity = {.job = "j", .labels = more, .n_labels = 1, .group = true};
+    struct error err;
+    TEST_ASSERT_EQUAL_INT(0, push_store_owner(store, &identity, &other, &err));
+    static const double one = 1;
+    struct push_update update = {
+        .name = "m",
+        .type = PUSH_GAUGE,
+        .values = &one,
+        .n_values = 1,
+        .ttl_ms = PUSH_TTL_DEFAULT,
+    };
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, other, PUSH_MERGE, 0, &update, 1));
+    update.labels = more;
+    update.n_labels = 1;
+    TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_apply(store, g, PUSH_MERGE, 0, &update, 1));
+    TEST_ASSERT_EQUAL_STRING(
+        "m{instance=\"\",job=\"j\",x=\"1\"}: is a series of group job=j x=1, not of group job=j",
+        fixture_err.text);
+    push_owner_unref(store, g);
+    push_owner_unref(store, other);
+}
+
+static void test_limits(void) {
+    struct push_owner *owners[3];
+    char name[16];
+    static const char *const names[] = {"a", "b", "c"};
+    size_t n_refused = 0;
+    for (size_t k = 0; k < 3; k++) {
+        owners[k] = fixture_plugin(store, names[k]);
+        for (int i = 0; i < 60; i++) {
+            snprintf(name, sizeof(name), "%s%d", names[k], i);
+            int r = fixture_push(store, owners[k], name, PUSH_GAUGE, PUSH_SET, 1);
+            TEST_ASSERT_TRUE(r == 0 || r == -E2BIG);
+            n_refused += r < 0 ? 1 : 0;
+        }
+    }
+    TEST_ASSERT_EQUAL_UINT64(80, n_refused);
+    TEST_ASSERT_EQUAL_UINT64(100, push_store_stats(store).n_series);
+    for (size_t i = 0; i < PUSH_REASONS; i++) {
+        struct push_refused refused = push_store_stats(store).refused[i];
+        TEST_ASSERT_EQUAL_UINT64(strcmp(refused.reason, "limit") == 0 ? 80 : 0, refused.n);
+    }
+    for (size_t k = 0; k < 3; k++) {
+        push_owner_unref(store, owners[k]);
+    }
+    struct push_owner *more[10] = {0};
+    struct error err;
+    for (size_t i = 0; i < 10; i++) {
+        snprintf(name, sizeof(name), "more%zu", i);
+        struct push_identity identity = {.plugin = name};
+        int r = push_store_owner(store, &identity, &more[i], &err);
+        TEST_ASSERT_EQUAL_INT(i < 8 ? 0 : -E2BIG, r); /* c has no series and is gone */
+    }
+    for (size_t i = 0; i < 10; i++) {
+        push_owner_unref(store, more[i]);
+    }
+}
+
+static void test_times_to_live(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    static const double one = 1;
+    struct push_update updates[] = {
+        {.name = "d", .type = PUSH_GAUGE, .values = &one, .n_values = 1, .ttl_ms = -1},
+        {.name = "e", .type = PUSH_GAUGE, .values = &one, .n_values = 1, .ttl_ms = 0},
+        {.name = "s", .type = PUSH_GAUGE, .values = &one, .n_values = 1, .ttl_ms = 5000},
+    };
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, a, PUSH_MERGE, 0, updates, 3));
+    fixture_ms += 5000;
+    push_store_expire(store);
+    expect_names("des");
+    fixture_ms += 1;
+    push_store_expire(store);
+    expect_names("de");
+    fixture_ms += 1000000;
+    push_store_expire(store);
+    expect_names("de"); /* it is connected */
+    push_owner_unref(store, a);
+    fixture_ms += 300000;
+    push_store_expire(store);
+    expect_names("de");
+    fixture_ms += 1;
+    push_store_expire(store);
+    expect_names("e");
+    TEST_ASSERT_EQUAL_UINT64(2, push_store_stats(store).expired);
+}
+
+static void test_a_reconnect_goes_on(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 5));
+    push_owner_unref(store, a);
+    fixture_ms += 200000;
+    push_store_expire(store);
+    a = fixture_plugin(store, "a");
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 6));
+    fixture_expect(store, "# TYPE n_total counter\nn_total{plugin=\"a\"} 6\n");
+    push_owner_unref(store, a);
+}
+
+static void test_identity(void) {
+    struct push_owner *owner = NULL;
+    struct error err;
+    struct label labels[] = {{"cam", "top"}, {"area", "1"}};
+    struct push_identity identity = {
+        .plugin = "p", .container = "c1", .labels = labels, .n_labels = 2};
+    TEST_ASSERT_EQUAL_INT(0, push_store_owner(store, &identity, &owner, &err));
+    struct push_owner_view view = push_owner_view(store, owner);
+    TEST_ASSERT_EQUAL_STRING("plugin p, area 1, cam top, container c1", view.name);
+    TEST_ASSERT_EQUAL_PTR(owner, push_store_find_owner(store, &identity));
+    identity.container = "c2";
+    TEST_ASSERT_NULL(push_store_find_owner(store, &identity));
+    const struct {
+        struct push_identity identity;
+    } bad[] = {
+        {{.plugin = ""}},
+        {{.job = "x"}},
+        {{.plugin = "a\xff"}},
+        {{.plugin = "p", .labels = (const struct label[]){{"plugin", "q"}}, .n_labels = 1}},
+        {{.plugin = "p", .labels = (const struct label[]){{"node", "q"}}, .n_labels = 1}},
+        {{.plugin = "p", .labels = (const struct label[]){{"a-b", "q"}}, .n_labels = 1}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct push_owner *none = NULL;
+        TEST_ASSERT_EQUAL_INT(-EINVAL, push_store_owner(store, &bad[i].identity, &none, &err));
+    }
+    push_owner_unref(store, owner);
+    TEST_ASSERT_NULL(push_store_next_owner(store, NULL));
+}
+
+static void test_notes(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    struct error err;
+    TEST_ASSERT_NULL(push_store_note(store, a, "res"));
+    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "720", &err));
+    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "fps", "5", &err));
+    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "480", &err));
+    push_owner_unref(store, a);
+    fixture_ms += 10000000;
+    push_store_expire(store);
+    a = fixture_plugin(store, "a");
+    TEST_ASSERT_EQUAL_STRING("480", push_store_note(store, a, "res"));
+    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", NULL, &err));
+    TEST_ASSERT_EQUAL_STRING("5", push_store_note(store, a, "fps"));
+    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "fps", NULL, &err));
+    TEST_ASSERT_NULL(push_store_note(store, a, "res"));
+    push_owner_unref(store, a);
+    TEST_ASSERT_NULL(push_store_next_owner(store, NULL));
+}
+
+static void count_view(const struct push_series_view *series, void *context) {
+    struct buf *out = context;
+    buf_printf(out, "%s{%s}", series->name, series->text);
+    for (size_t i = 0; i < series->n_values; i++) {
+        buf_printf(out, " %g", series->values[i]);
+    }
+    buf_add_char(out, '\n');
+}
+
+static bool is_named_b(const struct push_series_view *series, void *context) {
+    (void)context;
+    return strcmp(series->name, "b") == 0;
+}
+
+static void test_views(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    struct push_owner *b = fixture_plugin(store, "b");
+    fixture_push(store, a, "r", PUSH_RATE, PUSH_INC, 1);
+    fixture_push(store, a, "b", PUSH_GAUGE, PUSH_SET, 1);
+    fixture_push(store, b, "b", PUSH_GAUGE, PUSH_SET, 2);
+    fixture_ms += 2000;
+    fixture_push(store, a, "r", PUSH_RATE, PUSH_INC, 4);
+    struct buf out CLEANUP_BUF = {0};
+    push_store_visit(store, a, count_view, &out);
+    TEST_ASSERT_EQUAL_STRING("r{plugin=\"a\"} 5 2\nb{plugin=\"a\"} 1\n", out.data);
+    buf_reset(&out);
+    push_store_visit(store, NULL, count_view, &out);
+    TEST_ASSERT_EQUAL_STRING("r{plugin=\"a\"} 5 2\nb{plugin=\"a\"} 1\nb{plugin=\"b\"} 2\n",
+                             out.data);
+    TEST_ASSERT_EQUAL_UINT64(2, push_store_remove_if(store, is_named_b, NULL));
+    TEST_ASSERT_EQUAL_UINT64(1, push_store_stats(store).n_series);
+    push_owner_unref(store, a);
+    push_owner_unref(store, b);
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_types);
+    RUN_TEST(test_rate_exports_total_and_mean);
+    RUN_TEST(test_histogram);
+    RUN_TEST(test_totals_count_once_per_start);
+    RUN_TEST(test_totals_of_a_histogram);
+    RUN_TEST(test_many_starts_push_out_the_oldest);
+    RUN_TEST(test_conflicts_name_both_owners);
+    RUN_TEST(test_refusals);
+    RUN_TEST(test_odd_values);
+    RUN_TEST(test_labels);
+    RUN_TEST(test_all_or_nothing);
+    RUN_TEST(test_groups_replace);
+    RUN_TEST(test_groups_show_push_times_and_an_instance);
+    RUN_TEST(test_summary_changes_its_quantiles);
+    RUN_TEST(test_equal_series_of_two_groups);
+    RUN_TEST(test_limits);
+    RUN_TEST(test_times_to_live);
+    RUN_TEST(test_a_reconnect_goes_on);
+    RUN_TEST(test_identity);
+    RUN_TEST(test_notes);
+    RUN_TEST(test_views);
+    return UNITY_END();
+}
