@@ -170,6 +170,26 @@ static void step_memory(struct demo_model *model, double seconds) {
     model->memory_cached_bytes = approach(model->memory_cached_bytes, cached, seconds, 40);
 }
 
+/* The detector works for every picture, the uploader for what is found in them. */
+static void step_containers(struct demo_model *model, double seconds) {
+    static const double memory_shares[DEMO_N_CONTAINERS] = {0.38, 0.06};
+    double cpu_shares_of[DEMO_N_CONTAINERS] = {
+        [DEMO_DETECTOR] = 0.62 * model->demand / (model->demand + 0.05),
+        [DEMO_UPLOADER] = 0.05 + 0.12 * model->demand / (model->demand + 0.3),
+    };
+    double busy = 0;
+    for (size_t i = 0; i < DEMO_N_CPUS; i++) {
+        busy += model->cpu_load[i];
+    }
+    for (size_t i = 0; i < DEMO_N_CONTAINERS; i++) {
+        struct demo_container *container = &model->containers[i];
+        container->cpu_seconds += seconds * busy * cpu_shares_of[i];
+        container->memory_bytes =
+            memory_shares[i] * (model->memory_used_bytes - model->memory_gpu_bytes);
+        container->memory_peak_bytes = fmax(container->memory_peak_bytes, container->memory_bytes);
+    }
+}
+
 static void carry(struct demo_traffic *traffic, double bytes, double size) {
     traffic->bytes += bytes;
     traffic->operations += bytes / size;
@@ -196,6 +216,7 @@ void demo_model_step(struct demo_model *model, double seconds) {
     step_power(model);
     step_heat(model, seconds);
     step_memory(model, seconds);
+    step_containers(model, seconds);
     step_traffic(model, seconds);
 }
 

@@ -9,6 +9,7 @@
 enum { DEMO_N_CPUS = 6 };
 enum demo_rail { DEMO_RAIL_IN, DEMO_RAIL_CPU_GPU_CV, DEMO_RAIL_SOC, DEMO_N_RAILS };
 enum demo_zone { DEMO_ZONE_CPU, DEMO_ZONE_GPU, DEMO_ZONE_AUX, DEMO_ZONE_AO, DEMO_N_ZONES };
+enum demo_container_index { DEMO_DETECTOR, DEMO_UPLOADER, DEMO_N_CONTAINERS };
 enum demo_mode {
     DEMO_CPU_USER,
     DEMO_CPU_SYSTEM,
@@ -22,6 +23,12 @@ enum demo_mode {
 struct demo_traffic {
     double bytes;
     double operations; /* packets, requests */
+};
+
+struct demo_container {
+    double cpu_seconds; /* part of the CPUs' */
+    double memory_bytes;
+    double memory_peak_bytes;
 };
 
 struct demo_model {
@@ -56,6 +63,8 @@ struct demo_model {
     double memory_used_bytes; /* by programs and the GPU */
     double memory_cached_bytes;
     double memory_gpu_bytes; /* part of what is used */
+
+    struct demo_container containers[DEMO_N_CONTAINERS];
 
     double forks;
     double switches;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "exporter/core/cleanup.h"
+#include "exporter/demo_container.h"
 #include "exporter/demo_text.h"
 
 #define GPU "sys/devices/17000000.gv11b/"
@@ -34,6 +35,9 @@ static const struct fixed {
     {"etc/nvpmodel.conf", TEXT("< POWER_MODEL ID=2 NAME=MODE_15W_6CORE >\n"
                                "< POWER_MODEL ID=8 NAME=MODE_20W_6CORE >\n"
                                "< PM_CONFIG DEFAULT=2 >\n")},
+    {"proc/1/ns/net", TEXT("")},
+    {"proc/2108/cgroup", TEXT("0::/system.slice/camera-decoder.service\n")},
+    {"sys/fs/cgroup/cgroup.controllers", TEXT("cpu io memory pids\n")},
     {"proc/1/mounts", TEXT("/dev/mmcblk0p1 / ext4 rw,relatime 0 0\n")},
     {"proc/device-tree/compatible", TEXT("nvidia,p3509-0000+p3668-0000\0nvidia,tegra194\0")},
     {"proc/device-tree/model", TEXT("NVIDIA Jetson Xavier NX Developer Kit\0")},
@@ -107,7 +111,7 @@ struct demo_tree {
     const char *path;
     int dirfd;
     double boot_seconds;
-    struct live *files; /* the texts, then the numbers, in the order of the tables */
+    struct live *files; /* texts, containers, numbers, in the order of the tables */
     size_t n_files;
     struct buf scratch;
 };
@@ -188,13 +192,30 @@ static int make_live(struct demo_tree *tree, const char *pattern, unsigned numbe
     return make_file(tree, pattern, number, &files[tree->n_files++].fd, err);
 }
 
+/* The kernel names a disk's number by a link to it. */
+static int make_disk(struct demo_tree *tree, struct error *err) {
+    char path[] = "sys/dev/block/179:0";
+    int r = make_parents(tree, path, err);
+    if (r == 0 && symlinkat("../../block/mmcblk0", tree->dirfd, path) < 0) {
+        r = error_set(err, -errno, "link %s/%s: %m", tree->path, path);
+    }
+    return r;
+}
+
 static int make_all(struct demo_tree *tree, struct error *err) {
     int r = 0;
     for (size_t i = 0; i < ARRAY_LEN(fixed_files) && r == 0; i++) {
         r = make_fixed(tree, &fixed_files[i], err);
     }
+    if (r == 0) {
+        r = make_disk(tree, err);
+    }
     for (const struct demo_text *text = demo_texts; text->path != NULL && r == 0; text++) {
         r = make_live(tree, text->path, 0, err);
+    }
+    for (size_t i = 0; i < demo_container_n_files() && r == 0; i++) {
+        demo_container_path(i, &tree->scratch);
+        r = make_live(tree, buf_str(&tree->scratch), 0, err);
     }
     for (size_t i = 0; i < ARRAY_LEN(number_files); i++) {
         for (unsigned j = 0; j < count_of(number_files[i].n) && r == 0; j++) {
@@ -212,7 +233,8 @@ static int change(struct live *file, const struct buf *text, struct error *err) 
     if (text->failed) {
         return error_set(err, -ENOMEM, "out of memory");
     }
-    if (text->len == file->text.len && memcmp(text->data, file->text.data, text->len) == 0) {
+    if (text->len == file->text.len &&
+        (text->len == 0 || memcmp(text->data, file->text.data, text->len) == 0)) {
         return 0;
     }
     if (pwrite(file->fd, text->data, text->len, 0) != (ssize_t)text->len ||
@@ -236,6 +258,11 @@ int demo_tree_update(struct demo_tree *tree, const struct demo_model *model, str
     for (const struct demo_text *text = demo_texts; text->path != NULL && r == 0; text++) {
         buf_reset(scratch);
         text->write(model, tree->boot_seconds, scratch);
+        r = change(file++, scratch, err);
+    }
+    for (size_t i = 0; i < demo_container_n_files() && r == 0; i++) {
+        buf_reset(scratch);
+        demo_container_write(i, model, scratch);
         r = change(file++, scratch, err);
     }
     for (size_t i = 0; i < ARRAY_LEN(number_files); i++) {

@@ -93,12 +93,48 @@ def test_everything_of_a_xavier_nx_is_there(demo):
         "node_filesystem_size_bytes", "node_load1", "node_pressure_cpu_waiting_seconds_total",
         "node_thermal_zone_temp",
     }
-    for collector in ("host", "jetson"):
+    for collector in ("container", "host", "jetson"):
         assert page[f'waap_collector_success{{collector="{collector}"}}'] == 1
     total = page["jetson_power_total_watts"]
     assert total == page['jetson_rail_power_watts{rail="vdd_in"}'] and 3 < total < 20
     parts = sum(page[f'jetson_rail_power_watts{{rail="{rail}"}}'] for rail in RAILS[1:])
     assert parts < total
+
+
+def of_container(page, family, container, **labels):
+    """The value of a container's series that has all of these labels."""
+    wanted = [f'container="{container}"', *(f'{name}="{value}"' for name, value in labels.items())]
+    found = [value for series, value in page.items()
+             if series.startswith(family + "{") and all(label in series for label in wanted)]
+    assert len(found) <= 1, found
+    return found[0] if found else None
+
+
+def test_containers(demo):
+    """They use part of the CPUs and of the energy; all of that together is what was measured."""
+    energy = "container_energy_estimate_joules_total"
+    program = demo()
+    wait_until(lambda: energy in program.get("/metrics").text)
+    seen = watch(program, 6)
+    first, last = seen[0][1], seen[-1][1]
+    busy = sum(last[name] - first[name] for name in last
+               if name.startswith("node_cpu_seconds_total{") and "idle" not in name and "iowait" not in name)
+    used = {}
+    for name in ("object-detector", "uploader"):
+        used[name] = (of_container(last, "container_cpu_usage_seconds_total", name)
+                      - of_container(first, "container_cpu_usage_seconds_total", name))
+        assert 1e8 < of_container(last, "container_memory_working_set_bytes", name) < 2e9
+        assert of_container(last, "container_network_receive_bytes_total", name, interface="eth0") > 0
+        assert of_container(last, "container_fs_writes_bytes_total", name, device="/dev/mmcblk0") > 0
+        assert of_container(last, energy, name, source="cpu") is not None
+        assert of_container(last, "container_processes", name, namespace="ses") == 1
+    assert 0 < sum(used.values()) < busy + 0.1
+    assert of_container(last, energy, "uploader", source="gpu") is None
+
+    total = sum(value for name, value in last.items() if name.startswith(energy + "{"))
+    assert total == pytest.approx(last["jetson_energy_joules_total"], rel=0.03)
+    holders = [name for name in last if name.startswith("container_gpu_memory_bytes{")]
+    assert len(holders) == 1 and "/kubepods/burstable/pod5e0c2f3a" in holders[0]
 
 
 def test_is_marked(demo):

@@ -75,6 +75,32 @@ static void test_values_stay_in_range(void) {
     }
 }
 
+/* They use part of what the board uses, the detector the more the more there is to see. */
+static void test_containers_are_part_of_the_board(void) {
+    struct demo_model model;
+    demo_model_init(&model, 5);
+    for (int i = 0; i < STEPS; i++) {
+        struct demo_model before = model;
+        demo_model_step(&model, tick);
+        double busy = 0, used = 0, memory = 0;
+        for (size_t cpu = 0; cpu < DEMO_N_CPUS; cpu++) {
+            busy += model.cpu_load[cpu] * tick;
+        }
+        for (size_t c = 0; c < DEMO_N_CONTAINERS; c++) {
+            double seconds = model.containers[c].cpu_seconds - before.containers[c].cpu_seconds;
+            TEST_ASSERT_TRUE(seconds > 0 || model.demand < 0.001);
+            used += seconds;
+            memory += model.containers[c].memory_bytes;
+            TEST_ASSERT_TRUE(model.containers[c].memory_peak_bytes >=
+                             model.containers[c].memory_bytes);
+        }
+        TEST_ASSERT_TRUE(used < 0.85 * busy);
+        TEST_ASSERT_TRUE(memory < model.memory_used_bytes - model.memory_gpu_bytes);
+    }
+    TEST_ASSERT_TRUE(model.containers[DEMO_DETECTOR].cpu_seconds >
+                     2 * model.containers[DEMO_UPLOADER].cpu_seconds);
+}
+
 static void test_every_cpu_second_is_counted_once(void) {
     struct demo_model model;
     demo_model_init(&model, 3);
@@ -186,6 +212,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_equal_seeds_give_equal_boards);
     RUN_TEST(test_values_stay_in_range);
+    RUN_TEST(test_containers_are_part_of_the_board);
     RUN_TEST(test_every_cpu_second_is_counted_once);
     RUN_TEST(test_counters_only_rise);
     RUN_TEST(test_heat_leaves_as_energy_comes);

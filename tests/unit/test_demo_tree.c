@@ -11,6 +11,7 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/demo_container.h"
 #include "exporter/demo_dir.h"
 #include "exporter/demo_text.h"
 
@@ -89,7 +90,7 @@ static void test_open_files_see_the_change(void) {
 
 /* Else a reader in the midst of a write would see the end of the old text. */
 static void test_long_texts_keep_their_length(void) {
-    size_t lengths[32] = {0};
+    size_t lengths[32] = {0}, container_lengths[64] = {0};
     struct buf out CLEANUP_BUF = {0};
     for (int step = 0; step < 600; step++) {
         demo_model_step(&model, step % 50 == 0 ? 2000 : 0.1);
@@ -98,6 +99,12 @@ static void test_long_texts_keep_their_length(void) {
             demo_texts[i].write(&model, 1.7e9, &out);
             TEST_ASSERT_TRUE(lengths[i] == 0 || lengths[i] == out.len);
             lengths[i] = out.len;
+        }
+        for (size_t i = 0; i < demo_container_n_files(); i++) {
+            buf_reset(&out);
+            demo_container_write(i, &model, &out);
+            TEST_ASSERT_TRUE(container_lengths[i] == 0 || container_lengths[i] == out.len);
+            container_lengths[i] = out.len;
         }
     }
 }

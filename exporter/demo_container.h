@@ -1,0 +1,16 @@
+#pragma once
+
+#include <stddef.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/demo_model.h"
+
+/* The containers of the simulated board, as k3s would have them: their cgroups, bundles and
+ * processes. As with demo_text.h, the text of a file is always of the same length. */
+size_t demo_container_n_files(void);
+
+/* Sets `out` to the path of file `i`, below the demo's directory. */
+void demo_container_path(size_t i, struct buf *out);
+
+/* Appends what is in file `i`. */
+void demo_container_write(size_t i, const struct demo_model *model, struct buf *out);
