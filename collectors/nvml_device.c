@@ -68,11 +68,11 @@ static int identify(struct nvml_device *device) {
     cuda_version(library, cuda, sizeof(cuda));
     bool has_pci =
         library->pci_info != NULL && library->pci_info(device->handle, &pci) == NVML_CODE_SUCCESS;
+    const char *bus_id = pci.bus_id[0] != '\0' ? pci.bus_id : pci.bus_id_legacy;
     device->labels = labels_render("gpu", gpu, "uuid", device->uuid);
-    device->info =
-        labels_render("gpu", gpu, "uuid", device->uuid, "name", device->name, "pci_bus_id",
-                      pci.bus_id[0] != '\0' ? pci.bus_id : pci.bus_id_legacy, "driver_version",
-                      driver, "cuda_version", cuda, "vbios_version", vbios);
+    device->info = labels_render("gpu", gpu, "uuid", device->uuid, "name", device->name,
+                                 "pci_bus_id", has_pci ? bus_id : "", "driver_version", driver,
+                                 "cuda_version", cuda, "vbios_version", vbios);
     if (device->labels == NULL || device->info == NULL) {
         return -ENOMEM;
     }
