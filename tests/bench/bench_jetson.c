@@ -40,6 +40,7 @@ static void read_bare(void) {
 
 static struct settings *make_settings(void) {
     static const struct option own[] = {
+        {.name = "collector.reprobe-interval", .type = OPTION_DURATION, .default_text = "60s"},
         {.name = "sample.hz", .type = OPTION_INT, .default_text = "10"},
         {.name = "sample.peak-window", .type = OPTION_DURATION, .default_text = "60s"},
     };

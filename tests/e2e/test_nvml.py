@@ -16,7 +16,8 @@ from peers import PROMETHEUS_VERSIONS, promtool
 from running import ROOT, Waap, wait_until
 
 FIXTURES = ROOT / "tests/fixtures/nvml"
-GOLDEN = ("two-cards", "mig", "orin", "thor", "garbage", "old-driver")
+GOLDEN = ("two-cards", "mig", "orin", "thor", "lost", "garbage", "old-driver", "many")
+BLOCKED = "block"
 # What the sampler adds up depends on when it is looked at, and so do readings counted meanwhile.
 MOVING = re.compile(
     r"^((?:gpu_busy_seconds_total|gpu_energy_joules_total|gpu_processes|"
@@ -49,12 +50,25 @@ def page(scenario):
     kind = "nvidia-ml-old" if scenario == "old-driver" else "nvidia-ml"
     # Processes of the scenario must not be found on this machine. Those of garbage grow in number.
     flags = [] if scenario == "garbage" else ["--collector.nvml.processes"]
+    # The list is longer with every look; the largest of many is always the same.
+    flags += ["--collector.nvml.max-processes=1"] if scenario == "many" else []
     with start(FIXTURES / f"{scenario}.txt", "--web.disable-exporter-metrics",
                "--path.procfs=/nonexistent", *flags, name=kind) as waap:
         wait_until(lambda: series(waap, "gpu_info"))
         time.sleep(1.2)
         text = waap.get("/metrics").text
     return MOVING.sub(r"\1 *", text)
+
+
+def blocked_page():
+    """What is scraped while a call does not return: the collector's failure, and nothing of it."""
+    with start(FIXTURES / f"{BLOCKED}.txt") as waap:
+        text = waap.get("/metrics", DEADLINE).text
+    return "".join(re.findall(r"^(?!#|process_|waap_(?!collector_success)).*\n", text, re.M))
+
+
+def test_golden_page_while_a_call_blocks():
+    assert blocked_page() == (FIXTURES / f"{BLOCKED}.prom").read_text()
 
 
 @pytest.mark.parametrize("scenario", GOLDEN)
@@ -189,3 +203,5 @@ if __name__ == "__main__":
     for golden in GOLDEN:
         with contextlib.redirect_stdout(sys.stderr):
             (FIXTURES / f"{golden}.prom").write_text(page(golden))
+    with contextlib.redirect_stdout(sys.stderr):
+        (FIXTURES / f"{BLOCKED}.prom").write_text(blocked_page())
