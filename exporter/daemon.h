@@ -6,6 +6,7 @@
 #include "exporter/http_server.h"
 #include "exporter/loop.h"
 #include "exporter/push_keeper.h"
+#include "exporter/pywaggle.h"
 #include "exporter/worker.h"
 
 /* `waap serve` as a whole: what the handlers of requests reach through http_request.daemon. */
@@ -19,6 +20,7 @@ struct daemon {
     struct engine *engine;
     struct push_keeper *push_keeper;
     struct push_store *push_store; /* the keeper's */
+    struct pywaggle *pywaggle;
     struct http_server *http;
     struct worker *page_worker;
     struct worker *reload_worker;
@@ -26,5 +28,6 @@ struct daemon {
     struct loop_source signals; /* a signalfd */
     bool stopping;
     bool reload_ok;
+    double start_wall_seconds;
     double reload_wall_seconds; /* when the configuration in force was read */
 };

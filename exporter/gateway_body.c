@@ -1,6 +1,8 @@
 #include "exporter/gateway_body.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { KEPT_BYTES = 256 << 10, KEPT_UPDATES = 4096 };
 
@@ -13,6 +15,7 @@ void gateway_body_finish(struct gateway_body *body) {
 
 void gateway_body_reset(struct gateway_body *body) {
     body->n_updates = 0;
+    body->has_timestamps = false;
     arena_reset(&body->arena, KEPT_BYTES);
     exposition_doc_reset(&body->doc);
     if (body->cap_updates > KEPT_UPDATES) {
@@ -34,4 +37,39 @@ struct push_update *gateway_body_add(struct gateway_body *body) {
     *update =
         (struct push_update){.op = PUSH_SET, .ttl_ms = PUSH_TTL_DEFAULT, .index = body->n_updates};
     return update;
+}
+
+static bool is_among(const struct label *labels, size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(labels[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int gateway_body_drop_labels(struct gateway_body *body, const struct label *labels, size_t n) {
+    for (size_t i = 0; i < body->n_updates; i++) {
+        struct push_update *update = &body->updates[i];
+        size_t n_kept = 0;
+        for (size_t j = 0; j < update->n_labels; j++) {
+            n_kept += !is_among(labels, n, update->labels[j].name);
+        }
+        if (n_kept == update->n_labels) {
+            continue;
+        }
+        struct label *kept = arena_take(&body->arena, (n_kept + 1) * sizeof(*kept));
+        if (kept == NULL) {
+            return -ENOMEM;
+        }
+        n_kept = 0;
+        for (size_t j = 0; j < update->n_labels; j++) {
+            if (!is_among(labels, n, update->labels[j].name)) {
+                kept[n_kept++] = update->labels[j];
+            }
+        }
+        update->labels = kept;
+        update->n_labels = n_kept;
+    }
+    return 0;
 }

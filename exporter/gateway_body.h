@@ -14,6 +14,7 @@ struct gateway_body {
     size_t n_updates, cap_updates;
     struct arena arena; /* what updates point to, beside the body itself */
     struct exposition_doc doc;
+    bool has_timestamps; /* which the text may say, but nobody may push */
 };
 
 /* Frees what it holds and leaves it empty. */
@@ -26,6 +27,9 @@ void gateway_body_reset(struct gateway_body *body);
 /* Makes room for one more update, zeroed but for its index, time to live and operation; NULL when
  * memory is out. Pointers to others become stale. */
 struct push_update *gateway_body_add(struct gateway_body *body);
+
+/* Takes labels of these names off all updates: a group's own win. */
+int gateway_body_drop_labels(struct gateway_body *body, const struct label *labels, size_t n);
 
 /* Read a body in the text format, which is overwritten and pointed into, or in protobuf with each
  * family behind its length. -EINVAL and -E2BIG say what is wrong and where, -ENOMEM; `body` is

@@ -246,7 +246,7 @@ static int read_metric(const struct reader *reader, struct protobuf metric,
             r = composed ? read_composed(reader, field.bytes, update)
                          : read_single(reader, field.bytes, update);
         } else if (is(&field, METRIC_TIMESTAMP, PROTOBUF_VARINT)) {
-            r = fail(reader, -EINVAL, "pushed metrics must not have timestamps");
+            reader->body->has_timestamps = true;
         }
         if (r < 0) {
             return r;

@@ -173,6 +173,7 @@ static int add_all(struct gateway_body *body) {
     size_t n_composed = 0;
     for (size_t i = 0; i < body->doc.n_samples; i++) {
         const struct exposition_sample *sample = &body->doc.samples[i];
+        body->has_timestamps |= sample->has_timestamp;
         if (is_composed(&body->doc.families[sample->family])) {
             n_composed++;
         } else if (add_simple(body, sample) < 0) {

@@ -155,6 +155,12 @@ const struct option exporter_options[] = {
         .help = "Most series that are kept of one plugin or group",
     },
     {
+        .name = "push.pywaggle-log",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .help = "Directories of pywaggle's run logs: what plugins publish there becomes metrics",
+    },
+    {
         .name = "push.ttl",
         .type = OPTION_DURATION,
         .default_text = "5m",
@@ -214,6 +220,11 @@ const struct option exporter_options[] = {
         .name = "web.disable-exporter-metrics",
         .type = OPTION_BOOL,
         .help = "Leave out the metrics about the exporter itself",
+    },
+    {
+        .name = "web.enable-admin-api",
+        .type = OPTION_BOOL,
+        .help = "Allow wiping everything that was pushed over HTTP",
     },
     {
         .name = "web.enable-lifecycle",

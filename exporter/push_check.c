@@ -160,7 +160,7 @@ static int check_composite(const struct push_update *update, const struct push_s
         return error_set(err, -EINVAL, "%s: the counts of a %s must not fall or be negative",
                          update->name, push_type_name(series->family->type));
     }
-    if (update->op == PUSH_TOTAL && !isfinite(update->values[n - 1])) {
+    if (update->op != PUSH_SET && !isfinite(update->values[n - 1])) {
         return error_set(err, -EINVAL, "%s: the sum must be finite", update->name);
     }
     return 0;
@@ -197,7 +197,7 @@ static bool fits(enum push_op op, enum push_type type, bool group) {
     case PUSH_SET:
         return group || type == PUSH_GAUGE || type == PUSH_UNTYPED || type == PUSH_SUMMARY;
     case PUSH_INC:
-        return !is_composite(type);
+        return type != PUSH_SUMMARY;
     case PUSH_TOTAL:
         return type == PUSH_COUNTER || type == PUSH_RATE || type == PUSH_HISTOGRAM;
     case PUSH_OBSERVE:

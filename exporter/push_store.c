@@ -73,6 +73,10 @@ void push_store_configure(struct push_store *store, const struct push_store_conf
     }
 }
 
+const struct push_limits *push_store_limits(const struct push_store *store) {
+    return &store->config.limits;
+}
+
 int push_store_create(const struct push_store_config *config, struct push_store **ret_store,
                       struct error *err) {
     struct push_store *store = calloc(1, sizeof(*store));

@@ -43,6 +43,9 @@ void push_store_destroy(struct push_store *store); /* accepts NULL */
 /* Takes over limits and time to live, after a reload. What is there stays. */
 void push_store_configure(struct push_store *store, const struct push_store_config *config);
 
+/* Those in force. */
+const struct push_limits *push_store_limits(const struct push_store *store);
+
 /* ---- owners ---- */
 
 /* All but `plugin`, or `labels` of a group, may be NULL. Every series of the owner carries these

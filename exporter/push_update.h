@@ -33,8 +33,8 @@ struct push_update {
     const struct label *labels; /* sorted by name, none empty, no name twice */
     size_t n_labels;
 
-    /* Of a counter, gauge, rate, untyped: one value. PUSH_OBSERVE: any number. PUSH_SET and
-     * PUSH_TOTAL of a histogram or summary: one figure per bound (cumulative counts, or the
+    /* Of a counter, gauge, rate, untyped: one value. PUSH_OBSERVE: any number. Otherwise, of a
+     * histogram or summary: one figure per bound (cumulative counts, or the
      * quantiles' values), then count, then sum. */
     const double *values;
     size_t n_values;

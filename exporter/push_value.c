@@ -73,6 +73,13 @@ static void set(const struct push_series *series, const struct push_update *upda
     }
 }
 
+static void add(const struct push_series *series, const struct figures *given,
+                struct figures *next) {
+    for (size_t i = 0; i < series->n_values; i++) {
+        next->values[i] += given->values[i];
+    }
+}
+
 static void write_back(double *to, const struct figures *from, size_t n) {
     for (size_t i = 0; i < n; i++) {
         to[i] = from->values[i];
@@ -90,7 +97,8 @@ void push_value_apply(const struct push_step *step, const struct push_update *up
         set(series, update, &next);
         break;
     case PUSH_INC:
-        next.values[0] += update->values[0];
+        set(series, update, &given);
+        add(series, &given, &next);
         break;
     case PUSH_OBSERVE:
         observe(series, update, &next);

@@ -55,6 +55,7 @@ int reload_apply(struct daemon *daemon, struct config *config, struct web_config
         return r;
     }
     push_keeper_configure(daemon->push_keeper, settings);
+    pywaggle_configure(daemon->pywaggle, settings);
     log_configure((enum log_level)settings_choice(settings, "log.level"),
                   (enum log_format)settings_choice(settings, "log.format"));
     struct config *old = daemon->config;

@@ -13,6 +13,7 @@
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
 #include "exporter/daemon.h"
+#include "exporter/http_gateway.h"
 #include "exporter/http_lifecycle.h"
 #include "exporter/http_metrics.h"
 #include "exporter/http_pages.h"
@@ -31,6 +32,13 @@ static const struct http_route routes[] = {
     {"/-/quit", "/-/quit", HTTP_POST | HTTP_PUT, .handle = http_lifecycle_quit},
     {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_lifecycle_ready},
     {"/-/reload", "/-/reload", HTTP_POST | HTTP_PUT, .handle = http_lifecycle_reload},
+    {"/api/v1/admin/wipe", "/api/v1/admin/wipe", HTTP_PUT, .handle = http_gateway_wipe},
+    {"/api/v1/metrics", "/api/v1/metrics", HTTP_GET | HTTP_HEAD, .handle = http_gateway_metrics},
+    {"/api/v1/status", "/api/v1/status", HTTP_GET | HTTP_HEAD, .handle = http_gateway_status},
+    {"/metrics/job", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,
+     .takes_body = true, .handle = http_gateway_push},
+    {"/metrics/job@base64", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,
+     .takes_body = true, .handle = http_gateway_push},
 };
 
 /* ---- signals ---- */
@@ -73,6 +81,8 @@ static int start_push(struct daemon *daemon, const struct settings *settings, st
     if (r == 0) {
         daemon->push_store = push_keeper_store(daemon->push_keeper);
         engine_set_push_store(daemon->engine, daemon->push_store);
+        daemon->pywaggle = pywaggle_create(daemon->loop, daemon->push_store);
+        r = daemon->pywaggle == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
     }
     return r;
 }
@@ -146,6 +156,7 @@ static bool stop(struct daemon *daemon) {
     }
     web_watch_destroy(daemon->web_watch);
     http_server_destroy(daemon->http);
+    pywaggle_destroy(daemon->pywaggle);
     push_keeper_destroy(daemon->push_keeper);
     config_unref(daemon->config);
     if (daemon->signals.fd > 0) {
@@ -165,7 +176,10 @@ static void tune_memory(void) {
 }
 
 int serve_main(const struct collector *const *collectors, int argc, char **argv) {
-    struct daemon daemon = {.collectors = collectors, .argc = argc, .argv = argv};
+    struct daemon daemon = {.collectors = collectors,
+                            .argc = argc,
+                            .argv = argv,
+                            .start_wall_seconds = clock_wall_seconds()};
     struct problems problems CLEANUP_PROBLEMS = {0};
     struct config *config = NULL;
     struct web_config *web_config = NULL;

@@ -12,6 +12,7 @@ import node
 import nvml
 import plugins
 import programs
+import pushes
 import scrapes
 from table import Table
 
@@ -31,6 +32,7 @@ def main():
         jetson.run(table)
         nvml.run(table)
         plugins.run(table)
+        pushes.run(table)
         programs.run_timed(table, per_series)
     programs.run_instructions(table, arguments.update)
     print(f"\n{table.n_missed} budgets missed" if table.n_missed else "\nall budgets kept")

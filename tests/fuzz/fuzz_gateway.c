@@ -14,7 +14,6 @@ static const struct exposition_limits limits = {
     .max_labels = 16,
     .max_name_len = 256,
     .max_value_len = 1024,
-    .no_timestamps = true,
 };
 
 /* What the store relies on. */

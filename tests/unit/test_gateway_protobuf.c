@@ -10,7 +10,6 @@ static const struct exposition_limits limits = {
     .max_labels = 2,
     .max_name_len = 10,
     .max_value_len = 10,
-    .no_timestamps = true,
 };
 
 static struct gateway_body body;
@@ -125,6 +124,19 @@ static void test_simple(void) {
                  "untyped c{} 0 \"so so\"\n");
 }
 
+static void test_timestamps_are_noticed(void) {
+    struct buf data CLEANUP_BUF = {0}, metric CLEANUP_BUF = {0};
+    single(&metric, 3, 1);
+    family(&data, "a", 0, &metric);
+    check(&data, "counter a{} 1 \"so so\"\n");
+    TEST_ASSERT_FALSE(body.has_timestamps);
+    single(&metric, 3, 1);
+    field_integer(&metric, 6, 1000);
+    family(&data, "b", 0, &metric);
+    check(&data, "counter a{} 1 \"so so\"\ncounter b{} 1 \"so so\"\n");
+    TEST_ASSERT_TRUE(body.has_timestamps);
+}
+
 static void test_composed(void) {
     struct buf data CLEANUP_BUF = {0}, metric CLEANUP_BUF = {0}, value CLEANUP_BUF = {0};
     field_integer(&value, 1, 3);
@@ -161,9 +173,6 @@ static void test_bad(void) {
     check_bad(&metric, "a", 5, "type is not known");
     single(&metric, 2, 1);
     check_bad(&metric, "a", 0, "no value of its type");
-    single(&metric, 3, 1);
-    field_integer(&metric, 6, 1000);
-    check_bad(&metric, "a", 0, "timestamps");
     single(&metric, 3, 1);
     field_label(&metric, "x", "1");
     field_label(&metric, "x", "2");
@@ -208,6 +217,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_simple);
     RUN_TEST(test_composed);
+    RUN_TEST(test_timestamps_are_noticed);
     RUN_TEST(test_bad);
     RUN_TEST(test_too_many);
     RUN_TEST(test_cut);

@@ -1,0 +1,202 @@
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "exporter/core/json.h"
+#include "exporter/core/number.h"
+#include "exporter/daemon.h"
+#include "exporter/http_gateway.h"
+#include "exporter/push_collector.h"
+#include "exporter/push_store.h"
+#include "exporter/version.h"
+
+static const char json_type[] = "application/json";
+
+/* The families of one group, as they are written. */
+struct listing {
+    struct buf *out;
+    const struct push_owner_view *owner;
+    const char *family; /* that is open; NULL: none */
+};
+
+/* ---- pieces ---- */
+
+static void add_key(struct buf *out, const char *key) {
+    json_add_string(out, key);
+    buf_add_char(out, ':');
+}
+
+/* All values are texts there, so that NaN and infinities can be said. */
+static void add_number(struct buf *out, double value) {
+    char text[NUMBER_MAX_LEN + 1];
+    text[number_format(value, text)] = '\0';
+    json_add_string(out, text);
+}
+
+/* "2026-11-16T11:04:31.012405875Z" */
+static void add_time(struct buf *out, double seconds) {
+    double whole = floor(seconds);
+    time_t moment = (time_t)whole;
+    struct tm parts;
+    char text[32];
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&moment, &parts));
+    buf_printf(out, "\"%s.%09" PRId64 "Z\"", text, (int64_t)((seconds - whole) * 1e9));
+}
+
+static void add_labels(struct buf *out, const struct label *labels, size_t n, bool *first) {
+    for (size_t i = 0; i < n; i++) {
+        buf_add_str(out, *first ? "" : ",");
+        add_key(out, labels[i].name);
+        json_add_string(out, labels[i].value);
+        *first = false;
+    }
+}
+
+/* ---- series ---- */
+
+static const char *type_name(enum push_type type) {
+    static const char *const names[] = {
+        [PUSH_UNSAID] = "UNTYPED", [PUSH_UNTYPED] = "UNTYPED",     [PUSH_COUNTER] = "COUNTER",
+        [PUSH_GAUGE] = "GAUGE",    [PUSH_HISTOGRAM] = "HISTOGRAM", [PUSH_SUMMARY] = "SUMMARY",
+        [PUSH_RATE] = "GAUGE",
+    };
+    return names[type];
+}
+
+/* Buckets or quantiles by their bound, then count and sum. */
+static void add_composed(struct buf *out, const struct push_series_view *series) {
+    bool histogram = series->type == PUSH_HISTOGRAM;
+    add_key(out, histogram ? "buckets" : "quantiles");
+    buf_add_char(out, '{');
+    for (size_t i = 0; i < series->n_bounds; i++) {
+        buf_add_str(out, i > 0 ? "," : "");
+        add_number(out, series->bounds[i]);
+        buf_add_char(out, ':');
+        add_number(out, series->values[i]);
+    }
+    double count = series->values[series->n_bounds];
+    if (histogram) {
+        buf_add_str(out, series->n_bounds > 0 ? ",\"+Inf\":" : "\"+Inf\":");
+        add_number(out, count);
+    }
+    buf_add_str(out, "},\"count\":");
+    add_number(out, count);
+    buf_add_str(out, ",\"sum\":");
+    add_number(out, series->values[series->n_bounds + 1]);
+}
+
+static void open_family(struct buf *out, const char *name, const char *type, const char *help,
+                        double seconds) {
+    buf_add_char(out, ',');
+    add_key(out, name);
+    buf_add_str(out, "{\"time_stamp\":");
+    add_time(out, seconds);
+    buf_printf(out, ",\"type\":\"%s\",", type);
+    if (help != NULL && help[0] != '\0') {
+        add_key(out, "help");
+        json_add_string(out, help);
+        buf_add_char(out, ',');
+    }
+    buf_add_str(out, "\"metrics\":[");
+}
+
+static void close_family(struct listing *listing) {
+    if (listing->family != NULL) {
+        buf_add_str(listing->out, "]}");
+        listing->family = NULL;
+    }
+}
+
+static void add_series(const struct push_series_view *series, void *context) {
+    struct listing *listing = context;
+    struct buf *out = listing->out;
+    if (listing->family != NULL && strcmp(listing->family, series->name) == 0) {
+        buf_add_char(out, ',');
+    } else {
+        close_family(listing);
+        open_family(out, series->name, type_name(series->type), series->help,
+                    listing->owner->push_seconds);
+        listing->family = series->name;
+    }
+    bool first = true;
+    buf_add_str(out, "{\"labels\":{");
+    add_labels(out, listing->owner->labels, listing->owner->n_labels, &first);
+    add_labels(out, series->labels, series->n_labels, &first);
+    buf_add_str(out, "},");
+    if (series->type == PUSH_HISTOGRAM || series->type == PUSH_SUMMARY) {
+        add_composed(out, series);
+    } else {
+        add_key(out, "value");
+        add_number(out, series->values[0]);
+    }
+    buf_add_char(out, '}');
+}
+
+/* ---- groups ---- */
+
+/* push_time_seconds and its sibling are not kept as series, but shown as such. */
+static void add_moment(const struct listing *listing, const struct metric_desc *desc,
+                       double seconds) {
+    bool first = true;
+    open_family(listing->out, desc->name, "GAUGE", desc->help, listing->owner->push_seconds);
+    buf_add_str(listing->out, "{\"labels\":{");
+    add_labels(listing->out, listing->owner->labels, listing->owner->n_labels, &first);
+    buf_add_str(listing->out, "},\"value\":");
+    add_number(listing->out, seconds);
+    buf_add_str(listing->out, "}]}");
+}
+
+static void add_group(struct push_store *store, const struct push_owner *owner, struct buf *out) {
+    struct push_owner_view view = push_owner_view(store, owner);
+    struct listing listing = {.out = out, .owner = &view};
+    bool first = true;
+    buf_add_str(out, "{\"labels\":{");
+    add_labels(out, view.labels, view.n_labels, &first);
+    buf_printf(out, "},\"last_push_successful\":%s",
+               view.push_seconds > 0 && view.push_failure_seconds <= view.push_seconds ? "true"
+                                                                                       : "false");
+    push_store_visit(store, owner, add_series, &listing);
+    close_family(&listing);
+    add_moment(&listing, &push_failure_time, view.push_failure_seconds);
+    add_moment(&listing, &push_time, view.push_seconds);
+    buf_add_char(out, '}');
+}
+
+void http_gateway_metrics(struct http_request *request) {
+    struct push_store *store = request->daemon->push_store;
+    struct buf out CLEANUP_BUF = {0};
+    bool first = true;
+    buf_add_str(&out, "{\"status\":\"success\",\"data\":[");
+    for (struct push_owner *owner = NULL; (owner = push_store_next_owner(store, owner)) != NULL;) {
+        if (push_owner_view(store, owner).group) {
+            buf_add_str(&out, first ? "" : ",");
+            add_group(store, owner, &out);
+            first = false;
+        }
+    }
+    buf_add_str(&out, "]}");
+    http_reply_buf(request, MHD_HTTP_OK, json_type, &out);
+}
+
+/* The switches that clients may want to know of. */
+static void add_flags(struct buf *out, const struct settings *settings) {
+    static const char *const names[] = {"web.enable-admin-api", "web.enable-lifecycle"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        buf_printf(out, "%s\"%s\":\"%s\"", i > 0 ? "," : "", names[i],
+                   settings_bool(settings, names[i]) ? "true" : "false");
+    }
+}
+
+void http_gateway_status(struct http_request *request) {
+    struct buf out CLEANUP_BUF = {0};
+    buf_printf(&out,
+               "{\"status\":\"success\",\"data\":{\"build_information\":{\"version\":\"%s\","
+               "\"revision\":\"%s\",\"compiler\":\"%s\"},\"flags\":{",
+               VERSION_TEXT, VERSION_REVISION, VERSION_COMPILER);
+    add_flags(&out, request->daemon->config->settings);
+    buf_add_str(&out, "},\"start_time\":");
+    add_time(&out, request->daemon->start_wall_seconds);
+    buf_add_str(&out, "}}");
+    http_reply_buf(request, MHD_HTTP_OK, json_type, &out);
+}

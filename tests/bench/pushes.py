@@ -1,0 +1,65 @@
+"""The same pushes, one after the other over one connection, to us and to Debian's pushgateway."""
+
+import http.client
+
+from measure import Load, running
+from paths import BUILD
+from peers import Pushgateway, find_program
+from running import Waap
+from table import rate, seconds
+
+N_GROUPS = 100
+N_SERIES = 10
+ROUNDS = 5
+BUDGET = 50  # DESIGN: pushes per CPU second
+
+
+def body(turn):
+    lines = ["# TYPE frames_total counter", "# HELP frames_total Frames seen"]
+    lines += [f'frames_total{{camera="{i}",stage="detect"}} {turn * 7 + i}' for i in range(N_SERIES)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def push(program, n):
+    """n pushes, group after group, each with figures of its own."""
+    connection = http.client.HTTPConnection("127.0.0.1", program.port, timeout=60)
+    for turn in range(n):
+        path = f"/metrics/job/bench/instance/{turn % N_GROUPS}"
+        connection.request("POST", path, body(turn))
+        answer = connection.getresponse()
+        if answer.read() or answer.status != 200:
+            raise RuntimeError(f"{path}: {answer.status}")
+    connection.close()
+    return n
+
+
+def run(table):
+    table.heading("pushes over HTTP, one client", theirs="pushgateway")
+    if find_program("prometheus-pushgateway") is None:
+        table.skip("pushes", "no pushgateway")
+        return
+    flags = ("--collector.disable-defaults", "--collector.push")
+    with running(
+        Waap(BUILD / "exporter/waap", *flags)
+    ) as ours, running(Pushgateway("--persistence.file=", "--log.level=error")) as theirs:
+        push(ours, N_GROUPS)
+        push(theirs, N_GROUPS)
+        rounds = [
+            (Load(ours, lambda: push(ours, 3000)), Load(theirs, lambda: push(theirs, 300)))
+            for _ in range(ROUNDS)
+        ]
+    what = f"{N_GROUPS} groups of {N_SERIES} series"
+    table.versus(
+        f"{what}: CPU per push",
+        seconds,
+        [load.cpu for load, _ in rounds],
+        [load.cpu for _, load in rounds],
+        least=BUDGET,
+    )
+    table.versus(
+        f"{what}: pushes/s",
+        rate,
+        [1 / load.seconds for load, _ in rounds],
+        [1 / load.seconds for _, load in rounds],
+        more_is_better=True,
+    )

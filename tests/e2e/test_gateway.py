@@ -1,0 +1,277 @@
+"""Clients of a Pushgateway push to us: the same requests to Debian's and to ours, then a look at
+both pages."""
+
+import gzip
+import json
+import struct
+import time
+
+import prometheus_client
+import pytest
+
+from peers import Pushgateway
+
+PAGE = "/metrics?collect[]=push"
+
+BODY = """\
+# TYPE a_total counter
+a_total{x="1"} 3
+# HELP b hello \\\\ "world"
+# TYPE b gauge
+b 1.5
+# TYPE h histogram
+h_bucket{le="0.5"} 1
+h_bucket{le="1"} 2
+h_bucket{le="+Inf"} 3
+h_sum 4
+h_count 3
+# TYPE s summary
+s{quantile="0.5"} 7
+s_sum 3
+s_count 9
+u NaN
+"""
+
+
+def varint(n):
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+
+def nested(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def double(number, value):
+    return varint(number << 3 | 1) + struct.pack("<d", value)
+
+
+def family(name, kind, metric):
+    message = nested(1, name) + varint(3 << 3) + varint(kind) + nested(4, metric)
+    return varint(len(message)) + message
+
+
+PROTOBUF = family(b"p_total", 0, nested(3, double(1, 2.5))) + family(
+    b"p_seconds",
+    4,
+    nested(1, nested(1, b"x") + nested(2, b"1"))
+    + nested(
+        7,
+        varint(8)
+        + varint(3)
+        + double(2, 4.5)
+        + nested(3, varint(8) + varint(2) + double(2, 1.0))
+        + nested(3, varint(8) + varint(3) + double(2, float("inf"))),
+    ),
+)
+PROTOBUF_TYPE = {
+    "Content-Type": "application/vnd.google.protobuf; "
+    "proto=io.prometheus.client.MetricFamily; encoding=delimited"
+}
+
+# Each on top of what the ones before it left behind.
+REQUESTS = [
+    ("PUT", "job/j1/instance/i1", BODY, {}),
+    ("PUT", "job/j2", BODY, {}),
+    ("POST", "job/j2", "# TYPE b gauge\nb 2\n", {}),  # the rest of the group stays
+    ("PUT", "job/j3", "c 1\n", {}),
+    ("PUT", "job/j3", "d 1\n", {}),  # c goes
+    ("POST", "job/j3", 'd{x="1"} 2\n', {}),  # d without labels goes
+    ("POST", "job/j4", "a_total 3\n", {}),  # untyped here, a counter there
+    ("POST", "job/j5", "# TYPE a_total gauge\na_total 3\n", {}),
+    ("POST", "job/j6", "c 3 1000\n", {}),  # a timestamp
+    ("POST", "job/j7", "c 3", {}),  # no newline
+    ("POST", "job/j9", 'e{job="other",instance="q"} 3\n', {}),  # the group's job counts
+    ("POST", "job/a/b", "c 3\n", {}),
+    ("POST", "job/a/__x/b", "c 3\n", {}),
+    ("POST", "job/a/1x/b", "c 3\n", {}),
+    ("POST", "job@base64/YS9i/x@base64/L3Zhcg", "c 3\n", {}),
+    ("POST", "job/j10/x@base64/*", "c 3\n", {}),
+    ("POST", "job/j11", "", {}),  # refreshes the time
+    ("POST", "job/j%20%C3%BC", "c 3\n", {}),
+    ("POST", "job/j12", gzip.compress(b"z 1\n"), {"Content-Encoding": "gzip"}),
+    ("POST", "job/j12", b"not gzip", {"Content-Encoding": "gzip"}),
+    ("POST", "job/j13", PROTOBUF, PROTOBUF_TYPE),
+    ("POST", "job/j13", PROTOBUF[:-1], PROTOBUF_TYPE),
+    ("PUT", "job/j14", "c 1\n", {}),
+    ("DELETE", "job/j14", None, {}),
+    ("DELETE", "job/nobody", None, {}),
+    ("GET", "job/j1", None, {}),
+    ("POST", "job/j15", "1a 1\n", {}),
+    ("POST", "job/j15", "", {}),
+    ("PUT", "job/j16", 'f{x=""} 1\n', {}),
+    ("PUT", "job/j17", "g 1e308\ni -Inf\nj 123456789012345678901234567890\n", {}),
+]
+
+OWN = ("go_", "process_", "promhttp_", "pushgateway_", "waap_", "plugin_param")
+MOMENTS = ("push_time_seconds", "push_failure_time_seconds")
+
+
+@pytest.fixture
+def ours(waap):
+    return waap("--collector.disable-defaults", "--collector.push", "--web.enable-admin-api")
+
+
+def comparable(labels):
+    """Bounds as numbers; an empty label means none, but an empty instance must be said."""
+    return frozenset(
+        (name, str(float(value)) if name in ("le", "quantile") else value)
+        for name, value in labels
+        if value or name == "instance"
+    )
+
+
+def pushed(program, page):
+    """What was pushed, as the Python client reads it; moments as whether there was one."""
+    return {
+        (name, comparable(labels)): value > 0 if name in MOMENTS else repr(value)
+        for (name, labels), value in program.metrics(page).items()
+        if not name.startswith(OWN)
+    }
+
+
+def send(program, method, path, body, headers):
+    if isinstance(body, str):
+        body = body.encode()
+    return program.get(f"/metrics/{path}", headers, method, body=body)
+
+
+def test_same_as_the_pushgateway(started, ours):
+    theirs = started(Pushgateway("--persistence.file="))
+    for method, path, body, headers in REQUESTS:
+        answers = [send(program, method, path, body, headers) for program in (ours, theirs)]
+        assert answers[0].status == answers[1].status, (path, body, [a.text for a in answers])
+    got, want = pushed(ours, PAGE), pushed(theirs, "/metrics")
+    assert got == want
+    assert len(got) > 40
+
+
+def test_lists_groups_as_the_pushgateway(started, ours):
+    theirs = started(Pushgateway("--persistence.file="))
+    groups = []
+    for program in (ours, theirs):
+        send(program, "PUT", "job/j1/instance/i1", BODY, {})
+        send(program, "POST", "job/j1/instance/i1", "c 3 1000\n", {})
+        answer = program.get("/api/v1/metrics")
+        assert answer.headers["Content-Type"] == "application/json"
+        (group,) = json.loads(answer.body)["data"]
+        for entry in group.values():
+            if isinstance(entry, dict) and "time_stamp" in entry:
+                entry.pop("time_stamp")
+        for name in MOMENTS:
+            assert group[name].pop("help")
+            for metric in group[name]["metrics"]:
+                metric["value"] = float(metric["value"]) > 0
+        groups.append(group)
+    assert groups[0] == groups[1]
+    assert groups[0]["last_push_successful"] is False
+
+
+def test_python_client(ours):
+    gateway = ours.url.removeprefix("http://")
+    registry = prometheus_client.CollectorRegistry()
+    frames = prometheus_client.Counter("frames", "Frames seen", ["cam"], registry=registry)
+    took = prometheus_client.Histogram("took_seconds", "Time", registry=registry)
+    frames.labels("top").inc(3)
+    took.observe(0.3)
+    key = {"instance": "a/b"}
+    prometheus_client.push_to_gateway(gateway, "cars", registry, key)
+    labels = {"job": "cars", "instance": "a/b"}
+    page = ours.metrics(PAGE)
+    assert page["frames_total", frozenset({**labels, "cam": "top"}.items())] == 3
+    assert page["took_seconds_count", frozenset(labels.items())] == 1
+    assert page["took_seconds_bucket", frozenset({**labels, "le": "0.25"}.items())] == 0
+
+    more = prometheus_client.CollectorRegistry()
+    prometheus_client.Gauge("speed", "", registry=more).set(7)
+    prometheus_client.pushadd_to_gateway(gateway, "cars", more, key)
+    page = ours.metrics(PAGE)
+    assert page["speed", frozenset(labels.items())] == 7
+    assert page["frames_total", frozenset({**labels, "cam": "top"}.items())] == 3
+
+    prometheus_client.delete_from_gateway(gateway, "cars", key)
+    assert not [name for name, _ in ours.metrics(PAGE) if name == "frames_total"]
+
+
+def test_counters_add_on_request(ours):
+    for _ in range(3):
+        body = "# TYPE n_total counter\nn_total 2\n# TYPE g gauge\ng 2\n"
+        assert send(ours, "POST", "job/j?mode=add", body, {}).status == 200
+        body = '# TYPE h histogram\nh_bucket{le="1"} 1\nh_bucket{le="+Inf"} 2\nh_sum 5\nh_count 2\n'
+        assert send(ours, "POST", "job/j?mode=add", body, {}).status == 200
+    page = ours.samples(path=PAGE)
+    assert page['n_total{instance="",job="j"}'] == "6"
+    assert page['g{instance="",job="j"}'] == "2"
+    assert page['h_bucket{instance="",job="j",le="1.0"}'] == "3"
+    assert page['h_count{instance="",job="j"}'] == "6"
+    assert page['h_sum{instance="",job="j"}'] == "15"
+
+
+def test_time_to_live_on_request(ours):
+    assert send(ours, "POST", "job/j?ttl=1s", "short 1\n", {}).status == 200
+    assert send(ours, "POST", "job/j", "long 1\n", {}).status == 200
+    assert 'short{instance="",job="j"}' in ours.samples(path=PAGE)
+    time.sleep(2.5)
+    page = ours.samples(path=PAGE)
+    assert 'short{instance="",job="j"}' not in page
+    assert 'long{instance="",job="j"}' in page
+
+
+@pytest.mark.parametrize(
+    "path, words",
+    [
+        ("job/j?mode=plus", 'mode: expected "add" or "replace", got "plus"'),
+        ("job/j?ttl=soon", "ttl: expected a duration"),
+        ("job/j?tll=1s", 'unknown parameter "tll"'),
+    ],
+)
+def test_query_mistakes(ours, path, words):
+    answer = send(ours, "POST", path, "a 1\n", {})
+    assert answer.status == 400
+    assert words in answer.text
+
+
+def test_names_of_collectors_are_refused(ours):
+    answer = send(ours, "POST", "job/j", "ok 1\nnode_load1 99\n", {})
+    assert answer.status == 400
+    assert "node_load1" in answer.text
+    assert not [name for name in ours.samples(path=PAGE) if name.startswith(("ok", "node_load1"))]
+
+
+def test_a_series_given_twice_is_refused(ours):
+    answer = send(ours, "POST", "job/j", 'c{x="1"} 3\nc{x="1"} 4\n', {})
+    assert answer.status == 400
+    assert "line 2" in answer.text
+    labels_win = 'c{job="a"} 3\nc{job="b"} 4\n'  # the same once the group's job is put there
+    assert send(ours, "POST", "job/j", labels_win, {}).status == 400
+
+
+def test_unknown_encoding(ours):
+    answer = send(ours, "POST", "job/j", "a 1\n", {"Content-Encoding": "br"})
+    assert (answer.status, '"br" is not understood' in answer.text) == (400, True)
+
+
+def test_packed_bombs_are_refused(ours):
+    bomb = gzip.compress(b"# " + b"x" * (64 << 20) + b"\n")
+    assert len(bomb) < 100000
+    answer = send(ours, "POST", "job/j", bomb, {"Content-Encoding": "gzip"})
+    assert answer.status == 413
+    assert ours.rss_kib() < 40 << 10
+
+
+def test_wipe(waap, ours):
+    send(ours, "POST", "job/j", "a 1\n", {})
+    assert ours.get("/api/v1/admin/wipe", method="PUT").status == 202
+    assert 'a{instance="",job="j"}' not in ours.samples(path=PAGE)
+    closed = waap("--collector.disable-defaults")
+    answer = closed.get("/api/v1/admin/wipe", method="PUT")
+    assert (answer.status, "--web.enable-admin-api" in answer.text) == (403, True)
+
+
+def test_status(ours):
+    data = json.loads(ours.get("/api/v1/status").body)["data"]
+    assert data["build_information"]["version"]
+    assert data["flags"]["web.enable-admin-api"] == "true"
+    assert data["start_time"].endswith("Z")
