@@ -3,13 +3,17 @@ both pages."""
 
 import gzip
 import json
+import os
+import shutil
 import struct
+import subprocess
 import time
 
 import prometheus_client
 import pytest
 
 from peers import Pushgateway
+from running import ROOT
 
 PAGE = "/metrics?collect[]=push"
 
@@ -193,6 +197,43 @@ def test_python_client(ours):
 
     prometheus_client.delete_from_gateway(gateway, "cars", key)
     assert not [name for name, _ in ours.metrics(PAGE) if name == "frames_total"]
+
+
+JAVASCRIPT = """
+const client = require("prom-client");
+const [url] = process.argv.slice(1);
+async function main() {
+  const registry = new client.Registry();
+  const frames = new client.Counter({name: "js_frames_total", help: "Frames", registers: [registry]});
+  frames.inc(3);
+  const gateway = new client.Pushgateway(url, {}, registry);
+  const group = {jobName: "js", groupings: {instance: "a b"}};
+  await gateway.push(group);
+  frames.inc(4);
+  await gateway.pushAdd(group);
+  await gateway.push({jobName: "gone"});
+  await gateway.delete({jobName: "gone"});
+}
+main().catch((error) => { console.error(error); process.exit(1); });
+"""
+
+
+def test_javascript_client(ours):
+    modules = ROOT / "build/deps/prom-client/node_modules"
+    node = shutil.which("node")
+    if node is None or not modules.exists():
+        pytest.skip("no node with prom-client on this machine (make deps)")
+    done = subprocess.run(
+        [node, "-e", JAVASCRIPT, ours.url],
+        env={**os.environ, "NODE_PATH": str(modules)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    page = ours.samples(path=PAGE)
+    frames = {name: value for name, value in page.items() if name.startswith("js_frames_total")}
+    assert frames == {'js_frames_total{instance="a b",job="js"}': "7"}
 
 
 def test_counters_add_on_request(ours):
