@@ -10,7 +10,8 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 
-#define REFRESH_NS (60 * CLOCK_NS_PER_SEC)
+#define FIRST_REFRESH_NS CLOCK_NS_PER_SEC
+#define LAST_REFRESH_NS (60 * CLOCK_NS_PER_SEC)
 
 enum { MAX_FILE_BYTES = 1 << 20, READ_ROOM = 8192 };
 
@@ -67,6 +68,7 @@ int cgroup_place_enter(struct cgroup_place *place, const struct cgroup_tree *tre
     place->inodes[row] = inode;
     place->fds[row] = TAKE_FD(fd);
     place->refresh_ns = 0;
+    place->interval_ns = 0;
     return 0;
 }
 
@@ -187,6 +189,14 @@ static int read_row(struct cgroup_place *place, const struct cgroup_hierarchy *h
     return result;
 }
 
+/* A runtime sets the limits only after it has made the cgroup: what is young is looked at sooner.
+ */
+static void plan_refresh(struct cgroup_place *place, int64_t now_ns) {
+    int64_t next_ns = place->interval_ns == 0 ? FIRST_REFRESH_NS : 2 * place->interval_ns;
+    place->interval_ns = next_ns < LAST_REFRESH_NS ? next_ns : LAST_REFRESH_NS;
+    place->refresh_ns = now_ns + place->interval_ns;
+}
+
 int cgroup_place_read(struct cgroup_place *place, const struct cgroup_tree *tree,
                       enum cgroup_reader reader, struct cgroup_hot *hot, int64_t now_ns,
                       struct buf *scratch, struct cgroup_stats *out, struct error *err) {
@@ -194,7 +204,7 @@ int cgroup_place_read(struct cgroup_place *place, const struct cgroup_tree *tree
     bool limits = now_ns >= place->refresh_ns;
     if (limits) {
         place->missing = 0;
-        place->refresh_ns = now_ns + REFRESH_NS;
+        plan_refresh(place, now_ns);
     } else {
         memcpy(out->values, place->limits, sizeof(place->limits));
     }

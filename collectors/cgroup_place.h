@@ -14,8 +14,9 @@ struct cgroup_hot {
 struct cgroup_place {
     int fds[CGROUP_MAX_HIERARCHIES]; /* -1: not in that hierarchy */
     uint64_t inodes[CGROUP_MAX_HIERARCHIES];
-    uint64_t missing;   /* files that are not there: a bit per row of cgroup_files */
-    int64_t refresh_ns; /* when to look for those again and to read the limits again */
+    uint64_t missing;    /* files that are not there: a bit per row of cgroup_files */
+    int64_t refresh_ns;  /* when to look for those again and to read the limits again */
+    int64_t interval_ns; /* from the last such time to the next */
     double limits[CGROUP_N_LIMITS];
     int *kept;              /* open files, by row of cgroup_files, -1 for none; NULL: none at all */
     struct cgroup_hot *hot; /* where those are counted */
