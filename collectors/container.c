@@ -143,18 +143,15 @@ static void correct_start(struct containers *containers, struct container *conta
     }
 }
 
-static void add_processes(struct containers *containers, struct container *container,
-                          struct snapshot *out) {
-    struct container_procs procs;
+static int read_processes(struct containers *containers, struct container *container,
+                          struct container_procs *ret_procs) {
     int dirfd = container->place.fds[containers->tree.primary];
-    if (container_procs_read(dirfd, &containers->scratch, &procs) < 0) {
-        return;
-    }
-    snapshot_add(out, &containers->descs[CONTAINER_PROCESSES], container->labels, (double)procs.n);
-    if (procs.first > 0 && !container_network_alive(&container->network)) {
-        container_network_enter(&container->network, containers->procfs, procs.first);
+    int r = container_procs_read(dirfd, &containers->scratch, ret_procs);
+    if (r == 0 && ret_procs->first > 0 && !container_network_alive(&container->network)) {
+        container_network_enter(&container->network, containers->procfs, ret_procs->first);
         correct_start(containers, container);
     }
+    return r;
 }
 
 static void add_values(struct containers *containers, struct container *container, int64_t now_ns,
@@ -179,7 +176,6 @@ static void add_values(struct containers *containers, struct container *containe
         }
     }
     add_devices(containers, container, out);
-    add_processes(containers, container, out);
     snapshot_add(out, &descs[CONTAINER_START_TIME], container->labels, container->start_seconds);
     snapshot_add(out, &descs[CONTAINER_LAST_SEEN], container->labels, floor(now_seconds));
 }
@@ -235,6 +231,27 @@ static void forget_devices(struct containers *containers, int64_t now_ns) {
     }
 }
 
+/* Whether the cgroup still is, is seen after all was read: a container has all its series or none.
+ */
+static int collect_one(struct containers *containers, struct container *container, int64_t now_ns,
+                       double now_seconds, struct snapshot *out, struct error *err) {
+    struct container_procs procs;
+    int r =
+        cgroup_place_read(&container->place, &containers->tree, CGROUP_FOR_CONTAINER,
+                          &containers->hot, now_ns, &containers->scratch, &containers->stats, err);
+    bool counted = read_processes(containers, container, &procs) == 0;
+    container->gone = is_gone(containers, container);
+    if (container->gone) {
+        return r;
+    }
+    add_values(containers, container, now_ns, now_seconds, out);
+    if (counted) {
+        snapshot_add(out, &containers->descs[CONTAINER_PROCESSES], container->labels,
+                     (double)procs.n);
+    }
+    return r;
+}
+
 int container_collect_at(void *state, int64_t now_ns, struct snapshot *out, struct error *err) {
     struct containers *containers = state;
     double now_seconds = clock_wall_seconds();
@@ -242,16 +259,10 @@ int container_collect_at(void *state, int64_t now_ns, struct snapshot *out, stru
     int result = update(containers, true, now_ns, err);
     for (size_t i = 0; i < container_set_n(containers->set); i++) {
         struct container *container = container_set_at(containers->set, i);
-        if (container->labels == NULL) {
-            continue;
-        }
-        int r = cgroup_place_read(&container->place, &containers->tree, CGROUP_FOR_CONTAINER,
-                                  &containers->hot, now_ns, &containers->scratch,
-                                  &containers->stats, result == 0 ? err : NULL);
-        result = result == 0 ? r : result;
-        container->gone = is_gone(containers, container);
-        if (!container->gone) {
-            add_values(containers, container, now_ns, now_seconds, out);
+        if (container->labels != NULL) {
+            int r = collect_one(containers, container, now_ns, now_seconds, out,
+                                result == 0 ? err : NULL);
+            result = result == 0 ? r : result;
         }
     }
     container_set_drop_gone(containers->set);
