@@ -1,161 +1,221 @@
-"""The container collector beside a Docker daemon of its own: private socket, private data, one image
-made from busybox. Where Docker cannot run the tests are skipped; .ci/fetch docker gets it."""
+"""The container collector beside a real Docker daemon, on this machine's own kernel and cgroups."""
 
+import concurrent.futures
 import os
 import pathlib
 import re
-import shutil
-import subprocess
-import tempfile
+import signal
 import time
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from running import ROOT, remove_empty_cgroups, wait_until
+from dockerd import IMAGE, docker_of_our_own
+from running import wait_until
 
-UNPACKED = ROOT / "build/deps/docker"
-IMAGE = "local/busybox:1"
-
-
-class Docker:
-    def __init__(self, place):
-        self.place = place
-        self.socket = place / "docker.sock"
-        paths = [str(UNPACKED / "usr/sbin"), str(UNPACKED / "usr/bin"), os.environ["PATH"]]
-        self.environment = {**os.environ, "PATH": ":".join(paths)}
-        self.log = open(place / "log", "wb")
-        self.process = subprocess.Popen(
-            ["dockerd", f"--host=unix://{self.socket}", f"--data-root={place / 'data'}",
-             f"--exec-root={place / 'exec'}", f"--pidfile={place / 'pid'}", "--bridge=none",
-             "--iptables=false", "--ip6tables=false", "--storage-driver=vfs"],
-            env=self.environment, stdout=self.log, stderr=self.log)
-
-    def __call__(self, *arguments, check=True):
-        command = ["docker", f"--host=unix://{self.socket}", *arguments]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True,
-                              timeout=60)
-        assert done.returncode == 0 or not check, done.stderr
-        return done.stdout.strip()
-
-    def run(self, *arguments):
-        return self("run", "--detach", "--network=none", *arguments)
-
-    def ready(self):
-        assert self.process.poll() is None, "dockerd ended"
-        return "Server Version" in self("info", check=False)
-
-    def fill(self):
-        root = self.place / "root"
-        (root / "bin").mkdir(parents=True)
-        shutil.copy2(UNPACKED / "bin/busybox", root / "bin/busybox")
-        for applet in ("sh", "sleep", "tail", "true"):
-            (root / "bin" / applet).symlink_to("busybox")
-        archive = self.place / "root.tar"
-        subprocess.run(["tar", "-C", root, "-cf", archive, "."], check=True)
-        self("import", str(archive), IMAGE)
-
-    def close(self):
-        left = self("ps", "--all", "--quiet", check=False).split()
-        if left:
-            self("rm", "--force", *left, check=False)
-        self.process.terminate()
-        self.process.wait(20)
-        self.log.close()
-        remove_empty_cgroups("docker")
+MIB = 1 << 20
+NETWORK = [f"container_network_{way}_{what}_total" for way in ("receive", "transmit")
+           for what in ("bytes", "packets", "errors", "packets_dropped")]
 
 
 @pytest.fixture(scope="module")
-def docker():
-    if not (UNPACKED / "usr/sbin/dockerd").exists():
-        pytest.skip("no Docker: .ci/fetch docker has not been run, or could not")
-    if os.geteuid() != 0:
-        pytest.skip("dockerd needs root")
-    place = pathlib.Path(tempfile.mkdtemp(prefix="waap-docker-"))
-    daemon = Docker(place)
-    try:
-        wait_until(daemon.ready, 30, "dockerd")
-        daemon.fill()
-        daemon("run", "--rm", "--network=none", IMAGE, "true")
-    except (AssertionError, subprocess.SubprocessError) as problem:
-        daemon.close()
-        last = (place / "log").read_text().strip().splitlines()[-1:]
-        shutil.rmtree(place, ignore_errors=True)
-        pytest.skip(f"Docker does not run here: {str(problem).splitlines()[0]} {last}")
-    yield daemon
-    daemon.close()
-    shutil.rmtree(place, ignore_errors=True)
+def running_docker():
+    with docker_of_our_own() as docker:
+        yield docker
 
 
 @pytest.fixture
-def daemon(waap, docker):
-    return waap("--collector.disable-defaults", "--collector.container",
-                f"--collector.container.docker-socket={docker.socket}",
-                "--collector.container.podman-socket=", "--collector.container.crio-socket=")
+def docker(running_docker):
+    yield running_docker
+    running_docker.remove_all()
 
 
-def of(daemon, name):
-    """{metric: value} of the container of that name, and its labels."""
+@pytest.fixture
+def start(waap, docker):
+    return lambda: waap("--collector.disable-defaults", "--collector.container",
+                        f"--collector.container.docker-socket={docker.socket}",
+                        "--collector.container.podman-socket=",
+                        "--collector.container.crio-socket=")
+
+
+@pytest.fixture
+def daemon(start):
+    return start()
+
+
+@pytest.fixture
+def load(docker, tmp_path):
+    """load("burn 2"): has it done in a container called "load"; the CPU seconds it has used in all."""
+    for name in ("ask", "answer"):
+        os.mkfifo(tmp_path / name)
+    docker.run("load", "load", "/talk", Binds=[f"{tmp_path}:/talk"])
+
+    def order(words):
+        (tmp_path / "ask").write_text(words + "\n")
+        return float((tmp_path / "answer").read_text())
+
+    return order
+
+
+def ours(daemon, docker):
+    """The samples of this Docker's containers: there may be others on the machine."""
     page = daemon.get("/metrics").text
     assert 'waap_collector_success{collector="container"} 1' in page
-    values, labels = {}, {}
-    for family in text_string_to_metric_families(page):
-        for sample in family.samples:
-            if sample.labels.get("name") == name:
-                values[sample.name] = sample.value
-                labels.update(sample.labels)
-    return values, labels
+    return [sample for family in text_string_to_metric_families(page) for sample in family.samples
+            if f"/{docker.cgroup}/" in sample.labels.get("id", "")]
 
 
-def finished(daemon):
-    return float(daemon.samples().get(f'container_finished_total{{image="{IMAGE}"}}', 0))
+def of(daemon, docker, name):
+    """{metric: value} of the container of that name."""
+    return {sample.name: sample.value for sample in ours(daemon, docker)
+            if sample.labels["name"] == name}
 
 
-def test_names_labels_rename_restart_pause(docker, daemon):
-    id = docker.run("--name=web", "--label=com.docker.compose.service=front", "--memory=64m",
-                    "--cpus=0.5", IMAGE, "sleep", "600")
-    wait_until(lambda: of(daemon, "web")[0], what="the container")
-    values, labels = of(daemon, "web")
-    assert labels["image"] == IMAGE and id in labels["id"]
-    assert labels["container_label_com_docker_compose_service"] == "front"
+def finished(daemon, what="total"):
+    return float(daemon.samples().get(f'container_finished_{what}{{image="{IMAGE}"}}', 0))
+
+
+def test_names_labels_limits(docker, daemon):
+    id = docker.run("web", "sleep", "600", labels={"com.docker.compose.service": "front"},
+                    Memory=64 * MIB, NanoCpus=500000000, PidsLimit=20)
+    wait_until(lambda: of(daemon, docker, "web"), what="the container")
+    labels = next(sample.labels for sample in ours(daemon, docker)
+                  if sample.name == "container_last_seen")
+    assert labels == {"id": f"/{docker.cgroup}/{id}", "name": "web", "image": IMAGE,
+                      "container_label_com_docker_compose_service": "front"}
+    values = of(daemon, docker, "web")
     assert values["container_processes"] == 1
-    assert values["container_spec_memory_limit_bytes"] == 64 << 20
+    assert values["container_threads_max"] == 20
+    assert values["container_spec_memory_limit_bytes"] == 64 * MIB
     assert values["container_spec_cpu_quota"] / values["container_spec_cpu_period"] == 0.5
     assert abs(values["container_start_time_seconds"] - time.time()) < 60
-    assert "container_network_receive_bytes_total" not in values
-    docker("rename", "web", "www")
-    wait_until(lambda: of(daemon, "www")[0], what="the name after the renaming")
-    assert of(daemon, "web")[0] == {}
-    docker("pause", "www")
-    assert of(daemon, "www")[0]["container_threads"] == 1
-    docker("unpause", "www")
-    before = of(daemon, "www")[0]["container_start_time_seconds"]
-    docker("restart", "--time=0", "www")
-    wait_until(lambda: of(daemon, "www")[0].get("container_start_time_seconds", 0) > before,
-               what="the start after the restart")
-    docker("rm", "--force", "www")
-    assert of(daemon, "www")[0] == {}
+    docker.remove("web")
+    assert ours(daemon, docker) == []
 
 
-def test_oom_kill(docker, daemon):
-    docker.run("--name=hungry", "--memory=16m", "--memory-swap=16m", IMAGE, "sh", "-c",
-               "tail /dev/zero; sleep 600")
-    wait_until(lambda: of(daemon, "hungry")[0].get("container_oom_events_total") == 1, 30,
-               "the killing")
-    assert of(daemon, "hungry")[0]["container_memory_max_usage_bytes"] <= 16 << 20
-    docker("rm", "--force", "hungry")
-
-
-def test_many_come_and_go_while_scraping(docker, daemon):
+def test_rename_pause_restart(docker, daemon):
+    docker.run("web", "sleep", "600")
+    wait_until(lambda: of(daemon, docker, "web"), what="the container")
+    docker.act("web", "rename", name="www")
+    wait_until(lambda: of(daemon, docker, "www"), what="the name after the renaming")
+    assert of(daemon, docker, "web") == {}
+    docker.act("www", "pause")
+    paused = of(daemon, docker, "www")
+    assert paused["container_threads"] == 1
+    assert of(daemon, docker, "www")["container_cpu_usage_seconds_total"] == (
+        paused["container_cpu_usage_seconds_total"])
+    docker.act("www", "unpause")
     before = finished(daemon)
-    loop = " ".join(["for i in 1 2 3 4 5 6 7 8 9 10; do", "docker", f"--host=unix://{docker.socket}",
-                     "run --rm --network=none", IMAGE, "true || exit 1; done"])
-    running = [subprocess.Popen(["sh", "-c", loop], env=docker.environment) for _ in range(2)]
-    ids = set()
-    while any(process.poll() is None for process in running):
-        page = daemon.get("/metrics").text
-        assert 'waap_collector_success{collector="container"} 1' in page
-        ids.update(re.findall(r'container_last_seen{id="([^"]+)"', page))
-    assert [process.returncode for process in running] == [0, 0]
-    wait_until(lambda: finished(daemon) == before + 20, what="twenty that have ended")
-    assert "container_last_seen{" not in daemon.get("/metrics").text
+    docker.act("www", "restart", t=0)
+    wait_until(lambda: of(daemon, docker, "www").get("container_start_time_seconds", 0)
+               > paused["container_start_time_seconds"], what="the start after the restart")
+    assert finished(daemon) == before + 1
+    docker.act("www", "stop", t=0)
+    assert ours(daemon, docker) == []
+    docker.act("www", "start")
+    wait_until(lambda: of(daemon, docker, "www"), what="the container once more")
+
+
+def test_what_the_load_did(docker, daemon, load):
+    wait_until(lambda: of(daemon, docker, "load"), what="the container")
+    began, before = load("burn 0"), of(daemon, docker, "load")
+    ended, after = load("burn 2"), of(daemon, docker, "load")
+    usage = "container_cpu_usage_seconds_total"
+    assert after[usage] - before[usage] == pytest.approx(ended - began, rel=0.02)
+    load(f"hold {32 * MIB}")
+    # The kernel adds up the last few pages every two seconds, hence "after" and not "before".
+    wait_until(lambda: of(daemon, docker, "load")["container_memory_rss"]
+               - after["container_memory_rss"] == 32 * MIB, what="32 MiB more")
+    load("processes 3")
+    load("threads 5")
+    values = of(daemon, docker, "load")
+    assert (values["container_processes"], values["container_threads"]) == (4, 9)
+
+
+def test_memory_that_runs_out(docker, daemon):
+    docker.run("hungry", "sh", "-c", "tail /dev/zero; sleep 600", Memory=16 * MIB,
+               MemorySwap=16 * MIB)
+    wait_until(lambda: of(daemon, docker, "hungry").get("container_oom_events_total") == 1, 30,
+               "the killing")
+    assert of(daemon, docker, "hungry")["container_memory_max_usage_bytes"] <= 16 * MIB
+
+
+def traffic(pid):
+    """{interface: the eight numbers in the order of NETWORK} as a process sees them."""
+    lines = pathlib.Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
+    fields = {line.split(":")[0].strip(): line.split(":")[1].split() for line in lines}
+    return {name: [float(row[i]) for i in (0, 1, 2, 3, 8, 9, 10, 11)]
+            for name, row in fields.items() if name != "lo"}
+
+
+def test_network(docker, daemon):
+    if not docker.has_bridge:
+        pytest.skip("this kernel gives us no bridge")
+    docker.run("server", "sh", "-c", "sleep 600 | nc -l -p 9 >/dev/null", network="bridge")
+    docker.run("neighbour", "sleep", "600", network="container:server")
+    docker.run("host", "sleep", "600", network="host")
+    docker.run("alone", "sleep", "600")
+    address = re.search(r'"IPAddress":"([0-9.]+)"', docker("GET", "/containers/server/json"))[1]
+    send = f"until head -c {MIB} /dev/zero | nc {address} 9; do sleep 0.1; done; sleep 600"
+    docker.run("client", "sh", "-c", send, network="bridge")
+
+    def exported():
+        rows = {}
+        for sample in ours(daemon, docker):
+            if sample.name in NETWORK:
+                key = sample.labels["name"], sample.labels["interface"]
+                rows.setdefault(key, {})[sample.name] = sample.value
+        return {key: [row[name] for name in NETWORK] for key, row in rows.items()}
+
+    def expected():
+        return {(name, interface): row for name in ("client", "server")
+                for interface, row in traffic(docker.pid(name)).items()}
+
+    wait_until(lambda: exported().get(("server", "eth0"), [0])[0] > MIB, 20, "the data")
+    # Once for the two that share it, and nothing of the host's.
+    assert set(exported()) == {("server", "eth0"), ("client", "eth0")}
+    wait_until(lambda: exported() == expected(), 20, "the same numbers")
+
+
+def test_a_silent_docker_delays_nothing(docker, start):
+    id = docker.run("quiet", "sleep", "600")
+    docker.process.send_signal(signal.SIGSTOP)
+    try:
+        daemon = start()
+        for _ in range(5):
+            assert daemon.get("/metrics").seconds < 1
+            assert of(daemon, docker, id[:12])["container_processes"] == 1
+            time.sleep(0.2)
+    finally:
+        docker.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: of(daemon, docker, "quiet"), 20, "the name")
+
+
+def test_a_hundred_come_and_go_while_scraping(docker, daemon):
+    before, used = finished(daemon), finished(daemon, "cpu_usage_seconds_total")
+    lived = finished(daemon, "lifetime_seconds_total")
+
+    def come_and_go(number):
+        name = f"one-{number}"
+        docker.run(name, "sleep", "600")
+        docker.remove(name)
+        return name
+
+    seen = set()
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        work = [pool.submit(come_and_go, number) for number in range(100)]
+        while not all(each.done() for each in work):
+            samples = ours(daemon, docker)
+            series = [(sample.name, frozenset(sample.labels.items())) for sample in samples]
+            assert len(series) == len(set(series))
+            seen.update(sample.labels["name"] for sample in samples)
+            time.sleep(0.05)
+    names = {each.result() for each in work}
+    assert ours(daemon, docker) == []
+    wait_until(lambda: finished(daemon) == before + 100, what="a hundred that have ended")
+    # By its name or, for the moment before Docker has told it, by its id; never by another's.
+    assert len(names & seen) > 50
+    assert all(name in names or re.fullmatch("[0-9a-f]{12}", name) for name in seen)
+    used = finished(daemon, "cpu_usage_seconds_total") - used
+    lived = finished(daemon, "lifetime_seconds_total") - lived
+    assert 0 < used < lived
