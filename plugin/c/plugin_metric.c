@@ -268,6 +268,24 @@ void waap_observe(struct waap_metric *metric, double value) {
     atomic_fetch_add_explicit(&metric->buckets[low], 1, memory_order_release);
 }
 
+double waap_read(struct waap_metric *metric) {
+    if (metric == NULL || (metric->type == WAAP_GAUGE && !atomic_load(&metric->is_set))) {
+        return NAN;
+    }
+    double whole = (double)atomic_load(&metric->whole); /* 0 but for counters */
+    return whole + atomic_load(&metric->rest);
+}
+
+size_t waap_read_buckets(struct waap_metric *metric, uint64_t *counts, size_t n) {
+    if (metric == NULL || metric->buckets == NULL) {
+        return 0;
+    }
+    for (size_t i = 0; i <= metric->n_bounds && i < n; i++) {
+        counts[i] = atomic_load(&metric->buckets[i]);
+    }
+    return metric->n_bounds + 1;
+}
+
 double waap_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

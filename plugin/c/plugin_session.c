@@ -23,6 +23,7 @@ enum {
 static struct {
     struct waap_link link;
     uint64_t start;
+    unsigned seed;
     uint64_t opened_ms;
     uint64_t retry_ms;
     int wait_ms;    /* before the next attempt */
@@ -56,6 +57,7 @@ static uint64_t random_start(void) {
 
 void waap_session_init(void) {
     session.start = random_start();
+    session.seed = (unsigned)session.start;
     session.wait_ms = WAAP_FIRST_WAIT_MS;
     session.retry_ms = 0;
 }
@@ -108,8 +110,9 @@ static void session_lost(uint64_t now_ms) {
     if (lasted) {
         session.wait_ms = WAAP_FIRST_WAIT_MS;
     }
-    /* Plugins of one node shall not all knock at once. */
-    session.retry_ms = now_ms + (uint64_t)(session.wait_ms - rand() % (session.wait_ms / 4));
+    /* Plugins of one node shall not all knock at once. rand() is the application's. */
+    int earlier_ms = rand_r(&session.seed) % (session.wait_ms / 4);
+    session.retry_ms = now_ms + (uint64_t)(session.wait_ms - earlier_ms);
     session.wait_ms *= 2;
     if (session.wait_ms > WAAP_LONGEST_WAIT_MS) {
         session.wait_ms = WAAP_LONGEST_WAIT_MS;
@@ -194,15 +197,19 @@ static void send_params(void) {
     }
 }
 
-bool waap_session_due(uint64_t now_ms) {
+static bool round_due(uint64_t now_ms) {
     bool asked = session.asked > session.answered && !session.asked_here;
-    return session.link.fd >= 0 && !session.in_round && (asked || now_ms >= session.round_ms);
+    return !session.in_round && (asked || now_ms >= session.round_ms);
+}
+
+bool waap_session_due(uint64_t now_ms) {
+    return session.link.fd >= 0 ? round_due(now_ms) : now_ms >= session.retry_ms;
 }
 
 /* Adds lines until a chunk is full or the round is over. */
 static void session_compose(const struct waap_settings *settings, uint64_t now_ms) {
     send_params();
-    if (waap_session_due(now_ms)) {
+    if (round_due(now_ms)) {
         session.in_round = true;
         session.next = waap_metrics;
         session.round_asked = session.asked > session.answered ? session.asked : 0;
@@ -268,8 +275,7 @@ static int session_work(const struct waap_settings *settings, uint64_t now_ms) {
         }
         session_compose(settings, now_ms);
         r = session.link.out.failed ? -1 : 0;
-    } while (r < 0 || waap_link_full(&session.link) || session.in_round ||
-             waap_session_due(now_ms));
+    } while (r < 0 || waap_link_full(&session.link) || session.in_round || round_due(now_ms));
     return 0;
 }
 

@@ -23,6 +23,7 @@ class Session:
         self._settings = settings
         self._series = series
         self._params = params
+        self._random = random.Random()  # the module's own numbers are the application's
         self._start = binascii.hexlify(os.urandom(8)).decode()
         self._sock = None
         self._wait = FIRST_WAIT
@@ -87,7 +88,7 @@ class Session:
         self.close()
         self.n_lost += 1
         # Plugins of one node shall not all knock at once.
-        self._retry_at = now + self._wait * random.uniform(0.75, 1)
+        self._retry_at = now + self._wait * self._random.uniform(0.75, 1)
         self._wait = min(2 * self._wait, LONGEST_WAIT)
 
     def _work(self, now):

@@ -96,6 +96,13 @@ WAAP_API void waap_set(struct waap_metric *metric, double value);
 /* Adds one observation to a histogram. */
 WAAP_API void waap_observe(struct waap_metric *metric, double value);
 
+/* What has been recorded: the total of a counter or rate, a gauge's value, a histogram's sum; NaN
+ * where there is nothing. */
+WAAP_API double waap_read(struct waap_metric *metric);
+/* Copies how many observations each bucket of a histogram alone has, of at most `n` buckets;
+ * returns how many buckets there are, of which the last has no bound. */
+WAAP_API size_t waap_read_buckets(struct waap_metric *metric, uint64_t *counts, size_t n);
+
 /* Seconds of a clock that is never set, to measure with. */
 WAAP_API double waap_now(void);
 

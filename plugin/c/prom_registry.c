@@ -1,0 +1,280 @@
+#define _GNU_SOURCE 1
+#include "include/waap/prom/prom.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prom_metric.h"
+
+pthread_mutex_t waap_prom_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+prom_collector_registry_t *PROM_COLLECTOR_REGISTRY_DEFAULT;
+
+static struct prom_collector_registry *registries;
+static struct prom_collector_registry *active; /* what promhttp serves, NULL: the default */
+
+/* ---- collectors ---- */
+
+prom_collector_t *prom_collector_new(const char *name) {
+    struct prom_collector *collector = name != NULL ? calloc(1, sizeof(*collector)) : NULL;
+    if (collector == NULL) {
+        return NULL;
+    }
+    collector->name = strdup(name);
+    if (collector->name == NULL) {
+        free(collector);
+        return NULL;
+    }
+    return collector;
+}
+
+prom_collector_t *prom_collector_process_new(const char *limits_path, const char *stat_path) {
+    (void)limits_path;
+    (void)stat_path;
+    return prom_collector_new("process");
+}
+
+void waap_prom_leave(struct prom_metric *metric) {
+    pthread_mutex_lock(&waap_prom_lock);
+    struct prom_metric **at = metric->collector != NULL ? &metric->collector->metrics : NULL;
+    while (at != NULL && *at != metric) {
+        at = &(*at)->next;
+    }
+    if (at != NULL) {
+        *at = metric->next;
+    }
+    metric->collector = NULL;
+    pthread_mutex_unlock(&waap_prom_lock);
+}
+
+static void collector_leave(struct prom_collector *collector) {
+    struct prom_collector **at =
+        collector->registry != NULL ? &collector->registry->collectors : NULL;
+    while (at != NULL && *at != collector) {
+        at = &(*at)->next;
+    }
+    if (at != NULL) {
+        *at = collector->next;
+    }
+}
+
+int prom_collector_destroy(prom_collector_t *self) {
+    if (self == NULL) {
+        return 1;
+    }
+    pthread_mutex_lock(&waap_prom_lock);
+    collector_leave(self);
+    while (self->metrics != NULL) {
+        waap_prom_destroy(self->metrics);
+    }
+    pthread_mutex_unlock(&waap_prom_lock);
+    free(self->name);
+    free(self);
+    return 0;
+}
+
+void prom_collector_free_generic(void *gen) {
+    prom_collector_destroy(gen);
+}
+
+int prom_collector_destroy_generic(void *gen) {
+    return prom_collector_destroy(gen);
+}
+
+int prom_collector_add_metric(prom_collector_t *self, prom_metric_t *metric) {
+    if (self == NULL || metric == NULL) {
+        return 1;
+    }
+    pthread_mutex_lock(&waap_prom_lock);
+    bool taken = metric->collector != NULL;
+    struct prom_metric **end = &self->metrics;
+    for (; *end != NULL; end = &(*end)->next) {
+        taken |= strcmp((*end)->name, metric->name) == 0;
+    }
+    if (!taken) {
+        *end = metric;
+        metric->next = NULL;
+        metric->collector = self;
+    }
+    pthread_mutex_unlock(&waap_prom_lock);
+    return taken;
+}
+
+int prom_collector_set_collect_fn(prom_collector_t *self, prom_collect_fn *fn) {
+    if (self == NULL) {
+        return 1;
+    }
+    pthread_mutex_lock(&waap_prom_lock);
+    self->collect = fn;
+    pthread_mutex_unlock(&waap_prom_lock);
+    return 0;
+}
+
+/* ---- registries ---- */
+
+void waap_prom_collect(struct prom_collector_registry *registry) {
+    for (struct prom_collector *c = registry->collectors; c != NULL; c = c->next) {
+        if (c->collect != NULL) {
+            c->collect(c);
+        }
+    }
+}
+
+static void collect_all(void *unused) {
+    (void)unused;
+    pthread_mutex_lock(&waap_prom_lock);
+    for (struct prom_collector_registry *r = registries; r != NULL; r = r->next) {
+        waap_prom_collect(r);
+    }
+    pthread_mutex_unlock(&waap_prom_lock);
+}
+
+/* The child's thread is not the one that may have held it. */
+static void fork_child(void) {
+    waap_prom_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+}
+
+/* The lock is held. */
+static void hook_once(void) {
+    static bool is_hooked;
+    if (!is_hooked) {
+        is_hooked = waap_before_send(collect_all, NULL) == 0;
+        pthread_atfork(NULL, NULL, fork_child);
+    }
+}
+
+prom_collector_registry_t *prom_collector_registry_new(const char *name) {
+    struct prom_collector_registry *registry = calloc(1, sizeof(*registry));
+    if (registry == NULL) {
+        return NULL;
+    }
+    registry->name = strdup(name != NULL ? name : "");
+    if (registry->name == NULL) {
+        free(registry);
+        return NULL;
+    }
+    pthread_mutex_lock(&waap_prom_lock);
+    hook_once();
+    registry->next = registries;
+    registries = registry;
+    pthread_mutex_unlock(&waap_prom_lock);
+    return registry;
+}
+
+int prom_collector_registry_destroy(prom_collector_registry_t *self) {
+    if (self == NULL) {
+        return 1;
+    }
+    pthread_mutex_lock(&waap_prom_lock);
+    struct prom_collector_registry **at = &registries;
+    while (*at != NULL && *at != self) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        *at = self->next;
+    }
+    while (self->collectors != NULL) {
+        prom_collector_destroy(self->collectors);
+    }
+    PROM_COLLECTOR_REGISTRY_DEFAULT =
+        PROM_COLLECTOR_REGISTRY_DEFAULT == self ? NULL : PROM_COLLECTOR_REGISTRY_DEFAULT;
+    active = active == self ? NULL : active;
+    pthread_mutex_unlock(&waap_prom_lock);
+    free(self->name);
+    free(self);
+    return 0;
+}
+
+int prom_collector_registry_default_init(void) {
+    pthread_mutex_lock(&waap_prom_lock);
+    if (PROM_COLLECTOR_REGISTRY_DEFAULT == NULL) {
+        PROM_COLLECTOR_REGISTRY_DEFAULT = prom_collector_registry_new("default");
+    }
+    bool good = PROM_COLLECTOR_REGISTRY_DEFAULT != NULL;
+    pthread_mutex_unlock(&waap_prom_lock);
+    return !good;
+}
+
+int prom_collector_registry_enable_process_metrics(prom_collector_registry_t *self) {
+    return self == NULL;
+}
+
+int prom_collector_registry_register_collector(prom_collector_registry_t *self,
+                                               prom_collector_t *collector) {
+    if (self == NULL || collector == NULL) {
+        return 1;
+    }
+    pthread_mutex_lock(&waap_prom_lock);
+    bool taken = collector->registry != NULL;
+    struct prom_collector **end = &self->collectors;
+    for (; *end != NULL; end = &(*end)->next) {
+        taken |= strcmp((*end)->name, collector->name) == 0;
+    }
+    if (!taken) {
+        *end = collector;
+        collector->registry = self;
+    }
+    pthread_mutex_unlock(&waap_prom_lock);
+    return taken;
+}
+
+/* The collector of what is registered without one. */
+static struct prom_collector *default_collector(void) {
+    if (prom_collector_registry_default_init() != 0) {
+        return NULL;
+    }
+    struct prom_collector *c = PROM_COLLECTOR_REGISTRY_DEFAULT->collectors;
+    while (c != NULL && strcmp(c->name, "default") != 0) {
+        c = c->next;
+    }
+    if (c == NULL) {
+        c = prom_collector_new("default");
+        prom_collector_registry_register_collector(PROM_COLLECTOR_REGISTRY_DEFAULT, c);
+    }
+    return c;
+}
+
+int prom_collector_registry_register_metric(prom_metric_t *metric) {
+    pthread_mutex_lock(&waap_prom_lock);
+    int r = prom_collector_add_metric(default_collector(), metric);
+    pthread_mutex_unlock(&waap_prom_lock);
+    return r;
+}
+
+prom_metric_t *prom_collector_registry_must_register_metric(prom_metric_t *metric) {
+    if (prom_collector_registry_register_metric(metric) != 0) {
+        fprintf(stderr, "prom: cannot register %s\n", metric != NULL ? metric->name : "no metric");
+        exit(1);
+    }
+    return metric;
+}
+
+int prom_collector_registry_validate_metric_name(prom_collector_registry_t *self,
+                                                 const char *metric_name) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:";
+    (void)self;
+    if (metric_name == NULL || metric_name[0] == '\0' || strchr(letters, metric_name[0]) == NULL) {
+        return 0;
+    }
+    for (const char *at = metric_name; *at != '\0'; at++) {
+        if (strchr(letters, *at) == NULL && (*at < '0' || *at > '9')) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+void promhttp_set_active_collector_registry(prom_collector_registry_t *active_registry) {
+    pthread_mutex_lock(&waap_prom_lock);
+    active = active_registry;
+    pthread_mutex_unlock(&waap_prom_lock);
+}
+
+prom_collector_registry_t *promhttp_get_active_collector_registry(void) {
+    pthread_mutex_lock(&waap_prom_lock);
+    struct prom_collector_registry *registry =
+        active != NULL ? active : PROM_COLLECTOR_REGISTRY_DEFAULT;
+    pthread_mutex_unlock(&waap_prom_lock);
+    return registry;
+}
