@@ -191,8 +191,8 @@ static int find_groups(struct cgroup *cgroup, struct error *err) {
         cgroup->next = 0;
         see_group(cgroup, "/", 0);
         if (cgroup->max_depth > 0) {
-            int r = cgroup_tree_walk(&cgroup->tree.rows[cgroup->row], &cgroup->path, visit, cgroup,
-                                     result == 0 ? err : NULL);
+            int r = cgroup_tree_walk(&cgroup->tree.rows[cgroup->row], "", &cgroup->path, visit,
+                                     cgroup, result == 0 ? err : NULL);
             result = result == 0 ? r : result;
         }
     }

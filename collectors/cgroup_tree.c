@@ -226,12 +226,21 @@ static void walk_below(const struct walk *walk, DIR *directory, size_t depth) {
     }
 }
 
-int cgroup_tree_walk(const struct cgroup_hierarchy *hierarchy, struct buf *path,
+static size_t depth_of(const char *path) {
+    size_t depth = 0;
+    for (; *path != '\0'; path++) {
+        depth += *path == '/' ? 1 : 0;
+    }
+    return depth;
+}
+
+int cgroup_tree_walk(const struct cgroup_hierarchy *hierarchy, const char *from, struct buf *path,
                      cgroup_visit *visit, void *context, struct error *err) {
-    int fd = openat(hierarchy->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *name = from[0] == '/' ? from + 1 : ".";
+    int fd = openat(hierarchy->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     if (directory == NULL) {
-        int r = error_set(err, -errno, "open directory %s: %m", hierarchy->path);
+        int r = error_set(err, -errno, "open directory %s%s: %m", hierarchy->path, from);
         if (fd >= 0) {
             close(fd);
         }
@@ -239,7 +248,8 @@ int cgroup_tree_walk(const struct cgroup_hierarchy *hierarchy, struct buf *path,
     }
     struct walk walk = {.path = path, .visit = visit, .context = context};
     buf_reset(path);
-    walk_below(&walk, directory, 1);
+    buf_add_str(path, from);
+    walk_below(&walk, directory, depth_of(from) + 1);
     closedir(directory);
     return 0;
 }

@@ -40,7 +40,7 @@ const char *cgroup_mode_name(enum cgroup_mode mode);
  * whether to go on below it. */
 typedef bool cgroup_visit(void *context, const char *path, uint64_t inode, size_t depth);
 
-/* Walks over all cgroups below the root of one hierarchy. What vanishes on the way is skipped.
- * `path` is scratch. 0, or the errno of not being able to read the root. */
-int cgroup_tree_walk(const struct cgroup_hierarchy *hierarchy, struct buf *path,
+/* Walks over all cgroups below `from` ("/a"; "": the root) in one hierarchy. What vanishes on the
+ * way is skipped. `path` is scratch. 0, or the errno of not being able to read the first. */
+int cgroup_tree_walk(const struct cgroup_hierarchy *hierarchy, const char *from, struct buf *path,
                      cgroup_visit *visit, void *context, struct error *err);

@@ -39,6 +39,12 @@ struct collector {
     /* Optional: called at sample rate between collections, for integrals and peaks. */
     int (*sample)(void *state);
 
+    /* Optional: between all others, called whenever the descriptor that `wake_fd` tells is
+     * readable: for what cannot wait for the next sample. It must leave the descriptor unreadable.
+     * `wake_fd` is asked once, after open; -1: nothing will wake it. */
+    int (*wake_fd)(void *state);
+    void (*wake)(void *state);
+
     /* Adds what it sees now. What it added stays valid until the next call. On failure what was
      * added up to then is still served. -ENODATA: nothing to say at the moment, not a failure. */
     int (*collect)(void *state, struct snapshot *out, struct error *err);

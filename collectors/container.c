@@ -59,6 +59,15 @@ static void gone(void *context, struct container *container) {
     container_names_forget(containers->names, container);
 }
 
+/* The first process came, or the last one left: this is when all that it has used can still be
+ * read.
+ */
+static void changed(void *context, struct container *container) {
+    struct containers *containers = context;
+    container_sample_cpu(container, &containers->tree, container->cpu_fd >= 0,
+                         clock_monotonic_ns());
+}
+
 /* One that is chosen by name or by image is shown; one that is left out by either is not. */
 static bool shown(void *context, const char *name, const char *image) {
     const struct containers *containers = context;
@@ -281,6 +290,16 @@ static int containers_collect(void *state, struct snapshot *out, struct error *e
     return container_collect_at(state, clock_monotonic_ns(), out, err);
 }
 
+static int containers_wake_fd(void *state) {
+    const struct containers *containers = state;
+    return container_set_fd(containers->set);
+}
+
+static void containers_wake(void *state) {
+    struct containers *containers = state;
+    container_set_wake(containers->set);
+}
+
 static void containers_close(void *state) {
     struct containers *containers = state;
     if (containers == NULL) {
@@ -342,6 +361,7 @@ static int prepare(struct containers *containers, const struct collector_env *en
         .tree = &containers->tree,
         .max_containers = (size_t)settings_int(settings, "collector.container.max-containers"),
         .peak_window_ns = settings_duration_ms(settings, "sample.peak-window") * CLOCK_NS_PER_MS,
+        .changed = changed,
         .gone = gone,
         .context = containers,
     };
@@ -371,6 +391,8 @@ const struct collector container_collector = {
     .on_by_default = true,
     .open = containers_open,
     .sample = containers_sample,
+    .wake_fd = containers_wake_fd,
+    .wake = containers_wake,
     .collect = containers_collect,
     .close = containers_close,
 };

@@ -26,6 +26,7 @@ struct container {
     double start_seconds; /* since 1970; 0: not known yet */
     unsigned seen;        /* the round of discovery that saw it */
     unsigned n_hunts;     /* how often hierarchies were searched that have it elsewhere */
+    bool watched;         /* the kernel tells when its last process leaves */
     bool gone;            /* its cgroup was found to be no more */
 
     /* What is told of it: */

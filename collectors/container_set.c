@@ -45,6 +45,9 @@ static struct container *find(struct container_set *set, const char *path) {
 static void drop(struct container_set *set, size_t i) {
     struct container *container = set->rows[i];
     set->config.gone(set->config.context, container);
+    if (container->watched) {
+        container_watch_drop(set->watch, container->path);
+    }
     container_destroy(container);
     memmove(&set->rows[i], &set->rows[i + 1], (set->n_rows - i - 1) * sizeof(struct container *));
     set->n_rows--;
@@ -73,6 +76,13 @@ static void enter_others(struct container_set *set, struct container *container)
     }
 }
 
+/* A v1 host has the container in its v2 hierarchy a moment later, if at all. */
+static void watch_it(struct container_set *set, struct container *container) {
+    if (set->watch != NULL && !container->watched) {
+        container->watched = container_watch_add_cgroup(set->watch, container->path);
+    }
+}
+
 static void add(struct container_set *set, const char *path,
                 const struct container_path *classified, uint64_t inode) {
     if (set->n_rows >= set->config.max_containers || !make_room(set)) {
@@ -93,6 +103,7 @@ static void add(struct container_set *set, const char *path,
     container->start_seconds = (double)stat.st_mtim.tv_sec + (double)stat.st_mtim.tv_nsec / 1e9;
     container->seen = set->round;
     enter_others(set, container);
+    watch_it(set, container);
     set->rows[set->n_rows++] = container;
 }
 
@@ -141,7 +152,7 @@ static int walk(struct container_set *set, int64_t now_ns, struct error *err) {
     if (set->watch != NULL) {
         container_watch_add(set->watch, "");
     }
-    int r = cgroup_tree_walk(&tree->rows[tree->primary], &set->path, visit, set, err);
+    int r = cgroup_tree_walk(&tree->rows[tree->primary], "", &set->path, visit, set, err);
     if (r < 0) {
         return r;
     }
@@ -198,7 +209,7 @@ static void hunt(struct container_set *set, int64_t now_ns) {
     }
     for (set->hunted = 0; set->hunted < set->config.tree->n_rows; set->hunted++) {
         if ((rows & 1U << set->hunted) != 0) {
-            cgroup_tree_walk(&set->config.tree->rows[set->hunted], &set->path, hunt_visit, set,
+            cgroup_tree_walk(&set->config.tree->rows[set->hunted], "", &set->path, hunt_visit, set,
                              NULL);
         }
     }
@@ -207,12 +218,20 @@ static void hunt(struct container_set *set, int64_t now_ns) {
 
 static void appeared(void *context, const char *path) {
     struct container_set *set = context;
+    const struct cgroup_tree *tree = set->config.tree;
     struct container_path classified;
-    if (container_path_classify(path, &classified)) {
-        see(set, path, &classified, 0);
-    } else {
-        set->walk = true; /* whatever was made below it before it was watched */
+    if (!container_path_classify(path, &classified)) {
+        container_watch_add(set->watch, path);
+        /* Whatever was made below it before it was watched. */
+        cgroup_tree_walk(&tree->rows[tree->primary], path, &set->path, visit, set, NULL);
+        return;
     }
+    struct container *container = find(set, path);
+    if (container != NULL) {
+        enter_others(set, container);
+        watch_it(set, container);
+    }
+    see(set, path, &classified, 0);
 }
 
 static void vanished(void *context, const char *path) {
@@ -222,6 +241,29 @@ static void vanished(void *context, const char *path) {
             drop(set, i);
             return;
         }
+    }
+}
+
+static void changed(void *context, const char *path) {
+    struct container_set *set = context;
+    struct container *container = find(set, path);
+    if (container != NULL) {
+        set->config.changed(set->config.context, container);
+    }
+}
+
+int container_set_fd(const struct container_set *set) {
+    return set->watch != NULL ? container_watch_fd(set->watch) : -1;
+}
+
+void container_set_wake(struct container_set *set) {
+    static const struct container_watch_events events = {
+        .appeared = appeared,
+        .vanished = vanished,
+        .changed = changed,
+    };
+    if (set->watch == NULL || container_watch_read(set->watch, &events, set)) {
+        set->walk = true;
     }
 }
 
@@ -235,8 +277,7 @@ void container_set_drop_gone(struct container_set *set) {
 
 int container_set_update(struct container_set *set, bool all, int64_t now_ns, struct error *err) {
     container_set_drop_gone(set);
-    bool lost = set->watch == NULL || container_watch_read(set->watch, appeared, vanished, set);
-    set->walk = set->walk || lost;
+    container_set_wake(set);
     int r = 0;
     if ((set->walk && (all || now_ns >= set->next_walk_ns - WALK_NS + MIN_WALK_NS)) ||
         now_ns >= set->next_walk_ns) {
@@ -251,6 +292,15 @@ int container_set_update(struct container_set *set, bool all, int64_t now_ns, st
     return r;
 }
 
+static const char *unified_path(const struct cgroup_tree *tree) {
+    for (size_t i = 0; i < tree->n_rows; i++) {
+        if (tree->rows[i].unified) {
+            return tree->rows[i].path;
+        }
+    }
+    return NULL;
+}
+
 int container_set_create(const struct container_set_config *config, struct container_set **ret_set,
                          struct error *err) {
     struct container_set *set = calloc(1, sizeof(*set));
@@ -259,7 +309,8 @@ int container_set_create(const struct container_set_config *config, struct conta
     }
     set->config = *config;
     set->walk = true;
-    set->watch = container_watch_create(config->tree->rows[config->tree->primary].path);
+    set->watch = container_watch_create(config->tree->rows[config->tree->primary].path,
+                                        unified_path(config->tree));
     *ret_set = set;
     return 0;
 }

@@ -11,6 +11,8 @@ struct container_set_config {
     const struct cgroup_tree *tree;
     size_t max_containers;
     int64_t peak_window_ns;
+    /* The first process came into it, or the last one left: what it has used is final then. */
+    void (*changed)(void *context, struct container *container);
     void (*gone)(void *context, struct container *container); /* before it is freed */
     void *context;
 };
@@ -24,6 +26,13 @@ void container_set_destroy(struct container_set *set); /* accepts NULL; `gone` i
  * why the tree could not be walked, or -E2BIG where there are too many containers (the rest is
  * kept). */
 int container_set_update(struct container_set *set, bool all, int64_t now_ns, struct error *err);
+
+/* The descriptor that is readable while containers have come, gone or changed; -1: there is none.
+ */
+int container_set_fd(const struct container_set *set);
+
+/* Takes in what is known without looking at the tree: for when the descriptor is readable. */
+void container_set_wake(struct container_set *set);
 
 /* Drops those that were found to be gone, without waiting for the next update. */
 void container_set_drop_gone(struct container_set *set);

@@ -13,28 +13,39 @@ enum { MAX_WATCHES = 4096, EVENT_ROOM = 16384 };
 
 #define WATCHED (IN_CREATE | IN_DELETE | IN_MOVE | IN_ONLYDIR)
 
+enum watched_kind {
+    WATCHED_DIRECTORY,
+    WATCHED_BESIDE, /* the same directory in the v2 hierarchy */
+    WATCHED_CGROUP, /* its cgroup.events */
+};
+
 struct watched {
     int descriptor;
+    enum watched_kind kind;
     char *path;
 };
 
 struct container_watch {
     int fd;
     char *root;
+    char *unified; /* or NULL */
+    bool beside;   /* the two differ */
     struct watched *rows;
     size_t n_rows, cap_rows;
     bool blind; /* something could not be watched: nothing can be relied on */
     struct buf path;
 };
 
-struct container_watch *container_watch_create(const char *root) {
+struct container_watch *container_watch_create(const char *root, const char *unified) {
     struct container_watch *watch = calloc(1, sizeof(*watch));
     if (watch == NULL) {
         return NULL;
     }
     watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     watch->root = strdup(root);
-    if (watch->fd < 0 || watch->root == NULL) {
+    watch->unified = unified != NULL ? strdup(unified) : NULL;
+    watch->beside = unified != NULL && strcmp(root, unified) != 0;
+    if (watch->fd < 0 || watch->root == NULL || (unified != NULL && watch->unified == NULL)) {
         container_watch_destroy(watch);
         return NULL;
     }
@@ -53,6 +64,7 @@ void container_watch_destroy(struct container_watch *watch) {
     }
     free(watch->rows);
     free(watch->root);
+    free(watch->unified);
     buf_finish(&watch->path);
     free(watch);
 }
@@ -66,7 +78,11 @@ static struct watched *find(const struct container_watch *watch, int descriptor)
     return NULL;
 }
 
-static bool add_row(struct container_watch *watch, int descriptor, const char *path) {
+static bool add_row(struct container_watch *watch, int descriptor, enum watched_kind kind,
+                    const char *path) {
+    if (watch->n_rows == MAX_WATCHES) {
+        return false;
+    }
     if (watch->n_rows == watch->cap_rows) {
         size_t cap = 2 * watch->cap_rows + 16;
         struct watched *rows = reallocarray(watch->rows, cap, sizeof(*rows));
@@ -80,56 +96,82 @@ static bool add_row(struct container_watch *watch, int descriptor, const char *p
     if (copy == NULL) {
         return false;
     }
-    watch->rows[watch->n_rows++] = (struct watched){.descriptor = descriptor, .path = copy};
+    watch->rows[watch->n_rows++] =
+        (struct watched){.descriptor = descriptor, .kind = kind, .path = copy};
     return true;
 }
 
-/* The kernel answers with the same number where the directory is watched already. */
-void container_watch_add(struct container_watch *watch, const char *path) {
+/* The kernel answers with the same number where it is watched already. */
+static int add(struct container_watch *watch, enum watched_kind kind, const char *path) {
+    const bool cgroup = kind == WATCHED_CGROUP;
     buf_reset(&watch->path);
-    buf_add_str(&watch->path, watch->root);
+    buf_add_str(&watch->path, kind == WATCHED_DIRECTORY ? watch->root : watch->unified);
     buf_add_str(&watch->path, path);
+    buf_add_str(&watch->path, cgroup ? "/cgroup.events" : "");
     if (watch->path.failed) {
-        return;
+        return -ENOMEM;
     }
-    int descriptor = inotify_add_watch(watch->fd, buf_str(&watch->path), WATCHED);
+    int descriptor =
+        inotify_add_watch(watch->fd, buf_str(&watch->path), cgroup ? IN_MODIFY : WATCHED);
     if (descriptor < 0) {
-        watch->blind = watch->blind || errno == ENOSPC || errno == ENOMEM;
-        return;
+        return -errno;
     }
     struct watched *row = find(watch, descriptor);
     if (row != NULL && strcmp(row->path, path) == 0) {
-        return;
+        return 0;
     }
     if (row != NULL) { /* it was renamed, as v1 allows */
         free(row->path);
         *row = watch->rows[--watch->n_rows];
     }
-    if (watch->n_rows >= MAX_WATCHES || !add_row(watch, descriptor, path)) {
+    if (!add_row(watch, descriptor, kind, path)) {
         inotify_rm_watch(watch->fd, descriptor);
-        watch->blind = true;
+        return -ENOSPC;
+    }
+    return 0;
+}
+
+void container_watch_add(struct container_watch *watch, const char *path) {
+    int r = add(watch, WATCHED_DIRECTORY, path);
+    watch->blind = watch->blind || r == -ENOSPC || r == -ENOMEM;
+    if (watch->beside) {
+        add(watch, WATCHED_BESIDE, path);
     }
 }
 
+bool container_watch_add_cgroup(struct container_watch *watch, const char *path) {
+    return watch->unified != NULL && add(watch, WATCHED_CGROUP, path) == 0;
+}
+
 /* A removed cgroup says nothing to its own watch: the event in its parent ends it. */
-static void drop(struct container_watch *watch, const char *path) {
-    for (size_t i = 0; i < watch->n_rows; i++) {
-        if (strcmp(watch->rows[i].path, path) == 0) {
-            inotify_rm_watch(watch->fd, watch->rows[i].descriptor);
-            free(watch->rows[i].path);
-            watch->rows[i] = watch->rows[--watch->n_rows];
-            return;
+void container_watch_drop(struct container_watch *watch, const char *path) {
+    for (size_t i = watch->n_rows; i > 0; i--) {
+        struct watched *row = &watch->rows[i - 1];
+        if (strcmp(row->path, path) == 0) {
+            inotify_rm_watch(watch->fd, row->descriptor);
+            free(row->path);
+            *row = watch->rows[--watch->n_rows];
         }
     }
 }
 
+int container_watch_fd(const struct container_watch *watch) {
+    return watch->fd;
+}
+
 static void handle(struct container_watch *watch, const struct inotify_event *event,
-                   container_watch_event *appeared, container_watch_event *vanished,
-                   void *context) {
+                   const struct container_watch_events *events, void *context) {
     const struct watched *parent = find(watch, event->wd);
+    if (parent != NULL && parent->kind == WATCHED_CGROUP) {
+        if ((event->mask & IN_MODIFY) != 0) {
+            events->changed(context, parent->path);
+        }
+        return;
+    }
     if (parent == NULL || (event->mask & IN_ISDIR) == 0 || event->len == 0) {
         return;
     }
+    const bool beside = parent->kind == WATCHED_BESIDE;
     buf_reset(&watch->path);
     buf_add_str(&watch->path, parent->path);
     buf_add_char(&watch->path, '/');
@@ -139,19 +181,19 @@ static void handle(struct container_watch *watch, const struct inotify_event *ev
         return;
     }
     if ((event->mask & (IN_CREATE | IN_MOVED_TO)) != 0) {
-        appeared(context, path);
-    } else {
-        drop(watch, path);
-        vanished(context, path);
+        events->appeared(context, path);
+    } else if (!beside) {
+        container_watch_drop(watch, path);
+        events->vanished(context, path);
     }
 }
 
-bool container_watch_read(struct container_watch *watch, container_watch_event *appeared,
-                          container_watch_event *vanished, void *context) {
-    _Alignas(struct inotify_event) char events[EVENT_ROOM];
+bool container_watch_read(struct container_watch *watch,
+                          const struct container_watch_events *events, void *context) {
+    _Alignas(struct inotify_event) char room[EVENT_ROOM];
     bool lost = watch->blind;
     for (;;) {
-        ssize_t n = read(watch->fd, events, sizeof(events));
+        ssize_t n = read(watch->fd, room, sizeof(room));
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -159,9 +201,9 @@ bool container_watch_read(struct container_watch *watch, container_watch_event *
             return lost || (n < 0 && errno != EAGAIN);
         }
         for (ssize_t at = 0; at < n;) {
-            const struct inotify_event *event = (const struct inotify_event *)(events + at);
+            const struct inotify_event *event = (const struct inotify_event *)(room + at);
             lost = lost || (event->mask & (IN_Q_OVERFLOW | IN_MOVE)) != 0;
-            handle(watch, event, appeared, vanished, context);
+            handle(watch, event, events, context);
             at += (ssize_t)(sizeof(*event) + event->len);
         }
     }

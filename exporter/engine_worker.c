@@ -1,11 +1,14 @@
 #include "exporter/engine_worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
@@ -21,7 +24,7 @@ struct engine_worker {
     pthread_mutex_t lock; /* guards the next two */
     bool start;
     bool quit;
-    pthread_cond_t changed;
+    int changed_fd; /* an eventfd: one of those has been set */
 
     /* The thread's own. */
     void *collector_state;
@@ -29,6 +32,7 @@ struct engine_worker {
     struct exposition_renderer renderer;
     int64_t next_sample_ns;
     int64_t next_probe_ns;
+    int wake_fd; /* the collector's; -1: none */
     struct error open_error;
     int open_code;
 
@@ -74,6 +78,8 @@ static void open_collector(struct engine_worker *worker) {
         collector->open(&worker->config.env, &worker->collector_state, &worker->open_error);
     word_failure(&worker->open_error, worker->open_code);
     log_open(worker, before);
+    bool wakes = worker->open_code == 0 && collector->wake_fd != NULL;
+    worker->wake_fd = wakes ? collector->wake_fd(worker->collector_state) : -1;
     atomic_store(&worker->state, state_of_code(worker->open_code));
     int64_t now_ns = clock_monotonic_ns();
     worker->next_probe_ns = now_ns + worker->config.reprobe_interval_ns;
@@ -83,6 +89,7 @@ static void open_collector(struct engine_worker *worker) {
 /* The source is gone (a card unplugged, a driver unloaded): from here on it is looked for again. */
 static void close_vanished(struct engine_worker *worker, const struct error *error) {
     worker->collector->close(TAKE(worker->collector_state));
+    worker->wake_fd = -1;
     worker->open_code = -ENODEV;
     worker->open_error = *error;
     log_open(worker, ENGINE_WORKER_OPEN);
@@ -129,31 +136,56 @@ static int64_t next_due_ns(const struct engine_worker *worker) {
     return worker->collector->sample != NULL ? worker->next_sample_ns : LOOP_NEVER;
 }
 
-enum wake { WAKE_QUIT, WAKE_COLLECT, WAKE_DUE };
+enum work { WORK_QUIT, WORK_COLLECT, WORK_WAKE, WORK_DUE, WORK_NONE };
 
-static enum wake wait_for_work(struct engine_worker *worker) {
-    int64_t due_ns = next_due_ns(worker);
-    struct timespec until = {
-        .tv_sec = due_ns / CLOCK_NS_PER_SEC,
-        .tv_nsec = due_ns % CLOCK_NS_PER_SEC,
+/* Waits until a flag is set, the collector's descriptor is readable or `due_ns` has come. */
+static enum work wait_until(struct engine_worker *worker, int64_t due_ns) {
+    int64_t left_ns = due_ns == LOOP_NEVER ? 0 : due_ns - clock_monotonic_ns();
+    left_ns = left_ns > 0 ? left_ns : 0;
+    struct timespec timeout = {
+        .tv_sec = left_ns / CLOCK_NS_PER_SEC,
+        .tv_nsec = left_ns % CLOCK_NS_PER_SEC,
     };
-    pthread_mutex_lock(&worker->lock);
-    int timed_out = 0;
-    while (!worker->start && !worker->quit && timed_out == 0) {
-        if (due_ns == LOOP_NEVER) {
-            pthread_cond_wait(&worker->changed, &worker->lock);
-        } else {
-            timed_out = pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
-        }
+    struct pollfd fds[] = {
+        {.fd = worker->changed_fd, .events = POLLIN},
+        {.fd = worker->wake_fd, .events = POLLIN}, /* -1 is passed over */
+    };
+    int n = ppoll(fds, ARRAY_LEN(fds), due_ns == LOOP_NEVER ? NULL : &timeout, NULL);
+    if (n == 0) {
+        return WORK_DUE;
     }
+    uint64_t count;
+    if (n > 0 && fds[0].revents != 0 && read(worker->changed_fd, &count, sizeof(count)) > 0) {
+        return WORK_NONE;
+    }
+    return n > 0 && fds[1].revents != 0 ? WORK_WAKE : WORK_NONE;
+}
+
+static enum work take_flags(struct engine_worker *worker) {
+    pthread_mutex_lock(&worker->lock);
     bool start = worker->start;
-    enum wake wake = worker->quit ? WAKE_QUIT : start ? WAKE_COLLECT : WAKE_DUE;
+    bool quit = worker->quit;
     worker->start = false;
     pthread_mutex_unlock(&worker->lock);
-    if (wake == WAKE_QUIT && start) { /* whoever started it waits for the message */
+    if (quit && start) { /* whoever started it waits for the message */
         loop_post(worker->config.loop, &worker->finished);
     }
-    return wake;
+    return quit ? WORK_QUIT : start ? WORK_COLLECT : WORK_NONE;
+}
+
+static enum work wait_for_work(struct engine_worker *worker) {
+    for (;;) {
+        enum work work = take_flags(worker);
+        /* A descriptor that is always readable must not keep samples from being taken. */
+        int64_t due_ns = next_due_ns(worker);
+        if (work == WORK_NONE && clock_monotonic_ns() >= due_ns) {
+            work = WORK_DUE;
+        }
+        work = work == WORK_NONE ? wait_until(worker, due_ns) : work;
+        if (work != WORK_NONE) {
+            return work;
+        }
+    }
 }
 
 static void sample(struct engine_worker *worker) {
@@ -168,10 +200,12 @@ static void sample(struct engine_worker *worker) {
 static void *worker_main(void *context) {
     struct engine_worker *worker = context;
     open_collector(worker);
-    enum wake wake;
-    while ((wake = wait_for_work(worker)) != WAKE_QUIT) {
-        if (wake == WAKE_COLLECT) {
+    enum work work;
+    while ((work = wait_for_work(worker)) != WORK_QUIT) {
+        if (work == WORK_COLLECT) {
             collect(worker);
+        } else if (work == WORK_WAKE) {
+            worker->collector->wake(worker->collector_state);
         } else if (worker->open_code < 0) {
             open_collector(worker);
         } else {
@@ -196,13 +230,16 @@ int engine_worker_create(const struct engine_worker_config *config,
     worker->finished.deliver = deliver_finished;
     atomic_init(&worker->state, ENGINE_WORKER_OPENING);
     pthread_mutex_init(&worker->lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&worker->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    worker->wake_fd = -1;
+    worker->changed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (worker->changed_fd < 0) {
+        int failure = error_set(err, -errno, "%s: eventfd: %m", config->collector->name);
+        free(worker);
+        return failure;
+    }
     int r = thread_start(&worker->thread, config->collector->name, worker_main, worker, err);
     if (r < 0) {
+        close(worker->changed_fd);
         free(worker);
         return r;
     }
@@ -210,12 +247,16 @@ int engine_worker_create(const struct engine_worker_config *config,
     return 0;
 }
 
+static void set_flag(struct engine_worker *worker, bool *flag) {
+    pthread_mutex_lock(&worker->lock);
+    *flag = true;
+    pthread_mutex_unlock(&worker->lock);
+    eventfd_write(worker->changed_fd, 1);
+}
+
 void engine_worker_start(struct engine_worker *worker) {
     exposition_part_unref(TAKE(worker->result.part));
-    pthread_mutex_lock(&worker->lock);
-    worker->start = true;
-    pthread_cond_signal(&worker->changed);
-    pthread_mutex_unlock(&worker->lock);
+    set_flag(worker, &worker->start);
 }
 
 struct engine_result *engine_worker_result(struct engine_worker *worker) {
@@ -227,10 +268,7 @@ enum engine_worker_state engine_worker_state(const struct engine_worker *worker)
 }
 
 void engine_worker_quit(struct engine_worker *worker) {
-    pthread_mutex_lock(&worker->lock);
-    worker->quit = true;
-    pthread_cond_signal(&worker->changed);
-    pthread_mutex_unlock(&worker->lock);
+    set_flag(worker, &worker->quit);
 }
 
 bool engine_worker_destroy(struct engine_worker *worker, int64_t timeout_ms) {
@@ -241,7 +279,7 @@ bool engine_worker_destroy(struct engine_worker *worker, int64_t timeout_ms) {
     exposition_part_unref(worker->result.part);
     snapshot_finish(&worker->snapshot);
     exposition_renderer_finish(&worker->renderer);
-    pthread_cond_destroy(&worker->changed);
+    close(worker->changed_fd);
     pthread_mutex_destroy(&worker->lock);
     free(worker);
     return true;

@@ -1,6 +1,7 @@
 #include "collectors/container.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,6 +316,66 @@ static void test_short_life_between_two_scrapes(void) {
     check("container_finished_cpu_usage_seconds_total", "image=\"waggle/app:1\"", 21.170124 + 1.3);
 }
 
+static bool woken(void) {
+    struct pollfd fd = {.fd = container_collector.wake_fd(state), .events = POLLIN};
+    return poll(&fd, 1, 0) == 1;
+}
+
+/* Nobody samples: the kernel tells when the last process has left, and that is when CPU time is
+ * read for the last time. */
+static void test_last_process_leaves(void) {
+    make_v2("/docker/" B); /* so that /docker is there */
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    make_v2("/docker/" A);
+    run("echo populated 1 > v2/docker/" A "/cgroup.events");
+    TEST_ASSERT_TRUE(woken());
+    container_collector.wake(state);
+    TEST_ASSERT_FALSE(woken());
+    run("echo usage_usec 5000000 > v2/docker/" A "/cpu.stat");
+    run("echo populated 0 > v2/docker/" A "/cgroup.events");
+    TEST_ASSERT_TRUE(woken());
+    container_collector.wake(state);
+    run("rm -r v2/docker/" A);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    check("container_finished_total", "", 1);
+    check("container_finished_cpu_usage_seconds_total", "", 5);
+}
+
+/* The same where v1 has the CPU time and the v2 hierarchy, which gets the cgroup later, tells. */
+static void test_last_process_leaves_hybrid(void) {
+    use("hybrid");
+    run("mkdir -p hybrid/cpuacct/docker hybrid/unified/docker");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    run("mkdir hybrid/cpuacct/docker/" A " && echo 1 > hybrid/cpuacct/docker/" A "/cpuacct.usage");
+    container_collector.wake(state);
+    run("mkdir -p u/" A " && echo populated 1 > u/" A "/cgroup.events && "
+        "mv u/" A " hybrid/unified/docker/");
+    container_collector.wake(state);
+    run("echo 3000000000 > hybrid/cpuacct/docker/" A "/cpuacct.usage");
+    run("echo populated 0 > hybrid/unified/docker/" A "/cgroup.events");
+    TEST_ASSERT_TRUE(woken());
+    container_collector.wake(state);
+    run("rm -r hybrid/unified/docker/" A " && rm -r hybrid/cpuacct/docker/" A);
+    container_collector.wake(state);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    check("container_finished_total", "", 1);
+    check("container_finished_cpu_usage_seconds_total", "", 3);
+}
+
+/* Directories that come with what is in them, before they could be watched. */
+static void test_deep_directories_appear(void) {
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    make_v2("/kept" POD "/" A);
+    run("mv v2/kept/kubepods v2/kubepods");
+    container_collector.wake(state);
+    make_v2(POD "/" B);
+    container_collector.wake(state);
+    run("rm -r v2" POD "/" A " v2" POD "/" B);
+    container_collector.wake(state);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    check("container_finished_total", "", 2);
+}
+
 static void test_peak(void) {
     make_v2("/docker/" A);
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
@@ -401,6 +462,9 @@ int main(void) {
     RUN_TEST(test_what_comes_and_goes);
     RUN_TEST(test_a_namesake_is_another_container);
     RUN_TEST(test_short_life_between_two_scrapes);
+    RUN_TEST(test_last_process_leaves);
+    RUN_TEST(test_last_process_leaves_hybrid);
+    RUN_TEST(test_deep_directories_appear);
     RUN_TEST(test_peak);
     RUN_TEST(test_include_exclude_prefix);
     RUN_TEST(test_kept_files);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #include <unity.h>
 
@@ -23,7 +24,10 @@ struct puppet {
     atomic_int n_opens;
     atomic_int n_collects; /* begun */
     atomic_int n_samples;
+    atomic_int n_wakes;
     atomic_int n_closes;
+    atomic_bool deaf; /* leaves its descriptor readable */
+    int wake_fd;
 };
 
 #define PUPPET                                                                                     \
@@ -78,6 +82,20 @@ static int puppet_sample(void *state) {
     return 0;
 }
 
+static int puppet_wake_fd(void *state) {
+    const struct puppet *puppet = state;
+    return puppet->wake_fd;
+}
+
+static void puppet_wake(void *state) {
+    struct puppet *puppet = state;
+    uint64_t count;
+    atomic_fetch_add(&puppet->n_wakes, 1);
+    if (!atomic_load(&puppet->deaf)) {
+        TEST_ASSERT_EQUAL_INT(sizeof(count), read(puppet->wake_fd, &count, sizeof(count)));
+    }
+}
+
 static void puppet_close(void *state) {
     struct puppet *puppet = state;
     atomic_fetch_add(&puppet->n_closes, 1);
@@ -101,6 +119,8 @@ static const struct collector b = {.name = "b",
                                    .on_by_default = true,
                                    .open = b_open,
                                    .sample = puppet_sample,
+                                   .wake_fd = puppet_wake_fd,
+                                   .wake = puppet_wake,
                                    .collect = puppet_collect,
                                    .close = puppet_close};
 static const struct collector *const collectors[] = {&a, &b, NULL};
@@ -134,7 +154,11 @@ static void reset(struct puppet *puppet) {
     atomic_store(&puppet->n_opens, 0);
     atomic_store(&puppet->n_collects, 0);
     atomic_store(&puppet->n_samples, 0);
+    atomic_store(&puppet->n_wakes, 0);
     atomic_store(&puppet->n_closes, 0);
+    atomic_store(&puppet->deaf, false);
+    puppet->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    TEST_ASSERT_TRUE(puppet->wake_fd >= 0);
 }
 
 void setUp(void) {
@@ -151,6 +175,8 @@ void tearDown(void) {
         TEST_ASSERT_TRUE(engine_destroy(TAKE(engine), 10000));
     }
     loop_destroy(loop);
+    close(puppet_a.wake_fd);
+    close(puppet_b.wake_fd);
 }
 
 /* Turns the loop until the condition holds. */
@@ -408,6 +434,30 @@ static void test_samplers_run_between_scrapes(void) {
     TEST_ASSERT_EQUAL_INT(0, puppet_a.n_samples);
 }
 
+static void test_a_collector_is_woken(void) {
+    configure(NULL);
+    WAIT_UNTIL(puppet_b.n_samples >= 1);
+    for (int i = 1; i <= 3; i++) {
+        TEST_ASSERT_EQUAL_INT(0, eventfd_write(puppet_b.wake_fd, 1));
+        WAIT_UNTIL(puppet_b.n_wakes == i);
+    }
+    TEST_ASSERT_EQUAL_INT(0, puppet_a.n_wakes);
+}
+
+static void test_one_that_wakes_all_the_time_is_still_sampled(void) {
+    atomic_store(&puppet_b.deaf, true);
+    TEST_ASSERT_EQUAL_INT(0, eventfd_write(puppet_b.wake_fd, 1));
+    configure(NULL);
+    WAIT_UNTIL(puppet_b.n_wakes >= 100);
+    int before = puppet_b.n_samples;
+    WAIT_UNTIL(puppet_b.n_samples >= before + 3);
+    struct scrape scrape;
+    begin(&scrape, B, 10000);
+    finish(&scrape);
+    TEST_ASSERT_TRUE(has_samples(&scrape, 1));
+    end(&scrape);
+}
+
 /* ---- reconfiguration ---- */
 
 static void test_what_does_not_change_goes_on(void) {
@@ -503,6 +553,8 @@ int main(void) {
     RUN_TEST(test_an_absent_source_is_looked_for_again);
     RUN_TEST(test_a_source_that_vanishes_is_closed_and_comes_back);
     RUN_TEST(test_samplers_run_between_scrapes);
+    RUN_TEST(test_a_collector_is_woken);
+    RUN_TEST(test_one_that_wakes_all_the_time_is_still_sampled);
     RUN_TEST(test_what_does_not_change_goes_on);
     RUN_TEST(test_a_replaced_collector_is_asked_anew_in_a_shared_round);
     RUN_TEST(test_replacing_a_hung_collector_frees_its_scrapes);
