@@ -12,7 +12,7 @@ import time
 from waap import plugin
 
 fps = plugin.metric("fps", help="Pictures looked at.")
-objects = plugin.counter("objects_total", help="Objects seen.")
+objects = plugin.counter("objects_total", help="Objects seen.", labels=["kind"])
 queue = plugin.gauge("queue_length", help="Pictures that wait.")
 res = plugin.param("res", default=720, min=240, max=1080, step=120, unit="pixels", help="Lines of a picture.")
 mode = plugin.param("mode", default="good", values=["fast", "good"], help="How carefully to look.")

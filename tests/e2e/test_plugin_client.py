@@ -437,6 +437,24 @@ def test_names_and_texts_are_made_fit(peer, run):
     assert peer.sums["_9lives"] == 1
 
 
+def test_names_of_labels_first_their_values_later(peer, run):
+    run("""
+        objects = plugin.counter("objects_total", labels=["kind", "cam"])
+        for kind in ("car", "car", "person"):
+            objects.labels(kind=kind, cam=1).inc()
+        for wrong in ({}, {"kind": "car"}, {"kind": "car", "cam": 1, "more": 2}):
+            try:
+                objects.labels(**wrong)
+                raise SystemExit(1)
+            except ValueError:
+                pass
+    """)
+    assert peer.sums == {
+        'objects_total{"cam": "1", "kind": "car"}': 2,
+        'objects_total{"cam": "1", "kind": "person"}': 1,
+    }
+
+
 def test_timeit_decorates(peer, run):
     run("""
         @plugin.timeit("fib")

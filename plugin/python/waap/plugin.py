@@ -31,6 +31,19 @@ _shared = _client.create()
 _timed = {}  # histograms by the name that timeit knows, to be quick in a loop
 
 
+class _Family:
+    """A metric whose labels have names, but no values yet."""
+
+    def __init__(self, names, series):
+        self._names = sorted(names)
+        self._series = series
+
+    def labels(self, **labels):
+        if sorted(labels) != self._names:
+            raise ValueError("expected the labels {}".format(", ".join(self._names)))
+        return self._series(labels)
+
+
 def configure(**settings):
     """Sets what is not to be taken from the environment, before the first metric or parameter:
     socket, plugin, job, labels (a dict), interval (seconds between sendings), max_series, and
@@ -41,12 +54,15 @@ def configure(**settings):
 def metric(name, type="rate", help=None, labels=None, ttl=None, buckets=None):
     """The series of that name and labels, made at the first call. Characters that Prometheus does not
     allow in names become "_". A rate, say fps, is exported as the counter fps_total and the gauge
-    fps, its mean over 10 s. `ttl` is how many seconds the series outlives its plugin."""
+    fps, its mean over 10 s. `ttl` is how many seconds the series outlives its plugin. `labels` is a
+    dict; or a list of names, whose values then come with each record: frames.labels(cam="top").inc()."""
     try:
         kind = _series.KINDS[type]
     except KeyError:
         raise ValueError("{}: no type {!r}, but {}".format(name, type, ", ".join(_series.KINDS))) from None
-    return _shared.series(kind, name, help, labels, ttl, buckets)
+    if labels is None or isinstance(labels, dict):
+        return _shared.series(kind, name, help, labels, ttl, buckets)
+    return _Family(list(labels), lambda chosen: _shared.series(kind, name, help, chosen, ttl, buckets))
 
 
 def counter(name, help=None, labels=None, ttl=None):
