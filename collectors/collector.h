@@ -10,6 +10,7 @@
 #include "exporter/core/snapshot.h"
 
 struct energy;
+struct nvml_library;
 struct push_store;
 
 /* Where the system is seen: "/proc", "/sys", … on a host, other places in a container or a test.
@@ -20,8 +21,9 @@ struct collector_env {
     const char *cgroupfs;
     const char *rootfs; /* the host's "/", for what /proc/mounts names */
     const struct settings *settings;
-    struct energy *energy;         /* that collectors tell each other of; or NULL */
-    struct push_store *push_store; /* what plugins pushed; NULL: nothing can be */
+    struct energy *energy;           /* that collectors tell each other of; or NULL */
+    const struct nvml_library *nvml; /* in the place of the driver's library; or NULL */
+    struct push_store *push_store;   /* what plugins pushed; NULL: nothing can be */
 };
 
 /* One source of metrics. All calls for one state come from one thread, never two at once; a call

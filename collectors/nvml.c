@@ -109,7 +109,8 @@ static int nvml_open(const struct collector_env *env, void **ret_state, struct e
     nvml->restart_interval_ns =
         settings_duration_ms(env->settings, "collector.reprobe-interval") * CLOCK_NS_PER_MS;
     const char *path = settings_string(env->settings, "collector.nvml.library");
-    int r = nvml_library_open(&nvml->library, path, err);
+    int r = env->nvml != NULL ? nvml_library_use(&nvml->library, env->nvml, err)
+                              : nvml_library_open(&nvml->library, path, err);
     if (r == 0) {
         const struct tegra_soc *soc;
         r = open_devices(nvml, tegra_detect(env, &soc, NULL) == 0, err);

@@ -195,6 +195,12 @@ int nvml_library_open(struct nvml_library *library, const char *path, struct err
     return r;
 }
 
+int nvml_library_use(struct nvml_library *library, const struct nvml_library *given,
+                     struct error *err) {
+    *library = *given;
+    return nvml_library_start(library, err);
+}
+
 const char *nvml_library_words(const struct nvml_library *library, unsigned code) {
     return library->error_string != NULL ? library->error_string(code) : "error";
 }

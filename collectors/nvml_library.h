@@ -106,6 +106,11 @@ struct nvml_library {
 int nvml_library_open(struct nvml_library *library, const char *path, struct error *err);
 void nvml_library_close(struct nvml_library *library); /* accepts a zeroed one */
 
+/* Starts one that is in the program itself: a table of calls, with at least those that no library
+ * may lack. */
+int nvml_library_use(struct nvml_library *library, const struct nvml_library *given,
+                     struct error *err);
+
 /* Starts a library that is loaded, and stops it: nvml_library_open and _close do both. */
 int nvml_library_start(struct nvml_library *library, struct error *err);
 void nvml_library_stop(struct nvml_library *library);

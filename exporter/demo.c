@@ -1,6 +1,7 @@
 #include "exporter/demo.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -9,17 +10,23 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/log.h"
 #include "exporter/demo_dir.h"
+#include "exporter/demo_math.h"
+#include "exporter/demo_nvml.h"
 #include "exporter/demo_tree.h"
 #include "exporter/thread.h"
 
-enum { TICK_MS = 100, MAX_STEP_MS = 2000, STOP_MS = 2000 };
+enum { TICK_MS = 100, MAX_STEP_MS = 2000, STOP_MS = 2000, WARM_UP_STEPS = 120 };
 
-const char demo_notice[] = "a simulated Jetson Xavier NX, nothing shown is real";
+static const char *const notices[] = {
+    [DEMO_JETSON] = "a simulated Jetson Xavier NX, nothing shown is real",
+    [DEMO_DGPU] = "a simulated server with two graphics cards, nothing shown is real",
+};
 
 struct demo {
     enum demo_kind kind;
     struct demo_dir dir;
-    struct demo_model model; /* the thread's, as is the tree */
+    struct demo_model model; /* the thread's, as are the cards and the tree */
+    struct demo_card cards[DEMO_N_CARDS];
     struct demo_tree *tree;
     pthread_t thread;
     bool started;
@@ -32,7 +39,9 @@ static const struct {
     const char *text;
     bool below; /* a path, below the demo's directory */
 } redirects[] = {
-    {"collector.jetson.tegrastats", "off", false}, /* it would tell of the machine */
+    {"collector.jetson.nvml", "off", false},
+    {"collector.jetson.tegrastats", "off", false},        /* it would tell of the machine, */
+    {"collector.nvml.library", "/no-libnvidia-ml", true}, /* and so would this */
     {"path.cgroupfs", "/sys/fs/cgroup", true},
     {"path.procfs", "/proc", true},
     {"path.rootfs", "", true},
@@ -40,9 +49,19 @@ static const struct {
     {"web.disable-exporter-metrics", "false", false}, /* waap_demo is one of them */
 };
 
+/* One card runs the detector, the other a job that comes every other minute. */
+static void step_cards(struct demo *demo, double seconds) {
+    bool at_work = fmod(demo->model.uptime_seconds, 90) < 55;
+    double job = demo_approach(demo->cards[1].demand, at_work ? 0.96 : 0, seconds, 1.5);
+    demo_card_step(&demo->cards[0], 0.85 * demo->model.demand, seconds);
+    demo_card_step(&demo->cards[1], job, seconds);
+    demo_nvml_update(demo->cards);
+}
+
 static void write_tick(struct demo *demo, double seconds, bool *failing) {
     struct error err;
     demo_model_step(&demo->model, seconds);
+    step_cards(demo, seconds);
     bool failed = demo_tree_update(demo->tree, &demo->model, &err) < 0;
     if (failed && !*failing) {
         log_warn("demo: %s", err.text);
@@ -88,6 +107,13 @@ static int start(struct demo *demo, struct error *err) {
         return r;
     }
     demo_model_init(&demo->model, (uint64_t)clock_monotonic_ns());
+    demo->model.board = demo->kind == DEMO_DGPU ? DEMO_BOARD_SERVER : DEMO_BOARD_XAVIER_NX;
+    for (size_t i = 0; i < DEMO_N_CARDS; i++) {
+        demo_card_init(&demo->cards[i], demo->model.random + i);
+    }
+    for (int i = 0; i < WARM_UP_STEPS; i++) {
+        step_cards(demo, 1);
+    }
     double boot_seconds = clock_wall_seconds() - demo->model.uptime_seconds;
     r = demo_tree_create(demo->dir.path, boot_seconds, &demo->model, &demo->tree, err);
     if (r == 0) {
@@ -113,9 +139,17 @@ int demo_create(const struct settings *settings, struct demo **ret_demo, struct 
         demo_destroy(demo);
         return err != NULL ? error_set(err, r, "demo: %s", err->text) : r;
     }
-    log_warn("demo: %s; its files are in %s", demo_notice, demo->dir.path);
+    log_warn("demo: %s; its files are in %s", demo_notice(demo), demo->dir.path);
     *ret_demo = demo;
     return 0;
+}
+
+const char *demo_notice(const struct demo *demo) {
+    return notices[demo->kind];
+}
+
+const struct nvml_library *demo_nvml(const struct demo *demo) {
+    return demo != NULL && demo->kind == DEMO_DGPU ? &demo_nvml_library : NULL;
 }
 
 void demo_destroy(struct demo *demo) {

@@ -4,10 +4,12 @@
 #include "exporter/core/settings.h"
 
 /* `waap serve --demo`: hardware for those who have none. A thread of its own writes the files of a
- * simulated board, and the collectors read these instead of the machine's. */
-enum demo_kind { DEMO_OFF, DEMO_JETSON }; /* the choices of the option "demo" */
+ * simulated board, and the collectors read these instead of the machine's; simulated cards answer
+ * in the place of NVIDIA's library. */
+enum demo_kind { DEMO_OFF, DEMO_JETSON, DEMO_DGPU }; /* the choices of the option "demo" */
 
 struct demo;
+struct nvml_library;
 
 /* Starts what the setting `demo` asks for; `*ret_demo` is NULL where it is off. */
 int demo_create(const struct settings *settings, struct demo **ret_demo, struct error *err);
@@ -19,5 +21,8 @@ void demo_destroy(struct demo *demo);
  * for another demo than the one that runs (NULL: none does). */
 int demo_redirect(const struct demo *demo, struct settings *settings, struct error *err);
 
+/* The library that cards are seen by; NULL: the machine's. `demo` may be NULL. */
+const struct nvml_library *demo_nvml(const struct demo *demo);
+
 /* A few words for who might take it for real. */
-extern const char demo_notice[];
+const char *demo_notice(const struct demo *demo);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "exporter/core/cleanup.h"
+#include "exporter/demo_math.h"
 
 #define MIB (1024.0 * 1024)
 
@@ -35,30 +36,6 @@ static const double cpu_shares[DEMO_N_CPUS] = {0.75, 0.55, 0.5, 0.35, 0.25, 0.2}
 static const double mode_shares[DEMO_CPU_N_MODES] = {
     [DEMO_CPU_USER] = 0.74, [DEMO_CPU_SYSTEM] = 0.2, [DEMO_CPU_SOFTIRQ] = 0.06};
 
-/* ---- small tools ---- */
-
-/* From 0 up to 1; splitmix64. */
-static double draw(struct demo_model *model) {
-    uint64_t z = model->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
-}
-
-/* Evenly between -width and +width. */
-static double noise(struct demo_model *model, double width) {
-    return (2 * draw(model) - 1) * width;
-}
-
-static double clamp(double value, double low, double high) {
-    return fmin(fmax(value, low), high);
-}
-
-/* Exact for any step, so that the curve does not depend on how often one looks. */
-static double approach(double value, double target, double seconds, double constant) {
-    return target + (value - target) * exp(-seconds / constant);
-}
-
 /* The least clock that leaves a fifth to spare. */
 static double pick_clock(const double *clocks, size_t n, double load) {
     size_t i = 0;
@@ -74,28 +51,30 @@ static void step_demand(struct demo_model *model, double seconds) {
     model->phase_seconds -= seconds;
     if (model->phase_seconds <= 0) {
         size_t n = ARRAY_LEN(phases);
-        const struct phase *phase = &phases[(size_t)(draw(model) * (double)n)];
+        const struct phase *phase = &phases[(size_t)(demo_draw(&model->random) * (double)n)];
         model->demand_target = phase->demand;
-        model->phase_seconds =
-            phase->min_seconds + draw(model) * (phase->max_seconds - phase->min_seconds);
+        model->phase_seconds = phase->min_seconds + demo_draw(&model->random) *
+                                                        (phase->max_seconds - phase->min_seconds);
     }
-    model->demand = approach(model->demand, model->demand_target, seconds, 0.8);
+    model->demand = demo_approach(model->demand, model->demand_target, seconds, 0.8);
 }
 
 static void step_gpu(struct demo_model *model) {
     bool idle = model->demand < 0.02;
-    double load = model->demand + noise(model, 0.06 + 0.1 * model->demand);
-    model->gpu_load = idle ? 0 : clamp(load, 0, 1);
+    double load = model->demand + demo_noise(&model->random, 0.06 + 0.1 * model->demand);
+    model->gpu_load = idle ? 0 : demo_clamp(load, 0, 1);
     model->gpu_hertz = pick_clock(gpu_clocks, ARRAY_LEN(gpu_clocks), model->demand);
-    model->emc_load = clamp(0.06 + 0.45 * model->gpu_load + noise(model, 0.02), 0, 1);
-    model->vic_load = clamp(0.05 + 0.25 * model->demand + noise(model, 0.02), 0, 1);
+    model->emc_load =
+        demo_clamp(0.06 + 0.45 * model->gpu_load + demo_noise(&model->random, 0.02), 0, 1);
+    model->vic_load =
+        demo_clamp(0.05 + 0.25 * model->demand + demo_noise(&model->random, 0.02), 0, 1);
 }
 
 static void step_cpus(struct demo_model *model, double seconds) {
     double sum = 0;
     for (size_t i = 0; i < DEMO_N_CPUS; i++) {
-        double load = 0.04 + model->demand * cpu_shares[i] + noise(model, 0.04);
-        load = clamp(load, 0.005, 0.97);
+        double load = 0.04 + model->demand * cpu_shares[i] + demo_noise(&model->random, 0.04);
+        load = demo_clamp(load, 0.005, 0.97);
         double waiting = 0.02 * model->demand * (1 - load);
         model->cpu_load[i] = load;
         model->cpu_hertz[i] = pick_clock(cpu_clocks, ARRAY_LEN(cpu_clocks), load);
@@ -108,7 +87,8 @@ static void step_cpus(struct demo_model *model, double seconds) {
     }
     static const double constants[] = {60, 300, 900};
     for (size_t i = 0; i < ARRAY_LEN(constants); i++) {
-        model->load_averages[i] = approach(model->load_averages[i], sum, seconds, constants[i]);
+        model->load_averages[i] =
+            demo_approach(model->load_averages[i], sum, seconds, constants[i]);
     }
     model->cpu_waiting_seconds += seconds * 0.1 * model->cpu_load[0];
 }
@@ -124,9 +104,10 @@ static void step_power(struct demo_model *model) {
     double cpu_gpu = cpu + gpu;
     double soc = 1.05 + 1.5 * model->emc_load + 0.2 * model->vic_load;
     double rest = 1.3 + 0.9 * model->fan_duty; /* memory, network, fan */
-    model->rail_watts[DEMO_RAIL_CPU_GPU_CV] = cpu_gpu + noise(model, 0.03);
-    model->rail_watts[DEMO_RAIL_SOC] = soc + noise(model, 0.02);
-    model->rail_watts[DEMO_RAIL_IN] = (cpu_gpu + soc) / 0.93 + rest + noise(model, 0.04);
+    model->rail_watts[DEMO_RAIL_CPU_GPU_CV] = cpu_gpu + demo_noise(&model->random, 0.03);
+    model->rail_watts[DEMO_RAIL_SOC] = soc + demo_noise(&model->random, 0.02);
+    model->rail_watts[DEMO_RAIL_IN] =
+        (cpu_gpu + soc) / 0.93 + rest + demo_noise(&model->random, 0.04);
     for (size_t i = 0; i < DEMO_N_RAILS; i++) {
         model->rail_volts[i] = 5.08 - 0.012 * model->rail_watts[DEMO_RAIL_IN];
         model->rail_amperes[i] = model->rail_watts[i] / model->rail_volts[i];
@@ -139,7 +120,8 @@ double demo_model_steady_celsius(double watts, double fan_duty) {
 }
 
 double demo_model_heat(double celsius, double watts, double fan_duty, double seconds) {
-    return approach(celsius, demo_model_steady_celsius(watts, fan_duty), seconds, sink_seconds);
+    return demo_approach(celsius, demo_model_steady_celsius(watts, fan_duty), seconds,
+                         sink_seconds);
 }
 
 static void step_heat(struct demo_model *model, double seconds) {
@@ -150,11 +132,11 @@ static void step_heat(struct demo_model *model, double seconds) {
     double die_watts = model->rail_watts[DEMO_RAIL_CPU_GPU_CV];
     for (size_t i = 0; i < DEMO_N_ZONES; i++) {
         double target = model->sink_celsius + kelvin_per_watt[i] * die_watts;
-        model->zone_celsius[i] = approach(model->zone_celsius[i], target, seconds, 2.5);
+        model->zone_celsius[i] = demo_approach(model->zone_celsius[i], target, seconds, 2.5);
     }
-    double duty = clamp((model->zone_celsius[DEMO_ZONE_GPU] - 35) / 30, 0.2, 1);
-    model->fan_duty = approach(model->fan_duty, duty, seconds, 6);
-    model->fan_rpm = approach(model->fan_rpm, 6200 * model->fan_duty, seconds, 1.5);
+    double duty = demo_clamp((model->zone_celsius[DEMO_ZONE_GPU] - 35) / 30, 0.2, 1);
+    model->fan_duty = demo_approach(model->fan_duty, duty, seconds, 6);
+    model->fan_rpm = demo_approach(model->fan_rpm, 6200 * model->fan_duty, seconds, 1.5);
 }
 
 /* ---- memory and traffic ---- */
@@ -164,10 +146,10 @@ static void step_memory(struct demo_model *model, double seconds) {
     double kept = fmod(model->uptime_seconds, 90) / 90;
     double gpu = (380 + 420 * model->demand) * MIB;
     double target = (1750 + 260 * kept) * MIB + 1.4 * gpu;
-    model->memory_gpu_bytes = approach(model->memory_gpu_bytes, gpu, seconds, 3);
-    model->memory_used_bytes = approach(model->memory_used_bytes, target, seconds, 2);
+    model->memory_gpu_bytes = demo_approach(model->memory_gpu_bytes, gpu, seconds, 3);
+    model->memory_used_bytes = demo_approach(model->memory_used_bytes, target, seconds, 2);
     double cached = (1900 + 250 * model->demand) * MIB;
-    model->memory_cached_bytes = approach(model->memory_cached_bytes, cached, seconds, 40);
+    model->memory_cached_bytes = demo_approach(model->memory_cached_bytes, cached, seconds, 40);
 }
 
 /* The detector works for every picture, the uploader for what is found in them. */
@@ -197,7 +179,7 @@ static void carry(struct demo_traffic *traffic, double bytes, double size) {
 
 static void step_traffic(struct demo_model *model, double seconds) {
     double pictures = model->demand < 0.02 ? 0.05 : 1; /* the camera's stream */
-    double stream = 520e3 * pictures * (1 + noise(model, 0.1));
+    double stream = 520e3 * pictures * (1 + demo_noise(&model->random, 0.1));
     carry(&model->received, seconds * (stream + 3e3), 1380);
     carry(&model->sent, seconds * (9e3 + 0.03 * stream + 60e3 * model->demand), 620);
     carry(&model->read, seconds * 30e3 * model->demand, 16384);

@@ -31,7 +31,11 @@ struct demo_container {
     double memory_peak_bytes;
 };
 
+/* What the processor sits on. */
+enum demo_board { DEMO_BOARD_XAVIER_NX, DEMO_BOARD_SERVER };
+
 struct demo_model {
+    enum demo_board board;
     uint64_t random;
     double uptime_seconds;
 

@@ -83,7 +83,9 @@ static void write_meminfo(const struct demo_model *model, double boot_seconds, s
         {"NvMapMemFree:", 0},
         {"NvMapMemUsed:", model->memory_gpu_bytes},
     };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    size_t n_of_jetson = 2; /* the last ones */
+    size_t n = ARRAY_LEN(rows) - (model->board == DEMO_BOARD_XAVIER_NX ? 0 : n_of_jetson);
+    for (size_t i = 0; i < n; i++) {
         buf_printf(out, "%-15s %10lld kB\n", rows[i].key, kib(rows[i].bytes));
     }
 }

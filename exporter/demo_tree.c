@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +38,9 @@ static const struct fixed {
                                "< PM_CONFIG DEFAULT=2 >\n")},
     {"proc/1/ns/net", TEXT("")},
     {"proc/2108/cgroup", TEXT("0::/system.slice/camera-decoder.service\n")},
+    {"proc/2214/comm", TEXT("object-detector\n")},
+    {"proc/3187/cgroup", TEXT("0::/system.slice/batch-job.service\n")},
+    {"proc/3187/comm", TEXT("batch-job\n")},
     {"sys/fs/cgroup/cgroup.controllers", TEXT("cpu io memory pids\n")},
     {"proc/1/mounts", TEXT("/dev/mmcblk0p1 / ext4 rw,relatime 0 0\n")},
     {"proc/device-tree/compatible", TEXT("nvidia,p3509-0000+p3668-0000\0nvidia,tegra194\0")},
@@ -101,6 +105,13 @@ static const struct number {
     {"sys/kernel/debug/vic/actmon_avg_norm", offsetof(struct demo_model, vic_load), 1000},
 };
 
+/* What begins so is a Jetson's alone. */
+static const char *const jetson_paths[] = {
+    "etc/nv",           "proc/device-tree/",  "sys/class/devfreq/",
+    "sys/class/hwmon/", "sys/class/thermal/", "sys/devices/17000000.gv11b/",
+    "sys/kernel/",      "var/lib/nvpmodel/",
+};
+
 /* A file that changes. */
 struct live {
     int fd;
@@ -115,6 +126,15 @@ struct demo_tree {
     size_t n_files;
     struct buf scratch;
 };
+
+static bool has_file(const struct demo_model *model, const char *path) {
+    for (size_t i = 0; i < ARRAY_LEN(jetson_paths); i++) {
+        if (strncmp(path, jetson_paths[i], strlen(jetson_paths[i])) == 0) {
+            return model->board == DEMO_BOARD_XAVIER_NX;
+        }
+    }
+    return true;
+}
 
 static unsigned count_of(unsigned n) {
     return n > 0 ? n : 1;
@@ -202,23 +222,24 @@ static int make_disk(struct demo_tree *tree, struct error *err) {
     return r;
 }
 
-static int make_all(struct demo_tree *tree, struct error *err) {
+static int make_all(struct demo_tree *tree, const struct demo_model *model, struct error *err) {
     int r = 0;
     for (size_t i = 0; i < ARRAY_LEN(fixed_files) && r == 0; i++) {
-        r = make_fixed(tree, &fixed_files[i], err);
+        r = has_file(model, fixed_files[i].path) ? make_fixed(tree, &fixed_files[i], err) : 0;
     }
     if (r == 0) {
         r = make_disk(tree, err);
     }
     for (const struct demo_text *text = demo_texts; text->path != NULL && r == 0; text++) {
-        r = make_live(tree, text->path, 0, err);
+        r = has_file(model, text->path) ? make_live(tree, text->path, 0, err) : 0;
     }
     for (size_t i = 0; i < demo_container_n_files() && r == 0; i++) {
         demo_container_path(i, &tree->scratch);
         r = make_live(tree, buf_str(&tree->scratch), 0, err);
     }
     for (size_t i = 0; i < ARRAY_LEN(number_files); i++) {
-        for (unsigned j = 0; j < count_of(number_files[i].n) && r == 0; j++) {
+        bool has = has_file(model, number_files[i].path);
+        for (unsigned j = 0; has && j < count_of(number_files[i].n) && r == 0; j++) {
             r = make_live(tree, number_files[i].path, number_files[i].first + j, err);
         }
     }
@@ -256,6 +277,9 @@ int demo_tree_update(struct demo_tree *tree, const struct demo_model *model, str
     struct buf *scratch = &tree->scratch;
     int r = 0;
     for (const struct demo_text *text = demo_texts; text->path != NULL && r == 0; text++) {
+        if (!has_file(model, text->path)) {
+            continue;
+        }
         buf_reset(scratch);
         text->write(model, tree->boot_seconds, scratch);
         r = change(file++, scratch, err);
@@ -266,7 +290,8 @@ int demo_tree_update(struct demo_tree *tree, const struct demo_model *model, str
         r = change(file++, scratch, err);
     }
     for (size_t i = 0; i < ARRAY_LEN(number_files); i++) {
-        for (unsigned j = 0; j < count_of(number_files[i].n) && r == 0; j++) {
+        bool has = has_file(model, number_files[i].path);
+        for (unsigned j = 0; has && j < count_of(number_files[i].n) && r == 0; j++) {
             buf_reset(scratch);
             buf_printf(scratch, "%lld\n", llround(number_at(model, &number_files[i], j)));
             r = change(file++, scratch, err);
@@ -286,7 +311,7 @@ int demo_tree_create(const char *path, double boot_seconds, const struct demo_mo
     tree->dirfd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int r = tree->dirfd >= 0 ? 0 : error_set(err, -errno, "open %s: %m", path);
     if (r == 0) {
-        r = make_all(tree, err);
+        r = make_all(tree, model, err);
     }
     if (r == 0) {
         r = demo_tree_update(tree, model, err);

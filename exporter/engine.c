@@ -25,6 +25,7 @@ struct engine {
     struct engine_round *open_round;                  /* the one of them that may be joined */
     struct engine_scrape *waiting;
     struct push_store *push_store;
+    const struct nvml_library *nvml;
     struct loop_timer deadline;
     struct loop_timer reap;
 };
@@ -271,7 +272,8 @@ static int start_changed(struct engine *engine, size_t index, struct config *con
         return 0;
     }
     struct engine_slot *slot;
-    struct collector_env shared = {.energy = engine->energy, .push_store = engine->push_store};
+    struct collector_env shared = {
+        .energy = engine->energy, .nvml = engine->nvml, .push_store = engine->push_store};
     int r = engine_slot_create(collector, config, shared, engine->loop, slot_finished, &slot, err);
     if (r < 0) {
         return r;
@@ -346,6 +348,10 @@ int engine_create(struct loop *loop, const struct collector *const *collectors,
 
 void engine_set_push_store(struct engine *engine, struct push_store *store) {
     engine->push_store = store;
+}
+
+void engine_set_nvml(struct engine *engine, const struct nvml_library *library) {
+    engine->nvml = library;
 }
 
 bool engine_destroy(struct engine *engine, int64_t timeout_ms) {

@@ -71,6 +71,7 @@ int engine_create(struct loop *loop, const struct collector *const *collectors,
 
 /* What the collectors find in their environment, from the next engine_configure on. */
 void engine_set_push_store(struct engine *engine, struct push_store *store);
+void engine_set_nvml(struct engine *engine, const struct nvml_library *library);
 
 /* Starts, keeps, restarts or ends collectors as the settings say: at start and after a reload. What
  * they do not change goes on undisturbed; after a failure, everything. Takes its own reference of

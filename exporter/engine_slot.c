@@ -18,6 +18,7 @@ static struct collector_env make_env(const struct settings *settings, struct col
         .rootfs = settings_string(settings, "path.rootfs"),
         .settings = settings,
         .energy = shared.energy,
+        .nvml = shared.nvml,
         .push_store = shared.push_store,
     };
 }

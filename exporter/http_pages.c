@@ -60,7 +60,7 @@ void http_pages_landing(struct http_request *request) {
         "</style></head><body>\n<h1>waap</h1>\n<p>Live profiler of this node and its plugins, ");
     buf_printf(&page, "version %s.</p>\n", VERSION_TEXT);
     if (daemon->demo != NULL) {
-        buf_printf(&page, "<p class=\"demo\">Demo: %s.</p>\n", demo_notice);
+        buf_printf(&page, "<p class=\"demo\">Demo: %s.</p>\n", demo_notice(daemon->demo));
     }
     buf_add_str(&page, "<p><a href=\"");
     add_html(&page, settings_string(daemon->config->settings, "web.telemetry-path") + 1);

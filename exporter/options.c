@@ -13,8 +13,8 @@
 #define MINUTES (60 * SECONDS)
 #define HOURS (60 * MINUTES)
 
-static const char *const demos[] = {"off", "jetson", NULL};        /* enum demo_kind */
-static const char *const log_formats[] = {"logfmt", "json", NULL}; /* enum log_format */
+static const char *const demos[] = {"off", "jetson", "dgpu", NULL}; /* enum demo_kind */
+static const char *const log_formats[] = {"logfmt", "json", NULL};  /* enum log_format */
 static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL}; /* log_level */
 
 static int check_url_path(const char *text, struct error *err) {
@@ -58,7 +58,7 @@ const struct option exporter_options[] = {
         .default_text = "off",
         .bare_text = "jetson",
         .choices = demos,
-        .help = "Show a simulated board instead of this machine",
+        .help = "Show simulated hardware instead of this machine: a Jetson, or a server with cards",
     },
     {
         .name = "log.format",

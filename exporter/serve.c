@@ -109,6 +109,9 @@ static int start(struct daemon *daemon, struct config *config, struct web_config
         r = engine_create(daemon->loop, daemon->collectors, &daemon->engine, err);
     }
     if (r == 0) {
+        engine_set_nvml(daemon->engine, demo_nvml(daemon->demo));
+    }
+    if (r == 0) {
         r = start_push(daemon, config->settings, err);
     }
     if (r == 0) {

@@ -11,7 +11,9 @@ from peers import Prometheus, need_program
 from running import wait_until
 
 NOTICE = "a simulated Jetson Xavier NX, nothing shown is real"
-GPU = '{gpu="0",uuid="IGPU-c1f10beb-c074-8ffd-aa95-84422f83f8f8"}'
+FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures"
+UUID = "IGPU-c1f10beb-c074-8ffd-aa95-84422f83f8f8"
+GPU = f'{{gpu="0",uuid="{UUID}"}}'
 RAILS = ("vdd_in", "vdd_cpu_gpu_cv", "vdd_soc")
 
 
@@ -135,6 +137,60 @@ def test_containers(demo):
     assert total == pytest.approx(last["jetson_energy_joules_total"], rel=0.03)
     holders = [name for name in last if name.startswith("container_gpu_memory_bytes{")]
     assert len(holders) == 1 and "/kubepods/burstable/pod5e0c2f3a" in holders[0]
+
+
+def test_cards_move_and_agree(demo):
+    program = demo("--demo=dgpu", "--collector.nvml.processes")
+    wait_until(lambda: any(name.startswith("gpu_busy") for name in numbers(program)))
+    seen = watch(program, 6)
+    last = seen[-1][1]
+    assert not [name for name in last if name.startswith("jetson_") or "NvMap" in name]
+    for collector in ("container", "host", "nvml"):
+        assert last[f'waap_collector_success{{collector="{collector}"}}'] == 1
+    for card in range(2):
+        labels = f'{{gpu="{card}",uuid="GPU-de300000-0000-4000-8000-{card:012}"}}'
+        energy = rise(seen, "gpu_energy_joules_total" + labels)
+        assert energy == pytest.approx(integral(seen, "gpu_power_watts" + labels), rel=0.1)
+        busy = rise(seen, "gpu_busy_seconds_total" + labels)
+        expected = integral(seen, "gpu_utilization_ratio" + labels)
+        assert busy == pytest.approx(expected, rel=0.2, abs=0.3)
+        parts = [last[f"gpu_memory_{part}_bytes" + labels] for part in ("used", "free", "reserved")]
+        assert sum(parts) == last["gpu_memory_total_bytes" + labels]
+        assert last["gpu_power_watts" + labels] <= last["gpu_power_limit_watts" + labels]
+        assert len({values["gpu_power_watts" + labels] for _, values in seen}) > 5
+    processes = [name for name in last if name.startswith("gpu_process_memory_bytes{")]
+    assert any('comm="object-detector"' in name for name in processes) and len(processes) == 2
+    memory, = [name for name in last if name.startswith("container_gpu_memory_bytes{")]
+    container = re.search(r',id="([^"]+)"', memory).group(1)
+    assert [name for name in last if name.startswith("container_cpu_usage_seconds_total{")
+            and container in name and "object-detector" in name]
+
+
+def test_cards_are_marked(demo):
+    program = demo("--demo=dgpu")
+    notice = "a simulated server with two graphics cards, nothing shown is real"
+    assert program.samples()["waap_demo"] == "1"
+    assert f"Demo: {notice}." in program.get("/").text
+    assert "level=warn" in program.wait_log(notice)
+
+
+@pytest.mark.parametrize("kind", ["jetson", "dgpu"])
+def test_a_card_of_this_machine_is_not_shown(kind, waap, waap_binary, tmp_path):
+    env = {
+        "FAKE_NVML": str(FIXTURES / "nvml/two-cards.txt"),
+        "WAAP_COLLECTOR_NVML_LIBRARY": str(waap_binary.parent.parent / "tests/fakes/libnvidia-ml.so.1"),
+        "XDG_RUNTIME_DIR": str(tmp_path),
+    }
+    page = waap(f"--demo={kind}", env=env).samples()
+    shown = {re.search('uuid="([^"]*)"', name).group(1) for name in page if name.startswith("gpu_info")}
+    simulated = {"jetson": {UUID}, "dgpu": {f"GPU-de300000-0000-4000-8000-{i:012}" for i in range(2)}}
+    assert shown == simulated[kind]
+
+
+def test_an_unknown_kind_is_refused(waap):
+    program = waap("--demo=abacus", wait=False)
+    assert program.wait_exit() == 2
+    assert '--demo: expected one of off, jetson, dgpu, got "abacus"' in program.output()
 
 
 def test_is_marked(demo):

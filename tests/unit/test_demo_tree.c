@@ -118,6 +118,38 @@ static void test_says_what_it_cannot_write(void) {
     TEST_ASSERT_NULL(other);
 }
 
+/* What makes a Jetson is missing, and the rest is where it was. */
+static void test_a_server_is_no_jetson(void) {
+    static const struct {
+        const char *path;
+        bool there;
+    } cases[] = {
+        {"proc/stat", true},
+        {"proc/2214/comm", true},
+        {"sys/devices/system/cpu/cpu5/cpufreq/scaling_cur_freq", true},
+        {"proc/device-tree/compatible", false},
+        {"sys/devices/17000000.gv11b/load", false},
+        {"sys/class/hwmon/hwmon3/in3_input", false},
+        {"sys/class/thermal/thermal_zone1/temp", false},
+        {"sys/kernel/debug/nvmap/iovmm/clients", false},
+        {"etc/nv_tegra_release", false},
+    };
+    tearDown();
+    TEST_ASSERT_EQUAL_INT(0, demo_dir_init(&dir, parents, NULL));
+    model.board = DEMO_BOARD_SERVER;
+    TEST_ASSERT_EQUAL_INT(0, demo_tree_create(dir.path, 1.7e9, &model, &tree, NULL));
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char path[256];
+        snprintf(path, sizeof(path), "%s/%s", dir.path, cases[i].path);
+        TEST_ASSERT_EQUAL_MESSAGE(cases[i].there, access(path, F_OK) == 0, cases[i].path);
+    }
+    model.cpu_hertz[5] = 1234e6;
+    TEST_ASSERT_EQUAL_INT(0, demo_tree_update(tree, &model, NULL));
+    TEST_ASSERT_EQUAL_STRING("1234000\n",
+                             content("sys/devices/system/cpu/cpu5/cpufreq/scaling_cur_freq"));
+    TEST_ASSERT_NULL(strstr(content("proc/meminfo"), "NvMap"));
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_units_are_the_kernels);
@@ -125,5 +157,6 @@ int main(void) {
     RUN_TEST(test_open_files_see_the_change);
     RUN_TEST(test_long_texts_keep_their_length);
     RUN_TEST(test_says_what_it_cannot_write);
+    RUN_TEST(test_a_server_is_no_jetson);
     return UNITY_END();
 }
