@@ -7,6 +7,7 @@ fail the run unless --strict says so."""
 import argparse
 import sys
 
+import containers
 import jetson
 import node
 import nvml
@@ -29,6 +30,7 @@ def main():
     if not arguments.instructions:
         per_series = scrapes.run(table)
         node.run(table)
+        containers.run(table)
         jetson.run(table)
         nvml.run(table)
         plugins.run(table)
