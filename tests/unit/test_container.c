@@ -2,14 +2,9 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <unity.h>
+#include <sys/wait.h>
 
-#include "exporter/core/buf.h"
-#include "exporter/core/cleanup.h"
+#include "tests/unit/collector_tree.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -17,72 +12,14 @@
 #define POD "/kubepods/burstable/pod2b0c4f5a-11d2-4c3e-9d7e-aa00bb11cc22"
 #define BUNDLES "run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io"
 
-static struct settings *settings;
-static struct snapshot snapshot;
-static struct error err;
-static void *state;
-static char tree[64];
-static char paths[4][128];
-static struct collector_env env;
-
-static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void run(const char *format, ...) {
-    struct buf command CLEANUP_BUF = {0};
-    va_list args;
-    va_start(args, format);
-    buf_printf(&command, "cd '%s' && ", tree);
-    buf_vprintf(&command, format, args);
-    va_end(args);
-    TEST_ASSERT_EQUAL_INT_MESSAGE(0, system(buf_str(&command)), buf_str(&command));
-}
-
-static void set_option(const char *name, const char *text) {
-    const struct option *option = settings_option(settings, name);
-    TEST_ASSERT_EQUAL_INT_MESSAGE(0, settings_set(settings, option, 1, text, &err), err.text);
-}
-
-static const char *path_of(size_t i, const char *name) {
-    snprintf(paths[i], sizeof(paths[i]), "%s/%s", tree, name);
-    return paths[i];
-}
-
-static void use(const char *cgroupfs) {
-    env = (struct collector_env){
-        .procfs = path_of(0, "proc"),
-        .sysfs = path_of(1, "sys"),
-        .cgroupfs = path_of(2, cgroupfs),
-        .rootfs = path_of(3, "root"),
-        .settings = settings,
-    };
-}
-
 void setUp(void) {
-    static const struct option window = {
-        .name = "sample.peak-window", .type = OPTION_DURATION, .default_text = "60s"};
-    static const struct option *options[16] = {&window};
-    size_t n = 1;
-    for (const struct option *row = container_collector.options; row->name != NULL; row++) {
-        options[n++] = row;
-    }
-    settings = settings_create(options, n);
-    TEST_ASSERT_NOT_NULL(settings);
-    strcpy(tree, "/tmp/test_container.XXXXXX");
-    TEST_ASSERT_NOT_NULL(mkdtemp(tree));
-    const char *source = getenv("WAAP_SOURCE_ROOT");
-    run("cp -a '%s/tests/fixtures/cgroup/.' . && mkdir -p root proc/1/net && touch proc/1/net/dev",
-        source != NULL ? source : ".");
+    tree_begin(&container_collector, "cgroup");
+    run("mkdir -p root proc/1/net && touch proc/1/net/dev");
     run("printf 'cpu 1\\nbtime 1000\\n' > proc/stat");
-    use("v2");
-    snapshot = (struct snapshot){0};
-    err = (struct error){{0}};
-    state = NULL;
 }
 
 void tearDown(void) {
-    container_collector.close(state);
-    snapshot_finish(&snapshot);
-    settings_destroy(settings);
-    run("rm -rf '%s'", tree);
+    tree_end();
 }
 
 /* A container's cgroup with the recorded files of system.slice. */
@@ -90,6 +27,16 @@ static void make_v2(const char *path) {
     run("mkdir -p v2%s && cp v2/user.slice/[cmip]* v2%s/ && cp v2/system.slice/io.stat "
         "v2/system.slice/cpu.max v2%s/",
         path, path, path);
+}
+
+/* As in a label's value. */
+static char *escape(const char *text) {
+    struct buf out = {0};
+    for (; *text != '\0'; text++) {
+        buf_add_str(&out, *text == '\\' ? "\\" : "");
+        buf_add_char(&out, *text);
+    }
+    return buf_take(&out);
 }
 
 static void make_process(int pid, const char *cgroup, const char *namespace_of) {
@@ -102,45 +49,6 @@ static void make_process(int pid, const char *cgroup, const char *namespace_of) 
     run("printf 'h\\nh\\n  lo: 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\\n"
         "eth0:%d 2 3 4 0 0 0 0 90 10 11 12 0 0 0 0\\n' > proc/%d/net/dev",
         pid, pid);
-}
-
-static int collect(void) {
-    if (state == NULL) {
-        TEST_ASSERT_EQUAL_INT_MESSAGE(0, container_collector.open(&env, &state, &err), err.text);
-    }
-    snapshot_reset(&snapshot);
-    return container_collector.collect(state, &snapshot, &err);
-}
-
-static const struct sample *find(const char *name, const char *labels) {
-    const struct sample *found = NULL;
-    for (size_t i = 0; i < snapshot.n_families; i++) {
-        const struct family *family = &snapshot.families[i];
-        for (size_t j = 0; j < family->n_samples; j++) {
-            const struct sample *sample = &family->samples[j];
-            const char *text = sample->labels != NULL ? sample->labels->text : "";
-            if (strcmp(family->desc->name, name) == 0 && strcmp(text, labels) == 0) {
-                TEST_ASSERT_NULL_MESSAGE(found, name);
-                found = sample;
-            }
-        }
-    }
-    return found;
-}
-
-static size_t count(const char *name) {
-    for (size_t i = 0; i < snapshot.n_families; i++) {
-        if (strcmp(snapshot.families[i].desc->name, name) == 0) {
-            return snapshot.families[i].n_samples;
-        }
-    }
-    return 0;
-}
-
-static void check(const char *name, const char *labels, double value) {
-    const struct sample *sample = find(name, labels);
-    TEST_ASSERT_NOT_NULL_MESSAGE(sample, name);
-    TEST_ASSERT_EQUAL_DOUBLE_MESSAGE(value, sample->value, name);
 }
 
 #define DOCKER "id=\"/system.slice/docker-" A ".scope\",name=\"aaaaaaaaaaaa\""
@@ -244,7 +152,7 @@ static void test_a_process_that_ends_is_replaced(void) {
 
 static void test_jetpack4_v1(void) {
     static const char *const rows[] = {"cpu,cpuacct", "blkio", "pids"};
-    use("v1");
+    use_cgroups("v1");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         run("mkdir -p v1/%s" PLUGIN " && cp v1/%s/system.slice/* v1/%s" PLUGIN, rows[i], rows[i],
             rows[i]);
@@ -343,7 +251,7 @@ static void test_last_process_leaves(void) {
 
 /* The same where v1 has the CPU time and the v2 hierarchy, which gets the cgroup later, tells. */
 static void test_last_process_leaves_hybrid(void) {
-    use("hybrid");
+    use_cgroups("hybrid");
     run("mkdir -p hybrid/cpuacct/docker hybrid/unified/docker");
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
     run("mkdir hybrid/cpuacct/docker/" A " && echo 1 > hybrid/cpuacct/docker/" A "/cpuacct.usage");
@@ -440,6 +348,111 @@ static void test_nested_processes_are_counted(void) {
     check("container_network_receive_bytes_total", PODMAN ",interface=\"eth0\"", 100);
 }
 
+#define UID_ "2b0c4f5a_11d2_4c3e_9d7e_aa00bb11cc22"
+#define BURSTABLE "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_ ".slice"
+#define USER "/user.slice/user-1000.slice/user@1000.service/user.slice"
+
+/* Every runtime's way to lay out its cgroups, with what stands beside and below its containers. */
+static void test_layouts(void) {
+    static const struct {
+        const char *path; /* of the container */
+        const char *name;
+        const char *inside; /* a cgroup that belongs to it, or NULL */
+        const char *beside; /* a cgroup that is no container, or NULL */
+    } rows[] = {
+        {"/docker/" A, "aaaaaaaaaaaa", "/init.scope", NULL},
+        {"/kubepods/pod2b0c4f5a-11d2-4c3e-9d7e-aa00bb11cc22/" A, A, NULL, NULL},
+        {BURSTABLE "/cri-containerd-" A ".scope", A, NULL, "/system.slice/" A ".mount"},
+        {BURSTABLE "/crio-" A ".scope", A, "/container", BURSTABLE "/crio-conmon-" A ".scope"},
+        {BURSTABLE "/docker-" A ".scope", "aaaaaaaaaaaa", NULL, NULL},
+        {"/kubepods/besteffort/pod2b0c4f5a-11d2-4c3e-9d7e-aa00bb11cc22/crio-" A, A, NULL,
+         "/kubepods/besteffort/pod2b0c4f5a-11d2-4c3e-9d7e-aa00bb11cc22/crio-conmon-" A},
+        {"/system.slice/containerd.service/kubepods-pod" UID_ ".slice:cri-containerd:" A, A, NULL,
+         "/system.slice/containerd.service/init"},
+        {"/machine.slice/libpod-" A ".scope", "aaaaaaaaaaaa", "/container",
+         "/machine.slice/libpod-conmon-" A ".scope"},
+        {"/machine.slice/machine-libpod_pod_" B ".slice/libpod-" A ".scope", "aaaaaaaaaaaa",
+         "/container", NULL},
+        {"/libpod_parent/libpod-" A, "aaaaaaaaaaaa", NULL, "/libpod_parent/conmon"},
+        {USER "/libpod-" A ".scope", "aaaaaaaaaaaa", "/container",
+         USER "/libpod-conmon-" A ".scope"},
+        {USER "/docker-" A ".scope", "aaaaaaaaaaaa", NULL, NULL},
+        {"/lxc.payload.cam", "cam", "/system.slice/ssh.service", "/lxc.monitor.cam"},
+        {"/lxc/cam", "cam", "/init.scope", NULL},
+        {"/machine.slice/machine-my\\x2dcam.scope", "my-cam", "/payload",
+         "/machine.slice/machine-qemu\\x2d1\\x2dvm.scope"},
+        {"/machine.slice/systemd-nspawn@cam.service", "cam", "/supervisor", NULL},
+        {"/k8s.io/plain1", "plain1", NULL, NULL},
+        {"/somewhere/else/" A, "aaaaaaaaaaaa", NULL, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *inside = rows[i].inside != NULL ? rows[i].inside : "";
+        const char *beside = rows[i].beside != NULL ? rows[i].beside : "";
+        run("mkdir -p 'next%s%s' 'next%s' && cp v2/cgroup.controllers next && "
+            "cp v2/user.slice/[cmip]* 'next%s'",
+            rows[i].path, inside, beside, rows[i].path);
+        use_cgroups("next");
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+        TEST_ASSERT_EQUAL_UINT64_MESSAGE(1, count("container_last_seen"), rows[i].path);
+        char *escaped CLEANUP_FREE = escape(rows[i].path);
+        struct buf labels CLEANUP_BUF = {0};
+        buf_printf(&labels, "id=\"%s\",name=\"%s\"", escaped, rows[i].name);
+        check("container_memory_usage_bytes", buf_str(&labels), 52428800);
+        container_collector.close(TAKE(state));
+        run("rm -r next");
+    }
+}
+
+/* Rootless podman is given cpu, memory and pids only. */
+static void test_absent_controllers(void) {
+    make_v2(USER "/libpod-" A ".scope");
+    run("cd v2" USER "/libpod-" A ".scope && rm io.* memory.pressure cpu.pressure");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+#define ROOTLESS "id=\"" USER "/libpod-" A ".scope\",name=\"aaaaaaaaaaaa\""
+    check("container_memory_usage_bytes", ROOTLESS, 52428800);
+    TEST_ASSERT_NULL(find("container_fs_reads_bytes_total", ROOTLESS ",device=\"/dev/sda\""));
+    TEST_ASSERT_NULL(find("container_pressure_cpu_waiting_seconds_total", ROOTLESS));
+}
+
+/* Containers that come and go between being listed and being opened. */
+static void test_races(void) {
+    make_v2("/docker/" B);
+    run("mv v2/docker/" B " kept");
+    char away[160], there[160];
+    snprintf(away, sizeof(away), "%s/kept", tree);
+    snprintf(there, sizeof(there), "%s/v2/docker/" B, tree);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 2000; i++) {
+            rename(away, there);
+            rename(there, away);
+        }
+        _exit(0);
+    }
+    int status = 0;
+    size_t n_seen = 0;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+        n_seen += count("container_last_seen") == 2 ? 1 : 0;
+        container_collector.wake(state);
+    }
+    TEST_ASSERT_EQUAL_INT(0, status);
+    TEST_ASSERT_GREATER_THAN_UINT64(0, n_seen);
+}
+
+/* What has a container's number may be another process by the time it is looked at. */
+static void test_a_number_is_used_again(void) {
+    make_v2("/docker/" A);
+    make_process(100, "/docker/" A, NULL);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    run("mv proc/100 proc/old && rm -r proc/old && mkdir -p proc/100/net");
+    run("printf 'h\\nh\\neth7:7 2 3 4 0 0 0 0 90 10 11 12 0 0 0 0\\n' > proc/100/net/dev");
+    run(": > v2/docker/" A "/cgroup.procs"); /* it is not the container's any more */
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    TEST_ASSERT_EQUAL_UINT64(0, count("container_network_receive_bytes_total"));
+}
+
 static void test_descriptions_are_sound(void) {
     for (const struct metric_desc *const *desc = container_collector.metrics; *desc != NULL;
          desc++) {
@@ -448,7 +461,7 @@ static void test_descriptions_are_sound(void) {
 }
 
 static void test_no_cgroups_is_no_source(void) {
-    use("nowhere");
+    use_cgroups("nowhere");
     TEST_ASSERT_EQUAL_INT(-ENODEV, container_collector.open(&env, &state, &err));
 }
 
@@ -470,6 +483,10 @@ int main(void) {
     RUN_TEST(test_kept_files);
     RUN_TEST(test_too_many);
     RUN_TEST(test_nested_processes_are_counted);
+    RUN_TEST(test_layouts);
+    RUN_TEST(test_absent_controllers);
+    RUN_TEST(test_races);
+    RUN_TEST(test_a_number_is_used_again);
     RUN_TEST(test_descriptions_are_sound);
     RUN_TEST(test_no_cgroups_is_no_source);
     return UNITY_END();

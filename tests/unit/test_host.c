@@ -1,34 +1,9 @@
 #include "collectors/host.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <unity.h>
 
-#include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
-#include "tests/unit/snapshot_find.h"
-
-static struct settings *settings;
-static struct snapshot snapshot;
-static struct error err;
-static void *state;
-static char tree[64]; /* a copy of the fixture that a test may change */
-static char procfs[128];
-static char sysfs[128];
-static struct collector_env env;
-
-static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void run(const char *format, ...) {
-    struct buf command CLEANUP_BUF = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&command, format, args);
-    va_end(args);
-    TEST_ASSERT_EQUAL_INT_MESSAGE(0, system(buf_str(&command)), buf_str(&command));
-}
+#include "tests/unit/collector_tree.h"
 
 static void write_file(const char *name, const char *text) {
     char path[256];
@@ -38,54 +13,16 @@ static void write_file(const char *name, const char *text) {
     fputs(text, file);
 }
 
-static void set_option(const char *name, const char *text) {
-    const struct option *option = settings_option(settings, name);
-    TEST_ASSERT_EQUAL_INT_MESSAGE(0, settings_set(settings, option, 1, text, &err), err.text);
-}
-
 void setUp(void) {
-    static const struct option *options[8];
-    size_t n = 0;
-    for (const struct option *option = host_collector.options; option->name != NULL; option++) {
-        options[n++] = option;
-    }
-    settings = settings_create(options, n);
-    TEST_ASSERT_NOT_NULL(settings);
-    strcpy(tree, "/tmp/test_host.XXXXXX");
-    TEST_ASSERT_NOT_NULL(mkdtemp(tree));
-    const char *source = getenv("WAAP_SOURCE_ROOT");
-    run("cp -r '%s/tests/fixtures/host/.' '%s'", source != NULL ? source : ".", tree);
-    snprintf(procfs, sizeof(procfs), "%s/proc", tree);
-    snprintf(sysfs, sizeof(sysfs), "%s/sys", tree);
-    env = (struct collector_env){
-        .procfs = procfs, .sysfs = sysfs, .cgroupfs = "", .rootfs = tree, .settings = settings};
-    snapshot = (struct snapshot){0};
-    err = (struct error){{0}};
-    state = NULL;
+    tree_begin(&host_collector, "host");
+    env.rootfs = tree;
 }
 
 void tearDown(void) {
-    if (state != NULL) {
-        host_collector.close(state);
-    }
-    snapshot_finish(&snapshot);
-    settings_destroy(settings);
-    run("rm -rf '%s'", tree);
+    tree_end();
 }
 
-static int collect(void) {
-    if (state == NULL) {
-        TEST_ASSERT_EQUAL_INT_MESSAGE(0, host_collector.open(&env, &state, &err), err.text);
-    }
-    snapshot_reset(&snapshot);
-    return host_collector.collect(state, &snapshot, &err);
-}
-
-static const struct sample *find(const char *name, const char *labels) {
-    return snapshot_find(&snapshot, name, labels);
-}
-
-static size_t count(const char *prefix) {
+static size_t count_all(const char *prefix) {
     return snapshot_count(&snapshot, prefix);
 }
 
@@ -181,17 +118,17 @@ static void test_whole_collector(void) {
     for (int round = 0; round < 3; round++) {
         TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
         check_expected();
-        TEST_ASSERT_EQUAL_UINT64(2 * 8, count("node_cpu_seconds_total"));
-        TEST_ASSERT_EQUAL_UINT64(2 * 2, count("node_cpu_guest_seconds_total"));
-        TEST_ASSERT_EQUAL_UINT64(17 + 11 + 15, count("node_disk_"));
-        TEST_ASSERT_EQUAL_UINT64(2, count("node_filesystem_device_error"));
-        TEST_ASSERT_EQUAL_UINT64(1, count("node_filesystem_size_bytes"));
-        TEST_ASSERT_EQUAL_UINT64(14, count("node_memory_"));
-        TEST_ASSERT_EQUAL_UINT64(2 * 16, count("node_network_"));
-        TEST_ASSERT_EQUAL_UINT64(5, count("node_pressure_"));
-        TEST_ASSERT_EQUAL_UINT64(2, count("node_thermal_zone_temp"));
-        TEST_ASSERT_EQUAL_UINT64(1, count("node_uname_info"));
-        TEST_ASSERT_EQUAL_UINT64(1, count("node_time_seconds"));
+        TEST_ASSERT_EQUAL_UINT64(2 * 8, count_all("node_cpu_seconds_total"));
+        TEST_ASSERT_EQUAL_UINT64(2 * 2, count_all("node_cpu_guest_seconds_total"));
+        TEST_ASSERT_EQUAL_UINT64(17 + 11 + 15, count_all("node_disk_"));
+        TEST_ASSERT_EQUAL_UINT64(2, count_all("node_filesystem_device_error"));
+        TEST_ASSERT_EQUAL_UINT64(1, count_all("node_filesystem_size_bytes"));
+        TEST_ASSERT_EQUAL_UINT64(14, count_all("node_memory_"));
+        TEST_ASSERT_EQUAL_UINT64(2 * 16, count_all("node_network_"));
+        TEST_ASSERT_EQUAL_UINT64(5, count_all("node_pressure_"));
+        TEST_ASSERT_EQUAL_UINT64(2, count_all("node_thermal_zone_temp"));
+        TEST_ASSERT_EQUAL_UINT64(1, count_all("node_uname_info"));
+        TEST_ASSERT_EQUAL_UINT64(1, count_all("node_time_seconds"));
     }
 }
 
@@ -218,13 +155,13 @@ static void test_what_is_missing_is_no_failure(void) {
     run("rm -r %s/pressure %s/diskstats %s/loadavg %s/1 %s/class", procfs, procfs, procfs, procfs,
         sysfs);
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
-    TEST_ASSERT_EQUAL_UINT64(0, count("node_pressure_"));
-    TEST_ASSERT_EQUAL_UINT64(0, count("node_disk_"));
-    TEST_ASSERT_EQUAL_UINT64(0, count("node_load"));
-    TEST_ASSERT_EQUAL_UINT64(0, count("node_network_"));
-    TEST_ASSERT_EQUAL_UINT64(0, count("node_filesystem_"));
-    TEST_ASSERT_EQUAL_UINT64(0, count("node_thermal_"));
-    TEST_ASSERT_EQUAL_UINT64(14, count("node_memory_"));
+    TEST_ASSERT_EQUAL_UINT64(0, count_all("node_pressure_"));
+    TEST_ASSERT_EQUAL_UINT64(0, count_all("node_disk_"));
+    TEST_ASSERT_EQUAL_UINT64(0, count_all("node_load"));
+    TEST_ASSERT_EQUAL_UINT64(0, count_all("node_network_"));
+    TEST_ASSERT_EQUAL_UINT64(0, count_all("node_filesystem_"));
+    TEST_ASSERT_EQUAL_UINT64(0, count_all("node_thermal_"));
+    TEST_ASSERT_EQUAL_UINT64(14, count_all("node_memory_"));
 }
 
 static void test_no_proc_is_no_source(void) {
@@ -268,11 +205,11 @@ static void test_garbage_is_named_and_the_rest_collected(void) {
         write_file(cases[i].file, cases[i].text);
         TEST_ASSERT_EQUAL_INT_MESSAGE(-EINVAL, collect(), cases[i].file);
         TEST_ASSERT_NOT_NULL_MESSAGE(strstr(err.text, cases[i].reason), err.text);
-        TEST_ASSERT_EQUAL_UINT64_MESSAGE(0, count(cases[i].lost), cases[i].lost);
+        TEST_ASSERT_EQUAL_UINT64_MESSAGE(0, count_all(cases[i].lost), cases[i].lost);
         if (cases[i].others != NULL) {
-            TEST_ASSERT_NOT_EQUAL_MESSAGE(0, count(cases[i].others), cases[i].others);
+            TEST_ASSERT_NOT_EQUAL_MESSAGE(0, count_all(cases[i].others), cases[i].others);
         }
-        TEST_ASSERT_EQUAL_UINT64(1, count("node_uname_info"));
+        TEST_ASSERT_EQUAL_UINT64(1, count_all("node_uname_info"));
         tearDown();
         setUp();
     }
@@ -286,18 +223,18 @@ static void test_what_comes_and_goes(void) {
     write_file("proc/1/mounts", "none / weird\\040fs ro 0 0\n");
     run("rm -r %s/class/thermal/thermal_zone0", sysfs);
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
-    TEST_ASSERT_EQUAL_UINT64(4, count("node_cpu_seconds_total"));
+    TEST_ASSERT_EQUAL_UINT64(4, count_all("node_cpu_seconds_total"));
     TEST_ASSERT_NOT_NULL(find("node_cpu_seconds_total", "cpu=\"1\",mode=\"idle\""));
-    TEST_ASSERT_EQUAL_UINT64(0, count("node_boot_time_seconds"));
-    TEST_ASSERT_EQUAL_UINT64(11, count("node_disk_"));
-    TEST_ASSERT_EQUAL_UINT64(16, count("node_network_"));
+    TEST_ASSERT_EQUAL_UINT64(0, count_all("node_boot_time_seconds"));
+    TEST_ASSERT_EQUAL_UINT64(11, count_all("node_disk_"));
+    TEST_ASSERT_EQUAL_UINT64(16, count_all("node_network_"));
     TEST_ASSERT_NOT_NULL(find("node_network_receive_bytes_total", "device=\"wg\xef\xbf\xbd\""));
-    TEST_ASSERT_EQUAL_UINT64(1, count("node_thermal_zone_temp"));
+    TEST_ASSERT_EQUAL_UINT64(1, count_all("node_thermal_zone_temp"));
     const struct sample *readonly = find(
         "node_filesystem_readonly", "device=\"none\",fstype=\"weird\\\\040fs\",mountpoint=\"/\"");
     TEST_ASSERT_NOT_NULL(readonly);
     TEST_ASSERT_EQUAL_DOUBLE(1, readonly->value);
-    TEST_ASSERT_EQUAL_UINT64(7, count("node_filesystem_"));
+    TEST_ASSERT_EQUAL_UINT64(7, count_all("node_filesystem_"));
 }
 
 static void test_excludes(void) {
@@ -306,10 +243,10 @@ static void test_excludes(void) {
     set_option("collector.host.filesystem.mount-points-exclude", "^/$");
     set_option("collector.host.filesystem.fs-types-exclude", "^(proc|overlay|tmpfs)$");
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
-    TEST_ASSERT_EQUAL_UINT64(3, count("node_disk_io_now"));
+    TEST_ASSERT_EQUAL_UINT64(3, count_all("node_disk_io_now"));
     TEST_ASSERT_NOT_NULL(find("node_disk_io_now", "device=\"loop0\""));
-    TEST_ASSERT_EQUAL_UINT64(16, count("node_network_"));
-    TEST_ASSERT_EQUAL_UINT64(2, count("node_filesystem_readonly"));
+    TEST_ASSERT_EQUAL_UINT64(16, count_all("node_network_"));
+    TEST_ASSERT_EQUAL_UINT64(2, count_all("node_filesystem_readonly"));
     TEST_ASSERT_NULL(find("node_filesystem_readonly",
                           "device=\"/dev/mmcblk0p1\",fstype=\"ext4\",mountpoint=\"/\""));
 }
@@ -340,7 +277,7 @@ static void test_a_zone_that_refuses_is_skipped(void) {
     }
     run("ln -sf /sys/class/net/lo/speed %s/class/thermal/thermal_zone0/temp", sysfs);
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
-    TEST_ASSERT_EQUAL_UINT64(1, count("node_thermal_zone_temp"));
+    TEST_ASSERT_EQUAL_UINT64(1, count_all("node_thermal_zone_temp"));
     TEST_ASSERT_NOT_NULL(find("node_thermal_zone_temp", "type=\"GPU-therm\",zone=\"1\""));
 }
 
