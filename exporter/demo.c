@@ -46,6 +46,8 @@ static const struct {
     {"path.procfs", "/proc", true},
     {"path.rootfs", "", true},
     {"path.sysfs", "/sys", true},
+    {"push.state-file", "", false},
+    {"push.table", "", false},
     {"web.disable-exporter-metrics", "false", false}, /* waap_demo is one of them */
 };
 

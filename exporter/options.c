@@ -161,6 +161,33 @@ const struct option exporter_options[] = {
         .help = "Directories of pywaggle's run logs: what plugins publish there becomes metrics",
     },
     {
+        .name = "push.state-file",
+        .type = OPTION_STRING,
+        .help = "File on disk that what was pushed is saved to, for the time after a reboot",
+    },
+    {
+        .name = "push.state-interval",
+        .type = OPTION_DURATION,
+        .default_text = "60s",
+        .min = 1 * SECONDS,
+        .max = 24 * HOURS,
+        .help = "How often the state file is written, if there is something to write",
+    },
+    {
+        .name = "push.table",
+        .type = OPTION_STRING,
+        .default_text = "/run/waap/push.table",
+        .help = "File on tmpfs that keeps what was pushed over a restart; empty: in memory only",
+    },
+    {
+        .name = "push.table-size",
+        .type = OPTION_SIZE,
+        .default_text = "64MiB",
+        .min = 64 * KIB,
+        .max = 1 * GIB,
+        .help = "Largest size of that file",
+    },
+    {
         .name = "push.ttl",
         .type = OPTION_DURATION,
         .default_text = "5m",

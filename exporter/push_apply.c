@@ -140,7 +140,7 @@ static int prepare(struct push_store *store, struct push_owner *owner,
     series->family->batch = store->batch;
     r = push_check_values(batch, update, series, err);
     if (r == 0 && update->op == PUSH_TOTAL) {
-        r = push_series_total(series, batch->start, &ret_step->total, err);
+        r = push_series_total(store, series, batch->start, &ret_step->total, err);
     }
     ret_step->series = series;
     return r;
@@ -148,7 +148,18 @@ static int prepare(struct push_store *store, struct push_owner *owner,
 
 /* ---- back ---- */
 
+/* Totals of series that were there before. */
+static void drop_fresh_totals(struct push_store *store) {
+    for (size_t i = 0; i < store->n_steps; i++) {
+        struct push_series *series = store->steps[i].series;
+        while (series != NULL && series->totals != NULL && series->totals->entry->commit == 0) {
+            push_series_forget_start(store, series, series->totals->start);
+        }
+    }
+}
+
 static void take_back(struct push_store *store) {
+    drop_fresh_totals(store);
     while (store->n_fresh > 0) {
         push_series_destroy(store, store->fresh[--store->n_fresh]);
     }
@@ -160,24 +171,38 @@ static void take_back(struct push_store *store) {
     while (store->n_hidden > 0) {
         push_family_unhide(store, store->hidden[--store->n_hidden]);
     }
+    push_table_take_back(store->table);
 }
 
 /* ---- the second stride ---- */
 
-static void set_ttl(struct push_series *series, int64_t ttl_ms) {
+static void set_ttl(struct push_store *store, struct push_series *series, int64_t ttl_ms) {
     struct push_owner *owner = series->owner;
     owner->n_with_ttl -= series->ttl_ms > 0 ? 1 : 0;
     owner->n_with_ttl += ttl_ms > 0 ? 1 : 0;
     series->ttl_ms = ttl_ms;
+    push_table_write(store->table, &(struct push_change){series->ttl, (double)ttl_ms}, 1);
+}
+
+/* A series that is set must not be seen with a value it never had, not even after a crash: it is
+ * given the value before it counts. */
+static void preset_fresh(const struct push_store *store, const struct push_batch *batch) {
+    for (size_t i = 0; store->n_fresh > 0 && i < batch->n_updates; i++) {
+        const struct push_step *step = &store->steps[i];
+        if (step->series != NULL && batch->updates[i].op == PUSH_SET &&
+            step->series->entry->commit == 0) {
+            push_value_preset(step, &batch->updates[i]);
+        }
+    }
 }
 
 static void perform(struct push_store *store, const struct push_step *step,
                     const struct push_update *update, int64_t now_ms) {
     struct push_series *series = step->series;
-    push_value_apply(step, update, now_ms);
+    push_value_apply(store, step, update, now_ms);
     series->updated_ms = now_ms;
     if (update->ttl_ms != PUSH_TTL_DEFAULT && update->ttl_ms != series->ttl_ms) {
-        set_ttl(series, update->ttl_ms);
+        set_ttl(store, series, update->ttl_ms);
     }
     if (update->help != NULL && !series->family->has_help) {
         push_family_take_help(store, series->family, update->help);
@@ -220,6 +245,7 @@ static void sweep(struct push_store *store, struct push_owner *owner, enum push_
 
 static int prepare_all(struct push_store *store, struct push_owner *owner,
                        const struct push_batch *batch, size_t *ret_failed, struct error *err) {
+    store->n_steps = 0;
     int r =
         grow((void **)&store->steps, &store->cap_steps, batch->n_updates, sizeof(struct push_step));
     if (r < 0) {
@@ -227,6 +253,7 @@ static int prepare_all(struct push_store *store, struct push_owner *owner,
     }
     for (size_t i = 0; i < batch->n_updates; i++) {
         *ret_failed = i;
+        store->n_steps = i + 1;
         r = prepare(store, owner, batch, &batch->updates[i], &store->steps[i], err);
         if (r < 0) {
             return r;
@@ -243,6 +270,8 @@ static int prepare_all(struct push_store *store, struct push_owner *owner,
 
 static void perform_all(struct push_store *store, struct push_owner *owner,
                         const struct push_batch *batch, int64_t now_ms) {
+    preset_fresh(store, batch);
+    push_table_commit(store->table);
     for (size_t i = 0; i < batch->n_updates; i++) {
         if (store->steps[i].series != NULL) {
             perform(store, &store->steps[i], &batch->updates[i], now_ms);
@@ -261,15 +290,19 @@ int push_store_apply(struct push_store *store, struct push_owner *owner,
     pthread_mutex_lock(&store->lock);
     store->batch++;
     if (batch->start != 0) {
-        push_owner_note_start(owner, batch->start, now_ms);
+        push_owner_note_start(store, owner, batch->start, now_ms);
     }
     int r = prepare_all(store, owner, batch, &failed, err);
     if (r == 0) {
         perform_all(store, owner, batch, now_ms);
-        owner->push_seconds = owner->group ? clock_wall_seconds() : 0;
+        if (owner->group) {
+            owner->push_seconds = clock_wall_seconds();
+            push_persist_times(store, owner);
+        }
     } else {
         take_back(store);
     }
+    push_persist_tidy(store);
     pthread_mutex_unlock(&store->lock);
     owner->seen_ms = now_ms;
     if (r < 0) {

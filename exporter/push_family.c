@@ -58,10 +58,10 @@ static size_t length_without_total(const char *name) {
 /* The names a family takes up; the first is its own. Plugins may leave _total out: that name is
  * taken too, as nobody should use it for something else. */
 static void name_family(const struct push_store *store, struct push_family *family,
-                        const char *name, bool group) {
+                        const char *name) {
     size_t len = strlen(name);
     size_t base = length_without_total(name);
-    if (family->type == PUSH_COUNTER && !group) {
+    if (family->type == PUSH_COUNTER && !family->plain_names) {
         add_name(store, family, name, base, "_total", true);
         add_name(store, family, name, base, "", true);
         return;
@@ -201,7 +201,8 @@ static int settle_names(struct push_store *store, struct push_family *family,
     family->has_help = update->help != NULL;
     bool ok = describe(store, family, family->has_help ? update->help : no_help) &&
               hash_index_reserve(&store->names, family->n_names);
-    return ok ? 0 : error_set(err, -ENOMEM, "%s: out of memory", update->name);
+    return ok ? push_persist_family(store, family, 0, err)
+              : error_set(err, -ENOMEM, "%s: out of memory", update->name);
 }
 
 static int create_family(struct push_store *store, const struct push_owner *owner,
@@ -216,8 +217,9 @@ static int create_family(struct push_store *store, const struct push_owner *owne
         return error_set(err, -ENOMEM, "%s: out of memory", update->name);
     }
     family->type = update->type;
+    family->plain_names = owner->group;
     push_link_init(&family->series);
-    name_family(store, family, update->name, owner->group);
+    name_family(store, family, update->name);
     r = settle_names(store, family, owner, update, replace, err);
     if (r < 0) {
         free_family(store, family);
@@ -253,13 +255,19 @@ int push_family_for(struct push_store *store, const struct push_owner *owner,
 }
 
 void push_family_take_help(struct push_store *store, struct push_family *family, const char *help) {
+    struct push_entry *old = family->entry;
     family->has_help = describe(store, family, help);
+    if (family->has_help && push_persist_family(store, family, old->id, NULL) == 0) {
+        push_table_commit(store->table);
+        push_table_kill(store->table, old);
+    }
 }
 
 void push_family_destroy(struct push_store *store, struct push_family *family) {
     for (size_t i = 0; !family->hidden && i < family->n_names; i++) {
         hash_index_remove(&store->names, family->names[i].hash, &family->names[i]);
     }
+    push_table_kill(store->table, family->entry);
     push_link_remove(&family->link);
     free_family(store, family);
 }

@@ -4,17 +4,24 @@
 #include "exporter/loop.h"
 #include "exporter/push_store.h"
 
-/* Keeps the daemon's push store: opens it as the settings say, and drops what has outlived its time
- * to live. On the loop thread. */
+/* Keeps the daemon's push store: opens it as the settings say, with what it held before; drops what
+ * has outlived its time to live; saves the state file. On the loop thread. */
 struct push_keeper;
 
 int push_keeper_create(struct loop *loop, const struct settings *settings,
                        const struct collector *const *collectors, struct push_keeper **ret_keeper,
                        struct error *err);
+
+/* Saves for the last time, and ends its thread; false: that hangs, as the disk does. Accepts NULL.
+ */
+bool push_keeper_stop(struct push_keeper *keeper);
 void push_keeper_destroy(struct push_keeper *keeper); /* accepts NULL */
 
 /* Takes over limits and times after a reload. */
 void push_keeper_configure(struct push_keeper *keeper, const struct settings *settings);
+
+/* When the state file was last written, since 1970; 0: not yet. */
+double push_keeper_saved_seconds(const struct push_keeper *keeper);
 
 /* Lives as long as the keeper. */
 struct push_store *push_keeper_store(struct push_keeper *keeper);

@@ -98,8 +98,14 @@ static char *name_owner(const struct push_owner *owner) {
     return buf_take(&text);
 }
 
-static struct push_owner *allocate(const struct push_store *store, bool group,
-                                   const struct label *labels, size_t n) {
+static void free_owner(struct push_store *store, struct push_owner *owner) {
+    push_bury(store, owner->rendered, owner->collected);
+    free(owner->name);
+    free(owner);
+}
+
+static struct push_owner *allocate(struct push_store *store, bool group, const struct label *labels,
+                                   size_t n) {
     size_t labels_size = n * sizeof(struct label);
     struct push_owner *owner =
         calloc(1, sizeof(*owner) + labels_size + push_labels_size(labels, n));
@@ -114,9 +120,7 @@ static struct push_owner *allocate(const struct push_store *store, bool group,
     owner->rendered = push_labels_render(owner, NULL, 0);
     push_link_init(&owner->series);
     if (owner->name == NULL || owner->rendered == NULL) {
-        free(owner->name);
-        labels_destroy(owner->rendered);
-        free(owner);
+        free_owner(store, owner);
         return NULL;
     }
     return owner;
@@ -163,10 +167,25 @@ static int create(struct push_store *store, const struct push_identity *identity
     if (owner == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
+    r = push_persist_owner(store, owner, err);
+    if (r < 0) {
+        free_owner(store, owner);
+        return r;
+    }
+    push_table_commit(store->table);
     hash_index_add(&store->by_identity, owner->hash, owner);
     push_link_append(&store->owners, &owner->link);
     *ret_owner = owner;
     return 0;
+}
+
+int push_owner_restore(struct push_store *store, bool group, const struct label *labels, size_t n,
+                       struct push_owner **ret_owner) {
+    struct push_identity identity = {.group = group, .plugin = group ? NULL : "restored"};
+    if (find(store, group, labels, n) != NULL) {
+        return -EEXIST;
+    }
+    return create(store, &identity, labels, n, ret_owner, NULL);
 }
 
 int push_store_owner(struct push_store *store, const struct push_identity *identity,
@@ -201,11 +220,13 @@ void push_owner_touch(struct push_store *store, struct push_owner *owner) {
 void push_owner_note_failure(struct push_store *store, struct push_owner *owner) {
     pthread_mutex_lock(&store->lock);
     owner->push_failure_seconds = clock_wall_seconds();
+    push_persist_times(store, owner);
     pthread_mutex_unlock(&store->lock);
 }
 
 /* A start that has not been heard of for longest makes room for another. */
-void push_owner_note_start(struct push_owner *owner, uint64_t start, int64_t now_ms) {
+void push_owner_note_start(struct push_store *store, struct push_owner *owner, uint64_t start,
+                           int64_t now_ms) {
     struct push_start *oldest = &owner->starts[0];
     for (size_t i = 0; i < owner->n_starts; i++) {
         struct push_start *known = &owner->starts[i];
@@ -219,7 +240,8 @@ void push_owner_note_start(struct push_owner *owner, uint64_t start, int64_t now
         oldest = &owner->starts[owner->n_starts++];
     } else {
         for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
-            push_series_forget_start(CONTAINER_OF(i, struct push_series, of_owner), oldest->number);
+            push_series_forget_start(store, CONTAINER_OF(i, struct push_series, of_owner),
+                                     oldest->number);
         }
     }
     *oldest = (struct push_start){start, now_ms};
@@ -227,10 +249,11 @@ void push_owner_note_start(struct push_owner *owner, uint64_t start, int64_t now
 
 /* ---- end ---- */
 
-static void free_notes(struct push_owner *owner) {
+static void free_notes(struct push_store *store, struct push_owner *owner) {
     while (owner->notes != NULL) {
         struct push_note *note = owner->notes;
         owner->notes = note->next;
+        push_table_kill(store->table, note->entry);
         free(note);
     }
 }
@@ -243,12 +266,12 @@ void push_owner_remove_series(struct push_store *store, struct push_owner *owner
 
 void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
     push_owner_remove_series(store, owner);
-    free_notes(owner);
+    free_notes(store, owner);
     hash_index_remove(&store->by_identity, owner->hash, owner);
     push_link_remove(&owner->link);
-    push_bury(store, owner->rendered, owner->collected);
-    free(owner->name);
-    free(owner);
+    push_table_kill(store->table, owner->entry);
+    store->removals++;
+    free_owner(store, owner);
 }
 
 void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner) {
@@ -272,10 +295,12 @@ void push_owner_unref(struct push_store *store, struct push_owner *owner) {
 void push_store_remove_owner(struct push_store *store, struct push_owner *owner) {
     pthread_mutex_lock(&store->lock);
     push_owner_remove_series(store, owner);
-    free_notes(owner);
+    free_notes(store, owner);
     owner->push_seconds = 0;
     owner->push_failure_seconds = 0;
+    push_persist_times(store, owner);
     push_owner_drop_if_idle(store, owner);
+    push_persist_tidy(store);
     pthread_mutex_unlock(&store->lock);
 }
 
@@ -300,19 +325,34 @@ const char *push_store_note(const struct push_store *store, const struct push_ow
     return NULL;
 }
 
+static int create_note(struct push_store *store, const struct push_owner *owner, const char *key,
+                       const char *text, struct push_note **ret_note, struct error *err) {
+    size_t key_size = strlen(key) + 1;
+    struct push_note *note = malloc(sizeof(*note) + key_size + strlen(text) + 1);
+    if (note == NULL) {
+        return error_set(err, -ENOMEM, "%s: out of memory", key);
+    }
+    memcpy(note->key, key, key_size);
+    note->text = strcpy(note->key + key_size, text);
+    int r = push_persist_note(store, owner, note, err);
+    if (r < 0) {
+        free(note);
+        return r;
+    }
+    *ret_note = note;
+    return 0;
+}
+
 int push_store_put_note(struct push_store *store, struct push_owner *owner, const char *key,
                         const char *text, struct error *err) {
-    (void)store;
     struct push_note *note = NULL;
-    if (text != NULL) {
-        size_t key_size = strlen(key) + 1;
-        note = malloc(sizeof(*note) + key_size + strlen(text) + 1);
-        if (note == NULL) {
-            return error_set(err, -ENOMEM, "%s: out of memory", key);
-        }
-        memcpy(note->key, key, key_size);
-        note->text = strcpy(note->key + key_size, text);
+    int r = text != NULL ? create_note(store, owner, key, text, &note, err) : 0;
+    if (r < 0) {
+        return r;
     }
+    pthread_mutex_lock(&store->lock);
+    store->removals++;
+    push_table_commit(store->table);
     struct push_note **link = find_note(owner, key);
     struct push_note *old = *link;
     struct push_note *next = old != NULL ? old->next : NULL;
@@ -320,6 +360,11 @@ int push_store_put_note(struct push_store *store, struct push_owner *owner, cons
         note->next = next;
     }
     *link = note != NULL ? note : next;
-    free(old);
+    if (old != NULL) {
+        push_table_kill(store->table, old->entry);
+        free(old);
+    }
+    push_persist_tidy(store);
+    pthread_mutex_unlock(&store->lock);
     return 0;
 }

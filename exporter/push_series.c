@@ -55,24 +55,21 @@ static const struct push_series *find_twin(const struct push_store *store,
 
 /* ---- totals ---- */
 
-static void free_total(struct push_total *total) {
-    free(total->last);
-    free(total);
-}
-
-void push_series_forget_start(struct push_series *series, uint64_t start) {
+void push_series_forget_start(struct push_store *store, struct push_series *series,
+                              uint64_t start) {
     for (struct push_total **link = &series->totals; *link != NULL; link = &(*link)->next) {
         if ((*link)->start == start) {
             struct push_total *total = *link;
             *link = total->next;
-            free_total(total);
+            push_table_kill(store->table, total->entry);
+            free(total);
             return;
         }
     }
 }
 
-int push_series_total(struct push_series *series, uint64_t start, struct push_total **ret_total,
-                      struct error *err) {
+int push_series_total(struct push_store *store, struct push_series *series, uint64_t start,
+                      struct push_total **ret_total, struct error *err) {
     for (struct push_total **link = &series->totals; *link != NULL; link = &(*link)->next) {
         struct push_total *total = *link;
         if (total->start == start) {
@@ -84,13 +81,15 @@ int push_series_total(struct push_series *series, uint64_t start, struct push_to
         }
     }
     struct push_total *total = calloc(1, sizeof(*total));
-    double *last = calloc(series->n_values, sizeof(*last));
-    if (total == NULL || last == NULL) {
-        free(total);
-        free(last);
+    if (total == NULL) {
         return error_set(err, -ENOMEM, "%s: out of memory", series->family->desc->main.name);
     }
-    *total = (struct push_total){.next = series->totals, .start = start, .last = last};
+    *total = (struct push_total){.next = series->totals, .start = start};
+    int r = push_persist_total(store, series, total, err);
+    if (r < 0) {
+        free(total);
+        return r;
+    }
     series->totals = total;
     *ret_total = total;
     return 0;
@@ -155,9 +154,8 @@ static bool fill(struct push_series *series, const double *bounds, size_t n_boun
     series->n_bounds = n_bounds;
     series->bounds = calloc(n_bounds + 1, sizeof(*series->bounds));
     series->n_values = count_values(type, n_bounds);
-    series->values = calloc(series->n_values, sizeof(*series->values));
     series->labels = push_labels_render(series->owner, series->own, series->n_labels);
-    if (series->bounds == NULL || series->values == NULL || series->labels == NULL) {
+    if (series->bounds == NULL || series->labels == NULL) {
         return false;
     }
     for (size_t i = 0; i < n_bounds; i++) {
@@ -181,10 +179,9 @@ static void free_series(struct push_store *store, struct push_series *series) {
     }
     push_bury(store, series->labels, series->collected);
     while (series->totals != NULL) {
-        push_series_forget_start(series, series->totals->start);
+        push_series_forget_start(store, series, series->totals->start);
     }
     free(series->rate);
-    free(series->values);
     free(series->bounds);
     free(series);
 }
@@ -226,6 +223,9 @@ int push_series_create(struct push_store *store, struct push_family *family,
                           series->labels->text, twin->owner->name, owner->name);
         }
     }
+    if (r == 0) {
+        r = push_persist_series(store, series, err);
+    }
     if (r < 0) {
         if (series != NULL) {
             free_series(store, series);
@@ -242,6 +242,8 @@ void push_series_destroy(struct push_store *store, struct push_series *series) {
     if (!series->hidden) {
         hash_index_remove(&store->series, series->hash, series);
     }
+    push_table_kill(store->table, series->entry);
+    store->removals++;
     push_link_remove(&series->of_family);
     push_link_remove(&series->of_owner);
     series->owner->n_series--;

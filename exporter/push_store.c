@@ -89,11 +89,17 @@ int push_store_create(const struct push_store_config *config, struct push_store 
         return r;
     }
     push_store_configure(store, config);
+    store->config.table_bytes = config->table_bytes;
     store->config.now_ms = config->now_ms != NULL ? config->now_ms : system_now_ms;
     store->seed = (uint64_t)hash_bytes("series", 6) << 32 | hash_bytes("labels", 6);
     pthread_mutex_init(&store->lock, NULL);
     push_link_init(&store->families);
     push_link_init(&store->owners);
+    r = push_table_create(config->table_path, config->table_bytes, &store->table, err);
+    if (r < 0) {
+        push_store_destroy(store);
+        return r;
+    }
     *ret_store = store;
     return 0;
 }
@@ -102,9 +108,11 @@ void push_store_destroy(struct push_store *store) {
     if (store == NULL) {
         return;
     }
+    struct push_table *table = TAKE(store->table); /* nothing is removed from it */
     while (store->owners.next != &store->owners) {
         push_owner_destroy(store, CONTAINER_OF(store->owners.next, struct push_owner, link));
     }
+    push_table_destroy(table);
     hash_index_finish(&store->names);
     hash_index_finish(&store->series);
     hash_index_finish(&store->by_identity);
@@ -127,9 +135,19 @@ void push_store_wipe(struct push_store *store) {
         push_owner_remove_series(store, owner);
         owner->push_seconds = 0;
         owner->push_failure_seconds = 0;
+        push_persist_times(store, owner);
         push_owner_drop_if_idle(store, owner);
     }
+    push_persist_tidy(store);
     pthread_mutex_unlock(&store->lock);
+}
+
+int push_store_publish(struct push_store *store, struct error *err) {
+    return push_table_publish(store->table, err);
+}
+
+const void *push_store_pages(const struct push_store *store, size_t *ret_len) {
+    return push_table_pages(store->table, ret_len);
 }
 
 uint64_t push_start_number(const char *start) {
@@ -174,6 +192,7 @@ void push_store_expire(struct push_store *store) {
         next = i->next;
         expire_owner(store, CONTAINER_OF(i, struct push_owner, link), now_ms);
     }
+    push_persist_tidy(store);
     pthread_mutex_unlock(&store->lock);
 }
 
@@ -201,6 +220,9 @@ struct push_stats push_store_stats(const struct push_store *store) {
     struct push_stats stats = {
         .n_series = store->series.n_items,
         .n_owners = store->by_identity.n_items,
+        .table_bytes = push_table_used(store->table),
+        .in_file = push_table_is_file(store->table),
+        .changes = store->batch + store->removals,
         .updates = store->updates,
         .expired = store->expired,
     };

@@ -33,12 +33,31 @@ struct push_store_config {
     struct push_limits limits;
     int64_t ttl_ms; /* how long series outlive their plugin's last sign of life; 0: for ever */
     const struct collector *const *collectors; /* whose metrics nobody may push; may be NULL */
+    const char *table_path;                    /* of the file that outlives us; NULL: in memory */
+    size_t table_bytes;                        /* at most */
     int64_t (*now_ms)(void);                   /* monotonic; NULL: the system's clock */
 };
 
 int push_store_create(const struct push_store_config *config, struct push_store **ret_store,
                       struct error *err);
 void push_store_destroy(struct push_store *store); /* accepts NULL */
+
+struct push_load_report {
+    size_t n_series;
+    size_t n_dropped;       /* entries of no use */
+    size_t n_damaged_pages; /* whose entries are missing, at least in part */
+};
+
+/* Fills a store that has just been made from what another one left behind: pages of a table or of
+ * a state file, aligned to 8. */
+void push_store_load(struct push_store *store, const void *pages, size_t len,
+                     struct push_load_report *ret_report);
+
+/* Puts the table in its place, once what was there has been loaded. Does nothing for memory. */
+int push_store_publish(struct push_store *store, struct error *err);
+
+/* The pages of the table, for a copy; valid until the next change. */
+const void *push_store_pages(const struct push_store *store, size_t *ret_len);
 
 /* Takes over limits and time to live, after a reload. What is there stays. */
 void push_store_configure(struct push_store *store, const struct push_store_config *config);
@@ -175,6 +194,9 @@ enum { PUSH_REASONS = 9 };
 
 struct push_stats {
     size_t n_series, n_owners;
+    size_t table_bytes; /* used, by what was removed too */
+    bool in_file;       /* what is pushed outlives us */
+    uint64_t changes;   /* of anything that a state file holds */
     uint64_t updates, expired;
     struct push_refused {
         const char *reason;

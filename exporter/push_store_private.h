@@ -7,6 +7,7 @@
 #include "exporter/push_rate.h"
 #include "exporter/push_reserved.h"
 #include "exporter/push_store.h"
+#include "exporter/push_table.h"
 
 /* What the files of the push store share. Everything is the loop thread's; what the collector's
  * thread reads changes under the lock only. */
@@ -28,7 +29,9 @@ struct push_name {
 
 struct push_family {
     struct push_link link; /* among all */
+    struct push_entry *entry;
     enum push_type type;
+    bool plain_names; /* as groups want it: counters are called what their peers call them */
     struct push_name names[4];
     size_t n_names;
     struct push_desc *desc;
@@ -51,12 +54,14 @@ struct push_desc {
 /* The last figures that one start of the peer gave for a series by PUSH_TOTAL. */
 struct push_total {
     struct push_total *next;
+    struct push_entry *entry;
     uint64_t start;
-    double *last; /* as many as the series has values */
+    double *last; /* in the entry; as many as the series has values */
 };
 
 struct push_series {
     struct push_link of_family, of_owner;
+    struct push_entry *entry;
     struct push_family *family;
     struct push_owner *owner;
     uint64_t hash;
@@ -64,7 +69,8 @@ struct push_series {
     struct labels *labels;        /* all of them, the owner's too */
     struct push_buckets *buckets; /* of a histogram or summary */
     struct push_rate *rate;       /* of a rate */
-    double *values;               /* not cumulative; of a histogram: buckets, sum */
+    double *ttl;                  /* in the entry: see ttl_ms */
+    double *values;               /* in the entry: not cumulative; of a histogram: buckets, sum */
     size_t n_values;
     double *bounds;
     size_t n_bounds;
@@ -92,6 +98,7 @@ struct push_start {
 
 struct push_note {
     struct push_note *next;
+    struct push_entry *entry;
     char *text; /* behind the key */
     char key[];
 };
@@ -100,6 +107,7 @@ enum { PUSH_MAX_STARTS = 64 };
 
 struct push_owner {
     struct push_link link; /* among all */
+    struct push_entry *entry;
     uint64_t hash;
     bool group;
     size_t n_refs;
@@ -127,7 +135,10 @@ struct push_step {
 struct push_store {
     struct push_store_config config;
     struct push_reserved reserved;
-    pthread_mutex_t lock; /* guards families, series, their values and `collections` */
+    struct push_table *table;
+    uint32_t last_id;         /* of an entry */
+    size_t compact_failed_at; /* dead bytes at which the table may be copied again */
+    pthread_mutex_t lock;     /* guards families, series, their values and `collections` */
 
     struct push_link families, owners;
     struct hash_index names;       /* struct push_name */
@@ -138,7 +149,7 @@ struct push_store {
     uint64_t number; /* of the family or series that was made last */
     uint64_t batch;  /* number of the one under way */
     struct push_step *steps;
-    size_t cap_steps;
+    size_t n_steps, cap_steps;
     struct push_series **fresh; /* made by the batch under way */
     size_t n_fresh, cap_fresh;
     struct push_series **replaced;
@@ -153,6 +164,7 @@ struct push_store {
         size_t n_items, cap_items;
     } graves[2];
 
+    uint64_t removals; /* of owners, series, notes */
     uint64_t updates, expired, refused[PUSH_REASONS];
 };
 
@@ -212,13 +224,14 @@ int push_series_create(struct push_store *store, struct push_family *family,
                        struct push_owner *owner, const struct push_update *update, uint64_t hash,
                        struct push_series **ret_series, struct error *err);
 void push_series_destroy(struct push_store *store, struct push_series *series);
-int push_series_total(struct push_series *series, uint64_t start, struct push_total **ret_total,
-                      struct error *err);
-void push_series_forget_start(struct push_series *series, uint64_t start);
+int push_series_total(struct push_store *store, struct push_series *series, uint64_t start,
+                      struct push_total **ret_total, struct error *err);
+void push_series_forget_start(struct push_store *store, struct push_series *series, uint64_t start);
 
 /* push_value.c */
-void push_value_apply(const struct push_step *step, const struct push_update *update,
-                      int64_t now_ms);
+void push_value_preset(const struct push_step *step, const struct push_update *update);
+void push_value_apply(struct push_store *store, const struct push_step *step,
+                      const struct push_update *update, int64_t now_ms);
 
 /* push_view.c */
 size_t push_cumulate(const struct push_series *series, double out[static PUSH_MAX_WORDS]);
@@ -226,13 +239,30 @@ size_t push_cumulate(const struct push_series *series, double out[static PUSH_MA
 /* push_store.c */
 void push_store_open_graves(struct push_store *store);
 
+/* push_persist.c. What is added counts from push_table_commit on. `id` 0: one is given. */
+int push_persist_owner(struct push_store *store, struct push_owner *owner, struct error *err);
+int push_persist_family(struct push_store *store, struct push_family *family, uint32_t id,
+                        struct error *err);
+int push_persist_series(struct push_store *store, struct push_series *series, struct error *err);
+int push_persist_total(struct push_store *store, const struct push_series *series,
+                       struct push_total *total, struct error *err);
+int push_persist_note(struct push_store *store, const struct push_owner *owner,
+                      struct push_note *note, struct error *err);
+void push_persist_times(struct push_store *store, const struct push_owner *owner);
+
+/* Copies the table where most of it is dead. */
+void push_persist_tidy(struct push_store *store);
+
 /* push_labels.c */
 struct labels *push_labels_render(const struct push_owner *owner, const struct label *own,
                                   size_t n_own);
 struct push_buckets *push_buckets_create(const struct push_series *series);
 
 /* push_owner.c */
-void push_owner_note_start(struct push_owner *owner, uint64_t start, int64_t now_ms);
+int push_owner_restore(struct push_store *store, bool group, const struct label *labels, size_t n,
+                       struct push_owner **ret_owner);
+void push_owner_note_start(struct push_store *store, struct push_owner *owner, uint64_t start,
+                           int64_t now_ms);
 void push_owner_remove_series(struct push_store *store, struct push_owner *owner);
 void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner);
 void push_owner_destroy(struct push_store *store, struct push_owner *owner);

@@ -80,17 +80,31 @@ static void add(const struct push_series *series, const struct figures *given,
     }
 }
 
-static void write_back(double *to, const struct figures *from, size_t n) {
+static size_t note_changes(double *to, const struct figures *from, size_t n,
+                           struct push_change *changes) {
+    size_t n_changes = 0;
     for (size_t i = 0; i < n; i++) {
-        to[i] = from->values[i];
+        if (memcmp(&to[i], &from->values[i], sizeof(double)) != 0) {
+            changes[n_changes++] = (struct push_change){&to[i], from->values[i]};
+        }
     }
+    return n_changes;
 }
 
-void push_value_apply(const struct push_step *step, const struct push_update *update,
-                      int64_t now_ms) {
+void push_value_preset(const struct push_step *step, const struct push_update *update) {
+    struct push_series *series = step->series;
+    struct figures first;
+    set(series, update, &first);
+    memcpy(series->values, first.values, series->n_values * sizeof(double));
+}
+
+void push_value_apply(struct push_store *store, const struct push_step *step,
+                      const struct push_update *update, int64_t now_ms) {
     struct push_series *series = step->series;
     size_t size = series->n_values * sizeof(double);
     struct figures next, last, given;
+    struct push_change changes[2 * PUSH_MAX_WORDS];
+    size_t n_changes = 0;
     memcpy(next.values, series->values, size);
     switch (update->op) {
     case PUSH_SET:
@@ -107,10 +121,11 @@ void push_value_apply(const struct push_step *step, const struct push_update *up
         memcpy(last.values, step->total->last, size);
         set(series, update, &given);
         add_total(series, step->total, &given, &next, &last);
-        write_back(step->total->last, &last, series->n_values);
+        n_changes = note_changes(step->total->last, &last, series->n_values, changes);
         break;
     }
-    write_back(series->values, &next, series->n_values);
+    n_changes += note_changes(series->values, &next, series->n_values, changes + n_changes);
+    push_table_write(store->table, changes, n_changes);
     if (series->rate != NULL) {
         push_rate_note(series->rate, now_ms, next.values[0]);
     }

@@ -130,6 +130,7 @@ size_t push_store_remove_if(struct push_store *store,
             }
         }
     }
+    push_persist_tidy(store);
     pthread_mutex_unlock(&store->lock);
     return n;
 }

@@ -57,6 +57,15 @@ static void signals_ready(struct loop_source *source, uint32_t events) {
     }
 }
 
+/* The file that the push table is mapped from was cut off, or its medium failed: there is nothing
+ * to go on with. Coming back, the same access ends the process. */
+static void say_sigbus(int number) {
+    (void)number;
+    static const char words[] =
+        "waap: a mapped file was cut off or cannot be read: see --push.table\n";
+    (void)!write(STDERR_FILENO, words, sizeof(words) - 1);
+}
+
 static int take_signals(struct daemon *daemon, struct error *err) {
     sigset_t set;
     sigemptyset(&set);
@@ -65,6 +74,8 @@ static int take_signals(struct daemon *daemon, struct error *err) {
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
+    sigaction(SIGBUS, &(struct sigaction){.sa_handler = say_sigbus, .sa_flags = SA_RESETHAND},
+              NULL);
     daemon->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     daemon->signals.ready = signals_ready;
     if (daemon->signals.fd < 0) {
@@ -150,6 +161,7 @@ static bool stop(struct daemon *daemon) {
     if (daemon->http != NULL) {
         clean &= http_server_n_held(daemon->http) == 0;
     }
+    clean &= push_keeper_stop(daemon->push_keeper);
     if (daemon->engine != NULL) {
         clean &= engine_destroy(daemon->engine, STOP_COLLECTORS_MS);
     }

@@ -18,6 +18,8 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ASK_OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
+# What every daemon of a test is told unless the test says otherwise: nothing under /run is touched.
+DEFAULTS = {"--push.table": "", "--web.listen-address": "127.0.0.1:0"}
 SANITIZER_REPORT = re.compile(r".*(?:(?:Address|Leak|Thread)Sanitizer|: runtime error: ).*")
 
 
@@ -210,13 +212,14 @@ class Program:
 
 
 class Waap(Program):
-    """The daemon, on a free port unless the flags name an address. It must end with 0 (unless the
+    """The daemon, with DEFAULTS where the flags say nothing. It must end with 0 (unless the
     test has ended it and seen the code), and no sanitizer may have complained."""
 
     def __init__(self, binary, *flags, wait=True, **options):
         flags = [str(flag) for flag in flags]
-        if not any(flag.startswith("--web.listen-address") for flag in flags):
-            flags.append("--web.listen-address=127.0.0.1:0")
+        for name, value in DEFAULTS.items():
+            if not any(flag.startswith(name) for flag in flags):
+                flags.append(f"{name}={value}")
         super().__init__([binary, "serve", *flags], None, **options)
         if wait:
             self.wait_listening()

@@ -85,7 +85,7 @@ def our_command(binary, port, *flags):
     for name, value in EXCLUDES.items():
         collector, option = name.split(".")
         excludes.append(f"--collector.host.{OUR_NAMES[collector]}.{option}={value}")
-    return [binary, "serve", f"--web.listen-address=127.0.0.1:{port}",
+    return [binary, "serve", "--push.table=", f"--web.listen-address=127.0.0.1:{port}",
             "--collector.disable-defaults", "--collector.host", *excludes, *flags]
 
 

@@ -659,7 +659,7 @@ def test_an_address_that_cannot_be_had_is_an_error(start, fake_binary, tmp_path,
     path = tmp_path / "http.sock"
     waap = start(f"--web.listen-address=unix:{path}")
     names = {"path": path, "port": waap.port}
-    done = fails(fake_binary, "serve", f"--web.listen-address={address.format(**names)}")
+    done = fails(fake_binary, "serve", "--push.table=", f"--web.listen-address={address.format(**names)}")
     assert done.returncode == 1
     assert "listen on " + words.format(**names) in done.stderr
     assert unix_get(path) == [200]
@@ -668,7 +668,7 @@ def test_an_address_that_cannot_be_had_is_an_error(start, fake_binary, tmp_path,
 def test_an_unknown_group_is_an_error(fake_binary, tmp_path):
     path = tmp_path / "http.sock"
     done = fails(
-        fake_binary, "serve", f"--web.listen-address=unix:{path}", "--web.listen-group=nobodys-own"
+        fake_binary, "serve", "--push.table=", f"--web.listen-address=unix:{path}", "--web.listen-group=nobodys-own"
     )
     assert done.returncode == 1
     assert "nobodys-own" in done.stderr
@@ -681,7 +681,7 @@ def systemd_command(binary, *flags):
         "import os, sys; os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1');"
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
-    return [sys.executable, "-c", code, str(binary), "serve", *flags]
+    return [sys.executable, "-c", code, str(binary), "serve", "--push.table=", *flags]
 
 
 def test_systemd_socket_activation(fake_binary):
@@ -710,7 +710,7 @@ def test_systemd_socket_activation(fake_binary):
 
 
 def test_systemd_sockets_that_are_none(fake_binary):
-    done = fails(fake_binary, "serve", "--web.systemd-socket")
+    done = fails(fake_binary, "serve", "--push.table=", "--web.systemd-socket")
     assert done.returncode == 1
     assert "LISTEN_FDS" in done.stderr
     with open(os.devnull) as file:
@@ -731,7 +731,7 @@ def test_reload_changes_addresses_as_a_whole(fake_binary, tmp_path):
         file.write_text(f"web:\n  enable_lifecycle: true\n  listen_address:\n{lines}")
 
     listen(f"127.0.0.1:{ports[0]}", f"127.0.0.1:{ports[1]}")
-    command = [fake_binary, "serve", f"--config.file={file}"]
+    command = [fake_binary, "serve", "--push.table=", f"--config.file={file}"]
     url = f"http://127.0.0.1:{ports[0]}"
     with Program(command, url).wait_ready() as waap, socket.socket() as taken:
         kept = http.client.HTTPConnection("127.0.0.1", ports[1], timeout=5)

@@ -12,7 +12,7 @@ def test_no_command_is_a_usage_error(run_waap):
 def test_closed_standard_descriptors_are_taken_by_nothing_else(waap_binary, started):
     address = f"127.0.0.1:{free_port()}"
     command = ["sh", "-c", 'exec "$0" "$@" 0<&- 1>&- 2>&-', waap_binary]
-    command += ["serve", f"--web.listen-address={address}"]
+    command += ["serve", "--push.table=", f"--web.listen-address={address}"]
     running = started(Program(command, f"http://{address}")).wait_ready()
     places = [os.readlink(f"/proc/{running.process.pid}/fd/{fd}") for fd in range(3)]
     assert places == ["/dev/null"] * 3

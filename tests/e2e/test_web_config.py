@@ -337,7 +337,7 @@ def test_mistakes_at_the_start(waap_binary, tmp_path):
     file = tmp_path / "web.yml"
     file.write_text("basic_auth_users:\n  ann: topsecret\ntls_server_config:\n  cert: x\n")
     done = subprocess.run(
-        [waap_binary, "serve", f"--web.listen-address=127.0.0.1:{free_port()}"]
+        [waap_binary, "serve", "--push.table=", f"--web.listen-address=127.0.0.1:{free_port()}"]
         + [f"--web.config.file={file}"],
         capture_output=True,
         text=True,

@@ -30,6 +30,7 @@ static const struct push_limits fixture_limits = {
 static inline struct push_store_config fixture_config(void) {
     return (struct push_store_config){
         .limits = fixture_limits,
+        .table_bytes = 4 << 20,
         .ttl_ms = 300000,
         .now_ms = fixture_now_ms,
     };

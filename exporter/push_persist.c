@@ -1,0 +1,228 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/container.h"
+#include "exporter/push_store_private.h"
+
+/* How the things of the store become entries of its table. An entry that is added counts from the
+ * next push_table_commit on. */
+
+/* Room that must be wasted before the table is worth copying. */
+enum { COMPACT_MIN_DEAD = 256 << 10 };
+
+static int add(struct push_store *store, struct push_entry_spec spec, struct push_entry **ret_entry,
+               struct error *err) {
+    return push_table_add(store->table, &spec, ret_entry, err);
+}
+
+static uint32_t next_id(struct push_store *store) {
+    return ++store->last_id;
+}
+
+/* ---- each kind ---- */
+
+int push_persist_owner(struct push_store *store, struct push_owner *owner, struct error *err) {
+    const char group = owner->group ? 1 : 0;
+    return add(store,
+               (struct push_entry_spec){
+                   .type = PUSH_ENTRY_OWNER,
+                   .id = next_id(store),
+                   .n_words = 2,
+                   .key = {{&group, 1},
+                           {owner->labels + owner->n_labels,
+                            push_labels_size(owner->labels, owner->n_labels)}},
+               },
+               &owner->entry, err);
+}
+
+int push_persist_family(struct push_store *store, struct push_family *family, uint32_t id,
+                        struct error *err) {
+    const char *name = family->names[0].text;
+    const char *help = family->has_help ? family->desc->help : "";
+    return add(store,
+               (struct push_entry_spec){
+                   .type = PUSH_ENTRY_FAMILY,
+                   .id = id != 0 ? id : next_id(store),
+                   .owner = family->plain_names ? 1 : 0,
+                   .detail = family->type,
+                   .key = {{name, strlen(name) + 1}, {help, strlen(help) + 1}},
+               },
+               &family->entry, err);
+}
+
+static void bind_series(struct push_series *series) {
+    series->ttl = push_entry_values(series->entry);
+    series->values = series->ttl + 1;
+}
+
+int push_persist_series(struct push_store *store, struct push_series *series, struct error *err) {
+    int r = add(store,
+                (struct push_entry_spec){
+                    .type = PUSH_ENTRY_SERIES,
+                    .id = next_id(store),
+                    .owner = series->owner->entry->id,
+                    .detail = series->family->entry->id,
+                    .n_words = 1 + series->n_values,
+                    .key = {{series->bounds, series->n_bounds * sizeof(double)},
+                            {series->own + series->n_labels,
+                             push_labels_size(series->own, series->n_labels)}},
+                },
+                &series->entry, err);
+    if (r == 0) {
+        bind_series(series);
+        *series->ttl = PUSH_TTL_DEFAULT;
+    }
+    return r;
+}
+
+int push_persist_total(struct push_store *store, const struct push_series *series,
+                       struct push_total *total, struct error *err) {
+    int r = add(store,
+                (struct push_entry_spec){
+                    .type = PUSH_ENTRY_TOTAL,
+                    .owner = series->owner->entry->id,
+                    .detail = series->entry->id,
+                    .n_words = series->n_values,
+                    .key = {{&total->start, sizeof(total->start)}},
+                },
+                &total->entry, err);
+    total->last = r == 0 ? push_entry_values(total->entry) : NULL;
+    return r;
+}
+
+int push_persist_note(struct push_store *store, const struct push_owner *owner,
+                      struct push_note *note, struct error *err) {
+    return add(
+        store,
+        (struct push_entry_spec){
+            .type = PUSH_ENTRY_NOTE,
+            .owner = owner->entry->id,
+            .key = {{note->key, strlen(note->key) + 1}, {note->text, strlen(note->text) + 1}},
+        },
+        &note->entry, err);
+}
+
+void push_persist_times(struct push_store *store, const struct push_owner *owner) {
+    double *times = push_entry_values(owner->entry);
+    const struct push_change changes[] = {
+        {&times[0], owner->push_seconds},
+        {&times[1], owner->push_failure_seconds},
+    };
+    push_table_write(store->table, &changes[0], 1);
+    push_table_write(store->table, &changes[1], 1);
+}
+
+/* ---- all of them ---- */
+
+/* Calls `visit` with the place where each thing keeps its entry: first those that others name. */
+static int each_entry(struct push_store *store,
+                      int (*visit)(struct push_entry **entry, void *context), void *context) {
+    int r = 0;
+    for (struct push_link *i = store->owners.next; r == 0 && i != &store->owners; i = i->next) {
+        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
+        r = visit(&owner->entry, context);
+        for (struct push_note *note = owner->notes; r == 0 && note != NULL; note = note->next) {
+            r = visit(&note->entry, context);
+        }
+    }
+    for (struct push_link *i = store->families.next; r == 0 && i != &store->families; i = i->next) {
+        struct push_family *family = CONTAINER_OF(i, struct push_family, link);
+        r = visit(&family->entry, context);
+        for (struct push_link *k = family->series.next; r == 0 && k != &family->series;
+             k = k->next) {
+            struct push_series *series = CONTAINER_OF(k, struct push_series, of_family);
+            r = visit(&series->entry, context);
+            for (struct push_total *t = series->totals; r == 0 && t != NULL; t = t->next) {
+                r = visit(&t->entry, context);
+            }
+        }
+    }
+    return r;
+}
+
+struct move {
+    struct push_table *to;
+    struct push_entry **moved; /* in the order of each_entry */
+    size_t n_moved, cap_moved;
+    struct error *err;
+};
+
+static int copy_entry(struct push_entry **entry, void *context) {
+    struct move *move = context;
+    const struct push_entry *old = *entry;
+    if (move->n_moved == move->cap_moved) {
+        size_t cap = 2 * move->cap_moved + 64;
+        struct push_entry **moved = reallocarray(move->moved, cap, sizeof(*moved));
+        if (moved == NULL) {
+            return error_set(move->err, -ENOMEM, "out of memory");
+        }
+        move->moved = moved;
+        move->cap_moved = cap;
+    }
+    struct push_entry_spec spec = {
+        .type = old->type,
+        .id = old->id,
+        .owner = old->owner,
+        .detail = old->detail,
+        .words = old->words,
+        .n_words = old->n_words,
+        .key = {{old->words + old->n_words, old->key_len}},
+    };
+    return push_table_add(move->to, &spec, &move->moved[move->n_moved++], move->err);
+}
+
+static int take_moved(struct push_entry **entry, void *context) {
+    struct move *move = context;
+    *entry = move->moved[move->n_moved++];
+    return 0;
+}
+
+static void bind_all(struct push_store *store) {
+    for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
+        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
+        for (struct push_link *k = owner->series.next; k != &owner->series; k = k->next) {
+            struct push_series *series = CONTAINER_OF(k, struct push_series, of_owner);
+            bind_series(series);
+            for (struct push_total *t = series->totals; t != NULL; t = t->next) {
+                t->last = push_entry_values(t->entry);
+            }
+        }
+    }
+}
+
+/* Copies what lives to another table. Until that is published the old one stays as it is. */
+static int compact(struct push_store *store, struct error *err) {
+    struct move move = {.err = err};
+    const char *path = push_table_path(store->table);
+    int r = push_table_create(path, store->config.table_bytes, &move.to, err);
+    if (r == 0) {
+        r = each_entry(store, copy_entry, &move);
+    }
+    if (r == 0) {
+        push_table_commit(move.to);
+        r = push_table_publish(move.to, err);
+    }
+    if (r < 0) {
+        push_table_destroy(move.to);
+        free(move.moved);
+        return r;
+    }
+    move.n_moved = 0;
+    each_entry(store, take_moved, &move);
+    bind_all(store);
+    push_table_destroy(store->table);
+    store->table = move.to;
+    free(move.moved);
+    return 0;
+}
+
+void push_persist_tidy(struct push_store *store) {
+    size_t dead = push_table_dead(store->table);
+    if (dead < COMPACT_MIN_DEAD || dead < push_table_used(store->table) / 2 ||
+        dead < store->compact_failed_at) {
+        return;
+    }
+    /* Where there is no room for a second table, the next attempt waits until more is dead. */
+    store->compact_failed_at = compact(store, NULL) < 0 ? 2 * dead : 0;
+}

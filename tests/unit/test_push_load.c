@@ -1,0 +1,249 @@
+#include <errno.h>
+#include <unistd.h>
+
+#include "push_fixture.h"
+
+static struct push_store *store;
+
+static struct push_store *create(const char *path) {
+    struct push_store *made = NULL;
+    struct error err = {0};
+    struct push_store_config config = fixture_config();
+    config.table_path = path;
+    int r = push_store_create(&config, &made, &err);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, r, err.text);
+    return made;
+}
+
+void setUp(void) {
+    store = create(NULL);
+}
+
+void tearDown(void) {
+    push_store_destroy(store);
+}
+
+static void push(struct push_owner *owner, const struct push_update *update, uint64_t start) {
+    int r = fixture_apply(store, owner, PUSH_MERGE, start, update, 1);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, r, fixture_err.text);
+}
+
+/* One of everything. */
+static void fill(void) {
+    struct error err;
+    struct push_owner *a = fixture_plugin(store, "a");
+    struct push_owner *g = fixture_group(store, "nightly");
+    static const struct label labels[] = {{"cam", "top"}, {"x", "\"\\\n"}};
+    static const double bounds[] = {0.5, 2};
+    static const double observed[] = {0.1, 1, 3, 4};
+    static const double quantiles[] = {10, 20, 5, 99};
+    static const double total = 41;
+    push(a,
+         &(struct push_update){.name = "h",
+                               .type = PUSH_HISTOGRAM,
+                               .op = PUSH_OBSERVE,
+                               .help = "How long",
+                               .labels = labels,
+                               .n_labels = 2,
+                               .values = observed,
+                               .n_values = 4,
+                               .bounds = bounds,
+                               .n_bounds = 2,
+                               .ttl_ms = 7000},
+         0);
+    push(g,
+         &(struct push_update){.name = "s",
+                               .type = PUSH_SUMMARY,
+                               .values = quantiles,
+                               .n_values = 4,
+                               .bounds = bounds,
+                               .n_bounds = 2,
+                               .ttl_ms = PUSH_TTL_DEFAULT},
+         0);
+    push(a,
+         &(struct push_update){.name = "n",
+                               .type = PUSH_COUNTER,
+                               .op = PUSH_TOTAL,
+                               .values = &total,
+                               .n_values = 1,
+                               .ttl_ms = PUSH_TTL_DEFAULT},
+         77);
+    fixture_push(store, a, "fps", PUSH_RATE, PUSH_INC, 5);
+    fixture_push(store, a, "gone", PUSH_GAUGE, PUSH_SET, 1);
+    fixture_push(store, g, "plain", PUSH_COUNTER, PUSH_SET, 3);
+    push_owner_note_failure(store, g);
+    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "720", &err));
+    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "480", &err));
+    push_owner_unref(store, a);
+    push_owner_unref(store, g);
+}
+
+static bool is_gone(const struct push_series_view *series, void *context) {
+    (void)context;
+    return strcmp(series->name, "gone") == 0;
+}
+
+/* Puts what the store holds into another, and that in its place. */
+static struct push_load_report reload(size_t max_len) {
+    size_t len = 0;
+    struct push_load_report report;
+    const void *pages = push_store_pages(store, &len);
+    struct push_store *other = create(NULL);
+    push_store_load(other, pages, len < max_len ? len : max_len, &report);
+    push_store_destroy(store);
+    store = other;
+    return report;
+}
+
+static void test_everything_comes_back(void) {
+    fill();
+    TEST_ASSERT_EQUAL_UINT64(1, push_store_remove_if(store, is_gone, NULL));
+    char *before = fixture_scrape(store);
+    struct push_load_report report = reload(SIZE_MAX);
+    char *after = fixture_scrape(store);
+    TEST_ASSERT_EQUAL_STRING(before, after);
+    TEST_ASSERT_EQUAL_UINT64(5, report.n_series);
+    TEST_ASSERT_EQUAL_UINT64(0, report.n_dropped + report.n_damaged_pages);
+    free(before);
+    free(after);
+    struct push_owner *a = fixture_plugin(store, "a");
+    TEST_ASSERT_EQUAL_STRING("480", push_store_note(store, a, "res"));
+    TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, a, "n", PUSH_GAUGE, PUSH_SET, 1));
+    fixture_ms += 7001;
+    push_store_expire(store);
+    char *page = fixture_scrape(store);
+    TEST_ASSERT_NULL(strstr(page, "h_bucket"));
+    TEST_ASSERT_NOT_NULL(strstr(page, "n_total{plugin=\"a\"} 41\n"));
+    free(page);
+    push_owner_unref(store, a);
+}
+
+static void test_totals_go_on(void) {
+    fill();
+    reload(SIZE_MAX);
+    reload(SIZE_MAX);
+    struct push_owner *a = fixture_plugin(store, "a");
+    static const double totals[] = {41, 42};
+    for (int i = 0; i < 2; i++) {
+        push(a,
+             &(struct push_update){.name = "n",
+                                   .op = PUSH_TOTAL,
+                                   .values = &totals[i],
+                                   .n_values = 1,
+                                   .ttl_ms = PUSH_TTL_DEFAULT},
+             77);
+    }
+    char *page = fixture_scrape(store);
+    TEST_ASSERT_NOT_NULL(strstr(page, "n_total{plugin=\"a\"} 42\n"));
+    free(page);
+    push_owner_unref(store, a);
+}
+
+static void test_help_that_came_later(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    static const double one = 1;
+    fixture_push(store, a, "g", PUSH_GAUGE, PUSH_SET, 1);
+    push(a,
+         &(struct push_update){
+             .name = "g", .help = "Words", .values = &one, .n_values = 1, .ttl_ms = -1},
+         0);
+    push_owner_unref(store, a);
+    reload(SIZE_MAX);
+    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
+    push_store_collect(store, &snapshot);
+    TEST_ASSERT_EQUAL_STRING("Words", snapshot.families[0].desc->help);
+}
+
+/* Every beginning of the pages, however it cuts an entry, is loaded or left out. */
+static void test_cut_off_anywhere(void) {
+    fill();
+    size_t len = 0;
+    const void *pages = push_store_pages(store, &len);
+    size_t n_before = 0;
+    for (size_t n = 0; n <= len; n += 8) {
+        struct push_store *other = create(NULL);
+        struct push_load_report report;
+        char *copy = malloc(n + 1);
+        memcpy(copy, pages, n);
+        push_store_load(other, copy, n, &report);
+        TEST_ASSERT_TRUE(report.n_series >= n_before);
+        n_before = report.n_series;
+        free(copy);
+        push_store_destroy(other);
+    }
+    TEST_ASSERT_EQUAL_UINT64(6, n_before);
+}
+
+static void test_wrong_entries_are_dropped(void) {
+    struct push_store *other = create(NULL);
+    char *memory = calloc(1, 4096);
+    struct push_load_report report;
+    push_store_load(other, memory, 4096, &report);
+    TEST_ASSERT_EQUAL_UINT64(0, report.n_series + report.n_dropped + report.n_damaged_pages);
+    memset(memory, 0xff, 4096);
+    push_store_load(other, memory, 4096, &report);
+    TEST_ASSERT_EQUAL_UINT64(1, report.n_damaged_pages);
+    free(memory);
+    push_store_destroy(other);
+}
+
+static void test_the_table_is_copied_when_most_is_dead(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    struct push_owner *g = fixture_group(store, "churn");
+    fixture_push(store, a, "kept", PUSH_COUNTER, PUSH_INC, 1);
+    char name[32];
+    static const double one = 1;
+    for (int i = 0; i < 20000; i++) {
+        snprintf(name, sizeof(name), "churn_%d", i);
+        struct push_update update = {
+            .name = name, .type = PUSH_GAUGE, .values = &one, .n_values = 1, .ttl_ms = -1};
+        TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, g, PUSH_REPLACE_ALL, 0, &update, 1));
+        TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "kept", PUSH_UNSAID, PUSH_INC, 1));
+    }
+    TEST_ASSERT_LESS_THAN_UINT64(1 << 20, push_store_stats(store).table_bytes);
+    reload(SIZE_MAX);
+    char *page = fixture_scrape(store);
+    TEST_ASSERT_NOT_NULL(strstr(page, "kept_total{plugin=\"a\"} 20001\n"));
+    TEST_ASSERT_NOT_NULL(strstr(page, "churn_19999{instance=\"\",job=\"churn\"} 1\n"));
+    free(page);
+    TEST_ASSERT_EQUAL_UINT64(2, push_store_stats(store).n_series);
+}
+
+/* A table that is full refuses what would be added; what is there goes on. */
+static void test_full_table(void) {
+    struct push_store_config config = fixture_config();
+    struct error err;
+    config.table_bytes = 8 * 4096;
+    config.limits.max_owner_series = 10000;
+    config.limits.max_series = 10000;
+    struct push_store *small = NULL;
+    TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &small, &err));
+    struct push_owner *a = fixture_plugin(small, "a");
+    fixture_push(small, a, "c", PUSH_COUNTER, PUSH_INC, 1);
+    char name[16];
+    int r = 0;
+    int n = 0;
+    for (; r == 0 && n < 1000; n++) {
+        snprintf(name, sizeof(name), "g%d", n);
+        r = fixture_push(small, a, name, PUSH_GAUGE, PUSH_SET, 1);
+    }
+    TEST_ASSERT_EQUAL_INT(-ENOSPC, r);
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(small, a, "c", PUSH_COUNTER, PUSH_INC, 1));
+    char *page = fixture_scrape(small);
+    TEST_ASSERT_NOT_NULL(strstr(page, "c_total{plugin=\"a\"} 2\n"));
+    TEST_ASSERT_NULL(strstr(page, name));
+    free(page);
+    push_store_destroy(small);
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_everything_comes_back);
+    RUN_TEST(test_totals_go_on);
+    RUN_TEST(test_help_that_came_later);
+    RUN_TEST(test_cut_off_anywhere);
+    RUN_TEST(test_wrong_entries_are_dropped);
+    RUN_TEST(test_the_table_is_copied_when_most_is_dead);
+    RUN_TEST(test_full_table);
+    return UNITY_END();
+}
