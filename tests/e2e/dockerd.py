@@ -1,6 +1,6 @@
 """A Docker daemon of the tests' own: private socket, data, bridge and cgroups, and one image with
-busybox and tests/vm/load in it. Where Docker cannot run the tests are skipped; .ci/fetch docker gets
-what is missing."""
+busybox and tests/vm/load in it. Where Docker cannot run the tests are skipped; .ci/fetch docker
+gets what is missing."""
 
 import contextlib
 import http.client
@@ -47,7 +47,6 @@ class Docker:
         self.cgroup = f"waap-test-{os.getpid()}"
         self.bridge = f"waap{os.getpid()}"
         paths = [str(UNPACKED / "usr/sbin"), str(UNPACKED / "usr/bin"), os.environ["PATH"]]
-        libraries = str(UNPACKED / "usr/lib/x86_64-linux-gnu")
         self.log = open(place / "log", "wb")
         self.has_bridge = self.make_bridge()
         self.process = subprocess.Popen(
@@ -56,7 +55,7 @@ class Docker:
              "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false",
              f"--bridge={self.bridge if self.has_bridge else 'none'}", "--storage-driver=vfs",
              "--exec-opt=native.cgroupdriver=cgroupfs", f"--cgroup-parent=/{self.cgroup}"],
-            env={**os.environ, "PATH": ":".join(paths), "LD_LIBRARY_PATH": libraries},
+            env={**os.environ, "PATH": ":".join(paths)},
             stdout=self.log, stderr=self.log)
 
     def ip(self, words):
