@@ -43,7 +43,8 @@ def copy_program(program, root):
 
 def copy_modules(names, root):
     """With what they depend on, as each says itself, and in an order that they can be loaded in."""
-    paths = {path.name.split(".")[0]: path for path in UNPACKED.glob("lib/modules/*/kernel/**/*.ko*")}
+    paths = {path.name.split(".")[0]: path
+             for path in UNPACKED.glob("lib/modules/*/kernel/**/*.ko*")}
     order = []
 
     def add(name):
@@ -133,15 +134,16 @@ class Load:
             self.start_container(resources)
 
     def start_bare(self, resources):
-        writes = "".join(f"echo '{text}' >{self.cgroup}/{name}\n" for name, text in resources.items())
+        writes = [f"echo '{text}' >{self.cgroup}/{name}\n" for name, text in resources.items()]
         self.machine.shell(
-            f"mkdir {self.cgroup}\n{writes}"
-            f"(echo 0 >{self.cgroup}/cgroup.procs; exec load {self.place}/talk) >{self.place}/log 2>&1 &\n")
+            f"mkdir {self.cgroup}\n{''.join(writes)}"
+            f"(echo 0 >{self.cgroup}/cgroup.procs\nexec load {self.place}/talk) "
+            f">{self.place}/log 2>&1 &\n")
 
     def start_container(self, resources):
         major, minor = self.machine.shell("cat /sys/block/vda/dev").split(":")
-        device = {"path": "/dev/vda", "type": "b", "major": int(major), "minor": int(minor)}
-        allowed = {"allow": True, "type": "b", "major": int(major), "minor": int(minor), "access": "rwm"}
+        disk = {"type": "b", "major": int(major), "minor": int(minor)}
+        namespaces = ("pid", "mount", "ipc", "uts", "network")
         spec = {
             "ociVersion": "1.0.2",
             "process": {"args": ["/bin/load", "/talk"], "cwd": "/", "user": {"uid": 0, "gid": 0},
@@ -155,9 +157,10 @@ class Load:
             ],
             "linux": {
                 "cgroupsPath": f"/docker/{self.id}",
-                "devices": [device],
-                "namespaces": [{"type": kind} for kind in ("pid", "mount", "ipc", "uts", "network")],
-                "resources": {"devices": [{"allow": False, "access": "rwm"}, allowed], **resources},
+                "devices": [{"path": "/dev/vda", **disk}],
+                "namespaces": [{"type": kind} for kind in namespaces],
+                "resources": {"devices": [{"allow": False, "access": "rwm"},
+                                          {"allow": True, "access": "rwm", **disk}], **resources},
             },
         }
         self.machine.shell(f"cat >{self.place}/config.json <<'END'\n{json.dumps(spec)}\nEND\n"
