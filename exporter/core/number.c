@@ -1,5 +1,6 @@
 #include "exporter/core/number.h"
 
+#include <endian.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -12,75 +13,46 @@ enum {
     MAX_CANONICAL_EXPONENT = 5,
 };
 
-static const char pairs[] = "0001020304050607080910111213141516171819"
-                            "2021222324252627282930313233343536373839"
-                            "4041424344454647484950515253545556575859"
-                            "6061626364656667686970717273747576777879"
-                            "8081828384858687888990919293949596979899";
+#define SEVENTEEN_DIGITS UINT64_C(10000000000000000) /* the least such number */
 
-static const uint64_t powers_of_ten[] = {
-    UINT64_C(0), /* so that 0 counts as one digit */
-    UINT64_C(10),
-    UINT64_C(100),
-    UINT64_C(1000),
-    UINT64_C(10000),
-    UINT64_C(100000),
-    UINT64_C(1000000),
-    UINT64_C(10000000),
-    UINT64_C(100000000),
-    UINT64_C(1000000000),
-    UINT64_C(10000000000),
-    UINT64_C(100000000000),
-    UINT64_C(1000000000000),
-    UINT64_C(10000000000000),
-    UINT64_C(100000000000000),
-    UINT64_C(1000000000000000),
-    UINT64_C(10000000000000000),
-    UINT64_C(100000000000000000),
-    UINT64_C(1000000000000000000),
-    UINT64_C(10000000000000000000),
-};
+/* Eight digits as the bytes of a word, the first one in the lowest byte. They are written as a
+ * whole even where fewer are wanted: what lies behind these is overwritten. */
 
-static size_t count_digits(uint64_t value) {
-    int n_bits = 64 - __builtin_clzll(value | 1);
-    size_t n = (size_t)(n_bits * 1233) >> 12; /* log10(2) * 2^12: right or one too small */
-    return n + (value >= powers_of_ten[n]);
+#define EIGHT_ZEROS UINT64_C(0x3030303030303030) /* "00000000" */
+
+/* The digits of `value`, zeros in front. Halves, quarters and eighths of it are divided side by
+ * side: by products with a rounded inverse, exact for numbers as small as these. */
+static uint64_t eight_digits(uint32_t value) {
+    uint64_t fours = value / 10000 | (uint64_t)(value % 10000) << 32;
+    uint64_t hundreds = (fours * 10486 >> 20) & UINT64_C(0x0000007f0000007f);
+    uint64_t pairs = hundreds | (fours - 100 * hundreds) << 16;
+    uint64_t tens = (pairs * 103 >> 10) & UINT64_C(0x000f000f000f000f);
+    return tens | (pairs - 10 * tens) << 8;
 }
 
-static void write_pair(char *out, uint32_t value) {
-    memcpy(out, pairs + 2 * value, 2);
+static void store(char *out, uint64_t digits) {
+    uint64_t text = htole64(digits + EIGHT_ZEROS);
+    memcpy(out, &text, sizeof(text));
 }
 
-/* The pairs do not wait for each other. */
-static void write_8_digits(char *out, uint32_t value) {
-    uint32_t high = value / 10000;
-    uint32_t low = value % 10000;
-    write_pair(out, high / 100);
-    write_pair(out + 2, high % 100);
-    write_pair(out + 4, low / 100);
-    write_pair(out + 6, low % 100);
+static size_t leading_zeros(uint64_t digits) {
+    return (size_t)__builtin_ctzll(digits | UINT64_C(1) << 63) / 8;
 }
 
-/* Writes `value`, which has at most `n` digits, with zeros in front. */
-static void write_digits(char *out, uint64_t value, size_t n) {
-    for (; n >= 8; n -= 8) {
-        write_8_digits(out + n - 8, (uint32_t)(value % 100000000));
-        value /= 100000000;
-    }
-    uint32_t rest = (uint32_t)value;
-    for (; n >= 2; n -= 2) {
-        write_pair(out + n - 2, rest % 100);
-        rest /= 100;
-    }
-    if (n == 1) {
-        out[0] = (char)('0' + rest);
-    }
+static size_t trailing_zeros(uint64_t digits) {
+    return leading_zeros(__builtin_bswap64(digits));
 }
 
 static size_t write_u64(char *out, uint64_t value) {
-    size_t n = count_digits(value);
-    write_digits(out, value, n);
-    return n;
+    if (value < 100000000) {
+        uint64_t digits = eight_digits((uint32_t)value);
+        size_t n_zeros = leading_zeros(digits);
+        store(out, digits >> 8 * n_zeros);
+        return 8 - n_zeros;
+    }
+    size_t n = write_u64(out, value / 100000000);
+    store(out + n, eight_digits((uint32_t)(value % 100000000)));
+    return n + 8;
 }
 
 /* Writes `value` if it is a whole number up to 2^53; else returns 0. */
@@ -92,78 +64,115 @@ static size_t write_whole(char *out, double value) {
     return (double)whole == value ? write_u64(out, whole) : 0;
 }
 
-/* Inlined, so that the divisions are by constants. */
-static inline size_t write_scaled_by(char *out, double value, uint64_t scale, size_t n_decimals) {
-    uint64_t scaled = (uint64_t)(value * (double)scale + 0.5);
-    if ((double)scaled / (double)scale != value) {
-        return 0;
-    }
-    size_t n = write_u64(out, scaled / scale);
-    out[n++] = '.';
-    write_digits(out + n, scaled % scale, n_decimals);
-    n += n_decimals;
-    while (out[n - 1] == '0') {
-        n--;
-    }
-    return n;
-}
-
-/* Writes `value` if it has at most six decimals; else returns 0. A decimal of up to 15 digits is
+/* Writes `value` if it has at most three decimals; else returns 0. A decimal of up to 15 digits is
  * the only one that short that reads back as its double, so it is the shortest. The quotient of two
  * exact numbers is rounded as a reader rounds the text: where it gives the value back, so does the
  * text. */
-static size_t write_scaled(char *out, double value) {
-    if (value < 1e-4 || value >= 1e9) {
+static size_t write_thousandths(char *out, double value) {
+    uint64_t scaled = value < 1e12 ? (uint64_t)(value * 1000 + 0.5) : 0;
+    if ((double)scaled / 1000 != value) {
         return 0;
     }
-    size_t n = write_scaled_by(out, value, 1000, 3);
-    return n > 0 ? n : write_scaled_by(out, value, 1000000, 6);
+    size_t n = write_u64(out, scaled / 1000);
+    uint64_t decimals = eight_digits((uint32_t)(scaled % 1000 * 100000));
+    out[n] = '.';
+    store(out + n + 1, decimals);
+    return n + 9 - trailing_zeros(decimals);
 }
 
-/* "0.00012", "12.5", "1200": the digits with the point behind the first `point` of them. */
-static size_t write_plain(char *out, const char *digits, size_t n_digits, int point) {
-    if (point <= 0) {
-        size_t start = 2 + (size_t)-point;
-        memcpy(out, "0.0000", 6);
-        memcpy(out + start, digits, n_digits);
-        return start + n_digits;
+/* A number with 17 digits: any double has enough with these. */
+struct decimal {
+    uint64_t first, second; /* eight digits each */
+    uint64_t last;
+    size_t n;     /* of digits, without zeros at the end */
+    int exponent; /* of the first digit */
+};
+
+static struct decimal take_digits(double value) {
+    struct number_decimal shortest = number_shortest(value);
+    uint64_t whole = shortest.digits;
+    int exponent = shortest.exponent + 16;
+    /* Nearly all have 16 or 17 digits. Which it is cannot be foreseen, hence no branch. */
+    bool is_short = whole < SEVENTEEN_DIGITS;
+    whole *= 1 + 9 * (uint64_t)is_short;
+    exponent -= is_short;
+    while (whole < SEVENTEEN_DIGITS) {
+        whole *= 10;
+        exponent--;
     }
-    size_t n_whole = (size_t)point;
-    if (n_digits <= n_whole) {
-        memcpy(out, digits, n_digits);
-        memset(out + n_digits, '0', n_whole - n_digits);
+    struct decimal decimal = {
+        .first = eight_digits((uint32_t)(whole / 1000000000)),
+        .second = eight_digits((uint32_t)(whole / 10 % 100000000)),
+        .last = whole % 10,
+        .exponent = exponent,
+    };
+    uint64_t behind_9 = decimal.second >> 8 | decimal.last << 56;
+    decimal.n = behind_9 != 0         ? 17 - trailing_zeros(behind_9)
+                : decimal.second != 0 ? 9
+                                      : 8 - trailing_zeros(decimal.first);
+    return decimal;
+}
+
+static void write_digits(char *out, const struct decimal *decimal) {
+    store(out, decimal->first);
+    store(out + 8, decimal->second);
+    out[16] = (char)('0' + decimal->last);
+}
+
+/* "0.00012": up to three zeros behind the point. */
+static size_t write_below_one(char *out, const struct decimal *decimal) {
+    store(out, 0);
+    out[1] = '.';
+    size_t start = (size_t)(1 - decimal->exponent);
+    write_digits(out + start, decimal);
+    return start + decimal->n;
+}
+
+/* Leaves the first `n` digits, 1 to 8, where they are and moves the others on by one. */
+static uint64_t open_gap(uint64_t digits, size_t n) {
+    uint64_t stay = UINT64_MAX >> (64 - 8 * n);
+    return (digits & stay) | (digits << 8 & ~stay);
+}
+
+/* "12.5", "1200": the point behind the first `n_whole` digits. All are written one place to the
+ * right, where those behind the point stay. */
+static size_t write_mixed(char *out, const struct decimal *decimal, size_t n_whole) {
+    write_digits(out + 1, decimal);
+    if (n_whole <= 8) {
+        store(out, open_gap(decimal->first, n_whole));
+    } else {
+        store(out, decimal->first);
+        store(out + 8, open_gap(decimal->second, n_whole - 8));
+    }
+    if (decimal->n <= n_whole) {
         return n_whole;
     }
-    memcpy(out, digits, n_whole);
     out[n_whole] = '.';
-    memcpy(out + n_whole + 1, digits + n_whole, n_digits - n_whole);
-    return n_digits + 1;
+    return decimal->n + 1;
 }
 
 /* "1e+22", "1.5e-07": at least two digits of exponent. */
-static size_t write_exponential(char *out, const char *digits, size_t n_digits, int exponent) {
-    size_t n = write_plain(out, digits, n_digits, 1);
+static size_t write_exponential(char *out, const struct decimal *decimal) {
+    size_t n = write_mixed(out, decimal, 1);
+    bool negative = decimal->exponent < 0;
+    uint64_t magnitude = (uint64_t)(negative ? -decimal->exponent : decimal->exponent);
     out[n++] = 'e';
-    out[n++] = exponent < 0 ? '-' : '+';
-    uint64_t magnitude = (uint64_t)(exponent < 0 ? -exponent : exponent);
-    size_t n_magnitude = magnitude >= 100 ? 3 : 2;
-    write_digits(out + n, magnitude, n_magnitude);
-    return n + n_magnitude;
+    out[n++] = negative ? '-' : '+';
+    out[n] = '0';
+    n += magnitude < 10;
+    return n + write_u64(out + n, magnitude);
 }
 
 /* `value` is finite and above zero. */
 static size_t write_shortest(char *out, double value, int max_plain_exponent) {
-    struct number_decimal decimal = number_shortest(value);
-    char digits[NUMBER_MAX_LEN];
-    size_t n = write_u64(digits, decimal.digits);
-    int point = decimal.exponent + (int)n;
-    while (digits[n - 1] == '0') {
-        n--;
+    struct decimal decimal = take_digits(value);
+    if (decimal.exponent < MIN_PLAIN_EXPONENT || decimal.exponent > max_plain_exponent) {
+        return write_exponential(out, &decimal);
     }
-    if (point - 1 < MIN_PLAIN_EXPONENT || point - 1 > max_plain_exponent) {
-        return write_exponential(out, digits, n, point - 1);
+    if (decimal.exponent < 0) {
+        return write_below_one(out, &decimal);
     }
-    return write_plain(out, digits, n, point);
+    return write_mixed(out, &decimal, (size_t)decimal.exponent + 1);
 }
 
 static size_t write_special(char *out, double value) {
@@ -182,7 +191,7 @@ size_t number_format(double value, char out[static NUMBER_MAX_LEN]) {
     out[0] = '-';
     size_t n = write_whole(out + sign, magnitude);
     if (n == 0) {
-        n = write_scaled(out + sign, magnitude);
+        n = write_thousandths(out + sign, magnitude);
     }
     if (n == 0) {
         n = write_shortest(out + sign, magnitude, MAX_PLAIN_EXPONENT);

@@ -16,6 +16,7 @@ struct power {
 #include "exporter/core/number_powers.h"
 
 enum { FRACTION_BITS = 52, EXPONENT_BIAS = 1023 + FRACTION_BITS };
+#define FRACTION_MASK ((UINT64_C(1) << FRACTION_BITS) - 1)
 
 /* The logarithms are products with a rounded constant, exact for every exponent of a double. Right
  * shifts of negative numbers round down with gcc and clang. */
@@ -32,13 +33,18 @@ static int floor_log2_pow10(int e) {
     return (e * 1741647) >> 19; /* log2(10) * 2^19 */
 }
 
-/* The whole part of power * n / 2^128, odd where something was cut off: comparisons with even
- * numbers then come out as for the exact product. That the power is rounded up adds less than one
- * in the bits looked at, as n has less than 64: where the exact product is whole, they stay 0. */
-static uint64_t multiply_round_to_odd(struct power power, uint64_t n) {
+/* power * n / 2^64, cut off. That the power is rounded up adds less than one, as n has less than 64
+ * bits. */
+static unsigned __int128 multiply(struct power power, uint64_t n) {
     unsigned __int128 low = (unsigned __int128)power.low * n;
-    unsigned __int128 sum = (unsigned __int128)power.high * n + (uint64_t)(low >> 64);
-    return (uint64_t)(sum >> 64) | ((uint64_t)sum != 0);
+    return (unsigned __int128)power.high * n + (uint64_t)(low >> 64);
+}
+
+/* The whole part of power * n / 2^128, odd where something was cut off: comparisons with even
+ * numbers then come out as for the exact product. Where that is whole, the bits below stay 0. */
+static uint64_t multiply_round_to_odd(struct power power, uint64_t n) {
+    unsigned __int128 product = multiply(power, n);
+    return (uint64_t)(product >> 64) | ((uint64_t)product != 0);
 }
 
 /* `value` and the borders are in quarters of a unit. */
@@ -60,10 +66,11 @@ static struct number_decimal choose(uint64_t lower, uint64_t value, uint64_t upp
     return (struct number_decimal){unit + up, exponent};
 }
 
-struct number_decimal number_shortest(double value) {
+/* Kept apart, as it is hardly ever called. */
+__attribute__((noinline)) static struct number_decimal shortest_exact(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    uint64_t fraction = bits & ((UINT64_C(1) << FRACTION_BITS) - 1);
+    uint64_t fraction = bits & FRACTION_MASK;
     int biased = (int)(bits >> FRACTION_BITS);
     bool subnormal = biased == 0;
     uint64_t c = subnormal ? fraction : fraction | UINT64_C(1) << FRACTION_BITS;
@@ -80,4 +87,41 @@ struct number_decimal number_shortest(double value) {
     uint64_t lower = multiply_round_to_odd(power, (4 * c - (uneven ? 1 : 2)) << shift) + odd;
     uint64_t upper = multiply_round_to_odd(power, (4 * c + 2) << shift) - odd;
     return choose(lower, multiply_round_to_odd(power, 4 * c << shift), upper, k);
+}
+
+/* Whether two lengths are so close that their last bits decide, which are not exact. */
+static bool is_close(uint64_t a, uint64_t b) {
+    return a - b + 8 <= 16;
+}
+
+/* What shortest_exact() finds, from one product, where that leaves no doubt: nearly always. Which
+ * of the digits are taken cannot be foreseen, so that is no branch. */
+struct number_decimal number_shortest(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    uint64_t fraction = bits & FRACTION_MASK;
+    int biased = (int)(bits >> FRACTION_BITS);
+    int q = biased - EXPONENT_BIAS;
+    int k = floor_log10_pow2(q);
+    int shift = q + floor_log2_pow10(-k) + 1;
+    struct power power = powers[-k - POWERS_FIRST];
+    uint64_t n = 4 * (fraction | UINT64_C(1) << FRACTION_BITS) << shift;
+    unsigned __int128 product = multiply(power, n);
+    uint64_t quarters = (uint64_t)(product >> 64);
+    uint64_t ten = quarters / 40;
+
+    /* Lengths, in quarters of a unit with 58 bits behind the point. */
+    uint64_t above_ten = (quarters - 40 * ten) << 58 | (uint64_t)product >> 6;
+    uint64_t below_next = (UINT64_C(40) << 58) - above_ten;
+    uint64_t above_unit = above_ten & ((UINT64_C(4) << 58) - 1);
+    uint64_t half_unit = UINT64_C(2) << 58;
+    uint64_t reach = power.high >> (5 - shift); /* half the way to the next double */
+    if (fraction == 0 || biased == 0 || is_close(above_ten, reach) || is_close(below_next, reach) ||
+        is_close(above_unit, half_unit)) {
+        return shortest_exact(value);
+    }
+    bool up = below_next < reach;
+    uint64_t is_ten = -(uint64_t)((above_ten < reach) | up);
+    uint64_t unit = quarters / 4 + (above_unit > half_unit);
+    return (struct number_decimal){(is_ten & 10 * (ten + up)) | (~is_ten & unit), k};
 }

@@ -155,6 +155,9 @@ static void test_format_table(void) {
         {-INFINITY, "-Inf", "-Inf"},
         {NAN, "NaN", "NaN"},
         {-NAN, "NaN", "NaN"},
+        /* Right between two decimals of 17 digits: the even one. */
+        {1125899906842624.25, "1125899906842624.2", "1.1258999068426242e+15"},
+        {1125899906842624.75, "1125899906842624.8", "1.1258999068426248e+15"},
         /* Powers of two whose shortest text is on the wider side, not the nearest of its length. */
         {0x1p-44, "5.684341886080802e-14", "5.684341886080802e-14"},
         {0x1p976, "6.386688990511104e+293", "6.386688990511104e+293"},
