@@ -21,6 +21,7 @@ struct daemon {
     struct push_keeper *push_keeper;
     struct push_store *push_store; /* the keeper's */
     struct pywaggle *pywaggle;
+    struct self_metrics *self_metrics;
     struct http_server *http;
     struct worker *page_worker;
     struct worker *reload_worker;

@@ -87,7 +87,7 @@ const struct metric_desc *const self_metrics_all[] = {
 };
 
 static void add_collector(const struct daemon *daemon, const struct engine_scrape *scrape,
-                          size_t index, struct labels *labels, struct snapshot *out) {
+                          size_t index, const struct labels *labels, struct snapshot *out) {
     const struct engine_entry *entry = &scrape->round->entries[index];
     struct engine_status status = engine_status(daemon->engine, index);
     bool missed = (scrape->missed & UINT64_C(1) << index) != 0;
@@ -116,26 +116,53 @@ static void add_daemon(const struct daemon *daemon, const struct labels *build,
     http_stats_collect(http_server_stats(daemon->http), out);
 }
 
+struct self_metrics {
+    struct snapshot snapshot; /* for its memory */
+    struct labels *build;
+    struct labels *collectors[ENGINE_MAX_COLLECTORS];
+};
+
+struct self_metrics *self_metrics_create(const struct engine *engine) {
+    struct self_metrics *self = calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return NULL;
+    }
+    self->build = labels_render("version", VERSION_TEXT, "revision", VERSION_REVISION, "compiler",
+                                VERSION_COMPILER, "arch", VERSION_ARCH);
+    bool ok = self->build != NULL;
+    for (size_t i = 0; ok && i < engine_n_collectors(engine); i++) {
+        self->collectors[i] = labels_render("collector", engine_status(engine, i).collector->name);
+        ok = self->collectors[i] != NULL;
+    }
+    if (!ok) {
+        self_metrics_destroy(self);
+        return NULL;
+    }
+    return self;
+}
+
+void self_metrics_destroy(struct self_metrics *self) {
+    if (self == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(self->collectors); i++) {
+        labels_destroy(self->collectors[i]);
+    }
+    labels_destroy(self->build);
+    snapshot_finish(&self->snapshot);
+    free(self);
+}
+
 struct exposition_part *self_metrics_part(const struct daemon *daemon,
                                           const struct engine_scrape *scrape) {
-    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
-    struct labels *labels[ENGINE_MAX_COLLECTORS] = {0};
-    struct labels *build CLEANUP_LABELS =
-        labels_render("version", VERSION_TEXT, "revision", VERSION_REVISION, "compiler",
-                      VERSION_COMPILER, "arch", VERSION_ARCH);
-    size_t n = scrape->round->n_entries;
-    for (size_t i = 0; i < n; i++) {
+    struct self_metrics *self = daemon->self_metrics;
+    snapshot_reset(&self->snapshot);
+    for (size_t i = 0; i < scrape->round->n_entries; i++) {
         bool wanted = (scrape->want & UINT64_C(1) << i) != 0;
-        struct engine_status status = engine_status(daemon->engine, i);
-        if (wanted && status.state != ENGINE_WORKER_ABSENT) {
-            labels[i] = labels_render("collector", status.collector->name);
-            add_collector(daemon, scrape, i, labels[i], &snapshot);
+        if (wanted && engine_status(daemon->engine, i).state != ENGINE_WORKER_ABSENT) {
+            add_collector(daemon, scrape, i, self->collectors[i], &self->snapshot);
         }
     }
-    add_daemon(daemon, build, &snapshot);
-    struct exposition_part *part = exposition_part_create(&snapshot, NULL);
-    for (size_t i = 0; i < n; i++) {
-        labels_destroy(labels[i]);
-    }
-    return part;
+    add_daemon(daemon, self->build, &self->snapshot);
+    return exposition_part_create(&self->snapshot, NULL);
 }

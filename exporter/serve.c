@@ -18,6 +18,7 @@
 #include "exporter/http_metrics.h"
 #include "exporter/http_pages.h"
 #include "exporter/reload.h"
+#include "exporter/self_metrics.h"
 #include "exporter/version.h"
 #include "exporter/web_watch.h"
 
@@ -126,6 +127,10 @@ static int start(struct daemon *daemon, struct config *config, struct web_config
         r = start_push(daemon, config->settings, err);
     }
     if (r == 0) {
+        daemon->self_metrics = self_metrics_create(daemon->engine);
+        r = daemon->self_metrics == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
+    }
+    if (r == 0) {
         r = http_server_create(daemon, daemon->loop, routes, ARRAY_LEN(routes), &daemon->http, err);
     }
     if (r == 0) {
@@ -169,6 +174,7 @@ static bool stop(struct daemon *daemon) {
     if (!clean) {
         return false;
     }
+    self_metrics_destroy(daemon->self_metrics);
     web_watch_destroy(daemon->web_watch);
     http_server_destroy(daemon->http);
     pywaggle_destroy(daemon->pywaggle);

@@ -41,21 +41,24 @@ struct exposition_block {
     const char *help;
     const char *unit; /* NULL: none */
     enum metric_type type;
-    const char *lines; /* sample lines, each ended by a newline */
-    size_t len;
+    const struct iovec *pieces; /* sample lines, each ended by a newline and whole in one piece */
+    size_t n_pieces;
+    size_t len; /* of all pieces */
     size_t n_samples;
+
+    struct iovec own;              /* the piece, where there is only one */
+    struct exposition_lines *kept; /* what they belong to, or NULL: to the part's text */
 };
 
 /* The rendered samples of one collector, families sorted by name. Immutable while shared; counted.
  */
 struct exposition_part;
+struct exposition_lines;
 
-/* What the thread of a collector keeps from one rendering to the next: memory to use again, and
- * which families are known to have no duplicates. A zeroed struct is a fresh one. */
+/* What the thread of a collector keeps from one rendering to the next, as most series stay and many
+ * values do. A zeroed struct is a fresh one. */
 struct exposition_renderer {
     struct exposition_part *last;
-    uint64_t *known; /* per family: fingerprint of its series when last found distinct; 0: never */
-    size_t n_known;
 };
 
 /* Renders a snapshot. Of samples with equal names and labels the first stays, the others are
@@ -73,7 +76,6 @@ struct exposition_part *exposition_part_ref(struct exposition_part *part);
 void exposition_part_unref(struct exposition_part *part); /* accepts NULL */
 const struct exposition_block *exposition_part_blocks(const struct exposition_part *part,
                                                       size_t *ret_n);
-size_t exposition_part_n_samples(const struct exposition_part *part);
 
 /* A page in pieces: own text, and long runs of sample lines that stay where they are, in the parts,
  * which must outlive it. A zeroed struct is an empty page. */

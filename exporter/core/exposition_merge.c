@@ -92,13 +92,13 @@ static bool claim(struct merge *merge, struct key key) {
 }
 
 /* Label values may contain spaces, numbers never do: a series is what stands before the last. */
-static void add_block(struct merge *merge, const struct exposition_block *block, size_t owner,
-                      uint64_t *dropped) {
-    const char *end = block->lines + block->len;
-    for (const char *line = block->lines; line < end;) {
+static void add_piece(struct merge *merge, enum metric_type type, const struct iovec *piece,
+                      size_t owner, uint64_t *dropped) {
+    const char *end = (const char *)piece->iov_base + piece->iov_len;
+    for (const char *line = piece->iov_base; line < end;) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const char *space = memrchr(line, ' ', (size_t)(newline - line));
-        struct key key = key_of(merge, block->type, line, (size_t)(space - line));
+        struct key key = key_of(merge, type, line, (size_t)(space - line));
         key.owner = owner;
         if (claim(merge, key)) {
             buf_add(merge->out, line, (size_t)(newline + 1 - line));
@@ -106,6 +106,13 @@ static void add_block(struct merge *merge, const struct exposition_block *block,
             (*dropped)++;
         }
         line = newline + 1;
+    }
+}
+
+static void add_block(struct merge *merge, const struct exposition_block *block, size_t owner,
+                      uint64_t *dropped) {
+    for (size_t i = 0; i < block->n_pieces; i++) {
+        add_piece(merge, block->type, &block->pieces[i], owner, dropped);
     }
 }
 

@@ -4,60 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/exposition_lines.h"
 #include "exporter/core/number.h"
+#include "exporter/core/series_set.h"
 
-/* Room around name and labels on a sample line: suffix, braces, space, newline. */
-enum { LINE_OVERHEAD = 16 };
+/* Families with at least as many samples keep their lines for the next rendering. */
+enum { KEPT_MIN = 32 };
 
 struct exposition_part {
     atomic_uint refs;
     size_t n_samples;
-    struct buf text; /* lines of all blocks, then their strings */
+    struct buf text; /* lines of the other blocks, then the strings of all */
     struct exposition_block *blocks;
-    size_t n_blocks, cap_blocks;
+    size_t n_blocks;
 };
 
-/* While the text still moves, a block's pointers are offsets into it. */
-static const char *offset_pointer(const struct buf *text) {
-    return (const char *)(uintptr_t)text->len;
+/* While the text still moves, what points into it is an offset. */
+static char *offset_pointer(const struct buf *text) {
+    return (char *)(uintptr_t)text->len;
 }
 
-static const char *resolve(const struct buf *text, const char *offset) {
+static char *resolve(const struct buf *text, const char *offset) {
     return text->data + (uintptr_t)offset;
-}
-
-/* The set of series seen in one family: slots of hash and running number, 0 is free. */
-struct seen {
-    uint64_t *slots;
-    size_t mask;
-    size_t cap;
-};
-
-static bool seen_prepare(struct seen *seen, size_t n_series) {
-    size_t n_slots = 16;
-    while (n_slots < 2 * n_series) {
-        n_slots *= 2;
-    }
-    if (n_slots > seen->cap) {
-        free(seen->slots);
-        seen->slots = malloc(n_slots * sizeof(*seen->slots));
-        seen->cap = seen->slots != NULL ? n_slots : 0;
-    }
-    seen->mask = n_slots - 1;
-    if (seen->slots != NULL) {
-        memset(seen->slots, 0, n_slots * sizeof(*seen->slots));
-    }
-    return seen->slots != NULL;
-}
-
-/* No labels and an empty set of them are the same series, so they hash alike. */
-static uint32_t sample_hash(const struct sample *sample) {
-    const struct labels *labels = sample->labels;
-    uint32_t hash = labels != NULL && labels->len > 0 ? labels->hash : 0;
-    for (const char *c = sample->suffix; *c != '\0'; c++) {
-        hash = (hash ^ (unsigned char)*c) * UINT32_C(0x01000193);
-    }
-    return hash;
 }
 
 /* A run of families of the same name; nearly always one. */
@@ -67,186 +35,112 @@ struct group {
     size_t n_samples;
 };
 
-static const struct sample *group_sample(const struct group *group, size_t number) {
-    const struct family *const *family = group->families;
-    while (number >= (*family)->n_samples) {
-        number -= (*family)->n_samples;
-        family++;
-    }
-    return &(*family)->samples[number];
-}
-
-/* Slots are hit at random and large families outgrow the cache: a slot is called for while the
- * samples before it are rendered. */
-enum { SEEN_AHEAD = 12 };
-
-static void seen_prefetch(const struct seen *seen, const struct sample *sample) {
-    __builtin_prefetch(&seen->slots[sample_hash(sample) & seen->mask], 1);
-}
-
-/* Notes a sample; false if one with equal suffix and labels was there before. */
-static bool seen_add(struct seen *seen, const struct group *group, const struct sample *sample,
-                     size_t number) {
-    uint32_t hash = sample_hash(sample);
-    for (size_t i = hash & seen->mask;; i = (i + 1) & seen->mask) {
-        uint64_t slot = seen->slots[i];
-        if (slot == 0) {
-            seen->slots[i] = (uint64_t)hash << 32 | (uint64_t)(number + 1);
-            return true;
-        }
-        if (slot >> 32 != hash) {
-            continue;
-        }
-        const struct sample *other = group_sample(group, (size_t)(slot & UINT32_MAX) - 1);
-        if (strcmp(other->suffix, sample->suffix) == 0 &&
-            labels_equal(other->labels, sample->labels)) {
-            return false;
-        }
-    }
-}
-
-/* memcpy for the short texts that lines are made of: without a call where at most a few words are
- * moved. The last word overlaps the one before it. */
-static inline char *copy_text(char *to, const char *from, size_t len) {
-    enum { WORD = 16 };
-    if (len < WORD) {
-        return mempcpy(to, from, len);
-    }
-    for (size_t i = 0; i + WORD < len; i += WORD) {
-        memcpy(to + i, from + i, WORD);
-    }
-    memcpy(to + len - WORD, from + len - WORD, WORD);
-    return to + len;
-}
-
-static size_t labels_len(const struct sample *sample) {
-    return sample->labels != NULL ? sample->labels->len : 0;
-}
-
-static size_t suffix_len(const struct sample *sample) {
-    return sample->suffix[0] != '\0' ? strlen(sample->suffix) : 0;
-}
-
-/* The most that a line can take, but for the name. */
-static size_t line_room(const struct sample *sample) {
-    return suffix_len(sample) + labels_len(sample) + NUMBER_MAX_LEN + LINE_OVERHEAD;
-}
-
-/* Writes a line where there is room for it; returns its end. */
-static char *write_line(char *to, const char *name, size_t name_len, const struct sample *sample) {
-    to = copy_text(to, name, name_len);
-    if (sample->suffix[0] != '\0') {
-        to = stpcpy(to, sample->suffix);
-    }
-    size_t len = labels_len(sample);
-    if (len > 0) {
-        *to++ = '{';
-        to = copy_text(to, sample->labels->text, len);
-        *to++ = '}';
-    }
-    *to++ = ' ';
-    to += number_format(sample->value, to);
-    *to++ = '\n';
-    return to;
-}
+/* One rendering. */
+struct rendering {
+    struct exposition_part *part;
+    struct series_set seen;
+    bool keeps;                    /* lines are of use for a next rendering */
+    bool owns_last;                /* nobody else reads the last part */
+    struct exposition_block *last; /* where we are in its blocks, sorted like ours */
+    struct exposition_block *last_end;
+};
 
 static void add_line(struct buf *text, const char *name, size_t name_len,
                      const struct sample *sample) {
-    char *start = buf_reserve(text, name_len + line_room(sample));
+    char *start = buf_reserve(text, name_len + exposition_line_room(sample));
     if (start != NULL) {
-        text->len += (size_t)(write_line(start, name, name_len, sample) - start);
-    }
-}
-
-/* Series seen in their order, as one number; never 0 once settled by `| 1`. */
-static uint64_t fingerprint_add(uint64_t fingerprint, const struct sample *sample) {
-    fingerprint = (fingerprint ^ sample_hash(sample)) * UINT64_C(0x9e3779b97f4a7c15);
-    return fingerprint ^ fingerprint >> 29;
-}
-
-/* Renders all samples of a family; returns the fingerprint of its series. Works in batches: the
- * first look at them fetches their labels from memory, many at a time. */
-static uint64_t add_all(struct buf *text, const struct family *family) {
-    enum { BATCH = 64 };
-    const char *name = family->desc->name;
-    size_t name_len = strlen(name);
-    uint64_t fingerprint = family->n_samples;
-    for (size_t i = 0; i < family->n_samples;) {
-        size_t end = i + BATCH < family->n_samples ? i + BATCH : family->n_samples;
-        size_t room = (end - i) * name_len;
-        for (size_t k = i; k < end; k++) {
-            room += line_room(&family->samples[k]);
-            fingerprint = fingerprint_add(fingerprint, &family->samples[k]);
-        }
-        char *start = buf_reserve(text, room);
-        if (start == NULL) {
-            break;
-        }
-        char *to = start;
-        for (; i < end; i++) {
-            to = write_line(to, name, name_len, &family->samples[i]);
-        }
+        char *to = exposition_line_begin(start, name, name_len, sample);
+        to += number_format(sample->value, to);
+        *to++ = '\n';
         text->len += (size_t)(to - start);
     }
-    return fingerprint | 1;
 }
 
-/* Renders the samples of a group that differ from all before them; counts them in `*ret_n_added`
- * and returns the fingerprint of all. */
-static uint64_t add_distinct(struct buf *text, const struct group *group, struct seen *seen,
-                             size_t *ret_n_added) {
+/* Renders the samples of a group that differ from all before them; returns how many. */
+static size_t add_distinct(struct rendering *rendering, const struct group *group) {
     const struct metric_desc *desc = group->families[0]->desc;
     size_t name_len = strlen(desc->name);
-    uint64_t fingerprint = group->n_samples;
-    size_t number = 0;
-    *ret_n_added = 0;
+    size_t n_added = 0;
     for (size_t i = 0; i < group->n_families; i++) {
         const struct family *family = group->families[i];
         bool fits = family->desc->type == desc->type;
-        for (size_t k = 0; k < family->n_samples; k++, number++) {
+        for (size_t k = 0; fits && k < family->n_samples; k++) {
             const struct sample *sample = &family->samples[k];
-            if (k + SEEN_AHEAD < family->n_samples) {
-                seen_prefetch(seen, sample + SEEN_AHEAD);
-            }
-            fingerprint = fingerprint_add(fingerprint, sample);
-            if (fits && seen_add(seen, group, sample, number)) {
-                add_line(text, desc->name, name_len, sample);
-                (*ret_n_added)++;
+            if (series_set_add(&rendering->seen, sample)) {
+                add_line(&rendering->part->text, desc->name, name_len, sample);
+                n_added++;
             }
         }
     }
-    return fingerprint | 1;
+    return n_added;
 }
 
-/* Series mostly are what they were at the last rendering. Then they need not be compared with each
- * other again, which costs more than rendering them: `*known` tells by their fingerprint. */
-static bool add_group(struct exposition_part *part, const struct group *group, struct seen *seen,
-                      uint64_t *known) {
+/* The lines that the last part has of a family, or NULL; the caller drops them. */
+static struct exposition_lines *take_last(struct rendering *rendering, const char *name) {
+    struct exposition_block *last = rendering->last;
+    while (last < rendering->last_end && strcmp(last->name, name) < 0) {
+        last++;
+    }
+    rendering->last = last;
+    if (last == rendering->last_end || last->kept == NULL || strcmp(last->name, name) != 0) {
+        return NULL;
+    }
+    return rendering->owns_last ? TAKE(last->kept) : exposition_lines_ref(last->kept);
+}
+
+static bool is_distinct(struct series_set *seen, const struct family *family) {
+    for (size_t i = 0; i < family->n_samples; i++) {
+        if (!series_set_add(seen, &family->samples[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The lines of a family with many samples, all distinct: those of the last part brought up to date,
+ * or made anew. NULL where samples are the same series, or memory is out. Lines that could be
+ * brought up to date need not be compared with each other: they were, when they were made. */
+static struct exposition_lines *keep(struct rendering *rendering, const struct family *family) {
+    struct exposition_lines *lines = take_last(rendering, family->desc->name);
+    if (lines != NULL && exposition_lines_update(lines, family)) {
+        return lines;
+    }
+    exposition_lines_unref(lines);
+    bool distinct = series_set_prepare(&rendering->seen, family->n_samples) &&
+                    is_distinct(&rendering->seen, family);
+    return distinct ? exposition_lines_create(family) : NULL;
+}
+
+static bool add_group(struct rendering *rendering, const struct group *group) {
+    struct exposition_part *part = rendering->part;
     struct buf *text = &part->text;
     struct exposition_block *block = &part->blocks[part->n_blocks++];
     *block = (struct exposition_block){
         .type = group->families[0]->desc->type,
-        .lines = offset_pointer(text),
         .n_samples = group->n_samples,
     };
-    size_t start = text->len;
-    bool was_distinct = *known != 0 && group->n_families == 1;
-    if (!was_distinct || add_all(text, group->families[0]) != *known) {
-        if (!seen_prepare(seen, group->n_samples)) {
+    if (rendering->keeps && group->n_families == 1 && group->n_samples >= KEPT_MIN) {
+        block->kept = keep(rendering, group->families[0]);
+    }
+    if (block->kept != NULL) {
+        block->pieces = exposition_lines_pieces(block->kept, &block->n_pieces);
+        block->len = exposition_lines_len(block->kept);
+    } else {
+        if (!series_set_prepare(&rendering->seen, group->n_samples)) {
             return false;
         }
-        buf_truncate(text, start);
-        uint64_t fingerprint = add_distinct(text, group, seen, &block->n_samples);
-        *known = block->n_samples == group->n_samples ? fingerprint : 0;
+        block->own.iov_base = offset_pointer(text);
+        size_t start = text->len;
+        block->n_samples = add_distinct(rendering, group);
+        block->len = text->len - start;
     }
-    block->len = text->len - start;
     part->n_samples += block->n_samples;
     return true;
 }
 
 /* Copies the strings of a block behind the lines, so that the part outlives the collector's. */
-static void add_strings(struct exposition_part *part, struct exposition_block *block,
-                        const struct metric_desc *desc) {
+static void add_strings(struct exposition_part *part, const struct metric_desc *desc) {
+    struct exposition_block *block = &part->blocks[part->n_blocks - 1];
     struct buf *text = &part->text;
     block->name = offset_pointer(text);
     buf_add(text, desc->name, strlen(desc->name) + 1);
@@ -262,10 +156,14 @@ static void settle(struct exposition_part *part) {
     const struct buf *text = &part->text;
     for (size_t i = 0; i < part->n_blocks; i++) {
         struct exposition_block *block = &part->blocks[i];
-        block->lines = resolve(text, block->lines);
         block->name = resolve(text, block->name);
         block->help = resolve(text, block->help);
         block->unit = block->unit != NULL ? resolve(text, block->unit) : NULL;
+        if (block->kept == NULL) {
+            block->own = (struct iovec){resolve(text, block->own.iov_base), block->len};
+            block->pieces = &block->own;
+            block->n_pieces = 1;
+        }
     }
 }
 
@@ -277,9 +175,7 @@ static int compare_families(const void *a, const void *b) {
     return order != 0 ? order : (left > right) - (left < right);
 }
 
-static bool render(struct exposition_part *part, const struct family **sorted, size_t n_families,
-                   uint64_t *known) {
-    struct seen seen = {0};
+static bool render(struct rendering *rendering, const struct family **sorted, size_t n_families) {
     bool ok = true;
     for (size_t i = 0; ok && i < n_families;) {
         struct group group = {
@@ -291,76 +187,53 @@ static bool render(struct exposition_part *part, const struct family **sorted, s
                strcmp(sorted[i]->desc->name, sorted[i + group.n_families]->desc->name) == 0) {
             group.n_samples += sorted[i + group.n_families++]->n_samples;
         }
-        ok = group.n_samples < UINT32_MAX && add_group(part, &group, &seen, &known[part->n_blocks]);
-        if (ok) {
-            add_strings(part, &part->blocks[part->n_blocks - 1], sorted[i]->desc);
-        }
+        ok = add_group(rendering, &group);
+        add_strings(rendering->part, sorted[i]->desc);
         i += group.n_families;
     }
-    free(seen.slots);
-    return ok && !part->text.failed;
+    return ok && !rendering->part->text.failed;
 }
 
-/* Makes room for `n` families in the renderer's table; those it has keep what is known of them. */
-static bool prepare_known(struct exposition_renderer *renderer, size_t n) {
-    if (n <= renderer->n_known) {
-        return true;
-    }
-    uint64_t *known = realloc(renderer->known, n * sizeof(*known));
-    if (known == NULL) {
-        return false;
-    }
-    memset(known + renderer->n_known, 0, (n - renderer->n_known) * sizeof(*known));
-    renderer->known = known;
-    renderer->n_known = n;
-    return true;
-}
-
-/* An empty part with room for `n` blocks: the last one if nobody reads it any more. */
-static struct exposition_part *take_part(struct exposition_renderer *renderer, size_t n) {
-    struct exposition_part *part = TAKE(renderer->last);
-    if (part != NULL && atomic_load_explicit(&part->refs, memory_order_acquire) > 1) {
-        exposition_part_unref(TAKE(part));
-    }
+/* An empty part with room for `n` blocks. */
+static struct exposition_part *create_part(size_t n, size_t text_len) {
+    struct exposition_part *part = calloc(1, sizeof(*part));
     if (part == NULL) {
-        part = calloc(1, sizeof(*part));
-        if (part == NULL) {
-            return NULL;
-        }
-        atomic_init(&part->refs, 1);
+        return NULL;
     }
-    if (n > part->cap_blocks) {
-        struct exposition_block *blocks = realloc(part->blocks, n * sizeof(*blocks));
-        if (blocks == NULL) {
-            exposition_part_unref(part);
-            return NULL;
-        }
-        part->blocks = blocks;
-        part->cap_blocks = n;
+    atomic_init(&part->refs, 1);
+    part->blocks = calloc(n + 1, sizeof(*part->blocks));
+    if (part->blocks == NULL) {
+        exposition_part_unref(part);
+        return NULL;
     }
-    buf_reset(&part->text);
-    part->n_blocks = 0;
-    part->n_samples = 0;
+    buf_reserve(&part->text, text_len + 1);
     return part;
 }
 
-struct exposition_part *exposition_render(struct exposition_renderer *renderer,
-                                          const struct snapshot *snapshot,
-                                          uint64_t *ret_duplicates) {
+/* Renders `snapshot`; of `last` (may be NULL) lines are taken over, out of it where nobody else
+ * reads it. */
+static struct exposition_part *create(const struct snapshot *snapshot, struct exposition_part *last,
+                                      bool keeps, uint64_t *ret_duplicates) {
     size_t n = snapshot->n_families;
     const struct family **sorted CLEANUP_FREE = malloc((n + 1) * sizeof(struct family *));
-    if (sorted == NULL || snapshot->failed || !prepare_known(renderer, n)) {
-        return NULL;
-    }
-    struct exposition_part *part = take_part(renderer, n);
-    if (part == NULL) {
+    struct exposition_part *part = create_part(n, last != NULL ? last->text.len : 0);
+    if (sorted == NULL || part == NULL || snapshot->failed) {
+        exposition_part_unref(part);
         return NULL;
     }
     for (size_t i = 0; i < n; i++) {
         sorted[i] = &snapshot->families[i];
     }
     qsort(sorted, n, sizeof(struct family *), compare_families);
-    if (!render(part, sorted, n, renderer->known)) {
+    struct rendering rendering = {.part = part, .keeps = keeps};
+    if (last != NULL) {
+        rendering.owns_last = atomic_load_explicit(&last->refs, memory_order_acquire) == 1;
+        rendering.last = last->blocks;
+        rendering.last_end = last->blocks + last->n_blocks;
+    }
+    bool ok = render(&rendering, sorted, n);
+    series_set_finish(&rendering.seen);
+    if (!ok) {
         exposition_part_unref(part);
         return NULL;
     }
@@ -368,22 +241,26 @@ struct exposition_part *exposition_render(struct exposition_renderer *renderer,
     if (ret_duplicates != NULL) {
         *ret_duplicates = snapshot_n_samples(snapshot) - part->n_samples;
     }
-    renderer->last = exposition_part_ref(part);
+    return part;
+}
+
+struct exposition_part *exposition_render(struct exposition_renderer *renderer,
+                                          const struct snapshot *snapshot,
+                                          uint64_t *ret_duplicates) {
+    struct exposition_part *last = TAKE(renderer->last);
+    struct exposition_part *part = create(snapshot, last, true, ret_duplicates);
+    exposition_part_unref(last);
+    renderer->last = part != NULL ? exposition_part_ref(part) : NULL;
     return part;
 }
 
 void exposition_renderer_finish(struct exposition_renderer *renderer) {
-    exposition_part_unref(renderer->last);
-    free(renderer->known);
-    *renderer = (struct exposition_renderer){0};
+    exposition_part_unref(TAKE(renderer->last));
 }
 
 struct exposition_part *exposition_part_create(const struct snapshot *snapshot,
                                                uint64_t *ret_duplicates) {
-    struct exposition_renderer renderer = {0};
-    struct exposition_part *part = exposition_render(&renderer, snapshot, ret_duplicates);
-    exposition_renderer_finish(&renderer);
-    return part;
+    return create(snapshot, NULL, false, ret_duplicates);
 }
 
 struct exposition_part *exposition_part_ref(struct exposition_part *part) {
@@ -392,19 +269,19 @@ struct exposition_part *exposition_part_ref(struct exposition_part *part) {
 }
 
 void exposition_part_unref(struct exposition_part *part) {
-    if (part != NULL && atomic_fetch_sub_explicit(&part->refs, 1, memory_order_acq_rel) == 1) {
-        buf_finish(&part->text);
-        free(part->blocks);
-        free(part);
+    if (part == NULL || atomic_fetch_sub_explicit(&part->refs, 1, memory_order_acq_rel) > 1) {
+        return;
     }
+    for (size_t i = 0; i < part->n_blocks; i++) {
+        exposition_lines_unref(part->blocks[i].kept);
+    }
+    buf_finish(&part->text);
+    free(part->blocks);
+    free(part);
 }
 
 const struct exposition_block *exposition_part_blocks(const struct exposition_part *part,
                                                       size_t *ret_n) {
     *ret_n = part->n_blocks;
     return part->blocks;
-}
-
-size_t exposition_part_n_samples(const struct exposition_part *part) {
-    return part->n_samples;
 }

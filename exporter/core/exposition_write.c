@@ -265,12 +265,18 @@ static void end_run(struct page *page) {
 }
 
 static void write_lines(struct page *page, const struct exposition_block *block) {
-    if (block->len < REFERENCE_MIN) {
-        buf_add(page->out, block->lines, block->len);
-        return;
+    bool refer = block->len >= REFERENCE_MIN;
+    if (refer) {
+        end_run(page);
     }
-    end_run(page);
-    add_piece(page, block->lines, block->len);
+    for (size_t i = 0; i < block->n_pieces; i++) {
+        const struct iovec *piece = &block->pieces[i];
+        if (refer) {
+            add_piece(page, piece->iov_base, piece->iov_len);
+        } else {
+            buf_add(page->out, piece->iov_base, piece->iov_len);
+        }
+    }
 }
 
 /* Passes over the blocks of that name; what they hold is lost. */

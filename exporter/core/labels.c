@@ -1,5 +1,6 @@
 #include "exporter/core/labels.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "exporter/core/hash.h"
 
 const char label_empty[] = "";
+static atomic_uint_fast64_t last_id;
 
 /* Begins a set behind what the buffer holds, where the struct may lie; returns its place. */
 static size_t begin(struct buf *out) {
@@ -36,6 +38,7 @@ static void end(struct buf *out, size_t start) {
     out->failed = out->failed || len > UINT32_MAX;
     if (!out->failed) {
         struct labels *labels = (struct labels *)(out->data + start);
+        labels->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
         labels->len = (uint32_t)len;
         labels->hash = hash_bytes(labels->text, len);
     }
@@ -77,6 +80,10 @@ struct labels *labels_with(const struct labels *base, const char *name, const ch
 
 void labels_destroy(struct labels *labels) {
     free(labels);
+}
+
+uint64_t labels_last_id(void) {
+    return atomic_load_explicit(&last_id, memory_order_relaxed);
 }
 
 bool labels_equal(const struct labels *a, const struct labels *b) {

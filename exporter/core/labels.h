@@ -10,6 +10,7 @@
 /* One label set, rendered and escaped once (`cpu="0",mode="idle"`, without braces) and kept by its
  * collector for as long as the series lives; a scrape then only copies it. */
 struct labels {
+    uint64_t id;   /* its own: another set that lies in the same place later has another one */
     uint32_t hash; /* of text; equal sets have equal text, see labels_create */
     uint32_t len;
     char text[];
@@ -50,6 +51,10 @@ static inline void labels_cleanup(struct labels **labels) {
     labels_destroy(*labels);
 }
 #define CLEANUP_LABELS CLEANUP(labels_cleanup)
+
+/* The id of the set made last, by any thread: while that stays the same, what lies in a place is
+ * the set that was there before. */
+uint64_t labels_last_id(void);
 
 /* Whether two sets are the same; NULL is the empty set. */
 bool labels_equal(const struct labels *a, const struct labels *b);

@@ -43,12 +43,21 @@ static size_t trailing_zeros(uint64_t digits) {
     return leading_zeros(__builtin_bswap64(digits));
 }
 
+static size_t count_digits(uint32_t value) {
+    static const uint32_t powers_of_ten[] = {
+        0, /* so that 0 counts as one digit */
+        10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
+    };
+    int n_bits = 32 - __builtin_clz(value | 1);
+    size_t n = (size_t)(n_bits * 1233) >> 12; /* log10(2) * 2^12: right or one too small */
+    return n + (value >= powers_of_ten[n]);
+}
+
 static size_t write_u64(char *out, uint64_t value) {
     if (value < 100000000) {
-        uint64_t digits = eight_digits((uint32_t)value);
-        size_t n_zeros = leading_zeros(digits);
-        store(out, digits >> 8 * n_zeros);
-        return 8 - n_zeros;
+        size_t n = count_digits((uint32_t)value);
+        store(out, eight_digits((uint32_t)value) >> (64 - 8 * n));
+        return n;
     }
     size_t n = write_u64(out, value / 100000000);
     store(out + n, eight_digits((uint32_t)(value % 100000000)));

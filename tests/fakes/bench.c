@@ -6,7 +6,7 @@
 
 static const struct metric_desc requests = {
     .name = "bench_requests_total",
-    .help = "Whole numbers that rise with every collection.",
+    .help = "Whole numbers that rise with every collection, or stay as they are.",
     .type = METRIC_COUNTER,
 };
 static const struct metric_desc level = {
@@ -17,8 +17,8 @@ static const struct metric_desc level = {
 };
 static const struct metric_desc *const metrics[] = {&requests, &level, NULL};
 
-enum value { VALUE_WHOLE, VALUE_FRACTION };
-static const char *const values[] = {"whole", "fraction", NULL}; /* enum value */
+enum value { VALUE_WHOLE, VALUE_FRACTION, VALUE_CONSTANT };
+static const char *const values[] = {"whole", "fraction", "constant", NULL}; /* enum value */
 
 static const struct option options[] = {
     {
@@ -78,8 +78,8 @@ static int bench_open(const struct collector_env *env, void **ret_state, struct 
 static int bench_collect(void *state, struct snapshot *out, struct error *err) {
     (void)err;
     struct bench *bench = state;
-    size_t turn = bench->n_collections++;
-    bool whole = bench->value == VALUE_WHOLE;
+    size_t turn = bench->value == VALUE_CONSTANT ? 0 : bench->n_collections++;
+    bool whole = bench->value != VALUE_FRACTION;
     const struct metric_desc *desc = whole ? &requests : &level;
     snapshot_add_family(out, desc, bench->n_series);
     for (size_t i = 0; i < bench->n_series; i++) {

@@ -227,7 +227,8 @@ static void end(struct scrape *scrape) {
 
 static bool has_samples(const struct scrape *scrape, size_t index) {
     const struct exposition_part *part = scrape->scrape.round->entries[index].part;
-    return part != NULL && exposition_part_n_samples(part) > 0;
+    size_t n_blocks = 0;
+    return part != NULL && exposition_part_blocks(part, &n_blocks)->n_samples > 0 && n_blocks > 0;
 }
 
 /* ---- rounds ---- */

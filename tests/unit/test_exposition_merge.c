@@ -18,16 +18,26 @@ static size_t count_lines(const char *text) {
     return n;
 }
 
+/* Behind the first line. */
+static void cut(const char *lines, struct iovec pieces[2]) {
+    size_t first = lines[0] != '\0' ? (size_t)(strchr(lines, '\n') + 1 - lines) : 0;
+    pieces[0] = (struct iovec){(char *)lines, first};
+    pieces[1] = (struct iovec){(char *)lines + first, strlen(lines) - first};
+}
+
 static void check(enum metric_type type, const char *const lines[MAX_BLOCKS], const char *expected,
                   const uint64_t expected_dropped[MAX_BLOCKS]) {
     struct exposition_block blocks[MAX_BLOCKS];
     const struct exposition_block *pointers[MAX_BLOCKS] = {0};
+    struct iovec pieces[MAX_BLOCKS][2];
     for (size_t i = 0; i < MAX_BLOCKS; i++) {
         if (lines[i] != NULL) {
+            cut(lines[i], pieces[i]);
             blocks[i] = (struct exposition_block){
                 .name = "x",
                 .type = type,
-                .lines = lines[i],
+                .pieces = pieces[i],
+                .n_pieces = 2,
                 .len = strlen(lines[i]),
                 .n_samples = count_lines(lines[i]),
             };
@@ -116,12 +126,19 @@ static void test_summaries_stay_whole(void) {
 }
 
 static void test_the_first_type_counts(void) {
-    const struct exposition_block gauge = {
-        .name = "x", .type = METRIC_GAUGE, .lines = "x 1\n", .len = 4, .n_samples = 1};
+    struct iovec one = {"x 1\n", 4};
+    struct iovec two = {"x{a=\"1\"} 1\nx{a=\"2\"} 2\n", 24};
+    const struct exposition_block gauge = {.name = "x",
+                                           .type = METRIC_GAUGE,
+                                           .pieces = &one,
+                                           .n_pieces = 1,
+                                           .len = one.iov_len,
+                                           .n_samples = 1};
     const struct exposition_block counter = {.name = "x",
                                              .type = METRIC_COUNTER,
-                                             .lines = "x{a=\"1\"} 1\nx{a=\"2\"} 2\n",
-                                             .len = 24,
+                                             .pieces = &two,
+                                             .n_pieces = 1,
+                                             .len = two.iov_len,
                                              .n_samples = 2};
     const struct exposition_block *blocks[] = {NULL, &gauge, &counter};
     uint64_t dropped[MAX_BLOCKS] = {0};

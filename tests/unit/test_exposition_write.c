@@ -393,8 +393,10 @@ static void test_a_page_in_pieces(void) {
     /* head, lines of b, head, lines of c, the end */
     TEST_ASSERT_EQUAL_UINT64(5, pieces.n_pieces);
     size_t n = 0;
-    TEST_ASSERT_EQUAL_PTR(exposition_part_blocks(parts[0], &n)->lines, pieces.pieces[1].iov_base);
-    TEST_ASSERT_EQUAL_PTR(exposition_part_blocks(parts[2], &n)->lines, pieces.pieces[3].iov_base);
+    TEST_ASSERT_EQUAL_PTR(exposition_part_blocks(parts[0], &n)->pieces[0].iov_base,
+                          pieces.pieces[1].iov_base);
+    TEST_ASSERT_EQUAL_PTR(exposition_part_blocks(parts[2], &n)->pieces[0].iov_base,
+                          pieces.pieces[3].iov_base);
     TEST_ASSERT_EQUAL_STRING_LEN("# EOF\n", pieces.pieces[4].iov_base, pieces.pieces[4].iov_len);
 }
 

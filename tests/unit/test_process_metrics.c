@@ -28,7 +28,7 @@ static double value_of(const char *name) {
     const struct exposition_block *blocks = exposition_part_blocks(part, &n);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(blocks[i].name, name) == 0) {
-            return strtod(blocks[i].lines + strlen(name), NULL);
+            return strtod((const char *)blocks[i].pieces[0].iov_base + strlen(name), NULL);
         }
     }
     return NAN;
