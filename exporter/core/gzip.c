@@ -2,34 +2,42 @@
 
 #include <errno.h>
 #include <libdeflate.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { GZIP_FASTEST = 1 };
 
-/* One piece of text; several are put together in `scratch` first, as libdeflate wants them whole.
+/* The pieces as one text: libdeflate wants it whole. NULL when memory is out; the caller frees it.
  */
-static struct iovec join(const struct iovec *pieces, size_t n_pieces, struct buf *scratch) {
-    if (n_pieces == 1) {
-        return pieces[0];
-    }
+static char *join(const struct iovec *pieces, size_t n_pieces, size_t *ret_len) {
+    size_t len = 0;
     for (size_t i = 0; i < n_pieces; i++) {
-        buf_add(scratch, pieces[i].iov_base, pieces[i].iov_len);
+        len += pieces[i].iov_len;
     }
-    return (struct iovec){scratch->data, scratch->len};
+    char *text = malloc(len + 1);
+    char *to = text;
+    for (size_t i = 0; text != NULL && i < n_pieces; i++) {
+        if (pieces[i].iov_len > 0) {
+            to = mempcpy(to, pieces[i].iov_base, pieces[i].iov_len);
+        }
+    }
+    *ret_len = len;
+    return text;
 }
 
 int gzip_compress(const struct iovec *pieces, size_t n_pieces, struct buf *out, struct error *err) {
-    struct buf scratch CLEANUP_BUF = {0};
-    struct iovec text = join(pieces, n_pieces, &scratch);
+    size_t text_len = 0;
+    char *text CLEANUP_FREE = join(pieces, n_pieces, &text_len);
     struct libdeflate_compressor *compressor =
-        scratch.failed ? NULL : libdeflate_alloc_compressor(GZIP_FASTEST);
+        text == NULL ? NULL : libdeflate_alloc_compressor(GZIP_FASTEST);
     if (compressor == NULL) {
         return error_set(err, -ENOMEM, "gzip: out of memory");
     }
-    size_t bound = libdeflate_gzip_compress_bound(compressor, text.iov_len);
+    size_t bound = libdeflate_gzip_compress_bound(compressor, text_len);
     char *to = buf_reserve(out, bound);
     size_t len = 0;
     if (to != NULL) {
-        len = libdeflate_gzip_compress(compressor, text.iov_base, text.iov_len, to, bound);
+        len = libdeflate_gzip_compress(compressor, text, text_len, to, bound);
         out->len += len;
         out->data[out->len] = '\0';
     }
