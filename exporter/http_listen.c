@@ -43,35 +43,37 @@ struct http_listeners {
     struct loop *loop;
     http_accept_function *accepted;
     void *context;
+    const char *name;
     struct listener *first;
 };
 
-/* The group that the settings give to Unix sockets; (gid_t)-1, "leave it", where they name none. */
-static int find_group(const struct settings *settings, gid_t *ret_gid, struct error *err) {
-    const char *name = settings_string(settings, "web.listen-group");
+/* The group that Unix sockets are to have; (gid_t)-1, "leave it", where none is named. */
+static int find_group(const struct http_listen_config *config, gid_t *ret_gid, struct error *err) {
+    const char *name = config->group;
     const struct group *group = name[0] != '\0' ? getgrnam(name) : NULL;
     if (name[0] != '\0' && group == NULL) {
-        return error_set(err, -EINVAL, "web.listen-group: there is no group \"%s\"", name);
+        return error_set(err, -EINVAL, "%s: there is no group \"%s\"", config->group_option, name);
     }
     *ret_gid = group != NULL ? group->gr_gid : (gid_t)-1;
     return 0;
 }
 
-/* Gives a Unix socket the mode and group of the settings. */
-static int set_permissions(const char *path, const struct settings *settings, struct error *err) {
+/* Gives a Unix socket its mode and group. */
+static int set_permissions(const char *path, const struct http_listen_config *config,
+                           struct error *err) {
     gid_t gid = (gid_t)-1;
-    int r = find_group(settings, &gid, err);
+    int r = find_group(config, &gid, err);
     if (r < 0) {
         return r;
     }
-    mode_t mode = (mode_t)strtoul(settings_string(settings, "web.listen-mode"), NULL, 8);
+    mode_t mode = (mode_t)strtoul(config->mode, NULL, 8);
     if (chown(path, (uid_t)-1, gid) < 0 || chmod(path, mode) < 0) {
         return error_set(err, -errno, "listen on unix:%s: %m", path);
     }
     return 0;
 }
 
-static int open_unix(const struct http_address *address, const struct settings *settings,
+static int open_unix(const struct http_address *address, const struct http_listen_config *config,
                      struct error *err) {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     strcpy(name.sun_path, address->path);
@@ -92,7 +94,7 @@ static int open_unix(const struct http_address *address, const struct settings *
         return error_set(err, -errno, "listen on unix:%s: %m", address->path);
     }
     /* Nobody can connect before it listens, and by then its permissions are right. */
-    int r = set_permissions(address->path, settings, err);
+    int r = set_permissions(address->path, config, err);
     if (r == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
         r = error_set(err, -errno, "listen on unix:%s: %m", address->path);
     }
@@ -184,7 +186,7 @@ static void listener_ready(struct loop_source *source, uint32_t events) {
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             if (!listener->starved) {
-                log_warn("http: accept on %s: %m", listener->text);
+                log_warn("%s: accept on %s: %m", owner->name, listener->text);
             }
             listener->starved = true;
             loop_remove(owner->loop, source);
@@ -240,7 +242,7 @@ static int listener_add(struct http_listeners *owner, int fd, const char *text,
     owner->first = listener;
     char where[128];
     describe(fd, text, where, sizeof(where));
-    log_info("http: listening on %s", where);
+    log_info("%s: listening on %s", owner->name, where);
     return 0;
 }
 
@@ -252,19 +254,19 @@ static struct listener *find(struct http_listeners *listeners, const char *text)
     return listener;
 }
 
-static int add_address(struct http_listeners *listeners, const struct settings *settings,
+static int add_address(struct http_listeners *listeners, const struct http_listen_config *config,
                        const char *text, struct error *err) {
     struct listener *old = find(listeners, text);
     if (old != NULL) {
         old->keep = true;
-        return old->unix_path != NULL ? set_permissions(old->unix_path, settings, err) : 0;
+        return old->unix_path != NULL ? set_permissions(old->unix_path, config, err) : 0;
     }
     struct http_address address;
     int r = http_address_parse(text, &address, err);
     if (r < 0) {
         return r;
     }
-    int fd = address.is_unix ? open_unix(&address, settings, err) : open_tcp(&address, text, err);
+    int fd = address.is_unix ? open_unix(&address, config, err) : open_tcp(&address, text, err);
     if (fd < 0) {
         return fd;
     }
@@ -323,20 +325,16 @@ static void close_where(struct http_listeners *listeners, bool keep) {
     }
 }
 
-int http_listeners_configure(struct http_listeners *listeners, const struct settings *settings,
-                             struct error *err) {
+int http_listeners_listen(struct http_listeners *listeners, const struct http_listen_config *config,
+                          struct error *err) {
     struct listener *before = listeners->first;
     for (struct listener *l = before; l != NULL; l = l->next) {
         l->keep = false;
     }
-    int r = 0;
-    if (settings_bool(settings, "web.systemd-socket")) {
-        r = add_systemd(listeners, err);
-    } else {
-        const char *const *addresses = settings_list(settings, "web.listen-address");
-        for (size_t i = 0; r == 0 && addresses[i] != NULL; i++) {
-            r = add_address(listeners, settings, addresses[i], err);
-        }
+    listeners->name = config->name;
+    int r = config->systemd ? add_systemd(listeners, err) : 0;
+    for (size_t i = 0; r == 0 && !config->systemd && config->addresses[i] != NULL; i++) {
+        r = add_address(listeners, config, config->addresses[i], err);
     }
     if (r < 0) { /* back to what was: those added stand before `before` in the list */
         for (struct listener *l = listeners->first; l != NULL; l = l->next) {
@@ -348,6 +346,19 @@ int http_listeners_configure(struct http_listeners *listeners, const struct sett
     }
     close_where(listeners, false);
     return r;
+}
+
+int http_listeners_configure(struct http_listeners *listeners, const struct settings *settings,
+                             struct error *err) {
+    const struct http_listen_config config = {
+        .name = "http",
+        .addresses = settings_list(settings, "web.listen-address"),
+        .systemd = settings_bool(settings, "web.systemd-socket"),
+        .mode = settings_string(settings, "web.listen-mode"),
+        .group = settings_string(settings, "web.listen-group"),
+        .group_option = "web.listen-group",
+    };
+    return http_listeners_listen(listeners, &config, err);
 }
 
 int http_listeners_create(struct loop *loop, http_accept_function *accepted, void *context,

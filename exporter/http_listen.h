@@ -17,8 +17,21 @@ typedef void http_accept_function(int fd, void *context);
 int http_listeners_create(struct loop *loop, http_accept_function *accepted, void *context,
                           struct http_listeners **ret_listeners, struct error *err);
 
-/* Listens on the addresses of the settings (or on what systemd hands over). Addresses that are open
- * already stay open; all others are bound before any is closed, so a failure changes nothing. */
+struct http_listen_config {
+    const char *name;             /* who listens, for the log: "http" */
+    const char *const *addresses; /* NULL-terminated */
+    bool systemd;                 /* instead of them, what systemd hands over */
+    const char *mode;             /* of Unix sockets, in octal */
+    const char *group;            /* of Unix sockets; "": that of the process */
+    const char *group_option;     /* the setting that names it */
+};
+
+/* Listens there. Addresses that are open already stay open; all others are bound before any is
+ * closed, so a failure changes nothing. */
+int http_listeners_listen(struct http_listeners *listeners, const struct http_listen_config *config,
+                          struct error *err);
+
+/* The same as the settings under `web` have it. */
 int http_listeners_configure(struct http_listeners *listeners, const struct settings *settings,
                              struct error *err);
 

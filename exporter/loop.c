@@ -93,6 +93,11 @@ int loop_add(struct loop *loop, struct loop_source *source, uint32_t events, str
     return 0;
 }
 
+void loop_change(struct loop *loop, struct loop_source *source, uint32_t events) {
+    struct epoll_event event = {.events = events, .data.ptr = source};
+    epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, source->fd, &event);
+}
+
 void loop_remove(struct loop *loop, struct loop_source *source) {
     epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
     /* An event for it may already stand in this turn's list. */

@@ -43,6 +43,9 @@ void loop_destroy(struct loop *loop); /* accepts NULL */
 int loop_add(struct loop *loop, struct loop_source *source, uint32_t events, struct error *err);
 void loop_remove(struct loop *loop, struct loop_source *source);
 
+/* Watches a source that was added for other events. */
+void loop_change(struct loop *loop, struct loop_source *source, uint32_t events);
+
 void loop_timer_add(struct loop *loop, struct loop_timer *timer);
 void loop_timer_remove(struct loop *loop, struct loop_timer *timer);
 

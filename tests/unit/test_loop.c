@@ -66,6 +66,18 @@ static void test_a_descriptor_is_ready_as_long_as_it_is(void) {
     close(a.source.fd);
 }
 
+static void test_events_can_be_changed(void) {
+    struct named_source a = ready_source('a');
+    loop_add(loop, &a.source, 0, NULL);
+    loop_turn(loop, 0);
+    TEST_ASSERT_EQUAL_STRING("", happened);
+    loop_change(loop, &a.source, EPOLLIN);
+    loop_turn(loop, 1000);
+    TEST_ASSERT_EQUAL_STRING("a", happened);
+    loop_remove(loop, &a.source);
+    close(a.source.fd);
+}
+
 static void test_what_one_source_removes_is_not_told_in_the_same_turn(void) {
     struct named_source a = ready_source('a');
     struct named_source b = ready_source('b');
@@ -260,6 +272,7 @@ static void test_a_message_taken_back_does_not_arrive(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_a_descriptor_is_ready_as_long_as_it_is);
+    RUN_TEST(test_events_can_be_changed);
     RUN_TEST(test_what_one_source_removes_is_not_told_in_the_same_turn);
     RUN_TEST(test_a_bad_descriptor_is_an_error);
     RUN_TEST(test_timers_fire_once_when_due);

@@ -1,0 +1,296 @@
+#include "exporter/push_peer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "collectors/container_id.h"
+#include "collectors/container_names.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/core/file.h"
+
+/* Linux 6.5; older headers lack it. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define STEP_NS (10 * CLOCK_NS_PER_MS)
+#define PATIENCE_NS CLOCK_NS_PER_SEC
+
+enum { SHORT_ID_LEN = 12, N_KNOWN = 64, MAX_COMMAND_LINE = 1 << 20 };
+
+/* What a container turned out to be called. */
+struct known {
+    char *id, *container, *pod, *namespace;
+};
+
+struct push_peers {
+    struct loop *loop;
+    struct config *config;
+    struct container_names *names; /* while somebody waits */
+    struct loop_timer step;
+    struct push_peer *waiting;
+    struct known known[N_KNOWN];
+    size_t next_known;
+};
+
+/* ---- names of containers ---- */
+
+static void known_finish(struct known *known) {
+    free(known->id);
+    free(known->container);
+    free(known->pod);
+    free(known->namespace);
+    *known = (struct known){0};
+}
+
+static char *copy(const char *text) {
+    return text != NULL && text[0] != '\0' ? strdup(text) : NULL;
+}
+
+static bool recall(const struct push_peers *peers, struct push_peer *peer) {
+    for (size_t i = 0; i < N_KNOWN; i++) {
+        const struct known *known = &peers->known[i];
+        if (known->id != NULL && strcmp(known->id, peer->container_id) == 0) {
+            peer->container = copy(known->container);
+            peer->pod = copy(known->pod);
+            peer->namespace = copy(known->namespace);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void remember(struct push_peers *peers, const struct push_peer *peer) {
+    struct known *known = &peers->known[peers->next_known];
+    peers->next_known = (peers->next_known + 1) % N_KNOWN;
+    known_finish(known);
+    *known = (struct known){
+        .id = copy(peer->container_id),
+        .container = copy(peer->container),
+        .pod = copy(peer->pod),
+        .namespace = copy(peer->namespace),
+    };
+}
+
+/* Asks once more; true where the answer is there. */
+static bool look_up(struct push_peers *peers, struct push_peer *peer, int64_t now_ns) {
+    struct container_info info CLEANUP_CONTAINER_INFO = {0};
+    if (container_names_look_up(peers->names, peer->asked, now_ns, &info) < 0) {
+        return false;
+    }
+    const char *name = info.container != NULL ? info.container : info.name;
+    if (name == NULL) {
+        return false;
+    }
+    peer->container = copy(name);
+    peer->pod = copy(info.pod);
+    peer->namespace = copy(info.namespace);
+    remember(peers, peer);
+    return true;
+}
+
+static void stop_waiting(struct push_peers *peers, struct push_peer *peer) {
+    struct push_peer **link = &peers->waiting;
+    while (*link != NULL && *link != peer) {
+        link = &(*link)->next;
+    }
+    if (*link != NULL) {
+        *link = peer->next;
+    }
+    if (peer->asked != NULL) {
+        container_destroy(TAKE(peer->asked));
+    }
+    peer->waiting = false;
+    /* Runtimes send news for as long as one listens: nobody does when nobody waits. */
+    if (peers->waiting == NULL) {
+        container_names_destroy(TAKE(peers->names));
+        peers->step.due_ns = LOOP_NEVER;
+    }
+}
+
+static void take_short_id(struct push_peer *peer) {
+    if (peer->container == NULL && peer->container_id != NULL) {
+        peer->container = strndup(peer->container_id, SHORT_ID_LEN);
+    }
+}
+
+static void step_fire(struct loop_timer *timer) {
+    struct push_peers *peers = CONTAINER_OF(timer, struct push_peers, step);
+    int64_t now_ns = clock_monotonic_ns();
+    timer->due_ns = now_ns + STEP_NS;
+    container_names_step(peers->names, now_ns);
+    for (struct push_peer *peer = peers->waiting; peer != NULL;) {
+        struct push_peer *next = peer->next; /* `named` ends no other's waiting */
+        if (look_up(peers, peer, now_ns) || now_ns >= peer->give_up_ns) {
+            take_short_id(peer);
+            stop_waiting(peers, peer);
+            peer->named(peer);
+        }
+        peer = next;
+    }
+}
+
+static const char *const name_options[] = {
+    "collector.container.crio-socket",
+    "collector.container.docker-socket",
+    "collector.container.label-include",
+    "collector.container.podman-socket",
+};
+
+static struct container_names *open_names(const struct push_peers *peers) {
+    const struct settings *settings = peers->config->settings;
+    for (size_t i = 0; i < ARRAY_LEN(name_options); i++) {
+        if (settings_option(settings, name_options[i]) == NULL) {
+            return NULL;
+        }
+    }
+    return container_names_create(settings_string(settings, "path.rootfs"), settings);
+}
+
+/* Begins to wait for the runtime's answer; false where there is nobody to ask. */
+static bool ask(struct push_peers *peers, struct push_peer *peer,
+                const struct container_path *path) {
+    peers->names = peers->names != NULL ? peers->names : open_names(peers);
+    peer->asked = peers->names != NULL ? container_create("", path, 0) : NULL;
+    int64_t now_ns = clock_monotonic_ns();
+    peer->give_up_ns = now_ns + PATIENCE_NS;
+    peer->next = peers->waiting;
+    peers->waiting = peer;
+    if (peer->asked == NULL || look_up(peers, peer, now_ns)) {
+        stop_waiting(peers, peer);
+        return false;
+    }
+    peer->waiting = true;
+    peers->step.due_ns = now_ns;
+    return true;
+}
+
+/* ---- the process ---- */
+
+char *push_peer_program(const char *command_line, size_t len) {
+    const char *end = command_line + len;
+    bool script = false;
+    for (const char *word = command_line; word < end;) {
+        size_t word_len = strnlen(word, (size_t)(end - word));
+        const char *slash = memrchr(word, '/', word_len);
+        const char *base = slash != NULL ? slash + 1 : word;
+        size_t base_len = (size_t)(word + word_len - base);
+        if (word == command_line && base_len >= 6 && memcmp(base, "python", 6) == 0) {
+            script = true;
+        } else if (!script || word[0] != '-') {
+            bool py = script && base_len > 3 && memcmp(base + base_len - 3, ".py", 3) == 0;
+            return base_len > 0 ? strndup(base, py ? base_len - 3 : base_len) : NULL;
+        }
+        word += word_len + 1;
+    }
+    return script ? strdup("python") : NULL;
+}
+
+static char *program_of(const struct push_peers *peers, pid_t pid) {
+    struct buf path CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
+    buf_printf(&path, "%s/%d/cmdline", settings_string(peers->config->settings, "path.procfs"),
+               (int)pid);
+    if (path.failed || file_read(buf_str(&path), &text, NULL) < 0 || text.len == 0) {
+        return NULL;
+    }
+    return push_peer_program(text.data, text.len);
+}
+
+/* Whether the process that connected is still that one. Without this a process could connect, end,
+ * and have its number given to one in another container before we look. */
+static bool still_runs(int fd) {
+    int pidfd CLEANUP_CLOSE = -1;
+    socklen_t len = sizeof(pidfd);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0) {
+        return errno == ENOPROTOOPT; /* an older kernel cannot tell */
+    }
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    return poll(&ended, 1, 0) == 0;
+}
+
+static void find_container(struct push_peers *peers, int fd, struct push_peer *peer) {
+    struct buf name CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
+    struct container_path path;
+    buf_printf(&name, "%s/%d/cgroup", settings_string(peers->config->settings, "path.procfs"),
+               (int)peer->pid);
+    bool found = !name.failed && file_read(buf_str(&name), &text, NULL) == 0;
+    if (!still_runs(fd)) {
+        free(TAKE(peer->process));
+        peer->pid = 0;
+        return;
+    }
+    if (!found || !container_id_parse(buf_str(&text), &path)) {
+        return;
+    }
+    peer->container_id = strndup(path.id, path.id_len);
+    if (peer->container_id != NULL && !recall(peers, peer) && !ask(peers, peer, &path)) {
+        take_short_id(peer);
+    }
+}
+
+int push_peers_identify(struct push_peers *peers, int fd, struct push_peer *peer,
+                        struct error *err) {
+    struct ucred credentials;
+    socklen_t len = sizeof(credentials);
+    *peer = (struct push_peer){.named = peer->named};
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) < 0) {
+        return error_set(err, -errno, "push: who connects: %m");
+    }
+    peer->pid = credentials.pid;
+    peer->uid = credentials.uid;
+    if (peer->pid > 0) {
+        peer->process = program_of(peers, peer->pid);
+        find_container(peers, fd, peer);
+    }
+    return 0;
+}
+
+void push_peers_forget(struct push_peers *peers, struct push_peer *peer) {
+    if (peer->waiting) {
+        stop_waiting(peers, peer);
+    }
+    free(peer->process);
+    free(peer->container_id);
+    free(peer->container);
+    free(peer->pod);
+    free(peer->namespace);
+    *peer = (struct push_peer){0};
+}
+
+/* ---- life ---- */
+
+struct push_peers *push_peers_create(struct loop *loop) {
+    struct push_peers *peers = calloc(1, sizeof(*peers));
+    if (peers != NULL) {
+        peers->loop = loop;
+        peers->step = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = step_fire};
+        loop_timer_add(loop, &peers->step);
+    }
+    return peers;
+}
+
+void push_peers_configure(struct push_peers *peers, struct config *config) {
+    /* Those who wait go on with what they asked: its settings go only with them. */
+    if (peers->waiting == NULL) {
+        struct config *old = peers->config;
+        peers->config = config_ref(config);
+        config_unref(old);
+    }
+}
+
+void push_peers_destroy(struct push_peers *peers) {
+    if (peers == NULL) {
+        return;
+    }
+    loop_timer_remove(peers->loop, &peers->step);
+    container_names_destroy(peers->names);
+    for (size_t i = 0; i < N_KNOWN; i++) {
+        known_finish(&peers->known[i]);
+    }
+    config_unref(peers->config);
+    free(peers);
+}
