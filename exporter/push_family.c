@@ -179,6 +179,10 @@ static void free_family(struct push_store *store, struct push_family *family) {
     free(family);
 }
 
+static int refuse_reserved(const char *name, struct error *err) {
+    return error_set(err, -EPERM, "%s: is a metric of waap's own, choose another name", name);
+}
+
 static int settle_names(struct push_store *store, struct push_family *family,
                         const struct push_owner *owner, const struct push_update *update,
                         bool replace, struct error *err) {
@@ -187,9 +191,8 @@ static int settle_names(struct push_store *store, struct push_family *family,
         if (name->text == NULL) {
             return error_set(err, -ENOMEM, "%s: out of memory", update->name);
         }
-        if (push_reserved_has(&store->reserved, name->text)) {
-            return error_set(err, -EPERM, "%s: is a metric of waap's own, choose another name",
-                             name->text);
+        if (!update->own && push_reserved_has(&store->reserved, name->text)) {
+            return refuse_reserved(name->text, err);
         }
         const struct push_name *other = find_name(store, name->text, name->hash);
         int r = other != NULL ? make_way(store, other, owner, update, replace, err) : 0;
@@ -218,6 +221,7 @@ static int create_family(struct push_store *store, const struct push_owner *owne
     }
     family->type = update->type;
     family->plain_names = owner->group;
+    family->own = update->own;
     push_link_init(&family->series);
     name_family(store, family, update->name);
     r = settle_names(store, family, owner, update, replace, err);
@@ -244,6 +248,10 @@ int push_family_for(struct push_store *store, const struct push_owner *owner,
         return create_family(store, owner, update, replace, ret_family, err);
     }
     struct push_family *family = name->family;
+    if (family->own && !update->own) {
+        return refuse_reserved(update->name, err);
+    }
+    family->own = update->own;
     bool as_exported = name == &family->names[0];
     bool same_type = update->type == PUSH_UNSAID || update->type == family->type;
     if (name->callable && same_type && (as_exported || !owner->group)) {

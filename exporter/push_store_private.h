@@ -36,6 +36,7 @@ struct push_family {
     size_t n_names;
     struct push_desc *desc;
     bool has_help; /* somebody gave one */
+    bool own;      /* ours: nobody else may push it */
     uint64_t hash;
     uint64_t number; /* the order in which they were made */
     struct push_link series;

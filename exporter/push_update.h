@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,7 @@ struct push_update {
     size_t n_bounds;
 
     int64_t ttl_ms; /* PUSH_TTL_DEFAULT, or how long the series outlives its last update; 0: ever */
+    bool own;       /* it is ours, of a name that nobody else may push */
     size_t index;   /* which of the peer's objects or lines, from 1; 0: not said; for messages */
 };
 
