@@ -5,7 +5,9 @@
 #include "exporter/engine.h"
 #include "exporter/http_server.h"
 #include "exporter/loop.h"
+#include "exporter/params.h"
 #include "exporter/push_keeper.h"
+#include "exporter/push_socket.h"
 #include "exporter/pywaggle.h"
 #include "exporter/worker.h"
 
@@ -21,6 +23,8 @@ struct daemon {
     struct push_keeper *push_keeper;
     struct push_store *push_store; /* the keeper's */
     struct pywaggle *pywaggle;
+    struct push_socket *push_socket;
+    struct params_table *params;
     struct self_metrics *self_metrics;
     struct http_server *http;
     struct worker *page_worker;

@@ -1,6 +1,5 @@
 #include "exporter/http_access.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,14 +33,6 @@ static bool is_foreign_page(const struct http_access_peer *peer) {
            (scheme_end == NULL || peer->host == NULL || strcmp(scheme_end + 3, peer->host) != 0);
 }
 
-static void format_address(const struct in6_addr *address, char out[static INET6_ADDRSTRLEN]) {
-    if (IN6_IS_ADDR_V4MAPPED(address)) {
-        inet_ntop(AF_INET, &address->s6_addr[12], out, INET6_ADDRSTRLEN);
-    } else {
-        inet_ntop(AF_INET6, address, out, INET6_ADDRSTRLEN);
-    }
-}
-
 int http_access_judge(const struct http_access_peer *peer, const char *const *networks,
                       const char *const *users, struct error *err) {
     if (is_foreign_page(peer)) {
@@ -53,7 +44,7 @@ int http_access_judge(const struct http_access_peer *peer, const char *const *ne
         return 0;
     }
     char address[INET6_ADDRSTRLEN];
-    format_address(&peer->address, address);
+    network_format(&peer->address, address);
     if (is_local) {
         return error_set(err, -EPERM,
                          "a proxy that asks for others may not write: start waap with "
@@ -68,8 +59,7 @@ int http_access_judge(const struct http_access_peer *peer, const char *const *ne
                      address, address);
 }
 
-/* The name that came with a password which http_auth has found to be right. */
-static char *user_of(const struct http_request *request) {
+char *http_access_user(const struct http_request *request) {
     struct web_config *web_config = http_server_web_config(request->server);
     if (web_config == NULL || web_config_users(web_config) == NULL) {
         return NULL;
@@ -82,7 +72,7 @@ bool http_access_may_write(struct http_request *request) {
     int domain = AF_INET;
     socklen_t len = sizeof(domain);
     getsockopt(request->client->fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
-    char *user CLEANUP_FREE = user_of(request);
+    char *user CLEANUP_FREE = http_access_user(request);
     struct http_access_peer peer = {
         .is_unix = domain == AF_UNIX,
         .address = request->client->address,

@@ -26,3 +26,7 @@ int http_access_judge(const struct http_access_peer *peer, const char *const *ne
 
 /* Whether the request may change something; where it may not it has been answered. */
 bool http_access_may_write(struct http_request *request);
+
+/* The name that came with a password which was found to be right; the caller frees it. NULL: none
+ * was asked for. */
+char *http_access_user(const struct http_request *request);

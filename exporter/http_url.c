@@ -120,3 +120,12 @@ void http_url_finish(struct http_url *url) {
     free(url->memory);
     *url = (struct http_url){0};
 }
+
+const char *http_url_parameter(const struct http_url *url, const char *name) {
+    for (size_t i = 0; i < url->n_parameters; i++) {
+        if (strcmp(url->parameters[i].name, name) == 0) {
+            return url->parameters[i].value;
+        }
+    }
+    return NULL;
+}

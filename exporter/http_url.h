@@ -23,3 +23,6 @@ enum { HTTP_URL_MAX_PARAMETERS = 100 };
  * anyone needs. Free it with http_url_finish. */
 int http_url_parse(const char *target, struct http_url *ret_url, struct error *err);
 void http_url_finish(struct http_url *url); /* accepts a zeroed one */
+
+/* The value of the first parameter of that name, or NULL. */
+const char *http_url_parameter(const struct http_url *url, const char *name);

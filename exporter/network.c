@@ -72,3 +72,11 @@ bool network_is_loopback(const struct in6_addr *address) {
     return IN6_IS_ADDR_LOOPBACK(address) ||
            (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
 }
+
+void network_format(const struct in6_addr *address, char out[static INET6_ADDRSTRLEN]) {
+    if (IN6_IS_ADDR_V4MAPPED(address)) {
+        inet_ntop(AF_INET, &address->s6_addr[12], out, INET6_ADDRSTRLEN);
+    } else {
+        inet_ntop(AF_INET6, address, out, INET6_ADDRSTRLEN);
+    }
+}

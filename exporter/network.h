@@ -21,3 +21,6 @@ bool network_contains(const struct network *network, const struct in6_addr *addr
 
 /* 127.0.0.0/8 or ::1. */
 bool network_is_loopback(const struct in6_addr *address);
+
+/* The address as people write it. */
+void network_format(const struct in6_addr *address, char out[static INET6_ADDRSTRLEN]);

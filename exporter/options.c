@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "exporter/http_address.h"
 #include "exporter/network.h"
@@ -22,6 +23,15 @@ static int check_url_path(const char *text, struct error *err) {
         return 0;
     }
     return error_set(err, -EINVAL, "expected a path that begins with /, got \"%s\"", text);
+}
+
+static int check_socket_path(const char *text, struct error *err) {
+    struct sockaddr_un name;
+    if (text[0] == '/' && strlen(text) < sizeof(name.sun_path)) {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "expected an absolute path of less than %zu bytes, got \"%s\"",
+                     sizeof(name.sun_path), text);
 }
 
 static int check_file_mode(const char *text, struct error *err) {
@@ -115,6 +125,22 @@ const struct option exporter_options[] = {
         .help = "Most buckets of a histogram, or quantiles of a summary, that is pushed",
     },
     {
+        .name = "push.max-connections",
+        .type = OPTION_INT,
+        .default_text = "256",
+        .min = 1,
+        .max = 65536,
+        .help = "Connections of plugins open at once",
+    },
+    {
+        .name = "push.max-connections-per-peer",
+        .type = OPTION_INT,
+        .default_text = "64",
+        .min = 1,
+        .max = 65536,
+        .help = "Connections open at once from one container, or from one user outside of any",
+    },
+    {
         .name = "push.max-label-length",
         .type = OPTION_SIZE,
         .default_text = "1KiB",
@@ -129,6 +155,30 @@ const struct option exporter_options[] = {
         .min = 0,
         .max = 64,
         .help = "Most labels of a series that is pushed, those of its plugin not counted",
+    },
+    {
+        .name = "push.max-line-rate",
+        .type = OPTION_INT,
+        .default_text = "0",
+        .min = 0,
+        .max = 10000000,
+        .help = "Most lines in a second on one connection of a plugin; 0: no limit",
+    },
+    {
+        .name = "push.max-line-size",
+        .type = OPTION_SIZE,
+        .default_text = "64KiB",
+        .min = 256,
+        .max = 16 * MIB,
+        .help = "Longest line of a plugin",
+    },
+    {
+        .name = "push.max-params",
+        .type = OPTION_INT,
+        .default_text = "64",
+        .min = 0,
+        .max = 10000,
+        .help = "Most knobs of one plugin",
     },
     {
         .name = "push.max-plugins",
@@ -159,6 +209,26 @@ const struct option exporter_options[] = {
         .type = OPTION_STRING,
         .repeatable = true,
         .help = "Directories of pywaggle's run logs: what plugins publish there becomes metrics",
+    },
+    {
+        .name = "push.socket",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .default_text = "/run/waap/push.sock",
+        .check = check_socket_path,
+        .help = "Unix socket on which plugins push and hear of their knobs; empty: none",
+    },
+    {
+        .name = "push.socket-group",
+        .type = OPTION_STRING,
+        .help = "Group that owns it; empty: that of the process",
+    },
+    {
+        .name = "push.socket-mode",
+        .type = OPTION_STRING,
+        .default_text = "0666",
+        .check = check_file_mode,
+        .help = "Permissions of it",
     },
     {
         .name = "push.state-file",

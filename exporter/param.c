@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "exporter/core/json.h"
 #include "exporter/core/metric.h"
 #include "exporter/core/number.h"
 
@@ -152,4 +151,35 @@ void param_value_format(const struct param_value *value, struct buf *out) {
     default:
         buf_add_str(out, "null");
     }
+}
+
+int param_value_read(struct json *json, struct param_value *ret_value, struct error *err) {
+    struct param_value value = {0};
+    char *text = NULL;
+    size_t len;
+    bool truth = false;
+    int r;
+    switch (json_peek(json)) {
+    case '"':
+        value.form = PARAM_TEXT;
+        r = json_string(json, &text, &len, err);
+        value.text = text;
+        break;
+    case 't':
+    case 'f':
+        value.form = PARAM_TRUTH;
+        r = json_bool(json, &truth, err);
+        value.number = truth;
+        break;
+    case 'n':
+        r = json_null(json, err);
+        break;
+    default:
+        value.form = PARAM_NUMBER;
+        r = json_number(json, &value.number, err);
+    }
+    if (r == 0) {
+        *ret_value = value;
+    }
+    return r;
 }

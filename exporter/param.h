@@ -5,6 +5,7 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
+#include "exporter/core/json.h"
 
 /* One knob of a plugin: how it is declared, and values for it. All texts are borrowed. */
 
@@ -36,7 +37,7 @@ struct param_spec {
     size_t n_values;
 };
 
-enum { PARAM_MAX_TEXT = 4096 };
+enum { PARAM_MAX_TEXT = 1024 };
 
 /* "int", "float", …. */
 const char *param_type_name(enum param_type type);
@@ -56,3 +57,6 @@ bool param_value_equal(const struct param_value *a, const struct param_value *b)
 
 /* Appends a value as JSON: 480, true, "fast"; null where there is none. */
 void param_value_format(const struct param_value *value, struct buf *out);
+
+/* Reads a number, true, false, a string, or null for none; its text lies in what is read. */
+int param_value_read(struct json *json, struct param_value *ret_value, struct error *err);

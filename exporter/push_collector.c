@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "exporter/params_export.h"
 #include "exporter/push_store.h"
 
 const struct metric_desc push_failure_time = {
@@ -19,7 +20,15 @@ const struct metric_desc push_time = {
     .labels = "job, instance, …",
 };
 
-static const struct metric_desc *const metrics[] = {&push_failure_time, &push_time, NULL};
+static const struct metric_desc *const metrics[] = {
+    &params_applied_metric,
+    &params_applied_info_metric,
+    &params_requested_metric,
+    &params_requested_info_metric,
+    &push_failure_time,
+    &push_time,
+    NULL,
+};
 
 static int push_open(const struct collector_env *env, void **ret_state, struct error *err) {
     if (env->push_store == NULL) {

@@ -240,30 +240,6 @@ static int read_seq(struct push_json_reading *reading) {
     return 0;
 }
 
-static int read_scalar(struct push_json_reading *reading, struct param_value *ret_value) {
-    struct json *json = reading->json;
-    struct param_value value = {0};
-    bool truth;
-    int r;
-    switch (json_peek(json)) {
-    case '"':
-        value.form = PARAM_TEXT;
-        r = read_text(reading, &value.text);
-        break;
-    case 't':
-    case 'f':
-        value.form = PARAM_TRUTH;
-        r = json_bool(json, &truth, reading->err);
-        value.number = r == 0 && truth;
-        break;
-    default:
-        value.form = PARAM_NUMBER;
-        r = json_number(json, &value.number, reading->err);
-    }
-    *ret_value = value;
-    return r;
-}
-
 /* The values of an enum. */
 static int read_values(struct push_json_reading *reading) {
     enum { MAX_VALUES = 256 };
@@ -330,11 +306,11 @@ int push_json_read_key(struct push_json_reading *reading, enum push_json_key key
     struct push_update *update = &reading->update;
     switch (key) {
     case KEY_APPLIED:
-        return read_scalar(reading, &reading->message->applied);
+        return param_value_read(reading->json, &reading->message->applied, reading->err);
     case KEY_BUCKETS:
         return read_buckets(reading);
     case KEY_DEFAULT:
-        return read_scalar(reading, &spec->initial);
+        return param_value_read(reading->json, &spec->initial, reading->err);
     case KEY_HELLO:
         return read_hello(reading);
     case KEY_HELP:

@@ -1,10 +1,11 @@
 #include "exporter/push_peer.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "collectors/container_id.h"
 #include "collectors/container_names.h"
@@ -200,16 +201,15 @@ static char *program_of(const struct push_peers *peers, pid_t pid) {
     return push_peer_program(text.data, text.len);
 }
 
-/* Whether the process that connected is still that one. Without this a process could connect, end,
- * and have its number given to one in another container before we look. */
-static bool still_runs(int fd) {
+/* Whether the process that connected is still that one, be it as a zombie. Without this a process
+ * could connect, end, and have its number given to one in another container before we look. */
+static bool is_there(int fd) {
     int pidfd CLEANUP_CLOSE = -1;
     socklen_t len = sizeof(pidfd);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0) {
         return errno == ENOPROTOOPT; /* an older kernel cannot tell */
     }
-    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
-    return poll(&ended, 1, 0) == 0;
+    return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM;
 }
 
 static void find_container(struct push_peers *peers, int fd, struct push_peer *peer) {
@@ -218,12 +218,12 @@ static void find_container(struct push_peers *peers, int fd, struct push_peer *p
     buf_printf(&name, "%s/%d/cgroup", settings_string(peers->config->settings, "path.procfs"),
                (int)peer->pid);
     bool found = !name.failed && file_read(buf_str(&name), &text, NULL) == 0;
-    if (!still_runs(fd)) {
+    if (!found || !is_there(fd)) {
         free(TAKE(peer->process));
-        peer->pid = 0;
+        peer->gone = true;
         return;
     }
-    if (!found || !container_id_parse(buf_str(&text), &path)) {
+    if (!container_id_parse(buf_str(&text), &path)) {
         return;
     }
     peer->container_id = strndup(path.id, path.id_len);

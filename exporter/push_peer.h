@@ -15,6 +15,7 @@ struct push_peers;
 struct push_peer {
     pid_t pid; /* 0: in a process namespace that is hidden from us; then nothing more is known */
     uid_t uid;
+    bool gone;          /* the process has ended already, so nobody can tell where it ran */
     char *process;      /* what the program is called; or NULL */
     char *container_id; /* NULL: runs in none */
     char *container;    /* its name, within the pod if there is one; else the beginning of its id */

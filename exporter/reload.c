@@ -56,6 +56,7 @@ int reload_apply(struct daemon *daemon, struct config *config, struct web_config
     }
     push_keeper_configure(daemon->push_keeper, settings);
     pywaggle_configure(daemon->pywaggle, settings);
+    push_socket_configure(daemon->push_socket, config);
     log_configure((enum log_level)settings_choice(settings, "log.level"),
                   (enum log_format)settings_choice(settings, "log.format"));
     struct config *old = daemon->config;

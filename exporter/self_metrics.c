@@ -69,6 +69,22 @@ static const struct metric_desc scrapes_in_flight = {
     .type = METRIC_GAUGE,
 };
 
+static const struct metric_desc push_connections = {
+    .name = "waap_push_connections",
+    .help = "Plugins connected",
+    .type = METRIC_GAUGE,
+};
+static const struct metric_desc push_connections_cut = {
+    .name = "waap_push_connections_cut_total",
+    .help = "Connections of plugins ended because they did not take their answers",
+    .type = METRIC_COUNTER,
+};
+static const struct metric_desc push_connections_refused = {
+    .name = "waap_push_connections_refused_total",
+    .help = "Connections of plugins refused for lack of room",
+    .type = METRIC_COUNTER,
+};
+
 const struct metric_desc *const self_metrics_all[] = {
     &build_info,
     &collector_duration,
@@ -82,6 +98,9 @@ const struct metric_desc *const self_metrics_all[] = {
     &connections,
     &http_stats_duration,
     &http_stats_requests,
+    &push_connections_cut,
+    &push_connections_refused,
+    &push_connections,
     &scrapes_in_flight,
     NULL,
 };
@@ -113,6 +132,10 @@ static void add_daemon(const struct daemon *daemon, const struct labels *build,
     snapshot_add(out, &scrapes_in_flight, NULL, (double)http_server_n_in_flight(daemon->http));
     snapshot_add(out, &reload_successful, NULL, daemon->reload_ok ? 1 : 0);
     snapshot_add(out, &reload_timestamp, NULL, daemon->reload_wall_seconds);
+    struct push_socket_stats push = push_socket_stats(daemon->push_socket);
+    snapshot_add(out, &push_connections, NULL, (double)push.n_connections);
+    snapshot_add(out, &push_connections_cut, NULL, (double)push.n_cut);
+    snapshot_add(out, &push_connections_refused, NULL, (double)push.n_refused);
     http_stats_collect(http_server_stats(daemon->http), out);
 }
 

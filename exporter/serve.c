@@ -17,6 +17,8 @@
 #include "exporter/http_lifecycle.h"
 #include "exporter/http_metrics.h"
 #include "exporter/http_pages.h"
+#include "exporter/http_params.h"
+#include "exporter/http_push.h"
 #include "exporter/reload.h"
 #include "exporter/self_metrics.h"
 #include "exporter/version.h"
@@ -35,6 +37,10 @@ static const struct http_route routes[] = {
     {"/-/reload", "/-/reload", HTTP_POST | HTTP_PUT, .handle = http_lifecycle_reload},
     {"/api/v1/admin/wipe", "/api/v1/admin/wipe", HTTP_PUT, .handle = http_gateway_wipe},
     {"/api/v1/metrics", "/api/v1/metrics", HTTP_GET | HTTP_HEAD, .handle = http_gateway_metrics},
+    {"/api/v1/plugins", "/api/v1/plugins", HTTP_GET | HTTP_HEAD | HTTP_PUT, .prefix = true,
+     .takes_body = true, .handle = http_params_handle},
+    {"/api/v1/push", "/api/v1/push", HTTP_POST | HTTP_PUT, .takes_body = true,
+     .handle = http_push_handle},
     {"/api/v1/status", "/api/v1/status", HTTP_GET | HTTP_HEAD, .handle = http_gateway_status},
     {"/metrics/job", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,
      .takes_body = true, .handle = http_gateway_push},
@@ -94,7 +100,13 @@ static int start_push(struct daemon *daemon, const struct settings *settings, st
         daemon->push_store = push_keeper_store(daemon->push_keeper);
         engine_set_push_store(daemon->engine, daemon->push_store);
         daemon->pywaggle = pywaggle_create(daemon->loop, daemon->push_store);
-        r = daemon->pywaggle == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
+        daemon->params = params_create(daemon->push_store);
+        bool complete = daemon->pywaggle != NULL && daemon->params != NULL;
+        r = complete ? 0 : error_set(err, -ENOMEM, "out of memory");
+    }
+    if (r == 0) {
+        r = push_socket_create(daemon->loop, daemon->push_store, daemon->params,
+                               &daemon->push_socket, err);
     }
     return r;
 }
@@ -178,6 +190,8 @@ static bool stop(struct daemon *daemon) {
     web_watch_destroy(daemon->web_watch);
     http_server_destroy(daemon->http);
     pywaggle_destroy(daemon->pywaggle);
+    push_socket_destroy(daemon->push_socket);
+    params_destroy(daemon->params);
     push_keeper_destroy(daemon->push_keeper);
     config_unref(daemon->config);
     if (daemon->signals.fd > 0) {

@@ -265,6 +265,15 @@ int json_bool(struct json *json, bool *ret_bool, struct error *err) {
     return 0;
 }
 
+int json_null(struct json *json, struct error *err) {
+    json_peek(json);
+    if (!at_word(json, "null")) {
+        return fail_expected(json, err, "a value");
+    }
+    json->at += 4;
+    return 0;
+}
+
 /* ---- objects and arrays ---- */
 
 int json_next_key(struct json *json, bool *first, char **ret_key, size_t *ret_len,
@@ -313,11 +322,7 @@ static int skip_simple(struct json *json, struct error *err) {
     case 'f':
         return json_bool(json, &truth, err);
     case 'n':
-        if (at_word(json, "null")) {
-            json->at += 4;
-            return 0;
-        }
-        return fail_expected(json, err, "a value");
+        return json_null(json, err);
     default:
         return json_number(json, &number, err);
     }

@@ -67,6 +67,8 @@ int json_value(struct json *json, double *ret_number, struct error *err);
 /* true or false. */
 int json_bool(struct json *json, bool *ret_bool, struct error *err);
 
+int json_null(struct json *json, struct error *err);
+
 /* Any value, of which only the form is looked at; nested JSON_MAX_DEPTH deep at most. */
 int json_skip(struct json *json, struct error *err);
 

@@ -19,7 +19,7 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ASK_OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
 # What every daemon of a test is told unless the test says otherwise: nothing under /run is touched.
-DEFAULTS = {"--push.table": "", "--web.listen-address": "127.0.0.1:0"}
+DEFAULTS = {"--push.socket": "", "--push.table": "", "--web.listen-address": "127.0.0.1:0"}
 SANITIZER_REPORT = re.compile(r".*(?:(?:Address|Leak|Thread)Sanitizer|: runtime error: ).*")
 
 

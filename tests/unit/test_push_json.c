@@ -189,7 +189,8 @@ static void test_refusals(void) {
          "res: 2000 is above its maximum, 1080"},
         {"{\"param\":\"res\",\"applied\":1,\"min\":3}",
          "line 1, column 36: min does not belong to an applied param"},
-        {"{\"param\":\"res\",\"applied\":null}", "line 1, column 26: expected a number, got null}"},
+        {"{\"param\":\"res\",\"applied\":none}", "line 1, column 26: expected a value, got none}"},
+        {"{\"param\":\"res\",\"type\":\"int\",\"default\":null}", "res: has no default"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         TEST_ASSERT_TRUE_MESSAGE(read_bytes(rows[i].text, strlen(rows[i].text)) < 0, rows[i].text);

@@ -1,0 +1,204 @@
+#include "exporter/http_push.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "exporter/core/gzip.h"
+#include "exporter/daemon.h"
+#include "exporter/http_access.h"
+#include "exporter/http_json.h"
+#include "exporter/push_claim.h"
+#include "exporter/push_json.h"
+
+/* A request while it is being read. */
+struct push_request {
+    struct push_json *reader;
+    struct push_hello hello;
+    const char *plugin;
+    size_t index;     /* of the object that is wrong, from 1; 0: none alone */
+    const char *name; /* of its metric */
+};
+
+static void push_request_finish(struct push_request *push) {
+    push_json_destroy(push->reader);
+}
+#define CLEANUP_PUSH_REQUEST CLEANUP(push_request_finish)
+
+/* ---- reading ---- */
+
+static int name_plugin(struct push_request *push, const char *plugin, struct error *err) {
+    if (push->plugin != NULL && strcmp(push->plugin, plugin) != 0) {
+        return error_set(err, -EINVAL, "plugin %s: this request is plugin %s's; send one each",
+                         plugin, push->plugin);
+    }
+    push->plugin = plugin;
+    return 0;
+}
+
+static int take_message(struct push_request *push, const struct push_message *message,
+                        struct error *err) {
+    switch (message->kind) {
+    case PUSH_MESSAGE_HELLO:
+        if (push->index > 1) {
+            return error_set(err, -EINVAL, "hello: comes first");
+        }
+        push->hello = message->hello;
+        return message->hello.plugin != NULL ? name_plugin(push, message->hello.plugin, err) : 0;
+    case PUSH_MESSAGE_METRICS:
+        return message->plugin != NULL ? name_plugin(push, message->plugin, err) : 0;
+    case PUSH_MESSAGE_EMPTY:
+        return 0;
+    default:
+        return error_set(err, -EINVAL, "param %s: knobs need the plugin's own connection",
+                         message->name);
+    }
+}
+
+static int read_object(struct push_request *push, struct json *json, struct error *err) {
+    struct push_message message;
+    push->index++;
+    int r = push_json_read(push->reader, json, push->index, &message, err);
+    push->name = message.name;
+    return r < 0 ? r : take_message(push, &message, err);
+}
+
+/* One object, several behind each other, or an array of them. */
+static int read_objects(struct push_request *push, char *text, size_t len, struct error *err) {
+    struct json json = len > 0 ? json_begin(text, len, 1) : (struct json){0};
+    bool array = json_take(&json, '[');
+    bool first = true;
+    int r = 0;
+    while (r == 0 && (array || !json_at_end(&json))) {
+        r = array ? json_next_element(&json, &first, err) : 1;
+        if (r <= 0) {
+            break;
+        }
+        r = read_object(push, &json, err);
+    }
+    if (r == 0 && !json_at_end(&json)) {
+        r = json_fail(&json, err, "more behind the array");
+    }
+    if (r == 0 && push->index == 0) {
+        r = error_set(err, -EINVAL, "nothing was sent: expected {\"metric\": …}");
+    }
+    push->index = r < 0 ? push->index : 0;
+    return r;
+}
+
+/* ---- applying ---- */
+
+static int apply(struct push_store *store, struct push_owner *owner, struct push_request *push,
+                 struct error *err) {
+    const char *start = push->hello.start;
+    struct push_batch batch = {
+        .mode = PUSH_MERGE,
+        .start = start != NULL ? push_start_number(start) : 0,
+    };
+    batch.updates = push_json_updates(push->reader, &batch.n_updates);
+    size_t failed = 0;
+    int r = push_claim(store, owner, "http", false, err);
+    if (r < 0) {
+        push_store_count_refused(store, r);
+        return r;
+    }
+    r = push_store_apply(store, owner, &batch, &failed, err);
+    if (r < 0 && failed < batch.n_updates) {
+        push->index = batch.updates[failed].index;
+        push->name = batch.updates[failed].name;
+    }
+    return r;
+}
+
+static int apply_as_owner(struct push_store *store, struct push_request *push,
+                          const struct http_url *url, struct error *err) {
+    const char *plugin = push->plugin != NULL ? push->plugin : http_url_parameter(url, "plugin");
+    if (plugin == NULL || plugin[0] == '\0') {
+        return error_set(err, -EINVAL,
+                         "whose metrics are these? say \"plugin\" in an object, in a hello, or as "
+                         "?plugin=NAME");
+    }
+    struct push_identity identity = {
+        .plugin = plugin,
+        .job = push->hello.job != NULL ? push->hello.job : http_url_parameter(url, "job"),
+        .container = push->hello.container,
+        .pod = push->hello.pod,
+        .namespace = push->hello.namespace,
+        .labels = push->hello.labels,
+        .n_labels = push->hello.n_labels,
+    };
+    struct push_owner *owner;
+    int r = push_store_owner(store, &identity, &owner, err);
+    if (r < 0) {
+        push_store_count_refused(store, r);
+        return r;
+    }
+    r = apply(store, owner, push, err);
+    push_owner_unref(store, owner);
+    return r;
+}
+
+/* ---- answering ---- */
+
+static void fail(struct http_request *request, const struct push_request *push, int code,
+                 const struct error *err) {
+    struct buf body CLEANUP_BUF = {0};
+    buf_add_str(&body, "{\"status\":\"error\",\"error\":");
+    json_add_string(&body, err->text);
+    if (push->index > 0) {
+        buf_printf(&body, ",\"index\":%zu", push->index);
+    }
+    if (push->index > 0 && push->name != NULL) {
+        buf_add_str(&body, ",\"metric\":");
+        json_add_string(&body, push->name);
+    }
+    buf_add_str(&body, "}\n");
+    http_reply_buf(request, http_json_status(code), "application/json", &body);
+}
+
+/* The body as text, unpacked where it is packed. 0, or the request has been answered. */
+static int unpack(struct http_request *request, struct buf *out) {
+    const char *encoding = http_header(request, MHD_HTTP_HEADER_CONTENT_ENCODING);
+    if (encoding == NULL || strcasecmp(encoding, "identity") == 0) {
+        *out = request->body;
+        request->body = (struct buf){0};
+        return 0;
+    }
+    if (strcasecmp(encoding, "gzip") != 0) {
+        http_json_fail(request, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                       "Content-Encoding: gzip is the only one");
+        return -EINVAL;
+    }
+    struct error err;
+    int64_t max = settings_int(request->daemon->config->settings, "web.max-body-size");
+    int r = gzip_unpack(request->body.data, request->body.len, (size_t)max, out, &err);
+    if (r < 0) {
+        http_json_fail(request, http_json_status(r), err.text);
+    }
+    return r;
+}
+
+void http_push_handle(struct http_request *request) {
+    struct push_store *store = request->daemon->push_store;
+    struct push_request push CLEANUP_PUSH_REQUEST = {.reader = push_json_create()};
+    struct buf text CLEANUP_BUF = {0};
+    struct error err;
+    if (!http_access_may_write(request) || unpack(request, &text) < 0) {
+        return;
+    }
+    int r = push.reader == NULL || text.failed ? error_set(&err, -ENOMEM, "out of memory")
+                                               : read_objects(&push, text.data, text.len, &err);
+    if (r < 0) {
+        push_store_count_refused(store, -EBADMSG);
+    } else {
+        r = apply_as_owner(store, &push, &request->url, &err);
+    }
+    if (r < 0) {
+        fail(request, &push, r, &err);
+        return;
+    }
+    size_t n;
+    push_json_updates(push.reader, &n);
+    struct buf data CLEANUP_BUF = {0};
+    buf_printf(&data, "{\"applied\":%zu}", n);
+    http_json_reply(request, &data);
+}

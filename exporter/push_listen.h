@@ -1,0 +1,24 @@
+#pragma once
+
+#include <stddef.h>
+
+#include "exporter/core/settings.h"
+#include "exporter/http_listen.h"
+#include "exporter/loop.h"
+
+/* The paths on which the plugin channel listens, each on its own: one that cannot be used does not
+ * keep the others closed. */
+struct push_listen;
+
+/* NULL when memory is out. */
+struct push_listen *push_listen_create(struct loop *loop, http_accept_function *accepted,
+                                       void *context);
+void push_listen_destroy(struct push_listen *listen); /* accepts NULL */
+
+/* Opens, keeps and closes as push.socket says; makes the last directory of a path. What fails is
+ * logged, and tried again at the next call. */
+void push_listen_configure(struct push_listen *listen, const struct settings *settings);
+
+/* How many connections there may be: as many as push.max-connections, or as the process has
+ * descriptors for besides those of HTTP. */
+size_t push_listen_room(const struct settings *settings);

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/params.h"
+#include "exporter/push_json.h"
+#include "exporter/push_peer.h"
+#include "exporter/push_store.h"
+
+/* What one peer on the plugin channel says, line by line, and what it is answered. Knows nothing of
+ * sockets. */
+
+struct push_session_env {
+    struct push_store *store;
+    struct params_table *params;
+    struct push_json *reader;
+};
+
+struct push_session {
+    const struct push_session_env *env;
+    struct push_peer peer;    /* filled in by whoever has the connection */
+    struct push_owner *owner; /* NULL: it has not said anything yet */
+    uint64_t start;
+    struct params_link knobs;
+    size_t line;     /* how many it has sent */
+    struct buf out;  /* answers that wait to be sent */
+    bool overflowed; /* it does not take its answers: the connection has to end */
+    void (*answered)(struct push_session *session); /* something was added to `out` unasked */
+};
+
+/* What may wait to be sent. Complaints are left out long before: who never reads them, like the
+ * predecessor's clients, goes on. */
+enum { PUSH_SESSION_MAX_OUT = 64 * 1024, PUSH_SESSION_MAX_COMPLAINTS = 16 * 1024 };
+
+void push_session_init(struct push_session *session, const struct push_session_env *env);
+
+/* Leaves its owner and knobs; the peer is not freed. */
+void push_session_finish(struct push_session *session);
+
+/* Takes one line, without its newline; decodes it in place. Blank lines say nothing. */
+void push_session_line(struct push_session *session, char *text, size_t len);
+
+/* Refuses a line unread; counted under `code` as push_store_count_refused has it. */
+void push_session_refuse(struct push_session *session, int code, const char *why);

@@ -1,0 +1,480 @@
+"""The plugin channel: lines of JSON over a Unix socket."""
+
+import contextlib
+import json
+import math
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from peers import Prometheus, need_program
+from plugin import Plugin
+from running import wait_until
+
+ALONE = ("--collector.disable-defaults", "--collector.push")
+CONTAINER = "0123456789abcdef" * 4
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "push.sock"
+
+
+@pytest.fixture
+def daemon(waap, path):
+    def start(*flags):
+        instance = waap(*ALONE, f"--push.socket={path}", *flags)
+        instance.wait_log("push: listening on")
+        return instance
+
+    return start
+
+
+def series(daemon, name):
+    """{frozenset of labels: value} of one name."""
+    return {labels: value for (n, labels), value in daemon.metrics().items() if n == name}
+
+
+def value(daemon, name, **labels):
+    return series(daemon, name)[frozenset(labels.items())]
+
+
+# ---- frames ----
+
+FRAMES = (
+    b'{"hello": {"plugin": "p", "start": "s"}}\n'
+    b'{"metric": "n_total", "type": "counter", "inc": 1, "labels": {"a": "\\u00e9\xc3\xa9"}}\n\n'
+    b'\r\n{"metric": "n_total", "inc": 2.5, "labels": {"a": "\xc3\xa9\\u00e9"}}\r\n'
+    b'{"metric": "h", "type": "histogram", "observe": [1, 3], "buckets": [2]}\n'
+    b'{"seq": 7}\n'
+)
+
+
+def check_frames(daemon, times):
+    assert value(daemon, "n_total", plugin="p", a="éé") == 3.5 * times
+    assert value(daemon, "h_count", plugin="p") == 2 * times
+    assert value(daemon, "h_bucket", plugin="p", le="2.0") == times
+    assert value(daemon, "h_sum", plugin="p") == 4 * times
+
+
+def test_frames_split_at_every_byte(daemon, path):
+    waap = daemon()
+    for cut in range(1, len(FRAMES)):
+        with Plugin(path) as plugin:
+            plugin.send(FRAMES[:cut])
+            time.sleep(0.0005)
+            plugin.send(FRAMES[cut:])
+            assert plugin.hear() == {"ack": 7}
+    check_frames(waap, len(FRAMES) - 1)
+
+
+def test_frames_byte_by_byte(daemon, path):
+    waap = daemon()
+    with Plugin(path) as plugin:
+        for i in range(len(FRAMES)):
+            plugin.send(FRAMES[i : i + 1])
+        assert plugin.hear() == {"ack": 7}
+    check_frames(waap, 1)
+
+
+def test_frames_glued(daemon, path):
+    waap = daemon()
+    with Plugin(path) as plugin:
+        thread = threading.Thread(target=plugin.send, args=(FRAMES * 3000,))
+        thread.start()
+        for _ in range(3000):
+            assert plugin.hear() == {"ack": 7}
+        thread.join()
+    check_frames(waap, 3000)
+
+
+def test_frames_of_the_predecessor(daemon, path):
+    """As SageAppMetricsServer sends them: no hello, an empty line at the end, never reads."""
+    waap = daemon()
+    factorial = json.dumps({"x": {"value": math.factorial(999), "timestamp": time.time()}})
+    with Plugin(path) as plugin:
+        for fps in (28.5, 29.7):
+            frame = json.dumps({"fps": {"value": fps, "timestamp": time.time()}})
+            plugin.send(frame.encode() + b"\n\n" + factorial.encode() + b"\n\n")
+        heard = plugin.settle()
+    assert len(heard) == 2 and "too large" in heard[0]["error"] and heard[0]["metric"] == "x"
+    [(labels, fps)] = series(waap, "fps").items()
+    assert fps == 29.7
+    assert [name for name, _ in labels] == ["plugin"]
+    assert series(waap, "x") == {}
+
+
+def test_what_is_wrong_is_said_and_the_rest_goes_on(daemon, path):
+    waap = daemon()
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        rows = [
+            (b'{"metric": "a", "type": "gauge", "set": NaN}', "JSON has no NaN", "a"),
+            (b'{"metric": "a", "type": "gauge", "set": 1', "got the end", "a"),
+            (b'{"metric": "\xff", "set": 1}', "invalid UTF-8", None),
+            (b'{"metric": "a\x00", "set": 1}', "control character 0x00", None),
+            (b'{"metric": "a", "set": 1, "set": 2}', "set stands there twice", "a"),
+            (b'{"metric": "a", "set": 1}', "must say the type", "a"),
+            (b'{"metric": "a-b", "type": "gauge", "set": 1}', "not the name of a metric", "a-b"),
+            (b'{"metric": "a", "type": "gauge", "set": 1, "labels": {"__name__": "b"}}', "reserved", "a"),
+            (b'{"metric": "a", "type": "gauge", "set": 1, "labels": {"node": "b"}}', "reserved", "a"),
+            (b'{"metric": "a", "type": "gauge", "set": 1, "labels": {"plugin": "b"}}', "already", "a"),
+            (b'{"metric": "a", "type": "gauge", "set": 1, "labels": {"b": "1", "b": "2"}}', "twice", "a"),
+            (b'{"metric": "waap_a", "type": "gauge", "set": 1}', "waap's own", "waap_a"),
+            (b'{"metric": "plugin_param", "type": "gauge", "set": 1}', "waap's own", "plugin_param"),
+            (b'{"metric": "c_total", "type": "counter", "total": 1}', "needs a start", "c_total"),
+            (b"[" * 100000, "line is longer", None),
+            (b'{"metric": "a", "type": "gauge", "set": 1}{}', "more behind the object", "a"),
+            (b'{"plugin": "q", "metric": "a", "type": "gauge", "set": 1}', "in a hello", "a"),
+            (b'{"param": "p", "applied": 1}', "no such param", None),
+        ]
+        for number, (line, text, metric) in enumerate(rows):
+            plugin.send(line + b"\n")
+            heard = plugin.hear()
+            assert text in heard["error"]
+            assert heard.get("metric") == metric
+            assert heard["line"] == number + 2
+        plugin.tell({"metric": "b", "type": "gauge", "set": 1e308})
+        plugin.tell({"metric": "b", "set": "+Inf"})
+    assert series(waap, "a") == {}
+    assert value(waap, "b", plugin="p") == math.inf
+
+
+def test_an_answer_comes_after_what_came_before(daemon, path):
+    daemon()
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.say({"metric": "a", "type": "gauge", "set": 1, "seq": 1}, {"metric": "b", "seq": 2})
+        assert plugin.hear() == {"ack": 1}
+        assert "error" in plugin.hear()
+        assert plugin.hear() == {"ack": 2}
+
+
+def test_totals_continue_after_a_reconnect(daemon, path):
+    waap = daemon()
+    metric = {"metric": "n_total", "type": "counter"}
+    for total in (5, 7, 7):
+        with Plugin(path, {"plugin": "p", "start": "one"}) as plugin:
+            plugin.tell({**metric, "total": total})
+    assert value(waap, "n_total", plugin="p") == 7
+    with Plugin(path, {"plugin": "p", "start": "two"}) as plugin:
+        plugin.tell({**metric, "total": 3})
+    assert value(waap, "n_total", plugin="p") == 10
+
+
+def test_half_a_connection_is_answered(daemon, path):
+    waap = daemon()
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.send(b'{"metric": "a", "type": "gauge", "set": 4, "seq": 1}')  # and no newline
+        plugin.socket.shutdown(socket.SHUT_WR)
+        assert plugin.hear() == {"ack": 1}
+        assert plugin.hear() is None
+    assert value(waap, "a", plugin="p") == 4
+    wait_until(lambda: value(waap, "waap_push_connections") == 0)
+
+
+# ---- who it is ----
+
+
+def test_without_hello_it_is_called_like_its_program(daemon, path, tmp_path):
+    waap = daemon()
+    script = tmp_path / "carcounter.py"
+    script.write_text(
+        "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n"
+        's.sendall(b\'{"fps": {"value": 3}}\\n\\n{"seq": 1}\\n\')\ns.recv(99)\n'
+    )
+    subprocess.run([sys.executable, script, path], check=True, timeout=20)
+    assert value(waap, "fps", plugin="carcounter") == 3
+
+
+def test_hello_names_plugin_job_and_labels(daemon, path):
+    waap = daemon()
+    hello = {"plugin": "p", "job": "j", "labels": {"cam": "top"}, "pod": "fake", "version": [1]}
+    with Plugin(path, hello) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1, "labels": {"x": "y"}})
+    # What the kernel can tell is not for the plugin to say.
+    assert value(waap, "a", plugin="p", job="j", cam="top", x="y") == 1
+
+
+def container_tree(root, pid, cgroup, annotations):
+    """A /proc for one process, and what containerd keeps of its container."""
+    process = root / "proc" / str(pid)
+    process.mkdir(parents=True)
+    (process / "cgroup").write_text(f"0::{cgroup}\n")
+    (process / "cmdline").write_bytes(b"python3\0x.py\0")
+    task = root / "run/containerd/io.containerd.runtime.v2.task/k8s.io" / CONTAINER
+    task.mkdir(parents=True)
+    (task / "config.json").write_text(json.dumps({"annotations": annotations}))
+    return f"--path.procfs={root / 'proc'}", f"--path.rootfs={root}"
+
+
+def test_a_container_is_known_by_the_kernel(daemon, path, tmp_path):
+    annotations = {
+        "io.kubernetes.cri.container-name": "detector",
+        "io.kubernetes.cri.sandbox-name": "cam-0",
+        "io.kubernetes.cri.sandbox-namespace": "edge",
+    }
+    cgroup = f"/kubepods.slice/cri-containerd-{CONTAINER}.scope"
+    waap = daemon(*container_tree(tmp_path, os.getpid(), cgroup, annotations))
+    with Plugin(path, {"plugin": "p", "container": "liar", "pod": "liar"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+        [listed] = json.loads(waap.get("/api/v1/plugins").text)["data"]
+    labels = {"plugin": "p", "container": "detector", "pod": "cam-0", "namespace": "edge"}
+    assert value(waap, "a", **labels) == 1
+    assert listed["labels"] == labels
+    assert (listed["verified"], listed["peer"]) == (True, "container")
+
+
+def test_a_container_that_nobody_knows_has_its_id(daemon, path, tmp_path):
+    flags = container_tree(tmp_path, os.getpid(), f"/docker/{CONTAINER}", {})
+    waap = daemon(*flags)
+    begin = time.monotonic()
+    with Plugin(path) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+    assert time.monotonic() - begin < 5
+    assert value(waap, "a", plugin=CONTAINER[:12], container=CONTAINER[:12]) == 1
+
+
+TAKER = """
+import os, socket, sys
+os.setgid(65534)
+os.setuid(65534)
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(b'{"hello": {"plugin": "p"}}\\n{"metric": "a", "type": "gauge", "set": 66, "seq": 1}\\n')
+text = b""
+while b"ack" not in text:
+    text += s.recv(999)
+print(text.decode())
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="must be root to be two users")
+def test_another_user_cannot_take_over_a_plugin(daemon, path, tmp_path):
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    waap = daemon()
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+    command = [sys.executable, "-c", TAKER, path]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=20).stdout
+    assert "plugin p is another's (uid 0), not yours (uid 65534)" in said
+    # It goes on under the name of its own program: that is nobody's.
+    assert 66 not in [v for labels, v in series(waap, "a").items() if ("plugin", "p") in labels]
+    # Nor can anybody on the network.
+    body = b'{"plugin": "p", "metric": "a", "set": 2}'
+    answer = waap.get("/api/v1/push", method="POST", body=body)
+    assert answer.status == 403 and "another's" in answer.text
+    assert value(waap, "a", plugin="p") == 1
+
+
+# ---- limits ----
+
+
+def test_long_lines(daemon, path):
+    waap = daemon("--push.max-line-size=1KiB")
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        def metric(length):
+            line = b'{"metric": "a", "type": "gauge", "set": 1, "labels": {"x": "y"}}'
+            return line[:-1] + b" " * (length - len(line)) + b"}"
+
+        plugin.send(metric(1024) + b"\n" + metric(1025) + b"\n")
+        assert "line is longer than 1024 bytes" in plugin.hear()["error"]
+        for _ in range(100):  # no end for a long time
+            plugin.send(b"x" * 65536)
+        assert "line is longer than 1024 bytes" in plugin.hear()["error"]
+        plugin.send(b'\n{"metric": "b", "type": "gauge", "set": 1}\n')
+        assert plugin.settle() == []
+    assert value(waap, "b", plugin="p") == 1
+
+
+def test_rate_of_lines(daemon, path):
+    waap = daemon("--push.max-line-rate=100")
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.say(*[{"metric": "a_total", "type": "counter", "inc": 1}] * 500)
+        heard = plugin.hear()
+        assert "more than 100 lines in a second" in heard["error"]
+        time.sleep(1.1)
+        plugin.settle()
+        plugin.tell({"metric": "b", "type": "gauge", "set": 1})
+    assert 90 <= value(waap, "a_total", plugin="p") <= 200
+
+
+def test_number_of_connections(daemon, path):
+    waap = daemon("--push.max-connections=5")
+    with contextlib.ExitStack() as stack:
+        plugins = [stack.enter_context(Plugin(path)) for _ in range(5)]
+        for plugin in plugins:
+            plugin.settle()
+        late = stack.enter_context(Plugin(path))
+        assert "push.max-connections" in late.hear()["error"]
+        assert late.hear() is None
+        plugins[0].close()
+        wait_until(lambda: value(waap, "waap_push_connections") == 4)
+        stack.enter_context(Plugin(path)).settle()
+    assert value(waap, "waap_push_connections_refused_total") == 1
+
+
+def test_connections_of_one_peer(daemon, path):
+    daemon("--push.max-connections-per-peer=3")
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(Plugin(path)).settle()
+        assert "push.max-connections-per-peer" in stack.enter_context(Plugin(path)).hear()["error"]
+
+
+def test_who_does_not_take_answers_is_cut(daemon, path):
+    waap = daemon()
+    with Plugin(path) as plugin, Plugin(path, {"plugin": "other"}) as other:
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            end = time.monotonic() + 30
+            while time.monotonic() < end:
+                plugin.send(b'{"seq": 1}\n' * 1000)
+        other.tell({"metric": "a", "type": "gauge", "set": 1})
+    waap.wait_log("does not take its answers")
+    assert value(waap, "waap_push_connections_cut_total") == 1
+    assert waap.rss_kib() < 100 * 1024
+
+
+def test_who_only_does_not_hear_complaints_goes_on(daemon, path):
+    waap = daemon()
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        for _ in range(20):
+            plugin.send(b'{"x": {"value": 1e999}}\n\n' * 5000)
+        plugin.say({"metric": "a", "type": "gauge", "set": 1})
+        wait_until(lambda: series(waap, "a"))
+        assert value(waap, "waap_push_connections_cut_total") == 0
+
+
+def test_a_busy_writer_keeps_nobody_waiting(daemon, path):
+    waap = daemon()
+    over = threading.Event()
+    block = b'{"metric": "a_total", "type": "counter", "inc": 1}\n' * 2000
+
+    def write():
+        with Plugin(path, {"plugin": "busy"}) as plugin:
+            while not over.is_set():
+                plugin.send(block)
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        with Plugin(path, {"plugin": "quiet"}) as plugin:
+            waits = []
+            for _ in range(20):
+                begin = time.monotonic()
+                plugin.tell({"metric": "b", "type": "gauge", "set": 1})
+                waits.append(time.monotonic() - begin)
+                answer = waap.get("/-/healthy")
+                assert answer.status == 200
+                waits.append(answer.seconds)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    print("longest wait:", max(waits))
+    assert max(waits) < 5
+
+
+# ---- the socket ----
+
+
+def test_permissions(daemon, path):
+    daemon("--push.socket-mode=0620")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o620
+
+
+def test_a_live_instance_keeps_its_socket(daemon, waap, path):
+    first = daemon()
+    second = waap(*ALONE, f"--push.socket={path}", f"--push.socket={path}2")
+    assert "somebody listens there" in second.wait_log("push: listen on")
+    second.wait_log(f"push: listening on unix:{path}2")
+    assert second.get("/-/ready").status == 200
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+    assert value(first, "a", plugin="p") == 1
+    first.stop()
+    second.process.send_signal(signal.SIGHUP)
+    second.wait_log(f'push: listening on unix:{path}"')
+
+
+def test_a_dead_instance_leaves_its_socket(daemon, path):
+    first = daemon()
+    first.stop(signal=signal.SIGKILL)
+    assert path.exists()
+    second = daemon()
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+    assert value(second, "a", plugin="p") == 1
+    second.stop()
+    assert not path.exists()
+
+
+def test_an_unusable_path_is_a_warning(waap, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("mine")
+    instance = waap(*ALONE, f"--push.socket={file}", f"--push.socket={file}/below")
+    instance.wait_log("plugins cannot connect there")
+    assert instance.get("/-/ready").status == 200
+    assert file.read_text() == "mine"
+
+
+def test_the_directory_is_made(waap, tmp_path):
+    path = tmp_path / "run" / "push.sock"
+    waap(*ALONE, f"--push.socket={path}").wait_log("push: listening on")
+    with Plugin(path) as plugin:
+        plugin.settle()
+
+
+# ---- those who look ----
+
+
+def test_prometheus_sees_fps(daemon, path, tmp_path):
+    binary = need_program("prometheus", "2.42")
+    waap = daemon()
+    over = threading.Event()
+
+    def count():
+        with Plugin(path, {"plugin": "objcounter", "job": "cars"}) as plugin:
+            while not over.wait(0.04):
+                plugin.say({"metric": "fps", "type": "rate", "inc": 1, "help": "Pictures looked at"})
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        with Prometheus(binary, tmp_path, waap.port, {"waap": {"honor_labels": True}}) as server:
+
+            def seen():
+                found = server.query('fps{plugin="objcounter",job="cars"}')
+                return found and float(found[0]["value"][1]) > 5
+
+            wait_until(seen, 30, "fps in Prometheus")
+            wait_until(lambda: server.query("rate(fps_total[5s])"), 30, "its rate")
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_plugins_come_and_go(daemon, path, monkeypatch):
+    """Memory stays flat."""
+    monkeypatch.setenv("ASAN_OPTIONS", "quarantine_size_mb=1:malloc_context_size=0")
+    waap = daemon("--push.ttl=1s")
+
+    def live(rounds, start):
+        for i in range(rounds):
+            with Plugin(path, {"plugin": f"p{(start + i) % 50}", "start": str(i)}) as plugin:
+                plugin.say({"param": "res", "type": "int", "default": 1})
+                plugin.tell({"metric": "a_total", "type": "counter", "total": i})
+
+    live(500, 0)
+    before = waap.rss_kib()
+    live(2500, 500)
+    after = waap.rss_kib()
+    assert after - before < 2048, f"grew from {before} to {after} KiB"

@@ -1,0 +1,214 @@
+#include "exporter/push_session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unity.h>
+
+#include "push_fixture.h"
+
+static struct push_session_env env;
+static struct push_session session;
+static size_t n_answered;
+
+static struct push_store *create_store(void) {
+    struct push_store_config config = fixture_config();
+    struct push_store *store = NULL;
+    TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &store, NULL));
+    return store;
+}
+
+void setUp(void) {
+    env.store = create_store();
+    env.params = params_create(env.store);
+    env.reader = push_json_create();
+    push_session_init(&session, &env);
+    session.peer = (struct push_peer){.pid = 7, .uid = 1000};
+    n_answered = 0;
+}
+
+void tearDown(void) {
+    push_session_finish(&session);
+    push_json_destroy(env.reader);
+    params_destroy(env.params);
+    push_store_destroy(env.store);
+}
+
+/* Says a line, in memory of exactly its size; returns what is answered to it. */
+static const char *say_as(struct push_session *who, const char *line) {
+    size_t len = strlen(line);
+    char *copy CLEANUP_FREE = malloc(len > 0 ? len : 1);
+    memcpy(copy, line, len);
+    buf_reset(&who->out);
+    push_session_line(who, copy, len);
+    return buf_str(&who->out);
+}
+
+static const char *say(const char *line) {
+    return say_as(&session, line);
+}
+
+static double seen;
+static size_t n_seen;
+
+static void see(const struct push_series_view *series, void *context) {
+    if (strcmp(series->text, context) == 0) {
+        seen = series->values[0];
+        n_seen++;
+    }
+}
+
+/* The value of the one series with these labels. */
+static double value_of(const char *labels) {
+    n_seen = 0;
+    push_store_visit(env.store, NULL, see, (void *)labels);
+    TEST_ASSERT_EQUAL_size_t_MESSAGE(1, n_seen, labels);
+    return seen;
+}
+
+static void test_metrics_reach_the_store(void) {
+    TEST_ASSERT_EQUAL_STRING("", say("{\"hello\":{\"plugin\":\"p\",\"start\":\"s\"}}"));
+    TEST_ASSERT_EQUAL_STRING("", say("  "));
+    TEST_ASSERT_EQUAL_STRING("", say("{\"metric\":\"n\",\"type\":\"counter\",\"total\":5}"));
+    TEST_ASSERT_EQUAL_STRING("", say("{\"metric\":\"n\",\"total\":7}"));
+    TEST_ASSERT_EQUAL_DOUBLE(7, value_of("plugin=\"p\""));
+}
+
+static void test_complaints(void) {
+    TEST_ASSERT_EQUAL_STRING(
+        "{\"error\":\"line 1, column 16: x: expected one of inc, observe, set and total, got "
+        "none\",\"metric\":\"x\",\"line\":1}\n",
+        say("{\"metric\": \"x\"}"));
+    TEST_ASSERT_EQUAL_STRING("{\"error\":\"x: its first use must say the type\",\"metric\":\"x\","
+                             "\"line\":2}\n{\"ack\":3}\n",
+                             say("{\"metric\":\"x\",\"set\":1,\"seq\":3}"));
+    TEST_ASSERT_EQUAL_STRING(
+        "{\"error\":\"p: no such param was declared\",\"param\":\"p\",\"line\":3}\n",
+        say("{\"param\":\"p\",\"applied\":1}"));
+}
+
+/* Plugins that never read are not cut for complaints, but for what they asked for. */
+static void test_answers_are_bounded(void) {
+    char bad[] = "{", ask[] = "{\"seq\":1}";
+    for (int i = 0; i < 10000; i++) {
+        push_session_line(&session, bad, 1);
+    }
+    TEST_ASSERT_FALSE(session.overflowed);
+    TEST_ASSERT_LESS_THAN(PUSH_SESSION_MAX_COMPLAINTS + 200, session.out.len);
+    for (int i = 0; i < 10000; i++) {
+        memcpy(ask, "{\"seq\":1}", sizeof(ask));
+        push_session_line(&session, ask, strlen(ask));
+    }
+    TEST_ASSERT_TRUE(session.overflowed);
+    TEST_ASSERT_LESS_THAN(PUSH_SESSION_MAX_OUT + 200, session.out.len);
+}
+
+static const char gauge[] = "{\"metric\":\"g\",\"type\":\"gauge\",\"set\":1}";
+
+static void test_name_without_hello(void) {
+    say(gauge);
+    TEST_ASSERT_EQUAL_DOUBLE(1, value_of("plugin=\"unknown\""));
+    push_session_finish(&session);
+    push_session_init(&session, &env);
+    session.peer = (struct push_peer){.pid = 7, .process = (char[]){"app"}};
+    say(gauge);
+    TEST_ASSERT_EQUAL_DOUBLE(1, value_of("plugin=\"app\""));
+    push_session_finish(&session);
+    push_session_init(&session, &env);
+    session.peer.pid = 7;
+    session.peer.container_id = (char[]){"0123"};
+    session.peer.container = (char[]){"box"};
+    say(gauge);
+    TEST_ASSERT_EQUAL_DOUBLE(1, value_of("container=\"box\",plugin=\"box\""));
+}
+
+static const char liar[] = "{\"hello\":{\"plugin\":\"p\",\"container\":\"c\",\"pod\":\"o\"}}";
+
+static void test_only_the_hidden_are_believed(void) {
+    say(liar);
+    say(gauge);
+    TEST_ASSERT_EQUAL_DOUBLE(1, value_of("plugin=\"p\""));
+    push_session_finish(&session);
+    push_session_init(&session, &env);
+    session.peer.pid = 0;
+    say(liar);
+    say(gauge);
+    TEST_ASSERT_EQUAL_DOUBLE(1, value_of("container=\"c\",plugin=\"p\",pod=\"o\""));
+}
+
+static void test_names_are_not_taken_over(void) {
+    static const struct {
+        struct push_peer peer;
+        const char *whose; /* NULL: it may */
+    } rows[] = {
+        {{.pid = 8, .uid = 1001}, "uid 1001"},
+        {{.pid = 8, .uid = 1000}, NULL},
+        {{.pid = 0, .uid = 1000}, "unverified"},
+        {{.pid = 9, .uid = 1000, .gone = true}, "ended"},
+        {{.pid = 8, .uid = 0}, NULL},
+    };
+    say("{\"hello\":{\"plugin\":\"p\"}}");
+    say(gauge);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct push_session other;
+        push_session_init(&other, &env);
+        other.peer = rows[i].peer;
+        const char *answer = say_as(&other, "{\"hello\":{\"plugin\":\"p\"}}");
+        TEST_ASSERT_EQUAL_MESSAGE(rows[i].whose == NULL, answer[0] == '\0', answer);
+        TEST_ASSERT_TRUE(rows[i].whose == NULL || strstr(answer, rows[i].whose) != NULL);
+        push_session_finish(&other);
+    }
+}
+
+/* Once the first is gone, and its series too, the name is free. */
+static void test_names_become_free(void) {
+    say("{\"hello\":{\"plugin\":\"p\"}}");
+    say(gauge);
+    push_session_finish(&session);
+    push_session_init(&session, &env);
+    session.peer = (struct push_peer){.pid = 8, .uid = 1001};
+    TEST_ASSERT_NOT_NULL(strstr(say("{\"hello\":{\"plugin\":\"p\"}}"), "another's"));
+    fixture_ms += 600000;
+    push_store_expire(env.store);
+    TEST_ASSERT_EQUAL_STRING("", say("{\"hello\":{\"plugin\":\"p\"}}"));
+}
+
+static void note_answered(struct push_session *who) {
+    TEST_ASSERT_EQUAL_PTR(&session, who);
+    n_answered++;
+}
+
+static void test_knobs(void) {
+    session.answered = note_answered;
+    say("{\"hello\":{\"plugin\":\"p\"}}");
+    TEST_ASSERT_EQUAL_STRING("", say("{\"param\":\"res\",\"type\":\"int\",\"default\":720}"));
+    struct params_plugin *plugin = params_of(env.params, session.owner);
+    struct params_knob *knob = params_find_knob(plugin, "res");
+    TEST_ASSERT_NOT_NULL(knob);
+    struct param_value value = {.form = PARAM_NUMBER, .number = 480};
+    TEST_ASSERT_EQUAL_INT(
+        0, params_request(env.params, session.owner, plugin, knob, &value, "me", NULL));
+    TEST_ASSERT_EQUAL_size_t(1, n_answered);
+    TEST_ASSERT_EQUAL_STRING("{\"param\":\"res\",\"value\":480}\n", buf_str(&session.out));
+    TEST_ASSERT_EQUAL_STRING("", say("{\"param\":\"res\",\"applied\":480}"));
+    TEST_ASSERT_EQUAL_DOUBLE(480, knob->applied.number);
+    /* Declared anew, it is told again. */
+    TEST_ASSERT_EQUAL_STRING("{\"param\":\"res\",\"value\":480}\n",
+                             say("{\"param\":\"res\",\"type\":\"int\",\"default\":720}"));
+    /* Under another name it is another plugin. */
+    say("{\"hello\":{\"plugin\":\"q\"}}");
+    TEST_ASSERT_EQUAL_STRING("", say("{\"param\":\"res\",\"type\":\"int\",\"default\":720}"));
+    TEST_ASSERT_NULL(plugin->owner);
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_metrics_reach_the_store);
+    RUN_TEST(test_complaints);
+    RUN_TEST(test_answers_are_bounded);
+    RUN_TEST(test_name_without_hello);
+    RUN_TEST(test_only_the_hidden_are_believed);
+    RUN_TEST(test_names_are_not_taken_over);
+    RUN_TEST(test_names_become_free);
+    RUN_TEST(test_knobs);
+    return UNITY_END();
+}
