@@ -37,6 +37,7 @@ struct container_energy {
     int64_t last_step_ns;
     double busy_seconds; /* of all CPUs at the last step; NAN: not known */
     bool measured;
+    bool measures_cpus; /* not only GPUs */
     double idle_joules, shared_joules;
     struct labels *idle, *shared;
 };
@@ -225,6 +226,7 @@ static double take_meter(struct container_energy *energy, const struct container
     energy->idle_joules += split.idle;
     give_gpu(energy, set, row, split.gpu);
     energy->measured = true;
+    energy->measures_cpus = energy->measures_cpus || !(step.gpu_joules >= step.joules);
     return split.cpu;
 }
 
@@ -285,7 +287,8 @@ bool container_energy_add(const struct container_energy *energy, const struct co
         const struct container *container = container_set_at(set, i);
         for (size_t source = 0; source < CONTAINER_N_ENERGY_SOURCES; source++) {
             const struct labels *labels = container->energy_labels[source];
-            bool used = source == CONTAINER_ENERGY_CPU || container->joules[source] > 0;
+            bool used = container->joules[source] > 0 ||
+                        (source == CONTAINER_ENERGY_CPU && energy->measures_cpus);
             if (labels != NULL && used) {
                 snapshot_add(out, desc, labels, container->joules[source]);
             }

@@ -92,6 +92,7 @@ static struct nvml_config read_config(const struct collector_env *env) {
     return (struct nvml_config){
         .procfs = env->procfs,
         .sysfs = env->sysfs,
+        .energy = env->energy,
         .peak_window_ns = settings_duration_ms(settings, "sample.peak-window") * CLOCK_NS_PER_MS,
         .max_gap_ns = gap_ns > CLOCK_NS_PER_SEC ? gap_ns : CLOCK_NS_PER_SEC,
         .max_processes = (size_t)settings_int(settings, "collector.nvml.max-processes"),

@@ -5,13 +5,8 @@
 #include <string.h>
 
 #include "collectors/container_homes.h"
+#include "collectors/nvml_loads.h"
 #include "exporter/core/cleanup.h"
-#include "exporter/core/clock.h"
-
-/* The driver keeps a process' load for about a second; what is older is over. */
-#define LOAD_WINDOW_USEC (3 * 1000 * 1000)
-
-enum { MAX_LOADS = 1 << 14 };
 
 struct container {
     char *id; /* the path of its cgroup, as cAdvisor has it */
@@ -25,9 +20,7 @@ struct nvml_containers {
     struct container *containers;
     size_t n_containers;
     struct container_homes homes;
-    struct nvml_process_load *loads;
-    unsigned cap_loads;
-    bool no_loads;
+    struct nvml_loads loads;
     unsigned round;
 };
 
@@ -49,7 +42,7 @@ void nvml_containers_destroy(struct nvml_containers *containers) {
     }
     container_homes_finish(&containers->homes);
     free(containers->containers);
-    free(containers->loads);
+    nvml_loads_finish(&containers->loads);
     free(containers);
 }
 
@@ -101,49 +94,12 @@ static void add_memory(struct nvml_containers *containers, const struct nvml_dev
     }
 }
 
-/* How many loads there are, at most; 0 where none are told. */
-static unsigned read_loads(struct nvml_containers *containers, struct nvml_device *device) {
-    if (device->library->process_loads == NULL || containers->no_loads) {
-        containers->no_loads = true;
-        return 0;
-    }
-    unsigned long long since_usec =
-        (unsigned long long)(clock_wall_seconds() * 1e6) - LOAD_WINDOW_USEC;
-    unsigned code = NVML_CODE_INSUFFICIENT_SIZE;
-    unsigned n = 0;
-    for (int turn = 0; turn < 4 && code == NVML_CODE_INSUFFICIENT_SIZE; turn++) {
-        n = containers->cap_loads;
-        code = device->library->process_loads(device->handle, containers->loads, &n, since_usec);
-        if (code == NVML_CODE_INSUFFICIENT_SIZE && n <= MAX_LOADS) {
-            unsigned cap = n + n / 2 + 16;
-            void *loads = realloc(containers->loads, cap * sizeof(*containers->loads));
-            containers->loads = loads != NULL ? loads : containers->loads;
-            containers->cap_loads = loads != NULL ? cap : containers->cap_loads;
-        }
-    }
-    if (!nvml_device_check(device, code, &containers->no_loads)) {
-        return 0;
-    }
-    return n < containers->cap_loads ? n : containers->cap_loads;
-}
-
-static bool is_latest(const struct nvml_process_load *loads, unsigned n, unsigned index) {
-    const struct nvml_process_load *load = &loads[index];
-    for (unsigned i = 0; i < n; i++) {
-        int64_t newer = (int64_t)(loads[i].timestamp_usec - load->timestamp_usec);
-        if (loads[i].pid == load->pid && (newer > 0 || (newer == 0 && i > index))) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void add_loads(struct nvml_containers *containers, struct nvml_device *device) {
-    unsigned n = read_loads(containers, device);
+    unsigned n = nvml_loads_read(&containers->loads, device);
     for (unsigned i = 0; i < n; i++) {
-        const struct nvml_process_load *load = &containers->loads[i];
+        const struct nvml_process_load *load = &containers->loads.rows[i];
         const char *id = container_homes_find(&containers->homes, (pid_t)load->pid);
-        if (id == NULL || !is_latest(containers->loads, n, i)) {
+        if (id == NULL) {
             continue;
         }
         if (load->sm > 100) {
@@ -181,7 +137,7 @@ void nvml_containers_collect(struct nvml_containers *containers, struct nvml_dev
         const struct container *container = &containers->containers[i];
         nvml_device_add(device, out, &gpu_descs[CONTAINER_GPU_MEMORY], container->labels,
                         container->bytes, INFINITY);
-        if (!containers->no_loads) {
+        if (!containers->loads.never) {
             nvml_device_add(device, out, &gpu_descs[CONTAINER_GPU_UTILIZATION], container->labels,
                             fmin(container->percent, 100) / 100, 1);
         }

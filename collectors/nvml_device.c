@@ -11,7 +11,8 @@
 #include "exporter/core/file.h"
 
 static const struct nvml_part *const parts[] = {
-    &nvml_call_part, &nvml_link_part, &nvml_mig_part, &nvml_process_part, &nvml_sampler_part,
+    &nvml_call_part, &nvml_energy_part,  &nvml_link_part,
+    &nvml_mig_part,  &nvml_process_part, &nvml_sampler_part,
 };
 _Static_assert(ARRAY_LEN(parts) == NVML_N_PARTS, "a state for each");
 
@@ -159,7 +160,7 @@ void nvml_device_collect(struct nvml_device *device, struct snapshot *out) {
     }
     device->code = device->state == NVML_GOOD ? NVML_CODE_SUCCESS : device->code;
     for (size_t i = 0; i < ARRAY_LEN(parts) && device->state == NVML_GOOD && !suspended; i++) {
-        if (has_part(device, i)) {
+        if (has_part(device, i) && parts[i]->collect != NULL) {
             parts[i]->collect(device, device->parts[i], out);
         }
     }

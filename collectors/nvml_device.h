@@ -15,13 +15,14 @@ struct nvml_config {
     int64_t peak_window_ns;
     int64_t max_gap_ns; /* samples further apart are not joined */
     size_t max_processes;
-    bool processes;       /* one series per process */
-    bool pcie_throughput; /* takes 20 ms per direction */
-    bool integrated;      /* a Jetson's own GPU: only what its files do not tell, as GPU 0 */
-    const char *uuid;     /* of a GPU that NVML gives none; may be NULL */
+    bool processes;        /* one series per process */
+    bool pcie_throughput;  /* takes 20 ms per direction */
+    bool integrated;       /* a Jetson's own GPU: only what its files do not tell, as GPU 0 */
+    struct energy *energy; /* to tell it; or NULL */
+    const char *uuid;      /* of a GPU that NVML gives none; may be NULL */
 };
 
-enum { NVML_N_PARTS = 5, NVML_MAX_TEXT = 96 };
+enum { NVML_N_PARTS = 6, NVML_MAX_TEXT = 96 };
 
 /* One GPU. What it is asked is spread over parts, each with its own state. */
 struct nvml_device {
@@ -45,11 +46,12 @@ struct nvml_device {
 struct nvml_part {
     bool integrated; /* also of a Jetson's own GPU */
     int (*open)(struct nvml_device *device, void **ret_state);
-    void (*sample)(struct nvml_device *device, void *state, int64_t now_ns); /* optional */
-    void (*collect)(struct nvml_device *device, void *state, struct snapshot *out);
+    void (*sample)(struct nvml_device *device, void *state, int64_t now_ns);        /* optional */
+    void (*collect)(struct nvml_device *device, void *state, struct snapshot *out); /* optional */
     void (*close)(void *state); /* accepts NULL */
 };
 extern const struct nvml_part nvml_call_part;
+extern const struct nvml_part nvml_energy_part;
 extern const struct nvml_part nvml_link_part;
 extern const struct nvml_part nvml_mig_part;
 extern const struct nvml_part nvml_process_part;

@@ -307,6 +307,33 @@ static void test_gpu_rail_of_its_own(void) {
     TEST_ASSERT_DOUBLE_WITHIN(45, 240 + 20, value("source=\"shared\""));
 }
 
+/* A machine that is no Jetson, with a card that tells whose the load is. */
+static void test_a_card(void) {
+    begin(&xavier_nx, 2);
+    jetson_collector.close(TAKE(state));
+    struct energy_meter *card = energy_meter_open(energy, "GPU-1");
+    for (int second = 0; second <= 30; second++) {
+        double joules = 20 * second + (second > 10 ? 100 * (second - 10) : 0);
+        char a[96];
+        snprintf(a, sizeof(a), "/docker/%s", id_of(0));
+        struct energy_share shares[] = {{a, 0.5}, {"/docker/gone", 0.25}};
+        struct energy_reading reading = {
+            .joules = joules, .seconds = second, .gpu_joules = joules, .gpu_busy_seconds = NAN};
+        energy_meter_put(card, &reading, shares, second > 10 ? 2 : 0);
+        now_ns += CLOCK_NS_PER_SEC;
+        TEST_ASSERT_EQUAL_INT(0, container_sample_at(containers, now_ns));
+    }
+    snapshot_reset(&container_snapshot);
+    container_collect_at(containers, now_ns, &container_snapshot, &err);
+    TEST_ASSERT_DOUBLE_WITHIN(1e-6, 2600, sum(name));
+    check_near(1000, of_container(0, "gpu"));
+    check_near(1000, value("source=\"shared\""));
+    check_near(600, value("source=\"idle\""));
+    /* What CPUs took is not known, and not zero. */
+    TEST_ASSERT_EQUAL_UINT64(3, snapshot_count(&container_snapshot, name));
+    energy_meter_close(card);
+}
+
 static void test_what_is_left_out_is_shared(void) {
     without_b = true;
     begin(&agx_xavier, 2);
@@ -433,6 +460,7 @@ int main(void) {
     RUN_TEST(test_by_cpu_time);
     RUN_TEST(test_gpu_on_a_shared_rail);
     RUN_TEST(test_gpu_rail_of_its_own);
+    RUN_TEST(test_a_card);
     RUN_TEST(test_what_is_left_out_is_shared);
     RUN_TEST(test_ends_and_is_not_lost);
     RUN_TEST(test_is_found_late);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <unity.h>
 
+#include "collectors/energy.h"
 #include "exporter/core/cleanup.h"
 
 static const struct option shared[] = {
@@ -246,6 +247,56 @@ static void test_energy_is_integrated_where_no_counter_is(void) {
     TEST_ASSERT_EQUAL_DOUBLE(100, value("gpu_power_peak_watts", ""));
 }
 
+#define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+static void put_process(int pid, const char *cgroup) {
+    char command[256];
+    snprintf(command, sizeof(command), "cd %s && mkdir %d && echo '0::%s' > %d/cgroup", tree, pid,
+             cgroup, pid);
+    TEST_ASSERT_EQUAL_INT(0, system(command));
+}
+
+/* Containers have their parts in the load of all processes. */
+static void test_energy_is_told(void) {
+    struct energy_list list = {0};
+    struct energy *energy = energy_create();
+    env.energy = energy;
+    put_process(12, "/docker/" A);
+    put_process(13, "/docker/" A);
+    put_process(14, "/init.scope");
+    write_scenario("gpus 1\n0.name X\n0.uuid GPU-1\n0.energy 7000\n"
+                   "0.loads 12 20 13 40 14 20 15 101 12 40");
+    open_it();
+    nvml_collector.sample(state);
+    write_scenario("gpus 1\n0.name X\n0.uuid GPU-1\n0.energy 9500\n0.loads 14 20");
+    nvml_collector.sample(state); /* too soon */
+    TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+    TEST_ASSERT_EQUAL_UINT64(1, list.n_rows);
+    TEST_ASSERT_EQUAL_DOUBLE(0, list.rows[0].reading.joules);
+    TEST_ASSERT_EQUAL_UINT64(1, list.rows[0].n_shares);
+    TEST_ASSERT_EQUAL_STRING("/docker/" A, list.rows[0].shares[0].id);
+    TEST_ASSERT_EQUAL_DOUBLE(0.8, list.rows[0].shares[0].ratio);
+    uint64_t meter = list.rows[0].meter;
+    usleep(1050000);
+    nvml_collector.sample(state);
+    TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+    TEST_ASSERT_EQUAL_DOUBLE(2.5, list.rows[0].reading.joules);
+    TEST_ASSERT_EQUAL_DOUBLE(2.5, list.rows[0].reading.gpu_joules);
+    TEST_ASSERT_TRUE(list.rows[0].reading.seconds > 1);
+    TEST_ASSERT_EQUAL_UINT64(0, list.rows[0].n_shares);
+    write_scenario("gpus 1\n0.name X\n0.uuid GPU-1\n0.energy 10\n");
+    usleep(1050000);
+    nvml_collector.sample(state); /* the driver was loaded again */
+    TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+    TEST_ASSERT_EQUAL_DOUBLE(0, list.rows[0].reading.joules);
+    TEST_ASSERT_TRUE(list.rows[0].meter != meter);
+    nvml_collector.close(TAKE(state));
+    TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+    TEST_ASSERT_EQUAL_UINT64(0, list.n_rows);
+    energy_list_finish(&list);
+    energy_destroy(energy);
+}
+
 /* Samples of the driver between two looks of ours are not lost. */
 static void test_the_peak_between_two_looks(void) {
     write_scenario("gpus 1\n0.name A\n0.utilization 10 0\n0.samples.utilization 20000 10 10 95");
@@ -282,6 +333,7 @@ int main(void) {
     RUN_TEST(test_xid_errors);
     RUN_TEST(test_pcie_throughput_is_optional);
     RUN_TEST(test_energy_is_integrated_where_no_counter_is);
+    RUN_TEST(test_energy_is_told);
     RUN_TEST(test_the_peak_between_two_looks);
     RUN_TEST(test_descriptions_are_valid_and_sorted);
     return UNITY_END();
