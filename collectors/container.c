@@ -240,6 +240,14 @@ static void forget_devices(struct containers *containers, int64_t now_ns) {
     }
 }
 
+/* v1 does not list processes that are not in our pid namespace or below it: none is not a number if
+ * there are tasks. (v2 lists each of them as 0.) */
+static bool hides_processes(const struct containers *containers,
+                            const struct container_procs *procs) {
+    return procs->n == 0 && !containers->tree.rows[containers->tree.primary].unified &&
+           containers->stats.values[CGROUP_PIDS_CURRENT] > 0;
+}
+
 /* Whether the cgroup still is, is seen after all was read: a container has all its series or none.
  */
 static int collect_one(struct containers *containers, struct container *container, int64_t now_ns,
@@ -254,7 +262,7 @@ static int collect_one(struct containers *containers, struct container *containe
         return r;
     }
     add_values(containers, container, now_ns, now_seconds, out);
-    if (counted) {
+    if (counted && !hides_processes(containers, &procs)) {
         snapshot_add(out, &containers->descs[CONTAINER_PROCESSES], container->labels,
                      (double)procs.n);
     }

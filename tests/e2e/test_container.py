@@ -168,6 +168,8 @@ def test_golden_v1(waap, tmp_path, source_root):
         pod = top / "kubepods/besteffort/pod2b0c4f5a-11d2-4c3e-9d7e-aa00bb11cc22"
         shutil.copytree(top / "system.slice", pod / A)
         shutil.copytree(top / "system.slice", pod / B)
+        for pid, id in enumerate((A, B), 9999990):
+            (pod / id / "cgroup.procs").write_text(f"{pid}\n")
     pod = {"sandbox_name": "objcounter-1", "sandbox_namespace": "ses"}
     write_bundle(tmp_path, A, container_type="container", container_name="objcounter",
                  image_name="waggle/objcounter:1", **pod)

@@ -18,7 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import cri
-from running import ROOT, remove_empty_cgroups, wait_until
+from running import ROOT, Waap, remove_empty_cgroups, wait_until
 
 UNPACKED = ROOT / "build/deps/docker"
 PLUGINS = ROOT / "build/deps/cni/usr/lib/cni"
@@ -208,6 +208,34 @@ def test_off(containerd, waap):
                   "--collector.container.label-include=sagecontinuum.org/*")
     wait_until(lambda: labels(daemon, pod[0]).get("pod") == "quiet", what="the pod")
     assert JOB not in labels(daemon, pod[0])
+
+
+NUMBERS = ["container_cpu_usage_seconds_total", "container_memory_working_set_bytes",
+           "container_processes", "container_start_time_seconds", "container_threads"]
+
+
+@pytest.mark.parametrize("right, named", [("", False), ("dac_read_search", True)])
+def test_rights(containerd, started, waap_binary, right, named):
+    """As nobody: numbers need no right at all, names from bundles need just one."""
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    containerd.place.chmod(0o711)
+    program = containerd.place / f"waap-{right}"
+    copy = shutil.copy2(waap_binary, containerd.place / "waap")
+    caps = f"--inh-caps=+{right} --ambient-caps=+{right}" if right else "--bounding-set=-all"
+    program.write_text(f"#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups {caps} "
+                       f'{copy} "$@"\n')
+    program.chmod(0o755)
+    pod, _ = containerd.run_pod(f"rights-{right or 'none'}", {"sagecontinuum.org/plugin-job": "x"})
+    app = containerd.runtime.run_container(pod, "app", BUSYBOX, ["/bin/sleep", "600"])
+    daemon = started(Waap(program, "--collector.disable-defaults", "--collector.container",
+                          f"--path.rootfs={containerd.place}",
+                          "--collector.container.label-include=sagecontinuum.org/*"))
+    wait_until(lambda: labels(daemon, app), what="the container")
+    assert set(NUMBERS) <= set(samples(daemon, app))
+    assert "container_network_receive_bytes_total" in samples(daemon, pod[0])
+    assert ("pod" in labels(daemon, app)) == named
+    assert JOB not in labels(daemon, app)  # the socket is root's
 
 
 def test_network_of_the_host_is_left_out(containerd, daemon):

@@ -167,9 +167,14 @@ static void test_jetpack4_v1(void) {
     check("container_memory_swap", JETPACK, 8192);
     check("container_fs_writes_total", JETPACK ",device=\"/dev/sda\"", 2);
     check("container_threads_max", JETPACK, 0);
+    check("container_threads", JETPACK, 14);
+    TEST_ASSERT_NULL(find("container_processes", JETPACK)); /* they are hidden from us */
     check("container_spec_cpu_shares", JETPACK, 1024);
     check("container_spec_memory_reservation_limit_bytes", JETPACK, 0);
     TEST_ASSERT_EQUAL_UINT64(1, count("container_cpu_usage_seconds_total"));
+    run("echo 0 > v1/pids" PLUGIN "/pids.current");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    check("container_processes", JETPACK, 0);
 }
 
 static void test_what_comes_and_goes(void) {
