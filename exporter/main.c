@@ -7,6 +7,7 @@
 #include "exporter/check_config.h"
 #include "exporter/cli.h"
 #include "exporter/process_metrics.h"
+#include "exporter/push_metrics.h"
 #include "exporter/self_metrics.h"
 #include "exporter/serve.h"
 
@@ -31,6 +32,7 @@ static const struct command commands[] = {
 
 static const struct metric_desc *const *const own_metrics[] = {
     process_metrics_all,
+    push_metrics_all,
     self_metrics_all,
     NULL,
 };

@@ -8,6 +8,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
+#include "exporter/push_metrics.h"
 #include "exporter/push_recover.h"
 #include "exporter/push_state.h"
 #include "exporter/worker.h"
@@ -19,6 +20,7 @@ enum { MAX_NAME_LEN = 256, MAX_HELP_LEN = 1024, STOP_WORKER_MS = 10000 };
 struct push_keeper {
     struct loop *loop;
     struct push_store *store;
+    struct push_metrics metrics;
     int lock_fd; /* -1: none */
     struct loop_timer expire;
 
@@ -290,6 +292,7 @@ void push_keeper_destroy(struct push_keeper *keeper) {
     loop_timer_remove(keeper->loop, &keeper->expire);
     loop_timer_remove(keeper->loop, &keeper->save);
     push_store_destroy(keeper->store);
+    push_metrics_finish(&keeper->metrics);
     buf_finish(&keeper->pages);
     free(keeper->state_path);
     if (keeper->lock_fd >= 0) {
@@ -309,6 +312,7 @@ struct push_store *push_keeper_store(struct push_keeper *keeper) {
     return keeper->store;
 }
 
-double push_keeper_saved_seconds(const struct push_keeper *keeper) {
-    return keeper->saved_seconds;
+void push_keeper_collect(struct push_keeper *keeper, struct snapshot *out) {
+    struct push_stats stats = push_store_stats(keeper->store);
+    push_metrics_collect(&keeper->metrics, &stats, keeper->saved_seconds, out);
 }

@@ -20,8 +20,8 @@ void push_keeper_destroy(struct push_keeper *keeper); /* accepts NULL */
 /* Takes over limits and times after a reload. */
 void push_keeper_configure(struct push_keeper *keeper, const struct settings *settings);
 
-/* When the state file was last written, since 1970; 0: not yet. */
-double push_keeper_saved_seconds(const struct push_keeper *keeper);
+/* Adds what is to be said of the store. The labels stay the keeper's. */
+void push_keeper_collect(struct push_keeper *keeper, struct snapshot *out);
 
 /* Lives as long as the keeper. */
 struct push_store *push_keeper_store(struct push_keeper *keeper);

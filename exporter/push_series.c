@@ -152,10 +152,10 @@ static struct push_series *allocate(struct push_family *family, struct push_owne
 static bool fill(struct push_series *series, const double *bounds, size_t n_bounds) {
     enum push_type type = series->family->type;
     series->n_bounds = n_bounds;
-    series->bounds = calloc(n_bounds + 1, sizeof(*series->bounds));
+    series->bounds = n_bounds > 0 ? calloc(n_bounds, sizeof(*series->bounds)) : NULL;
     series->n_values = count_values(type, n_bounds);
     series->labels = push_labels_render(series->owner, series->own, series->n_labels);
-    if (series->bounds == NULL || series->labels == NULL) {
+    if ((n_bounds > 0 && series->bounds == NULL) || series->labels == NULL) {
         return false;
     }
     for (size_t i = 0; i < n_bounds; i++) {

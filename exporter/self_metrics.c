@@ -136,6 +136,7 @@ static void add_daemon(const struct daemon *daemon, const struct labels *build,
     snapshot_add(out, &push_connections, NULL, (double)push.n_connections);
     snapshot_add(out, &push_connections_cut, NULL, (double)push.n_cut);
     snapshot_add(out, &push_connections_refused, NULL, (double)push.n_refused);
+    push_keeper_collect(daemon->push_keeper, out);
     http_stats_collect(http_server_stats(daemon->http), out);
 }
 

@@ -9,7 +9,7 @@ from table import count, seconds
 
 REFERENCE = HERE / "instructions.txt"
 HEAD = "# Optimised build by gcc 12 for x86-64. Written by: run.py --instructions --update\n"
-TIMED = ("cgroup", "container", "exposition", "host", "jetson", "number")
+TIMED = ("cgroup", "container", "exposition", "host", "jetson", "number", "push")
 ARGUMENTS = {"jetson": [str(HERE.parent / "fixtures/jetson/xavier_nx_jp5.tree")]}
 MOST_GROWTH = 5  # percent
 # How much worse than the bare calls a collection may be, as the ratio that the table shows.

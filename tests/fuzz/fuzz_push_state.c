@@ -1,0 +1,88 @@
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/push_entry.h"
+#include "exporter/push_state.h"
+#include "exporter/push_store.h"
+#include "exporter/push_table.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static struct push_store *create(void) {
+    struct push_store_config config = {.ttl_ms = 1000, .table_bytes = 8 << 20};
+    struct push_store *store = NULL;
+    int r = push_store_create(&config, &store, NULL);
+    assert(r == 0);
+    return store;
+}
+
+/* Whatever was loaded can be scraped, saved, loaded again, and is the same then. */
+static void load(const void *pages, size_t len) {
+    struct push_store *store = create();
+    struct push_load_report report, again;
+    push_store_load(store, pages, len, &report);
+    struct snapshot snapshot = {0};
+    push_store_collect(store, &snapshot);
+    snapshot_finish(&snapshot);
+    struct push_store *copy = create();
+    size_t copy_len = 0;
+    const void *copy_pages = push_store_pages(store, &copy_len);
+    push_store_load(copy, copy_pages, copy_len, &again);
+    assert(again.n_series == report.n_series && again.n_damaged_pages == 0);
+    push_store_wipe(store);
+    push_store_destroy(store);
+    push_store_destroy(copy);
+}
+
+/* Bits that libFuzzer flips would never get past the checks: it makes up the rest, the checks are
+ * put right here. The pages are cut to the entries' sizes. */
+static void mend(char *pages, size_t len) {
+    for (size_t at = 0; at + sizeof(struct push_entry) <= len;) {
+        struct push_entry *entry = (struct push_entry *)(void *)(pages + at);
+        size_t room = len - at < PUSH_PAGE_SIZE - at % PUSH_PAGE_SIZE
+                          ? len - at
+                          : PUSH_PAGE_SIZE - at % PUSH_PAGE_SIZE;
+        entry->size = (uint16_t)(entry->size & ~7u);
+        size_t needed = sizeof(*entry) + entry->n_words * 8u + entry->key_len;
+        if (entry->size > room || needed > entry->size) {
+            return;
+        }
+        entry->commit = push_entry_check(entry);
+        at += entry->size;
+    }
+}
+
+/* The first byte says what the rest is: a state file, a table, pages, pages with checks mended. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
+    if (len < 1) {
+        return 0;
+    }
+    char *file = malloc(len); /* aligned, and changed */
+    memcpy(file, data + 1, len - 1);
+    size_t n = len - 1, offset = 0, pages_len = 0, n_damaged = 0;
+    bool same_boot = false;
+    switch (data[0] % 4) {
+    case 0:
+        if (push_state_decode(file, n, &offset, &pages_len, &n_damaged, NULL) == 0) {
+            assert(offset + pages_len <= n);
+            load(file + offset, pages_len);
+        }
+        break;
+    case 1:
+        if (push_table_recover(file, n, &offset, &same_boot, NULL) == 0) {
+            load(file + offset, n - offset);
+        }
+        break;
+    case 2:
+        load(file, n);
+        break;
+    case 3:
+        mend(file, n);
+        load(file, n);
+        break;
+    }
+    free(file);
+    return 0;
+}
