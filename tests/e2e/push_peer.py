@@ -105,6 +105,9 @@ class PushPeer:
             self.hellos.append(connection.hello)
             connection.send(self.answer)
         elif "metric" in line:
+            if "type" in line:
+                connection.declared.add(line["metric"])
+            assert line["metric"] in connection.declared, "a value before its type"
             self._apply(connection.hello["start"], line)
         self.on_line(connection, line)
         if "seq" in line and not self.never_acks:
@@ -133,6 +136,7 @@ class Connection:
         self.sock = sock
         self.rest = b""
         self.hello = None
+        self.declared = set()
 
     def send(self, data):
         try:

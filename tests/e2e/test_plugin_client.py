@@ -253,6 +253,22 @@ def test_nothing_is_lost_or_doubled_over_fifty_kills(peer, start):
     assert peer.sums["seconds_sum"] == n / 4
 
 
+def test_what_was_on_its_way_is_sent_again(peer, start):
+    peer.never_reads = True
+    process = start("""
+        plugin.counter("frames_total").inc(5)
+        plugin.gauge("queue").set(3)
+        while not plugin.flush(1):
+            pass
+    """)
+    time.sleep(0.5)
+    peer.kill()
+    peer.never_reads = False
+    peer.listen()
+    assert process.wait(30) == 0
+    assert (peer.sums["frames_total"], peer.gauges["queue"]) == (5, 3)
+
+
 def test_without_an_exporter_nothing_waits(peer, run):
     peer.kill()
     began = time.monotonic()

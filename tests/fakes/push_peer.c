@@ -3,9 +3,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -52,6 +54,7 @@ static void client_close(struct push_peer *peer, size_t i) {
     close(peer->clients[i].fd);
     free(peer->clients[i].text);
     json_decref(peer->clients[i].hello);
+    json_decref(peer->clients[i].declared);
     memset(&peer->clients[i], 0, sizeof(peer->clients[i]));
     peer->clients[i].fd = -1;
 }
@@ -78,6 +81,7 @@ pid_t push_peer_fork(struct push_peer *peer, void (*plugin)(void)) {
     if (pid != 0) {
         return pid;
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
     close(peer->listen_fd);
     setenv("WAAP_PUSH_SOCKET", peer->path, 1);
     json_decref(peer->last);
@@ -125,7 +129,20 @@ static void apply_total(struct push_peer *peer, const char *start, const char *s
     json_object_set(totals, series, total);
 }
 
+/* Every connection hears of a metric's type before its values. */
+static void check_declared(struct push_peer *peer, size_t i, json_t *line) {
+    const char *metric = json_string_value(json_object_get(line, "metric"));
+    json_t *type = json_object_get(line, "type");
+    if (type != NULL) {
+        json_object_set(peer->clients[i].declared, metric, type);
+    } else if (json_object_get(peer->clients[i].declared, metric) == NULL) {
+        fprintf(stderr, "push_peer: %s is not declared\n", metric);
+        abort();
+    }
+}
+
 static void apply_metric(struct push_peer *peer, size_t i, json_t *line) {
+    check_declared(peer, i, line);
     json_t *labels = json_object_get(line, "labels");
     char *rendered = labels != NULL ? json_dumps(labels, JSON_COMPACT) : NULL;
     char series[256];
@@ -195,6 +212,8 @@ static void client_read(struct push_peer *peer, size_t i) {
     take_bytes(peer, i, bytes, (size_t)n);
     if (peer->end_after > 0 && peer->n_bytes >= peer->end_after) {
         peer->n_bytes = 0;
+        peer->end_after = peer->n_ends == 1 ? 0 : peer->end_after;
+        peer->n_ends -= peer->n_ends > 0;
         client_close(peer, i);
         push_peer_unlisten(peer);
         push_peer_listen(peer);
@@ -207,6 +226,7 @@ static void client_accept(struct push_peer *peer) {
         if (peer->clients[i].fd < 0) {
             peer->clients[i].fd = fd;
             peer->clients[i].text = malloc(MAX_TEXT);
+            peer->clients[i].declared = json_object();
             return;
         }
     }

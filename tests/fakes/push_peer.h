@@ -19,6 +19,7 @@ struct push_peer {
         char *text; /* what has come of the next line */
         size_t len;
         json_t *hello;
+        json_t *declared; /* {metric: type} of this connection */
     } clients[PUSH_PEER_MAX_CLIENTS];
 
     json_t *last;  /* {start: {series: total}} as the daemon keeps them */
@@ -30,6 +31,7 @@ struct push_peer {
     /* How it behaves. */
     size_t piece;     /* reads and writes that many bytes at a time; 0: as they come */
     size_t end_after; /* ends the connection, and the socket with it, after so many bytes */
+    size_t n_ends;    /* how often it does so; 0: without end */
     bool never_reads;
     bool never_acks;
     const char *answer; /* sent after each hello */

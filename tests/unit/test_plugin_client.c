@@ -152,7 +152,7 @@ static void plugin_counting(void) {
     CHECK(waap_configure(&(struct waap_options){.interval_ms = 1}) == 0);
     struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
     struct waap_metric *seconds = waap_histogram("work_seconds", NULL, NULL);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 400; i++) {
         for (int k = 0; k < 1000; k++) {
             waap_inc(frames);
             waap_observe(seconds, 0.5);
@@ -171,9 +171,27 @@ static void test_nothing_is_lost_or_doubled_over_restarts(void) {
     run(plugin_counting);
     TEST_ASSERT_GREATER_OR_EQUAL_size_t(50, peer.n_hellos);
     TEST_ASSERT_EQUAL_size_t(1, json_object_size(peer.last));
-    TEST_ASSERT_EQUAL_DOUBLE(200000, push_peer_sum(&peer, "frames_total"));
-    TEST_ASSERT_EQUAL_DOUBLE(200000, push_peer_sum(&peer, "work_seconds_count"));
-    TEST_ASSERT_EQUAL_DOUBLE(100000, push_peer_sum(&peer, "work_seconds_sum"));
+    TEST_ASSERT_EQUAL_DOUBLE(400000, push_peer_sum(&peer, "frames_total"));
+    TEST_ASSERT_EQUAL_DOUBLE(400000, push_peer_sum(&peer, "work_seconds_count"));
+    TEST_ASSERT_EQUAL_DOUBLE(200000, push_peer_sum(&peer, "work_seconds_sum"));
+}
+
+static void plugin_once(void) {
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    waap_add(frames, 5);
+    waap_set(waap_gauge("queue", NULL, NULL), 3);
+    while (!waap_flush(1000)) {
+    }
+}
+
+static void test_what_was_on_its_way_is_sent_again(void) {
+    peer.piece = 30; /* less than the hello */
+    peer.end_after = 30;
+    peer.n_ends = 2;
+    run(plugin_once);
+    TEST_ASSERT_EQUAL_size_t(1, peer.n_hellos);
+    TEST_ASSERT_EQUAL_DOUBLE(5, push_peer_sum(&peer, "frames_total"));
+    TEST_ASSERT_EQUAL_DOUBLE(3, push_peer_sum(&peer, "queue"));
 }
 
 static void plugin_alone(void) {
@@ -476,6 +494,7 @@ int main(void) {
     RUN_TEST(test_many_series_take_more_than_one_chunk);
     RUN_TEST(test_pieces_of_any_size);
     RUN_TEST(test_nothing_is_lost_or_doubled_over_restarts);
+    RUN_TEST(test_what_was_on_its_way_is_sent_again);
     RUN_TEST(test_without_an_exporter_nothing_waits);
     RUN_TEST(test_an_exporter_that_never_reads_blocks_nobody);
     RUN_TEST(test_without_acknowledgements_exit_comes_all_the_same);
