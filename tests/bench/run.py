@@ -9,6 +9,7 @@ import sys
 
 import containers
 import jetson
+import lines
 import node
 import nvml
 import plugins
@@ -35,6 +36,7 @@ def main():
         nvml.run(table)
         plugins.run(table)
         pushes.run(table)
+        lines.run(table)
         programs.run_timed(table, per_series)
     programs.run_instructions(table, arguments.update)
     print(f"\n{table.n_missed} budgets missed" if table.n_missed else "\nall budgets kept")

@@ -221,3 +221,31 @@ def test_a_hundred_come_and_go_while_scraping(docker, daemon):
     used = finished(daemon, "cpu_usage_seconds_total") - used
     lived = finished(daemon, "lifetime_seconds_total") - lived
     assert 0 < used < lived
+
+
+# With the host's own Python, mounted.
+SAY = """
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.connect("/push/push.sock")
+s.sendall(b'{"hello": {"plugin": "cars", "container": "liar"}}\\n{"seq": 1, "metric": "fps", "type": "gauge", "set": 9}\\n')
+print(s.recv(999))
+time.sleep(60)
+"""
+
+
+def test_plugins_are_known_by_their_container(waap, docker, tmp_path):
+    daemon = waap("--collector.disable-defaults", "--collector.push",
+                  f"--push.socket={tmp_path / 'push.sock'}",
+                  f"--collector.container.docker-socket={docker.socket}")
+    daemon.wait_log("push: listening on")
+    binds = [f"{tmp_path}:/push", *(f"{path}:{path}:ro" for path in ("/usr", "/lib", "/lib64"))]
+    for name in ("left", "right"):
+        docker.run(name, "/usr/bin/python3", "-c", SAY, Binds=binds)
+
+    def seen():
+        found = [s for s in daemon.samples() if s.startswith("fps")]
+        return len(found) == 2 and found
+
+    assert sorted(wait_until(seen, 30)) == [
+        'fps{container="left",plugin="cars"}', 'fps{container="right",plugin="cars"}']

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import signal
 import time
 
 import pytest
@@ -288,6 +289,34 @@ def test_requests_survive_reconnects(daemon):
         # One that no longer fits is forgotten.
         plugin.say({**RES, "max": 480, "default": 480})
         assert plugin.settle() == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_requests_survive_restarts(how, daemon, tmp_path):
+    table = f"--push.table={tmp_path / 'table'}"
+    mode = {"param": "mode", "type": "enum", "values": ["a", "b"], "default": "a"}
+    first = daemon(table)
+    with Plugin(first.socket, {"plugin": "p"}) as plugin:
+        plugin.tell(RES, mode)
+        turn(first, 480)
+        turn(first, "b", "/api/v1/plugins/p/params/mode")
+        asked = knob(first)
+        first.stop(signal=how)
+    second = daemon(table)
+    with Plugin(second.socket, {"plugin": "p"}) as plugin:
+        plugin.say(RES, mode)
+        assert plugin.hear() == {"param": "res", "value": 480}
+        assert plugin.hear() == {"param": "mode", "value": "b"}
+        plugin.tell({"param": "res", "applied": 480})
+        shown = knob(second)
+        for key in ("requested", "requested_at", "requested_by"):
+            assert shown[key] == asked[key]
+        assert value(second, "plugin_param", plugin="p", param="res") == 480
+        labels = {"plugin": "p", "param": "mode"}
+        info = values(second, "plugin_param_info")
+        assert info == {frozenset({**labels, "value": "a"}.items()): 1}
+        plugin.say({"metric": "plugin_param", "set": 1, "labels": {"param": "res"}})
+        assert "waap's own" in plugin.hear()["error"]
 
 
 def test_several_connections_of_one_plugin(daemon):
