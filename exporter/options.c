@@ -189,6 +189,14 @@ const struct option exporter_options[] = {
         .help = "Most plugins and groups that can push",
     },
     {
+        .name = "push.max-plugins-per-peer",
+        .type = OPTION_INT,
+        .default_text = "250",
+        .min = 1,
+        .max = 100000,
+        .help = "Most plugins of one container, or of one user outside of any, on the socket",
+    },
+    {
         .name = "push.max-series",
         .type = OPTION_INT,
         .default_text = "100000",

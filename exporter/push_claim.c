@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define NOTE "peer"
+#define NOTE ".peer"
 
 const char *push_claimant(const struct push_store *store, const struct push_owner *owner) {
     return push_store_note(store, owner, NOTE);

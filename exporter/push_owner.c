@@ -274,9 +274,17 @@ void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
     free_owner(store, owner);
 }
 
+static bool has_lasting_note(const struct push_owner *owner) {
+    const struct push_note *note = owner->notes;
+    while (note != NULL && note->key[0] == '.') {
+        note = note->next;
+    }
+    return note != NULL;
+}
+
 void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner) {
     bool has_pushed = owner->push_seconds > 0 || owner->push_failure_seconds > 0;
-    if (owner->n_refs == 0 && owner->n_series == 0 && owner->notes == NULL && !has_pushed) {
+    if (owner->n_refs == 0 && owner->n_series == 0 && !has_lasting_note(owner) && !has_pushed) {
         push_owner_destroy(store, owner);
     }
 }

@@ -32,6 +32,7 @@ struct push_peers {
     struct loop *loop;
     struct config *config;
     struct container_names *names; /* while somebody waits */
+    struct config *names_config;   /* what they were opened with */
     struct loop_timer step;
     struct push_peer *waiting;
     struct known known[N_KNOWN];
@@ -109,6 +110,7 @@ static void stop_waiting(struct push_peers *peers, struct push_peer *peer) {
     /* Runtimes send news for as long as one listens: nobody does when nobody waits. */
     if (peers->waiting == NULL) {
         container_names_destroy(TAKE(peers->names));
+        config_unref(TAKE(peers->names_config));
         peers->step.due_ns = LOOP_NEVER;
     }
 }
@@ -142,13 +144,14 @@ static const char *const name_options[] = {
     "collector.container.podman-socket",
 };
 
-static struct container_names *open_names(const struct push_peers *peers) {
+static struct container_names *open_names(struct push_peers *peers) {
     const struct settings *settings = peers->config->settings;
     for (size_t i = 0; i < ARRAY_LEN(name_options); i++) {
         if (settings_option(settings, name_options[i]) == NULL) {
             return NULL;
         }
     }
+    peers->names_config = config_ref(peers->config);
     return container_names_create(settings_string(settings, "path.rootfs"), settings);
 }
 
@@ -274,12 +277,9 @@ struct push_peers *push_peers_create(struct loop *loop) {
 }
 
 void push_peers_configure(struct push_peers *peers, struct config *config) {
-    /* Those who wait go on with what they asked: its settings go only with them. */
-    if (peers->waiting == NULL) {
-        struct config *old = peers->config;
-        peers->config = config_ref(config);
-        config_unref(old);
-    }
+    struct config *old = peers->config;
+    peers->config = config_ref(config);
+    config_unref(old);
 }
 
 void push_peers_destroy(struct push_peers *peers) {
@@ -288,6 +288,7 @@ void push_peers_destroy(struct push_peers *peers) {
     }
     loop_timer_remove(peers->loop, &peers->step);
     container_names_destroy(peers->names);
+    config_unref(peers->names_config);
     for (size_t i = 0; i < N_KNOWN; i++) {
         known_finish(&peers->known[i]);
     }

@@ -74,6 +74,38 @@ static void describe_claim(const struct push_peer *peer, char out[static MAX_CLA
     }
 }
 
+static bool has_label(const struct push_owner_view *view, const char *name, const char *value) {
+    size_t i = 0;
+    while (i < view->n_labels && strcmp(view->labels[i].name, name) != 0) {
+        i++;
+    }
+    bool there = i < view->n_labels;
+    return value != NULL ? there && strcmp(view->labels[i].value, value) == 0 : !there;
+}
+
+/* One more name for a peer: it must leave some to others. */
+static int check_share(const struct push_session *session, struct error *err) {
+    const struct push_store *store = session->env->store;
+    char who[MAX_CLAIM];
+    describe_claim(&session->peer, who);
+    size_t n = 0;
+    struct push_owner *owner = NULL;
+    while ((owner = push_store_next_owner(store, owner)) != NULL) {
+        struct push_owner_view view = push_owner_view(store, owner);
+        const char *claimant = push_claimant(store, owner);
+        n += claimant != NULL && strcmp(claimant, who) == 0 &&
+             (session->peer.container_id == NULL ||
+              has_label(&view, "container", session->peer.container));
+    }
+    if (n < session->env->max_peer_plugins) {
+        return 0;
+    }
+    return error_set(err, -E2BIG,
+                     "%zu plugins of this container or user are there already "
+                     "(push.max-plugins-per-peer)",
+                     n);
+}
+
 /* Root on this machine may have everything. */
 static int claim(struct push_session *session, struct push_owner *owner, struct error *err) {
     char who[MAX_CLAIM];
@@ -102,18 +134,20 @@ static int become(struct push_session *session, const struct push_hello *hello, 
         .labels = hello->labels,
         .n_labels = hello->n_labels,
     };
+    struct push_store *store = session->env->store;
     struct push_owner *owner;
-    int r = push_store_owner(session->env->store, &identity, &owner, err);
+    int r = push_store_find_owner(store, &identity) != NULL ? 0 : check_share(session, err);
+    r = r < 0 ? r : push_store_owner(store, &identity, &owner, err);
     if (r < 0) {
         return r;
     }
     if (owner == session->owner) { /* it has one reference already */
-        push_owner_unref(session->env->store, owner);
+        push_owner_unref(store, owner);
         return 0;
     }
     r = claim(session, owner, err);
     if (r < 0) {
-        push_owner_unref(session->env->store, owner);
+        push_owner_unref(store, owner);
         return r;
     }
     leave(session);

@@ -17,6 +17,7 @@ struct push_session_env {
     struct push_store *store;
     struct params_table *params;
     struct push_json *reader;
+    size_t max_peer_plugins; /* of one container, or of one user outside of any */
 };
 
 struct push_session {

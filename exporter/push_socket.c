@@ -351,6 +351,7 @@ int push_socket_create(struct loop *loop, struct push_store *store, struct param
 void push_socket_configure(struct push_socket *socket, struct config *config) {
     const struct settings *settings = config->settings;
     socket->max_links = push_listen_room(settings);
+    socket->env.max_peer_plugins = (size_t)settings_int(settings, "push.max-plugins-per-peer");
     socket->max_peer_links = (size_t)settings_int(settings, "push.max-connections-per-peer");
     socket->max_line = (size_t)settings_int(settings, "push.max-line-size");
     socket->max_rate = (size_t)settings_int(settings, "push.max-line-rate");

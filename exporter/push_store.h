@@ -140,7 +140,8 @@ void push_store_expire(struct push_store *store);
 const char *push_store_note(const struct push_store *store, const struct push_owner *owner,
                             const char *key);
 
-/* `text` NULL drops the note. -E2BIG, -ENOMEM, -ENOSPC. */
+/* `text` NULL drops the note. One whose key begins with a point goes with its owner's last series;
+ * others keep the owner. -E2BIG, -ENOMEM, -ENOSPC. */
 int push_store_put_note(struct push_store *store, struct push_owner *owner, const char *key,
                         const char *text, struct error *err);
 

@@ -21,6 +21,7 @@ void setUp(void) {
     env.store = create_store();
     env.params = params_create(env.store);
     env.reader = push_json_create();
+    env.max_peer_plugins = 5;
     push_session_init(&session, &env);
     session.peer = (struct push_peer){.pid = 7, .uid = 1000};
     n_answered = 0;
@@ -172,6 +173,40 @@ static void test_names_become_free(void) {
     TEST_ASSERT_EQUAL_STRING("", say("{\"hello\":{\"plugin\":\"p\"}}"));
 }
 
+static void test_a_peer_leaves_names_to_others(void) {
+    char hello[64];
+    for (int i = 0; i < 5; i++) {
+        snprintf(hello, sizeof(hello), "{\"hello\":{\"plugin\":\"p%d\"}}", i);
+        TEST_ASSERT_EQUAL_STRING("", say(hello));
+        TEST_ASSERT_EQUAL_STRING("", say(gauge));
+    }
+    TEST_ASSERT_NOT_NULL(strstr(say("{\"hello\":{\"plugin\":\"q\"}}"), "max-plugins-per-peer"));
+    TEST_ASSERT_EQUAL_STRING("", say("{\"hello\":{\"plugin\":\"p0\"}}"));
+    struct push_session other;
+    push_session_init(&other, &env);
+    other.peer = (struct push_peer){.pid = 8, .uid = 1001};
+    TEST_ASSERT_EQUAL_STRING("", say_as(&other, "{\"hello\":{\"plugin\":\"q\"}}"));
+    push_session_finish(&other);
+    other.peer = (struct push_peer){0};
+    push_session_init(&other, &env);
+    other.peer = (struct push_peer){
+        .pid = 9, .uid = 1000, .container_id = (char[]){"0"}, .container = (char[]){"box"}};
+    TEST_ASSERT_EQUAL_STRING("", say_as(&other, "{\"hello\":{\"plugin\":\"q\"}}"));
+    push_session_finish(&other);
+}
+
+/* With its last series goes all that is known of a plugin but what was asked of its knobs. */
+static void test_nothing_is_left_behind(void) {
+    say("{\"hello\":{\"plugin\":\"p\"}}");
+    say(gauge);
+    push_session_finish(&session);
+    push_session_init(&session, &env);
+    TEST_ASSERT_NOT_NULL(push_store_next_owner(env.store, NULL));
+    fixture_ms += 600000;
+    push_store_expire(env.store);
+    TEST_ASSERT_NULL(push_store_next_owner(env.store, NULL));
+}
+
 static void note_answered(struct push_session *who) {
     TEST_ASSERT_EQUAL_PTR(&session, who);
     n_answered++;
@@ -209,6 +244,8 @@ int main(void) {
     RUN_TEST(test_only_the_hidden_are_believed);
     RUN_TEST(test_names_are_not_taken_over);
     RUN_TEST(test_names_become_free);
+    RUN_TEST(test_a_peer_leaves_names_to_others);
+    RUN_TEST(test_nothing_is_left_behind);
     RUN_TEST(test_knobs);
     return UNITY_END();
 }
