@@ -113,6 +113,7 @@ static int apply_as_owner(struct push_store *store, struct push_request *push,
                           const struct http_url *url, struct error *err) {
     const char *plugin = push->plugin != NULL ? push->plugin : http_url_parameter(url, "plugin");
     if (plugin == NULL || plugin[0] == '\0') {
+        push_store_count_refused(store, -EINVAL);
         return error_set(err, -EINVAL,
                          "whose metrics are these? say \"plugin\" in an object, in a hello, or as "
                          "?plugin=NAME");
@@ -129,7 +130,6 @@ static int apply_as_owner(struct push_store *store, struct push_request *push,
     struct push_owner *owner;
     int r = push_store_owner(store, &identity, &owner, err);
     if (r < 0) {
-        push_store_count_refused(store, r);
         return r;
     }
     r = apply(store, owner, push, err);

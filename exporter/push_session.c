@@ -58,6 +58,14 @@ static void send_knob(struct params_link *link, const char *name, const struct p
     }
 }
 
+/* Counts a refusal of ours; the store counts its own. */
+static int counted(struct push_session *session, int code) {
+    if (code < 0) {
+        push_store_count_refused(session->env->store, code == -ENOENT ? -EINVAL : code);
+    }
+    return code;
+}
+
 /* ---- who it is ---- */
 
 /* What makes a peer the same as the one that used a plugin's name before: its container by the
@@ -136,7 +144,9 @@ static int become(struct push_session *session, const struct push_hello *hello, 
     };
     struct push_store *store = session->env->store;
     struct push_owner *owner;
-    int r = push_store_find_owner(store, &identity) != NULL ? 0 : check_share(session, err);
+    int r = push_store_find_owner(store, &identity) != NULL
+                ? 0
+                : counted(session, check_share(session, err));
     r = r < 0 ? r : push_store_owner(store, &identity, &owner, err);
     if (r < 0) {
         return r;
@@ -145,7 +155,7 @@ static int become(struct push_session *session, const struct push_hello *hello, 
         push_owner_unref(store, owner);
         return 0;
     }
-    r = claim(session, owner, err);
+    r = counted(session, claim(session, owner, err));
     if (r < 0) {
         push_owner_unref(store, owner);
         return r;
@@ -164,8 +174,8 @@ static int ensure_owner(struct push_session *session, struct error *err) {
 static int take_metrics(struct push_session *session, const struct push_message *message,
                         struct error *err) {
     if (message->plugin != NULL) {
-        push_store_count_refused(session->env->store, -EINVAL);
-        return error_set(err, -EINVAL, "plugin: say it in a hello on this connection");
+        return counted(session,
+                       error_set(err, -EINVAL, "plugin: say it in a hello on this connection"));
     }
     struct push_batch batch = {.mode = PUSH_MERGE, .start = session->start};
     batch.updates = push_json_updates(session->env->reader, &batch.n_updates);
@@ -191,11 +201,13 @@ static int take_message(struct push_session *session, const struct push_message 
     case PUSH_MESSAGE_METRICS:
         return take_metrics(session, message, err);
     case PUSH_MESSAGE_DECLARE:
-        return params_declare(session->env->params, &session->knobs, session->owner,
-                              &message->declared, err);
+        r = params_declare(session->env->params, &session->knobs, session->owner,
+                           &message->declared, err);
+        return counted(session, r);
     case PUSH_MESSAGE_APPLIED:
-        return params_applied(session->env->params, &session->knobs, message->name,
-                              &message->applied, err);
+        r = params_applied(session->env->params, &session->knobs, message->name, &message->applied,
+                           err);
+        return counted(session, r);
     default:
         return 0;
     }
@@ -218,11 +230,6 @@ void push_session_line(struct push_session *session, char *text, size_t len) {
         push_store_count_refused(session->env->store, -EBADMSG);
     } else {
         r = take_message(session, &message, &err);
-        /* What the store itself refuses, it counts itself. */
-        bool counted = message.kind == PUSH_MESSAGE_METRICS && session->owner != NULL;
-        if (r < 0 && !counted) {
-            push_store_count_refused(session->env->store, r);
-        }
     }
     if (r < 0) {
         bool knob = message.kind == PUSH_MESSAGE_DECLARE || message.kind == PUSH_MESSAGE_APPLIED;

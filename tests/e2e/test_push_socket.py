@@ -144,6 +144,9 @@ def test_what_is_wrong_is_said_and_the_rest_goes_on(daemon, path):
         plugin.tell({"metric": "b", "set": "+Inf"})
     assert series(waap, "a") == {}
     assert value(waap, "b", plugin="p") == math.inf
+    refused = {dict(k)["reason"]: v for k, v in series(waap, "waap_push_refused_total").items()}
+    assert sum(refused.values()) == len(rows)
+    assert (refused["unreadable"], refused["reserved"], refused["limit"]) == (7, 2, 1)
 
 
 def test_an_answer_comes_after_what_came_before(daemon, path):
