@@ -121,9 +121,8 @@ static int jetson_open(const struct collector_env *env, void **ret_state, struct
 }
 
 static void tell_energy(struct jetson *jetson, const struct jetson_round *round) {
-    struct energy_share holder = {.id = round->gpu_holder, .ratio = 1};
     if (!isnan(round->energy.joules)) {
-        energy_meter_put(jetson->meter, &round->energy, &holder, holder.id != NULL ? 1 : 0);
+        energy_meter_put(jetson->meter, &round->energy, round->gpu_shares, round->n_gpu_shares);
     }
 }
 

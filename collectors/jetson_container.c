@@ -31,6 +31,7 @@ struct holders {
     unsigned round;
     bool followed; /* somebody wants to know who has the GPU between collections */
     int64_t next_ns;
+    struct energy_share share;
 };
 
 static void holder_finish(struct holder *holder) {
@@ -105,11 +106,19 @@ static int update(struct holders *holders, struct buf *scratch, struct error *er
 
 static void container_sample(void *state, struct jetson_round *round) {
     struct holders *holders = state;
-    if (holders->followed && !round->board->nvml && round->now_ns >= holders->next_ns) {
+    if (round->board->nvml) {
+        return;
+    }
+    if (holders->followed && round->now_ns >= holders->next_ns) {
         holders->next_ns = round->now_ns + FOLLOW_NS;
         update(holders, round->scratch, NULL);
     }
-    round->gpu_holder = holders->n_rows == 1 ? holders->rows[0].id : NULL;
+    /* The only one that has GPU memory is the one that uses it. */
+    if (holders->n_rows == 1) {
+        holders->share = (struct energy_share){.id = holders->rows[0].id, .ratio = 1};
+        round->gpu_shares = &holders->share;
+        round->n_gpu_shares = 1;
+    }
 }
 
 static int container_collect(void *state, struct jetson_round *round, struct snapshot *out,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "collectors/jetson_part.h"
-#include "collectors/nvml_device.h"
+#include "collectors/nvml_shares.h"
 #include "collectors/tegra.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
@@ -13,6 +13,8 @@
  * starts as well, and then answers zeros: there it is never asked. */
 
 enum { MAX_PROCESSES = 1000 };
+
+#define SHARES_NS CLOCK_NS_PER_SEC
 
 struct source {
     bool wanted;
@@ -27,6 +29,9 @@ struct source {
     char lost_words[NVML_MAX_TEXT];
     int64_t interval_ns; /* between attempts to open it */
     int64_t next_try_ns;
+    bool followed; /* somebody wants to know who uses the GPU between collections */
+    struct nvml_shares shares;
+    int64_t next_shares_ns;
 };
 
 static void disconnect(struct source *source) {
@@ -34,6 +39,7 @@ static void disconnect(struct source *source) {
         nvml_device_finish(&source->device);
     }
     nvml_library_close(&source->library);
+    nvml_shares_finish(&source->shares);
     source->open = false;
 }
 
@@ -76,6 +82,13 @@ static void note_loss(struct source *source) {
     }
 }
 
+static void sample_shares(struct source *source, int64_t now_ns) {
+    if (source->followed && source->device.state == NVML_GOOD && now_ns >= source->next_shares_ns) {
+        source->next_shares_ns = now_ns + SHARES_NS;
+        nvml_shares_read(&source->shares, &source->device);
+    }
+}
+
 static void nvml_sample(void *state, struct jetson_round *round) {
     struct source *source = state;
     if (!source->wanted) {
@@ -86,6 +99,7 @@ static void nvml_sample(void *state, struct jetson_round *round) {
     }
     if (source->open) {
         nvml_device_sample(&source->device, round->now_ns);
+        sample_shares(source, round->now_ns);
         note_loss(source);
     }
     /* A driver that is loaded again has handles of its own. */
@@ -95,6 +109,8 @@ static void nvml_sample(void *state, struct jetson_round *round) {
     }
     if (source->open) {
         round->gpu_uuid = source->device.uuid;
+        round->gpu_shares = source->shares.rows;
+        round->n_gpu_shares = source->shares.n_rows;
     }
 }
 
@@ -150,6 +166,7 @@ static int init(struct source *source, const struct collector_env *env,
         .integrated = true,
         .uuid = source->uuid,
     };
+    source->followed = env->energy != NULL;
     source->wanted = board->nvml && strcmp(where, "off") != 0;
     return 0;
 }

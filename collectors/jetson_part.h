@@ -16,9 +16,10 @@ struct jetson_round {
     int64_t now_ns;
     struct buf *scratch;   /* for the text of files; the next part overwrites it */
     double gpu_rail_watts; /* of the rail that feeds the GPU, be it with others; NAN: unknown */
-    struct energy_reading energy; /* of the module; joules NAN: not measured */
-    const char *gpu_holder; /* the only container that has GPU memory, by its cgroup; or NULL */
-    const char *gpu_uuid;   /* NVIDIA's own; NULL: unknown */
+    struct energy_reading energy;          /* of the module; joules NAN: not measured */
+    const struct energy_share *gpu_shares; /* of containers, as far as they are known */
+    size_t n_gpu_shares;
+    const char *gpu_uuid; /* NVIDIA's own; NULL: unknown */
 };
 
 /* One topic of the `jetson` collector. What cannot be read at the moment is left out, and no

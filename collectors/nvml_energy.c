@@ -1,12 +1,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "collectors/container_homes.h"
 #include "collectors/energy.h"
-#include "collectors/nvml_loads.h"
 #include "collectors/nvml_read.h"
+#include "collectors/nvml_shares.h"
 #include "exporter/core/clock.h"
 
 /* Tells who attributes energy what the card has used, and which containers have kept it busy. */
@@ -24,58 +22,8 @@ struct teller {
     int64_t begin_ns; /* 0: the meter has not begun */
     int64_t next_ns;
     int64_t busy_at_ns;
-    struct nvml_loads loads;
-    struct container_homes homes;
-    struct energy_share *shares;
-    unsigned cap_shares;
+    struct nvml_shares shares;
 };
-
-static bool make_room(struct teller *teller, unsigned n) {
-    if (n > teller->cap_shares) {
-        struct energy_share *shares = reallocarray(teller->shares, n, sizeof(*shares));
-        if (shares == NULL) {
-            return false;
-        }
-        teller->shares = shares;
-        teller->cap_shares = n;
-    }
-    return true;
-}
-
-static struct energy_share *find_share(struct teller *teller, size_t *n, const char *id) {
-    for (size_t i = 0; i < *n; i++) {
-        if (strcmp(teller->shares[i].id, id) == 0) {
-            return &teller->shares[i];
-        }
-    }
-    teller->shares[*n] = (struct energy_share){.id = id};
-    return &teller->shares[(*n)++];
-}
-
-/* By their parts in the load of all processes; returns how many containers there are. */
-static size_t read_shares(struct teller *teller, struct nvml_device *device, double *ret_load) {
-    unsigned n_loads = nvml_loads_read(&teller->loads, device);
-    double load = 0;
-    size_t n = 0;
-    container_homes_begin(&teller->homes);
-    for (unsigned i = 0; i < n_loads && make_room(teller, n_loads); i++) {
-        const struct nvml_process_load *row = &teller->loads.rows[i];
-        if (row->sm == 0 || row->sm > 100) {
-            continue;
-        }
-        load += row->sm;
-        const char *id =
-            container_homes_see(&teller->homes, device->config->procfs, (pid_t)row->pid);
-        if (id != NULL) {
-            find_share(teller, &n, id)->ratio += row->sm;
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        teller->shares[i].ratio /= load;
-    }
-    *ret_load = load;
-    return n;
-}
 
 /* The counter begins anew when the driver does. */
 static void begin(struct teller *teller, struct nvml_device *device, double millijoules,
@@ -97,8 +45,7 @@ static void energy_sample(struct nvml_device *device, void *state, int64_t now_n
     if (!nvml_device_check(device, code, &teller->never)) {
         return;
     }
-    double load = 0;
-    size_t n = read_shares(teller, device, &load);
+    double load = nvml_shares_read(&teller->shares, device);
     if (teller->begin_ns == 0 || values[0] < teller->begin_millijoules) {
         begin(teller, device, values[0], now_ns);
     }
@@ -109,7 +56,7 @@ static void energy_sample(struct nvml_device *device, void *state, int64_t now_n
         .gpu_joules = joules,
         .gpu_busy_seconds = NAN,
     };
-    energy_meter_put(teller->meter, &reading, teller->shares, n);
+    energy_meter_put(teller->meter, &reading, teller->shares.rows, teller->shares.n_rows);
     teller->busy_at_ns = load > 0 ? now_ns : teller->busy_at_ns;
     bool rests = device->runtime_status != NULL && now_ns - teller->busy_at_ns >= REST_AFTER_NS;
     teller->next_ns = now_ns + (rests ? REST_NS : TELL_NS);
@@ -129,9 +76,7 @@ static void energy_close(void *state) {
     struct teller *teller = state;
     if (teller != NULL) {
         energy_meter_close(teller->meter);
-        nvml_loads_finish(&teller->loads);
-        container_homes_finish(&teller->homes);
-        free(teller->shares);
+        nvml_shares_finish(&teller->shares);
     }
     free(teller);
 }

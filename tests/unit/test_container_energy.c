@@ -40,7 +40,10 @@ static const struct board {
                  {"sys/class/hwmon/hwmon4/curr2_input", 19.048, 0.8, 1, 0},
                  {"sys/class/hwmon/hwmon4/curr3_input", 19.048, 0, 0, 0},
                  {"sys/class/hwmon/hwmon5/curr2_input", 19.048, 0, 0, 0},
-                 {"sys/class/hwmon/hwmon5/curr3_input", 19.04, 0, 0, 0}}};
+                 {"sys/class/hwmon/hwmon5/curr3_input", 19.04, 0, 0, 0}}},
+  thor = {"thor_jp7",
+          {{"sys/class/hwmon/hwmon2/power1_input", 1e-3, 1, 1, 1}, /* microwatts, not a current */
+           {"sys/class/hwmon/hwmon5/curr1_input", 19.6, 0.2, 0, 1}}};
 
 static const struct board *board;
 static struct settings *container_settings;
@@ -153,6 +156,9 @@ static void set_power(double rest, double cpus, double gpu) {
 }
 
 static void set_gpu_load(double load) {
+    if (board == &thor) { /* its load is told by NVML */
+        return;
+    }
     const char *gpu = board == &agx_orin ? "17000000.ga10b" : "17000000.gv11b";
     char path[128];
     snprintf(path, sizeof(path), "sys/devices/%s/load", gpu);
@@ -305,6 +311,28 @@ static void test_gpu_rail_of_its_own(void) {
     check_sum();
     TEST_ASSERT_DOUBLE_WITHIN(45, 240 + 20, of_container(0, "gpu"));
     TEST_ASSERT_DOUBLE_WITHIN(45, 240 + 20, value("source=\"shared\""));
+}
+
+/* Where NVML tells the load of each process, it counts, and not who has memory. */
+static void test_gpu_by_load_of_processes(void) {
+    char library[256], scenario[96];
+    const char *folder = getenv("WAAP_FAKES");
+    snprintf(library, sizeof(library), "%s/libnvidia-ml.so.1",
+             folder != NULL ? folder : "build/tests/fakes");
+    snprintf(scenario, sizeof(scenario), "%s/scenario", tree);
+    setenv("FAKE_NVML", scenario, 1);
+    write_text("scenario", "gpus 1\n0.name NVIDIA Thor\n0.utilization 60 0\n"
+                           "0.loads 100 30 101 10 7 40\n");
+    set_option("collector.jetson.nvml", library);
+    begin(&thor, 2);
+    work(10, 0, 0, 0, 0);
+    work(40, 1, 1, 0, 1);
+    scrape();
+    check_sum();
+    check_near(40, of_container(0, "cpu"));
+    check_near(120, of_container(0, "gpu"));
+    check_near(40, of_container(1, "gpu"));
+    check_near(160, value("source=\"shared\""));
 }
 
 /* A machine that is no Jetson, with a card that tells whose the load is. */
@@ -460,6 +488,7 @@ int main(void) {
     RUN_TEST(test_by_cpu_time);
     RUN_TEST(test_gpu_on_a_shared_rail);
     RUN_TEST(test_gpu_rail_of_its_own);
+    RUN_TEST(test_gpu_by_load_of_processes);
     RUN_TEST(test_a_card);
     RUN_TEST(test_what_is_left_out_is_shared);
     RUN_TEST(test_ends_and_is_not_lost);
