@@ -11,13 +11,15 @@
 enum { PUSH_PAGE_SIZE = 4096 };
 
 enum push_entry_type {
-    PUSH_ENTRY_OWNER =
-        1, /* words: time of the last push, of the last refused one. key: group, labels */
-    PUSH_ENTRY_FAMILY, /* detail: type; owner: whether counters keep their names. key: name, help */
+    PUSH_ENTRY_NONE,
+    PUSH_ENTRY_OWNER,  /* words: time of the last push, of the last refusal. key: group, labels */
+    PUSH_ENTRY_FAMILY, /* detail: type; owner: PUSH_FAMILY_…. key: name, help */
     PUSH_ENTRY_SERIES, /* detail: family. words: time to live, values. key: bounds, labels */
     PUSH_ENTRY_TOTAL,  /* detail: series. words: the last figures. key: number of the start */
     PUSH_ENTRY_NOTE,   /* key: its key, its text */
 };
+
+enum { PUSH_FAMILY_PLAIN = 1 /* counters keep their names */, PUSH_FAMILY_OWN = 2 /* ours */ };
 
 struct push_entry {
     uint32_t commit; /* push_entry_check; 0: not there yet. Stored last */

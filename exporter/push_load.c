@@ -101,8 +101,10 @@ static int load_family(struct loader *loader, const struct push_entry *entry) {
         .name = name,
         .type = entry->detail,
         .help = help[0] != '\0' ? help : NULL,
+        .own = (entry->owner & PUSH_FAMILY_OWN) != 0,
     };
-    const struct push_owner nobody = {.group = entry->owner != 0, .name = "nobody"};
+    const struct push_owner nobody = {.group = (entry->owner & PUSH_FAMILY_PLAIN) != 0,
+                                      .name = "nobody"};
     int r = push_family_for(loader->store, &nobody, &update, false, &family, NULL);
     if (r < 0) {
         return r;

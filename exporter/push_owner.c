@@ -173,6 +173,7 @@ static int create(struct push_store *store, const struct push_identity *identity
         return r;
     }
     push_table_commit(store->table);
+    owner->seen_ms = push_store_now_ms(store);
     hash_index_add(&store->by_identity, owner->hash, owner);
     push_link_append(&store->owners, &owner->link);
     *ret_owner = owner;

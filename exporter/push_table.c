@@ -175,6 +175,9 @@ static int find_place(struct push_table *table, size_t size, size_t *ret_place, 
     }
     if (place + size > table->allocated) {
         int r = allocate(table, table->allocated + TABLE_GROW_BYTES, err);
+        if (r == -ENOSPC) { /* the last pages may still be had */
+            r = allocate(table, table->allocated + PUSH_PAGE_SIZE, err);
+        }
         if (r < 0) {
             return r;
         }

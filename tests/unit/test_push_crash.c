@@ -14,7 +14,7 @@
 /* Kills a process that pushes, again and again, at whatever instruction it is. What it had done is
  * there afterwards, once. WAAP_KILLS says how often. */
 
-enum { PLUGINS = 8, KILLS = 40 };
+enum { PLUGINS = 8, KILLS = 100 };
 
 /* What each plugin knows to be done; in memory that outlives the process. */
 struct done {
