@@ -2,6 +2,7 @@
 
 #include "exporter/config.h"
 #include "exporter/demo.h"
+#include "exporter/demo_plugin.h"
 #include "exporter/engine.h"
 #include "exporter/http_server.h"
 #include "exporter/loop.h"
@@ -25,6 +26,7 @@ struct daemon {
     struct pywaggle *pywaggle;
     struct push_socket *push_socket;
     struct params_table *params;
+    struct demo_plugins *demo_plugins; /* NULL: no demo */
     struct self_metrics *self_metrics;
     struct http_server *http;
     struct worker *page_worker;

@@ -274,3 +274,11 @@ void demo_container_write(size_t i, const struct demo_model *model, struct buf *
     size_t container = i / ARRAY_LEN(files);
     files[i % ARRAY_LEN(files)].write(&whos[container], &model->containers[container], model, out);
 }
+
+const char *demo_container_name(enum demo_container_index index) {
+    return whos[index].name;
+}
+
+const char *demo_container_pod(enum demo_container_index index) {
+    return whos[index].pod;
+}

@@ -9,6 +9,10 @@
  * processes. As with demo_text.h, the text of a file is always of the same length. */
 size_t demo_container_n_files(void);
 
+/* What a container is called, and its pod; the pods are in the namespace "ses". */
+const char *demo_container_name(enum demo_container_index index);
+const char *demo_container_pod(enum demo_container_index index);
+
 /* Sets `out` to the path of file `i`, below the demo's directory. */
 void demo_container_path(size_t i, struct buf *out);
 

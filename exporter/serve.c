@@ -108,6 +108,10 @@ static int start_push(struct daemon *daemon, const struct settings *settings, st
         r = push_socket_create(daemon->loop, daemon->push_store, daemon->params,
                                &daemon->push_socket, err);
     }
+    if (r == 0 && daemon->demo != NULL) {
+        r = demo_plugins_create(daemon->loop, daemon->push_store, daemon->params,
+                                &daemon->demo_plugins, err);
+    }
     return r;
 }
 
@@ -190,6 +194,7 @@ static bool stop(struct daemon *daemon) {
     web_watch_destroy(daemon->web_watch);
     http_server_destroy(daemon->http);
     pywaggle_destroy(daemon->pywaggle);
+    demo_plugins_destroy(daemon->demo_plugins);
     push_socket_destroy(daemon->push_socket);
     params_destroy(daemon->params);
     push_keeper_destroy(daemon->push_keeper);

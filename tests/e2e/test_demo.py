@@ -1,5 +1,6 @@
 """Demo mode: what it shows moves, fits together, is marked, and leaves nothing behind."""
 
+import json
 import pathlib
 import re
 import signal
@@ -287,3 +288,47 @@ def test_prometheus_sees_curves(demo, started, tmp_path):
     assert 0 <= value("rate(gpu_busy_seconds_total[15s])") <= 1
     assert value("changes(jetson_temperature_celsius{zone='gpu'}[15s])") >= 10
     assert value("min_over_time(up[15s])") == 1
+
+
+PLUGIN = (
+    'container="object-detector",job="cars",namespace="ses",{}plugin="object-detector",'
+    'pod="object-detector-7d9c6b5f4-x8k2p"'
+)
+KNOB = "/api/v1/plugins/object-detector/params/res"
+
+
+def total_frames(program):
+    return numbers(program)["fps_total{" + PLUGIN.format("") + "}"]
+
+
+def frames_per_second(program, seconds=2):
+    """Counted by ourselves; the mean of ten seconds would take that long to settle."""
+    begin, before = time.monotonic(), total_frames(program)
+    time.sleep(seconds)
+    return (total_frames(program) - before) / (time.monotonic() - begin)
+
+
+def test_frame_rate_follows_the_knob(demo):
+    program = demo()
+    param = "plugin_param{" + PLUGIN.format('param="res",') + "}"
+    slow = frames_per_second(program)
+    answer = program.get(KNOB, method="PUT", body=b'{"value": 240}')
+    assert answer.status == 200, answer.text
+    wait_until(lambda: numbers(program)[param] == 240, 5, "the plugin to apply it")
+    fast = frames_per_second(program)
+    assert 15 < slow < 26 < fast < 36
+    assert json.loads(program.get(KNOB).body)["data"]["applied"] == 240
+
+
+def test_plugins_push_what_adds_up(demo):
+    program = demo()
+    wait_until(lambda: total_frames(program) > 20, 10, "frames")
+    page = numbers(program)
+    labels = PLUGIN.format("")
+    assert page["inference_seconds_count{" + labels + "}"] == pytest.approx(
+        page["fps_total{" + labels + "}"], abs=1
+    )
+    mean = page["inference_seconds_sum{" + labels + "}"] / page["inference_seconds_count{" + labels + "}"]
+    assert 0.03 < mean < 0.07
+    assert [series for series in page if series.startswith("uploads_total{")]
+    assert not [page[series] for series in page if "waap_push_refused" in series and page[series]]
