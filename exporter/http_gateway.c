@@ -10,6 +10,8 @@
 #include "exporter/gateway_body.h"
 #include "exporter/gateway_path.h"
 #include "exporter/http_access.h"
+#include "exporter/http_json.h"
+#include "exporter/push_match.h"
 #include "exporter/push_store.h"
 
 static const char path_prefix[] = "/metrics/";
@@ -233,5 +235,61 @@ void http_gateway_wipe(struct http_request *request) {
     } else if (http_access_may_write(request)) {
         push_store_wipe(request->daemon->push_store);
         http_reply_text(request, MHD_HTTP_ACCEPTED, "wiped");
+    }
+}
+
+/* ---- deleting by selector ---- */
+
+struct deletion {
+    const struct push_store *store;
+    const struct push_match *match;
+};
+
+static bool is_meant(const struct push_series_view *series, void *context) {
+    const struct deletion *deletion = context;
+    struct push_owner_view owner = push_owner_view(deletion->store, series->owner);
+    return push_match_test(deletion->match, series->name, owner.labels, owner.n_labels,
+                           series->labels, series->n_labels);
+}
+
+/* Reads all selectors before anything is deleted. */
+static int read_selectors(const struct http_url *url, struct push_match **matches, size_t *ret_n,
+                          struct error *err) {
+    *ret_n = 0;
+    for (size_t i = 0; i < url->n_parameters; i++) {
+        const struct http_parameter *parameter = &url->parameters[i];
+        if (strcmp(parameter->name, "match[]") != 0) {
+            return error_set(err, -EINVAL, "unknown parameter \"%s\": match[] is known",
+                             parameter->name);
+        }
+        int r = push_match_create(parameter->value, &matches[*ret_n], err);
+        if (r < 0) {
+            return r;
+        }
+        (*ret_n)++;
+    }
+    return *ret_n > 0 ? 0 : error_set(err, -EINVAL, "which series? say ?match[]=fps{plugin=\"x\"}");
+}
+
+void http_gateway_delete(struct http_request *request) {
+    struct push_match *matches[HTTP_URL_MAX_PARAMETERS];
+    struct error error;
+    size_t n, n_deleted = 0;
+    if (!http_access_may_write(request)) {
+        return;
+    }
+    int r = read_selectors(&request->url, matches, &n, &error);
+    for (size_t i = 0; i < n; i++) {
+        struct push_store *push = request->daemon->push_store;
+        struct deletion deletion = {.store = push, .match = matches[i]};
+        n_deleted += r == 0 ? push_store_remove_if(push, is_meant, &deletion) : 0;
+        push_match_destroy(matches[i]);
+    }
+    struct buf data CLEANUP_BUF = {0};
+    if (r < 0) {
+        http_json_fail(request, http_json_status(r), error.text);
+    } else {
+        buf_printf(&data, "{\"deleted\":%zu}", n_deleted);
+        http_json_reply(request, &data);
     }
 }

@@ -9,6 +9,10 @@
  * push. */
 void http_gateway_push(struct http_request *request);
 
+/* DELETE /api/v1/series?match[]=SELECTOR: pushed series that a selector means vanish; answers how
+ * many. */
+void http_gateway_delete(struct http_request *request);
+
 /* GET /api/v1/metrics: all groups with their series. */
 void http_gateway_metrics(struct http_request *request);
 

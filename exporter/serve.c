@@ -41,6 +41,7 @@ static const struct http_route routes[] = {
      .takes_body = true, .handle = http_params_handle},
     {"/api/v1/push", "/api/v1/push", HTTP_POST | HTTP_PUT, .takes_body = true,
      .handle = http_push_handle},
+    {"/api/v1/series", "/api/v1/series", HTTP_DELETE, .handle = http_gateway_delete},
     {"/api/v1/status", "/api/v1/status", HTTP_GET | HTTP_HEAD, .handle = http_gateway_status},
     {"/metrics/job", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,
      .takes_body = true, .handle = http_gateway_push},

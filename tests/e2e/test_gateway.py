@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import time
+import urllib.parse
 
 import prometheus_client
 import pytest
@@ -309,6 +310,31 @@ def test_wipe(waap, ours):
     closed = waap("--collector.disable-defaults")
     answer = closed.get("/api/v1/admin/wipe", method="PUT")
     assert (answer.status, "--web.enable-admin-api" in answer.text) == (403, True)
+
+
+def test_delete_by_selector(ours):
+    for job in ("a", "b"):
+        send(ours, "POST", f"job/{job}", 'x{k="1"} 1\nx{k="2"} 1\ny 1\n', {})
+
+    def delete(*selectors):
+        query = urllib.parse.urlencode([("match[]", selector) for selector in selectors])
+        return ours.get(f"/api/v1/series?{query}", method="DELETE")
+
+    def left():
+        return {name for name in ours.samples(path=PAGE) if name[0] in "xy"}
+
+    answer = delete('x{k="1",job="a"}', "y")
+    assert (answer.status, json.loads(answer.body)["data"]) == (200, {"deleted": 3})
+    others = {f'x{{instance="",job="{job}",k="{k}"}}' for job, k in ("a2", "b1", "b2")}
+    assert left() == others
+    for selectors, words in (
+        ((), "which series?"),
+        (('{job=~".*"}',), "must not match empty"),
+        (("x", "x{"), "column 3"),  # all are read before anything goes
+    ):
+        answer = delete(*selectors)
+        assert (answer.status, words in json.loads(answer.body)["error"]) == (400, True)
+    assert left() == others
 
 
 def test_status(ours):

@@ -1,0 +1,248 @@
+#include "exporter/push_match.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/core/metric.h"
+
+enum { MAX_CONDITIONS = 32, MAX_PATTERN_LEN = 1024 };
+
+static const char name_label[] = "__name__";
+
+struct condition {
+    char *label;
+    char *value;
+    bool negated;
+    bool is_regex;
+    regex_t regex;
+};
+
+struct push_match {
+    struct condition conditions[MAX_CONDITIONS];
+    size_t n_conditions;
+};
+
+struct scan {
+    const char *text, *at;
+    struct error *err;
+};
+
+static int fail(const struct scan *scan, const char *what) {
+    return error_set(scan->err, -EINVAL, "selector \"%s\", column %zu: %s", scan->text,
+                     (size_t)(scan->at - scan->text) + 1, what);
+}
+
+/* ---- life ---- */
+
+static void condition_finish(struct condition *condition) {
+    free(condition->label);
+    free(condition->value);
+    if (condition->is_regex) {
+        regfree(&condition->regex);
+    }
+}
+
+void push_match_destroy(struct push_match *match) {
+    if (match == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < match->n_conditions; i++) {
+        condition_finish(&match->conditions[i]);
+    }
+    free(match);
+}
+
+/* ---- reading ---- */
+
+static void skip_space(struct scan *scan) {
+    while (isspace((unsigned char)*scan->at)) {
+        scan->at++;
+    }
+}
+
+static char *take_word(struct scan *scan) {
+    const char *begin = scan->at;
+    while (isalnum((unsigned char)*scan->at) || *scan->at == '_' || *scan->at == ':') {
+        scan->at++;
+    }
+    return strndup(begin, (size_t)(scan->at - begin));
+}
+
+/* A text in quotes; a backslash takes the next character as it is, n as a newline. */
+static int take_text(struct scan *scan, char **ret_text) {
+    struct buf text CLEANUP_BUF = {0};
+    if (*scan->at != '"') {
+        return fail(scan, "expected a value in double quotes");
+    }
+    buf_add_str(&text, "");
+    for (scan->at++; *scan->at != '"'; scan->at++) {
+        if (*scan->at == '\\' && scan->at[1] != '\0') {
+            scan->at++;
+            buf_add_char(&text, *scan->at == 'n' ? '\n' : *scan->at);
+        } else if (*scan->at == '\0') {
+            return fail(scan, "the value has no end");
+        } else {
+            buf_add_char(&text, *scan->at);
+        }
+    }
+    scan->at++;
+    *ret_text = text.len > 0 ? buf_take(&text) : strdup("");
+    return *ret_text != NULL ? 0 : error_set(scan->err, -ENOMEM, "out of memory");
+}
+
+static int take_operator(struct scan *scan, struct condition *condition, bool *ret_regex) {
+    static const struct {
+        const char *text;
+        bool negated, regex;
+    } operators[] = {
+        {"!=", true, false}, {"!~", true, true}, {"=~", false, true}, {"=", false, false}};
+    for (size_t i = 0; i < ARRAY_LEN(operators); i++) {
+        size_t len = strlen(operators[i].text);
+        if (strncmp(scan->at, operators[i].text, len) == 0) {
+            scan->at += len;
+            condition->negated = operators[i].negated;
+            *ret_regex = operators[i].regex;
+            return 0;
+        }
+    }
+    return fail(scan, "expected =, !=, =~ or !~");
+}
+
+static int compile(struct scan *scan, struct condition *condition) {
+    struct buf pattern CLEANUP_BUF = {0};
+    if (strlen(condition->value) > MAX_PATTERN_LEN) {
+        return fail(scan, "the regular expression is too long");
+    }
+    buf_printf(&pattern, "^(%s)$", condition->value);
+    if (regcomp(&condition->regex, buf_str(&pattern), REG_EXTENDED | REG_NOSUB) != 0) {
+        return fail(scan, "not a regular expression");
+    }
+    condition->is_regex = true;
+    return 0;
+}
+
+static struct condition *add(struct push_match *match) {
+    return match->n_conditions < MAX_CONDITIONS ? &match->conditions[match->n_conditions++] : NULL;
+}
+
+static int take_condition(struct scan *scan, struct push_match *match) {
+    struct condition *condition = add(match);
+    bool regex = false;
+    if (condition == NULL) {
+        return fail(scan, "too many conditions");
+    }
+    condition->label = take_word(scan);
+    if (condition->label == NULL) {
+        return error_set(scan->err, -ENOMEM, "out of memory");
+    }
+    if (!metric_label_name_valid(condition->label, strlen(condition->label))) {
+        return fail(scan, "expected the name of a label");
+    }
+    skip_space(scan);
+    int r = take_operator(scan, condition, &regex);
+    if (r == 0) {
+        skip_space(scan);
+        r = take_text(scan, &condition->value);
+    }
+    return r == 0 && regex ? compile(scan, condition) : r;
+}
+
+static int take_conditions(struct scan *scan, struct push_match *match) {
+    scan->at++; /* '{' */
+    skip_space(scan);
+    while (*scan->at != '}') {
+        int r = take_condition(scan, match);
+        if (r < 0) {
+            return r;
+        }
+        skip_space(scan);
+        if (*scan->at == ',') {
+            scan->at++;
+            skip_space(scan);
+        } else if (*scan->at != '}') {
+            return fail(scan, "expected \",\" or \"}\"");
+        }
+    }
+    scan->at++;
+    return 0;
+}
+
+static int take_name(struct scan *scan, struct push_match *match) {
+    char *name = take_word(scan);
+    if (name == NULL) {
+        return error_set(scan->err, -ENOMEM, "out of memory");
+    }
+    if (name[0] == '\0') {
+        free(name);
+        return 0;
+    }
+    struct condition *condition = add(match);
+    condition->value = name;
+    condition->label = strdup(name_label);
+    return condition->label != NULL ? 0 : error_set(scan->err, -ENOMEM, "out of memory");
+}
+
+static int read_selector(struct scan *scan, struct push_match *match) {
+    skip_space(scan);
+    int r = take_name(scan, match);
+    skip_space(scan);
+    if (r == 0 && *scan->at == '{') {
+        r = take_conditions(scan, match);
+        skip_space(scan);
+    }
+    return r == 0 && *scan->at != '\0' ? fail(scan, "expected the end") : r;
+}
+
+/* ---- testing ---- */
+
+static bool holds(const struct condition *condition, const char *value) {
+    bool same = condition->is_regex ? regexec(&condition->regex, value, 0, NULL, 0) == 0
+                                    : strcmp(condition->value, value) == 0;
+    return same != condition->negated;
+}
+
+static const char *find(const struct label *labels, size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(labels[i].name, name) == 0) {
+            return labels[i].value;
+        }
+    }
+    return NULL;
+}
+
+bool push_match_test(const struct push_match *match, const char *name, const struct label *labels,
+                     size_t n_labels, const struct label *more, size_t n_more) {
+    for (size_t i = 0; i < match->n_conditions; i++) {
+        const struct condition *condition = &match->conditions[i];
+        const char *value = strcmp(condition->label, name_label) == 0
+                                ? name
+                                : find(labels, n_labels, condition->label);
+        value = value != NULL ? value : find(more, n_more, condition->label);
+        if (!holds(condition, value != NULL ? value : "")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int push_match_create(const char *text, struct push_match **ret_match, struct error *err) {
+    struct push_match *match CLEANUP_PUSH_MATCH = calloc(1, sizeof(*match));
+    struct scan scan = {.text = text, .at = text, .err = err};
+    if (match == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = read_selector(&scan, match);
+    if (r < 0) {
+        return r;
+    }
+    if (push_match_test(match, "", NULL, 0, NULL, 0)) {
+        return error_set(err, -EINVAL,
+                         "selector \"%s\": one condition at least must not match empty labels",
+                         text);
+    }
+    *ret_match = TAKE(match);
+    return 0;
+}

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "exporter/core/cleanup.h"
+#include "exporter/core/error.h"
+#include "exporter/core/labels.h"
+
+/* Which series are meant, as PromQL says it: fps{plugin="cars",cam=~"top|left",job!="x"}. Regular
+ * expressions are POSIX extended ones and match as a whole. */
+struct push_match;
+
+/* Reads a selector. At least one of its conditions must not be met by an empty text, as in PromQL:
+ * nobody deletes everything by mistake. -EINVAL names the place, -ENOMEM. */
+int push_match_create(const char *text, struct push_match **ret_match, struct error *err);
+void push_match_destroy(struct push_match *match); /* accepts NULL */
+
+static inline void push_match_cleanup(struct push_match **match) {
+    push_match_destroy(*match);
+}
+#define CLEANUP_PUSH_MATCH CLEANUP(push_match_cleanup)
+
+/* Whether the series of that name is meant, which has the labels of both lists. */
+bool push_match_test(const struct push_match *match, const char *name, const struct label *labels,
+                     size_t n_labels, const struct label *more, size_t n_more);

@@ -1,0 +1,71 @@
+#include "exporter/push_match.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unity.h>
+
+void setUp(void) {
+}
+
+void tearDown(void) {
+}
+
+/* fps{plugin="cars"} with the label cam="top" */
+static void check(const char *text, bool want) {
+    static const struct label owner[] = {{"job", "x"}, {"plugin", "cars"}};
+    static const struct label own[] = {{"cam", "top"}};
+    struct push_match *match CLEANUP_PUSH_MATCH = NULL;
+    struct error err = {0};
+    int r = push_match_create(text, &match, &err);
+    TEST_ASSERT_EQUAL_STRING_MESSAGE("", err.text, text);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, r, text);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(want, push_match_test(match, "fps", owner, 2, own, 1), text);
+}
+
+static void test_selectors(void) {
+    check("fps", true);
+    check("fp", false);
+    check(" fps { } ", true);
+    check("{__name__=\"fps\"}", true);
+    check("fps{plugin=\"cars\"}", true);
+    check("fps{plugin=\"bikes\"}", false);
+    check("fps{plugin!=\"bikes\",cam=\"top\",}", true);
+    check("{plugin=~\"c.*\", cam!~\"left|right\"}", true);
+    check("{plugin=~\"car\"}", false); /* as a whole */
+    check("{plugin=~\"a|cars\"}", true);
+    check("{plugin!~\"c.*\",job=\"x\"}", false);
+    check("fps{nobody=\"\"}", true);
+    check("fps{nobody!=\"\"}", false);
+    check("fps{cam=\"t\\\"op\"}", false);
+}
+
+static void check_bad(const char *text, const char *words) {
+    struct push_match *match = NULL;
+    struct error err = {0};
+    TEST_ASSERT_EQUAL_INT_MESSAGE(-EINVAL, push_match_create(text, &match, &err), text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(err.text, words), err.text);
+    TEST_ASSERT_NULL(match);
+}
+
+static void test_mistakes(void) {
+    check_bad("", "one condition at least");
+    check_bad("{}", "one condition at least");
+    check_bad("{a=\"\"}", "one condition at least");
+    check_bad("{a=~\".*\"}", "one condition at least");
+    check_bad("{a!=\"x\"}", "one condition at least");
+    check_bad("fps{", "column 5: expected the name of a label");
+    check_bad("fps{a}", "column 6: expected =, !=, =~ or !~");
+    check_bad("fps{a=b}", "column 7: expected a value in double quotes");
+    check_bad("fps{a=\"b}", "the value has no end");
+    check_bad("fps{a=\"b\" c=\"d\"}", "expected \",\" or \"}\"");
+    check_bad("fps{a=~\"(\"}", "not a regular expression");
+    check_bad("fps x", "expected the end");
+    check_bad("fps{1a=\"b\"}", "expected the name of a label");
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_selectors);
+    RUN_TEST(test_mistakes);
+    return UNITY_END();
+}
