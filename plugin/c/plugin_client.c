@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,37 +15,31 @@
 #include "plugin_metric.h"
 #include "plugin_param.h"
 #include "plugin_session.h"
+#include "plugin_wake.h"
 
 enum { MAX_COLLECTS = 8, STACK_SIZE = 256 * 1024, EXIT_MS = 1000 };
 
 pthread_mutex_t waap_lock = PTHREAD_MUTEX_INITIALIZER;
 atomic_bool waap_running;
 
-/* Guarded by waap_lock but for `wake_fd`, which changes only where there is no thread. */
+/* Guarded by waap_lock. */
 static struct {
     struct waap_settings settings;
     pthread_cond_t turned; /* a turn of the thread is over */
     pthread_t thread;
     bool has_thread;
     bool is_set_up;
-    atomic_int wake_fd;
     struct {
         void (*collect)(void *data);
         void *data;
     } collects[MAX_COLLECTS];
     size_t n_collects;
-} client = {.wake_fd = -1};
+} client;
 
 static uint64_t now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-void waap_client_wake(void) {
-    int error = errno;
-    eventfd_write(atomic_load(&client.wake_fd), 1);
-    errno = error;
 }
 
 size_t waap_client_max_series(void) {
@@ -117,16 +110,16 @@ static void *client_run(void *unused) {
         uselocale(plain);
     }
     prctl(PR_SET_NAME, "waap-plugin");
-    struct pollfd fds[2] = {{.fd = atomic_load(&client.wake_fd), .events = POLLIN}};
+    struct pollfd fds[2] = {{.events = POLLIN}};
     for (;;) {
         call_collects();
         report_dropped();
         int wait_ms = client_turn(fds);
         report_errors();
         waap_params_call();
+        fds[0].fd = waap_wake_open();
         poll(fds, 2, wait_ms);
-        eventfd_t count;
-        eventfd_read(fds[0].fd, &count);
+        waap_wake_take();
     }
     return NULL;
 }
@@ -146,7 +139,7 @@ static bool flush(unsigned timeout_ms, bool give_up) {
     if (!confirmed && client.has_thread && !pthread_equal(client.thread, pthread_self())) {
         uint64_t number = waap_session_ask();
         uint64_t n_lost = waap_session_n_lost();
-        waap_client_wake();
+        waap_wake_up();
         int r = 0;
         while (!(confirmed = waap_session_confirmed(number)) && r == 0 &&
                !(give_up && waap_session_n_lost() != n_lost)) {
@@ -182,10 +175,7 @@ static void init_turned(void) {
 
 static void fork_child(void) {
     waap_session_leave();
-    if (client.wake_fd >= 0) {
-        close(client.wake_fd);
-    }
-    client.wake_fd = -1;
+    waap_wake_close();
     client.has_thread = false;
     init_turned();
     atomic_store(&waap_running, false);
@@ -224,10 +214,7 @@ void waap_client_start(void) {
     set_up_once();
     if (!client.has_thread && client.settings.socket != NULL && client.settings.plugin != NULL) {
         waap_session_init();
-        if (client.wake_fd < 0) {
-            client.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        }
-        client.has_thread = client.wake_fd >= 0 && start_thread() == 0;
+        client.has_thread = waap_wake_open() >= 0 && start_thread() == 0;
     }
     /* Also where it failed: the next metric, not each record, tries again. */
     atomic_store(&waap_running, true);

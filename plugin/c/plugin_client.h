@@ -16,9 +16,6 @@ extern atomic_bool waap_running;
 /* Starts the thread where it does not run. Leaves errno alone. */
 void waap_client_start(void);
 
-/* Lets the thread look at what there is to do. */
-void waap_client_wake(void);
-
 /* How many series there can be, once started; waap_lock is held. */
 size_t waap_client_max_series(void);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -30,8 +31,19 @@ int waap_link_open(struct waap_link *link, const char *path) {
         close(fd);
         return error;
     }
+    struct stat st;
+    link->inode = fstat(fd, &st) == 0 ? st.st_ino : 0;
     link->fd = fd;
     return 0;
+}
+
+bool waap_link_check(struct waap_link *link) {
+    struct stat st;
+    bool ours = fstat(link->fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == link->inode;
+    if (!ours) {
+        link->fd = -1;
+    }
+    return ours;
 }
 
 void waap_link_close(struct waap_link *link) {

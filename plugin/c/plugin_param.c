@@ -8,6 +8,7 @@
 
 #include "plugin_client.h"
 #include "plugin_text.h"
+#include "plugin_wake.h"
 
 enum { MAX_PARAMS = 100, MAX_VALUES = 100, MAX_TEXT = 4096 };
 
@@ -148,7 +149,7 @@ struct waap_param *waap_param_new(const struct waap_param_spec *spec) {
         return NULL;
     }
     waap_client_start();
-    waap_client_wake();
+    waap_wake_up();
     return param;
 }
 
@@ -220,7 +221,7 @@ void waap_params_forget(void) {
 static void param_seen(struct waap_param *param, unsigned version) {
     if (param->on_change == NULL && atomic_load(&param->applied) != version) {
         atomic_store(&param->applied, version);
-        waap_client_wake();
+        waap_wake_up();
     }
 }
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE 1
 #include "plugin_session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,6 +267,9 @@ static int session_work(const struct waap_settings *settings, uint64_t now_ms) {
         if (r < 0) {
             return r;
         }
+    }
+    if (!waap_link_check(&session.link)) {
+        return -EBADF;
     }
     int r = waap_link_receive(&session.link, take_line);
     do {

@@ -187,6 +187,30 @@ def test_fork_while_other_threads_record(peer, run):
     assert sorted(totals["frames_total"] for totals in peer.last.values())[:20] == [1] * 20
 
 
+def test_descriptors_closed_by_others(peer, run):
+    run("""
+        import os, socket, time
+        frames = plugin.counter("frames_total")
+        frames.inc()
+        assert plugin.flush()
+        os.closerange(3, 64)
+        others = [end for _ in range(20) for end in socket.socketpair()]
+        frames.inc()
+        assert plugin.flush()
+        for end in others:  # whatever took the numbers is not written to
+            end.setblocking(False)
+            try:
+                assert not end.recv(1)
+            except BlockingIOError:
+                pass
+        began = time.process_time()
+        time.sleep(0.5)
+        assert time.process_time() - began < 0.25
+        assert plugin.stats()["connects"] == 2
+    """)
+    assert peer.sums["frames_total"] == 2
+
+
 THREADS = """
     import threading
     frames = plugin.counter("frames_total")

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <unity.h>
 #include <waap/plugin.h>
@@ -22,6 +24,14 @@
             _exit(1);                                                                              \
         }                                                                                          \
     } while (0)
+
+#define THREAD_SANITIZER 0
+#ifdef __has_feature
+#if __has_feature(thread_sanitizer)
+#undef THREAD_SANITIZER
+#define THREAD_SANITIZER 1
+#endif
+#endif
 
 static struct push_peer peer;
 
@@ -412,15 +422,50 @@ static void plugin_forking(void) {
 }
 
 static void test_forked_children_count_for_themselves(void) {
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-    TEST_IGNORE_MESSAGE("SKIP: the thread sanitizer has no threads in forked children");
-#endif
-#endif
+    if (THREAD_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: the thread sanitizer has no threads in forked children");
+    }
     run(plugin_forking);
     TEST_ASSERT_EQUAL_DOUBLE(211, push_peer_sum(&peer, "frames_total"));
     TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "queue"));
     TEST_ASSERT_EQUAL_size_t(3, json_object_size(peer.last));
+}
+
+static void plugin_closing(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 5}) == 0);
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    waap_inc(frames);
+    CHECK(waap_flush(5000));
+    for (int fd = 3; fd < 64; fd++) {
+        close(fd);
+    }
+    /* Whatever took the numbers is not written to. */
+    int pipes[20][2];
+    for (size_t i = 0; i < 20; i++) {
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pipes[i]) == 0);
+    }
+    waap_inc(frames);
+    CHECK(waap_flush(5000));
+    char byte;
+    for (size_t i = 0; i < 20; i++) {
+        CHECK(recv(pipes[i][0], &byte, 1, 0) < 0 && errno == EAGAIN);
+        CHECK(recv(pipes[i][1], &byte, 1, 0) < 0 && errno == EAGAIN);
+    }
+    CHECK(waap_get_stats().n_connects == 2);
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    sleep_ms(300);
+    double before = (double)used.tv_nsec / 1e9 + (double)used.tv_sec;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    CHECK((double)used.tv_nsec / 1e9 + (double)used.tv_sec - before < 0.15);
+}
+
+static void test_descriptors_closed_by_others(void) {
+    if (THREAD_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: closing what others use is what the thread sanitizer finds");
+    }
+    run(plugin_closing);
+    TEST_ASSERT_EQUAL_DOUBLE(2, push_peer_sum(&peer, "frames_total"));
 }
 
 static void *record(void *data) {
@@ -505,6 +550,7 @@ int main(void) {
     RUN_TEST(test_a_knob_calls);
     RUN_TEST(test_asked_before_sending);
     RUN_TEST(test_forked_children_count_for_themselves);
+    RUN_TEST(test_descriptors_closed_by_others);
     RUN_TEST(test_threads);
     RUN_TEST(test_signals_are_left_alone);
     return UNITY_END();

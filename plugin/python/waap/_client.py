@@ -8,7 +8,7 @@ import threading
 import time
 
 from waap._series import Counter, clean_buckets, clean_labels, clean_name, clean_text
-from waap._session import Session
+from waap._session import Session, is_open
 
 EXIT_SECONDS = 1.0
 MAX_PARAMS = 100
@@ -64,6 +64,7 @@ class Client:
         self._dropped_series = None
         self._last_error = None
         self._wake_fds = None
+        self._wake_inode = None
         self._thread = None
         self._pid = os.getpid()
         self.running = False
@@ -178,16 +179,21 @@ class Client:
             self.running = True
             self._session = self._session or Session(self._settings, self._series, self._params)
             try:
-                if self._wake_fds is None:
-                    self._wake_fds = os.pipe()
-                    for fd in self._wake_fds:
-                        os.set_blocking(fd, False)
+                self._open_wake()
                 self._thread = threading.Thread(target=self._run, name="waap-plugin", daemon=True)
                 self._thread.start()
             except (OSError, RuntimeError) as error:  # no descriptors, no threads, or at exit
                 self._thread = None
                 self._complain("no thread: {}".format(error))
             self._flush_in_children()
+
+    def _open_wake(self):
+        """The pipe that wakes the thread, its own in every process."""
+        if self._wake_fds is None or not is_open(self._wake_fds[0], self._wake_inode):
+            self._wake_fds = os.pipe()
+            self._wake_inode = os.fstat(self._wake_fds[0]).st_ino
+            for fd in self._wake_fds:
+                os.set_blocking(fd, False)
 
     def _flush_in_children(self):
         """Processes of multiprocessing leave without atexit; this is what they call instead."""
@@ -196,24 +202,24 @@ class Client:
             util.Finalize(None, self._at_exit, exitpriority=100)
 
     def wake(self):
-        if self._wake_fds is not None:
+        if self._wake_fds is not None and is_open(self._wake_fds[1], self._wake_inode):
             try:
                 os.write(self._wake_fds[1], b".")
             except OSError:  # full, so it wakes anyway
                 pass
 
     def _run(self):
-        wake_fd = self._wake_fds[0]
         while True:
             wait, sock, full = self._turn()
             self._call_out()
             poll = select.poll()
-            poll.register(wake_fd, select.POLLIN)
+            poll.register(self._wake_fds[0], select.POLLIN)
             if sock is not None:
                 poll.register(sock, select.POLLIN | (select.POLLOUT if full else 0))
             poll.poll(None if full else 1000 * wait + 1)
+            self._open_wake()
             try:
-                os.read(wake_fd, 4096)
+                os.read(self._wake_fds[0], 4096)
             except BlockingIOError:
                 pass
 
@@ -274,7 +280,8 @@ class Client:
             self._session.close()
             self._session = None
         for fd in self._wake_fds or ():
-            os.close(fd)
+            if is_open(fd, self._wake_inode):
+                os.close(fd)
         self._wake_fds = None
         self.running = False
 

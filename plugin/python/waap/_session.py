@@ -14,6 +14,15 @@ CHUNK = 64 * 1024  # bytes on their way at a time
 MAX_LINE = 64 * 1024
 
 
+def is_open(fd, inode):
+    """Whether the descriptor still is what it was: a program that turns into a daemon may have closed
+    all it found, and opened others."""
+    try:
+        return os.fstat(fd).st_ino == inode
+    except OSError:
+        return False
+
+
 class Lost(Exception):
     """The connection is over."""
 
@@ -47,7 +56,9 @@ class Session:
 
     def close(self):
         """Leaves the connection; what was on its way is sent again on the next."""
-        if self._sock is not None:
+        if self._sock is not None and not is_open(self._sock.fileno(), self._inode):
+            self._sock.detach()
+        elif self._sock is not None:
             self._sock.close()
         self._sock = None
         self._forget()
@@ -94,6 +105,10 @@ class Session:
     def _work(self, now):
         if self._sock is None:
             self._open(now)
+        if not is_open(self._sock.fileno(), self._inode):
+            self._sock.detach()
+            self._sock = None
+            raise Lost("the socket was closed by others")
         self._receive(now)
         while True:
             self._send()
@@ -112,6 +127,7 @@ class Session:
             sock.close()
             raise
         self._sock = sock
+        self._inode = os.fstat(sock.fileno()).st_ino
         self._opened_at = self._round_at = now
         self._open_fault = None
         self.n_connects += 1
