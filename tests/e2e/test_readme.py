@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BEGIN = "<!-- metrics begin -->\n"
 END = "<!-- metrics end -->\n"
@@ -32,6 +34,28 @@ def render(rows):
 
 def test_metrics_table_is_complete_and_true(waap_binary):
     assert shown((ROOT / "README.md").read_text()) == listed(waap_binary)
+
+
+def expand(name):
+    """`a_{b,c}` as a_b and a_c."""
+    braces = re.search(r"\{([^}]*)\}", name)
+    if braces is None:
+        return [name]
+    return [one for word in braces.group(1).split(",")
+            for one in expand(name[:braces.start()] + word + name[braces.end():])]
+
+
+def explained(readme, heading):
+    """What the first column of the table under a heading names."""
+    section = re.split(r"^##", readme.split(f"\n### {heading}\n")[1], flags=re.M)[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return {one for row in rows for name in re.findall(r"`([a-z][a-z0-9_{},]*)`", row) for one in expand(name)}
+
+
+@pytest.mark.parametrize("collector, heading", [("jetson", "Jetson"), ("nvml", "NVIDIA GPUs")])
+def test_every_metric_has_its_source(waap_binary, collector, heading):
+    names = {row[0] for row in listed(waap_binary) if row[3] == collector and not row[0].startswith("tegra_")}
+    assert explained((ROOT / "README.md").read_text(), heading) == names
 
 
 def test_links_lead_somewhere():
