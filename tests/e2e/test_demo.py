@@ -332,3 +332,20 @@ def test_plugins_push_what_adds_up(demo):
     assert 0.03 < mean < 0.07
     assert [series for series in page if series.startswith("uploads_total{")]
     assert not [page[series] for series in page if "waap_push_refused" in series and page[series]]
+
+
+def test_one_query_covers_a_mixed_fleet(demo, started, tmp_path):
+    programs = [demo(), demo("--demo=dgpu")]
+    targets = [f"127.0.0.1:{program.port}" for program in programs]
+    directory = tmp_path / "prometheus"
+    directory.mkdir()
+    prometheus = need_program("prometheus", "2.42")
+    fleet = {"fleet": {"static_configs": [{"targets": targets}]}}
+    server = started(Prometheus(prometheus, directory, programs[0].port, fleet))
+    named = "gpu_utilization_ratio * on (instance, gpu, uuid) group_left (name) gpu_info"
+    wait_until(lambda: len(server.query(named)) == 3, 30, "all GPUs")
+    names = sorted(row["metric"]["name"] for row in server.query(named))
+    assert names == ["NVIDIA RTX A4000", "NVIDIA RTX A4000", "Xavier"]
+    assert len(server.query("count by (uuid) (gpu_memory_used_bytes{uuid!=\"\"})")) == 3
+    held = "container_gpu_memory_bytes / on (instance, gpu, uuid) group_left gpu_memory_total_bytes"
+    assert len(server.query(held)) == 2
