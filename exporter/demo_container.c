@@ -20,7 +20,7 @@ static const struct who {
     int quota_percent; /* of a CPU; 0: as much as there is */
     double memory_limit;
     double received, sent, read, written, waiting;
-} whos[DEMO_N_CONTAINERS] = {
+} identities[DEMO_N_CONTAINERS] = {
     [DEMO_DETECTOR] = {"object-detector", "object-detector-7d9c6b5f4-x8k2p",
                        "registry.example/plugins/object-detector:1.4.2",
                        "5e0c2f3a-81b4-4d6f-9a27-3c9f10d2e6b8",
@@ -254,7 +254,7 @@ size_t demo_container_n_files(void) {
 }
 
 void demo_container_path(size_t i, struct buf *out) {
-    const struct who *who = &whos[i / ARRAY_LEN(files)];
+    const struct who *who = &identities[i / ARRAY_LEN(files)];
     const char *name = files[i % ARRAY_LEN(files)].name;
     buf_reset(out);
     switch (files[i % ARRAY_LEN(files)].place) {
@@ -272,13 +272,14 @@ void demo_container_path(size_t i, struct buf *out) {
 
 void demo_container_write(size_t i, const struct demo_model *model, struct buf *out) {
     size_t container = i / ARRAY_LEN(files);
-    files[i % ARRAY_LEN(files)].write(&whos[container], &model->containers[container], model, out);
+    files[i % ARRAY_LEN(files)].write(&identities[container], &model->containers[container], model,
+                                      out);
 }
 
 const char *demo_container_name(enum demo_container_index index) {
-    return whos[index].name;
+    return identities[index].name;
 }
 
 const char *demo_container_pod(enum demo_container_index index) {
-    return whos[index].pod;
+    return identities[index].pod;
 }
