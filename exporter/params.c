@@ -264,7 +264,10 @@ int params_declare(struct params_table *params, struct params_link *link, struct
     }
     struct params_knob *knob = NULL;
     int r = declare_knob(params, plugin, spec, &knob, err);
-    r = r == 0 ? value_set(&knob->applied, &spec->initial, err) : r;
+    if (r < 0 || knob == NULL) {
+        return r;
+    }
+    r = value_set(&knob->applied, &spec->initial, err);
     if (r < 0) {
         return r;
     }

@@ -101,7 +101,7 @@ static int read_labels(struct push_json_reading *reading, const struct label **r
         return json_fail(json, err, "expected labels as an object");
     }
     while ((r = json_next_key(json, &first, &name, &len, err)) > 0) {
-        struct label label = {.name = name};
+        struct label label = {.name = name, .value = ""};
         if (json_peek(json) != '"') {
             return json_fail(json, err, "label %s: expected a string", name);
         }

@@ -111,11 +111,10 @@ static void cut(struct link *link) {
 
 /* After anything was said: answers, and ends what is over. */
 static void settle(struct link *link) {
-    if (!flush(link)) {
-        link_destroy(link);
-    } else if (link->session.overflowed || link->session.out.failed) {
+    bool useful = flush(link);
+    if (useful && (link->session.overflowed || link->session.out.failed)) {
         cut(link);
-    } else if (link->ended && link->session.out.len == 0) {
+    } else if (!useful || (link->ended && link->session.out.len == 0)) {
         link_destroy(link);
     }
 }

@@ -213,7 +213,7 @@ def test_texts_are_labels(daemon):
         (b"", 'expected {"value"'),
         (b"480", 'expected {"value"'),
         (b"{}", 'expected {"value"'),
-        (b'{"valeu": 480}', "got the key valeu"),
+        (b'{"val": 480}', "got the key val"),
         (b'{"value": 480, "value": 488}', "as well"),
         (b'{"value": [480]}', "expected a number"),
         (b'{"value": 480} {}', "nothing else"),

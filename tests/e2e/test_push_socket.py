@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import os
+import resource
 import signal
 import socket
 import stat
@@ -355,6 +356,49 @@ def test_who_only_does_not_hear_complaints_goes_on(daemon, path):
         assert value(waap, "waap_push_connections_cut_total") == 0
 
 
+def test_descriptors_are_left_for_scrapes(waap, path):
+    """With room for 260 descriptors in all, plugins leave HTTP its own."""
+    few = dict(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (260, 260)))
+    instance = waap(*ALONE, f"--push.socket={path}", "--push.max-connections-per-peer=1000", **few)
+    assert "room for 36 connections only" in instance.wait_log("push: room for")
+    with contextlib.ExitStack() as stack:
+        answers = []
+        for _ in range(60):
+            plugin = stack.enter_context(Plugin(path))
+            try:
+                answers.append(plugin.settle())
+            except (AssertionError, OSError):
+                answers.append(None)
+        assert [answer == [] for answer in answers] == [True] * 36 + [False] * 24
+        assert instance.get("/metrics").status == 200
+
+
+def test_unfinished_lines_cost_little(daemon, path):
+    waap = daemon("--push.max-connections-per-peer=200")
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            stack.enter_context(Plugin(path)).send(b"x" * 65000)
+        wait_until(lambda: value(waap, "waap_push_connections") == 200)
+        assert waap.rss_kib() < 100 * 1024
+    wait_until(lambda: value(waap, "waap_push_connections") == 0)
+
+
+def test_a_flood_of_hellos(daemon, path):
+    waap = daemon("--push.max-plugins-per-peer=20")
+    with Plugin(path) as plugin:
+        hellos = b"".join(b'{"hello": {"plugin": "p%d"}}\n{"metric": "a", "type": "gauge", "set": 1}\n' % i
+                          for i in range(3000))
+        plugin.send(hellos)
+        assert "push.max-plugins-per-peer" in plugin.hear()["error"]
+        begin = time.monotonic()
+        assert waap.get("/-/healthy").status == 200
+        print("waited:", time.monotonic() - begin)
+        plugin.settle()
+    assert len(series(waap, "a")) == 20
+    # The last name that it had stays its own.
+    assert value(waap, "a", plugin="p19") == 1
+
+
 def test_a_busy_writer_keeps_nobody_waiting(daemon, path):
     waap = daemon()
     over = threading.Event()
@@ -465,19 +509,28 @@ def test_prometheus_sees_fps(daemon, path, tmp_path):
         thread.join()
 
 
-def test_plugins_come_and_go(daemon, path, monkeypatch):
+@pytest.mark.parametrize("seconds", [4, pytest.param(600, marks=pytest.mark.long)])
+def test_plugins_come_and_go(seconds, daemon, path, tmp_path, monkeypatch):
     """Memory stays flat."""
     monkeypatch.setenv("ASAN_OPTIONS", "quarantine_size_mb=1:malloc_context_size=0")
-    waap = daemon("--push.ttl=1s")
+    waap = daemon("--push.ttl=1s", f"--push.table={tmp_path / 'table'}")
+    turn = 0
 
-    def live(rounds, start):
-        for i in range(rounds):
-            with Plugin(path, {"plugin": f"p{(start + i) % 50}", "start": str(i)}) as plugin:
+    def live(until):
+        nonlocal turn
+        while time.monotonic() < until:
+            turn += 1
+            with Plugin(path, {"plugin": f"p{turn % 50}", "start": str(turn)}) as plugin:
                 plugin.say({"param": "res", "type": "int", "default": 1})
-                plugin.tell({"metric": "a_total", "type": "counter", "total": i})
+                labels = {"turn": str(turn % 200)}
+                plugin.tell({"metric": "a_total", "type": "counter", "total": turn, "labels": labels})
+            if turn % 100 == 0:
+                waap.samples()
 
-    live(500, 0)
+    begin = time.monotonic()
+    live(begin + seconds / 2)
     before = waap.rss_kib()
-    live(2500, 500)
+    live(begin + seconds)
     after = waap.rss_kib()
+    print(f"{turn} connections, {before} KiB, then {after} KiB")
     assert after - before < 2048, f"grew from {before} to {after} KiB"
