@@ -44,21 +44,6 @@ struct containers {
     struct cgroup_stats stats;
 };
 
-static void gone(void *context, struct container *container) {
-    struct containers *containers = context;
-    const char *image = container->info.image;
-    struct container_use use = {
-        .cpu_seconds = container->used_seconds,
-        .lifetime_seconds = clock_wall_seconds() - container->start_seconds,
-    };
-    for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES; i++) {
-        use.joules += container->joules[i];
-    }
-    container_finished_count(&containers->finished, image != NULL ? image : "", &use,
-                             container_energy_left(containers->energy, container));
-    container_names_forget(containers->names, container);
-}
-
 /* The first process came, or the last one left: this is when all that it has used can still be
  * read.
  */
@@ -78,24 +63,46 @@ static bool shown(void *context, const char *name, const char *image) {
     return included && !filter_matches(exclude, name) && !filter_matches(exclude, image);
 }
 
+static int name_one(struct containers *containers, struct container *container, int64_t now_ns) {
+    struct container_info info CLEANUP_CONTAINER_INFO = {0};
+    int r = container_names_look_up(containers->names, container, now_ns, &info);
+    return r == 0 ? container_describe(container, &info, shown, containers) : r;
+}
+
 static int name_all(struct containers *containers, int64_t now_ns) {
     int result = 0;
+    container_names_step(containers->names, now_ns);
     for (size_t i = 0; i < container_set_n(containers->set); i++) {
         struct container *container = container_set_at(containers->set, i);
-        if (!container_names_due(containers->names, container, now_ns)) {
-            continue;
+        if (container_names_due(containers->names, container, now_ns)) {
+            int r = name_one(containers, container, now_ns);
+            result = result == 0 ? r : result;
         }
-        struct container_info info CLEANUP_CONTAINER_INFO = {0};
-        int r = container_names_look_up(containers->names, container, now_ns, &info);
-        r = r == 0 ? container_describe(container, &info, shown, containers) : r;
-        result = result == 0 ? r : result;
     }
     return result;
 }
 
+static void gone(void *context, struct container *container) {
+    struct containers *containers = context;
+    if (container->info.image ==
+        NULL) { /* it was not there for long enough, or may have been told */
+        name_one(containers, container, clock_monotonic_ns());
+    }
+    const char *image = container->info.image;
+    struct container_use use = {
+        .cpu_seconds = container->used_seconds,
+        .lifetime_seconds = clock_wall_seconds() - container->start_seconds,
+    };
+    for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES; i++) {
+        use.joules += container->joules[i];
+    }
+    container_finished_count(&containers->finished, image != NULL ? image : "", &use,
+                             container_energy_left(containers->energy, container));
+    container_names_forget(containers->names, container);
+}
+
 static int update(struct containers *containers, bool all, int64_t now_ns, struct error *err) {
     int r = container_set_update(containers->set, all, now_ns, err);
-    container_names_step(containers->names, now_ns);
     if (name_all(containers, now_ns) < 0 && r == 0) {
         return error_set(err, -ENOMEM, "out of memory");
     }
@@ -306,6 +313,7 @@ static int containers_wake_fd(void *state) {
 static void containers_wake(void *state) {
     struct containers *containers = state;
     container_set_wake(containers->set);
+    name_all(containers, clock_monotonic_ns()); /* while they are there to be asked for */
 }
 
 static void containers_close(void *state) {

@@ -210,6 +210,37 @@ def test_off(containerd, waap):
     assert JOB not in labels(daemon, pod[0])
 
 
+def is_there(cgroup):
+    top = pathlib.Path("/sys/fs/cgroup")
+    return any((root / cgroup.lstrip("/")).is_dir() for root in (top, *top.iterdir()))
+
+
+def used_seconds(cgroup):
+    """CPU time of a cgroup and of all that were ever below it, as the kernel tells."""
+    top = pathlib.Path("/sys/fs/cgroup")
+    for controller in ("cpuacct", "cpu,cpuacct"):
+        usage = top / controller / cgroup.lstrip("/") / "cpuacct.usage"
+        if usage.exists():
+            return int(usage.read_text()) / 1e9
+    return int((top / cgroup.lstrip("/") / "cpu.stat").read_text().split()[1]) / 1e6
+
+
+def test_short_life_is_accounted(containerd, daemon):
+    """Of containers that come and go between two scrapes, all is known that they have used."""
+    pod, parent = containerd.run_pod("short", {})
+    daemon.get("/metrics")
+    for n in range(5):
+        app = containerd.runtime.run_container(pod, f"burst-{n}", BUSYBOX, [
+            "/bin/sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"])
+        wait_until(lambda: not is_there(f"{parent}/{app}"), 20, "its end")
+    used = used_seconds(parent) - used_seconds(f"{parent}/{pod[0]}")
+    image = f'{{image="{BUSYBOX}"}}'
+    page = wait_until(lambda: (page := daemon.samples()).get(
+        f"container_finished_total{image}") == "5" and page, what="the five")
+    counted = float(page[f"container_finished_cpu_usage_seconds_total{image}"])
+    assert 0.9 * used < counted <= used, (counted, used)
+
+
 NUMBERS = ["container_cpu_usage_seconds_total", "container_memory_working_set_bytes",
            "container_processes", "container_start_time_seconds", "container_threads"]
 

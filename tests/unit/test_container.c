@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "tests/unit/collector_tree.h"
@@ -289,6 +290,34 @@ static void test_deep_directories_appear(void) {
     check("container_finished_total", "", 2);
 }
 
+/* More than the kernel keeps for us: what is lost is found by looking at all of the tree. */
+static void test_events_are_lost(void) {
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    char path[96];
+    snprintf(path, sizeof(path), "%s/v2/system.slice/other", tree);
+    for (int i = 0; i < 10000; i++) {
+        mkdir(path, 0755);
+        rmdir(path);
+    }
+    make_v2("/system.slice/docker-" A ".scope");
+    container_collector.wake(state);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    TEST_ASSERT_NOT_NULL(find("container_threads", DOCKER));
+}
+
+/* Its name is looked up when it comes, as its bundle goes with it. */
+static void test_short_life_has_an_image(void) {
+    make_pod();
+    run("mv v2" POD "/" A " .");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    run("mv " A " v2" POD "/");
+    container_collector.wake(state);
+    run("rm -r v2" POD "/" A " root/" BUNDLES "/" A);
+    container_collector.wake(state);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    check("container_finished_total", "image=\"waggle/app:1\"", 1);
+}
+
 static void test_peak(void) {
     make_v2("/docker/" A);
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
@@ -483,6 +512,8 @@ int main(void) {
     RUN_TEST(test_last_process_leaves);
     RUN_TEST(test_last_process_leaves_hybrid);
     RUN_TEST(test_deep_directories_appear);
+    RUN_TEST(test_events_are_lost);
+    RUN_TEST(test_short_life_has_an_image);
     RUN_TEST(test_peak);
     RUN_TEST(test_include_exclude_prefix);
     RUN_TEST(test_kept_files);
