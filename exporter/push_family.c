@@ -83,7 +83,11 @@ static void name_family(const struct push_store *store, struct push_family *fami
 
 /* ---- conflicts ---- */
 
+/* While a store is loaded, families come before their series. */
 static const char *first_owner(const struct push_family *family) {
+    if (family->n_series == 0) {
+        return "nobody";
+    }
     return CONTAINER_OF(family->series.next, struct push_series, of_family)->owner->name;
 }
 
