@@ -6,6 +6,7 @@
 #include "collectors/collectors.h"
 #include "exporter/check_config.h"
 #include "exporter/cli.h"
+#include "exporter/healthcheck.h"
 #include "exporter/process_metrics.h"
 #include "exporter/push_metrics.h"
 #include "exporter/self_metrics.h"
@@ -19,12 +20,15 @@ struct command {
 };
 
 static int run_check_config(int argc, char **argv);
+static int run_healthcheck(int argc, char **argv);
 static int run_help(int argc, char **argv);
 static int run_serve(int argc, char **argv);
 static int run_version(int argc, char **argv);
 
 static const struct command commands[] = {
     {"check-config", "FILE...", "Say what is wrong with configuration files", run_check_config},
+    {"healthcheck", "[flags]", "Ask the daemon of the same flags whether it is healthy",
+     run_healthcheck},
     {"help", "[COMMAND]", "Show what a command takes", run_help},
     {"serve", "[flags]", "Serve metrics; see waap serve --help", run_serve},
     {"version", "", "Show the version", run_version},
@@ -84,6 +88,10 @@ static int help_of(const struct command *command) {
 
 static int run_check_config(int argc, char **argv) {
     return check_config_main(collectors_all, argc, argv);
+}
+
+static int run_healthcheck(int argc, char **argv) {
+    return healthcheck_main(collectors_all, argc, argv);
 }
 
 static int run_help(int argc, char **argv) {
