@@ -206,6 +206,7 @@ void waap_params_call(void) {
         param->on_change(param, param->data);
         pthread_mutex_lock(&waap_lock);
         atomic_store(&param->applied, version);
+        waap_wake_up(); /* to report it at once */
     }
     pthread_mutex_unlock(&waap_lock);
 }

@@ -358,22 +358,31 @@ static atomic_int n_calls;
 
 static void on_res(struct waap_param *param, void *data) {
     (void)data;
-    CHECK(waap_get_int(param) == 480);
+    CHECK(waap_get_int(param) == (n_calls == 0 ? 480 : 481));
     CHECK(!waap_flush(1000)); /* returns at once on the library's own thread */
     n_calls++;
 }
 
 static void plugin_call(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 60000}) == 0);
     waap_param_new(&(struct waap_param_spec){
         .type = WAAP_INT, .name = "res", .number = 720, .max = 1080, .on_change = on_res});
-    for (int i = 0; i < 500 && n_calls == 0; i++) {
+    for (int i = 0; i < 1000 && n_calls < 2; i++) {
         sleep_ms(10);
     }
-    CHECK(n_calls == 1);
+    CHECK(n_calls == 2);
 }
 
-static void test_a_knob_calls(void) {
-    peer.on_line = turn_res;
+/* Turns it again when the first turn is reported. */
+static void turn_res_twice(struct push_peer *self, int fd, json_t *line) {
+    turn_res(self, fd, line);
+    if (json_integer_value(json_object_get(line, "applied")) == 480) {
+        push_peer_send(self, fd, "{\"param\": \"res\", \"value\": 481}\n");
+    }
+}
+
+static void test_a_knob_calls_and_is_applied_at_once(void) {
+    peer.on_line = turn_res_twice;
     run(plugin_call);
 }
 
@@ -547,7 +556,7 @@ int main(void) {
     RUN_TEST(test_nonsense_is_counted);
     RUN_TEST(test_dropped_records_are_a_series);
     RUN_TEST(test_a_knob_is_turned_and_applied);
-    RUN_TEST(test_a_knob_calls);
+    RUN_TEST(test_a_knob_calls_and_is_applied_at_once);
     RUN_TEST(test_asked_before_sending);
     RUN_TEST(test_forked_children_count_for_themselves);
     RUN_TEST(test_descriptors_closed_by_others);
