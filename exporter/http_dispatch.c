@@ -263,6 +263,16 @@ static void check_route(struct http_request *request) {
     }
 }
 
+/* Answers where what is asked for cannot be, now that it is known who asks. */
+static void check_wish(struct http_request *request) {
+    const char *length = http_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    check_route(request);
+    if (request->status == 0 && length != NULL &&
+        strtoull(length, NULL, 10) > request->server->max_body) {
+        reply_too_large(request);
+    }
+}
+
 /* Health is asked for by those who would restart us, and costs nothing: it is never refused. */
 static bool is_within_rate(struct http_request *request) {
     struct http_server *server = request->server;
@@ -305,12 +315,9 @@ static void begin(struct http_request *request, const char *method, const char *
         return;
     }
     http_auth_check(request);
-    if (request->status != 0 || request->held) {
-        return;
-    }
-    check_route(request);
-    if (request->status == 0 && length != NULL && strtoull(length, NULL, 10) > server->max_body) {
-        reply_too_large(request);
+    request->head_again = request->suspended;
+    if (request->status == 0 && !request->held) {
+        check_wish(request);
     }
 }
 
@@ -367,15 +374,21 @@ enum MHD_Result http_dispatch(void *context, struct MHD_Connection *connection, 
         bool early = request->has_body || request->must_close;
         return request->status != 0 && early ? send_answer(request) : MHD_YES;
     }
+    if (request->head_again) {
+        request->head_again = false;
+        if (request->status == 0) {
+            check_wish(request);
+        }
+        if (request->status == 0 && request->has_body) {
+            return MHD_YES; /* which comes from here on */
+        }
+    }
     if (*upload_size > 0) {
         size_t size = *upload_size;
         *upload_size = 0;
         return take_body(request, upload, size) ? MHD_YES : MHD_NO;
     }
     request->client->class = HTTP_CLIENT_BUSY;
-    if (request->status == 0) {
-        check_route(request); /* not yet done where the password had to be checked first */
-    }
     if (request->status == 0) {
         request->route->handle(request);
     }

@@ -53,6 +53,7 @@ struct http_request {
     bool held;
     size_t *held_among; /* the count that it is part of while held */
     bool suspended;     /* libmicrohttpd was told to wait, and has not called again since */
+    bool head_again;    /* it waited before its body came: the next call is about the head, too */
     bool must_close;    /* the connection cannot be trusted after this answer */
     size_t body_seen;
 

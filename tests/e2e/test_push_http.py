@@ -1,5 +1,6 @@
 """POST /api/v1/push, and the knobs of plugins over HTTP."""
 
+import base64
 import gzip
 import json
 import signal
@@ -121,6 +122,37 @@ def test_who_may_write(daemon):
     answer = waap.get(RES_PATH, {"Origin": "http://evil.example"}, "PUT", body=b'{"value": 1}')
     assert answer.status == 403
     assert waap.get("/api/v1/push").status == 405
+
+
+# bcrypt of "secret".
+PASSWORD = "secret"
+SECRET = "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"
+
+
+def test_users_who_may_write(daemon, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text(f"basic_auth_users:\n  reader: {SECRET}\n  writer: {SECRET}\n")
+    waap = daemon(f"--web.config.file={file}", "--push.user=writer")
+
+    def status(user, **headers):
+        token = base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
+        headers = {"Authorization": f"Basic {token}", **headers}
+        answer = waap.get("/api/v1/push", headers, "POST", body=json.dumps(GAUGE).encode())
+        return answer.status
+
+    elsewhere = {"X-Forwarded-For": "10.1.2.3"}
+    assert status("nobody") == 401
+    assert status("reader") == status("writer") == 200
+    assert status("reader", **elsewhere) == 403
+    assert status("writer", **elsewhere) == 200
+    with Plugin(waap.socket, {"plugin": "k"}) as plugin:
+        plugin.tell(RES)
+        token = base64.b64encode(f"writer:{PASSWORD}".encode()).decode()
+        headers = {"Authorization": f"Basic {token}"}
+        path = "/api/v1/plugins/k/params/res"
+        answer = waap.get(path, headers, "PUT", body=b'{"value": 480}')
+        assert json.loads(answer.text)["data"]["requested_by"] == "writer@127.0.0.1"
+    waap.wait_log("asked by writer@127.0.0.1")
 
 
 # ---- knobs ----
