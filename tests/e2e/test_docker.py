@@ -193,9 +193,19 @@ def test_a_silent_docker_delays_nothing(docker, start):
     wait_until(lambda: of(daemon, docker, "quiet"), 20, "the name")
 
 
+def cpu_of_all(docker):
+    """CPU seconds of all its containers, also of those that are gone: their parent remembers."""
+    top = pathlib.Path("/sys/fs/cgroup")
+    for place in (top, top / "unified"):
+        path = place / docker.cgroup / "cpu.stat"
+        if path.exists() and "usage_usec" in path.read_text():
+            return int(path.read_text().split()[1]) / 1e6
+    return int((top / "cpuacct" / docker.cgroup / "cpuacct.usage").read_text()) / 1e9
+
+
 def test_a_hundred_come_and_go_while_scraping(docker, daemon):
     before, used = finished(daemon), finished(daemon, "cpu_usage_seconds_total")
-    lived = finished(daemon, "lifetime_seconds_total")
+    lived, told = finished(daemon, "lifetime_seconds_total"), cpu_of_all(docker)
 
     def come_and_go(number):
         name = f"one-{number}"
@@ -220,7 +230,9 @@ def test_a_hundred_come_and_go_while_scraping(docker, daemon):
     assert all(name in names or re.fullmatch("[0-9a-f]{12}", name) for name in seen)
     used = finished(daemon, "cpu_usage_seconds_total") - used
     lived = finished(daemon, "lifetime_seconds_total") - lived
-    assert 0 < used < lived
+    told = cpu_of_all(docker) - told
+    assert used == pytest.approx(told, rel=0.05)
+    assert used < lived
 
 
 # With the host's own Python, mounted.

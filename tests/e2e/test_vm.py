@@ -270,9 +270,9 @@ def test_a_thousand_kills_while_scraping(machine):
     assert ended == cycles
     assert len(pages) > 20 and sum(pages) > 20
     assert "container_last_seen{" not in machine.page()
-    assert 0 < total(machine, "container_finished_total") - finished <= cycles
+    assert cycles / 2 < total(machine, "container_finished_total") - finished <= cycles
     counted = total(machine, "container_finished_cpu_usage_seconds_total") - used
-    assert 0 < counted <= told * 1.02
+    assert told / 2 < counted <= told * 1.02
     wait_until(lambda: held(machine)[0] <= descriptors, what="as many descriptors as before")
     assert held(machine)[1] <= own_kib + 512
     assert held(machine)[2] <= kernel_kib + 256
@@ -286,6 +286,7 @@ def test_real_containers_killed_while_scraping(machine, runtime, cycles):
     load = Load(machine, runtime, "b")
     machine.shell(f"{runtime} delete -f {load.id}")
     machine.page()
+    descriptors = held(machine)[0]
     finished = total(machine, "container_finished_total")
     script = (f"cd {load.place}\nfor n in $(seq {cycles}); do\n"
               f"{runtime} run --no-pivot -d {load.id} >{load.place}/log 2>&1\n"
@@ -295,6 +296,7 @@ def test_real_containers_killed_while_scraping(machine, runtime, cycles):
     assert sum(pages) > 0
     machine.shell(f"rm -r {load.place}")
     assert total(machine, "container_finished_total") - finished == cycles
+    wait_until(lambda: held(machine)[0] <= descriptors, what="as many descriptors as before")
 
 
 def test_short_lives_are_accounted(machine):
@@ -309,5 +311,5 @@ def test_short_lives_are_accounted(machine):
         load.remove()
     assert total(machine, "container_finished_total") - finished == 5
     counted = total(machine, "container_finished_cpu_usage_seconds_total") - used
-    # The last of ten samples a second may be a tenth of a second old.
-    assert told - 5 * 0.1 <= counted <= told * 1.05
+    # The shell that became the load and the killing of it are not in what the load knows.
+    assert counted == pytest.approx(told, rel=0.05)
