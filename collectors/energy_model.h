@@ -8,14 +8,18 @@
  *
  * - idle: as much as it takes at rest, the lowest mean power of a second within the last day;
  * - CPU: what is above that, on all that the GPU's own rail does not feed;
- * - GPU: what is above idle on the GPU's rail. Where it has none, the CPU time of an interval is
- *   taken to cost what it costs while the GPU rests, and the GPU gets what is above.
+ * - GPU: what is above idle on the GPU's rail. Where it has none, CPU time beyond that of an idle
+ *   machine is taken to cost what it costs while the GPU rests, and the GPU gets what is above; as
+ *   long as that was never seen, the time that the GPU was busy divides.
  */
 struct energy_model {
     struct peak rest_watts; /* of the negative power: the least is the largest */
     struct peak gpu_watts;
-    double seconds, rest_joules, gpu_joules; /* of the second that is not full yet */
-    double cpu_joules, cpu_seconds;          /* above idle while the GPU rested */
+    struct peak cpus; /* at work, negative as well */
+    /* Of the second that is not full yet: */
+    double seconds, rest_joules, gpu_joules, cpu_seconds;
+    /* Above idle while the GPU rested: */
+    double learnt_joules, learnt_seconds;
 };
 
 /* An interval. */

@@ -78,6 +78,19 @@ static void test_a_shared_rail(void) {
     check(run(1, 7, NAN, 1, NAN), 3, 0, 4);
 }
 
+/* An idle machine has some CPU time, too, which is part of what it takes at rest. */
+static void test_rest_teaches_nothing(void) {
+    for (int i = 0; i < 100; i++) {
+        run(1, 3 + 0.05 * (i % 3), NAN, 0, 0.2 + 0.02 * (i % 4));
+    }
+    check(run(1, 11, NAN, 0.5, 2.2), 3, 4, 4);
+    for (int i = 0; i < 100; i++) {
+        run(1, 5, NAN, 0, 2.2); /* a watt for each CPU more */
+    }
+    check(run(1, 11, NAN, 0.5, 2.2), 3, 2, 6);
+    check(run(1, 11, NAN, 0.5, 0.2), 3, 0, 8);
+}
+
 static double draw(void) {
     return (double)rand() / RAND_MAX;
 }
@@ -109,6 +122,7 @@ int main(void) {
     RUN_TEST(test_idle_is_forgotten_after_a_day);
     RUN_TEST(test_a_rail_of_its_own);
     RUN_TEST(test_a_shared_rail);
+    RUN_TEST(test_rest_teaches_nothing);
     RUN_TEST(test_nothing_is_lost);
     return UNITY_END();
 }
