@@ -46,6 +46,7 @@ class Docker:
         self.socket = place / "docker.sock"
         self.cgroup = f"waap-test-{os.getpid()}"
         self.bridge = f"waap{os.getpid()}"
+        self.address = f"198.18.{os.getpid() % 256}.1"
         paths = [str(UNPACKED / "usr/sbin"), str(UNPACKED / "usr/bin"), os.environ["PATH"]]
         self.log = open(place / "log", "wb")
         self.has_bridge = self.make_bridge()
@@ -65,21 +66,21 @@ class Docker:
     def make_bridge(self):
         """In the range of addresses that is kept for measurements."""
         return (self.ip(f"link add {self.bridge} type bridge")
-                and self.ip(f"addr add 198.18.{os.getpid() % 256}.1/24 dev {self.bridge}")
+                and self.ip(f"addr add {self.address}/24 dev {self.bridge}")
                 and self.ip(f"link set {self.bridge} up"))
 
-    def ask(self, method, path, body=None, **query):
-        """Status and answer."""
+    def ask(self, method, path, body=None, *pairs, **query):
+        """Status and answer. `pairs` are parameters that may be given more than once."""
         if not isinstance(body, bytes):
             body = json.dumps(body).encode()
         with contextlib.closing(connect(f"unix:{self.socket}", 60)) as connection:
-            connection.request(method, f"{path}?{urllib.parse.urlencode(query)}", body,
+            connection.request(method, f"{path}?{urllib.parse.urlencode([*pairs, *query.items()])}", body,
                                {"Content-Type": "application/json"})
             response = connection.getresponse()
-            return response.status, response.read().decode()
+            return response.status, response.read().decode(errors="replace")
 
-    def __call__(self, method, path, body=None, **query):
-        status, text = self.ask(method, path, body, **query)
+    def __call__(self, method, path, body=None, *pairs, **query):
+        status, text = self.ask(method, path, body, *pairs, **query)
         assert status < 300, text
         return text
 
@@ -92,9 +93,10 @@ class Docker:
         repository, tag = IMAGE.split(":")
         self("POST", "/images/create", root_filesystem(), fromSrc="-", repo=repository, tag=tag)
 
-    def run(self, name, *command, network="none", labels=None, **limits):
+    def run(self, name, *command, image=IMAGE, network="none", labels=None, **limits):
         """Starts a container; returns its id."""
-        body = {"Image": IMAGE, "Cmd": command, "Labels": labels or {},
+        user = {"User": limits.pop("User")} if "User" in limits else {}
+        body = {"Image": image, "Cmd": command or None, "Labels": labels or {}, **user,
                 "HostConfig": {"NetworkMode": network, "SecurityOpt": ["apparmor=unconfined"],
                                **limits}}
         id = json.loads(self("POST", "/containers/create", body, name=name))["Id"]

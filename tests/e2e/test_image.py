@@ -1,0 +1,180 @@
+"""The container image: what deploy/Dockerfile puts in it, run by a real Docker with everything
+closed that can be. Its files come from this machine's build, as nothing can be pulled in a test;
+the settings are those of the Dockerfile."""
+
+import io
+import json
+import os
+import platform
+import re
+import subprocess
+import tarfile
+
+import pytest
+
+from dockerd import docker_of_our_own
+from running import ROOT, Program, wait_until
+
+IMAGE = "local/waap:1"
+MAX_BYTES = 25_000_000
+SETTINGS = ("CMD", "ENTRYPOINT", "ENV", "EXPOSE", "HEALTHCHECK", "USER")
+
+
+def run_stage():
+    """The settings of the Dockerfile's last stage."""
+    text = (ROOT / "deploy/Dockerfile").read_text().rsplit("\nFROM ", 1)[1]
+    return [line for line in text.split("\n") if line.startswith(SETTINGS)]
+
+
+def archive_of(directory):
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.add(directory, ".")
+    return archive.getvalue()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory, waap_binary):
+    directory = tmp_path_factory.mktemp("image") / "root"
+    subprocess.run([ROOT / "deploy/image-root", waap_binary, directory], check=True)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def docker(root):
+    with docker_of_our_own() as docker:
+        if not docker.has_bridge:
+            pytest.skip("no network bridge can be made here")
+        repository, tag = IMAGE.split(":")
+        query = [("fromSrc", "-"), ("repo", repository), ("tag", tag)]
+        query += [("changes", line) for line in run_stage()]
+        docker("POST", "/images/create", archive_of(root), *query)
+        yield docker
+
+
+SAY = """
+import socket, time
+channel = socket.socket(socket.AF_UNIX)
+channel.connect("/push/push.sock")
+channel.sendall(b'{"metric": "fps", "type": "gauge", "set": 29.7}\\n')
+time.sleep(60)
+"""
+
+
+class Container(Program):
+    """waap in a container, asked over the bridge."""
+
+    def __init__(self, docker, *flags, binds=(), **options):
+        self.docker = docker
+        self.id = docker.run(
+            "waap", *(["serve", *flags] if flags else []), image=IMAGE, network="bridge",
+            ReadonlyRootfs=True, CapDrop=["ALL"], Binds=list(binds),
+            SecurityOpt=["apparmor=unconfined", "no-new-privileges"],
+            Tmpfs={"/run/waap": "mode=0755,uid=65532"}, **options)
+        self.url = f"http://{self.state()['NetworkSettings']['IPAddress']}:9090"
+        self.command = ["waap in a container"]
+        wait_until(self.answers, 20, "the container")
+
+    def state(self):
+        return json.loads(self.docker("GET", f"/containers/{self.id}/json"))
+
+    def answers(self):
+        assert self.state()["State"]["Running"], self.output()
+        try:
+            return self.get("/-/ready").status == 200
+        except OSError:
+            return False
+
+    def output(self):
+        return self.docker.ask("GET", f"/containers/{self.id}/logs", stdout=1, stderr=1)[1]
+
+
+@pytest.fixture
+def start(docker):
+    yield lambda *flags, **options: Container(docker, *flags, **options)
+    docker.remove_all()
+
+
+def test_size_and_content(root):
+    files = [path for path in root.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < MAX_BYTES
+    programs = [path for path in files if os.access(path, os.X_OK) and ".so" not in path.name]
+    assert [str(path.relative_to(root)) for path in programs] == ["usr/bin/waap"]
+
+
+def test_answers_unprivileged_and_read_only(start):
+    container = start()
+    page = container.metrics()
+    assert page["waap_build_info", next(l for n, l in page if n == "waap_build_info")] == 1
+    assert [name for name, _ in page if name == "node_load1"]
+    state = container.state()
+    assert state["Config"]["User"] == "65532:65532"
+    assert "NVIDIA_DRIVER_CAPABILITIES=utility" in state["Config"]["Env"]
+    assert "level=error" not in container.output()
+
+
+def healthcheck(container):
+    """Runs what the image says for its health, in the container; its exit code."""
+    test = container.state()["Config"]["Healthcheck"]["Test"]
+    assert test[0] == "CMD"
+    made = container.docker(
+        "POST", f"/containers/{container.id}/exec", {"Cmd": test[1:], "AttachStderr": True})
+    id = json.loads(made)["Id"]
+    container.docker("POST", f"/exec/{id}/start", {"Detach": False})
+    return json.loads(container.docker("GET", f"/exec/{id}/json"))["ExitCode"]
+
+
+def test_health(start):
+    assert healthcheck(start()) == 0
+
+
+def test_health_follows_the_flags_of_serve(start):
+    container = start("--web.listen-address=:9090", "--web.listen-address=:9191")
+    assert healthcheck(container) == 0
+
+
+def test_sees_the_host_and_its_containers(docker, start):
+    docker.run("neighbour", "sleep", "60")
+    container = start(
+        "--path.procfs=/host/proc", "--path.sysfs=/host/sys", "--path.rootfs=/host",
+        "--path.cgroupfs=/host/sys/fs/cgroup",
+        f"--collector.container.docker-socket={docker.socket}",
+        binds=["/:/host:ro"], PidMode="host", User="0:0")
+
+    def neighbour():
+        return [dict(labels) for name, labels in container.metrics()
+                if name == "container_cpu_usage_seconds_total" and ("name", "neighbour") in labels]
+
+    assert wait_until(neighbour, 20, "the neighbour")
+
+
+def test_pushes_by_mounted_socket_and_over_the_bridge(docker, start, tmp_path):
+    tmp_path.chmod(0o777)
+    subnet = ".".join(docker.address.split(".")[:3]) + ".0/24"
+    container = start(f"--push.allow={subnet}", "--push.socket=/push/push.sock",
+                      "--push.socket-mode=0666", binds=[f"{tmp_path}:/push"])
+    mounts = [f"{tmp_path}:/push", *(f"{path}:{path}:ro" for path in ("/usr", "/lib", "/lib64"))]
+    docker.run("pusher", "/usr/bin/python3", "-c", SAY, Binds=mounts)
+    ask = (f"printf 'POST /metrics/job/cars HTTP/1.0\\r\\nContent-Length: 9\\r\\n\\r\\nspeed 50\\n' "
+           f"| nc {container.url[7:].replace(':', ' ')}")
+    docker.run("poster", "sh", "-c", ask, network="bridge")
+
+    def pushed():
+        page = container.samples()
+        return ({re.match(r"\w+", name)[0] for name in page} >= {"fps", "speed"}) and page
+
+    page = wait_until(pushed, 20, "both pushes")
+    assert page['speed{instance="",job="cars"}'] == "50"
+
+
+def test_refused_over_the_bridge_unless_allowed(docker, start):
+    container = start()
+    answer = container.get("/metrics/job/cars", method="POST", body=b"speed 50\n")
+    assert (answer.status, "--push.allow" in answer.text) == (403, True)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="looks at this machine's loader")
+def test_libraries_are_those_the_binary_asks_for(root, waap_binary):
+    wanted = subprocess.run(["ldd", waap_binary], capture_output=True, text=True, check=True).stdout
+    for path in re.findall(r"(/\S+) \(0x", wanted):
+        assert (root / path.lstrip("/")).is_file(), path
