@@ -15,7 +15,6 @@
 #include "collectors/container_sample.h"
 #include "collectors/container_set.h"
 #include "collectors/filter.h"
-#include "collectors/scan.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
@@ -335,19 +334,6 @@ static void containers_close(void *state) {
     free(containers);
 }
 
-/* "btime 1763280000" of /proc/stat. */
-static double read_boot_time(const char *procfs) {
-    struct buf text CLEANUP_BUF = {0};
-    char *path CLEANUP_FREE = file_path_join(procfs, "stat");
-    uint64_t seconds = 0;
-    if (path != NULL && file_read(path, &text, NULL) == 0) {
-        const char *line = strstr(buf_str(&text), "\nbtime ");
-        const char *cursor = line != NULL ? line + strlen("\nbtime ") : "";
-        seconds = scan_u64(&cursor, &seconds) ? seconds : 0;
-    }
-    return (double)seconds;
-}
-
 static int prepare(struct containers *containers, const struct collector_env *env,
                    struct error *err) {
     const struct settings *settings = env->settings;
@@ -365,7 +351,7 @@ static int prepare(struct containers *containers, const struct collector_env *en
         return error_set(err, -ENOMEM, "out of memory");
     }
     containers->host_namespace = container_network_host(env->procfs);
-    containers->boot_seconds = read_boot_time(env->procfs);
+    containers->boot_seconds = container_procs_boot_time(env->procfs);
     int r = filter_init(&containers->include, settings, "collector.container.include", err);
     if (r == 0) {
         r = filter_init(&containers->exclude, settings, "collector.container.exclude", err);

@@ -84,3 +84,16 @@ double container_procs_parse_start(const char *text) {
     }
     return scan_u64(&cursor, &ticks) ? (double)ticks / (double)sysconf(_SC_CLK_TCK) : -1;
 }
+
+/* "btime 1763280000" of /proc/stat. */
+double container_procs_boot_time(const char *procfs) {
+    struct buf text CLEANUP_BUF = {0};
+    char *path CLEANUP_FREE = file_path_join(procfs, "stat");
+    uint64_t seconds = 0;
+    if (path != NULL && file_read(path, &text, NULL) == 0) {
+        const char *line = strstr(buf_str(&text), "\nbtime ");
+        const char *cursor = line != NULL ? line + strlen("\nbtime ") : "";
+        seconds = scan_u64(&cursor, &seconds) ? seconds : 0;
+    }
+    return (double)seconds;
+}

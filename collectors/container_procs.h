@@ -18,3 +18,6 @@ int container_procs_read(int dirfd, struct buf *scratch, struct container_procs 
 /* When process `pid` started, in seconds since boot, from the text of /proc/<pid>/stat; negative
  * where it is not understood. */
 double container_procs_parse_start(const char *text);
+
+/* When the machine was started, in seconds since 1970; 0 where that is not known. */
+double container_procs_boot_time(const char *procfs);
