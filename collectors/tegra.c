@@ -7,6 +7,7 @@
 #include "collectors/jetson_gpu_find.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/tls_start.h"
 
 static const struct tegra_soc socs[] = {
     {"tegra124", "GK20A", false, false},  {"tegra186", "NVIDIA Tegra X2", false, false},
@@ -87,6 +88,7 @@ void tegra_gpu_uuid(const char *serial, struct buf *out) {
     static const char purpose[] = "waap gpu uuid ";
     struct buf text CLEANUP_BUF = {0};
     unsigned char hash[32]; /* SHA-256 */
+    tls_start();
     buf_printf(&text, "%s%.*s", purpose, (int)strcspn(serial, "\n"), serial);
     if (!is_serial(serial) || text.failed ||
         gnutls_hash_fast(GNUTLS_DIG_SHA256, text.data, text.len, hash) < 0) {

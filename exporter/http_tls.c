@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/tls_start.h"
+
 struct tls_context {
     gnutls_certificate_credentials_t credentials;
     gnutls_priority_t priority;
@@ -19,6 +21,7 @@ struct tls_context {
 static int verify_client(gnutls_session_t session);
 
 struct tls_context *tls_context_create(void) {
+    tls_start();
     struct tls_context *tls CLEANUP_TLS_CONTEXT = calloc(1, sizeof(*tls));
     if (tls == NULL || gnutls_certificate_allocate_credentials(&tls->credentials) < 0) {
         return NULL;

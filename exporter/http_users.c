@@ -11,6 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "exporter/core/tls_start.h"
+
 enum {
     USERS_MAX_HEADER = 1024, /* libcrypt takes passwords of up to 511 bytes */
     USERS_MAX_REJECTED = 64,
@@ -163,6 +165,7 @@ struct users *users_create(void) {
         return NULL;
     }
     pthread_mutex_init(&users->lock, NULL);
+    tls_start();
     if (gnutls_rnd(GNUTLS_RND_KEY, users->key, sizeof(users->key)) < 0 ||
         !verdicts_grow(&users->rejected, USERS_MAX_REJECTED)) {
         users_destroy(users);

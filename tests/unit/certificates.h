@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unity.h>
 
+#include "exporter/core/tls_start.h"
+
 /* Certificates made on the spot, for tests. */
 
 struct certificate {
@@ -52,6 +54,7 @@ static inline void certificate_make_key(struct certificate *out, gnutls_pk_algor
     unsigned bits = algorithm == GNUTLS_PK_RSA   ? 2048
                     : algorithm == GNUTLS_PK_DSA ? 2048
                                                  : GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1);
+    tls_start();
     TEST_ASSERT_EQUAL_INT(0, gnutls_x509_privkey_init(&out->key));
     TEST_ASSERT_EQUAL_INT(0, gnutls_x509_privkey_generate(out->key, algorithm, bits, 0));
 }
