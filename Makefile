@@ -36,7 +36,7 @@ fmt:                         ## format the C files
 	@git ls-files '*.[ch]' | xargs clang-format -i
 
 bench: build                 ## one table of speed and size against real peers
-	@.ci/deps test
+	@.ci/deps bench
 	@/usr/bin/python3 tests/bench/run.py
 
 fuzz:                        ## every fuzz target for FUZZ_SECONDS

@@ -58,10 +58,14 @@ static void prepare_fill(void) {
     fill();
 }
 
-static void prepare_again(void) {
+static void prepare_unchanged(void) {
     prepare_fill();
     render();
     exposition_part_unref(part);
+}
+
+static void prepare_again(void) {
+    prepare_unchanged();
     for (size_t i = 0; i < N_SERIES; i++) {
         snapshot.families[0].samples[i].value += 1;
     }
@@ -129,6 +133,7 @@ static const struct task {
     {"parse 10 k series", prepare_text, parse},
     {"render 10 k series again", prepare_again, render},
     {"render 10 k series once", prepare_fill, render},
+    {"render 10 k series unchanged", prepare_unchanged, render},
     {"snapshot of 10 k series", prepare_fill, fill},
     {"write a page of 10 k series", prepare_page, write_page},
     {"write a page of 200 families", prepare_families, write_page},

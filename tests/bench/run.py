@@ -15,6 +15,7 @@ import nvml
 import plugins
 import programs
 import pushes
+import renderers
 import scrapes
 from table import Table
 
@@ -30,6 +31,7 @@ def main():
     table = Table()
     if not arguments.instructions:
         per_series = scrapes.run(table)
+        renderers.run(table)
         node.run(table)
         containers.run(table)
         jetson.run(table)
