@@ -122,6 +122,8 @@ class Docker:
         self.process.terminate()
         self.process.wait(20)
         self.ip(f"link del {self.bridge}")
+        for namespace in self.place.glob("exec/netns/*"):  # the host's is left mounted
+            subprocess.run([BUSYBOX, "umount", namespace], stdout=self.log, stderr=self.log)
         self.log.close()
         remove_empty_cgroups(self.cgroup)
 
