@@ -12,7 +12,8 @@ enum { SCENARIO_DRIVER = -2, SCENARIO_ALL = -1 };
 /* Reads the file that $FAKE_NVML names, again where it has a line `watch` and has changed. */
 bool scenario_load(void);
 
-/* The value of a key, or NULL with the code to answer; the text is good until the thread's next call. */
+/* The value of a key, or NULL with the code to answer; the text is good until the thread's next
+ * call. */
 const char *scenario_text(int gpu, const char *key, unsigned *ret_code);
 
 /* The number at place `index` of the list that is the value. */
