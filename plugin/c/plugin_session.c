@@ -198,9 +198,13 @@ static void send_params(void) {
     }
 }
 
+/* An acknowledgement is wanted that this connection has not been asked for. */
+static bool ack_due(void) {
+    return session.asked > session.answered && !session.asked_here;
+}
+
 static bool round_due(uint64_t now_ms) {
-    bool asked = session.asked > session.answered && !session.asked_here;
-    return !session.in_round && (asked || now_ms >= session.round_ms);
+    return !session.in_round && (ack_due() || now_ms >= session.round_ms);
 }
 
 bool waap_session_due(uint64_t now_ms) {
@@ -213,7 +217,7 @@ static void session_compose(const struct waap_settings *settings, uint64_t now_m
     if (round_due(now_ms)) {
         session.in_round = true;
         session.next = waap_metrics;
-        session.round_asked = session.asked > session.answered ? session.asked : 0;
+        session.round_asked = ack_due() ? session.asked : 0;
         session.round_ms = now_ms + settings->interval_ms;
     }
     if (!session.in_round) {

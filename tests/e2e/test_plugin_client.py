@@ -347,6 +347,7 @@ def test_without_acknowledgements_the_end_comes_all_the_same(peer, run):
     began = time.monotonic()
     run(ALL_KINDS)
     assert time.monotonic() - began < 5
+    assert [line for line in peer.lines if "seq" in line] == [{"seq": 1}]
     check_all_kinds(peer)
 
 

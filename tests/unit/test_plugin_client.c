@@ -248,6 +248,11 @@ static void test_without_acknowledgements_exit_comes_all_the_same(void) {
     peer.never_acks = true;
     run(plugin_all_kinds);
     TEST_ASSERT_EQUAL_DOUBLE(1000, push_peer_sum(&peer, "fps"));
+    size_t n_asked = 0;
+    for (size_t i = 0; i < json_array_size(peer.lines); i++) {
+        n_asked += json_object_get(json_array_get(peer.lines, i), "seq") != NULL;
+    }
+    TEST_ASSERT_EQUAL_size_t(1, n_asked);
 }
 
 /* ---- errors ---- */

@@ -115,7 +115,7 @@ class Session:
             if self._out:
                 return
             self._compose(now)
-            if not self._out and self._next is None and not self.due(now):
+            if not self._out and self._next is None and not self._due(now):
                 return
 
     def _open(self, now):
@@ -202,18 +202,21 @@ class Session:
                 return
         self._complain("param {}: is not known".format(name))
 
-    def due(self, now):
+    def _ack_due(self):
+        """Whether an acknowledgement is wanted that this connection has not been asked for."""
+        return self.asked > self.answered and not self._asked_here
+
+    def _due(self, now):
         """Whether it is time to look at the series."""
-        asked = self.asked > self.answered and not self._asked_here
-        return self._sock is not None and self._next is None and (asked or now >= self._round_at)
+        return self._next is None and (self._ack_due() or now >= self._round_at)
 
     def _compose(self, now):
         for param in self._params:
             for line in param.lines():
                 self._say(line)
-        if self.due(now):
+        if self._due(now):
             self._next = 0
-            self._round_asked = self.asked if self.asked > self.answered else 0
+            self._round_asked = self.asked if self._ack_due() else 0
             self._round_at = now + self._settings.interval
         if self._next is None:
             return
