@@ -200,26 +200,34 @@ def test_what_the_daemon_refuses_is_told(daemon, python):
     assert series(daemon, "good_total") == 1
 
 
-def test_the_daemon_killed_again_and_again(started, waap_binary, python, socket):
-    """The totals of a plugin that lives on are exact, however often the daemon did not."""
-    flags = ("--collector.disable-defaults", "--collector.push", f"--push.socket={socket}")
-    process = python("""
-        import sys, threading
-        plugin.configure(interval=0.005)
-        frames, seconds = plugin.counter("frames_total"), plugin.histogram("seconds")
-        done = threading.Event()
-        threading.Thread(target=lambda: (sys.stdin.read(), done.set()), daemon=True).start()
-        n = 0
-        while not done.is_set():
-            frames.inc()
-            seconds.observe(0.25)
-            n += 1
-            if n % 100 == 0:
-                done.wait(0.001)
-                plugin.flush(0)
-        assert plugin.flush(30)
-        print(n)
-    """)
+COUNTING = """
+    import sys, threading
+    plugin.configure(interval=0.005)
+    frames, seconds = plugin.counter("frames_total"), plugin.histogram("seconds")
+    done = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), done.set()), daemon=True).start()
+    n = 0
+    while not done.is_set():
+        frames.inc()
+        seconds.observe(0.25)
+        n += 1
+        if n % 100 == 0:
+            done.wait(0.001)
+            plugin.flush(0)
+    assert plugin.flush(30)
+    print(n)
+"""
+
+
+@pytest.mark.parametrize("table", ["push.table", ""], ids=["table", "memory"])
+@pytest.mark.parametrize("language", ["c", "python"])
+def test_the_daemon_killed_again_and_again(started, waap_binary, start, python, socket, language, table):
+    """The totals of a plugin that lives on are exact, however often the daemon did not, and whether it
+    remembers what it had."""
+    flags = ["--collector.disable-defaults", "--collector.push", f"--push.socket={socket}"]
+    flags.append(f"--push.table={socket.with_name(table) if table else ''}")
+    in_c = waap_binary.parent.parent / "tests/fakes/counting-plugin"
+    process = start(in_c) if language == "c" else python(COUNTING)
     rng = random.Random(2)
     for _ in range(10):
         daemon = started(Waap(waap_binary, *flags))
