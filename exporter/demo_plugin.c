@@ -107,9 +107,9 @@ static void say_latencies(struct demo_plugins *plugins) {
 }
 
 static void work_detector(struct demo_plugins *plugins, double seconds) {
-    double before = floor(plugins->frames);
+    uint64_t before = (uint64_t)plugins->frames;
     plugins->frames += seconds * demo_plugin_fps(plugins->lines);
-    for (double n = floor(plugins->frames) - before; n > 0; n--) {
+    for (uint64_t n = (uint64_t)plugins->frames - before; n > 0; n--) {
         look_at_frame(plugins);
     }
     buf_printf(&plugins->line,

@@ -103,27 +103,30 @@ static int put(struct gateway_path *path, const struct label *label, struct erro
     return 0;
 }
 
+/* Takes the next name and value off `*rest`. */
+static int take_pair(char **rest, struct label *ret_label, struct error *err) {
+    char *name = next_part(rest);
+    char *value = next_part(rest);
+    if (value == NULL) {
+        return error_set(err, -EINVAL, "label \"%s\" has no value in the path", name);
+    }
+    return read_pair(name, value, ret_label, err);
+}
+
 static int read_parts(struct gateway_path *path, char *rest, struct error *err) {
-    struct label job = {0};
-    for (bool first = true; rest != NULL; first = false) {
-        char *name = next_part(&rest);
-        char *value = next_part(&rest);
-        if (value == NULL && !first && name[0] == '\0') {
-            break; /* "/metrics/job/a/" */
+    struct label job = {0}, label = {0};
+    int r = take_pair(&rest, &job, err);
+    if (r < 0) {
+        return r;
+    }
+    if (strcmp(job.name, "job") != 0 || job.value[0] == '\0') {
+        return error_set(err, -EINVAL, "the path must begin with /metrics/job/<job>");
+    }
+    while (rest != NULL && rest[0] != '\0') { /* "/metrics/job/a/" is the same without its end */
+        r = take_pair(&rest, &label, err);
+        if (r == 0) {
+            r = put(path, &label, err);
         }
-        if (value == NULL) {
-            return error_set(err, -EINVAL, "label \"%s\" has no value in the path", name);
-        }
-        struct label label;
-        int r = read_pair(name, value, &label, err);
-        if (r < 0) {
-            return r;
-        }
-        if (first && (strcmp(name, "job") != 0 || label.value[0] == '\0')) {
-            return error_set(err, -EINVAL, "the path must begin with /metrics/job/<job>");
-        }
-        job = first ? label : job;
-        r = put(path, &label, err);
         if (r < 0) {
             return r;
         }

@@ -90,7 +90,11 @@ static int take_text(struct scan *scan, char **ret_text) {
     }
     scan->at++;
     *ret_text = text.len > 0 ? buf_take(&text) : strdup("");
-    return *ret_text != NULL ? 0 : error_set(scan->err, -ENOMEM, "out of memory");
+    if (*ret_text == NULL) {
+        error_set(scan->err, -ENOMEM, "out of memory");
+        return -ENOMEM;
+    }
+    return 0;
 }
 
 static int take_operator(struct scan *scan, struct condition *condition, bool *ret_regex) {

@@ -31,8 +31,7 @@ struct pywaggle {
     struct loop *loop;
     struct push_store *store;
     struct loop_timer timer;
-    char **directories;
-    size_t n_directories;
+    char **directories;     /* NULL-terminated; or NULL */
     struct log_file *files; /* room for MAX_FILES; NULL: nothing was ever to follow */
     size_t n_files;
     struct buf text;
@@ -43,7 +42,7 @@ struct pywaggle {
 
 static int take_line(struct pywaggle *pywaggle, struct push_owner *owner, char *line, size_t len,
                      struct error *err) {
-    struct pywaggle_line parsed;
+    struct pywaggle_line parsed = {.n_updates = 0};
     int r = pywaggle_line_read(line, len, &parsed, err);
     if (r < 0) {
         push_store_count_refused(pywaggle->store, -EBADMSG);
@@ -191,8 +190,8 @@ static void drop_unseen(struct pywaggle *pywaggle) {
 /* ---- turns ---- */
 
 static void look(struct pywaggle *pywaggle) {
-    for (size_t i = 0; i < pywaggle->n_directories; i++) {
-        visit_directory(pywaggle, pywaggle->directories[i]);
+    for (char **d = pywaggle->directories; d != NULL && *d != NULL; d++) {
+        visit_directory(pywaggle, *d);
     }
     drop_unseen(pywaggle);
     pywaggle->settled = true;
@@ -216,11 +215,10 @@ struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store) {
 }
 
 static void forget_directories(struct pywaggle *pywaggle) {
-    for (size_t i = 0; i < pywaggle->n_directories; i++) {
-        free(pywaggle->directories[i]);
+    for (char **d = pywaggle->directories; d != NULL && *d != NULL; d++) {
+        free(*d);
     }
     free(TAKE(pywaggle->directories));
-    pywaggle->n_directories = 0;
 }
 
 void pywaggle_destroy(struct pywaggle *pywaggle) {
@@ -248,23 +246,27 @@ static char *trimmed(const char *directory) {
 
 void pywaggle_configure(struct pywaggle *pywaggle, const struct settings *settings) {
     const char *const *list = settings_list(settings, "push.pywaggle-log");
-    size_t n = 0;
+    size_t n = 0, n_copies = 0;
     while (list[n] != NULL) {
         n++;
     }
     forget_directories(pywaggle);
-    pywaggle->directories = calloc(n + 1, sizeof(char *));
-    for (size_t i = 0; i < n && pywaggle->directories != NULL; i++) {
-        char *copy = trimmed(list[i]);
-        if (copy != NULL) {
-            pywaggle->directories[pywaggle->n_directories++] = copy;
-        }
+    pywaggle->timer.due_ns = LOOP_NEVER;
+    if (n == 0) {
+        return;
     }
-    if (n > 0 && pywaggle->files == NULL) {
+    if (pywaggle->files == NULL) {
         pywaggle->files = calloc(MAX_FILES, sizeof(*pywaggle->files));
     }
-    pywaggle->timer.due_ns = LOOP_NEVER;
-    if (pywaggle->n_directories > 0 && pywaggle->files != NULL) {
-        fire(&pywaggle->timer);
+    pywaggle->directories = calloc(n + 1, sizeof(char *));
+    if (pywaggle->files == NULL || pywaggle->directories == NULL) {
+        return;
     }
+    for (size_t i = 0; i < n; i++) {
+        char *copy = trimmed(list[i]);
+        if (copy != NULL) {
+            pywaggle->directories[n_copies++] = copy;
+        }
+    }
+    fire(&pywaggle->timer);
 }
