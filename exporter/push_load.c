@@ -80,7 +80,7 @@ static int load_owner(struct loader *loader, const struct push_entry *entry) {
     if (r == 0) {
         r = push_owner_restore(loader->store, group, labels, n, &owner);
     }
-    if (r < 0) {
+    if (owner == NULL) {
         return r;
     }
     memcpy(&owner->push_seconds, &entry->words[0], sizeof(double));

@@ -22,33 +22,33 @@ void push_remains_finish(struct push_remains *remains) {
 }
 
 int push_recover_table(const char *path, struct push_remains *ret_remains, struct error *err) {
-    struct push_remains remains CLEANUP_PUSH_REMAINS = {0};
+    struct push_remains remains = {0};
     int r = file_read_stored(path, MAX_FILE_BYTES, &remains.file, err);
     if (r == 0) {
         r = push_table_recover(remains.file.data, remains.file.len, &remains.offset,
                                &remains.same_boot, err);
     }
     if (r < 0) {
+        push_remains_finish(&remains);
         return r;
     }
     remains.len = remains.file.len - remains.offset;
     *ret_remains = remains;
-    remains = (struct push_remains){0};
     return 0;
 }
 
 int push_recover_state(const char *path, struct push_remains *ret_remains, struct error *err) {
-    struct push_remains remains CLEANUP_PUSH_REMAINS = {0};
+    struct push_remains remains = {0};
     int r = file_read_stored(path, MAX_FILE_BYTES, &remains.file, err);
     if (r == 0) {
         r = push_state_decode(remains.file.data, remains.file.len, &remains.offset, &remains.len,
                               &remains.n_damaged, err);
     }
     if (r < 0) {
+        push_remains_finish(&remains);
         return r;
     }
     *ret_remains = remains;
-    remains = (struct push_remains){0};
     return 0;
 }
 

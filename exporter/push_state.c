@@ -91,7 +91,7 @@ static int check_header(const void *data, size_t len, struct header *ret_header,
 
 int push_state_decode(void *data, size_t len, size_t *ret_offset, size_t *ret_len,
                       size_t *ret_n_damaged, struct error *err) {
-    struct header header;
+    struct header header = {0};
     int r = check_header(data, len, &header, err);
     if (r < 0) {
         return r;

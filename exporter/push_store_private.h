@@ -63,24 +63,26 @@ struct push_total {
 struct push_series {
     struct push_link of_family, of_owner;
     struct push_entry *entry;
-    struct push_family *family;
-    struct push_owner *owner;
     uint64_t hash;
     uint64_t number;
     struct labels *labels;        /* all of them, the owner's too */
     struct push_buckets *buckets; /* of a histogram or summary */
-    struct push_rate *rate;       /* of a rate */
     double *ttl;                  /* in the entry: see ttl_ms */
-    double *values;               /* in the entry: not cumulative; of a histogram: buckets, sum */
-    size_t n_values;
     double *bounds;
     size_t n_bounds;
+    uint64_t collected; /* number of the last collection that took it */
+
+    /* What an update reads stands together: with many series it is memory that takes the time. */
+    struct push_family *family;
+    struct push_owner *owner;
+    struct push_rate *rate; /* of a rate */
+    double *values;         /* in the entry: not cumulative; of a histogram: buckets, sum */
+    size_t n_values;
     struct push_total *totals; /* the one used last first */
     int64_t ttl_ms;            /* PUSH_TTL_DEFAULT: goes with its owner */
     int64_t updated_ms;
-    uint64_t batch;     /* the last one that named it */
-    bool hidden;        /* not in the index: the batch under way puts another in its place */
-    uint64_t collected; /* number of the last collection that took it */
+    uint64_t batch; /* the last one that named it */
+    bool hidden;    /* not in the index: the batch under way puts another in its place */
     size_t n_labels;
     struct label own[]; /* sorted; their texts behind them, in the same memory */
 };

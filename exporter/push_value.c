@@ -53,7 +53,7 @@ static void observe(const struct push_series *series, const struct push_update *
  * again or overtaken. */
 static void add_total(const struct push_series *series, const struct push_total *total,
                       const struct figures *given, struct figures *next, struct figures *last) {
-    size_t n_counts = series->n_values > 1 ? series->n_bounds + 1 : 1;
+    size_t n_counts = series->n_bounds + 1;
     if (sum_of(given->values, n_counts) <= sum_of(total->last, n_counts)) {
         return;
     }
@@ -80,11 +80,19 @@ static void add(const struct push_series *series, const struct figures *given,
     }
 }
 
+/* NaN is the same as NaN here, and 0 not as -0. */
+static bool same_bits(double a, double b) {
+    uint64_t left, right;
+    memcpy(&left, &a, sizeof(left));
+    memcpy(&right, &b, sizeof(right));
+    return left == right;
+}
+
 static size_t note_changes(double *to, const struct figures *from, size_t n,
                            struct push_change *changes) {
     size_t n_changes = 0;
     for (size_t i = 0; i < n; i++) {
-        if (memcmp(&to[i], &from->values[i], sizeof(double)) != 0) {
+        if (!same_bits(to[i], from->values[i])) {
             changes[n_changes++] = (struct push_change){&to[i], from->values[i]};
         }
     }
@@ -98,14 +106,39 @@ void push_value_preset(const struct push_step *step, const struct push_update *u
     memcpy(series->values, first.values, series->n_values * sizeof(double));
 }
 
-void push_value_apply(struct push_store *store, const struct push_step *step,
-                      const struct push_update *update, int64_t now_ms) {
-    struct push_series *series = step->series;
+/* Of what has one value, which is most. */
+static size_t change_one(const struct push_step *step, const struct push_update *update,
+                         struct push_change *changes) {
+    double *value = step->series->values;
+    double given = update->values[0];
+    switch (update->op) {
+    case PUSH_SET:
+        changes[0] = (struct push_change){value, given};
+        return 1;
+    case PUSH_INC:
+        changes[0] = (struct push_change){value, *value + given};
+        return 1;
+    case PUSH_TOTAL:
+        if (given <= *step->total->last) { /* sent again, or overtaken */
+            return 0;
+        }
+        changes[0] = (struct push_change){value, *value + (given - *step->total->last)};
+        changes[1] = (struct push_change){step->total->last, given};
+        return 2;
+    case PUSH_OBSERVE:
+        break;
+    }
+    return 0;
+}
+
+static size_t change_many(const struct push_step *step, const struct push_update *update,
+                          struct push_change *changes) {
+    const struct push_series *series = step->series;
     size_t size = series->n_values * sizeof(double);
     struct figures next, last, given;
-    struct push_change changes[2 * PUSH_MAX_WORDS];
     size_t n_changes = 0;
     memcpy(next.values, series->values, size);
+    memset(given.values, 0, size);
     switch (update->op) {
     case PUSH_SET:
         set(series, update, &next);
@@ -124,9 +157,17 @@ void push_value_apply(struct push_store *store, const struct push_step *step,
         n_changes = note_changes(step->total->last, &last, series->n_values, changes);
         break;
     }
-    n_changes += note_changes(series->values, &next, series->n_values, changes + n_changes);
+    return n_changes + note_changes(series->values, &next, series->n_values, changes + n_changes);
+}
+
+void push_value_apply(struct push_store *store, const struct push_step *step,
+                      const struct push_update *update, int64_t now_ms) {
+    struct push_series *series = step->series;
+    struct push_change changes[2 * PUSH_MAX_WORDS];
+    size_t n_changes = series->n_values == 1 ? change_one(step, update, changes)
+                                             : change_many(step, update, changes);
     push_table_write(store->table, changes, n_changes);
     if (series->rate != NULL) {
-        push_rate_note(series->rate, now_ms, next.values[0]);
+        push_rate_note(series->rate, now_ms, series->values[0]);
     }
 }
