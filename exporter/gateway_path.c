@@ -66,10 +66,12 @@ static bool cut_base64_suffix(char *name) {
 static int read_pair(char *name, char *value, struct label *ret_label, struct error *err) {
     bool encoded = cut_base64_suffix(name);
     if (!metric_label_name_valid(name, strlen(name)) || strncmp(name, "__", 2) == 0) {
-        return error_set(err, -EINVAL, "improper label name \"%s\"", name);
+        error_set(err, -EINVAL, "improper label name \"%s\"", name);
+        return -EINVAL;
     }
     if (encoded && base64_decode(value) < 0) {
-        return error_set(err, -EINVAL, "value of label %s is not URL-safe base64", name);
+        error_set(err, -EINVAL, "value of label %s is not URL-safe base64", name);
+        return -EINVAL;
     }
     *ret_label = (struct label){.name = name, .value = value};
     return 0;
@@ -107,8 +109,9 @@ static int put(struct gateway_path *path, const struct label *label, struct erro
 static int take_pair(char **rest, struct label *ret_label, struct error *err) {
     char *name = next_part(rest);
     char *value = next_part(rest);
-    if (value == NULL) {
-        return error_set(err, -EINVAL, "label \"%s\" has no value in the path", name);
+    if (name == NULL || value == NULL) {
+        error_set(err, -EINVAL, "label \"%s\" has no value in the path", name != NULL ? name : "");
+        return -EINVAL;
     }
     return read_pair(name, value, ret_label, err);
 }

@@ -31,8 +31,9 @@ struct scan {
 };
 
 static int fail(const struct scan *scan, const char *what) {
-    return error_set(scan->err, -EINVAL, "selector \"%s\", column %zu: %s", scan->text,
-                     (size_t)(scan->at - scan->text) + 1, what);
+    error_set(scan->err, -EINVAL, "selector \"%s\", column %zu: %s", scan->text,
+              (size_t)(scan->at - scan->text) + 1, what);
+    return -EINVAL;
 }
 
 /* ---- life ---- */
