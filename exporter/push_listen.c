@@ -80,7 +80,7 @@ static void open_place(struct place *place, const struct settings *settings) {
     }
     place->open = http_listeners_listen(place->listeners, &config, &err) == 0;
     if (!place->open) {
-        log_warn("push: %s; plugins cannot connect there", err.text);
+        log_warn("push: %s; plugins cannot connect there (see --push.socket)", err.text);
     }
 }
 

@@ -17,7 +17,7 @@ import pytest
 
 from peers import Prometheus, need_program
 from plugin import Plugin
-from running import wait_until
+from running import Waap, wait_until
 
 ALONE = ("--collector.disable-defaults", "--collector.push")
 CONTAINER = "0123456789abcdef" * 4
@@ -242,6 +242,22 @@ def test_a_container_that_nobody_knows_has_its_id(daemon, path, tmp_path):
         plugin.tell({"metric": "a", "type": "gauge", "set": 1})
     assert time.monotonic() - begin < 5
     assert value(waap, "a", plugin=CONTAINER[:12], container=CONTAINER[:12]) == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="must be root to make a process namespace")
+def test_the_hidden_are_believed_but_marked(started, waap_binary, path, tmp_path):
+    """A daemon that does not see the processes of its plugins, like one in a container."""
+    wrapper = tmp_path / "waap"
+    wrapper.write_text(f'#!/bin/sh\nexec unshare --pid --fork --kill-child {waap_binary} "$@"\n')
+    wrapper.chmod(0o755)
+    waap = started(Waap(wrapper, *ALONE, f"--push.socket={path}"))
+    waap.wait_log("push: listening on")
+    with Plugin(path, {"plugin": "p", "container": "c", "pod": "o", "namespace": "n"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+        [listed] = json.loads(waap.get("/api/v1/plugins").text)["data"]
+    assert value(waap, "a", plugin="p", container="c", pod="o", namespace="n") == 1
+    assert (listed["verified"], listed["peer"]) == (False, "unverified")
+    waap.stop(signal=signal.SIGKILL)  # ends the wrapper, which takes the daemon with it
 
 
 TAKER = """
