@@ -139,9 +139,13 @@ void loop_pump_remove(struct loop *loop, struct loop_pump *pump) {
 void loop_post(struct loop *loop, struct loop_message *message) {
     message->next = NULL;
     pthread_mutex_lock(&loop->lock);
+    bool is_first = loop->first_message == NULL;
     *loop->last_message = message;
     loop->last_message = &message->next;
     pthread_mutex_unlock(&loop->lock);
+    if (!is_first) {
+        return; /* the loop has been woken and not looked yet: it will find this one, too */
+    }
     uint64_t one = 1;
     ssize_t ignored = write(loop->wake.fd, &one, sizeof(one));
     (void)ignored;
