@@ -218,7 +218,7 @@ class Waap(Program):
     def __init__(self, binary, *flags, wait=True, **options):
         flags = [str(flag) for flag in flags]
         for name, value in DEFAULTS.items():
-            if not any(flag.startswith(name) for flag in flags):
+            if not any(flag.split("=")[0] == name for flag in flags):
                 flags.append(f"{name}={value}")
         super().__init__([binary, "serve", *flags], None, **options)
         if wait:
