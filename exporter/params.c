@@ -80,6 +80,8 @@ static void knob_destroy(struct params_knob *knob) {
     spec_finish(&knob->spec);
     value_finish(&knob->requested);
     value_finish(&knob->applied);
+    value_finish(&knob->shown_applied.value);
+    value_finish(&knob->shown_requested.value);
     free(knob->requested_by);
     free(knob);
 }
@@ -250,11 +252,28 @@ static int declare_knob(struct params_table *params, struct params_plugin *plugi
     return 0;
 }
 
+/* A plugin that comes back declares anew what it has: what it no longer has is not shown. */
+static void forget_knobs(struct params_table *params, struct params_plugin *plugin,
+                         struct push_owner *owner) {
+    while (plugin->knobs != NULL) {
+        struct params_knob *knob = plugin->knobs;
+        plugin->knobs = knob->next;
+        value_finish(&knob->requested);
+        value_finish(&knob->applied);
+        params_export(params->store, owner, knob);
+        knob_destroy(knob);
+    }
+    plugin->n_knobs = 0;
+}
+
 int params_declare(struct params_table *params, struct params_link *link, struct push_owner *owner,
                    const struct param_spec *spec, struct error *err) {
     struct params_plugin *plugin = link->plugin != NULL ? link->plugin : enter(params, owner);
     if (plugin == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
+    }
+    if (plugin->links == NULL) {
+        forget_knobs(params, plugin, owner);
     }
     if (link->plugin == NULL) {
         link->plugin = plugin;

@@ -19,6 +19,12 @@ struct params_link {
     struct params_link *next;
 };
 
+/* What the push store shows of a value; `value` is ours. */
+struct params_shown {
+    bool known; /* otherwise: whatever an earlier daemon left there */
+    struct param_value value;
+};
+
 /* One knob, as users see it. */
 struct params_knob {
     struct param_spec spec;
@@ -27,6 +33,7 @@ struct params_knob {
     char *requested_by;
     struct param_value applied;
     double applied_seconds;
+    struct params_shown shown_applied, shown_requested;
     struct params_knob *next;
 };
 

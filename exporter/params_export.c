@@ -1,5 +1,6 @@
 #include "exporter/params_export.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const struct metric_desc params_applied_metric = {
@@ -27,11 +28,12 @@ const struct metric_desc params_requested_info_metric = {
     .labels = "plugin, job, container, pod, namespace, param, value",
 };
 
-struct stale {
-    const struct push_owner *owner;
-    const char *name;
+/* One of the two values of a knob, and where it is shown. */
+struct shelf {
+    struct push_store *store;
+    struct push_owner *owner;
     const char *param;
-    const char *value; /* that stays; NULL: none does */
+    const struct metric_desc *number, *text;
 };
 
 static const char *label_of(const struct push_series_view *series, const char *name) {
@@ -43,52 +45,72 @@ static const char *label_of(const struct push_series_view *series, const char *n
     return "";
 }
 
-static bool is_stale(const struct push_series_view *series, void *context) {
-    const struct stale *stale = context;
-    return series->owner == stale->owner && strcmp(series->name, stale->name) == 0 &&
-           strcmp(label_of(series, "param"), stale->param) == 0 &&
-           (stale->value == NULL || strcmp(label_of(series, "value"), stale->value) != 0);
+static bool is_on_shelf(const struct push_series_view *series, void *context) {
+    const struct shelf *shelf = context;
+    bool named = strcmp(series->name, shelf->number->name) == 0 ||
+                 strcmp(series->name, shelf->text->name) == 0;
+    return named && strcmp(label_of(series, "param"), shelf->param) == 0;
 }
 
-/* Exports one value under `number`, or `text` where it has no number; what it was before goes. */
-static void export_value(struct push_store *store, struct push_owner *owner, const char *param,
-                         const struct param_value *value, const struct metric_desc *number,
-                         const struct metric_desc *text) {
-    bool is_text = value->form == PARAM_TEXT;
-    const struct metric_desc *desc = is_text ? text : number;
-    const struct metric_desc *other = is_text ? number : text;
-    struct stale stale = {.owner = owner, .name = other->name, .param = param};
-    push_store_remove_if(store, is_stale, &stale);
-    if (is_text || value->form == PARAM_ABSENT) {
-        stale.name = desc->name;
-        stale.value = is_text && value->text[0] != '\0' ? value->text : NULL;
-        push_store_remove_if(store, is_stale, &stale);
-    }
-    if (value->form == PARAM_ABSENT) {
-        return;
-    }
-    double shown = is_text ? 1 : value->number;
-    const struct label labels[] = {{"param", param}, {"value", value->text}};
-    const struct push_update update = {
+/* The series that shows a value; `labels` and `number` are room for what it refers to. */
+static struct push_update update_of(const struct shelf *shelf, const struct param_value *value,
+                                    struct label labels[static 2], double *number) {
+    bool is_text = value->form == PARAM_TEXT && value->text != NULL;
+    const struct metric_desc *desc = is_text ? shelf->text : shelf->number;
+    labels[0] = (struct label){"param", shelf->param};
+    labels[1] = (struct label){"value", value->text};
+    *number = is_text ? 1 : value->number;
+    return (struct push_update){
         .name = desc->name,
         .help = desc->help,
         .type = PUSH_GAUGE,
         .op = PUSH_SET,
         .labels = labels,
         .n_labels = is_text && value->text[0] != '\0' ? 2 : 1,
-        .values = &shown,
+        .values = number,
         .n_values = 1,
         .ttl_ms = PUSH_TTL_DEFAULT,
         .own = true,
     };
-    const struct push_batch batch = {.updates = &update, .n_updates = 1};
-    push_store_apply(store, owner, &batch, NULL, NULL);
 }
 
-void params_export(struct push_store *store, struct push_owner *owner,
-                   const struct params_knob *knob) {
-    export_value(store, owner, knob->spec.name, &knob->applied, &params_applied_metric,
-                 &params_applied_info_metric);
-    export_value(store, owner, knob->spec.name, &knob->requested, &params_requested_metric,
-                 &params_requested_info_metric);
+/* Takes away what is shown unless the value stands in the same series. */
+static void clear(struct shelf *shelf, const struct params_shown *shown,
+                  const struct param_value *value) {
+    struct label labels[2];
+    double number;
+    bool was_text = shown->value.form == PARAM_TEXT;
+    bool same = was_text ? param_value_equal(&shown->value, value)
+                         : value->form == PARAM_NUMBER || value->form == PARAM_TRUTH;
+    if (!shown->known) {
+        push_store_remove_of(shelf->store, shelf->owner, is_on_shelf, shelf);
+    } else if (!same && shown->value.form != PARAM_ABSENT) {
+        struct push_update old = update_of(shelf, &shown->value, labels, &number);
+        push_store_remove_series(shelf->store, shelf->owner, &old);
+    }
+}
+
+static void export_value(struct shelf *shelf, struct params_shown *shown,
+                         const struct param_value *value) {
+    struct label labels[2];
+    double number;
+    clear(shelf, shown, value);
+    free((char *)shown->value.text);
+    shown->value = *value;
+    shown->value.text = value->text != NULL ? strdup(value->text) : NULL;
+    shown->known = value->text == NULL || shown->value.text != NULL;
+    if (value->form != PARAM_ABSENT) {
+        const struct push_update update = update_of(shelf, value, labels, &number);
+        const struct push_batch batch = {.updates = &update, .n_updates = 1};
+        push_store_apply(shelf->store, shelf->owner, &batch, NULL, NULL);
+    }
+}
+
+void params_export(struct push_store *store, struct push_owner *owner, struct params_knob *knob) {
+    struct shelf applied = {store, owner, knob->spec.name, &params_applied_metric,
+                            &params_applied_info_metric};
+    struct shelf requested = {store, owner, knob->spec.name, &params_requested_metric,
+                              &params_requested_info_metric};
+    export_value(&applied, &knob->shown_applied, &knob->applied);
+    export_value(&requested, &knob->shown_requested, &knob->requested);
 }

@@ -6,8 +6,7 @@
  * was asked for, plugin_param_requested. Strings and enums have no number: they are the label
  * `value` of plugin_param_info and plugin_param_requested_info. Where the store has no room for
  * them it counts that; the knob works all the same. */
-void params_export(struct push_store *store, struct push_owner *owner,
-                   const struct params_knob *knob);
+void params_export(struct push_store *store, struct push_owner *owner, struct params_knob *knob);
 
 /* Their descriptions; nobody else may push these names. */
 extern const struct metric_desc params_applied_metric, params_requested_metric,

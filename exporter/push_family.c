@@ -243,6 +243,11 @@ static int create_family(struct push_store *store, const struct push_owner *owne
     return 0;
 }
 
+struct push_family *push_family_find(struct push_store *store, const char *name) {
+    const struct push_name *found = find_name(store, name, push_hash_text(store, name));
+    return found != NULL ? found->family : NULL;
+}
+
 int push_family_for(struct push_store *store, const struct push_owner *owner,
                     const struct push_update *update, bool replace, struct push_family **ret_family,
                     struct error *err) {

@@ -191,6 +191,15 @@ size_t push_store_remove_if(struct push_store *store,
                             bool (*match)(const struct push_series_view *series, void *context),
                             void *context);
 
+/* The same among the series of one owner. */
+size_t push_store_remove_of(struct push_store *store, struct push_owner *owner,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context);
+
+/* Removes the one series of the owner that the update would change; false: there is none. */
+bool push_store_remove_series(struct push_store *store, struct push_owner *owner,
+                              const struct push_update *update);
+
 enum { PUSH_REASONS = 9 };
 
 struct push_stats {

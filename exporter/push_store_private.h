@@ -211,6 +211,8 @@ int push_check_values(const struct push_batch *batch, const struct push_update *
                       const struct push_series *series, struct error *err);
 
 /* push_family.c */
+/* The family of that name, or NULL. */
+struct push_family *push_family_find(struct push_store *store, const char *name);
 int push_family_for(struct push_store *store, const struct push_owner *owner,
                     const struct push_update *update, bool replace, struct push_family **ret_family,
                     struct error *err);

@@ -112,25 +112,58 @@ void push_store_visit(struct push_store *store, const struct push_owner *owner,
     }
 }
 
+/* With the lock held. */
+static size_t remove_matching(struct push_store *store, struct push_owner *owner,
+                              bool (*match)(const struct push_series_view *series, void *context),
+                              void *context) {
+    size_t n = 0;
+    for (struct push_link *i = owner->series.next, *next; i != &owner->series; i = next) {
+        next = i->next;
+        struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
+        double values[PUSH_MAX_WORDS];
+        struct push_series_view one = view(store, series, values);
+        if (match(&one, context)) {
+            push_series_destroy(store, series);
+            n++;
+        }
+    }
+    return n;
+}
+
 size_t push_store_remove_if(struct push_store *store,
                             bool (*match)(const struct push_series_view *series, void *context),
                             void *context) {
     size_t n = 0;
     pthread_mutex_lock(&store->lock);
     for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
-        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
-        for (struct push_link *k = owner->series.next, *next; k != &owner->series; k = next) {
-            next = k->next;
-            struct push_series *series = CONTAINER_OF(k, struct push_series, of_owner);
-            double values[PUSH_MAX_WORDS];
-            struct push_series_view one = view(store, series, values);
-            if (match(&one, context)) {
-                push_series_destroy(store, series);
-                n++;
-            }
-        }
+        n += remove_matching(store, CONTAINER_OF(i, struct push_owner, link), match, context);
     }
     push_persist_tidy(store);
     pthread_mutex_unlock(&store->lock);
     return n;
+}
+
+size_t push_store_remove_of(struct push_store *store, struct push_owner *owner,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context) {
+    pthread_mutex_lock(&store->lock);
+    size_t n = remove_matching(store, owner, match, context);
+    push_persist_tidy(store);
+    pthread_mutex_unlock(&store->lock);
+    return n;
+}
+
+bool push_store_remove_series(struct push_store *store, struct push_owner *owner,
+                              const struct push_update *update) {
+    uint64_t hash;
+    pthread_mutex_lock(&store->lock);
+    struct push_family *family = push_family_find(store, update->name);
+    struct push_series *series =
+        family != NULL ? push_series_find(store, family, owner, update, &hash) : NULL;
+    if (series != NULL) {
+        push_series_destroy(store, series);
+        push_persist_tidy(store);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return series != NULL;
 }

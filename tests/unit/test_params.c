@@ -138,6 +138,25 @@ static void test_limit(void) {
     TEST_ASSERT_EQUAL_INT(-E2BIG, params_declare(params, &link_a, owner, &mode, NULL));
 }
 
+static size_t n_exported(void);
+
+/* A plugin that comes back without a knob does not have it any more. */
+static void test_knobs_are_declared_anew(void) {
+    declare(&link_a, &res);
+    declare(&link_a, &mode);
+    request("res", number(480));
+    TEST_ASSERT_EQUAL_size_t(3, n_exported());
+    params_leave(params, &link_a);
+    TEST_ASSERT_NOT_NULL(params_find_knob(params_of(params, owner), "mode"));
+    declare(&link_b, &res);
+    TEST_ASSERT_NULL(params_find_knob(link_b.plugin, "mode"));
+    TEST_ASSERT_EQUAL_size_t(1, link_b.plugin->n_knobs);
+    TEST_ASSERT_EQUAL_size_t(2, n_exported());
+    TEST_ASSERT_EQUAL_STRING("a:res=480 b:res=480 ", buf_str(&sent));
+    declare(&link_a, &mode); /* a second connection takes nothing away */
+    TEST_ASSERT_EQUAL_size_t(2, link_b.plugin->n_knobs);
+}
+
 /* Once its owner is gone a plugin is forgotten, when the next one comes. */
 static void test_the_gone_are_forgotten(void) {
     declare(&link_a, &res);
@@ -188,6 +207,7 @@ int main(void) {
     RUN_TEST(test_all_connections_hear_of_it);
     RUN_TEST(test_state);
     RUN_TEST(test_requests_are_kept);
+    RUN_TEST(test_knobs_are_declared_anew);
     RUN_TEST(test_limit);
     RUN_TEST(test_the_gone_are_forgotten);
     RUN_TEST(test_export_has_one_series_per_value);
