@@ -84,6 +84,13 @@ char *exposition_line_begin(char *to, const char *name, size_t name_len,
     return to;
 }
 
+/* Compared as bits one NaN is like another, and 0 is not -0. */
+static uint64_t value_bits(const struct sample *sample) {
+    uint64_t bits;
+    memcpy(&bits, &sample->value, sizeof(bits));
+    return bits;
+}
+
 static uint64_t labels_id(const struct sample *sample) {
     return sample->labels != NULL ? sample->labels->id : 0;
 }
@@ -125,7 +132,7 @@ static bool patch_piece(struct exposition_lines *lines, const struct family *fam
     size_t end = piece_end(lines, number);
     for (size_t i = piece_begin(number); i < end; i++) {
         struct sample *sample = &lines->samples[i];
-        if (memcmp(&sample->value, &family->samples[i].value, sizeof(sample->value)) == 0) {
+        if (value_bits(sample) == value_bits(&family->samples[i])) {
             continue;
         }
         sample->value = family->samples[i].value;
@@ -161,10 +168,7 @@ static bool has_same_values(const struct exposition_lines *lines, const struct f
     bool differ = false;
     size_t end = piece_end(lines, piece);
     for (size_t i = piece_begin(piece); i < end; i++) {
-        uint64_t bits, last;
-        memcpy(&bits, &family->samples[i].value, sizeof(bits));
-        memcpy(&last, &lines->samples[i].value, sizeof(last));
-        differ |= bits != last;
+        differ |= value_bits(&lines->samples[i]) != value_bits(&family->samples[i]);
     }
     return !differ;
 }

@@ -145,6 +145,7 @@ static void test_other_labels_in_the_same_place(void) {
 static void test_labels_made_elsewhere_do_no_harm(void) {
     struct exposition_lines *lines = exposition_lines_create(&family);
     struct labels *unrelated CLEANUP_LABELS = labels_render("a", "b");
+    TEST_ASSERT_NOT_NULL(unrelated);
     samples[0].value = 99;
     TEST_ASSERT_TRUE(exposition_lines_update(lines, &family));
     check(lines);
