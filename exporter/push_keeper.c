@@ -23,6 +23,7 @@ struct push_keeper {
     struct push_metrics metrics;
     int lock_fd; /* -1: none */
     struct loop_timer expire;
+    char *places; /* what the settings of the start said of files */
 
     char *state_path; /* NULL: no state file */
     int64_t save_interval_ns;
@@ -68,6 +69,15 @@ static struct push_store_config read_settings(const struct settings *settings) {
 static const char *path_setting(const struct settings *settings, const char *name) {
     const char *path = settings_string(settings, name);
     return path[0] != '\0' ? path : NULL;
+}
+
+/* What only a start can change, as one text. */
+static char *describe_places(const struct settings *settings) {
+    struct buf text = {0};
+    buf_printf(&text, "table \"%s\" of %zu bytes, state file \"%s\"",
+               settings_string(settings, "push.table"), size_setting(settings, "push.table-size"),
+               settings_string(settings, "push.state-file"));
+    return buf_take(&text);
 }
 
 /* ---- opening ---- */
@@ -273,7 +283,9 @@ int push_keeper_create(struct loop *loop, const struct settings *settings,
     const char *state_path = path_setting(settings, "push.state-file");
     keeper->save_interval_ns =
         settings_duration_ms(settings, "push.state-interval") * CLOCK_NS_PER_MS;
-    int r = open_store(keeper, &config, state_path, err);
+    keeper->places = describe_places(settings);
+    int r = keeper->places != NULL ? open_store(keeper, &config, state_path, err)
+                                   : error_set(err, -ENOMEM, "push: out of memory");
     if (r == 0) {
         r = prepare_saving(keeper, state_path, err);
     }
@@ -295,6 +307,7 @@ void push_keeper_destroy(struct push_keeper *keeper) {
     push_metrics_finish(&keeper->metrics);
     buf_finish(&keeper->pages);
     free(keeper->state_path);
+    free(keeper->places);
     if (keeper->lock_fd >= 0) {
         close(keeper->lock_fd);
     }
@@ -302,6 +315,10 @@ void push_keeper_destroy(struct push_keeper *keeper) {
 }
 
 void push_keeper_configure(struct push_keeper *keeper, const struct settings *settings) {
+    char *places CLEANUP_FREE = describe_places(settings);
+    if (places != NULL && strcmp(places, keeper->places) != 0) {
+        log_warn("push: in use stays %s until the next start", keeper->places);
+    }
     struct push_store_config config = read_settings(settings);
     push_store_configure(keeper->store, &config);
     keeper->save_interval_ns =

@@ -202,6 +202,19 @@ def test_a_second_daemon_says_that_it_keeps_nothing(waap, place):
     assert second.samples()["waap_push_persistent"] == "0"
 
 
+def test_a_reload_cannot_move_the_files(waap, place):
+    file = place / "waap.yaml"
+    file.write_text(f"push:\n  state_file: {place}/one\n")
+    daemon = waap(*ALONE, f"--config.file={file}")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_log("configuration applied")
+    assert "in use stays" not in daemon.output()
+    file.write_text(f"push:\n  state_file: {place}/two\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    words = daemon.wait_log("in use stays")
+    assert f"{place}/one" in words and f"{place}/two" not in words
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A tmpfs of 128 KiB."""
