@@ -171,95 +171,6 @@ static void test_conflicts_name_both_owners(void) {
     push_owner_unref(store, b);
 }
 
-static void test_refusals(void) {
-    static const struct {
-        const char *name;
-        enum push_type type;
-        enum push_op op;
-        double value;
-        int code;
-    } rows[] = {
-        {"c", PUSH_COUNTER, PUSH_INC, -1, -EINVAL},
-        {"c", PUSH_COUNTER, PUSH_INC, NAN, -EINVAL},
-        {"c", PUSH_COUNTER, PUSH_INC, INFINITY, -EINVAL},
-        {"c", PUSH_COUNTER, PUSH_SET, 1, -EINVAL},
-        {"c", PUSH_COUNTER, PUSH_OBSERVE, 1, -EINVAL},
-        {"c", PUSH_RATE, PUSH_SET, 1, -EINVAL},
-        {"c", PUSH_RATE, PUSH_TOTAL, -1, -EINVAL},
-        {"g", PUSH_GAUGE, PUSH_INC, NAN, -EINVAL},
-        {"g", PUSH_GAUGE, PUSH_TOTAL, 1, -EINVAL},
-        {"h", PUSH_HISTOGRAM, PUSH_INC, 1, -EINVAL},
-        {"h", PUSH_HISTOGRAM, PUSH_OBSERVE, NAN, -EINVAL},
-        {"h", PUSH_HISTOGRAM, PUSH_OBSERVE, INFINITY, -EINVAL},
-        {"u", PUSH_UNSAID, PUSH_SET, 1, -EINVAL},
-        {"", PUSH_GAUGE, PUSH_SET, 1, -EINVAL},
-        {"1x", PUSH_GAUGE, PUSH_SET, 1, -EINVAL},
-        {"a b", PUSH_GAUGE, PUSH_SET, 1, -EINVAL},
-        {"a\xff", PUSH_GAUGE, PUSH_SET, 1, -EINVAL},
-        {"waap_x", PUSH_GAUGE, PUSH_SET, 1, -EPERM},
-        {"a23456789012345678901234567890123456789012345", PUSH_GAUGE, PUSH_SET, 1, -E2BIG},
-    };
-    struct push_owner *a = fixture_plugin(store, "a");
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        int r = fixture_push(store, a, rows[i].name, rows[i].type, rows[i].op, rows[i].value);
-        TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].code, r, rows[i].name);
-        TEST_ASSERT_GREATER_THAN(0, strlen(fixture_err.text));
-    }
-    fixture_expect(store, "");
-    TEST_ASSERT_EQUAL_UINT64(0, push_store_stats(store).n_series);
-    push_owner_unref(store, a);
-}
-
-static void test_odd_values(void) {
-    struct push_owner *a = fixture_plugin(store, "a");
-    fixture_push(store, a, "c", PUSH_COUNTER, PUSH_INC, 1e308);
-    fixture_push(store, a, "c", PUSH_COUNTER, PUSH_INC, 1e308);
-    fixture_push(store, a, "c", PUSH_COUNTER, PUSH_INC, 1);
-    fixture_push(store, a, "g", PUSH_GAUGE, PUSH_SET, -INFINITY);
-    fixture_push(store, a, "i", PUSH_GAUGE, PUSH_SET, 18446744073709551615.0);
-    fixture_expect(store, "# TYPE c_total counter\nc_total{plugin=\"a\"} +Inf\n"
-                          "# TYPE g gauge\ng{plugin=\"a\"} -Inf\n"
-                          "# TYPE i gauge\ni{plugin=\"a\"} 1.8446744073709552e+19\n");
-    push_owner_unref(store, a);
-}
-
-static void test_labels(void) {
-    static const struct {
-        struct label labels[4];
-        size_t n;
-        int code;
-    } rows[] = {
-        {{{"b", "2"}, {"c", "x\"y"}}, 2, 0},
-        {{{"b", "1"}, {"a", "2"}}, 2, -EINVAL},
-        {{{"a", "1"}, {"a", "2"}}, 2, -EINVAL},
-        {{{"a", ""}}, 1, -EINVAL},
-        {{{"__name__", "z"}}, 1, -EINVAL},
-        {{{"node", "z"}}, 1, -EINVAL},
-        {{{"plugin", "z"}}, 1, -EINVAL},
-        {{{"a:b", "z"}}, 1, -EINVAL},
-        {{{"a", "\xc3("}}, 1, -EINVAL},
-        {{{"a", "123456789012345678901"}}, 1, -E2BIG},
-        {{{"a", "1"}, {"b", "1"}, {"c", "1"}, {"d", "1"}}, 4, -E2BIG},
-    };
-    struct push_owner *a = fixture_plugin(store, "a");
-    static const double one = 1;
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct push_update update = {
-            .name = "m",
-            .type = PUSH_GAUGE,
-            .labels = rows[i].labels,
-            .n_labels = rows[i].n,
-            .values = &one,
-            .n_values = 1,
-            .ttl_ms = PUSH_TTL_DEFAULT,
-        };
-        int r = fixture_apply(store, a, PUSH_MERGE, 0, &update, 1);
-        TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].code, r, rows[i].labels[0].name);
-    }
-    fixture_expect(store, "# TYPE m gauge\nm{b=\"2\",c=\"x\\\"y\",plugin=\"a\"} 1\n");
-    push_owner_unref(store, a);
-}
-
 static void test_all_or_nothing(void) {
     struct push_owner *a = fixture_plugin(store, "a");
     fixture_push(store, a, "old", PUSH_COUNTER, PUSH_INC, 1);
@@ -490,91 +401,6 @@ static void test_a_reconnect_goes_on(void) {
     push_owner_unref(store, a);
 }
 
-static void test_identity(void) {
-    struct push_owner *owner = NULL;
-    struct error err;
-    struct label labels[] = {{"cam", "top"}, {"area", "1"}};
-    struct push_identity identity = {
-        .plugin = "p", .container = "c1", .labels = labels, .n_labels = 2};
-    TEST_ASSERT_EQUAL_INT(0, push_store_owner(store, &identity, &owner, &err));
-    struct push_owner_view view = push_owner_view(store, owner);
-    TEST_ASSERT_EQUAL_STRING("plugin p, area 1, cam top, container c1", view.name);
-    TEST_ASSERT_EQUAL_PTR(owner, push_store_find_owner(store, &identity));
-    identity.container = "c2";
-    TEST_ASSERT_NULL(push_store_find_owner(store, &identity));
-    const struct {
-        struct push_identity identity;
-    } bad[] = {
-        {{.plugin = ""}},
-        {{.job = "x"}},
-        {{.plugin = "a\xff"}},
-        {{.plugin = "p", .labels = (const struct label[]){{"plugin", "q"}}, .n_labels = 1}},
-        {{.plugin = "p", .labels = (const struct label[]){{"node", "q"}}, .n_labels = 1}},
-        {{.plugin = "p", .labels = (const struct label[]){{"a-b", "q"}}, .n_labels = 1}},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct push_owner *none = NULL;
-        TEST_ASSERT_EQUAL_INT(-EINVAL, push_store_owner(store, &bad[i].identity, &none, &err));
-    }
-    push_owner_unref(store, owner);
-    TEST_ASSERT_NULL(push_store_next_owner(store, NULL));
-}
-
-static void test_notes(void) {
-    struct push_owner *a = fixture_plugin(store, "a");
-    struct error err;
-    TEST_ASSERT_NULL(push_store_note(store, a, "res"));
-    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "720", &err));
-    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "fps", "5", &err));
-    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "480", &err));
-    push_owner_unref(store, a);
-    fixture_ms += 10000000;
-    push_store_expire(store);
-    a = fixture_plugin(store, "a");
-    TEST_ASSERT_EQUAL_STRING("480", push_store_note(store, a, "res"));
-    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", NULL, &err));
-    TEST_ASSERT_EQUAL_STRING("5", push_store_note(store, a, "fps"));
-    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "fps", NULL, &err));
-    TEST_ASSERT_NULL(push_store_note(store, a, "res"));
-    push_owner_unref(store, a);
-    TEST_ASSERT_NULL(push_store_next_owner(store, NULL));
-}
-
-static void count_view(const struct push_series_view *series, void *context) {
-    struct buf *out = context;
-    buf_printf(out, "%s{%s}", series->name, series->text);
-    for (size_t i = 0; i < series->n_values; i++) {
-        buf_printf(out, " %g", series->values[i]);
-    }
-    buf_add_char(out, '\n');
-}
-
-static bool is_named_b(const struct push_series_view *series, void *context) {
-    (void)context;
-    return strcmp(series->name, "b") == 0;
-}
-
-static void test_views(void) {
-    struct push_owner *a = fixture_plugin(store, "a");
-    struct push_owner *b = fixture_plugin(store, "b");
-    fixture_push(store, a, "r", PUSH_RATE, PUSH_INC, 1);
-    fixture_push(store, a, "b", PUSH_GAUGE, PUSH_SET, 1);
-    fixture_push(store, b, "b", PUSH_GAUGE, PUSH_SET, 2);
-    fixture_ms += 2000;
-    fixture_push(store, a, "r", PUSH_RATE, PUSH_INC, 4);
-    struct buf out CLEANUP_BUF = {0};
-    push_store_visit(store, a, count_view, &out);
-    TEST_ASSERT_EQUAL_STRING("r{plugin=\"a\"} 5 2\nb{plugin=\"a\"} 1\n", out.data);
-    buf_reset(&out);
-    push_store_visit(store, NULL, count_view, &out);
-    TEST_ASSERT_EQUAL_STRING("r{plugin=\"a\"} 5 2\nb{plugin=\"a\"} 1\nb{plugin=\"b\"} 2\n",
-                             out.data);
-    TEST_ASSERT_EQUAL_UINT64(2, push_store_remove_if(store, is_named_b, NULL));
-    TEST_ASSERT_EQUAL_UINT64(1, push_store_stats(store).n_series);
-    push_owner_unref(store, a);
-    push_owner_unref(store, b);
-}
-
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_types);
@@ -584,9 +410,6 @@ int main(void) {
     RUN_TEST(test_totals_of_a_histogram);
     RUN_TEST(test_many_starts_push_out_the_oldest);
     RUN_TEST(test_conflicts_name_both_owners);
-    RUN_TEST(test_refusals);
-    RUN_TEST(test_odd_values);
-    RUN_TEST(test_labels);
     RUN_TEST(test_all_or_nothing);
     RUN_TEST(test_groups_replace);
     RUN_TEST(test_groups_show_push_times_and_an_instance);
@@ -595,8 +418,5 @@ int main(void) {
     RUN_TEST(test_limits);
     RUN_TEST(test_times_to_live);
     RUN_TEST(test_a_reconnect_goes_on);
-    RUN_TEST(test_identity);
-    RUN_TEST(test_notes);
-    RUN_TEST(test_views);
     return UNITY_END();
 }
