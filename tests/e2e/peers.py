@@ -75,11 +75,11 @@ class Pushgateway(Peer):
 
 
 class Prometheus(Peer):
-    """A server that scrapes as the jobs say: {name: options of the job}."""
+    """A server that scrapes as the jobs say: {name: options of the job}; `config` adds to its configuration."""
 
-    def __init__(self, binary, directory, target_port, jobs, *flags):
+    def __init__(self, binary, directory, target_port, jobs, *flags, config=None):
         config = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
             "scrape_configs": [
                 {
                     "job_name": name,
@@ -88,6 +88,7 @@ class Prometheus(Peer):
                 }
                 for name, options in jobs.items()
             ],
+            **(config or {}),
         }
         directory = pathlib.Path(directory)
         file = directory / "prometheus.yml"

@@ -22,7 +22,7 @@ OF_PLUGINS = {
     "plugin_duration_seconds_bucket",
     "plugin_duration_seconds_count",
 }
-OF_PROMETHEUS = {"up"}
+OF_PROMETHEUS = {"ALERTS", "up"}
 
 
 def asked(query):
