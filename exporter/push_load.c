@@ -67,6 +67,13 @@ static int take_labels(struct key *key, struct label labels[static LOAD_MAX_LABE
 
 /* ---- each kind ---- */
 
+/* Words are not covered by the entry's check, and moments have to become dates. */
+static double take_time(uint64_t word) {
+    double seconds;
+    memcpy(&seconds, &word, sizeof(seconds));
+    return seconds > 0 && seconds < 1e11 ? seconds : 0;
+}
+
 static int load_owner(struct loader *loader, const struct push_entry *entry) {
     struct key key = key_of(entry);
     struct label labels[LOAD_MAX_LABELS];
@@ -83,8 +90,8 @@ static int load_owner(struct loader *loader, const struct push_entry *entry) {
     if (owner == NULL) {
         return r;
     }
-    memcpy(&owner->push_seconds, &entry->words[0], sizeof(double));
-    memcpy(&owner->push_failure_seconds, &entry->words[1], sizeof(double));
+    owner->push_seconds = take_time(entry->words[0]);
+    owner->push_failure_seconds = take_time(entry->words[1]);
     push_persist_times(loader->store, owner);
     return note(&loader->owners, entry->id, owner);
 }
@@ -249,6 +256,7 @@ void push_store_load(struct push_store *store, const void *pages, size_t len,
         .max_help_len = PUSH_PAGE_SIZE,
         .max_buckets = PUSH_MAX_WORDS - 2,
     };
+    store->compact_failed_at = SIZE_MAX; /* a copy would be published, with half of it missing */
     *ret_report = (struct push_load_report){0};
     struct loader loader = {
         .store = store,
@@ -261,6 +269,7 @@ void push_store_load(struct push_store *store, const void *pages, size_t len,
     ret_report->n_damaged_pages = push_pages_scan(pages, len, load, &loader);
     drop_childless(store);
     push_table_commit(store->table);
+    store->compact_failed_at = 0;
     store->config.limits = limits;
     hash_index_finish(&loader.owners);
     hash_index_finish(&loader.families);

@@ -1,6 +1,9 @@
 #include <errno.h>
+#include <math.h>
+#include <stdint.h>
 #include <unistd.h>
 
+#include "exporter/push_table.h"
 #include "push_fixture.h"
 
 static struct push_store *store;
@@ -188,6 +191,62 @@ static void test_wrong_entries_are_dropped(void) {
     push_store_destroy(other);
 }
 
+/* Times of pushes are words, which no check covers. */
+static void test_damaged_times(void) {
+    static const double damaged[] = {1e300, -1, INFINITY, NAN};
+    for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
+        struct push_owner *g = fixture_group(store, "nightly");
+        fixture_push(store, g, "g", PUSH_GAUGE, PUSH_SET, 3);
+        push_owner_note_failure(store, g);
+        struct push_owner_view view = push_owner_view(store, g);
+        push_owner_unref(store, g);
+        size_t len = 0;
+        char *pages = (char *)(uintptr_t)push_store_pages(store, &len);
+        for (size_t at = 0; at < len; at += sizeof(double)) {
+            if (memcmp(pages + at, &view.push_seconds, sizeof(double)) == 0 ||
+                memcmp(pages + at, &view.push_failure_seconds, sizeof(double)) == 0) {
+                memcpy(pages + at, &damaged[i], sizeof(double));
+            }
+        }
+        TEST_ASSERT_EQUAL_UINT64(1, reload(SIZE_MAX).n_series);
+        view = push_owner_view(store, push_store_next_owner(store, NULL));
+        TEST_ASSERT_EQUAL_DOUBLE(0, view.push_seconds);
+        TEST_ASSERT_EQUAL_DOUBLE(0, view.push_failure_seconds);
+    }
+}
+
+/* While a table is loaded it is not copied, and so published, however much of it is dead. */
+static void test_a_table_is_published_as_a_whole(void) {
+    struct push_table *table = NULL;
+    struct push_entry *entry;
+    struct push_load_report report;
+    struct error err;
+    char directory[] = "/tmp/push-load-XXXXXX";
+    char path[64], text[3000] = {'k', '\0'};
+    memset(text + 2, 'x', sizeof(text) - 3);
+    TEST_ASSERT_NOT_NULL(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/table", directory);
+    TEST_ASSERT_EQUAL_INT(0, push_table_create(NULL, 4 << 20, &table, &err));
+    struct push_entry_spec spec = {
+        .type = PUSH_ENTRY_OWNER, .id = 1, .n_words = 2, .key = {{"\0plugin\0a", 10}}};
+    TEST_ASSERT_EQUAL_INT(0, push_table_add(table, &spec, &entry, &err));
+    spec = (struct push_entry_spec){
+        .type = PUSH_ENTRY_NOTE, .owner = 1, .key = {{text, sizeof(text)}}};
+    for (int i = 0; i < 200; i++) {
+        TEST_ASSERT_EQUAL_INT(0, push_table_add(table, &spec, &entry, &err));
+    }
+    push_table_commit(table);
+    size_t len = 0;
+    const void *pages = push_table_pages(table, &len);
+    struct push_store *other = create(path);
+    push_store_load(other, pages, len, &report);
+    TEST_ASSERT_EQUAL_UINT64(0, report.n_dropped);
+    TEST_ASSERT_EQUAL_INT(-1, access(path, F_OK));
+    push_store_destroy(other);
+    push_table_destroy(table);
+    TEST_ASSERT_EQUAL_INT(0, rmdir(directory));
+}
+
 static void test_the_table_is_copied_when_most_is_dead(void) {
     struct push_owner *a = fixture_plugin(store, "a");
     struct push_owner *g = fixture_group(store, "churn");
@@ -244,6 +303,8 @@ int main(void) {
     RUN_TEST(test_help_that_came_later);
     RUN_TEST(test_cut_off_anywhere);
     RUN_TEST(test_wrong_entries_are_dropped);
+    RUN_TEST(test_damaged_times);
+    RUN_TEST(test_a_table_is_published_as_a_whole);
     RUN_TEST(test_the_table_is_copied_when_most_is_dead);
     RUN_TEST(test_full_table);
     return UNITY_END();

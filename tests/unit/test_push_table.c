@@ -214,6 +214,21 @@ static void test_files_that_are_none(void) {
     free(data);
 }
 
+/* One that could not be published is still in use while another takes its place. */
+static void test_another_does_not_cut_it_off(void) {
+    struct push_table *table = NULL, *other = NULL;
+    struct push_entry *entry = NULL;
+    TEST_ASSERT_EQUAL_INT(0, push_table_create(path, 1 << 20, &table, &err));
+    TEST_ASSERT_EQUAL_INT(0, add(table, 1, 1, 8, &entry));
+    push_table_commit(table);
+    TEST_ASSERT_EQUAL_INT(0, push_table_create(path, 1 << 20, &other, &err));
+    TEST_ASSERT_EQUAL_UINT64(1, scan(table).n);
+    TEST_ASSERT_EQUAL_INT(0, push_table_publish(other, &err));
+    push_table_destroy(table);
+    TEST_ASSERT_EQUAL_UINT64(0, scan_file(0).n);
+    push_table_destroy(other);
+}
+
 static void test_places_that_cannot_be(void) {
     struct push_table *table = NULL;
     TEST_ASSERT_EQUAL_INT(-ENOENT, push_table_create("/nonexistent/t", 1 << 20, &table, &err));
@@ -228,6 +243,7 @@ int main(void) {
     RUN_TEST(test_what_was_under_way_is_finished);
     RUN_TEST(test_damage_costs_the_rest_of_a_page);
     RUN_TEST(test_files_that_are_none);
+    RUN_TEST(test_another_does_not_cut_it_off);
     RUN_TEST(test_places_that_cannot_be);
     return UNITY_END();
 }
