@@ -19,6 +19,18 @@ static bool is_utf8(const char *text) {
     return true;
 }
 
+int push_check_help(const struct push_store *store, const struct push_update *update,
+                    struct error *err) {
+    size_t max = store->config.limits.max_help_len;
+    if (update->help != NULL && strlen(update->help) > max) {
+        return error_set(err, -E2BIG, "%s: a help text of more than %zu bytes", update->name, max);
+    }
+    if (update->help != NULL && !is_utf8(update->help)) {
+        return error_set(err, -EINVAL, "%s: the help text is not valid UTF-8", update->name);
+    }
+    return 0;
+}
+
 int push_check_family(const struct push_store *store, const struct push_update *update,
                       struct error *err) {
     const struct push_limits *limits = &store->config.limits;
@@ -35,14 +47,7 @@ int push_check_family(const struct push_store *store, const struct push_update *
     if (update->type == PUSH_UNSAID) {
         return error_set(err, -EINVAL, "%s: its first use must say the type", update->name);
     }
-    if (update->help != NULL && strlen(update->help) > limits->max_help_len) {
-        return error_set(err, -E2BIG, "%s: a help text of more than %zu bytes", update->name,
-                         limits->max_help_len);
-    }
-    if (update->help != NULL && !is_utf8(update->help)) {
-        return error_set(err, -EINVAL, "%s: the help text is not valid UTF-8", update->name);
-    }
-    return 0;
+    return push_check_help(store, update, err);
 }
 
 /* `whose` begins the message. */

@@ -265,7 +265,7 @@ int push_family_for(struct push_store *store, const struct push_owner *owner,
     bool same_type = update->type == PUSH_UNSAID || update->type == family->type;
     if (name->callable && same_type && (as_exported || !owner->group)) {
         *ret_family = family;
-        return 0;
+        return family->has_help ? 0 : push_check_help(store, update, err);
     }
     int r = make_way(store, name, owner, update, replace, err);
     return r < 0 ? r : create_family(store, owner, update, replace, ret_family, err);

@@ -201,6 +201,8 @@ void push_copy_labels(struct label *to, char *text, const struct label *labels, 
 size_t push_labels_size(const struct label *labels, size_t n);
 
 /* push_check.c: what a peer may say. */
+int push_check_help(const struct push_store *store, const struct push_update *update,
+                    struct error *err);
 int push_check_family(const struct push_store *store, const struct push_update *update,
                       struct error *err);
 int push_check_labels(const struct push_store *store, const struct push_owner *owner,

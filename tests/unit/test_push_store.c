@@ -401,6 +401,26 @@ static void test_a_reconnect_goes_on(void) {
     push_owner_unref(store, a);
 }
 
+/* A family may get its help after its first use, but no other than it would have got then. */
+static void test_help_that_comes_later(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    char help[62]; /* one more than is allowed */
+    static const double one = 1;
+    struct push_update update = {
+        .name = "g", .type = PUSH_GAUGE, .values = &one, .n_values = 1, .ttl_ms = -1};
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, a, PUSH_MERGE, 0, &update, 1));
+    memset(help, 'x', sizeof(help) - 1);
+    help[sizeof(help) - 1] = '\0';
+    update.help = help;
+    TEST_ASSERT_EQUAL_INT(-E2BIG, fixture_apply(store, a, PUSH_MERGE, 0, &update, 1));
+    update.help = "\xff";
+    TEST_ASSERT_EQUAL_INT(-EINVAL, fixture_apply(store, a, PUSH_MERGE, 0, &update, 1));
+    help[sizeof(help) - 2] = '\0';
+    update.help = help;
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, a, PUSH_MERGE, 0, &update, 1));
+    push_owner_unref(store, a);
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_types);
@@ -418,5 +438,6 @@ int main(void) {
     RUN_TEST(test_limits);
     RUN_TEST(test_times_to_live);
     RUN_TEST(test_a_reconnect_goes_on);
+    RUN_TEST(test_help_that_comes_later);
     return UNITY_END();
 }
