@@ -38,7 +38,28 @@ static bool is_number(enum param_type type) {
     return type == PARAM_INT || type == PARAM_FLOAT;
 }
 
+/* What is kept of each knob is bounded, not by the longest line only. */
+static int check_texts(const struct param_spec *spec, struct error *err) {
+    if (strlen(spec->name) > PARAM_MAX_NAME) {
+        return error_set(err, -E2BIG, "%.40s…: a name of more than %d bytes", spec->name,
+                         PARAM_MAX_NAME);
+    }
+    size_t len = spec->unit != NULL ? strlen(spec->unit) : 0;
+    len += spec->help != NULL ? strlen(spec->help) : 0;
+    for (size_t i = 0; i < spec->n_values; i++) {
+        len += strlen(spec->values[i]);
+    }
+    size_t max = PARAM_MAX_TEXT * (spec->type == PARAM_ENUM ? 4 : 2);
+    return len <= max ? 0
+                      : error_set(err, -E2BIG, "%s: unit, help and values of more than %zu bytes",
+                                  spec->name, max);
+}
+
 int param_spec_check(const struct param_spec *spec, struct error *err) {
+    int r = check_texts(spec, err);
+    if (r < 0) {
+        return r;
+    }
     if (!metric_label_name_valid(spec->name, strlen(spec->name))) {
         return error_set(err, -EINVAL,
                          "%s: a param's name has letters, digits and _ only, and begins with "

@@ -37,7 +37,7 @@ struct param_spec {
     size_t n_values;
 };
 
-enum { PARAM_MAX_TEXT = 1024 };
+enum { PARAM_MAX_NAME = 256, PARAM_MAX_TEXT = 1024 };
 
 /* "int", "float", …. */
 const char *param_type_name(enum param_type type);

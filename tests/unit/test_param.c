@@ -91,6 +91,20 @@ static void test_long_text(void) {
     TEST_ASSERT_EQUAL_INT(-EINVAL, param_check(&model, &value, &err));
 }
 
+static void test_long_declarations(void) {
+    char text[8 * PARAM_MAX_TEXT] = {0};
+    memset(text, 'x', sizeof(text) - 1);
+    struct param_spec long_ones[] = {model, model, model, mode};
+    long_ones[0].name = text;
+    long_ones[1].help = text;
+    long_ones[2].unit = text;
+    const char *const values[] = {"fast", text};
+    long_ones[3].values = values;
+    for (size_t i = 0; i < ARRAY_LEN(long_ones); i++) {
+        TEST_ASSERT_EQUAL_INT(-E2BIG, param_spec_check(&long_ones[i], &err));
+    }
+}
+
 static void test_declarations(void) {
     static const struct param_spec *const good[] = {&res, &gain, &flip, &model, &mode};
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
@@ -130,6 +144,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_values);
     RUN_TEST(test_long_text);
+    RUN_TEST(test_long_declarations);
     RUN_TEST(test_declarations);
     RUN_TEST(test_equal);
     return UNITY_END();
