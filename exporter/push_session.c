@@ -126,6 +126,19 @@ static void leave(struct push_session *session) {
     push_owner_unref(session->env->store, TAKE(session->owner));
 }
 
+/* Whether the labels of a hello say what only the kernel may say. */
+static int check_labels(const struct push_hello *hello, struct error *err) {
+    static const char *const known[] = {"container", "namespace", "pod"};
+    for (size_t i = 0; i < hello->n_labels; i++) {
+        for (size_t k = 0; k < ARRAY_LEN(known); k++) {
+            if (strcmp(hello->labels[i].name, known[k]) == 0) {
+                return error_set(err, -EINVAL, "label %s: comes from the kernel", known[k]);
+            }
+        }
+    }
+    return 0;
+}
+
 /* Finds out whose series these are; `hello` is empty where it said none. */
 static int become(struct push_session *session, const struct push_hello *hello, struct error *err) {
     const struct push_peer *peer = &session->peer;
@@ -144,9 +157,10 @@ static int become(struct push_session *session, const struct push_hello *hello, 
     };
     struct push_store *store = session->env->store;
     struct push_owner *owner;
-    int r = push_store_find_owner(store, &identity) != NULL
-                ? 0
-                : counted(session, check_share(session, err));
+    int r = believed ? 0 : counted(session, check_labels(hello, err));
+    if (r == 0 && push_store_find_owner(store, &identity) == NULL) {
+        r = counted(session, check_share(session, err));
+    }
     r = r < 0 ? r : push_store_owner(store, &identity, &owner, err);
     if (r < 0) {
         return r;

@@ -136,6 +136,19 @@ static void test_only_the_hidden_are_believed(void) {
     TEST_ASSERT_EQUAL_DOUBLE(1, value_of("container=\"c\",plugin=\"p\",pod=\"o\""));
 }
 
+static void test_labels_do_not_say_more(void) {
+    static const char *const names[] = {"container", "namespace", "pod"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char line[100];
+        snprintf(line, sizeof(line), "{\"hello\":{\"plugin\":\"p\",\"labels\":{\"%s\":\"c\"}}}",
+                 names[i]);
+        session.peer.pid = 7;
+        TEST_ASSERT_NOT_NULL(strstr(say(line), "comes from the kernel"));
+        session.peer.pid = 0;
+        TEST_ASSERT_EQUAL_STRING("", say(line));
+    }
+}
+
 static void test_names_are_not_taken_over(void) {
     static const struct {
         struct push_peer peer;
@@ -242,6 +255,7 @@ int main(void) {
     RUN_TEST(test_answers_are_bounded);
     RUN_TEST(test_name_without_hello);
     RUN_TEST(test_only_the_hidden_are_believed);
+    RUN_TEST(test_labels_do_not_say_more);
     RUN_TEST(test_names_are_not_taken_over);
     RUN_TEST(test_names_become_free);
     RUN_TEST(test_a_peer_leaves_names_to_others);
