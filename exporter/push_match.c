@@ -116,10 +116,24 @@ static int take_operator(struct scan *scan, struct condition *condition, bool *r
     return fail(scan, "expected =, !=, =~ or !~");
 }
 
+/* Repetitions by number, and groups that are named again, can take all memory and time. */
+static bool is_costly(const char *pattern) {
+    for (; *pattern != '\0'; pattern++) {
+        if (*pattern == '{' || (*pattern == '\\' && isdigit((unsigned char)pattern[1]))) {
+            return true;
+        }
+        pattern += *pattern == '\\' && pattern[1] != '\0';
+    }
+    return false;
+}
+
 static int compile(struct scan *scan, struct condition *condition) {
     struct buf pattern CLEANUP_BUF = {0};
     if (strlen(condition->value) > MAX_PATTERN_LEN) {
         return fail(scan, "the regular expression is too long");
+    }
+    if (is_costly(condition->value)) {
+        return fail(scan, "a regular expression here has neither {n,m} nor \\1");
     }
     buf_printf(&pattern, "^(%s)$", condition->value);
     if (regcomp(&condition->regex, buf_str(&pattern), REG_EXTENDED | REG_NOSUB) != 0) {
