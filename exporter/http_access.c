@@ -1,8 +1,10 @@
 #include "exporter/http_access.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "exporter/daemon.h"
@@ -33,13 +35,30 @@ static bool is_foreign_page(const struct http_access_peer *peer) {
            (scheme_end == NULL || peer->host == NULL || strcmp(scheme_end + 3, peer->host) != 0);
 }
 
+/* Whether it is an address or "localhost", with or without a port. */
+static bool is_fixed_host(const char *host) {
+    char name[INET_ADDRSTRLEN] = {0};
+    size_t len = strcspn(host, ":");
+    struct in_addr address;
+    if (host[0] == '[' ||
+        (len == strlen("localhost") && strncasecmp(host, "localhost", len) == 0)) {
+        return true;
+    }
+    memcpy(name, host, len < sizeof(name) ? len : 0);
+    return inet_pton(AF_INET, name, &address) == 1;
+}
+
 int http_access_judge(const struct http_access_peer *peer, const char *const *networks,
                       const char *const *users, struct error *err) {
-    if (is_foreign_page(peer)) {
+    bool is_local = peer->is_unix || network_is_loopback(&peer->address);
+    bool is_user = peer->user != NULL && is_listed(users, peer->user);
+    /* Whoever serves a name can let it lead here once the page is there. */
+    bool is_rebound =
+        is_local && peer->origin != NULL && peer->host != NULL && !is_fixed_host(peer->host);
+    if (is_foreign_page(peer) || (is_rebound && !is_user)) {
         return error_set(err, -EPERM, "a page of %s may not write here", peer->origin);
     }
-    bool is_local = peer->is_unix || network_is_loopback(&peer->address);
-    if ((is_local && !peer->forwarded) || (peer->user != NULL && is_listed(users, peer->user)) ||
+    if ((is_local && !peer->forwarded) || is_user ||
         (!peer->is_unix && is_within(networks, &peer->address))) {
         return 0;
     }

@@ -53,6 +53,15 @@ static void test_rules(void) {
         {"127.0.0.1", {.origin = "null", .host = "localhost:9090"}, true, -EPERM},
         {"127.0.0.1", {.origin = "http://localhost:9090"}, true, -EPERM},
         {"127.0.0.1", {.origin = "http://localhost:9090", .host = "localhost:9090"}, true, 0},
+        {"127.0.0.1", {.origin = "http://127.0.0.1:9090", .host = "127.0.0.1:9090"}, true, 0},
+        {"::1", {.origin = "http://[::1]:9090", .host = "[::1]:9090"}, true, 0},
+        {NULL, {.origin = "http://LocalHost", .host = "LocalHost"}, true, 0},
+        /* Or one whose name leads to this machine by now. */
+        {"127.0.0.1", {.origin = "http://evil.example", .host = "evil.example"}, true, -EPERM},
+        {"127.0.0.1", {.origin = "http://localhost.evil", .host = "localhost.evil"}, true, -EPERM},
+        {"127.0.0.1", {.origin = "http://127.0.0.1.evil", .host = "127.0.0.1.evil"}, true, -EPERM},
+        {"127.0.0.1", {.origin = "http://me", .host = "me", .user = "pusher"}, true, 0},
+        {"172.17.0.2", {.origin = "http://me", .host = "me"}, true, 0},
         {"8.8.8.8", {.origin = "http://evil.example", .host = "x", .user = "pusher"}, true, -EPERM},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
