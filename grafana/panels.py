@@ -121,13 +121,12 @@ def variable(name, label, asks, **more):
         "name": name,
         "label": label,
         "datasource": SOURCE,
-        "definition": asks,
         "query": {"query": asks, "refId": name},
         "refresh": 2,
         "sort": 1,
         "multi": several,
         "includeAll": several,
-        "current": {"text": ["All"], "value": ["$__all"]} if several else {},
+        **({"current": {"text": ["All"], "value": ["$__all"]}} if several else {}),
     }
 
 
@@ -161,7 +160,17 @@ def place(rows):
 
 
 def dashboard(uid, title, description, variables, rows):
-    follow = {"type": "dashboards", "tags": ["waap"], "title": "waap", "includeVars": True, "keepTime": True, "asDropdown": False}
+    others = {
+        "type": "dashboards",
+        "tags": ["waap"],
+        "title": "waap",
+        "tooltip": "The other dashboards, with the same choices",
+        "icon": "dashboard",
+        "includeVars": True,
+        "keepTime": True,
+        "asDropdown": False,
+        "targetBlank": False,
+    }
     return {
         "uid": uid,
         "title": title,
@@ -174,7 +183,7 @@ def dashboard(uid, title, description, variables, rows):
         "refresh": "15s",
         "time": {"from": "now-30m", "to": "now"},
         "timezone": "browser",
-        "links": [follow],
+        "links": [others],
         "annotations": {"list": []},
         "templating": {"list": [DATASOURCE, *variables]},
         "panels": place(rows),
