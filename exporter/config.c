@@ -105,6 +105,7 @@ void config_unref(struct config *config) {
     if (config == NULL || atomic_fetch_sub(&config->refs, 1) > 1) {
         return;
     }
+    listen_names_destroy(config->names);
     settings_destroy(config->settings);
     config_table_finish(&config->table);
     problems_finish(&config->warnings);

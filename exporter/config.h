@@ -8,6 +8,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/problems.h"
 #include "exporter/core/settings.h"
+#include "exporter/listen_names.h"
 
 /* The settings of one start or reload: flags win over environment over file over defaults. Counted:
  * whoever uses the settings keeps a reference of the whole. */
@@ -15,8 +16,9 @@ struct config {
     atomic_uint refs;
     struct config_table table;
     struct settings *settings;
-    char *file;               /* the YAML file that was read, or NULL */
-    struct problems warnings; /* what is odd but no reason to refuse */
+    struct listen_names *names; /* looked up for listening; NULL where nothing listens */
+    char *file;                 /* the YAML file that was read, or NULL */
+    struct problems warnings;   /* what is odd but no reason to refuse */
 };
 
 struct config_sources {

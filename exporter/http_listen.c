@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -50,11 +49,10 @@ struct http_listeners {
 /* The group that Unix sockets are to have; (gid_t)-1, "leave it", where none is named. */
 static int find_group(const struct http_listen_config *config, gid_t *ret_gid, struct error *err) {
     const char *name = config->group;
-    const struct group *group = name[0] != '\0' ? getgrnam(name) : NULL;
-    if (name[0] != '\0' && group == NULL) {
+    *ret_gid = (gid_t)-1;
+    if (name[0] != '\0' && listen_names_group(config->names, name, ret_gid) < 0) {
         return error_set(err, -EINVAL, "%s: there is no group \"%s\"", config->group_option, name);
     }
-    *ret_gid = group != NULL ? group->gr_gid : (gid_t)-1;
     return 0;
 }
 
@@ -123,29 +121,24 @@ static int open_one(const struct addrinfo *info, const char *text, struct error 
     return TAKE_FD(fd);
 }
 
-static int open_tcp(const struct http_address *address, const char *text, struct error *err) {
-    struct addrinfo hints = {
-        .ai_family = AF_UNSPEC,
-        .ai_socktype = SOCK_STREAM,
-        .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-    };
-    struct addrinfo *infos;
-    const char *host = address->host[0] != '\0' ? address->host : NULL;
-    int code = getaddrinfo(host, address->port, &hints, &infos);
-    if (code != 0) {
-        return error_set(err, -EADDRNOTAVAIL, "listen on %s: %s", text, gai_strerror(code));
+static int open_tcp(const struct http_address *address, const struct http_listen_config *config,
+                    const char *text, struct error *err) {
+    const struct addrinfo *infos;
+    int r = listen_names_host(config->names, text, &infos, err);
+    if (r < 0) {
+        return r;
     }
+    bool all = address->host[0] == '\0';
     /* For "all addresses" IPv6 takes IPv4 along; where it is switched off, IPv4 alone follows. */
     int fd = -EADDRNOTAVAIL;
     for (int pass = 0; pass < 2 && fd < 0 && fd != -EADDRINUSE; pass++) {
         for (const struct addrinfo *info = infos; info != NULL; info = info->ai_next) {
-            bool wanted = host != NULL || (info->ai_family == AF_INET6) == (pass == 0);
+            bool wanted = !all || (info->ai_family == AF_INET6) == (pass == 0);
             if (wanted && fd < 0 && fd != -EADDRINUSE) {
                 fd = open_one(info, text, err);
             }
         }
     }
-    freeaddrinfo(infos);
     return fd;
 }
 
@@ -266,7 +259,8 @@ static int add_address(struct http_listeners *listeners, const struct http_liste
     if (r < 0) {
         return r;
     }
-    int fd = address.is_unix ? open_unix(&address, config, err) : open_tcp(&address, text, err);
+    int fd =
+        address.is_unix ? open_unix(&address, config, err) : open_tcp(&address, config, text, err);
     if (fd < 0) {
         return fd;
     }
@@ -348,8 +342,18 @@ int http_listeners_listen(struct http_listeners *listeners, const struct http_li
     return r;
 }
 
+int http_listeners_lookup(const struct settings *settings, struct listen_names *names) {
+    const char *const *addresses = settings_list(settings, "web.listen-address");
+    int r = listen_names_add_group(names, settings_string(settings, "web.listen-group"));
+    for (; r == 0 && !settings_bool(settings, "web.systemd-socket") && *addresses != NULL;
+         addresses++) {
+        r = listen_names_add_host(names, *addresses);
+    }
+    return r;
+}
+
 int http_listeners_configure(struct http_listeners *listeners, const struct settings *settings,
-                             struct error *err) {
+                             const struct listen_names *names, struct error *err) {
     const struct http_listen_config config = {
         .name = "http",
         .addresses = settings_list(settings, "web.listen-address"),
@@ -357,6 +361,7 @@ int http_listeners_configure(struct http_listeners *listeners, const struct sett
         .mode = settings_string(settings, "web.listen-mode"),
         .group = settings_string(settings, "web.listen-group"),
         .group_option = "web.listen-group",
+        .names = names,
     };
     return http_listeners_listen(listeners, &config, err);
 }

@@ -5,6 +5,7 @@
 
 #include "exporter/core/error.h"
 #include "exporter/core/settings.h"
+#include "exporter/listen_names.h"
 #include "exporter/loop.h"
 
 /* The sockets we listen on. */
@@ -18,12 +19,13 @@ int http_listeners_create(struct loop *loop, http_accept_function *accepted, voi
                           struct http_listeners **ret_listeners, struct error *err);
 
 struct http_listen_config {
-    const char *name;             /* who listens, for the log: "http" */
-    const char *const *addresses; /* NULL-terminated */
-    bool systemd;                 /* instead of them, what systemd hands over */
-    const char *mode;             /* of Unix sockets, in octal */
-    const char *group;            /* of Unix sockets; "": that of the process */
-    const char *group_option;     /* the setting that names it */
+    const char *name;                 /* who listens, for the log: "http" */
+    const char *const *addresses;     /* NULL-terminated */
+    bool systemd;                     /* instead of them, what systemd hands over */
+    const char *mode;                 /* of Unix sockets, in octal */
+    const char *group;                /* of Unix sockets; "": that of the process */
+    const char *group_option;         /* the setting that names it */
+    const struct listen_names *names; /* with its hosts and its group */
 };
 
 /* Listens there. Addresses that are open already stay open; all others are bound before any is
@@ -31,9 +33,12 @@ struct http_listen_config {
 int http_listeners_listen(struct http_listeners *listeners, const struct http_listen_config *config,
                           struct error *err);
 
-/* The same as the settings under `web` have it. */
+/* Asks for the names in the settings under `web`, which may take long. -ENOMEM, or 0. */
+int http_listeners_lookup(const struct settings *settings, struct listen_names *names);
+
+/* Listens as the settings under `web` have it, with the names that were looked up. */
 int http_listeners_configure(struct http_listeners *listeners, const struct settings *settings,
-                             struct error *err);
+                             const struct listen_names *names, struct error *err);
 
 /* Stops listening and removes our Unix sockets from the file system. Accepts NULL. */
 void http_listeners_destroy(struct http_listeners *listeners);

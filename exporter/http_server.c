@@ -261,7 +261,7 @@ int http_server_configure(struct http_server *server, struct config *config,
         r = port_open(server, &server->secure, true, settings, err);
     }
     if (r == 0) {
-        r = http_listeners_configure(server->listeners, settings, err);
+        r = http_listeners_configure(server->listeners, settings, config->names, err);
     }
     if (r < 0) {
         return r;

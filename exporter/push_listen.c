@@ -66,13 +66,15 @@ static void make_directory(const char *path) {
     }
 }
 
-static void open_place(struct place *place, const struct settings *settings) {
+static void open_place(struct place *place, const struct settings *settings,
+                       const struct listen_names *names) {
     const struct http_listen_config config = {
         .name = "push",
         .addresses = (const char *const[]){place->address, NULL},
         .mode = settings_string(settings, "push.socket-mode"),
         .group = settings_string(settings, "push.socket-group"),
         .group_option = "push.socket-group",
+        .names = names,
     };
     struct error err;
     if (!place->open) {
@@ -84,7 +86,12 @@ static void open_place(struct place *place, const struct settings *settings) {
     }
 }
 
-void push_listen_configure(struct push_listen *listen, const struct settings *settings) {
+int push_listen_lookup(const struct settings *settings, struct listen_names *names) {
+    return listen_names_add_group(names, settings_string(settings, "push.socket-group"));
+}
+
+void push_listen_configure(struct push_listen *listen, const struct settings *settings,
+                           const struct listen_names *names) {
     const char *const *paths = settings_list(settings, "push.socket");
     for (struct place *place = listen->places; place != NULL; place = place->next) {
         place->keep = false;
@@ -96,7 +103,7 @@ void push_listen_configure(struct push_listen *listen, const struct settings *se
         place = place != NULL ? place : add(listen, buf_str(&address));
         if (place != NULL) {
             place->keep = true;
-            open_place(place, settings);
+            open_place(place, settings, names);
         }
     }
     for (struct place **link = &listen->places; *link != NULL;) {

@@ -15,9 +15,13 @@ struct push_listen *push_listen_create(struct loop *loop, http_accept_function *
                                        void *context);
 void push_listen_destroy(struct push_listen *listen); /* accepts NULL */
 
+/* Asks for the names in the settings, which may take long. -ENOMEM, or 0. */
+int push_listen_lookup(const struct settings *settings, struct listen_names *names);
+
 /* Opens, keeps and closes as push.socket says; makes the last directory of a path. What fails is
  * logged, and tried again at the next call. */
-void push_listen_configure(struct push_listen *listen, const struct settings *settings);
+void push_listen_configure(struct push_listen *listen, const struct settings *settings,
+                           const struct listen_names *names);
 
 /* How many connections there may be: as many as push.max-connections, or as the process has
  * descriptors for besides those of HTTP. */

@@ -356,7 +356,7 @@ void push_socket_configure(struct push_socket *socket, struct config *config) {
     socket->max_rate = (size_t)settings_int(settings, "push.max-line-rate");
     params_limit(socket->env.params, (size_t)settings_int(settings, "push.max-params"));
     push_peers_configure(socket->peers, config);
-    push_listen_configure(socket->listen, settings);
+    push_listen_configure(socket->listen, settings, config->names);
 }
 
 void push_socket_destroy(struct push_socket *socket) {

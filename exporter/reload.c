@@ -7,6 +7,8 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
+#include "exporter/http_listen.h"
+#include "exporter/push_listen.h"
 
 struct reload {
     struct daemon *daemon;
@@ -16,6 +18,17 @@ struct reload {
     struct web_config *web_config;
     struct problems problems;
 };
+
+/* Names that are slow to find out hold up nobody where this runs. */
+static int look_up_names(struct config *config, struct problems *problems) {
+    config->names = listen_names_create();
+    if (config->names == NULL || http_listeners_lookup(config->settings, config->names) < 0 ||
+        push_listen_lookup(config->settings, config->names) < 0) {
+        problems_add(problems, "configuration", 0, 0, "out of memory");
+        return -ENOMEM;
+    }
+    return 0;
+}
 
 int reload_read(const struct daemon *daemon, struct config **ret_config,
                 struct web_config **ret_web_config, struct problems *problems) {
@@ -32,6 +45,11 @@ int reload_read(const struct daemon *daemon, struct config **ret_config,
         if (r < 0) {
             return r;
         }
+    }
+    r = look_up_names(config, problems);
+    if (r < 0) {
+        web_config_unref(web_config);
+        return r;
     }
     *ret_config = TAKE(config);
     *ret_web_config = web_config;

@@ -8,8 +8,8 @@
 void reload_start(struct daemon *daemon, struct http_request *request);
 
 /* Reads everything that is configured: flags, environment, file, and the web configuration file
- * they name. -EINVAL with all mistakes in `problems`. `*ret_web_config` is NULL where none is
- * named. */
+ * they name; looks up the names of hosts and groups, so not to be called on the loop. -EINVAL with
+ * all mistakes in `problems`. `*ret_web_config` is NULL where none is named. */
 int reload_read(const struct daemon *daemon, struct config **ret_config,
                 struct web_config **ret_web_config, struct problems *problems);
 

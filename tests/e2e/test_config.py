@@ -1,9 +1,10 @@
 import os
 import re
 import signal
+import time
 
 import pytest
-from running import ROOT
+from running import DEFAULTS, ROOT, Waap
 
 BAD_FILE = """\
 log:
@@ -230,6 +231,31 @@ def test_reload_over_http_says_what_is_wrong(waap, write):
     assert answer.status == 500
     for line in BAD_FILE_PROBLEMS.format(file=path).splitlines():
         assert line in answer.text
+
+
+def test_names_that_are_slow_to_find_out_hold_up_nobody(
+    fake_binary, waap_binary, started, write, tmp_path, monkeypatch
+):
+    for flag in ("--web.listen-address", "--push.socket"):
+        monkeypatch.delitem(DEFAULTS, flag)
+    slow = fake_binary.parent / "slow_names.so"
+    env = {"LD_PRELOAD": str(slow), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    path = write('web: {listen_address: ["127.0.0.1:0"]}\npush: {socket: []}\n')
+    daemon = started(Waap(waap_binary, f"--config.file={path}", env=env))
+    sockets = [tmp_path / "web.sock", tmp_path / "push.sock"]
+    write(
+        f'web: {{listen_address: ["127.0.0.1:0", "slow.test:0", "unix:{sockets[0]}"],'
+        f' listen_group: slow}}\npush: {{socket: ["{sockets[1]}"], socket_group: slow-too}}\n'
+    )
+    begin = time.monotonic()
+    daemon.process.send_signal(signal.SIGHUP)
+    longest = 0
+    while "reload: configuration applied" not in daemon.output():
+        longest = max(longest, daemon.get("/-/healthy").seconds)
+    assert time.monotonic() - begin > 2.5, "three names, a second each"
+    assert longest < 0.8
+    assert len(daemon.addresses()) == 3
+    assert all(socket.is_socket() for socket in sockets)
 
 
 def test_flags_hold_over_reloads(waap, write):

@@ -66,10 +66,16 @@ static struct settings *settings_of(const char *const *addresses, const char *mo
     return settings;
 }
 
+static int apply(const struct settings *settings) {
+    struct listen_names *names CLEANUP_LISTEN_NAMES = listen_names_create();
+    TEST_ASSERT_EQUAL_INT(0, http_listeners_lookup(settings, names));
+    return http_listeners_configure(listeners, settings, names, &err);
+}
+
 static int configure(const char *first, const char *second) {
     const char *const addresses[] = {first, second, NULL};
     struct settings *settings CLEANUP_SETTINGS = settings_of(addresses, NULL, NULL);
-    return http_listeners_configure(listeners, settings, &err);
+    return apply(settings);
 }
 
 static int connect_unix(const char *path) {
@@ -109,7 +115,7 @@ static void turn(void) {
 static void test_unix_socket_has_mode_and_goes_at_the_end(void) {
     const char *const addresses[] = {"unix:/proc/self/cwd/a.sock", NULL};
     struct settings *settings CLEANUP_SETTINGS = settings_of(addresses, "0602", NULL);
-    TEST_ASSERT_EQUAL_INT(0, http_listeners_configure(listeners, settings, &err));
+    TEST_ASSERT_EQUAL_INT(0, apply(settings));
     struct stat st;
     TEST_ASSERT_EQUAL_INT(0, stat("a.sock", &st));
     TEST_ASSERT_EQUAL_HEX(S_IFSOCK | 0602, st.st_mode);
@@ -123,7 +129,7 @@ static void test_unix_socket_has_mode_and_goes_at_the_end(void) {
 static void test_unknown_group_leaves_nothing_behind(void) {
     const char *const addresses[] = {"unix:/proc/self/cwd/a.sock", NULL};
     struct settings *settings CLEANUP_SETTINGS = settings_of(addresses, NULL, "no such group");
-    TEST_ASSERT_EQUAL_INT(-EINVAL, http_listeners_configure(listeners, settings, &err));
+    TEST_ASSERT_EQUAL_INT(-EINVAL, apply(settings));
     TEST_ASSERT_NOT_NULL(strstr(err.text, "no such group"));
     TEST_ASSERT_EQUAL_INT(-1, access("a.sock", F_OK));
 }
@@ -223,11 +229,11 @@ static void test_systemd_must_have_handed_sockets_over(void) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         setenv("LISTEN_PID", rows[i].pid != NULL ? rows[i].pid : own_pid, 1);
         setenv("LISTEN_FDS", rows[i].fds, 1);
-        TEST_ASSERT_EQUAL_INT(-EINVAL, http_listeners_configure(listeners, settings, &err));
+        TEST_ASSERT_EQUAL_INT(-EINVAL, apply(settings));
         TEST_ASSERT_NOT_NULL(strstr(err.text, "LISTEN_FDS"));
     }
     unsetenv("LISTEN_PID");
-    TEST_ASSERT_EQUAL_INT(-EINVAL, http_listeners_configure(listeners, settings, &err));
+    TEST_ASSERT_EQUAL_INT(-EINVAL, apply(settings));
 }
 
 int main(void) {
