@@ -75,6 +75,14 @@ static const struct option options[] = {
         .max = 10000000,
         .help = "Most series of one text file",
     },
+    {
+        .name = "collector.textfile.max-total-size",
+        .type = OPTION_SIZE,
+        .default_text = "64MiB",
+        .min = 1024,
+        .max = INT64_C(1) << 34,
+        .help = "Largest size of all text files together; those beyond are left out",
+    },
     {0},
 };
 
@@ -117,6 +125,7 @@ static int textfile_open(const struct collector_env *env, void **ret_state, stru
     textfile->max_files = (size_t)settings_int(settings, "collector.textfile.max-files");
     textfile->limits = (struct textfile_limits){
         .max_bytes = (size_t)settings_int(settings, "collector.textfile.max-file-size"),
+        .max_total_bytes = (size_t)settings_int(settings, "collector.textfile.max-total-size"),
         .page =
             {
                 .max_samples = (size_t)settings_int(settings, "collector.textfile.max-series"),
@@ -198,7 +207,9 @@ static void visit_file(struct textfile *textfile, const char *path) {
     textfile->n_seen++;
     if (file->problem != NULL) {
         error_set(next_problem(textfile), -EIO, "%s", file->problem);
+        return;
     }
+    textfile->limits.left_bytes -= (size_t)file->stamp.size;
 }
 
 static bool is_textfile(const char *name) {
@@ -254,6 +265,7 @@ static void drop_unseen(struct textfile *textfile) {
 /* Looks at all files; afterwards those that are there lie sorted by path. */
 static void visit_all(struct textfile *textfile) {
     textfile->n_seen = 0;
+    textfile->limits.left_bytes = textfile->limits.max_total_bytes;
     for (size_t i = 0; i < textfile->n_files; i++) {
         textfile->files[i]->seen = false;
     }

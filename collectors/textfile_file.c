@@ -152,6 +152,10 @@ static int check_stat(const struct textfile_file *file, const struct stat *st,
     if ((uint64_t)st->st_size > limits->max_bytes) {
         return error_set(err, -EFBIG, "%s: larger than %zu bytes", file->path, limits->max_bytes);
     }
+    if ((uint64_t)st->st_size > limits->left_bytes) {
+        return error_set(err, -EFBIG, "%s: with it, the text files are larger than %zu bytes",
+                         file->path, limits->max_total_bytes);
+    }
     return 0;
 }
 
@@ -200,11 +204,13 @@ static int load(struct textfile_file *file, const struct textfile_limits *limits
     if (fd < 0 || fstat(fd, &st) < 0) {
         return error_set(err, -errno, "open %s: %m", file->path);
     }
+    size_t max_bytes =
+        limits->left_bytes < limits->max_bytes ? limits->left_bytes : limits->max_bytes;
     struct buf text CLEANUP_BUF = {0};
     int r = check_stat(file, &st, limits, err);
     if (r == 0) {
         buf_reserve(&text, (size_t)st.st_size + READ_SLACK);
-        r = file_reread(fd, file->path, limits->max_bytes, &text, err);
+        r = file_reread(fd, file->path, max_bytes, &text, err);
     }
     if (r < 0) {
         return r;
@@ -234,10 +240,10 @@ int textfile_file_refresh(struct textfile_file *file, const struct textfile_limi
     }
     if (r == 0) {
         struct textfile_stamp stamp = stamp_of(&st);
-        if (file->trusted && same_stamp(&stamp, &file->stamp)) {
+        r = check_stat(file, &st, limits, &err);
+        if (r == 0 && file->trusted && same_stamp(&stamp, &file->stamp)) {
             return 0;
         }
-        r = check_stat(file, &st, limits, &err);
     }
     *changed = *changed || file->n_families > 0;
     file->trusted = false;

@@ -11,6 +11,8 @@
 
 struct textfile_limits {
     size_t max_bytes;
+    size_t max_total_bytes; /* of all files together */
+    size_t left_bytes;      /* of those, for this file and the ones after it */
     struct exposition_limits page;
 };
 

@@ -209,6 +209,40 @@ static void test_no_more_files_than_allowed(void) {
     check_lacks("\nc 1\n");
 }
 
+/* A good file of that many bytes. */
+static void put_sized(const char *name, size_t size) {
+    struct buf text CLEANUP_BUF = {0};
+    buf_printf(&text, "%c 1\n#", name[0]);
+    while (text.len < size - 1) {
+        buf_add_char(&text, '-');
+    }
+    buf_add_char(&text, '\n');
+    put(name, buf_str(&text));
+}
+
+static void test_all_files_together_are_no_larger_than_allowed(void) {
+    put_sized("a.prom", 500);
+    put_sized("b.prom", 524);
+    put("empty.prom", "");
+    set("collector.textfile.max-total-size", "1KiB");
+    open_directory(root);
+    check_good(collect());
+    check_good(collect());
+
+    /* One that does not fit leaves its room to those after it. */
+    put_sized("b.prom", 525);
+    put("c.prom", "c 1\n");
+    for (int round = 0; round < 2; round++) {
+        check_error(collect(), "%s/b.prom: with it, the text files are larger than 1024 bytes");
+        check_has("\na 1\n");
+        check_lacks("\nb 1\n");
+        check_has("\nc 1\n");
+    }
+    put_sized("b.prom", 100);
+    check_good(collect());
+    check_has("\nb 1\n");
+}
+
 static void test_families_of_one_name_merge(void) {
     put("1.prom", "a{f=\"1\"} 1\n# TYPE u gauge\nu 1\nv{f=\"1\"} 1\n");
     put("2.prom", "# HELP a Two.\n# TYPE a gauge\na{f=\"2\"} 2\nu{f=\"2\"} 1\n");
@@ -275,6 +309,7 @@ static void test_directories_are_patterns_too(void) {
 static void test_an_unchanged_file_is_not_read_again(void) {
     static const struct textfile_limits limits = {
         .max_bytes = 1024,
+        .left_bytes = 1024,
         .page = {.max_samples = 10, .max_labels = 10, .max_name_len = 10, .max_value_len = 10},
     };
     put("a.prom", "a 1\n");
@@ -302,6 +337,34 @@ static void test_an_unchanged_file_is_not_read_again(void) {
     textfile_file_destroy(file);
 }
 
+static void test_an_unchanged_file_must_still_fit(void) {
+    struct textfile_limits limits = {
+        .max_bytes = 1024,
+        .max_total_bytes = 2048,
+        .left_bytes = 4,
+        .page = {.max_samples = 10, .max_labels = 10, .max_name_len = 10, .max_value_len = 10},
+    };
+    put("a.prom", "a 1\n");
+    struct textfile_file *file = textfile_file_create(path_of("a.prom"));
+    bool changed = false;
+    TEST_ASSERT_EQUAL(0, textfile_file_refresh(file, &limits, &changed));
+    TEST_ASSERT_NULL(file->problem);
+
+    file->trusted = true;
+    limits.left_bytes = 3; /* a file before it has grown */
+    changed = false;
+    TEST_ASSERT_EQUAL(0, textfile_file_refresh(file, &limits, &changed));
+    TEST_ASSERT_TRUE(changed);
+    TEST_ASSERT_NOT_NULL(strstr(file->problem, "larger than 2048 bytes"));
+    TEST_ASSERT_EQUAL(0, file->n_families);
+
+    limits.left_bytes = 4;
+    TEST_ASSERT_EQUAL(0, textfile_file_refresh(file, &limits, &changed));
+    TEST_ASSERT_NULL(file->problem);
+    TEST_ASSERT_EQUAL(1, file->n_families);
+    textfile_file_destroy(file);
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_without_a_directory_there_is_no_source);
@@ -310,6 +373,7 @@ int main(void) {
     RUN_TEST(test_timestamps_are_refused);
     RUN_TEST(test_what_is_no_file_neither_blocks_nor_hurts);
     RUN_TEST(test_limits_hold_for_each_file);
+    RUN_TEST(test_all_files_together_are_no_larger_than_allowed);
     RUN_TEST(test_a_file_that_is_too_large_is_not_read);
     RUN_TEST(test_no_more_files_than_allowed);
     RUN_TEST(test_families_of_one_name_merge);
@@ -317,5 +381,6 @@ int main(void) {
     RUN_TEST(test_files_come_change_and_go);
     RUN_TEST(test_directories_are_patterns_too);
     RUN_TEST(test_an_unchanged_file_is_not_read_again);
+    RUN_TEST(test_an_unchanged_file_must_still_fit);
     return UNITY_END();
 }
