@@ -215,6 +215,17 @@ static bool is_there(int fd) {
     return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM;
 }
 
+/* Whether a user could have made the cgroup, whose processes systemd lets have some of their own:
+ * named as they like, so after anybody's container. */
+static bool is_of_user(const char *text, const struct container_path *path) {
+    static const char slice[] = "/user.slice/";
+    const char *line = path->id;
+    while (line > text && line[-1] != '\n') {
+        line--;
+    }
+    return memmem(line, (size_t)(path->id - line), slice, strlen(slice)) != NULL;
+}
+
 static void find_container(struct push_peers *peers, int fd, struct push_peer *peer) {
     struct buf name CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
     struct container_path path;
@@ -227,6 +238,10 @@ static void find_container(struct push_peers *peers, int fd, struct push_peer *p
         return;
     }
     if (!container_id_parse(buf_str(&text), &path)) {
+        return;
+    }
+    if (is_of_user(buf_str(&text), &path)) { /* a label, but no proof */
+        peer->container = strndup(path.id, path.id_len < SHORT_ID_LEN ? path.id_len : SHORT_ID_LEN);
         return;
     }
     peer->container_id = strndup(path.id, path.id_len);

@@ -244,6 +244,18 @@ def test_a_container_that_nobody_knows_has_its_id(daemon, path, tmp_path):
     assert value(waap, "a", plugin=CONTAINER[:12], container=CONTAINER[:12]) == 1
 
 
+def test_a_container_of_a_user_proves_nothing(daemon, path, tmp_path):
+    """systemd lets users make cgroups, and call them like anybody's container."""
+    annotations = {"io.kubernetes.cri.container-name": "detector"}
+    cgroup = f"/user.slice/user-1000.slice/user@1000.service/cri-containerd-{CONTAINER}.scope"
+    waap = daemon(*container_tree(tmp_path, os.getpid(), cgroup, annotations))
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+        [listed] = json.loads(waap.get("/api/v1/plugins").text)["data"]
+    assert listed["labels"] == {"plugin": "p", "container": CONTAINER[:12]}
+    assert listed["peer"] == f"uid {os.getuid()}"
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="must be root to make a process namespace")
 def test_the_hidden_are_believed_but_marked(started, waap_binary, path, tmp_path):
     """A daemon that does not see the processes of its plugins, like one in a container."""
