@@ -80,8 +80,8 @@ static void knob_destroy(struct params_knob *knob) {
     spec_finish(&knob->spec);
     value_finish(&knob->requested);
     value_finish(&knob->applied);
-    value_finish(&knob->shown_applied.value);
-    value_finish(&knob->shown_requested.value);
+    value_finish(&knob->shown_applied);
+    value_finish(&knob->shown_requested);
     free(knob->requested_by);
     free(knob);
 }
@@ -264,6 +264,10 @@ static void forget_knobs(struct params_table *params, struct params_plugin *plug
         knob_destroy(knob);
     }
     plugin->n_knobs = 0;
+    if (!plugin->cleared) {
+        params_export_clear(params->store, owner);
+        plugin->cleared = true;
+    }
 }
 
 int params_declare(struct params_table *params, struct params_link *link, struct push_owner *owner,

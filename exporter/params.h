@@ -19,12 +19,6 @@ struct params_link {
     struct params_link *next;
 };
 
-/* What the push store shows of a value; `value` is ours. */
-struct params_shown {
-    bool known; /* otherwise: whatever an earlier daemon left there */
-    struct param_value value;
-};
-
 /* One knob, as users see it. */
 struct params_knob {
     struct param_spec spec;
@@ -33,7 +27,7 @@ struct params_knob {
     char *requested_by;
     struct param_value applied;
     double applied_seconds;
-    struct params_shown shown_applied, shown_requested;
+    struct param_value shown_applied, shown_requested; /* by the push store */
     struct params_knob *next;
 };
 
@@ -42,6 +36,7 @@ struct params_plugin {
     struct labels *key;       /* the owner's labels */
     struct push_owner *owner; /* NULL: nobody is connected */
     struct params_link *links;
+    bool cleared;              /* the push store shows nothing but what these knobs say */
     struct params_knob *knobs; /* sorted by name */
     size_t n_knobs;
     struct params_plugin *next;

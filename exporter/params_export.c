@@ -36,20 +36,17 @@ struct shelf {
     const struct metric_desc *number, *text;
 };
 
-static const char *label_of(const struct push_series_view *series, const char *name) {
-    for (size_t i = 0; i < series->n_labels; i++) {
-        if (strcmp(series->labels[i].name, name) == 0) {
-            return series->labels[i].value;
+static bool is_shown(const struct push_series_view *series, void *context) {
+    static const struct metric_desc *const descs[] = {
+        &params_applied_metric, &params_requested_metric, &params_applied_info_metric,
+        &params_requested_info_metric};
+    (void)context;
+    for (size_t i = 0; i < ARRAY_LEN(descs); i++) {
+        if (strcmp(series->name, descs[i]->name) == 0) {
+            return true;
         }
     }
-    return "";
-}
-
-static bool is_on_shelf(const struct push_series_view *series, void *context) {
-    const struct shelf *shelf = context;
-    bool named = strcmp(series->name, shelf->number->name) == 0 ||
-                 strcmp(series->name, shelf->text->name) == 0;
-    return named && strcmp(label_of(series, "param"), shelf->param) == 0;
+    return false;
 }
 
 /* The series that shows a value; `labels` and `number` are room for what it refers to. */
@@ -75,30 +72,31 @@ static struct push_update update_of(const struct shelf *shelf, const struct para
 }
 
 /* Takes away what is shown unless the value stands in the same series. */
-static void clear(struct shelf *shelf, const struct params_shown *shown,
+static void clear(const struct shelf *shelf, const struct param_value *shown,
                   const struct param_value *value) {
     struct label labels[2];
     double number;
-    bool was_text = shown->value.form == PARAM_TEXT;
-    bool same = was_text ? param_value_equal(&shown->value, value)
+    bool was_text = shown->form == PARAM_TEXT;
+    bool same = was_text ? param_value_equal(shown, value)
                          : value->form == PARAM_NUMBER || value->form == PARAM_TRUTH;
-    if (!shown->known) {
-        push_store_remove_of(shelf->store, shelf->owner, is_on_shelf, shelf);
-    } else if (!same && shown->value.form != PARAM_ABSENT) {
-        struct push_update old = update_of(shelf, &shown->value, labels, &number);
+    if (!same && shown->form != PARAM_ABSENT) {
+        struct push_update old = update_of(shelf, shown, labels, &number);
         push_store_remove_series(shelf->store, shelf->owner, &old);
     }
 }
 
-static void export_value(struct shelf *shelf, struct params_shown *shown,
+static void export_value(const struct shelf *shelf, struct param_value *shown,
                          const struct param_value *value) {
     struct label labels[2];
     double number;
     clear(shelf, shown, value);
-    free((char *)shown->value.text);
-    shown->value = *value;
-    shown->value.text = value->text != NULL ? strdup(value->text) : NULL;
-    shown->known = value->text == NULL || shown->value.text != NULL;
+    free((char *)shown->text);
+    *shown = *value;
+    shown->text = value->text != NULL ? strdup(value->text) : NULL;
+    if (value->text != NULL && shown->text == NULL) { /* what cannot be remembered is not shown */
+        *shown = (struct param_value){0};
+        return;
+    }
     if (value->form != PARAM_ABSENT) {
         const struct push_update update = update_of(shelf, value, labels, &number);
         const struct push_batch batch = {.updates = &update, .n_updates = 1};
@@ -113,4 +111,8 @@ void params_export(struct push_store *store, struct push_owner *owner, struct pa
                               &params_requested_info_metric};
     export_value(&applied, &knob->shown_applied, &knob->applied);
     export_value(&requested, &knob->shown_requested, &knob->requested);
+}
+
+void params_export_clear(struct push_store *store, struct push_owner *owner) {
+    push_store_remove_of(store, owner, is_shown, NULL);
 }

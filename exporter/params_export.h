@@ -8,6 +8,9 @@
  * them it counts that; the knob works all the same. */
 void params_export(struct push_store *store, struct push_owner *owner, struct params_knob *knob);
 
+/* Takes away what an earlier daemon showed of all knobs of the owner. Looks at all its series. */
+void params_export_clear(struct push_store *store, struct push_owner *owner);
+
 /* Their descriptions; nobody else may push these names. */
 extern const struct metric_desc params_applied_metric, params_requested_metric,
     params_applied_info_metric, params_requested_info_metric;

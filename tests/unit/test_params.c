@@ -202,6 +202,28 @@ static void test_export_has_one_series_per_value(void) {
     TEST_ASSERT_EQUAL_size_t(2, n_exported());
 }
 
+/* What another daemon showed of a plugin's knobs goes, and of nobody else's. */
+static void test_export_after_a_restart(void) {
+    declare(&link_a, &mode);
+    declare(&link_a, &res);
+    struct push_owner *other = fixture_plugin(store, "other");
+    params_declare(params, &link_b, other, &mode, NULL);
+    params_leave(params, &link_b);
+    request("mode", (struct param_value){.form = PARAM_TEXT, .text = "exact"});
+    TEST_ASSERT_EQUAL_size_t(4, n_exported());
+    params_leave(params, &link_a);
+    params_destroy(params);
+    params = params_create(store);
+    static const char *const others[] = {"slow"};
+    struct param_spec changed = mode;
+    changed.initial.text = "slow";
+    changed.values = others;
+    changed.n_values = 1;
+    declare(&link_a, &changed);
+    TEST_ASSERT_EQUAL_size_t(2, n_exported());
+    push_owner_unref(store, other);
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_all_connections_hear_of_it);
@@ -211,5 +233,6 @@ int main(void) {
     RUN_TEST(test_limit);
     RUN_TEST(test_the_gone_are_forgotten);
     RUN_TEST(test_export_has_one_series_per_value);
+    RUN_TEST(test_export_after_a_restart);
     return UNITY_END();
 }
