@@ -27,11 +27,6 @@ struct page {
     uint64_t *duplicates; /* per cursor, or NULL */
 };
 
-static bool ends_with(const char *text, size_t len, const char *ending) {
-    size_t n = strlen(ending);
-    return len > n && memcmp(text + len - n, ending, n) == 0;
-}
-
 /* The block named `name` (the first `len` bytes of it) plus `ending`, from the earliest of the
  * first `n_parts` parts that has one; NULL if none has. */
 static const struct exposition_block *find_block(const struct page *page, size_t n_parts,
@@ -67,7 +62,7 @@ static const char *const sample_endings[] = {"_bucket", "_count", "_sum"};
  * under: x_count beside a histogram x. */
 static bool is_sample_name(const struct page *page, size_t n_parts, const char *name, size_t len) {
     for (size_t i = 0; i < ARRAY_LEN(sample_endings); i++) {
-        if (ends_with(name, len, sample_endings[i]) &&
+        if (metric_name_ends_with(name, len, sample_endings[i]) &&
             is_composite(find_block(page, n_parts, name, len - strlen(sample_endings[i]), ""))) {
             return true;
         }
@@ -95,7 +90,7 @@ static bool is_ambiguous(const struct page *page, size_t part,
  * forbids any other family of that name. Python's client writes such gauges in the text format. */
 static bool is_creation_time(const struct page *page, const struct exposition_block *block) {
     size_t len = strlen(block->name);
-    if (!ends_with(block->name, len, "_created")) {
+    if (!metric_name_ends_with(block->name, len, "_created")) {
         return false;
     }
     len -= strlen("_created");
@@ -142,7 +137,7 @@ static void write_text_head(struct buf *out, const struct exposition_block *bloc
 static bool loses_ending(const struct page *page, const struct exposition_block *block,
                          const char *ending) {
     size_t len = strlen(block->name);
-    if (!ends_with(block->name, len, ending)) {
+    if (!metric_name_ends_with(block->name, len, ending)) {
         return false;
     }
     len -= strlen(ending);
@@ -186,8 +181,7 @@ static bool fits_unit(const struct exposition_block *block, size_t len) {
     if (block->unit == NULL || block->unit[0] == '\0' || block->type == METRIC_INFO) {
         return false;
     }
-    return ends_with(block->name, len, block->unit) &&
-           block->name[len - strlen(block->unit) - 1] == '_';
+    return metric_name_has_unit(block->name, len, block->unit);
 }
 
 static void write_openmetrics_head(const struct page *page, const struct exposition_block *block) {

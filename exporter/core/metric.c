@@ -29,9 +29,13 @@ bool metric_label_name_valid(const char *name, size_t len) {
     return len > 0;
 }
 
-static bool ends_with(const char *text, size_t len, const char *ending) {
+bool metric_name_ends_with(const char *name, size_t len, const char *ending) {
     size_t n = strlen(ending);
-    return len >= n && memcmp(text + len - n, ending, n) == 0;
+    return len > n && memcmp(name + len - n, ending, n) == 0;
+}
+
+bool metric_name_has_unit(const char *name, size_t len, const char *unit) {
+    return metric_name_ends_with(name, len, unit) && name[len - strlen(unit) - 1] == '_';
 }
 
 int metric_desc_check(const struct metric_desc *desc, struct error *err) {
@@ -43,19 +47,15 @@ int metric_desc_check(const struct metric_desc *desc, struct error *err) {
     if (desc->help == NULL || desc->help[0] == '\0') {
         return error_set(err, -EINVAL, "metric %s: no help text", name);
     }
-    bool total = ends_with(name, len, "_total");
+    bool total = metric_name_ends_with(name, len, "_total");
     if ((desc->type == METRIC_COUNTER) != total) {
         return error_set(err, -EINVAL, "metric %s: counters and only they end in _total", name);
     }
-    if (desc->type == METRIC_INFO && !ends_with(name, len, "_info")) {
+    if (desc->type == METRIC_INFO && !metric_name_ends_with(name, len, "_info")) {
         return error_set(err, -EINVAL, "metric %s: an info must end in _info", name);
     }
     size_t base = total ? len - strlen("_total") : len;
-    if (base == 0) {
-        return error_set(err, -EINVAL, "metric %s: nothing before _total", name);
-    }
-    if (desc->unit != NULL &&
-        (!ends_with(name, base, desc->unit) || !ends_with(name, base - strlen(desc->unit), "_"))) {
+    if (desc->unit != NULL && !metric_name_has_unit(name, base, desc->unit)) {
         return error_set(err, -EINVAL, "metric %s: does not end in its unit %s", name, desc->unit);
     }
     return 0;

@@ -30,6 +30,12 @@ bool metric_name_valid(const char *name, size_t len);
 /* [a-zA-Z_][a-zA-Z0-9_]* */
 bool metric_label_name_valid(const char *name, size_t len);
 
+/* Whether the first `len` bytes of a name are something and then `ending`. */
+bool metric_name_ends_with(const char *name, size_t len, const char *ending);
+
+/* Whether their last word is the unit: x_bytes. */
+bool metric_name_has_unit(const char *name, size_t len, const char *unit);
+
 /* Checks that name, type, unit and help fit together; says what is wrong. */
 int metric_desc_check(const struct metric_desc *desc, struct error *err);
 

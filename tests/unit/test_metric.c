@@ -69,7 +69,8 @@ static void test_descriptions_that_do_not_fit(void) {
          "metric frames: counters and only they end in _total"},
         {{"frames_total", "x", METRIC_GAUGE, NULL, NULL},
          "metric frames_total: counters and only they end in _total"},
-        {{"_total", "x", METRIC_COUNTER, NULL, NULL}, "metric _total: nothing before _total"},
+        {{"_total", "x", METRIC_COUNTER, NULL, NULL},
+         "metric _total: counters and only they end in _total"},
         {{"waap_build", "x", METRIC_INFO, NULL, NULL},
          "metric waap_build: an info must end in _info"},
         {{"gpu_power", "x", METRIC_GAUGE, "watts", NULL},
@@ -97,8 +98,35 @@ static void test_type_names(void) {
     TEST_ASSERT_EQUAL_STRING("info", metric_type_name(METRIC_INFO));
 }
 
+static void test_endings(void) {
+    static const struct {
+        const char *name, *ending;
+        bool ends, is_unit;
+    } table[] = {
+        {"x_bytes", "bytes", true, true},
+        {"_bytes", "bytes", true, true},
+        {"kilobytes", "bytes", true, false},
+        {"bytes", "bytes", false, false},
+        {"ytes", "bytes", false, false},
+        {"bytes_x", "bytes", false, false},
+        {"x_total", "_total", true, false},
+        {"_total", "_total", false, false},
+        {"", "", false, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        const char *name = table[i].name;
+        size_t len = strlen(name);
+        TEST_ASSERT_EQUAL_MESSAGE(table[i].ends, metric_name_ends_with(name, len, table[i].ending),
+                                  name);
+        TEST_ASSERT_EQUAL_MESSAGE(table[i].is_unit,
+                                  metric_name_has_unit(name, len, table[i].ending), name);
+    }
+    TEST_ASSERT_TRUE(metric_name_ends_with("x_bytes_total", 7, "_bytes"));
+}
+
 int main(void) {
     UNITY_BEGIN();
+    RUN_TEST(test_endings);
     RUN_TEST(test_names);
     RUN_TEST(test_descriptions_that_fit);
     RUN_TEST(test_descriptions_that_do_not_fit);
