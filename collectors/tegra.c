@@ -1,13 +1,12 @@
 #include "collectors/tegra.h"
 
 #include <errno.h>
-#include <gnutls/crypto.h>
 #include <string.h>
 
 #include "collectors/jetson_gpu_find.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
-#include "exporter/core/tls_start.h"
+#include "exporter/core/sha256.h"
 
 static const struct tegra_soc socs[] = {
     {"tegra124", "GK20A", false, false},  {"tegra186", "NVIDIA Tegra X2", false, false},
@@ -87,13 +86,12 @@ static bool is_serial(const char *serial) {
 void tegra_gpu_uuid(const char *serial, struct buf *out) {
     static const char purpose[] = "waap gpu uuid ";
     struct buf text CLEANUP_BUF = {0};
-    unsigned char hash[32]; /* SHA-256 */
-    tls_start();
     buf_printf(&text, "%s%.*s", purpose, (int)strcspn(serial, "\n"), serial);
-    if (!is_serial(serial) || text.failed ||
-        gnutls_hash_fast(GNUTLS_DIG_SHA256, text.data, text.len, hash) < 0) {
+    if (!is_serial(serial) || text.failed) {
         return;
     }
+    uint8_t hash[SHA256_SIZE];
+    sha256(text.data, text.len, hash);
     hash[6] = (hash[6] & 0x0f) | 0x80; /* version 8: made in one's own way (RFC 9562) */
     hash[8] = (hash[8] & 0x3f) | 0x80;
     buf_add_str(out, "IGPU");
