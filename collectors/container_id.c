@@ -26,7 +26,7 @@ bool container_id_parse(const char *text, struct container_path *ret_path) {
     return find(text, &start, ret_path);
 }
 
-static int copy_of_pid(const char *procfs, pid_t pid, bool want_path, char **ret_text) {
+int container_cgroup_of_pid(const char *procfs, pid_t pid, char **ret_path) {
     struct buf name CLEANUP_BUF = {0};
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&name, "%s/%d/cgroup", procfs, (int)pid);
@@ -42,18 +42,10 @@ static int copy_of_pid(const char *procfs, pid_t pid, bool want_path, char **ret
     if (!find(buf_str(&text), &start, &path)) {
         return -ENOENT;
     }
-    char *copy = want_path ? strndup(start, path.len) : strndup(path.id, path.id_len);
+    char *copy = strndup(start, path.len);
     if (copy == NULL) {
         return -ENOMEM;
     }
-    *ret_text = copy;
+    *ret_path = copy;
     return 0;
-}
-
-int container_id_of_pid(const char *procfs, pid_t pid, char **ret_id) {
-    return copy_of_pid(procfs, pid, false, ret_id);
-}
-
-int container_cgroup_of_pid(const char *procfs, pid_t pid, char **ret_path) {
-    return copy_of_pid(procfs, pid, true, ret_path);
 }

@@ -11,10 +11,7 @@
  * process is in none. The result points into `text`. */
 bool container_id_parse(const char *text, struct container_path *ret_path);
 
-/* The id of the container of process `pid` (as seen under `procfs`): 64 hexadecimal digits, or the
- * name for runtimes without ids. The caller frees it. -ENOENT where the process is in no container,
+/* The path of the cgroup of the container that process `pid` (as seen under `procfs`) is in: the
+ * label `id` of its metrics. The caller frees it. -ENOENT where the process is in no container,
  * -ESRCH where there is no such process. */
-int container_id_of_pid(const char *procfs, pid_t pid, char **ret_id);
-
-/* The same for the path of the container's own cgroup: the label `id` of its metrics. */
 int container_cgroup_of_pid(const char *procfs, pid_t pid, char **ret_path);

@@ -27,16 +27,6 @@ static const struct {
     {"kubepods", CONTAINER_CONTAINERD},
 };
 
-const char *container_runtime_name(enum container_runtime runtime) {
-    static const char *const names[] = {
-        [CONTAINER_UNKNOWN] = "unknown", [CONTAINER_CONTAINERD] = "containerd",
-        [CONTAINER_CRIO] = "crio",       [CONTAINER_DOCKER] = "docker",
-        [CONTAINER_LXC] = "lxc",         [CONTAINER_NSPAWN] = "nspawn",
-        [CONTAINER_PODMAN] = "podman",
-    };
-    return names[runtime];
-}
-
 static bool begins(struct scan_word word, const char *prefix) {
     size_t len = strlen(prefix);
     return word.len > len && memcmp(word.text, prefix, len) == 0;

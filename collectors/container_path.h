@@ -29,6 +29,3 @@ struct container_path {
  * where the path is no container's: also for the monitors beside containers and for units that only
  * have an id in their name. */
 bool container_path_classify(const char *path, struct container_path *ret_path);
-
-/* "docker", "containerd", …. */
-const char *container_runtime_name(enum container_runtime runtime);

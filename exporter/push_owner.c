@@ -214,10 +214,6 @@ int push_store_owner(struct push_store *store, const struct push_identity *ident
 
 /* ---- life ---- */
 
-void push_owner_touch(struct push_store *store, struct push_owner *owner) {
-    owner->seen_ms = push_store_now_ms(store);
-}
-
 void push_owner_note_failure(struct push_store *store, struct push_owner *owner) {
     pthread_mutex_lock(&store->lock);
     owner->push_failure_seconds = clock_wall_seconds();

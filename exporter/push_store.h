@@ -88,9 +88,6 @@ void push_owner_unref(struct push_store *store, struct push_owner *owner); /* ac
 struct push_owner *push_store_find_owner(const struct push_store *store,
                                          const struct push_identity *identity);
 
-/* A sign of life of one that keeps no reference. push_store_apply is one by itself. */
-void push_owner_touch(struct push_store *store, struct push_owner *owner);
-
 /* Notes that a push of a group was refused: push_failure_time_seconds. */
 void push_owner_note_failure(struct push_store *store, struct push_owner *owner);
 

@@ -98,10 +98,6 @@ int exposition_page_write(struct exposition_page *page, struct exposition_choice
 void exposition_page_finish(struct exposition_page *page);
 #define CLEANUP_EXPOSITION_PAGE CLEANUP(exposition_page_finish)
 
-/* The same, appended to `out` in one piece. */
-void exposition_write(struct buf *out, struct exposition_choice choice,
-                      struct exposition_part *const *parts, size_t n_parts, uint64_t *duplicates);
-
 /* The Content-Type of a page written with that choice. Static. */
 const char *exposition_content_type(struct exposition_choice choice);
 

@@ -364,16 +364,3 @@ void exposition_page_finish(struct exposition_page *page) {
     free(page->pieces);
     *page = (struct exposition_page){0};
 }
-
-void exposition_write(struct buf *out, struct exposition_choice choice,
-                      struct exposition_part *const *parts, size_t n_parts, uint64_t *duplicates) {
-    struct exposition_page page CLEANUP_EXPOSITION_PAGE = {0};
-    if (exposition_page_write(&page, choice, parts, n_parts, duplicates) < 0) {
-        out->failed = true;
-        return;
-    }
-    buf_reserve(out, page.len);
-    for (size_t i = 0; i < page.n_pieces; i++) {
-        buf_add(out, page.pieces[i].iov_base, page.pieces[i].iov_len);
-    }
-}

@@ -128,13 +128,6 @@ void snapshot_add(struct snapshot *out, const struct metric_desc *desc, const st
     snapshot_add_suffixed(out, desc, "", labels, value);
 }
 
-void snapshot_add_family(struct snapshot *out, const struct metric_desc *desc, size_t n_samples) {
-    struct family *family = find_family(out, desc);
-    if (family != NULL) {
-        make_room(out, family, n_samples);
-    }
-}
-
 void snapshot_append(struct snapshot *out, const struct metric_desc *desc,
                      const struct sample *samples, size_t n_samples) {
     bool same = out->n_families > 0 && out->families[out->n_families - 1].desc == desc;

@@ -50,12 +50,9 @@ void snapshot_add(struct snapshot *out, const struct metric_desc *desc, const st
 void snapshot_add_suffixed(struct snapshot *out, const struct metric_desc *desc, const char *suffix,
                            const struct labels *labels, double value);
 
-/* Adds a family even if it gets no sample: an empty family shows its HELP and TYPE only. Makes room
- * for `n_samples`. */
-void snapshot_add_family(struct snapshot *out, const struct metric_desc *desc, size_t n_samples);
-
 /* Adds many samples at once to the family added last, if that is the one of `desc`, else to one of
- * its own. It looks for no earlier one: for collectors with thousands of families. */
+ * its own. It looks for no earlier one: for collectors with thousands of families. A family without
+ * samples shows its HELP and TYPE only. */
 void snapshot_append(struct snapshot *out, const struct metric_desc *desc,
                      const struct sample *samples, size_t n_samples);
 

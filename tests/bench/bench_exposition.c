@@ -44,7 +44,6 @@ static double constant(size_t i, size_t round) {
 
 static void fill(struct snapshot *snapshot, double (*value)(size_t, size_t), size_t round) {
     snapshot_reset(snapshot);
-    snapshot_add_family(snapshot, &requests, N_SERIES);
     for (size_t i = 0; i < N_SERIES; i++) {
         snapshot_add(snapshot, &requests, series[i], value(i, round));
     }

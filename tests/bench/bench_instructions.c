@@ -6,6 +6,7 @@
 #include "exporter/core/exposition.h"
 #include "exporter/core/exposition_parse.h"
 #include "exporter/core/number.h"
+#include "tests/unit/exposition_text.h"
 
 /* bench_instructions TASK prepares a task and does it once inside measured(), where callgrind
  * counts instructions (--toggle-collect=measured). Without a task it lists them. */
@@ -78,7 +79,7 @@ static void prepare_page(void) {
 
 static void prepare_text(void) {
     prepare_page();
-    exposition_write(&text, (struct exposition_choice){0}, &part, 1, NULL);
+    exposition_text(&text, (struct exposition_choice){0}, &part, 1, NULL);
 }
 
 static void parse(void) {

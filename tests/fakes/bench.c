@@ -81,7 +81,6 @@ static int bench_collect(void *state, struct snapshot *out, struct error *err) {
     size_t turn = bench->value == VALUE_CONSTANT ? 0 : bench->n_collections++;
     bool whole = bench->value != VALUE_FRACTION;
     const struct metric_desc *desc = whole ? &requests : &level;
-    snapshot_add_family(out, desc, bench->n_series);
     for (size_t i = 0; i < bench->n_series; i++) {
         double value = whole ? (double)(i + turn) : (double)((i * 7919 + turn) % 9973) / 9973;
         snapshot_add(out, desc, bench->series[i], value);

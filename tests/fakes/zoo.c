@@ -177,7 +177,7 @@ static int zoo_open(const struct collector_env *env, void **ret_state, struct er
 static int zoo_collect(void *state, struct snapshot *out, struct error *err) {
     (void)err;
     struct labels **labels = state;
-    snapshot_add_family(out, &nothing, 0);
+    snapshot_append(out, &nothing, NULL, 0);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const char *suffix = rows[i].suffix != NULL ? rows[i].suffix : "";
         snapshot_add_suffixed(out, rows[i].desc, suffix, labels[i], rows[i].value);

@@ -7,6 +7,7 @@
 #include "exporter/core/exposition.h"
 #include "exporter/core/exposition_parse.h"
 #include "exporter/core/snapshot.h"
+#include "tests/unit/exposition_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -30,7 +31,7 @@ static void render(const struct exposition_doc *doc, struct buf *out) {
     uint64_t duplicates = 0;
     struct exposition_part *part = exposition_part_create(&snapshot, &duplicates);
     assert(part != NULL && duplicates == 0);
-    exposition_write(out, (struct exposition_choice){.format = EXPOSITION_TEXT}, &part, 1, NULL);
+    exposition_text(out, (struct exposition_choice){.format = EXPOSITION_TEXT}, &part, 1, NULL);
     exposition_part_unref(part);
     for (size_t i = 0; i < doc->n_samples; i++) {
         labels_destroy(labels[i]);

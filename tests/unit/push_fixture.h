@@ -7,6 +7,7 @@
 
 #include "exporter/core/exposition.h"
 #include "exporter/push_store.h"
+#include "tests/unit/exposition_text.h"
 
 /* A store under a clock of its own, and short ways to push to it. */
 
@@ -84,7 +85,7 @@ static inline char *fixture_scrape(struct push_store *store) {
     push_store_collect(store, &snapshot);
     struct exposition_part *part = exposition_part_create(&snapshot, NULL);
     struct buf page CLEANUP_BUF = {0};
-    exposition_write(&page, (struct exposition_choice){EXPOSITION_TEXT, 0}, &part, 1, NULL);
+    exposition_text(&page, (struct exposition_choice){EXPOSITION_TEXT, 0}, &part, 1, NULL);
     exposition_part_unref(part);
     struct buf kept = {0};
     buf_add_str(&kept, "");

@@ -12,6 +12,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/number.h"
 #include "exporter/core/snapshot.h"
+#include "tests/unit/exposition_text.h"
 
 static const struct exposition_limits roomy = {
     .max_samples = 1000000,
@@ -196,7 +197,7 @@ static void render(struct buf *out) {
                               labels[i], sample->value);
     }
     struct exposition_part *part = exposition_part_create(&snapshot, NULL);
-    exposition_write(out, (struct exposition_choice){.format = EXPOSITION_TEXT}, &part, 1, NULL);
+    exposition_text(out, (struct exposition_choice){.format = EXPOSITION_TEXT}, &part, 1, NULL);
     exposition_part_unref(part);
     for (size_t i = 0; i < doc.n_samples; i++) {
         labels_destroy(labels[i]);

@@ -96,7 +96,7 @@ static void test_blocks_are_sorted_and_whole(void) {
     snapshot_add(&snapshot, &wait, NULL, 1);
     snapshot_add(&snapshot, &load, a, 2);
     snapshot_add_suffixed(&snapshot, &wait, "_bucket", le, 3);
-    snapshot_add_family(&snapshot, &beats, 100);
+    snapshot_append(&snapshot, &beats, NULL, 0);
     struct exposition_part *part = render(0);
     snapshot_finish(&snapshot);
 
@@ -293,7 +293,7 @@ static void test_known_series_are_written_in_full(void) {
                 buf_printf(&expected, "load%s{%.*s} %d\n", suffix, (int)labels[i]->len,
                            labels[i]->text, i + round);
             }
-            snapshot_add_family(&snapshot, &load, 0);
+            snapshot_append(&snapshot, &load, NULL, 0);
             struct exposition_part *part = exposition_render(&renderer, &snapshot, NULL);
             assert_lines(buf_str(&expected), block(part, 0));
             exposition_part_unref(part);

@@ -6,6 +6,7 @@
 
 #include "exporter/core/file.h"
 #include "tests/fakes/collectors_fake.h"
+#include "tests/unit/exposition_text.h"
 
 /* One family with one sample, and the collector it comes from: a page is a list of these. */
 struct row {
@@ -56,7 +57,7 @@ static void prepare(const struct row *rows, size_t n) {
         struct snapshot *out = &snapshots[rows[i].part];
         const struct metric_desc *desc = desc_of(rows, i);
         if (rows[i].value < 0) {
-            snapshot_add_family(out, desc, 0);
+            snapshot_append(out, desc, NULL, 0);
             continue;
         }
         labels[i] = rows[i].label != NULL ? labels_render("x", rows[i].label) : NULL;
@@ -72,8 +73,8 @@ static void prepare(const struct row *rows, size_t n) {
 static void assert_page(enum exposition_format format, const char *expected) {
     buf_reset(&page);
     memset(duplicates, 0, sizeof(duplicates));
-    exposition_write(&page, (struct exposition_choice){.format = format}, parts, MAX_PARTS,
-                     duplicates);
+    exposition_text(&page, (struct exposition_choice){.format = format}, parts, MAX_PARTS,
+                    duplicates);
     TEST_ASSERT_FALSE(page.failed);
     TEST_ASSERT_EQUAL_STRING(expected, buf_str(&page));
 }
@@ -96,7 +97,7 @@ static void assert_page(enum exposition_format format, const char *expected) {
     { .name = name_, .help = "H.", .type = METRIC_UNTYPED }
 
 static void test_an_empty_page(void) {
-    exposition_write(&page, (struct exposition_choice){EXPOSITION_TEXT}, NULL, 0, NULL);
+    exposition_text(&page, (struct exposition_choice){EXPOSITION_TEXT}, NULL, 0, NULL);
     TEST_ASSERT_EQUAL_STRING("", buf_str(&page));
     assert_page(EXPOSITION_TEXT, ""); /* three parts, all NULL */
     assert_page(EXPOSITION_OPENMETRICS, "# EOF\n");
@@ -106,7 +107,7 @@ static void test_an_empty_page(void) {
 static void test_appends_to_what_is_there(void) {
     PREPARE({0, GAUGE("a"), NULL, NULL, 1});
     buf_add_str(&page, "before\n");
-    exposition_write(&page, (struct exposition_choice){EXPOSITION_TEXT}, parts, MAX_PARTS, NULL);
+    exposition_text(&page, (struct exposition_choice){EXPOSITION_TEXT}, parts, MAX_PARTS, NULL);
     TEST_ASSERT_EQUAL_STRING("before\n# HELP a H.\n# TYPE a gauge\na 1\n", buf_str(&page));
 }
 
@@ -207,7 +208,7 @@ static void test_escaping_schemes_leave_names_alone(void) {
     for (int escaping = 0; escaping <= EXPOSITION_ESCAPING_VALUES; escaping++) {
         struct exposition_choice choice = {EXPOSITION_TEXT, (enum exposition_escaping)escaping};
         buf_reset(&page);
-        exposition_write(&page, choice, parts, MAX_PARTS, NULL);
+        exposition_text(&page, choice, parts, MAX_PARTS, NULL);
         TEST_ASSERT_EQUAL_STRING("# HELP a_b:c_total H.\n# TYPE a_b:c_total counter\n"
                                  "a_b:c_total{x=\"a_b\"} 1\n",
                                  buf_str(&page));
@@ -362,8 +363,8 @@ static void test_a_hundred_thousand_series_of_two_parts(void) {
     const struct metric_desc desc = {"many", "Many.", METRIC_GAUGE};
     parts[0] = large_part(&desc, 0, 60000);
     parts[1] = large_part(&desc, 40000, 100000);
-    exposition_write(&page, (struct exposition_choice){EXPOSITION_TEXT}, parts, MAX_PARTS,
-                     duplicates);
+    exposition_text(&page, (struct exposition_choice){EXPOSITION_TEXT}, parts, MAX_PARTS,
+                    duplicates);
     TEST_ASSERT_EQUAL_UINT64(100000 + 2, count_lines(&page));
     TEST_ASSERT_EQUAL_UINT64(20000, duplicates[1]);
     TEST_ASSERT_NOT_NULL(strstr(page.data, "\nmany{x=\"59999\"} 59999\n"));

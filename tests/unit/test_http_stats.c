@@ -4,6 +4,7 @@
 #include <unity.h>
 
 #include "exporter/core/exposition.h"
+#include "tests/unit/exposition_text.h"
 
 static struct http_stats *stats;
 static struct buf page;
@@ -23,7 +24,7 @@ static void render(void) {
     http_stats_collect(stats, &snapshot);
     struct exposition_part *part = exposition_part_create(&snapshot, NULL);
     buf_finish(&page);
-    exposition_write(&page, (struct exposition_choice){EXPOSITION_TEXT}, &part, 1, NULL);
+    exposition_text(&page, (struct exposition_choice){EXPOSITION_TEXT}, &part, 1, NULL);
     exposition_part_unref(part);
 }
 

@@ -3,6 +3,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/exposition.h"
 #include "exporter/core/file.h"
+#include "tests/unit/exposition_text.h"
 #include "tests/unit/jetson_tree.h"
 
 /* Every board's whole page against the one that was looked at: BOARD.prom beside BOARD.tree. With
@@ -26,7 +27,7 @@ static void render(struct buf *page) {
     struct exposition_part *part = exposition_part_create(&snapshot, &duplicates);
     TEST_ASSERT_NOT_NULL(part);
     struct exposition_choice choice = {.format = EXPOSITION_TEXT};
-    exposition_write(page, choice, &part, 1, &duplicates);
+    exposition_text(page, choice, &part, 1, &duplicates);
     exposition_part_unref(part);
     TEST_ASSERT_EQUAL_UINT64_MESSAGE(0, duplicates, "two series of one name");
 }

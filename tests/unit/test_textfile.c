@@ -14,6 +14,7 @@
 #include "collectors/textfile_file.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/exposition.h"
+#include "tests/unit/exposition_text.h"
 
 static char root[4096];
 static struct settings *settings;
@@ -91,7 +92,7 @@ static int collect(void) {
     TEST_ASSERT_FALSE(snapshot.failed);
     struct exposition_part *part = exposition_part_create(&snapshot, NULL);
     buf_reset(&page);
-    exposition_write(&page, (struct exposition_choice){.format = EXPOSITION_TEXT}, &part, 1, NULL);
+    exposition_text(&page, (struct exposition_choice){.format = EXPOSITION_TEXT}, &part, 1, NULL);
     exposition_part_unref(part);
     return r;
 }
