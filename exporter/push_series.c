@@ -186,6 +186,17 @@ static void free_series(struct push_store *store, struct push_series *series) {
     free(series);
 }
 
+/* Keeps it as safely as the others, unless another owner has the same. */
+static int admit(struct push_store *store, struct push_series *series, const char *name,
+                 struct error *err) {
+    const struct push_series *twin = find_twin(store, series);
+    if (twin != NULL) {
+        return error_set(err, -EEXIST, "%s{%s}: is a series of %s, not of %s", name,
+                         series->labels->text, twin->owner->name, series->owner->name);
+    }
+    return push_persist_series(store, series, err);
+}
+
 static void insert(struct push_store *store, struct push_series *series) {
     struct push_owner *owner = series->owner;
     series->number = ++store->number;
@@ -210,26 +221,17 @@ int push_series_create(struct push_store *store, struct push_family *family,
         return r;
     }
     struct push_series *series = allocate(family, owner, update);
-    if (series == NULL || !fill(series, bounds, n_bounds) ||
-        !hash_index_reserve(&store->series, 1)) {
-        r = error_set(err, -ENOMEM, "%s: out of memory", update->name);
+    if (series == NULL) {
+        error_set(err, -ENOMEM, "%s: out of memory", update->name);
+        return -ENOMEM;
     }
-    if (r == 0) {
-        series->hash = hash;
-        series->ttl_ms = PUSH_TTL_DEFAULT;
-        const struct push_series *twin = find_twin(store, series);
-        if (twin != NULL) {
-            r = error_set(err, -EEXIST, "%s{%s}: is a series of %s, not of %s", update->name,
-                          series->labels->text, twin->owner->name, owner->name);
-        }
-    }
-    if (r == 0) {
-        r = push_persist_series(store, series, err);
-    }
+    series->hash = hash;
+    series->ttl_ms = PUSH_TTL_DEFAULT;
+    r = fill(series, bounds, n_bounds) && hash_index_reserve(&store->series, 1)
+            ? admit(store, series, update->name, err)
+            : error_set(err, -ENOMEM, "%s: out of memory", update->name);
     if (r < 0) {
-        if (series != NULL) {
-            free_series(store, series);
-        }
+        free_series(store, series);
         return r;
     }
     insert(store, series);

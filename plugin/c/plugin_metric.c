@@ -303,6 +303,12 @@ struct waap_reading waap_metric_read(struct waap_metric *metric) {
     return reading;
 }
 
+static uint64_t bits_of(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
 bool waap_metric_changed(struct waap_metric *metric) {
     if (metric->type == WAAP_GAUGE && !atomic_load(&metric->is_set)) {
         return false;
@@ -310,7 +316,7 @@ bool waap_metric_changed(struct waap_metric *metric) {
     struct waap_reading now = waap_metric_read(metric);
     /* By their bits: NaN is not equal to itself. */
     return !metric->declared || now.whole != metric->sent_whole ||
-           memcmp(&now.rest, &metric->sent_rest, sizeof(now.rest)) != 0;
+           bits_of(now.rest) != bits_of(metric->sent_rest);
 }
 
 void waap_metrics_forget(bool zero) {
