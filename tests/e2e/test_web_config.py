@@ -443,8 +443,12 @@ def test_reload_changes_passwords_on_open_connections(users_waap):
         assert (answer.status, answer.read() != b"") == (200, True)
         users_waap.file.write_text(f"basic_auth_users:\n  bob: {QUICK_SECRET}\n")
         assert users_waap.reload().status == 200
-        kept.request("GET", "/-/healthy", headers=basic("ann", "secret"))
-        assert kept.getresponse().status == 401
+        # Also one that asks to stay must come in anew.
+        stay = {**basic("ann", "secret"), "Connection": "keep-alive"}
+        kept.request("GET", "/-/healthy", headers=stay)
+        answer = kept.getresponse()
+        assert (answer.status, answer.headers["Connection"]) == (401, "close")
+        assert answer.read() and kept.sock is None
     assert users_waap.get("/-/healthy", basic("bob", "secret")).status == 200
 
 
