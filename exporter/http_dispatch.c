@@ -1,14 +1,10 @@
 #include "exporter/http_dispatch.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "exporter/core/clock.h"
-#include "exporter/core/container.h"
-#include "exporter/daemon.h"
 #include "exporter/http_auth.h"
 #include "exporter/http_server_private.h"
 
@@ -22,97 +18,6 @@ static const struct {
     {"DELETE", HTTP_DELETE}, {"GET", HTTP_GET}, {"HEAD", HTTP_HEAD},
     {"POST", HTTP_POST},     {"PUT", HTTP_PUT},
 };
-
-/* ---- answers ---- */
-
-const char *http_header(const struct http_request *request, const char *name) {
-    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
-}
-
-void http_release(struct http_request *request) {
-    if (!request->held) {
-        return;
-    }
-    request->held = false;
-    (*request->held_among)--;
-    request->client->class = HTTP_CLIENT_BUSY;
-    http_server_client_goes_on(request->server, request->client);
-    MHD_resume_connection(request->connection);
-    loop_hurry(request->server->loop); /* 0.9.75 wishes no turn for those it may go on with */
-}
-
-void http_hold_among(struct http_request *request, size_t *among) {
-    request->held = true;
-    request->suspended = true;
-    request->held_among = among;
-    (*among)++;
-    request->client->class = HTTP_CLIENT_HELD;
-    request->client->due_ns = INT64_MAX;
-    MHD_suspend_connection(request->connection);
-}
-
-bool http_hold(struct http_request *request) {
-    struct http_server *server = request->server;
-    if (request->daemon->stopping) {
-        http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "waap is stopping");
-        return false;
-    }
-    if (server->n_held >= server->max_held) {
-        http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE,
-                        "limit of %zu concurrent requests reached, try again later",
-                        server->max_held);
-        return false;
-    }
-    http_hold_among(request, &server->n_held);
-    return true;
-}
-
-void http_reply_shared(struct http_request *request, unsigned status,
-                       struct MHD_Response *response) {
-    request->status = status;
-    request->response = response;
-    http_release(request);
-}
-
-void http_reply(struct http_request *request, unsigned status, struct MHD_Response *response) {
-    request->owns_response = true;
-    http_add_headers(request->server, response);
-    http_reply_shared(request, status, response);
-}
-
-void http_add_headers(const struct http_server *server, struct MHD_Response *response) {
-    size_t n = 0;
-    const struct web_config_header *headers =
-        server->web_config != NULL ? web_config_headers(server->web_config, &n) : NULL;
-    for (size_t i = 0; i < n && response != NULL; i++) {
-        MHD_add_response_header(response, headers[i].name, headers[i].value);
-    }
-}
-
-void http_reply_buf(struct http_request *request, unsigned status, const char *content_type,
-                    struct buf *body) {
-    size_t len = body->len;
-    char *data = buf_take(body);
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        len, data != NULL ? data : (char[]){""},
-        data != NULL ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_MUST_COPY);
-    if (response == NULL) {
-        free(data);
-    } else {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
-    }
-    http_reply(request, data != NULL ? status : MHD_HTTP_INTERNAL_SERVER_ERROR, response);
-}
-
-void http_reply_text(struct http_request *request, unsigned status, const char *format, ...) {
-    struct buf text CLEANUP_BUF = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&text, format, args);
-    va_end(args);
-    buf_add_char(&text, '\n');
-    http_reply_buf(request, status, "text/plain; charset=utf-8", &text);
-}
 
 /* ---- what we refuse although libmicrohttpd lets it through ---- */
 
