@@ -294,6 +294,9 @@ enum MHD_Result http_dispatch(void *context, struct MHD_Connection *connection, 
         return take_body(request, upload, size) ? MHD_YES : MHD_NO;
     }
     request->client->class = HTTP_CLIENT_BUSY;
+    if (request->status == 0 && request->server->is_shut) {
+        http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "waap is stopping");
+    }
     if (request->status == 0) {
         request->route->handle(request);
     }

@@ -284,6 +284,10 @@ void http_server_close(struct http_server *server) {
     http_listeners_destroy(TAKE(server->listeners));
 }
 
+void http_server_shut(struct http_server *server) {
+    server->is_shut = true;
+}
+
 size_t http_server_n_busy(const struct http_server *server) {
     size_t n = 0;
     for (const struct http_client *c = server->gate.oldest; c != NULL; c = c->younger) {

@@ -20,6 +20,9 @@ int http_server_configure(struct http_server *server, struct config *config,
 /* Stops listening; what is under way goes on. */
 void http_server_close(struct http_server *server);
 
+/* Asks no handler any more: connections that are there get 503 for what they still send. */
+void http_server_shut(struct http_server *server);
+
 /* How many requests are held back or being answered. */
 size_t http_server_n_busy(const struct http_server *server);
 size_t http_server_n_held(const struct http_server *server);

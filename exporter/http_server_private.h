@@ -33,6 +33,7 @@ struct http_server {
     size_t max_checks; /* of passwords, waiting or under way */
     size_t n_checks;
     struct http_rate rate;
+    bool is_shut; /* what the handlers look at may be gone */
     bool health_is_open;
 };
 

@@ -175,6 +175,7 @@ static bool stop(struct daemon *daemon) {
     daemon->stopping = true;
     if (daemon->http != NULL) {
         drain(daemon);
+        http_server_shut(daemon->http);
     }
     bool clean = worker_destroy(daemon->reload_worker, STOP_WORKER_MS);
     if (daemon->loop != NULL) {

@@ -561,6 +561,23 @@ def test_hangup_and_terminate_at_once(start, tmp_path):
         assert waap.wait_exit(5) == 0
 
 
+def test_who_asks_while_it_stops_is_refused(start):
+    """Between the last answer and the end there are connections, but no collectors any more."""
+    waap = start(*flags_for("slow"), "--collector.slow.delay=400ms")
+    with socket.create_connection(("127.0.0.1", waap.port), 5) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: waap\r\n\r\n")
+        wait_until(lambda: connection.recv(65536).endswith(b"</html>\n"), what="the page")
+        scrape = threading.Thread(target=waap.get, args=("/metrics",))
+        scrape.start()
+        time.sleep(0.1)
+        waap.process.send_signal(signal.SIGTERM)
+        scrape.join()
+        time.sleep(0.05)
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: waap\r\n\r\n")
+        assert read_all(connection)[0].startswith(b"HTTP/1.1 503 ")
+    assert waap.wait_exit(5) == 0
+
+
 # ---- addresses ----
 
 
