@@ -86,7 +86,7 @@ char *http_access_user(const struct http_request *request) {
     return users_name(http_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
 }
 
-bool http_access_may_write(struct http_request *request) {
+int http_access_check(const struct http_request *request, struct error *err) {
     const struct settings *settings = request->daemon->config->settings;
     int domain = AF_INET;
     socklen_t len = sizeof(domain);
@@ -101,9 +101,13 @@ bool http_access_may_write(struct http_request *request) {
         .host = http_header(request, MHD_HTTP_HEADER_HOST),
         .user = user,
     };
+    return http_access_judge(&peer, settings_list(settings, "push.allow"),
+                             settings_list(settings, "push.user"), err);
+}
+
+bool http_access_may_write(struct http_request *request) {
     struct error err;
-    if (http_access_judge(&peer, settings_list(settings, "push.allow"),
-                          settings_list(settings, "push.user"), &err) == 0) {
+    if (http_access_check(request, &err) == 0) {
         return true;
     }
     http_reply_text(request, MHD_HTTP_FORBIDDEN, "%s", err.text);

@@ -24,6 +24,9 @@ struct http_access_peer {
 int http_access_judge(const struct http_access_peer *peer, const char *const *networks,
                       const char *const *users, struct error *err);
 
+/* The same for who sends the request. */
+int http_access_check(const struct http_request *request, struct error *err);
+
 /* Whether the request may change something; where it may not it has been answered. */
 bool http_access_may_write(struct http_request *request);
 
