@@ -2,8 +2,19 @@
 
 #include <string.h>
 
+#include "exporter/core/exposition.h"
+#include "exporter/core/gzip.h"
 #include "exporter/daemon.h"
+#include "exporter/http_access.h"
+#include "exporter/live_files.h"
 #include "exporter/version.h"
+
+/* Nothing but our own files and answers, and in nobody's frame: labels may say what they like. */
+#define CONTENT_POLICY                                                                             \
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/* ---- what the marks in the page stand for ---- */
 
 static void add_html(struct buf *out, const char *text) {
     for (const char *c = text; *c != '\0'; c++) {
@@ -45,32 +56,113 @@ static void add_collector(struct buf *out, const struct engine_status *status) {
     buf_add_str(out, "</td></tr>\n");
 }
 
+static void add_collectors(struct buf *out, const struct http_request *request) {
+    struct engine *engine = request->daemon->engine;
+    for (size_t i = 0; i < engine_n_collectors(engine); i++) {
+        struct engine_status status = engine_status(engine, i);
+        add_collector(out, &status);
+    }
+}
+
+static void add_demo(struct buf *out, const struct http_request *request) {
+    if (request->daemon->demo != NULL) {
+        buf_printf(out, "<p class=\"demo\">Demo: %s.</p>\n", demo_notice(request->daemon->demo));
+    }
+}
+
+static void add_metrics_path(struct buf *out, const struct http_request *request) {
+    add_html(out, settings_string(request->daemon->config->settings, "web.telemetry-path") + 1);
+}
+
+/* Why the viewer may not turn knobs; nothing where that is allowed. */
+static void add_refusal(struct buf *out, const struct http_request *request) {
+    struct error err;
+    if (http_access_check(request, &err) < 0) {
+        add_html(out, err.text);
+    }
+}
+
+static void add_version(struct buf *out, const struct http_request *request) {
+    (void)request;
+    add_html(out, VERSION_TEXT);
+}
+
+static const struct {
+    const char *mark;
+    void (*add)(struct buf *out, const struct http_request *request);
+} marks[] = {
+    {"@COLLECTORS@", add_collectors}, {"@DEMO@", add_demo},       {"@METRICS@", add_metrics_path},
+    {"@REFUSAL@", add_refusal},       {"@VERSION@", add_version},
+};
+
+/* ---- answering ---- */
+
+/* Adds what the text at `at` stands for; returns where the page goes on. */
+static const char *add_next(struct buf *out, const struct http_request *request, const char *at) {
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        size_t len = strlen(marks[i].mark);
+        if (strncmp(at, marks[i].mark, len) == 0) {
+            marks[i].add(out, request);
+            return at + len;
+        }
+    }
+    size_t len = 1 + strcspn(at + 1, "@");
+    buf_add(out, at, len);
+    return at + len;
+}
+
+static void add_safety_headers(struct MHD_Response *response) {
+    MHD_add_response_header(response, "Content-Security-Policy", CONTENT_POLICY);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+}
+
 void http_pages_landing(struct http_request *request) {
-    const struct daemon *daemon = request->daemon;
     struct buf page CLEANUP_BUF = {0};
-    buf_add_str(
-        &page,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>waap</title>\n"
-        "<meta name=\"viewport\" content=\"width=device-width\"><style>\n"
-        "body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}\n"
-        "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.3em .8em .3em 0;"
-        "border-bottom:1px solid #ddd;vertical-align:top}\n"
-        ".ok{color:#080}.fai{color:#b00;font-weight:bold}.abs,.off,.not{color:#666}\n"
-        ".demo{background:#fd6;padding:.5em 1em}\n"
-        "</style></head><body>\n<h1>waap</h1>\n<p>Live profiler of this node and its plugins, ");
-    buf_printf(&page, "version %s.</p>\n", VERSION_TEXT);
-    if (daemon->demo != NULL) {
-        buf_printf(&page, "<p class=\"demo\">Demo: %s.</p>\n", demo_notice(daemon->demo));
+    for (const char *at = live_html; *at != '\0';) {
+        at = add_next(&page, request, at);
     }
-    buf_add_str(&page, "<p><a href=\"");
-    add_html(&page, settings_string(daemon->config->settings, "web.telemetry-path") + 1);
-    buf_add_str(&page, "\">Metrics</a> &middot; <a href=\"-/healthy\">Health</a> &middot; "
-                       "<a href=\"-/ready\">Readiness</a></p>\n<table><tr><th>Collector</th>"
-                       "<th>State</th><th>Last took</th><th></th></tr>\n");
-    for (size_t i = 0; i < engine_n_collectors(daemon->engine); i++) {
-        struct engine_status status = engine_status(daemon->engine, i);
-        add_collector(&page, &status);
-    }
-    buf_add_str(&page, "</table>\n</body></html>\n");
     http_reply_buf(request, MHD_HTTP_OK, "text/html; charset=utf-8", &page);
+    if (request->response != NULL) {
+        add_safety_headers(request->response);
+        MHD_add_response_header(request->response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    }
+}
+
+static void reply_packed(struct http_request *request, const struct live_file *file) {
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        file->gzip_size, (void *)file->gzip, MHD_RESPMEM_PERSISTENT);
+    if (response != NULL) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, file->content_type);
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+    }
+    http_reply(request, MHD_HTTP_OK, response);
+}
+
+static void reply_unpacked(struct http_request *request, const struct live_file *file) {
+    struct buf text CLEANUP_BUF = {0};
+    struct error err;
+    if (gzip_unpack(file->gzip, file->gzip_size, file->size, &text, &err) < 0) {
+        http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s", err.text);
+        return;
+    }
+    http_reply_buf(request, MHD_HTTP_OK, file->content_type, &text);
+}
+
+void http_pages_file(struct http_request *request) {
+    const struct live_file *file =
+        strcmp(request->url.path, live_css.path) == 0 ? &live_css : &live_js;
+    if (exposition_accepts_gzip(http_header(request, MHD_HTTP_HEADER_ACCEPT_ENCODING))) {
+        reply_packed(request, file);
+    } else {
+        reply_unpacked(request, file);
+    }
+    if (request->response != NULL) {
+        add_safety_headers(request->response);
+        MHD_add_response_header(request->response, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
+    }
+    if (request->response != NULL && request->status == MHD_HTTP_OK) {
+        MHD_add_response_header(request->response, MHD_HTTP_HEADER_CACHE_CONTROL,
+                                "max-age=31536000, immutable");
+    }
 }

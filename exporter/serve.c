@@ -43,6 +43,8 @@ static const struct http_route routes[] = {
      .handle = http_push_handle},
     {"/api/v1/series", "/api/v1/series", HTTP_DELETE, .handle = http_gateway_delete},
     {"/api/v1/status", "/api/v1/status", HTTP_GET | HTTP_HEAD, .handle = http_gateway_status},
+    {"/live.css", "/live.css", HTTP_GET | HTTP_HEAD, .handle = http_pages_file},
+    {"/live.js", "/live.js", HTTP_GET | HTTP_HEAD, .handle = http_pages_file},
     {"/metrics/job", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,
      .takes_body = true, .handle = http_gateway_push},
     {"/metrics/job@base64", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,

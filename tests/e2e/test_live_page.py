@@ -1,0 +1,320 @@
+"""The page at "/": what it is made of, and what a real browser makes of it."""
+
+import json
+import os
+import re
+import time
+
+import pytest
+
+from browser import Browser
+from plugin import Plugin
+from running import ROOT, free_port, wait_until
+
+SCREENSHOTS = ROOT / "build/screenshots"
+# The picture in README (deploy/screenshots/, with a palette) wants lines as long as its charts:
+# WAAP_SCREENSHOT_SECONDS=180.
+SCREENSHOT_SECONDS = float(os.environ.get("WAAP_SCREENSHOT_SECONDS", "0"))
+GZIP = {"Accept-Encoding": "gzip"}
+IMAGE = '<img src=x onerror="alert(1)">'
+
+# Where text stands on its background with less than 4.5:1, as WCAG 2 reckons it.
+FAINT = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (c) => c.slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = rgb(getComputedStyle(node).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  return [...document.querySelectorAll("body *")]
+    .filter((node) => node.checkVisibility() && !node.disabled)
+    .filter((node) => [...node.childNodes].some((c) => c.nodeType === 3 && c.data.trim()))
+    .map((node) => {
+      const [a, b] = [light(rgb(getComputedStyle(node).color)), light(ground(node))];
+      return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.className, node.textContent];
+    })
+    .filter(([ratio]) => ratio < 4.5);
+}"""
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with Browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium):
+    """With nothing to complain about, unless the test has looked at the complaints itself."""
+    yield chromium
+    problems = chromium.problems()
+    chromium.close()
+    assert problems == []
+
+
+@pytest.fixture
+def demo(waap, tmp_path):
+    return lambda *flags: waap("--demo", *flags, env={"XDG_RUNTIME_DIR": str(tmp_path)})
+
+
+def is_live(browser):
+    return browser.text(selector="#state") == ["live"]
+
+
+def open_live(browser, program, **options):
+    browser.open(url=program.url + "/", **options)
+    wait_until(lambda: is_live(browser), 30, "the page live")
+
+
+def value_of(browser, title):
+    """The headline of a card, as a number; None where there is none yet."""
+    script = """(title) => [...document.querySelectorAll(".card")]
+        .find((card) => card.querySelector("h3").textContent === title)
+        ?.querySelector(".number").textContent"""
+    text = browser.evaluate(script=f"({script})({json.dumps(title)})")
+    return float(text) if text and text != "–" else None
+
+
+def lines_of(browser):
+    """The lines that have points."""
+    script = '[...document.querySelectorAll(".line")].map((line) => line.getAttribute("d"))'
+    return [line for line in browser.evaluate(script=script) if line]
+
+
+def knob(program):
+    plugins = json.loads(program.get("/api/v1/plugins").text)["data"]
+    return next(plugin["params"][0] for plugin in plugins if plugin["params"])
+
+
+def requests_of(program, handler):
+    samples = program.samples().items()
+    return sum(float(v) for name, v in samples if name.startswith("waap_http_requests_total") and handler in name)
+
+
+# ---- as files ----
+
+
+def test_page_is_small_strict_and_whole(demo):
+    program = demo()
+    page = program.get("/")
+    files = re.findall(r'(?:href|src)="(live\.[^"]+)"', page.text)
+    assert len(files) == 2
+    plain = [program.get(f"/{file}") for file in files]
+    packed = [program.get(f"/{file}", GZIP) for file in files]
+    assert len(page.raw) + sum(len(answer.raw) for answer in plain) < 100_000
+    assert len(page.raw) + sum(len(answer.raw) for answer in packed) < 25_000
+    assert [answer.body for answer in plain] == [answer.body for answer in packed]
+    assert "Content-Encoding" not in plain[0].headers
+    types = {answer.headers["Content-Type"].split(";")[0] for answer in plain}
+    assert types == {"text/css", "text/javascript"}
+    for answer in (page, *plain, *packed):
+        policy = answer.headers["Content-Security-Policy"].split("; ")
+        assert "default-src 'none'" in policy and "script-src 'self'" in policy
+        assert "unsafe" not in answer.headers["Content-Security-Policy"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert page.headers["Cache-Control"] == "no-store"
+    assert "immutable" in packed[0].headers["Cache-Control"]
+    assert not re.search(r"https?://", page.text + plain[0].text.replace("http://www.w3.org/", ""))
+    assert not re.search(r"<style|<script>|\bstyle=|\bon\w+=", page.text)
+    assert "innerHTML" not in "".join(answer.text for answer in plain)
+
+
+def test_says_who_may_write(demo):
+    program = demo()
+    assert 'data-refusal=""' in program.get("/").text
+    forwarded = program.get("/", {"X-Forwarded-For": "192.0.2.9"})
+    assert 'data-refusal="a proxy that asks for others may not write' in forwarded.text
+
+
+# ---- in a browser ----
+
+
+def test_without_scripts_the_state_is_there(demo, browser):
+    program = demo()
+    program.get("/metrics")
+    browser.open(url=program.url + "/", scripts=False)
+    text, = browser.text(selector="body")
+    for part in ("waap", "version 0.", "Demo: a simulated", "Metrics", "Readiness", "jetson", "ok", "JavaScript"):
+        assert part in text
+
+
+def test_charts_move(demo, browser):
+    open_live(browser, demo())
+    wait_until(lambda: value_of(browser, "CPU") is not None, what="CPU")
+    wait_until(lambda: value_of(browser, "inference latency") is not None, what="latency")
+    first = lines_of(browser)
+    assert len(first) > 15
+    wait_until(lambda: all(a != b for a, b in zip(first, lines_of(browser))), what="every line moved")
+    assert 0 < value_of(browser, "CPU") <= 100
+    assert 30 < value_of(browser, "inference latency") < 70
+    assert 15 < value_of(browser, "fps") < 25
+    assert 3 < value_of(browser, "Power") < 20 and 30 < value_of(browser, "Temperature") < 90
+    containers = browser.text(selector="#containers tr")
+    assert len(containers) == 2 and re.search(r"object-detector.*cores.*MiB.*W", containers[0], re.S)
+    assert browser.text(selector="#health") == ["5 collectors ok"]
+    assert browser.text(selector=".demo")[0].startswith("Demo: a simulated")
+
+
+def test_cards_of_a_server_are_shown(demo, browser):
+    open_live(browser, demo("--demo=dgpu"))
+    cards = {text.split("\n")[0]: text for text in browser.text(selector="#charts .card")}
+    for title in ("GPU", "GPU memory", "Temperature", "Power"):
+        assert "GPU 0" in cards[title] and "GPU 1" in cards[title]
+
+
+def test_knob_reaches_the_plugin(demo, browser):
+    program = demo()
+    open_live(browser, program)
+    wait_until(lambda: value_of(browser, "fps") is not None, what="fps")
+    assert knob(program)["applied"] == 720 and value_of(browser, "res") == 720
+    browser.press(selector=".knob input", key="ArrowLeft")
+    browser.press(selector=".knob input", key="ArrowLeft")
+    wait_until(lambda: knob(program)["applied"] == 480, what="the value applied")
+    wait_until(lambda: browser.text(selector=".knob [role=status]") == ["applied"], what="seen as applied")
+    wait_until(lambda: value_of(browser, "fps") > 27, 30, "more frames")
+    assert value_of(browser, "res") == 480
+    assert knob(program)["requested_by"] == "127.0.0.1"
+    browser.click(selector=".knob button")
+    wait_until(lambda: value_of(browser, "res") == 720, what="the default again")
+    assert knob(program)["requested"] is None
+
+
+def test_who_may_not_write_reads_why(demo, browser):
+    program = demo()
+    open_live(browser, program, headers={"X-Forwarded-For": "192.0.2.9"})
+    assert "a proxy that asks for others may not write" in browser.text(selector="#refusal")[0]
+    assert browser.evaluate(script='document.querySelector(".knob input").disabled')
+    # One who was let in and is not any more: the server has the last word.
+    turn = """() => {
+        const input = document.querySelector(".knob input");
+        input.disabled = false;
+        input.value = 480;
+        input.dispatchEvent(new Event("change"));
+    }"""
+    browser.evaluate(script=f"({turn})()")
+    wait_until(lambda: "may not write" in browser.text(selector=".refused")[0], what="the server's words")
+    assert value_of(browser, "res") == 720 and knob(program)["requested"] is None
+    assert all("403" in problem for problem in browser.problems())
+
+
+def test_restart_is_survived(demo, browser):
+    port = free_port()
+    address = f"--web.listen-address=127.0.0.1:{port}"
+    first = demo(address)
+    open_live(browser, first)
+    wait_until(lambda: value_of(browser, "Network") is not None, what="a rate")
+    lines = len(lines_of(browser))
+    first.stop()
+    away = "not reachable, trying again"
+    wait_until(lambda: browser.text(selector="#state") == [away], 20, "the page says so")
+    assert len(lines_of(browser)) == lines
+    demo(address)
+    wait_until(lambda: is_live(browser), 30, "live again")
+    wait_until(lambda: (value_of(browser, "Network") or 0) > 0, what="a rate again")
+    wait_until(lambda: value_of(browser, "CPU") is not None, what="CPU again")
+    assert 0 <= value_of(browser, "CPU") <= 100
+    assert "NaN" not in browser.text(selector="body")[0]
+    assert all("ERR_CONNECTION" in problem or "Failed to load" in problem for problem in browser.problems())
+
+
+def test_what_is_too_much_is_said(waap, browser):
+    program = waap()
+    push = {"metric": "fps", "type": "gauge", "set": 7}
+    many = [{**push, "plugin": f"p{i:02}"} for i in range(32)]
+    many += [{**push, "plugin": "p00", "labels": {"stage": str(i)}} for i in range(20)]
+    for body in many:
+        answer = program.get("/api/v1/push", method="POST", body=json.dumps(body).encode())
+        assert answer.status < 300, answer.text
+    open_live(browser, program)
+    wait_until(lambda: len(browser.text(selector=".plugin")) == 30, what="the plugins")
+    assert browser.text(selector="#more-plugins") == ["2 more under Metrics"]
+    assert "13 more under Metrics" in browser.text(selector=".plugin")[0]
+
+
+KNOBS = [
+    {"param": "mode", "type": "enum", "values": ["b", IMAGE], "default": "b", "help": IMAGE, "unit": IMAGE},
+    {"param": "on", "type": "bool", "default": False},
+    {"param": "word", "type": "string", "default": ""},
+    {"param": "gain", "type": "float", "default": 1.5},
+]
+
+
+def test_labels_stay_text(waap, browser, tmp_path):
+    program = waap(f"--push.socket={tmp_path}/push.sock").wait_ready()
+    with Plugin(tmp_path / "push.sock", {"plugin": IMAGE}) as plugin:
+        fps = {"metric": "fps", "type": "gauge", "set": 7}
+        stages = [IMAGE, "</script><b>"]
+        plugin.tell(*({**fps, "labels": {"stage": stage}} for stage in stages), *KNOBS)
+        open_live(browser, program)
+        wait_until(lambda: browser.text(selector=".plugin > header h3") == [IMAGE], what="the name")
+        assert IMAGE in browser.text(selector=".plugin .legend")[0]
+        assert IMAGE in "".join(browser.text(selector=".knob"))
+        browser.press(selector=".knob select", key="ArrowDown")
+        assert plugin.hear() == {"param": "mode", "value": IMAGE}
+        assert browser.evaluate(script="document.images.length + document.scripts.length") == 1
+
+
+def test_knobs_of_every_type(waap, browser, tmp_path):
+    program = waap(f"--push.socket={tmp_path}/push.sock").wait_ready()
+    with Plugin(tmp_path / "push.sock", {"plugin": "a/b c"}) as plugin:
+        plugin.tell(*KNOBS)
+        open_live(browser, program)
+        wait_until(lambda: len(browser.text(selector=".knob")) == 4, what="the knobs")
+        browser.click(selector=".knob [type=checkbox]")
+        assert plugin.hear() == {"param": "on", "value": True}
+        browser.press(selector=".knob [type=text]", key="x")
+        browser.press(selector=".knob [type=text]", key="Enter")
+        assert plugin.hear() == {"param": "word", "value": "x"}
+        browser.press(selector=".knob [type=number]", key="ArrowUp")
+        assert plugin.hear() == {"param": "gain", "value": 2.5}
+        waiting = "asked for by 127.0.0.1, not applied yet"
+        assert waiting in browser.text(selector=".knob.waiting")[0]
+
+
+def test_a_hidden_page_asks_nothing(demo, browser):
+    program = demo()
+    open_live(browser, program)
+    hide = """(hidden) => {
+        Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    browser.evaluate(script=f"({hide})(true)")
+    time.sleep(1)
+    asked = requests_of(program, "/api/v1/plugins")
+    time.sleep(5)
+    assert requests_of(program, "/api/v1/plugins") == asked
+    browser.evaluate(script=f"({hide})(false)")
+    wait_until(lambda: requests_of(program, "/api/v1/plugins") > asked, what="asking again")
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("live", {}),
+        ("live-dark", {"scheme": "dark"}),
+        ("live-phone", {"width": 390, "height": 844}),
+    ],
+)
+def test_can_be_read_by_all(name, options, demo, browser):
+    open_live(browser, demo(), **options)
+    wait_until(lambda: value_of(browser, "CPU") is not None, what="CPU")
+    time.sleep(SCREENSHOT_SECONDS)
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    browser.screenshot(path=str(SCREENSHOTS / f"{name}.png"), above="#collectors")
+    browser.screenshot(path=str(SCREENSHOTS / f"{name}-whole.png"))
+    assert browser.evaluate(script=f"({FAINT})()") == []
+    assert browser.evaluate(script="document.documentElement.scrollWidth <= innerWidth"), "too wide"
+    nameless = """[...document.querySelectorAll("input, select, button, svg")]
+        .filter((node) => !node.getAttribute("aria-label") && !node.labels?.length).length"""
+    assert browser.evaluate(script=nameless) == 0
