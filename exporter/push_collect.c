@@ -77,14 +77,19 @@ static void add_groups(struct push_store *store, struct snapshot *out) {
     }
 }
 
-void push_store_collect(struct push_store *store, struct snapshot *out) {
+void push_reader_collect(struct push_reader *reader, struct snapshot *out) {
+    struct push_store *store = reader->store;
     int64_t now_ms = push_store_now_ms(store);
     pthread_mutex_lock(&store->lock);
-    store->collections++;
+    reader->collection = ++store->collections;
     push_store_open_graves(store);
     for (struct push_link *i = store->families.next; i != &store->families; i = i->next) {
         add_family(store, CONTAINER_OF(i, struct push_family, link), now_ms, out);
     }
     add_groups(store, out);
     pthread_mutex_unlock(&store->lock);
+}
+
+void push_store_collect(struct push_store *store, struct snapshot *out) {
+    push_reader_collect(&store->reader, out);
 }

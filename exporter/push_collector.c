@@ -34,18 +34,18 @@ static int push_open(const struct collector_env *env, void **ret_state, struct e
     if (env->push_store == NULL) {
         return error_set(err, -ENODEV, "nothing can be pushed to this program");
     }
-    *ret_state = env->push_store;
-    return 0;
+    *ret_state = push_reader_create(env->push_store);
+    return *ret_state != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
 static int push_collect(void *state, struct snapshot *out, struct error *err) {
     (void)err;
-    push_store_collect(state, out);
+    push_reader_collect(state, out);
     return 0;
 }
 
 static void push_close(void *state) {
-    (void)state;
+    push_reader_destroy(state);
 }
 
 const struct collector push_collector = {

@@ -25,41 +25,79 @@ int64_t push_store_now_ms(const struct push_store *store) {
 
 /* ---- memory that a snapshot may refer to ---- */
 
-static void free_graves(struct push_graves *graves) {
-    for (size_t i = 0; i < graves->n_items; i++) {
-        free(graves->items[i]);
+/* The oldest collection that somebody may still be rendering. */
+static uint64_t oldest_in_use(const struct push_store *store) {
+    uint64_t oldest = UINT64_MAX;
+    for (const struct push_link *i = store->readers.next; i != &store->readers; i = i->next) {
+        uint64_t collection = CONTAINER_OF(i, struct push_reader, link)->collection;
+        oldest = collection != 0 && collection < oldest ? collection : oldest;
     }
-    free(graves->items);
-    *graves = (struct push_graves){0};
+    return oldest;
+}
+
+static void free_graves(struct push_graves *graves, uint64_t oldest) {
+    size_t n_kept = 0;
+    for (size_t i = 0; i < graves->n_items; i++) {
+        if (graves->items[i].collected < oldest) {
+            free(graves->items[i].memory);
+        } else {
+            graves->items[n_kept++] = graves->items[i];
+        }
+    }
+    graves->n_items = n_kept;
+    if (n_kept == 0) {
+        free(TAKE(graves->items));
+        graves->cap_items = 0;
+    }
 }
 
 void push_bury(struct push_store *store, void *memory, uint64_t collected) {
     if (memory == NULL) {
         return;
     }
-    if (collected == 0 || collected + 1 < store->collections) {
+    if (collected == 0 || collected < oldest_in_use(store)) {
         free(memory);
         return;
     }
-    struct push_graves *graves = &store->graves[0];
+    struct push_graves *graves = &store->graves;
     if (graves->n_items == graves->cap_items) {
         size_t cap = 2 * graves->cap_items + 64;
-        void **items = reallocarray(graves->items, cap, sizeof(*items));
+        struct push_grave *items = reallocarray(graves->items, cap, sizeof(*items));
         if (items == NULL) {
             return; /* lost, rather than freed under a reader */
         }
         graves->items = items;
         graves->cap_items = cap;
     }
-    graves->items[graves->n_items++] = memory;
+    graves->items[graves->n_items++] = (struct push_grave){memory, collected};
 }
 
-/* One snapshot is spared: while a reload exchanges the collector, two of its threads can be there,
- * and the older may still be rendering. */
 void push_store_open_graves(struct push_store *store) {
-    free_graves(&store->graves[1]);
-    store->graves[1] = store->graves[0];
-    store->graves[0] = (struct push_graves){0};
+    free_graves(&store->graves, oldest_in_use(store));
+}
+
+/* ---- who takes snapshots ---- */
+
+struct push_reader *push_reader_create(struct push_store *store) {
+    struct push_reader *reader = calloc(1, sizeof(*reader));
+    if (reader != NULL) {
+        reader->store = store;
+        pthread_mutex_lock(&store->lock);
+        push_link_append(&store->readers, &reader->link);
+        pthread_mutex_unlock(&store->lock);
+    }
+    return reader;
+}
+
+void push_reader_destroy(struct push_reader *reader) {
+    if (reader == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&reader->store->lock);
+    push_link_remove(&reader->link);
+    push_store_open_graves(reader->store);
+    pthread_mutex_unlock(&reader->store->lock);
+    free(reader);
 }
 
 /* ---- life ---- */
@@ -94,6 +132,9 @@ int push_store_create(const struct push_store_config *config, struct push_store 
     store->seed = (uint64_t)hash_bytes("series", 6) << 32 | hash_bytes("labels", 6);
     pthread_mutex_init(&store->lock, NULL);
     push_link_init(&store->families);
+    push_link_init(&store->readers);
+    push_link_append(&store->readers, &store->reader.link);
+    store->reader.store = store;
     push_link_init(&store->owners);
     r = push_table_create(config->table_path, config->table_bytes, &store->table, err);
     if (r < 0) {
@@ -116,8 +157,7 @@ void push_store_destroy(struct push_store *store) {
     hash_index_finish(&store->names);
     hash_index_finish(&store->series);
     hash_index_finish(&store->by_identity);
-    free_graves(&store->graves[0]);
-    free_graves(&store->graves[1]);
+    free_graves(&store->graves, UINT64_MAX);
     push_reserved_finish(&store->reserved);
     free(store->steps);
     free(store->fresh);

@@ -10,7 +10,7 @@
 #include "exporter/push_update.h"
 
 /* Series that plugins and other clients pushed: their families, owners, values, times to live.
- * Lives on the loop thread; only push_store_collect comes from another, the worker of the `push`
+ * Lives on the loop thread; only readers come from others, the workers of the `push`
  * collector, and a lock stands between. */
 struct push_store;
 
@@ -213,6 +213,15 @@ struct push_stats {
 
 struct push_stats push_store_stats(const struct push_store *store);
 
-/* Adds all series to a snapshot; what it refers to stays until the next call. On the collector's
- * thread. */
+/* Who takes snapshots on a thread of its own. While a reload exchanges the collector, several of
+ * its threads can be there, and the older ones may still be rendering. */
+struct push_reader;
+
+struct push_reader *push_reader_create(struct push_store *store); /* NULL: no memory */
+void push_reader_destroy(struct push_reader *reader);             /* accepts NULL */
+
+/* Adds all series to a snapshot; what it refers to stays until the reader's next call or end. */
+void push_reader_collect(struct push_reader *reader, struct snapshot *out);
+
+/* The same by a reader that the store has itself. */
 void push_store_collect(struct push_store *store, struct snapshot *out);

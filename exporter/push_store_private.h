@@ -135,6 +135,17 @@ struct push_step {
     struct push_total *total; /* for PUSH_TOTAL */
 };
 
+struct push_reader {
+    struct push_link link;
+    struct push_store *store;
+    uint64_t collection; /* number of its last; 0: none */
+};
+
+struct push_grave {
+    void *memory;
+    uint64_t collected; /* number of the last collection that took it */
+};
+
 struct push_store {
     struct push_store_config config;
     struct push_reserved reserved;
@@ -161,11 +172,13 @@ struct push_store {
     size_t n_hidden, cap_hidden;
 
     uint64_t collections; /* how many there have been */
-    /* Memory that the last snapshot, or the one before it, may refer to. */
+    struct push_link readers;
+    struct push_reader reader; /* for push_store_collect */
+    /* Memory that snapshots may refer to. */
     struct push_graves {
-        void **items;
+        struct push_grave *items;
         size_t n_items, cap_items;
-    } graves[2];
+    } graves;
 
     uint64_t removals; /* of owners, series, notes */
     uint64_t updates, expired, refused[PUSH_REASONS];
@@ -192,8 +205,7 @@ uint64_t push_hash_text(const struct push_store *store, const char *text);
 /* Of a set of labels, whatever their order. */
 uint64_t push_hash_labels(const struct push_store *store, const struct label *labels, size_t n);
 
-/* Frees memory: when the next snapshot is taken if the collection of that number was the last one,
- * else at once. */
+/* Frees memory that collections up to that number took: at once, or when no reader uses them. */
 void push_bury(struct push_store *store, void *memory, uint64_t collected);
 
 /* Copies labels to `to`, their texts to `text`, where there is room for both. */

@@ -95,8 +95,35 @@ static void test_scrapes_and_pushes_at_once(void) {
     TEST_ASSERT_GREATER_THAN_UINT64(SCRAPES, n_rounds);
 }
 
+/* What a snapshot refers to stays, however many others take theirs meanwhile. */
+static void test_a_slow_reader(void) {
+    struct push_owner *owner = fixture_plugin(store, "slow");
+    struct push_reader *slow = push_reader_create(store), *others[3];
+    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
+    fixture_push(store, owner, "odd", PUSH_GAUGE, PUSH_SET, 1);
+    push_reader_collect(slow, &snapshot);
+    push_store_remove_owner(store, owner);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        struct snapshot other CLEANUP_SNAPSHOT = {0};
+        others[i] = push_reader_create(store);
+        push_reader_collect(others[i], &other);
+        push_reader_collect(others[i], &other);
+    }
+    struct exposition_part *part = exposition_part_create(&snapshot, NULL);
+    struct buf page CLEANUP_BUF = {0};
+    exposition_text(&page, (struct exposition_choice){EXPOSITION_TEXT, 0}, &part, 1, NULL);
+    exposition_part_unref(part);
+    TEST_ASSERT_NOT_NULL(strstr(buf_str(&page), "odd{plugin=\"slow\"} 1\n"));
+    push_reader_destroy(slow);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        push_reader_destroy(others[i]);
+    }
+    push_owner_unref(store, owner);
+}
+
 int main(void) {
     UNITY_BEGIN();
+    RUN_TEST(test_a_slow_reader);
     RUN_TEST(test_scrapes_and_pushes_at_once);
     return UNITY_END();
 }
