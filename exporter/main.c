@@ -73,7 +73,11 @@ static void print_usage(FILE *to) {
 }
 
 static int unknown_command(const char *name) {
-    fprintf(stderr, "waap: unknown command \"%s\"\n\n", name);
+    if (name[0] == '-') {
+        fprintf(stderr, "waap: %s: a command comes first, as in: waap serve %s\n\n", name, name);
+    } else {
+        fprintf(stderr, "waap: unknown command \"%s\"\n\n", name);
+    }
     print_usage(stderr);
     return 2;
 }
