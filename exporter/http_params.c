@@ -165,60 +165,92 @@ static bool is_selected(const struct http_request *request, const struct push_ow
     return true;
 }
 
-/* Says that several have the knob, and how each is called. */
-static void fail_ambiguous(struct http_request *request, const char *plugin, const char *param,
-                           const struct buf *choices) {
-    struct buf text CLEANUP_BUF = {0};
-    buf_printf(&text, "%s: several plugins have the param %s, choose one by %s", plugin, param,
-               buf_str(choices));
-    http_json_fail(request, MHD_HTTP_CONFLICT, buf_str(&text));
+static struct params_knob *knob_of(const struct daemon *daemon, struct push_owner *owner,
+                                   const char *param, struct params_plugin **ret_plugin) {
+    *ret_plugin = params_of(daemon->params, owner);
+    return *ret_plugin != NULL ? params_find_knob(*ret_plugin, param) : NULL;
 }
 
-static void add_choice(struct buf *choices, const struct push_owner_view *view) {
-    buf_add_str(choices, choices->len > 0 ? " or " : "");
+/* A bit for each of `selectors` that the plugin has as a label. */
+static unsigned labelled(const struct push_owner_view *view) {
+    unsigned bits = 0;
+    for (size_t i = 0; i < ARRAY_LEN(selectors); i++) {
+        bits |= label_of(view, selectors[i]) != NULL ? 1U << i : 0;
+    }
+    return bits;
+}
+
+/* By what one of them has the others are told apart, also by not having it: "?job=". */
+static void add_choice(struct buf *out, const struct push_owner_view *view, unsigned bits) {
     char before = '?';
     for (size_t i = 0; i < ARRAY_LEN(selectors); i++) {
-        const char *value = label_of(view, selectors[i]);
-        if (value != NULL) {
-            buf_printf(choices, "%c%s=%s", before, selectors[i], value);
+        if ((bits & 1U << i) != 0) {
+            const char *value = label_of(view, selectors[i]);
+            buf_printf(out, "%c%s=%s", before, selectors[i], value != NULL ? value : "");
             before = '&';
         }
     }
-    buf_add_str(choices, before == '?' ? "?container=" : "");
+}
+
+/* Says that several have the knob, and how each is called. */
+static void fail_ambiguous(struct http_request *request, const char *plugin, const char *param,
+                           unsigned bits) {
+    struct daemon *daemon = request->daemon;
+    struct buf text CLEANUP_BUF = {0};
+    buf_printf(&text, "%s: several plugins have the param %s, choose one by ", plugin, param);
+    struct push_owner *owner = NULL;
+    struct params_plugin *knobs;
+    for (bool first = true; (owner = push_store_next_owner(daemon->push_store, owner)) != NULL;) {
+        struct push_owner_view view = push_owner_view(daemon->push_store, owner);
+        if (is_selected(request, &view, plugin) && knob_of(daemon, owner, param, &knobs) != NULL) {
+            buf_add_str(&text, first ? "" : " or ");
+            add_choice(&text, &view, bits);
+            first = false;
+        }
+    }
+    http_json_fail(request, MHD_HTTP_CONFLICT, buf_str(&text));
+}
+
+static void fail_absent(struct http_request *request, const char *plugin, const char *param,
+                        bool has_plugin) {
+    bool chosen = false;
+    for (size_t i = 0; i < ARRAY_LEN(selectors); i++) {
+        chosen = chosen || http_url_parameter(&request->url, selectors[i]) != NULL;
+    }
+    struct buf text CLEANUP_BUF = {0};
+    buf_printf(&text, has_plugin ? "%s: has declared no param %s" : "%s: no such plugin", plugin,
+               param);
+    buf_add_str(&text, !has_plugin && chosen ? " with these labels" : "");
+    http_json_fail(request, MHD_HTTP_NOT_FOUND, buf_str(&text));
 }
 
 /* Finds the one knob that is meant; answers where there is none or several. */
 static bool find(struct http_request *request, const char *plugin, const char *param,
                  struct found *ret_found) {
     struct daemon *daemon = request->daemon;
-    struct buf choices CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
     struct push_owner *owner = NULL;
     size_t n_plugins = 0, n_found = 0;
+    unsigned bits = 0;
     while ((owner = push_store_next_owner(daemon->push_store, owner)) != NULL) {
         struct push_owner_view view = push_owner_view(daemon->push_store, owner);
         if (!is_selected(request, &view, plugin)) {
             continue;
         }
         n_plugins++;
-        struct params_plugin *knobs = params_of(daemon->params, owner);
-        struct params_knob *knob = knobs != NULL ? params_find_knob(knobs, param) : NULL;
+        struct params_plugin *knobs;
+        struct params_knob *knob = knob_of(daemon, owner, param, &knobs);
         if (knob != NULL) {
             n_found++;
+            bits |= labelled(&view);
             *ret_found = (struct found){.owner = owner, .plugin = knobs, .knob = knob};
-            add_choice(&choices, &view);
         }
     }
-    if (n_found == 1) {
-        return true;
-    }
     if (n_found > 1) {
-        fail_ambiguous(request, plugin, param, &choices);
-        return false;
+        fail_ambiguous(request, plugin, param, bits);
+    } else if (n_found == 0) {
+        fail_absent(request, plugin, param, n_plugins > 0);
     }
-    buf_printf(&text, n_plugins > 0 ? "%s: has declared no param %s" : "%s: no such plugin", plugin,
-               param);
-    http_json_fail(request, MHD_HTTP_NOT_FOUND, buf_str(&text));
-    return false;
+    return n_found == 1;
 }
 
 /* ---- turning it ---- */
@@ -275,10 +307,18 @@ static int read_request(struct http_request *request, struct param_value *ret_va
     return r;
 }
 
+static void format_requested(const struct params_knob *knob, struct buf *out) {
+    if (knob->requested.form == PARAM_ABSENT) {
+        buf_add_str(out, "the default");
+    } else {
+        param_value_format(&knob->requested, out);
+    }
+}
+
 static void record(const char *plugin, const struct params_knob *knob, const struct buf *before,
                    const char *asker) {
     struct buf after CLEANUP_BUF = {0};
-    param_value_format(&knob->requested, &after);
+    format_requested(knob, &after);
     log_info("params: %s: %s: from %s to %s, asked by %s", plugin, knob->spec.name, buf_str(before),
              buf_str(&after), asker);
 }
@@ -289,7 +329,7 @@ static bool turn(struct http_request *request, const char *plugin, const struct 
     struct error err;
     struct buf asker CLEANUP_BUF = {0}, before CLEANUP_BUF = {0};
     add_asker(request, &asker);
-    param_value_format(&found->knob->requested, &before);
+    format_requested(found->knob, &before);
     int r = read_request(request, &value, &err);
     r = r < 0 ? r
               : params_request(request->daemon->params, found->owner, found->plugin, found->knob,

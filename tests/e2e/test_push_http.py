@@ -195,8 +195,8 @@ def test_a_knob_from_end_to_end(daemon):
         assert turn(waap, None)[1]["data"]["requested"] is None
         assert plugin.hear() == {"param": "res", "value": 720}
         assert values(waap, "plugin_param_requested") == {}
-    waap.wait_log("params: p: res: from null to 480, asked by 127.0.0.1")
-    waap.wait_log("params: p: res: from 480 to null, asked by 127.0.0.1")
+    waap.wait_log("params: p: res: from the default to 480, asked by 127.0.0.1")
+    waap.wait_log("params: p: res: from 480 to the default, asked by 127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -297,6 +297,20 @@ def test_plugins_of_one_name_are_told_apart(daemon):
         assert second.hear() == {"param": "res", "value": 488}
         assert first.settle() == []
         assert knob(waap, RES_PATH + "?job=left")["requested"] == 480
+        answer = waap.get(RES_PATH + "?job=middle")
+        assert (answer.status, json.loads(answer.text)["error"]) == (404, "p: no such plugin with these labels")
+
+
+def test_a_plugin_is_told_apart_by_a_label_that_it_lacks(daemon):
+    waap = daemon()
+    with Plugin(waap.socket, {"plugin": "p"}) as first, Plugin(waap.socket, {"plugin": "p", "job": "right"}) as second:
+        first.tell(RES)
+        second.tell(RES)
+        status, answer = turn(waap, 480)
+        assert status == 409
+        assert answer["error"].endswith("choose one by ?job= or ?job=right")
+        assert turn(waap, 480, RES_PATH + "?job=")[0] == 200
+        assert first.hear() == {"param": "res", "value": 480}
 
 
 def test_a_plugin_with_slashes(daemon):
