@@ -91,17 +91,22 @@ static const char *first_owner(const struct push_family *family) {
     return CONTAINER_OF(family->series.next, struct push_series, of_family)->owner->name;
 }
 
+static const char *article(enum push_type type) {
+    return type == PUSH_UNTYPED ? "an" : "a";
+}
+
 static int refuse(const struct push_family *family, const struct push_name *name,
                   const struct push_owner *owner, const struct push_update *update,
                   struct error *err) {
     const char *type = type_names[family->type];
     if (!name->callable || strcmp(name->text, update->name) != 0) {
-        return error_set(err, -EEXIST, "%s: as a %s of %s it would clash with %s, a %s of %s",
-                         update->name, type_names[update->type], owner->name,
-                         family->desc->main.name, type, first_owner(family));
+        return error_set(err, -EEXIST, "%s: as %s %s of %s it would clash with %s, %s %s of %s",
+                         update->name, article(update->type), type_names[update->type], owner->name,
+                         family->desc->main.name, article(family->type), type, first_owner(family));
     }
-    return error_set(err, -EEXIST, "%s: is a %s of %s, not a %s of %s", update->name, type,
-                     first_owner(family), type_names[update->type], owner->name);
+    return error_set(err, -EEXIST, "%s: is %s %s of %s, not %s %s of %s", update->name,
+                     article(family->type), type, first_owner(family), article(update->type),
+                     type_names[update->type], owner->name);
 }
 
 static bool is_only_owner(const struct push_family *family, const struct push_owner *owner) {

@@ -158,6 +158,9 @@ static void test_conflicts_name_both_owners(void) {
     TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, b, "x_total", PUSH_GAUGE, PUSH_SET, 1));
     TEST_ASSERT_EQUAL_STRING("x_total: is a counter of plugin a, not a gauge of plugin b",
                              fixture_err.text);
+    TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, b, "x_total", PUSH_UNTYPED, PUSH_SET, 1));
+    TEST_ASSERT_EQUAL_STRING("x_total: is a counter of plugin a, not an untyped metric of plugin b",
+                             fixture_err.text);
     TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, b, "x", PUSH_GAUGE, PUSH_SET, 1));
     TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, b, "x", PUSH_RATE, PUSH_INC, 1));
     fixture_push(store, a, "h_count", PUSH_GAUGE, PUSH_SET, 1);
