@@ -363,7 +363,9 @@ int http_listeners_configure(struct http_listeners *listeners, const struct sett
         .group_option = "web.listen-group",
         .names = names,
     };
-    return http_listeners_listen(listeners, &config, err);
+    struct error cause;
+    int r = http_listeners_listen(listeners, &config, &cause);
+    return r < 0 ? error_set(err, r, "%s (see --web.listen-address)", cause.text) : 0;
 }
 
 int http_listeners_create(struct loop *loop, http_accept_function *accepted, void *context,

@@ -679,6 +679,7 @@ def test_an_address_that_cannot_be_had_is_an_error(start, fake_binary, tmp_path,
     done = fails(fake_binary, "serve", "--push.table=", f"--web.listen-address={address.format(**names)}")
     assert done.returncode == 1
     assert "listen on " + words.format(**names) in done.stderr
+    assert "(see --web.listen-address)" in done.stderr
     assert unix_get(path) == [200]
 
 
