@@ -229,14 +229,14 @@ const struct option exporter_options[] = {
     {
         .name = "push.socket-group",
         .type = OPTION_STRING,
-        .help = "Group that owns it; empty: that of the process",
+        .help = "Group that owns push.socket; empty: that of the process",
     },
     {
         .name = "push.socket-mode",
         .type = OPTION_STRING,
         .default_text = "0666",
         .check = check_file_mode,
-        .help = "Permissions of it",
+        .help = "Permissions of push.socket",
     },
     {
         .name = "push.state-file",
@@ -263,7 +263,7 @@ const struct option exporter_options[] = {
         .default_text = "64MiB",
         .min = 64 * KIB,
         .max = 1 * GIB,
-        .help = "Largest size of that file",
+        .help = "Largest size of push.table",
     },
     {
         .name = "push.ttl",
@@ -277,7 +277,8 @@ const struct option exporter_options[] = {
         .name = "push.user",
         .type = OPTION_STRING,
         .repeatable = true,
-        .help = "Users of the web configuration who may do so from everywhere",
+        .help =
+            "Users of web.config.file who may push, turn knobs, reload and quit from everywhere",
     },
     {
         .name = "sample.hz",
