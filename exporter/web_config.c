@@ -239,7 +239,7 @@ int web_config_load(const char *path, struct web_config **ret_config, struct pro
     config->refs = 1;
     int r = read_file(config, path, &text, &err);
     if (r < 0) {
-        problems_add(problems, path, 0, 0, "%s", err.text);
+        problems_add(problems, "web.config.file", 0, 0, "%s", err.text);
         return r;
     }
     struct loader loader = {.path = path, .config = config, .problems = problems};

@@ -104,7 +104,7 @@ static void test_a_missing_file(void) {
     TEST_ASSERT_EQUAL_INT(-ENOENT, web_config_load("/nonexistent/w.yml", &config, &problems));
     TEST_ASSERT_EQUAL_UINT64(1, problems.n_lines);
     TEST_ASSERT_EQUAL_STRING(
-        "/nonexistent/w.yml: open /nonexistent/w.yml: No such file or directory",
+        "web.config.file: open /nonexistent/w.yml: No such file or directory",
         problems.lines[0]);
     TEST_ASSERT_NULL(config);
 }
