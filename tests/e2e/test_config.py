@@ -162,6 +162,22 @@ def test_unknown_command(run_waap):
     assert 'waap: unknown command "sevre"' in done.stderr
 
 
+def test_flags_without_a_command(run_waap):
+    done = run_waap("--web.max-requests=3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a command comes first, as in: waap serve --web.max-requests=3\n" in done.stderr
+
+
+def test_a_web_configuration_is_checked_as_one(run_waap, write):
+    path = write("basic_auth_users: {a: secret}\ntls_server_config: {cert_fil: x}\n")
+    ran = run_waap("check-config", path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"{path}:1:23: basic_auth_users.a: " in ran.stderr
+    assert f"{path}:2:21: tls_server_config.cert_fil: unknown key, did you mean cert_file?" in ran.stderr
+    write("rate_limit: {interval: 1s, burst: 5}\n")
+    assert run_waap("check-config", path).stdout == f"{path}: ok\n"
+
+
 def test_listed_metrics_are_those_served(run_waap, waap):
     listed = {}
     for line in run_waap("serve", "--list-metrics").stdout.splitlines()[1:]:
