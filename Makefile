@@ -49,6 +49,7 @@ arm64:                       ## cross build and unit tests under qemu-user
 install: build               ## into DESTDIR and PREFIX
 	@meson configure build -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C build
+	@$(if $(DESTDIR),:,[ "$$(id -u)" != 0 ] || ldconfig)
 
 clean:
 	rm -rf build
