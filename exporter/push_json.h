@@ -8,7 +8,7 @@
 #include "exporter/param.h"
 #include "exporter/push_update.h"
 
-/* The language of plugins: one JSON object says one thing. README.md, "Your plugin's own metrics",
+/* The language of plugins: one JSON object says one thing. README.md, "The plugin channel",
  * is its reference. Reading allocates nothing once the reader has its size. */
 
 enum push_message_kind {

@@ -267,6 +267,7 @@ def test_names_that_are_slow_to_find_out_hold_up_nobody(
     daemon.process.send_signal(signal.SIGHUP)
     longest = 0
     while "reload: configuration applied" not in daemon.output():
+        assert time.monotonic() - begin < 30, daemon.output()
         longest = max(longest, daemon.get("/-/healthy").seconds)
     assert time.monotonic() - begin > 2.5, "three names, a second each"
     assert longest < 0.8

@@ -103,9 +103,8 @@ static void test_a_missing_file(void) {
     struct web_config *config = NULL;
     TEST_ASSERT_EQUAL_INT(-ENOENT, web_config_load("/nonexistent/w.yml", &config, &problems));
     TEST_ASSERT_EQUAL_UINT64(1, problems.n_lines);
-    TEST_ASSERT_EQUAL_STRING(
-        "web.config.file: open /nonexistent/w.yml: No such file or directory",
-        problems.lines[0]);
+    TEST_ASSERT_EQUAL_STRING("web.config.file: open /nonexistent/w.yml: No such file or directory",
+                             problems.lines[0]);
     TEST_ASSERT_NULL(config);
 }
 
