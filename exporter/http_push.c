@@ -1,6 +1,7 @@
 #include "exporter/http_push.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/gzip.h"
@@ -10,32 +11,66 @@
 #include "exporter/push_claim.h"
 #include "exporter/push_json.h"
 
+/* Objects one behind the other that name the same plugin. */
+struct push_run {
+    const char *plugin;
+    size_t first; /* of its updates */
+    struct push_owner *owner;
+};
+
 /* A request while it is being read. */
 struct push_request {
     struct push_json *reader;
+    struct push_store *store;
     struct push_hello hello;
-    const char *plugin;
+    struct push_run *runs;
+    size_t n_runs, cap_runs;
     size_t index;     /* of the object that is wrong, from 1; 0: none alone */
     const char *name; /* of its metric */
 };
 
 static void push_request_finish(struct push_request *push) {
+    for (size_t i = 0; i < push->n_runs; i++) {
+        push_owner_unref(push->store, push->runs[i].owner);
+    }
+    free(push->runs);
     push_json_destroy(push->reader);
 }
 #define CLEANUP_PUSH_REQUEST CLEANUP(push_request_finish)
 
 /* ---- reading ---- */
 
-static int name_plugin(struct push_request *push, const char *plugin, struct error *err) {
-    if (push->plugin != NULL && strcmp(push->plugin, plugin) != 0) {
-        return error_set(err, -EINVAL, "plugin %s: this request is plugin %s's; send one each",
-                         plugin, push->plugin);
+/* Begins a run of the plugin at update number `first`, unless it goes on. Who names none means the
+ * one named before, or the first that is named; else that of the hello or of the query. */
+static int name_plugin(struct push_request *push, const char *plugin, size_t first,
+                       struct error *err) {
+    const char *said = push->hello.plugin;
+    if (said != NULL && plugin != NULL && strcmp(said, plugin) != 0) {
+        return error_set(err, -EINVAL, "plugin %s: the hello says that all is plugin %s's", plugin,
+                         said);
     }
-    push->plugin = plugin;
+    struct push_run *last = push->n_runs > 0 ? &push->runs[push->n_runs - 1] : NULL;
+    if (last != NULL && last->plugin == NULL) {
+        last->plugin = plugin;
+    }
+    if (last != NULL && (plugin == NULL || strcmp(last->plugin, plugin) == 0)) {
+        return 0;
+    }
+    if (push->n_runs == push->cap_runs) {
+        size_t cap = push->cap_runs > 0 ? 2 * push->cap_runs : 4;
+        struct push_run *runs = reallocarray(push->runs, cap, sizeof(*runs));
+        if (runs == NULL) {
+            error_set(err, -ENOMEM, "out of memory");
+            return -ENOMEM;
+        }
+        push->runs = runs;
+        push->cap_runs = cap;
+    }
+    push->runs[push->n_runs++] = (struct push_run){.plugin = plugin, .first = first};
     return 0;
 }
 
-static int take_message(struct push_request *push, const struct push_message *message,
+static int take_message(struct push_request *push, const struct push_message *message, size_t first,
                         struct error *err) {
     switch (message->kind) {
     case PUSH_MESSAGE_HELLO:
@@ -43,9 +78,9 @@ static int take_message(struct push_request *push, const struct push_message *me
             return error_set(err, -EINVAL, "hello: comes first");
         }
         push->hello = message->hello;
-        return message->hello.plugin != NULL ? name_plugin(push, message->hello.plugin, err) : 0;
+        return 0;
     case PUSH_MESSAGE_METRICS:
-        return message->plugin != NULL ? name_plugin(push, message->plugin, err) : 0;
+        return name_plugin(push, message->plugin, first, err);
     case PUSH_MESSAGE_EMPTY:
         return 0;
     default:
@@ -56,10 +91,12 @@ static int take_message(struct push_request *push, const struct push_message *me
 
 static int read_object(struct push_request *push, struct json *json, struct error *err) {
     struct push_message message;
+    size_t first;
+    push_json_updates(push->reader, &first);
     push->index++;
     int r = push_json_read(push->reader, json, push->index, &message, err);
     push->name = message.name;
-    return r < 0 ? r : take_message(push, &message, err);
+    return r < 0 ? r : take_message(push, &message, first, err);
 }
 
 /* One object, several behind each other, or an array of them. */
@@ -87,33 +124,14 @@ static int read_objects(struct push_request *push, char *text, size_t len, struc
 
 /* ---- applying ---- */
 
-static int apply(struct push_store *store, struct push_owner *owner, struct push_request *push,
-                 struct error *err) {
-    const char *start = push->hello.start;
-    struct push_batch batch = {
-        .mode = PUSH_MERGE,
-        .start = start != NULL ? push_start_number(start) : 0,
-    };
-    batch.updates = push_json_updates(push->reader, &batch.n_updates);
-    size_t failed = 0;
-    int r = push_claim(store, owner, "http", false, err);
-    if (r < 0) {
-        push_store_count_refused(store, r);
-        return r;
-    }
-    r = push_store_apply(store, owner, &batch, &failed, err);
-    if (r < 0 && failed < batch.n_updates) {
-        push->index = batch.updates[failed].index;
-        push->name = batch.updates[failed].name;
-    }
-    return r;
-}
-
-static int apply_as_owner(struct push_store *store, struct push_request *push,
-                          const struct http_url *url, struct error *err) {
-    const char *plugin = push->plugin != NULL ? push->plugin : http_url_parameter(url, "plugin");
+/* Finds whose the run is, and that it may be. */
+static int find_owner(const struct push_request *push, const struct http_url *url,
+                      struct push_run *run, struct error *err) {
+    const char *plugin = run->plugin != NULL          ? run->plugin
+                         : push->hello.plugin != NULL ? push->hello.plugin
+                                                      : http_url_parameter(url, "plugin");
     if (plugin == NULL || plugin[0] == '\0') {
-        push_store_count_refused(store, -EINVAL);
+        push_store_count_refused(push->store, -EINVAL);
         return error_set(err, -EINVAL,
                          "whose metrics are these? say \"plugin\" in an object, in a hello, or as "
                          "?plugin=NAME");
@@ -127,13 +145,40 @@ static int apply_as_owner(struct push_store *store, struct push_request *push,
         .labels = push->hello.labels,
         .n_labels = push->hello.n_labels,
     };
-    struct push_owner *owner;
-    int r = push_store_owner(store, &identity, &owner, err);
+    int r = push_store_owner(push->store, &identity, &run->owner, err);
     if (r < 0) {
         return r;
     }
-    r = apply(store, owner, push, err);
-    push_owner_unref(store, owner);
+    r = push_claim(push->store, run->owner, "http", false, err);
+    if (r < 0) {
+        push_store_count_refused(push->store, r);
+    }
+    return r;
+}
+
+static int apply(struct push_request *push, const struct http_url *url, struct error *err) {
+    const char *start = push->hello.start;
+    struct push_batch batch = {
+        .mode = PUSH_MERGE,
+        .start = start != NULL ? push_start_number(start) : 0,
+    };
+    batch.updates = push_json_updates(push->reader, &batch.n_updates);
+    int r = push->n_runs == 0 ? name_plugin(push, NULL, 0, err) : 0;
+    for (size_t i = 0; i < push->n_runs && r == 0; i++) {
+        struct push_run *run = &push->runs[i];
+        r = find_owner(push, url, run, err);
+        size_t end = i + 1 < push->n_runs ? push->runs[i + 1].first : batch.n_updates;
+        push_json_assign(push->reader, run->first, end, run->owner);
+    }
+    if (r < 0) {
+        return r;
+    }
+    size_t failed = 0;
+    r = push_store_apply(push->store, push->runs[0].owner, &batch, &failed, err);
+    if (r < 0 && failed < batch.n_updates) {
+        push->index = batch.updates[failed].index;
+        push->name = batch.updates[failed].name;
+    }
     return r;
 }
 
@@ -179,7 +224,7 @@ static int unpack(struct http_request *request, struct buf *out) {
 
 void http_push_handle(struct http_request *request) {
     struct push_store *store = request->daemon->push_store;
-    struct push_request push CLEANUP_PUSH_REQUEST = {.reader = push_json_create()};
+    struct push_request push CLEANUP_PUSH_REQUEST = {.reader = push_json_create(), .store = store};
     struct buf text CLEANUP_BUF = {0};
     struct error err;
     if (!http_access_may_write(request) || unpack(request, &text) < 0) {
@@ -190,7 +235,7 @@ void http_push_handle(struct http_request *request) {
     if (r < 0) {
         push_store_count_refused(store, -EBADMSG);
     } else {
-        r = apply_as_owner(store, &push, &request->url, &err);
+        r = apply(&push, &request->url, &err);
     }
     if (r < 0) {
         fail(request, &push, r, &err);

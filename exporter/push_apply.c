@@ -201,6 +201,7 @@ static void perform(struct push_store *store, const struct push_step *step,
     struct push_series *series = step->series;
     push_value_apply(store, step, update, now_ms);
     series->updated_ms = now_ms;
+    series->owner->seen_ms = now_ms;
     if (update->ttl_ms != PUSH_TTL_DEFAULT && update->ttl_ms != series->ttl_ms) {
         set_ttl(store, series, update->ttl_ms);
     }
@@ -229,7 +230,10 @@ static size_t count_replaced(const struct push_store *store, const struct push_o
 }
 
 static void sweep(struct push_store *store, struct push_owner *owner, enum push_mode mode) {
-    if (mode == PUSH_MERGE && store->n_replaced == 0) {
+    if (mode == PUSH_MERGE) { /* of whichever owner */
+        for (size_t i = 0; i < store->n_replaced; i++) {
+            push_series_destroy(store, store->replaced[i]);
+        }
         return;
     }
     for (struct push_link *i = owner->series.next, *next; i != &owner->series; i = next) {
@@ -254,7 +258,9 @@ static int prepare_all(struct push_store *store, struct push_owner *owner,
     for (size_t i = 0; i < batch->n_updates; i++) {
         *ret_failed = i;
         store->n_steps = i + 1;
-        r = prepare(store, owner, batch, &batch->updates[i], &store->steps[i], err);
+        struct push_owner *whose = batch->updates[i].owner;
+        r = prepare(store, whose != NULL ? whose : owner, batch, &batch->updates[i],
+                    &store->steps[i], err);
         if (r < 0) {
             return r;
         }

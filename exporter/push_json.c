@@ -87,6 +87,13 @@ void push_json_reset(struct push_json *reader) {
     }
 }
 
+void push_json_assign(struct push_json *reader, size_t first, size_t end,
+                      struct push_owner *owner) {
+    for (size_t i = first; i < end; i++) {
+        reader->updates[i].owner = owner;
+    }
+}
+
 const struct push_update *push_json_updates(const struct push_json *reader, size_t *ret_n) {
     *ret_n = reader->n_updates;
     return reader->updates;

@@ -53,5 +53,8 @@ void push_json_reset(struct push_json *reader);
 int push_json_read(struct push_json *reader, struct json *json, size_t index,
                    struct push_message *message, struct error *err);
 
+/* Says whose the updates from number `first` up to `end` are. */
+void push_json_assign(struct push_json *reader, size_t first, size_t end, struct push_owner *owner);
+
 /* All updates since the last reset, good until the next read or reset. */
 const struct push_update *push_json_updates(const struct push_json *reader, size_t *ret_n);

@@ -26,7 +26,10 @@ enum push_op {
     PUSH_OBSERVE, /* each value goes into a histogram */
 };
 
+struct push_owner;
+
 struct push_update {
+    struct push_owner *owner; /* whose it is; NULL: the batch's. Only where series merge */
     const char *name;
     const char *help; /* NULL: not said */
     enum push_type type;

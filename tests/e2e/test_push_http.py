@@ -76,6 +76,24 @@ def test_gzip(daemon):
     assert waap.rss_kib() < 60 * 1024
 
 
+def test_several_plugins_in_one_request(daemon):
+    waap = daemon()
+    gauge = {"metric": "speed", "type": "gauge"}
+    seen = {"metric": "seen_total", "type": "counter", "inc": 1}
+    body = [{**gauge, "plugin": "p", "set": 1}, seen, {**gauge, "plugin": "q", "set": 2},
+            {**seen, "plugin": "p"}]
+    assert push(waap, body) == (200, {"status": "success", "data": {"applied": 4}})
+    page = waap.samples()
+    assert page['speed{plugin="p"}'] == "1"
+    assert page['speed{plugin="q"}'] == "2"
+    assert page['seen_total{plugin="p"}'] == "2"
+    # All of them or none, whosever fault it is.
+    body = [{**gauge, "plugin": "p", "set": 7}, {**gauge, "plugin": "q", "type": "counter", "inc": 1}]
+    status, answer = push(waap, body)
+    assert (status, answer["index"]) == (409, 2)
+    assert waap.samples()['speed{plugin="p"}'] == "1"
+
+
 @pytest.mark.parametrize(
     "body, status, error, index, metric",
     [
@@ -85,7 +103,8 @@ def test_gzip(daemon):
         (b"nonsense", 400, "expected an object", 1, None),
         (b'{"metric": "a", "type": "gauge", "set": 1}', 400, "whose metrics", None, None),
         ([GAUGE, {**GAUGE, "set": "x"}], 400, "expected a number", 2, "a"),
-        ([GAUGE, {**GAUGE, "plugin": "q"}], 400, "send one each", 2, "a"),
+        ([GAUGE, {**GAUGE, "plugin": "q", "type": "counter"}], 409, "of plugin p", 2, "a"),
+        ([{"hello": {"plugin": "r"}}, GAUGE], 400, "the hello says that all is plugin r's", 2, "a"),
         ([GAUGE, {**GAUGE, "type": "counter", "inc": 1}], 400, "got several", 2, "a"),
         ([GAUGE, {"metric": "b", "set": 1}], 400, "must say the type", 2, "b"),
         ([GAUGE, {"metric": "a", "type": "counter", "inc": 1}], 409, "is a gauge", 2, "a"),
