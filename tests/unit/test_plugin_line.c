@@ -4,14 +4,29 @@
 #include <stdlib.h>
 #include <unity.h>
 
+#include "plugin/c/plugin_client.h"
+
 static struct waap_text out;
+static bool holds; /* the lock, so that the thread leaves the metrics alone */
 
 void setUp(void) {
     setenv("WAAP_PUSH_SOCKET", "/nonexistent/push.sock", 1);
 }
 
 void tearDown(void) {
+    if (holds) {
+        pthread_mutex_unlock(&waap_lock);
+        holds = false;
+    }
     waap_text_finish(&out);
+}
+
+/* The metric as if it had never been told of, until the test ends. */
+static struct waap_metric *hold(struct waap_metric *metric) {
+    pthread_mutex_lock(&waap_lock);
+    holds = true;
+    metric->declared = false;
+    return metric;
 }
 
 #define ASSERT_LINE(text)                                                                          \
@@ -39,7 +54,7 @@ static void test_seq(void) {
 }
 
 static void test_counter(void) {
-    struct waap_metric *frames = waap_counter("frames_total", "Frames \"seen\".", NULL);
+    struct waap_metric *frames = hold(waap_counter("frames_total", "Frames \"seen\".", NULL));
     waap_line_metric(&out, frames);
     ASSERT_LINE("{\"metric\":\"frames_total\",\"type\":\"counter\",\"help\":\"Frames "
                 "\\u0022seen\\u0022.\",\"total\":0}");
@@ -53,7 +68,8 @@ static void test_counter(void) {
 }
 
 static void test_gauge_with_labels(void) {
-    struct waap_metric *queue = waap_gauge("queue", NULL, "stage", "detect", "cam", "top", NULL);
+    struct waap_metric *queue =
+        hold(waap_gauge("queue", NULL, "stage", "detect", "cam", "top", NULL));
     waap_set(queue, -1.5);
     waap_line_metric(&out, queue);
     ASSERT_LINE("{\"metric\":\"queue\",\"type\":\"gauge\",\"labels\":{\"cam\":\"top\","
@@ -61,7 +77,7 @@ static void test_gauge_with_labels(void) {
 }
 
 static void test_gauges_beyond_json(void) {
-    struct waap_metric *odd = waap_gauge("odd", NULL, NULL);
+    struct waap_metric *odd = hold(waap_gauge("odd", NULL, NULL));
     static const struct {
         double value;
         const char *line;
@@ -84,6 +100,7 @@ static void test_gauges_beyond_json(void) {
 static void test_rate_with_ttl(void) {
     struct waap_metric *fps = waap_metric_new(
         &(struct waap_metric_spec){.type = WAAP_RATE, .name = "fps", .ttl_seconds = 60});
+    hold(fps);
     waap_inc(fps);
     waap_line_metric(&out, fps);
     ASSERT_LINE("{\"metric\":\"fps\",\"type\":\"rate\",\"total\":1,\"ttl\":60}");
@@ -93,6 +110,7 @@ static void test_histogram_counts_are_cumulative(void) {
     static const double bounds[] = {0.01, 0.03, 0.1};
     struct waap_metric *seconds = waap_metric_new(&(struct waap_metric_spec){
         .type = WAAP_HISTOGRAM, .name = "inference_seconds", .bounds = bounds, .n_bounds = 3});
+    hold(seconds);
     static const double values[] = {0.01, 0.02, 0.03, 0.25, -1};
     for (size_t i = 0; i < 5; i++) {
         waap_observe(seconds, values[i]);
