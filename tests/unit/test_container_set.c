@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -226,7 +227,8 @@ static void test_layouts(void) {
     }
 }
 
-/* Containers that come and go between being listed and being opened. */
+/* Containers that come and go between being listed and being opened, without end: their events
+ * never run out. */
 static void test_races(void) {
     make_v2("/docker/" B);
     run("mv v2/docker/" B " kept");
@@ -236,20 +238,21 @@ static void test_races(void) {
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
     pid_t child = fork();
     if (child == 0) {
-        for (int i = 0; i < 2000; i++) {
+        for (;;) {
             rename(away, there);
             rename(there, away);
         }
         _exit(0);
     }
     int status = 0;
-    while (waitpid(child, &status, WNOHANG) == 0) {
+    for (int i = 0; i < 50; i++) {
         TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
         size_t n = count("container_last_seen");
         TEST_ASSERT_TRUE(n == 1 || n == 2);
         container_collector.wake(state);
     }
-    TEST_ASSERT_EQUAL_INT(0, status);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
     rename(away, there);
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
     TEST_ASSERT_EQUAL_UINT64(2, count("container_last_seen"));
