@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -238,13 +239,12 @@ static void test_races(void) {
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
     pid_t child = fork();
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also where the test fails */
         for (;;) {
             rename(away, there);
             rename(there, away);
         }
-        _exit(0);
     }
-    int status = 0;
     for (int i = 0; i < 50; i++) {
         TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
         size_t n = count("container_last_seen");
@@ -252,7 +252,7 @@ static void test_races(void) {
         container_collector.wake(state);
     }
     kill(child, SIGKILL);
-    waitpid(child, &status, 0);
+    waitpid(child, NULL, 0);
     rename(away, there);
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
     TEST_ASSERT_EQUAL_UINT64(2, count("container_last_seen"));
