@@ -56,7 +56,7 @@ static int name_plugin(struct push_request *push, const char *plugin, size_t fir
     if (last != NULL && (plugin == NULL || strcmp(last->plugin, plugin) == 0)) {
         return 0;
     }
-    if (push->n_runs == push->cap_runs) {
+    if (push->runs == NULL || push->n_runs == push->cap_runs) {
         size_t cap = push->cap_runs > 0 ? 2 * push->cap_runs : 4;
         struct push_run *runs = reallocarray(push->runs, cap, sizeof(*runs));
         if (runs == NULL) {
