@@ -11,6 +11,7 @@
 #include "exporter/push_metrics.h"
 #include "exporter/self_metrics.h"
 #include "exporter/serve.h"
+#include "exporter/subprogram.h"
 
 struct command {
     const char *name;
@@ -22,11 +23,13 @@ struct command {
 static int run_check_config(int argc, char **argv);
 static int run_healthcheck(int argc, char **argv);
 static int run_help(int argc, char **argv);
+static int run_placement(int argc, char **argv);
 static int run_serve(int argc, char **argv);
 static int run_version(int argc, char **argv);
 
 static const struct command commands[] = {
     {"check-config", "FILE...", "Say what is wrong with configuration files", run_check_config},
+    {"control", "CONFIG", "Turn the knobs of plugins by what is measured", run_placement},
     {"healthcheck", "[flags]", "Ask the daemon of the same flags whether it is healthy",
      run_healthcheck},
     {"help", "[COMMAND]", "Show what a command takes", run_help},
@@ -86,6 +89,9 @@ static int help_of(const struct command *command) {
     if (command->run == run_serve) {
         return run_serve(2, (char *[]){"serve", "--help", NULL});
     }
+    if (command->run == run_placement) {
+        return run_placement(2, (char *[]){(char *)command->name, "--help", NULL});
+    }
     printf("usage: waap %s %s\n\n%s\n", command->name, command->arguments, command->summary);
     return 0;
 }
@@ -105,6 +111,12 @@ static int run_help(int argc, char **argv) {
     }
     const struct command *command = find_command(argv[1]);
     return command != NULL ? help_of(command) : unknown_command(argv[1]);
+}
+
+/* A program of its own, which links libcurl. */
+static int run_placement(int argc, char **argv) {
+    (void)argc;
+    return subprogram_exec("placement", "waap-placement", argv);
 }
 
 static int run_serve(int argc, char **argv) {
