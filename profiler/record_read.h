@@ -1,0 +1,97 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "exporter/core/cleanup.h"
+#include "exporter/core/error.h"
+
+/* Reads samples.jsonl, the record of a run: one JSON object per line, of which "kind" is the first
+ * key. Everything else that a run leaves behind is made from it. One line is held at a time. */
+struct record;
+
+enum record_kind {
+    RECORD_END,
+    RECORD_FINISHED,
+    RECORD_LOST,
+    RECORD_PHASE,
+    RECORD_RUN,
+    RECORD_SAMPLE,
+    RECORD_SERIES,
+    RECORD_TARGET,
+};
+
+enum record_type {
+    RECORD_COUNTER,
+    RECORD_GAUGE,
+    RECORD_BUCKET,
+    RECORD_COUNT,
+    RECORD_SUM,
+};
+
+enum record_phase {
+    PHASE_NONE,
+    PHASE_BASELINE,
+    PHASE_COOLDOWN,
+    PHASE_RUN,
+    PHASE_STOP,
+    PHASE_WARMUP,
+};
+
+enum {
+    RECORD_MAX_LINE = 1 << 20, /* bytes */
+    RECORD_MAX_SERIES = 4096,
+};
+
+/* One column of the samples: `cpu.user_seconds` or `temperature.celsius{zone="cpu"}`. */
+struct record_series {
+    size_t index;
+    const char *key;
+    const char *name;   /* before the brace */
+    const char *labels; /* between the braces; "" without */
+    const char *unit;
+    const char *help;
+    enum record_type type;
+};
+
+struct record_value {
+    const struct record_series *series;
+    double value; /* may be NaN or infinite */
+};
+
+struct record_line {
+    enum record_kind kind;
+    const char *target; /* "" where the kind has none */
+    unsigned run;
+    double t;                          /* monotonic seconds since the record began */
+    double at;                         /* Unix time */
+    enum record_phase phase;           /* of a phase line */
+    const struct record_value *values; /* of a sample */
+    size_t n_values;
+    struct json_t *object; /* of the others, all of it (jansson's json_t); borrowed */
+};
+
+/* Opens the record at `path`. */
+int record_open(const char *path, struct record **ret_record, struct error *err);
+
+/* Takes the next line; what it points to stays until the call after it. 1, 0 at the end, or a
+ * negative errno with words that name file and line. */
+int record_next(struct record *record, struct record_line *ret_line, struct error *err);
+
+/* Whether the last line has no end, as after a crash; it was ignored. */
+bool record_is_torn(const struct record *record);
+
+/* The series declared so far. They live as long as the record. */
+size_t record_n_series(const struct record *record);
+const struct record_series *record_series_at(const struct record *record, size_t index);
+
+/* Accepts NULL. */
+void record_close(struct record *record);
+
+static inline void record_cleanup(struct record **record) {
+    record_close(*record);
+}
+#define CLEANUP_RECORD CLEANUP(record_cleanup)
+
+/* "baseline" and its kin; "" for PHASE_NONE. */
+const char *record_phase_name(enum record_phase phase);
