@@ -1,0 +1,64 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/error.h"
+
+/* Requests to one server over HTTP or HTTPS, by libcurl. */
+
+/* Where it is and how to get in. All texts are borrowed for the life of the client; NULL and "" are
+ * the same: none. */
+struct web_endpoint {
+    const char *url; /* "http://127.0.0.1:9090", "https://mimir.example/prometheus" */
+    const char *bearer_token, *bearer_token_file; /* files are read again for every request */
+    const char *user, *password, *password_file;
+    const char *ca_file;              /* instead of the system's */
+    const char *cert_file, *key_file; /* of our own */
+    bool insecure;                    /* take any certificate */
+    const char *const *headers;       /* "X-Scope-OrgID: a", NULL-terminated */
+    int64_t timeout_ms;               /* of a whole request; 0: 10 s */
+    size_t max_bytes;                 /* of an answer; 0: 16 MiB */
+};
+
+struct web_request {
+    const char *method;       /* NULL: GET */
+    const char *path;         /* behind the path of the address: "/api/v1/query" */
+    const char *body;         /* NULL: none */
+    const char *content_type; /* of the body */
+    const char *accept;       /* NULL: anything */
+};
+
+struct web_client;
+
+/* Whether this is an address that can be asked: -EINVAL says what is wrong with it. */
+int web_url_check(const char *url, struct error *err);
+
+/* No connection is made before the first call. The caller destroys it. */
+int web_client_create(const struct web_endpoint *endpoint, struct web_client **ret_client,
+                      struct error *err);
+void web_client_destroy(struct web_client *client); /* accepts NULL */
+
+static inline void web_client_cleanup(struct web_client **client) {
+    web_client_destroy(*client);
+}
+#define CLEANUP_WEB_CLIENT CLEANUP(web_client_cleanup)
+
+/* Asks, and waits for the whole answer; redirects are not followed. Returns 0 with any status code,
+ * or a negative errno with a text that names the address. One call at a time; the connection is
+ * kept for the next. */
+int web_client_call(struct web_client *client, const struct web_request *request,
+                    unsigned *ret_status, struct buf *ret_body, struct error *err);
+
+/* Lets a call that is under way fail soon, and all further ones; from any thread. */
+void web_client_abort(struct web_client *client);
+
+/* Words what an answer with an unwanted status says: "GET http://…: HTTP 404: no such page". */
+int web_client_fail(const struct web_client *client, const struct web_request *request,
+                    unsigned status, const char *words, struct error *err);
+
+/* Appends a text as it must stand in a path or form. */
+void web_add_escaped(struct buf *out, const char *text);

@@ -1,0 +1,25 @@
+#include <assert.h>
+#include <stdint.h>
+
+#include "placement/promql_answer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+/* Whatever comes, what is taken for an answer is one. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
+    enum { MAX_SERIES = 100 };
+    struct promql_answer answer CLEANUP_PROMQL_ANSWER = {0};
+    struct error error;
+    buf_add(&answer.text, data, len);
+    if (promql_answer_parse(&answer, MAX_SERIES, &error) < 0) {
+        return 0;
+    }
+    assert(answer.n_series <= MAX_SERIES);
+    for (size_t i = 0; i < answer.n_series; i++) {
+        const struct promql_series *series = &answer.series[i];
+        assert(series->n_points > 0 && series->points != NULL);
+        assert(answer.kind == PROMQL_MATRIX || series->n_points == 1);
+        promql_series_label(series, "instance");
+    }
+    return 0;
+}
