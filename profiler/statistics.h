@@ -1,0 +1,51 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Count, mean, deviation and range of values that come one by one. A zeroed struct is empty. */
+struct moments {
+    size_t n;
+    double mean;
+    double m2; /* sum of squared distances from the mean */
+    double min, max;
+};
+
+void moments_add(struct moments *moments, double value);
+
+/* The moments of an array. */
+struct moments moments_of(const double *values, size_t n);
+
+/* Standard deviation of the sample (n - 1); 0 for fewer than two values. */
+double moments_sd(const struct moments *moments);
+
+/* Coefficient of variation: the deviation relative to the mean; 0 where the mean is 0. */
+double moments_cv(const struct moments *moments);
+
+/* Half the width of the 95 % confidence interval of the mean, by Student's t; `n` at least 2. */
+double moments_ci95(const struct moments *moments);
+
+/* The two-sided 95 % point of Student's t. */
+double statistics_t95(size_t degrees_of_freedom);
+
+/* The quantile `q` (0..1) of ascending values, interpolated between neighbours as numpy does by
+ * default; `n` at least 1. */
+double statistics_quantile(const double *sorted, size_t n, double q);
+
+/* The probability, two-sided, that two samples of the same distribution differ in rank as much as
+ * these by chance (Mann-Whitney U). Exact up to 20 values in all, ties included; the normal
+ * approximation with correction for ties and continuity beyond. 1 where one of them is empty. */
+double statistics_mann_whitney(const double *a, size_t n_a, const double *b, size_t n_b);
+
+/* One bucket of a cumulative histogram. */
+struct bucket {
+    double le;    /* upper bound; the last one is infinite */
+    double count; /* of all values up to it */
+};
+
+/* The quantile of ascending buckets, interpolated as PromQL's histogram_quantile does; NaN without
+ * values. What lies in the last bucket is reported as the highest finite bound. */
+double statistics_bucket_quantile(const struct bucket *buckets, size_t n, double q);
+
+/* Sorts ascending. */
+void statistics_sort(double *values, size_t n);
