@@ -43,34 +43,34 @@ static size_t trailing_zeros(uint64_t digits) {
     return leading_zeros(__builtin_bswap64(digits));
 }
 
-static size_t count_digits(uint32_t value) {
-    static const uint32_t powers_of_ten[] = {
-        0, /* so that 0 counts as one digit */
-        10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
-    };
-    int n_bits = 32 - __builtin_clz(value | 1);
-    size_t n = (size_t)(n_bits * 1233) >> 12; /* log10(2) * 2^12: right or one too small */
-    return n + (value >= powers_of_ten[n]);
+/* `value` is below 100000000. */
+static inline size_t write_small(char *out, uint32_t value) {
+    uint64_t digits = eight_digits(value);
+    size_t n_zeros = (size_t)__builtin_ctzll(digits | UINT64_C(1) << 56) / 8; /* 0 has one digit */
+    store(out, digits >> 8 * n_zeros);
+    return 8 - n_zeros;
 }
 
 static size_t write_u64(char *out, uint64_t value) {
     if (value < 100000000) {
-        size_t n = count_digits((uint32_t)value);
-        store(out, eight_digits((uint32_t)value) >> (64 - 8 * n));
-        return n;
+        return write_small(out, (uint32_t)value);
     }
     size_t n = write_u64(out, value / 100000000);
     store(out + n, eight_digits((uint32_t)(value % 100000000)));
     return n + 8;
 }
 
-/* Writes `value` if it is a whole number up to 2^53; else returns 0. */
+/* Writes `value` if it is a whole number up to 2^53; else returns 0. Here and below numbers are
+ * converted as signed ones, for which there are instructions. */
 static size_t write_whole(char *out, double value) {
     if (value > 0x1p53) {
         return 0;
     }
-    uint64_t whole = (uint64_t)value;
-    return (double)whole == value ? write_u64(out, whole) : 0;
+    int64_t whole = (int64_t)value;
+    if ((double)whole != value) {
+        return 0;
+    }
+    return whole < 100000000 ? write_small(out, (uint32_t)whole) : write_u64(out, (uint64_t)whole);
 }
 
 /* Writes `value` if it has at most three decimals; else returns 0. A decimal of up to 15 digits is
@@ -78,12 +78,12 @@ static size_t write_whole(char *out, double value) {
  * exact numbers is rounded as a reader rounds the text: where it gives the value back, so does the
  * text. */
 static size_t write_thousandths(char *out, double value) {
-    uint64_t scaled = value < 1e12 ? (uint64_t)(value * 1000 + 0.5) : 0;
+    int64_t scaled = value < 1e12 ? (int64_t)(value * 1000 + 0.5) : 0;
     if ((double)scaled / 1000 != value) {
         return 0;
     }
-    size_t n = write_u64(out, scaled / 1000);
-    uint64_t decimals = eight_digits((uint32_t)(scaled % 1000 * 100000));
+    size_t n = write_u64(out, (uint64_t)scaled / 1000);
+    uint64_t decimals = eight_digits((uint32_t)((uint64_t)scaled % 1000 * 100000));
     out[n] = '.';
     store(out + n + 1, decimals);
     return n + 9 - trailing_zeros(decimals);
@@ -109,10 +109,12 @@ static struct decimal take_digits(double value) {
         whole *= 10;
         exponent--;
     }
+    uint32_t first = (uint32_t)(whole / 1000000000);
+    uint32_t others = (uint32_t)(whole - first * UINT64_C(1000000000));
     struct decimal decimal = {
-        .first = eight_digits((uint32_t)(whole / 1000000000)),
-        .second = eight_digits((uint32_t)(whole / 10 % 100000000)),
-        .last = whole % 10,
+        .first = eight_digits(first),
+        .second = eight_digits(others / 10),
+        .last = others % 10,
         .exponent = exponent,
     };
     uint64_t behind_9 = decimal.second >> 8 | decimal.last << 56;
