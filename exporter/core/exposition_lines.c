@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "exporter/core/number.h"
 
@@ -146,10 +147,19 @@ static bool patch_piece(struct exposition_lines *lines, const struct family *fam
     return true;
 }
 
-/* Whether the samples have the labels they had, in the same places: without a look at them where no
- * labels have been made since. */
-static bool has_same_series(struct exposition_lines *lines, const struct family *family,
-                            size_t piece, bool labels_made) {
+/* Whether the labels that lie where they lay are still the same ones. */
+static bool has_same_labels(const struct exposition_lines *lines, const struct family *family,
+                            size_t piece) {
+    bool differ = false;
+    size_t end = piece_end(lines, piece);
+    for (size_t i = piece_begin(piece); i < end; i++) {
+        differ |= labels_id(&family->samples[i]) != lines->ids[i];
+    }
+    return !differ;
+}
+
+static bool has_same_series(const struct exposition_lines *lines, const struct family *family,
+                            size_t piece) {
     bool differ = false;
     size_t end = piece_end(lines, piece);
     for (size_t i = piece_begin(piece); i < end; i++) {
@@ -157,23 +167,32 @@ static bool has_same_series(struct exposition_lines *lines, const struct family 
         const struct sample *last = &lines->samples[i];
         differ |= (sample->labels != last->labels) | (sample->suffix != last->suffix);
     }
-    for (size_t i = piece_begin(piece); labels_made && i < end; i++) {
-        differ |= labels_id(&family->samples[i]) != lines->ids[i];
-    }
     return !differ;
 }
 
-static bool has_same_values(const struct exposition_lines *lines, const struct family *family,
-                            size_t piece) {
-    bool differ = false;
-    size_t end = piece_end(lines, piece);
-    for (size_t i = piece_begin(piece); i < end; i++) {
-        differ |= value_bits(&lines->samples[i]) != value_bits(&family->samples[i]);
-    }
-    return !differ;
+static bool has_same_samples(const struct exposition_lines *lines, const struct family *family,
+                             size_t piece) {
+    size_t begin = piece_begin(piece);
+    size_t size = (piece_end(lines, piece) - begin) * sizeof(struct sample);
+    return memcmp(&lines->samples[begin], &family->samples[begin], size) == 0;
 }
 
 /* ---- all of them ---- */
+
+/* Large pages where there is much text: the kernel copies it for every scrape and looks each page
+ * up. */
+static char *allocate_text(size_t size) {
+    enum { LARGE_PAGE = 2 << 20 };
+    if (size < 2 * LARGE_PAGE) {
+        return malloc(size);
+    }
+    size = (size + LARGE_PAGE - 1) & ~(size_t)(LARGE_PAGE - 1);
+    char *text = aligned_alloc(LARGE_PAGE, size);
+    if (text != NULL) {
+        madvise(text, size, MADV_HUGEPAGE); /* refused: small ones do as well */
+    }
+    return text;
+}
 
 /* Divides the text into pieces with room for their lines; returns the room for all. */
 static size_t lay_out(struct exposition_lines *lines, const struct family *family) {
@@ -201,7 +220,7 @@ static bool allocate(struct exposition_lines *lines, const struct family *family
         return false;
     }
     lines->name_len = strlen(lines->name);
-    lines->text = malloc(lay_out(lines, family));
+    lines->text = allocate_text(lay_out(lines, family));
     return lines->text != NULL;
 }
 
@@ -230,13 +249,13 @@ bool exposition_lines_update(struct exposition_lines *lines, const struct family
     bool shared = atomic_load_explicit(&lines->refs, memory_order_acquire) > 1;
     uint64_t last_id = labels_last_id();
     for (size_t i = 0; i < lines->n_pieces; i++) {
-        if (!has_same_series(lines, family, i, last_id != lines->last_id)) {
+        if (last_id != lines->last_id && !has_same_labels(lines, family, i)) {
             return false;
         }
-        if (has_same_values(lines, family, i)) {
+        if (has_same_samples(lines, family, i)) {
             continue;
         }
-        if (shared) {
+        if (shared || !has_same_series(lines, family, i)) {
             return false;
         }
         if (!patch_piece(lines, family, i)) {

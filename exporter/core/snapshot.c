@@ -110,22 +110,12 @@ static bool make_room(struct snapshot *out, struct family *family, size_t n) {
     return true;
 }
 
-void snapshot_add_suffixed(struct snapshot *out, const struct metric_desc *desc, const char *suffix,
-                           const struct labels *labels, double value) {
+void snapshot_add_elsewhere(struct snapshot *out, const struct metric_desc *desc,
+                            const char *suffix, const struct labels *labels, double value) {
     struct family *family = find_family(out, desc);
-    if (family == NULL || !make_room(out, family, 1)) {
-        return;
+    if (family != NULL && make_room(out, family, 1)) {
+        family->samples[family->n_samples++] = (struct sample){labels, suffix, value};
     }
-    family->samples[family->n_samples++] = (struct sample){
-        .labels = labels,
-        .suffix = suffix,
-        .value = value,
-    };
-}
-
-void snapshot_add(struct snapshot *out, const struct metric_desc *desc, const struct labels *labels,
-                  double value) {
-    snapshot_add_suffixed(out, desc, "", labels, value);
 }
 
 void snapshot_append(struct snapshot *out, const struct metric_desc *desc,

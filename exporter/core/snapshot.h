@@ -41,14 +41,29 @@ void snapshot_finish(struct snapshot *snapshot);
 /* Empties it for the next collection but keeps its memory. */
 void snapshot_reset(struct snapshot *snapshot);
 
-/* Adds one sample; a value that could not be read is simply not added. */
-void snapshot_add(struct snapshot *out, const struct metric_desc *desc, const struct labels *labels,
-                  double value);
+/* What the two calls below do where the family that got the previous sample is another one, or has
+ * no more room. */
+void snapshot_add_elsewhere(struct snapshot *out, const struct metric_desc *desc,
+                            const char *suffix, const struct labels *labels, double value);
 
 /* Adds one sample of a histogram or summary: `suffix` is a string literal, "_bucket", "_sum",
  * "_count" or "". */
-void snapshot_add_suffixed(struct snapshot *out, const struct metric_desc *desc, const char *suffix,
-                           const struct labels *labels, double value);
+static inline void snapshot_add_suffixed(struct snapshot *out, const struct metric_desc *desc,
+                                         const char *suffix, const struct labels *labels,
+                                         double value) {
+    struct family *family = out->n_families > 0 ? &out->families[out->last] : NULL;
+    if (family == NULL || family->desc != desc || family->n_samples == family->cap_samples) {
+        snapshot_add_elsewhere(out, desc, suffix, labels, value);
+        return;
+    }
+    family->samples[family->n_samples++] = (struct sample){labels, suffix, value};
+}
+
+/* Adds one sample; a value that could not be read is simply not added. */
+static inline void snapshot_add(struct snapshot *out, const struct metric_desc *desc,
+                                const struct labels *labels, double value) {
+    snapshot_add_suffixed(out, desc, "", labels, value);
+}
 
 /* Adds many samples at once to the family added last, if that is the one of `desc`, else to one of
  * its own. It looks for no earlier one: for collectors with thousands of families. A family without

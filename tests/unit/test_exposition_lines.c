@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unity.h>
 
 #include "exporter/core/number.h"
@@ -70,6 +71,23 @@ static void test_families_of_every_size(void) {
         check(lines);
         exposition_lines_unref(lines);
     }
+}
+
+/* Enough of it for large pages. */
+static void test_much_text(void) {
+    static char text[20000];
+    memset(text, 'x', sizeof(text) - 1);
+    struct labels *labels CLEANUP_LABELS = labels_render("x", text);
+    for (size_t i = 0; i < MAX; i++) {
+        samples[i].labels = labels;
+    }
+    struct exposition_lines *lines = exposition_lines_create(&family);
+    TEST_ASSERT_GREATER_THAN(4 << 20, exposition_lines_len(lines));
+    check(lines);
+    samples[MAX - 1].value = 0.125;
+    TEST_ASSERT_TRUE(exposition_lines_update(lines, &family));
+    check(lines);
+    exposition_lines_unref(lines);
 }
 
 static void test_values_that_change(void) {
@@ -171,6 +189,7 @@ static void test_shared_lines_stay_as_they_are(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_families_of_every_size);
+    RUN_TEST(test_much_text);
     RUN_TEST(test_values_that_change);
     RUN_TEST(test_all_values_change_at_random);
     RUN_TEST(test_other_series_do_not_fit);
