@@ -6,6 +6,7 @@
 #include "exporter/engine.h"
 #include "exporter/http_server.h"
 #include "exporter/loop.h"
+#include "exporter/notify.h"
 #include "exporter/params.h"
 #include "exporter/push_keeper.h"
 #include "exporter/push_socket.h"
@@ -20,6 +21,7 @@ struct daemon {
     struct config *config;
     struct demo *demo; /* NULL: the machine is shown as it is */
     struct loop *loop;
+    struct notify *notify;
     struct engine *engine;
     struct push_keeper *push_keeper;
     struct push_store *push_store; /* the keeper's */

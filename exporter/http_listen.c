@@ -18,10 +18,11 @@
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
 #include "exporter/http_address.h"
+#include "exporter/listen_passed.h"
 
 /* A burst beyond the backlog loses connection requests, and a scrape among them waits a second for
  * its next try. */
-enum { LISTEN_BACKLOG = 4096, ACCEPT_BATCH = 64, SYSTEMD_FIRST_FD = 3, SYSTEMD_MAX_FDS = 64 };
+enum { LISTEN_BACKLOG = 4096, ACCEPT_BATCH = 64 };
 
 /* How long a listener rests when the process is out of descriptors. */
 #define ACCEPT_REST_NS (100 * CLOCK_NS_PER_MS)
@@ -267,43 +268,41 @@ static int add_address(struct http_listeners *listeners, const struct http_liste
     return listener_add(listeners, fd, text, address.is_unix ? address.path : NULL, err);
 }
 
-/* systemd says LISTEN_PID and LISTEN_FDS; the sockets begin at descriptor 3. */
-static int add_systemd(struct http_listeners *listeners, struct error *err) {
-    const char *pid = getenv("LISTEN_PID");
-    const char *fds = getenv("LISTEN_FDS");
-    long n = fds != NULL ? strtol(fds, NULL, 10) : 0;
-    if (pid == NULL || strtol(pid, NULL, 10) != (long)getpid() || n < 1 || n > SYSTEMD_MAX_FDS) {
+/* A copy of a socket that systemd handed over, so that it is there again when a reload goes away
+ * from it and back. */
+static int copy_passed(int fd, struct error *err) {
+    int listening = 0;
+    socklen_t len = sizeof(listening);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0 || !listening) {
+        return error_set(err, -EINVAL, "descriptor %d of systemd is not a listening socket", fd);
+    }
+    int copy CLEANUP_CLOSE = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (copy < 0 || fcntl(copy, F_SETFL, O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
+        return error_set(err, -errno, "descriptor %d of systemd: %m", fd);
+    }
+    return TAKE_FD(copy);
+}
+
+static int add_passed(struct http_listeners *listeners, struct error *err) {
+    int fds[LISTEN_PASSED_MAX];
+    size_t n = listen_passed_find(listeners->name, fds);
+    if (n == 0) {
         return error_set(err, -EINVAL,
                          "--web.systemd-socket: no sockets were handed over (LISTEN_FDS)");
     }
-    for (int fd = SYSTEMD_FIRST_FD; fd < SYSTEMD_FIRST_FD + (int)n; fd++) {
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++) {
         char text[32];
-        snprintf(text, sizeof(text), "systemd:%d", fd);
+        snprintf(text, sizeof(text), "systemd:%d", fds[i]);
         struct listener *old = find(listeners, text);
         if (old != NULL) {
             old->keep = true;
             continue;
         }
-        int listening = 0;
-        socklen_t len = sizeof(listening);
-        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0 || !listening) {
-            return error_set(err, -EINVAL, "descriptor %d of systemd is not a listening socket",
-                             fd);
-        }
-        /* A copy, so that the socket is there again when a reload goes away from it and back. */
-        int copy = fcntl(fd, F_DUPFD_CLOEXEC, SYSTEMD_FIRST_FD);
-        if (copy < 0 || fcntl(copy, F_SETFL, O_NONBLOCK) < 0 ||
-            fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
-            int code = error_set(err, -errno, "descriptor %d of systemd: %m", fd);
-            cleanup_close(&copy);
-            return code;
-        }
-        int r = listener_add(listeners, copy, text, NULL, err);
-        if (r < 0) {
-            return r;
-        }
+        int copy = copy_passed(fds[i], err);
+        r = copy < 0 ? copy : listener_add(listeners, copy, text, NULL, err);
     }
-    return 0;
+    return r;
 }
 
 /* Closes the listeners whose `keep` is as given. */
@@ -326,8 +325,8 @@ int http_listeners_listen(struct http_listeners *listeners, const struct http_li
         l->keep = false;
     }
     listeners->name = config->name;
-    int r = config->systemd ? add_systemd(listeners, err) : 0;
-    for (size_t i = 0; r == 0 && !config->systemd && config->addresses[i] != NULL; i++) {
+    int r = config->passed ? add_passed(listeners, err) : 0;
+    for (size_t i = 0; r == 0 && !config->passed && config->addresses[i] != NULL; i++) {
         r = add_address(listeners, config, config->addresses[i], err);
     }
     if (r < 0) { /* back to what was: those added stand before `before` in the list */
@@ -342,11 +341,16 @@ int http_listeners_listen(struct http_listeners *listeners, const struct http_li
     return r;
 }
 
+/* Who hands sockets over wants them used: to enable waap.socket is enough. */
+static bool takes_passed(const struct settings *settings) {
+    int fds[LISTEN_PASSED_MAX];
+    return settings_bool(settings, "web.systemd-socket") || listen_passed_find("http", fds) > 0;
+}
+
 int http_listeners_lookup(const struct settings *settings, struct listen_names *names) {
     const char *const *addresses = settings_list(settings, "web.listen-address");
     int r = listen_names_add_group(names, settings_string(settings, "web.listen-group"));
-    for (; r == 0 && !settings_bool(settings, "web.systemd-socket") && *addresses != NULL;
-         addresses++) {
+    for (; r == 0 && !takes_passed(settings) && *addresses != NULL; addresses++) {
         r = listen_names_add_host(names, *addresses);
     }
     return r;
@@ -357,7 +361,7 @@ int http_listeners_configure(struct http_listeners *listeners, const struct sett
     const struct http_listen_config config = {
         .name = "http",
         .addresses = settings_list(settings, "web.listen-address"),
-        .systemd = settings_bool(settings, "web.systemd-socket"),
+        .passed = takes_passed(settings),
         .mode = settings_string(settings, "web.listen-mode"),
         .group = settings_string(settings, "web.listen-group"),
         .group_option = "web.listen-group",

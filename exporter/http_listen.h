@@ -19,9 +19,9 @@ int http_listeners_create(struct loop *loop, http_accept_function *accepted, voi
                           struct http_listeners **ret_listeners, struct error *err);
 
 struct http_listen_config {
-    const char *name;                 /* who listens, for the log: "http" */
+    const char *name;                 /* who listens: "http" or "push" */
     const char *const *addresses;     /* NULL-terminated */
-    bool systemd;                     /* instead of them, what systemd hands over */
+    bool passed;                      /* instead of them, what systemd hands over */
     const char *mode;                 /* of Unix sockets, in octal */
     const char *group;                /* of Unix sockets; "": that of the process */
     const char *group_option;         /* the setting that names it */

@@ -416,7 +416,7 @@ const struct option exporter_options[] = {
     {
         .name = "web.systemd-socket",
         .type = OPTION_BOOL,
-        .help = "Listen on the sockets that systemd passes instead of web.listen-address",
+        .help = "Do not start without sockets from systemd, which replace web.listen-address",
     },
     {
         .name = "web.telemetry-path",

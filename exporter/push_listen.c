@@ -8,10 +8,14 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/log.h"
+#include "exporter/listen_passed.h"
+
+/* Stands for the sockets that systemd hands over, all together. */
+#define PASSED "systemd"
 
 /* One path. */
 struct place {
-    char *address; /* "unix:/path" */
+    char *address; /* "unix:/path", or PASSED */
     struct http_listeners *listeners;
     bool open;
     bool keep;
@@ -68,16 +72,18 @@ static void make_directory(const char *path) {
 
 static void open_place(struct place *place, const struct settings *settings,
                        const struct listen_names *names) {
+    bool passed = strcmp(place->address, PASSED) == 0;
     const struct http_listen_config config = {
         .name = "push",
         .addresses = (const char *const[]){place->address, NULL},
+        .passed = passed,
         .mode = settings_string(settings, "push.socket-mode"),
         .group = settings_string(settings, "push.socket-group"),
         .group_option = "push.socket-group",
         .names = names,
     };
     struct error err;
-    if (!place->open) {
+    if (!place->open && !passed) {
         make_directory(place->address + strlen("unix:"));
     }
     place->open = http_listeners_listen(place->listeners, &config, &err) == 0;
@@ -90,21 +96,31 @@ int push_listen_lookup(const struct settings *settings, struct listen_names *nam
     return listen_names_add_group(names, settings_string(settings, "push.socket-group"));
 }
 
+static void use_place(struct push_listen *listen, const char *address,
+                      const struct settings *settings, const struct listen_names *names) {
+    struct place *place = find(listen, address);
+    place = place != NULL ? place : add(listen, address);
+    if (place != NULL) {
+        place->keep = true;
+        open_place(place, settings, names);
+    }
+}
+
 void push_listen_configure(struct push_listen *listen, const struct settings *settings,
                            const struct listen_names *names) {
-    const char *const *paths = settings_list(settings, "push.socket");
+    int fds[LISTEN_PASSED_MAX];
+    bool passed = listen_passed_find("push", fds) > 0;
     for (struct place *place = listen->places; place != NULL; place = place->next) {
         place->keep = false;
     }
-    for (; *paths != NULL; paths++) {
+    if (passed) {
+        use_place(listen, PASSED, settings, names);
+    }
+    const char *const *paths = settings_list(settings, "push.socket");
+    for (; !passed && *paths != NULL; paths++) {
         struct buf address CLEANUP_BUF = {0};
         buf_printf(&address, "unix:%s", *paths);
-        struct place *place = find(listen, buf_str(&address));
-        place = place != NULL ? place : add(listen, buf_str(&address));
-        if (place != NULL) {
-            place->keep = true;
-            open_place(place, settings, names);
-        }
+        use_place(listen, buf_str(&address), settings, names);
     }
     for (struct place **link = &listen->places; *link != NULL;) {
         struct place *place = *link;

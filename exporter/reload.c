@@ -107,6 +107,7 @@ static void refuse(struct reload *reload) {
     }
     log_error("reload: configuration refused, the old one stays in force");
     reload->daemon->reload_ok = false;
+    notify_ready(reload->daemon->notify, "configuration refused, the old one stays in force");
     if (reload->request != NULL) {
         http_reply_text(reload->request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s", buf_str(&text));
     }
@@ -126,6 +127,7 @@ static void reload_done(struct worker_job *job) {
         refuse(reload);
     } else {
         log_info("reload: configuration applied");
+        notify_ready(reload->daemon->notify, "serving");
         if (reload->request != NULL) {
             http_reply_text(reload->request, MHD_HTTP_OK, "configuration applied");
         }
@@ -148,5 +150,6 @@ void reload_start(struct daemon *daemon, struct http_request *request) {
     reload->daemon = daemon;
     reload->request = request;
     reload->job = (struct worker_job){.run = reload_run, .done = reload_done};
+    notify_reloading(daemon->notify);
     worker_submit(daemon->reload_worker, &reload->job);
 }

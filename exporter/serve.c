@@ -125,6 +125,10 @@ static int start(struct daemon *daemon, struct config *config, struct web_config
         r = take_signals(daemon, err);
     }
     if (r == 0) {
+        daemon->notify = notify_create(daemon->loop);
+        r = daemon->notify == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
+    }
+    if (r == 0) {
         r = demo_create(config->settings, &daemon->demo, err);
     }
     if (r == 0) {
@@ -175,6 +179,7 @@ static void drain(struct daemon *daemon) {
 /* False where threads or requests had to be left behind. */
 static bool stop(struct daemon *daemon) {
     daemon->stopping = true;
+    notify_stopping(daemon->notify);
     if (daemon->http != NULL) {
         drain(daemon);
         http_server_shut(daemon->http);
@@ -202,6 +207,7 @@ static bool stop(struct daemon *daemon) {
     push_socket_destroy(daemon->push_socket);
     params_destroy(daemon->params);
     push_keeper_destroy(daemon->push_keeper);
+    notify_destroy(daemon->notify);
     config_unref(daemon->config);
     if (daemon->signals.fd > 0) {
         close(daemon->signals.fd);
@@ -239,6 +245,7 @@ int serve_main(const struct collector *const *collectors, int argc, char **argv)
     struct error error;
     int code = EXIT_SUCCESS;
     if (start(&daemon, config, web_config, &error) == 0) {
+        notify_ready(daemon.notify, "serving");
         loop_run(daemon.loop);
     } else {
         log_error("serve: %s", error.text);

@@ -702,12 +702,14 @@ def systemd_command(binary, *flags):
     return [sys.executable, "-c", code, str(binary), "serve", "--push.table=", *flags]
 
 
-def test_systemd_socket_activation(fake_binary):
+@pytest.mark.parametrize("flags", [["--web.systemd-socket"], ["--web.listen-address=127.0.0.1:1"]])
+def test_systemd_socket_activation(fake_binary, flags):
+    """Whoever hands sockets over need not say so, and other addresses give way."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         # It waits in the backlog, as whatever came before the daemon was up does.
         early = socket.create_connection(("127.0.0.1", port), 5)
-        command = systemd_command(fake_binary, "--web.systemd-socket", "--web.enable-lifecycle")
+        command = systemd_command(fake_binary, *flags, "--web.enable-lifecycle")
         script = 'exec 3<&"$0"; exec "$@"'
         process = subprocess.Popen(
             ["bash", "-c", script, str(listener.fileno()), *command],
