@@ -12,6 +12,7 @@
 #include "exporter/self_metrics.h"
 #include "exporter/serve.h"
 #include "exporter/subprogram.h"
+#include "placement/onnx/model.h"
 
 struct command {
     const char *name;
@@ -33,6 +34,7 @@ static const struct command commands[] = {
     {"healthcheck", "[flags]", "Ask the daemon of the same flags whether it is healthy",
      run_healthcheck},
     {"help", "[COMMAND]", "Show what a command takes", run_help},
+    {"model", "FILE", "Show what an ONNX model is made of", model_main},
     {"serve", "[flags]", "Serve metrics; see waap serve --help", run_serve},
     {"version", "", "Show the version", run_version},
 };
@@ -88,6 +90,9 @@ static int unknown_command(const char *name) {
 static int help_of(const struct command *command) {
     if (command->run == run_serve) {
         return run_serve(2, (char *[]){"serve", "--help", NULL});
+    }
+    if (command->run == model_main) {
+        return model_main(2, (char *[]){"model", "--help", NULL});
     }
     if (command->run == run_placement) {
         return run_placement(2, (char *[]){(char *)command->name, "--help", NULL});

@@ -77,3 +77,7 @@ int protobuf_next_delimited(struct protobuf *row, struct protobuf *ret_message) 
     uint64_t len;
     return take_varint(row, &len) && take_bytes(row, len, ret_message) ? 0 : -EINVAL;
 }
+
+int protobuf_next_varint(struct protobuf *row, uint64_t *ret_value) {
+    return take_varint(row, ret_value) ? 0 : -EINVAL;
+}

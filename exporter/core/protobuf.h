@@ -32,3 +32,6 @@ int protobuf_next(struct protobuf *message, struct protobuf_field *ret_field);
 /* Takes a message that stands behind its length, as in a row of them: 0, or -EINVAL where it is cut
  * off. */
 int protobuf_next_delimited(struct protobuf *row, struct protobuf *ret_message);
+
+/* Takes a bare number, as in a packed row of them: 0, or -EINVAL where it is cut off. */
+int protobuf_next_varint(struct protobuf *row, uint64_t *ret_value);

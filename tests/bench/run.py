@@ -10,6 +10,7 @@ import sys
 import containers
 import jetson
 import lines
+import models
 import node
 import nvml
 import plugins
@@ -35,6 +36,7 @@ def main():
         node.run(table)
         containers.run(table)
         jetson.run(table)
+        models.run(table)
         nvml.run(table)
         plugins.run(table)
         pushes.run(table)

@@ -1,0 +1,197 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "exporter/core/arena.h"
+#include "exporter/core/error.h"
+#include "exporter/core/hash_index.h"
+#include "exporter/core/protobuf.h"
+
+/* The graph of an ONNX model as far as its layers and shapes go: texts and tensors point into the
+ * file, of which the weights are never looked at. */
+
+enum {
+    ONNX_MAX_DEPTH = 16, /* graphs within graphs */
+    ONNX_MAX_RANK = 32,
+    ONNX_MAX_ITEMS = 1 << 21, /* nodes, values and tensors together, so that memory is bounded */
+};
+
+/* A tensor that is in the file: its form, and where its few numbers would be. */
+struct onnx_tensor {
+    const int64_t *dims;
+    size_t n_dims;
+    uint64_t n_elements;
+    int64_t data_type;
+    bool external;          /* its numbers are in another file */
+    struct protobuf raw;    /* little-endian */
+    struct protobuf int64s; /* packed */
+};
+
+/* What is known of a value's form; a dimension that is not fixed is -1. */
+struct onnx_shape {
+    bool known;
+    size_t n_dims;
+    const int64_t *dims;
+    int64_t data_type;
+};
+
+/* Something with a name: an input, a weight, or what a node makes. */
+struct onnx_value {
+    struct protobuf name;
+    struct onnx_graph *graph;
+    struct onnx_node *producer;       /* the last node that makes it, or NULL */
+    const struct onnx_tensor *tensor; /* an initializer's or a Constant's, or NULL */
+    bool is_initializer;
+    bool is_input;
+    struct onnx_shape shape;
+};
+
+/* A row of a graph's inputs or outputs. */
+struct onnx_port {
+    struct onnx_port *next;
+    const struct onnx_value *value;
+    struct onnx_shape shape;
+};
+
+struct onnx_node {
+    struct onnx_node *next;
+    size_t index; /* in its graph */
+    struct protobuf message;
+    struct protobuf op_type;
+    struct protobuf domain;
+    struct onnx_value **inputs;
+    struct onnx_value **outputs;
+    struct onnx_graph **subgraphs;
+    size_t n_inputs;
+    size_t n_outputs;
+    size_t n_subgraphs;
+    size_t next_input; /* where the walk in search of circles goes on */
+    int mark;
+};
+
+struct onnx_graph {
+    struct onnx_graph *parent;
+    struct onnx_graph *next; /* of the model's functions */
+    size_t depth;
+    struct onnx_node *nodes;
+    struct onnx_node **last_node;
+    size_t n_nodes;
+    struct onnx_port *inputs;
+    struct onnx_port **last_input;
+    struct onnx_port *outputs;
+    struct onnx_port **last_output;
+    uint64_t n_parameters; /* elements of all initializers */
+    uint64_t n_sparse_values;
+    uint64_t n_weight_bytes;
+    struct protobuf name;   /* of a function */
+    struct protobuf domain; /* of a function */
+    const char *start;
+};
+
+struct onnx_model {
+    struct protobuf file;
+    bool mapped; /* pages of the file may be given back */
+    struct arena arena;
+    struct hash_index values;
+    size_t n_items;
+    struct onnx_graph *graph;
+    struct onnx_graph *functions;
+    struct protobuf producer_name;
+    struct protobuf producer_version;
+    int64_t ir_version;
+    int64_t opset;
+    bool has_external_data;
+};
+
+/* Reads a model that stays in memory while the result is used. Fails with -EINVAL and words that
+ * name the byte, or -ENOMEM. `model` is zeroed but for `file` and `mapped`. */
+int onnx_model_read(struct onnx_model *model, struct error *err);
+void onnx_model_finish(struct onnx_model *model);
+#define CLEANUP_ONNX_MODEL CLEANUP(onnx_model_finish)
+
+/* The value of a name, made where it is not there yet; NULL when memory is out. */
+struct onnx_value *onnx_value_get(struct onnx_model *model, struct onnx_graph *graph,
+                                  struct protobuf name);
+
+/* The value as its graph or one around it defines it. */
+const struct onnx_value *onnx_value_resolve(const struct onnx_model *model,
+                                            const struct onnx_value *value);
+
+/* An empty graph in `parent` (NULL: on its own) whose message begins at `start`; NULL when memory
+ * is out. */
+struct onnx_graph *onnx_graph_add(struct onnx_model *model, struct onnx_graph *parent,
+                                  const char *start);
+
+/* Reads a GraphProto into a graph that may hold something already. */
+int onnx_graph_read(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph,
+                    struct error *err);
+
+/* Reads a NodeProto, with the graphs in its attributes, and appends it to the graph. */
+int onnx_node_read(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph,
+                   struct error *err);
+
+/* Counts what takes memory, of which a short file can ask for much; fails above ONNX_MAX_ITEMS. */
+int onnx_count_item(struct onnx_model *model, const char *at, struct error *err);
+
+/* onnx_value_get, counted and with words. */
+int onnx_value_add(struct onnx_model *model, struct onnx_graph *graph, struct protobuf name,
+                   struct onnx_value **ret_value, struct error *err);
+
+/* Gives back the pages of a large tensor: the kernel maps many around each one that is touched. */
+void onnx_release(const struct onnx_model *model, struct protobuf message);
+
+/* Fails if nodes feed themselves in a circle. */
+int onnx_graph_check_order(const struct onnx_model *model, struct onnx_graph *graph,
+                           struct error *err);
+
+int onnx_out_of_memory(struct error *err);
+
+/* Words a fault at a place in the file: "byte 17: …". Returns -EINVAL. */
+int onnx_fail(const struct onnx_model *model, const char *at, struct error *err, const char *format,
+              ...) __attribute__((format(printf, 4, 5)));
+
+/* protobuf_next with words. */
+int onnx_next_field(const struct onnx_model *model, struct protobuf *message,
+                    struct protobuf_field *ret_field, struct error *err);
+
+/* Number and wire type as one, for a switch; a field of another type than we know is passed over,
+ * as every reader of protobuf does. */
+#define ONNX_KEY(number, wire) ((number) << 3 | (wire))
+static inline uint32_t onnx_key(const struct protobuf_field *field) {
+    return ONNX_KEY(field->number, (uint32_t)field->wire);
+}
+
+/* Reads a TensorProto; its name comes out separately. */
+int onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct onnx_tensor *ret,
+                     struct protobuf *ret_name, struct error *err);
+
+/* Reads the form of a ValueInfoProto and its name. */
+int onnx_value_info_read(struct onnx_model *model, struct protobuf message,
+                         struct onnx_shape *ret_shape, struct protobuf *ret_name,
+                         struct error *err);
+
+/* Up to `max` whole numbers of a small tensor: how many, or -1 where they cannot be read. */
+int onnx_tensor_ints(const struct onnx_tensor *tensor, int64_t *out, size_t max);
+
+/* Bytes of one element, 0 where it has no fixed size. Types of less than a byte count as one. */
+size_t onnx_type_size(int64_t data_type);
+
+/* Attributes of a node; `fallback` or -1 where there is none. */
+int64_t onnx_attribute_int(const struct onnx_node *node, const char *name, int64_t fallback);
+int onnx_attribute_ints(const struct onnx_node *node, const char *name, int64_t *out, size_t max);
+struct protobuf onnx_attribute_text(const struct onnx_node *node, const char *name);
+
+static inline bool onnx_text_is(struct protobuf text, const char *is) {
+    return text.len == strlen(is) && memcmp(text.data, is, text.len) == 0;
+}
+
+/* Sums and products that stop at UINT64_MAX. */
+static inline uint64_t onnx_add(uint64_t a, uint64_t b) {
+    return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
+}
+static inline uint64_t onnx_multiply(uint64_t a, uint64_t b) {
+    return __builtin_mul_overflow(a, b, &a) ? UINT64_MAX : a;
+}
