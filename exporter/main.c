@@ -13,6 +13,7 @@
 #include "exporter/serve.h"
 #include "exporter/subprogram.h"
 #include "placement/onnx/model.h"
+#include "profiler/report.h"
 
 struct command {
     const char *name;
@@ -35,6 +36,7 @@ static const struct command commands[] = {
      run_healthcheck},
     {"help", "[COMMAND]", "Show what a command takes", run_help},
     {"model", "FILE", "Show what an ONNX model is made of", model_main},
+    {"report", "DIR...", "Make the reports of recorded runs again", report_main},
     {"serve", "[flags]", "Serve metrics; see waap serve --help", run_serve},
     {"version", "", "Show the version", run_version},
 };

@@ -1,0 +1,71 @@
+#include "profiler/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "exporter/core/buf.h"
+#include "profiler/report_csv.h"
+#include "profiler/report_junit.h"
+#include "profiler/report_openmetrics.h"
+#include "profiler/report_text.h"
+#include "profiler/results.h"
+#include "profiler/summary.h"
+
+static struct run_verdict verdict_of(const struct results *results) {
+    struct run_verdict verdict = {.complete = results->profile->finished};
+    for (size_t i = 0; i < results->n; i++) {
+        const struct result *result = &results->items[i];
+        verdict.n_failed_runs += result->n_failed_runs;
+        for (size_t j = 0; j < result->n_gates; j++) {
+            verdict.n_gates += result->gates[j].state != GATE_SKIPPED;
+            verdict.n_failed_gates += result->gates[j].state == GATE_FAILED;
+        }
+    }
+    verdict.exit_code = verdict.n_failed_runs > 0 ? 3 : verdict.n_failed_gates > 0 ? 1 : 0;
+    return verdict;
+}
+
+/* Reports that fit into memory whatever the record's length. */
+static const struct {
+    const char *name;
+    void (*write)(const struct results *results, struct buf *out);
+} pages[] = {
+    {"junit.xml", report_junit_write},
+    {"summary.json", summary_write},
+};
+
+int run_report_write(const char *dir, struct run_verdict *ret_verdict, struct error *err) {
+    struct results results CLEANUP_RESULTS = {0};
+    int r = results_read(dir, &results, err);
+    for (size_t i = 0; i < ARRAY_LEN(pages) && r == 0; i++) {
+        struct buf page CLEANUP_BUF = {0};
+        pages[i].write(&results, &page);
+        r = text_write_file(dir, pages[i].name, &page, err);
+    }
+    r = r < 0 ? r : report_csv_write(dir, results.profile, err);
+    r = r < 0 ? r : report_openmetrics_write(dir, results.profile, err);
+    if (r < 0) {
+        return r;
+    }
+    *ret_verdict = verdict_of(&results);
+    return 0;
+}
+
+int report_main(int argc, char **argv) {
+    if (argc < 2 || argv[1][0] == '-') {
+        fprintf(stderr, "usage: waap report DIR...\n");
+        return 2;
+    }
+    int exit_code = 0;
+    for (int i = 1; i < argc; i++) {
+        struct run_verdict verdict;
+        struct error err = {0};
+        if (run_report_write(argv[i], &verdict, &err) < 0) {
+            fprintf(stderr, "waap report: %s\n", err.text);
+            return 2;
+        }
+        exit_code = verdict.exit_code > exit_code ? verdict.exit_code : exit_code;
+        printf("%s/report.html\n", argv[i]);
+    }
+    return exit_code;
+}

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "exporter/core/error.h"
+
+/* What came out of a run, for an exit code. */
+struct run_verdict {
+    size_t n_gates; /* that could be judged */
+    size_t n_failed_gates;
+    size_t n_failed_runs;
+    bool complete; /* the record ended by itself */
+    int exit_code; /* 0, 1 where a gate failed, 3 where the application did */
+};
+
+/* Makes everything that is derived from DIR/samples.jsonl: summary.json, samples.csv, junit.xml,
+ * metrics.om and report.html. Files that were there are replaced. */
+int run_report_write(const char *dir, struct run_verdict *ret_verdict, struct error *err);
+
+/* `waap report DIR...`: makes the reports again. Returns the exit code: that of the worst verdict,
+ * or 2 where a record cannot be read. */
+int report_main(int argc, char **argv);
