@@ -14,6 +14,7 @@ static const struct question questions[] = {
     {"--help", "Show this text; also -h", cli_write_help},
     {"--list-collectors", "List what can be collected", cli_write_collectors},
     {"--list-metrics", "List the metrics that can appear", cli_write_metrics},
+    {"--list-settings", "List what can be configured", cli_write_settings},
     {"--version", "Show the version", cli_write_version},
 };
 

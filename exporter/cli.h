@@ -16,8 +16,8 @@ struct cli_build {
     const struct metric_desc *const *const *own_metrics;
 };
 
-/* Looks for --help, -h, --version, --list-collectors and --list-metrics behind argv[0]; appends the
- * answer to the first of them to `out` and returns true, or returns false. */
+/* Looks for --help, -h, --version, --list-collectors, --list-metrics and --list-settings behind
+ * argv[0]; appends the answer to the first of them to `out` and returns true, or returns false. */
 bool cli_answer(const struct cli_build *build, int argc, char *const *argv, struct buf *out);
 
 /* The flags of `waap serve`, in groups, with defaults and variables. */
@@ -28,6 +28,10 @@ void cli_write_version(const struct cli_build *build, struct buf *out);
 
 /* One aligned line per collector below a line of titles: collector, default, reads. */
 void cli_write_collectors(const struct cli_build *build, struct buf *out);
+
+/* One aligned line per setting, sorted by name: setting (the flag without its dashes), key in the
+ * file, variable, takes, default, help. */
+void cli_write_settings(const struct cli_build *build, struct buf *out);
 
 /* One aligned line per metric, sorted by name: metric, type, labels, collector, help. */
 void cli_write_metrics(const struct cli_build *build, struct buf *out);

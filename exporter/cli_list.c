@@ -2,8 +2,9 @@
 #include <string.h>
 
 #include "exporter/cli.h"
+#include "exporter/core/arena.h"
 
-enum { LIST_MAX_COLUMNS = 5 };
+enum { LIST_MAX_COLUMNS = 6 };
 
 struct row {
     const char *cells[LIST_MAX_COLUMNS];
@@ -85,6 +86,46 @@ void cli_write_metrics(const struct cli_build *build, struct buf *out) {
         add_metrics(&list, "-", build->own_metrics[i]);
     }
     qsort(list.rows + 1, list.n_rows - 1, sizeof(*list.rows), compare_rows);
+    list_write(&list, out);
+}
+
+static const char *describe(const struct option *option, struct arena *texts) {
+    struct buf text CLEANUP_BUF = {0};
+    option_describe(option, &text);
+    if (option->repeatable) {
+        buf_add_str(&text, ", repeatable");
+    }
+    const char *copy = arena_copy(texts, buf_str(&text), text.len + 1);
+    return copy != NULL ? copy : "-";
+}
+
+void cli_write_settings(const struct cli_build *build, struct buf *out) {
+    struct config_table table CLEANUP_CONFIG_TABLE = {0};
+    struct arena texts CLEANUP_ARENA = {0};
+    if (config_table_init(&table, build->collectors) < 0) {
+        return;
+    }
+    struct list list CLEANUP(list_finish) = {
+        .rows = calloc(table.n_entries + 1, sizeof(struct row)), .n_rows = 1, .n_columns = 6};
+    if (list.rows == NULL) {
+        return;
+    }
+    list.rows[0] = (struct row){{"setting", "key", "variable", "takes", "default", "help"}};
+    for (size_t i = 0; i < table.n_entries; i++) {
+        const struct config_entry *entry = &table.entries[i];
+        const struct option *option = entry->option;
+        const char *default_text = option->default_text != NULL  ? option->default_text
+                                   : option->type == OPTION_BOOL ? "false"
+                                                                 : "";
+        list.rows[list.n_rows++] = (struct row){{
+            option->name,
+            option->not_in_file ? "-" : entry->key,
+            entry->variable,
+            describe(option, &texts),
+            default_text[0] != '\0' ? default_text : "-",
+            option->help,
+        }};
+    }
     list_write(&list, out);
 }
 

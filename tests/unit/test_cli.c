@@ -65,6 +65,32 @@ static void test_collectors(void) {
                              buf_str(&out));
 }
 
+static void test_settings_have_all_their_names(void) {
+    static const char *const patterns[][6] = {
+        {"setting ", " key ", " variable ", " takes ", " default ", " help\n"},
+        {"collector.host ", " collector.host.enabled ", " WAAP_COLLECTOR_HOST ", " true or false ",
+         " true ", " CPU and load\n"},
+        {"collector.host.mounts ", " collector.host.mounts ", " WAAP_COLLECTOR_HOST_MOUNTS ",
+         " a regular expression ", " ^/ ", " Mounts\n"},
+        {"config.file ", " - ", " WAAP_CONFIG_FILE ", " a text ", " - ", "\n"},
+        {"log.level ", " log.level ", " WAAP_LOG_LEVEL ", " one of debug, info, warn, error ",
+         " info ", "\n"},
+        {"web.listen-address ", " web.listen_address ", " WAAP_WEB_LISTEN_ADDRESS ",
+         " a text, repeatable ", " :9090 ", "\n"},
+    };
+    cli_write_settings(&build, &out);
+    for (size_t i = 0; i < ARRAY_LEN(patterns); i++) {
+        const char *at = strstr(buf_str(&out), patterns[i][0]);
+        TEST_ASSERT_NOT_NULL_MESSAGE(at, patterns[i][0]);
+        TEST_ASSERT_TRUE(at == buf_str(&out) || at[-1] == '\n');
+        const char *end = strchr(at, '\n');
+        for (size_t j = 1; j < ARRAY_LEN(patterns[i]); j++) {
+            at = strstr(at + 1, patterns[i][j]);
+            TEST_ASSERT_TRUE_MESSAGE(at != NULL && at <= end, patterns[i][j]);
+        }
+    }
+}
+
 static void test_help_shows_every_kind_of_option(void) {
     static const char *const parts[] = {
         "usage: waap serve [flags]\n",
@@ -99,6 +125,7 @@ static void test_questions_are_found_anywhere(void) {
         {{"serve", "--version", "--help"}, "waap "},
         {{"serve", "--list-metrics"}, "metric "},
         {{"serve", "--list-collectors"}, "collector "},
+        {{"serve", "--list-settings"}, "setting "},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         int argc = 0;
@@ -117,6 +144,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_metrics_are_sorted_and_aligned);
     RUN_TEST(test_collectors);
+    RUN_TEST(test_settings_have_all_their_names);
     RUN_TEST(test_help_shows_every_kind_of_option);
     RUN_TEST(test_questions_are_found_anywhere);
     return UNITY_END();
