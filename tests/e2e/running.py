@@ -29,7 +29,7 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def wait_until(condition, seconds=10, what="the condition"):
+def wait_until(condition, seconds=30, what="the condition"):
     """Asks again and again; returns the first answer that is true."""
     end = time.monotonic() + seconds
     while True:

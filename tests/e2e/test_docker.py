@@ -175,10 +175,10 @@ def test_network(docker, daemon):
         return {(name, interface): row for name in ("client", "server")
                 for interface, row in traffic(docker.pid(name)).items()}
 
-    wait_until(lambda: exported().get(("server", "eth0"), [0])[0] > MIB, 20, "the data")
+    wait_until(lambda: exported().get(("server", "eth0"), [0])[0] > MIB, 60, "the data")
     # Once for the two that share it, and nothing of the host's.
     assert set(exported()) == {("server", "eth0"), ("client", "eth0")}
-    wait_until(lambda: exported() == expected(), 20, "the same numbers")
+    wait_until(lambda: exported() == expected(), 60, "the same numbers")
 
 
 def test_a_silent_docker_delays_nothing(docker, start):
@@ -192,7 +192,7 @@ def test_a_silent_docker_delays_nothing(docker, start):
             time.sleep(0.2)
     finally:
         docker.process.send_signal(signal.SIGCONT)
-    wait_until(lambda: of(daemon, docker, "quiet"), 20, "the name")
+    wait_until(lambda: of(daemon, docker, "quiet"), 60, "the name")
 
 
 def cpu_of_all(docker):

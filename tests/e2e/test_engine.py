@@ -233,13 +233,13 @@ def test_an_absent_source_is_looked_for_again(fake, tmp_path):
     assert success(samples, "absent") != "1"
     assert success(samples, "zoo") == "1"
     file.touch()
-    wait_until(lambda: waap.samples().get("absent_present") == "1", 5)
+    wait_until(lambda: waap.samples().get("absent_present") == "1")
     assert success(waap.samples(), "absent") == "1"
     # It goes and comes back.
     file.unlink()
     assert success(waap.samples(), "absent") != "1"
     file.touch()
-    wait_until(lambda: waap.samples().get("absent_present") == "1", 5)
+    wait_until(lambda: waap.samples().get("absent_present") == "1")
     assert waap.output().count("level=warn") <= 1
 
 

@@ -75,7 +75,7 @@ class Container(Program):
             Tmpfs={"/run/waap": "mode=0755,uid=65532"}, **options)
         self.url = f"http://{self.state()['NetworkSettings']['IPAddress']}:9090"
         self.command = ["waap in a container"]
-        wait_until(self.answers, 20, "the container")
+        wait_until(self.answers, 60, "the container")
 
     def state(self):
         return json.loads(self.docker("GET", f"/containers/{self.id}/json"))
@@ -147,7 +147,7 @@ def test_sees_the_host_and_its_containers(docker, start):
         return [dict(labels) for name, labels in container.metrics()
                 if name == "container_cpu_usage_seconds_total" and ("name", "neighbour") in labels]
 
-    assert wait_until(neighbour, 20, "the neighbour")
+    assert wait_until(neighbour, 60, "the neighbour")
 
 
 def test_pushes_by_mounted_socket_and_over_the_bridge(docker, start, tmp_path):
@@ -165,7 +165,7 @@ def test_pushes_by_mounted_socket_and_over_the_bridge(docker, start, tmp_path):
         page = container.samples()
         return ({re.match(r"\w+", name)[0] for name in page} >= {"fps", "speed"}) and page
 
-    page = wait_until(pushed, 20, "both pushes")
+    page = wait_until(pushed, 60, "both pushes")
     assert page['speed{instance="",job="cars"}'] == "50"
 
 

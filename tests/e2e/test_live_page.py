@@ -217,7 +217,7 @@ def test_restart_is_survived(demo, browser):
     lines = len(lines_of(browser))
     first.stop()
     away = "not reachable, trying again"
-    wait_until(lambda: browser.text(selector="#state") == [away], 20, "the page says so")
+    wait_until(lambda: browser.text(selector="#state") == [away], 60, "the page says so")
     assert len(lines_of(browser)) == lines
     demo(address)
     wait_until(lambda: is_live(browser), 30, "live again")

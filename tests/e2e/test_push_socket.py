@@ -289,7 +289,7 @@ print(text.decode())
 @pytest.mark.skipif(os.getuid() != 0, reason="must be root to be two users")
 def test_another_user_cannot_take_over_a_plugin(daemon, path, tmp_path):
     tmp_path.chmod(0o755)
-    for parent in tmp_path.parents[:2]:
+    for parent in tmp_path.parents[:3]:
         parent.chmod(0o755)
     waap = daemon()
     with Plugin(path, {"plugin": "p"}) as plugin:

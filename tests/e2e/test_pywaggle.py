@@ -51,7 +51,7 @@ def logs(tmp_path, waap):
 
 
 def wait_sample(program, series, value):
-    wait_until(lambda: program.samples(path=PAGE).get(series) == value, 10, f"{series} {value}")
+    wait_until(lambda: program.samples(path=PAGE).get(series) == value, 30, f"{series} {value}")
 
 
 def test_publishes_become_metrics(logs):

@@ -99,13 +99,13 @@ class TestLoad:
         before = values(machine, load)
         load.order(f"hold {32 * MIB}")
         # The kernel adds up the last few pages every two seconds.
-        wait_until(lambda: value(machine, load, name) - before[name] == 32 * MIB, 5, "32 MiB more")
+        wait_until(lambda: value(machine, load, name) - before[name] == 32 * MIB, 60, "32 MiB more")
         after = values(machine, load)
         used = after["container_memory_usage_bytes"]
         assert used - before["container_memory_usage_bytes"] >= 32 * MIB
         assert after["container_memory_max_usage_bytes"] >= used
         load.order("release")
-        wait_until(lambda: value(machine, load, name) == before[name], 5, "as much as before")
+        wait_until(lambda: value(machine, load, name) == before[name], 60, "as much as before")
         assert value(machine, load, "container_memory_max_usage_bytes") >= 32 * MIB
 
     def test_disk_bytes(self, machine, load):
@@ -273,7 +273,8 @@ def test_a_thousand_kills_while_scraping(machine):
     assert cycles / 2 < total(machine, "container_finished_total") - finished <= cycles
     counted = total(machine, "container_finished_cpu_usage_seconds_total") - used
     assert told / 2 < counted <= told * 1.02
-    wait_until(lambda: held(machine)[0] <= descriptors, what="as many descriptors as before")
+    # Folders that last may be kept open since; of a thousand kills nothing is.
+    wait_until(lambda: held(machine)[0] < descriptors + 10, what="as many descriptors as before")
     assert held(machine)[1] <= own_kib + 512
     assert held(machine)[2] <= kernel_kib + 256
 

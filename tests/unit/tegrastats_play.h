@@ -103,15 +103,31 @@ static inline pid_t started_pid(void) {
     return started(arguments);
 }
 
-/* Gone, or a corpse that whoever inherited it has not collected. */
-static inline bool is_gone(pid_t pid) {
+/* The kernel's letter for what the process does. */
+static inline char state_of(pid_t pid) {
     char path[64], state = 'X';
     struct buf text CLEANUP_BUF = {0};
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     if (file_read(path, &text, NULL) == 0) {
         sscanf(buf_str(&text), "%*d (%*[^)]) %c", &state);
     }
+    return state;
+}
+
+/* Gone, or a corpse that whoever inherited it has not collected. */
+static inline bool is_gone(pid_t pid) {
+    char state = state_of(pid);
     return state == 'X' || state == 'Z';
+}
+
+/* Until the program has begun and sleeps whenever it is looked at, as one does on a full pipe. */
+static inline void wait_blocked(void) {
+    for (int n_asleep = 0, waited_ms = 0; n_asleep < 10; waited_ms += 20) {
+        usleep(20000);
+        pid_t pid = started_pid();
+        n_asleep = pid > 0 && state_of(pid) == 'S' ? n_asleep + 1 : 0;
+        TEST_ASSERT_LESS_THAN(PATIENCE_MS, waited_ms);
+    }
 }
 
 static inline void wait_gone(pid_t pid) {

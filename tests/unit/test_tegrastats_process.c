@@ -118,7 +118,7 @@ static void test_releases_that_know_no_interval(void) {
 static void test_backlog_is_thrown_away(void) {
     open_playing("!flood 769\n" RECORD);
     TEST_ASSERT_EQUAL_INT(0, poll_once());
-    usleep(300000);
+    wait_blocked();
     write_file(play_file, OTHER);
     kill(started_pid(), SIGSTOP); /* too slow to fill the pipe again while it is read */
     TEST_ASSERT_EQUAL_INT(0, poll_once());
