@@ -98,14 +98,18 @@ class TestLoad:
         name = "container_memory_rss"
         before = values(machine, load)
         load.order(f"hold {32 * MIB}")
-        # The kernel adds up the last few pages every two seconds.
-        wait_until(lambda: value(machine, load, name) - before[name] == 32 * MIB, 60, "32 MiB more")
+
+        # The kernel adds up the last few pages every two seconds, or later.
+        def grown_by(size):
+            return abs(value(machine, load, name) - before[name] - size) < MIB / 4
+
+        wait_until(lambda: grown_by(32 * MIB), 60, "32 MiB more")
         after = values(machine, load)
         used = after["container_memory_usage_bytes"]
         assert used - before["container_memory_usage_bytes"] >= 32 * MIB
         assert after["container_memory_max_usage_bytes"] >= used
         load.order("release")
-        wait_until(lambda: value(machine, load, name) == before[name], 60, "as much as before")
+        wait_until(lambda: grown_by(0), 60, "as much as before")
         assert value(machine, load, "container_memory_max_usage_bytes") >= 32 * MIB
 
     def test_disk_bytes(self, machine, load):
@@ -130,7 +134,7 @@ class TestLoad:
 
     def test_start_time(self, machine, load):
         now, page = float(machine.shell("date +%s")), values(machine, load)
-        assert now - 60 < page["container_start_time_seconds"] < now + 1
+        assert now - 600 < page["container_start_time_seconds"] < now + 1
         assert page["container_last_seen"] == pytest.approx(now, abs=5)
 
 
