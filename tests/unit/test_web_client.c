@@ -107,6 +107,7 @@ static void write_file(const char *path, const char *text) {
 static void test_secrets_are_read_again(void) {
     char path[] = "/tmp/test_web_client.XXXXXX";
     int fd CLEANUP_CLOSE = mkstemp(path);
+    TEST_ASSERT_TRUE(fd >= 0);
     write_file(path, "first\n");
     web_peer_say(peer, (struct web_peer_answer){.status = 200});
     open_client((struct web_endpoint){.bearer_token_file = path});
