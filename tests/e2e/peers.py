@@ -15,8 +15,12 @@ PROMETHEUS_VERSIONS = ("2.42", "2.53", "3")
 
 # Where .ci/fetch unpacks them, by program and version.
 UNPACKED = {
+    ("kubectl", ""): "kubectl",
     ("prometheus-node-exporter", ""): "node-exporter",
     ("prometheus-pushgateway", ""): "pushgateway",
+    ("victoria-metrics", ""): "victoria-metrics",
+    ("vmagent", ""): "victoria-metrics",
+    ("vmalert", ""): "victoria-metrics",
 }
 for _version in PROMETHEUS_VERSIONS:
     UNPACKED["prometheus", _version] = UNPACKED["promtool", _version] = f"prometheus-{_version}"
