@@ -104,12 +104,15 @@ const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
                                           METRIC_COUNTER, NULL, NULL},
     [JETSON_TEMPERATURE] = {"jetson_temperature_celsius", "Temperature of a thermal zone.",
                             METRIC_GAUGE, "celsius", "zone"},
+    [JETSON_THERMAL_TRIP] = {"jetson_thermal_trip_celsius",
+                             "Temperature at which the kernel acts on a thermal zone.",
+                             METRIC_GAUGE, "celsius", "zone, type"},
     [JETSON_THROTTLE_ALERT] = {"jetson_throttle_alert",
                                "Whether something is slowed down at the moment (1) or not (0).",
                                METRIC_GAUGE, NULL, "type"},
 };
 
-_Static_assert(JETSON_N_METRICS == 32 + 8, "list all of them");
+_Static_assert(JETSON_N_METRICS == 32 + 8 + 1, "list all of them");
 _Static_assert(JETSON_COMPAT_N_METRICS == 16 + 2 + 1, "list all of them");
 
 const struct metric_desc *const jetson_metrics[] = {
@@ -133,6 +136,7 @@ const struct metric_desc *const jetson_metrics[] = {
     &nvml_descs[NVML_NVIDIA_NVML_RETURN_CODE],
     AT32(jetson_descs, 0),
     AT8(jetson_descs, 32),
+    AT1(jetson_descs, 40),
     AT16(jetson_compat_descs, 0),
     AT2(jetson_compat_descs, 16),
     AT1(jetson_compat_descs, 18),

@@ -7,6 +7,7 @@
 
 #include "collectors/entries.h"
 #include "collectors/jetson_part.h"
+#include "collectors/jetson_trips.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
 
@@ -17,6 +18,7 @@ struct zone {
     char *name;
     struct labels *labels;
     struct source_file temp;
+    struct jetson_trips trips; /* as the device tree has them: read once */
 };
 
 struct thermal {
@@ -66,7 +68,10 @@ static int add_zone(struct thermal *thermal, const char *entry, const char *type
         .labels = name != NULL ? labels_render("zone", name) : NULL,
         .temp = {.path = dir != NULL ? file_path_join(dir, "temp") : NULL, .fd = -1},
     };
-    return zone->labels != NULL && zone->temp.path != NULL ? 0 : -ENOMEM;
+    if (zone->labels == NULL || zone->temp.path == NULL) {
+        return -ENOMEM;
+    }
+    return jetson_trips_init(&zone->trips, dir, name);
 }
 
 static int find_zones(struct thermal *thermal, struct error *err) {
@@ -92,6 +97,7 @@ static int add_temperature(struct zone *zone, const struct jetson_round *round,
     }
     double celsius = millicelsius / 1000;
     snapshot_add(out, &jetson_descs[JETSON_TEMPERATURE], zone->labels, celsius);
+    jetson_trips_add(&zone->trips, out);
     if (strcmp(zone->name, "gpu") == 0) {
         snapshot_add(out, &gpu_descs[GPU_TEMPERATURE], round->board->gpu, celsius);
     }
@@ -116,6 +122,7 @@ static void thermal_close(void *state) {
             free(thermal->zones[i].name);
             labels_destroy(thermal->zones[i].labels);
             source_file_finish(&thermal->zones[i].temp);
+            jetson_trips_finish(&thermal->zones[i].trips);
         }
         free(thermal->zones);
         free(thermal->path);
