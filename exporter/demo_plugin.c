@@ -12,7 +12,8 @@
 #include "exporter/demo_math.h"
 #include "exporter/push_session.h"
 
-enum { TICK_MS = 200, DEFAULT_LINES = 720, CAMERA_FPS = 30 };
+/* With as many lines as by default the target is missed, with fewer it is not. */
+enum { TICK_MS = 200, DEFAULT_LINES = 720, CAMERA_FPS = 30, TARGET_FPS = 25 };
 
 static const double latency_bounds[] = {0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25};
 
@@ -116,6 +117,11 @@ static void work_detector(struct demo_plugins *plugins, double seconds) {
                "{\"metric\": \"fps\", \"type\": \"rate\", \"help\": \"Pictures looked at\", "
                "\"total\": %.0f}",
                floor(plugins->frames));
+    say(plugins, &plugins->detector);
+    buf_printf(&plugins->line,
+               "{\"metric\": \"fps_target\", \"type\": \"gauge\", "
+               "\"help\": \"Pictures per second that are wanted\", \"set\": %d}",
+               TARGET_FPS);
     say(plugins, &plugins->detector);
     say_latencies(plugins);
 }
