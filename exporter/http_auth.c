@@ -35,7 +35,7 @@ static void auth_done(struct worker_job *job) {
 /* Those held are not counted among the scrapes: who guesses passwords cannot take their places. */
 static void hold_for_check(struct http_request *request, const char *authorization) {
     struct http_server *server = request->server;
-    if (request->daemon->stopping || server->n_checks >= server->max_checks) {
+    if (request->daemon->stopping || server->n_checks >= server->max_waiting) {
         http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE,
                         "%zu passwords wait to be checked, try again later", server->n_checks);
         return;

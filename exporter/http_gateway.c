@@ -1,16 +1,18 @@
 #include "exporter/http_gateway.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "exporter/core/gzip.h"
+#include "exporter/core/container.h"
 #include "exporter/core/option.h"
 #include "exporter/daemon.h"
 #include "exporter/gateway_body.h"
 #include "exporter/gateway_path.h"
 #include "exporter/http_access.h"
 #include "exporter/http_json.h"
+#include "exporter/http_upload.h"
 #include "exporter/push_match.h"
 #include "exporter/push_store.h"
 
@@ -22,6 +24,8 @@ static unsigned status_of(int code) {
     case -E2BIG:
     case -EFBIG:
         return MHD_HTTP_CONTENT_TOO_LARGE;
+    case -EBUSY:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
     case -ENOMEM:
     case -ENOSPC:
         return MHD_HTTP_INSUFFICIENT_STORAGE;
@@ -33,6 +37,22 @@ static unsigned status_of(int code) {
 /* Answers a push that could not be read or applied. */
 static void refuse(struct http_request *request, int code, const struct error *error) {
     http_reply_text(request, status_of(code), "%s", error->text);
+}
+
+/* A push to a group. */
+struct gateway_push {
+    struct http_upload upload;
+    struct gateway_path path;
+    struct gateway_body body;
+    struct exposition_limits limits;
+    bool protobuf;
+};
+
+static void gateway_push_destroy(struct gateway_push *push) {
+    push_owner_unref(push->upload.request->daemon->push_store, push->upload.owner);
+    gateway_path_finish(&push->path);
+    gateway_body_finish(&push->body);
+    free(push);
 }
 
 /* ---- the body ---- */
@@ -49,48 +69,6 @@ static int is_protobuf(const struct http_request *request, bool *ret_is, struct 
                          type);
     }
     return 0;
-}
-
-/* Undoes the compression, if any. */
-static int unpack(struct http_request *request, struct error *err) {
-    const char *encoding = http_header(request, MHD_HTTP_HEADER_CONTENT_ENCODING);
-    if (encoding == NULL || encoding[0] == '\0' || strcasecmp(encoding, "identity") == 0) {
-        return 0;
-    }
-    if (strcasecmp(encoding, "gzip") != 0) {
-        return error_set(err, -EINVAL, "Content-Encoding \"%s\" is not understood, only gzip is",
-                         encoding);
-    }
-    struct buf plain CLEANUP_BUF = {0};
-    size_t max = (size_t)settings_int(request->daemon->config->settings, "web.max-body-size");
-    int r = gzip_unpack(request->body.data, request->body.len, max, &plain, err);
-    if (r == 0) {
-        struct buf packed = request->body;
-        request->body = plain;
-        plain = packed;
-    }
-    return r;
-}
-
-static int read_body(struct http_request *request, struct gateway_body *body, struct error *err) {
-    const struct push_limits *limits = push_store_limits(request->daemon->push_store);
-    const struct exposition_limits bounds = {
-        .max_samples = limits->max_owner_series * (limits->max_buckets + 3),
-        .max_labels = limits->max_labels + 1, /* le or quantile */
-        .max_name_len = limits->max_name_len,
-        .max_value_len = limits->max_value_len,
-    };
-    bool protobuf;
-    int r = unpack(request, err);
-    if (r == 0) {
-        r = is_protobuf(request, &protobuf, err);
-    }
-    if (r == 0) {
-        struct buf *text = &request->body;
-        r = protobuf ? gateway_protobuf_read(text->data, text->len, &bounds, body, err)
-                     : gateway_text_read(text->data, text->len, &bounds, body, err);
-    }
-    return r;
 }
 
 /* ---- what goes beyond the Pushgateway ---- */
@@ -151,55 +129,78 @@ static struct push_identity identity_of(const struct gateway_path *path) {
         .group = true, .labels = path->labels, .n_labels = path->n_labels};
 }
 
-/* Stores what was read; a push that fails here leaves its mark in push_failure_time_seconds. */
-static int store(struct http_request *request, const struct gateway_path *path,
-                 const struct gateway_body *body, enum push_mode mode, struct error *err) {
-    struct push_store *push = request->daemon->push_store;
-    struct push_identity identity = identity_of(path);
-    struct push_owner *owner = NULL;
-    int r = push_store_owner(push, &identity, &owner, err);
-    if (r < 0) {
-        return r;
+static int read_push(struct http_upload *upload, struct error *err) {
+    struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
+    struct gateway_body *body = &push->body;
+    struct buf *text = &upload->request->body;
+    int r = push->protobuf ? gateway_protobuf_read(text->data, text->len, &push->limits, body, err)
+                           : gateway_text_read(text->data, text->len, &push->limits, body, err);
+    if (r == 0) {
+        r = apply_query(upload->request, body, &upload->batch.mode, err);
     }
-    struct push_batch batch = {
-        .mode = mode, .updates = body->updates, .n_updates = body->n_updates};
-    if (body->has_timestamps) {
-        r = error_set(err, -EINVAL, "pushed metrics must not have timestamps");
-        push_store_count_refused(push, r);
-    } else {
-        r = push_store_apply(push, owner, &batch, NULL, err);
+    if (r == 0 && gateway_body_drop_labels(body, push->path.labels, push->path.n_labels) < 0) {
+        r = error_set(err, -ENOMEM, "out of memory");
     }
-    if (r < 0) {
-        push_owner_note_failure(push, owner);
-    }
-    push_owner_unref(push, owner);
+    upload->batch.updates = body->updates;
+    upload->batch.n_updates = body->n_updates;
     return r;
 }
 
-static void take_push(struct http_request *request, const struct gateway_path *path) {
-    struct gateway_body body CLEANUP_GATEWAY_BODY = {0};
+static int prepare_push(struct http_upload *upload, struct error *err) {
+    struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
+    struct push_store *store = upload->request->daemon->push_store;
+    struct push_identity identity = identity_of(&push->path);
+    int r = push_store_owner(store, &identity, &upload->owner, err);
+    if (r == 0 && push->body.has_timestamps) {
+        r = error_set(err, -EINVAL, "pushed metrics must not have timestamps");
+        push_store_count_refused(store, r);
+    }
+    return r;
+}
+
+/* One that came as far as its owner leaves its mark in push_failure_time_seconds. */
+static void finish_push(struct http_upload *upload, int code, const struct error *err) {
+    struct http_request *request = upload->request;
+    if (code < 0 && upload->owner != NULL) {
+        push_owner_note_failure(request->daemon->push_store, upload->owner);
+    }
+    if (code < 0) {
+        refuse(request, code, err);
+    } else {
+        struct buf empty CLEANUP_BUF = {0};
+        buf_add_str(&empty, "");
+        http_reply_buf(request, MHD_HTTP_OK, "text/plain; charset=utf-8", &empty);
+    }
+    gateway_push_destroy(CONTAINER_OF(upload, struct gateway_push, upload));
+}
+
+/* Takes the path over. */
+static void take_push(struct http_request *request, struct gateway_path *path) {
+    const struct push_limits *limits = push_store_limits(request->daemon->push_store);
+    struct gateway_push *push = calloc(1, sizeof(*push));
     struct error error;
-    enum push_mode mode = PUSH_MERGE;
-    int r = read_body(request, &body, &error);
-    if (r == 0) {
-        r = apply_query(request, &body, &mode, &error);
-    }
-    if (r == 0 && gateway_body_drop_labels(&body, path->labels, path->n_labels) < 0) {
-        r = error_set(&error, -ENOMEM, "out of memory");
-    }
-    if (r < 0) {
-        push_store_count_refused(request->daemon->push_store, r == -EINVAL ? -EBADMSG : r);
-        refuse(request, r, &error);
+    if (push == NULL) {
+        error_set(&error, -ENOMEM, "out of memory");
+        refuse(request, -ENOMEM, &error);
         return;
     }
-    r = store(request, path, &body, mode, &error);
+    push->limits = (struct exposition_limits){
+        .max_samples = limits->max_owner_series * (limits->max_buckets + 3),
+        .max_labels = limits->max_labels + 1, /* le or quantile */
+        .max_name_len = limits->max_name_len,
+        .max_value_len = limits->max_value_len,
+    };
+    push->path = *path;
+    *path = (struct gateway_path){0};
+    push->upload = (struct http_upload){
+        .request = request, .read = read_push, .prepare = prepare_push, .finish = finish_push};
+    int r = is_protobuf(request, &push->protobuf, &error);
     if (r < 0) {
-        refuse(request, r, &error);
+        push_store_count_refused(request->daemon->push_store, -EBADMSG);
+        finish_push(&push->upload, r, &error);
         return;
     }
-    struct buf empty CLEANUP_BUF = {0};
-    buf_add_str(&empty, "");
-    http_reply_buf(request, MHD_HTTP_OK, "text/plain; charset=utf-8", &empty);
+    http_upload_start(&push->upload);
 }
 
 static void delete_group(struct http_request *request, const struct gateway_path *path) {

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/gzip.h"
+#include "exporter/core/container.h"
 #include "exporter/daemon.h"
 #include "exporter/http_access.h"
 #include "exporter/http_json.h"
+#include "exporter/http_upload.h"
 #include "exporter/push_claim.h"
 #include "exporter/push_json.h"
 
@@ -18,8 +19,9 @@ struct push_run {
     struct push_owner *owner;
 };
 
-/* A request while it is being read. */
+/* A request while it is being taken. */
 struct push_request {
+    struct http_upload upload;
     struct push_json *reader;
     struct push_store *store;
     struct push_hello hello;
@@ -29,14 +31,14 @@ struct push_request {
     const char *name; /* of its metric */
 };
 
-static void push_request_finish(struct push_request *push) {
+static void push_request_destroy(struct push_request *push) {
     for (size_t i = 0; i < push->n_runs; i++) {
         push_owner_unref(push->store, push->runs[i].owner);
     }
     free(push->runs);
     push_json_destroy(push->reader);
+    free(push);
 }
-#define CLEANUP_PUSH_REQUEST CLEANUP(push_request_finish)
 
 /* ---- reading ---- */
 
@@ -122,6 +124,12 @@ static int read_objects(struct push_request *push, char *text, size_t len, struc
     return r;
 }
 
+static int read_body(struct http_upload *upload, struct error *err) {
+    struct buf *body = &upload->request->body;
+    return read_objects(CONTAINER_OF(upload, struct push_request, upload), body->data, body->len,
+                        err);
+}
+
 /* ---- applying ---- */
 
 /* Finds whose the run is, and that it may be. */
@@ -156,29 +164,23 @@ static int find_owner(const struct push_request *push, const struct http_url *ur
     return r;
 }
 
-static int apply(struct push_request *push, const struct http_url *url, struct error *err) {
+static int prepare(struct http_upload *upload, struct error *err) {
+    struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
     const char *start = push->hello.start;
-    struct push_batch batch = {
+    struct push_batch *batch = &upload->batch;
+    *batch = (struct push_batch){
         .mode = PUSH_MERGE,
         .start = start != NULL ? push_start_number(start) : 0,
     };
-    batch.updates = push_json_updates(push->reader, &batch.n_updates);
+    batch->updates = push_json_updates(push->reader, &batch->n_updates);
     int r = push->n_runs == 0 ? name_plugin(push, NULL, 0, err) : 0;
     for (size_t i = 0; i < push->n_runs && r == 0; i++) {
         struct push_run *run = &push->runs[i];
-        r = find_owner(push, url, run, err);
-        size_t end = i + 1 < push->n_runs ? push->runs[i + 1].first : batch.n_updates;
+        r = find_owner(push, &upload->request->url, run, err);
+        size_t end = i + 1 < push->n_runs ? push->runs[i + 1].first : batch->n_updates;
         push_json_assign(push->reader, run->first, end, run->owner);
     }
-    if (r < 0) {
-        return r;
-    }
-    size_t failed = 0;
-    r = push_store_apply(push->store, push->runs[0].owner, &batch, &failed, err);
-    if (r < 0 && failed < batch.n_updates) {
-        push->index = batch.updates[failed].index;
-        push->name = batch.updates[failed].name;
-    }
+    upload->owner = push->n_runs > 0 ? push->runs[0].owner : NULL;
     return r;
 }
 
@@ -200,50 +202,38 @@ static void fail(struct http_request *request, const struct push_request *push, 
     http_reply_buf(request, http_json_status(code), "application/json", &body);
 }
 
-/* The body as text, unpacked where it is packed. 0, or the request has been answered. */
-static int unpack(struct http_request *request, struct buf *out) {
-    const char *encoding = http_header(request, MHD_HTTP_HEADER_CONTENT_ENCODING);
-    if (encoding == NULL || strcasecmp(encoding, "identity") == 0) {
-        *out = request->body;
-        request->body = (struct buf){0};
-        return 0;
+static void finish(struct http_upload *upload, int code, const struct error *err) {
+    struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
+    const struct push_batch *batch = &upload->batch;
+    if (code < 0) {
+        if (upload->failed < batch->n_updates) {
+            push->index = batch->updates[upload->failed].index;
+            push->name = batch->updates[upload->failed].name;
+        }
+        fail(upload->request, push, code, err);
+    } else {
+        struct buf data CLEANUP_BUF = {0};
+        buf_printf(&data, "{\"applied\":%zu}", batch->n_updates);
+        http_json_reply(upload->request, &data);
     }
-    if (strcasecmp(encoding, "gzip") != 0) {
-        http_json_fail(request, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
-                       "Content-Encoding: gzip is the only one");
-        return -EINVAL;
-    }
-    struct error err;
-    int64_t max = settings_int(request->daemon->config->settings, "web.max-body-size");
-    int r = gzip_unpack(request->body.data, request->body.len, (size_t)max, out, &err);
-    if (r < 0) {
-        http_json_fail(request, http_json_status(r), err.text);
-    }
-    return r;
+    push_request_destroy(push);
 }
 
 void http_push_handle(struct http_request *request) {
-    struct push_store *store = request->daemon->push_store;
-    struct push_request push CLEANUP_PUSH_REQUEST = {.reader = push_json_create(), .store = store};
-    struct buf text CLEANUP_BUF = {0};
-    struct error err;
-    if (!http_access_may_write(request) || unpack(request, &text) < 0) {
+    if (!http_access_may_write(request)) {
         return;
     }
-    int r = push.reader == NULL || text.failed ? error_set(&err, -ENOMEM, "out of memory")
-                                               : read_objects(&push, text.data, text.len, &err);
-    if (r < 0) {
-        push_store_count_refused(store, -EBADMSG);
-    } else {
-        r = apply(&push, &request->url, &err);
-    }
-    if (r < 0) {
-        fail(request, &push, r, &err);
+    struct push_request *push = calloc(1, sizeof(*push));
+    struct push_json *reader = push_json_create();
+    if (push == NULL || reader == NULL) {
+        push_json_destroy(reader);
+        free(push);
+        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
         return;
     }
-    size_t n;
-    push_json_updates(push.reader, &n);
-    struct buf data CLEANUP_BUF = {0};
-    buf_printf(&data, "{\"applied\":%zu}", n);
-    http_json_reply(request, &data);
+    push->reader = reader;
+    push->store = request->daemon->push_store;
+    push->upload = (struct http_upload){
+        .request = request, .read = read_body, .prepare = prepare, .finish = finish};
+    http_upload_start(&push->upload);
 }

@@ -48,6 +48,15 @@ bool http_hold(struct http_request *request) {
     return true;
 }
 
+bool http_hold_upload(struct http_request *request) {
+    struct http_server *server = request->server;
+    if (request->daemon->stopping || server->n_uploads >= server->max_waiting) {
+        return false;
+    }
+    http_hold_among(request, &server->n_uploads);
+    return true;
+}
+
 void http_reply_shared(struct http_request *request, unsigned status,
                        struct MHD_Response *response) {
     request->status = status;

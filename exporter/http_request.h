@@ -99,5 +99,8 @@ bool http_hold(struct http_request *request);
 /* The same without a limit; while held it is part of `*among`. */
 void http_hold_among(struct http_request *request, size_t *among);
 
+/* The same for the body of a push that is being taken. False when there are too many of them. */
+bool http_hold_upload(struct http_request *request);
+
 /* Lets a held request go on: libmicrohttpd calls http_dispatch again. */
 void http_release(struct http_request *request);

@@ -30,8 +30,9 @@ struct http_server {
     size_t max_body;
     size_t max_held;
     size_t n_held;
-    size_t max_checks; /* of passwords, waiting or under way */
-    size_t n_checks;
+    size_t max_waiting; /* as many of each of the next two */
+    size_t n_checks;    /* of passwords, waiting or under way */
+    size_t n_uploads;
     struct http_rate rate;
     bool is_shut; /* what the handlers look at may be gone */
     bool health_is_open;

@@ -245,79 +245,154 @@ static void sweep(struct push_store *store, struct push_owner *owner, enum push_
     }
 }
 
-/* ---- both ---- */
+/* ---- both, in turns ---- */
 
-static int prepare_all(struct push_store *store, struct push_owner *owner,
-                       const struct push_batch *batch, size_t *ret_failed, struct error *err) {
-    store->n_steps = 0;
-    int r =
-        grow((void **)&store->steps, &store->cap_steps, batch->n_updates, sizeof(struct push_step));
-    if (r < 0) {
-        return error_set(err, r, "out of memory");
-    }
-    for (size_t i = 0; i < batch->n_updates; i++) {
-        *ret_failed = i;
+static size_t end_of_turn(const struct push_applying *applying, size_t n) {
+    size_t left = applying->batch->n_updates - applying->next;
+    return applying->next + (n < left ? n : left);
+}
+
+static int prepare_some(struct push_store *store, struct push_applying *applying, size_t n) {
+    const struct push_batch *batch = applying->batch;
+    size_t end = end_of_turn(applying, n);
+    for (; applying->next < end; applying->next++) {
+        size_t i = applying->next;
         store->n_steps = i + 1;
         struct push_owner *whose = batch->updates[i].owner;
-        r = prepare(store, whose != NULL ? whose : owner, batch, &batch->updates[i],
-                    &store->steps[i], err);
+        int r = prepare(store, whose != NULL ? whose : applying->owner, batch, &batch->updates[i],
+                        &store->steps[i], &applying->error);
         if (r < 0) {
+            applying->failed = i;
             return r;
         }
     }
-    if (batch->mode == PUSH_MERGE) {
+    return 0;
+}
+
+/* What the batch leaves must fit, once all of it is known. */
+static int check_result(const struct push_store *store, struct push_applying *applying) {
+    const struct push_owner *owner = applying->owner;
+    enum push_mode mode = applying->batch->mode;
+    if (mode == PUSH_MERGE) {
         return 0;
     }
-    size_t n_replaced = count_replaced(store, owner, batch->mode);
+    size_t n_replaced = count_replaced(store, owner, mode);
     size_t n_series = store->series.n_items + store->n_replaced; /* those are not in the index */
+    applying->failed = applying->batch->n_updates;
     return check_room(store, owner, n_series - n_replaced, owner->n_series - n_replaced, "push",
-                      err);
+                      &applying->error);
 }
 
-static void perform_all(struct push_store *store, struct push_owner *owner,
-                        const struct push_batch *batch, int64_t now_ms) {
-    preset_fresh(store, batch);
-    push_table_commit(store->table);
-    for (size_t i = 0; i < batch->n_updates; i++) {
-        if (store->steps[i].series != NULL) {
-            perform(store, &store->steps[i], &batch->updates[i], now_ms);
+static void perform_some(struct push_store *store, struct push_applying *applying, size_t n) {
+    size_t end = end_of_turn(applying, n);
+    for (; applying->next < end; applying->next++) {
+        const struct push_step *step = &store->steps[applying->next];
+        if (step->series != NULL) {
+            perform(store, step, &applying->batch->updates[applying->next], applying->now_ms);
         }
     }
-    sweep(store, owner, batch->mode);
-    store->n_fresh = 0;
-    store->n_replaced = 0;
-    store->n_hidden = 0;
 }
 
-int push_store_apply(struct push_store *store, struct push_owner *owner,
-                     const struct push_batch *batch, size_t *ret_failed, struct error *err) {
-    int64_t now_ms = push_store_now_ms(store);
-    size_t failed = 0;
-    pthread_mutex_lock(&store->lock);
-    store->batch++;
-    if (batch->start != 0) {
-        push_owner_note_start(store, owner, batch->start, now_ms);
-    }
-    int r = prepare_all(store, owner, batch, &failed, err);
-    if (r == 0) {
-        perform_all(store, owner, batch, now_ms);
+static void finish(struct push_store *store, struct push_applying *applying, int code) {
+    struct push_owner *owner = applying->owner;
+    if (code < 0) {
+        take_back(store);
+        push_store_count_refused(store, code);
+    } else {
+        sweep(store, owner, applying->batch->mode);
+        store->updates += applying->batch->n_updates;
         if (owner->group) {
             owner->push_seconds = clock_wall_seconds();
             push_persist_times(store, owner);
         }
-    } else {
-        take_back(store);
     }
+    store->n_fresh = 0;
+    store->n_replaced = 0;
+    store->n_hidden = 0;
     push_persist_tidy(store);
+    owner->seen_ms = applying->now_ms;
+    applying->code = code;
+    applying->over = true;
+    store->applying = NULL;
     pthread_mutex_unlock(&store->lock);
-    owner->seen_ms = now_ms;
-    if (r < 0) {
-        push_store_count_refused(store, r);
-        if (ret_failed != NULL) {
-            *ret_failed = failed;
-        }
-        return r;
+}
+
+void push_store_apply_begin(struct push_store *store, struct push_applying *applying,
+                            struct push_owner *owner, const struct push_batch *batch) {
+    push_store_lock(store);
+    store->applying = applying;
+    store->batch++;
+    store->n_steps = 0;
+    applying->owner = owner;
+    applying->batch = batch;
+    applying->over = false;
+    applying->is_prepared = false;
+    applying->next = 0;
+    applying->failed = 0;
+    applying->now_ms = push_store_now_ms(store);
+    if (batch->start != 0) {
+        push_owner_note_start(store, owner, batch->start, applying->now_ms);
     }
-    store->updates += batch->n_updates;
-    return 0;
+    if (grow((void **)&store->steps, &store->cap_steps, batch->n_updates,
+             sizeof(struct push_step)) < 0) {
+        finish(store, applying, error_set(&applying->error, -ENOMEM, "out of memory"));
+    }
+}
+
+bool push_store_apply_some(struct push_store *store, struct push_applying *applying, size_t n) {
+    const struct push_batch *batch = applying->batch;
+    if (applying->over) {
+        return false;
+    }
+    if (applying->is_prepared) {
+        perform_some(store, applying, n);
+        if (applying->next == batch->n_updates) {
+            finish(store, applying, 0);
+        }
+        return !applying->over;
+    }
+    int r = prepare_some(store, applying, n);
+    if (r == 0 && applying->next == batch->n_updates) {
+        r = check_result(store, applying);
+        applying->is_prepared = r == 0;
+    }
+    if (r < 0) {
+        finish(store, applying, r);
+    } else if (applying->is_prepared) {
+        preset_fresh(store, batch);
+        push_table_commit(store->table);
+        applying->next = 0;
+    }
+    return !applying->over;
+}
+
+bool push_store_is_applying(const struct push_store *store) {
+    return store->applying != NULL;
+}
+
+void push_store_settle(struct push_store *store) {
+    while (store->applying != NULL) {
+        push_store_apply_some(store, store->applying, SIZE_MAX);
+    }
+}
+
+void push_store_lock(struct push_store *store) {
+    push_store_settle(store);
+    pthread_mutex_lock(&store->lock);
+}
+
+void push_store_unlock(struct push_store *store) {
+    pthread_mutex_unlock(&store->lock);
+}
+
+int push_store_apply(struct push_store *store, struct push_owner *owner,
+                     const struct push_batch *batch, size_t *ret_failed, struct error *err) {
+    struct push_applying applying;
+    push_store_apply_begin(store, &applying, owner, batch);
+    while (push_store_apply_some(store, &applying, SIZE_MAX)) {
+    }
+    if (applying.code < 0 && ret_failed != NULL) {
+        *ret_failed = applying.failed;
+    }
+    return applying.code < 0 ? error_set(err, applying.code, "%s", applying.error.text) : 0;
 }

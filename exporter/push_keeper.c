@@ -16,6 +16,7 @@
 enum { MAX_NAME_LEN = 256, MAX_HELP_LEN = 1024, STOP_WORKER_MS = 10000 };
 
 #define EXPIRE_INTERVAL_NS CLOCK_NS_PER_SEC
+#define RETRY_NS (50 * CLOCK_NS_PER_MS) /* while a batch is being applied */
 
 struct push_keeper {
     struct loop *loop;
@@ -211,6 +212,10 @@ static bool has_changed(const struct push_keeper *keeper) {
 
 static void save_fire(struct loop_timer *timer) {
     struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, save);
+    if (push_store_is_applying(keeper->store)) {
+        timer->due_ns = clock_monotonic_ns() + RETRY_NS;
+        return;
+    }
     timer->due_ns = clock_monotonic_ns() + keeper->save_interval_ns;
     if (keeper->saving || !has_changed(keeper)) {
         return;
@@ -261,6 +266,10 @@ static int prepare_saving(struct push_keeper *keeper, const char *state_path, st
 
 static void expire_fire(struct loop_timer *timer) {
     struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, expire);
+    if (push_store_is_applying(keeper->store)) {
+        timer->due_ns = clock_monotonic_ns() + RETRY_NS;
+        return;
+    }
     push_store_expire(keeper->store);
     timer->due_ns = clock_monotonic_ns() + EXPIRE_INTERVAL_NS;
 }

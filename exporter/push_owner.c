@@ -198,9 +198,9 @@ int push_store_owner(struct push_store *store, const struct push_identity *ident
     }
     struct push_owner *owner = find(store, identity->group, labels, n);
     if (owner == NULL) {
-        pthread_mutex_lock(&store->lock);
+        push_store_lock(store);
         int r = create(store, identity, labels, n, &owner, err);
-        pthread_mutex_unlock(&store->lock);
+        push_store_unlock(store);
         if (r < 0) {
             push_store_count_refused(store, r);
             return r;
@@ -215,10 +215,10 @@ int push_store_owner(struct push_store *store, const struct push_identity *ident
 /* ---- life ---- */
 
 void push_owner_note_failure(struct push_store *store, struct push_owner *owner) {
-    pthread_mutex_lock(&store->lock);
+    push_store_lock(store);
     owner->push_failure_seconds = clock_wall_seconds();
     push_persist_times(store, owner);
-    pthread_mutex_unlock(&store->lock);
+    push_store_unlock(store);
 }
 
 /* A start that has not been heard of for longest makes room for another. */
@@ -292,13 +292,13 @@ void push_owner_unref(struct push_store *store, struct push_owner *owner) {
     }
     owner->seen_ms = push_store_now_ms(store);
     owner->n_refs--;
-    pthread_mutex_lock(&store->lock);
+    push_store_lock(store);
     push_owner_drop_if_idle(store, owner);
-    pthread_mutex_unlock(&store->lock);
+    push_store_unlock(store);
 }
 
 void push_store_remove_owner(struct push_store *store, struct push_owner *owner) {
-    pthread_mutex_lock(&store->lock);
+    push_store_lock(store);
     push_owner_remove_series(store, owner);
     free_notes(store, owner);
     owner->push_seconds = 0;
@@ -306,7 +306,7 @@ void push_store_remove_owner(struct push_store *store, struct push_owner *owner)
     push_persist_times(store, owner);
     push_owner_drop_if_idle(store, owner);
     push_persist_tidy(store);
-    pthread_mutex_unlock(&store->lock);
+    push_store_unlock(store);
 }
 
 /* ---- notes ---- */
@@ -351,11 +351,12 @@ static int create_note(struct push_store *store, const struct push_owner *owner,
 int push_store_put_note(struct push_store *store, struct push_owner *owner, const char *key,
                         const char *text, struct error *err) {
     struct push_note *note = NULL;
+    push_store_settle(store);
     int r = text != NULL ? create_note(store, owner, key, text, &note, err) : 0;
     if (r < 0) {
         return r;
     }
-    pthread_mutex_lock(&store->lock);
+    push_store_lock(store);
     store->removals++;
     push_table_commit(store->table);
     struct push_note **link = find_note(owner, key);
@@ -370,6 +371,6 @@ int push_store_put_note(struct push_store *store, struct push_owner *owner, cons
         free(old);
     }
     push_persist_tidy(store);
-    pthread_mutex_unlock(&store->lock);
+    push_store_unlock(store);
     return 0;
 }

@@ -221,6 +221,9 @@ static void receive(struct link *link) {
 
 static void link_ready(struct loop_source *source, uint32_t events) {
     struct link *link = CONTAINER_OF(source, struct link, source);
+    if (push_store_is_applying(link->owner->env.store)) {
+        return; /* it is called again: what is there to be read stays there */
+    }
     if (!link->ended && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
         receive(link);
     } else if (link->ended && (events & (EPOLLHUP | EPOLLERR)) != 0) {

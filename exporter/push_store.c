@@ -168,7 +168,7 @@ void push_store_destroy(struct push_store *store) {
 }
 
 void push_store_wipe(struct push_store *store) {
-    pthread_mutex_lock(&store->lock);
+    push_store_lock(store);
     for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
         next = i->next;
         struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
@@ -179,14 +179,15 @@ void push_store_wipe(struct push_store *store) {
         push_owner_drop_if_idle(store, owner);
     }
     push_persist_tidy(store);
-    pthread_mutex_unlock(&store->lock);
+    push_store_unlock(store);
 }
 
 int push_store_publish(struct push_store *store, struct error *err) {
     return push_table_publish(store->table, err);
 }
 
-const void *push_store_pages(const struct push_store *store, size_t *ret_len) {
+const void *push_store_pages(struct push_store *store, size_t *ret_len) {
+    push_store_settle(store);
     return push_table_pages(store->table, ret_len);
 }
 
@@ -227,13 +228,13 @@ static void expire_owner(struct push_store *store, struct push_owner *owner, int
 
 void push_store_expire(struct push_store *store) {
     int64_t now_ms = push_store_now_ms(store);
-    pthread_mutex_lock(&store->lock);
+    push_store_lock(store);
     for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
         next = i->next;
         expire_owner(store, CONTAINER_OF(i, struct push_owner, link), now_ms);
     }
     push_persist_tidy(store);
-    pthread_mutex_unlock(&store->lock);
+    push_store_unlock(store);
 }
 
 /* ---- figures ---- */

@@ -57,7 +57,7 @@ void push_store_load(struct push_store *store, const void *pages, size_t len,
 int push_store_publish(struct push_store *store, struct error *err);
 
 /* The pages of the table, for a copy; valid until the next change. */
-const void *push_store_pages(const struct push_store *store, size_t *ret_len);
+const void *push_store_pages(struct push_store *store, size_t *ret_len);
 
 /* Takes over limits and time to live, after a reload. What is there stays. */
 void push_store_configure(struct push_store *store, const struct push_store_config *config);
@@ -123,6 +123,32 @@ uint64_t push_start_number(const char *start);
  * nobody may push; -E2BIG: beyond a limit; -ENOSPC, -ENOMEM: no room. */
 int push_store_apply(struct push_store *store, struct push_owner *owner,
                      const struct push_batch *batch, size_t *ret_failed, struct error *err);
+
+/* The same in turns, for a batch that would hold up the loop: call push_store_apply_some, which
+ * does about as much as `n_updates` take, until it says that the batch is over; `code`, `failed`
+ * and `error` then say how it went. What it points to must stay until then. Until it is over
+ * readers wait, and whatever else is asked of the store takes it to its end first. */
+struct push_applying {
+    bool over;
+    int code;
+    size_t failed;
+    struct error error;
+
+    /* Not for callers. */
+    struct push_owner *owner;
+    const struct push_batch *batch;
+    int64_t now_ms;
+    size_t next; /* of the updates, in this stride */
+    bool is_prepared;
+};
+
+void push_store_apply_begin(struct push_store *store, struct push_applying *applying,
+                            struct push_owner *owner, const struct push_batch *batch);
+bool push_store_apply_some(struct push_store *store, struct push_applying *applying,
+                           size_t n_updates);
+
+/* Whether a batch is between two turns: who can wait should. */
+bool push_store_is_applying(const struct push_store *store);
 
 /* Counts a refusal that happened outside: codes as above, -EBADMSG: not readable, -EAGAIN: too
  * fast, -EACCES: not allowed. */

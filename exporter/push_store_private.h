@@ -170,6 +170,7 @@ struct push_store {
     size_t n_replaced, cap_replaced;
     struct push_family **hidden;
     size_t n_hidden, cap_hidden;
+    struct push_applying *applying; /* a batch between two of its turns; NULL: none */
 
     uint64_t collections; /* how many there have been */
     struct push_link readers;
@@ -254,6 +255,15 @@ void push_value_apply(struct push_store *store, const struct push_step *step,
 
 /* push_view.c */
 size_t push_cumulate(const struct push_series *series, double out[static PUSH_MAX_WORDS]);
+
+/* push_apply.c */
+/* Takes a batch that is applied in turns to its end, before anybody looks. */
+void push_store_settle(struct push_store *store);
+
+/* The lock for changes on the loop thread, once that is done: from its first turn to its last a
+ * batch holds the lock itself. */
+void push_store_lock(struct push_store *store);
+void push_store_unlock(struct push_store *store);
 
 /* push_store.c */
 void push_store_open_graves(struct push_store *store);

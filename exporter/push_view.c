@@ -97,6 +97,7 @@ static void visit_owner(struct push_store *store, const struct push_owner *owner
 void push_store_visit(struct push_store *store, const struct push_owner *owner,
                       void (*visit)(const struct push_series_view *series, void *context),
                       void *context) {
+    push_store_settle(store);
     if (owner != NULL) {
         visit_owner(store, owner, visit, context);
         return;
@@ -134,29 +135,29 @@ size_t push_store_remove_if(struct push_store *store,
                             bool (*match)(const struct push_series_view *series, void *context),
                             void *context) {
     size_t n = 0;
-    pthread_mutex_lock(&store->lock);
+    push_store_lock(store);
     for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
         n += remove_matching(store, CONTAINER_OF(i, struct push_owner, link), match, context);
     }
     push_persist_tidy(store);
-    pthread_mutex_unlock(&store->lock);
+    push_store_unlock(store);
     return n;
 }
 
 size_t push_store_remove_of(struct push_store *store, struct push_owner *owner,
                             bool (*match)(const struct push_series_view *series, void *context),
                             void *context) {
-    pthread_mutex_lock(&store->lock);
+    push_store_lock(store);
     size_t n = remove_matching(store, owner, match, context);
     push_persist_tidy(store);
-    pthread_mutex_unlock(&store->lock);
+    push_store_unlock(store);
     return n;
 }
 
 bool push_store_remove_series(struct push_store *store, struct push_owner *owner,
                               const struct push_update *update) {
     uint64_t hash;
-    pthread_mutex_lock(&store->lock);
+    push_store_lock(store);
     struct push_family *family = push_family_find(store, update->name);
     struct push_series *series =
         family != NULL ? push_series_find(store, family, owner, update, &hash) : NULL;
@@ -164,6 +165,6 @@ bool push_store_remove_series(struct push_store *store, struct push_owner *owner
         push_series_destroy(store, series);
         push_persist_tidy(store);
     }
-    pthread_mutex_unlock(&store->lock);
+    push_store_unlock(store);
     return series != NULL;
 }

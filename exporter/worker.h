@@ -7,7 +7,7 @@
 #include "exporter/loop.h"
 
 /* One thread that does, one after the other, what would stall the loop: building and compressing
- * pages, checking passwords, reading configuration files. */
+ * pages, reading large pushes, checking passwords, reading configuration files. */
 struct worker;
 
 /* Embedded in what is to be done. `run` is called on the worker's thread, `done` then on the loop.

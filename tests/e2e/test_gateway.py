@@ -303,6 +303,23 @@ def test_packed_bombs_are_refused(ours):
     assert ours.rss_kib() < 40 << 10
 
 
+def test_large_bodies(ours):
+    """Read on a worker and applied in turns, as a whole or not at all."""
+    lines = [f'large{{path="/api/v1/item/{i:06}"}} {i}\n' for i in range(8000)]
+    body = "".join(lines)
+    assert len(body) > 256 << 10
+    assert send(ours, "PUT", "job/large", body, {}).status == 200
+    key = 'large{instance="",job="large",path="/api/v1/item/007999"}'
+    assert ours.samples(path=PAGE)[key] == "7999"
+    answer = send(ours, "PUT", "job/large", body.replace(" 7999", " 1") + "large{} x\n", {})
+    assert (answer.status, "line 8001" in answer.text) == (400, True)
+    answer = send(ours, "PUT", "job/large", body.replace(" 7999", " 1") + "b 1 1600000000000\n", {})
+    assert (answer.status, "timestamps" in answer.text) == (400, True)
+    assert ours.samples(path=PAGE)[key] == "7999"
+    assert send(ours, "PUT", "job/large", "".join(lines[:5000]), {}).status == 200
+    assert sum(name.startswith("large{") for name in ours.samples(path=PAGE)) == 5000
+
+
 def test_wipe(waap, ours):
     send(ours, "POST", "job/j", "a 1\n", {})
     assert ours.get("/api/v1/admin/wipe", method="PUT").status == 202

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import signal
+import threading
 import time
 
 import pytest
@@ -74,6 +75,67 @@ def test_gzip(daemon):
     assert status == 413 and "65536" in answer["error"]
     assert push(waap, packed, {"Content-Encoding": "br"})[0] == 415
     assert waap.rss_kib() < 60 * 1024
+
+
+def many(n, **more):
+    """Enough objects to be read on a worker and applied in turns."""
+    labels = "x" * 60
+    return [{"metric": f"m{i}", "type": "gauge", "set": i, "help": labels, **more} for i in range(n)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_large_bodies(packed, daemon):
+    waap = daemon()
+    headers = {"Content-Encoding": "gzip"} if packed else {}
+
+    def send(objects, query="?plugin=p"):
+        body = json.dumps(objects).encode()
+        assert len(body) > 256 << 10
+        return push(waap, gzip.compress(body) if packed else body, headers, f"/api/v1/push{query}")
+
+    assert send(many(4000)) == (200, {"status": "success", "data": {"applied": 4000}})
+    assert value(waap, "m3999", plugin="p") == 3999
+    changed = many(4000)
+    changed[5]["set"] = 7
+    changed.append({"metric": "m7", "type": "counter", "inc": 1})
+    status, answer = send(changed)
+    assert (status, answer["index"], answer["metric"]) == (409, 4001, "m7")
+    assert value(waap, "m5", plugin="p") == 5
+    status, answer = send([*many(4000), {"metric": "m9", "set": "high"}])
+    assert (status, answer["index"]) == (400, 4001)
+    status, answer = send(many(4000), query="")
+    assert (status, "whose metrics" in answer["error"]) == (400, True)
+    assert send(changed[:-1])[0] == 200
+    assert value(waap, "m5", plugin="p") == 7
+
+
+def test_others_push_beside_large_bodies(daemon):
+    """Small ones, over HTTP and over the socket, wait for their turn and lose nothing."""
+    waap = daemon()
+    plugin = Plugin(waap.socket)
+    plugin.say({"hello": {"plugin": "q"}})
+    failures = []
+
+    def push_large(name):
+        for turn in range(3):
+            status, answer = push(waap, many(3000, labels={"t": str(turn)}, plugin=name))
+            failures.extend([answer] if status != 200 else [])
+
+    threads = [threading.Thread(target=push_large, args=(name,)) for name in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    n = 0
+    while any(thread.is_alive() for thread in threads):
+        counter = {"plugin": "s", "metric": "n_total", "type": "counter", "inc": 1}
+        assert push(waap, counter)[0] == 200
+        plugin.say({"metric": "k_total", "type": "counter", "inc": 1})
+        assert waap.get("/-/healthy").status == 200
+        n += 1
+    assert failures == []
+    plugin.close()
+    wait_until(lambda: value(waap, "k_total", plugin="q") == n)
+    assert value(waap, "n_total", plugin="s") == n
+    assert value(waap, "m2999", plugin="b", t="2") == 2999
 
 
 def test_several_plugins_in_one_request(daemon):

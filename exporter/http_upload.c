@@ -1,0 +1,144 @@
+#include "exporter/http_upload.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "exporter/core/container.h"
+#include "exporter/core/gzip.h"
+#include "exporter/daemon.h"
+
+/* Bodies up to this size are read at once, which takes about a millisecond. Of larger ones this
+ * many updates are applied per turn, which takes a few. */
+enum { SMALL_BODY = 128 << 10, TURN_UPDATES = 1000 };
+
+static struct push_store *store_of(const struct http_upload *upload) {
+    return upload->request->daemon->push_store;
+}
+
+/* ---- the body ---- */
+
+/* Whether the body is packed; -EPROTONOSUPPORT where we cannot undo it. */
+static int find_encoding(const struct http_request *request, bool *ret_packed, struct error *err) {
+    const char *encoding = http_header(request, MHD_HTTP_HEADER_CONTENT_ENCODING);
+    bool plain = encoding == NULL || encoding[0] == '\0' || strcasecmp(encoding, "identity") == 0;
+    *ret_packed = !plain;
+    if (!plain && strcasecmp(encoding, "gzip") != 0) {
+        return error_set(err, -EPROTONOSUPPORT,
+                         "Content-Encoding \"%s\" is not understood, only gzip is", encoding);
+    }
+    return 0;
+}
+
+static int unpack(struct buf *body, size_t max, struct error *err) {
+    struct buf plain CLEANUP_BUF = {0};
+    int r = gzip_unpack(body->data, body->len, max, &plain, err);
+    if (r == 0) {
+        struct buf packed = *body;
+        *body = plain;
+        plain = packed;
+    }
+    return r;
+}
+
+static void read_body(struct http_upload *upload) {
+    struct buf *body = &upload->request->body;
+    struct error *err = &upload->error;
+    int r = body->failed ? error_set(err, -ENOMEM, "out of memory") : 0;
+    if (r == 0 && upload->packed) {
+        r = unpack(body, upload->max_body, err);
+    }
+    upload->code = r == 0 ? upload->read(upload, err) : r;
+}
+
+static void count_unreadable(const struct http_upload *upload) {
+    push_store_count_refused(store_of(upload), upload->code == -EINVAL ? -EBADMSG : upload->code);
+}
+
+/* ---- small ones ---- */
+
+static void apply_at_once(struct http_upload *upload) {
+    struct error *err = &upload->error;
+    int r = upload->code;
+    if (r < 0) {
+        count_unreadable(upload);
+    } else {
+        r = upload->prepare(upload, err);
+    }
+    if (r == 0) {
+        r = push_store_apply(store_of(upload), upload->owner, &upload->batch, &upload->failed, err);
+    }
+    upload->finish(upload, r, err);
+}
+
+/* ---- large ones ---- */
+
+static void finish_later(struct http_upload *upload, int code, const struct error *err) {
+    loop_timer_remove(upload->request->daemon->loop, &upload->turn);
+    upload->finish(upload, code, err);
+}
+
+/* One after the other: each waits for the one before. */
+static void begin(struct http_upload *upload) {
+    int r = upload->prepare(upload, &upload->error);
+    if (r < 0) {
+        finish_later(upload, r, &upload->error);
+        return;
+    }
+    upload->begun = true;
+    push_store_apply_begin(store_of(upload), &upload->applying, upload->owner, &upload->batch);
+    upload->turn.due_ns = 0;
+}
+
+static void turn(struct loop_timer *timer) {
+    struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
+    struct push_applying *applying = &upload->applying;
+    bool waits = !upload->begun && push_store_is_applying(store_of(upload));
+    if (!upload->begun && !waits) {
+        begin(upload);
+    } else if (waits || push_store_apply_some(store_of(upload), applying, TURN_UPDATES)) {
+        timer->due_ns = 0;
+    } else {
+        upload->failed = applying->failed;
+        finish_later(upload, applying->code, &applying->error);
+    }
+}
+
+static void read_run(struct worker_job *job) {
+    read_body(CONTAINER_OF(job, struct http_upload, job));
+}
+
+static void read_done(struct worker_job *job) {
+    struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
+    if (upload->code < 0) {
+        count_unreadable(upload);
+        upload->finish(upload, upload->code, &upload->error);
+        return;
+    }
+    upload->turn = (struct loop_timer){.due_ns = 0, .fire = turn};
+    loop_timer_add(upload->request->daemon->loop, &upload->turn);
+}
+
+/* ---- both ---- */
+
+void http_upload_start(struct http_upload *upload) {
+    struct http_request *request = upload->request;
+    upload->failed = SIZE_MAX;
+    upload->max_body = (size_t)settings_int(request->daemon->config->settings, "web.max-body-size");
+    upload->code = find_encoding(request, &upload->packed, &upload->error);
+    if (upload->code < 0) {
+        upload->finish(upload, upload->code, &upload->error);
+        return;
+    }
+    /* What is packed may become large. */
+    bool small = request->body.len <= SMALL_BODY && !upload->packed;
+    if (small && !push_store_is_applying(store_of(upload))) {
+        read_body(upload);
+        apply_at_once(upload);
+    } else if (!http_hold_upload(request)) {
+        error_set(&upload->error, -EBUSY, "too many are pushing at a time, try again later");
+        upload->finish(upload, -EBUSY, &upload->error);
+    } else {
+        upload->job = (struct worker_job){.run = read_run, .done = read_done};
+        worker_submit(request->daemon->page_worker, &upload->job);
+    }
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "exporter/http_request.h"
+#include "exporter/push_store.h"
+
+/* What a request pushes, from its body to the store. A small one is read and applied at once, a
+ * large one is read on a worker and applied in turns, while others are answered. Embedded in what
+ * the handler needs for it. */
+struct http_upload {
+    struct http_request *request;
+
+    /* Reads the request's body, unpacked by then. Perhaps on a worker: nothing but the request, the
+     * upload and what it is part of may be looked at. */
+    int (*read)(struct http_upload *upload, struct error *err);
+
+    /* On the loop: whose it is and what is to be done, as `owner` and `batch`. Refusals are its own
+     * to count. */
+    int (*prepare)(struct http_upload *upload, struct error *err);
+
+    /* On the loop: answers, and frees the upload. */
+    void (*finish)(struct http_upload *upload, int code, const struct error *err);
+
+    struct push_owner *owner;
+    struct push_batch batch;
+    size_t failed; /* the update that was refused; batch.n_updates or more: none alone */
+
+    /* Not for handlers. */
+    bool packed;
+    size_t max_body;
+    int code;
+    struct error error;
+    struct worker_job job;
+    struct loop_timer turn;
+    struct push_applying applying;
+    bool begun;
+};
+
+/* Takes the upload, filled in up to `finish`, to its end. */
+void http_upload_start(struct http_upload *upload);
