@@ -14,6 +14,7 @@
 #include "exporter/subprogram.h"
 #include "placement/onnx/model.h"
 #include "profiler/report.h"
+#include "profiler/run_main.h"
 
 struct command {
     const char *name;
@@ -26,6 +27,7 @@ static int run_check_config(int argc, char **argv);
 static int run_healthcheck(int argc, char **argv);
 static int run_help(int argc, char **argv);
 static int run_placement(int argc, char **argv);
+static int run_run(int argc, char **argv);
 static int run_serve(int argc, char **argv);
 static int run_version(int argc, char **argv);
 
@@ -37,6 +39,7 @@ static const struct command commands[] = {
     {"help", "[COMMAND]", "Show what a command takes", run_help},
     {"model", "FILE", "Show what an ONNX model is made of", model_main},
     {"report", "DIR...", "Make the reports of recorded runs again", report_main},
+    {"run", "[FILE]", "Profile an application; see waap run --help", run_run},
     {"serve", "[flags]", "Serve metrics; see waap serve --help", run_serve},
     {"version", "", "Show the version", run_version},
 };
@@ -96,6 +99,9 @@ static int help_of(const struct command *command) {
     if (command->run == model_main) {
         return model_main(2, (char *[]){"model", "--help", NULL});
     }
+    if (command->run == run_run) {
+        return run_run(2, (char *[]){"run", "--help", NULL});
+    }
     if (command->run == run_placement) {
         return run_placement(2, (char *[]){(char *)command->name, "--help", NULL});
     }
@@ -124,6 +130,10 @@ static int run_help(int argc, char **argv) {
 static int run_placement(int argc, char **argv) {
     (void)argc;
     return subprogram_exec("placement", "waap-placement", argv);
+}
+
+static int run_run(int argc, char **argv) {
+    return run_main(collectors_all, argc, argv);
 }
 
 static int run_serve(int argc, char **argv) {

@@ -1,0 +1,15 @@
+#include "profiler/run_app.h"
+
+struct run_app *run_app_create(const struct run_app_config *config) {
+    struct run_app *app = run_app_command_create();
+    if (app != NULL) {
+        app->config = *config;
+    }
+    return app;
+}
+
+void run_app_destroy(struct run_app *app) {
+    if (app != NULL) {
+        app->kind->destroy(app);
+    }
+}

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <stdbool.h>
+
+#include "collectors/collector.h"
+#include "exporter/config.h"
+#include "exporter/loop.h"
+#include "exporter/param.h"
+#include "profiler/run_live.h"
+#include "profiler/run_record.h"
+
+/* The plugin channel of one run, as the daemon has it, at the socket that the settings name. What
+ * the application sends there is part of the record, and its knobs can be turned. */
+struct run_plugin;
+
+int run_plugin_create(struct loop *loop, struct config *config,
+                      const struct collector *const *collectors, struct run_plugin **ret_plugin,
+                      struct error *err);
+void run_plugin_destroy(struct run_plugin *plugin); /* accepts NULL */
+
+/* Adds all that the application told to a sample. */
+void run_plugin_write(struct run_plugin *plugin, struct run_record *record, struct run_live *live);
+
+/* Frames counted so far, by fps_total or frames_total; NAN: it counts none. */
+double run_plugin_frames(struct run_plugin *plugin);
+
+/* A knob and the value that it is to have. */
+struct run_knob {
+    const char *name;
+    struct param_value value;
+};
+
+/* Asks every plugin that has the knobs for these values, once; how many have been applied. A value
+ * that a knob cannot have is -EINVAL. */
+int run_plugin_turn(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
+                    struct error *err);

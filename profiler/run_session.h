@@ -1,0 +1,65 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "collectors/collector.h"
+#include "exporter/config.h"
+#include "exporter/loop.h"
+#include "profiler/run_app.h"
+#include "profiler/run_live.h"
+#include "profiler/run_plugin.h"
+#include "profiler/run_probe.h"
+#include "profiler/run_progress.h"
+#include "profiler/run_record.h"
+#include "profiler/run_spec.h"
+
+/* What all runs of one call have in common: the loop, the probes, the record, and taking samples
+ * while anything is waited for. */
+struct run_session {
+    const struct collector *const *collectors;
+    const struct run_spec *spec;
+    const char *out_dir;
+    struct loop *loop;
+    struct config *config;
+    struct run_probe *probe;
+    struct run_record record;
+    struct loop_source signals; /* a signalfd */
+    char *socket_dir;           /* of the plugin channel */
+    struct arena arena;
+
+    struct run_app *app;       /* NULL: none runs */
+    struct run_plugin *plugin; /* NULL: none can speak */
+    struct run_services *services;
+
+    bool sampling;
+    int64_t next_ns; /* when the next sample is due */
+    bool pending;    /* a sample waits for its probes */
+    struct run_live live;
+    int64_t live_ns; /* of its CPU time */
+    struct run_progress progress;
+    unsigned n_interrupts;
+    unsigned n_heeded;  /* of those, while an application is being stopped */
+    struct error error; /* of the record; "" while it can be written */
+};
+
+/* Prepares everything; `session` has `collectors`, `spec` and `out_dir`. -EINVAL and its kin where
+ * the environment does not allow a run. To be finished in any case. */
+int run_session_init(struct run_session *session, struct error *err);
+
+/* False where something hangs and the process should leave by _exit. */
+bool run_session_finish(struct run_session *session);
+
+/* Takes samples until `done` says so (NULL: never) or that moment has come. */
+void run_session_wait(struct run_session *session, int64_t until_ns,
+                      bool (*done)(struct run_session *session));
+
+/* Takes a sample at once and writes it. */
+void run_session_sample(struct run_session *session);
+
+/* Begins a phase; what is pending is written before. */
+void run_session_phase(struct run_session *session, const char *phase);
+
+/* Notes that a line could not be written: the first such error is kept. */
+void run_session_check(struct run_session *session, int result, const struct error *err);

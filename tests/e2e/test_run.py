@@ -1,0 +1,434 @@
+"""`waap run`: commands of known cost, what stops them, and what is left when things go wrong."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from running import ROOT, free_port, wait_until
+
+MIB = 1 << 20
+PYTHON = sys.executable
+QUICK = "sampling: {baseline: 0, cooldown: 0, interval: 20ms}"
+
+
+def script(path, text):
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
+
+
+class Record:
+    def __init__(self, folder):
+        self.folder = folder
+        self.lines = lines(folder)
+        self.run = self.lines[0]
+        self.ends = [line for line in self.lines if line["kind"] == "end"]
+        self.samples = [line for line in self.lines if line["kind"] == "sample"]
+
+    def phases(self, target="1"):
+        return [line["phase"] for line in self.lines
+                if line["kind"] == "phase" and line["target"] == target]
+
+    def last(self, key):
+        return next(line["values"][key] for line in reversed(self.samples) if key in line["values"])
+
+    def output(self, end=0):
+        return (self.folder / self.ends[end]["output"]).read_text()
+
+
+@pytest.fixture
+def profile(run_waap, tmp_path):
+    """profile("sage text", "--", command…): runs to the end; (Record, finished process)."""
+
+    def run(text, *arguments, code=0, environment=None, timeout=60):
+        file = tmp_path / "sage.yaml"
+        file.write_text(textwrap.dedent(text))
+        ended = run_waap("run", file, f"--out={tmp_path / 'out'}", *arguments, timeout=timeout,
+                         env={**os.environ, **(environment or {})})
+        assert ended.returncode == code, ended.stderr
+        return (Record(tmp_path / "out") if code not in (2,) else None), ended
+
+    return run
+
+
+BURN = """
+    import sys, time
+    block = bytearray(int(sys.argv[2]) << 20)
+    block[::4096] = b"x" * len(block[::4096])
+    while time.process_time() < float(sys.argv[1]):
+        sum(range(10000))
+    print(time.process_time())
+"""
+
+
+@pytest.fixture
+def burn(tmp_path):
+    return script(tmp_path / "burn.py", BURN)
+
+
+def left_behind():
+    """Our cgroups that are still there, by any run of a process that has ended."""
+    return [path for path in pathlib.Path("/sys/fs/cgroup").rglob("waap-run-*")
+            if not pathlib.Path(f"/proc/{path.name.split('-')[2].split('.')[0]}").exists()]
+
+
+@pytest.mark.parametrize("cgroups", [True, False])
+def test_cpu_and_memory(profile, burn, cgroups):
+    """Within 2 % of what the application itself counts, and of what it was told to take."""
+    where = {} if cgroups else {"WAAP_PATH_CGROUPFS": "/nonexistent"}
+    record, _ = profile(f"""
+        name: burn
+        version: 1.2
+        profiling:
+          {QUICK}
+          command: [{PYTHON}, {burn}]
+          targets:
+            - {{name: small, args: 0.1 20}}
+            - {{name: large, args: "1.5 220"}}
+        """, environment=where)
+    small, large = record.ends
+    own = float(record.output(1))
+    cpu = large["user_seconds"] + large["system_seconds"]
+    assert abs(cpu - own) <= 0.02 * own + 0.02, (cpu, own)
+    growth = large["peak_memory_bytes"] - small["peak_memory_bytes"]
+    assert abs(growth - 200 * MIB) < 0.02 * 200 * MIB
+    assert abs(record.last("cpu.seconds") - cpu) < 0.02 * own
+    assert record.run["application"] == {"name": "burn", "version": "1.2",
+                                         "file": str(burn.parent / "sage.yaml")}
+    environment = record.run["environment"]
+    assert environment["kernel"] == os.uname().release
+    if not cgroups:
+        assert environment["launch"] == "process group"
+        assert "/nonexistent" in environment["no_cgroup"]
+        assert large["peak_memory_source"] == "rusage"
+    assert large["stopped_by"] == "itself" and large["exit"] == 0 and not large["timed_out"]
+    assert large["overhead_seconds"] < large["wall_seconds"]
+    assert record.lines[-1]["kind"] == "finished" and not record.lines[-1]["interrupted"]
+    assert not left_behind()
+
+
+def test_cgroup_where_one_can_be_made(profile, burn):
+    record, _ = profile(f"profiling: {{{QUICK}}}", "--", PYTHON, burn, "0.05", "1")
+    environment = record.run["environment"]
+    if environment["launch"] != "cgroup":
+        pytest.skip(f"no cgroup can be made: {environment['no_cgroup']}")
+    assert record.ends[0]["peak_memory_source"] in ("memory.peak", "max_usage", "rusage")
+
+
+FRAMES = """
+    import sys
+    from waap import plugin
+    fps = plugin.metric("fps", help="Frames.")
+    for i in range(int(sys.argv[1])):
+        with plugin.timeit("inference"):
+            pass
+        fps.inc()
+"""
+
+
+def test_frames_of_a_plugin(profile, tmp_path):
+    """Everything that the application counted is there, the last frame too; runs do not mix."""
+    application = script(tmp_path / "frames.py", FRAMES)
+    record, _ = profile(f"""
+        profiling:
+          {QUICK}
+          command: {PYTHON} {application}
+          env: {{PYTHONPATH: {ROOT / "plugin/python"}}}
+          targets: [{{args: "120", repeats: 2, warmup: 1}}, {{args: "7"}}]
+        """)
+    assert [end["frames"] for end in record.ends] == [120, 120, 120, 7]
+    assert [(end["target"], end["run"]) for end in record.ends] == [
+        ("1", 1), ("1", 2), ("1", 3), ("2", 1)]
+    assert record.phases() == ["warmup", "run", "run"]
+    assert record.last("app.fps_total") == 7
+    assert record.last("app.inference_seconds_count") == 7
+    assert record.last('app.inference_seconds{le="+Inf"}') == 7
+    declared = {line["key"]: line for line in record.lines if line["kind"] == "series"}
+    assert declared["app.fps_total"]["type"] == "counter"
+    assert declared["app.fps_total"]["help"] == "Frames."
+    assert declared['app.inference_seconds{le="+Inf"}']["type"] == "histogram_bucket"
+    used = {key for sample in record.samples for key in sample["values"]}
+    assert used == set(declared)
+
+
+def test_sweep_of_a_knob(profile, source_root, waap_binary):
+    example = waap_binary.parent.parent / "plugin/objcounter"
+    record, _ = profile(f"profiling: {{{QUICK}}}", "--knob=res=240,720", "--", example, "1")
+    targets = [line for line in record.lines if line["kind"] == "target"]
+    assert [(line["target"], line["of"], line["knobs"]) for line in targets] == [
+        ("1.res=240", "1", {"res": 240}), ("1.res=720", "1", {"res": 720})]
+    for name, res in (("1.res=240", 240), ("1.res=720", 720)):
+        assert record.phases(name) == ["warmup", "run"]
+        began = next(line["t"] for line in record.lines
+                     if line.get("phase") == "run" and line["target"] == name)
+        values = {line["values"]['app.param{param="res"}'] for line in record.samples
+                  if line["target"] == name and line["t"] > began}
+        assert values == {res}
+    assert record.ends[0]["frames"] > record.ends[1]["frames"]
+
+
+def test_knob_that_nobody_has(profile, waap_binary):
+    example = waap_binary.parent.parent / "plugin/objcounter"
+    record, ended = profile(f"profiling: {{{QUICK}, grace: 1}}", "--knob=res=7", "--", example, "9", code=3)
+    assert "res" in record.ends[0]["error"] and "res" in ended.stderr
+
+
+def test_arguments_and_environment(profile, tmp_path):
+    """Hostile words stay words; there is no shell."""
+    show = script(tmp_path / "show.py", """
+        import json, os, sys
+        print(json.dumps([sys.argv[1:], {k: os.environ.get(k) for k in ("A", "B", "WAAP_DATASET")}, os.getcwd()]))
+    """)
+    (tmp_path / "data").mkdir()
+    record, _ = profile(f"""
+        profiling:
+          {QUICK}
+          command: [{PYTHON}, {show.name}]
+          env: {{A: one}}
+          dataset: data
+          targets:
+            - args: "--x 'a b' ; rm -rf / $(touch pwned) `id` \\"q'\\""
+            - {{args: ["; rm", "$HOME\\n"], env: {{B: "2"}}}}
+        """)
+    words, variables, where = json.loads(record.output(0))
+    assert words == ["--x", "a b", ";", "rm", "-rf", "/", "$(touch", "pwned)", "`id`", "q'"]
+    assert variables == {"A": "one", "B": None, "WAAP_DATASET": str(tmp_path / "data")}
+    assert where == str(tmp_path)
+    words, variables, _ = json.loads(record.output(1))
+    assert words == ["; rm", "$HOME\n"] and variables["B"] == "2"
+    assert not (tmp_path / "pwned").exists()
+
+
+STUBBORN = """
+    import os, signal, sys, time
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    pids = [os.getpid()]
+    for apart in (False, True):
+        read, write = os.pipe()
+        if os.fork() == 0:
+            if apart:
+                os.setsid()
+                if os.fork() > 0:
+                    os._exit(0)
+            os.write(write, b"%d" % os.getpid())
+            os.close(write)
+            while True:
+                time.sleep(60)
+        pids.append(int(os.read(read, 20)))
+    print(*pids, flush=True)
+    while True:
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("cgroups", [True, False])
+def test_application_that_ignores_signals(profile, tmp_path, cgroups):
+    """It is gone after timeout and grace, with its children, one of which is a daemon."""
+    application = script(tmp_path / "stubborn.py", STUBBORN)
+    where = {} if cgroups else {"WAAP_PATH_CGROUPFS": "/nonexistent"}
+    record, _ = profile(f"""
+        profiling: {{{QUICK}, grace: 200ms, targets: [{{timeout: 1}}]}}
+        """, "--", PYTHON, application, environment=where)
+    end = record.ends[0]
+    assert end["timed_out"] and end["stopped_by"] == "SIGKILL" and end["signal"] == signal.SIGKILL
+    assert end["wall_seconds"] >= 1.4
+    assert record.phases() == ["run", "stop"]
+    pids = record.output().split()
+    assert len(pids) == 3
+    for pid in pids:
+        wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), what=f"the end of {pid}")
+    assert not left_behind()
+
+
+@pytest.mark.parametrize("heeded", ["SIGINT", "SIGTERM"])
+def test_timeout_is_heeded(profile, tmp_path, heeded):
+    application = script(tmp_path / "polite.py", f"""
+        import signal, sys, time
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.{heeded}, lambda *_: sys.exit(7))
+        while True:
+            time.sleep(60)
+    """)
+    record, _ = profile(f"profiling: {{{QUICK}, grace: 500ms, timeout: 500ms}}", "--", PYTHON, application)
+    end = record.ends[0]
+    assert (end["stopped_by"], end["exit"], end["timed_out"]) == (heeded, 7, True)
+
+
+def test_longest_runtime(profile):
+    record, _ = profile(f"profiling: {{{QUICK}, max_runtime: 300ms, timeout: 0}}", "--", "sleep", "60")
+    assert record.ends[0]["timed_out"] and record.ends[0]["stopped_by"] == "SIGINT"
+
+
+def test_application_that_fails(profile):
+    record, _ = profile(f"profiling: {{{QUICK}, repeats: 2}}", "--", "sh", "-c", "echo why; exit 5", code=3)
+    assert [end["exit"] for end in record.ends] == [5, 5]
+    assert record.output() == "why\n"
+    record, ended = profile(f"profiling: {{{QUICK}}}", "--", "/nonexistent/app", code=3)
+    assert "/nonexistent/app" in record.ends[0]["error"] and "/nonexistent/app" in ended.stderr
+
+
+@pytest.fixture
+def begin(waap_binary, tmp_path):
+    """begin(command…): `waap run` that is under way: its process, and the record once there are samples."""
+    processes = []
+
+    def start(*command, text="profiling: {%s}" % QUICK):
+        (tmp_path / "sage.yaml").write_text(text)
+        process = subprocess.Popen([waap_binary, "run", tmp_path / "sage.yaml", "--out", tmp_path / "out", "--",
+                                    *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        processes.append(process)
+        file = tmp_path / "out/samples.jsonl"
+        wait_until(lambda: file.exists() and file.read_text().count('"kind":"sample"') > 3, what="samples")
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def test_crash_leaves_a_valid_record(begin, tmp_path):
+    application = script(tmp_path / "app.py", """
+        import os, time
+        print(os.getpid(), flush=True)
+        while True:
+            time.sleep(60)
+    """)
+    process = begin(PYTHON, application)
+    pid = wait_until((tmp_path / "out/output/1-1.log").read_text, what="its pid").strip()
+    process.kill()
+    process.wait()
+    assert [line["kind"] for line in lines(tmp_path / "out")][-1] == "sample"
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), what="the end of the application")
+
+
+def test_interrupt_keeps_what_was_recorded(begin, tmp_path):
+    process = begin("sleep", "60")
+    process.send_signal(signal.SIGINT)
+    _, complaints = process.communicate(timeout=20)
+    assert process.returncode == 130, complaints
+    record = Record(tmp_path / "out")
+    assert record.ends[0]["stopped_by"] == "user" and not record.ends[0]["timed_out"]
+    assert record.lines[-1]["interrupted"]
+
+
+def test_second_interrupt_does_not_wait(begin, tmp_path):
+    application = script(tmp_path / "stubborn.py", STUBBORN)
+    process = begin(PYTHON, application, text="profiling: {%s, grace: 1h}" % QUICK)
+    wait_until((tmp_path / "out/output/1-1.log").read_text, what="its pids")
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: '"stop"' in (tmp_path / "out/samples.jsonl").read_text(), what="the phase")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+
+
+SERVER = """
+    import http.server, os, sys, time
+    print(os.getpid(), flush=True)
+    time.sleep(0.3)
+    http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRequestHandler).serve_forever()
+"""
+
+
+def test_service_is_up_before_the_application(profile, tmp_path):
+    port = free_port()
+    server = script(tmp_path / "server.py", SERVER)
+    client = script(tmp_path / "client.py", """
+        import sys, urllib.request
+        print(urllib.request.urlopen("http://127.0.0.1:" + sys.argv[1]).status)
+    """)
+    record, _ = profile(f"""
+        profiling:
+          {QUICK}
+          command: [{PYTHON}, {client}]
+          args: "{port}"
+          services: [{{name: playback, command: [{PYTHON}, {server}, "{port}"], ready: {{tcp: {port}}}}}]
+        """)
+    assert record.output() == "200\n"
+    pid = (tmp_path / "out/output/service-playback.log").read_text().split()[0]
+    assert not pathlib.Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("command, ready, complaint", [
+    (["sleep", "60"], "{tcp: 1, timeout: 300ms}", "service s: not ready after 0.3 s"),
+    (["false"], "{file: /nonexistent}", "service s: ended before it was ready"),
+    (["/nonexistent/s"], "{delay: 1ms}", "start /nonexistent/s: No such file or directory"),
+])
+def test_service_that_is_not_there(profile, command, ready, complaint):
+    _, ended = profile(f"""
+        profiling: {{{QUICK}, services: [{{name: s, command: {json.dumps(command)}, ready: {ready}}}]}}
+        """, "--", "true", code=4)
+    assert complaint in ended.stderr
+
+
+def test_baseline_and_cooldown(profile):
+    record, _ = profile("profiling: {sampling: {baseline: 300ms, cooldown: 200ms, interval: 20ms}, repeats: 2}",
+                        "--", "true")
+    assert record.phases() == ["baseline", "run", "cooldown", "run", "cooldown"]
+    times = [line["t"] for line in record.lines if line["kind"] == "phase"]
+    assert times == sorted(times) and times[1] - times[0] >= 0.28
+
+
+def test_jetson_as_probe(profile, tmp_path, waap_binary, source_root):
+    """A recorded board: power, temperatures and the GPU are in the samples."""
+    subprocess.run([waap_binary.parent.parent / "tests/fakes/plant",
+                    source_root / "tests/fixtures/jetson/xavier_nx_jp5.tree", tmp_path / "board"], check=True)
+    record, _ = profile("profiling: {sampling: {baseline: 100ms, cooldown: 0, interval: 20ms}}", "--", "sleep",
+                        "0.5", environment={"WAAP_PATH_SYSFS": str(tmp_path / "board/sys"),
+                                            "WAAP_PATH_ROOTFS": str(tmp_path / "board"),
+                                            "WAAP_COLLECTOR_JETSON_TEGRASTATS": "off"})
+    assert record.last("power.watts") == pytest.approx(6.33888)
+    assert record.last("gpu.utilization_ratio") == 0.428
+    assert record.last("gpu.temperature_celsius") > 20
+    assert any(key.startswith("temperature.celsius{zone=") for key in record.samples[0]["values"])
+    measured = [(line["t"], line["values"]) for line in record.samples if "energy.joules" in line["values"]]
+    (first, before), (last, after) = measured[0], measured[-1]
+    watts = (after["energy.joules"] - before["energy.joules"]) / (last - first)
+    assert watts == pytest.approx(6.33888, rel=0.2)  # rough: samples are late on a busy machine
+    assert record.run["environment"]["board"]["l4t"]
+
+
+@pytest.mark.parametrize("arguments, complaint", [
+    ([], "expected a sage.yaml"),
+    (["--imaje=x", "--", "a"], "unknown option --imaje, did you mean --image?"),
+    (["--image=x", "--", "a"], "exclude each other"),
+    (["--"], "expected a command behind --"),
+    (["a.yaml", "b.yaml"], "one file at a time"),
+    (["--out"], "--out: expected a value behind it"),
+    (["--knob=res", "--", "a"], "--knob: expected NAME=VALUE"),
+    (["--knob=res=1,,2", "--", "a"], "--knob: expected 1 to 100 values"),
+    (["--target=2", "--", "a"], 'there is no target "2"'),
+    (["/nonexistent/sage.yaml"], "/nonexistent/sage.yaml"),
+])
+def test_usage(run_waap, tmp_path, arguments, complaint):
+    ended = run_waap("run", *arguments, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert complaint in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_mistakes_in_the_file(profile, tmp_path):
+    _, ended = profile("profiling:\n  targets: [{timeout: soon}]\n  gates: [{metric: fps}]\n", code=2)
+    file = tmp_path / "sage.yaml"
+    assert sorted(ended.stderr.splitlines()) == [
+        f'{file}:2:23: profiling.targets[0].timeout: expected a duration from 0s to 1d, got "soon"',
+        f"{file}:3:11: profiling.gates[0]: expected min, max, max_increase or max_decrease"]
+    _, ended = profile("name: x\n", code=2)
+    assert "nothing to run" in ended.stderr
+
+
+def test_help(run_waap):
+    for arguments in (["run", "--help"], ["help", "run"]):
+        assert run_waap(*arguments).stdout.startswith("usage: waap run [FILE]")

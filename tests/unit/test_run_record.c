@@ -1,0 +1,110 @@
+#include "profiler/run_record.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+#include <unity.h>
+
+#include "exporter/core/file.h"
+
+static char path[64];
+
+void setUp(void) {
+    strcpy(path, "/tmp/test_run_record.XXXXXX");
+    int fd = mkstemp(path);
+    TEST_ASSERT_TRUE(fd >= 0);
+    close(fd);
+}
+
+void tearDown(void) {
+    unlink(path);
+}
+
+/* The record so far, with its times as "T". */
+static void check(const char *expected) {
+    struct buf text CLEANUP_BUF = {0};
+    struct buf shown CLEANUP_BUF = {0};
+    TEST_ASSERT_EQUAL_INT(0, file_read(path, &text, NULL));
+    for (const char *c = buf_str(&text); *c != '\0';) {
+        bool time = strncmp(c, "\"t\":", 4) == 0 || strncmp(c, "\"at\":", 5) == 0;
+        if (time) {
+            size_t len = strcspn(c, ",}");
+            buf_add_str(&shown, "T");
+            c += len;
+        } else {
+            buf_add_char(&shown, *c++);
+        }
+    }
+    TEST_ASSERT_EQUAL_STRING(expected, buf_str(&shown));
+}
+
+static void test_lines(void) {
+    struct run_record record;
+    struct error err;
+    TEST_ASSERT_EQUAL_INT(0, run_record_open(&record, path, &err));
+    record.target = "c\"pu";
+    record.run = 2;
+    run_record_begin(&record, "x");
+    run_record_text(&record, "a", "q\"\n");
+    run_record_text(&record, "none", NULL);
+    run_record_texts(&record, "l", (const char *const[]){"1", "2", NULL});
+    run_record_texts(&record, "e", (const char *const[]){NULL});
+    run_record_open_object(&record, "o");
+    run_record_number(&record, "n", 0.1);
+    run_record_number(&record, "nan", NAN);
+    run_record_number(&record, "inf", -INFINITY);
+    run_record_close_object(&record);
+    run_record_bool(&record, "b", true);
+    TEST_ASSERT_EQUAL_INT(0, run_record_end(&record, &err));
+    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "run", &err));
+    check("{\"kind\":\"x\",\"a\":\"q\\\"\\u000a\",\"l\":[\"1\",\"2\"],\"e\":[],\"o\":{\"n\":0.1,"
+          "\"inf\":"
+          "\"-Inf\"},\"b\":true}\n"
+          "{\"kind\":\"phase\",\"phase\":\"run\",\"target\":\"c\\\"pu\",\"run\":2,T,T}\n");
+    run_record_close(&record);
+}
+
+/* Keys are explained once, before their first use; what is not known is left out. */
+static void test_samples(void) {
+    static const struct run_series b = {"b_total", RUN_COUNTER, "", "B."};
+    static const struct run_series a = {"a{x=\"1\"}", RUN_GAUGE, "s", "A."};
+    struct run_record record;
+    struct error err;
+    TEST_ASSERT_EQUAL_INT(0, run_record_open(&record, path, &err));
+    record.target = "c";
+    record.run = 1;
+    for (int i = 0; i < 3; i++) {
+        run_record_begin_sample(&record, record.began_ns);
+        run_record_value(&record, &b, i < 2 ? i : NAN);
+        run_record_value(&record, &a, i == 1 ? 5 : NAN);
+        TEST_ASSERT_EQUAL_INT(0, run_record_end_sample(&record, &err));
+    }
+    check("{\"kind\":\"series\",\"key\":\"b_total\",\"type\":\"counter\",\"unit\":\"\",\"help\":"
+          "\"B.\"}\n"
+          "{\"kind\":\"sample\",\"target\":\"c\",\"run\":1,T,T,\"values\":{\"b_total\":0}}\n"
+          "{\"kind\":\"series\",\"key\":\"a{x=\\\"1\\\"}\",\"type\":\"gauge\",\"unit\":\"s\","
+          "\"help\":\"A.\"}\n"
+          "{\"kind\":\"sample\",\"target\":\"c\",\"run\":1,T,T,\"values\":{\"b_total\":1,\"a{x="
+          "\\\"1\\\"}\":5}}\n");
+    TEST_ASSERT_EQUAL_UINT64(2, record.n_samples);
+    run_record_close(&record);
+}
+
+static void test_full_disk(void) {
+    struct run_record record;
+    struct error err;
+    TEST_ASSERT_EQUAL_INT(0, run_record_open(&record, "/dev/full", &err));
+    TEST_ASSERT_EQUAL_INT(-ENOSPC, run_record_phase(&record, "run", &err));
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "write the record"));
+    run_record_close(&record);
+    TEST_ASSERT_EQUAL_INT(-ENOENT, run_record_open(&record, "/nonexistent/x", &err));
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_lines);
+    RUN_TEST(test_samples);
+    RUN_TEST(test_full_disk);
+    return UNITY_END();
+}
