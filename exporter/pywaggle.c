@@ -12,7 +12,9 @@
 #include "exporter/core/log.h"
 #include "exporter/pywaggle_line.h"
 
-enum { MAX_FILES = 256, MAX_BYTES_PER_TURN = 256 << 10, INTERVAL_MS = 500 };
+/* How much is read of one log at a time, which takes a few milliseconds, and of all of them per
+ * turn. Where more is there, the next turn comes sooner. */
+enum { MAX_FILES = 256, MAX_BYTES = 64 << 10, INTERVAL_MS = 500, SOON_MS = 10 };
 
 static const char log_name[] = "data.ndjson";
 
@@ -24,18 +26,27 @@ struct log_file {
     ino_t inode;
     off_t offset;
     bool seen;    /* on this turn */
+    bool waiting; /* for a later turn to be read on */
     bool failing; /* the fault was logged, its end was not */
+};
+
+struct directory {
+    char *path;
+    bool failing;
 };
 
 struct pywaggle {
     struct loop *loop;
     struct push_store *store;
     struct loop_timer timer;
-    char **directories;     /* NULL-terminated; or NULL */
-    struct log_file *files; /* room for MAX_FILES; NULL: nothing was ever to follow */
+    struct directory *directories; /* the last without a path; or NULL */
+    struct log_file *files;        /* room for MAX_FILES; NULL: nothing was ever to follow */
     size_t n_files;
     struct buf text;
     bool settled; /* what is there by now was there before us */
+    bool behind;  /* the last turn left something: who waited then comes first */
+    bool more;    /* this one does */
+    size_t n_bytes;
 };
 
 /* ---- lines ---- */
@@ -77,7 +88,7 @@ static size_t take_lines(struct pywaggle *pywaggle, struct log_file *file,
         }
     }
     /* A line that fills all the room is none of pywaggle's: it is passed over piece by piece. */
-    return done == 0 && text->len == MAX_BYTES_PER_TURN ? text->len : done;
+    return done == 0 && text->len == MAX_BYTES ? text->len : done;
 }
 
 /* ---- files ---- */
@@ -87,12 +98,13 @@ static int read_on(struct pywaggle *pywaggle, struct log_file *file, int fd) {
     struct push_owner *owner;
     struct error error;
     buf_reset(&pywaggle->text);
-    char *room = buf_reserve(&pywaggle->text, MAX_BYTES_PER_TURN);
-    ssize_t n = room != NULL ? pread(fd, room, MAX_BYTES_PER_TURN, file->offset) : -1;
+    char *room = buf_reserve(&pywaggle->text, MAX_BYTES);
+    ssize_t n = room != NULL ? pread(fd, room, MAX_BYTES, file->offset) : -1;
     if (n <= 0) {
         return n < 0 ? -errno : 0;
     }
     pywaggle->text.len += (size_t)n;
+    pywaggle->n_bytes += (size_t)n;
     int r = push_store_owner(pywaggle->store, &identity, &owner, &error);
     if (r < 0) {
         note_fault(file, r, &error);
@@ -103,10 +115,20 @@ static int read_on(struct pywaggle *pywaggle, struct log_file *file, int fd) {
     return 0;
 }
 
-static void visit_file(struct pywaggle *pywaggle, struct log_file *file) {
-    int fd CLEANUP_CLOSE = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+/* Reads on, or leaves it to a later turn. */
+static void take_turn(struct pywaggle *pywaggle, struct log_file *file, int fd, off_t size) {
+    bool comes_first = file->waiting || !pywaggle->behind;
+    bool is_much = size - file->offset > MAX_BYTES;
+    file->waiting = !comes_first || pywaggle->n_bytes >= MAX_BYTES;
+    if (!file->waiting) {
+        read_on(pywaggle, file, fd);
+    }
+    pywaggle->more |= file->waiting || is_much;
+}
+
+static void visit_file(struct pywaggle *pywaggle, struct log_file *file, int fd) {
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         return;
     }
     file->seen = true;
@@ -118,7 +140,7 @@ static void visit_file(struct pywaggle *pywaggle, struct log_file *file) {
         file->offset = old ? st.st_size : 0;
     }
     if (st.st_size > file->offset) {
-        read_on(pywaggle, file, fd);
+        take_turn(pywaggle, file, fd, st.st_size);
     }
 }
 
@@ -137,12 +159,17 @@ static void log_file_finish(struct log_file *file) {
     *file = (struct log_file){0};
 }
 
-/* Visits DIRECTORY/data.ndjson of the plugin; one that is there for the first time is taken up. */
-static void visit(struct pywaggle *pywaggle, const char *directory, const char *plugin) {
+/* Visits the log in a directory of the plugin's; one that is there for the first time is taken up.
+ * Plugins write there, so no links are followed: they could lead to any file that we may read. */
+static void visit(struct pywaggle *pywaggle, int dirfd, const char *directory, const char *plugin) {
     struct buf path CLEANUP_BUF = {0};
+    int fd CLEANUP_CLOSE = openat(dirfd, log_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0) {
+        return;
+    }
     buf_printf(&path, "%s/%s", directory, log_name);
     struct log_file *file = find_file(pywaggle, buf_str(&path));
-    if (file == NULL && pywaggle->n_files < MAX_FILES && access(buf_str(&path), F_OK) == 0) {
+    if (file == NULL && pywaggle->n_files < MAX_FILES) {
         file = &pywaggle->files[pywaggle->n_files];
         *file = (struct log_file){.path = buf_take(&path), .plugin = strdup(plugin)};
         if (file->path == NULL || file->plugin == NULL) {
@@ -152,24 +179,40 @@ static void visit(struct pywaggle *pywaggle, const char *directory, const char *
         pywaggle->n_files++;
     }
     if (file != NULL) {
-        visit_file(pywaggle, file);
+        visit_file(pywaggle, file, fd);
     }
 }
 
-static void visit_directory(struct pywaggle *pywaggle, const char *directory) {
-    const char *slash = strrchr(directory, '/');
-    visit(pywaggle, directory, slash != NULL && slash[1] != '\0' ? slash + 1 : directory);
-    DIR *dir = opendir(directory);
+static void visit_below(struct pywaggle *pywaggle, DIR *dir, const char *directory) {
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (entry->d_name[0] == '.' || entry->d_type == DT_REG) {
+            continue;
+        }
+        int fd CLEANUP_CLOSE =
+            openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
+        if (fd >= 0) {
+            struct buf path CLEANUP_BUF = {0};
+            buf_printf(&path, "%s/%s", directory, entry->d_name);
+            visit(pywaggle, fd, buf_str(&path), entry->d_name);
+        }
+    }
+}
+
+static void visit_directory(struct pywaggle *pywaggle, struct directory *directory) {
+    const char *path = directory->path;
+    DIR *dir = opendir(path);
+    if (dir == NULL && !directory->failing) {
+        log_warn("pywaggle: open %s: %m (see --push.pywaggle-log)", path);
+    } else if (dir != NULL && directory->failing) {
+        log_info("pywaggle: open %s: fine again", path);
+    }
+    directory->failing = dir == NULL;
     if (dir == NULL) {
         return;
     }
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (entry->d_name[0] != '.' && entry->d_type != DT_REG) {
-            struct buf path CLEANUP_BUF = {0};
-            buf_printf(&path, "%s/%s", directory, entry->d_name);
-            visit(pywaggle, buf_str(&path), entry->d_name);
-        }
-    }
+    const char *slash = strrchr(path, '/');
+    visit(pywaggle, dirfd(dir), path, slash != NULL && slash[1] != '\0' ? slash + 1 : path);
+    visit_below(pywaggle, dir, path);
     closedir(dir);
 }
 
@@ -190,17 +233,24 @@ static void drop_unseen(struct pywaggle *pywaggle) {
 /* ---- turns ---- */
 
 static void look(struct pywaggle *pywaggle) {
-    for (char **d = pywaggle->directories; d != NULL && *d != NULL; d++) {
-        visit_directory(pywaggle, *d);
+    pywaggle->more = false;
+    pywaggle->n_bytes = 0;
+    for (struct directory *d = pywaggle->directories; d != NULL && d->path != NULL; d++) {
+        visit_directory(pywaggle, d);
     }
     drop_unseen(pywaggle);
     pywaggle->settled = true;
+    pywaggle->behind = pywaggle->more;
 }
 
 static void fire(struct loop_timer *timer) {
     struct pywaggle *pywaggle = CONTAINER_OF(timer, struct pywaggle, timer);
-    look(pywaggle);
-    timer->due_ns = clock_monotonic_ns() + INTERVAL_MS * CLOCK_NS_PER_MS;
+    bool busy = push_store_is_applying(pywaggle->store);
+    if (!busy) {
+        look(pywaggle);
+    }
+    timer->due_ns =
+        clock_monotonic_ns() + (busy || pywaggle->more ? SOON_MS : INTERVAL_MS) * CLOCK_NS_PER_MS;
 }
 
 struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store) {
@@ -215,8 +265,8 @@ struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store) {
 }
 
 static void forget_directories(struct pywaggle *pywaggle) {
-    for (char **d = pywaggle->directories; d != NULL && *d != NULL; d++) {
-        free(*d);
+    for (struct directory *d = pywaggle->directories; d != NULL && d->path != NULL; d++) {
+        free(d->path);
     }
     free(TAKE(pywaggle->directories));
 }
@@ -258,14 +308,14 @@ void pywaggle_configure(struct pywaggle *pywaggle, const struct settings *settin
     if (pywaggle->files == NULL) {
         pywaggle->files = calloc(MAX_FILES, sizeof(*pywaggle->files));
     }
-    pywaggle->directories = calloc(n + 1, sizeof(char *));
+    pywaggle->directories = calloc(n + 1, sizeof(struct directory));
     if (pywaggle->files == NULL || pywaggle->directories == NULL) {
         return;
     }
     for (size_t i = 0; i < n; i++) {
         char *copy = trimmed(list[i]);
         if (copy != NULL) {
-            pywaggle->directories[n_copies++] = copy;
+            pywaggle->directories[n_copies++].path = copy;
         }
     }
     fire(&pywaggle->timer);

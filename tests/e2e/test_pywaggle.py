@@ -112,3 +112,42 @@ def test_log_that_is_cut_or_replaced(logs):
     wait_sample(program, 'x{plugin="a"}', "4")
     series = 'plugin_publishes_total{name="x",plugin="a"}'
     assert program.samples(path=PAGE)[series] == "4"
+
+
+def test_links_are_not_followed(logs, tmp_path):
+    program, directory = logs
+    outside = tmp_path / "outside"
+    RunLog(outside).publish("secret", 1)
+    (directory / "linked").symlink_to(outside)
+    (directory / "own").mkdir()
+    (directory / "own/data.ndjson").symlink_to(outside / "data.ndjson")
+    RunLog(directory / "cars").publish("x", 1)
+    wait_sample(program, 'x{plugin="cars"}', "1")
+    RunLog(outside).publish("secret", 2)
+    RunLog(directory / "cars").publish("x", 2)
+    wait_sample(program, 'x{plugin="cars"}', "2")
+    assert not any(series.startswith("secret") for series in program.samples(path=PAGE))
+
+
+def test_much_at_a_time(logs):
+    """More than one turn takes, of several plugins."""
+    program, directory = logs
+    for plugin in ("a", "b", "c"):
+        log = RunLog(directory / plugin)
+        log.publish("x", 0)
+        log.write(log.path.read_text() * 4999)
+    for plugin in ("a", "b", "c"):
+        wait_sample(program, f'plugin_publishes_total{{name="x",plugin="{plugin}"}}', "5000")
+
+
+def test_directory_that_comes_later(waap, tmp_path):
+    directory = tmp_path / "later"
+    program = waap(
+        "--collector.disable-defaults", "--collector.push", f"--push.pywaggle-log={directory}"
+    )
+    program.wait_log(f"pywaggle: open {directory}: No such file or directory")
+    directory.mkdir()
+    program.wait_log("fine again")
+    RunLog(directory / "a").publish("x", 1)
+    wait_sample(program, 'x{plugin="a"}', "1")
+    assert program.output().count("level=warn") == 1
