@@ -88,12 +88,9 @@ char *http_access_user(const struct http_request *request) {
 
 int http_access_check(const struct http_request *request, struct error *err) {
     const struct settings *settings = request->daemon->config->settings;
-    int domain = AF_INET;
-    socklen_t len = sizeof(domain);
-    getsockopt(request->client->fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
     char *user CLEANUP_FREE = http_access_user(request);
     struct http_access_peer peer = {
-        .is_unix = domain == AF_UNIX,
+        .is_unix = request->client->is_unix,
         .address = request->client->address,
         .forwarded = http_header(request, "X-Forwarded-For") != NULL ||
                      http_header(request, "Forwarded") != NULL,

@@ -23,6 +23,13 @@ static struct in6_addr peer_address(int fd) {
     return address;
 }
 
+static bool is_unix(int fd) {
+    int domain = AF_INET;
+    socklen_t len = sizeof(domain);
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
+    return domain == AF_UNIX;
+}
+
 static bool has_its_share(const struct http_gate *gate, const struct in6_addr *address) {
     static const struct in6_addr none;
     if (gate->max_per_address == 0 || memcmp(address, &none, sizeof(none)) == 0) {
@@ -91,6 +98,7 @@ struct http_client *http_gate_enter(struct http_gate *gate, int fd) {
         .class = HTTP_CLIENT_NEW,
         .due_ns = clock_monotonic_ns() + gate->header_timeout_ns,
         .address = address,
+        .is_unix = is_unix(fd),
     };
     append(gate, client);
     gate->n_clients++;

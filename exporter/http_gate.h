@@ -26,6 +26,7 @@ struct http_client {
     bool leaving;
     int64_t due_ns;          /* by then it must have got on with its request; INT64_MAX: no hurry */
     struct in6_addr address; /* IPv4 as mapped; all zero over a Unix socket */
+    bool is_unix;
     struct web_config *web_config; /* what the connection was set up with; NULL: plain */
     struct http_client *older, *younger;
 };

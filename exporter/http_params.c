@@ -259,14 +259,11 @@ static bool find(struct http_request *request, const char *plugin, const char *p
 static void add_asker(const struct http_request *request, struct buf *out) {
     struct ucred credentials;
     socklen_t len = sizeof(credentials);
-    int domain = AF_INET;
-    socklen_t domain_len = sizeof(domain);
     char *user CLEANUP_FREE = http_access_user(request);
     if (user != NULL) {
         buf_printf(out, "%s@", user);
     }
-    getsockopt(request->client->fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_len);
-    if (domain == AF_UNIX) {
+    if (request->client->is_unix) {
         if (getsockopt(request->client->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) == 0) {
             buf_printf(out, "uid %u", (unsigned)credentials.uid);
         }

@@ -129,7 +129,7 @@ int push_store_create(const struct push_store_config *config, struct push_store 
     push_store_configure(store, config);
     store->config.table_bytes = config->table_bytes;
     store->config.now_ms = config->now_ms != NULL ? config->now_ms : system_now_ms;
-    store->seed = (uint64_t)hash_bytes("series", 6) << 32 | hash_bytes("labels", 6);
+    store->seed = hash_seed();
     pthread_mutex_init(&store->lock, NULL);
     push_link_init(&store->families);
     push_link_init(&store->readers);

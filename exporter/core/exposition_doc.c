@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "exporter/core/hash.h"
 
@@ -122,16 +121,9 @@ static bool prepare_family_table(struct exposition_doc *doc) {
     return true;
 }
 
-/* Without randomness at hand the seed is merely an address: harder to guess than a constant. */
-static void ensure_seed(struct exposition_doc *doc) {
-    if (doc->seed == 0 && getrandom(&doc->seed, sizeof(doc->seed), GRND_NONBLOCK) < 0) {
-        doc->seed = (uint64_t)(uintptr_t)doc;
-    }
-}
-
 struct exposition_family *exposition_doc_add_family(struct exposition_doc *doc, const char *name,
                                                     size_t len) {
-    ensure_seed(doc);
+    doc->seed = doc->seed != 0 ? doc->seed : hash_seed();
     if (doc->n_families >= UINT32_MAX || !prepare_family_table(doc) ||
         !grow((void **)&doc->families, sizeof(*doc->families), doc->n_families, 1,
               &doc->cap_families)) {

@@ -1,6 +1,7 @@
 #include "exporter/core/hash.h"
 
 #include <endian.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -67,4 +68,10 @@ static uint64_t siphash_1_3(const unsigned char *data, size_t n) {
 uint32_t hash_bytes(const void *data, size_t n) {
     uint64_t hash = siphash_1_3(data, n);
     return (uint32_t)(hash ^ hash >> 32);
+}
+
+uint64_t hash_seed(void) {
+    static atomic_uint_fast64_t n_seeds;
+    uint64_t n = atomic_fetch_add_explicit(&n_seeds, 1, memory_order_relaxed);
+    return siphash_1_3((const unsigned char *)&n, sizeof(n));
 }

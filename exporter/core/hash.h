@@ -8,6 +8,9 @@
  * process: nobody outside can aim for collisions, and nothing may depend on it past a restart. */
 uint32_t hash_bytes(const void *data, size_t n);
 
+/* A seed for hash_seeded that nobody outside can guess, another one with every call. */
+uint64_t hash_seed(void);
+
 /* Both halves of the 128-bit product: every input bit reaches every output bit. */
 static inline uint64_t hash_mix(uint64_t a, uint64_t b) {
     unsigned __int128 product = (unsigned __int128)a * b;

@@ -13,10 +13,16 @@ struct value {
     size_t n_texts;
 };
 
+struct named {
+    const char *name;
+    size_t index; /* of the option */
+};
+
 struct settings {
     const struct option *const *options;
     size_t n_options;
     struct value *values; /* one per option */
+    struct named *names;  /* sorted: requests look settings up */
 };
 
 static void clear_texts(struct value *value) {
@@ -44,12 +50,23 @@ static int add_text(struct value *value, const char *text) {
     return 0;
 }
 
+static int compare_names(const void *a, const void *b) {
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+/* Where the option stands; the number of options: there is none of that name. */
 static size_t index_of(const struct settings *settings, const char *name) {
-    size_t i = 0;
-    while (i < settings->n_options && strcmp(settings->options[i]->name, name) != 0) {
-        i++;
+    const struct named wanted = {.name = name};
+    const struct named *found =
+        bsearch(&wanted, settings->names, settings->n_options, sizeof(wanted), compare_names);
+    return found != NULL ? found->index : settings->n_options;
+}
+
+static void sort_names(struct settings *settings) {
+    for (size_t i = 0; i < settings->n_options; i++) {
+        settings->names[i] = (struct named){settings->options[i]->name, i};
     }
-    return i;
+    qsort(settings->names, settings->n_options, sizeof(struct named), compare_names);
 }
 
 struct settings *settings_create(const struct option *const *options, size_t n_options) {
@@ -60,9 +77,11 @@ struct settings *settings_create(const struct option *const *options, size_t n_o
     settings->options = options;
     settings->n_options = n_options;
     settings->values = calloc(n_options + 1, sizeof(*settings->values));
-    if (settings->values == NULL) {
+    settings->names = calloc(n_options + 1, sizeof(*settings->names));
+    if (settings->values == NULL || settings->names == NULL) {
         return NULL;
     }
+    sort_names(settings);
     for (size_t i = 0; i < n_options; i++) {
         const char *none = options[i]->type == OPTION_BOOL ? "false" : "";
         const char *text = options[i]->default_text != NULL ? options[i]->default_text : none;
@@ -84,6 +103,7 @@ void settings_destroy(struct settings *settings) {
         free(settings->values[i].texts);
     }
     free(settings->values);
+    free(settings->names);
     free(settings);
 }
 

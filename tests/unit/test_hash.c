@@ -83,6 +83,13 @@ static void test_every_process_has_its_own_key(void) {
     TEST_ASSERT_TRUE(differs);
 }
 
+static void test_seeds_differ(void) {
+    uint64_t first = hash_seed();
+    uint64_t second = hash_seed();
+    TEST_ASSERT_TRUE(first != second);
+    TEST_ASSERT_TRUE(hash_seeded(first, "x", 1) != hash_seeded(second, "x", 1));
+}
+
 int main(void) {
     if (getenv("TEST_HASH_PRINT") != NULL) {
         printf("%u\n", hash_bytes("key", 3));
@@ -93,5 +100,6 @@ int main(void) {
     RUN_TEST(test_every_bit_and_the_length_count);
     RUN_TEST(test_low_bits_are_spread);
     RUN_TEST(test_every_process_has_its_own_key);
+    RUN_TEST(test_seeds_differ);
     return UNITY_END();
 }
