@@ -38,6 +38,7 @@ static const struct command commands[] = {
      run_healthcheck},
     {"help", "[COMMAND]", "Show what a command takes", run_help},
     {"model", "FILE", "Show what an ONNX model is made of", model_main},
+    {"place", "[flags]", "Say which node runs a model fastest", run_placement},
     {"report", "DIR...", "Make the reports of recorded runs again", report_main},
     {"run", "[FILE]", "Profile an application; see waap run --help", run_run},
     {"serve", "[flags]", "Serve metrics; see waap serve --help", run_serve},

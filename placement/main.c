@@ -5,6 +5,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/version.h"
 #include "placement/control.h"
+#include "placement/place.h"
 
 /* `waap control …` becomes this program with the same arguments: argv[0] is the command. Called by
  * its own name, the command comes as argv[1]. */
@@ -18,6 +19,7 @@ struct command {
 
 static const struct command commands[] = {
     {"control", "CONFIG [flags]", "Turn the knobs of plugins by what is measured", control_main},
+    {"place", "[flags]", "Say which node runs a model fastest", place_main},
 };
 
 static const struct command *find_command(const char *name) {
