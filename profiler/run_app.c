@@ -1,7 +1,8 @@
 #include "profiler/run_app.h"
 
 struct run_app *run_app_create(const struct run_app_config *config) {
-    struct run_app *app = run_app_command_create();
+    struct run_app *app =
+        config->image != NULL ? run_app_container_create() : run_app_command_create();
     if (app != NULL) {
         app->config = *config;
     }

@@ -49,11 +49,11 @@ struct run_app_kind {
     void (*destroy)(struct run_app *app);
 };
 
-extern const struct run_app_kind run_app_command;
-
-/* Prepares a command or a container; nothing runs yet. NULL when memory is out. */
+/* Prepares a container where there is an image, else a command; nothing runs yet. NULL when memory
+ * is out. */
 struct run_app *run_app_create(const struct run_app_config *config);
 void run_app_destroy(struct run_app *app); /* accepts NULL */
 
-/* Tells of the launch to the environment of the record: "cgroup", "process group", …. */
+/* The two kinds, for that call. */
 struct run_app *run_app_command_create(void);
+struct run_app *run_app_container_create(void);

@@ -116,7 +116,7 @@ static void command_destroy(struct run_app *app) {
     free(command);
 }
 
-const struct run_app_kind run_app_command = {
+static const struct run_app_kind kind = {
     .start = command_start,
     .signal = command_signal,
     .kill = command_kill,
@@ -130,6 +130,6 @@ struct run_app *run_app_command_create(void) {
     if (command == NULL) {
         return NULL;
     }
-    command->base.kind = &run_app_command;
+    command->base.kind = &kind;
     return &command->base;
 }

@@ -11,6 +11,7 @@
 #include "exporter/core/log.h"
 #include "profiler/report.h"
 #include "profiler/run_args.h"
+#include "profiler/run_engine.h"
 #include "profiler/run_environment.h"
 #include "profiler/run_options.h"
 #include "profiler/run_output.h"
@@ -73,6 +74,21 @@ static const char *const *make_env(struct call *call, const struct run_plan *pla
     return run_args_list(&words, &call->arena);
 }
 
+/* Also finds out, before anything runs, whether there are engine and image at all. */
+static int find_digest(struct call *call, struct run_plan *plan, struct error *err) {
+    struct run_engine engine = {0};
+    char *digest CLEANUP_FREE = NULL;
+    int r = run_engine_open(&engine, call->session.config->settings, err);
+    if (r == 0) {
+        r = run_engine_image(&engine, plan->image, &digest, err);
+    }
+    if (r == 0 && digest != NULL) {
+        plan->digest = arena_copy(&call->arena, digest, strlen(digest) + 1);
+    }
+    run_engine_close(&engine);
+    return r;
+}
+
 static int make_plan(struct call *call, const struct run_target *target, struct run_plan *ret_plan,
                      struct error *err) {
     const struct run_options *options = &call->options;
@@ -103,8 +119,12 @@ static int make_plan(struct call *call, const struct run_target *target, struct 
         plan.dataset = arena_copy(&call->arena, path, strlen(path) + 1);
     }
     plan.env = make_env(call, &plan);
+    if (plan.argv == NULL || plan.env == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = plan.image != NULL ? find_digest(call, &plan, err) : 0;
     *ret_plan = plan;
-    return plan.argv != NULL && plan.env != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
+    return r;
 }
 
 /* Those of the command line, or all. */
@@ -198,7 +218,7 @@ static int open_record(struct call *call, const struct run_plan *first, struct e
         r = run_record_open(&call->session.record, buf_str(&path), err);
     }
     if (r == 0) {
-        run_environment_write(&call->session, first->image, NULL);
+        run_environment_write(&call->session, first->image, first->digest);
     }
     return r;
 }

@@ -54,6 +54,7 @@ static void write_target(struct run_session *session, const struct run_plan *pla
     run_record_texts(record, "args", target->args);
     run_record_texts(record, "command", plan->argv);
     run_record_text(record, "image", plan->image);
+    run_record_text(record, "image_digest", plan->digest);
     run_record_number(record, "timeout", (double)target->timeout_ms / 1e3);
     run_record_number(record, "repeats", (double)target->repeats);
     run_record_number(record, "warmup", (double)target->warmup);

@@ -12,6 +12,7 @@ struct run_plan {
     const char *const *argv; /* all words of the command line, or of the container's */
     const char *const *env;  /* what the target says and what we add */
     const char *image;       /* NULL: a command */
+    const char *digest;      /* of the image; NULL: not known */
     const char *dir;         /* where a command runs; NULL: here */
     const char *dataset;     /* absolute; NULL: none */
     const struct run_knob *knobs;
