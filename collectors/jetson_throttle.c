@@ -74,7 +74,7 @@ static int find_alarms(struct throttle *throttle, const char *sysfs) {
         char *device CLEANUP_FREE = file_path_join(class, entries.names[i]);
         r = device != NULL ? 0 : -ENOMEM;
         for (int oc = 1; oc <= THROTTLE_MAX_ALARMS && r >= 0; oc++) {
-            char name[24], number[8];
+            char name[24], number[12];
             snprintf(name, sizeof(name), "oc%d_event_cnt", oc);
             snprintf(number, sizeof(number), "%d", oc);
             r = jetson_values_add(&throttle->alarms, device, name, 1, JETSON_OVERCURRENT_EVENTS,

@@ -14,7 +14,7 @@ static void test_sets_live_until_the_pool_is_cleared(void) {
     for (int round = 0; round < 3; round++) {
         const struct labels *first = label_pool_render(&pool, "zone", "a\"b");
         for (int i = 0; i < 100; i++) {
-            char value[8];
+            char value[12];
             snprintf(value, sizeof(value), "%d", i);
             TEST_ASSERT_NOT_NULL(label_pool_render(&pool, "cpu", value));
         }

@@ -93,7 +93,7 @@ static void test_the_table_survives(void) {
     for (int i = 1; i <= 3; i++) {
         struct push_keeper *keeper = open_keeper(table_flag, "--push.state-file=");
         push_one(keeper);
-        char count[8];
+        char count[12];
         snprintf(count, sizeof(count), "%d", i);
         expect_count(keeper, count);
         TEST_ASSERT_TRUE(push_store_stats(push_keeper_store(keeper)).in_file);
