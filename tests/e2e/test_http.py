@@ -702,6 +702,16 @@ def systemd_command(binary, *flags):
     return [sys.executable, "-c", code, str(binary), "serve", "--push.table=", *flags]
 
 
+@contextlib.contextmanager
+def ended(process):
+    """Whatever becomes of the test, the program does not outlive it."""
+    with process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize("flags", [["--web.systemd-socket"], ["--web.listen-address=127.0.0.1:1"]])
 def test_systemd_socket_activation(fake_binary, flags):
     """Whoever hands sockets over need not say so, and other addresses give way."""
@@ -717,16 +727,17 @@ def test_systemd_socket_activation(fake_binary, flags):
             stderr=subprocess.PIPE,
             text=True,
         )
-    with early:
-        assert statuses(get_over(early)) == [200]
-    assert tcp_get("127.0.0.1", port) == [200]
-    with socket.create_connection(("127.0.0.1", port), 5) as connection:
-        connection.sendall(b"POST /-/reload HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
-        assert statuses(read_all(connection)[0]) == [200]
-    assert tcp_get("127.0.0.1", port) == [200]
-    process.terminate()
-    assert "listening on 127.0.0.1:" in process.communicate(timeout=5)[1]
-    assert process.returncode == 0
+    with ended(process):
+        with early:
+            assert statuses(get_over(early)) == [200]
+        assert tcp_get("127.0.0.1", port) == [200]
+        with socket.create_connection(("127.0.0.1", port), 5) as connection:
+            connection.sendall(b"POST /-/reload HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
+            assert statuses(read_all(connection)[0]) == [200]
+        assert tcp_get("127.0.0.1", port) == [200]
+        process.terminate()
+        assert "listening on 127.0.0.1:" in process.communicate(timeout=5)[1]
+        assert process.returncode == 0
 
 
 def test_systemd_sockets_that_are_none(fake_binary):
