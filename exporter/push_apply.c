@@ -330,9 +330,6 @@ void push_store_apply_begin(struct push_store *store, struct push_applying *appl
     applying->next = 0;
     applying->failed = 0;
     applying->now_ms = push_store_now_ms(store);
-    if (batch->start != 0) {
-        push_owner_note_start(store, owner, batch->start, applying->now_ms);
-    }
     if (grow((void **)&store->steps, &store->cap_steps, batch->n_updates,
              sizeof(struct push_step)) < 0) {
         finish(store, applying, error_set(&applying->error, -ENOMEM, "out of memory"));

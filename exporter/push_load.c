@@ -189,7 +189,6 @@ static int load_total(struct loader *loader, const struct push_entry *entry) {
         return -EINVAL;
     }
     memcpy(&start, key_of(entry).at, sizeof(start));
-    push_owner_note_start(loader->store, series->owner, start, loader->now_ms);
     int r = push_series_total(loader->store, series, start, &total, NULL);
     if (r == 0) {
         memcpy(total->last, entry->words, series->n_values * sizeof(double));

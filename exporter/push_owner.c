@@ -221,29 +221,6 @@ void push_owner_note_failure(struct push_store *store, struct push_owner *owner)
     push_store_unlock(store);
 }
 
-/* A start that has not been heard of for longest makes room for another. */
-void push_owner_note_start(struct push_store *store, struct push_owner *owner, uint64_t start,
-                           int64_t now_ms) {
-    struct push_start *oldest = &owner->starts[0];
-    for (size_t i = 0; i < owner->n_starts; i++) {
-        struct push_start *known = &owner->starts[i];
-        if (known->number == start) {
-            known->used_ms = now_ms;
-            return;
-        }
-        oldest = known->used_ms < oldest->used_ms ? known : oldest;
-    }
-    if (owner->n_starts < PUSH_MAX_STARTS) {
-        oldest = &owner->starts[owner->n_starts++];
-    } else {
-        for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
-            push_series_forget_start(store, CONTAINER_OF(i, struct push_series, of_owner),
-                                     oldest->number);
-        }
-    }
-    *oldest = (struct push_start){start, now_ms};
-}
-
 /* ---- end ---- */
 
 static void free_notes(struct push_store *store, struct push_owner *owner) {

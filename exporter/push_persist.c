@@ -116,6 +116,13 @@ void push_persist_times(struct push_store *store, const struct push_owner *owner
 
 /* ---- all of them ---- */
 
+/* The oldest first, as they came: loading them puts the latest in front again. */
+static int each_total(struct push_total *total,
+                      int (*visit)(struct push_entry **entry, void *context), void *context) {
+    int r = total != NULL ? each_total(total->next, visit, context) : 0;
+    return total != NULL && r == 0 ? visit(&total->entry, context) : r;
+}
+
 /* Calls `visit` with the place where each thing keeps its entry: first those that others name. */
 static int each_entry(struct push_store *store,
                       int (*visit)(struct push_entry **entry, void *context), void *context) {
@@ -134,9 +141,7 @@ static int each_entry(struct push_store *store,
              k = k->next) {
             struct push_series *series = CONTAINER_OF(k, struct push_series, of_family);
             r = visit(&series->entry, context);
-            for (struct push_total *t = series->totals; r == 0 && t != NULL; t = t->next) {
-                r = visit(&t->entry, context);
-            }
+            r = r == 0 ? each_total(series->totals, visit, context) : r;
         }
     }
     return r;

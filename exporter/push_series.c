@@ -68,6 +68,20 @@ void push_series_forget_start(struct push_store *store, struct push_series *seri
     }
 }
 
+/* Where a series has the figures of many starts, those not heard of for longest make room. */
+static void drop_oldest_total(struct push_store *store, struct push_series *series) {
+    enum { MAX_STARTS = 64 };
+    size_t n = 0;
+    const struct push_total *last = NULL;
+    for (const struct push_total *total = series->totals; total != NULL; total = total->next) {
+        last = total;
+        n++;
+    }
+    if (n >= MAX_STARTS) {
+        push_series_forget_start(store, series, last->start);
+    }
+}
+
 int push_series_total(struct push_store *store, struct push_series *series, uint64_t start,
                       struct push_total **ret_total, struct error *err) {
     for (struct push_total **link = &series->totals; *link != NULL; link = &(*link)->next) {
@@ -84,12 +98,14 @@ int push_series_total(struct push_store *store, struct push_series *series, uint
     if (total == NULL) {
         return error_set(err, -ENOMEM, "%s: out of memory", series->family->desc->main.name);
     }
-    *total = (struct push_total){.next = series->totals, .start = start};
+    *total = (struct push_total){.start = start};
     int r = push_persist_total(store, series, total, err);
     if (r < 0) {
         free(total);
         return r;
     }
+    drop_oldest_total(store, series);
+    total->next = series->totals;
     series->totals = total;
     *ret_total = total;
     return 0;

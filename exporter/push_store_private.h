@@ -94,19 +94,12 @@ struct push_buckets {
     const struct labels *labels[];
 };
 
-struct push_start {
-    uint64_t number;
-    int64_t used_ms;
-};
-
 struct push_note {
     struct push_note *next;
     struct push_entry *entry;
     char *text; /* behind the key */
     char key[];
 };
-
-enum { PUSH_MAX_STARTS = 64 };
 
 struct push_owner {
     struct push_link link; /* among all */
@@ -121,8 +114,6 @@ struct push_owner {
     double push_seconds, push_failure_seconds;
     struct labels *rendered;
     uint64_t collected;
-    struct push_start starts[PUSH_MAX_STARTS];
-    size_t n_starts;
     struct push_note *notes;
     char *name;
     size_t n_labels;
@@ -290,8 +281,6 @@ struct push_buckets *push_buckets_create(const struct push_series *series);
 /* push_owner.c */
 int push_owner_restore(struct push_store *store, bool group, const struct label *labels, size_t n,
                        struct push_owner **ret_owner);
-void push_owner_note_start(struct push_store *store, struct push_owner *owner, uint64_t start,
-                           int64_t now_ms);
 void push_owner_remove_series(struct push_store *store, struct push_owner *owner);
 void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner);
 void push_owner_destroy(struct push_store *store, struct push_owner *owner);

@@ -247,10 +247,10 @@ static void test_a_table_is_published_as_a_whole(void) {
     TEST_ASSERT_EQUAL_INT(0, rmdir(directory));
 }
 
-static void test_the_table_is_copied_when_most_is_dead(void) {
+/* Series that come and go, until most of the table is dead. */
+static void churn(void) {
     struct push_owner *a = fixture_plugin(store, "a");
     struct push_owner *g = fixture_group(store, "churn");
-    fixture_push(store, a, "kept", PUSH_COUNTER, PUSH_INC, 1);
     char name[32];
     static const double one = 1;
     for (int i = 0; i < 20000; i++) {
@@ -258,15 +258,43 @@ static void test_the_table_is_copied_when_most_is_dead(void) {
         struct push_update update = {
             .name = name, .type = PUSH_GAUGE, .values = &one, .n_values = 1, .ttl_ms = -1};
         TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, g, PUSH_REPLACE_ALL, 0, &update, 1));
-        TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "kept", PUSH_UNSAID, PUSH_INC, 1));
+        TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "kept", PUSH_COUNTER, PUSH_INC, 1));
     }
+}
+
+static void test_the_table_is_copied_when_most_is_dead(void) {
+    churn();
     TEST_ASSERT_LESS_THAN_UINT64(1 << 20, push_store_stats(store).table_bytes);
     reload(SIZE_MAX);
     char *page = fixture_scrape(store);
-    TEST_ASSERT_NOT_NULL(strstr(page, "kept_total{plugin=\"a\"} 20001\n"));
+    TEST_ASSERT_NOT_NULL(strstr(page, "kept_total{plugin=\"a\"} 20000\n"));
     TEST_ASSERT_NOT_NULL(strstr(page, "churn_19999{instance=\"\",job=\"churn\"} 1\n"));
     free(page);
     TEST_ASSERT_EQUAL_UINT64(2, push_store_stats(store).n_series);
+}
+
+/* Which starts were heard of last is known after a copy and a restart, too. */
+static void test_the_latest_starts_are_kept(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    static const double one = 1;
+    const struct push_update update = {.name = "n",
+                                       .type = PUSH_COUNTER,
+                                       .op = PUSH_TOTAL,
+                                       .values = &one,
+                                       .n_values = 1,
+                                       .ttl_ms = PUSH_TTL_DEFAULT};
+    for (uint64_t start = 1; start <= 64; start++) {
+        push(a, &update, start);
+    }
+    churn();
+    reload(SIZE_MAX);
+    a = fixture_plugin(store, "a");
+    push(a, &update, 65); /* in the place of the first */
+    for (uint64_t start = 2; start <= 64; start++) {
+        push(a, &update, start);
+    }
+    char *page CLEANUP_FREE = fixture_scrape(store);
+    TEST_ASSERT_NOT_NULL(strstr(page, "n_total{plugin=\"a\"} 65\n"));
 }
 
 /* A table that is full refuses what would be added; what is there goes on. */
@@ -306,6 +334,7 @@ int main(void) {
     RUN_TEST(test_damaged_times);
     RUN_TEST(test_a_table_is_published_as_a_whole);
     RUN_TEST(test_the_table_is_copied_when_most_is_dead);
+    RUN_TEST(test_the_latest_starts_are_kept);
     RUN_TEST(test_full_table);
     return UNITY_END();
 }

@@ -147,7 +147,11 @@ static void test_many_starts_push_out_the_oldest(void) {
         fixture_ms++;
     }
     TEST_ASSERT_EQUAL_INT(0, push_total(a, 70, 1));
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 7, 1)); /* the oldest that is known */
     fixture_expect(store, "# TYPE n_total counter\nn_total{plugin=\"a\"} 70\n");
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 6, 1)); /* is not: counts as another */
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 7, 1)); /* has been heard of since */
+    fixture_expect(store, "# TYPE n_total counter\nn_total{plugin=\"a\"} 71\n");
     push_owner_unref(store, a);
 }
 
