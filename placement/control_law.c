@@ -152,8 +152,8 @@ static void forget_old_reversals(const struct control_rule *rule, struct control
     state->n_reversals = kept;
 }
 
-/* To and fro: the knob's steps are too coarse for the band, or the loop is faster than the plant.
- * The dead band grows until the better of the two positions counts as good enough. */
+/* Back and forth: the knob's steps are too coarse for the band, or the loop is faster than the
+ * plant. The dead band grows until the better of the two positions counts as good enough. */
 static void note_reversal(const struct control_rule *rule, struct control_state *state,
                           int64_t now_ns) {
     forget_old_reversals(rule, state, now_ns);

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "exporter/core/file.h"
+#include "exporter/core/tls_start.h"
 
 enum {
     DEFAULT_TIMEOUT_MS = 10000,
@@ -173,6 +174,9 @@ int web_client_create(const struct web_endpoint *endpoint, struct web_client **r
         return -ENOMEM;
     }
     client->endpoint = *endpoint;
+    if (strncasecmp(endpoint->url, "https:", strlen("https:")) == 0) {
+        tls_start(); /* libcurl takes for granted that GnuTLS is */
+    }
     if (client->endpoint.timeout_ms == 0) {
         client->endpoint.timeout_ms = DEFAULT_TIMEOUT_MS;
     }

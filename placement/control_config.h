@@ -1,0 +1,58 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/core/arena.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/problems.h"
+#include "exporter/param.h"
+#include "placement/control_law.h"
+#include "placement/selector.h"
+#include "placement/web_client.h"
+
+/* What `waap control` is told by its file. */
+
+/* Which knob: what is not given (NULL) may be anything. */
+struct control_knob_name {
+    const char *plugin, *param;
+    const char *container, *job, *namespace, *pod;
+};
+
+struct control_loop_config {
+    const char *name;
+    const char *query;
+    const char *age_query;    /* how many seconds old the measure is; NULL: not asked for */
+    bool from_exporter;       /* the query is `selector`, on the exporter's own page */
+    struct selector selector; /* its text is freed with the configuration */
+    struct control_knob_name knob;
+    struct param_value *levels; /* in order; none: the position is the number itself */
+    size_t n_levels;
+    struct control_rule rule;
+    int64_t interval_ms;
+    int64_t stale_ms;
+    int64_t ack_ms; /* how long the plugin may take to apply a value */
+};
+
+struct control_config {
+    struct web_endpoint prometheus, exporter;
+    const char *metrics_path;
+    struct control_loop_config *loops;
+    size_t n_loops;
+    struct arena arena;
+};
+
+/* Reads the file, and the tables that it names. 0, or -EINVAL with every mistake in `problems` as
+ * file:line:column. Free it with control_config_finish in any case. */
+int control_config_load(const char *path, struct control_config *config, struct problems *problems);
+
+/* The same for a text, as if it stood in a file of that name. */
+int control_config_parse(const char *file, const char *text, size_t len,
+                         struct control_config *config, struct problems *problems);
+
+void control_config_finish(struct control_config *config);
+#define CLEANUP_CONTROL_CONFIG CLEANUP(control_config_finish)
+
+/* The index of a value among the levels; -1: it is none of them. */
+int control_config_level(const struct control_loop_config *loop, const struct param_value *value);

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "exporter/core/error.h"
+#include "placement/control_config.h"
+#include "placement/control_law.h"
+#include "placement/promql_answer.h"
+#include "placement/web_client.h"
+
+/* What a loop measures, or why it does not. */
+struct control_measure {
+    double value;
+    bool has_value;
+    enum control_reason trouble; /* without a value */
+    struct error words;          /* of the trouble */
+    struct error remark;         /* a warning of Prometheus, or "" */
+};
+
+/* Asks Prometheus or the exporter, as the loop is configured. */
+void control_measure_take(const struct control_config *config,
+                          const struct control_loop_config *loop, struct web_client *prometheus,
+                          struct web_client *exporter, struct control_measure *ret_measure);
+
+/* The one value of an answer, or why there is none. */
+void control_measure_judge(const struct promql_answer *answer, struct control_measure *ret_measure);
