@@ -348,7 +348,7 @@ def test_dry_run_turns_nothing(plant, write, control):
     assert simulated.lines == 720
 
 
-def test_check(write, run_waap):
+def test_check(write, run_waap, source_root):
     good = write(loop(source="exporter"), exporter={"url": "http://127.0.0.1:1"})
     done = run_waap("control", "--check", good)
     assert (done.returncode, done.stderr) == (0, "")
@@ -357,6 +357,7 @@ def test_check(write, run_waap):
     assert done.returncode == 2
     assert re.search(r"control.yaml:\d+:\d+: loops\[1\].setpoint: expected a number", done.stderr)
     assert "the loop fps turns the same knob, res of sim" in done.stderr
+    assert run_waap("control", "--check", source_root / "deploy/control.yaml").returncode == 0
     assert run_waap("control", "--check", "/nonexistent.yaml").returncode == 2
     assert run_waap("control").returncode == 2
     assert "CONFIG" in run_waap("control", "--help").stdout
