@@ -20,6 +20,7 @@ struct measure {
     size_t n_runs;
     struct weighted *spread; /* the distribution, ascending; NULL where only the runs are known */
     size_t n_spread;
+    bool bucketed; /* its values are upper bounds of buckets */
 };
 
 /* A target's measures, sorted by name. A zeroed struct is empty. */

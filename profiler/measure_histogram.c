@@ -108,17 +108,16 @@ static void set_quantiles(struct measure *measure, const struct bucket *buckets,
     measure->max = isfinite(buckets[top].le) ? buckets[top].le : NAN;
 }
 
-/* For the plot: each bucket's share at its middle. */
+/* For the plot: what is in each bucket that has a bound. */
 static void set_spread(struct measures *measures, struct measure *measure,
                        const struct bucket *buckets, size_t n) {
     measure->spread = calloc(n, sizeof(*measure->spread));
     measures->failed = measures->failed || measure->spread == NULL;
+    measure->bucketed = true;
     for (size_t i = 0; measure->spread != NULL && i < n; i++) {
-        double from = i > 0 ? buckets[i - 1].le : 0;
         double count = buckets[i].count - (i > 0 ? buckets[i - 1].count : 0);
-        double to = isfinite(buckets[i].le) ? buckets[i].le : from;
-        if (count > 0) {
-            measure->spread[measure->n_spread++] = (struct weighted){(from + to) / 2, count};
+        if (isfinite(buckets[i].le)) {
+            measure->spread[measure->n_spread++] = (struct weighted){buckets[i].le, count};
         }
     }
 }

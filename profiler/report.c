@@ -5,6 +5,7 @@
 
 #include "exporter/core/buf.h"
 #include "profiler/report_csv.h"
+#include "profiler/report_html.h"
 #include "profiler/report_junit.h"
 #include "profiler/report_openmetrics.h"
 #include "profiler/report_text.h"
@@ -31,6 +32,7 @@ static const struct {
     void (*write)(const struct results *results, struct buf *out);
 } pages[] = {
     {"junit.xml", report_junit_write},
+    {"report.html", report_html_write},
     {"summary.json", summary_write},
 };
 

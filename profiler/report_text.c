@@ -100,19 +100,9 @@ static const struct prefix *prefix_of(const struct prefix *table, double value) 
     return prefix;
 }
 
+/* Four digits, and those before the point always. */
 static void add_digits(struct buf *out, double value) {
-    double size = fabs(value);
-    int digits = size >= 1000 || value == 0 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
-    if (size < 0.1 && value != 0) {
-        buf_printf(out, "%.3g", value);
-        return;
-    }
-    /* Whole numbers stay whole. */
-    buf_printf(out, "%.*f",
-               value == rint(value) && size < 1e6 ? 0
-               : digits > 2                       ? 2
-                                                  : digits,
-               value);
+    buf_printf(out, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
 }
 
 void text_add_human(struct buf *out, double value, const char *unit) {
@@ -120,6 +110,8 @@ void text_add_human(struct buf *out, double value, const char *unit) {
         buf_add_str(out, "–");
         return;
     }
+    /* It goes into markup as it is. */
+    unit = strpbrk(unit, "<>&\"'") == NULL ? unit : "";
     bool is_ratio = strcmp(unit, "ratio") == 0;
     bool scales = strcmp(unit, "s") == 0 || strcmp(unit, "J") == 0 || strcmp(unit, "W") == 0;
     const struct prefix *table = strcmp(unit, "B") == 0 ? binary : scales ? decimal : plain;

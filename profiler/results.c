@@ -67,6 +67,14 @@ const char *results_text(const struct results *results, const char *object, cons
     return text != NULL ? text : "";
 }
 
+bool results_is_sweep(const struct results *results) {
+    bool is = false;
+    for (size_t i = 0; i < results->n; i++) {
+        is = is || json_object_size(json_object_get(results->items[i].target->object, "knobs")) > 0;
+    }
+    return is;
+}
+
 enum gate_state result_state(const struct result *result) {
     enum gate_state state = result->n_gates > 0 ? GATE_SKIPPED : GATE_OK;
     for (size_t i = 0; i < result->n_gates; i++) {

@@ -31,5 +31,8 @@ void results_finish(struct results *results);
  * where there is none. */
 const char *results_text(const struct results *results, const char *object, const char *key);
 
+/* Whether targets are settings of knobs. */
+bool results_is_sweep(const struct results *results);
+
 /* Of all its gates: failed where one is, skipped where none could be judged. */
 enum gate_state result_state(const struct result *result);

@@ -11,6 +11,35 @@ from running import ROOT
 
 MODULES = ROOT / "build/deps/playwright-core/node_modules"
 
+# Where text stands on its background with less than 4.5:1, as WCAG 2 reckons it.
+FAINT = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (c) => c.slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = rgb(getComputedStyle(node).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  return [...document.querySelectorAll("body *")]
+    .filter((node) => node.checkVisibility() && !node.disabled)
+    .filter((node) => [...node.childNodes].some((c) => c.nodeType === 3 && c.data.trim()))
+    .map((node) => {
+      const [a, b] = [light(rgb(getComputedStyle(node).color)), light(ground(node))];
+      return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.className, node.textContent];
+    })
+    .filter(([ratio]) => ratio < 4.5);
+}"""
+
 
 class Browser:
     def __init__(self):

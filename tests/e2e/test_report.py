@@ -210,7 +210,8 @@ def test_prometheus_takes_the_samples(report, tmp_path, version):
     code, output = promtool(version, "tsdb", "create-blocks-from", "openmetrics", directory / "metrics.om", tmp_path / "db")
     assert code == 0, output
     (tmp_path / "db/wal").mkdir(exist_ok=True)  # without it promtool sees no database
-    code, output = promtool(version, "tsdb", "dump", tmp_path / "db")
+    room = [f"--sandbox-dir-root={tmp_path}"] if version != "2.42" else []
+    code, output = promtool(version, "tsdb", "dump", *room, tmp_path / "db")
     assert code == 0
     dumped = [line for line in output.splitlines() if "waap_run_app_fps_total" in line and 'target="cpu"' in line
               and 'run="2"' in line]
@@ -221,11 +222,12 @@ def test_prometheus_takes_the_samples(report, tmp_path, version):
 
 
 def test_a_long_record(report, tmp_path):
-    """An hour at 10 Hz: no file grows out of hand."""
-    directory = make_record(tmp_path / "r", repeats=1, seconds=3600)
+    """An hour: no file grows out of hand."""
+    directory = make_record(tmp_path / "r", repeats=1, seconds=3600, interval=0.25)
     _, summary = report(directory, timeout=60)
     assert summary["targets"][0]["measures"]["fps"]["mean"] == pytest.approx(20, rel=0.01)
     assert (directory / "metrics.om").stat().st_size < 100e6
+    assert (directory / "report.html").stat().st_size < 1e6
 
 
 def test_after_a_crash(report, tmp_path):
