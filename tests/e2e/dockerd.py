@@ -22,6 +22,9 @@ UNPACKED = ROOT / "build/deps/docker"
 BUSYBOX = UNPACKED / "bin/busybox"
 LOAD = ROOT / "build/tests/vm/load"
 IMAGE = "local/busybox:1"
+# Who root of a container is on the host where users are mapped: nobody that there is.
+MAPPED = 231072
+MAP_USERS = 'mount --bind "$0" /etc/subuid && mount --bind "$1" /etc/subgid && shift && exec "$@"'
 APPLETS = ("head", "nc", "sh", "sleep", "tail", "true")
 
 
@@ -29,6 +32,9 @@ def root_filesystem():
     """A tar archive of it."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
+        directory = tarfile.TarInfo("bin")
+        directory.type, directory.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(directory)
         tar.add(BUSYBOX, "bin/busybox")
         tar.add(LOAD, "bin/load")
         for applet in APPLETS:
@@ -41,7 +47,7 @@ def root_filesystem():
 class Docker:
     """Spoken to as its own command line does, by HTTP on its socket."""
 
-    def __init__(self, place):
+    def __init__(self, place, map_users=False):
         self.place = place
         self.socket = place / "docker.sock"
         self.cgroup = f"waap-test-{os.getpid()}"
@@ -51,13 +57,21 @@ class Docker:
         self.log = open(place / "log", "wb")
         self.has_bridge = self.make_bridge()
         self.process = subprocess.Popen(
-            ["dockerd", f"--host=unix://{self.socket}", f"--data-root={place / 'data'}",
+            [*(self.mapping() if map_users else ["dockerd"]), f"--host=unix://{self.socket}", f"--data-root={place / 'data'}",
              f"--exec-root={place / 'exec'}", f"--pidfile={place / 'pid'}", "--iptables=false",
              "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false",
              f"--bridge={self.bridge if self.has_bridge else 'none'}", "--storage-driver=vfs",
              "--exec-opt=native.cgroupdriver=cgroupfs", f"--cgroup-parent=/{self.cgroup}"],
             env={**os.environ, "PATH": ":".join(paths)},
             stdout=self.log, stderr=self.log)
+
+    def mapping(self):
+        """How to start it with users mapped, by tables that only it sees."""
+        tables = [self.place / "subuid", self.place / "subgid"]
+        for table in tables:
+            table.write_text("".join(f"{name}:{MAPPED}:65536\n" for name in ("nobody", "nogroup")))
+        self.place.chmod(0o711)
+        return ["unshare", "--mount", "sh", "-c", MAP_USERS, *tables, "dockerd", "--userns-remap=nobody:nogroup"]
 
     def ip(self, words):
         return subprocess.run([BUSYBOX, "ip", *words.split()], stdout=self.log,
@@ -129,7 +143,7 @@ class Docker:
 
 
 @contextlib.contextmanager
-def docker_of_our_own():
+def docker_of_our_own(map_users=False):
     """The daemon with its image; skips the test where there can be none."""
     if not (UNPACKED / "usr/sbin/dockerd").exists():
         pytest.skip("no Docker: .ci/fetch docker has not been run, or could not")
@@ -138,7 +152,7 @@ def docker_of_our_own():
     if os.geteuid() != 0:
         pytest.skip("dockerd needs root")
     place = pathlib.Path(tempfile.mkdtemp(prefix="waap-docker-"))
-    docker = Docker(place)
+    docker = Docker(place, map_users)
     try:
         wait_until(docker.ready, 30, "dockerd")
         docker.fill()

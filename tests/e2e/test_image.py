@@ -5,6 +5,7 @@ the settings are those of the Dockerfile."""
 import io
 import json
 import os
+import pathlib
 import platform
 import re
 import subprocess
@@ -12,7 +13,7 @@ import tarfile
 
 import pytest
 
-from dockerd import docker_of_our_own
+from dockerd import MAPPED, docker_of_our_own
 from running import ROOT, Program, wait_until
 
 pytestmark = pytest.mark.xdist_group("docker")
@@ -42,9 +43,15 @@ def root(tmp_path_factory, waap_binary):
     return directory
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["", "mapped"])
+def map_users(request):
+    """Whether root in a container is nobody outside of it."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def docker(root):
-    with docker_of_our_own() as docker:
+def docker(root, map_users):
+    with docker_of_our_own(map_users) as docker:
         if not docker.has_bridge:
             pytest.skip("no network bridge can be made here")
         repository, tag = IMAGE.split(":")
@@ -135,19 +142,39 @@ def test_health_follows_the_flags_of_serve(start):
     assert healthcheck(container) == 0
 
 
-def test_sees_the_host_and_its_containers(docker, start):
+def test_sees_the_host_and_its_containers(docker, start, map_users):
     docker.run("neighbour", "sleep", "60")
+    # As README says; Docker shows the host's processes to no container whose users are mapped.
+    options = {"UsernsMode": "host"} if map_users else {}
     container = start(
         "--path.procfs=/host/proc", "--path.sysfs=/host/sys", "--path.rootfs=/host",
         "--path.cgroupfs=/host/sys/fs/cgroup",
         f"--collector.container.docker-socket={docker.socket}",
-        binds=["/:/host:ro"], PidMode="host", User="0:0")
+        binds=["/:/host:ro"], PidMode="host", User="0:0", **options)
 
     def neighbour():
         return [dict(labels) for name, labels in container.metrics()
                 if name == "container_cpu_usage_seconds_total" and ("name", "neighbour") in labels]
 
     assert wait_until(neighbour, 60, "the neighbour")
+
+
+def test_sees_containers_without_being_anybody(docker, start, map_users):
+    """As root of a mapped container, or as nobody: the runtime's socket is closed, cgroups are not."""
+    neighbour = docker.run("neighbour", "sleep", "60")
+    container = start(
+        "--path.procfs=/host/proc", "--path.sysfs=/host/sys", "--path.rootfs=/host",
+        "--path.cgroupfs=/host/sys/fs/cgroup", f"--collector.container.docker-socket={docker.socket}",
+        binds=["/:/host:ro"], **({"User": "0:0"} if map_users else {}))
+
+    def found():
+        return [dict(labels) for name, labels in container.metrics()
+                if name == "container_cpu_usage_seconds_total" and neighbour in dict(labels)["id"]]
+
+    labels, = wait_until(found, 20, "the neighbour")
+    assert labels["name"] == neighbour[:12]
+    uid = pathlib.Path(f"/proc/{container.state()['State']['Pid']}").stat().st_uid
+    assert uid == (MAPPED if map_users else 65532)
 
 
 def test_pushes_by_mounted_socket_and_over_the_bridge(docker, start, tmp_path):
