@@ -45,6 +45,7 @@ reason_not_to() {
     'docker '*) echo "needs a Docker of its own; test_image.py has one" ;;
     'kubectl '*) echo "needs a cluster; test_kubernetes.py does without" ;;
     'waap model '*) echo "needs half a gigabyte of weights; test_model.py makes smaller models" ;;
+    'waap place train '*) echo "needs what somebody measured; test_train.py has that" ;;
     'xdg-open '*) echo "needs somebody to look at it; test_live_page.py has a browser" ;;
     *) return 1 ;;
     esac
@@ -174,8 +175,11 @@ kind_of() {
     '/* objcounter.c */') echo c ;;
     'make '* | 'curl '* | 'docker '* | 'kubectl '* | 'export '* | 'cc '* | 'echo '* | 'xdg-open '*) echo shell ;;
     'apt '* | 'sudo '* | 'systemctl '*) echo shell ;;
-    'ts='* | 'scrape_configs:' | 'tls_server_config:' | 'hostPID: true' | '# '* | '→ '*) echo text ;;
-    *) echo "what is this: $first" >&2; return 1 ;;
+    'ts='* | '# '* | '→ '*) echo text ;;
+    *)
+        [[ $first =~ ^[a-zA-Z_]+:( |$) ]] || { echo "what is this: $first" >&2; return 1; }
+        echo text # YAML
+        ;;
     esac
 }
 

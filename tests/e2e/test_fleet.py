@@ -4,6 +4,7 @@ import contextlib
 import http.server
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -113,10 +114,16 @@ def test_flags_agree():
 
 
 @pytest.mark.parametrize("path", ["node/vmagent.service", "central/vmalert.service"])
-def test_units_start_what_the_settings_are_for(path):
+def test_units_start_what_the_settings_are_for(path, tmp_path):
     unit = (FLEET / path).read_text()
     name = path.split("/")[1].split(".")[0]
     assert f"EnvironmentFile=/etc/default/{name}\nExecStart=/usr/bin/{name} $ARGS\n" in unit
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze here (package systemd)")
+    file = tmp_path / f"{name}.service"
+    file.write_text(unit.replace(f"/usr/bin/{name}", str(need_program(name))))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", file], capture_output=True, text=True, timeout=60)
+    assert name not in done.stderr
 
 
 def test_vmalert_takes_the_rules():
