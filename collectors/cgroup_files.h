@@ -20,7 +20,9 @@ enum cgroup_controller {
 enum cgroup_reader {
     CGROUP_FOR_CGROUP = 1 << 0,
     CGROUP_FOR_CONTAINER = 1 << 1,
+    CGROUP_FOR_RUN = 1 << 2, /* of an application that is being profiled: often, so the least */
     CGROUP_FOR_BOTH = CGROUP_FOR_CGROUP | CGROUP_FOR_CONTAINER,
+    CGROUP_FOR_ALL = CGROUP_FOR_BOTH | CGROUP_FOR_RUN,
 };
 
 struct cgroup_file {

@@ -42,17 +42,22 @@ struct run_probe {
     bool seen[64]; /* by row of run_probe_rows: its metric has been there */
 };
 
-static bool is_row_of(const struct exposition_block *block, size_t row) {
-    return strcmp(run_probe_rows[row].metric, block->name) == 0;
+static int compare_block(const void *name, const void *block) {
+    return strcmp(name, ((const struct exposition_block *)block)->name);
+}
+
+static const struct exposition_block *find_block(const struct exposition_part *part,
+                                                 const char *name) {
+    size_t n_blocks;
+    const struct exposition_block *blocks = exposition_part_blocks(part, &n_blocks);
+    return n_blocks > 0 ? bsearch(name, blocks, n_blocks, sizeof(*blocks), compare_block) : NULL;
 }
 
 static void note_seen(struct run_probe *probe, const struct exposition_part *part) {
-    size_t n_blocks;
-    const struct exposition_block *blocks = exposition_part_blocks(part, &n_blocks);
-    for (size_t i = 0; i < n_blocks; i++) {
-        for (size_t row = 0; row < run_probe_n_rows; row++) {
-            probe->seen[row] =
-                probe->seen[row] || (blocks[i].n_samples > 0 && is_row_of(&blocks[i], row));
+    for (size_t row = 0; row < run_probe_n_rows; row++) {
+        if (!probe->seen[row]) {
+            const struct exposition_block *block = find_block(part, run_probe_rows[row].metric);
+            probe->seen[row] = block != NULL && block->n_samples > 0;
         }
     }
 }
@@ -165,7 +170,9 @@ bool run_probe_destroy(struct run_probe *probe) {
 void run_probe_start(struct run_probe *probe, int64_t now_ns) {
     for (size_t i = 0; i < probe->n_workers; i++) {
         struct probe_worker *worker = &probe->workers[i];
-        if (!worker->busy && now_ns >= worker->due_ns) {
+        enum engine_worker_state state = engine_worker_state(worker->worker);
+        bool there = state == ENGINE_WORKER_OPENING || state == ENGINE_WORKER_OPEN;
+        if (there && !worker->busy && now_ns >= worker->due_ns) {
             worker->busy = true;
             worker->due_ns = now_ns + worker->interval_ns - CLOCK_NS_PER_MS;
             engine_worker_start(worker->worker);
@@ -273,18 +280,6 @@ static bool outdone(const struct run_probe *probe, const struct run_probe_row *r
         }
     }
     return false;
-}
-
-static const struct exposition_block *find_block(const struct exposition_part *part,
-                                                 const char *name) {
-    size_t n_blocks;
-    const struct exposition_block *blocks = exposition_part_blocks(part, &n_blocks);
-    for (size_t i = 0; i < n_blocks; i++) {
-        if (strcmp(blocks[i].name, name) == 0) {
-            return &blocks[i];
-        }
-    }
-    return NULL;
 }
 
 void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_record *record,

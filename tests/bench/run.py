@@ -17,6 +17,7 @@ import plugins
 import programs
 import pushes
 import renderers
+import runs
 import scrapes
 from table import Table
 
@@ -41,6 +42,7 @@ def main():
         plugins.run(table)
         pushes.run(table)
         lines.run(table)
+        runs.run(table)
         programs.run_timed(table, per_series)
     programs.run_instructions(table, arguments.update)
     print(f"\n{table.n_missed} budgets missed" if table.n_missed else "\nall budgets kept")
