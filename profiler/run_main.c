@@ -282,8 +282,8 @@ static int report(struct call *call, struct error *err) {
     if (run_report_write(call->session.out_dir, &verdict, err) < 0) {
         return complain(EXIT_ENVIRONMENT, err->text);
     }
-    printf("%s: %u runs, %zu of %zu gates failed\n", call->session.out_dir, call->tally.n_runs,
-           verdict.n_failed_gates, verdict.n_gates);
+    printf("%u runs, %zu of %zu gates failed: see %s/report.html\n", call->tally.n_runs,
+           verdict.n_failed_gates, verdict.n_gates, call->session.out_dir);
     if (call->session.n_interrupts > 0) {
         return EXIT_INTERRUPTED;
     }

@@ -428,6 +428,15 @@ def test_mistakes_in_the_file(profile, tmp_path):
     assert "nothing to run" in ended.stderr
 
 
+def test_example(run_waap, source_root, tmp_path):
+    """The file that the tutorial uses is good, and the tutorial shows its section."""
+    example = source_root / "plugin/examples/sage.yaml"
+    ended = run_waap("run", example, "--target=absent", f"--out={tmp_path}")
+    assert ended.returncode == 2 and 'there is no target "absent"' in ended.stderr
+    section = example.read_text().split("\n\n")[1]
+    assert textwrap.indent(section, "    ") in (source_root / "README.md").read_text()
+
+
 def test_help(run_waap):
     for arguments in (["run", "--help"], ["help", "run"]):
         assert run_waap(*arguments).stdout.startswith("usage: waap run [FILE]")
