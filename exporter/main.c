@@ -13,6 +13,7 @@
 #include "exporter/serve.h"
 #include "exporter/subprogram.h"
 #include "placement/onnx/model.h"
+#include "profiler/compare.h"
 #include "profiler/report.h"
 #include "profiler/run_main.h"
 
@@ -21,6 +22,7 @@ struct command {
     const char *arguments;
     const char *summary;
     int (*run)(int argc, char **argv);
+    bool has_help; /* answers --help itself */
 };
 
 static int run_check_config(int argc, char **argv);
@@ -33,15 +35,16 @@ static int run_version(int argc, char **argv);
 
 static const struct command commands[] = {
     {"check-config", "FILE...", "Say what is wrong with configuration files", run_check_config},
-    {"control", "CONFIG", "Turn the knobs of plugins by what is measured", run_placement},
+    {"compare", "A B", "Say what changed between two recorded runs", compare_main, true},
+    {"control", "CONFIG", "Turn the knobs of plugins by what is measured", run_placement, true},
     {"healthcheck", "[flags]", "Ask the daemon of the same flags whether it is healthy",
      run_healthcheck},
     {"help", "[COMMAND]", "Show what a command takes", run_help},
-    {"model", "FILE", "Show what an ONNX model is made of", model_main},
-    {"place", "[flags]", "Say which node runs a model fastest", run_placement},
+    {"model", "FILE", "Show what an ONNX model is made of", model_main, true},
+    {"place", "[flags]", "Say which node runs a model fastest", run_placement, true},
     {"report", "DIR...", "Make the reports of recorded runs again", report_main},
-    {"run", "[FILE]", "Profile an application; see waap run --help", run_run},
-    {"serve", "[flags]", "Serve metrics; see waap serve --help", run_serve},
+    {"run", "[FILE]", "Profile an application; see waap run --help", run_run, true},
+    {"serve", "[flags]", "Serve metrics; see waap serve --help", run_serve, true},
     {"version", "", "Show the version", run_version},
 };
 
@@ -94,17 +97,8 @@ static int unknown_command(const char *name) {
 }
 
 static int help_of(const struct command *command) {
-    if (command->run == run_serve) {
-        return run_serve(2, (char *[]){"serve", "--help", NULL});
-    }
-    if (command->run == model_main) {
-        return model_main(2, (char *[]){"model", "--help", NULL});
-    }
-    if (command->run == run_run) {
-        return run_run(2, (char *[]){"run", "--help", NULL});
-    }
-    if (command->run == run_placement) {
-        return run_placement(2, (char *[]){(char *)command->name, "--help", NULL});
+    if (command->has_help) {
+        return command->run(2, (char *[]){(char *)command->name, "--help", NULL});
     }
     printf("usage: waap %s %s\n\n%s\n", command->name, command->arguments, command->summary);
     return 0;

@@ -111,10 +111,14 @@ static void add_app_counter(struct measures *measures, const struct profile *pro
     if (!ends_in(name, bare, "_total")) {
         return;
     }
+    /* More frames are better; of other things nobody knows. */
+    bool is_rate = has_gauge(profile, series->key);
+    bool is_frames = (int)index == profile_frame_counter(profile);
     struct buf rate CLEANUP_BUF = {0};
     buf_printf(&rate, "%.*s%s%s", (int)(bare - strlen("_total")), name,
-               has_gauge(profile, series->key) ? "" : "_per_second", name + bare);
-    add_column(measures, target, index, buf_str(&rate), "/s", true, BETTER_HIGHER);
+               is_rate ? "" : "_per_second", name + bare);
+    add_column(measures, target, index, buf_str(&rate), "/s", true,
+               is_rate || is_frames ? BETTER_HIGHER : BETTER_NEITHER);
 }
 
 static enum better better_of(const struct record_series *series) {

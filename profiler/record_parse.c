@@ -70,6 +70,26 @@ static bool is_key(const char *key) {
     return name > 0 && (name == len || (key[name] == '{' && len > name + 1 && key[len - 1] == '}'));
 }
 
+/* The unit that a name of Prometheus' kind tells: "s" of `inference_seconds_sum`. */
+static const char *unit_in(const char *name, size_t len) {
+    static const char *const parts[] = {"_total", "_sum"};
+    static const char *const units[][2] = {
+        {"_bytes", "B"},     {"_celsius", "celsius"}, {"_joules", "J"},
+        {"_ratio", "ratio"}, {"_seconds", "s"},       {"_watts", "W"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        size_t n = strlen(parts[i]);
+        len -= len > n && strncmp(name + len - n, parts[i], n) == 0 ? n : 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        size_t n = strlen(units[i][0]);
+        if (len > n && strncmp(name + len - n, units[i][0], n) == 0) {
+            return units[i][1];
+        }
+    }
+    return "";
+}
+
 /* One block: the struct and its four texts. */
 static struct record_series *make_series(const char *key, const char *unit, const char *help) {
     size_t n_key = strlen(key) + 1, n_unit = strlen(unit) + 1, n_help = strlen(help) + 1;
@@ -121,9 +141,11 @@ static int add_series(struct record_parser *parser, const char *key, enum record
         return r;
     }
     const char *unit = json_string_value(json_object_get(parser->object, "unit"));
+    if (unit == NULL || unit[0] == '\0') {
+        unit = unit_in(key, strcspn(key, "{"));
+    }
     const char *help = json_string_value(json_object_get(parser->object, "help"));
-    struct record_series *series =
-        make_series(key, unit != NULL ? unit : "", help != NULL ? help : "");
+    struct record_series *series = make_series(key, unit, help != NULL ? help : "");
     if (series == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }

@@ -66,7 +66,7 @@ static size_t add_app(const struct measures *measures, struct headline *to, size
     for (size_t i = 0; i < measures->n && n < MAX_APP; i++) {
         const struct measure *measure = &measures->items[i];
         bool own = measure->name[strcspn(measure->name, ".{")] == '.';
-        bool rate = strcmp(measure->unit, "/s") == 0;
+        bool rate = strcmp(measure->unit, "/s") == 0 && measure->better == BETTER_HIGHER;
         bool time = strcmp(measure->unit, "s") == 0 && measure->spread != NULL;
         if (!own && (rates ? rate : time)) {
             n = add_headline(to, n, measure, measure->name, rate ? "mean" : "p95");

@@ -50,6 +50,24 @@ static struct record_line expect(struct record *record, enum record_kind kind) {
     return line;
 }
 
+static void test_units_by_name(void) {
+    static const char *const rows[][2] = {
+        {"app.inference_seconds_sum", "s"},
+        {"app.read_bytes_total", "B"},
+        {"app.seconds", ""},
+        {"app.x_ratio{le=\\\"_bytes\\\"}", "ratio"},
+        {"app.inference_seconds_count", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), "{\"kind\":\"series\",\"key\":\"%s\",\"type\":\"gauge\"}\n",
+                 rows[i][0]);
+        struct record *record CLEANUP_RECORD = opened(text, strlen(text));
+        expect(record, RECORD_SERIES);
+        TEST_ASSERT_EQUAL_STRING(rows[i][1], record_series_at(record, 0)->unit);
+    }
+}
+
 static void check_sample(struct record *record) {
     struct record_line line = expect(record, RECORD_SAMPLE);
     TEST_ASSERT_EQUAL_STRING("cpu", line.target);
@@ -184,6 +202,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_a_whole_record);
     RUN_TEST(test_torn_anywhere);
+    RUN_TEST(test_units_by_name);
     RUN_TEST(test_bad_lines);
     RUN_TEST(test_a_line_without_end);
     RUN_TEST(test_many_lines);

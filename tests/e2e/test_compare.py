@@ -1,0 +1,175 @@
+"""`waap compare`: changes, whether they mean anything, and exit codes."""
+
+import json
+import os
+
+import pytest
+
+from record import MIB, Model, Record, make_record, record_run
+
+
+@pytest.fixture
+def compare(run_waap):
+    """compare(a, b, …): the exit code and what it says, as JSON."""
+
+    def run(a, b, *flags):
+        done = run_waap("compare", a, b, "--json", "--gate", *flags)
+        assert done.stderr == ""
+        return done.returncode, json.loads(done.stdout)
+
+    return run
+
+
+def verdicts(answer):
+    return {row["measure"]: row["verdict"] for row in answer["measures"]}
+
+
+@pytest.fixture
+def before(tmp_path):
+    return make_record(tmp_path / "before", repeats=5, seconds=5, seed=1)
+
+
+def test_the_same_again(compare, before, tmp_path):
+    code, answer = compare(before, make_record(tmp_path / "after", repeats=5, seconds=5, seed=2))
+    assert code == 0 and answer["exit_code"] == 0
+    assert set(verdicts(answer).values()) == {"same"}
+    assert answer["differences"] == []
+
+
+def test_worse_and_better(compare, before, tmp_path):
+    after = make_record(tmp_path / "after", repeats=5, seconds=5, seed=2, fps=17.0, memory=300 * MIB)
+    code, answer = compare(before, after)
+    assert code == 1
+    got = verdicts(answer)
+    assert got["fps"] == "worse" and got["memory.peak_bytes"] == "better" and got["cpu.percent"] == "same"
+    fps = next(row for row in answer["measures"] if row["measure"] == "fps")
+    assert fps["change"] == pytest.approx(-0.15, abs=0.02)
+    assert fps["p"] == pytest.approx(2 / 252)  # of 252 arrangements of five and five, the two extremes
+    assert compare(after, before)[0] == 1  # the memory
+    assert compare(before, after, "--threshold=60%")[0] == 0
+
+
+def test_without_gate_it_only_tells(run_waap, before, tmp_path):
+    after = make_record(tmp_path / "after", repeats=5, seconds=5, seed=2, fps=10.0)
+    done = run_waap("compare", before, after)
+    assert done.returncode == 0
+    row = next(line for line in done.stdout.splitlines() if line.startswith("  fps "))
+    assert row.endswith("worse") and "\033" not in done.stdout
+
+
+def test_few_runs_cannot_tell(compare, tmp_path):
+    before = make_record(tmp_path / "before", repeats=3, seconds=5, seed=1)
+    after = make_record(tmp_path / "after", repeats=3, seconds=5, seed=2, fps=10.0)
+    code, answer = compare(before, after)
+    assert code == 0 and verdicts(answer)["fps"] == "too few runs"
+
+
+def gated(directory, gates, seed, fps=20.0, repeats=5):
+    return make_record(directory, repeats=repeats, seconds=5, seed=seed, fps=fps, gates=gates)
+
+
+@pytest.mark.parametrize("gate, fps, repeats, code", [
+    ({"metric": "fps", "max_decrease": 0.05}, 20.0, 5, 0),
+    ({"metric": "fps", "max_decrease": 0.05}, 17.0, 5, 1),
+    ({"metric": "fps", "max_decrease": 0.05}, 17.0, 1, 1),  # too few to ask about chance: the size decides
+    ({"metric": "fps", "max_decrease": 0.3}, 17.0, 5, 0),
+    ({"metric": "fps", "max_decrease": 0.05}, 25.0, 5, 0),
+    ({"metric": "energy_per_frame", "max_increase": 0.1}, 15.0, 5, 1),
+    ({"metric": "fps.p50", "min": 19}, 17.0, 5, 1),
+    ({"metric": "no.such", "max_increase": 0.1}, 20.0, 5, 1),
+    ({"metric": "fps", "max_decrease": 0.05, "target": "gpu"}, 17.0, 5, 1),  # no gate for it: all measures count
+])
+def test_gates(compare, tmp_path, gate, fps, repeats, code):
+    before = gated(tmp_path / "before", [], 1, repeats=repeats)
+    after = gated(tmp_path / "after", [gate], 2, fps=fps, repeats=repeats)
+    assert compare(before, after)[0] == code
+
+
+def test_a_gate_broken_by_chance(compare, tmp_path):
+    """Runs that differ by a third among themselves say nothing about a tenth."""
+
+    def shaky(directory, order, gates=()):
+        record = Record(directory, gates)
+        record.target("cpu")
+        for run, fps in enumerate(order, 1):
+            record_run(record, "cpu", run, Model(fps=fps, seed=run), 4)
+        return record.finish()
+
+    before = shaky(tmp_path / "before", (20, 30, 22, 28, 25))
+    after = shaky(tmp_path / "after", (19, 27, 21, 26, 18), [{"metric": "fps", "max_decrease": 0.05}])
+    code, answer = compare(before, after)
+    assert code == 0
+    assert answer["gates"][0]["by_chance"] is True and answer["gates"][0]["ok"] is True
+
+
+@pytest.mark.parametrize("key, code", [("board", 4), ("power_mode", 4), ("kernel", 0)])
+def test_other_environments(run_waap, before, tmp_path, key, code):
+    after = make_record(tmp_path / "after", repeats=5, seconds=5, seed=2, environment={key: "another"})
+    done = run_waap("compare", before, after, "--gate")
+    assert done.returncode == code
+    assert f"{key}: " in done.stdout and ", then another" in done.stdout
+
+
+def test_an_application_that_failed(compare, before, tmp_path):
+    record = Record(tmp_path / "after")
+    record.target("cpu")
+    record_run(record, "cpu", 1, Model(), 5, exit=1)
+    assert compare(before, record.finish())[0] == 3
+
+
+def test_summaries_are_enough(run_waap, compare, before, tmp_path):
+    after = make_record(tmp_path / "after", repeats=5, seconds=5, seed=2, fps=17.0)
+    expected = compare(before, after)[1]["measures"]
+    for directory in (before, after):
+        run_waap("report", directory)
+        (directory / "samples.jsonl").unlink()
+    assert compare(before, after)[1]["measures"] == expected
+    assert compare(before / "summary.json", after / "summary.json")[1]["measures"] == expected
+
+
+def test_usage(run_waap, before, tmp_path):
+    (tmp_path / "else.json").write_text('{"format": "else"}')
+    other = make_record(tmp_path / "other", targets=("gpu",), repeats=1, seconds=1)
+    for arguments, words in [
+        ((), "usage: waap compare"),
+        ((before,), "usage: waap compare"),
+        ((before, before, before), "usage: waap compare"),
+        ((before, before, "--what"), 'unknown option "--what"'),
+        ((before, before, "--threshold=much"), "--threshold=much: expected a share"),
+        ((before, tmp_path / "none"), "none: No such file"),
+        ((before, tmp_path / "else.json"), "is no summary of waap"),
+        ((before, tmp_path), "summary.json"),
+        ((before, other), "no target in common"),
+    ]:
+        done = run_waap("compare", *arguments)
+        assert done.returncode == 2 and words in done.stderr, arguments
+    assert run_waap("compare", "--help").stdout.startswith("usage: waap compare")
+    assert run_waap("help", "compare").stdout.startswith("usage: waap compare")
+
+
+def test_two_builds_of_a_plugin(run_waap, tmp_path, source_root):
+    """Recorded for real: the second build looks at each picture three times as long."""
+    example = (source_root / "plugin/examples/objcounter.py").read_text()
+    assert "0.03 if" in example
+    (tmp_path / "before.py").write_text(example)
+    (tmp_path / "after.py").write_text(example.replace("0.03 if", "0.09 if"))
+    (tmp_path / "sage.yaml").write_text("""
+name: objcounter
+version: 1.0.0
+profiling:
+  targets: [{name: short, args: --seconds 1, timeout: 30, repeats: 4}]
+  sampling: {baseline: 0s, cooldown: 0s, interval: 50ms}
+  gates: [{metric: fps, max_decrease: 10%}]
+""")
+    environment = {**os.environ, "PYTHONPATH": str(source_root / "plugin/python")}
+    for build in ("before", "after"):
+        command = ["/usr/bin/python3", tmp_path / f"{build}.py"]
+        done = run_waap("run", tmp_path / "sage.yaml", "--out", tmp_path / build, "--", *command, timeout=120, env=environment)
+        assert done.returncode == 0, done.stderr
+    done = run_waap("compare", tmp_path / "before", tmp_path / "after", "--gate")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("  fps ") and line.endswith("worse") for line in lines)
+    assert any(line.startswith("  inference_seconds ") and line.endswith("worse") for line in lines)
+    assert any(line.startswith("gate short: fps max_decrease 0.1: broken") for line in lines)
+    assert run_waap("compare", tmp_path / "before", tmp_path / "before", "--gate").returncode == 0
