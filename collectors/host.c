@@ -9,9 +9,9 @@
 #include "exporter/core/file.h"
 
 static const struct host_part *const parts[] = {
-    &host_cpu_part,    &host_disk_part,     &host_filesystem_part,
-    &host_load_part,   &host_memory_part,   &host_network_part,
-    &host_system_part, &host_pressure_part, &host_thermal_part,
+    &host_character_part, &host_cpu_part,     &host_disk_part,    &host_filesystem_part,
+    &host_load_part,      &host_memory_part,  &host_network_part, &host_system_part,
+    &host_pressure_part,  &host_thermal_part,
 };
 
 struct host {
@@ -20,6 +20,16 @@ struct host {
 };
 
 static const struct option host_options[] = {
+    {
+        .name = "collector.host.characterization",
+        .type = OPTION_BOOL,
+        .help = "Also say what the node is, under the names of EdgeCloud-Mon's agent (char_node_*)",
+    },
+    {
+        .name = "collector.host.device-model",
+        .type = OPTION_STRING,
+        .help = "What char_node_device_model calls this device; empty: as its firmware does",
+    },
     {
         .name = "collector.host.disk.device-exclude",
         .type = OPTION_REGEX,
@@ -47,6 +57,11 @@ static const struct option host_options[] = {
         .type = OPTION_REGEX,
         .default_text = "",
         .help = "Leave out network devices whose name matches",
+    },
+    {
+        .name = "collector.host.node-name",
+        .type = OPTION_STRING,
+        .help = "What char_node_* call this node; empty: its host name",
     },
     {0},
 };

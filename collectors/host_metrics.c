@@ -1,6 +1,7 @@
 #include "collectors/host_part.h"
 #include "collectors/metric_list.h"
 
+_Static_assert(HOST_CHARACTER_N_METRICS == 4 + 2, "list all of them");
 _Static_assert(HOST_CPU_N_METRICS == 8, "list all of them");
 _Static_assert(HOST_DISK_N_METRICS == 16 + 1, "list all of them");
 _Static_assert(HOST_FILESYSTEM_N_METRICS == 4 + 2 + 1, "list all of them");
@@ -12,6 +13,7 @@ _Static_assert(HOST_SYSTEM_N_METRICS == 2, "list all of them");
 _Static_assert(HOST_THERMAL_N_METRICS == 1, "list all of them");
 
 const struct metric_desc *const host_metrics[] = {
+    AT4(host_character_metrics, 0),  AT2(host_character_metrics, 4),
     AT8(host_cpu_metrics, 0),        AT16(host_disk_metrics, 0),
     AT1(host_disk_metrics, 16),      AT4(host_filesystem_metrics, 0),
     AT2(host_filesystem_metrics, 4), AT1(host_filesystem_metrics, 6),

@@ -15,6 +15,7 @@ struct host_part {
     void (*close)(void *state); /* accepts NULL */
 };
 
+extern const struct host_part host_character_part;
 extern const struct host_part host_cpu_part;
 extern const struct host_part host_disk_part;
 extern const struct host_part host_filesystem_part;
@@ -27,6 +28,7 @@ extern const struct host_part host_thermal_part;
 
 /* What each part may emit; host_metrics lists them all for the collector. */
 enum {
+    HOST_CHARACTER_N_METRICS = 6,
     HOST_CPU_N_METRICS = 8,
     HOST_DISK_N_METRICS = 17,
     HOST_FILESYSTEM_N_METRICS = 7,
@@ -37,6 +39,7 @@ enum {
     HOST_SYSTEM_N_METRICS = 2,
     HOST_THERMAL_N_METRICS = 1,
 };
+extern const struct metric_desc host_character_metrics[HOST_CHARACTER_N_METRICS];
 extern const struct metric_desc host_cpu_metrics[HOST_CPU_N_METRICS];
 extern const struct metric_desc host_disk_metrics[HOST_DISK_N_METRICS];
 extern const struct metric_desc host_filesystem_metrics[HOST_FILESYSTEM_N_METRICS];

@@ -6,7 +6,7 @@
 #include "collectors/jetson_gpu_find.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
-#include "exporter/core/sha256.h"
+#include "exporter/core/uuid.h"
 
 static const struct tegra_soc socs[] = {
     {"tegra124", "GK20A", false, false},  {"tegra186", "NVIDIA Tegra X2", false, false},
@@ -84,19 +84,10 @@ static bool is_serial(const char *serial) {
 }
 
 void tegra_gpu_uuid(const char *serial, struct buf *out) {
-    static const char purpose[] = "waap gpu uuid ";
     struct buf text CLEANUP_BUF = {0};
-    buf_printf(&text, "%s%.*s", purpose, (int)strcspn(serial, "\n"), serial);
-    if (!is_serial(serial) || text.failed) {
-        return;
-    }
-    uint8_t hash[SHA256_SIZE];
-    sha256(text.data, text.len, hash);
-    hash[6] = (hash[6] & 0x0f) | 0x80; /* version 8: made in one's own way (RFC 9562) */
-    hash[8] = (hash[8] & 0x3f) | 0x80;
-    buf_add_str(out, "IGPU");
-    for (size_t i = 0; i < 16; i++) {
-        bool begins_group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-        buf_printf(out, "%s%02x", begins_group ? "-" : "", hash[i]);
+    buf_add(&text, serial, strcspn(serial, "\n"));
+    if (is_serial(serial) && !text.failed) {
+        buf_add_str(out, "IGPU-");
+        uuid_derive("waap gpu uuid", buf_str(&text), out);
     }
 }
