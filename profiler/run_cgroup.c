@@ -150,23 +150,26 @@ static void write_word(int dirfd, const char *file, const char *word) {
 }
 
 /* In v2 a cgroup has the files of those controllers that the one above hands down, which it may do
- * only while no process is in it itself (but the root may). */
+ * only while no process is in it itself (but the root may). Some can be handed down all the same,
+ * but then nobody may enter what is below: so all at once, and only with one that refuses. */
 static void hand_down_controllers(int dirfd) {
-    static const char *const wanted[] = {"cpu", "io", "memory", "pids"};
+    static const char *const wanted[] = {"memory", "io", "cpu", "pids"};
     struct buf text CLEANUP_BUF = {0};
+    struct buf order CLEANUP_BUF = {0};
     if (file_read_at(dirfd, "cgroup.controllers", MAX_PROCS_BYTES, &text, NULL) < 0) {
         return;
     }
-    const char *cursor = buf_str(&text);
-    struct scan_word word;
-    while (scan_word(&cursor, &word)) {
-        for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        const char *cursor = buf_str(&text);
+        struct scan_word word;
+        while (scan_word(&cursor, &word)) {
             if (scan_word_equal(word, wanted[i])) {
-                char order[16];
-                snprintf(order, sizeof(order), "+%s", wanted[i]);
-                write_word(dirfd, "cgroup.subtree_control", order);
+                buf_printf(&order, "%s+%s", order.len > 0 ? " " : "", wanted[i]);
             }
         }
+    }
+    if (strncmp(buf_str(&order), "+memory", 7) == 0 || strncmp(buf_str(&order), "+io", 3) == 0) {
+        write_word(dirfd, "cgroup.subtree_control", buf_str(&order));
     }
 }
 

@@ -227,6 +227,9 @@ int run_record_end_sample(struct run_record *record, struct error *err) {
     run_record_close_object(record);
     buf_add_str(&record->line, "}\n");
     record->n_samples++;
-    int r = write_all(record->fd, &record->declared, err);
-    return r < 0 ? r : write_all(record->fd, &record->line, err);
+    if (record->declared.len == 0) {
+        return write_all(record->fd, &record->line, err);
+    }
+    buf_add(&record->declared, record->line.data, record->line.len);
+    return write_all(record->fd, &record->declared, err);
 }

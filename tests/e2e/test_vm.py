@@ -2,6 +2,7 @@
 against what a load did and measured itself."""
 
 import collections
+import json
 import threading
 import time
 
@@ -318,3 +319,26 @@ def test_short_lives_are_accounted(machine):
     counted = total(machine, "container_finished_cpu_usage_seconds_total") - used
     # The shell that became the load and the killing of it are not in what the load knows.
     assert counted == pytest.approx(told, rel=0.05)
+
+
+@pytest.mark.parametrize("home, source", [("", "memory.peak"), ("waap-run-test", "rusage")])
+def test_profile_of_a_command(machine, home, source):
+    """In the root, which hands its controllers down; and in a cgroup that cannot, as processes are in it."""
+    lines = machine.shell(f"""
+        mkdir -p /sys/fs/cgroup/{home}
+        echo 0 >/sys/fs/cgroup/{home}/cgroup.procs
+        for work in "burn 2" "hold {10 * MIB}" "hold {60 * MIB}"; do
+            waap run --out=/tmp/run -- load / "$work" >/dev/null
+            cat /tmp/run/output/1-1.log
+            grep '"kind":"end"' /tmp/run/samples.jsonl
+        done
+        echo 0 >/sys/fs/cgroup/cgroup.procs
+        rm -r /tmp/run
+        find /sys/fs/cgroup -name 'waap-run-[0-9]*'
+        """).splitlines()
+    assert len(lines) == 6
+    own, burn, small, large = float(lines[0]), *(json.loads(line) for line in lines[1::2])
+    # What became the load and its end are not in what it knows, and take long on a machine that is emulated.
+    assert burn["user_seconds"] + burn["system_seconds"] == pytest.approx(own, rel=0.05)
+    assert large["peak_memory_bytes"] - small["peak_memory_bytes"] == pytest.approx(50 * MIB, rel=0.02)
+    assert large["peak_memory_source"] == source
