@@ -210,6 +210,7 @@ void run_environment_write(struct run_session *session, const char *image,
     run_record_number(record, "interval", (double)spec->interval_ms / 1e3);
     run_record_number(record, "baseline", (double)spec->baseline_ms / 1e3);
     run_record_number(record, "cooldown", (double)spec->cooldown_ms / 1e3);
+    run_record_number(record, "cooldown_max", (double)spec->cooldown_max_ms / 1e3);
     run_record_number(record, "grace", (double)spec->grace_ms / 1e3);
     run_record_number(record, "max_runtime", (double)spec->max_runtime_ms / 1e3);
     if (spec->formats != NULL) {

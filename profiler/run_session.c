@@ -1,6 +1,7 @@
 #include "profiler/run_session.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,7 @@ static bool probes_answered(struct run_session *session) {
 
 int run_session_init(struct run_session *session, struct error *err) {
     session->live = RUN_LIVE_NONE;
+    session->start_celsius = NAN;
     session->signals.fd = -1;
     run_progress_init(&session->progress);
     int r = loop_create(&session->loop, err);

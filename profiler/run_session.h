@@ -37,7 +37,8 @@ struct run_session {
     int64_t next_ns; /* when the next sample is due */
     bool pending;    /* a sample waits for its probes */
     struct run_live live;
-    int64_t live_ns; /* of its CPU time */
+    int64_t live_ns;      /* of its CPU time */
+    double start_celsius; /* before the first run of the target; NAN: not known */
     struct run_progress progress;
     unsigned n_interrupts;
     unsigned n_heeded;  /* of those, while an application is being stopped */

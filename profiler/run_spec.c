@@ -184,6 +184,8 @@ static const struct run_key sampling_keys[] = {
      RUN_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
     {"cooldown", run_key_number, offsetof(struct run_spec, cooldown_ms),
      RUN_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
+    {"cooldown_max", run_key_number, offsetof(struct run_spec, cooldown_max_ms),
+     RUN_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
     {"interval", run_key_number, offsetof(struct run_spec, interval_ms),
      RUN_KEY_DURATION(MIN_INTERVAL_MS, MAX_INTERVAL_MS)},
     {0},
@@ -236,6 +238,7 @@ static void set_defaults(struct run_spec *spec) {
         .interval_ms = 100,
         .baseline_ms = 2000,
         .cooldown_ms = 1000,
+        .cooldown_max_ms = 30 * 1000,
         .grace_ms = 5000,
         .max_runtime_ms = 60 * 60 * 1000,
     };

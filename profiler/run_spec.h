@@ -69,6 +69,7 @@ struct run_spec {
     int64_t interval_ms;
     int64_t baseline_ms;
     int64_t cooldown_ms;
+    int64_t cooldown_max_ms; /* for the machine to be as cool as it was before the first run */
     int64_t grace_ms;
     int64_t max_runtime_ms;
     struct run_service *services;

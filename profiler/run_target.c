@@ -11,6 +11,8 @@
 
 enum { KILL_MS = 5000, CLEAR_MS = 2000, CLEAR_STEP_MS = 5, APPLY_MS = 10000, LAST_TURNS = 20 };
 
+#define COOL_DEGREES 1.0
+
 /* How one run ended. */
 struct outcome {
     bool timed_out;
@@ -288,6 +290,21 @@ static void rest(struct run_session *session, const char *phase, int64_t ms) {
     }
 }
 
+static bool is_cool(struct run_session *session) {
+    return session->n_interrupts > 0 ||
+           !(session->live.celsius > session->start_celsius + COOL_DEGREES);
+}
+
+/* A run that begins hotter than the first may be slowed down for that alone. */
+static void await_cool(struct run_session *session) {
+    if (!is_cool(session)) {
+        run_session_phase(session, "cooldown");
+        session->sampling = true;
+        session->next_ns = clock_monotonic_ns();
+        run_session_wait(session, after_ms(session->spec->cooldown_max_ms), is_cool);
+    }
+}
+
 void run_target_profile(struct run_session *session, const struct run_plan *plan,
                         struct run_tally *tally) {
     const struct run_target *target = plan->target;
@@ -297,11 +314,16 @@ void run_target_profile(struct run_session *session, const struct run_plan *plan
     session->progress.n_runs = (unsigned)(target->warmup + target->repeats);
     session->progress.run = 1;
     write_target(session, plan);
+    await_cool(session);
     rest(session, "baseline", session->spec->baseline_ms);
+    if (tally->n_runs == 0) {
+        session->start_celsius = session->live.celsius;
+    }
     for (unsigned i = 0; i < session->progress.n_runs; i++) {
         if (session->n_interrupts > 0 || session->error.text[0] != '\0') {
             break;
         }
+        await_cool(session);
         session->record.run = i + 1;
         session->progress.run = i + 1;
         run_once(session, plan, i < target->warmup, tally);

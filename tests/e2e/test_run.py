@@ -396,14 +396,46 @@ def test_baseline_and_cooldown(profile):
     assert times == sorted(times) and times[1] - times[0] >= 0.28
 
 
-def test_jetson_as_probe(profile, tmp_path, waap_binary, source_root):
-    """A recorded board: power, temperatures and the GPU are in the samples."""
+@pytest.fixture
+def board(tmp_path, waap_binary, source_root):
+    """The environment that shows a recorded board to `waap run`."""
     subprocess.run([waap_binary.parent.parent / "tests/fakes/plant",
                     source_root / "tests/fixtures/jetson/xavier_nx_jp5.tree", tmp_path / "board"], check=True)
+    return {"WAAP_PATH_SYSFS": str(tmp_path / "board/sys"), "WAAP_PATH_ROOTFS": str(tmp_path / "board"),
+            "WAAP_COLLECTOR_JETSON_TEGRASTATS": "off"}
+
+
+def test_waits_until_the_board_is_cool(profile, board, tmp_path):
+    """The application heats it; a service cools it once the run is over, and only then the next begins."""
+    zone = tmp_path / "board/sys/class/thermal/thermal_zone0/temp"
+    cold = zone.read_text()
+    heat = script(tmp_path / "heat.py", f"open({str(zone)!r}, 'w').write('95000')\n")
+    cool = script(tmp_path / "cool.py", f"""
+        import time
+        while True:
+            time.sleep(0.1)
+            if open({str(zone)!r}).read() == "95000":
+                time.sleep(1)
+                open({str(zone)!r}, "w").write({cold!r})
+    """)
+    record, _ = profile(f"""
+        profiling:
+          sampling: {{baseline: 100ms, cooldown: 40ms, interval: 20ms}}
+          repeats: 2
+          services: [{{name: fan, command: [{PYTHON}, {cool}]}}]
+        """, "--", PYTHON, heat, environment=board)
+    kinds = [line for line in record.lines if line["kind"] in ("phase", "sample")]
+    second = [i for i, line in enumerate(kinds) if line.get("phase") == "run"][1]
+    temperatures = [max(value for key, value in line["values"].items() if key.startswith("temperature.celsius"))
+                    for line in kinds[:second] if "temperature" in str(line.get("values"))]
+    assert max(temperatures) == 95
+    assert temperatures[-1] <= temperatures[0] + 1
+
+
+def test_jetson_as_probe(profile, board):
+    """A recorded board: power, temperatures and the GPU are in the samples."""
     record, _ = profile("profiling: {sampling: {baseline: 100ms, cooldown: 0, interval: 20ms}}", "--", "sleep",
-                        "0.5", environment={"WAAP_PATH_SYSFS": str(tmp_path / "board/sys"),
-                                            "WAAP_PATH_ROOTFS": str(tmp_path / "board"),
-                                            "WAAP_COLLECTOR_JETSON_TEGRASTATS": "off"})
+                        "0.5", environment=board)
     assert record.last("power.watts") == pytest.approx(6.33888)
     assert record.last("gpu.utilization_ratio") == 0.428
     assert record.last("gpu.temperature_celsius") > 20

@@ -56,7 +56,7 @@ static void test_everything(void) {
           "  targets:\n"
           "    - {name: cpu, args: [--in, a b], repeats: 5, warmup: 1, env: {K: v}, dataset: ./s}\n"
           "    - {name: gpu, command: ./other, image: local/x:1, gpu: all}\n"
-          "  sampling: {interval: 20ms, baseline: 0, cooldown: 3s}\n"
+          "  sampling: {interval: 20ms, baseline: 0, cooldown: 3s, cooldown_max: 1m}\n"
           "  services:\n    - {name: playback, command: serve 8090, env: {P: q}, ready: {tcp: "
           "8090, timeout: 5s}}\n    - {command: [a], ready: {file: /run/x, delay: 10ms}}\n"
           "  gates: [{metric: fps.p50, min: 9.5}, {metric: memory.peak, max_increase: 5%, max: "
@@ -78,6 +78,7 @@ static void test_everything(void) {
     TEST_ASSERT_EQUAL_INT64(20, spec.interval_ms);
     TEST_ASSERT_EQUAL_INT64(0, spec.baseline_ms);
     TEST_ASSERT_EQUAL_INT64(3000, spec.cooldown_ms);
+    TEST_ASSERT_EQUAL_INT64(60000, spec.cooldown_max_ms);
     TEST_ASSERT_EQUAL_INT64(2000, spec.grace_ms);
     TEST_ASSERT_EQUAL_INT64(600000, spec.max_runtime_ms);
     TEST_ASSERT_EQUAL_UINT(2, spec.n_services);
