@@ -126,7 +126,17 @@ static void render_piece(struct exposition_lines *lines, const struct family *fa
     piece->iov_len = (size_t)(to - start);
 }
 
-/* Writes the values that have changed over those there, up to one that has another length. */
+/* Writes a value over the one there and puts back what stood behind that, as more is written than
+ * counts. False where it has another length. */
+static bool patch_number(char *to, size_t len, double value) {
+    char behind[NUMBER_MAX_LEN];
+    memcpy(behind, to + len, sizeof(behind));
+    bool fits = number_format(value, to) == len;
+    memcpy(to + len, behind, sizeof(behind));
+    return fits;
+}
+
+/* Writes the values that have changed, up to one that has another length. */
 static bool patch_piece(struct exposition_lines *lines, const struct family *family,
                         size_t number) {
     char *start = lines->pieces[number].iov_base;
@@ -137,12 +147,9 @@ static bool patch_piece(struct exposition_lines *lines, const struct family *fam
             continue;
         }
         sample->value = family->samples[i].value;
-        char text[NUMBER_MAX_LEN];
-        size_t len = number_format(sample->value, text);
-        if (len != lines->numbers[i].len) {
+        if (!patch_number(start + lines->numbers[i].at, lines->numbers[i].len, sample->value)) {
             return false;
         }
-        copy_text(start + lines->numbers[i].at, text, len);
     }
     return true;
 }
@@ -160,14 +167,15 @@ static bool has_same_labels(const struct exposition_lines *lines, const struct f
 
 static bool has_same_series(const struct exposition_lines *lines, const struct family *family,
                             size_t piece) {
-    bool differ = false;
+    uintptr_t differ = 0;
     size_t end = piece_end(lines, piece);
     for (size_t i = piece_begin(piece); i < end; i++) {
         const struct sample *sample = &family->samples[i];
         const struct sample *last = &lines->samples[i];
-        differ |= (sample->labels != last->labels) | (sample->suffix != last->suffix);
+        differ |= (uintptr_t)sample->labels ^ (uintptr_t)last->labels;
+        differ |= (uintptr_t)sample->suffix ^ (uintptr_t)last->suffix;
     }
-    return !differ;
+    return differ == 0;
 }
 
 static bool has_same_samples(const struct exposition_lines *lines, const struct family *family,
@@ -194,7 +202,8 @@ static char *allocate_text(size_t size) {
     return text;
 }
 
-/* Divides the text into pieces with room for their lines; returns the room for all. */
+/* Divides the text into pieces with room for their lines; returns the room for all, and for what
+ * patch_number puts back behind the last. */
 static size_t lay_out(struct exposition_lines *lines, const struct family *family) {
     size_t room = 0;
     for (size_t piece = 0; piece < lines->n_pieces; piece++) {
@@ -204,7 +213,7 @@ static size_t lay_out(struct exposition_lines *lines, const struct family *famil
             room += lines->name_len + exposition_line_room(&family->samples[i]);
         }
     }
-    return room;
+    return room + NUMBER_MAX_LEN;
 }
 
 static bool allocate(struct exposition_lines *lines, const struct family *family) {
