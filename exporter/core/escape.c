@@ -21,10 +21,19 @@ static const char *replacement(const char *text, size_t n, bool quotes) {
     }
 }
 
+/* Most are: these need no second look. */
+static bool is_plain(unsigned char c) {
+    return c < 0x80 && c != '\n' && c != '\\' && c != '"';
+}
+
 void escape_add(struct buf *out, const char *text, bool quotes) {
     const char *end = text + strlen(text);
     const char *kept = text; /* from here on nothing had to change: copied in one go */
     while (text < end) {
+        if (is_plain((unsigned char)*text)) {
+            text++;
+            continue;
+        }
         size_t n = utf8_sequence(text, (size_t)(end - text));
         const char *instead = replacement(text, n, quotes);
         if (instead != NULL) {

@@ -44,14 +44,6 @@ static void end(struct buf *out, size_t start) {
     }
 }
 
-/* A set that is alone in its buffer becomes the buffer's memory, without the spare room. */
-static struct labels *take(struct buf *buf) {
-    size_t size = buf->len + 1;
-    char *data = buf_take(buf);
-    char *fitting = data != NULL ? realloc(data, size) : NULL;
-    return (struct labels *)(fitting != NULL ? fitting : data);
-}
-
 size_t labels_append(struct buf *out, const struct label *labels, size_t n) {
     size_t start = begin(out);
     for (size_t i = 0; i < n; i++) {
@@ -64,7 +56,7 @@ size_t labels_append(struct buf *out, const struct label *labels, size_t n) {
 struct labels *labels_create(const struct label *labels, size_t n) {
     struct buf buf = {0};
     labels_append(&buf, labels, n);
-    return take(&buf);
+    return (struct labels *)buf_take(&buf);
 }
 
 struct labels *labels_with(const struct labels *base, const char *name, const char *value) {
@@ -75,7 +67,7 @@ struct labels *labels_with(const struct labels *base, const char *name, const ch
     }
     add_label(&buf, start, name, value);
     end(&buf, start);
-    return take(&buf);
+    return (struct labels *)buf_take(&buf);
 }
 
 void labels_destroy(struct labels *labels) {
