@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exporter/core/cleanup.h"
+#include "placement/flags.h"
+#include "placement/place_options.h"
+#include "placement/place_service.h"
 #include "placement/simulate.h"
 #include "placement/train.h"
 
@@ -16,12 +18,17 @@ static const struct {
     {"train", "Train the predictor with measured runs", train_main},
 };
 
-static int usage(FILE *to) {
-    fputs("usage: waap place COMMAND [arguments]\n\n", to);
+static int help(void) {
+    printf("usage: waap place [flags]\n"
+           "       waap place COMMAND [arguments]\n\n"
+           "Answers POST /api/profiling and POST /upload: on which of the nodes that Prometheus\n"
+           "knows a model would run fastest.\n\n");
+    flags_print_help(place_options, place_n_options, stdout);
+    printf("  --web.…, --log.…               As of waap serve; the address is :7001\n\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        fprintf(to, "  %-9s  %s\n", commands[i].name, commands[i].summary);
+        printf("  waap place %-9s  %s\n", commands[i].name, commands[i].summary);
     }
-    return to == stdout ? 0 : 2;
+    return 0;
 }
 
 int place_main(int argc, char **argv) {
@@ -30,5 +37,5 @@ int place_main(int argc, char **argv) {
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    return usage(argc > 1 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
+    return flags_ask_for_help(argc, argv) ? help() : place_service_main(argc, argv);
 }

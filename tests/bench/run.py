@@ -13,6 +13,7 @@ import lines
 import models
 import node
 import nvml
+import places
 import plugins
 import programs
 import pushes
@@ -39,6 +40,7 @@ def main():
         jetson.run(table)
         models.run(table)
         nvml.run(table)
+        places.run(table)
         plugins.run(table)
         pushes.run(table)
         lines.run(table)

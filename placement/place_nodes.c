@@ -1,0 +1,260 @@
+#include "placement/place_nodes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/hash.h"
+#include "exporter/core/hash_index.h"
+
+/* Of all modes of a CPU only idle tells how busy it is: the mean over all of them is the same for
+ * an idle node and a busy one. deriv() instead of rate(), which makes too little of a node that
+ * came up within the window, so that it would seem busy. */
+void place_query_write(enum place_query query, const char *window, struct buf *out) {
+    switch (query) {
+    case PLACE_LOAD:
+        buf_printf(out,
+                   "100 * (1 - avg by (node, instance) "
+                   "(deriv(node_cpu_seconds_total{mode=\"idle\"}[%s])))",
+                   window);
+        break;
+    case PLACE_DISK:
+        buf_add_str(out, "100 * (1 - max by (node, instance) "
+                         "(node_filesystem_avail_bytes{mountpoint=\"/\",fstype!=\"rootfs\"}) / "
+                         "max by (node, instance) "
+                         "(node_filesystem_size_bytes{mountpoint=\"/\",fstype!=\"rootfs\"}))");
+        break;
+    default:
+        buf_add_str(out, "time() - timestamp(char_node_device_model)");
+        break;
+    }
+}
+
+struct promql_answer *place_samples_answer(struct place_samples *samples, enum place_query query) {
+    struct promql_answer *const answers[N_PLACE_QUERIES] = {
+        [PLACE_LOAD] = &samples->load,
+        [PLACE_DISK] = &samples->disk,
+        [PLACE_DEVICE] = &samples->device,
+    };
+    return answers[query];
+}
+
+void place_samples_finish(struct place_samples *samples) {
+    for (int i = 0; i < N_PLACE_QUERIES; i++) {
+        promql_answer_finish(place_samples_answer(samples, (enum place_query)i));
+    }
+}
+
+/* ---- finding a node's sample ---- */
+
+/* By what a series can be found. */
+enum kind { BY_NODE, BY_INSTANCE, N_KINDS };
+
+struct entry {
+    enum kind kind;
+    const char *key;
+    size_t len;
+    const struct promql_series *series;
+    bool twice;
+};
+
+struct index {
+    struct hash_index hashes;
+    struct entry *entries;
+    size_t n_entries;
+};
+
+static void index_finish(struct index *index) {
+    hash_index_finish(&index->hashes);
+    free(index->entries);
+}
+#define CLEANUP_INDEX CLEANUP(index_finish)
+
+static struct entry *index_find(const struct index *index, enum kind kind, const char *key,
+                                size_t len) {
+    uint64_t hash = hash_bytes(key, len) + (uint64_t)kind;
+    size_t cursor = 0;
+    struct entry *entry;
+    if (index->hashes.n_items == 0) {
+        return NULL;
+    }
+    while ((entry = hash_index_next(&index->hashes, hash, &cursor)) != NULL) {
+        if (entry->kind == kind && entry->len == len && memcmp(entry->key, key, len) == 0) {
+            break;
+        }
+    }
+    return entry;
+}
+
+static void index_add(struct index *index, enum kind kind, const char *key, size_t len,
+                      const struct promql_series *series) {
+    struct entry *there = index_find(index, kind, key, len);
+    if (there != NULL) {
+        there->twice = true;
+        return;
+    }
+    struct entry *entry = &index->entries[index->n_entries++];
+    *entry = (struct entry){.kind = kind, .key = key, .len = len, .series = series};
+    hash_index_add(&index->hashes, hash_bytes(key, len) + (uint64_t)kind, entry);
+}
+
+static int index_fill(struct index *index, const struct promql_answer *answer, struct error *err) {
+    size_t max = N_KINDS * answer->n_series;
+    index->entries = calloc(max + 1, sizeof(*index->entries));
+    if (index->entries == NULL || !hash_index_reserve(&index->hashes, max)) {
+        error_set(err, -ENOMEM, "out of memory");
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < answer->n_series; i++) {
+        const struct promql_series *series = &answer->series[i];
+        const char *node = promql_series_label(series, "node");
+        const char *instance = promql_series_label(series, "instance");
+        if (node != NULL) {
+            index_add(index, BY_NODE, node, strlen(node), series);
+        }
+        if (instance != NULL) {
+            index_add(index, BY_INSTANCE, instance, strlen(instance), series);
+        }
+    }
+    return 0;
+}
+
+/* The ways from the series that names a node to those with its state, the surest first. All of them
+ * lead to this node or nowhere: hosts are not compared, as several nodes can be behind one, and
+ * while the sample of one is missing that of another would be the only one there. */
+static const struct {
+    const char *label;
+    enum kind kind;
+} ways[] = {
+    {"node", BY_NODE},
+    {"char_node_name", BY_INSTANCE},
+    {"char_node_name", BY_NODE},
+    {"instance", BY_INSTANCE},
+};
+
+static const struct entry *find_entry(const struct index *index,
+                                      const struct promql_series *device) {
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        const char *key = promql_series_label(device, ways[i].label);
+        const struct entry *entry =
+            key != NULL ? index_find(index, ways[i].kind, key, strlen(key)) : NULL;
+        if (entry != NULL) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* ---- nodes ---- */
+
+struct join {
+    struct index load, disk;
+    double max_age_seconds;
+};
+
+static void join_finish(struct join *join) {
+    index_finish(&join->load);
+    index_finish(&join->disk);
+}
+#define CLEANUP_JOIN CLEANUP(join_finish)
+
+static const char *text_of(const struct promql_series *series, const char *label) {
+    const char *text = promql_series_label(series, label);
+    return text != NULL ? text : "";
+}
+
+/* Takes a value; what is wrong with it becomes the reason, if there is none yet. */
+static double value_of(const struct index *index, const struct promql_series *device,
+                       const char *missing, const char *twice, struct place_node *node) {
+    const struct entry *entry = find_entry(index, device);
+    const char *reason = NULL;
+    double value = NAN;
+    if (entry != NULL && entry->twice) {
+        reason = twice;
+    } else if (entry != NULL && entry->series->n_points > 0) {
+        value = entry->series->points[0].value;
+    }
+    if (reason == NULL && !isfinite(value)) {
+        reason = missing;
+    }
+    if (node->excluded == NULL) {
+        node->excluded = reason;
+    }
+    return value;
+}
+
+static struct place_node node_of(const struct join *join, const struct promql_series *device) {
+    struct place_node node = {
+        .name = text_of(device, "char_node_name"),
+        .class = text_of(device, "char_node_class"),
+        .uuid = text_of(device, "char_node_uuid"),
+        .device_model = text_of(device, "char_node_device_model_name"),
+    };
+    node.name = node.name[0] != '\0' ? node.name : text_of(device, "node");
+    node.name = node.name[0] != '\0' ? node.name : text_of(device, "instance");
+    node.load = value_of(&join->load, device,
+                         "no CPU load: less than two samples of node_cpu_seconds_total",
+                         "several CPU loads that could be meant", &node);
+    node.disk = value_of(&join->disk, device, "no node_filesystem_avail_bytes of /",
+                         "several root filesystems that could be meant", &node);
+    node.age_seconds = device->n_points > 0 ? device->points[0].value : NAN;
+    if (node.excluded == NULL && !(node.age_seconds <= join->max_age_seconds)) {
+        node.excluded = "its last samples are too old";
+    }
+    /* It may run over by what the clocks differ, and far over where a node has just started anew.
+     */
+    node.load = fmin(fmax(node.load, 0), 100);
+    return node;
+}
+
+static int compare(const void *left, const void *right) {
+    const struct place_node *a = left, *b = right;
+    int order = strcmp(a->name, b->name);
+    order = order != 0 ? order : strcmp(a->uuid, b->uuid);
+    return order != 0 ? order : strcmp(a->device_model, b->device_model);
+}
+
+/* Two series of one node: the same twice over is one, what contradicts itself is none. */
+static void merge_equal(struct place_nodes *nodes) {
+    size_t n = 0;
+    for (size_t i = 0; i < nodes->n_nodes; i++) {
+        struct place_node *last = n > 0 ? &nodes->nodes[n - 1] : NULL;
+        const struct place_node *node = &nodes->nodes[i];
+        if (last == NULL || strcmp(last->name, node->name) != 0) {
+            nodes->nodes[n++] = *node;
+        } else if (compare(last, node) != 0) {
+            last->excluded = "several devices of that name";
+        } else if (last->excluded != NULL) {
+            *last = *node;
+        }
+    }
+    nodes->n_nodes = n;
+}
+
+int place_nodes_join(const struct place_samples *samples, double max_age_seconds,
+                     struct place_nodes *ret_nodes, struct error *err) {
+    struct join join CLEANUP_JOIN = {.max_age_seconds = max_age_seconds};
+    int r = index_fill(&join.load, &samples->load, err);
+    r = r < 0 ? r : index_fill(&join.disk, &samples->disk, err);
+    if (r < 0) {
+        return r;
+    }
+    struct place_nodes nodes = {.n_nodes = samples->device.n_series};
+    nodes.nodes = calloc(nodes.n_nodes + 1, sizeof(*nodes.nodes));
+    if (nodes.nodes == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < nodes.n_nodes; i++) {
+        nodes.nodes[i] = node_of(&join, &samples->device.series[i]);
+    }
+    qsort(nodes.nodes, nodes.n_nodes, sizeof(*nodes.nodes), compare);
+    merge_equal(&nodes);
+    *ret_nodes = nodes;
+    return 0;
+}
+
+void place_nodes_finish(struct place_nodes *nodes) {
+    free(nodes->nodes);
+    *nodes = (struct place_nodes){.n_nodes = 0};
+}

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "exporter/core/option.h"
+#include "exporter/core/problems.h"
+#include "exporter/core/settings.h"
+#include "placement/gbt.h"
+#include "placement/web_client.h"
+
+/* The flags of `waap place` beside those of every service. */
+extern const struct option *const place_options[];
+extern const size_t place_n_options;
+
+/* Adds what is wrong with them beyond their form. */
+int place_options_check(const struct settings *settings, struct problems *problems);
+
+/* Where Prometheus is: --prometheus.url, or the original's PROMETHEUS_IP. The address goes into
+ * `url`; everything lives as long as that and the settings. */
+void place_options_endpoint(const struct settings *settings, struct buf *url,
+                            struct web_endpoint *ret_endpoint);
+
+/* Loads the predictor: that of --predictor, else the installed one. */
+int place_options_predictor(const struct settings *settings, struct gbt **ret_gbt,
+                            struct error *err);
