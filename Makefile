@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: run build deps test test-long lint fmt bench fuzz arm64 install clean
+.PHONY: run build deps test test-long lint fmt bench fuzz arm64 install deb clean
 .DEFAULT_GOAL := build
 
 run: build                   ## start the daemon, by default on :9090; make run ARGS='--log.level=debug'
@@ -50,6 +50,10 @@ install: build               ## into DESTDIR and PREFIX
 	@meson configure build -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C build
 	@$(if $(DESTDIR),:,[ "$$(id -u)" != 0 ] || ldconfig)
+
+deb:                         ## Debian packages into build/deb
+	@.ci/deps deb
+	@.ci/deb
 
 clean:
 	rm -rf build

@@ -40,6 +40,7 @@ reason_not_to() {
     case $1 in
     'make test'*) echo "runs this walk itself" ;;
     'make deb'* | 'apt '* | 'apt-get '* | 'sudo '* | 'systemctl '*) echo "would change this machine" ;;
+    'man '*) echo "needs the installed package; test_man.py reads the pages" ;;
     'docker compose'*) echo "needs images from elsewhere; test_compose.py looks at the file" ;;
     'docker run'*nvidia*) echo "needs NVIDIA's runtime; test_image.py runs the same without" ;;
     'docker '*) echo "needs a Docker of its own; test_image.py has one" ;;
