@@ -12,6 +12,7 @@
 #include "exporter/http_lifecycle.h"
 #include "placement/control_loop.h"
 #include "placement/control_metrics.h"
+#include "placement/control_waggle.h"
 #include "placement/flags.h"
 #include "placement/service.h"
 
@@ -68,7 +69,8 @@ struct control {
     struct runner *runners;
     struct control_memory_entry *memories; /* of the runners */
     size_t n_runners;
-    bool is_paused; /* by a request */
+    struct control_waggle *waggle; /* NULL: no messages */
+    bool is_paused;                /* by a request */
     bool save_failed;
 };
 
@@ -223,8 +225,8 @@ static bool stop_runners(struct control *control) {
 static int create_runners(struct control *control, struct error *err) {
     bool is_dry = settings_bool(control->flags.settings, "dry-run");
     size_t n = control->config.n_loops;
-    control->runners = calloc(n, sizeof(*control->runners));
-    control->memories = calloc(n, sizeof(*control->memories));
+    control->runners = calloc(n + 1, sizeof(*control->runners));
+    control->memories = calloc(n + 1, sizeof(*control->memories));
     if (control->runners == NULL || control->memories == NULL) {
         error_set(err, -ENOMEM, "out of memory");
         return -ENOMEM;
@@ -291,13 +293,16 @@ static bool run_service(struct control *control, int *ret_code) {
     if (r == 0) {
         r = start_runners(control, &err);
     }
+    if (r == 0 && control->config.waggle.directory != NULL) {
+        r = control_waggle_create(service->daemon.loop, &control->config, &control->waggle, &err);
+    }
     if (r == 0) {
         service_run(service);
     } else {
         log_error("control: %s", err.text);
         *ret_code = EXIT_FAILURE;
     }
-    bool clean = stop_runners(control);
+    bool clean = stop_runners(control) && control_waggle_destroy(control->waggle);
     return service_close(service) && clean;
 }
 

@@ -69,11 +69,42 @@ static void read_loops(struct run_reader *reader, const struct run_key *key,
 
 /* ---- the file ---- */
 
+/* An empty text is one: all namespaces. */
+static void read_namespace(struct run_reader *reader, const struct run_key *key,
+                           const struct yaml_node *node, void *to) {
+    (void)key;
+    if (node->kind != YAML_KIND_SCALAR) {
+        run_key_complain(reader, node, "expected a text, got %s", yaml_node_kind_name(node));
+        return;
+    }
+    const char *copy = arena_copy(reader->arena, node->text, strlen(node->text) + 1);
+    *(const char **)to = copy != NULL ? copy : "";
+}
+
+static const struct run_key waggle_keys[] = {
+    {"directory", run_key_text, offsetof(struct control_config, waggle.directory), {0}},
+    {"interval",
+     run_key_number,
+     offsetof(struct control_config, waggle.interval_ms),
+     {.type = OPTION_DURATION, .min = 100, .max = 24 * 3600 * 1000}},
+    {"namespace", read_namespace, offsetof(struct control_config, waggle.namespace), {0}},
+    {0},
+};
+
+static void read_waggle(struct run_reader *reader, const struct run_key *key,
+                        const struct yaml_node *node, void *to) {
+    (void)key;
+    struct control_config *config = to;
+    config->waggle.directory = "/run/metrics";
+    run_key_read_all(reader, waggle_keys, node, config);
+}
+
 static const struct run_key keys[] = {
     {"exporter", endpoint_keys_read, offsetof(struct control_config, exporter), {0}},
     {"loops", read_loops, 0, {0}},
     {"metrics_path", run_key_text, offsetof(struct control_config, metrics_path), {0}},
     {"prometheus", endpoint_keys_read, offsetof(struct control_config, prometheus), {0}},
+    {"waggle", read_waggle, 0, {0}},
     {0},
 };
 
@@ -84,7 +115,7 @@ static void check_endpoints(const char *file, struct control_config *config,
     for (size_t i = 0; i < config->n_loops; i++) {
         asks_prometheus = asks_prometheus || !config->loops[i].from_exporter;
     }
-    if (config->n_loops == 0) {
+    if (config->n_loops == 0 && config->waggle.directory == NULL) {
         problems_add(problems, file, 0, 0, "expected at least one loop under loops");
     }
     if (config->exporter.url == NULL) {
@@ -101,7 +132,8 @@ static void check_endpoints(const char *file, struct control_config *config,
 int control_config_parse(const char *file, const char *text, size_t len,
                          struct control_config *config, struct problems *problems) {
     size_t n_before = problems->n_lines;
-    *config = (struct control_config){.metrics_path = "/metrics"};
+    *config = (struct control_config){.metrics_path = "/metrics",
+                                      .waggle = {.namespace = "ses", .interval_ms = 30 * 1000}};
     struct yaml_doc *doc CLEANUP_YAML_DOC = yaml_doc_parse(file, text, len, problems);
     if (doc == NULL) {
         return -EINVAL;

@@ -38,6 +38,11 @@ struct control_loop_config {
 struct control_config {
     struct web_endpoint prometheus, exporter;
     const char *metrics_path;
+    struct {
+        const char *directory; /* NULL: no messages */
+        const char *namespace; /* of the pods that are plugins; "": all containers */
+        int64_t interval_ms;
+    } waggle;
     struct control_loop_config *loops;
     size_t n_loops;
     struct arena arena;

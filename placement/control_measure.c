@@ -79,8 +79,8 @@ static void check_age(const struct control_loop_config *loop, struct web_client 
     }
 }
 
-static int read_page(const struct control_config *config, struct web_client *exporter,
-                     struct buf *text, struct exposition_doc *page, struct error *err) {
+int control_measure_page(const struct control_config *config, struct web_client *exporter,
+                         struct buf *text, struct exposition_doc *page, struct error *err) {
     const struct web_request request = {.path = config->metrics_path,
                                         .accept = "text/plain;version=0.0.4"};
     unsigned status;
@@ -104,7 +104,7 @@ static void look(const struct control_config *config, const struct control_loop_
                  struct web_client *exporter, struct control_measure *measure) {
     struct buf text CLEANUP_BUF = {0};
     struct exposition_doc page CLEANUP_EXPOSITION_DOC = {0};
-    if (read_page(config, exporter, &text, &page, &measure->words) < 0) {
+    if (control_measure_page(config, exporter, &text, &page, &measure->words) < 0) {
         fail(measure, CONTROL_FAILED);
         return;
     }

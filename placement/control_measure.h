@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exporter/core/error.h"
+#include "exporter/core/exposition_doc.h"
 #include "placement/control_config.h"
 #include "placement/control_law.h"
 #include "placement/promql_answer.h"
@@ -19,6 +20,10 @@ struct control_measure {
 void control_measure_take(const struct control_config *config,
                           const struct control_loop_config *loop, struct web_client *prometheus,
                           struct web_client *exporter, struct control_measure *ret_measure);
+
+/* Reads the exporter's page; `page` points into `text`. */
+int control_measure_page(const struct control_config *config, struct web_client *exporter,
+                         struct buf *text, struct exposition_doc *page, struct error *err);
 
 /* The one value of an answer, or why there is none. */
 void control_measure_judge(const struct promql_answer *answer, struct control_measure *ret_measure);

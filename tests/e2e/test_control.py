@@ -400,3 +400,47 @@ def test_an_exporter_behind_tls_and_a_password(
     assert "HTTP 401" in once("wrong", trusted).stdout
     assert "certificate" in once("password", {}).stdout
     assert "knob at 720" in once("password", {"insecure_skip_verify": True}).stdout
+
+
+# ---- messages ----
+
+
+def picked_up(directory):
+    """What wes-metrics-agent would publish: every file two folders down that has no dot in front."""
+    messages = []
+    for path in directory.glob("*/*"):
+        if not path.name.startswith("."):
+            messages.append(json.loads(path.read_text()))
+            path.unlink()
+    return messages
+
+
+def test_waggle_messages(waap, write, control, tmp_path):
+    daemon = waap("--demo")
+    directory = tmp_path / "metrics"
+    directory.mkdir()
+    waggle = {"directory": str(directory), "interval": "300ms"}
+    program = control(write(exporter={"url": daemon.url}, waggle=waggle))
+    seen = {}
+
+    def all_seen():
+        for message in picked_up(directory):
+            assert set(message) == {"name", "ts", "meta", "val"}
+            assert isinstance(message["ts"], int) and message["ts"] > 946706400000000000
+            assert all(isinstance(text, str) for text in message["meta"].values())
+            seen[message["name"], message["meta"]["task"]] = message["val"]
+        return len(seen) >= 5
+
+    wait_until(all_seen, PATIENCE, "messages")
+    names = ("sys.plugin.perf.cpu", "sys.plugin.perf.mem")
+    tasks = ("object-detector", "uploader")
+    assert set(seen) == {(name, task) for name in names for task in tasks} | {
+        ("sys.plugin.perf.gpu", "object-detector")
+    }
+    assert 0 < seen["sys.plugin.perf.cpu", "object-detector"] < 600
+    assert seen["sys.plugin.perf.mem", "object-detector"] > 1e8
+    assert 0 <= seen["sys.plugin.perf.gpu", "object-detector"] <= 100
+
+    # A lost exporter is said.
+    daemon.stop()
+    program.wait_log("control: waggle: GET http://")

@@ -1,6 +1,7 @@
 """The rules under deploy/prometheus, checked and run by promtool, and their names by our own list."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -85,3 +86,12 @@ def test_alerts_say_what_is_wrong():
         assert rule["labels"]["severity"] in ("warning", "critical")
         assert "$labels.node" in rule["annotations"]["summary"]
         assert rule["annotations"]["description"].endswith(".")
+
+
+def test_the_contract_is_complete():
+    """README's table for schedulers has every series that recording.yml makes, and no other."""
+    section = (ROOT / "README.md").read_text().split("\n### What a scheduler may count on\n")[1]
+    rows = [line for line in section.split("\n### ")[0].splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([a-z]+:[a-z0-9_]+:[a-z0-9]+)`", row)}
+    recorded = {rule["record"] for rule in rules_of(PROMETHEUS / "rules/recording.yml")}
+    assert named == recorded

@@ -242,6 +242,18 @@ static void test_files_are_named_from_the_file(void) {
     TEST_ASSERT_EQUAL_STRING("/secret", config.prometheus.bearer_token_file);
 }
 
+static void test_messages(void) {
+    parse_well("exporter: {url: 'http://b'}\nwaggle: {}\n");
+    TEST_ASSERT_EQUAL_STRING("/run/metrics", config.waggle.directory);
+    TEST_ASSERT_EQUAL_STRING("ses", config.waggle.namespace);
+    TEST_ASSERT_EQUAL_INT64(30000, config.waggle.interval_ms);
+    parse_well("exporter: {url: 'http://b'}\n"
+               "waggle: {directory: /x, namespace: '', interval: 5s}\n");
+    TEST_ASSERT_EQUAL_STRING("/x", config.waggle.directory);
+    TEST_ASSERT_EQUAL_STRING("", config.waggle.namespace);
+    TEST_ASSERT_EQUAL_INT(-EINVAL, parse("waggle: {}\n"));
+}
+
 static void test_table(void) {
     char path[] = "/tmp/test_control_config.XXXXXX";
     int fd CLEANUP_CLOSE = mkstemp(path);
@@ -271,6 +283,7 @@ int main(void) {
     RUN_TEST(test_mistakes);
     RUN_TEST(test_knobs_that_are_not_the_same);
     RUN_TEST(test_files_are_named_from_the_file);
+    RUN_TEST(test_messages);
     RUN_TEST(test_table);
     return UNITY_END();
 }
