@@ -20,6 +20,10 @@ USED = {
     "deploy/fleet/node/*.default": ("fleet.py", 'settings("node/'),
     "deploy/fleet/node/prometheus.yml": ("fleet.py", "node/prometheus.yml"),
     "deploy/image-root": ("test_image.py", "deploy/image-root"),
+    "deploy/jenkins/Jenkinsfile": ("test_jenkins.py", 'JENKINS / "Jenkinsfile"'),
+    "deploy/jenkins/config.xml": ("test_jenkins.py", 'JENKINS / "config.xml"'),
+    "deploy/jenkins/make_config.py": ("test_jenkins.py", 'JENKINS / "make_config.py"'),
+    "deploy/jenkins/profile": ("test_jenkins.py", 'JENKINS / "profile"'),
     # A file of a directory that its kustomization does not name is an error there.
     "deploy/kubernetes/**/*.yaml": ("test_kubernetes.py", 'KUBERNETES.rglob("kustomization.yaml")'),
     "deploy/kubernetes/prometheusrule.py": ("test_kubernetes.py", "import prometheusrule"),
