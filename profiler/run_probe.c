@@ -26,6 +26,7 @@ static const struct {
 
 struct probe_worker {
     struct run_probe *probe;
+    bool slow; /* not asked at every sample */
     struct engine_worker *worker;
     int64_t interval_ns;
     int64_t due_ns;
@@ -98,6 +99,7 @@ static int start_worker(struct run_probe *probe, struct loop *loop,
     };
     *worker = (struct probe_worker){
         .probe = probe,
+        .slow = min_ns > interval_ns,
         .interval_ns = interval_ns > min_ns ? interval_ns : min_ns,
     };
     int r = engine_worker_create(&config, &worker->worker, err);
@@ -167,12 +169,13 @@ bool run_probe_destroy(struct run_probe *probe) {
     return true;
 }
 
-void run_probe_start(struct run_probe *probe, int64_t now_ns) {
+void run_probe_start(struct run_probe *probe, bool all, int64_t now_ns) {
     for (size_t i = 0; i < probe->n_workers; i++) {
         struct probe_worker *worker = &probe->workers[i];
+        bool due = now_ns >= worker->due_ns || (all && !worker->slow);
         enum engine_worker_state state = engine_worker_state(worker->worker);
         bool there = state == ENGINE_WORKER_OPENING || state == ENGINE_WORKER_OPEN;
-        if (there && !worker->busy && now_ns >= worker->due_ns) {
+        if (there && due && !worker->busy) {
             worker->busy = true;
             worker->due_ns = now_ns + worker->interval_ns - CLOCK_NS_PER_MS;
             engine_worker_start(worker->worker);

@@ -18,8 +18,9 @@ int run_probe_create(struct loop *loop, struct config *config,
                      const struct collector *const *collectors, int64_t interval_ms,
                      struct run_probe **ret_probe, struct error *err);
 
-/* Asks those whose turn it is and who have answered before. */
-void run_probe_start(struct run_probe *probe, int64_t now_ns);
+/* Asks those whose turn it is and who have answered before; `all`: also those who were asked a
+ * moment ago, but for the slow ones. */
+void run_probe_start(struct run_probe *probe, bool all, int64_t now_ns);
 
 /* Whether one has not answered yet. */
 bool run_probe_is_busy(const struct run_probe *probe);

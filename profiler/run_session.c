@@ -146,7 +146,7 @@ int run_session_init(struct run_session *session, struct error *err) {
     }
     if (r == 0) {
         int64_t now_ns = clock_monotonic_ns();
-        run_probe_start(session->probe, now_ns);
+        run_probe_start(session->probe, true, now_ns);
         run_session_wait(session, now_ns + FIRST_ANSWER_MS * CLOCK_NS_PER_MS, probes_answered);
     }
     return r;
@@ -220,7 +220,7 @@ static void write_usage(struct run_session *session, int64_t now_ns) {
     note_cpu(session, usage.cpu_seconds, now_ns);
 }
 
-static void begin_sample(struct run_session *session, int64_t now_ns) {
+static void begin_sample(struct run_session *session, bool all, int64_t now_ns) {
     run_record_begin_sample(&session->record, now_ns);
     if (session->app != NULL) {
         write_usage(session, now_ns);
@@ -228,7 +228,7 @@ static void begin_sample(struct run_session *session, int64_t now_ns) {
     if (session->plugin != NULL && (session->spec->metrics & RUN_METRICS_APP) != 0) {
         run_plugin_write(session->plugin, &session->record, &session->live);
     }
-    run_probe_start(session->probe, now_ns);
+    run_probe_start(session->probe, all, now_ns);
     session->pending = true;
 }
 
@@ -258,7 +258,7 @@ static void take_due_sample(struct run_session *session, int64_t now_ns) {
     if (n_lost > 0) {
         write_lost(session, n_lost, now_ns);
     }
-    begin_sample(session, now_ns);
+    begin_sample(session, false, now_ns);
     session->next_ns += (n_lost + 1) * interval_ns;
 }
 
@@ -285,7 +285,7 @@ void run_session_sample(struct run_session *session) {
     int64_t now_ns = clock_monotonic_ns();
     int64_t interval_ns = session->spec->interval_ms * CLOCK_NS_PER_MS;
     end_sample(session);
-    begin_sample(session, now_ns);
+    begin_sample(session, true, now_ns);
     session->sampling = true;
     session->next_ns = now_ns + interval_ns;
     run_session_wait(session, session->next_ns - 1, probes_answered);

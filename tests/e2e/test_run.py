@@ -447,6 +447,33 @@ def test_jetson_as_probe(profile, board):
     assert record.run["environment"]["board"]["l4t"]
 
 
+def cards(waap_binary, scenario):
+    """The environment that shows the cards of a scenario to `waap run`."""
+    library = waap_binary.parent.parent / "tests/fakes/libnvidia-ml.so.1"
+    return {"FAKE_NVML": str(scenario), "WAAP_COLLECTOR_NVML_LIBRARY": str(library)}
+
+
+def test_cards_as_probe(profile, waap_binary, source_root):
+    """The second card has a label; where only cards are measured, their power is the total."""
+    record, _ = profile("profiling: {sampling: {baseline: 100ms, cooldown: 0, interval: 20ms}}", "--", "sleep", "0.5",
+                        environment=cards(waap_binary, source_root / "tests/fixtures/nvml/two-cards.txt"))
+    both = record.last("gpu.power_watts") + record.last('gpu.power_watts{gpu="1"}')
+    assert record.last("power.watts") == pytest.approx(both)
+    assert record.last("gpu.busy_seconds") >= 0
+    assert record.run["environment"]["gpu"]["name"]
+    record, _ = profile("profiling: {metrics: [system], sampling: {baseline: 100ms, cooldown: 0}}", "--", "true",
+                        environment=cards(waap_binary, source_root / "tests/fixtures/nvml/two-cards.txt"))
+    assert not any(key.startswith(("gpu.", "power.")) for line in record.samples for key in line["values"])
+
+
+def test_driver_that_hangs(profile, waap_binary, source_root):
+    """It costs its values and nothing else: the timeout is heeded, and `waap run` ends."""
+    record, _ = profile(f"profiling: {{{QUICK}, timeout: 1}}", "--", "sleep", "60",
+                        environment=cards(waap_binary, source_root / "tests/fixtures/nvml/block.txt"))
+    assert record.ends[0]["timed_out"] and record.ends[0]["stopped_by"] == "SIGINT"
+    assert record.last("cpu.seconds") >= 0
+
+
 @pytest.mark.parametrize("arguments, complaint", [
     ([], "expected a sage.yaml"),
     (["--imaje=x", "--", "a"], "unknown option --imaje, did you mean --image?"),
