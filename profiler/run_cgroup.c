@@ -14,9 +14,10 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
 
-enum { MAX_KEPT_FILES = 32, MAX_PROCS_BYTES = 1 << 20 };
+enum { MAX_KEPT_FILES = 32, MAX_PROCS_BYTES = 1 << 20, NAME_BYTES = 64 };
 
 #define OUR_PREFIX "waap-run-"
+#define SIDE_SUFFIX ".self"
 
 /* ---- where a process is ---- */
 
@@ -142,20 +143,16 @@ static void remove_stale(const char *root, const char *home, int fd) {
     }
 }
 
-static void write_word(int dirfd, const char *file, const char *word) {
+/* What is not possible shows in the files that are missing; the errno is for those who can help. */
+static int write_word(int dirfd, const char *file, const char *word) {
     int fd CLEANUP_CLOSE = openat(dirfd, file, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0 && write(fd, word, strlen(word)) < 0) {
-        return; /* what is not possible shows in the files that are missing */
-    }
+    return fd < 0 || write(fd, word, strlen(word)) < 0 ? -errno : 0;
 }
 
-/* In v2 a cgroup has the files of those controllers that the one above hands down, which it may do
- * only while no process is in it itself (but the root may). Some can be handed down all the same,
- * but then nobody may enter what is below: so all at once, and only with one that refuses. */
-static void hand_down_controllers(int dirfd) {
+/* The controllers of a cgroup of v2 that are of use, each with that sign in front. */
+static void list_controllers(int dirfd, char sign, struct buf *out) {
     static const char *const wanted[] = {"memory", "io", "cpu", "pids"};
     struct buf text CLEANUP_BUF = {0};
-    struct buf order CLEANUP_BUF = {0};
     if (file_read_at(dirfd, "cgroup.controllers", MAX_PROCS_BYTES, &text, NULL) < 0) {
         return;
     }
@@ -164,26 +161,73 @@ static void hand_down_controllers(int dirfd) {
         struct scan_word word;
         while (scan_word(&cursor, &word)) {
             if (scan_word_equal(word, wanted[i])) {
-                buf_printf(&order, "%s+%s", order.len > 0 ? " " : "", wanted[i]);
+                buf_printf(out, "%s%c%s", out->len > 0 ? " " : "", sign, wanted[i]);
             }
         }
     }
-    if (strncmp(buf_str(&order), "+memory", 7) == 0 || strncmp(buf_str(&order), "+io", 3) == 0) {
-        write_word(dirfd, "cgroup.subtree_control", buf_str(&order));
+}
+
+/* In v2 a cgroup has the files of those controllers that the one above hands down, which it may do
+ * only while no process is in it itself (but the root may). Some can be handed down all the same,
+ * but then nobody may enter what is below: so all at once, and only with one that refuses. */
+static int hand_down_controllers(int dirfd) {
+    struct buf order CLEANUP_BUF = {0};
+    list_controllers(dirfd, '+', &order);
+    const char *text = buf_str(&order);
+    bool refuses = strncmp(text, "+memory", 7) == 0 || strncmp(text, "+io", 3) == 0;
+    return refuses ? write_word(dirfd, "cgroup.subtree_control", text) : 0;
+}
+
+static bool is_alone(int dirfd) {
+    struct buf text CLEANUP_BUF = {0};
+    char ours[16];
+    snprintf(ours, sizeof(ours), "%d\n", (int)getpid());
+    return file_read_at(dirfd, "cgroup.procs", MAX_PROCS_BYTES, &text, NULL) == 0 &&
+           strcmp(buf_str(&text), ours) == 0;
+}
+
+static void side_name(char name[static NAME_BYTES]) {
+    snprintf(name, NAME_BYTES, OUR_PREFIX "%d" SIDE_SUFFIX, (int)getpid());
+}
+
+/* A cgroup that we have for ourselves, such as systemd-run makes, hands down once we have stepped
+ * aside. */
+static void step_aside(int dirfd) {
+    char name[NAME_BYTES];
+    side_name(name);
+    if (!is_alone(dirfd) || mkdirat(dirfd, name, 0755) < 0) {
+        return;
+    }
+    int side CLEANUP_CLOSE = openat(dirfd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (side < 0 || write_word(side, "cgroup.procs", "0") < 0) {
+        unlinkat(dirfd, name, AT_REMOVEDIR);
+        return;
+    }
+    hand_down_controllers(dirfd);
+}
+
+/* Where we are at home: above the place that we have stepped aside to. */
+static void shorten_home(char *path) {
+    char name[NAME_BYTES];
+    char *last = strrchr(path, '/');
+    side_name(name);
+    if (last != NULL && strcmp(last + 1, name) == 0) {
+        last[last == path ? 1 : 0] = '\0';
     }
 }
 
 static int make_in(struct run_cgroup *cgroup, size_t row, const char *name, struct error *err) {
     const struct cgroup_hierarchy *hierarchy = &cgroup->tree.rows[row];
     const char *home = cgroup->paths[row];
+    shorten_home(cgroup->paths[row]);
     int fd CLEANUP_CLOSE =
         openat(hierarchy->fd, home[1] != '\0' ? home + 1 : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return error_set(err, -errno, "open %s%s: %m", hierarchy->path, home);
     }
     remove_stale(hierarchy->path, home, fd);
-    if (hierarchy->unified) {
-        hand_down_controllers(fd);
+    if (hierarchy->unified && hand_down_controllers(fd) == -EBUSY) {
+        step_aside(fd);
     }
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s/%s", home[1] != '\0' ? home : "", name);
@@ -200,7 +244,7 @@ static int make_all(struct run_cgroup *cgroup, struct error *err) {
     int result = error_set(err, -ENODEV, "this process is in no cgroup that is mounted");
     bool any = false;
     static unsigned n_made; /* runs of one process follow each other quickly */
-    char name[64];
+    char name[NAME_BYTES];
     snprintf(name, sizeof(name), OUR_PREFIX "%d.%u", (int)getpid(), n_made++);
     for (size_t i = 0; i < cgroup->tree.n_rows; i++) {
         int r = cgroup->paths[i] != NULL ? make_in(cgroup, i, name, any ? NULL : err) : -ENODEV;
@@ -267,6 +311,34 @@ void run_cgroup_finish(struct run_cgroup *cgroup) {
     cgroup_stats_finish(&cgroup->stats);
     buf_finish(&cgroup->scratch);
     *cgroup = (struct run_cgroup){0};
+}
+
+static void step_back(const struct cgroup_hierarchy *row, char *path) {
+    char name[NAME_BYTES];
+    struct buf order CLEANUP_BUF = {0};
+    side_name(name);
+    shorten_home(path);
+    int home CLEANUP_CLOSE =
+        openat(row->fd, path[1] != '\0' ? path + 1 : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (home < 0 || faccessat(home, name, F_OK, 0) < 0) {
+        return;
+    }
+    list_controllers(home, '-', &order);
+    write_word(home, "cgroup.subtree_control", buf_str(&order));
+    write_word(home, "cgroup.procs", "0");
+    unlinkat(home, name, AT_REMOVEDIR);
+}
+
+void run_cgroup_go_home(const char *procfs, const char *cgroupfs) {
+    struct run_cgroup cgroup;
+    if (open_tree(&cgroup, cgroupfs, NULL) == 0 && read_paths(&cgroup, procfs, "self", NULL) == 0) {
+        for (size_t i = 0; i < cgroup.tree.n_rows; i++) {
+            if (cgroup.tree.rows[i].unified && cgroup.paths[i] != NULL) {
+                step_back(&cgroup.tree.rows[i], cgroup.paths[i]);
+            }
+        }
+    }
+    run_cgroup_finish(&cgroup);
 }
 
 /* ---- using it ---- */

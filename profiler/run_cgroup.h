@@ -25,6 +25,9 @@ struct run_cgroup {
 int run_cgroup_create(struct run_cgroup *cgroup, const char *procfs, const char *cgroupfs,
                       struct error *err);
 
+/* Undoes what making them did to the cgroup that we are in: at the end, when all are finished. */
+void run_cgroup_go_home(const char *procfs, const char *cgroupfs);
+
 /* Finds the one in which that process is. */
 int run_cgroup_attach(struct run_cgroup *cgroup, const char *procfs, const char *cgroupfs,
                       pid_t pid, struct error *err);

@@ -14,6 +14,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
+#include "profiler/run_cgroup.h"
 #include "profiler/run_service.h"
 
 enum { FIRST_ANSWER_MS = 3000 };
@@ -154,6 +155,11 @@ int run_session_init(struct run_session *session, struct error *err) {
 
 bool run_session_finish(struct run_session *session) {
     bool clean = run_probe_destroy(session->probe);
+    if (session->config != NULL) {
+        const struct settings *settings = session->config->settings;
+        run_cgroup_go_home(settings_string(settings, "path.procfs"),
+                           settings_string(settings, "path.cgroupfs"));
+    }
     run_record_close(&session->record);
     if (session->socket_dir != NULL) {
         rmdir(session->socket_dir);
