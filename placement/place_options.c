@@ -62,6 +62,17 @@ static const struct option option_password_file = {
     .type = OPTION_STRING,
     .help = "File with the password of --prometheus.user",
 };
+static const struct option option_query_disk = {
+    .name = "query.disk",
+    .type = OPTION_STRING,
+    .help = "Instead of our own: how full / is in percent, with the labels node or instance",
+};
+static const struct option option_query_load = {
+    .name = "query.load",
+    .type = OPTION_STRING,
+    .help = "Instead of our own: how busy all CPUs are in percent, such as "
+            "\"100 * node:cpu_utilization:ratio\"",
+};
 static const struct option option_timeout = {
     .name = "prometheus.timeout",
     .type = OPTION_DURATION,
@@ -83,10 +94,10 @@ static const struct option option_user = {
 };
 
 const struct option *const place_options[] = {
-    &option_load_window, &option_max_age,       &option_predictor, &option_bearer_token_file,
-    &option_ca_file,     &option_cert_file,     &option_header,    &option_insecure,
-    &option_key_file,    &option_password_file, &option_timeout,   &option_url,
-    &option_user,
+    &option_load_window, &option_max_age,       &option_predictor,  &option_bearer_token_file,
+    &option_ca_file,     &option_cert_file,     &option_header,     &option_insecure,
+    &option_key_file,    &option_password_file, &option_timeout,    &option_url,
+    &option_user,        &option_query_disk,    &option_query_load,
 };
 const size_t place_n_options = ARRAY_LEN(place_options);
 
@@ -129,6 +140,19 @@ void place_options_endpoint(const struct settings *settings, struct buf *url,
         .headers = settings_list(settings, "prometheus.header"),
         .timeout_ms = settings_duration_ms(settings, "prometheus.timeout"),
     };
+}
+
+void place_options_query(const struct settings *settings, enum place_query query, struct buf *out) {
+    const char *given = query == PLACE_LOAD   ? settings_string(settings, "query.load")
+                        : query == PLACE_DISK ? settings_string(settings, "query.disk")
+                                              : "";
+    struct buf window CLEANUP_BUF = {0};
+    option_format(OPTION_DURATION, settings_duration_ms(settings, "load-window"), &window);
+    if (given[0] != '\0') {
+        buf_add_str(out, given);
+    } else {
+        place_query_write(query, buf_str(&window), out);
+    }
 }
 
 /* Beside the program, where meson builds both, else where it is installed. */

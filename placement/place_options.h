@@ -4,6 +4,7 @@
 #include "exporter/core/problems.h"
 #include "exporter/core/settings.h"
 #include "placement/gbt.h"
+#include "placement/place_nodes.h"
 #include "placement/web_client.h"
 
 /* The flags of `waap place` beside those of every service. */
@@ -17,6 +18,9 @@ int place_options_check(const struct settings *settings, struct problems *proble
  * `url`; everything lives as long as that and the settings. */
 void place_options_endpoint(const struct settings *settings, struct buf *url,
                             struct web_endpoint *ret_endpoint);
+
+/* Appends the expression of a query: the flag's, or our own. */
+void place_options_query(const struct settings *settings, enum place_query query, struct buf *out);
 
 /* Loads the predictor: that of --predictor, else the installed one. */
 int place_options_predictor(const struct settings *settings, struct gbt **ret_gbt,

@@ -238,10 +238,8 @@ static const struct http_route routes[] = {
 static int start(struct place *place, struct error *err) {
     const struct settings *settings = place->flags.settings;
     place->max_age_seconds = (double)settings_duration_ms(settings, "max-age") / 1e3;
-    struct buf window CLEANUP_BUF = {0};
-    option_format(OPTION_DURATION, settings_duration_ms(settings, "load-window"), &window);
     for (int i = 0; i < N_PLACE_QUERIES; i++) {
-        place_query_write((enum place_query)i, buf_str(&window), &place->queries[i]);
+        place_options_query(settings, (enum place_query)i, &place->queries[i]);
     }
     struct web_endpoint endpoint;
     place_options_endpoint(settings, &place->url, &endpoint);

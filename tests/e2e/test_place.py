@@ -159,6 +159,16 @@ def test_nodes_that_cannot_be_chosen_are_named(place):
     assert "waap_place_nodes 6" in page and "waap_place_excluded_nodes 5" in page
 
 
+def test_queries_of_ones_own(place):
+    service = place([node("rpi")], "--query.load=100 * node:cpu_utilization:ratio", "--load-window=5m")
+    assert service.ask().status == 200
+    assert service.fake.asked[0] == "100 * node:cpu_utilization:ratio"
+    assert not any("5m" in query for query in service.fake.asked)
+    other = place([node("rpi")], "--load-window=90s")
+    assert other.ask().status == 200
+    assert "[1m30s]" in other.fake.asked[0]
+
+
 def test_confidence(place):
     service = place([node("rpi")])
     answer = service.explain(conv_layers=66666666, total_parameters=10**19)
