@@ -359,7 +359,7 @@ def test_service_is_up_before_the_application(profile, tmp_path):
 
 
 @pytest.mark.parametrize("command, ready, complaint", [
-    (["sleep", "60"], f"{{tcp: {free_port()}, timeout: 300ms}}", "service s: not ready after 0.3 s"),
+    (["sleep", "60"], "{tcp: 1, timeout: 300ms}", "service s: not ready after 0.3 s"),
     (["false"], "{file: /nonexistent}", "service s: ended before it was ready"),
     (["/nonexistent/s"], "{delay: 1ms}", "start /nonexistent/s: No such file or directory"),
 ])
