@@ -13,6 +13,8 @@
 #include "exporter/pywaggle.h"
 #include "exporter/worker.h"
 
+struct http_upload;
+
 /* `waap serve` as a whole: what the handlers of requests reach through http_request.daemon. */
 struct daemon {
     const struct collector *const *collectors;
@@ -31,6 +33,7 @@ struct daemon {
     struct demo_plugins *demo_plugins; /* NULL: no demo */
     struct self_metrics *self_metrics;
     struct http_server *http;
+    struct http_upload *uploads; /* the large ones: that under way, then those that wait */
     struct worker *page_worker;
     struct worker *reload_worker;
     struct web_watch *web_watch;

@@ -72,50 +72,69 @@ static void apply_at_once(struct http_upload *upload) {
 
 /* ---- large ones ---- */
 
-static void finish_later(struct http_upload *upload, int code, const struct error *err) {
-    loop_timer_remove(upload->request->daemon->loop, &upload->turn);
-    upload->finish(upload, code, err);
-}
-
-/* One after the other: each waits for the one before. */
-static void begin(struct http_upload *upload) {
-    int r = upload->prepare(upload, &upload->error);
-    if (r < 0) {
-        finish_later(upload, r, &upload->error);
-        return;
-    }
-    upload->begun = true;
-    push_store_apply_begin(store_of(upload), &upload->applying, upload->owner, &upload->batch);
-    upload->turn.due_ns = 0;
-}
-
-static void turn(struct loop_timer *timer) {
-    struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
-    struct push_applying *applying = &upload->applying;
-    bool waits = !upload->begun && push_store_is_applying(store_of(upload));
-    if (!upload->begun && !waits) {
-        begin(upload);
-    } else if (waits || push_store_apply_some(store_of(upload), applying, TURN_UPDATES)) {
-        timer->due_ns = 0;
-    } else {
-        upload->failed = applying->failed;
-        finish_later(upload, applying->code, &applying->error);
-    }
-}
+/* Read and applied one after the other, so that no more than one takes memory for what it says. */
 
 static void read_run(struct worker_job *job) {
     read_body(CONTAINER_OF(job, struct http_upload, job));
 }
 
-static void read_done(struct worker_job *job) {
-    struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
-    if (upload->code < 0) {
-        count_unreadable(upload);
-        upload->finish(upload, upload->code, &upload->error);
+static void read_done(struct worker_job *job);
+
+static void read_first(struct daemon *daemon) {
+    struct http_upload *upload = daemon->uploads;
+    if (upload != NULL) {
+        upload->job = (struct worker_job){.run = read_run, .done = read_done};
+        worker_submit(daemon->page_worker, &upload->job);
+    }
+}
+
+static void enqueue(struct http_upload *upload) {
+    struct daemon *daemon = upload->request->daemon;
+    struct http_upload **link = &daemon->uploads;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = upload;
+    if (daemon->uploads == upload) {
+        read_first(daemon);
+    }
+}
+
+static void finish_first(struct daemon *daemon, int code, const struct error *err) {
+    struct http_upload *upload = daemon->uploads;
+    daemon->uploads = upload->next;
+    upload->finish(upload, code, err);
+    read_first(daemon);
+}
+
+static void turn(struct loop_timer *timer) {
+    struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
+    struct push_applying *applying = &upload->applying;
+    struct daemon *daemon = upload->request->daemon;
+    if (push_store_apply_some(daemon->push_store, applying, TURN_UPDATES)) {
+        timer->due_ns = 0;
         return;
     }
+    loop_timer_remove(daemon->loop, timer);
+    upload->failed = applying->failed;
+    finish_first(daemon, applying->code, &applying->error);
+}
+
+static void read_done(struct worker_job *job) {
+    struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
+    struct daemon *daemon = upload->request->daemon;
+    if (upload->code < 0) {
+        count_unreadable(upload);
+    } else {
+        upload->code = upload->prepare(upload, &upload->error);
+    }
+    if (upload->code < 0) {
+        finish_first(daemon, upload->code, &upload->error);
+        return;
+    }
+    push_store_apply_begin(daemon->push_store, &upload->applying, upload->owner, &upload->batch);
     upload->turn = (struct loop_timer){.due_ns = 0, .fire = turn};
-    loop_timer_add(upload->request->daemon->loop, &upload->turn);
+    loop_timer_add(daemon->loop, &upload->turn);
 }
 
 /* ---- both ---- */
@@ -134,11 +153,10 @@ void http_upload_start(struct http_upload *upload) {
     if (small && !push_store_is_applying(store_of(upload))) {
         read_body(upload);
         apply_at_once(upload);
-    } else if (!http_hold_upload(request)) {
+    } else if (http_hold_upload(request)) {
+        enqueue(upload);
+    } else {
         error_set(&upload->error, -EBUSY, "too many are pushing at a time, try again later");
         upload->finish(upload, -EBUSY, &upload->error);
-    } else {
-        upload->job = (struct worker_job){.run = read_run, .done = read_done};
-        worker_submit(request->daemon->page_worker, &upload->job);
     }
 }

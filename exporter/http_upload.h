@@ -32,7 +32,7 @@ struct http_upload {
     struct worker_job job;
     struct loop_timer turn;
     struct push_applying applying;
-    bool begun;
+    struct http_upload *next; /* waits for this one */
 };
 
 /* Takes the upload, filled in up to `finish`, to its end. */
