@@ -91,8 +91,10 @@ def node_jetson():
     return row("Jetson", [
         curves("Power by rail", "What the supply rails give; vdd_in is the whole module where there is one.",
                [query(f"jetson_rail_power_watts{{{NODE}}}", "{{rail}}")], "watt"),
-        curves("Temperature by zone", "As the module's sensors tell.",
-               [query(f"jetson_temperature_celsius{{{NODE}}}", "{{zone}}")], "celsius", steps=HEAT),
+        curves("Temperature by zone", "As the module's sensors tell, and from where on clocks are lowered.", [
+            query(f"jetson_temperature_celsius{{{NODE}}}", "{{zone}}"),
+            query(f'min by (node) (jetson_thermal_trip_celsius{{{NODE},type=~"hot|passive"}})', "clocks are lowered"),
+        ], "celsius", steps=HEAT),
         curves("Memory controller and engines", "Share of time that they were busy; a gated engine has no curve.", [
             query(f"jetson_emc_utilization_ratio{{{NODE}}}", "memory controller"),
             query(f"jetson_engine_utilization_ratio{{{NODE}}}", "{{engine}}"),

@@ -17,7 +17,8 @@ from fleet import FLEET, Agent, Central, Link, Vmagent, Vmalert, settings
 from kubernetes import DAEMONSET
 from peers import PROMETHEUS_VERSIONS, Prometheus, need_program, promtool
 from running import ROOT, wait_until
-from test_rules import RULES, rules_of
+from test_dashboards import JETSON, SERVER, WARM_UP, cookbook, filled, prepare, queries
+from test_rules import RECORDED, RULES, rules_of
 
 sys.path.append(str(ROOT / "tests/bench"))
 import fleet_sizing  # noqa: E402
@@ -43,11 +44,11 @@ def ups(central):
     return found[0][1] if found else []
 
 
-def offline(targets, tmp_path, started, scrapes, restart):
+def offline(targets, tmp_path, started, scrapes, restart=False, version="2.42"):
     """Cuts the link for some scrapes; all that the agent has ever taken has to be in the store afterwards."""
     central = started(Central(tmp_path))
     link = started(Link(central.port))
-    agent = started(Agent(tmp_path, central, link.port, targets))
+    agent = started(Agent(tmp_path, central, link.port, targets, version=version))
     wait_until(lambda: len(ups(central)) > 2, 30, "the first samples")
 
     link.cut()
@@ -71,12 +72,18 @@ def offline(targets, tmp_path, started, scrapes, restart):
 
 
 def test_no_sample_is_lost_in_ten_seconds(targets, tmp_path, started):
-    offline(targets, tmp_path, started, 10, restart=False)
+    offline(targets, tmp_path, started, 10)
 
 
 @pytest.mark.long
 def test_no_sample_is_lost_in_a_minute(targets, tmp_path, started):
     offline(targets, tmp_path, started, 60, restart=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", PROMETHEUS_VERSIONS[1:])
+def test_no_sample_is_lost_by_later_versions(targets, tmp_path, started, version):
+    offline(targets, tmp_path, started, 10, version=version)
 
 
 @pytest.mark.long
@@ -134,18 +141,31 @@ def test_vmalert_takes_the_rules():
     assert done.returncode == 0, done.stderr
 
 
+def answers(central, query):
+    """Whether the store answers with a number."""
+    return [row for row in central.query(query) if row["value"][1] != "NaN"]
+
+
 @pytest.mark.long
-def test_rules_record_in_the_central_store(targets, tmp_path, started):
+def test_rules_dashboards_and_queries_work_with_the_central_store(waap, tmp_path, started):
+    """As with Prometheus: a Jetson and a server with cards, rules by vmalert, every panel, every query of README."""
+    targets = []
+    for node, kind in ((JETSON, "jetson"), (SERVER, "dgpu")):
+        program = waap(f"--demo={kind}", env={"XDG_RUNTIME_DIR": str(tmp_path)})
+        prepare(program)
+        targets.append((f"127.0.0.1:{program.port}", {"node": node}))
     central = started(Central(tmp_path))
     started(Agent(tmp_path, central, central.port, targets))
     vmalert = started(Vmalert(central))
-    wanted = {rule["record"] for path in RULES for rule in rules_of(path) if rule.get("record", "").startswith("node:")}
-    wait_until(lambda: wanted <= {labels["__name__"] for labels, _ in central.series('{__name__=~"node:.+"}')},
-               60, f"all of {sorted(wanted)}")
+    wait_until(lambda: answers(central, WARM_UP), 120, "rates of everything")
     groups = json.loads(vmalert.get("/api/v1/rules").body)["data"]["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     assert len(rules) == sum(len(rules_of(path)) for path in RULES)
     assert not [rule for rule in rules if rule["lastError"]]
+    assert not [name for name in RECORDED if not answers(central, name)]
+    asked = [(filled(query, node), node) for query, where in (panel.values for panel in queries()) for node in where]
+    asked += [(query, "") for query, in (recipe.values for recipe in cookbook())]
+    assert not [(query, node) for query, node in asked if not answers(central, query)]
 
 
 # Debian 12 builds Prometheus 2.42 without Kubernetes' discovery.
