@@ -56,6 +56,16 @@ def wait_sent(agent):
         time.sleep(0.5)
 
 
+def merge(central):
+    """Has the store put its parts together, as it does by itself in time; it begins and ends when it likes."""
+    central.api("/internal/force_flush")
+    central.api("/internal/force_merge")
+    sizes = []
+    while sizes[-10:] != [total(central, "vm_data_size_bytes", type="storage")] * 10:
+        sizes.append(total(central, "vm_data_size_bytes", type="storage"))
+        time.sleep(0.5)
+
+
 def measure_bytes(seconds):
     """Series of each kind of node; bytes a sample takes in the agent's log, on the wire and in the store."""
     with fleet(2 * len(KINDS), "1s") as (place, demos, agent, central, _):
@@ -65,10 +75,7 @@ def measure_bytes(seconds):
         sent = agent.number("prometheus_remote_storage_samples_total")
         logged = size_of(place / "agent") / agent.number("prometheus_agent_samples_appended_total")
         wire = agent.number("prometheus_remote_storage_bytes_total") / sent
-        central.api("/internal/force_flush")
-        central.api("/internal/force_merge")
-        while total(central, "vm_active_force_merges"):
-            time.sleep(0.5)
+        merge(central)
         return {"series": series, "logged": logged, "wire": wire,
                 "stored": total(central, "vm_data_size_bytes", type="storage") / total(central, "vm_rows", type="storage"),
                 "agent_memory": agent.rss_kib() * 1024}

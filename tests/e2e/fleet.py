@@ -125,14 +125,14 @@ def node_config(targets, own, interval):
 class Agent(Program):
     """Debian's prometheus with the flags and the configuration of deploy/fleet/node, sending to a port here."""
 
-    def __init__(self, directory, central, port, targets, interval="1s", version="2.42"):
+    def __init__(self, directory, central, port, targets, interval="1s", version="2.42", queue=None):
         self.file = directory / "prometheus.yml"
         address = f"127.0.0.1:{free_port()}"
         self.config = node_config(targets, address, interval)
         remote, = self.config["remote_write"]
         remote["url"] = f"http://127.0.0.1:{port}/api/v1/write"
         remote["basic_auth"]["password_file"] = str(central.password_file)
-        remote["queue_config"].update(batch_send_deadline="1s", max_backoff="1s")
+        remote["queue_config"].update(batch_send_deadline="1s", max_backoff="1s", **(queue or {}))
         self.configure(self.config)
         environment, flags = settings("node/prometheus.default")
         flags = replaced(flags, {"--config.file": self.file, "--storage.agent.path": directory / "agent",

@@ -25,6 +25,8 @@ import fleet_sizing  # noqa: E402
 
 APPENDED = "prometheus_agent_samples_appended_total"
 SCRAPES = "prometheus_target_interval_length_seconds_count"
+# Less than one scrape: what waits has to wait on disk.
+SMALL = {"capacity": 200, "max_samples_per_send": 100, "max_shards": 1}
 NODE = settings("node/prometheus.default")[0]["NODE"]
 
 
@@ -48,7 +50,7 @@ def offline(targets, tmp_path, started, scrapes, restart=False, version="2.42"):
     """Cuts the link for some scrapes; all that the agent has ever taken has to be in the store afterwards."""
     central = started(Central(tmp_path))
     link = started(Link(central.port))
-    agent = started(Agent(tmp_path, central, link.port, targets, version=version))
+    agent = started(Agent(tmp_path, central, link.port, targets, version=version, queue=SMALL))
     wait_until(lambda: len(ups(central)) > 2, 30, "the first samples")
 
     link.cut()
@@ -107,6 +109,9 @@ def test_vmagent_keeps_what_waits_when_it_is_killed(targets, tmp_path, started):
 
 def test_flags_agree():
     """The three files of a node and the three of the central store name the same places and secrets."""
+    _, flags = settings("node/prometheus.default")
+    hours = dict(re.findall(r"--storage.agent.([a-z.-]+)=(\d+)h", " ".join(flags)))
+    assert int(hours["wal-truncate-frequency"]) >= int(hours["retention.max-time"])
     vmagent, flags = settings("node/vmagent.default")
     remote, = yaml.safe_load((FLEET / "node/prometheus.yml").read_text())["remote_write"]
     assert vmagent["remoteWrite_label"] == f"node={NODE}"
