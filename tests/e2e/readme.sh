@@ -28,8 +28,9 @@ trap finish EXIT
 # Every block of code as a file of its own, named after its line.
 mkdir "$place/blocks" "$place/home" "$place/tree"
 awk -v place="$place/blocks" '
-    /^    / && (blank || inside) { if (!inside) start = NR; for (; held > 0; held--) text = text "\n"
-                                   text = text substr($0, 5) "\n"; inside = 1; next }
+    /^    / && (blank || inside) { if (!inside) { start = NR; indent = match($0, /[^ ]/) }
+                                   for (; held > 0; held--) text = text "\n"
+                                   text = text substr($0, indent) "\n"; inside = 1; next }
     /^$/                         { blank = 1; if (inside) held++; next }
     { if (inside) { printf "%s", text >sprintf("%s/%05d", place, start) }
       text = ""; inside = blank = held = 0 }
@@ -46,6 +47,10 @@ reason_not_to() {
     'docker '*) echo "needs a Docker of its own; test_image.py has one" ;;
     'kubectl '*) echo "needs a cluster; test_kubernetes.py does without" ;;
     'waap model '*) echo "needs half a gigabyte of weights; test_model.py makes smaller models" ;;
+    'build/exporter/waap run '*) echo "takes half a minute and a terminal; test_run.py runs it" ;;
+    'waap compare '*) echo "needs two runs; test_compare.py has them" ;;
+    'waap place --'* | *localhost:7001*) echo "needs a Prometheus that knows nodes; test_place.py has one" ;;
+    *JENKINS_URL*) echo "needs a Jenkins; test_jenkins.py looks at what it gets" ;;
     'waap place train '*) echo "needs what somebody measured; test_train.py has that" ;;
     'xdg-open '*) echo "needs somebody to look at it; test_live_page.py has a browser" ;;
     *) return 1 ;;
@@ -115,6 +120,11 @@ session_step() {
     await "what README shows" look "$1" || { cat "$place/output"; return 1; }
 }
 
+# Whether a command goes on in the next line: by a backslash, or within quotes.
+goes_on() {
+    [[ $1 == *\\ ]] || ! bash -n <<<"$1" 2>/dev/null
+}
+
 session() {
     local step='' text
     : >"$place/expected"
@@ -123,6 +133,8 @@ session() {
             [ -z "$step" ] || session_step "$step"
             step=${text#'$ '}
             : >"$place/expected"
+        elif [ ! -s "$place/expected" ] && goes_on "$step"; then
+            step+=$'\n'$text
         else
             echo "$text" >>"$place/expected"
         fi

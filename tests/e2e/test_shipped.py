@@ -12,6 +12,7 @@ USED = {
     "deploy/Dockerfile": ("test_image.py", "deploy/Dockerfile"),
     "deploy/completion/waap": ("test_completion.py", "deploy/completion/waap"),
     "deploy/compose.yaml": ("test_compose.py", 'DEPLOY / "compose.yaml"'),
+    "deploy/control.yaml": ("test_control.py", "deploy/control.yaml"),
     "deploy/debian/**/*": ("test_deb.py", "deploy/debian"),
     "deploy/fleet/central/*.default": ("fleet.py", 'settings("central/'),
     "deploy/fleet/*/*.service": ("test_fleet.py", '["node/vmagent.service", "central/vmalert.service"]'),
