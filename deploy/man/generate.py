@@ -99,6 +99,9 @@ def options(lines):
         flag = re.fullmatch(r" {2,4}(-\S+(?: \S+)*)(?:  +(\S.*))?", line)
         if flag:
             out.append((flag[1], [flag[2]] if flag[2] else []))
+            goes_on = flag[2] is not None
+        elif out and goes_on:
+            out[-1][1][-1] += " " + line.strip()
         elif out:
             out[-1][1].append(line.strip())
         else:
@@ -123,9 +126,9 @@ def block(lines):
 
 def command_section(program, name, arguments, summary):
     text = program.ask("help", name) or f"usage: waap {name} {arguments}\n\n{summary}\n"
-    usage, _, rest = text.partition("\n")
-    usage = usage.removeprefix("usage: ").strip()
-    out = f".SS {bold(f'waap {name}')}\n{escape(usage)}\n"
+    usage, _, rest = text.partition("\n\n")
+    lines = [escape(line.strip()) for line in usage.removeprefix("usage: ").split("\n")]
+    out = f".SS {bold(f'waap {name}')}\n" + "\n.br\n".join(lines) + "\n"
     blocks = [part.split("\n") for part in re.split(r"\n(?:[ \t]*\n)+", rest.strip("\n")) if part.strip()]
     return out + ("".join(map(block, blocks)) or paragraphs(summary))
 

@@ -73,6 +73,14 @@ def test_every_setting_is_offered(offered, run_waap):
     ("waap serve --config.file=names", {"names.yaml"}),
     ("waap serve --config.file names", {"names.yaml"}),
     ("waap version ", set()),
+    ("waap compare --thres", {"--threshold="}),
+    ("waap compare na", {"name with blanks", "names.yaml"}),
+    ("waap control --dry", {"--dry-run"}),
+    ("waap model --js", {"--json"}),
+    ("waap place simul", {"simulate"}),
+    ("waap place simulate simul", set()),
+    ("waap run --ou", {"--out="}),
+    ("waap run names", {"names.yaml"}),
 ])
 def test_the_rest_of_a_line(offered, tmp_path, line, expected):
     (tmp_path / "names.yaml").touch()
