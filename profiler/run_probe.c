@@ -305,36 +305,40 @@ void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_record
 
 /* ---- the machine ---- */
 
-/* The labels of the first sample of a metric, as an object of texts. */
+/* Appends the labels as an object of texts. Their values are escaped as JSON would have it. */
+static void add_object(const struct line *line, struct buf *out) {
+    bool quoted = false;
+    buf_add_str(out, "{\"");
+    for (size_t i = 0; i < line->len; i++) {
+        char c = line->labels[i];
+        quoted = c == '"' ? !quoted : quoted;
+        if (!quoted && c == '=') {
+            buf_add_str(out, "\":");
+        } else if (!quoted && c == ',') {
+            buf_add_str(out, ",\"");
+        } else {
+            buf_add_char(out, c);
+        }
+        if (quoted && c == '\\' && i + 1 < line->len) {
+            buf_add_char(out, line->labels[++i]);
+        }
+    }
+    buf_add_char(out, '}');
+}
+
+/* The labels of the first sample of a metric. */
 static void describe(const struct run_probe *probe, const char *metric, const char *key,
                      struct run_record *record) {
     for (size_t i = 0; i < probe->n_workers; i++) {
         const struct exposition_part *part = probe->workers[i].part;
         const struct exposition_block *block = part != NULL ? find_block(part, metric) : NULL;
-        struct line line;
         const char *at = block != NULL && block->n_pieces > 0 ? block->pieces[0].iov_base : NULL;
+        struct line line;
         if (at == NULL || !next_line(&at, at + block->pieces[0].iov_len, &line) || line.len == 0) {
             continue;
         }
-        /* Label values are escaped as JSON would have it, but for what does not occur in names. */
         struct buf object CLEANUP_BUF = {0};
-        buf_add_str(&object, "{\"");
-        bool quoted = false;
-        for (size_t c = 0; c < line.len; c++) {
-            char ch = line.labels[c];
-            quoted = ch == '"' ? !quoted : quoted;
-            if (!quoted && ch == '=') {
-                buf_add_str(&object, "\":");
-            } else if (!quoted && ch == ',') {
-                buf_add_str(&object, ",\"");
-            } else {
-                buf_add_char(&object, ch);
-            }
-            if (quoted && ch == '\\' && c + 1 < line.len) {
-                buf_add_char(&object, line.labels[++c]);
-            }
-        }
-        buf_add_char(&object, '}');
+        add_object(&line, &object);
         run_record_json(record, key, buf_str(&object));
         return;
     }

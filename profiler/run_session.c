@@ -165,7 +165,6 @@ bool run_session_finish(struct run_session *session) {
         rmdir(session->socket_dir);
         free(TAKE(session->socket_dir));
     }
-    arena_finish(&session->arena);
     if (!clean) {
         return false;
     }

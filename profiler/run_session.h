@@ -27,7 +27,6 @@ struct run_session {
     struct run_record record;
     struct loop_source signals; /* a signalfd */
     char *socket_dir;           /* of the plugin channel */
-    struct arena arena;
 
     struct run_app *app;       /* NULL: none runs */
     struct run_plugin *plugin; /* NULL: none can speak */

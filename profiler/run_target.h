@@ -22,7 +22,6 @@ struct run_plan {
 struct run_tally {
     unsigned n_runs;
     unsigned n_failed;
-    bool environment; /* what failed was the machine, not the application */
 };
 
 /* Runs it as often as it says, or until the user interrupts. */

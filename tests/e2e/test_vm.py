@@ -323,7 +323,7 @@ def test_short_lives_are_accounted(machine):
 
 @pytest.mark.parametrize("home, enter, source", [
     ("", "", "memory.peak"),
-    ("shared", "sleep 600 >/dev/null 2>&1 & echo $! >cgroup.procs", "rusage"),
+    pytest.param("shared", "sleep 600 >/dev/null 2>&1 & echo $! >cgroup.procs", "rusage", marks=pytest.mark.long),
     ("alone", "", "memory.peak"),
 ])
 def test_profile_of_a_command(machine, home, enter, source):
