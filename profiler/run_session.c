@@ -195,6 +195,7 @@ static void write_usage(struct run_session *session, int64_t now_ns) {
     static const struct {
         size_t offset;
         struct run_series series;
+        bool momentary; /* says nothing of an application that has ended */
     } rows[] = {
         {offsetof(struct run_usage, cpu_seconds),
          SERIES("cpu.seconds", RUN_COUNTER, "s", "CPU time of the application")},
@@ -205,7 +206,8 @@ static void write_usage(struct run_session *session, int64_t now_ns) {
         {offsetof(struct run_usage, throttled_seconds),
          SERIES("cpu.throttled_seconds", RUN_COUNTER, "s", "Time kept from running by a quota")},
         {offsetof(struct run_usage, memory_bytes),
-         SERIES("memory.bytes", RUN_GAUGE, "B", "Memory of the application, without idle cache")},
+         SERIES("memory.bytes", RUN_GAUGE, "B", "Memory of the application, without idle cache"),
+         true},
         {offsetof(struct run_usage, memory_peak_bytes),
          SERIES("memory.peak_bytes", RUN_GAUGE, "B", "Most memory that it ever had")},
         {offsetof(struct run_usage, read_bytes),
@@ -213,13 +215,15 @@ static void write_usage(struct run_session *session, int64_t now_ns) {
         {offsetof(struct run_usage, written_bytes),
          SERIES("io.written_bytes", RUN_COUNTER, "B", "Written to block devices")},
         {offsetof(struct run_usage, processes),
-         SERIES("processes", RUN_GAUGE, "", "Processes or threads of the application")},
+         SERIES("processes", RUN_GAUGE, "", "Processes or threads of the application"), true},
     };
     struct run_usage usage;
     session->app->kind->usage(session->app, &usage);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         double value = *(const double *)((const char *)&usage + rows[i].offset);
-        run_record_value(&session->record, &rows[i].series, value);
+        if (!rows[i].momentary || !session->app->ended) {
+            run_record_value(&session->record, &rows[i].series, value);
+        }
     }
     session->live.memory_bytes = usage.memory_bytes;
     note_cpu(session, usage.cpu_seconds, now_ns);

@@ -99,6 +99,7 @@ def test_cpu_and_memory(profile, burn, cgroups):
     own = float(record.output(1))
     cpu = large["user_seconds"] + large["system_seconds"]
     assert abs(cpu - own) <= 0.02 * own + 0.02, (cpu, own)
+    assert record.samples[-1]["values"].keys() & {"cpu.seconds", "memory.bytes", "processes"} == {"cpu.seconds"}
     growth = large["peak_memory_bytes"] - small["peak_memory_bytes"]
     assert abs(growth - 200 * MIB) < 0.02 * 200 * MIB
     assert abs(record.last("cpu.seconds") - cpu) < 0.02 * own
