@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/collect.h"
 #include "placement/flags.h"
 #include "placement/place_options.h"
 #include "placement/place_service.h"
@@ -14,6 +15,7 @@ static const struct {
     const char *summary;
     int (*run)(int argc, char **argv); /* argv[0] is the name; also answers --help */
 } commands[] = {
+    {"collect", "Measure how long a model's application runs here", collect_main},
     {"simulate", "Print made-up runs to train with", simulate_main},
     {"train", "Train the predictor with measured runs", train_main},
 };
