@@ -214,7 +214,10 @@ static int start_runners(struct control *control, struct error *err) {
 static bool stop_runners(struct control *control) {
     bool clean = true;
     for (size_t i = 0; i < control->n_runners; i++) {
-        control_loop_stop(&control->runners[i].loop);
+        struct runner *runner = &control->runners[i];
+        control_loop_stop(&runner->loop);
+        /* The loop goes on turning until the last request is answered. */
+        loop_timer_remove(control->service.daemon.loop, &runner->timer);
     }
     for (size_t i = 0; i < control->n_runners; i++) {
         clean = worker_destroy(control->runners[i].worker, STOP_MS) && clean;

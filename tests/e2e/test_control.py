@@ -259,6 +259,19 @@ def test_a_fast_loop_without_prometheus(plant, write, control, tmp_path):
     assert simulated.lines == 360
 
 
+def test_no_round_begins_while_it_stops(write, control):
+    """A client in the midst of a request holds it up for longer than an interval."""
+    exporter = {"url": "http://127.0.0.1:1"}
+    program = control(write(loop(source="exporter", interval="100ms"), exporter=exporter))
+    with socket.create_connection(("127.0.0.1", program.port)) as client:
+        client.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: waap\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 200")
+        client.sendall(b"POST /-/pause HTTP/1.1\r\nHost: waap\r\nContent-Length: 9\r\n\r\n1")
+        program.wait_log("no_knob")
+        program.stop()
+    assert program.process.returncode == 0
+
+
 def test_hands_off(plant, write, control, tmp_path):
     """By a request, by a file, and after somebody has turned the knob."""
     daemon, simulated = plant
