@@ -86,6 +86,13 @@ class Writer(threading.Thread):
             self.error = problem
 
 
+def listening(waap, *flags):
+    """A daemon to which plugins can connect."""
+    daemon = waap(*flags)
+    daemon.wait_log("push: listening on")
+    return daemon
+
+
 def counts(waap, name):
     page = waap.metrics()
     return {
@@ -140,18 +147,18 @@ def test_nothing_acknowledged_is_lost_to_many_kills(waap_binary, place):
 
 def test_an_orderly_end_keeps_everything(waap, place):
     flags = (*ALONE, f"--push.table={place}/table", f"--push.socket={place}/push.sock")
-    first = waap(*flags)
+    first = listening(waap, *flags)
     with Plugin(place / "push.sock", {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "n", "type": "counter", "inc": 3}, {"metric": "g", "type": "gauge", "set": 7})
     assert first.stop()[0] == 0
-    second = waap(*flags)
+    second = listening(waap, *flags)
     second.wait_log("2 series taken over")
     assert counts(second, "n_total") == {"p": 3} and counts(second, "g") == {"p": 7}
 
 
 def test_a_reboot_leaves_the_state_file(waap, place):
     flags = (*ALONE, f"--push.state-file={place}/state", f"--push.socket={place}/push.sock")
-    first = waap(*flags, f"--push.table={place}/table", "--push.state-interval=1s")
+    first = listening(waap, *flags, f"--push.table={place}/table", "--push.state-interval=1s")
     with Plugin(place / "push.sock", {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "n", "type": "counter", "inc": 3})
     wait_until((place / "state").exists, what="a state file")
@@ -159,13 +166,13 @@ def test_a_reboot_leaves_the_state_file(waap, place):
     assert float(saved) > 1e9
     first.stop(signal=signal.SIGKILL)
     (place / "table").unlink()
-    second = waap(*flags, f"--push.table={place}/table")
+    second = listening(waap, *flags, f"--push.table={place}/table")
     assert counts(second, "n_total") == {"p": 3}
     with Plugin(place / "push.sock", {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "n", "inc": 1})
     assert second.stop()[0] == 0
     (place / "table").unlink()
-    third = waap(*flags, f"--push.table={place}/table")
+    third = listening(waap, *flags, f"--push.table={place}/table")
     assert counts(third, "n_total") == {"p": 4}
 
 
@@ -186,12 +193,12 @@ def damage(state, how):
 @pytest.mark.parametrize("how", ["cut", "newer", "empty", "flipped"])
 def test_damaged_state_files_are_set_aside(waap, place, how):
     flags = (*ALONE, f"--push.state-file={place}/state", f"--push.socket={place}/push.sock")
-    first = waap(*flags)
+    first = listening(waap, *flags)
     with Plugin(place / "push.sock", {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "n", "type": "counter", "inc": 3})
     assert first.stop()[0] == 0
     damage(place / "state", how)
-    second = waap(*flags)
+    second = listening(waap, *flags)
     second.wait_log("set aside as")
     assert list(place.glob("state.bad-*"))
     with Plugin(place / "push.sock", {"plugin": "p"}) as plugin:
@@ -233,7 +240,7 @@ def small_disk(tmp_path):
 
 def test_a_full_disk_refuses_what_is_added(waap, small_disk, tmp_path):
     flags = (*ALONE, f"--push.table={small_disk}/table", f"--push.socket={tmp_path}/push.sock")
-    first = waap(*flags)
+    first = listening(waap, *flags)
     with Plugin(tmp_path / "push.sock", {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "n", "type": "counter", "inc": 1})
         for i in range(2000):
@@ -250,7 +257,7 @@ def test_a_full_disk_refuses_what_is_added(waap, small_disk, tmp_path):
 
 def test_a_full_disk_keeps_the_state_file_before(waap, small_disk, tmp_path):
     flags = (*ALONE, f"--push.state-file={small_disk}/state", f"--push.socket={tmp_path}/push.sock")
-    first = waap(*flags, "--push.state-interval=1s")
+    first = listening(waap, *flags, "--push.state-interval=1s")
     with Plugin(tmp_path / "push.sock", {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "n", "type": "counter", "inc": 1})
         wait_until((small_disk / "state").exists, what="a state file")
@@ -260,6 +267,6 @@ def test_a_full_disk_keeps_the_state_file_before(waap, small_disk, tmp_path):
         first.wait_log("state file: write")
     assert "No space left on device" in first.output()
     first.stop(signal=signal.SIGKILL)
-    second = waap(*flags)
+    second = listening(waap, *flags)
     second.wait_log("1 series taken over")
     assert counts(second, "n_total") == {"p": 1}
