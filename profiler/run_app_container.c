@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -107,10 +108,27 @@ static void watch(struct container_app *container, pid_t pid) {
     }
 }
 
+/* "4026531836.1234": our namespace of processes, in which alone our number means something. */
+static uint64_t process_namespace(void) {
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+static bool maker_is_gone(const char *owner) {
+    unsigned long long namespace;
+    int pid;
+    return sscanf(owner, "%llu.%d", &namespace, &pid) == 2 && namespace == process_namespace() &&
+           pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+}
+
 static int make(struct container_app *container, struct error *err) {
     const struct run_app_config *config = &container->base.config;
+    char owner[64];
+    snprintf(owner, sizeof(owner), "%llu.%d", (unsigned long long)process_namespace(),
+             (int)getpid());
     bool nvidia = config->gpu != RUN_GPU_NONE && run_engine_has_nvidia(&container->engine);
     struct run_container_wish wish = {
+        .owner = owner,
         .image = config->image,
         .argv = config->argv,
         .env = config->env,
@@ -119,6 +137,7 @@ static int make(struct container_app *container, struct error *err) {
         .nvidia_runtime = nvidia,
         .gpu_request = config->gpu == RUN_GPU_ALL && !nvidia,
     };
+    run_engine_clear(&container->engine, maker_is_gone);
     chmod(config->socket_dir, 0755); /* the user in the container may be another */
     return run_engine_create(&container->engine, &wish, &container->id, err);
 }

@@ -133,6 +133,10 @@ bool run_engine_has_nvidia(const struct run_engine *engine) {
 
 /* ---- containers ---- */
 
+static bool is_id(const char *text) {
+    return text[0] != '\0' && text[strspn(text, "0123456789abcdef")] == '\0';
+}
+
 int run_engine_create(const struct run_engine *engine, const struct run_container_wish *wish,
                       char **ret_id, struct error *err) {
     struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
@@ -144,8 +148,7 @@ int run_engine_create(const struct run_engine *engine, const struct run_containe
     }
     json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
     const char *id = json_string_value(json_object_get(object, "Id"));
-    bool good = id != NULL && id[0] != '\0' && id[strspn(id, "0123456789abcdef")] == '\0';
-    char *copy = good ? strdup(id) : NULL;
+    char *copy = id != NULL && is_id(id) ? strdup(id) : NULL;
     if (copy == NULL) {
         error_set(err, -EBADMSG, "container engine: made a container without telling its id");
         return -EBADMSG;
@@ -169,6 +172,26 @@ int run_engine_kill(const struct run_engine *engine, const char *id, int signal,
 
 void run_engine_remove(const struct run_engine *engine, const char *id) {
     order(engine, "DELETE", NULL, "/containers/%s?force=1&v=1", id);
+}
+
+void run_engine_clear(const struct run_engine *engine, bool (*is_gone)(const char *owner)) {
+    /* ?filters={"label":["waap.run"]} */
+    static const char path[] =
+        "/containers/json?all=1&filters=%7B%22label%22%3A%5B%22" RUN_ENGINE_LABEL "%22%5D%7D";
+    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    if (call(engine, "GET", path, NULL, &answer, NULL) < 0) {
+        return;
+    }
+    json_t *list CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *container = json_array_get(list, i);
+        const char *id = json_string_value(json_object_get(container, "Id"));
+        const char *owner = json_string_value(
+            json_object_get(json_object_get(container, "Labels"), RUN_ENGINE_LABEL));
+        if (id != NULL && owner != NULL && is_id(id) && is_gone(owner)) {
+            run_engine_remove(engine, id);
+        }
+    }
 }
 
 double run_engine_parse_time(const char *text) {

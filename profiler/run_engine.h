@@ -8,6 +8,8 @@
 #include "exporter/core/error.h"
 #include "exporter/core/settings.h"
 
+#define RUN_ENGINE_LABEL "waap.run"
+
 /* A container engine, Docker or podman, spoken to by HTTP on its Unix socket. Every call waits for
  * its answer, some seconds at most. */
 struct run_engine {
@@ -27,6 +29,7 @@ int run_engine_image(const struct run_engine *engine, const char *image, char **
 bool run_engine_has_nvidia(const struct run_engine *engine);
 
 struct run_container_wish {
+    const char *owner; /* who makes it, for run_engine_clear */
     const char *image;
     const char *const *argv;
     const char *const *env;
@@ -42,6 +45,10 @@ void run_engine_describe(const struct run_container_wish *wish, struct buf *out)
 /* Makes a container; the caller frees its id. */
 int run_engine_create(const struct run_engine *engine, const struct run_container_wish *wish,
                       char **ret_id, struct error *err);
+
+/* Removes the containers whose maker has ended without doing so. `is_gone` looks at the maker's own
+ * words. */
+void run_engine_clear(const struct run_engine *engine, bool (*is_gone)(const char *owner));
 
 int run_engine_start(const struct run_engine *engine, const char *id, struct error *err);
 

@@ -25,7 +25,9 @@ void run_engine_describe(const struct run_container_wish *wish, struct buf *out)
     }
     buf_add_str(out, ",\"Env\":");
     add_list(out, wish->env);
-    buf_add_str(out, ",\"Labels\":{\"waap.run\":\"1\"},\"HostConfig\":{\"NetworkMode\":\"host\","
+    buf_add_str(out, ",\"Labels\":{\"" RUN_ENGINE_LABEL "\":");
+    json_add_string(out, wish->owner);
+    buf_add_str(out, "},\"HostConfig\":{\"NetworkMode\":\"host\","
                      "\"Mounts\":[");
     add_mount(out, wish->socket_dir, "/run/waap", false);
     if (wish->dataset != NULL) {

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from dockerd import IMAGE, docker_of_our_own
+from running import wait_until
 from test_run import QUICK, Record
 
 MIB = 1 << 20
@@ -98,6 +99,18 @@ profiling:
 def test_exit_code(profile):
     record, _ = profile(f"profiling: {{{QUICK}, targets: [{{args: [sh, -c, exit 5]}}]}}\n", code=3)
     assert record.ends[0]["exit"] == 5
+
+
+def test_container_of_a_run_that_was_killed(profile, docker, waap_binary, tmp_path):
+    """Nobody is there to remove it; the next run does."""
+    environment = {**os.environ, "DOCKER_HOST": f"unix://{docker.socket}"}
+    (tmp_path / "sleep.yaml").write_text(f"profiling: {{{QUICK}, args: [sleep, '600']}}")
+    with subprocess.Popen([waap_binary, "run", tmp_path / "sleep.yaml", f"--image={IMAGE}", "--out",
+                           tmp_path / "killed"], env=environment) as process:
+        wait_until(lambda: json.loads(docker("GET", "/containers/json")), what="the container")
+        process.kill()
+    assert len(json.loads(docker("GET", "/containers/json"))) == 1
+    profile(f"profiling: {{{QUICK}, args: ['true']}}\n")  # which looks whether any container is left
 
 
 def test_what_is_not_there(profile, run_waap, tmp_path):

@@ -53,6 +53,7 @@ static void test_states(void) {
 static void test_descriptions(void) {
     struct buf text CLEANUP_BUF = {0};
     struct run_container_wish wish = {
+        .owner = "7.8",
         .image = "a/b:1",
         .argv = (const char *const[]){"--x", "; rm \"-rf\"", NULL},
         .env = (const char *const[]){"A=b c", NULL},
@@ -63,13 +64,14 @@ static void test_descriptions(void) {
     run_engine_describe(&wish, &text);
     TEST_ASSERT_EQUAL_STRING(
         "{\"Image\":\"a/b:1\",\"Cmd\":[\"--x\",\"; rm \\\"-rf\\\"\"],\"Env\":[\"A=b c\"],"
-        "\"Labels\":{\"waap.run\":\"1\"},\"HostConfig\":{\"NetworkMode\":\"host\",\"Mounts\":["
+        "\"Labels\":{\"waap.run\":\"7.8\"},\"HostConfig\":{\"NetworkMode\":\"host\",\"Mounts\":["
         "{\"Type\":\"bind\",\"Source\":\"/tmp/w:x\",\"Target\":\"/run/waap\",\"ReadOnly\":false},"
         "{\"Type\":\"bind\",\"Source\":\"/data\",\"Target\":\"/dataset\",\"ReadOnly\":true}],"
         "\"DeviceRequests\":[{\"Driver\":\"nvidia\",\"Count\":-1,\"Capabilities\":[[\"gpu\"]]}]}}",
         buf_str(&text));
     buf_reset(&text);
     wish = (struct run_container_wish){
+        .owner = "7.8",
         .image = "i",
         .argv = (const char *const[]){NULL},
         .env = (const char *const[]){NULL},
@@ -78,7 +80,7 @@ static void test_descriptions(void) {
     };
     run_engine_describe(&wish, &text);
     TEST_ASSERT_EQUAL_STRING(
-        "{\"Image\":\"i\",\"Env\":[],\"Labels\":{\"waap.run\":\"1\"},\"HostConfig\":{"
+        "{\"Image\":\"i\",\"Env\":[],\"Labels\":{\"waap.run\":\"7.8\"},\"HostConfig\":{"
         "\"NetworkMode\":\"host\",\"Mounts\":[{\"Type\":\"bind\",\"Source\":\"/s\",\"Target\":"
         "\"/run/waap\",\"ReadOnly\":false}],\"Runtime\":\"nvidia\"}}",
         buf_str(&text));
