@@ -376,7 +376,7 @@ def test_check(write, run_waap, source_root):
     assert "CONFIG" in run_waap("control", "--help").stdout
 
 
-def test_metrics_are_clean(plant, write, control):
+def test_metrics_are_clean_and_explained(plant, write, control, source_root):
     loops, peers = direct(plant[0])
     program = control(write(*loops, **peers))
     wait_until(lambda: value(program, "waap_control_measure", loop="fps"), PATIENCE)
@@ -384,15 +384,22 @@ def test_metrics_are_clean(plant, write, control):
     code, said = promtool(need_version("promtool"), "check", "metrics", page=page)
     assert code == 0, said
     assert program.metrics(openmetrics=True)
+    readme = (source_root / "README.md").read_text()
+    section = readme.split("\n## Turning knobs by what is measured\n")[1].split("\n## ")[0]
+    explained = re.findall(r"`(?:waap_control)?(_[a-z_]+)[`{]", section)
+    exported = re.findall(r"^# TYPE waap_control(_[a-z_]+) ", page.decode(), re.M)
+    assert set(exported) == set(explained)
 
 
 def test_an_exporter_behind_tls_and_a_password(
     waap_binary, started, authority, write, run_waap, tmp_path
 ):
     crt, key = authority.sign("server")
+    own_crt, own_key = authority.sign("control")
     web = tmp_path / "web.yaml"
     web.write_text(
-        f"tls_server_config: {{cert_file: {crt}, key_file: {key}}}\n"
+        f"tls_server_config: {{cert_file: {crt}, key_file: {key}, client_ca_file: {authority.crt}, "
+        "client_auth_type: RequireAndVerifyClientCert}\n"
         f"basic_auth_users: {{alice: '{QUICK_SECRET}'}}\n"
     )
     path = tmp_path / "push.sock"
@@ -408,11 +415,14 @@ def test_an_exporter_behind_tls_and_a_password(
         endpoint = {"url": url, "basic_auth": login, "tls": tls}
         return run_waap("control", "--once", write(loop(source="exporter"), exporter=endpoint))
 
-    trusted = {"ca_file": str(authority.crt)}
+    own = {"cert_file": str(own_crt), "key_file": str(own_key)}
+    trusted = {"ca_file": str(authority.crt), **own}
     wait_until(lambda: "knob at 720" in once("password", trusted).stdout, PATIENCE)
     assert "HTTP 401" in once("wrong", trusted).stdout
-    assert "certificate" in once("password", {}).stdout
-    assert "knob at 720" in once("password", {"insecure_skip_verify": True}).stdout
+    assert "certificate" in once("password", own).stdout
+    assert "knob at 720" in once("password", {"insecure_skip_verify": True, **own}).stdout
+    # Without a certificate of its own it is turned away.
+    assert "fps: no_knob: GET https://" in once("password", {"ca_file": str(authority.crt)}).stdout
 
 
 # ---- messages ----
