@@ -10,6 +10,10 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/json.h"
 #include "exporter/core/number.h"
+#include "profiler/record_read.h"
+
+/* Of a line that readers take, for what ends it. */
+enum { MAX_SAMPLE = RECORD_MAX_LINE - 64 };
 
 static const char *const type_names[] = {
     [RUN_COUNTER] = "counter",
@@ -196,12 +200,15 @@ static bool insert(struct run_record *record, size_t place, const char *key) {
     return true;
 }
 
-/* A key is explained before its first use. */
-static void declare(struct run_record *record, const struct run_series *series) {
+/* A key is explained before its first use. False where readers would not take one more. */
+static bool declare(struct run_record *record, const struct run_series *series) {
     bool found;
     size_t place = find(record, series->key, &found);
-    if (found || !insert(record, place, series->key)) {
-        return;
+    if (found) {
+        return true;
+    }
+    if (record->n_keys == RECORD_MAX_SERIES || !insert(record, place, series->key)) {
+        return false;
     }
     struct buf *out = &record->declared;
     buf_add_str(out, "{\"kind\":\"series\",\"key\":");
@@ -211,12 +218,21 @@ static void declare(struct run_record *record, const struct run_series *series) 
     buf_add_str(out, ",\"help\":");
     json_add_string(out, series->help);
     buf_add_str(out, "}\n");
+    return true;
 }
 
 void run_record_value(struct run_record *record, const struct run_series *series, double value) {
-    if (!isnan(value)) {
-        declare(record, series);
+    size_t len = record->line.len;
+    if (isnan(value)) {
+        return;
+    }
+    bool declared = declare(record, series);
+    if (declared) {
         run_record_number(record, series->key, value);
+    }
+    if (!declared || record->line.len > MAX_SAMPLE) {
+        buf_truncate(&record->line, len);
+        record->left_out = true;
     }
 }
 

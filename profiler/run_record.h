@@ -36,6 +36,7 @@ struct run_record {
     char **keys;         /* declared, sorted */
     size_t n_keys, cap_keys;
     uint64_t n_samples;
+    bool left_out; /* a value, as readers take so many series and such long lines only */
 };
 
 /* Creates or empties the file. */

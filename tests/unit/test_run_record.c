@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <unity.h>
 
 #include "exporter/core/file.h"
+#include "profiler/record_read.h"
 
 static char path[64];
 
@@ -91,6 +93,51 @@ static void test_samples(void) {
     run_record_close(&record);
 }
 
+/* How many lines a reader finds. */
+static size_t count_lines(void) {
+    struct record *reader CLEANUP_RECORD = NULL;
+    struct record_line line;
+    struct error err = {0};
+    size_t n = 0;
+    int r = record_open(path, &reader, &err);
+    while (r == 0 && (r = record_next(reader, &line, &err)) > 0) {
+        n++;
+        r = 0;
+    }
+    TEST_ASSERT_EQUAL_STRING("", err.text);
+    return n;
+}
+
+/* An application can have more series than a reader takes, and names as long as it likes. */
+static void test_what_readers_take(void) {
+    static const struct {
+        size_t n, padding;
+        bool left_out;
+    } rows[] = {
+        {RECORD_MAX_SERIES, 1, false},
+        {RECORD_MAX_SERIES + 10, 1, true},
+        {RECORD_MAX_SERIES, 500, true},
+    };
+    for (size_t row = 0; row < sizeof(rows) / sizeof(*rows); row++) {
+        struct run_record record;
+        struct error err;
+        TEST_ASSERT_EQUAL_INT(0, run_record_open(&record, path, &err));
+        for (int sample = 0; sample < 2; sample++) {
+            run_record_begin_sample(&record, record.began_ns);
+            for (size_t i = 0; i < rows[row].n; i++) {
+                char key[600];
+                snprintf(key, sizeof(key), "track{id=\"%0*zu\"}", (int)rows[row].padding, i);
+                const struct run_series series = {key, RUN_GAUGE, "", ""};
+                run_record_value(&record, &series, 1);
+            }
+            TEST_ASSERT_EQUAL_INT(0, run_record_end_sample(&record, &err));
+        }
+        TEST_ASSERT_EQUAL(rows[row].left_out, record.left_out);
+        TEST_ASSERT_EQUAL_size_t(RECORD_MAX_SERIES + 2, count_lines());
+        run_record_close(&record);
+    }
+}
+
 static void test_full_disk(void) {
     struct run_record record;
     struct error err;
@@ -105,6 +152,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_lines);
     RUN_TEST(test_samples);
+    RUN_TEST(test_what_readers_take);
     RUN_TEST(test_full_disk);
     return UNITY_END();
 }
