@@ -50,17 +50,23 @@ double run_record_seconds(const struct run_record *record, int64_t now_ns) {
     return (double)(now_ns - record->began_ns) / 1e9;
 }
 
-static int write_all(int fd, const struct buf *text, struct error *err) {
+/* What could not be written whole is taken back, as readers take half a line at the end only. */
+static int write_all(struct run_record *record, const struct buf *text, struct error *err) {
     if (text->failed) {
         return error_set(err, -ENOMEM, "write the record: out of memory");
     }
     for (size_t done = 0; done < text->len;) {
-        ssize_t n = write(fd, text->data + done, text->len - done);
+        ssize_t n = write(record->fd, text->data + done, text->len - done);
         if (n < 0 && errno != EINTR) {
-            return error_set(err, -errno, "write the record: %m");
+            int r = error_set(err, -errno, "write the record: %m");
+            if (ftruncate(record->fd, record->n_bytes) < 0) {
+                return r; /* a device, which keeps nothing */
+            }
+            return r;
         }
         done += n > 0 ? (size_t)n : 0;
     }
+    record->n_bytes += (off_t)text->len;
     return 0;
 }
 
@@ -140,7 +146,7 @@ void run_record_moment(struct run_record *record, int64_t now_ns) {
 
 int run_record_end(struct run_record *record, struct error *err) {
     buf_add_str(&record->line, "}\n");
-    return write_all(record->fd, &record->line, err);
+    return write_all(record, &record->line, err);
 }
 
 int run_record_phase(struct run_record *record, const char *phase, struct error *err) {
@@ -244,8 +250,8 @@ int run_record_end_sample(struct run_record *record, struct error *err) {
     buf_add_str(&record->line, "}\n");
     record->n_samples++;
     if (record->declared.len == 0) {
-        return write_all(record->fd, &record->line, err);
+        return write_all(record, &record->line, err);
     }
     buf_add(&record->declared, record->line.data, record->line.len);
-    return write_all(record->fd, &record->declared, err);
+    return write_all(record, &record->declared, err);
 }

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
@@ -28,6 +29,7 @@ struct run_series {
 
 struct run_record {
     int fd;
+    off_t n_bytes;       /* of whole lines in the file */
     int64_t began_ns;    /* of the monotonic clock: t of every line counts from here */
     const char *target;  /* of the lines that belong to a run */
     unsigned run;        /* from 1 */

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <unity.h>
 
@@ -148,11 +150,31 @@ static void test_full_disk(void) {
     TEST_ASSERT_EQUAL_INT(-ENOENT, run_record_open(&record, "/nonexistent/x", &err));
 }
 
+/* There is room for a line and a half, and for another later on. */
+static void test_half_a_line(void) {
+    struct run_record record;
+    struct error err;
+    struct rlimit limit;
+    TEST_ASSERT_EQUAL_INT(0, getrlimit(RLIMIT_FSIZE, &limit));
+    signal(SIGXFSZ, SIG_IGN);
+    TEST_ASSERT_EQUAL_INT(0, run_record_open(&record, path, &err));
+    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "run", &err));
+    const struct rlimit less = {(rlim_t)record.n_bytes + 20, limit.rlim_max};
+    TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_FSIZE, &less));
+    int r = run_record_phase(&record, "stop", &err);
+    TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_FSIZE, &limit));
+    TEST_ASSERT_EQUAL_INT(-EFBIG, r);
+    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "cooldown", &err));
+    TEST_ASSERT_EQUAL_size_t(2, count_lines());
+    run_record_close(&record);
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_lines);
     RUN_TEST(test_samples);
     RUN_TEST(test_what_readers_take);
     RUN_TEST(test_full_disk);
+    RUN_TEST(test_half_a_line);
     return UNITY_END();
 }
