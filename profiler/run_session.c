@@ -1,19 +1,23 @@
 #include "profiler/run_session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "collectors/entries.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
+#include "exporter/core/file.h"
 #include "profiler/run_cgroup.h"
 #include "profiler/run_service.h"
 
@@ -108,17 +112,41 @@ static int load_config(struct run_session *session, struct error *err) {
                  : 0;
 }
 
+#define DIR_PREFIX "waap-run-"
+
+/* A run that was killed leaves its folder behind; one that lives holds a lock on it. */
+static void remove_stale(const char *tmp) {
+    struct entries entries CLEANUP_ENTRIES = {0};
+    if (entries_init(&entries, tmp, DIR_PREFIX) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < entries.n_names; i++) {
+        char *path CLEANUP_FREE = file_path_join(tmp, entries.names[i]);
+        int fd CLEANUP_CLOSE =
+            path != NULL ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            unlinkat(fd, "push.sock", 0);
+            rmdir(path);
+        }
+    }
+}
+
 /* Not in the folder of the record: the path of a socket has at most 107 bytes. */
 static int make_socket_dir(struct run_session *session, struct error *err) {
     const char *tmp = getenv("TMPDIR");
+    tmp = tmp != NULL && tmp[0] != '\0' && strlen(tmp) < 64 ? tmp : "/tmp";
+    remove_stale(tmp);
     struct buf path CLEANUP_BUF = {0};
-    buf_printf(&path, "%s/waap-run-XXXXXX", tmp != NULL && strlen(tmp) < 64 ? tmp : "/tmp");
+    buf_printf(&path, "%s/" DIR_PREFIX "%d.XXXXXX", tmp, (int)getpid());
     session->socket_dir = buf_take(&path);
     if (session->socket_dir == NULL || mkdtemp(session->socket_dir) == NULL) {
-        error_set(err, -errno, "make a folder for the plugin channel: %m");
+        int code = -errno;
+        error_set(err, code, "make %s/" DIR_PREFIX "…: %m", tmp);
         free(TAKE(session->socket_dir));
-        return -errno;
+        return code;
     }
+    session->socket_dir_fd = open(session->socket_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    flock(session->socket_dir_fd, LOCK_EX | LOCK_NB);
     return 0;
 }
 
@@ -163,6 +191,7 @@ bool run_session_finish(struct run_session *session) {
     run_record_close(&session->record);
     if (session->socket_dir != NULL) {
         rmdir(session->socket_dir);
+        close(session->socket_dir_fd);
         free(TAKE(session->socket_dir));
     }
     if (!clean) {

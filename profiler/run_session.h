@@ -27,6 +27,7 @@ struct run_session {
     struct run_record record;
     struct loop_source signals; /* a signalfd */
     char *socket_dir;           /* of the plugin channel */
+    int socket_dir_fd;          /* a lock on it, for as long as we live */
 
     struct run_app *app;       /* NULL: none runs */
     struct run_plugin *plugin; /* NULL: none can speak */

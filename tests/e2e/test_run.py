@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import pytest
@@ -304,11 +305,14 @@ def test_crash_leaves_a_valid_record(begin, tmp_path):
             time.sleep(60)
     """)
     process = begin(PYTHON, application)
+    folder = next(pathlib.Path(tempfile.gettempdir()).glob(f"waap-run-{process.pid}.*"))
     pid = wait_until((tmp_path / "out/output/1-1.log").read_text, what="its pid").strip()
     process.kill()
     process.wait()
     assert lines(tmp_path / "out")[-1]["kind"] in ("sample", "lost")
     wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), what="the end of the application")
+    begin("sleep", "60")
+    wait_until(lambda: not folder.exists(), what="the next run to tidy up")
 
 
 def test_interrupt_keeps_what_was_recorded(begin, tmp_path):
