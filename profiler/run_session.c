@@ -60,14 +60,23 @@ static void signals_ready(struct loop_source *source, uint32_t events) {
     }
 }
 
+/* What nohup has made us deaf to would come through a signalfd all the same. */
+static bool is_ignored(int number) {
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 static int take_signals(struct run_session *session, struct error *err) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGHUP);
+    if (!is_ignored(SIGHUP)) {
+        sigaddset(&set, SIGHUP);
+    }
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored, children would end without a word */
     sigprocmask(SIG_BLOCK, &set, NULL);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     session->signals = (struct loop_source){

@@ -282,9 +282,9 @@ def begin(waap_binary, tmp_path):
     """begin(command…): `waap run` that is under way: its process, and the record once there are samples."""
     processes = []
 
-    def start(*command, text="profiling: {%s}" % QUICK):
+    def start(*command, text="profiling: {%s}" % QUICK, before=()):
         (tmp_path / "sage.yaml").write_text(text)
-        process = subprocess.Popen([waap_binary, "run", tmp_path / "sage.yaml", "--out", tmp_path / "out", "--",
+        process = subprocess.Popen([*before, waap_binary, "run", tmp_path / "sage.yaml", "--out", tmp_path / "out", "--",
                                     *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         processes.append(process)
         file = tmp_path / "out/samples.jsonl"
@@ -323,6 +323,21 @@ def test_interrupt_keeps_what_was_recorded(begin, tmp_path):
     record = Record(tmp_path / "out")
     assert record.ends[0]["stopped_by"] == "user" and not record.ends[0]["timed_out"]
     assert record.lines[-1]["interrupted"]
+
+
+def test_a_run_outlives_its_terminal(begin, tmp_path):
+    """By nohup; and whoever starts it may care for no children."""
+    file = tmp_path / "out/samples.jsonl"
+    application = f"until test -e {tmp_path}/enough; do sleep 0.02; done; exit 5"
+    process = begin("sh", "-c", application, before=["env", "--ignore-signal=HUP,CHLD"])
+    process.send_signal(signal.SIGHUP)
+    n_samples = file.read_text().count('"kind":"sample"')
+    wait_until(lambda: file.read_text().count('"kind":"sample"') > n_samples + 3, what="more samples")
+    (tmp_path / "enough").touch()
+    process.communicate(timeout=20)
+    assert process.returncode == 3
+    record = Record(tmp_path / "out")
+    assert record.ends[0]["stopped_by"] == "itself" and record.ends[0]["exit"] == 5
 
 
 def test_second_interrupt_does_not_wait(begin, tmp_path):
