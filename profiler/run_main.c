@@ -316,7 +316,7 @@ static int run_call(struct call *call, struct error *err) {
         }
     }
     if (plans == NULL || run_plans(call, plans, n, err) < 0) {
-        return complain(EXIT_ENVIRONMENT, err->text);
+        return complain(session->n_interrupts > 0 ? EXIT_INTERRUPTED : EXIT_ENVIRONMENT, err->text);
     }
     return report(call, err);
 }

@@ -64,17 +64,21 @@ static bool is_ready(const struct run_service *spec) {
            (spec->ready_file == NULL || access(spec->ready_file, F_OK) == 0);
 }
 
+static bool interrupted(struct run_session *session) {
+    return session->n_interrupts > 0;
+}
+
 static int await_ready(struct run_session *session, const struct running *row, struct error *err) {
     const struct run_service *spec = row->spec;
     int64_t began_ns = clock_monotonic_ns();
     int64_t limit_ns = began_ns + spec->ready_timeout_ms * CLOCK_NS_PER_MS;
-    run_session_wait(session, began_ns + spec->ready_delay_ms * CLOCK_NS_PER_MS, NULL);
+    run_session_wait(session, began_ns + spec->ready_delay_ms * CLOCK_NS_PER_MS, interrupted);
     for (;;) {
+        if (interrupted(session)) {
+            return error_set(err, -EINTR, "service %s: interrupted", spec->name);
+        }
         if (is_ready(spec)) {
             return 0;
-        }
-        if (session->n_interrupts > 0) {
-            return error_set(err, -EINTR, "service %s: interrupted", spec->name);
         }
         if (row->pid == 0) {
             return error_set(err, -ECHILD, "service %s: ended before it was ready", spec->name);

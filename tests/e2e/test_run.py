@@ -390,6 +390,24 @@ def test_service_that_is_not_there(profile, command, ready, complaint):
     assert complaint in complaints
 
 
+def test_interrupt_while_a_service_gets_ready(waap_binary, tmp_path):
+    (tmp_path / "sage.yaml").write_text("""
+        profiling: {services: [{name: s, command: [sh, -c, 'echo $$; exec sleep 600'], ready: {delay: 1h}}]}
+        """)
+    log = tmp_path / "out/output/service-s.log"
+    process = subprocess.Popen([waap_binary, "run", tmp_path / "sage.yaml", f"--out={tmp_path / 'out'}", "--", "true"],
+                               stderr=subprocess.PIPE, text=True)
+    try:
+        pid = wait_until(lambda: log.exists() and log.read_text(), what="the service").strip()
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 130 and "service s: interrupted" in complaints
+    assert lines(tmp_path / "out")[-1]["interrupted"]
+    assert not pathlib.Path(f"/proc/{pid}").exists()
+
+
 def test_progress_on_a_terminal(waap_binary, tmp_path):
     ours, theirs = os.openpty()
     (tmp_path / "sage.yaml").write_text(f"profiling: {{{QUICK}, targets: [{{name: nap}}]}}")
