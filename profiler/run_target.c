@@ -163,7 +163,11 @@ static void apply_knobs(struct run_session *session, const struct run_plan *plan
             error_set(&outcome->error, n, "%s", err.text);
             return;
         }
-        if ((size_t)n == plan->n_knobs || app_ended_or_interrupted(session)) {
+        if ((size_t)n == plan->n_knobs || interrupted(session)) {
+            return;
+        }
+        if (session->app->ended) {
+            error_set(&outcome->error, -ECHILD, "it ended before it had applied the knobs");
             return;
         }
         if (clock_monotonic_ns() > limit_ns) {

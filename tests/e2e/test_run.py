@@ -181,6 +181,8 @@ def test_knob_that_nobody_has(profile, waap_binary):
     example = waap_binary.parent.parent / "plugin/objcounter"
     record, complaints = profile(f"profiling: {{{QUICK}, grace: 1}}", "--knob=res=7", "--", example, "9", code=3)
     assert "res" in record.ends[0]["error"] and "res" in complaints
+    record, _ = profile(f"profiling: {{{QUICK}}}", "--knob=res=240", "--", "sleep", "0.1", code=3)
+    assert record.ends[0]["error"] == "it ended before it had applied the knobs"
 
 
 def test_arguments_and_environment(profile, tmp_path):
