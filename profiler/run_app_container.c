@@ -19,6 +19,9 @@
 
 #define LOOK_INTERVAL_NS (500 * CLOCK_NS_PER_MS)
 
+/* What `docker run` ends with when the engine itself has failed. */
+enum { EXIT_UNKNOWN = 125 };
+
 /* An application in a container. Its end is told by a descriptor of its first process, at a time
  * when its cgroup is still there; where there is no such descriptor the engine is asked now and
  * then. */
@@ -55,19 +58,19 @@ static void stop_watching(struct container_app *container) {
     }
 }
 
-/* The engine has the exact times and the exit code. 128 and more stand for a signal, as in a
- * shell. */
+/* The engine has the exact times and the exit code. */
 static void note_end(struct container_app *container) {
     struct run_app *app = &container->base;
     struct run_container_state state;
     app->ended = true;
     app->ended_ns = clock_monotonic_ns();
+    app->exit_code = EXIT_UNKNOWN;
     if (run_engine_wait(&container->engine, container->id, NULL) < 0 ||
         run_engine_inspect(&container->engine, container->id, &state, NULL) < 0) {
         return;
     }
-    app->exit_code = state.exit_code > 128 ? 0 : state.exit_code;
-    app->exit_signal = state.exit_code > 128 ? state.exit_code - 128 : 0;
+    app->exit_code = state.exit_code;
+    app->exit_signal = state.exit_signal;
     double seconds = state.finished_seconds - state.started_seconds;
     if (state.started_seconds > 0 && seconds >= 0) {
         app->started_ns = app->ended_ns - (int64_t)(seconds * 1e9);
@@ -182,8 +185,8 @@ static void look_for_end(struct container_app *container) {
         return;
     }
     container->look_ns = now_ns + LOOK_INTERVAL_NS;
-    if (run_engine_inspect(&container->engine, container->id, &state, NULL) == 0 &&
-        !state.running) {
+    int r = run_engine_inspect(&container->engine, container->id, &state, NULL);
+    if (r == -ENOENT || (r == 0 && !state.running)) { /* somebody else may have removed it */
         note_end(container);
     }
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,13 @@ double run_engine_parse_time(const char *text) {
     return (double)timegm(&tm) - offset + fraction;
 }
 
+/* 128 and more stand for a signal, as in a shell; but 255 is what an application makes of -1. */
+static void split_exit(int code, struct run_container_state *state) {
+    bool by_signal = code > 128 && code - 128 <= SIGRTMAX;
+    state->exit_code = by_signal ? 0 : code;
+    state->exit_signal = by_signal ? code - 128 : 0;
+}
+
 int run_engine_parse_state(const char *text, size_t len, struct run_container_state *ret_state) {
     json_t *object CLEANUP_OBJECT = json_loadb(text, len, 0, NULL);
     const json_t *state = json_object_get(object, "State");
@@ -224,12 +232,12 @@ int run_engine_parse_state(const char *text, size_t len, struct run_container_st
     *ret_state = (struct run_container_state){
         .running = json_is_true(json_object_get(state, "Running")),
         .pid = (pid_t)json_integer_value(json_object_get(state, "Pid")),
-        .exit_code = (int)json_integer_value(json_object_get(state, "ExitCode")),
         .started_seconds =
             run_engine_parse_time(json_string_value(json_object_get(state, "StartedAt"))),
         .finished_seconds =
             run_engine_parse_time(json_string_value(json_object_get(state, "FinishedAt"))),
     };
+    split_exit((int)json_integer_value(json_object_get(state, "ExitCode")), ret_state);
     return 0;
 }
 

@@ -56,6 +56,7 @@ struct run_container_state {
     bool running;
     pid_t pid; /* of its first process; 0: not running, or hidden */
     int exit_code;
+    int exit_signal;                          /* 0: none; the exit code is 0 then */
     double started_seconds, finished_seconds; /* since 1970; 0: not yet */
 };
 

@@ -1,6 +1,7 @@
 #include "profiler/run_engine.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unity.h>
 
@@ -42,8 +43,13 @@ static void test_states(void) {
     static const char ended[] = "{\"State\":{\"Running\":false,\"ExitCode\":137}}";
     TEST_ASSERT_EQUAL_INT(0, run_engine_parse_state(ended, strlen(ended), &state));
     TEST_ASSERT_FALSE(state.running);
-    TEST_ASSERT_EQUAL_INT(137, state.exit_code);
+    TEST_ASSERT_EQUAL_INT(0, state.exit_code);
+    TEST_ASSERT_EQUAL_INT(SIGKILL, state.exit_signal);
     TEST_ASSERT_EQUAL_INT(0, state.pid);
+    static const char failed[] = "{\"State\":{\"Running\":false,\"ExitCode\":255}}";
+    TEST_ASSERT_EQUAL_INT(0, run_engine_parse_state(failed, strlen(failed), &state));
+    TEST_ASSERT_EQUAL_INT(255, state.exit_code);
+    TEST_ASSERT_EQUAL_INT(0, state.exit_signal);
     static const char *const bad[] = {"", "{", "[]", "{}", "{\"State\":1}", "null"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         TEST_ASSERT_EQUAL_INT(-EBADMSG, run_engine_parse_state(bad[i], strlen(bad[i]), &state));
