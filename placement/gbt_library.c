@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/cleanup.h"
@@ -51,6 +52,9 @@ const struct gbt_library *gbt_library_get(struct error *err) {
     if (loaded) {
         return &library;
     }
+    /* Read by OpenMP's library while it is loaded. What we ask for takes milliseconds, threads that
+     * wait for more of it would take memory and, by spinning, other people's time. */
+    setenv("OMP_NUM_THREADS", "1", 0);
     void *dl = NULL;
     for (size_t i = 0; dl == NULL && i < ARRAY_LEN(names); i++) {
         dl = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
