@@ -115,7 +115,11 @@ static int split_form(const char *content_type, struct part body, struct form *f
         if (!is_given(end)) {
             return error_set(err, -EINVAL, "the form is cut off");
         }
-        take_part(form, (struct part){left.data + 2, (size_t)(end.data - left.data) - 2});
+        /* Two boundaries in a row share the end of their line. */
+        size_t len = (size_t)(end.data - left.data);
+        if (len > 2) {
+            take_part(form, (struct part){left.data + 2, len - 2});
+        }
         left = (struct part){end.data + line.len, end.len - line.len};
     }
     return 0;

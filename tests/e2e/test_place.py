@@ -247,6 +247,7 @@ def test_upload_of_a_model(place):
         answer = service.ask(body, "/upload", headers)
         assert answer.status == status and said in json.loads(answer.text)["error"]
     assert service.ask(b"{}", "/upload").status == 400
+    assert service.ask(b"--xyz\r\n--xyz\r\n--xyz--", "/upload", headers).status == 400
 
 
 def test_flags_that_are_wrong(run_waap, tmp_path):
