@@ -27,6 +27,7 @@ struct onnx_tensor {
     int64_t data_type;
     bool external;          /* its numbers are in another file */
     struct protobuf raw;    /* little-endian */
+    struct protobuf floats; /* packed */
     struct protobuf int64s; /* packed */
 };
 
@@ -175,6 +176,9 @@ int onnx_value_info_read(struct onnx_model *model, struct protobuf message,
 
 /* Up to `max` whole numbers of a small tensor: how many, or -1 where they cannot be read. */
 int onnx_tensor_ints(const struct onnx_tensor *tensor, int64_t *out, size_t max);
+
+/* The same for fractions of single precision. */
+int onnx_tensor_floats(const struct onnx_tensor *tensor, float *out, size_t max);
 
 /* Bytes of one element, 0 where it has no fixed size. Types of less than a byte count as one. */
 size_t onnx_type_size(int64_t data_type);

@@ -59,7 +59,20 @@ const struct onnx_tensor *onnx_input_weights(const struct onnx_model *model,
 /* Fills in the forms of results that the file does not give, as far as they can be told. */
 void onnx_shapes_fill(struct onnx_model *model, struct onnx_graph *graph);
 
+/* Whole numbers from an attribute, or from an input that is fixed in the file: how many, or -1. */
+int onnx_input_ints(const struct onnx_model *model, const struct onnx_node *node, const char *name,
+                    size_t input, int64_t out[static ONNX_MAX_RANK]);
+
+/* Fractions from an input that is fixed in the file: how many, or -1. */
+int onnx_input_floats(const struct onnx_model *model, const struct onnx_node *node, size_t input,
+                      float out[static ONNX_MAX_RANK]);
+
+/* The form of one of the parts that Split makes. */
+bool onnx_split_dims(const struct onnx_model *model, const struct onnx_node *node, size_t output,
+                     struct onnx_dims *ret);
+
 onnx_shape_rule onnx_shape_broadcast, onnx_shape_concat, onnx_shape_conv, onnx_shape_conv_transpose,
-    onnx_shape_flatten, onnx_shape_gemm, onnx_shape_global_pool, onnx_shape_matmul, onnx_shape_pool,
-    onnx_shape_reduce, onnx_shape_reshape, onnx_shape_same, onnx_shape_squeeze,
-    onnx_shape_transpose, onnx_shape_unsqueeze;
+    onnx_shape_depth_to_space, onnx_shape_flatten, onnx_shape_gemm, onnx_shape_global_pool,
+    onnx_shape_matmul, onnx_shape_pad, onnx_shape_pool, onnx_shape_reduce, onnx_shape_reshape,
+    onnx_shape_resize, onnx_shape_same, onnx_shape_slice, onnx_shape_space_to_depth,
+    onnx_shape_split, onnx_shape_squeeze, onnx_shape_transpose, onnx_shape_unsqueeze;

@@ -65,6 +65,24 @@ const struct onnx_tensor *onnx_input_weights(const struct onnx_model *model,
     return NULL;
 }
 
+static const struct onnx_tensor *fixed_input(const struct onnx_model *model,
+                                             const struct onnx_node *node, size_t input) {
+    return input < node->n_inputs ? onnx_value_resolve(model, node->inputs[input])->tensor : NULL;
+}
+
+int onnx_input_ints(const struct onnx_model *model, const struct onnx_node *node, const char *name,
+                    size_t input, int64_t out[static ONNX_MAX_RANK]) {
+    int n = onnx_attribute_ints(node, name, out, ONNX_MAX_RANK);
+    const struct onnx_tensor *tensor = n < 0 ? fixed_input(model, node, input) : NULL;
+    return tensor != NULL ? onnx_tensor_ints(tensor, out, ONNX_MAX_RANK) : n;
+}
+
+int onnx_input_floats(const struct onnx_model *model, const struct onnx_node *node, size_t input,
+                      float out[static ONNX_MAX_RANK]) {
+    const struct onnx_tensor *tensor = fixed_input(model, node, input);
+    return tensor != NULL ? onnx_tensor_floats(tensor, out, ONNX_MAX_RANK) : -1;
+}
+
 static void set_shape(struct onnx_model *model, struct onnx_value *value,
                       const struct onnx_dims *dims) {
     const int64_t *copy = arena_copy(&model->arena, dims->at, dims->n * sizeof(dims->at[0]));
@@ -86,6 +104,12 @@ void onnx_shapes_fill(struct onnx_model *model, struct onnx_graph *graph) {
             !onnx_shape_dims(&node->outputs[0]->shape, &dims) &&
             op->shape(model, op, node, &dims)) {
             set_shape(model, node->outputs[0], &dims);
+        }
+        for (size_t i = 1; op->shape == onnx_shape_split && i < node->n_outputs; i++) {
+            if (!onnx_shape_dims(&node->outputs[i]->shape, &dims) &&
+                onnx_split_dims(model, node, i, &dims)) {
+                set_shape(model, node->outputs[i], &dims);
+            }
         }
         for (size_t i = 0; i < node->n_subgraphs; i++) {
             onnx_shapes_fill(model, node->subgraphs[i]);

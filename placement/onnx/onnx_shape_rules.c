@@ -107,17 +107,6 @@ bool onnx_shape_matmul(const struct onnx_model *model, const struct onnx_op *op,
     return true;
 }
 
-/* Whole numbers from an attribute, or from an input that is fixed in the file. */
-static int row_of(const struct onnx_model *model, const struct onnx_node *node, const char *name,
-                  size_t input, int64_t out[static ONNX_MAX_RANK]) {
-    int n = onnx_attribute_ints(node, name, out, ONNX_MAX_RANK);
-    if (n >= 0 || input >= node->n_inputs) {
-        return n;
-    }
-    const struct onnx_value *value = onnx_value_resolve(model, node->inputs[input]);
-    return value->tensor != NULL ? onnx_tensor_ints(value->tensor, out, ONNX_MAX_RANK) : -1;
-}
-
 static bool mark_axes(const int64_t *axes, int n_axes, size_t rank, bool *marks) {
     for (int i = 0; i < n_axes; i++) {
         int64_t axis = axis_of(axes[i], rank);
@@ -135,7 +124,7 @@ bool onnx_shape_reduce(const struct onnx_model *model, const struct onnx_op *op,
     struct onnx_dims in;
     int64_t axes[ONNX_MAX_RANK];
     bool marks[ONNX_MAX_RANK] = {false};
-    int n_axes = row_of(model, node, "axes", 1, axes);
+    int n_axes = onnx_input_ints(model, node, "axes", 1, axes);
     if (!onnx_input_dims(model, node, 0, &in) || n_axes <= 0 ||
         !mark_axes(axes, n_axes, in.n, marks)) {
         return false;
@@ -155,7 +144,7 @@ bool onnx_shape_reshape(const struct onnx_model *model, const struct onnx_op *op
                         const struct onnx_node *node, struct onnx_dims *ret) {
     (void)op;
     struct onnx_dims in;
-    int n = row_of(model, node, "shape", 1, ret->at);
+    int n = onnx_input_ints(model, node, "shape", 1, ret->at);
     if (!onnx_input_dims(model, node, 0, &in) || n < 0) {
         return false;
     }
@@ -189,7 +178,7 @@ bool onnx_shape_squeeze(const struct onnx_model *model, const struct onnx_op *op
     struct onnx_dims in;
     int64_t axes[ONNX_MAX_RANK];
     bool marks[ONNX_MAX_RANK] = {false};
-    int n_axes = row_of(model, node, "axes", 1, axes);
+    int n_axes = onnx_input_ints(model, node, "axes", 1, axes);
     if (!onnx_input_dims(model, node, 0, &in) || !mark_axes(axes, n_axes, in.n, marks)) {
         return false;
     }
@@ -208,7 +197,7 @@ bool onnx_shape_unsqueeze(const struct onnx_model *model, const struct onnx_op *
     struct onnx_dims in;
     int64_t axes[ONNX_MAX_RANK];
     bool marks[ONNX_MAX_RANK] = {false};
-    int n_axes = row_of(model, node, "axes", 1, axes);
+    int n_axes = onnx_input_ints(model, node, "axes", 1, axes);
     if (!onnx_input_dims(model, node, 0, &in) || n_axes < 0 ||
         in.n + (size_t)n_axes > ONNX_MAX_RANK ||
         !mark_axes(axes, n_axes, in.n + (size_t)n_axes, marks)) {

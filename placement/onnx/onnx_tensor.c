@@ -6,6 +6,7 @@
 enum {
     TENSOR_DIMS = 1,
     TENSOR_DATA_TYPE = 2,
+    TENSOR_FLOAT_DATA = 4,
     TENSOR_INT64_DATA = 7,
     TENSOR_NAME = 8,
     TENSOR_RAW_DATA = 9,
@@ -19,7 +20,7 @@ enum {
     DIM_VALUE = 1,
 };
 
-enum { TYPE_INT64 = 7, LOCATION_EXTERNAL = 1 };
+enum { TYPE_FLOAT = 1, TYPE_INT64 = 7, LOCATION_EXTERNAL = 1 };
 
 struct dims {
     int64_t at[ONNX_MAX_RANK];
@@ -82,6 +83,9 @@ static int read_tensor_field(struct onnx_model *model, const struct protobuf_fie
         return add_packed(model, field->bytes, dims, err);
     case ONNX_KEY(TENSOR_DATA_TYPE, PROTOBUF_VARINT):
         tensor->data_type = (int64_t)field->value;
+        return 0;
+    case ONNX_KEY(TENSOR_FLOAT_DATA, PROTOBUF_BYTES):
+        tensor->floats = field->bytes;
         return 0;
     case ONNX_KEY(TENSOR_INT64_DATA, PROTOBUF_BYTES):
         tensor->int64s = field->bytes;
@@ -234,6 +238,24 @@ int onnx_tensor_ints(const struct onnx_tensor *tensor, int64_t *out, size_t max)
             return -1;
         }
         out[i] = (int64_t)value;
+    }
+    return (int)n;
+}
+
+int onnx_tensor_floats(const struct onnx_tensor *tensor, float *out, size_t max) {
+    if (tensor->data_type != TYPE_FLOAT || tensor->n_elements > max || tensor->external) {
+        return -1;
+    }
+    size_t n = (size_t)tensor->n_elements;
+    const struct protobuf *from = tensor->raw.len > 0 ? &tensor->raw : &tensor->floats;
+    if (from->len != n * sizeof(*out)) {
+        return -1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, from->data + i * sizeof(bits), sizeof(bits));
+        bits = le32toh(bits);
+        memcpy(&out[i], &bits, sizeof(bits));
     }
     return (int)n;
 }

@@ -31,9 +31,10 @@ class Net:
         self.at = "input"
         self.input = floats("input", *input_dims)
 
-    def add(self, op_type, *more_inputs, **attributes):
+    def add(self, op_type, *more_inputs, more_outputs=0, **attributes):
         output = f"v{len(self.nodes)}"
-        node = helper.make_node(op_type, [self.at, *more_inputs], [output], **attributes)
+        others = [f"{output}_{i}" for i in range(more_outputs)]
+        node = helper.make_node(op_type, [self.at, *more_inputs], [output, *others], **attributes)
         self.nodes.append(node)
         self.at = output
         return self
@@ -51,10 +52,13 @@ class Net:
         weights = self.weight(outputs, inputs)
         return self.add("Gemm", weights, self.weight(outputs), transB=1)
 
-    def reshape(self, *dims):
+    def ints(self, *numbers):
         name = f"w{len(self.weights)}"
-        self.weights.append(ints(name, *dims))
-        return self.add("Reshape", name)
+        self.weights.append(ints(name, *numbers))
+        return name
+
+    def reshape(self, *dims):
+        return self.add("Reshape", self.ints(*dims))
 
     def model(self, output_dims=None, **options):
         output = floats(self.at, *output_dims) if output_dims else onnx.ValueInfoProto(name=self.at)
@@ -98,7 +102,7 @@ def random_net(seed):
     channels = choice.choice((3, 4, 8))
     net = Net(choice.choice((1, 2, "n")), channels, choice.randint(24, 48), choice.randint(24, 48))
     for _ in range(choice.randint(3, 9)):
-        kind = choice.randrange(7)
+        kind = choice.randrange(12)
         kernel = [choice.choice((1, 3)), choice.choice((1, 2, 3))]
         strides = [choice.choice((1, 2)), 1]
         if kind == 0:
@@ -124,6 +128,22 @@ def random_net(seed):
             weights = net.weight(channels, 4, 2, 2)
             net.add("ConvTranspose", weights, strides=[2, 1])
             channels = 4
+        elif kind == 6:
+            net.add("Pad", net.ints(0, 0, choice.randint(0, 3), 1, 0, 0, 2, choice.randint(0, 2)))
+        elif kind == 7:
+            scales = helper.make_tensor(f"w{len(net.weights)}", TensorProto.FLOAT, [4], [1, 1, 2, 1.5])
+            net.weights.append(scales)
+            net.add("Resize", "", scales.name)
+        elif kind == 8:
+            steps = net.ints(choice.choice((1, 2)), -1)
+            net.add("Slice", net.ints(1, -2), net.ints(1000, 3), net.ints(2, -1), steps)
+        elif kind == 9:
+            parts = net.ints(2, channels - 2) if channels > 2 else net.ints(1, channels - 1)
+            net.add("Split", parts, axis=1, more_outputs=1)
+            channels = 2 if channels > 2 else 1
+        elif kind == 10 and channels % 4 == 0:
+            net.add("DepthToSpace", blocksize=2)
+            channels //= 4
         else:
             weights = [net.weight(channels) for _ in range(4)]
             net.add("Transpose", perm=[0, 1, 3, 2]).add("BatchNormalization", *weights)
