@@ -306,6 +306,7 @@ static void await_cool(struct run_session *session) {
         session->sampling = true;
         session->next_ns = clock_monotonic_ns();
         run_session_wait(session, after_ms(session->spec->cooldown_max_ms), is_cool);
+        run_session_sample(session); /* and none is under way when another line is written */
     }
 }
 
@@ -324,10 +325,10 @@ void run_target_profile(struct run_session *session, const struct run_plan *plan
         session->start_celsius = session->live.celsius;
     }
     for (unsigned i = 0; i < session->progress.n_runs; i++) {
+        await_cool(session);
         if (session->n_interrupts > 0 || session->error.text[0] != '\0') {
             break;
         }
-        await_cool(session);
         session->record.run = i + 1;
         session->progress.run = i + 1;
         run_once(session, plan, i < target->warmup, tally);

@@ -472,6 +472,22 @@ def test_waits_until_the_board_is_cool(profile, board, tmp_path):
     assert temperatures[-1] <= temperatures[0] + 1
 
 
+def test_interrupt_while_the_board_is_hot(begin, board, tmp_path, monkeypatch):
+    """Nothing is started any more."""
+    zone = tmp_path / "board/sys/class/thermal/thermal_zone0/temp"
+    text = "profiling: {repeats: 2, sampling: {baseline: 100ms, cooldown: 40ms, cooldown_max: 1h, interval: 20ms}}"
+    for name, value in board.items():
+        monkeypatch.setenv(name, value)
+    process = begin("sh", "-c", f"echo 95000 >{zone}", text=text)
+    file = tmp_path / "out/samples.jsonl"
+    wait_until(lambda: file.read_text().count('"phase":"cooldown"') == 2, what="the wait")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    record = Record(tmp_path / "out")
+    assert len(record.ends) == 1 and record.phases() == ["baseline", "run", "cooldown", "cooldown"]
+
+
 def test_jetson_as_probe(profile, board):
     """A recorded board: power, temperatures and the GPU are in the samples."""
     record, _ = profile("profiling: {sampling: {baseline: 100ms, cooldown: 0, interval: 20ms}}", "--", "sleep",
