@@ -24,6 +24,13 @@ int run_output_make(const char *dir, struct error *err) {
     return 0;
 }
 
+void run_output_add_name(struct buf *out, const char *text) {
+    enum { MAX_LEN = 200 }; /* of 255 */
+    for (size_t i = 0; i < MAX_LEN && text[i] != '\0'; i++) {
+        buf_add_char(out, text[i] == '/' ? '_' : text[i]);
+    }
+}
+
 int run_output_open(const char *dir, const char *name, struct error *err) {
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s/output", dir);

@@ -8,6 +8,9 @@
 /* Makes the folder and those above it. */
 int run_output_make(const char *dir, struct error *err);
 
+/* Appends a text to the name of a file: without slashes, and not too long for a file system. */
+void run_output_add_name(struct buf *out, const char *text);
+
 /* Creates DIR/output/NAME.log for what a program prints: a descriptor, or a negative errno. */
 int run_output_open(const char *dir, const char *name, struct error *err);
 

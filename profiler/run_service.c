@@ -94,7 +94,8 @@ static int await_ready(struct run_session *session, const struct running *row, s
 static int start(struct run_session *session, const char *dir, struct running *row,
                  struct error *err) {
     struct buf name CLEANUP_BUF = {0};
-    buf_printf(&name, "service-%s", row->spec->name);
+    buf_add_str(&name, "service-");
+    run_output_add_name(&name, row->spec->name);
     int output_fd CLEANUP_CLOSE = run_output_open(session->out_dir, buf_str(&name), err);
     if (output_fd < 0) {
         return output_fd;

@@ -261,7 +261,8 @@ static void run_once(struct run_session *session, const struct run_plan *plan, b
     struct outcome outcome = {.stopped_by = "itself"};
     struct buf name CLEANUP_BUF = {0};
     struct buf output CLEANUP_BUF = {0};
-    buf_printf(&name, "%s-%u", plan->name, session->record.run);
+    run_output_add_name(&name, plan->name);
+    buf_printf(&name, "-%u", session->record.run);
     buf_printf(&output, "output/%s.log", buf_str(&name));
     double overhead = own_seconds();
     int output_fd CLEANUP_CLOSE = run_output_open(session->out_dir, buf_str(&name), &outcome.error);

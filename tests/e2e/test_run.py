@@ -392,6 +392,14 @@ def test_service_that_is_not_there(profile, command, ready, complaint):
     assert complaint in complaints
 
 
+@pytest.mark.parametrize("value", ["models/a.onnx", "../" * 30 + "x", "x" * 400])
+def test_any_value_of_a_knob_has_its_output(profile, value):
+    record, _ = profile(f"profiling: {{{QUICK}, services: [{{name: a/b, command: 'true'}}]}}", f"--knob=model={value}",
+                        "--", "echo", "hello")
+    assert record.output() == "hello\n"
+    assert record.ends[0]["output"].count("/") == 1
+
+
 def test_interrupt_while_a_service_gets_ready(waap_binary, tmp_path):
     (tmp_path / "sage.yaml").write_text("""
         profiling: {services: [{name: s, command: [sh, -c, 'echo $$; exec sleep 600'], ready: {delay: 1h}}]}
