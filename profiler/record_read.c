@@ -63,7 +63,7 @@ static int take_line(struct record *record, char **ret_text, size_t *ret_len, st
     size_t searched = 0;
     for (;;) {
         size_t left = record->end - record->start;
-        char *from = record->text + record->start;
+        char *from = left > 0 ? record->text + record->start : NULL;
         char *newline = left > searched ? memchr(from + searched, '\n', left - searched) : NULL;
         if (newline != NULL) {
             *ret_text = from;

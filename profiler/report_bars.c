@@ -102,8 +102,8 @@ static size_t bars_of_values(const struct measure *measure, struct bar bars[BARS
         bars[i] = (struct bar){low + (double)i * width, low + (double)(i + 1) * width, 0};
     }
     for (size_t i = 0; i < measure->n_spread; i++) {
-        size_t at = (size_t)fmax(0, (measure->spread[i].value - low) / width);
-        bars[at < BARS ? at : BARS - 1].height += measure->spread[i].weight;
+        double place = (measure->spread[i].value - low) / width;
+        bars[(size_t)fmin(fmax(0, place), BARS - 1)].height += measure->spread[i].weight;
     }
     return BARS;
 }
@@ -115,7 +115,7 @@ static size_t bars_of_buckets(const struct measure *measure, struct bar bars[BAR
         double from = i > 0 ? measure->spread[i - 1].value : fmin(0, measure->spread[0].value);
         double width = measure->spread[i].value - from;
         bars[n] = (struct bar){from, measure->spread[i].value,
-                               width > 0 ? measure->spread[i].weight / width : 0};
+                               width > 0 ? fmax(0, measure->spread[i].weight / width) : 0};
         n += n > 0 || bars[n].height > 0;
     }
     while (n > 0 && bars[n - 1].height == 0) {
@@ -159,9 +159,11 @@ static void add_scale(struct svg_plot *plot, const char *unit) {
 
 /* Whether the values differ by more than their rounding. */
 static bool is_spread(const struct measure *measure) {
+    if (measure->spread == NULL || measure->bucketed) {
+        return measure->spread != NULL;
+    }
     double size = fmax(fabs(measure->min), fabs(measure->max));
-    return measure->spread != NULL &&
-           (measure->bucketed || measure->max - measure->min > size * 1e-6);
+    return measure->max - measure->min > size * 1e-6 && svg_can_show(measure->min, measure->max);
 }
 
 void report_distribution_write(const struct headline *headline, struct buf *out) {
@@ -184,6 +186,9 @@ void report_distribution_write(const struct headline *headline, struct buf *out)
                             .height = 130};
     for (size_t i = 0; i < n; i++) {
         plot.y1 = fmax(plot.y1, bars[i].height);
+    }
+    if (!(plot.y1 > 0) || !svg_can_show(plot.y0, plot.y1)) {
+        return;
     }
     buf_add_str(out, "<figure class=\"card\"><figcaption>");
     text_add_escaped(out, measure->name);

@@ -14,6 +14,12 @@ double svg_step(double range, double parts) {
     return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
 }
 
+bool svg_can_show(double from, double to) {
+    const double large = 1e300, small = 1e-300;
+    return fabs(from) < large && fabs(to) < large && (from == to || fabs(to - from) > small) &&
+           (to == 0 || fabs(to) > small);
+}
+
 struct svg_ticks svg_ticks(double from, double to, double parts) {
     enum { MANY = 50 };
     double step = svg_step(to - from, parts);
@@ -68,8 +74,8 @@ static void open_range(struct svg_plot *plot, bool from_zero) {
 
 static void add_y_rules(struct svg_plot *plot) {
     double step = plot->step;
-    int n = (int)round((plot->y1 - plot->y0) / step);
-    for (int i = 0; i <= n && n < 50; i++) {
+    double n = round((plot->y1 - plot->y0) / step);
+    for (int i = 0; n < 50 && i <= n; i++) {
         double value = plot->y0 + i * step, y = svg_y(plot, value);
         struct buf label CLEANUP_BUF = {0};
         text_add_human(&label, fabs(value) < step * 1e-6 ? 0 : value, plot->unit);
@@ -129,9 +135,13 @@ void svg_line(struct svg_plot *plot, const struct svg_point *points, size_t n, s
                colour % COLOURS, faint ? " faint" : "");
     text_add_escaped(plot->out, name);
     buf_add_str(plot->out, "\" d=\"");
+    char command = 'M';
     for (size_t i = 0; i < n; i++) {
-        buf_printf(plot->out, "%c%.1f %.1f", i == 0 ? 'M' : 'L', svg_x(plot, points[i].x),
-                   svg_y(plot, points[i].y));
+        double x = svg_x(plot, points[i].x), y = svg_y(plot, points[i].y);
+        if (isfinite(x) && isfinite(y)) {
+            buf_printf(plot->out, "%c%.1f %.1f", command, x, y);
+            command = 'L';
+        }
     }
     buf_add_str(plot->out, "\"/>");
 }

@@ -31,6 +31,9 @@ enum {
     SVG_BOTTOM = 22,
 };
 
+/* Whether a range can be drawn: where doubles end, so do scales. */
+bool svg_can_show(double from, double to);
+
 /* Widens the range of y to round numbers, from zero unless `from_zero` is false, and opens the
  * drawing: frame, rules, labels. `kind` is its class, `title` what readers without eyes get. */
 void svg_begin(struct svg_plot *plot, const char *kind, const char *title, bool from_zero);

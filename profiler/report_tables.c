@@ -119,26 +119,40 @@ static double run_value(const struct measures *measures, const char *name, unsig
     return NAN;
 }
 
-void report_runs_write(const struct result *result, struct buf *out) {
-    static const char *const titles[] = {"Run",  "Outcome",      "#Wall time", "#fps",
-                                         "#CPU", "#Peak memory", "#Energy",    "#Energy per frame",
-                                         "#Lost"};
-    static const char *const shown[] = {"wall.seconds",  "fps",
-                                        "cpu.percent",   "memory.peak_bytes",
-                                        "energy.joules", "energy_per_frame.joules"};
-    begin_table(out, titles, ARRAY_LEN(titles));
-    for (size_t i = 0; i < result->target->n_runs; i++) {
-        const struct profile_run *run = &result->target->runs[i];
-        buf_printf(out, "<tr><th scope=\"row\">%u%s</th>", run->number,
-                   run->measured ? "" : ", warm-up");
-        add_outcome(out, run);
-        for (size_t j = 0; j < ARRAY_LEN(shown); j++) {
-            const char *unit = "";
-            double value = run_value(&result->measures, shown[j], run->number, &unit);
+static const struct {
+    const char *title, *measure;
+} run_columns[] = {
+    {"Wall time", "wall.seconds"}, {"fps", "fps"},
+    {"CPU", "cpu.percent"},        {"Peak memory", "memory.peak_bytes"},
+    {"Energy", "energy.joules"},   {"Energy per frame", "energy_per_frame.joules"},
+};
+
+static void add_run(struct buf *out, const struct result *result, const struct profile_run *run) {
+    buf_printf(out, "<tr><th scope=\"row\">%u%s</th>", run->number,
+               run->measured ? "" : ", warm-up");
+    add_outcome(out, run);
+    for (size_t i = 0; i < ARRAY_LEN(run_columns); i++) {
+        const char *unit = "";
+        double value = run_value(&result->measures, run_columns[i].measure, run->number, &unit);
+        if (measures_find(&result->measures, run_columns[i].measure) != NULL) {
             add_value_cell(out, run->measured ? value : NAN, unit);
         }
-        add_value_cell(out, (double)run->n_lost, "");
-        buf_add_str(out, "</tr>\n");
+    }
+    add_value_cell(out, (double)run->n_lost, "");
+    buf_add_str(out, "</tr>\n");
+}
+
+void report_runs_write(const struct result *result, struct buf *out) {
+    buf_add_str(out, "<div class=\"wide\"><table><thead><tr><th scope=\"col\">Run</th>"
+                     "<th scope=\"col\">Outcome</th>");
+    for (size_t i = 0; i < ARRAY_LEN(run_columns); i++) {
+        if (measures_find(&result->measures, run_columns[i].measure) != NULL) {
+            buf_printf(out, "<th scope=\"col\" class=\"n\">%s</th>", run_columns[i].title);
+        }
+    }
+    buf_add_str(out, "<th scope=\"col\" class=\"n\">Lost samples</th></tr></thead><tbody>\n");
+    for (size_t i = 0; i < result->target->n_runs; i++) {
+        add_run(out, result, &result->target->runs[i]);
     }
     end_table(out);
 }

@@ -160,6 +160,9 @@ static void add_curve(struct buf *out, const struct results *results, const char
         plot.y0 = fmin(plot.y0, points[i].y);
         plot.y1 = fmax(plot.y1, points[i].y);
     }
+    if (!svg_can_show(plot.x0, plot.x1) || !svg_can_show(plot.y0, plot.y1)) {
+        return;
+    }
     begin_figure(out, title);
     svg_begin(&plot, "plot curve", title, strcmp(unit, "celsius") != 0);
     svg_line(&plot, points, n, 0, false, title);

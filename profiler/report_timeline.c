@@ -209,28 +209,33 @@ static void add_legend(struct buf *out, const struct line *lines, size_t n) {
     buf_add_str(out, "</ul>");
 }
 
+static void draw(struct svg_plot *plot, const struct chart *chart, const struct result *result,
+                 const struct line *lines, size_t n) {
+    buf_add_str(plot->out, "<figure class=\"card\"><figcaption>");
+    text_add_escaped(plot->out, chart->title);
+    buf_add_str(plot->out, "</figcaption>");
+    svg_begin(plot, "plot time", chart->title, chart->from_zero);
+    add_phases(plot, last_measured(result->target));
+    for (size_t i = 0; i < n; i++) {
+        svg_line(plot, lines[i].points, lines[i].n, lines[i].colour, lines[i].faint, lines[i].name);
+    }
+    svg_end(plot);
+    if (chart->n_sources > 1) {
+        add_legend(plot->out, lines, n);
+    }
+    buf_add_str(plot->out, "</figure>\n");
+}
+
 static void add_chart(struct buf *out, const struct chart *chart, const struct result *result,
                       size_t max_points) {
     struct line lines[MAX_LINES];
     size_t n = make_lines(chart, result, max_points, lines);
-    if (n > 0) {
-        struct svg_plot plot = {.out = out, .unit = chart->unit, .x_unit = "s"};
-        find_range(lines, n, &plot);
-        find_times(result->target, &plot.x0, &plot.x1);
-        buf_add_str(out, "<figure class=\"card\"><figcaption>");
-        text_add_escaped(out, chart->title);
-        buf_add_str(out, "</figcaption>");
-        svg_begin(&plot, "plot time", chart->title, chart->from_zero);
-        add_phases(&plot, last_measured(result->target));
-        for (size_t i = 0; i < n; i++) {
-            svg_line(&plot, lines[i].points, lines[i].n, lines[i].colour, lines[i].faint,
-                     lines[i].name);
-        }
-        svg_end(&plot);
-        if (chart->n_sources > 1) {
-            add_legend(out, lines, n);
-        }
-        buf_add_str(out, "</figure>\n");
+    struct svg_plot plot = {.out = out, .unit = chart->unit, .x_unit = "s"};
+    find_range(lines, n, &plot);
+    find_times(result->target, &plot.x0, &plot.x1);
+    /* Not where there is none, nor where it is wider than numbers are. */
+    if (svg_can_show(plot.y0, plot.y1) && svg_can_show(plot.x0, plot.x1)) {
+        draw(&plot, chart, result, lines, n);
     }
     for (size_t i = 0; i < n; i++) {
         free(lines[i].points);

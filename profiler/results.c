@@ -25,12 +25,8 @@ static void results_move(struct results *to, struct results *from) {
     *from = (struct results){0};
 }
 
-int results_read(const char *dir, struct results *ret_results, struct error *err) {
+int results_read_record(const char *path, struct results *ret_results, struct error *err) {
     struct results results CLEANUP_RESULTS = {0};
-    char *path CLEANUP_FREE = file_path_join(dir, "samples.jsonl");
-    if (path == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     int r = profile_read(path, &results.profile, err);
     if (r < 0) {
         return r;
@@ -49,6 +45,12 @@ int results_read(const char *dir, struct results *ret_results, struct error *err
     }
     results_move(ret_results, &results);
     return 0;
+}
+
+int results_read(const char *dir, struct results *ret_results, struct error *err) {
+    char *path CLEANUP_FREE = file_path_join(dir, "samples.jsonl");
+    return path != NULL ? results_read_record(path, ret_results, err)
+                        : error_set(err, -ENOMEM, "out of memory");
 }
 
 void results_finish(struct results *results) {

@@ -23,6 +23,9 @@ struct result {
 /* Reads DIR/samples.jsonl and judges the gates that need no baseline. */
 int results_read(const char *dir, struct results *ret_results, struct error *err);
 
+/* The same for the record itself. */
+int results_read_record(const char *path, struct results *ret_results, struct error *err);
+
 /* Frees what the results hold and leaves none. */
 void results_finish(struct results *results);
 #define CLEANUP_RESULTS CLEANUP(results_finish)

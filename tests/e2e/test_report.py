@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import statistics
 import xml.etree.ElementTree as ET
 
@@ -9,7 +10,7 @@ import pytest
 from prometheus_client.openmetrics import parser
 
 from peers import PROMETHEUS_VERSIONS, promtool
-from record import MIB, Model, Record, make_record, record_run
+from record import MIB, SERIES, Model, Record, make_record, record_run
 
 GATES = [
     {"metric": "fps.p50", "min": 15},
@@ -264,3 +265,17 @@ def test_what_cannot_be_read(run_waap, tmp_path):
     (tmp_path / "samples.jsonl").write_text("")
     done = run_waap("report", tmp_path)
     assert done.returncode == 2 and 'no line of kind "run"' in done.stderr
+
+
+def test_numbers_at_the_end_of_what_numbers_are(report, tmp_path):
+    """Every report comes to an end and can be read, whatever a plugin sends."""
+    extremes = [0, 1e308, -1e308, 1.7e308, 5e-324, 1e-300, -1, 2**53, "+Inf", "NaN", 1, 1e16]
+    record = Record(tmp_path / "r")
+    record.target("cpu")
+    record.phase("cpu", 1, "run")
+    for i in range(60):
+        record.sample("cpu", 1, {key: extremes[(i * j) % len(extremes)] for j, key in enumerate(SERIES)})
+    record.end("cpu", 1, 1e308, peak_memory_bytes=1e308, frames=5e-324)
+    report(record.finish())
+    page = (tmp_path / "r/report.html").read_text()
+    assert re.findall(r'="[^"]*\b(?:nan|inf)\b[^"]*"', page) == []

@@ -14,6 +14,7 @@ USED = {
     "deploy/compose.yaml": ("test_compose.py", 'DEPLOY / "compose.yaml"'),
     "deploy/control.yaml": ("test_control.py", "deploy/control.yaml"),
     "deploy/debian/**/*": ("test_deb.py", "deploy/debian"),
+    "deploy/control.yaml": ("test_control.py", "deploy/control.yaml"),
     "deploy/fleet/central/*.default": ("fleet.py", 'settings("central/'),
     "deploy/fleet/*/*.service": ("test_fleet.py", '["node/vmagent.service", "central/vmalert.service"]'),
     "deploy/fleet/discovery/*.yml": ("test_fleet.py", '"discovery/files.yml", "discovery/kubernetes.yml"'),
