@@ -1,5 +1,6 @@
 """`waap place`: which node would run a model fastest, by what Prometheus knows."""
 
+import base64
 import contextlib
 import http.server
 import json
@@ -11,6 +12,7 @@ import urllib.parse
 
 import pytest
 
+from authority import QUICK_SECRET
 from peers import Prometheus, need_program
 from placing import ASKED, Place
 from running import wait_until
@@ -248,6 +250,17 @@ def test_upload_of_a_model(place):
         assert answer.status == status and said in json.loads(answer.text)["error"]
     assert service.ask(b"{}", "/upload").status == 400
     assert service.ask(b"--xyz\r\n--xyz\r\n--xyz--", "/upload", headers).status == 400
+
+
+def test_passwords_and_limits_are_the_daemons(place, tmp_path):
+    web = tmp_path / "web.yaml"
+    web.write_text(f"basic_auth_users: {{alice: '{QUICK_SECRET}'}}\n")
+    service = place([node("rpi")], f"--web.config.file={web}", "--web.max-body-size=1KiB")
+    assert service.ask().status == 401
+    login = base64.b64encode(b"alice:secret").decode()
+    assert service.ask(headers={"Authorization": f"Basic {login}"}).status == 200
+    large = json.dumps({**ASKED, "more": "x" * 2000})
+    assert service.ask(large, headers={"Authorization": f"Basic {login}"}).status == 413
 
 
 def test_flags_that_are_wrong(run_waap, tmp_path):
