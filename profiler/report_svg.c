@@ -4,7 +4,8 @@
 
 #include "profiler/report_text.h"
 
-double svg_step(double range, double parts) {
+/* A round step that divides `range` into about `parts`. */
+static double round_step(double range, double parts) {
     double raw = range / parts;
     if (!(raw > 0) || !isfinite(raw)) {
         return 1;
@@ -22,7 +23,7 @@ bool svg_can_show(double from, double to) {
 
 struct svg_ticks svg_ticks(double from, double to, double parts) {
     enum { MANY = 50 };
-    double step = svg_step(to - from, parts);
+    double step = round_step(to - from, parts);
     double first = ceil(from / step - 1e-9), last = floor(to / step + 1e-9);
     double n = fmax(0, last - first + 1);
     return (struct svg_ticks){first * step, step, isfinite(n) && n < MANY ? (int)n : 0};
@@ -49,7 +50,7 @@ void svg_text(struct buf *out, double x, double y, const char *anchor, const cha
 /* Memory comes in powers of two: rules at 256 MiB, not at 250000000. */
 static double step_of(double range, double parts, const char *unit) {
     if (strcmp(unit, "B") != 0 || !(range > 0)) {
-        return svg_step(range, parts);
+        return round_step(range, parts);
     }
     double step = exp2(round(log2(range / parts)));
     return step >= 1 ? step : 1;

@@ -46,9 +46,6 @@ double svg_y(const struct svg_plot *plot, double y);
 void svg_line(struct svg_plot *plot, const struct svg_point *points, size_t n, size_t colour,
               bool faint, const char *name);
 
-/* A round step that divides `range` into about `parts`. */
-double svg_step(double range, double parts);
-
 /* Round numbers from `from` to `to`, about `parts` of them. */
 struct svg_ticks {
     double first, step;

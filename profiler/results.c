@@ -76,14 +76,3 @@ bool results_is_sweep(const struct results *results) {
     }
     return is;
 }
-
-enum gate_state result_state(const struct result *result) {
-    enum gate_state state = result->n_gates > 0 ? GATE_SKIPPED : GATE_OK;
-    for (size_t i = 0; i < result->n_gates; i++) {
-        if (result->gates[i].state == GATE_FAILED) {
-            return GATE_FAILED;
-        }
-        state = result->gates[i].state == GATE_OK ? GATE_OK : state;
-    }
-    return state;
-}

@@ -36,6 +36,3 @@ const char *results_text(const struct results *results, const char *object, cons
 
 /* Whether targets are settings of knobs. */
 bool results_is_sweep(const struct results *results);
-
-/* Of all its gates: failed where one is, skipped where none could be judged. */
-enum gate_state result_state(const struct result *result);
