@@ -318,7 +318,8 @@ static void add_histogram_charts(struct buf *out, const struct results *results,
         buf_printf(&count, "%.*s_count%s", (int)bare, series->name, buf_str(&key) + bare);
         int below = profile_find(profile, buf_str(&count));
         if (below >= 0) {
-            buf_printf(&title, "%s, mean", buf_str(&key) + strlen(app));
+            bool is_app = strncmp(buf_str(&key), app, strlen(app)) == 0;
+            buf_printf(&title, "%s, mean", buf_str(&key) + (is_app ? strlen(app) : 0));
             struct chart chart = {buf_str(&title),
                                   series->unit,
                                   1,

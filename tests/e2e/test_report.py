@@ -118,6 +118,19 @@ def test_histograms(report, tmp_path):
     assert {name: got[name] for name in expected} == pytest.approx(expected)
 
 
+def test_histogram_of_a_short_name(report, tmp_path):
+    record = Record(tmp_path / "r")
+    record.target("cpu")
+    for key, kind in (("b_sum", "histogram_sum"), ("b_count", "histogram_count")):
+        record.write("series", key=key, type=kind, unit="s", help="")
+    record.phase("cpu", 1, "run")
+    for n in range(30):
+        record.sample("cpu", 1, {"b_sum": n, "b_count": 2 * n})
+    record.end("cpu", 1, 3)
+    report(record.finish())
+    assert "<figcaption>b, mean</figcaption>" in (tmp_path / "r/report.html").read_text()
+
+
 def test_gates(report, tmp_path):
     directory = make_record(tmp_path / "r", gates=GATES)
     code, summary = report(directory)
