@@ -86,9 +86,18 @@ static void add_measured(struct profile_column *column, struct profile_pool *poo
     quantiles_add(&pool->quantiles, value);
 }
 
-static void add_counter(struct profile_column *column, struct profile_pool *pool, double t,
-                        double value) {
+/* How a series grows. */
+enum growth {
+    GAUGE,
+    COUNTER,
+    APP_COUNTER, /* from zero, at the beginning of the run */
+};
+
+static void add_counter(struct profile_column *column, struct profile_pool *pool,
+                        enum growth growth, double t, double value) {
     if (column->n == 0) {
+        bool begins = growth == APP_COUNTER && column->timeline.n_bins == 1;
+        column->initial = column->grown = column->window_grown = begins ? value : 0;
         column->window_t = t;
     } else {
         /* A counter that falls has begun again at zero. */
@@ -104,7 +113,7 @@ static void add_counter(struct profile_column *column, struct profile_pool *pool
 }
 
 static int add_value(struct profile_target *target, struct profile_run *run, size_t index,
-                     bool is_gauge, double t, double value) {
+                     enum growth growth, double t, double value) {
     struct profile_column *column = get_column(run, index);
     struct profile_pool *pool = get_pool(target, index);
     if (column == NULL || pool == NULL) {
@@ -112,10 +121,10 @@ static int add_value(struct profile_target *target, struct profile_run *run, siz
     }
     timeline_add(&column->timeline, t, value);
     if (phase_of(run) == PHASE_RUN) {
-        if (is_gauge) {
+        if (growth == GAUGE) {
             add_measured(column, pool, value);
         } else {
-            add_counter(column, pool, t, value);
+            add_counter(column, pool, growth, t, value);
         }
         column->first_t = column->n == 0 ? t : column->first_t;
         column->n++;
@@ -176,16 +185,22 @@ static int add_derived(struct profile_target *target, struct profile_run *run, d
     int r = 0;
     double cpu = isnan(derived->cpu) ? derived->user + derived->system : derived->cpu;
     if (!isnan(cpu)) {
-        r = add_value(target, run, DERIVED_CPU, false, t, cpu);
+        r = add_value(target, run, DERIVED_CPU, COUNTER, t, cpu);
     }
     double joules = joules_by(run, derived, t);
     if (r == 0 && !isnan(joules)) {
-        r = add_value(target, run, DERIVED_ENERGY, false, t, joules);
+        r = add_value(target, run, DERIVED_ENERGY, COUNTER, t, joules);
         if (r == 0 && phase_of(run) == PHASE_BASELINE) {
             add_idle(run, t, joules);
         }
     }
     return r;
+}
+
+static enum growth growth_of(const struct record_series *series) {
+    return series->type == RECORD_GAUGE           ? GAUGE
+           : strncmp(series->key, "app.", 4) == 0 ? APP_COUNTER
+                                                  : COUNTER;
 }
 
 static int take_sample(struct profile_target *target, struct profile_run *run,
@@ -201,8 +216,8 @@ static int take_sample(struct profile_target *target, struct profile_run *run,
         if (place != NULL) {
             *place = value;
         }
-        int r = add_value(target, run, N_DERIVED + series->index, series->type == RECORD_GAUGE,
-                          line->t, value);
+        int r =
+            add_value(target, run, N_DERIVED + series->index, growth_of(series), line->t, value);
         if (r < 0) {
             return r;
         }
@@ -376,7 +391,7 @@ int profile_find(const struct profile *profile, const char *key) {
 
 double profile_rate(const struct profile_column *column) {
     double time = column->t - column->first_t;
-    return column->n >= 2 && time > 0 ? column->grown / time : NAN;
+    return column->n >= 2 && time > 0 ? (column->grown - column->initial) / time : NAN;
 }
 
 bool profile_run_failed(const struct profile_run *run) {

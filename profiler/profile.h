@@ -77,7 +77,8 @@ struct profile_column {
     size_t n; /* samples in the measured phase */
     double t, value;
     double first_t;
-    double grown; /* counters: by how much between the first and the last of these samples */
+    double grown;   /* counters: by how much in these samples */
+    double initial; /* of that, what a counter of the application had when it was first seen */
     double window_t, window_grown;
     struct moments moments; /* of gauges, or of the rates of counters */
     struct timeline timeline;

@@ -131,6 +131,27 @@ def test_histogram_of_a_short_name(report, tmp_path):
     assert "<figcaption>b, mean</figcaption>" in (tmp_path / "r/report.html").read_text()
 
 
+def test_counters_of_the_application_begin_at_zero(report, tmp_path):
+    """What it counted before it was first seen is of the run too, but none of the rate; unless there was a warm-up."""
+    record = Record(tmp_path / "r", interval=1)
+    record.write("series", key="app.jobs_total", type="counter", unit="", help="")
+    record.target("cpu")
+    for run, warmup in ((1, []), (2, [100])):
+        record.phase("cpu", run, "warmup")
+        record.sample("cpu", run, {"energy.joules": 1000})
+        for value in warmup:
+            record.sample("cpu", run, {"energy.joules": 1000, "app.jobs_total": value})
+        record.phase("cpu", run, "run")
+        record.sample("cpu", run, {"energy.joules": 1000})
+        for value in (100, 110, 120):
+            record.sample("cpu", run, {"energy.joules": 1000 + value, "app.jobs_total": value})
+        record.end("cpu", run, 5)
+    _, summary = report(record.finish())
+    measures = summary["targets"][0]["measures"]
+    assert measures["jobs_total"]["runs"] == [120, 20]
+    assert measures["jobs_per_second"]["runs"] == pytest.approx([10, 10])
+
+
 def test_gates(report, tmp_path):
     directory = make_record(tmp_path / "r", gates=GATES)
     code, summary = report(directory)
