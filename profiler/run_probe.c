@@ -317,25 +317,23 @@ void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_record
 
 /* ---- the machine ---- */
 
-/* Appends the labels as an object of texts. Their values are escaped as JSON would have it. */
-static void add_object(const struct line *line, struct buf *out) {
-    bool quoted = false;
-    buf_add_str(out, "{\"");
-    for (size_t i = 0; i < line->len; i++) {
-        char c = line->labels[i];
-        quoted = c == '"' ? !quoted : quoted;
-        if (!quoted && c == '=') {
-            buf_add_str(out, "\":");
-        } else if (!quoted && c == ',') {
-            buf_add_str(out, ",\"");
-        } else {
-            buf_add_char(out, c);
+/* `name="value",…`, of which the values are not escaped as JSON would have it. */
+static void write_labels(struct run_record *record, const char *at, const char *end) {
+    while (at < end) {
+        struct buf name CLEANUP_BUF = {0}, value CLEANUP_BUF = {0};
+        const char *equals = memchr(at, '=', (size_t)(end - at));
+        if (equals == NULL || end - equals < 3) {
+            return;
         }
-        if (quoted && c == '\\' && i + 1 < line->len) {
-            buf_add_char(out, line->labels[++i]);
+        buf_add(&name, at, (size_t)(equals - at));
+        for (at = equals + 2; at < end && *at != '"'; at++) {
+            bool escaped = *at == '\\' && at + 1 < end;
+            at += escaped;
+            buf_add_char(&value, escaped && *at == 'n' ? '\n' : *at);
         }
+        run_record_text(record, buf_str(&name), buf_str(&value));
+        at += 2; /* the quote and the comma */
     }
-    buf_add_char(out, '}');
 }
 
 /* The labels of the first sample of a metric. */
@@ -349,9 +347,9 @@ static void describe(const struct run_probe *probe, const char *metric, const ch
         if (at == NULL || !next_line(&at, at + block->pieces[0].iov_len, &line) || line.len == 0) {
             continue;
         }
-        struct buf object CLEANUP_BUF = {0};
-        add_object(&line, &object);
-        run_record_json(record, key, buf_str(&object));
+        run_record_open_object(record, key);
+        write_labels(record, line.labels, line.labels + line.len);
+        run_record_close_object(record);
         return;
     }
 }

@@ -480,6 +480,15 @@ def test_waits_until_the_board_is_cool(profile, board, tmp_path):
     assert temperatures[-1] <= temperatures[0] + 1
 
 
+def test_any_name_of_a_power_mode(profile, board, tmp_path):
+    """What a board calls itself must not make its record unreadable."""
+    modes = tmp_path / "board/etc/nvpmodel.conf"
+    modes.write_text(modes.read_text().replace("MODE_20W_6CORE", "a\x01\\b"))
+    record, _ = profile(f"profiling: {{{QUICK}}}", "--", "true", environment=board)
+    assert record.run["environment"]["power_mode"] == {"id": "8", "name": "a\x01\\b"}
+    assert record.run["environment"]["gpu"]["gpu"] == "0"
+
+
 def test_interrupt_while_the_board_is_hot(begin, board, tmp_path, monkeypatch):
     """Nothing is started any more."""
     zone = tmp_path / "board/sys/class/thermal/thermal_zone0/temp"
