@@ -102,7 +102,8 @@ static void test_batteries(void) {
     derive("waap node machine-id", "0123456789abcdef0123456789abcdef");
     run("mkdir -p sys/class/power_supply/mouse sys/class/power_supply/BAT0 "
         "sys/class/power_supply/AC");
-    run("cd sys/class/power_supply; echo Mains > AC/type; echo Battery | tee mouse/type > BAT0/type; "
+    run("cd sys/class/power_supply; echo Mains > AC/type; echo Battery | tee mouse/type > "
+        "BAT0/type; "
         "echo Device > mouse/scope; echo 5 > mouse/capacity; echo 80 > BAT0/capacity");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         run("echo %s > sys/class/power_supply/BAT0/status", cases[i].status);
