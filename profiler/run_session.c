@@ -123,6 +123,12 @@ static int load_config(struct run_session *session, struct error *err) {
 
 #define DIR_PREFIX "waap-run-"
 
+/* Between making its folder and locking it a run is known by its number only. */
+static bool is_running(const char *name) {
+    long pid = strtol(name + strlen(DIR_PREFIX), NULL, 10);
+    return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
 /* A run that was killed leaves its folder behind; one that lives holds a lock on it. */
 static void remove_stale(const char *tmp) {
     struct entries entries CLEANUP_ENTRIES = {0};
@@ -130,6 +136,9 @@ static void remove_stale(const char *tmp) {
         return;
     }
     for (size_t i = 0; i < entries.n_names; i++) {
+        if (is_running(entries.names[i])) {
+            continue;
+        }
         char *path CLEANUP_FREE = file_path_join(tmp, entries.names[i]);
         int fd CLEANUP_CLOSE =
             path != NULL ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;

@@ -317,6 +317,16 @@ def test_crash_leaves_a_valid_record(begin, tmp_path):
     wait_until(lambda: not folder.exists(), what="the next run to tidy up")
 
 
+def test_folders_of_runs_that_begin_are_left_alone(profile):
+    """Ours is not locked, as that of a run is not for a moment; nobody has the other's number."""
+    with tempfile.TemporaryDirectory() as tmp:
+        ours, dead = f"waap-run-{os.getpid()}.abcdef", "waap-run-2147483647.abcdef"
+        os.mkdir(f"{tmp}/{ours}")
+        os.mkdir(f"{tmp}/{dead}")
+        profile(f"profiling: {{{QUICK}}}", "--", "true", environment={"TMPDIR": tmp})
+        assert os.listdir(tmp) == [ours]
+
+
 def test_interrupt_keeps_what_was_recorded(begin, tmp_path):
     process = begin("sleep", "60")
     process.send_signal(signal.SIGINT)
