@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
@@ -197,11 +199,16 @@ static int run_command(const struct collect *collect, const char *dir, struct er
         argv[argc++] = (char *)collect->flags.words[i];
     }
     fflush(NULL);
-    pid_t child = fork();
+    pid_t parent = getpid(), child = fork();
     if (child < 0) {
         return error_set(err, -errno, "fork: %m");
     }
     if (child == 0) {
+        /* Whoever ends us means the application too. */
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent) {
+            _exit(EXIT_FAILURE);
+        }
         dup2(STDERR_FILENO, STDOUT_FILENO);
         int code = run_main(no_collectors, argc, argv);
         fflush(NULL);

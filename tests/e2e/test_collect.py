@@ -1,8 +1,12 @@
 """`waap place collect`: measured runs for the predictor."""
 
 import csv
+import pathlib
+import subprocess
 
 import pytest
+
+from running import wait_until
 
 models = pytest.importorskip("onnx_models", reason="no python3-onnx on this machine (make deps)")
 
@@ -45,6 +49,19 @@ def test_what_goes_wrong_is_no_row(collect, tmp_path):
     assert done.returncode == 1 and "other columns" in done.stderr
     assert (tmp_path / "runs.csv").read_text() == "a,b\n1,2\n"
     assert collect().returncode == 2
+
+
+def test_the_application_ends_with_it(waap_binary, tmp_path):
+    (tmp_path / "alexnet.onnx").write_bytes(models.alexnet().SerializeToString())
+    process = subprocess.Popen([waap_binary, "place", "collect", f"--model={tmp_path}/alexnet.onnx", "--settle=100ms",
+                                f"--out={tmp_path}/runs.csv", f"--records={tmp_path}/records", "--",
+                                "sh", "-c", f"echo $$ >{tmp_path}/pid; exec sleep 600"])
+    try:
+        pid = wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), what="it").strip()
+    finally:
+        process.terminate()
+        process.wait()
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), what="the end of the application")
 
 
 def test_flags_are_checked_together(run_waap):
