@@ -120,6 +120,8 @@ def test_hostile_arguments_stay_data(profile, value):
     ({"WAAP_NODE": "-oProxyCommand=touch"}, "WAAP_NODE"),
     ({"WAAP_TIMEOUT": "1; reboot"}, "WAAP_TIMEOUT"),
     ({"WAAP_REPEATS": "many"}, "WAAP_REPEATS"),
+    ({"WAAP_REPEATS": "010"}, "WAAP_REPEATS"),
+    ({"WAAP_TIMEOUT": "090"}, "WAAP_TIMEOUT"),
 ])
 def test_what_is_refused_never_reaches_the_node(profile, variables, words):
     done = profile(**variables)
