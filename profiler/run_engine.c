@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -253,12 +254,24 @@ int run_engine_inspect(const struct run_engine *engine, const char *id,
     return r;
 }
 
+/* Of what is too much for one answer, the last lines. */
+static int read_output(const struct run_engine *engine, const char *id,
+                       struct run_http_answer *answer, struct error *err) {
+    int r = -EFBIG;
+    for (int n_lines = 100000; r == -EFBIG && n_lines > 0; n_lines /= 10) {
+        struct buf path CLEANUP_BUF = {0};
+        buf_printf(&path, "/containers/%s/logs?stdout=1&stderr=1&tail=%d", id, n_lines);
+        r = call(engine, "GET", buf_str(&path), NULL, answer, err);
+    }
+    return r;
+}
+
 /* The two streams come in frames: the number of the stream, three bytes of nothing, the length. */
 void run_engine_copy_output(const struct run_engine *engine, const char *id, int fd) {
     struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
-    struct buf path CLEANUP_BUF = {0};
-    buf_printf(&path, "/containers/%s/logs?stdout=1&stderr=1&tail=100000", id);
-    if (call(engine, "GET", buf_str(&path), NULL, &answer, NULL) < 0) {
+    struct error err;
+    if (read_output(engine, id, &answer, &err) < 0) {
+        dprintf(fd, "waap run: what it printed cannot be read: %s\n", err.text);
         return;
     }
     const unsigned char *data = (const unsigned char *)buf_str(&answer.body);

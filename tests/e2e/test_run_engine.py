@@ -1,0 +1,90 @@
+"""`waap run` with a container engine that is none: what a real one does only on bad days."""
+
+import http.server
+import json
+import os
+import socketserver
+import struct
+import threading
+import urllib.parse
+
+import pytest
+
+from test_run import QUICK, Record
+
+ID = "0123456789abcdef"
+
+
+class Engine(http.server.BaseHTTPRequestHandler):
+    """Has one container, which has ended by the time that anybody looks at it."""
+
+    protocol_version = "HTTP/1.1"
+    exit_code = 0
+    is_lost = False  # from the end of the container on
+    output = staticmethod(lambda n_lines: b"")
+
+    def answer(self, body, status=200):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        url = urllib.parse.urlsplit(self.path)
+        if url.path.endswith("/logs"):
+            text = self.output(int(urllib.parse.parse_qs(url.query)["tail"][0]))
+            self.answer(struct.pack(">BxxxI", 1, len(text)) + text)
+        elif url.path == "/containers/json":
+            self.answer(b"[]")
+        else:
+            self.answer(json.dumps({"Id": "sha256:1", "State": {"Running": False, "ExitCode": self.exit_code}}).encode())
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        lost = self.is_lost and self.path.endswith("/wait")
+        self.answer(json.dumps({"Id": ID, "message": "gone"}).encode(), status=500 if lost else 200)
+
+    def do_DELETE(self):
+        self.answer(b"")
+
+    def address_string(self):
+        return "waap"
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def profile(run_waap, tmp_path):
+    """profile(code=…, exit_code=…): a run with an engine of these traits; its Record."""
+
+    def run(code=0, **traits):
+        path = tmp_path / "s"
+        engine = type("Engine", (Engine,), traits)
+        with socketserver.ThreadingUnixStreamServer(str(path), engine) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            (tmp_path / "sage.yaml").write_text(f"profiling: {{{QUICK}}}")
+            ended = run_waap("run", tmp_path / "sage.yaml", f"--out={tmp_path / 'out'}", "--image=x", timeout=60,
+                             env={**os.environ, "DOCKER_HOST": f"unix://{path}"})
+            server.shutdown()
+        assert ended.returncode == code, ended.stderr
+        return Record(tmp_path / "out")
+
+    return run
+
+
+def test_large_output(profile):
+    """Its end is kept where all of it is too much."""
+    record = profile(output=staticmethod(lambda n_lines: b"x" * (70 << 20) if n_lines > 1000 else b"the end\n"))
+    assert record.output() == "the end\n"
+
+
+@pytest.mark.parametrize("code, expected", [(0, (0, 0)), (5, (5, 0)), (137, (0, 9)), (255, (255, 0))])
+def test_exit_codes(profile, code, expected):
+    end = profile(code=0 if code == 0 else 3, exit_code=code).ends[0]
+    assert (end["exit"], end["signal"]) == expected
+
+
+def test_engine_that_goes(profile):
+    """Nobody knows how the application ended: not well, at any rate."""
+    assert profile(code=3, is_lost=True).ends[0]["exit"] == 125
