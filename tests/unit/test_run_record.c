@@ -101,10 +101,9 @@ static size_t count_lines(void) {
     struct record_line line;
     struct error err = {0};
     size_t n = 0;
-    int r = record_open(path, &reader, &err);
-    while (r == 0 && (r = record_next(reader, &line, &err)) > 0) {
+    TEST_ASSERT_EQUAL_INT(0, record_open(path, &reader, &err));
+    while (record_next(reader, &line, &err) > 0) {
         n++;
-        r = 0;
     }
     TEST_ASSERT_EQUAL_STRING("", err.text);
     return n;
