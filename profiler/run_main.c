@@ -335,6 +335,7 @@ int run_main(const struct collector *const *collectors, int argc, char **argv) {
         code = run_call(&call, &err);
     }
     if (!run_session_finish(&call.session)) {
+        fflush(stdout);
         _exit(code);
     }
     run_spec_finish(&call.spec);

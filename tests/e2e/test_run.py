@@ -490,6 +490,18 @@ def test_waits_until_the_board_is_cool(profile, board, tmp_path):
     assert temperatures[-1] <= temperatures[0] + 1
 
 
+def test_a_sensor_that_hangs(run_waap, board, tmp_path):
+    """The run is recorded without it, and says so to the end."""
+    zone = tmp_path / "board/sys/class/thermal/thermal_zone0/temp"
+    zone.unlink()
+    os.mkfifo(zone)
+    (tmp_path / "sage.yaml").write_text(f"profiling: {{{QUICK}}}")
+    ended = run_waap("run", tmp_path / "sage.yaml", f"--out={tmp_path / 'out'}", "--", "true", timeout=60,
+                     env={**os.environ, **board})
+    assert ended.returncode == 0 and "see " in ended.stdout
+    assert Record(tmp_path / "out").ends[0]["exit"] == 0
+
+
 def test_any_name_of_a_power_mode(profile, board, tmp_path):
     """What a board calls itself must not make its record unreadable."""
     modes = tmp_path / "board/etc/nvpmodel.conf"
