@@ -93,12 +93,13 @@ static bool is_chance(const struct comparison *comparison, const char *target,
     return n > 0 && by_chance == n;
 }
 
+/* A target that A does not have keeps the gates that need no baseline. */
 static int add_gates(struct comparison *comparison, const struct compare_target *a,
                      const struct compare_target *b, struct error *err) {
     struct gate *gates CLEANUP_FREE = NULL;
     size_t n = 0;
     int r = gates_judge(json_object_get(comparison->b.summary, "gates"), b->name, b->of,
-                        &b->measures, &a->measures, &gates, &n, err);
+                        &b->measures, a != NULL ? &a->measures : NULL, &gates, &n, err);
     if (r < 0) {
         return r;
     }
@@ -109,6 +110,9 @@ static int add_gates(struct comparison *comparison, const struct compare_target 
     }
     comparison->gates = judged;
     for (size_t i = 0; i < n; i++) {
+        if (a == NULL && gates[i].state == GATE_SKIPPED) {
+            continue;
+        }
         struct compare_gate gate = {.target = b->name, .gate = gates[i]};
         gate.by_chance = gates[i].state == GATE_FAILED && gate_is_relative(&gates[i]) &&
                          is_chance(comparison, b->name, &gates[i]);
@@ -180,11 +184,10 @@ int compare_make(struct comparison *comparison, struct error *err) {
     for (size_t i = 0; i < comparison->b.n_targets && r == 0; i++) {
         const struct compare_target *b = &comparison->b.targets[i];
         const struct compare_target *a = find_target(&comparison->a, b->name);
-        if (a == NULL) {
-            continue;
+        if (a != NULL) {
+            comparison->n_targets++;
+            r = add_rows(comparison, a, b, err);
         }
-        comparison->n_targets++;
-        r = add_rows(comparison, a, b, err);
         r = r < 0 ? r : add_gates(comparison, a, b, err);
     }
     if (r == 0 && comparison->n_targets == 0) {

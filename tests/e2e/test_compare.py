@@ -94,6 +94,18 @@ def shaky(directory, order, gates=()):
     return record.finish()
 
 
+@pytest.mark.parametrize("gate, code", [
+    ({"min": 1000}, 1),
+    ({"min": 1}, 0),
+    ({"max_decrease": 0.05}, 0),
+])
+def test_gates_of_a_target_that_was_not_there_before(compare, tmp_path, gate, code):
+    before = make_record(tmp_path / "a", repeats=1, seconds=3)
+    after = make_record(tmp_path / "b", targets=("cpu", "gpu"), repeats=1, seconds=3,
+                        gates=[{"metric": "fps", "target": "gpu", **gate}])
+    assert compare(before, after)[0] == code
+
+
 def test_a_large_change_may_be_chance(compare, tmp_path):
     """Size alone is not enough: the means differ by a tenth, the runs of each by more."""
     before = shaky(tmp_path / "before", (20, 30, 22, 28, 25))
