@@ -30,11 +30,13 @@ static int check_room(const struct push_store *store, const struct push_owner *o
                       size_t n_series, size_t n_owner_series, const char *name, struct error *err) {
     const struct push_limits *limits = &store->config.limits;
     if (n_owner_series > limits->max_owner_series) {
-        return error_set(err, -E2BIG, "%s: %s has %zu series, no more are allowed", name,
-                         owner->name, limits->max_owner_series);
+        return error_set(err, -E2BIG,
+                         "%s: %s has %zu series, no more are allowed (push.max-series-per-plugin)",
+                         name, owner->name, limits->max_owner_series);
     }
     if (n_series > limits->max_series) {
-        return error_set(err, -E2BIG, "%s: there are %zu series, no more are allowed", name,
+        return error_set(err, -E2BIG,
+                         "%s: there are %zu series, no more are allowed (push.max-series)", name,
                          limits->max_series);
     }
     return 0;

@@ -144,8 +144,9 @@ static int make_room(struct push_store *store, struct error *err) {
     if (store->by_identity.n_items >= max) {
         struct push_owner *departed = find_departed(store);
         if (departed == NULL) {
-            return error_set(err, -E2BIG, "there are %zu plugins and groups, no more are allowed",
-                             max);
+            return error_set(
+                err, -E2BIG,
+                "there are %zu plugins and groups, no more are allowed (push.max-plugins)", max);
         }
         push_owner_destroy(store, departed);
     }

@@ -191,7 +191,7 @@ def test_limit_of_series(daemon):
     waap = daemon("--push.max-series-per-plugin=10")
     many = [{**GAUGE, "labels": {"i": str(i)}} for i in range(11)]
     status, answer = push(waap, many)
-    assert (status, answer["index"]) == (413, 11)
+    assert (status, answer["index"]) == (413, 11) and "push.max-series-per-plugin" in answer["error"]
     assert push(waap, many[:10])[0] == 200
     assert len(values(waap, "a")) == 10
 
