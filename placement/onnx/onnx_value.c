@@ -25,7 +25,7 @@ int onnx_next_field(const struct onnx_model *model, struct protobuf *message,
     const char *at = message->data;
     int r = protobuf_next(message, ret_field);
     if (r < 0) {
-        onnx_fail(model, at, err, "no field, or one that is longer than what it stands in");
+        onnx_fail(model, at, err, "not a field: no ONNX model, or one that is cut off");
     }
     return r;
 }
