@@ -51,7 +51,12 @@ static int take_arguments(int argc, char **argv, struct arguments *ret) {
             return usage(stderr);
         }
     }
-    return ret->out == NULL || ret->n_files == 0 ? usage(stderr) : -1;
+    const char *missing = ret->n_files == 0 ? "a DATA.csv" : "--out=MODEL.json";
+    if (ret->n_files > 0 && ret->out != NULL) {
+        return -1;
+    }
+    fprintf(stderr, "waap place train: expected %s\n\n", missing);
+    return usage(stderr);
 }
 
 static int validate(const struct training *training, enum validation_kind kind, const char *title,

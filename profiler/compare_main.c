@@ -68,7 +68,8 @@ static int parse_options(struct options *options, int argc, char **argv) {
         }
     }
     if (options->n_sides != 2) {
-        fputs(usage, stderr);
+        fprintf(stderr, "waap compare: expected two runs, A and B, got %zu\n\n%s", options->n_sides,
+                usage);
         return -EINVAL;
     }
     return 0;

@@ -152,9 +152,9 @@ def test_usage(run_waap, before, tmp_path):
     (tmp_path / "else.json").write_text('{"format": "else"}')
     other = make_record(tmp_path / "other", targets=("gpu",), repeats=1, seconds=1)
     for arguments, words in [
-        ((), "usage: waap compare"),
-        ((before,), "usage: waap compare"),
-        ((before, before, before), "usage: waap compare"),
+        ((), "expected two runs, A and B, got 0"),
+        ((before,), "expected two runs, A and B, got 1"),
+        ((before, before, before), "expected two runs, A and B, got 3"),
         ((before, before, "--what"), 'unknown option "--what"'),
         ((before, before, "--threshold=much"), "--threshold=much: expected a share"),
         ((before, tmp_path / "none"), "none: No such file"),

@@ -58,7 +58,8 @@ def test_faults_are_told(run_waap, runs, tmp_path):
         ((bad, "--out=x.json"), 1, f"{bad}: line 2: model_name: expected a name"),
         ((tmp_path / "none.csv", "--out=x.json"), 1, "No such file"),
         ((runs, "--out=x.pkl", "--no-validation"), 1, "ends in .json or .ubj"),
-        ((runs,), 2, "usage"),
+        ((runs,), 2, "expected --out=MODEL.json"),
+        (("--out=x.json",), 2, "expected a DATA.csv"),
         ((runs, "--wrong", "--out=x.json"), 2, "--wrong: not understood"),
     ):
         done = train(run_waap, *arguments)
