@@ -1,8 +1,10 @@
+#include <math.h>
 #include <stdlib.h>
 
 #include "exporter/core/json.h"
 #include "exporter/core/number.h"
 #include "placement/place_choice.h"
+#include "placement/place_measured.h"
 
 static void add_number(struct buf *out, const char *key, double value) {
     char text[NUMBER_MAX_LEN];
@@ -27,19 +29,41 @@ static void add_features(struct buf *out, const struct place_request *request,
     buf_add_str(out, "},");
 }
 
+static void add_measured(struct buf *out, const struct place_measured *measured) {
+    if (measured->samples <= 0) {
+        return;
+    }
+    buf_add_str(out, "\"measured\":{");
+    add_number(out, "age_seconds", measured->age_seconds);
+    buf_add_char(out, ',');
+    add_number(out, "samples", measured->samples);
+    buf_add_char(out, ',');
+    add_number(out, "seconds", measured->seconds);
+    if (measured->unused != NULL) {
+        buf_add_char(out, ',');
+        add_text(out, "unused", measured->unused);
+    }
+    buf_add_str(out, "},");
+}
+
 static void add_candidate(struct buf *out, const struct place_request *request,
                           const struct place_node *node) {
     buf_add_char(out, '{');
     add_number(out, "age_seconds", node->age_seconds);
     buf_add_char(out, ',');
+    add_text(out, "basis", place_node_is_measured(node) ? "measured" : "predicted");
+    buf_add_char(out, ',');
     add_text(out, "device_model", node->device_model);
     buf_add_char(out, ',');
     add_features(out, request, node);
+    add_measured(out, &node->measured);
     add_text(out, "node", node->name);
     buf_add_char(out, ',');
     add_text(out, "node_uuid", node->uuid);
-    buf_add_char(out, ',');
-    add_number(out, "predicted_execution_time", node->seconds);
+    if (isfinite(node->predicted_seconds)) {
+        buf_add_char(out, ',');
+        add_number(out, "predicted_execution_time", node->predicted_seconds);
+    }
     buf_add_char(out, '}');
 }
 

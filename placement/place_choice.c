@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "placement/place_measured.h"
+
 static const char unknown_device[] = "a kind of device that the predictor was not trained with";
 
 void place_features(const struct place_request *request, const struct place_node *node,
@@ -20,11 +22,14 @@ static bool is_outside(const struct gbt *gbt, size_t feature, float value) {
     return value < min || value > max;
 }
 
+static bool is_unknown(const struct gbt *gbt, const struct place_node *node) {
+    return is_outside(gbt, FEATURE_DEVICE, (float)device_of(node->device_model));
+}
+
 static void exclude_unknown(const struct gbt *gbt, struct place_nodes *nodes) {
     for (size_t i = 0; i < nodes->n_nodes; i++) {
         struct place_node *node = &nodes->nodes[i];
-        if (node->excluded == NULL &&
-            is_outside(gbt, FEATURE_DEVICE, (float)device_of(node->device_model))) {
+        if (node->excluded == NULL && is_unknown(gbt, node) && !place_node_is_measured(node)) {
             node->excluded = unknown_device;
         }
     }
@@ -46,11 +51,23 @@ static int predict(struct gbt *gbt, const struct place_request *request, struct 
     int r = gbt_predict(gbt, rows, n_rows, results, err);
     n_rows = 0;
     for (size_t i = 0; r == 0 && i < nodes->n_nodes; i++) {
-        if (nodes->nodes[i].excluded == NULL) {
-            nodes->nodes[i].seconds = exp((double)results[n_rows++]);
+        struct place_node *node = &nodes->nodes[i];
+        if (node->excluded == NULL) {
+            double seconds = exp((double)results[n_rows++]);
+            node->predicted_seconds = is_unknown(gbt, node) ? NAN : seconds;
+            node->seconds = place_node_is_measured(node) ? node->measured.seconds : seconds;
         }
     }
     return r;
+}
+
+static bool all_are_measured(const struct place_nodes *nodes) {
+    for (size_t i = 0; i < nodes->n_nodes; i++) {
+        if (nodes->nodes[i].excluded == NULL && !place_node_is_measured(&nodes->nodes[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 int place_choose(struct gbt *gbt, const struct place_request *request, struct place_nodes *nodes,
@@ -75,6 +92,7 @@ int place_choose(struct gbt *gbt, const struct place_request *request, struct pl
             choice.outside[i] = is_outside(gbt, i, features[i]);
             choice.is_sure = choice.is_sure && !choice.outside[i];
         }
+        choice.is_sure = choice.is_sure || all_are_measured(nodes);
     }
     *ret_choice = choice;
     return 0;

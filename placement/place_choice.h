@@ -9,15 +9,16 @@ struct place_choice {
     const struct place_node *best; /* NULL: none can be chosen */
     bool outside[N_FEATURES];      /* which of the model's or the best node's features the predictor
                                       has not been trained with */
-    bool is_sure; /* nothing is outside, and the predictor was trained with measured runs */
+    bool is_sure; /* nothing is outside, and the predictor was trained with measured runs; or it was
+                     not asked, as the model was measured on all nodes */
 };
 
 /* The features of a model on a node. */
 void place_features(const struct place_request *request, const struct place_node *node,
                     float features[static N_FEATURES]);
 
-/* Predicts for all nodes that can be chosen, and chooses; kinds of device that the predictor does
- * not know are excluded. */
+/* Predicts for all nodes that can be chosen, and chooses, by measured times where the nodes have
+ * some. Kinds of device that the predictor does not know are excluded unless measured. */
 int place_choose(struct gbt *gbt, const struct place_request *request, struct place_nodes *nodes,
                  struct place_choice *ret_choice, struct error *err);
 

@@ -18,6 +18,14 @@ static const struct metric_desc nodes = {
     .help = "Nodes that Prometheus knew at the last request",
     .type = METRIC_GAUGE,
 };
+static const struct metric_desc prediction_error = {
+    .name = "waap_place_prediction_error_ratio",
+    .help = "How much longer a model was predicted to run than was measured there, by the measured "
+            "time, at the last request that named it",
+    .type = METRIC_GAUGE,
+    .unit = "ratio",
+    .labels = "model, node",
+};
 static const struct metric_desc predictor = {
     .name = "waap_place_predictor_info",
     .help = "What the predictor was trained with",
@@ -38,7 +46,7 @@ static const struct metric_desc requests = {
 };
 
 const struct metric_desc *const place_metrics_all[] = {
-    &compute, &excluded, &nodes, &predictor, &query, &requests, NULL,
+    &compute, &excluded, &nodes, &prediction_error, &predictor, &query, &requests, NULL,
 };
 
 bool place_labels_init(struct place_labels *labels, const struct gbt *gbt) {
@@ -68,10 +76,13 @@ void place_labels_finish(struct place_labels *labels) {
 }
 
 void place_metrics_add(struct snapshot *out, const struct place_labels *labels,
-                       const struct place_counts *counts) {
+                       const struct place_counts *counts, const struct place_errors *errors) {
     snapshot_add(out, &compute, NULL, counts->compute_seconds);
     snapshot_add(out, &excluded, NULL, (double)counts->n_excluded);
     snapshot_add(out, &nodes, NULL, (double)counts->n_nodes);
+    for (size_t i = 0; i < errors->n_items; i++) {
+        snapshot_add(out, &prediction_error, errors->items[i].labels, errors->items[i].ratio);
+    }
     snapshot_add(out, &predictor, labels->predictor, 1);
     snapshot_add(out, &query, NULL, counts->query_seconds);
     for (size_t i = 0; i < N_PLACE_RESULTS; i++) {

@@ -5,6 +5,7 @@
 #include "exporter/core/metric.h"
 #include "exporter/core/snapshot.h"
 #include "placement/gbt.h"
+#include "placement/place_errors.h"
 
 enum place_result {
     PLACE_OK,          /* 200, 201 */
@@ -34,4 +35,4 @@ bool place_labels_init(struct place_labels *labels, const struct gbt *gbt);
 void place_labels_finish(struct place_labels *labels);
 
 void place_metrics_add(struct snapshot *out, const struct place_labels *labels,
-                       const struct place_counts *counts);
+                       const struct place_counts *counts, const struct place_errors *errors);

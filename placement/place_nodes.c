@@ -5,8 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/hash.h"
-#include "exporter/core/hash_index.h"
+#include "placement/place_index.h"
+
+/* Several plugins on a node may run the model: what all of them took, over how often all did. */
+#define MEASURED_SUM "sum by (node, model) (increase(inference_seconds_sum{model=\"$model\"}[%s]))"
+#define MEASURED_COUNT                                                                             \
+    "sum by (node, model) (increase(inference_seconds_count{model=\"$model\"}[%s]))"
+#define AS(quantity) "\"quantity\", \"" quantity "\", \"\", \"\""
 
 /* Of all modes of a CPU only idle tells how busy it is: the mean over all of them is the same for
  * an idle node and a busy one. deriv() instead of rate(), which makes too little of a node that
@@ -25,6 +30,17 @@ void place_query_write(enum place_query query, const char *window, struct buf *o
                          "max by (node, instance) "
                          "(node_filesystem_size_bytes{mountpoint=\"/\",fstype!=\"rootfs\"}))");
         break;
+    case PLACE_MEASURED:
+        buf_printf(out,
+                   "label_replace(" MEASURED_SUM " / " MEASURED_COUNT
+                   ", " AS("seconds") ") or "
+                                      "label_replace(floor(" MEASURED_COUNT "), " AS(
+                                          "samples") ") or "
+                                                     "label_replace(time() - max by (node, model) "
+                                                     "(timestamp(inference_seconds_count{model=\"$"
+                                                     "model\"})), " AS("age") ")",
+                   window, window, window);
+        break;
     default:
         buf_add_str(out, "time() - timestamp(char_node_device_model)");
         break;
@@ -36,6 +52,7 @@ struct promql_answer *place_samples_answer(struct place_samples *samples, enum p
         [PLACE_LOAD] = &samples->load,
         [PLACE_DISK] = &samples->disk,
         [PLACE_DEVICE] = &samples->device,
+        [PLACE_MEASURED] = &samples->measured,
     };
     return answers[query];
 }
@@ -46,116 +63,16 @@ void place_samples_finish(struct place_samples *samples) {
     }
 }
 
-/* ---- finding a node's sample ---- */
-
-/* By what a series can be found. */
-enum kind { BY_NODE, BY_INSTANCE, N_KINDS };
-
-struct entry {
-    enum kind kind;
-    const char *key;
-    size_t len;
-    const struct promql_series *series;
-    bool twice;
-};
-
-struct index {
-    struct hash_index hashes;
-    struct entry *entries;
-    size_t n_entries;
-};
-
-static void index_finish(struct index *index) {
-    hash_index_finish(&index->hashes);
-    free(index->entries);
-}
-#define CLEANUP_INDEX CLEANUP(index_finish)
-
-static struct entry *index_find(const struct index *index, enum kind kind, const char *key,
-                                size_t len) {
-    uint64_t hash = hash_bytes(key, len) + (uint64_t)kind;
-    size_t cursor = 0;
-    struct entry *entry;
-    if (index->hashes.n_items == 0) {
-        return NULL;
-    }
-    while ((entry = hash_index_next(&index->hashes, hash, &cursor)) != NULL) {
-        if (entry->kind == kind && entry->len == len && memcmp(entry->key, key, len) == 0) {
-            break;
-        }
-    }
-    return entry;
-}
-
-static void index_add(struct index *index, enum kind kind, const char *key, size_t len,
-                      const struct promql_series *series) {
-    struct entry *there = index_find(index, kind, key, len);
-    if (there != NULL) {
-        there->twice = true;
-        return;
-    }
-    struct entry *entry = &index->entries[index->n_entries++];
-    *entry = (struct entry){.kind = kind, .key = key, .len = len, .series = series};
-    hash_index_add(&index->hashes, hash_bytes(key, len) + (uint64_t)kind, entry);
-}
-
-static int index_fill(struct index *index, const struct promql_answer *answer, struct error *err) {
-    size_t max = N_KINDS * answer->n_series;
-    index->entries = calloc(max + 1, sizeof(*index->entries));
-    if (index->entries == NULL || !hash_index_reserve(&index->hashes, max)) {
-        error_set(err, -ENOMEM, "out of memory");
-        return -ENOMEM;
-    }
-    for (size_t i = 0; i < answer->n_series; i++) {
-        const struct promql_series *series = &answer->series[i];
-        const char *node = promql_series_label(series, "node");
-        const char *instance = promql_series_label(series, "instance");
-        if (node != NULL) {
-            index_add(index, BY_NODE, node, strlen(node), series);
-        }
-        if (instance != NULL) {
-            index_add(index, BY_INSTANCE, instance, strlen(instance), series);
-        }
-    }
-    return 0;
-}
-
-/* The ways from the series that names a node to those with its state, the surest first. All of them
- * lead to this node or nowhere: hosts are not compared, as several nodes can be behind one, and
- * while the sample of one is missing that of another would be the only one there. */
-static const struct {
-    const char *label;
-    enum kind kind;
-} ways[] = {
-    {"node", BY_NODE},
-    {"char_node_name", BY_INSTANCE},
-    {"char_node_name", BY_NODE},
-    {"instance", BY_INSTANCE},
-};
-
-static const struct entry *find_entry(const struct index *index,
-                                      const struct promql_series *device) {
-    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        const char *key = promql_series_label(device, ways[i].label);
-        const struct entry *entry =
-            key != NULL ? index_find(index, ways[i].kind, key, strlen(key)) : NULL;
-        if (entry != NULL) {
-            return entry;
-        }
-    }
-    return NULL;
-}
-
 /* ---- nodes ---- */
 
 struct join {
-    struct index load, disk;
+    struct place_index load, disk;
     double max_age_seconds;
 };
 
 static void join_finish(struct join *join) {
-    index_finish(&join->load);
-    index_finish(&join->disk);
+    place_index_finish(&join->load);
+    place_index_finish(&join->disk);
 }
 #define CLEANUP_JOIN CLEANUP(join_finish)
 
@@ -165,16 +82,11 @@ static const char *text_of(const struct promql_series *series, const char *label
 }
 
 /* Takes a value; what is wrong with it becomes the reason, if there is none yet. */
-static double value_of(const struct index *index, const struct promql_series *device,
+static double value_of(const struct place_index *index, const struct promql_series *device,
                        const char *missing, const char *twice, struct place_node *node) {
-    const struct entry *entry = find_entry(index, device);
-    const char *reason = NULL;
-    double value = NAN;
-    if (entry != NULL && entry->twice) {
-        reason = twice;
-    } else if (entry != NULL && entry->series->n_points > 0) {
-        value = entry->series->points[0].value;
-    }
+    bool is_twice = false;
+    double value = place_index_value(index, device, &is_twice);
+    const char *reason = is_twice ? twice : NULL;
     if (reason == NULL && !isfinite(value)) {
         reason = missing;
     }
@@ -186,6 +98,7 @@ static double value_of(const struct index *index, const struct promql_series *de
 
 static struct place_node node_of(const struct join *join, const struct promql_series *device) {
     struct place_node node = {
+        .device = device,
         .name = text_of(device, "char_node_name"),
         .class = text_of(device, "char_node_class"),
         .uuid = text_of(device, "char_node_uuid"),
@@ -235,8 +148,8 @@ static void merge_equal(struct place_nodes *nodes) {
 int place_nodes_join(const struct place_samples *samples, double max_age_seconds,
                      struct place_nodes *ret_nodes, struct error *err) {
     struct join join CLEANUP_JOIN = {.max_age_seconds = max_age_seconds};
-    int r = index_fill(&join.load, &samples->load, err);
-    r = r < 0 ? r : index_fill(&join.disk, &samples->disk, err);
+    int r = place_index_fill(&join.load, &samples->load, NULL, 0, err);
+    r = r < 0 ? r : place_index_fill(&join.disk, &samples->disk, NULL, 0, err);
     if (r < 0) {
         return r;
     }

@@ -7,28 +7,38 @@
 
 /* What is asked of Prometheus, one query each for all nodes. */
 struct place_samples {
-    struct promql_answer load;   /* percent of all CPUs */
-    struct promql_answer disk;   /* percent of the root filesystem */
-    struct promql_answer device; /* who is there, with the age in seconds as value */
+    struct promql_answer load;     /* percent of all CPUs */
+    struct promql_answer disk;     /* percent of the root filesystem */
+    struct promql_answer device;   /* who is there, with the age in seconds as value */
+    struct promql_answer measured; /* how long a model took where it runs; see place_measured.h */
 };
 
-enum place_query { PLACE_LOAD, PLACE_DISK, PLACE_DEVICE, N_PLACE_QUERIES };
+enum place_query { PLACE_LOAD, PLACE_DISK, PLACE_DEVICE, PLACE_MEASURED, N_PLACE_QUERIES };
 
-/* Appends the expression of a query; `window` ("1m") is the time that the load is the mean of. A
- * node without two samples in it has no load, so none that is older. */
+/* Appends the expression of a query; `window` ("1m") is the time that the load, or what was
+ * measured, is the mean of. A node without two samples in it has none, so none that is older. */
 void place_query_write(enum place_query query, const char *window, struct buf *out);
 
 struct promql_answer *place_samples_answer(struct place_samples *samples, enum place_query query);
 void place_samples_finish(struct place_samples *samples);
 #define CLEANUP_PLACE_SAMPLES CLEANUP(place_samples_finish)
 
+/* How long a model took on a node; without samples it was not measured there. */
+struct place_measured {
+    double seconds, samples, age_seconds;
+    const char *unused; /* why the prediction is taken nevertheless; NULL: it is not */
+};
+
 /* One node, as its labels name it; texts are the samples'. */
 struct place_node {
+    const struct promql_series *device; /* what names it */
     const char *name, *class, *uuid, *device_model;
     double load, disk;
     double age_seconds;   /* of the sample that says what it is */
     const char *excluded; /* why it cannot be chosen; NULL: it can */
-    double seconds;       /* predicted */
+    struct place_measured measured;
+    double predicted_seconds; /* NAN: the predictor does not know such nodes */
+    double seconds;           /* measured where that is used, else predicted */
 };
 
 struct place_nodes {

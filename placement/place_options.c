@@ -21,6 +21,22 @@ static const struct option option_max_age = {
     .max = 86400000,
     .help = "Nodes whose last samples are older are not chosen",
 };
+static const struct option option_measured_min_samples = {
+    .name = "measured-min-samples",
+    .type = OPTION_INT,
+    .default_text = "10",
+    .min = 1,
+    .max = 1000000000,
+    .help = "Measured times of fewer runs than these do not replace a prediction",
+};
+static const struct option option_measured_window = {
+    .name = "measured-window",
+    .type = OPTION_DURATION,
+    .default_text = "10m",
+    .min = 1000,
+    .max = 86400000,
+    .help = "Measured times are the mean over this time",
+};
 static const struct option option_predictor = {
     .name = "predictor",
     .type = OPTION_STRING,
@@ -73,6 +89,13 @@ static const struct option option_query_load = {
     .help = "Instead of our own: how busy all CPUs are in percent, such as "
             "\"100 * node:cpu_utilization:ratio\"",
 };
+static const struct option option_query_measured = {
+    .name = "query.measured",
+    .type = OPTION_STRING,
+    .help =
+        "Instead of our own: how long \"$model\" runs, with the labels node or instance, model, "
+        "and quantity: seconds, samples, age",
+};
 static const struct option option_timeout = {
     .name = "prometheus.timeout",
     .type = OPTION_DURATION,
@@ -94,10 +117,12 @@ static const struct option option_user = {
 };
 
 const struct option *const place_options[] = {
-    &option_load_window, &option_max_age,       &option_predictor,  &option_bearer_token_file,
-    &option_ca_file,     &option_cert_file,     &option_header,     &option_insecure,
-    &option_key_file,    &option_password_file, &option_timeout,    &option_url,
-    &option_user,        &option_query_disk,    &option_query_load,
+    &option_load_window,     &option_max_age,    &option_measured_min_samples,
+    &option_measured_window, &option_predictor,  &option_bearer_token_file,
+    &option_ca_file,         &option_cert_file,  &option_header,
+    &option_insecure,        &option_key_file,   &option_password_file,
+    &option_timeout,         &option_url,        &option_user,
+    &option_query_disk,      &option_query_load, &option_query_measured,
 };
 const size_t place_n_options = ARRAY_LEN(place_options);
 
@@ -143,11 +168,15 @@ void place_options_endpoint(const struct settings *settings, struct buf *url,
 }
 
 void place_options_query(const struct settings *settings, enum place_query query, struct buf *out) {
-    const char *given = query == PLACE_LOAD   ? settings_string(settings, "query.load")
-                        : query == PLACE_DISK ? settings_string(settings, "query.disk")
-                                              : "";
+    static const char *const flags[N_PLACE_QUERIES] = {
+        [PLACE_LOAD] = "query.load",
+        [PLACE_DISK] = "query.disk",
+        [PLACE_MEASURED] = "query.measured",
+    };
+    const char *given = flags[query] != NULL ? settings_string(settings, flags[query]) : "";
+    const char *over = query == PLACE_MEASURED ? "measured-window" : "load-window";
     struct buf window CLEANUP_BUF = {0};
-    option_format(OPTION_DURATION, settings_duration_ms(settings, "load-window"), &window);
+    option_format(OPTION_DURATION, settings_duration_ms(settings, over), &window);
     if (given[0] != '\0') {
         buf_add_str(out, given);
     } else {

@@ -19,7 +19,8 @@ int place_options_check(const struct settings *settings, struct problems *proble
 void place_options_endpoint(const struct settings *settings, struct buf *url,
                             struct web_endpoint *ret_endpoint);
 
-/* Appends the expression of a query: the flag's, or our own. */
+/* Appends the expression of a query: the flag's, or our own; "$model" in that of what was measured
+ * stands for its name. */
 void place_options_query(const struct settings *settings, enum place_query query, struct buf *out);
 
 /* Loads the predictor: that of --predictor, else the installed one. */

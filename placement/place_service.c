@@ -11,6 +11,7 @@
 #include "exporter/http_lifecycle.h"
 #include "placement/flags.h"
 #include "placement/place_choice.h"
+#include "placement/place_measured.h"
 #include "placement/place_metrics.h"
 #include "placement/place_options.h"
 #include "placement/place_upload.h"
@@ -30,7 +31,8 @@ struct place {
     struct worker *worker;
     struct place_labels labels;
     struct place_counts counts;
-    double max_age_seconds;
+    struct place_errors errors;
+    struct place_measured_limits limits;
     struct buf queries[N_PLACE_QUERIES];
     bool is_failing; /* the last request that was in order had no answer */
 };
@@ -42,6 +44,8 @@ struct ask {
     struct worker_job job;
     bool is_upload;
     bool explain;
+    const char *model; /* whose measured times are asked for; NULL: none */
+    struct place_errors errors;
     unsigned status;
     struct error why; /* there is no answer */
     struct buf answer;
@@ -76,15 +80,32 @@ static void answer_error(struct ask *ask, unsigned status, const char *text) {
     buf_add_str(&ask->answer, ",\"status\":\"error\"}\n");
 }
 
+static int query_one(struct ask *ask, enum place_query query, struct promql_answer *answer,
+                     struct error *err) {
+    struct buf expression CLEANUP_BUF = {0};
+    const char *given = buf_str(&ask->place->queries[query]);
+    if (query == PLACE_MEASURED) {
+        place_measured_query_write(given, ask->model, &expression);
+        given = buf_str(&expression);
+    }
+    if (expression.failed) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = promql_query(ask->place->client, given, answer, err);
+    if (r == 0 && answer->kind != PROMQL_VECTOR) {
+        r = error_set(err, -EBADMSG, "Prometheus answers with a %s, not a vector",
+                      promql_kind_name(answer->kind));
+    }
+    return r;
+}
+
 static int query(struct ask *ask, struct place_samples *samples, struct error *err) {
     int64_t start_ns = clock_monotonic_ns();
     int r = 0;
     for (int i = 0; r == 0 && i < N_PLACE_QUERIES; i++) {
-        struct promql_answer *answer = place_samples_answer(samples, (enum place_query)i);
-        r = promql_query(ask->place->client, buf_str(&ask->place->queries[i]), answer, err);
-        if (r == 0 && answer->kind != PROMQL_VECTOR) {
-            r = error_set(err, -EBADMSG, "Prometheus answers with a %s, not a vector",
-                          promql_kind_name(answer->kind));
+        enum place_query which = (enum place_query)i;
+        if (which != PLACE_MEASURED || ask->model != NULL) {
+            r = query_one(ask, which, place_samples_answer(samples, which), err);
         }
     }
     ask->query_seconds = (double)(clock_monotonic_ns() - start_ns) / 1e9;
@@ -103,7 +124,11 @@ static void choose(struct ask *ask, const struct place_request *asked,
     struct place_nodes nodes CLEANUP_PLACE_NODES = {0};
     struct place_choice choice;
     struct error err = {0};
-    int r = place_nodes_join(samples, ask->place->max_age_seconds, &nodes, &err);
+    const struct place_measured_limits *limits = &ask->place->limits;
+    int r = place_nodes_join(samples, limits->max_age_seconds, &nodes, &err);
+    if (r == 0 && ask->model != NULL) {
+        r = place_measured_join(samples, ask->model, limits, &nodes, &err);
+    }
     r = r < 0 ? r : place_choose(ask->place->gbt, asked, &nodes, &choice, &err);
     if (r < 0) {
         answer_error(ask, MHD_HTTP_SERVICE_UNAVAILABLE, err.text);
@@ -114,6 +139,10 @@ static void choose(struct ask *ask, const struct place_request *asked,
         struct buf reasons CLEANUP_BUF = {0};
         place_reasons_write(&nodes, &reasons);
         answer_error(ask, MHD_HTTP_SERVICE_UNAVAILABLE, buf_str(&reasons));
+        return;
+    }
+    if (ask->model != NULL && !place_errors_collect(&ask->errors, ask->model, &nodes)) {
+        answer_error(ask, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
         return;
     }
     ask->status = ask->is_upload ? MHD_HTTP_CREATED : MHD_HTTP_OK;
@@ -174,9 +203,13 @@ static void ask_done(struct worker_job *job) {
     counts->results[ask->status < MHD_HTTP_BAD_REQUEST             ? PLACE_OK
                     : ask->status < MHD_HTTP_INTERNAL_SERVER_ERROR ? PLACE_BAD_REQUEST
                                                                    : PLACE_UNAVAILABLE]++;
+    if (ask->model != NULL && ask->status < MHD_HTTP_BAD_REQUEST) {
+        place_errors_replace(&ask->place->errors, ask->model, &ask->errors);
+    }
     log_state(ask);
     http_reply_buf(ask->request, ask->status, "application/json", &ask->answer);
     buf_finish(&ask->answer);
+    place_errors_finish(&ask->errors);
     free(ask);
 }
 
@@ -199,12 +232,14 @@ static void handle_ask(struct http_request *request, bool is_upload) {
         free(ask);
         return;
     }
+    const char *model = http_url_parameter(&request->url, "model");
     *ask = (struct ask){
         .place = place_of(request),
         .request = request,
         .job = {.run = ask_run, .done = ask_done},
         .is_upload = is_upload,
         .explain = is_on(http_url_parameter(&request->url, "explain")),
+        .model = model != NULL && model[0] != '\0' ? model : NULL,
     };
     worker_submit(ask->place->worker, &ask->job);
 }
@@ -220,7 +255,7 @@ static void handle_upload(struct http_request *request) {
 static void handle_metrics(struct http_request *request) {
     const struct place *place = place_of(request);
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
-    place_metrics_add(&snapshot, &place->labels, &place->counts);
+    place_metrics_add(&snapshot, &place->labels, &place->counts, &place->errors);
     service_reply_metrics(request, &snapshot);
 }
 
@@ -237,7 +272,10 @@ static const struct http_route routes[] = {
 
 static int start(struct place *place, struct error *err) {
     const struct settings *settings = place->flags.settings;
-    place->max_age_seconds = (double)settings_duration_ms(settings, "max-age") / 1e3;
+    place->limits = (struct place_measured_limits){
+        .min_samples = (double)settings_int(settings, "measured-min-samples"),
+        .max_age_seconds = (double)settings_duration_ms(settings, "max-age") / 1e3,
+    };
     for (int i = 0; i < N_PLACE_QUERIES; i++) {
         place_options_query(settings, (enum place_query)i, &place->queries[i]);
     }
@@ -311,6 +349,7 @@ int place_service_main(int argc, char **argv) {
     }
     service_finish(&place.service);
     place_labels_finish(&place.labels);
+    place_errors_finish(&place.errors);
     gbt_destroy(place.gbt);
     web_client_destroy(place.client);
     flags_finish(&place.flags);

@@ -21,7 +21,8 @@ RASPBERRY, JETSON = "Raspberry Pi 4 Model B Rev 1.4", "NVIDIA Jetson Xavier NX"
 
 
 def node(name, model=RASPBERRY, **state):
-    """What a fake Prometheus knows about a node; None: nothing of that kind."""
+    """What a fake Prometheus knows about a node; None: nothing of that kind. `measured` are the seconds,
+    samples and age of models there."""
     return {"name": name, "model": model, "load": 10, "disk": 40, "age": 2, **state}
 
 
@@ -61,9 +62,16 @@ class FakePrometheus:
 
     def answer(self, query):
         self.asked.append(query)
+        if "inference" in query:
+            return self.vector([
+                ({"node": of["name"], "model": model, "quantity": quantity}, value)
+                for of in self.nodes for model, values in of.get("measured", {}).items()
+                for quantity, value in zip(("seconds", "samples", "age"), values)])
         key = "age" if "char_node" in query else "disk" if "filesystem" in query else "load"
-        rows = [{"metric": self.labels(of, query), "value": [time.time(), str(of[key])]}
-                for of in self.nodes if of[key] is not None]
+        return self.vector([(self.labels(of, query), of[key]) for of in self.nodes if of[key] is not None])
+
+    def vector(self, values):
+        rows = [{"metric": labels, "value": [time.time(), str(value)]} for labels, value in values]
         random.shuffle(rows)
         data = {"resultType": "vector", "result": rows}
         return json.dumps({"status": "success", "data": data}).encode()
@@ -178,6 +186,58 @@ def test_confidence(place):
     assert answer["outside_training"] == ["conv_layers", "total_parameters"]
     assert answer["predictor"]["simulated"] is True
     assert service.explain()["outside_training"] == []
+
+
+def errors_of(service):
+    lines = [line.rsplit(" ", 1) for line in service.get("/metrics").text.splitlines()]
+    return {line[0]: float(line[1]) for line in lines if line[0].startswith("waap_place_prediction_error_ratio")}
+
+
+def test_measured_beats_predicted(place):
+    service = place([
+        node("idle", measured={"yolo": (9, 50, 1), "ssd": (5, 50, 1)}),
+        node("busy", load=97, measured={"yolo": (0.5, 10, 120)}),
+        node("few", measured={"yolo": (0.1, 9, 1)}),
+        node("old", measured={"yolo": (0.1, 50, 121)}),
+    ])
+    plain = json.loads(service.ask().text)["profiling_prediction"]
+    assert len(service.fake.asked) == 3 and plain["node"] == "few"  # as good as idle and old, and the first by name
+    assert errors_of(service) == {}
+
+    answer = json.loads(service.ask(path="/api/profiling?model=yolo&explain=1").text)
+    assert answer["profiling_prediction"]["node"] == "busy"
+    assert answer["profiling_prediction"]["predicted_execution_time"] == 0.5
+    assert answer["profiling_prediction"].keys() == plain.keys()
+    found = {of["node"]: of for of in answer["explain"]["candidates"]}
+    assert list(found) == ["busy", "few", "old", "idle"]
+    assert [of["basis"] for of in found.values()] == ["measured", "predicted", "predicted", "measured"]
+    assert found["busy"]["measured"] == {"seconds": 0.5, "samples": 10, "age_seconds": 120}
+    assert found["few"]["measured"]["unused"] == "too few"
+    assert found["old"]["measured"]["unused"] == "too old"
+    expected = {
+        f'waap_place_prediction_error_ratio{{node="{name}",model="yolo"}}':
+            pytest.approx(found[name]["predicted_execution_time"] / found[name]["measured"]["seconds"] - 1)
+        for name in ("busy", "idle")}
+    assert errors_of(service) == expected
+
+    service.fake.nodes = []
+    assert service.ask(path="/api/profiling?model=yolo").status == 503  # and nothing learnt
+    assert errors_of(service) == expected
+    service.fake.nodes = [node("idle", measured={"ssd": (5, 50, 1)})]
+    answer = json.loads(service.ask(path="/api/profiling?model=yolo").text)["profiling_prediction"]
+    assert answer["predicted_execution_time"] == plain["predicted_execution_time"]
+    assert errors_of(service) == {}
+
+
+def test_names_of_models_do_not_end_queries(place):
+    service = place([node("rpi")], "--query.measured=inference{model=\"$model\"}", "--measured-window=5m")
+    assert service.ask(path="/api/profiling?model=" + urllib.parse.quote('x"} or y{a="\\')).status == 200
+    assert service.fake.asked[-1] == 'inference{model="x\\"} or y{a=\\"\\\\"}'
+    service.ask(path="/api/profiling?model=")
+    assert len(service.fake.asked) == 7
+    other = place([node("rpi")], "--measured-window=90s")
+    assert other.ask(path="/api/profiling?model=a").status == 200
+    assert other.fake.asked[-1].count("[1m30s]") == 3 and "[1m30s]" not in other.fake.asked[0]
 
 
 BAD = {
@@ -309,6 +369,35 @@ class Node:
         self.target = f"127.0.0.1:{self.server.server_port}"
 
 
+def measured_by_a_plugin(service, exporter, name):
+    """What a plugin says about its model takes the place of what was predicted, as soon as it is enough."""
+
+    def push(model, seconds):
+        line = {"plugin": "detector", "metric": "inference_seconds", "type": "histogram", "observe": [seconds] * 4,
+                "buckets": [0.01, 0.1, 1, 10], "labels": {"model": model}}
+        answer = exporter.get("/api/v1/push", method="POST", body=json.dumps(line).encode())
+        assert answer.status == 200, answer.text
+
+    def measured():
+        push("yolo v5", 0.25)
+        push("ssd", 7)
+        answer = json.loads(service.ask(path="/api/profiling?explain=1&model=yolo%20v5").text)
+        (found,) = [of for of in answer["explain"]["candidates"] if of["node"] == name]
+        if found["basis"] != "measured":
+            assert found.get("measured", {"samples": 0})["samples"] < 10
+            return None
+        return answer, found
+
+    answer, found = wait_until(measured, 30, "a measured time")
+    assert found["measured"]["samples"] >= 10 and 0 <= found["measured"]["age_seconds"] < 120
+    assert found["measured"]["seconds"] == pytest.approx(0.25)
+    assert all(of["basis"] == "predicted" for of in answer["explain"]["candidates"] if of is not found)
+    assert answer["profiling_prediction"]["node"] == name
+    assert answer["profiling_prediction"]["predicted_execution_time"] == found["measured"]["seconds"]
+    (ratio,) = errors_of(service).values()
+    assert ratio == pytest.approx(found["predicted_execution_time"] / found["measured"]["seconds"] - 1)
+
+
 def test_real_prometheus_and_exporters(started, waap, tmp_path):
     """Two boards of a kind, one of them busy, and a demo of our own exporter."""
     idle, busy = Node("idle", RASPBERRY, 0), Node("busy", RASPBERRY, 1)
@@ -336,5 +425,6 @@ def test_real_prometheus_and_exporters(started, waap, tmp_path):
         assert nodes[demo_name]["features"]["device"] == 1
         chosen = json.loads(service.ask().text)["profiling_prediction"]
         assert chosen["node"] == min(nodes, key=lambda name: nodes[name]["predicted_execution_time"])
+        measured_by_a_plugin(service, demo, demo_name)
     for exporter in (idle, busy):
         exporter.server.shutdown()
