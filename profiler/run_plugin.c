@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/buf.h"
 #include "exporter/core/number.h"
 #include "exporter/params.h"
 #include "exporter/push_keeper.h"
@@ -211,4 +212,51 @@ int run_plugin_turn(struct run_plugin *plugin, const struct run_knob *knobs, siz
         n_applied += applied;
     }
     return n_applied;
+}
+
+static void list_knobs(struct run_plugin *plugin, struct buf *out) {
+    const char *between = "";
+    for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
+         owner = push_store_next_owner(plugin->store, owner)) {
+        const struct params_plugin *params = params_of(plugin->params, owner);
+        for (const struct params_knob *k = params != NULL ? params->knobs : NULL; k; k = k->next) {
+            buf_printf(out, "%s%s", between, k->spec.name);
+            between = ", ";
+        }
+    }
+}
+
+/* What the first plugin that has the knob says of it; NULL: nobody has it. */
+static const struct params_knob *find_knob(struct run_plugin *plugin, const char *name) {
+    for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
+         owner = push_store_next_owner(plugin->store, owner)) {
+        const struct params_plugin *params = params_of(plugin->params, owner);
+        const struct params_knob *knob = params != NULL ? params_find_knob(params, name) : NULL;
+        if (knob != NULL) {
+            return knob;
+        }
+    }
+    return NULL;
+}
+
+void run_plugin_explain(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
+                        struct buf *out) {
+    for (size_t i = 0; i < n_knobs; i++) {
+        const struct params_knob *found = find_knob(plugin, knobs[i].name);
+        if (found == NULL) {
+            struct buf names CLEANUP_BUF = {0};
+            list_knobs(plugin, &names);
+            if (names.len > 0) {
+                buf_printf(out, "no plugin has a knob %s, only %s", knobs[i].name, buf_str(&names));
+            } else {
+                buf_add_str(out, "no plugin has declared a knob");
+            }
+            return;
+        }
+        if (!param_value_equal(&found->applied, &knobs[i].value)) {
+            buf_printf(out, "%s is at ", knobs[i].name);
+            param_value_format(&found->applied, out);
+            return;
+        }
+    }
 }

@@ -34,3 +34,7 @@ struct run_knob {
  * that a knob cannot have is -EINVAL. */
 int run_plugin_turn(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
                     struct error *err);
+
+/* Why not all of them have been applied, about the first of those. */
+void run_plugin_explain(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
+                        struct buf *out);

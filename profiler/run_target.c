@@ -166,13 +166,12 @@ static void apply_knobs(struct run_session *session, const struct run_plan *plan
         if ((size_t)n == plan->n_knobs || interrupted(session)) {
             return;
         }
-        if (session->app->ended) {
-            error_set(&outcome->error, -ECHILD, "it ended before it had applied the knobs");
-            return;
-        }
-        if (clock_monotonic_ns() > limit_ns) {
-            error_set(&outcome->error, -ENOENT, "no plugin has applied the knobs after %d s",
-                      APPLY_MS / 1000);
+        bool ended = session->app->ended;
+        if (ended || clock_monotonic_ns() > limit_ns) {
+            struct buf why CLEANUP_BUF = {0};
+            run_plugin_explain(session->plugin, plan->knobs, plan->n_knobs, &why);
+            error_set(&outcome->error, ended ? -ECHILD : -ENOENT, "knobs are not applied %s: %s",
+                      ended ? "when it ends" : "in time", buf_str(&why));
             return;
         }
         run_session_wait(session, after_ms(2), app_ended);

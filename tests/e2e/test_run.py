@@ -182,7 +182,9 @@ def test_knob_that_nobody_has(profile, waap_binary):
     record, complaints = profile(f"profiling: {{{QUICK}, grace: 1}}", "--knob=res=7", "--", example, "9", code=3)
     assert "res" in record.ends[0]["error"] and "res" in complaints
     record, _ = profile(f"profiling: {{{QUICK}}}", "--knob=res=240", "--", "sleep", "0.1", code=3)
-    assert record.ends[0]["error"] == "it ended before it had applied the knobs"
+    assert record.ends[0]["error"] == "knobs are not applied when it ends: no plugin has declared a knob"
+    _, complaints = profile(f"profiling: {{{QUICK}, grace: 1}}", "--knob=resolution=240", "--", example, "1", code=3)
+    assert "no plugin has a knob resolution, only res" in complaints
 
 
 def test_arguments_and_environment(profile, tmp_path):
