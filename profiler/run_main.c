@@ -286,8 +286,12 @@ static int report(struct call *call, struct error *err) {
     if (run_report_write(call->session.out_dir, &verdict, err) < 0) {
         return complain(EXIT_ENVIRONMENT, err->text);
     }
-    printf("%u runs, %zu of %zu gates failed: see %s/report.html\n", call->tally.n_runs,
-           verdict.n_failed_gates, verdict.n_gates, call->session.out_dir);
+    printf("%u run%s, %u failed", call->tally.n_runs, call->tally.n_runs == 1 ? "" : "s",
+           call->tally.n_failed);
+    if (verdict.n_gates > 0) {
+        printf("; %zu of %zu gates failed", verdict.n_failed_gates, verdict.n_gates);
+    }
+    printf(": see %s/report.html\n", call->session.out_dir);
     if (call->session.n_interrupts > 0) {
         return EXIT_INTERRUPTED;
     }
