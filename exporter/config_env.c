@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "exporter/config_read.h"
-#include "exporter/suggest.h"
+#include "exporter/core/suggest.h"
 
 static const struct config_entry *find_variable(const struct config_table *table,
                                                 const char *name) {

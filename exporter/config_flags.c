@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "exporter/config_read.h"
-#include "exporter/suggest.h"
+#include "exporter/core/suggest.h"
 
 /* One argument taken apart: "--no-collector.host", "--log.level=warn". */
 struct flag {

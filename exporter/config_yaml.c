@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "exporter/config_read.h"
+#include "exporter/core/suggest.h"
 #include "exporter/core/yaml_doc.h"
-#include "exporter/suggest.h"
 
 /* The walk through the tree of a file. */
 struct walk {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "exporter/core/option.h"
-#include "exporter/suggest.h"
+#include "exporter/core/suggest.h"
 
 enum { RATE_LIMIT_MAX_BURST = 1000000, RATE_LIMIT_MAX_INTERVAL_MS = 60 * 60 * 1000 };
 

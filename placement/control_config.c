@@ -9,7 +9,7 @@
 
 enum { MAX_CONFIG_BYTES = 1 << 20, MAX_LOOPS = 100 };
 
-static void read_loop(struct run_reader *reader, const struct yaml_node *node, size_t index,
+static void read_loop(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                       void *to) {
     (void)index;
     struct control_config *config = to;
@@ -35,31 +35,31 @@ static bool share_a_knob(const struct control_knob_name *a, const struct control
            may_be_same(a->namespace, b->namespace) && may_be_same(a->pod, b->pod);
 }
 
-static void check_pair(struct run_reader *reader, const struct yaml_node *node,
+static void check_pair(struct yaml_reader *reader, const struct yaml_node *node,
                        const struct control_loop_config *loop,
                        const struct control_loop_config *earlier) {
     if (loop->name != NULL && earlier->name != NULL && strcmp(loop->name, earlier->name) == 0) {
-        run_key_complain(reader, node, "another loop is called %s", loop->name);
+        yaml_key_complain(reader, node, "another loop is called %s", loop->name);
     }
     if (share_a_knob(&loop->knob, &earlier->knob)) {
-        run_key_complain(reader, node, "the loop %s turns the same knob, %s of %s", earlier->name,
-                         loop->knob.param, loop->knob.plugin);
+        yaml_key_complain(reader, node, "the loop %s turns the same knob, %s of %s", earlier->name,
+                          loop->knob.param, loop->knob.plugin);
     }
 }
 
-static void read_loops(struct run_reader *reader, const struct run_key *key,
+static void read_loops(struct yaml_reader *reader, const struct yaml_key *key,
                        const struct yaml_node *node, void *to) {
     (void)key;
     struct control_config *config = to;
     if (node->kind == YAML_KIND_SEQUENCE && node->n_items > MAX_LOOPS) {
-        run_key_complain(reader, node, "more than %d loops", MAX_LOOPS);
+        yaml_key_complain(reader, node, "more than %d loops", MAX_LOOPS);
         return;
     }
     config->loops = arena_take(&config->arena, (node->n_items + 1) * sizeof(*config->loops));
     if (config->loops == NULL) {
         return;
     }
-    run_key_each(reader, node, read_loop, config);
+    yaml_key_each(reader, node, read_loop, config);
     for (size_t i = 1; i < config->n_loops; i++) {
         for (size_t k = 0; k < i; k++) {
             check_pair(reader, &node->items[i], &config->loops[i], &config->loops[k]);
@@ -70,39 +70,39 @@ static void read_loops(struct run_reader *reader, const struct run_key *key,
 /* ---- the file ---- */
 
 /* An empty text is one: all namespaces. */
-static void read_namespace(struct run_reader *reader, const struct run_key *key,
+static void read_namespace(struct yaml_reader *reader, const struct yaml_key *key,
                            const struct yaml_node *node, void *to) {
     (void)key;
     if (node->kind != YAML_KIND_SCALAR) {
-        run_key_complain(reader, node, "expected a text, got %s", yaml_node_kind_name(node));
+        yaml_key_complain(reader, node, "expected a text, got %s", yaml_node_kind_name(node));
         return;
     }
     const char *copy = arena_copy(reader->arena, node->text, strlen(node->text) + 1);
     *(const char **)to = copy != NULL ? copy : "";
 }
 
-static const struct run_key waggle_keys[] = {
-    {"directory", run_key_text, offsetof(struct control_config, waggle.directory), {0}},
+static const struct yaml_key waggle_keys[] = {
+    {"directory", yaml_key_text, offsetof(struct control_config, waggle.directory), {0}},
     {"interval",
-     run_key_number,
+     yaml_key_number,
      offsetof(struct control_config, waggle.interval_ms),
      {.type = OPTION_DURATION, .min = 100, .max = 24 * 3600 * 1000}},
     {"namespace", read_namespace, offsetof(struct control_config, waggle.namespace), {0}},
     {0},
 };
 
-static void read_waggle(struct run_reader *reader, const struct run_key *key,
+static void read_waggle(struct yaml_reader *reader, const struct yaml_key *key,
                         const struct yaml_node *node, void *to) {
     (void)key;
     struct control_config *config = to;
     config->waggle.directory = "/run/metrics";
-    run_key_read_all(reader, waggle_keys, node, config);
+    yaml_key_read_all(reader, waggle_keys, node, config);
 }
 
-static const struct run_key keys[] = {
+static const struct yaml_key keys[] = {
     {"exporter", endpoint_keys_read, offsetof(struct control_config, exporter), {0}},
     {"loops", read_loops, 0, {0}},
-    {"metrics_path", run_key_text, offsetof(struct control_config, metrics_path), {0}},
+    {"metrics_path", yaml_key_text, offsetof(struct control_config, metrics_path), {0}},
     {"prometheus", endpoint_keys_read, offsetof(struct control_config, prometheus), {0}},
     {"waggle", read_waggle, 0, {0}},
     {0},
@@ -138,8 +138,8 @@ int control_config_parse(const char *file, const char *text, size_t len,
     if (doc == NULL) {
         return -EINVAL;
     }
-    struct run_reader reader = {.file = file, .problems = problems, .arena = &config->arena};
-    run_key_read_all(&reader, keys, yaml_doc_root(doc), config);
+    struct yaml_reader reader = {.file = file, .problems = problems, .arena = &config->arena};
+    yaml_key_read_all(&reader, keys, yaml_doc_root(doc), config);
     buf_finish(&reader.path);
     if (problems->n_lines == n_before) {
         check_endpoints(file, config, problems);

@@ -9,11 +9,11 @@
 enum { MAX_TABLE_BYTES = 16 << 20, NS_PER_MS = 1000000 };
 
 struct place {
-    struct run_reader *reader;
+    struct yaml_reader *reader;
     const struct yaml_node *node; /* of the loop */
 };
 
-#define COMPLAIN(place, ...) run_key_complain((place)->reader, (place)->node, __VA_ARGS__)
+#define COMPLAIN(place, ...) yaml_key_complain((place)->reader, (place)->node, __VA_ARGS__)
 
 /* The node of a key, for complaints about its value; the loop's where it is not given. */
 static const struct yaml_node *at_key(const struct place *place, const char *key) {
@@ -32,8 +32,8 @@ static size_t choose(const struct place *place, const char *key, const char *tex
     for (size_t i = 0; i < n; i++) {
         buf_printf(&all, "%s%s", i > 0 ? ", " : "", choices[i]);
     }
-    run_key_complain(place->reader, at_key(place, key), "%s: expected one of %s, got \"%s\"", key,
-                     buf_str(&all), text);
+    yaml_key_complain(place->reader, at_key(place, key), "%s: expected one of %s, got \"%s\"", key,
+                      buf_str(&all), text);
     return 0;
 }
 
@@ -49,11 +49,11 @@ static void finish_source(const struct place *place, struct control_draft *draft
     struct selector selector CLEANUP_SELECTOR = {0};
     bool simple = selector_parse(draft->loop.query, &selector, &err) == 0;
     if (draft->loop.from_exporter && !simple) {
-        run_key_complain(place->reader, at_key(place, "query"), "query: %s", err.text);
+        yaml_key_complain(place->reader, at_key(place, "query"), "query: %s", err.text);
     }
     if (draft->loop.from_exporter && draft->loop.age_query != NULL) {
-        run_key_complain(place->reader, at_key(place, "age_query"),
-                         "age_query: an exporter's page is always of the moment");
+        yaml_key_complain(place->reader, at_key(place, "age_query"),
+                          "age_query: an exporter's page is always of the moment");
     }
     /* Of a plain series Prometheus knows how old it is; of anything computed it does not. */
     if (!draft->loop.from_exporter && draft->loop.age_query == NULL && simple) {
@@ -84,12 +84,12 @@ static void finish_target(const struct place *place, struct control_draft *draft
 static void finish_knob(const struct place *place, struct control_draft *draft) {
     const struct control_knob_name *knob = &draft->loop.knob;
     if (knob->plugin == NULL || knob->param == NULL) {
-        run_key_complain(place->reader, at_key(place, "knob"),
-                         "knob: expected a plugin and a param");
+        yaml_key_complain(place->reader, at_key(place, "knob"),
+                          "knob: expected a plugin and a param");
     }
     if (knob->param != NULL && strchr(knob->param, '/') != NULL) {
-        run_key_complain(place->reader, at_key(place, "knob"),
-                         "knob: a param has no / in its name");
+        yaml_key_complain(place->reader, at_key(place, "knob"),
+                          "knob: a param has no / in its name");
     }
 }
 
@@ -112,7 +112,8 @@ static void finish_bounds(const struct place *place, struct control_draft *draft
     rule->max = draft->max;
     rule->step = isnan(draft->step) ? 0 : draft->step;
     if (rule->step > rule->max - rule->min) {
-        run_key_complain(place->reader, at_key(place, "step"), "step: larger than from min to max");
+        yaml_key_complain(place->reader, at_key(place, "step"),
+                          "step: larger than from min to max");
     }
 }
 
@@ -144,10 +145,10 @@ static void finish_safe(const struct place *place, struct control_draft *draft) 
     bool is_inside = draft->loop.n_levels == 0 && value.form == PARAM_NUMBER &&
                      value.number >= rule->min && value.number <= rule->max;
     if (!is_level && !is_inside) {
-        run_key_complain(place->reader, draft->safe, "safe: expected %s, got \"%s\"",
-                         draft->loop.n_levels > 0 ? "one of the levels"
-                                                  : "a number between min and max",
-                         draft->safe->text);
+        yaml_key_complain(place->reader, draft->safe, "safe: expected %s, got \"%s\"",
+                          draft->loop.n_levels > 0 ? "one of the levels"
+                                                   : "a number between min and max",
+                          draft->safe->text);
     }
 }
 
@@ -165,7 +166,7 @@ static void read_table(const struct place *place, struct control_draft *draft) {
         }
     }
     if (r < 0) {
-        run_key_complain(place->reader, at_key(place, "table"), "table: %s", err.text);
+        yaml_key_complain(place->reader, at_key(place, "table"), "table: %s", err.text);
     }
 }
 
@@ -211,7 +212,7 @@ static void finish_times(const struct place *place, struct control_draft *draft)
                           : 20 * (longest_ns > interval_ns ? longest_ns : interval_ns);
 }
 
-void control_draft_finish(struct run_reader *reader, const struct yaml_node *node,
+void control_draft_finish(struct yaml_reader *reader, const struct yaml_node *node,
                           struct control_draft *draft) {
     struct place place = {.reader = reader, .node = node};
     if (draft->loop.name == NULL) {

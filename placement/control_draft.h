@@ -1,7 +1,7 @@
 #pragma once
 
+#include "exporter/core/yaml_key.h"
 #include "placement/control_config.h"
-#include "profiler/run_key.h"
 
 /* A loop while it is read: what depends on several keys is worked out at the end. */
 struct control_draft {
@@ -24,12 +24,12 @@ struct control_draft {
 };
 
 /* Reads one item of the list of loops: struct control_draft. */
-void control_draft_read(struct run_reader *reader, const struct yaml_node *node,
+void control_draft_read(struct yaml_reader *reader, const struct yaml_node *node,
                         struct control_draft *ret_draft);
 
 /* Works out the rest of the loop; adds what does not fit together to the reader's problems. */
-void control_draft_finish(struct run_reader *reader, const struct yaml_node *node,
+void control_draft_finish(struct yaml_reader *reader, const struct yaml_node *node,
                           struct control_draft *draft);
 
 /* A scalar as JSON has it: a number or truth without quotes, else a text. */
-struct param_value control_draft_value(struct run_reader *reader, const struct yaml_node *node);
+struct param_value control_draft_value(struct yaml_reader *reader, const struct yaml_node *node);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "exporter/suggest.h"
+#include "exporter/core/suggest.h"
 
 struct reading {
     struct flags *flags;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "exporter/core/number.h"
-#include "exporter/suggest.h"
+#include "exporter/core/suggest.h"
 
 const char run_options_help[] =
     "usage: waap run [FILE] [options] [-- COMMAND...]\n\n"

@@ -36,28 +36,28 @@ static const char *const no_words[] = {NULL};
 
 #define TARGET_KEYS(in, prefix)                                                                    \
     RUN_KEY_WORDS("args", in, prefix args), RUN_KEY_WORDS("command", in, prefix command),          \
-        RUN_KEY_TEXT("dataset", in, prefix dataset),                                               \
+        YAML_KEY_TEXT("dataset", in, prefix dataset),                                              \
         {"env", run_key_env, offsetof(in, prefix env), {0}},                                       \
         {"gpu",                                                                                    \
-         run_key_number,                                                                           \
+         yaml_key_number,                                                                          \
          offsetof(in, prefix gpu),                                                                 \
          {.type = OPTION_CHOICE, .choices = gpu_choices}},                                         \
-        RUN_KEY_TEXT("image", in, prefix image),                                                   \
+        YAML_KEY_TEXT("image", in, prefix image),                                                  \
         {"repeats",                                                                                \
-         run_key_number,                                                                           \
+         yaml_key_number,                                                                          \
          offsetof(in, prefix repeats),                                                             \
          {.type = OPTION_INT, .min = 1, .max = MAX_REPEATS}},                                      \
-        {"timeout", run_key_number, offsetof(in, prefix timeout_ms),                               \
-         RUN_KEY_DURATION(0, RUN_SPEC_DAY_MS)},                                                    \
+        {"timeout", yaml_key_number, offsetof(in, prefix timeout_ms),                              \
+         YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},                                                   \
     {                                                                                              \
-        "warmup", run_key_number, offsetof(in, prefix warmup), {                                   \
+        "warmup", yaml_key_number, offsetof(in, prefix warmup), {                                  \
             .type = OPTION_INT, .max = MAX_REPEATS                                                 \
         }                                                                                          \
     }
 
-static const struct run_key target_keys[] = {
+static const struct yaml_key target_keys[] = {
     TARGET_KEYS(struct run_target, ),
-    RUN_KEY_TEXT("name", struct run_target, name),
+    YAML_KEY_TEXT("name", struct run_target, name),
     {0},
 };
 
@@ -68,17 +68,17 @@ static bool name_good(const char *name) {
 }
 
 /* Names become those of files and of series, so they have to be plain and different. */
-static void check_name(struct run_reader *reader, const struct yaml_node *node,
+static void check_name(struct yaml_reader *reader, const struct yaml_node *node,
                        const struct run_target *targets, size_t index) {
     const char *name = targets[index].name;
     if (!name_good(name)) {
-        run_key_complain(reader, node,
-                         "name: expected at most 64 letters, digits, '.', '_' and '-', got \"%s\"",
-                         name);
+        yaml_key_complain(reader, node,
+                          "name: expected at most 64 letters, digits, '.', '_' and '-', got \"%s\"",
+                          name);
     }
     for (size_t i = 0; i < index; i++) {
         if (strcmp(targets[i].name, name) == 0) {
-            run_key_complain(reader, node, "name: \"%s\" is that of targets[%zu] too", name, i);
+            yaml_key_complain(reader, node, "name: \"%s\" is that of targets[%zu] too", name, i);
         }
     }
 }
@@ -90,17 +90,18 @@ static const char *number_name(struct arena *arena, size_t number) {
     return copy != NULL ? copy : "";
 }
 
-static void read_target(struct run_reader *reader, const struct yaml_node *node, size_t index,
+static void read_target(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                         void *to) {
     struct section *section = to;
     struct run_target *target = &section->spec.targets[index];
     *target = section->common;
     target->name = NULL;
     if (node->kind != YAML_KIND_MAPPING) {
-        run_key_complain(reader, node, "expected a mapping such as {args: …, timeout: 120}, got %s",
-                         yaml_node_kind_name(node));
+        yaml_key_complain(reader, node,
+                          "expected a mapping such as {args: …, timeout: 120}, got %s",
+                          yaml_node_kind_name(node));
     } else {
-        run_key_read_all(reader, target_keys, node, target);
+        yaml_key_read_all(reader, target_keys, node, target);
     }
     if (target->name == NULL) {
         target->name = number_name(reader->arena, index + 1);
@@ -111,18 +112,18 @@ static void read_target(struct run_reader *reader, const struct yaml_node *node,
 /* ---- lists of structs ---- */
 
 /* Room for the items of a list, or NULL with a problem where there is no list or too long a one. */
-static void *take_items(struct run_reader *reader, const struct yaml_node *node, size_t size,
+static void *take_items(struct yaml_reader *reader, const struct yaml_node *node, size_t size,
                         size_t *ret_n) {
     *ret_n = 0;
     if (yaml_node_is_null(node)) {
         return NULL;
     }
     if (node->kind != YAML_KIND_SEQUENCE) {
-        run_key_complain(reader, node, "expected a list, got %s", yaml_node_kind_name(node));
+        yaml_key_complain(reader, node, "expected a list, got %s", yaml_node_kind_name(node));
         return NULL;
     }
     if (node->n_items > MAX_ITEMS) {
-        run_key_complain(reader, node, "expected at most %d, got %zu", MAX_ITEMS, node->n_items);
+        yaml_key_complain(reader, node, "expected at most %d, got %zu", MAX_ITEMS, node->n_items);
         return NULL;
     }
     void *items = arena_take(reader->arena, node->n_items * size);
@@ -130,35 +131,35 @@ static void *take_items(struct run_reader *reader, const struct yaml_node *node,
     return items;
 }
 
-static void read_services(struct run_reader *reader, const struct run_key *key,
+static void read_services(struct yaml_reader *reader, const struct yaml_key *key,
                           const struct yaml_node *node, void *to) {
     (void)key;
     struct run_spec *spec = &((struct section *)to)->spec;
     spec->services = take_items(reader, node, sizeof(*spec->services), &spec->n_services);
     if (spec->services != NULL) {
-        run_key_each(reader, node, run_spec_read_service, spec->services);
+        yaml_key_each(reader, node, run_spec_read_service, spec->services);
     }
 }
 
-static void read_gates(struct run_reader *reader, const struct run_key *key,
+static void read_gates(struct yaml_reader *reader, const struct yaml_key *key,
                        const struct yaml_node *node, void *to) {
     (void)key;
     struct run_spec *spec = &((struct section *)to)->spec;
     spec->gates = take_items(reader, node, sizeof(*spec->gates), &spec->n_gates);
     if (spec->gates != NULL) {
-        run_key_each(reader, node, run_spec_read_gate, spec->gates);
+        yaml_key_each(reader, node, run_spec_read_gate, spec->gates);
     }
 }
 
 /* Read last, when all is known that targets share. */
-static void note_targets(struct run_reader *reader, const struct run_key *key,
+static void note_targets(struct yaml_reader *reader, const struct yaml_key *key,
                          const struct yaml_node *node, void *to) {
     (void)reader;
     (void)key;
     ((struct section *)to)->targets = node;
 }
 
-static void read_targets(struct run_reader *reader, struct section *section) {
+static void read_targets(struct yaml_reader *reader, struct section *section) {
     struct run_spec *spec = &section->spec;
     const struct yaml_node *node = section->targets;
     size_t len = reader->path.len;
@@ -167,7 +168,7 @@ static void read_targets(struct run_reader *reader, struct section *section) {
         spec->targets = take_items(reader, node, sizeof(*spec->targets), &spec->n_targets);
     }
     if (spec->targets != NULL) {
-        run_key_each(reader, node, read_target, section);
+        yaml_key_each(reader, node, read_target, section);
     }
     buf_truncate(&reader->path, len);
     if (spec->n_targets == 0) {
@@ -179,43 +180,43 @@ static void read_targets(struct run_reader *reader, struct section *section) {
 
 /* ---- the section and the file ---- */
 
-static const struct run_key sampling_keys[] = {
-    {"baseline", run_key_number, offsetof(struct run_spec, baseline_ms),
-     RUN_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
-    {"cooldown", run_key_number, offsetof(struct run_spec, cooldown_ms),
-     RUN_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
-    {"cooldown_max", run_key_number, offsetof(struct run_spec, cooldown_max_ms),
-     RUN_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
-    {"interval", run_key_number, offsetof(struct run_spec, interval_ms),
-     RUN_KEY_DURATION(MIN_INTERVAL_MS, MAX_INTERVAL_MS)},
+static const struct yaml_key sampling_keys[] = {
+    {"baseline", yaml_key_number, offsetof(struct run_spec, baseline_ms),
+     YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
+    {"cooldown", yaml_key_number, offsetof(struct run_spec, cooldown_ms),
+     YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
+    {"cooldown_max", yaml_key_number, offsetof(struct run_spec, cooldown_max_ms),
+     YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
+    {"interval", yaml_key_number, offsetof(struct run_spec, interval_ms),
+     YAML_KEY_DURATION(MIN_INTERVAL_MS, MAX_INTERVAL_MS)},
     {0},
 };
 
-static const struct run_key output_keys[] = {
-    RUN_KEY_TEXT("dir", struct run_spec, out_dir),
+static const struct yaml_key output_keys[] = {
+    YAML_KEY_TEXT("dir", struct run_spec, out_dir),
     {"formats", run_spec_read_formats, offsetof(struct run_spec, formats), {0}},
     {0},
 };
 
-static void read_sampling(struct run_reader *reader, const struct run_key *key,
+static void read_sampling(struct yaml_reader *reader, const struct yaml_key *key,
                           const struct yaml_node *node, void *to) {
     (void)key;
-    run_key_read_all(reader, sampling_keys, node, &((struct section *)to)->spec);
+    yaml_key_read_all(reader, sampling_keys, node, &((struct section *)to)->spec);
 }
 
-static void read_output(struct run_reader *reader, const struct run_key *key,
+static void read_output(struct yaml_reader *reader, const struct yaml_key *key,
                         const struct yaml_node *node, void *to) {
     (void)key;
-    run_key_read_all(reader, output_keys, node, &((struct section *)to)->spec);
+    yaml_key_read_all(reader, output_keys, node, &((struct section *)to)->spec);
 }
 
-static const struct run_key section_keys[] = {
+static const struct yaml_key section_keys[] = {
     TARGET_KEYS(struct section, common.),
     {"gates", read_gates, 0, {0}},
-    {"grace", run_key_number, offsetof(struct section, spec.grace_ms),
-     RUN_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
-    {"max_runtime", run_key_number, offsetof(struct section, spec.max_runtime_ms),
-     RUN_KEY_DURATION(1, RUN_SPEC_DAY_MS)},
+    {"grace", yaml_key_number, offsetof(struct section, spec.grace_ms),
+     YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
+    {"max_runtime", yaml_key_number, offsetof(struct section, spec.max_runtime_ms),
+     YAML_KEY_DURATION(1, RUN_SPEC_DAY_MS)},
     {"metrics", run_spec_read_metrics, offsetof(struct section, spec.metrics), {0}},
     {"output", read_output, 0, {0}},
     {"sampling", read_sampling, 0, {0}},
@@ -260,7 +261,7 @@ static const char *read_plain(struct run_spec *spec, const struct yaml_node *roo
 }
 
 /* `profiling:` stands at the top, or under `source:` as one of the sketches had it. */
-static const struct yaml_node *find_section(struct run_reader *reader,
+static const struct yaml_node *find_section(struct yaml_reader *reader,
                                             const struct yaml_node *root) {
     buf_add_str(&reader->path, "profiling");
     const struct yaml_node *node = yaml_node_get(root, "profiling");
@@ -271,7 +272,7 @@ static const struct yaml_node *find_section(struct run_reader *reader,
     return node;
 }
 
-static void read_root(struct run_reader *reader, const struct yaml_node *root,
+static void read_root(struct yaml_reader *reader, const struct yaml_node *root,
                       struct section *section) {
     if (root->kind != YAML_KIND_MAPPING) {
         problems_add(reader->problems, reader->file, root->line, root->column,
@@ -282,7 +283,7 @@ static void read_root(struct run_reader *reader, const struct yaml_node *root,
     section->spec.version = read_plain(&section->spec, root, "version");
     const struct yaml_node *node = find_section(reader, root);
     if (node != NULL) {
-        run_key_read_all(reader, section_keys, node, section);
+        yaml_key_read_all(reader, section_keys, node, section);
     }
     read_targets(reader, section);
 }
@@ -295,7 +296,7 @@ int run_spec_parse(const char *file, const char *text, size_t len, struct run_sp
         return -EINVAL;
     }
     struct section section = {.spec = *spec, .common = plain_target};
-    struct run_reader reader = {.file = file, .problems = problems, .arena = &section.spec.arena};
+    struct yaml_reader reader = {.file = file, .problems = problems, .arena = &section.spec.arena};
     read_root(&reader, yaml_doc_root(doc), &section);
     buf_finish(&reader.path);
     *spec = section.spec;

@@ -15,55 +15,55 @@ const char *const run_limit_names[RUN_N_LIMITS] = {
 
 /* ---- services ---- */
 
-static const struct run_key ready_keys[] = {
-    {"delay", run_key_number, offsetof(struct run_service, ready_delay_ms),
-     RUN_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
-    RUN_KEY_TEXT("file", struct run_service, ready_file),
-    RUN_KEY_TEXT("tcp", struct run_service, ready_tcp),
-    {"timeout", run_key_number, offsetof(struct run_service, ready_timeout_ms),
-     RUN_KEY_DURATION(1, RUN_SPEC_DAY_MS)},
+static const struct yaml_key ready_keys[] = {
+    {"delay", yaml_key_number, offsetof(struct run_service, ready_delay_ms),
+     YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
+    YAML_KEY_TEXT("file", struct run_service, ready_file),
+    YAML_KEY_TEXT("tcp", struct run_service, ready_tcp),
+    {"timeout", yaml_key_number, offsetof(struct run_service, ready_timeout_ms),
+     YAML_KEY_DURATION(1, RUN_SPEC_DAY_MS)},
     {0},
 };
 
-static void read_ready(struct run_reader *reader, const struct run_key *key,
+static void read_ready(struct yaml_reader *reader, const struct yaml_key *key,
                        const struct yaml_node *node, void *to) {
     (void)key;
-    run_key_read_all(reader, ready_keys, node, to);
+    yaml_key_read_all(reader, ready_keys, node, to);
     const struct run_service *service = to;
     const char *colon = service->ready_tcp != NULL ? strrchr(service->ready_tcp, ':') : NULL;
     const char *port = colon != NULL ? colon + 1 : service->ready_tcp;
     static const struct option port_option = {.type = OPTION_INT, .min = 1, .max = 65535};
     int64_t number;
     if (port != NULL && option_parse(&port_option, port, &number, NULL) < 0) {
-        run_key_complain(reader, node, "tcp: expected a port or host:port, got \"%s\"",
-                         service->ready_tcp);
+        yaml_key_complain(reader, node, "tcp: expected a port or host:port, got \"%s\"",
+                          service->ready_tcp);
     }
 }
 
-static const struct run_key service_keys[] = {
+static const struct yaml_key service_keys[] = {
     RUN_KEY_WORDS("command", struct run_service, command),
     {"env", run_key_env, offsetof(struct run_service, env), {0}},
-    RUN_KEY_TEXT("name", struct run_service, name),
+    YAML_KEY_TEXT("name", struct run_service, name),
     {"ready", read_ready, 0, {0}},
     {0},
 };
 
-void run_spec_read_service(struct run_reader *reader, const struct yaml_node *node, size_t index,
+void run_spec_read_service(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                            void *to) {
     struct run_service *service = &((struct run_service *)to)[index];
     *service = (struct run_service){.name = "service", .ready_timeout_ms = 30 * 1000};
-    run_key_read_all(reader, service_keys, node, service);
+    yaml_key_read_all(reader, service_keys, node, service);
     if (service->command == NULL || service->command[0] == NULL) {
-        run_key_complain(reader, node, "expected a command");
+        yaml_key_complain(reader, node, "expected a command");
     }
 }
 
 /* ---- gates ---- */
 
 /* A number, or one with % behind it. */
-static void read_limit(struct run_reader *reader, const struct run_key *key,
+static void read_limit(struct yaml_reader *reader, const struct yaml_key *key,
                        const struct yaml_node *node, void *to) {
-    const char *text = run_key_scalar(reader, node);
+    const char *text = yaml_key_scalar(reader, node);
     if (text == NULL) {
         return;
     }
@@ -73,8 +73,8 @@ static void read_limit(struct run_reader *reader, const struct run_key *key,
     double value;
     if (number_parse(text, len - percent, &value) < 0 || !isfinite(value) ||
         (change && value < 0)) {
-        run_key_complain(reader, node, "expected a number%s, got \"%s\"",
-                         change ? " such as 0.05 or 5%" : "", text);
+        yaml_key_complain(reader, node, "expected a number%s, got \"%s\"",
+                          change ? " such as 0.05 or 5%" : "", text);
         return;
     }
     *(double *)to = percent ? value / 100 : value;
@@ -87,22 +87,22 @@ static void read_limit(struct run_reader *reader, const struct run_key *key,
         }                                                                                          \
     }
 
-static const struct run_key gate_keys[] = {
+static const struct yaml_key gate_keys[] = {
     LIMIT("max", RUN_MAX),
     LIMIT("max_decrease", RUN_MAX_DECREASE),
     LIMIT("max_increase", RUN_MAX_INCREASE),
-    RUN_KEY_TEXT("metric", struct run_gate, metric),
+    YAML_KEY_TEXT("metric", struct run_gate, metric),
     LIMIT("min", RUN_MIN),
-    RUN_KEY_TEXT("target", struct run_gate, target),
+    YAML_KEY_TEXT("target", struct run_gate, target),
     {0},
 };
 
-void run_spec_read_gate(struct run_reader *reader, const struct yaml_node *node, size_t index,
+void run_spec_read_gate(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                         void *to) {
     struct run_gate *gate = &((struct run_gate *)to)[index];
     *gate = (struct run_gate){.limits = {NAN, NAN, NAN, NAN}};
     size_t n_before = reader->problems->n_lines;
-    run_key_read_all(reader, gate_keys, node, gate);
+    yaml_key_read_all(reader, gate_keys, node, gate);
     bool limited = false;
     for (size_t i = 0; i < RUN_N_LIMITS; i++) {
         limited = limited || !isnan(gate->limits[i]);
@@ -111,9 +111,9 @@ void run_spec_read_gate(struct run_reader *reader, const struct yaml_node *node,
         return;
     }
     if (gate->metric == NULL) {
-        run_key_complain(reader, node, "expected a metric, such as fps.p50");
+        yaml_key_complain(reader, node, "expected a metric, such as fps.p50");
     } else if (!limited) {
-        run_key_complain(reader, node, "expected min, max, max_increase or max_decrease");
+        yaml_key_complain(reader, node, "expected min, max, max_increase or max_decrease");
     }
 }
 
@@ -139,9 +139,9 @@ static const struct choice format_choices[] = {
 };
 
 /* The bits of a word; -1 with a problem that lists the known ones. */
-static int64_t choose(struct run_reader *reader, const struct yaml_node *node,
+static int64_t choose(struct yaml_reader *reader, const struct yaml_node *node,
                       const struct choice *choices) {
-    const char *text = run_key_scalar(reader, node);
+    const char *text = yaml_key_scalar(reader, node);
     if (text == NULL) {
         return -1;
     }
@@ -152,12 +152,12 @@ static int64_t choose(struct run_reader *reader, const struct yaml_node *node,
         }
         buf_printf(&known, "%s%s", i > 0 ? ", " : "", choices[i].name);
     }
-    run_key_complain(reader, node, "expected one of %s, got \"%s\"", buf_str(&known), text);
+    yaml_key_complain(reader, node, "expected one of %s, got \"%s\"", buf_str(&known), text);
     return -1;
 }
 
-static void read_metric_group(struct run_reader *reader, const struct yaml_node *node, size_t index,
-                              void *to) {
+static void read_metric_group(struct yaml_reader *reader, const struct yaml_node *node,
+                              size_t index, void *to) {
     (void)index;
     int64_t bits = choose(reader, node, metric_groups);
     *(int64_t *)to |= bits > 0 ? bits : 0;
@@ -165,14 +165,14 @@ static void read_metric_group(struct run_reader *reader, const struct yaml_node 
 
 /* The application's own figures and its cgroup's are always there: without them there is no
  * profile. */
-void run_spec_read_metrics(struct run_reader *reader, const struct run_key *key,
+void run_spec_read_metrics(struct yaml_reader *reader, const struct yaml_key *key,
                            const struct yaml_node *node, void *to) {
     (void)key;
     *(int64_t *)to = RUN_METRICS_APP | RUN_METRICS_PROCESS;
-    run_key_each(reader, node, read_metric_group, to);
+    yaml_key_each(reader, node, read_metric_group, to);
 }
 
-static void read_format(struct run_reader *reader, const struct yaml_node *node, size_t index,
+static void read_format(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                         void *to) {
     (void)index;
     if (choose(reader, node, format_choices) == 0) {
@@ -181,10 +181,10 @@ static void read_format(struct run_reader *reader, const struct yaml_node *node,
     }
 }
 
-void run_spec_read_formats(struct run_reader *reader, const struct run_key *key,
+void run_spec_read_formats(struct yaml_reader *reader, const struct yaml_key *key,
                            const struct yaml_node *node, void *to) {
     (void)key;
     struct buf words CLEANUP_BUF = {0};
-    run_key_each(reader, node, read_format, &words);
+    yaml_key_each(reader, node, read_format, &words);
     *(const char *const **)to = run_args_list(&words, reader->arena);
 }

@@ -1,4 +1,4 @@
-#include "exporter/suggest.h"
+#include "exporter/core/suggest.h"
 
 #include <string.h>
 #include <unity.h>
