@@ -12,8 +12,8 @@ void yaml_key_complain(struct yaml_reader *reader, const struct yaml_node *node,
     va_start(args, format);
     buf_vprintf(&text, format, args);
     va_end(args);
-    problems_add(reader->problems, reader->file, node->line, node->column, "%s: %s",
-                 buf_str(&reader->path), buf_str(&text));
+    problems_add(reader->problems, reader->file, node->line, node->column, "%s%s%s",
+                 buf_str(&reader->path), reader->path.len > 0 ? ": " : "", buf_str(&text));
 }
 
 static const struct yaml_key *find_key(const struct yaml_key *keys, const char *name) {

@@ -89,7 +89,7 @@ static void test_nothing_given(void) {
 static const struct {
     const char *text, *said;
 } mistakes[] = {
-    {"[]\n", "f:1:1: : expected a mapping, got a list"},
+    {"[]\n", "f:1:1: expected a mapping, got a list"},
     {"nam: x\n", "f:1:1: nam: unknown key, did you mean name?"},
     {"name: ''\n", "f:1:7: name: expected a text, got \"\""},
     {"name: [x]\n", "f:1:7: name: expected a value, got a list"},
