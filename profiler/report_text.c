@@ -144,7 +144,9 @@ int text_file_commit(struct text_file *file, struct error *err) {
     failed = fclose(TAKE(file->file)) != 0 || failed;
     if (failed) {
         int r = errno != 0 ? -errno : -EIO;
-        return error_set(err, r, "write %s: %m", file->partial);
+        error_set(err, r, "write %s: %m", file->path);
+        unlink(file->partial);
+        return r;
     }
     return rename(file->partial, file->path) == 0
                ? 0

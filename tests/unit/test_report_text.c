@@ -1,5 +1,6 @@
 #include "profiler/report_text.h"
 
+#include <errno.h>
 #include <math.h>
 #include <unity.h>
 
@@ -91,11 +92,27 @@ static void test_files_are_replaced_at_once(void) {
     TEST_ASSERT_NOT_EQUAL('\0', err.text[0]);
 }
 
+/* A device without room in the place of the file that is not complete yet. */
+static void test_nothing_is_left_of_what_could_not_be_written(void) {
+    char dir[] = "/tmp/waap-text-XXXXXX";
+    TEST_ASSERT_NOT_NULL(mkdtemp(dir));
+    char partial[64];
+    snprintf(partial, sizeof(partial), "%s/.x.part", dir);
+    TEST_ASSERT_EQUAL(0, symlink("/dev/full", partial));
+    struct buf text CLEANUP_BUF = {0};
+    buf_add_str(&text, "first");
+    struct error err = {0};
+    TEST_ASSERT_EQUAL(-ENOSPC, text_write_file(dir, "x", &text, &err));
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "/x: No space left"));
+    TEST_ASSERT_EQUAL(0, rmdir(dir));
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_values_for_people);
     RUN_TEST(test_markup);
     RUN_TEST(test_json);
     RUN_TEST(test_files_are_replaced_at_once);
+    RUN_TEST(test_nothing_is_left_of_what_could_not_be_written);
     return UNITY_END();
 }
