@@ -161,7 +161,8 @@ void place_reasons_write(const struct place_nodes *nodes, struct buf *out) {
     enum { MAX_NAMED = 5 };
     if (nodes->n_nodes == 0) {
         buf_add_str(out, "no node: Prometheus has no char_node_device_model; waap serve exports "
-                         "it with --collector.host.characterization");
+                         "it with --collector.host.characterization (and, where the firmware "
+                         "names no device, --collector.host.device-model)");
         return;
     }
     buf_printf(out, "none of %zu nodes can be chosen: ", nodes->n_nodes);

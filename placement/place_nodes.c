@@ -137,7 +137,7 @@ static void merge_equal(struct place_nodes *nodes) {
         if (last == NULL || strcmp(last->name, node->name) != 0) {
             nodes->nodes[n++] = *node;
         } else if (compare(last, node) != 0) {
-            last->excluded = "several devices of that name";
+            last->excluded = "several devices of that name (see --collector.host.node-name)";
         } else if (last->excluded != NULL) {
             *last = *node;
         }
