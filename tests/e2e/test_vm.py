@@ -28,7 +28,7 @@ def load(machine, request):
     load = Load(machine, request.param, "a")
     yield load
     load.remove()
-    assert values(machine, load) == {}
+    wait_until(lambda: values(machine, load) == {}, what="no trace of it")
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ class TestLoad:
         wait_until(lambda: grown_by(32 * MIB), 60, "32 MiB more")
         after = values(machine, load)
         used = after["container_memory_usage_bytes"]
-        assert used - before["container_memory_usage_bytes"] >= 32 * MIB
+        assert used - before["container_memory_usage_bytes"] > 31.75 * MIB
         assert after["container_memory_max_usage_bytes"] >= used
         load.order("release")
         wait_until(lambda: grown_by(0), 60, "as much as before")
@@ -281,7 +281,7 @@ def test_a_thousand_kills_while_scraping(machine):
     # Folders that last may be kept open since; of a thousand kills nothing is.
     wait_until(lambda: held(machine)[0] < descriptors + 10, what="as many descriptors as before")
     assert held(machine)[1] <= own_kib + 512
-    assert held(machine)[2] <= kernel_kib + 256
+    wait_until(lambda: held(machine)[2] <= kernel_kib + 256, what="as much of the kernel's memory")
 
 
 @pytest.mark.parametrize("runtime, cycles", [
