@@ -2,12 +2,15 @@
 
 #include <assert.h>
 #include <microhttpd.h>
+#include <pthread.h>
 #include <string.h>
 
 struct web_peer {
     struct MHD_Daemon *daemon;
     struct web_peer_answer answer;
+    pthread_mutex_t lock;           /* of what follows: a client may go before its answer */
     struct MHD_Connection *waiting; /* for an answer that never comes */
+    bool is_ending;
     struct buf url, heard;
 };
 
@@ -25,6 +28,17 @@ static void *begin(void *context, const char *target, struct MHD_Connection *con
     buf_reset(&peer->heard);
     buf_add_str(&peer->heard, target);
     return NULL;
+}
+
+static bool leave_waiting(struct web_peer *peer, struct MHD_Connection *connection) {
+    pthread_mutex_lock(&peer->lock);
+    bool is_left = !peer->is_ending;
+    if (is_left) {
+        peer->waiting = connection;
+        MHD_suspend_connection(connection);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return is_left;
 }
 
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url,
@@ -48,9 +62,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         *upload_size = 0;
         return MHD_YES;
     }
-    if (peer->answer.never) {
-        peer->waiting = connection;
-        MHD_suspend_connection(connection);
+    if (peer->answer.never && leave_waiting(peer, connection)) {
         return MHD_YES;
     }
     const char *body = peer->answer.body != NULL ? peer->answer.body : "";
@@ -67,6 +79,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 struct web_peer *web_peer_create(void) {
     struct web_peer *peer = calloc(1, sizeof(*peer));
     assert(peer != NULL);
+    pthread_mutex_init(&peer->lock, NULL);
     peer->daemon =
         MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
                          handle, peer, MHD_OPTION_URI_LOG_CALLBACK, begin, peer, MHD_OPTION_END);
@@ -77,11 +90,14 @@ struct web_peer *web_peer_create(void) {
 }
 
 void web_peer_destroy(struct web_peer *peer) {
+    pthread_mutex_lock(&peer->lock);
+    peer->is_ending = true;
     if (peer->waiting != NULL) {
-        peer->answer.never = false;
         MHD_resume_connection(peer->waiting);
     }
+    pthread_mutex_unlock(&peer->lock);
     MHD_stop_daemon(peer->daemon);
+    pthread_mutex_destroy(&peer->lock);
     buf_finish(&peer->url);
     buf_finish(&peer->heard);
     free(peer);
