@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -265,6 +266,12 @@ static const char *default_out_dir(struct call *call) {
     return copy_text(&call->arena, &name);
 }
 
+/* Then a -- may have been forgotten. */
+static bool is_program(const char *file) {
+    struct stat st;
+    return stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0;
+}
+
 static int load(struct call *call) {
     struct problems problems CLEANUP_PROBLEMS = {0};
     const char *file = call->options.file;
@@ -273,6 +280,9 @@ static int load(struct call *call) {
     }
     if (run_spec_load(file, &call->spec, &problems) < 0) {
         problems_print(&problems, stderr);
+        if (is_program(file)) {
+            fprintf(stderr, "waap run: to run %s itself: waap run -- %s\n", file, file);
+        }
         return -EINVAL;
     }
     char *folder CLEANUP_FREE = run_output_folder(file);

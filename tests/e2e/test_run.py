@@ -582,6 +582,7 @@ def test_driver_that_hangs(profile, waap_binary, source_root):
     (["--knob=res=1,,2", "--", "a"], "--knob: expected 1 to 100 values"),
     (["--target=2", "--", "a"], 'there is no target "2"'),
     (["/nonexistent/sage.yaml"], "/nonexistent/sage.yaml"),
+    (["/bin/true"], "to run /bin/true itself: waap run -- /bin/true"),
 ])
 def test_usage(run_waap, tmp_path, arguments, complaint):
     ended = run_waap("run", *arguments, cwd=tmp_path)
