@@ -159,7 +159,7 @@ static int make_socket_dir(struct run_session *session, struct error *err) {
     session->socket_dir = buf_take(&path);
     if (session->socket_dir == NULL || mkdtemp(session->socket_dir) == NULL) {
         int code = -errno;
-        error_set(err, code, "make %s/" DIR_PREFIX "…: %m", tmp);
+        error_set(err, code, "make %s/" DIR_PREFIX "…: %m (see TMPDIR)", tmp);
         free(TAKE(session->socket_dir));
         return code;
     }
