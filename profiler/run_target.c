@@ -132,13 +132,28 @@ static void stop_app(struct run_session *session, struct outcome *outcome) {
     }
 }
 
-/* What the application left behind goes too, however it ended. */
-static void clear_app(struct run_session *session) {
+/* What the application left behind goes too, however it ended; how many processes that were. */
+static size_t clear_app(struct run_session *session) {
     int64_t until_ns = after_ms(CLEAR_MS);
     session->sampling = false;
-    while (session->app->kind->kill(session->app) > 0 && clock_monotonic_ns() < until_ns) {
+    size_t n_left = session->app->kind->kill(session->app), n = n_left;
+    while (n > 0 && clock_monotonic_ns() < until_ns) {
         run_session_wait(session, after_ms(CLEAR_STEP_MS), NULL);
+        n = session->app->kind->kill(session->app);
     }
+    return n_left;
+}
+
+/* A program that goes into the background is over when its first process is. Once is enough. */
+static void tell_left(struct run_session *session, const struct run_plan *plan,
+                      const struct outcome *outcome, size_t n_left) {
+    bool by_itself = strcmp(outcome->stopped_by, "itself") == 0;
+    if (n_left == 0 || !by_itself || session->record.run != 1) {
+        return;
+    }
+    run_progress_clear(&session->progress);
+    fprintf(stderr, "waap run: %s: killed what outlived its first process: %zu more\n", plan->name,
+            n_left);
 }
 
 /* What it said last is still on its way through the socket. */
@@ -214,7 +229,7 @@ static void follow(struct run_session *session, const struct run_plan *plan, boo
     }
     hear_last_words(session);
     run_session_sample(session);
-    clear_app(session);
+    tell_left(session, plan, outcome, clear_app(session));
 }
 
 static double own_seconds(void) {

@@ -319,6 +319,11 @@ def test_crash_leaves_a_valid_record(begin, tmp_path):
     wait_until(lambda: not folder.exists(), what="the next run to tidy up")
 
 
+def test_an_application_in_the_background_is_told(profile):
+    _, complaints = profile(f"profiling: {{{QUICK}, repeats: 2}}", "--", "sh", "-c", "setsid sleep 60 & exit 0")
+    assert complaints == "waap run: 1: killed what outlived its first process: 1 more\n"
+
+
 def test_folders_of_runs_that_begin_are_left_alone(profile):
     """Ours is not locked, as that of a run is not for a moment; nobody has the other's number."""
     with tempfile.TemporaryDirectory() as tmp:
