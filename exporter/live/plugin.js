@@ -24,7 +24,7 @@ const titleOf = (name) => name.replace(/_(seconds|bytes|ratio|celsius|watts|tota
 function pluginFamilies(metrics) {
   const plugins = new Map();
   for (const name of metrics.names()) {
-    if (name === "plugin_param" || name.startsWith("waap_")) continue;
+    if (/^plugin_param(_requested)?(_info)?$|^waap_/.test(name)) continue; // knobs have their own cards
     for (const sample of metrics.all(name)) {
       if (sample.labels.plugin === undefined) continue;
       const key = identity(sample.labels);

@@ -251,6 +251,9 @@ def test_knobs_of_every_type(waap, browser, tmp_path):
         assert plugin.hear() == {"param": "gain", "value": 2.5}
         waiting = "asked for by 127.0.0.1, not applied yet"
         assert waiting in browser.text(selector=".knob.waiting")[0]
+        plugin.tell({"metric": "seen", "type": "gauge", "set": 1})
+        wait_until(lambda: "seen" in browser.text(selector="body")[0], what="a chart beside the knobs")
+        assert "plugin param" not in browser.text(selector="body")[0]
 
 
 def test_a_hidden_page_asks_nothing(demo, browser):
