@@ -44,9 +44,11 @@ static inline bool json_at_end(struct json *json) {
 
 /* Takes the next character if it is this one. */
 static inline bool json_take(struct json *json, char c) {
-    bool is = json_peek(json) == c && json->at < json->end;
-    json->at += is;
-    return is;
+    if (json_peek(json) != c || json->at == json->end) {
+        return false;
+    }
+    json->at++;
+    return true;
 }
 
 /* Words a fault at the cursor, "line 3, column 14: …"; columns count bytes. Returns -EINVAL. */

@@ -16,7 +16,7 @@ static int compress_one(const char *data, size_t n, struct buf *out, struct erro
     struct iovec pieces[] = {
         {(char *)data, half},
         {(char *)data, 0},
-        {(char *)data + (data != NULL ? half : 0), n - half},
+        {data != NULL ? (char *)data + half : NULL, n - half},
     };
     return gzip_compress(pieces, ARRAY_LEN(pieces), out, err);
 }
