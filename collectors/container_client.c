@@ -1,6 +1,7 @@
 #include "collectors/container_client.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -313,7 +314,14 @@ static void take_events(struct container_client *client) {
     }
 }
 
-/* The events are heard before the list is asked for, so that nothing falls between the two. */
+/* Events from before now on, however long the runtime takes to listen, so that nothing falls
+ * between them and the list, which is asked for after this. */
+static int ask_events(struct container_client *client) {
+    char path[sizeof(EVENTS_PATH) + 32];
+    snprintf(path, sizeof(path), "%s&since=%lld", EVENTS_PATH, (long long)clock_wall_seconds() - 1);
+    return container_http_get(&client->events, client->socket, path, INT64_MAX);
+}
+
 static void step_events(struct container_client *client, int64_t now_ns) {
     struct container_http *events = &client->events;
     if (events->fd < 0) {
@@ -322,7 +330,7 @@ static void step_events(struct container_client *client, int64_t now_ns) {
         }
         client->next_events_ns = now_ns + MAX_RETRY_NS;
         client->stale = true;
-        if (container_http_get(events, client->socket, EVENTS_PATH, INT64_MAX) < 0) {
+        if (ask_events(client) < 0) {
             back_off(client, now_ns);
             return;
         }

@@ -35,7 +35,7 @@ struct waap_param {
 
 extern struct waap_param *waap_params;
 
-/* Takes over what the exporter asks for. NULL, or why that cannot be. */
+/* Takes over what the exporter asks for, with waap_lock held. NULL, or why that cannot be. */
 const char *waap_param_turn(struct waap_param *param, const struct waap_json_value *value);
 
 /* Calls every on_change that is due; not with waap_lock held. */

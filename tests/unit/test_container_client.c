@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <unity.h>
 
@@ -19,6 +21,7 @@ static char path[64];
 static int listener;
 static struct container_client *client;
 static int64_t now_ns;
+static long long asked_since; /* by the request taken last */
 
 void setUp(void) {
     snprintf(path, sizeof(path), "/tmp/test_container_client.%d", (int)getpid());
@@ -57,6 +60,8 @@ static int take(const char *expected) {
     request[n] = '\0';
     TEST_ASSERT_EQUAL_STRING_LEN(expected, request, strlen(expected));
     TEST_ASSERT_NOT_NULL(strstr(request, " HTTP/1.0\r\n"));
+    const char *since = strstr(request, "&since=");
+    asked_since = since != NULL ? atoll(since + strlen("&since=")) : 0;
     return fd;
 }
 
@@ -113,6 +118,16 @@ static void test_list_and_events(void) {
     TEST_ASSERT_TRUE(events >= 0 && list >= 0);
     close(events);
     close(list);
+}
+
+/* A container may start after the list was made and before events are heard. */
+static void test_events_begin_before_the_list(void) {
+    long long began = time(NULL);
+    start(CONTAINER_CLIENT_LIST);
+    int events = take("GET /events?");
+    TEST_ASSERT_TRUE(asked_since > 0 && asked_since < began);
+    TEST_ASSERT_TRUE(asked_since > began - 10);
+    close(events);
 }
 
 static void test_silence_is_given_up(void) {
@@ -208,6 +223,7 @@ static void test_crio_is_asked_one_by_one(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_list_and_events);
+    RUN_TEST(test_events_begin_before_the_list);
     RUN_TEST(test_silence_is_given_up);
     RUN_TEST(test_garbage);
     RUN_TEST(test_a_socket_that_appears_later);

@@ -84,6 +84,7 @@ static void test_death_after_records(void) {
     /* What it said last still counts, and its first record is a first record again. */
     TEST_ASSERT_NOT_NULL(latest());
     TEST_ASSERT_EQUAL_DOUBLE(2048, RAM_OF(latest()));
+    write_file(play_file, RECORD "!stall\n");
     advance(1.1);
     TEST_ASSERT_EQUAL_INT(0, POLL_UNTIL(latest() != NULL && RAM_OF(latest()) == 1024));
     TEST_ASSERT_TRUE(isnan(latest()->cpus[0].load_ratio));
