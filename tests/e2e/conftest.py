@@ -13,8 +13,7 @@ WAAP = pathlib.Path(os.environ.get("WAAP_BINARY", ROOT / "build/exporter/waap"))
 def pytest_collection_modifyitems(items):
     """Tests of a file share its servers and stay together; what runs apart does so by files."""
     for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="session")

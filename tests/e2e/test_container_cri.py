@@ -20,8 +20,6 @@ from prometheus_client.parser import text_string_to_metric_families
 import cri
 from running import ROOT, Waap, remove_empty_cgroups, wait_until
 
-pytestmark = pytest.mark.xdist_group("docker")
-
 UNPACKED = ROOT / "build/deps/docker"
 PLUGINS = ROOT / "build/deps/cni/usr/lib/cni"
 PAUSE, BUSYBOX = "docker.io/local/pause:1", "docker.io/local/busybox:1"

@@ -13,8 +13,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from dockerd import IMAGE, docker_of_our_own
 from running import wait_until
 
-pytestmark = pytest.mark.xdist_group("docker")
-
 MIB = 1 << 20
 NETWORK = [f"container_network_{way}_{what}_total" for way in ("receive", "transmit")
            for what in ("bytes", "packets", "errors", "packets_dropped")]

@@ -16,8 +16,6 @@ import pytest
 from dockerd import MAPPED, docker_of_our_own
 from running import ROOT, Program, wait_until
 
-pytestmark = pytest.mark.xdist_group("docker")
-
 IMAGE = "local/waap:1"
 MAX_BYTES = 25_000_000
 SETTINGS = ("CMD", "ENTRYPOINT", "ENV", "EXPOSE", "HEALTHCHECK", "USER")
