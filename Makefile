@@ -22,7 +22,7 @@ test:                        ## unit and end-to-end tests
 	@.ci/test
 
 test-long:                   ## what takes too long for every change
-	@.ci/deps test
+	@.ci/deps long
 	@.ci/lint deep
 	@.ci/test -m 'long or not long'
 	@.ci/fuzz 900
