@@ -4,6 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The address sanitizer watches over pieces as over memory of malloc, with a gap behind each. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#define GAP 16
+#endif
+#endif
+#ifndef GAP
+#define GAP 0
+#define ASAN_POISON_MEMORY_REGION(data, size) ((void)(data), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(data, size) ((void)(data), (void)(size))
+#endif
+
 enum { BLOCK_MIN = 4096, ALIGN = _Alignof(max_align_t) };
 
 struct arena_block {
@@ -17,6 +30,7 @@ static struct arena_block *block_create(size_t size) {
     struct arena_block *block = malloc(sizeof(*block) + size);
     if (block != NULL) {
         *block = (struct arena_block){.size = size};
+        ASAN_POISON_MEMORY_REGION(block->data, size);
     }
     return block;
 }
@@ -39,16 +53,17 @@ void *arena_take(struct arena *arena, size_t n) {
     if (n > SIZE_MAX / 4) {
         return NULL;
     }
-    n = (n + ALIGN - 1) / ALIGN * ALIGN;
+    size_t room = (n + GAP + ALIGN - 1) / ALIGN * ALIGN;
     struct arena_block *block = arena->current;
-    if (block == NULL || block->size - block->used < n) {
-        block = advance(arena, n);
+    if (block == NULL || block->size - block->used < room) {
+        block = advance(arena, room);
     }
     if (block == NULL) {
         return NULL;
     }
     void *taken = block->data + block->used;
-    block->used += n;
+    block->used += room;
+    ASAN_UNPOISON_MEMORY_REGION(taken, n);
     return taken;
 }
 
@@ -69,6 +84,7 @@ void arena_reset(struct arena *arena, size_t max_kept) {
         }
         kept += block->size;
         block->used = 0;
+        ASAN_POISON_MEMORY_REGION(block->data, block->size);
         link = &block->next;
     }
     arena->current = arena->first;

@@ -162,6 +162,17 @@ static uint64_t series_hash(const struct exposition_doc *doc,
     return hash;
 }
 
+const char *exposition_doc_label(const struct exposition_doc *doc,
+                                 const struct exposition_sample *sample, const char *name) {
+    const struct label *labels = exposition_doc_labels(doc, sample);
+    for (size_t i = 0; i < sample->n_labels; i++) {
+        if (strcmp(labels[i].name, name) == 0) {
+            return labels[i].value;
+        }
+    }
+    return "";
+}
+
 static bool same_series(const struct exposition_doc *doc, const struct exposition_sample *a,
                         const struct exposition_sample *b) {
     if (a->hash != b->hash || a->family != b->family || a->n_labels != b->n_labels ||

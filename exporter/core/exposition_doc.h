@@ -68,6 +68,10 @@ static inline const struct label *exposition_doc_labels(const struct exposition_
     return doc->labels + sample->first_label;
 }
 
+/* The value of one label; a label that is not there is an empty one. */
+const char *exposition_doc_label(const struct exposition_doc *doc,
+                                 const struct exposition_sample *sample, const char *name);
+
 /* The family of that name, or NULL. */
 struct exposition_family *exposition_doc_find(const struct exposition_doc *doc, const char *name,
                                               size_t len);

@@ -13,7 +13,7 @@ enum { LINE_OVERHEAD = 4 };
 
 /* Lines per piece. A piece has room for values of any length: where one becomes longer or shorter,
  * the lines behind it move in this piece only. */
-enum { PIECE_LINES = 128 };
+enum { PIECE_LINES = 512 };
 
 /* Where the value stands in its piece. */
 struct number_place {

@@ -257,8 +257,8 @@ static int add_sample(struct parser *p, const char *name, const struct expositio
     }
     int r = exposition_doc_add_sample(p->doc, sample, p->labels.items, p->labels.n);
     if (r == -EEXIST) {
-        return fail(p, name, "second sample of the same series of \"%s\"",
-                    scan_quote(p->last_name, p->last_name_len).text);
+        return scan_fail(&p->scan, r, name, "second sample of the same series of \"%s\"",
+                         scan_quote(p->last_name, p->last_name_len).text);
     }
     return r < 0 ? scan_fail(&p->scan, r, name, "out of memory") : 0;
 }

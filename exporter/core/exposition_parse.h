@@ -17,7 +17,7 @@ struct exposition_limits {
 /* Reads a page in the text format 0.0.4, as strictly as Prometheus's own library, and more so where
  * that would lose data: a series given twice, a histogram's sample without `le` and a NUL byte are
  * errors too. Works in place: `text` (no NUL needed behind it) is overwritten, and `doc`, emptied
- * first, points into it. On failure `doc` is empty; -EINVAL names line and column (in bytes, both
- * from 1), -E2BIG is a limit, -ENOMEM. */
+ * first, points into it. On failure `doc` is empty; -EINVAL and, of a series given twice, -EEXIST
+ * name line and column (in bytes, both from 1), -E2BIG is a limit, -ENOMEM. */
 int exposition_parse(char *text, size_t len, const struct exposition_limits *limits,
                      struct exposition_doc *doc, struct error *err);

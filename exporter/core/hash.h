@@ -39,7 +39,7 @@ static inline uint64_t hash_short(const unsigned char *bytes, size_t n) {
 static inline uint64_t hash_seeded(uint64_t seed, const void *data, size_t n) {
     const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
     const unsigned char *bytes = data;
-    uint64_t hash = seed ^ n;
+    uint64_t hash = hash_mix(seed ^ n, seed ^ odd); /* or a length could make up for a byte */
     size_t left = n;
     for (; left >= 8; bytes += 8, left -= 8) {
         hash = hash_mix(hash ^ hash_word(bytes), seed ^ odd);

@@ -15,14 +15,27 @@ struct json json_begin(char *text, size_t len, size_t line) {
     return (struct json){.at = text, .end = text + len, .line_start = text, .line = line};
 }
 
-int json_fail(const struct json *json, struct error *err, const char *format, ...) {
+static int fail(struct json_place place, struct error *err, const char *format, va_list args) {
     char what[sizeof(err->text) / 2];
+    vsnprintf(what, sizeof(what), format, args);
+    return error_set(err, -EINVAL, "line %zu, column %zu: %s", place.line, place.column, what);
+}
+
+int json_fail(const struct json *json, struct error *err, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof(what), format, args);
+    int r = fail((struct json_place){json->line, (size_t)(json->at - json->line_start) + 1}, err,
+                 format, args);
     va_end(args);
-    return error_set(err, -EINVAL, "line %zu, column %zu: %s", json->line,
-                     (size_t)(json->at - json->line_start) + 1, what);
+    return r;
+}
+
+int json_fail_at(struct json_place place, struct error *err, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int r = fail(place, err, format, args);
+    va_end(args);
+    return r;
 }
 
 /* Words what stands at the cursor instead of what was expected. */
@@ -114,7 +127,7 @@ static int escape(struct json *json, char **to, struct error *err) {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     json->at++;
     if (json->at == json->end) {
-        return json_fail(json, err, "the string has no end");
+        return 0; /* no end: decode says so */
     }
     if (*json->at == 'u') {
         return unicode_escape(json, to, err);
@@ -130,7 +143,8 @@ static int escape(struct json *json, char **to, struct error *err) {
 
 /* Goes on with a string that is not plain to its end. What is written never overtakes what is read:
  * every escape is longer than what it stands for. */
-static int decode(struct json *json, char *to, char **ret_end, struct error *err) {
+static int decode(struct json *json, struct json_place start, char *to, char **ret_end,
+                  struct error *err) {
     while (json->at < json->end && *json->at != '"') {
         if (*json->at == '\\') {
             int r = escape(json, &to, err);
@@ -151,7 +165,7 @@ static int decode(struct json *json, char *to, char **ret_end, struct error *err
         json->at += n;
     }
     if (json->at == json->end) {
-        return json_fail(json, err, "the string has no end");
+        return json_fail_at(start, err, "the string has no end");
     }
     *ret_end = to;
     return 0;
@@ -159,8 +173,10 @@ static int decode(struct json *json, char *to, char **ret_end, struct error *err
 
 int json_string(struct json *json, char **ret_text, size_t *ret_len, struct error *err) {
     if (json_peek(json) != '"') {
-        return fail_expected(json, err, "a string");
+        bool is_single = json->at < json->end && *json->at == '\'';
+        return fail_expected(json, err, is_single ? "a string in double quotes" : "a string");
     }
+    struct json_place place = json_here(json);
     char *start = ++json->at;
     char *at = start;
     while (at < json->end && is_plain(*at)) {
@@ -169,7 +185,7 @@ int json_string(struct json *json, char **ret_text, size_t *ret_len, struct erro
     json->at = at;
     char *text_end = at;
     if (at == json->end || *at != '"') {
-        int r = decode(json, at, &text_end, err);
+        int r = decode(json, place, at, &text_end, err);
         if (r < 0) {
             return r;
         }
@@ -286,8 +302,9 @@ int json_next_key(struct json *json, bool *first, char **ret_key, size_t *ret_le
     }
     *first = false;
     if (json_peek(json) != '"') {
-        return fail_expected(json, err, "a key in quotes");
+        return fail_expected(json, err, "a key in double quotes");
     }
+    json->key = json_here(json);
     int r = json_string(json, ret_key, ret_len, err);
     if (r == 0 && !json_take(json, ':')) {
         return fail_expected(json, err, "a colon");

@@ -14,6 +14,9 @@ struct json {
     char *end;
     const char *line_start;
     size_t line; /* of `at`, from 1 */
+    struct json_place {
+        size_t line, column; /* from 1; columns count bytes */
+    } key;                   /* where the key that came last begins */
 };
 
 enum { JSON_MAX_DEPTH = 32 };
@@ -51,8 +54,18 @@ static inline bool json_take(struct json *json, char c) {
     return true;
 }
 
-/* Words a fault at the cursor, "line 3, column 14: …"; columns count bytes. Returns -EINVAL. */
+/* Where the cursor stands, behind the white space. */
+static inline struct json_place json_here(struct json *json) {
+    json_peek(json);
+    return (struct json_place){json->line, (size_t)(json->at - json->line_start) + 1};
+}
+
+/* Words a fault at the cursor, "line 3, column 14: …". Returns -EINVAL. */
 int json_fail(const struct json *json, struct error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for what began elsewhere: a key, or a value that has been taken. */
+int json_fail_at(struct json_place place, struct error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The calls below take one value, or fail with -EINVAL and words that say where. */

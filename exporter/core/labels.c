@@ -8,6 +8,15 @@
 #include "exporter/core/hash.h"
 
 const char label_empty[] = "";
+
+const char *label_find(const struct label *labels, size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(labels[i].name, name) == 0) {
+            return labels[i].value;
+        }
+    }
+    return NULL;
+}
 static atomic_uint_fast64_t last_id;
 
 /* Begins a set behind what the buffer holds, where the struct may lie; returns its place. */

@@ -21,6 +21,9 @@ struct label {
     const char *value;
 };
 
+/* The value of the label of that name, or NULL. */
+const char *label_find(const struct label *labels, size_t n, const char *name);
+
 /* The value of a label that is to be rendered although it is empty: it tells a scraper that honours
  * labels not to put its own there. */
 extern const char label_empty[];

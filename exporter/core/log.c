@@ -23,8 +23,29 @@ bool log_enabled(enum log_level level) {
     return (int)level >= atomic_load_explicit(&current_level, memory_order_relaxed);
 }
 
-/* Both formats quote alike: a JSON string is also a valid logfmt value. Control characters are
- * escaped, DEL too, so that nobody's text can act on a terminal. */
+/* Of a valid sequence; those of four bytes, which hold no controls, are not told apart. */
+static unsigned code_point(const char *text, size_t n) {
+    const unsigned char *b = (const unsigned char *)text;
+    switch (n) {
+    case 1:
+        return b[0];
+    case 2:
+        return (b[0] & 0x1fU) << 6 | (b[1] & 0x3fU);
+    case 3:
+        return (b[0] & 0x0fU) << 12 | (b[1] & 0x3fU) << 6 | (b[2] & 0x3fU);
+    default:
+        return 0xffff;
+    }
+}
+
+/* C0 and C1, ends of lines, and what changes the direction of a text. */
+static bool is_control(unsigned c) {
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+/* Both formats quote alike: a JSON string is also a valid logfmt value. Controls are escaped so
+ * that nobody's text can act on a terminal. */
 static void add_quoted(struct buf *out, const char *text) {
     size_t left = strlen(text);
     buf_add_char(out, '"');
@@ -36,8 +57,8 @@ static void add_quoted(struct buf *out, const char *text) {
         } else if (*text == '"' || *text == '\\') {
             buf_add_char(out, '\\');
             buf_add_char(out, *text);
-        } else if ((unsigned char)*text < 0x20 || *text == 0x7f) {
-            buf_printf(out, "\\u%04x", (unsigned)*text);
+        } else if (is_control(code_point(text, n))) {
+            buf_printf(out, "\\u%04x", code_point(text, n));
         } else {
             buf_add(out, text, n);
         }

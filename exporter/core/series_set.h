@@ -20,4 +20,3 @@ bool series_set_prepare(struct series_set *set, size_t n);
 bool series_set_add(struct series_set *set, const struct sample *sample);
 
 void series_set_finish(struct series_set *set);
-#define CLEANUP_SERIES_SET CLEANUP(series_set_finish)

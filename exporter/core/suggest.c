@@ -1,5 +1,7 @@
 #include "exporter/core/suggest.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 static size_t smaller(size_t a, size_t b) {
@@ -28,7 +30,27 @@ static size_t edit_distance(const char *a, const char *b, size_t b_len) {
 void suggest_init(struct suggest *suggest, const char *wanted) {
     size_t len = strlen(wanted);
     size_t allowed = len < 6 ? len / 2 : len / 3;
-    *suggest = (struct suggest){.wanted = wanted, .distance = allowed + 1};
+    *suggest = (struct suggest){.wanted = wanted, .allowed = allowed, .distance = SIZE_MAX};
+}
+
+static bool is_between(char c) {
+    return c == '.' || c == '-' || c == '_';
+}
+
+/* Whether `part` is one or some of the parts of `word`; `*ret_group`: the first, before a dot. */
+static bool has_part(const char *word, size_t len, const char *part, bool *ret_group) {
+    enum { SHORTEST = 3 };
+    size_t part_len = strlen(part);
+    for (size_t i = 0; part_len >= SHORTEST && i + part_len <= len; i++) {
+        bool begins = i == 0 || is_between(word[i - 1]);
+        bool ends = i + part_len == len || is_between(word[i + part_len]);
+        bool group = i + part_len < len && word[i + part_len] == '.';
+        if (begins && ends && (i == 0 || !group) && memcmp(word + i, part, part_len) == 0) {
+            *ret_group = group;
+            return true;
+        }
+    }
+    return false;
 }
 
 void suggest_offer(struct suggest *suggest, const char *word, size_t len) {
@@ -36,6 +58,16 @@ void suggest_offer(struct suggest *suggest, const char *word, size_t len) {
         return;
     }
     size_t distance = edit_distance(suggest->wanted, word, len);
+    if (distance > suggest->allowed) {
+        bool group;
+        if (!has_part(word, len, suggest->wanted, &group)) {
+            return;
+        }
+        distance = suggest->allowed + (group ? 2 : 1);
+        if (group && distance == suggest->distance) {
+            suggest->best[0] = '\0'; /* one of several */
+        }
+    }
     if (distance < suggest->distance) {
         suggest->distance = distance;
         memcpy(suggest->best, word, len);

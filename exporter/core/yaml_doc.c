@@ -68,12 +68,32 @@ static void add_byte_problem(struct reader *reader) {
                  reader->parser.problem);
 }
 
+/* Whether the scanner stopped at a tab; it counts characters, not bytes. */
+static bool is_at_tab(const struct reader *reader) {
+    const yaml_mark_t mark = reader->parser.problem_mark;
+    size_t line = 0, column = 0;
+    for (size_t i = 0; i < reader->len; i++) {
+        char c = reader->text[i];
+        if (line == mark.line && column == mark.column) {
+            return c == '\t';
+        }
+        bool line_ends = c == '\n';
+        line += line_ends ? 1 : 0;
+        column = line_ends ? 0 : column + ((c & 0xc0) != 0x80 ? 1 : 0);
+    }
+    return false;
+}
+
 static void add_syntax_problem(struct reader *reader) {
     const yaml_parser_t *parser = &reader->parser;
     if (parser->error == YAML_MEMORY_ERROR || parser->problem == NULL) {
         out_of_memory(reader);
     } else if (parser->error == YAML_READER_ERROR) {
         add_byte_problem(reader);
+    } else if (parser->error == YAML_SCANNER_ERROR && is_at_tab(reader)) {
+        problems_add(reader->problems, reader->file, parser->problem_mark.line + 1,
+                     parser->problem_mark.column + 1,
+                     "not valid YAML: a tab, only spaces may indent a line");
     } else if (parser->context != NULL) {
         problems_add(reader->problems, reader->file, parser->problem_mark.line + 1,
                      parser->problem_mark.column + 1,

@@ -8,7 +8,7 @@
 
 #include "exporter/core/number.h"
 
-enum { MAX = 300 };
+enum { MAX = 1100 };
 
 static const struct metric_desc load = {"load", "Load.", METRIC_GAUGE};
 static const struct metric_desc other = {"tide", "Tide.", METRIC_GAUGE};
@@ -61,7 +61,7 @@ static void check(const struct exposition_lines *lines) {
 }
 
 static void test_families_of_every_size(void) {
-    static const size_t sizes[] = {1, 2, 127, 128, 129, 255, 256, 257, MAX};
+    static const size_t sizes[] = {1, 2, 511, 512, 513, 1023, 1024, 1025, MAX};
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         family.n_samples = sizes[i];
         struct exposition_lines *lines = exposition_lines_create(&family);
@@ -97,7 +97,7 @@ static void test_values_that_change(void) {
     };
     struct exposition_lines *lines = exposition_lines_create(&family);
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-        static const size_t places[] = {0, 7, 8, 127, 128, 200, MAX - 1};
+        static const size_t places[] = {0, 7, 8, 511, 512, 700, MAX - 1};
         for (size_t k = 0; k < ARRAY_LEN(places); k++) {
             samples[places[k]].value = values[i];
         }

@@ -90,6 +90,35 @@ static void test_seeds_differ(void) {
     TEST_ASSERT_TRUE(hash_seeded(first, "x", 1) != hash_seeded(second, "x", 1));
 }
 
+/* Peers choose texts, but no seeds: texts that are alike under one must not be so under all. */
+static void test_no_texts_are_equal_under_every_seed(void) {
+    static const char *const pairs[][2] = {
+        {"s2", "s23"}, {"12", "123"},     {"", "a"},
+        {"a", "aa"},   {"aaaa", "aaaaa"}, {"aaaaaaa", "aaaaaaaa"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        uint64_t seed = hash_seed();
+        const char *a = pairs[i][0], *b = pairs[i][1];
+        TEST_ASSERT_TRUE_MESSAGE(hash_seeded(seed, a, strlen(a)) != hash_seeded(seed, b, strlen(b)),
+                                 b);
+    }
+    enum { LETTERS = 12, N = LETTERS + LETTERS * LETTERS + LETTERS * LETTERS * LETTERS };
+    uint64_t *hashes CLEANUP_FREE = calloc(N, sizeof(*hashes));
+    uint64_t seed = hash_seed();
+    size_t n = 0;
+    for (int len = 1; len <= 3; len++) {
+        for (int i = 0; i < (int)(len == 1 ? 12 : len == 2 ? 144 : 1728); i++) {
+            char text[3] = {(char)('0' + i % 12), (char)('0' + i / 12 % 12), (char)('0' + i / 144)};
+            uint64_t hash = hash_seeded(seed, text, (size_t)len);
+            for (size_t k = 0; k < n; k++) {
+                TEST_ASSERT_TRUE(hashes[k] != hash);
+            }
+            hashes[n++] = hash;
+        }
+    }
+    TEST_ASSERT_EQUAL_size_t(N, n);
+}
+
 int main(void) {
     if (getenv("TEST_HASH_PRINT") != NULL) {
         printf("%u\n", hash_bytes("key", 3));
@@ -101,5 +130,6 @@ int main(void) {
     RUN_TEST(test_low_bits_are_spread);
     RUN_TEST(test_every_process_has_its_own_key);
     RUN_TEST(test_seeds_differ);
+    RUN_TEST(test_no_texts_are_equal_under_every_seed);
     return UNITY_END();
 }

@@ -76,6 +76,9 @@ static void test_messages_stay_one_quoted_line(void) {
         {"a\nlevel=error", "\"a\\u000alevel=error\""},
         {"\t\r\x1b[2J\x7f", "\"\\u0009\\u000d\\u001b[2J\\u007f\""},
         {"gr\xc3\xbcn \xf0\x9f\x90\x9d", "\"gr\xc3\xbcn \xf0\x9f\x90\x9d\""},
+        {"\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0", "\"\\u0080\\u009b\\u009f\xc2\xa0\""},
+        {"\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xae", "\"\xe2\x80\xa7\\u2028\\u202e\""},
+        {"\xe2\x81\xa6\xe2\x81\xa9\xe2\x81\xaa\xd8\x9c", "\"\\u2066\\u2069\xe2\x81\xaa\\u061c\""},
         {"bad \xff\xc3", "\"bad \xef\xbf\xbd\xef\xbf\xbd\""},
         {"100 %", "\"100 %\""},
     };

@@ -9,7 +9,8 @@ void setUp(void) {
 void tearDown(void) {
 }
 
-static const char *const words[] = {"web.listen-address", "web.listen-group", "log.level", "a"};
+static const char *const words[] = {"web.listen-address", "web.listen-group", "log.level", "a",
+                                    "config.file",        "web.config.file"};
 
 static void test_nearest_word_or_nothing(void) {
     static const struct {
@@ -22,6 +23,13 @@ static void test_nearest_word_or_nothing(void) {
         {"web.listen-groups", "web.listen-group"},
         {"listen-address", "web.listen-address"},
         {"loglevel", "log.level"},
+        {"listen", "web.listen-address"},
+        {"group", "web.listen-group"},
+        {"file", "config.file"},
+        {"config", "config.file"},
+        {"web", ""},
+        {"list", ""},
+        {"isten", ""},
         {"lvl", ""},
         {"", ""},
         {"something quite different", ""},

@@ -120,9 +120,12 @@ static const struct bad_text bad_texts[] = {
      "f:2:2: not valid YAML: did not find expected ',' or ']' while parsing a flow sequence that "
      "began in line 1\n",
      false},
-    {"a:\n\t- 1\n",
-     "f:2:1: not valid YAML: found character that cannot start any token while scanning for the "
-     "next token that began in line 2\n",
+    {"a:\n\t- 1\n", "f:2:1: not valid YAML: a tab, only spaces may indent a line\n", false},
+    {"a:\n  \xc3\xa9: 1\n  \tb: 2\n",
+     "f:3:3: not valid YAML: a tab, only spaces may indent a line\n", false},
+    {"a: @b\n",
+     "f:1:4: not valid YAML: found character that cannot start any token while scanning for the "
+     "next token that began in line 1\n",
      false},
     {"ok: 1\nbad: \xff\n", "f:2:6: not valid YAML: invalid leading UTF-8 octet\n", false},
     {"ok: 1\nbad: \x01\n", "f:2:6: not valid YAML: control characters are not allowed\n", false},
