@@ -237,11 +237,12 @@ static int cgroup_collect(void *state, struct snapshot *out, struct error *err) 
     int64_t now_ns = clock_monotonic_ns();
     forget_devices(cgroup, now_ns);
     int result = find_groups(cgroup, err);
+    struct cgroup_reading reading = {&cgroup->tree, CGROUP_FOR_CGROUP, NULL, &cgroup->scratch};
     snapshot_add(out, &cgroup_mode_metric, cgroup->mode, 1);
     for (size_t i = 0; i < cgroup->n_groups; i++) {
         struct group *group = cgroup->groups[i];
-        int r = cgroup_place_read(&group->place, &cgroup->tree, CGROUP_FOR_CGROUP, NULL, now_ns,
-                                  &cgroup->scratch, &cgroup->stats, result == 0 ? err : NULL);
+        int r = cgroup_place_read(&group->place, &reading, now_ns, &cgroup->stats,
+                                  result == 0 ? err : NULL);
         result = result == 0 ? r : result;
         cgroup_metrics_add(&cgroup->stats, group->labels, out);
         add_devices(cgroup, group, out);

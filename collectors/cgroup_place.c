@@ -13,7 +13,11 @@
 #define FIRST_REFRESH_NS CLOCK_NS_PER_SEC
 #define LAST_REFRESH_NS (60 * CLOCK_NS_PER_SEC)
 
-enum { MAX_FILE_BYTES = 1 << 20, READ_ROOM = 8192 };
+enum {
+    MAX_FILE_BYTES = 1 << 20,
+    READ_ROOM = 8192,
+    MAX_SHOWN = 120, /* of a text that is not understood */
+};
 
 void cgroup_place_init(struct cgroup_place *place) {
     *place = (struct cgroup_place){0};
@@ -142,24 +146,24 @@ static int read_text(struct cgroup_place *place, struct cgroup_hot *hot, int dir
     return r;
 }
 
-static int read_file(struct cgroup_place *place, const struct cgroup_hierarchy *hierarchy,
-                     struct cgroup_hot *hot, int dirfd, size_t file, struct buf *scratch,
-                     struct cgroup_stats *out, struct error *err) {
-    const char *name = cgroup_files[file].name;
-    int r = read_text(place, hot, dirfd, file, scratch);
+static int read_file(struct cgroup_place *place, const struct cgroup_reading *reading, size_t row,
+                     size_t file, struct cgroup_stats *out, struct error *err) {
+    const char *root = reading->tree->rows[row].path, *name = cgroup_files[file].name;
+    struct buf *text = reading->scratch;
+    int r = read_text(place, reading->hot, place->fds[row], file, text);
     if (cgroup_place_absent(r)) {
         place->missing |= UINT64_C(1) << file;
         return 0;
     }
     if (r == 0) {
-        r = cgroup_files[file].parse(buf_str(scratch), out);
+        r = cgroup_files[file].parse(buf_str(text), out);
     }
     if (r == -EINVAL) {
-        int shown = (int)strcspn(buf_str(scratch), "\n");
-        return error_set(err, r, "%s/…/%s: not understood: \"%.*s\"", hierarchy->path, name,
-                         shown < 120 ? shown : 120, buf_str(scratch));
+        int shown = (int)strcspn(buf_str(text), "\n");
+        return error_set(err, r, "%s/…/%s: not understood: \"%.*s\"", root, name,
+                         shown < MAX_SHOWN ? shown : MAX_SHOWN, buf_str(text));
     }
-    return r < 0 ? error_set(err, r, "%s/…/%s: %s", hierarchy->path, name, strerror(-r)) : 0;
+    return r < 0 ? error_set(err, r, "%s/…/%s: %s", root, name, strerror(-r)) : 0;
 }
 
 static bool wanted(const struct cgroup_place *place, size_t file, bool limits) {
@@ -171,19 +175,18 @@ static bool wanted(const struct cgroup_place *place, size_t file, bool limits) {
     return row->unless == NULL || (file > 0 && (place->missing >> (file - 1) & 1) != 0);
 }
 
-static int read_row(struct cgroup_place *place, const struct cgroup_hierarchy *hierarchy,
-                    struct cgroup_hot *hot, int dirfd, enum cgroup_reader reader, bool limits,
-                    struct buf *scratch, struct cgroup_stats *out, struct error *err) {
+static int read_row(struct cgroup_place *place, const struct cgroup_reading *reading, size_t row,
+                    bool limits, struct cgroup_stats *out, struct error *err) {
+    const struct cgroup_hierarchy *hierarchy = &reading->tree->rows[row];
     int result = 0;
     for (size_t i = 0; i < cgroup_n_files; i++) {
         const struct cgroup_file *file = &cgroup_files[i];
         if (file->unified != hierarchy->unified ||
-            (file->controller & hierarchy->controllers) == 0 || (file->readers & reader) == 0 ||
-            !wanted(place, i, limits)) {
+            (file->controller & hierarchy->controllers) == 0 ||
+            (file->readers & reading->reader) == 0 || !wanted(place, i, limits)) {
             continue;
         }
-        struct error *first = result == 0 ? err : NULL;
-        int r = read_file(place, hierarchy, hot, dirfd, i, scratch, out, first);
+        int r = read_file(place, reading, row, i, out, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
     }
     return result;
@@ -197,9 +200,8 @@ static void plan_refresh(struct cgroup_place *place, int64_t now_ns) {
     place->refresh_ns = now_ns + place->interval_ns;
 }
 
-int cgroup_place_read(struct cgroup_place *place, const struct cgroup_tree *tree,
-                      enum cgroup_reader reader, struct cgroup_hot *hot, int64_t now_ns,
-                      struct buf *scratch, struct cgroup_stats *out, struct error *err) {
+int cgroup_place_read(struct cgroup_place *place, const struct cgroup_reading *reading,
+                      int64_t now_ns, struct cgroup_stats *out, struct error *err) {
     cgroup_stats_reset(out);
     bool limits = now_ns >= place->refresh_ns;
     if (limits) {
@@ -209,13 +211,11 @@ int cgroup_place_read(struct cgroup_place *place, const struct cgroup_tree *tree
         memcpy(out->values, place->limits, sizeof(place->limits));
     }
     int result = 0;
-    for (size_t i = 0; i < tree->n_rows; i++) {
+    for (size_t i = 0; i < reading->tree->n_rows; i++) {
         if (place->fds[i] < 0) {
             continue;
         }
-        struct error *first = result == 0 ? err : NULL;
-        int r = read_row(place, &tree->rows[i], hot, place->fds[i], reader, limits, scratch, out,
-                         first);
+        int r = read_row(place, reading, i, limits, out, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
     }
     memcpy(place->limits, out->values, sizeof(place->limits));

@@ -33,13 +33,18 @@ int cgroup_place_enter(struct cgroup_place *place, const struct cgroup_tree *tre
 /* Closes what the place has of that row. */
 void cgroup_place_leave(struct cgroup_place *place, size_t row);
 
-/* Reads the files that `reader` wants into `out`, which is reset first. What is missing is no
- * failure; what cannot be read or understood is worded once, and the rest goes on. `scratch` is for
- * the texts. With `hot` (else NULL) what is read every time is kept open while there is room; it
- * must outlive the place. */
-int cgroup_place_read(struct cgroup_place *place, const struct cgroup_tree *tree,
-                      enum cgroup_reader reader, struct cgroup_hot *hot, int64_t now_ns,
-                      struct buf *scratch, struct cgroup_stats *out, struct error *err);
+/* Who reads, and with what. */
+struct cgroup_reading {
+    const struct cgroup_tree *tree;
+    enum cgroup_reader reader;
+    struct cgroup_hot *hot; /* keeps open what is read every time, outlives the place; or NULL */
+    struct buf *scratch;    /* for the texts */
+};
+
+/* Reads the files that the reader wants into `out`, which is reset first. What is missing is no
+ * failure; what cannot be read or understood is worded once, and the rest goes on. */
+int cgroup_place_read(struct cgroup_place *place, const struct cgroup_reading *reading,
+                      int64_t now_ns, struct cgroup_stats *out, struct error *err);
 
 /* Whether an errno (negative) only says that a cgroup or one of its files is not there. */
 bool cgroup_place_absent(int result);

@@ -259,9 +259,9 @@ static bool hides_processes(const struct containers *containers,
 static int collect_one(struct containers *containers, struct container *container, int64_t now_ns,
                        double now_seconds, struct snapshot *out, struct error *err) {
     struct container_procs procs;
-    int r =
-        cgroup_place_read(&container->place, &containers->tree, CGROUP_FOR_CONTAINER,
-                          &containers->hot, now_ns, &containers->scratch, &containers->stats, err);
+    struct cgroup_reading reading = {&containers->tree, CGROUP_FOR_CONTAINER, &containers->hot,
+                                     &containers->scratch};
+    int r = cgroup_place_read(&container->place, &reading, now_ns, &containers->stats, err);
     bool counted = read_processes(containers, container, &procs) == 0;
     container->gone = is_gone(containers, container);
     if (container->gone) {

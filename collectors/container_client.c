@@ -92,6 +92,10 @@ void container_client_destroy(struct container_client *client) {
     free(client);
 }
 
+bool container_client_listens(const struct container_client *client) {
+    return client->events.fd >= 0;
+}
+
 unsigned container_client_generation(const struct container_client *client) {
     return client->generation;
 }
@@ -339,10 +343,6 @@ static void step_events(struct container_client *client, int64_t now_ns) {
         (events->status != 0 && events->status != 200)) {
         container_http_finish(events);
         client->next_events_ns = now_ns + client->retry_ns;
-        return;
-    }
-    if (events->status == 200) {
-        take_events(client);
     }
 }
 
@@ -351,4 +351,8 @@ void container_client_step(struct container_client *client, int64_t now_ns) {
         step_events(client, now_ns);
     }
     step_question(client, now_ns);
+    /* A list under way may be older than what events tell: it comes first. */
+    if (client->events.status == 200 && client->question.fd < 0) {
+        take_events(client);
+    }
 }

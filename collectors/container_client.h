@@ -32,5 +32,8 @@ const struct container_info *container_client_find(struct container_client *clie
 /* Forgets a container that is gone. */
 void container_client_forget(struct container_client *client, const char *id);
 
+/* Whether the runtime is there and will tell of containers as they start. */
+bool container_client_listens(const struct container_client *client);
+
 /* Changes whenever something was told. */
 unsigned container_client_generation(const struct container_client *client);

@@ -62,7 +62,7 @@ int container_energy_create(const struct collector_env *env, struct container_en
         return error_set(err, -ENOMEM, "out of memory");
     }
     energy->energy = env->energy;
-    energy->opened_seconds = clock_wall_seconds();
+    energy->opened_seconds = clock_file_seconds(); /* as cgroups have it */
     energy->busy_seconds = NAN;
     energy->idle = labels_render("source", "idle");
     energy->shared = labels_render("source", "shared");

@@ -127,9 +127,10 @@ const struct metric_desc container_descs[CONTAINER_N_METRICS] = {
              "Most swap (v1: memory and swap) that may be in use; 0 without limit.", "bytes"),
     GAUGE_IN(CONTAINER_SPEC_MEMORY_RESERVATION, "spec_memory_reservation_limit",
              "Memory that is kept for the container; 0 for none.", "bytes"),
-    [CONTAINER_ENERGY] = {"container_energy_estimate_joules_total",
-                          "Estimated energy that a container took, and what is nobody's.",
-                          METRIC_COUNTER, "joules", OWN ", source"},
+    [CONTAINER_ENERGY] =
+        {"container_energy_estimate_joules_total",
+         "Estimated energy taken by a container, or by none of them: idle and shared.",
+         METRIC_COUNTER, "joules", OWN ", source"},
     FINISHED(CONTAINER_FINISHED, "", "Containers that have ended since the daemon started."),
     FINISHED_SECONDS(CONTAINER_FINISHED_CPU, "_cpu_usage",
                      "CPU time used by containers that have ended."),

@@ -267,6 +267,17 @@ int container_names_look_up(struct container_names *names, struct container *con
     return r;
 }
 
+bool container_names_will_come(const struct container_names *names,
+                               const struct container *container) {
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        if (names->clients[i] != NULL && asked_for(container, sources[i].runtime) &&
+            container_client_listens(names->clients[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void container_names_forget(struct container_names *names, const struct container *container) {
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
         if (names->clients[i] != NULL) {

@@ -21,5 +21,9 @@ bool container_names_due(const struct container_names *names, const struct conta
 int container_names_look_up(struct container_names *names, struct container *container,
                             int64_t now_ns, struct container_info *ret_info);
 
+/* Whether a runtime is being listened to that will tell what the container is called. */
+bool container_names_will_come(const struct container_names *names,
+                               const struct container *container);
+
 /* Forgets a container that is gone. */
 void container_names_forget(struct container_names *names, const struct container *container);

@@ -13,8 +13,10 @@ const struct metric_desc gpu_descs[GPU_N_METRICS] = {
     [GPU_BAR1_MEMORY_TOTAL] = {"gpu_bar1_memory_total_bytes",
                                "Window through which the host can reach the GPU's memory.",
                                METRIC_GAUGE, "bytes", "gpu, uuid"},
-    [GPU_BAR1_MEMORY_USED] = {"gpu_bar1_memory_used_bytes", "What of that window is mapped.",
-                              METRIC_GAUGE, "bytes", "gpu, uuid"},
+    [GPU_BAR1_MEMORY_USED] =
+        {"gpu_bar1_memory_used_bytes",
+         "Mapped part of the window through which the host can reach the GPU's memory.",
+         METRIC_GAUGE, "bytes", "gpu, uuid"},
     [GPU_BUSY_SECONDS] = {"gpu_busy_seconds_total",
                           "Time the GPU was busy, its load integrated between scrapes.",
                           METRIC_COUNTER, "seconds", "gpu, uuid"},
@@ -119,7 +121,8 @@ const struct metric_desc gpu_descs[GPU_N_METRICS] = {
     [GPU_TEMPERATURE] = {"gpu_temperature_celsius", "Temperature of the GPU.", METRIC_GAUGE,
                          "celsius", "gpu, uuid"},
     [GPU_TEMPERATURE_THRESHOLD] = {"gpu_temperature_threshold_celsius",
-                                   "Temperature from which on the GPU slows down, shuts down, ….",
+                                   "Temperature at which the GPU slows down, shuts down or leaves "
+                                   "its normal range, by threshold.",
                                    METRIC_GAUGE, "celsius", "gpu, threshold, uuid"},
     [GPU_UTILIZATION_PEAK] = {"gpu_utilization_peak_ratio",
                               "Highest load of the GPU within the peak window.", METRIC_GAUGE,

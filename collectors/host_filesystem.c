@@ -36,12 +36,13 @@ enum {
 
 const struct metric_desc host_filesystem_metrics[HOST_FILESYSTEM_N_METRICS] = {
     FILESYSTEM("avail_bytes", "Space that users other than root can still use.", "bytes"),
-    FILESYSTEM("device_error", "1 if the file system did not say how full it is, or not in time.",
+    FILESYSTEM("device_error",
+               "Whether the file system failed to say in time how full it is (1) or not (0).",
                NULL),
     FILESYSTEM("files", "Number of inodes.", NULL),
     FILESYSTEM("files_free", "Number of inodes that are free.", NULL),
     FILESYSTEM("free_bytes", "Free space, including what is kept for root.", "bytes"),
-    FILESYSTEM("readonly", "1 if it is mounted read-only.", NULL),
+    FILESYSTEM("readonly", "Whether the file system is mounted read-only (1) or not (0).", NULL),
     FILESYSTEM("size_bytes", "Size of the file system.", "bytes"),
 };
 

@@ -17,10 +17,11 @@
 enum { COMPAT_MAX_CPUS = 64, COMPAT_CPU_INTERVAL_MS = 2000 };
 
 const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS] = {
-    [TEGRA_CPU_FREQUENCY] = {"tegra_cpu_frequency_hz", "Clock of a CPU, counted from 1.",
+    [TEGRA_CPU_FREQUENCY] = {"tegra_cpu_frequency_hz", "Clock of a CPU; CPUs are counted from 1.",
                              METRIC_GAUGE, NULL, "cpu"},
-    [TEGRA_CPU_UTIL] = {"tegra_cpu_util_percentage", "Load of a CPU, counted from 1.", METRIC_GAUGE,
-                        NULL, "cpu"},
+    [TEGRA_CPU_UTIL] = {"tegra_cpu_util_percentage",
+                        "Load of a CPU, in percent; CPUs are counted from 1.", METRIC_GAUGE, NULL,
+                        "cpu"},
     [TEGRA_EMC_FREQUENCY] = {"tegra_emc_frequency_hz", "Clock of the memory controller.",
                              METRIC_GAUGE, NULL, NULL},
     [TEGRA_EMC_UTIL] = {"tegra_emc_util_percentage", "Load of the memory controller.", METRIC_GAUGE,

@@ -56,7 +56,8 @@ const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
                                  "Size of the largest blocks of memory that are free in one piece.",
                                  METRIC_GAUGE, "bytes", NULL},
     [JETSON_FREE_BLOCKS] = {"jetson_memory_largest_free_blocks",
-                            "How many blocks of that size are free.", METRIC_GAUGE, NULL, NULL},
+                            "How many of the largest free blocks of memory there are.",
+                            METRIC_GAUGE, NULL, NULL},
     [JETSON_MEMORY_TOTAL] = {"jetson_memory_total_bytes", "Memory of CPUs and GPU.", METRIC_GAUGE,
                              "bytes", NULL},
     [JETSON_MEMORY_USED] =
@@ -107,9 +108,10 @@ const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
     [JETSON_THERMAL_TRIP] = {"jetson_thermal_trip_celsius",
                              "Temperature at which the kernel acts on a thermal zone.",
                              METRIC_GAUGE, "celsius", "zone, type"},
-    [JETSON_THROTTLE_ALERT] = {"jetson_throttle_alert",
-                               "Whether something is slowed down at the moment (1) or not (0).",
-                               METRIC_GAUGE, NULL, "type"},
+    [JETSON_THROTTLE_ALERT] =
+        {"jetson_throttle_alert",
+         "Whether the clocks of something are held down at the moment (1) or not (0).",
+         METRIC_GAUGE, NULL, "type"},
 };
 
 _Static_assert(JETSON_N_METRICS == 32 + 8 + 1, "list all of them");

@@ -76,10 +76,10 @@ const struct metric_desc nvml_descs[NVML_N_METRICS] = {
                                METRIC_GAUGE, NULL, "gpu, uuid"},
     [NVML_NVIDIA_THROTTLE_ACTIVE] =
         {"nvidia_throttle_active",
-         "Whether that keeps the clocks down at the moment (1) or not (0).", METRIC_GAUGE, NULL,
+         "Whether a reason keeps the clocks down at the moment (1) or not (0).", METRIC_GAUGE, NULL,
          "gpu, reason, uuid"},
     [NVML_NVIDIA_THROTTLE_SECONDS] = {"nvidia_throttle_seconds_total",
-                                      "Time for which that has kept the clocks down.",
+                                      "Time for which a reason has kept the clocks down.",
                                       METRIC_COUNTER, "seconds", "gpu, reason, uuid"},
     [NVML_NVIDIA_XID_ERRORS] = {"nvidia_xid_errors_total",
                                 "Errors that the driver reported, by NVIDIA's Xid code.",

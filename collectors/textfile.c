@@ -14,7 +14,7 @@ enum { MAX_NAME_LEN = 512 };
 
 static const struct metric_desc mtime_desc = {
     .name = "node_textfile_mtime_seconds",
-    .help = "When a text file that could be used was last changed, in seconds since 1970",
+    .help = "When a text file that could be used was last changed, in seconds since 1970.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
     .labels = "file",
@@ -22,7 +22,7 @@ static const struct metric_desc mtime_desc = {
 
 static const struct metric_desc scrape_error_desc = {
     .name = "node_textfile_scrape_error",
-    .help = "Whether any text file or directory could not be read or used (1) or none (0)",
+    .help = "Whether any text file or directory could not be read or used (1) or none (0).",
     .type = METRIC_GAUGE,
 };
 

@@ -181,8 +181,8 @@ static void share_cpu(struct run_cgroup *cgroup, const double *values, struct ru
 
 bool run_cgroup_read(struct run_cgroup *cgroup, struct run_usage *ret_usage) {
     struct cgroup_stats *stats = &cgroup->stats;
-    cgroup_place_read(&cgroup->place, &cgroup->tree, CGROUP_FOR_RUN, &cgroup->hot,
-                      clock_monotonic_ns(), &cgroup->scratch, stats, NULL);
+    struct cgroup_reading reading = {&cgroup->tree, CGROUP_FOR_RUN, &cgroup->hot, &cgroup->scratch};
+    cgroup_place_read(&cgroup->place, &reading, clock_monotonic_ns(), stats, NULL);
     const double *values = stats->values;
     *ret_usage = (struct run_usage){
         .throttled_seconds = values[CGROUP_CPU_THROTTLED],

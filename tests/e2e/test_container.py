@@ -3,59 +3,15 @@
 import json
 import re
 import shutil
-import socket
-import subprocess
-import threading
 import time
 
 import pytest
 
+from peers import promtool
 from running import wait_until
 
 A = "a" * 64
 B = "b" * 64
-
-
-class Runtime:
-    """Docker's side of its socket: the list of containers, and events. Silent: it only accepts."""
-
-    def __init__(self, path, containers, silent=False):
-        self.containers = containers
-        self.silent = silent
-        self.listeners = []
-        self.kept = []
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.bind(str(path))
-        self.socket.listen()
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                peer, _ = self.socket.accept()
-            except OSError:
-                return
-            self.kept.append(peer)
-            if self.silent:
-                continue
-            request = peer.recv(65536).decode()
-            peer.sendall(b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n")
-            if request.startswith("GET /events"):
-                self.listeners.append(peer)
-            else:
-                peer.sendall(json.dumps(self.containers).encode())
-                peer.close()
-
-    def tell(self, action, id, **attributes):
-        event = {"Type": "container", "Action": action,
-                 "Actor": {"ID": id, "Attributes": attributes}}
-        for peer in self.listeners:
-            peer.sendall(json.dumps(event).encode() + b"\n")
-
-    def close(self):
-        self.socket.close()
-        for peer in self.kept:
-            peer.close()
 
 
 @pytest.fixture
@@ -72,15 +28,6 @@ def add(place, id):
     system = place / "cgroup/system.slice"
     shutil.copytree(system, system / f"docker-{id}.scope",
                     ignore=shutil.ignore_patterns("*.service", "*.scope"))
-
-
-@pytest.fixture
-def runtime():
-    """runtime(path, containers, silent=False); ends with the test."""
-    started = []
-    yield lambda *options, **more: started.append(Runtime(*options, **more)) or started[-1]
-    for one in started:
-        one.close()
 
 
 def flags(place):
@@ -125,12 +72,8 @@ def test_a_silent_runtime_delays_nothing(waap, place, runtime):
 
 
 def test_promtool(waap, place):
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool is not installed")
     page = waap(*flags(place)).get("/metrics").text
-    check = subprocess.run(["promtool", "check", "metrics"], input=page, text=True,
-                           capture_output=True, timeout=20)
-    assert (check.returncode, check.stdout + check.stderr) == (0, "")
+    assert promtool("2.42", "check", "metrics", page=page.encode()) == (0, "")
 
 
 def check_golden(daemon, golden):

@@ -3,12 +3,12 @@
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import time
 
 import pytest
 
+from peers import promtool
 from running import Waap, wait_until
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures/jetson"
@@ -36,12 +36,7 @@ def tree(waap_binary, tmp_path):
 
 
 def findings(page):
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool is not installed")
-    done = subprocess.run(
-        ["promtool", "check", "metrics"], input=page, capture_output=True, text=True, timeout=60
-    )
-    return done.stdout + done.stderr
+    return promtool("2.42", "check", "metrics", page=page.encode())[1]
 
 
 @pytest.mark.parametrize("board", BOARDS)

@@ -130,6 +130,22 @@ static void test_events_begin_before_the_list(void) {
     close(events);
 }
 
+/* A list that was made before a container started does not take its name away. */
+static void test_events_overtake_the_list(void) {
+    start(CONTAINER_CLIENT_LIST);
+    int events = take("GET /events?");
+    int list = take("GET /containers/json ");
+    say(events,
+        OK "{\"Action\":\"start\",\"Actor\":{\"ID\":\"b\",\"Attributes\":{\"name\":\"cam\"}}}\n");
+    container_client_step(client, now_ns);
+    say(list, OK "[{\"Id\":\"a\",\"Names\":[\"/web\"]}]");
+    close(list);
+    container_client_step(client, now_ns);
+    TEST_ASSERT_EQUAL_STRING("web", name_of("a"));
+    TEST_ASSERT_EQUAL_STRING("cam", name_of("b"));
+    close(events);
+}
+
 static void test_silence_is_given_up(void) {
     start(CONTAINER_CLIENT_LIST);
     int events = take("GET /events?");
@@ -224,6 +240,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_list_and_events);
     RUN_TEST(test_events_begin_before_the_list);
+    RUN_TEST(test_events_overtake_the_list);
     RUN_TEST(test_silence_is_given_up);
     RUN_TEST(test_garbage);
     RUN_TEST(test_a_socket_that_appears_later);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collectors/container.h"
@@ -404,26 +405,45 @@ static void test_is_found_late(void) {
     check_near(10, of_container(0, "cpu"));
 }
 
-/* Between two steps of the account, so that nobody but the kernel saw it at work. */
-static void test_short_life(void) {
-    begin(&agx_xavier, 2);
-    work(5, 0, 0, 0, 0);
-    work(10, 0, 1, 0, 0);
-    start_container(2);
+/* Works for a moment and is gone, between two steps of the account, so that nobody but the kernel
+ * saw it at work. */
+static void live_shortly(int i) {
     sample();
-    cpu_seconds[2] = 0.3;
+    cpu_seconds[i] = 0.3;
     machine_seconds += 0.3;
-    write_cpu(2);
+    write_cpu(i);
     write_machine();
     set_power(3, 1, 0);
     sample();
     sample();
-    end_container(2);
+    run("rm -r %s/cgroup/docker/%s", tree, id_of(i));
+    alive[i] = false;
     set_power(3, 0, 0);
     work(2, 0, 0, 0, 0);
     scrape();
     TEST_ASSERT_DOUBLE_WITHIN(0.15, 0.3, sum(finished));
     check_sum();
+}
+
+static void test_short_life(void) {
+    begin(&agx_xavier, 2);
+    work(5, 0, 0, 0, 0);
+    work(10, 0, 1, 0, 0);
+    start_container(2);
+    live_shortly(2);
+}
+
+/* Made within the tick that we were opened in: the kernel's time stamp is older than the clock. */
+static void test_short_life_that_begins_with_us(void) {
+    char path[256];
+    begin(&agx_xavier, 2);
+    snprintf(path, sizeof(path), "%s/cgroup/docker/%s", tree, id_of(2));
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, mkdir(path, 0755), path);
+    alive[2] = true;
+    write_cpu(2);
+    work(5, 0, 0, 0, 0);
+    work(10, 0, 1, 0, 0);
+    live_shortly(2);
 }
 
 /* Loads at random, containers that come and go at random, scrapes at random: all of the series are
@@ -494,6 +514,7 @@ int main(void) {
     RUN_TEST(test_ends_and_is_not_lost);
     RUN_TEST(test_is_found_late);
     RUN_TEST(test_short_life);
+    RUN_TEST(test_short_life_that_begins_with_us);
     RUN_TEST(test_the_sum_is_what_was_measured);
     return UNITY_END();
 }
