@@ -2,6 +2,7 @@
 #include "plugin_client.h"
 
 #include <errno.h>
+#include <link.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +18,7 @@
 #include "plugin_session.h"
 #include "plugin_wake.h"
 
-enum { MAX_COLLECTS = 8, STACK_SIZE = 256 * 1024, EXIT_MS = 1000 };
+enum { MAX_COLLECTS = 8, STACK_SIZE = 256 * 1024, EXIT_MS = 1000, BLIND_MS = 50 };
 
 pthread_mutex_t waap_lock = PTHREAD_MUTEX_INITIALIZER;
 atomic_bool waap_running;
@@ -25,16 +26,37 @@ atomic_bool waap_running;
 /* Guarded by waap_lock. */
 static struct {
     struct waap_settings settings;
-    pthread_cond_t turned; /* a turn of the thread is over */
+    pthread_cond_t turned; /* a turn of the thread is over, or a call of it */
     pthread_t thread;
     bool has_thread;
+    bool has_ended; /* the thread has, and can be joined */
     bool is_set_up;
+    bool calls;       /* the thread is in a function of the application */
+    bool alone;       /* exit() has begun to take the application apart: no such call any more */
+    bool gave_up;     /* what there was at exit() could not be sent */
+    bool ending;      /* the library itself is taken apart */
+    sigset_t forking; /* the signals of the thread that forks */
     struct {
         void (*collect)(void *data);
         void *data;
     } collects[MAX_COLLECTS];
     size_t n_collects;
 } client;
+
+/* Who records in a process that has not begun to starts the thread and needs the lock. A signal
+ * handler that does must not have interrupted its own thread while that holds it. Once the process
+ * has begun, recording needs no lock, and signals may come. */
+static void lock_early(sigset_t *ret_before) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, ret_before);
+    pthread_mutex_lock(&waap_lock);
+}
+
+static void unlock_early(const sigset_t *before) {
+    pthread_mutex_unlock(&waap_lock);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
 
 static uint64_t now_ms(void) {
     struct timespec now;
@@ -44,6 +66,22 @@ static uint64_t now_ms(void) {
 
 size_t waap_client_max_series(void) {
     return client.settings.max_series;
+}
+
+/* Whether the thread may call the application; what it called ends with leave_application. */
+static bool enter_application(void) {
+    pthread_mutex_lock(&waap_lock);
+    client.calls = !client.alone;
+    bool may_call = client.calls;
+    pthread_mutex_unlock(&waap_lock);
+    return may_call;
+}
+
+static void leave_application(void) {
+    pthread_mutex_lock(&waap_lock);
+    client.calls = false;
+    pthread_cond_broadcast(&client.turned);
+    pthread_mutex_unlock(&waap_lock);
 }
 
 static void call_collects(void) {
@@ -60,6 +98,10 @@ static void report_dropped(void) {
     static struct waap_metric *dropped;
     uint64_t n = atomic_load(&waap_n_dropped);
     if (n != 0 && dropped == NULL) {
+        if (client.settings.debug) {
+            fputs("waap: a record was dropped: it was no number, or not of its metric's kind\n",
+                  stderr);
+        }
         dropped = waap_metric_new(&(struct waap_metric_spec){
             .type = WAAP_COUNTER,
             .name = "plugin_records_dropped_total",
@@ -71,23 +113,25 @@ static void report_dropped(void) {
     }
 }
 
-static void report_errors(void) {
+static void report_errors(bool may_call) {
     static char *last; /* what repeats is written once */
     for (;;) {
+        /* Under the lock, so that no forked child finds a text that is freed. */
         pthread_mutex_lock(&waap_lock);
         char *text = waap_session_take_error();
+        char *before = last;
+        last = text != NULL ? text : last;
         pthread_mutex_unlock(&waap_lock);
         if (text == NULL) {
             return;
         }
-        if (client.settings.on_error != NULL) {
+        if (may_call && client.settings.on_error != NULL) {
             client.settings.on_error(text, client.settings.data);
         }
-        if (client.settings.debug && (last == NULL || strcmp(last, text) != 0)) {
+        if (client.settings.debug && (before == NULL || strcmp(before, text) != 0)) {
             fprintf(stderr, "waap: %s\n", text);
         }
-        free(last);
-        last = text;
+        free(before);
     }
 }
 
@@ -102,6 +146,25 @@ static int client_turn(struct pollfd *fds) {
     return full ? -1 : wait_ms;
 }
 
+static void call_application(void) {
+    bool may_call = enter_application();
+    report_errors(may_call);
+    if (may_call) {
+        waap_params_call();
+    }
+    leave_application();
+}
+
+/* Whether this turn was the last. */
+static bool client_ends(void) {
+    pthread_mutex_lock(&waap_lock);
+    client.has_ended = client.ending;
+    bool ends = client.has_ended;
+    pthread_cond_broadcast(&client.turned);
+    pthread_mutex_unlock(&waap_lock);
+    return ends;
+}
+
 static void *client_run(void *unused) {
     (void)unused;
     /* Numbers on the wire have a point, whatever the application's locale. */
@@ -111,30 +174,44 @@ static void *client_run(void *unused) {
     }
     prctl(PR_SET_NAME, "waap-plugin");
     struct pollfd fds[2] = {{.events = POLLIN}};
-    for (;;) {
-        call_collects();
+    while (!client_ends()) {
+        if (enter_application()) {
+            call_collects();
+        }
+        leave_application();
         report_dropped();
         int wait_ms = client_turn(fds);
-        report_errors();
-        waap_params_call();
+        call_application();
         fds[0].fd = waap_wake_open();
-        poll(fds, 2, wait_ms);
+        /* Out of descriptors, nobody can wake it. */
+        bool blind = fds[0].fd < 0 && (wait_ms < 0 || wait_ms > BLIND_MS);
+        poll(fds, 2, blind ? BLIND_MS : wait_ms);
         waap_wake_take();
     }
     return NULL;
 }
 
-static bool flush(unsigned timeout_ms, bool give_up) {
+static void unlock(void *unused) {
+    (void)unused;
+    pthread_mutex_unlock(&waap_lock);
+}
+
+static struct timespec in_ms(unsigned ms) {
     struct timespec end;
     clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += timeout_ms / 1000;
-    end.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+    end.tv_sec += ms / 1000;
+    end.tv_nsec += (long)(ms % 1000) * 1000000;
     if (end.tv_nsec >= 1000000000) {
         end.tv_sec++;
         end.tv_nsec -= 1000000000;
     }
+    return end;
+}
+
+static bool flush(const struct timespec *end, bool give_up) {
     pthread_mutex_lock(&waap_lock);
     bool confirmed = waap_metrics == NULL && waap_params == NULL;
+    pthread_cleanup_push(unlock, NULL); /* whose thread is cancelled while it waits */
     /* The thread cannot wait for itself. */
     if (!confirmed && client.has_thread && !pthread_equal(client.thread, pthread_self())) {
         uint64_t number = waap_session_ask();
@@ -143,26 +220,87 @@ static bool flush(unsigned timeout_ms, bool give_up) {
         int r = 0;
         while (!(confirmed = waap_session_confirmed(number)) && r == 0 &&
                !(give_up && waap_session_n_lost() != n_lost)) {
-            r = pthread_cond_timedwait(&client.turned, &waap_lock, &end);
+            r = pthread_cond_timedwait(&client.turned, &waap_lock, end);
         }
     }
-    pthread_mutex_unlock(&waap_lock);
+    pthread_cleanup_pop(true);
     return confirmed;
 }
 
-/* An exporter that is away does not keep the program from ending. */
-static void client_exit(void) {
-    if (atomic_load(&waap_running)) {
-        flush(EXIT_MS, true);
+/* Waits until the thread has given `flag` that value; waap_lock is held. */
+static void wait_for(const bool *flag, bool value, const struct timespec *end) {
+    while (client.has_thread && *flag != value && !pthread_equal(client.thread, pthread_self()) &&
+           pthread_cond_timedwait(&client.turned, &waap_lock, end) == 0) {
     }
 }
 
-static void fork_prepare(void) {
+/* An exporter that is away does not keep the program from ending. What the application gave to be
+ * called may refer to what exit() is about to take apart. */
+static void client_exit(void) {
+    struct timespec end = in_ms(EXIT_MS);
+    bool sent = !atomic_load(&waap_running) || flush(&end, true);
     pthread_mutex_lock(&waap_lock);
+    client.alone = true;
+    client.gave_up = !sent;
+    wait_for(&client.calls, false, &end);
+    pthread_mutex_unlock(&waap_lock);
+}
+
+/* Something was recorded since the last round. */
+static bool is_changed(void) {
+    struct waap_metric *m = waap_metrics;
+    while (m != NULL && !waap_metric_changed(m)) {
+        m = m->next;
+    }
+    return m != NULL;
+}
+
+static void end_thread(const struct timespec *end) {
+    pthread_mutex_lock(&waap_lock);
+    client.ending = true;
+    waap_wake_up();
+    wait_for(&client.has_ended, true, end);
+    if (client.has_ended) {
+        pthread_join(client.thread, NULL);
+        client.has_thread = false;
+        waap_session_end();
+        waap_wake_close();
+    }
+    pthread_mutex_unlock(&waap_lock);
+}
+
+/* The very last: after all that atexit() was given, which may have recorded; or, where these files
+ * are part of a library that dlclose() unloads, before the thread's code is gone. */
+__attribute__((destructor)) static void client_end(void) {
+    pthread_mutex_lock(&waap_lock);
+    bool has_thread = client.has_thread;
+    bool alone = client.alone;
+    pthread_mutex_unlock(&waap_lock);
+    if (!has_thread) {
+        return;
+    }
+    if (!alone) {
+        client_exit();
+    }
+    struct timespec end = in_ms(EXIT_MS);
+    pthread_mutex_lock(&waap_lock);
+    bool more = !client.gave_up && is_changed();
+    pthread_mutex_unlock(&waap_lock);
+    if (more) {
+        flush(&end, true);
+    }
+    end_thread(&end);
+}
+
+static void fork_prepare(void) {
+    sigset_t signals;
+    lock_early(&signals);
+    client.forking = signals;
 }
 
 static void fork_parent(void) {
-    pthread_mutex_unlock(&waap_lock);
+    sigset_t signals = client.forking;
+    unlock_early(&signals);
 }
 
 static void init_turned(void) {
@@ -177,23 +315,41 @@ static void fork_child(void) {
     waap_session_leave();
     waap_wake_close();
     client.has_thread = false;
+    client.calls = false;
     init_turned();
     atomic_store(&waap_running, false);
-    pthread_mutex_unlock(&waap_lock);
+    fork_parent();
 }
 
-/* The thread takes no signal that is meant for the application's. */
+/* Before anybody can hold the lock: a thread may fork while another makes the first metric. */
+__attribute__((constructor)) static void client_load(void) {
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+static int add_thread_local(struct dl_phdr_info *object, size_t size, void *total) {
+    (void)size;
+    for (size_t i = 0; i < object->dlpi_phnum; i++) {
+        if (object->dlpi_phdr[i].p_type == PT_TLS) {
+            *(size_t *)total += object->dlpi_phdr[i].p_memsz + object->dlpi_phdr[i].p_align;
+        }
+    }
+    return 0;
+}
+
+/* The program's thread-local variables lie on every stack, and may be larger than ours. */
+static size_t stack_size(void) {
+    size_t size = STACK_SIZE;
+    dl_iterate_phdr(add_thread_local, &size);
+    return size;
+}
+
+/* The caller has blocked all signals: the thread takes none that is meant for the application's. */
 static int start_thread(void) {
-    sigset_t all, before;
-    sigfillset(&all);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_setstacksize(&attributes, stack_size());
     int r = pthread_create(&client.thread, &attributes, client_run, NULL);
     pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return r;
 }
 
@@ -203,55 +359,64 @@ static void set_up_once(void) {
     }
     waap_settings_complete(&client.settings);
     init_turned();
-    pthread_atfork(fork_prepare, fork_parent, fork_child);
     atexit(client_exit);
     client.is_set_up = true;
 }
 
 void waap_client_start(void) {
     int error = errno;
-    pthread_mutex_lock(&waap_lock);
+    int cancels; /* getrandom() may be where a thread ends, but not with the lock */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+    sigset_t signals;
+    lock_early(&signals);
     set_up_once();
-    if (!client.has_thread && client.settings.socket != NULL && client.settings.plugin != NULL) {
+    if (!client.has_thread && !client.ending && client.settings.socket != NULL &&
+        client.settings.plugin != NULL) {
         waap_session_init();
-        client.has_thread = waap_wake_open() >= 0 && start_thread() == 0;
+        waap_wake_open();
+        client.has_thread = start_thread() == 0;
     }
-    /* Also where it failed: the next metric, not each record, tries again. */
+    /* Also where it failed: the next metric or flush, not each record, tries again. */
     atomic_store(&waap_running, true);
-    pthread_mutex_unlock(&waap_lock);
+    unlock_early(&signals);
+    pthread_setcancelstate(cancels, NULL);
     errno = error;
 }
 
 int waap_configure(const struct waap_options *options) {
-    pthread_mutex_lock(&waap_lock);
+    sigset_t signals;
+    lock_early(&signals);
     int r = client.is_set_up ? -EBUSY : waap_settings_set(&client.settings, options);
-    pthread_mutex_unlock(&waap_lock);
+    unlock_early(&signals);
     return r;
 }
 
 int waap_before_send(void (*collect)(void *data), void *data) {
-    pthread_mutex_lock(&waap_lock);
+    sigset_t signals;
+    lock_early(&signals);
     bool room = client.n_collects < MAX_COLLECTS;
     if (room) {
         client.collects[client.n_collects].collect = collect;
         client.collects[client.n_collects].data = data;
         client.n_collects++;
     }
-    pthread_mutex_unlock(&waap_lock);
+    unlock_early(&signals);
     return room ? 0 : -ENOSPC;
 }
 
 bool waap_flush(unsigned timeout_ms) {
-    waap_client_ensure();
-    return flush(timeout_ms, false);
+    waap_client_start();
+    struct timespec end = in_ms(timeout_ms);
+    return flush(&end, false);
 }
 
 struct waap_stats waap_get_stats(void) {
     struct waap_stats stats;
-    pthread_mutex_lock(&waap_lock);
+    sigset_t signals;
+    lock_early(&signals);
     waap_session_stats(&stats);
     stats.n_series = waap_n_metrics;
-    pthread_mutex_unlock(&waap_lock);
+    unlock_early(&signals);
     stats.n_dropped = atomic_load(&waap_n_dropped);
     return stats;
 }

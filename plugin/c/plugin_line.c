@@ -107,7 +107,8 @@ void waap_line_metric(struct waap_text *out, struct waap_metric *metric) {
     add_labels(out, metric->labels);
     struct waap_reading reading = add_value(out, metric);
     if (metric->ttl_seconds > 0) {
-        add_number(out, ",\"ttl\":", metric->ttl_seconds);
+        /* On the wire, 0 is for ever. */
+        add_number(out, ",\"ttl\":", isinf(metric->ttl_seconds) ? 0 : metric->ttl_seconds);
     }
     waap_text_puts(out, "}\n");
     metric->declared = true;

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE 1
 #include "plugin_link.h"
 
 #include <errno.h>
@@ -47,7 +48,7 @@ bool waap_link_check(struct waap_link *link) {
 }
 
 void waap_link_close(struct waap_link *link) {
-    if (link->fd >= 0) {
+    if (link->fd >= 0 && waap_link_check(link)) {
         close(link->fd);
     }
     link->fd = -1;

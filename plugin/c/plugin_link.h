@@ -17,7 +17,8 @@ struct waap_link {
 /* Connects. Returns 0 or a negative errno. */
 int waap_link_open(struct waap_link *link, const char *path);
 
-/* Drops the connection and what was on its way. */
+/* Drops the connection and what was on its way; as waap_link_check, it leaves alone what is not
+ * ours. */
 void waap_link_close(struct waap_link *link);
 
 /* Whether the descriptor still is our socket: a program that turns into a daemon may have closed

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE 1
 #include "plugin_metric.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <time.h>
 
 #include "plugin_client.h"
+#include "plugin_settings.h"
 #include "plugin_text.h"
 
 enum { MAX_LABELS = 32, MAX_BOUNDS = 200, MAX_TEXT = 4096 };
@@ -125,10 +127,13 @@ static struct waap_metric *metric_create(const struct waap_metric_spec *spec) {
         errno = EINVAL;
         return NULL;
     }
-    struct waap_metric *metric = aligned_alloc(WAAP_CACHE_LINE, sizeof(*metric));
-    if (metric == NULL) {
+    void *memory; /* aligned_alloc() is unknown to C99 */
+    int r = posix_memalign(&memory, WAAP_CACHE_LINE, sizeof(struct waap_metric));
+    if (r != 0) {
+        errno = r;
         return NULL;
     }
+    struct waap_metric *metric = memory;
     memset(metric, 0, sizeof(*metric));
     metric->type = spec->type;
     metric->ttl_seconds = spec->ttl_seconds;
@@ -168,7 +173,7 @@ static bool metrics_find(const struct waap_metric *wanted, struct waap_metric **
     return true;
 }
 
-struct waap_metric *waap_metric_new(const struct waap_metric_spec *spec) {
+static struct waap_metric *metric_new(const struct waap_metric_spec *spec) {
     struct waap_metric *metric = metric_create(spec);
     if (metric == NULL) {
         return NULL;
@@ -192,6 +197,14 @@ struct waap_metric *waap_metric_new(const struct waap_metric_spec *spec) {
         errno = error;
     }
     return error == 0 ? metric : NULL;
+}
+
+struct waap_metric *waap_metric_new(const struct waap_metric_spec *spec) {
+    struct waap_metric *metric = metric_new(spec);
+    if (metric == NULL) {
+        waap_settings_tell("metric", spec->name, "its name, labels, bounds or ttl are not valid");
+    }
+    return metric;
 }
 
 /* Adds with no lock; false where the sum would be no number. */
@@ -293,7 +306,8 @@ double waap_now(void) {
 }
 
 struct waap_reading waap_metric_read(struct waap_metric *metric) {
-    struct waap_reading reading = {.whole = atomic_load(&metric->whole)};
+    struct waap_reading reading = {0};
+    reading.whole = atomic_load(&metric->whole);
     if (metric->type == WAAP_HISTOGRAM) {
         for (size_t i = 0; i <= metric->n_bounds; i++) {
             reading.whole += atomic_load(&metric->buckets[i]);

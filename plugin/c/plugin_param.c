@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plugin_client.h"
+#include "plugin_settings.h"
 #include "plugin_text.h"
 #include "plugin_wake.h"
 
@@ -125,11 +126,12 @@ static struct waap_param *param_create(const struct waap_param_spec *spec) {
     return param;
 }
 
-struct waap_param *waap_param_new(const struct waap_param_spec *spec) {
+static struct waap_param *param_new(const struct waap_param_spec *spec) {
     struct waap_param *param = param_create(spec);
     if (param == NULL) {
         return NULL;
     }
+    waap_client_start();
     pthread_mutex_lock(&waap_lock);
     int error = 0;
     size_t n = 0;
@@ -148,8 +150,16 @@ struct waap_param *waap_param_new(const struct waap_param_spec *spec) {
         errno = error;
         return NULL;
     }
-    waap_client_start();
     waap_wake_up();
+    return param;
+}
+
+struct waap_param *waap_param_new(const struct waap_param_spec *spec) {
+    struct waap_param *param = param_new(spec);
+    if (param == NULL) {
+        waap_settings_tell("param", spec->name,
+                           "its default is not within its range or values, or these are not valid");
+    }
     return param;
 }
 
@@ -171,6 +181,18 @@ static const char *turn_text(struct waap_param *param, const char *text) {
     return NULL;
 }
 
+/* Whether the application has that value already: every connection begins with being told. */
+static bool is_applied(struct waap_param *param, const struct waap_json_value *value) {
+    if (atomic_load(&param->version) != atomic_load(&param->applied)) {
+        return false;
+    }
+    if (param->type == WAAP_STRING) {
+        return strcmp(param->value_text, value->text) == 0;
+    }
+    double number = param->type == WAAP_ENUM ? value_index(param, value->text) : value->number;
+    return atomic_load(&param->value) == number;
+}
+
 const char *waap_param_turn(struct waap_param *param, const struct waap_json_value *value) {
     static const enum waap_json_type wanted[] = {
         [WAAP_INT] = WAAP_JSON_NUMBER, [WAAP_FLOAT] = WAAP_JSON_NUMBER,
@@ -179,6 +201,10 @@ const char *waap_param_turn(struct waap_param *param, const struct waap_json_val
     };
     if (value->type != wanted[param->type]) {
         return "is of another type";
+    }
+    if (is_applied(param, value)) {
+        param->reported = false;
+        return NULL;
     }
     bool textual = value->type == WAAP_JSON_TEXT;
     const char *fault =

@@ -93,6 +93,10 @@ static void session_forget(void) {
     waap_params_forget();
 }
 
+void waap_session_end(void) {
+    session_forget();
+}
+
 void waap_session_leave(void) {
     session_forget();
     waap_metrics_forget(true);

@@ -14,6 +14,9 @@ enum { WAAP_FIRST_WAIT_MS = 100, WAAP_LONGEST_WAIT_MS = 2000 };
 /* Begins with a start of its own, counting from 0. */
 void waap_session_init(void);
 
+/* Ends the connection for good. */
+void waap_session_end(void);
+
 /* In a forked child: leaves the parent's connection to the parent. */
 void waap_session_leave(void);
 

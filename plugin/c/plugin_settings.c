@@ -2,6 +2,7 @@
 #include "plugin_settings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,12 +44,29 @@ static bool complete(char **text, const char *variable, const char *fallback) {
     return copy(value != NULL && value[0] != '\0' ? value : fallback, text);
 }
 
+static bool wants_debug(void) {
+    const char *value = getenv("WAAP_DEBUG");
+    return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
+}
+
 int waap_settings_complete(struct waap_settings *settings) {
     settings->interval_ms = settings->interval_ms != 0 ? settings->interval_ms : INTERVAL_MS;
     settings->max_series = settings->max_series != 0 ? settings->max_series : MAX_SERIES;
-    settings->debug = getenv("WAAP_DEBUG") != NULL;
+    settings->debug = wants_debug();
     bool good = complete(&settings->socket, "WAAP_PUSH_SOCKET", "/run/waap/push.sock") &&
                 complete(&settings->plugin, "WAAP_PLUGIN_NAME", program_invocation_short_name) &&
                 complete(&settings->job, "WAAP_JOB", NULL);
     return good ? 0 : -ENOMEM;
+}
+
+void waap_settings_tell(const char *what, const char *name, const char *wrong) {
+    int error = errno;
+    if (wants_debug()) {
+        const char *why = error == EINVAL   ? wrong
+                          : error == EEXIST ? "there is another of that name"
+                          : error == ENOSPC ? "there are too many"
+                                            : strerror(error);
+        fprintf(stderr, "waap: %s %s: %s\n", what, name != NULL ? name : "without a name", why);
+    }
+    errno = error;
 }

@@ -2,54 +2,69 @@
 #include "plugin_wake.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct {
-    atomic_int read_fd, write_fd;
-    _Atomic ino_t inode; /* of both ends */
-} wake = {.read_fd = -1, .write_fd = -1};
+/* Sockets, not a pipe: who writes to a pipe whose other end somebody has closed gets SIGPIPE. */
+struct end {
+    atomic_int fd; /* -1: none */
+    _Atomic ino_t inode;
+};
 
-static bool is_ours(int fd) {
+static struct end read_end = {.fd = -1}, write_end = {.fd = -1};
+
+/* The descriptor of an end, -1 where it is not ours any more. */
+static int end_fd(struct end *end) {
     struct stat st;
-    return fd >= 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) &&
-           st.st_ino == atomic_load(&wake.inode);
+    int fd = atomic_load(&end->fd);
+    bool ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+                st.st_ino == atomic_load(&end->inode);
+    return ours ? fd : -1;
+}
+
+static void end_close(struct end *end) {
+    int fd = end_fd(end);
+    atomic_store(&end->fd, -1);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void end_set(struct end *end, int fd) {
+    struct stat st;
+    atomic_store(&end->inode, fstat(fd, &st) == 0 ? st.st_ino : 0);
+    atomic_store(&end->fd, fd);
 }
 
 int waap_wake_open(void) {
     int fds[2];
-    struct stat st;
-    int known = atomic_load(&wake.read_fd);
-    if (is_ours(known) && is_ours(atomic_load(&wake.write_fd))) {
+    int known = end_fd(&read_end);
+    if (known >= 0 && end_fd(&write_end) >= 0) {
         return known;
     }
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
+    waap_wake_close();
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
         return -1;
     }
-    atomic_store(&wake.inode, fstat(fds[0], &st) == 0 ? st.st_ino : 0);
-    atomic_store(&wake.read_fd, fds[0]);
-    atomic_store(&wake.write_fd, fds[1]);
+    end_set(&read_end, fds[0]);
+    end_set(&write_end, fds[1]);
     return fds[0];
 }
 
 void waap_wake_close(void) {
-    int fds[] = {atomic_exchange(&wake.read_fd, -1), atomic_exchange(&wake.write_fd, -1)};
-    for (int i = 0; i < 2; i++) {
-        if (is_ours(fds[i])) {
-            close(fds[i]);
-        }
-    }
+    end_close(&read_end);
+    end_close(&write_end);
 }
 
 void waap_wake_up(void) {
     int error = errno;
-    int fd = atomic_load(&wake.write_fd);
-    if (is_ours(fd)) {
+    int fd = end_fd(&write_end);
+    if (fd >= 0) {
         /* Where it is full, the thread wakes anyway. */
-        ssize_t n = write(fd, "", 1);
+        ssize_t n = send(fd, "", 1, MSG_NOSIGNAL);
         (void)n;
     }
     errno = error;
@@ -57,7 +72,7 @@ void waap_wake_up(void) {
 
 void waap_wake_take(void) {
     char bytes[64];
-    int fd = atomic_load(&wake.read_fd);
-    while (is_ours(fd) && read(fd, bytes, sizeof(bytes)) > 0) {
+    int fd = end_fd(&read_end);
+    while (fd >= 0 && recv(fd, bytes, sizeof(bytes), 0) == sizeof(bytes)) {
     }
 }

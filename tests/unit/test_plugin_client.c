@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <signal.h>
@@ -6,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,7 +29,12 @@
     } while (0)
 
 #define THREAD_SANITIZER 0
+#define ADDRESS_SANITIZER 0
 #ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#undef ADDRESS_SANITIZER
+#define ADDRESS_SANITIZER 1
+#endif
 #if __has_feature(thread_sanitizer)
 #undef THREAD_SANITIZER
 #define THREAD_SANITIZER 1
@@ -124,6 +132,10 @@ static void plugin_comma(void) {
 }
 
 static void test_numbers_have_a_point_in_every_locale(void) {
+    char locales[4096]; /* that .ci/deps has made */
+    const char *root = getenv("WAAP_SOURCE_ROOT");
+    snprintf(locales, sizeof(locales), "%s/build/deps/locale", root != NULL ? root : ".");
+    setenv("LOCPATH", locales, 1);
     if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL) {
         TEST_IGNORE_MESSAGE("SKIP: no locale de_DE.UTF-8");
     }
@@ -407,7 +419,82 @@ static void test_asked_before_sending(void) {
     TEST_ASSERT_EQUAL_DOUBLE(42, push_peer_sum(&peer, "answer"));
 }
 
+/* ---- the end ---- */
+
+static struct waap_metric *late;
+static atomic_bool is_apart;
+
+static void record_late(void) {
+    waap_inc(late);
+}
+
+static void plugin_recording_late(void) {
+    atexit(record_late); /* which is called after all that comes later */
+    late = waap_counter("late_total", NULL, NULL);
+}
+
+static void test_what_is_recorded_at_the_very_end(void) {
+    run(plugin_recording_late);
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "late_total"));
+}
+
+static void take_apart(void) {
+    atomic_store(&is_apart, true);
+    sleep_ms(100);
+    waap_inc(late);
+}
+
+static void collect_whole(void *unused) {
+    (void)unused;
+    CHECK(!atomic_load(&is_apart));
+    sleep_ms(5);
+    CHECK(!atomic_load(&is_apart));
+}
+
+static void plugin_taken_apart(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 1}) == 0);
+    atexit(take_apart);
+    CHECK(waap_before_send(collect_whole, NULL) == 0);
+    late = waap_counter("late_total", NULL, NULL);
+    sleep_ms(50);
+}
+
+static void test_nothing_is_called_that_exit_has_taken_apart(void) {
+    run(plugin_taken_apart);
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "late_total"));
+}
+
+static void exit_here(void *unused) {
+    (void)unused;
+    exit(0);
+}
+
+static void plugin_exiting_in_a_call(void) {
+    CHECK(waap_before_send(exit_here, NULL) == 0);
+    alarm(10);
+    late = waap_counter("late_total", NULL, NULL);
+    waap_flush(60000);
+}
+
+static void test_exit_in_a_call_of_the_thread(void) {
+    run(plugin_exiting_in_a_call);
+}
+
 /* ---- processes and signals ---- */
+
+/* Ends a child that hangs. */
+static void expect_end(pid_t pid) {
+    int status;
+    for (int i = 0; i < 500; i++) {
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            CHECK(status == 0);
+            return;
+        }
+        sleep_ms(10);
+    }
+    kill(pid, SIGKILL);
+    CHECK(!"hangs");
+}
 
 static void plugin_forking(void) {
     struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
@@ -482,6 +569,69 @@ static void test_descriptors_closed_by_others(void) {
     TEST_ASSERT_EQUAL_DOUBLE(2, push_peer_sum(&peer, "frames_total"));
 }
 
+static pthread_barrier_t first_use;
+
+static void *make_first_metric(void *unused) {
+    (void)unused;
+    pthread_barrier_wait(&first_use);
+    waap_counter("frames_total", NULL, NULL);
+    return NULL;
+}
+
+static void plugin_forking_at_once(void) {
+    pthread_t thread;
+    pthread_barrier_init(&first_use, NULL, 2);
+    CHECK(pthread_create(&thread, NULL, make_first_metric, NULL) == 0);
+    pthread_barrier_wait(&first_use);
+    pid_t pid = fork();
+    if (pid == 0) {
+        waap_get_stats();
+        _exit(0);
+    }
+    expect_end(pid);
+    pthread_join(thread, NULL);
+    _exit(0);
+}
+
+static void test_fork_while_another_thread_makes_the_first_metric(void) {
+    for (int i = 0; i < 200; i++) {
+        run(plugin_forking_at_once);
+    }
+}
+
+static void plugin_closing_forking(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 10000}) == 0);
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    waap_inc(frames);
+    CHECK(waap_flush(5000));
+    sleep_ms(50); /* the thread waits and does not notice */
+    for (int fd = 3; fd < 64; fd++) {
+        close(fd);
+    }
+    int mine[20];
+    for (size_t i = 0; i < 20; i++) {
+        mine[i] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+        CHECK(mine[i] >= 0);
+    }
+    if (fork() == 0) {
+        waap_inc(frames);
+        for (size_t i = 0; i < 20; i++) {
+            CHECK(fcntl(mine[i], F_GETFD) == FD_CLOEXEC);
+        }
+        exit(0);
+    }
+    int status;
+    CHECK(wait(&status) > 0 && status == 0);
+}
+
+static void test_a_forked_child_closes_no_descriptor_of_others(void) {
+    if (THREAD_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: the thread sanitizer has no threads in forked children");
+    }
+    run(plugin_closing_forking);
+    TEST_ASSERT_EQUAL_DOUBLE(2, push_peer_sum(&peer, "frames_total"));
+}
+
 static void *record(void *data) {
     for (int i = 0; i < 100000; i++) {
         waap_inc(data);
@@ -509,6 +659,31 @@ static void test_threads(void) {
     run(plugin_threads);
     TEST_ASSERT_EQUAL_DOUBLE(400000, push_peer_sum(&peer, "frames_total"));
     TEST_ASSERT_EQUAL_DOUBLE(400, push_peer_sum(&peer, "made_total{\"thread\":\"any\"}"));
+}
+
+static void *flush_long(void *unused) {
+    (void)unused;
+    waap_flush(60000);
+    return NULL;
+}
+
+static void plugin_cancelled(void) {
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    waap_inc(frames);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, flush_long, NULL) == 0);
+    sleep_ms(50);
+    CHECK(pthread_cancel(thread) == 0);
+    void *result;
+    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+    alarm(5);
+    CHECK(waap_counter("later_total", NULL, NULL) != NULL);
+}
+
+static void test_a_thread_is_cancelled_while_it_flushes(void) {
+    peer.never_acks = true;
+    run(plugin_cancelled);
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "frames_total"));
 }
 
 static void not_here(int number) {
@@ -544,6 +719,108 @@ static void test_signals_are_left_alone(void) {
     run(plugin_signals);
 }
 
+static struct waap_metric *handled;
+
+static void record_signal(int number) {
+    (void)number;
+    int error = errno;
+    waap_inc(handled);
+    errno = error;
+}
+
+static void plugin_recording_in_handlers(void) {
+    handled = waap_counter("handled_total", NULL, NULL);
+    signal(SIGALRM, record_signal);
+    for (int i = 0; i < 40; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            static const struct itimerval often = {{0, 20}, {0, 20}}, never = {{0, 0}, {0, 0}};
+            setitimer(ITIMER_REAL, &often, NULL);
+            for (int k = 0; k < 20; k++) {
+                waap_get_stats();
+            }
+            waap_inc(handled);
+            setitimer(ITIMER_REAL, &never, NULL);
+            _exit(0);
+        }
+        expect_end(pid);
+    }
+}
+
+static void test_records_in_signal_handlers(void) {
+    if (THREAD_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: the thread sanitizer has no threads in forked children");
+    }
+    run(plugin_recording_in_handlers);
+}
+
+static int first_fd; /* the first that the library opens */
+static atomic_bool is_closed;
+
+static void close_first(void *unused) {
+    (void)unused;
+    if (!atomic_exchange(&is_closed, true)) {
+        close(first_fd);
+        sleep_ms(200);
+    }
+}
+
+static void plugin_half_closed(void) {
+    first_fd = dup(STDERR_FILENO);
+    close(first_fd);
+    waap_before_send(close_first, NULL);
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    while (!atomic_load(&is_closed)) {
+        sleep_ms(1);
+    }
+    waap_inc(frames);
+    CHECK(waap_flush(5000)); /* wakes the thread through what has lost its other end */
+}
+
+static void test_a_lost_descriptor_raises_no_signal(void) {
+    if (THREAD_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: closing what others use is what the thread sanitizer finds");
+    }
+    run(plugin_half_closed);
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "frames_total"));
+}
+
+static struct rlimit limit(int resource, rlim_t most) {
+    struct rlimit before;
+    CHECK(getrlimit(resource, &before) == 0);
+    struct rlimit after = {most, before.rlim_max};
+    CHECK(setrlimit(resource, &after) == 0);
+    return before;
+}
+
+static void plugin_out_of_descriptors(void) {
+    struct rlimit before = limit(RLIMIT_NOFILE, 3);
+    waap_inc(waap_counter("frames_total", NULL, NULL));
+    sleep_ms(20);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK(waap_flush(5000));
+}
+
+static void test_out_of_descriptors_for_a_while(void) {
+    run(plugin_out_of_descriptors);
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "frames_total"));
+}
+
+static void plugin_out_of_memory(void) {
+    struct rlimit before = limit(RLIMIT_AS, 4096); /* none for a stack */
+    waap_inc(waap_counter("frames_total", NULL, NULL));
+    CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+    CHECK(waap_flush(5000));
+}
+
+static void test_a_thread_that_cannot_be_had_at_first(void) {
+    if (THREAD_SANITIZER || ADDRESS_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: the sanitizer ends where there is no memory");
+    }
+    run(plugin_out_of_memory);
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "frames_total"));
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_all_that_was_recorded_is_there_after_exit);
@@ -563,9 +840,19 @@ int main(void) {
     RUN_TEST(test_a_knob_is_turned_and_applied);
     RUN_TEST(test_a_knob_calls_and_is_applied_at_once);
     RUN_TEST(test_asked_before_sending);
+    RUN_TEST(test_what_is_recorded_at_the_very_end);
+    RUN_TEST(test_nothing_is_called_that_exit_has_taken_apart);
+    RUN_TEST(test_exit_in_a_call_of_the_thread);
     RUN_TEST(test_forked_children_count_for_themselves);
+    RUN_TEST(test_fork_while_another_thread_makes_the_first_metric);
     RUN_TEST(test_descriptors_closed_by_others);
+    RUN_TEST(test_a_forked_child_closes_no_descriptor_of_others);
     RUN_TEST(test_threads);
+    RUN_TEST(test_a_thread_is_cancelled_while_it_flushes);
     RUN_TEST(test_signals_are_left_alone);
+    RUN_TEST(test_records_in_signal_handlers);
+    RUN_TEST(test_a_lost_descriptor_raises_no_signal);
+    RUN_TEST(test_out_of_descriptors_for_a_while);
+    RUN_TEST(test_a_thread_that_cannot_be_had_at_first);
     return UNITY_END();
 }

@@ -97,6 +97,14 @@ static void test_gauges_beyond_json(void) {
     }
 }
 
+static void test_a_series_that_stays(void) {
+    struct waap_metric *stays = waap_metric_new(
+        &(struct waap_metric_spec){.name = "stays_total", .ttl_seconds = WAAP_TTL_NEVER});
+    TEST_ASSERT_NOT_NULL(stays);
+    waap_line_metric(&out, hold(stays));
+    ASSERT_LINE("{\"metric\":\"stays_total\",\"type\":\"counter\",\"total\":0,\"ttl\":0}");
+}
+
 static void test_rate_with_ttl(void) {
     struct waap_metric *fps = waap_metric_new(
         &(struct waap_metric_spec){.type = WAAP_RATE, .name = "fps", .ttl_seconds = 60});
@@ -158,6 +166,7 @@ int main(void) {
     RUN_TEST(test_gauge_with_labels);
     RUN_TEST(test_gauges_beyond_json);
     RUN_TEST(test_rate_with_ttl);
+    RUN_TEST(test_a_series_that_stays);
     RUN_TEST(test_histogram_counts_are_cumulative);
     RUN_TEST(test_param_declarations);
     return UNITY_END();

@@ -159,6 +159,29 @@ static void test_the_call_applies(void) {
         usleep(1000); /* the client's thread was first and is at it */
     }
     TEST_ASSERT_EQUAL_INT64(40, called_with);
+    /* Told once more, with the next connection: it is reported, but nothing has changed. */
+    called_with = 0;
+    unsigned version = param->version;
+    param->reported = true;
+    TEST_ASSERT_NULL(turn(param, &four));
+    TEST_ASSERT_EQUAL_UINT(version, param->version);
+    waap_params_call();
+    TEST_ASSERT_EQUAL_INT64(0, called_with);
+}
+
+static void test_told_again(void) {
+    struct waap_json_value fast = text("fast"), good = text("good"), none = text("bad");
+    struct waap_param *mode = waap_param_enum("mode again", "fast", modes, NULL);
+    struct waap_param *model = waap_param_string("model again", "fast", NULL);
+    struct waap_param *const params[] = {mode, model};
+    for (size_t i = 0; i < ARRAY_LEN(params); i++) {
+        unsigned version = params[i]->version;
+        TEST_ASSERT_NULL(turn(params[i], &fast));
+        TEST_ASSERT_EQUAL_UINT(version, params[i]->version);
+        TEST_ASSERT_NULL(turn(params[i], &good));
+        TEST_ASSERT_TRUE(version != params[i]->version);
+    }
+    TEST_ASSERT_NOT_NULL(turn(mode, &none));
 }
 
 int main(void) {
@@ -170,5 +193,6 @@ int main(void) {
     RUN_TEST(test_turns_of_other_types);
     RUN_TEST(test_reading_applies);
     RUN_TEST(test_the_call_applies);
+    RUN_TEST(test_told_again);
     return UNITY_END();
 }

@@ -11,12 +11,18 @@
  *
  * Nothing has to be started or stopped: the first metric or parameter starts one thread, which
  * sends what has changed a few times a second, reconnects when the exporter was away, and sends the
- * rest at exit(). Recording never waits, never fails and raises no signal. Counts are kept as
- * totals, so an exporter that was away misses nothing. A forked child counts from 0 on a connection
- * of its own; one that leaves by _exit() should call waap_flush() before.
+ * rest at exit(), also what functions given to atexit() have recorded. Recording never waits, never
+ * fails and raises no signal. Counts are kept as totals, so an exporter that was away misses
+ * nothing. A forked child counts from 0 on a connection of its own; one that leaves by _exit()
+ * should call waap_flush() before.
  *
- * All calls may be made from any thread. NULL is a metric that records nothing and a parameter that
- * is 0, so results need no check; errno says why there is none. */
+ * What is called on the library's thread (on_error, on_change, waap_before_send) finds all signals
+ * blocked, and is not called any more once exit() has begun.
+ *
+ * All calls may be made from any thread; waap_inc, waap_add, waap_set and waap_observe also in a
+ * signal handler, in a forked child once it has recorded outside of one. NULL is a metric that
+ * records nothing and a parameter that is 0, so results need no check; errno says why there is
+ * none. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,6 +61,9 @@ struct waap_options {
 /* Sets what is not to be taken from the environment; texts are copied. Returns 0, or -EBUSY once
  * there is a metric or a parameter. */
 WAAP_API int waap_configure(const struct waap_options *options);
+
+/* For a series that stays when its plugin has gone, until somebody deletes it. */
+#define WAAP_TTL_NEVER __builtin_inf()
 
 /* Everything that can be said about a metric. Characters that Prometheus does not allow in names
  * become '_'. */
