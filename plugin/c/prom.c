@@ -1,11 +1,13 @@
 #define _GNU_SOURCE 1
 #include "include/waap/prom/prom.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "prom_metric.h"
+#include "plugin_metric.h"
+#include "prom_types.h"
 
 enum { MAX_KEYS = 32 };
 
@@ -13,7 +15,7 @@ enum { MAX_KEYS = 32 };
 
 int waap_prom_destroy(struct prom_metric *metric) {
     if (metric == NULL) {
-        return 1;
+        return 0;
     }
     waap_prom_leave(metric);
     for (size_t i = 0; i < PROM_N_SLOTS; i++) {
@@ -182,7 +184,22 @@ static struct waap_metric *series_for(struct prom_metric *metric, enum waap_type
     return metric != NULL && metric->type == type ? find_series(metric, values) : NULL;
 }
 
-/* ---- recording ---- */
+/* ---- recording: 1 for what the library below drops ---- */
+
+static int series_add(struct waap_metric *series, double value) {
+    waap_add(series, value);
+    return series == NULL || !isfinite(value) || (series->type != WAAP_GAUGE && value < 0);
+}
+
+static int series_set(struct waap_metric *series, double value) {
+    waap_set(series, value);
+    return series == NULL || series->type != WAAP_GAUGE;
+}
+
+static int series_observe(struct waap_metric *series, double value) {
+    waap_observe(series, value);
+    return series == NULL || !isfinite(value);
+}
 
 prom_counter_t *prom_counter_new(const char *name, const char *help, size_t label_key_count,
                                  const char **label_keys) {
@@ -200,9 +217,7 @@ int prom_counter_inc(prom_counter_t *self, const char **label_values) {
 }
 
 int prom_counter_add(prom_counter_t *self, double r_value, const char **label_values) {
-    struct waap_metric *series = series_for(self, WAAP_COUNTER, label_values);
-    waap_add(series, r_value);
-    return series == NULL || !(r_value >= 0);
+    return series_add(series_for(self, WAAP_COUNTER, label_values), r_value);
 }
 
 prom_gauge_t *prom_gauge_new(const char *name, const char *help, size_t label_key_count,
@@ -223,9 +238,7 @@ int prom_gauge_dec(prom_gauge_t *self, const char **label_values) {
 }
 
 int prom_gauge_add(prom_gauge_t *self, double r_value, const char **label_values) {
-    struct waap_metric *series = series_for(self, WAAP_GAUGE, label_values);
-    waap_add(series, r_value);
-    return series == NULL;
+    return series_add(series_for(self, WAAP_GAUGE, label_values), r_value);
 }
 
 int prom_gauge_sub(prom_gauge_t *self, double r_value, const char **label_values) {
@@ -233,9 +246,7 @@ int prom_gauge_sub(prom_gauge_t *self, double r_value, const char **label_values
 }
 
 int prom_gauge_set(prom_gauge_t *self, double r_value, const char **label_values) {
-    struct waap_metric *series = series_for(self, WAAP_GAUGE, label_values);
-    waap_set(series, r_value);
-    return series == NULL;
+    return series_set(series_for(self, WAAP_GAUGE, label_values), r_value);
 }
 
 prom_histogram_t *prom_histogram_new(const char *name, const char *help,
@@ -249,9 +260,7 @@ int prom_histogram_destroy(prom_histogram_t *self) {
 }
 
 int prom_histogram_observe(prom_histogram_t *self, double value, const char **label_values) {
-    struct waap_metric *series = series_for(self, WAAP_HISTOGRAM, label_values);
-    waap_observe(series, value);
-    return series == NULL;
+    return series_observe(series_for(self, WAAP_HISTOGRAM, label_values), value);
 }
 
 /* A sample is the series itself under libprom's names. */
@@ -268,8 +277,7 @@ prom_metric_sample_histogram_from_labels(prom_metric_t *self, const char **label
 }
 
 int prom_metric_sample_add(prom_metric_sample_t *self, double r_value) {
-    waap_add((struct waap_metric *)self, r_value);
-    return self == NULL;
+    return series_add((struct waap_metric *)self, r_value);
 }
 
 int prom_metric_sample_sub(prom_metric_sample_t *self, double r_value) {
@@ -277,11 +285,9 @@ int prom_metric_sample_sub(prom_metric_sample_t *self, double r_value) {
 }
 
 int prom_metric_sample_set(prom_metric_sample_t *self, double r_value) {
-    waap_set((struct waap_metric *)self, r_value);
-    return self == NULL;
+    return series_set((struct waap_metric *)self, r_value);
 }
 
 int prom_metric_sample_histogram_observe(prom_metric_sample_histogram_t *self, double value) {
-    waap_observe((struct waap_metric *)self, value);
-    return self == NULL;
+    return series_observe((struct waap_metric *)self, value);
 }

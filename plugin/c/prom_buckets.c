@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "prom_metric.h"
+#include "prom_types.h"
 
 /* Buckets on the heap are kept in a list, so that those shared by two histograms, which libprom
  * frees twice, are freed once. */
@@ -12,8 +12,7 @@ struct node {
     double bounds[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards `nodes` */
-static struct node *nodes;
+static struct node *nodes; /* guarded by waap_prom_lock */
 
 static const double default_bounds[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 static prom_histogram_buckets_t default_buckets = {
@@ -30,10 +29,10 @@ static struct node *node_create(size_t count) {
     }
     node->buckets.count = (int)count;
     node->buckets.upper_bounds = node->bounds;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&waap_prom_lock);
     node->next = nodes;
     nodes = node;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&waap_prom_lock);
     return node;
 }
 
@@ -72,7 +71,7 @@ prom_histogram_buckets_t *prom_histogram_buckets_exponential(double start, doubl
 }
 
 int prom_histogram_buckets_destroy(prom_histogram_buckets_t *self) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&waap_prom_lock);
     struct node **at = &nodes;
     while (*at != NULL && &(*at)->buckets != self) {
         at = &(*at)->next;
@@ -81,9 +80,9 @@ int prom_histogram_buckets_destroy(prom_histogram_buckets_t *self) {
     if (found != NULL) {
         *at = found->next;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&waap_prom_lock);
     free(found);
-    return found == NULL;
+    return self != NULL && found == NULL;
 }
 
 size_t prom_histogram_buckets_count(prom_histogram_buckets_t *self) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prom_metric.h"
+#include "prom_types.h"
 
 pthread_mutex_t waap_prom_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 prom_collector_registry_t *PROM_COLLECTOR_REGISTRY_DEFAULT;
@@ -61,7 +61,7 @@ static void collector_leave(struct prom_collector *collector) {
 
 int prom_collector_destroy(prom_collector_t *self) {
     if (self == NULL) {
-        return 1;
+        return 0;
     }
     pthread_mutex_lock(&waap_prom_lock);
     collector_leave(self);
@@ -135,12 +135,17 @@ static void fork_child(void) {
     waap_prom_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
-/* The lock is held. */
+/* Before anybody can hold the lock: a thread may fork while another makes the first metric. */
+__attribute__((constructor)) static void prom_load(void) {
+    pthread_atfork(NULL, NULL, fork_child);
+}
+
+/* Has the collect functions called; the lock is held. */
 static void hook_once(void) {
     static bool is_hooked;
     if (!is_hooked) {
-        is_hooked = waap_before_send(collect_all, NULL) == 0;
-        pthread_atfork(NULL, NULL, fork_child);
+        is_hooked = true;
+        waap_before_send(collect_all, NULL);
     }
 }
 
@@ -164,7 +169,7 @@ prom_collector_registry_t *prom_collector_registry_new(const char *name) {
 
 int prom_collector_registry_destroy(prom_collector_registry_t *self) {
     if (self == NULL) {
-        return 1;
+        return 0;
     }
     pthread_mutex_lock(&waap_prom_lock);
     struct prom_collector_registry **at = &registries;
@@ -255,14 +260,14 @@ int prom_collector_registry_validate_metric_name(prom_collector_registry_t *self
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:";
     (void)self;
     if (metric_name == NULL || metric_name[0] == '\0' || strchr(letters, metric_name[0]) == NULL) {
-        return 0;
+        return 1;
     }
     for (const char *at = metric_name; *at != '\0'; at++) {
         if (strchr(letters, *at) == NULL && (*at < '0' || *at > '9')) {
-            return 0;
+            return 1;
         }
     }
-    return 1;
+    return 0;
 }
 
 void promhttp_set_active_collector_registry(prom_collector_registry_t *active_registry) {

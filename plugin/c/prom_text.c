@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prom_metric.h"
+#include "prom_types.h"
 
 /* A registry as text, for who wants to serve it without the exporter. */
 

@@ -21,6 +21,14 @@
         }                                                                                          \
     } while (0)
 
+#define ADDRESS_SANITIZER 0
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#undef ADDRESS_SANITIZER
+#define ADDRESS_SANITIZER 1
+#endif
+#endif
+
 static struct push_peer peer;
 
 void setUp(void) {
@@ -190,6 +198,16 @@ static void plugin_mistakes(void) {
     CHECK(prom_counter_inc(counter, (const char *[]){NULL}) == 1);
     CHECK(prom_counter_add(counter, -1, (const char *[]){"x"}) == 1);
     CHECK(prom_counter_add(counter, NAN, (const char *[]){"x"}) == 1);
+    CHECK(prom_counter_add(counter, INFINITY, (const char *[]){"x"}) == 1);
+    CHECK(prom_gauge_add(gauge, NAN, NULL) == 1);
+    CHECK(prom_gauge_sub(gauge, INFINITY, NULL) == 1);
+    CHECK(prom_histogram_observe(histogram, NAN, NULL) == 1);
+    prom_metric_sample_t *sample = prom_metric_sample_from_labels(counter, (const char *[]){"x"});
+    CHECK(prom_metric_sample_add(sample, 1) == 0);
+    CHECK(prom_metric_sample_add(sample, -1) == 1);
+    CHECK(prom_metric_sample_sub(sample, 1) == 1);
+    CHECK(prom_metric_sample_set(sample, 1) == 1);
+    CHECK(prom_metric_sample_histogram_observe(NULL, 1) == 1);
     CHECK(prom_counter_inc(gauge, NULL) == 1);
     CHECK(prom_gauge_set(histogram, 1, NULL) == 1);
     CHECK(prom_histogram_observe(gauge, 1, NULL) == 1);
@@ -210,9 +228,13 @@ static void plugin_mistakes(void) {
     CHECK(prom_counter_destroy(counter) == 0);
     CHECK(prom_gauge_destroy(gauge) == 0);
     CHECK(prom_histogram_destroy(histogram) == 0);
-    CHECK(prom_counter_destroy(NULL) == 1);
-    CHECK(prom_collector_registry_destroy(NULL) == 1);
-    CHECK(prom_collector_destroy(NULL) == 1);
+    CHECK(prom_counter_destroy(NULL) == 0);
+    CHECK(prom_gauge_destroy(NULL) == 0);
+    CHECK(prom_histogram_destroy(NULL) == 0);
+    CHECK(prom_histogram_buckets_destroy(NULL) == 0);
+    CHECK(prom_collector_registry_destroy(NULL) == 0);
+    CHECK(prom_collector_destroy(NULL) == 0);
+    CHECK(prom_collector_destroy_generic(NULL) == 0);
     CHECK(prom_collector_new(NULL) == NULL);
     prom_collector_registry_destroy(PROM_COLLECTOR_REGISTRY_DEFAULT);
 }
@@ -242,17 +264,17 @@ static void test_shared_buckets_are_freed_once(void) {
 static void test_names(void) {
     static const struct {
         const char *name;
-        int valid;
-    } cases[] = {{"http_requests_total", 1},
-                 {"a:b", 1},
-                 {"_x9", 1},
-                 {"9x", 0},
-                 {"", 0},
-                 {NULL, 0},
-                 {"a-b", 0},
-                 {"a b", 0}};
+        int fault;
+    } cases[] = {{"http_requests_total", 0},
+                 {"a:b", 0},
+                 {"_x9", 0},
+                 {"9x", 1},
+                 {"", 1},
+                 {NULL, 1},
+                 {"a-b", 1},
+                 {"a b", 1}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        TEST_ASSERT_EQUAL_INT(cases[i].valid,
+        TEST_ASSERT_EQUAL_INT(cases[i].fault,
                               prom_collector_registry_validate_metric_name(NULL, cases[i].name));
     }
 }
@@ -300,6 +322,48 @@ static void test_threads(void) {
     TEST_ASSERT_EQUAL_DOUBLE(-1, push_peer_sum(&peer, "temperature"));
 }
 
+static pthread_barrier_t start;
+
+static void *make_buckets(void *unused) {
+    (void)unused;
+    pthread_barrier_wait(&start);
+    for (;;) {
+        prom_histogram_buckets_destroy(prom_histogram_buckets_linear(1, 1, 2));
+    }
+    return NULL;
+}
+
+/* Children of a process in which others have the library's locks, from its very first use on. */
+static void plugin_forking(void) {
+    pthread_t threads[2];
+    pthread_barrier_init(&start, NULL, 3);
+    for (size_t i = 0; i < 2; i++) {
+        CHECK(pthread_create(&threads[i], NULL, make_buckets, NULL) == 0);
+    }
+    pthread_barrier_wait(&start);
+    for (int i = 0; i < 10; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(10);
+            prom_histogram_buckets_t *buckets = prom_histogram_buckets_linear(1, 1, 2);
+            _exit(prom_histogram_buckets_destroy(buckets));
+        }
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid);
+        CHECK(status == 0);
+    }
+    _exit(0);
+}
+
+static void test_fork_while_other_threads_make_buckets(void) {
+    if (ADDRESS_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: the sanitizer's heap is locked in children of many threads");
+    }
+    for (int i = 0; i < 50; i++) {
+        run(plugin_forking);
+    }
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_metrics_flow_to_the_exporter);
@@ -310,5 +374,6 @@ int main(void) {
     RUN_TEST(test_shared_buckets_are_freed_once);
     RUN_TEST(test_names);
     RUN_TEST(test_threads);
+    RUN_TEST(test_fork_while_other_threads_make_buckets);
     return UNITY_END();
 }

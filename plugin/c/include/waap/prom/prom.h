@@ -6,9 +6,12 @@
  * and exit holds here, too. Unlike there, the caller's texts are copied, label values may hold
  * anything, gauges can be set below 0, and buckets are found by histogram_quantile().
  *
- * Calls that return int return 0, or 1 where nothing was done. */
+ * Calls that return int return 0, or 1 where nothing was done; destroying NULL is 0. The headers
+ * beside this one, which libprom has, too, all are this one. */
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,12 +28,19 @@ typedef struct prom_metric_sample_histogram prom_metric_sample_histogram_t;
 typedef struct prom_collector prom_collector_t;
 typedef struct prom_collector_registry prom_collector_registry_t;
 typedef struct prom_map prom_map_t;
+typedef struct prom_map_node prom_map_node_t;
 typedef struct prom_linked_list prom_linked_list_t;
 
 typedef struct prom_histogram_buckets {
     int count;
     const double *upper_bounds;
 } prom_histogram_buckets_t;
+
+/* What libprom names the C library's, prom_free() for the text of the bridge above all. */
+#define prom_malloc malloc
+#define prom_realloc realloc
+#define prom_strdup strdup
+#define prom_free free
 
 /* ---- metrics: label values come in the order of the keys; NULL where there are none ---- */
 
@@ -109,7 +119,7 @@ PROM_API int prom_collector_registry_register_collector(prom_collector_registry_
                                                         prom_collector_t *collector);
 /* The registry's metrics in Prometheus' text format. The caller frees it; NULL: no memory. */
 PROM_API const char *prom_collector_registry_bridge(prom_collector_registry_t *self);
-/* 1: Prometheus would take the name. */
+/* 0: Prometheus would take the name. */
 PROM_API int prom_collector_registry_validate_metric_name(prom_collector_registry_t *self,
                                                           const char *metric_name);
 

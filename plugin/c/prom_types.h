@@ -45,7 +45,7 @@ struct prom_collector_registry {
     struct prom_collector_registry *next;
 };
 
-/* Guards who is registered where. Recursive, as collect functions may register. */
+/* Guards who is registered where, and the buckets. Recursive, as collect functions may register. */
 extern pthread_mutex_t waap_prom_lock;
 
 /* Takes a metric out of its collector. */
