@@ -6,10 +6,12 @@ import time
 
 
 class Plugin:
-    def __init__(self, path, hello=None, timeout=10):
-        self.socket = socket.socket(socket.AF_UNIX)
+    def __init__(self, path, hello=None, timeout=10, connected=None):
+        """`connected` is a connection that another process has made."""
+        self.socket = connected or socket.socket(socket.AF_UNIX)
         self.socket.settimeout(timeout)
-        self.socket.connect(str(path))
+        if connected is None:
+            self.socket.connect(str(path))
         self.received = b""
         self.seq = 0
         if hello is not None:

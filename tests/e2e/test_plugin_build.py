@@ -14,6 +14,8 @@ from running import ROOT
 LIBRARY = ROOT / "plugin/c"
 EXAMPLE = ROOT / "plugin/examples/objcounter.c"
 STRICT = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
+# To the letter of C99 there are no atomics; gcc and clang have them all the same.
+STANDARDS = [["-std=c99"], ["-std=gnu99"], ["-std=c11", "-Wpedantic"], ["-std=gnu11", "-Wpedantic"]]
 NEWEST_GLIBC = (2, 27)
 ONCE_INLINE = {"fstat", "lstat", "stat"}  # functions of the headers before glibc 2.33
 
@@ -45,12 +47,64 @@ def run_example(program, tmp_path, **environment):
     assert peer.hellos[0]["plugin"] == os.path.basename(program)
 
 
-@pytest.mark.parametrize("name", ["cc", "clang"])
-def test_the_library_builds_from_its_own_files(tmp_path, name):
+@pytest.mark.parametrize("standard", STANDARDS, ids=lambda flags: flags[0][5:])
+@pytest.mark.parametrize("name", ["cc", "clang", "gcc-7"])
+def test_the_library_builds_from_its_own_files(tmp_path, name, standard):
     files = shutil.copytree(LIBRARY, tmp_path / "waap")
     include = f"-I{files / 'include'}"
     program = tmp_path / "objcounter"
-    run(compiler(name), *STRICT, include, EXAMPLE, *files.glob("*.c"), "-pthread", "-o", program)
+    run(compiler(name), *STRICT, *standard, include, EXAMPLE, *files.glob("*.c"), "-pthread", "-o", program)
+    run_example(program, tmp_path)
+
+
+def test_a_library_with_it_inside_can_be_unloaded(tmp_path):
+    """The files are compiled into a library of the program's own, which dlclose() takes out of memory."""
+    part = tmp_path / "part.c"
+    part.write_text("""
+        #include <waap/plugin.h>
+        void work(void);
+        void work(void) {
+            waap_inc(waap_counter("frames_total", "Frames.", NULL));
+        }
+    """)
+    host = tmp_path / "host.c"
+    host.write_text("""
+        #include <dlfcn.h>
+        #include <stdio.h>
+        #include <unistd.h>
+        int main(int argc, char **argv) {
+            for (int i = 0; i < 3 && argc == 2; i++) {
+                void *part = dlopen(argv[1], RTLD_NOW);
+                void (*work)(void) = NULL;
+                *(void **)&work = part != NULL ? dlsym(part, "work") : NULL;
+                if (work == NULL) {
+                    return 1;
+                }
+                work();
+                dlclose(part);
+                usleep(300000);
+                if (dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) != NULL) {
+                    return 2;
+                }
+            }
+            return dup(0) != 3; /* nothing is left open */
+        }
+    """)
+    library, program = tmp_path / "part.so", tmp_path / "host"
+    include = f"-I{LIBRARY / 'include'}"
+    run(compiler("cc"), *STRICT, include, "-fPIC", "-shared", part, *LIBRARY.glob("*.c"), "-pthread", "-o", library)
+    run(compiler("cc"), *STRICT, "-fno-strict-aliasing", host, "-ldl", "-o", program)
+    peer = run_plugin(tmp_path, program, library)
+    assert peer.sums["frames_total"] == 3
+
+
+@pytest.mark.parametrize("kilobytes", [250, 1000])
+def test_thread_local_variables_as_large_as_the_threads_stack(tmp_path, kilobytes):
+    source = tmp_path / "large.c"
+    source.write_text(f"__thread char large[{kilobytes} * 1024];\n")
+    program = tmp_path / "objcounter"
+    include = f"-I{LIBRARY / 'include'}"
+    run(compiler("cc"), *STRICT, include, EXAMPLE, source, *LIBRARY.glob("*.c"), "-pthread", "-o", program)
     run_example(program, tmp_path)
 
 
@@ -91,11 +145,53 @@ def test_it_asks_nothing_of_a_newer_glibc(tmp_path):
     assert "pthread_create" in versions and "getrandom" in versions
 
 
+def test_mistakes_are_told_to_who_asks(tmp_path):
+    source = tmp_path / "mistakes.c"
+    source.write_text("""
+        #include <waap/plugin.h>
+        int main(void) {
+            waap_counter("n_total", NULL, NULL);
+            waap_gauge("n_total", NULL, NULL);
+            waap_gauge("", NULL, NULL);
+            waap_param_int("low", 5, 10, 20, NULL);
+            return waap_get_int(NULL);
+        }
+    """)
+    program = tmp_path / "mistakes"
+    run(compiler("cc"), *STRICT, f"-I{LIBRARY / 'include'}", source, *LIBRARY.glob("*.c"), "-pthread", "-o", program)
+    environment = {**os.environ, "WAAP_PUSH_SOCKET": "/nonexistent"}
+    said = [
+        subprocess.run([program], env={**environment, **more}, capture_output=True, text=True, timeout=60).stderr
+        for more in ({}, {"WAAP_DEBUG": "1"})
+    ]
+    assert said[0] == ""
+    for words in ("metric n_total: there is another of that name", "metric : its name, labels",
+                  "param low: its default is not within its range"):
+        assert f"waap: {words}" in said[1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_it_builds_with_the_glibc_of_jetpack_4(tmp_path, machine):
+    """zig has the headers and the symbols of every C library: 2.27's are those of such images."""
+    zig = ROOT / "build/deps/zig/node_modules/.bin/zig"
+    if not zig.exists():
+        pytest.skip("SKIP: no zig: .ci/deps long")
+    program = tmp_path / "objcounter"
+    run(zig, "cc", "-target", f"{machine}-linux-gnu.2.27", *STRICT, f"-I{LIBRARY / 'include'}", EXAMPLE,
+        *LIBRARY.glob("*.c"), "-pthread", "-o", program,
+        env={**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(tmp_path / "cache")})
+    if os.uname().machine == machine:
+        run_example(program, tmp_path)
+
+
 def test_install_gives_what_pkg_config_needs(tmp_path, waap_binary):
     build = waap_binary.parent.parent
     run("meson", "install", "-C", build, "--no-rebuild", env={**os.environ, "DESTDIR": str(tmp_path)})
     folders = [str(path.parent) for path in tmp_path.rglob("waap-plugin.pc")]
     assert len(folders) == 1
+    for name in ["waap-plugin", "waap-prom"]:  # a thread runs in them, whatever dlclose() wants
+        assert "NODELETE" in run("readelf", "-d", f"{folders[0]}/../lib{name}.so")
     environment = {**os.environ, "PKG_CONFIG_PATH": folders[0], "PKG_CONFIG_SYSROOT_DIR": str(tmp_path)}
 
     def flags(*packages):
@@ -107,10 +203,13 @@ def test_install_gives_what_pkg_config_needs(tmp_path, waap_binary):
     here = {"LD_LIBRARY_PATH": os.path.dirname(folders[0])}
     run_example(program, tmp_path, **here)
 
+    installed = {path.name for path in tmp_path.rglob("waap/prom/*.h")}
+    assert installed == {path.name for path in (LIBRARY / "include/waap/prom").glob("*.h")}
     source = tmp_path / "prom.c"
     source.write_text("""
         #include <stdio.h>
-        #include "prom.h"
+        #include "prom_counter.h"
+        #include "prom_collector_registry.h"
         int main(void) {
             prom_collector_registry_default_init();
             prom_counter_t *hits = prom_collector_registry_must_register_metric(
@@ -121,6 +220,66 @@ def test_install_gives_what_pkg_config_needs(tmp_path, waap_binary):
     program = tmp_path / "prom"
     run(compiler("cc"), *STRICT, *sanitizers, source, *flags("waap-prom"), "-o", program)
     assert run_plugin(tmp_path, program, **here).sums["hits"] == 1
+
+
+# libprom 0.1.3, its folder prom/include: the headers, and all that they name.
+PROM_HEADERS = """
+    prom prom_alloc prom_collector prom_collector_registry prom_counter prom_gauge prom_histogram
+    prom_histogram_buckets prom_linked_list prom_map prom_metric prom_metric_sample
+    prom_metric_sample_histogram
+""".split()
+PROM_TYPES = """
+    prom_collector_registry_t prom_collector_t prom_counter_t prom_gauge_t prom_histogram_buckets_t
+    prom_histogram_t prom_linked_list_t prom_map_node_t prom_map_t prom_metric_sample_histogram_t
+    prom_metric_sample_t prom_metric_t
+""".split()
+PROM_CALLS = """
+    prom_collector_add_metric prom_collector_destroy prom_collector_destroy_generic
+    prom_collector_free_generic prom_collector_new prom_collector_process_new
+    prom_collector_registry_bridge prom_collector_registry_default_init
+    prom_collector_registry_destroy prom_collector_registry_enable_process_metrics
+    prom_collector_registry_must_register_metric prom_collector_registry_new
+    prom_collector_registry_register_collector prom_collector_registry_register_metric
+    prom_collector_registry_validate_metric_name prom_collector_set_collect_fn prom_counter_add
+    prom_counter_destroy prom_counter_inc prom_counter_new prom_free prom_gauge_add prom_gauge_dec
+    prom_gauge_destroy prom_gauge_inc prom_gauge_new prom_gauge_set prom_gauge_sub
+    prom_histogram_buckets_count prom_histogram_buckets_destroy prom_histogram_buckets_exponential
+    prom_histogram_buckets_linear prom_histogram_buckets_new prom_histogram_destroy
+    prom_histogram_new prom_histogram_observe prom_malloc prom_metric_sample_add
+    prom_metric_sample_from_labels prom_metric_sample_histogram_from_labels
+    prom_metric_sample_histogram_observe prom_metric_sample_set prom_metric_sample_sub prom_realloc
+    prom_strdup
+""".split()
+
+
+def test_every_name_of_libprom_is_there(tmp_path):
+    """By a program that includes what libprom's users include, and the C headers that come with it."""
+    body = "".join(f"    {name} *t{i} = NULL;\n    calls[0] = t{i};\n" for i, name in enumerate(PROM_TYPES))
+    body += "".join(f"    calls[{i}] = (const void *){name};\n" for i, name in enumerate(PROM_CALLS))
+    source = tmp_path / "names.c"
+    source.write_text("".join(f"#include <{name}.h>\n" for name in PROM_HEADERS) + f"""
+int main(void) {{
+    const void *calls[{len(PROM_CALLS)}];
+{body}
+    prom_collect_fn *collect = NULL;
+    prom_histogram_buckets_t buckets = {{.count = 0, .upper_bounds = NULL}};
+    char *copy = prom_strdup("copied");
+    prom_free(copy);
+    return calls[0] == NULL || collect != NULL || prom_histogram_default_buckets == &buckets ||
+           PROM_COLLECTOR_REGISTRY_DEFAULT != NULL || strlen(getenv("PATH")) == 0;
+}}
+""")
+    include = f"-I{LIBRARY / 'include/waap/prom'}"
+    program = tmp_path / "names"
+    run(compiler("cc"), *STRICT, include, source, *LIBRARY.glob("*.c"), "-pthread", "-o", program)
+    run(program)
+
+
+@pytest.mark.parametrize("header", PROM_HEADERS)
+def test_every_header_of_libprom_stands_alone(tmp_path, header):
+    source = tmp_path / "one.c"
+    source.write_text(f"#include <{header}.h>\nint main(void) {{ return 0; }}\n")
+    run(compiler("cc"), *STRICT, "-fsyntax-only", f"-I{LIBRARY / 'include/waap/prom'}", source)
 
 
 def test_pip_installs_the_python_package(tmp_path):

@@ -211,6 +211,86 @@ def test_descriptors_closed_by_others(peer, run):
     assert peer.sums["frames_total"] == 2
 
 
+ENDING = """
+    import sys, threading, time
+    sys.setswitchinterval(1e-6)
+    class Late:
+        def __del__(self):
+            frames.inc()
+            seconds.observe(1)
+            queue.set(1)
+            frames.inc(-1)
+            assert res.get() == 1
+            plugin.counter("late_total").inc()
+            plugin.param("late", default=1)
+            plugin.stats()
+            assert not plugin.flush()
+            print("late", flush=True)
+    frames, seconds, queue = plugin.counter("frames_total"), plugin.histogram("seconds"), plugin.gauge("queue")
+    res = plugin.param("res", default=1)
+    sys.ps2 = Late()  # which the interpreter drops first of all
+    def record(n):
+        while True:
+            frames.inc()
+            seconds.observe(1)
+            queue.set(1)
+            frames.inc(-1)
+            plugin.counter("each_total", labels={"n": n}).inc()
+    for n in range(4):
+        threading.Thread(target=record, args=(n,), daemon=True).start()
+    time.sleep(0.1)
+"""
+
+
+def check_ending(peer):
+    assert peer.sums["frames_total"] > 0
+
+
+@pytest.mark.parametrize("n", range(5))
+def test_a_record_at_the_very_end_waits_for_nobody(peer, run, n):
+    assert run(ENDING, seconds=10) == "late\n"
+    check_ending(peer)
+
+
+def test_the_first_record_of_all_at_the_very_end(run):
+    assert run("""
+        import sys
+        class Late:
+            def __del__(self):
+                plugin.counter("frames_total").inc()
+                plugin.param("res", default=1)
+                assert not plugin.flush(0.1)
+                print("late", flush=True)
+        sys.ps2 = Late()
+    """, seconds=10) == "late\n"
+
+
+FORKED_WITH_THE_LOCK = """
+    import os, threading, time
+    frames = plugin.counter("frames_total")
+    held = threading.Event()
+    def hold():
+        with plugin._shared._lock, frames._lock:
+            held.set()
+            time.sleep(3)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    if os.fork() == 0:
+        began = time.monotonic()
+        plugin.counter("child_total").inc()
+        frames.inc()
+        assert time.monotonic() - began < 2
+        os._exit(0 if plugin.flush() else 1)
+    assert os.waitpid(-1, 0)[1] == 0
+    thread.join()
+"""
+
+
+def check_forked_with_the_lock(peer):
+    assert peer.sums == {"frames_total": 1, "child_total": 1}
+
+
 THREADS = """
     import threading
     frames = plugin.counter("frames_total")
@@ -387,6 +467,179 @@ def test_debug_says_what_is_wrong(peer, start):
     ]
 
 
+@pytest.mark.parametrize("debug, told", [("1", True), ("", False), ("0", False)])
+def test_debug_tells_of_dropped_records(peer, start, debug, told):
+    process = start("plugin.counter('x').inc(-1)\nplugin.gauge('y').set('a')\nplugin.flush()", WAAP_DEBUG=debug)
+    assert ("waap: a record was dropped" in process.communicate(timeout=30)[1]) == told
+    assert peer.sums["plugin_records_dropped_total"] == 2
+
+
+def test_on_error_may_record_and_wait_for_others(peer, run):
+    output = run("""
+        import threading
+        told = threading.Event()
+        def record(text):
+            plugin.counter("errors_total", labels={"of": "another thread"}).inc()
+            plugin.stats()
+        def on_error(text):
+            plugin.counter("errors_total").inc()
+            thread = threading.Thread(target=record, args=(text,), daemon=True)
+            thread.start()
+            thread.join(10)
+            assert not thread.is_alive()
+            print(text, threading.current_thread().name)
+            told.set()
+        plugin.configure(max_series=2, on_error=on_error)
+        plugin.counter("errors_total")
+        plugin.counter("errors_total", labels={"of": "another thread"})
+        plugin.counter("more").inc()
+        assert told.wait(10)
+        assert plugin.flush()
+    """)
+    assert output == "more: more than 2 series waap-plugin\n"
+    assert peer.sums["errors_total"] == peer.sums['errors_total{"of": "another thread"}'] == 1
+
+
+def test_on_error_without_a_thread_may_record(run):
+    output = run("""
+        import queue, threading
+        def record():
+            while True:
+                plugin.counter("errors_total", labels={"n": asked.get()}).inc()
+                plugin.stats()
+                done.put(True)
+        def on_error(text):
+            seen.append(text)
+            plugin.counter("errors_total", labels={"n": -len(seen)}).inc()
+            asked.put(len(seen))
+            waited.append(done.get(timeout=10))
+        def no_thread(*_, **__):
+            raise RuntimeError("can't start new thread")
+        asked, done, seen, waited = queue.Queue(), queue.Queue(), [], []
+        threading.Thread(target=record, daemon=True).start()
+        plugin.configure(on_error=on_error)
+        threading.Thread.start = no_thread
+        plugin.counter("x").inc()
+        print(set(seen), 0 < len(seen) == len(waited) < 10)
+    """)
+    assert output == """{"no thread: can't start new thread"} True\n"""
+
+
+def test_a_thread_that_cannot_start_is_tried_again(peer, run):
+    run("""
+        import threading
+        def no_thread(*_, **__):
+            raise RuntimeError("can't start new thread")
+        real, threading.Thread.start = threading.Thread.start, no_thread
+        plugin.counter("x").inc()
+        assert not plugin.flush(0.1)
+        threading.Thread.start = real
+        plugin.counter("y").inc()
+        assert plugin.flush(10)
+    """)
+    assert peer.sums == {"x": 1, "y": 1}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param("raise SystemExit(1)", id="exit"),
+        pytest.param("raise KeyboardInterrupt", id="interrupt"),
+        pytest.param("raise Mute", id="mute"),
+        pytest.param("sys.stderr.close(); raise KeyError", id="stderr closed"),
+        pytest.param("sys.stderr = None; raise KeyError", id="no stderr"),
+    ],
+)
+def test_whatever_a_callback_raises_the_rest_goes_on(peer, start, fault):
+    def turn(connection, line):
+        if "default" in line:
+            connection.send(b'{"error": "refused"}\n{"param": "res", "value": 1}\n')
+
+    peer.on_line = turn
+    process = start(f"""
+import sys, threading, time
+class Mute(Exception):
+    def __repr__(self):
+        raise KeyError("no words")
+    __str__ = __repr__
+called = []
+def callback(value):
+    called.append(value)
+    {fault}
+plugin.configure(on_error=callback)
+plugin.param("res", default=720, on_change=callback)
+end = time.monotonic() + 10
+while not {{"refused", 1}} <= set(called) and time.monotonic() < end:
+    time.sleep(0.01)
+plugin.counter("alive").inc()
+print(plugin.flush(), sorted(map(str, called))[:1])
+""", WAAP_DEBUG="1")
+    assert process.communicate(timeout=30)[0] == "True ['1']\n"
+    assert peer.sums["alive"] == 1
+
+
+def test_a_message_that_fails_stops_no_other(peer, run):
+    output = run("""
+        import json
+        errors = []
+        plugin.configure(on_error=errors.append)
+        real = json.dumps
+        def dumps(line, **options):
+            if "bad" in (line.get("param"), line.get("metric")):
+                raise KeyError("no such thing")
+            return real(line, **options)
+        json.dumps = dumps
+        plugin.param("bad", default=1)
+        plugin.counter("bad").inc()
+        good = plugin.counter("good")
+        for _ in range(3):
+            good.inc()
+            assert plugin.flush()
+        assert plugin.param("fine", default=1).get() == 1 and plugin.flush()
+        print(sorted(set(errors)), plugin.stats()["connects"])
+    """)
+    assert output == "[\"bad: KeyError('no such thing')\"] 1\n"
+    assert peer.sums == {"good": 3}
+    assert {line["param"] for line in peer.lines if "default" in line} == {"fine"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param("import random\nrandom.Random.uniform = lambda *_: 1 / 0", id="turn"),
+        pytest.param("import select\nselect.poll = lambda: 1 / 0", id="poll"),
+    ],
+)
+def test_the_thread_survives(run, fault):
+    run(f"""
+import threading, time
+def alive():
+    return [thread for thread in threading.enumerate() if thread.name == "waap-plugin"]
+{fault}
+plugin.counter("x").inc()
+began = time.process_time()
+time.sleep(0.5)
+assert alive()
+assert time.process_time() - began < 0.25
+""", WAAP_PUSH_SOCKET="/nonexistent/push.sock")
+
+
+def test_descriptors_closed_by_others_and_no_more_to_have(peer, run):
+    run("""
+        import os, resource, time
+        plugin.counter("x").inc()
+        assert plugin.flush()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        os.closerange(3, 64)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        plugin.counter("x").inc()
+        time.sleep(0.5)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert plugin.flush(30)
+    """)
+    assert peer.sums["x"] == 2
+
+
 def test_a_line_without_end_ends_the_connection(peer, run):
     peer.answer = b"x" * 200000
     run("""
@@ -413,6 +666,76 @@ def test_what_is_no_number_is_dropped_and_counted(peer, run):
     """)
     assert peer.sums["plugin_records_dropped_total"] == 10
     assert (peer.sums["c"], peer.sums["h_count"], peer.gauges) == (1, 0, {})
+
+
+def test_what_is_no_number_raises_nothing(peer, run):
+    run("""
+        from decimal import Decimal
+        counter, gauge, histogram = plugin.counter("c"), plugin.gauge("g"), plugin.histogram("h")
+        calls = (counter.inc, gauge.set, gauge.inc, gauge.dec, histogram.observe)
+        bad = (None, "abc", [], 1j, 10**400, Decimal("sNaN"), object())
+        for call in calls:
+            for value in bad:
+                assert call(value) is None
+        assert plugin.stats()["dropped"] == len(calls) * len(bad), plugin.stats()
+    """)
+    assert peer.sums["plugin_records_dropped_total"] == 35
+    assert (peer.sums["c"], peer.sums["h_count"], peer.gauges) == (0, 0, {})
+
+
+def test_a_declaration_that_failed_holds_no_name(peer, run):
+    run("""
+        try:
+            plugin.counter("x", ttl="soon")
+        except ValueError:
+            plugin.gauge("x").set(1)
+    """)
+    assert peer.gauges == {"x": 1}
+
+
+def test_numbers_of_any_type(peer, run):
+    run("""
+        from decimal import Decimal
+        from fractions import Fraction
+        class Uint8:
+            def __init__(self, value):
+                self._value = value
+            def __float__(self):
+                return float(self._value)
+            def __neg__(self):
+                return Uint8(256 - self._value)
+        counter, gauge, histogram = plugin.counter("c"), plugin.gauge("g"), plugin.histogram("h")
+        for value in (True, 2, 0.5, Decimal("0.25"), Fraction(1, 4), Uint8(4)):
+            counter.inc(value)
+            histogram.observe(value)
+            gauge.inc(value)
+        gauge.dec(Uint8(4))
+        gauge.dec(Decimal(1))
+    """)
+    assert (peer.sums["c"], peer.sums["h_sum"], peer.gauges["g"]) == (8, 8, 3)
+
+
+GAUGE_SET_AND_ADDED_TO = """
+    import sys, threading, time
+    sys.setswitchinterval(1e-6)
+    gauge = plugin.gauge("g")
+    stop = False
+    def add():
+        while not stop:
+            gauge.inc(1)
+    threads = [threading.Thread(target=add) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 2
+    try:
+        while time.monotonic() < end:
+            for value in (-1e9, 1e9):
+                gauge.set(value)
+                time.sleep(0)
+                assert (gauge.read() < 0) == (value < 0)
+    finally:
+        stop = True
+"""
 
 
 def test_gauges_beyond_json(peer, run):
@@ -447,7 +770,13 @@ def test_series_are_bounded(peer, run):
         "plugin.histogram('x', buckets=[2, 1])",
         "plugin.histogram('x', buckets=[float('nan')])",
         "plugin.metric('x', type='counter', buckets=[1])",
+        "plugin.histogram('x', buckets=[None])",
         "plugin.counter('x', labels={'': 'y'})",
+        "plugin.counter('x', labels={'y': 'z', 1: 'z'})",
+        "plugin.counter('x', ttl=float('nan'))",
+        "plugin.counter('x', ttl=float('inf'))",
+        "plugin.counter('x', ttl=-1)",
+        "plugin.counter('x', ttl=[])",
         "plugin.counter('x', labels={'y': 'z' * 10000})",
         "plugin.param('', default=1)",
         "plugin.param('x', default=5, min=6)",
@@ -458,11 +787,53 @@ def test_series_are_bounded(peer, run):
         "plugin.param('x', default=1.5, type='int')",
         "plugin.param('x', default=1, type='list')",
         "plugin.param('x', default=1); plugin.param('x', default=2)",
+        "plugin.param('x', default=10**400)",
     ],
 )
 def test_mistakes_are_told_at_once(start, call):
     process = start(call)
     assert "ValueError" in process.communicate(timeout=30)[1].splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "call, told",
+    [
+        ("plugin.counter('x', labels=['kind']).inc()",
+         "x: has labels: .labels(kind=...) comes before a record"),
+        ("plugin.gauge('x', labels=['kind', 'cam']).set(1)",
+         "x: has labels: .labels(cam=..., kind=...) comes before a record"),
+        ("plugin.counter('x', labels='kind')", "x: labels are a dict, or a list of names, not 'kind'"),
+        ("plugin.counter('x', labels=['kind']).labels(knd='car')", "x: expected the labels kind, got knd"),
+        ("plugin.counter('x', labels=['kind']).labels()", "x: expected the labels kind, got none"),
+        ("plugin.param('x', default=5, min=6, max=9)", "x: 5 is out of range, at least 6, at most 9"),
+        ("plugin.param('x', default=5, max=4)", "x: 5 is out of range, at most 4"),
+        ("plugin.param('x', default='a', min=6)", "x: min, max and step are for int and float, not for string"),
+        ("plugin.param('x', default=True, step=1)", "x: min, max and step are for int and float, not for bool"),
+        ("plugin.configure(interval=0)", "interval: 0 is no number of seconds above 0"),
+        ("plugin.configure(interval=float('nan'))", "interval: nan is no number of seconds above 0"),
+        ("plugin.configure(interval=float('inf'))", "interval: inf is no number of seconds above 0"),
+        ("plugin.configure(max_series='many')", "max_series: 'many' is no number"),
+        ("plugin.configure(on_error=5)", "on_error: 5 cannot be called"),
+        ("plugin.param('x', default=5, min='1')", "x: min: '1' is no float"),
+        ("plugin.param('x', default=5, max=1j)", "x: max: 1j is no float"),
+        ("plugin.param('x', default=5, max=True)", "x: max: True is no float"),
+        ("plugin.param('x', default=5, max=10**400)", f"x: max: {10**400} is no int"),
+        ("plugin.param('x', default=5, type='int', min=0.5)", "x: min: 0.5 is no int"),
+        ("plugin.param('x', default=5, step=float('inf'))", "x: step: inf is no float"),
+        ("plugin.param('x', default=5, step=-1)", "x: step: -1 is below 0"),
+        ("plugin.param('x', default=5, min=6, max=4)", "x: min, 6, is above max, 4"),
+        ("plugin.param('x', default='a', values=5)", "x: values: 5 is no list"),
+        ("plugin.param('x', default='a', type='string', values=['a'])", "x: values are for enum, not for string"),
+        ("plugin.param('x', default=5, on_change=5)", "x: on_change: 5 cannot be called"),
+        ("plugin.param('my res', default=5)",
+         "'my res': a param's name has letters, digits and _ only, and begins with none of the digits"),
+        ("class Mute:\n    __str__ = None\nplugin.param('x', default=5, help=Mute())", "x: help: is no text"),
+        ("class Mute:\n    __str__ = None\nplugin.param('x', default=5, unit=Mute())", "x: unit: is no text"),
+    ],
+)
+def test_mistakes_are_told_with_the_name_and_what_to_do(start, call, told):
+    process = start(call)
+    assert process.communicate(timeout=30)[1].splitlines()[-1] == f"ValueError: {told}"
 
 
 def test_names_and_texts_are_made_fit(peer, run):
@@ -476,6 +847,27 @@ def test_names_and_texts_are_made_fit(peer, run):
     assert peer.sums['env_count_car{"a_b": "?\\n\\"", "n": "5"}'] == 1
     assert peer.sums["plugin_duration_input_seconds_count"] == 1
     assert peer.sums["_9lives"] == 1
+
+
+def test_labels_that_are_no_strings(peer, run):
+    run("""
+        import enum
+        class Kind(str, enum.Enum):
+            CAR = "car"
+        class Mute:
+            def __str__(self):
+                raise KeyError("no words")
+        objects = plugin.counter("objects_total", labels=["kind"])
+        for kind in (Kind.CAR, "car", Kind.CAR, None, 1, True, 1.5, b"x", [1]):
+            objects.labels(kind=kind).inc()
+        try:
+            objects.labels(kind=Mute()).inc()
+            raise SystemExit(1)
+        except KeyError:
+            pass
+    """)
+    texts = {"car": 3, "None": 1, "1": 1, "True": 1, "1.5": 1, "b'x'": 1, "[1]": 1}
+    assert peer.sums == {f'objects_total{{"kind": "{text}"}}': n for text, n in texts.items()}
 
 
 def test_names_of_labels_first_their_values_later(peer, run):
@@ -574,6 +966,59 @@ def test_knobs_are_turned_and_applied(peer, run):
     check_knobs(peer)
 
 
+def test_knobs_of_types_that_json_has_not(peer, run):
+    run("""
+        import enum
+        from decimal import Decimal
+        from fractions import Fraction
+
+        class Number:
+            def __init__(self, value):
+                self._value = value
+        class Int64(Number):
+            def __index__(self):
+                return self._value
+            __int__ = __index__
+        class Float32(Number):
+            def __float__(self):
+                return self._value
+        class Array(Float32):
+            def __index__(self):
+                raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        class bool_(Number):
+            def __bool__(self):
+                return self._value
+        class Mode(str, enum.Enum):
+            FAST = "fast"
+            GOOD = "good"
+
+        res = plugin.param("res", default=Int64(720), min=Int64(240), max=Int64(1080), step=Int64(120))
+        got = [res.get(),
+               plugin.param("gain", default=Decimal("0.5"), max=Fraction(5, 2), unit=5, help=Decimal(1)).get(),
+               plugin.param("whole", default=Decimal(5), type="int", min=1.0).get(),
+               plugin.param("bias", default=Float32(0.25), min=Array(-1.5)).get(),
+               plugin.param("on", default=bool_(True)).get(),
+               plugin.param("mode", default=Mode.GOOD, values=iter(Mode)).get(),
+               plugin.param("file", default="a\\udcff").get()]
+        assert got == [720, 0.5, 5, 0.25, True, "good", "a?"], got
+        assert [type(value) for value in got] == [int, float, int, float, bool, str, str], got
+        assert plugin.param("res", default=720, min=240, max=1080, step=120) is res
+        plugin.counter("alive").inc()
+        assert plugin.flush()
+    """)
+    declared = {line.pop("param"): line for line in peer.lines if "default" in line}
+    assert declared == {
+        "res": {"type": "int", "default": 720, "min": 240, "max": 1080, "step": 120},
+        "gain": {"type": "float", "default": 0.5, "max": 2.5, "unit": "5", "help": "1"},
+        "whole": {"type": "int", "default": 5, "min": 1},
+        "bias": {"type": "float", "default": 0.25, "min": -1.5},
+        "on": {"type": "bool", "default": True},
+        "mode": {"type": "enum", "default": "good", "values": ["fast", "good"]},
+        "file": {"type": "string", "default": "a?"},
+    }
+    assert peer.sums["alive"] == 1
+
+
 def test_a_knob_is_quick_and_survives_a_reconnect(peer, start):
     process = start("""
         plugin.configure(interval=60)
@@ -597,6 +1042,47 @@ def test_a_knob_is_quick_and_survives_a_reconnect(peer, start):
     peer.send(b'{"param": "res", "value": 1000}\n')
     assert process.wait(10) == 0
     assert applied()[-1] == 1000
+
+
+def test_a_knob_that_is_told_again_does_not_call(peer, start):
+    """With every connection the exporter tells what is requested."""
+    def tell(connection, line):
+        if "default" in line:
+            connection.send(b'{"param": "res", "value": 480}\n')
+
+    peer.on_line = tell
+    process = start("""
+        import time
+        seen = []
+        res = plugin.param("res", default=720, on_change=seen.append)
+        end = time.monotonic() + 20
+        while res.get() != 1000 and time.monotonic() < end:
+            time.sleep(0.01)
+        plugin.flush()
+        assert seen == [480, 1000], seen
+    """)
+
+    def applied():
+        return [line["applied"] for line in list(peer.lines) if "applied" in line]
+
+    wait_until(lambda: applied()[-1:] == [480])
+    n = len(applied())
+    peer.kill()
+    peer.listen()
+    wait_until(lambda: len(applied()) > n and applied()[-1] == 480)
+    time.sleep(0.3)
+    peer.send(b'{"param": "res", "value": 1000}\n')
+    assert process.wait(30) == 0
+
+
+def test_a_series_may_stay_for_ever(peer, run):
+    run("""
+        plugin.gauge("stays", ttl=0).set(1)
+        plugin.gauge("goes", ttl=7).set(1)
+        plugin.gauge("usual").set(1)
+    """)
+    ttls = {line["metric"]: line.get("ttl") for line in peer.lines if "metric" in line}
+    assert ttls == {"stays": 0, "goes": 7, "usual": None}
 
 
 def test_a_knob_calls(peer, run):
@@ -643,6 +1129,32 @@ def test_settings(peer, run):
     }
 
 
+@pytest.mark.parametrize("interval", ["1e-300", "1e9"])
+def test_extreme_intervals(peer, run, interval):
+    run(f"""
+import time
+plugin.configure(interval={interval})
+plugin.counter("x").inc()
+time.sleep(0.2)
+assert plugin.flush()
+plugin.counter("y").inc()
+""")
+    assert peer.sums == {"x": 1, "y": 1}
+
+
+@pytest.mark.parametrize("argv, name", [("['cars.py']", "cars"), ("[None]", "python"), ("[]", "python")])
+def test_a_program_without_a_place(peer, run, tmp_path, argv, name):
+    run(f"""
+import os, sys
+os.mkdir({str(tmp_path / 'gone')!r})
+os.chdir({str(tmp_path / 'gone')!r})
+os.rmdir({str(tmp_path / 'gone')!r})
+sys.argv = {argv}
+plugin.counter("x").inc()
+""")
+    assert (peer.hellos[0]["plugin"], peer.sums["x"]) == (name, 1)
+
+
 def test_the_program_names_the_plugin(peer, tmp_path):
     script = tmp_path / "objcounter.py"
     script.write_text("from waap import plugin\nplugin.counter('x').inc()\n")
@@ -663,13 +1175,16 @@ def test_the_program_names_the_plugin(peer, tmp_path):
         pytest.param(ALL_KINDS, check_all_kinds, None, id="kinds"),
         pytest.param(FORKING, check_forking, None, id="fork"),
         pytest.param(KNOBS, check_knobs, turn_all, id="knobs"),
+        pytest.param(ENDING, check_ending, None, id="end"),
+        pytest.param(FORKED_WITH_THE_LOCK, check_forked_with_the_lock, None, id="fork with the lock"),
+        pytest.param(GAUGE_SET_AND_ADDED_TO, lambda peer: None, None, id="gauge"),
     ],
 )
 def test_other_pythons(peer, run, python, program, check, on_line):
     if python is None:
         pytest.skip("SKIP: no such interpreter here")
     peer.on_line = on_line or peer.on_line
-    run(program, python=python, PYTHONWARNINGS="ignore")
+    run(program, python=python, PYTHONWARNINGS="ignore", seconds=20)
     check(peer)
 
 

@@ -7,11 +7,15 @@ import sys
 import threading
 import time
 
-from waap._series import Counter, clean_buckets, clean_labels, clean_name, clean_text
-from waap._session import Session, is_open
+from waap._series import Counter, clean_buckets, clean_labels, clean_name, clean_text, clean_value
+from waap._session import Session, is_open, safe_repr
 
 EXIT_SECONDS = 1.0
+FAULT_SECONDS = 1.0
+LONGEST_SECONDS = 3600.0  # that poll() is asked to wait
+SHORTEST_INTERVAL = 0.001  # seconds; a round ends before the next is due
 MAX_PARAMS = 100
+MAX_TEXTS = 16
 
 
 class Settings:
@@ -24,17 +28,28 @@ class Settings:
         self.plugin = first(plugin, "WAAP_PLUGIN_NAME", program_name())
         self.job = first(job, "WAAP_JOB")
         self.labels = clean_labels(labels)
-        self.interval = float(interval)
-        self.max_series = max_series
+        self.interval = clean_value(interval)
+        if self.interval is None or not 0 < self.interval < float("inf"):
+            raise ValueError("interval: {!r} is no number of seconds above 0".format(interval))
+        self.interval = max(self.interval, SHORTEST_INTERVAL)
+        self.max_series = clean_value(max_series)
+        if self.max_series is None or not self.max_series >= 0:
+            raise ValueError("max_series: {!r} is no number".format(max_series))
+        if on_error is not None and not callable(on_error):
+            raise ValueError("on_error: {!r} cannot be called".format(on_error))
         self.on_error = on_error
-        self.debug = "WAAP_DEBUG" in os.environ
+        self.debug = os.environ.get("WAAP_DEBUG", "") not in ("", "0")
 
 
 def program_name():
     """objcounter for /app/objcounter.py, app for /app/__main__.py as `python -m app` runs it."""
-    path = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c") else ""
+    program = (getattr(sys, "argv", None) or [""])[0]  # an embedded interpreter may have none
+    path = program if isinstance(program, str) and program != "-c" else ""
     name, _ = os.path.splitext(os.path.basename(path))
-    return os.path.basename(os.path.dirname(path)) if name == "__main__" else name or "python"
+    try:
+        return os.path.basename(os.path.dirname(os.path.abspath(path))) if name == "__main__" else name or "python"
+    except OSError:  # the working directory is gone
+        return name
 
 
 class Full:
@@ -52,8 +67,9 @@ class Full:
 
 class Client:
     def __init__(self):
-        self._lock = threading.RLock()  # guards all that follows, but not while waiting or calling out
-        self._turned = threading.Condition(self._lock)
+        self._own_lock = threading.RLock()  # guards all that follows, but not while waiting or calling out
+        self._turned = threading.Condition(self._own_lock)
+        self._alone = self._exiting = False
         self._settings = None
         self._session = None
         self._series = []
@@ -62,6 +78,8 @@ class Client:
         self._params = []
         self._dropped = 0
         self._dropped_series = None
+        self._texts = []  # for on_error, which may record itself: it is called without the lock
+        self._telling = False
         self._last_error = None
         self._wake_fds = None
         self._wake_inode = None
@@ -69,6 +87,21 @@ class Client:
         self._pid = os.getpid()
         self.running = False
         atexit.register(self._at_exit)
+
+    @property
+    def _lock(self):
+        """The lock. When the interpreter ends, the last thread goes on with locks that nobody has: the
+        others were stopped where they were, and __del__ of something may still record."""
+        if sys.is_finalizing() and not self._alone:
+            self._alone = True
+            self._renew_locks()
+        return self._own_lock
+
+    def _renew_locks(self):
+        self._own_lock = threading.RLock()
+        self._turned = threading.Condition(self._own_lock)
+        for series in self._series:
+            series.renew_lock()
 
     # What is recorded.
 
@@ -79,12 +112,11 @@ class Client:
             self._settings = Settings(**settings)
 
     def series(self, kind, name, help, labels, ttl, buckets):
-        key = (kind, name, tuple(sorted(labels.items())) if labels else ())
         try:
-            known = self._by_key.get(key)
+            known = self._by_key.get((kind, name, tuple(sorted(labels.items())) if labels else ()))
         except TypeError:  # a label's value that cannot be a key: as text it can
             known = None
-        if known is not None and (buckets is None or clean_buckets(buckets) == known._buckets):
+        if known is not None and (buckets is None or buckets is known._buckets):
             return known
         if kind.kind == "histogram":
             buckets = clean_buckets(buckets)
@@ -96,18 +128,21 @@ class Client:
         key = (kind, name, tuple(sorted(labels.items())))
         with self._lock:
             self._settle()
-            known_kind, known_buckets = self._kinds.setdefault(name, (kind, buckets))
+            known_kind, known_buckets = self._kinds.get(name, (kind, buckets))
             if kind is not known_kind or buckets != known_buckets:
                 raise ValueError("{}: is a {} already{}".format(
                     name, known_kind.kind, ", with other buckets" if kind is known_kind else ""))
             series = self._by_key.get(key)
             if series is None:
-                if len(self._series) >= self._settings.max_series:
-                    self._complain("{}: more than {} series".format(name, self._settings.max_series))
-                    return kind(Full(self), name, help, labels, ttl, buckets)
-                series = kind(self, name, help, labels, ttl, buckets)
-                self._by_key[key] = series
-                self._series.append(series)
+                full = len(self._series) >= self._settings.max_series
+                series = kind(Full(self) if full else self, name, help, labels, ttl, buckets)
+                if full:
+                    self._complain("{}: more than {:g} series".format(name, self._settings.max_series))
+                elif self._by_key.setdefault(key, series) is series:
+                    self._kinds[name] = (kind, buckets)
+                    self._series.append(series)
+                else:  # a signal handler came first
+                    series = self._by_key[key]
         self.start()
         return series
 
@@ -145,14 +180,13 @@ class Client:
 
     def flush(self, timeout, give_up=False):
         """With give_up, an exporter that is away is not waited for."""
-        if not self.running:
-            self.start()
+        self.start()
         end = time.monotonic() + timeout
         with self._lock:
             if not self._series and not self._params:
                 return True
             session = self._session
-            if session is None or self._thread is threading.current_thread():
+            if session is None or self._alone or self._thread in (None, threading.current_thread()):
                 return False
             number, n_lost = session.ask(), session.n_lost
             self.wake()
@@ -172,20 +206,24 @@ class Client:
     def start(self):
         """Starts the thread. Every record does so where it does not run, as in a forked child."""
         with self._lock:
-            if self.running or not (self._series or self._params):
+            if self._alone:  # where a thread would never begin, and be waited for
+                self.running = True
+            if self._thread is not None or self._alone or not (self._series or self._params):
                 return
             self._settle()
             # Also where it fails: the next metric, not each record, tries again.
-            self.running = True
+            self.running = not self._exiting
             self._session = self._session or Session(self._settings, self._series, self._params)
             try:
                 self._open_wake()
                 self._thread = threading.Thread(target=self._run, name="waap-plugin", daemon=True)
                 self._thread.start()
+                self._flush_in_children()
             except (OSError, RuntimeError) as error:  # no descriptors, no threads, or at exit
                 self._thread = None
                 self._complain("no thread: {}".format(error))
-            self._flush_in_children()
+        if self._thread is None:  # nobody else would tell
+            self._tell_texts()
 
     def _open_wake(self):
         """The pipe that wakes the thread, its own in every process."""
@@ -198,7 +236,7 @@ class Client:
     def _flush_in_children(self):
         """Processes of multiprocessing leave without atexit; this is what they call instead."""
         util = sys.modules.get("multiprocessing.util")
-        if util is not None:
+        if hasattr(util, "Finalize"):  # not while another thread imports it
             util.Finalize(None, self._at_exit, exitpriority=100)
 
     def wake(self):
@@ -209,19 +247,28 @@ class Client:
                 pass
 
     def _run(self):
-        while True:
-            wait, sock, full = self._turn()
-            self._call_out()
-            poll = select.poll()
-            poll.register(self._wake_fds[0], select.POLLIN)
-            if sock is not None:
-                poll.register(sock, select.POLLIN | (select.POLLOUT if full else 0))
-            poll.poll(None if full else 1000 * wait + 1)
-            self._open_wake()
+        # In a child that on_change has forked, this is another thread than the client's.
+        while self._pid == os.getpid() and self._thread is threading.current_thread():
             try:
-                os.read(self._wake_fds[0], 4096)
-            except BlockingIOError:
-                pass
+                wait, sock, full = self._turn()
+                self._call_out()
+                self._wait(None if full else min(wait, LONGEST_SECONDS), sock, full)
+            except Exception as error:  # whatever it is, the next turn may do better
+                self._complain(safe_repr(error))
+                self._tell_texts()
+                time.sleep(FAULT_SECONDS)
+
+    def _wait(self, seconds, sock, full):
+        poll = select.poll()
+        poll.register(self._wake_fds[0], select.POLLIN)
+        if sock is not None:
+            poll.register(sock, select.POLLIN | (select.POLLOUT if full else 0))
+        poll.poll(None if seconds is None else 1000 * seconds + 1)
+        self._open_wake()
+        try:
+            os.read(self._wake_fds[0], 4096)
+        except BlockingIOError:
+            pass
 
     def _turn(self):
         with self._lock:
@@ -234,6 +281,8 @@ class Client:
     def _tell_dropped(self):
         """Dropped records are a series of their own, from the first one on."""
         if self._dropped and self._dropped_series is None:
+            if self._settings.debug:
+                self._complain("a record was dropped: it was no number, or not of its metric's kind")
             help = "What the plugin recorded that is no number or not of the metric's kind."
             self._dropped_series = Counter(self, "plugin_records_dropped_total", help, {}, None, None)
             self._series.append(self._dropped_series)
@@ -244,35 +293,65 @@ class Client:
         with self._lock:
             errors, self._session.errors = self._session.errors, []
             calls, self._session.calls = self._session.calls, []
-        for text in errors:
-            self._complain(text)
+            self._texts += errors
+        self._tell_texts()
         for param in calls:
             try:
                 param.call()
-            except Exception as error:
-                self._complain("param {}: on_change: {!r}".format(param.name, error))
+            except BaseException as error:  # sys.exit() would end just this thread
+                self._complain("param {}: on_change: {}".format(param.name, safe_repr(error)))
         if calls:
+            self._tell_texts()
             self.wake()
 
     def _complain(self, text):
-        if self._settings.debug and text != self._last_error:
-            sys.stderr.write("waap: {}\n".format(text))
-        self._last_error = text
-        if self._settings.on_error is not None:
-            try:
+        """Leaves a text to those who hold no lock; the thread hears of the first one."""
+        if len(self._texts) < MAX_TEXTS:
+            self._texts.append(text)
+        if len(self._texts) == 1 and self._thread is not threading.current_thread():
+            self.wake()
+
+    def _tell_texts(self):
+        if self._telling:  # on_error itself met a fault: it is told at another time
+            return
+        self._telling = True
+        try:
+            with self._lock:
+                texts, self._texts = self._texts, []
+            for text in texts:
+                if text != self._last_error:
+                    self._debug(text)
+                self._last_error = text
+                self._tell(text)
+        finally:
+            self._telling = False
+
+    def _tell(self, text):
+        try:
+            if self._settings.on_error is not None:
                 self._settings.on_error(text)
-            except Exception as error:
-                if self._settings.debug:
-                    sys.stderr.write("waap: on_error: {!r}\n".format(error))
+        except BaseException as error:
+            self._debug("on_error: {}".format(safe_repr(error)))
+            if self._thread is not threading.current_thread() and not isinstance(error, Exception):
+                raise
+
+    def _debug(self, text):
+        if self._settings.debug:
+            try:
+                sys.stderr.write("waap: {}\n".format(text))
+            except Exception:  # none, closed, or a pipe that nobody reads
+                pass
 
     # Its end.
 
     def _after_fork(self):
         """In a child: nothing recorded, nothing connected; locks that nobody holds."""
-        self._lock = threading.RLock()
-        self._turned = threading.Condition(self._lock)
         self._pid = os.getpid()
+        self._renew_locks()
+        self._exiting = False
         self._dropped = 0
+        self._texts = []
+        self._telling = False
         self._thread = None
         for series in self._series:
             series.zero()
@@ -286,12 +365,21 @@ class Client:
         self.running = False
 
     def _at_exit(self):
-        if self.running and self._pid == os.getpid() and self._thread is not None:
-            self.flush(EXIT_SECONDS, give_up=True)
+        if self._pid == os.getpid():
+            if self._thread is not None:
+                self.flush(EXIT_SECONDS, give_up=True)
+            self._exiting = True
+            self.running = False  # so that every record comes by start(), which sees the end
 
 
 class ClientByPid(Client):
     """For Python 3.6, which does not tell of a fork."""
+
+    @property
+    def _lock(self):
+        if self._pid != os.getpid():
+            self._after_fork()
+        return super()._lock
 
     @property
     def running(self):

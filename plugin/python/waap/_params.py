@@ -1,38 +1,79 @@
 """Parameters: knobs that others turn while the plugin runs."""
 
 import math
+import operator
+import re
 
 from waap._series import MAX_TEXT, clean_text
 
 MAX_VALUES = 100
+NAME = re.compile("[a-zA-Z_][a-zA-Z0-9_]*\\Z")
 TYPES = {"int": int, "float": float, "bool": bool, "string": str, "enum": str}
+
+
+def is_truth(value):
+    """Also numpy's own, which is no number either."""
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
+def is_whole(value):
+    """Whether it is an int by itself, as numpy's are; an array's looks alike, and raises."""
+    try:
+        return not is_truth(value) and operator.index(value) is not None
+    except TypeError:
+        return hasattr(value, "__int__") and not hasattr(value, "__float__")
+
+
+def clean_number(kind, value):
+    """The number as JSON has it, of whatever type it was: numpy's, Decimal, Fraction."""
+    if is_whole(value):
+        number = int(value)
+    elif hasattr(value, "__float__") and not is_truth(value):
+        number = float(value)
+    else:
+        raise ValueError("neither int nor float")
+    if not math.isfinite(number) or number != kind(number):
+        raise ValueError("not finite, or a fraction")
+    return kind(number)
 
 
 def infer_type(default, values, bounds):
     if values is not None:
         return "enum"
-    if isinstance(default, bool):
+    if is_truth(default):
         return "bool"
     if isinstance(default, str):
         return "string"
     numbers = [default] + [bound for bound in bounds if bound is not None]
-    return "int" if all(isinstance(number, int) for number in numbers) else "float"
+    return "int" if all(map(is_whole, numbers)) else "float"
 
 
 class Param:
     def __init__(self, client, name, default, low, high, step, unit, help, values, type, on_change):
-        if not isinstance(name, str) or not name or len(name) > MAX_TEXT:
-            raise ValueError("not a name: {!r}".format(name))
+        if not isinstance(name, str) or len(name) > MAX_TEXT or not NAME.match(name):
+            raise ValueError("{!r}: a param's name has letters, digits and _ only, and begins with none of the digits"
+                             .format(name))
         self._client = client
         self.name = clean_text(name)
         self._type = type or infer_type(default, values, (low, high, step))
         if self._type not in TYPES:
             raise ValueError("{}: no type {!r}, but {}".format(name, type, ", ".join(TYPES)))
-        self._low, self._high, self._step = low, high, step
-        self._unit, self._help = unit, help
-        self._values = None if values is None else [clean_text(value) for value in values]
+        if TYPES[self._type] not in (int, float) and (low, high, step) != (None, None, None):
+            raise ValueError("{}: min, max and step are for int and float, not for {}".format(name, self._type))
+        self._low, self._high = self._bound("min", low), self._bound("max", high)
+        self._step = self._bound("step", step)
+        if self._low is not None and self._high is not None and self._low > self._high:
+            raise ValueError("{}: min, {!r}, is above max, {!r}".format(name, self._low, self._high))
+        if self._step is not None and self._step < 0:
+            raise ValueError("{}: step: {!r} is below 0".format(name, self._step))
+        self._unit, self._help = self._text("unit", unit), self._text("help", help)
+        self._values = None if values is None else self._texts("values", values)
         if self._type == "enum" and not 0 < len(self._values or ()) <= MAX_VALUES:
             raise ValueError("{}: an enum needs values".format(name))
+        if self._type != "enum" and self._values is not None:
+            raise ValueError("{}: values are for enum, not for {}".format(name, self._type))
+        if on_change is not None and not callable(on_change):
+            raise ValueError("{}: on_change: {!r} cannot be called".format(name, on_change))
         self.on_change = on_change
         self.default = self.check(default)
         self._state = (0, self.default)  # version and value change as one
@@ -47,19 +88,46 @@ class Param:
         self.declared = False
         self.reported = None
 
+    # What is declared is converted on the caller's thread, which hears of what cannot be.
+
+    def _bound(self, field, value):
+        try:
+            return None if value is None else clean_number(TYPES[self._type], value)
+        except (TypeError, ValueError, ArithmeticError):
+            raise ValueError("{}: {}: {!r} is no {}".format(self.name, field, value, self._type)) from None
+
+    def _text(self, field, value):
+        try:
+            return None if value is None else clean_text(value)[:MAX_TEXT]
+        except Exception as error:  # whatever its __str__ does
+            raise ValueError("{}: {}: is no text".format(self.name, field)) from error
+
+    def _texts(self, field, values):
+        try:
+            values = list(values)
+        except TypeError:
+            raise ValueError("{}: {}: {!r} is no list".format(self.name, field, values)) from None
+        return [self._text(field, value) for value in values]
+
+    def _range(self):
+        bounds = (("at least", self._low), ("at most", self._high))
+        return ", ".join("{} {!r}".format(word, bound) for word, bound in bounds if bound is not None)
+
     def check(self, value):
         """The value in the parameter's own type; ValueError says why it cannot be."""
         kind = TYPES[self._type]
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if kind in (int, float):
-            if not number or not math.isfinite(value) or value != kind(value):
-                raise ValueError("{}: {!r} is no {}".format(self.name, value, self._type))
-            value = kind(value)
-            if (self._low is not None and value < self._low) or (self._high is not None and value > self._high):
-                raise ValueError("{}: {!r} is out of range".format(self.name, value))
-            return value
-        if not isinstance(value, kind):
-            raise ValueError("{}: {!r} is no {}".format(self.name, value, self._type))
+        try:
+            if kind in (int, float):
+                value = clean_number(kind, value)
+            elif not (is_truth(value) if kind is bool else isinstance(value, str)):
+                raise ValueError("another type")
+            else:
+                value = bool(value) if kind is bool else clean_text(value)
+        except (TypeError, ValueError, ArithmeticError):
+            raise ValueError("{}: {!r} is no {}".format(self.name, value, self._type)) from None
+        below = self._low is not None and value < self._low
+        if below or (self._high is not None and value > self._high):
+            raise ValueError("{}: {!r} is out of range, {}".format(self.name, value, self._range()))
         if self._type == "enum" and value not in self._values:
             raise ValueError("{}: {!r} is none of {}".format(self.name, value, ", ".join(self._values)))
         return value
@@ -75,8 +143,14 @@ class Param:
         return value
 
     def turn(self, value):
-        """Takes over what the exporter asks for; returns whether on_change is to be called."""
-        self._state = (self._state[0] + 1, self.check(value))
+        """Takes over what the exporter asks for; returns whether on_change is to be called. What is applied already
+        is told again with every connection: that is no change."""
+        version, old = self._state
+        value = self.check(value)
+        if value == old and version == self.applied:
+            self.reported = None
+            return False
+        self._state = (version + 1, value)
         return self.on_change is not None
 
     def call(self):

@@ -1,7 +1,8 @@
 """Series: what is recorded, and the lines that say it.
 
 A value changes under the lock of its series, held for a few instructions. The lock can be taken again
-by the thread that has it, so a signal handler may record, too."""
+by the thread that has it, so a signal handler may record, too; where it interrupts a record of the same
+series, one of the two may be lost before Python 3.10."""
 
 import math
 import re
@@ -15,9 +16,19 @@ MAX_BUCKETS = 200
 HUGE = 1e300  # what is beyond is no measurement, and sums of it would not stay finite
 
 
+def clean_value(value):
+    """The number that float() sees in it; None where it is none, or one that no float can hold."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, ArithmeticError):
+        return None
+
+
 def clean_text(text):
     """What can be sent: lone surrogates, as file names have them, become "?"."""
-    return str(text).encode("utf-8", "replace").decode("utf-8")
+    # The text of an Enum that is a str is its value, under which it also is found in a dict.
+    text = str.__str__(text) if isinstance(text, str) else str(text)
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def clean_name(name, allowed="a-zA-Z0-9_:"):
@@ -35,8 +46,9 @@ def clean_labels(labels):
 
 
 def clean_buckets(buckets):
-    bounds = [float(bound) for bound in USUAL_BUCKETS if buckets is None]
-    bounds += [float(bound) for bound in buckets or ()]
+    bounds = [clean_value(bound) for bound in (USUAL_BUCKETS if buckets is None else buckets)]
+    if None in bounds:
+        raise ValueError("buckets must be numbers: {!r}".format(buckets))
     if bounds and bounds[-1] == math.inf:
         bounds.pop()
     rising = all(low < high for low, high in zip(bounds, bounds[1:]))
@@ -55,17 +67,23 @@ class Series:
         self.name = name
         self._help = None if help is None else clean_text(help)[:MAX_TEXT]
         self._labels = labels
-        self._ttl = None if ttl is None else float(ttl)
+        self._ttl = None if ttl is None else clean_value(ttl)
+        if ttl is not None and (self._ttl is None or not 0 <= self._ttl < HUGE):
+            raise ValueError("{}: ttl: {!r} is no number of seconds".format(name, ttl))
         self._buckets = buckets
         # As last sent on this connection.
         self.sent = None
         self.sent_at = 0.0
         self.refused_at = None
+        self.renew_lock()
         self.zero()
 
-    def zero(self):
-        """As if nothing had been recorded; with a lock that no thread of a parent process holds."""
+    def renew_lock(self):
+        """A lock that no thread holds which is not there any more."""
         self._lock = threading.RLock()
+
+    def zero(self):
+        """As if nothing had been recorded."""
         self._value = 0
 
     def labels(self, **labels):
@@ -93,7 +111,7 @@ class Series:
                 line["buckets"] = self._buckets
         if self._labels:
             line["labels"] = self._labels
-        if self._ttl:
+        if self._ttl is not None:
             line["ttl"] = self._ttl
         line.update(self.told(reading))
         return line
@@ -110,8 +128,8 @@ class Counter(Series):
         if not self._client.running:
             self._client.start()
         if type(n) is not int:
-            n = float(n)
-        if 0 <= n < HUGE:
+            n = clean_value(n)
+        if n is not None and 0 <= n < HUGE:
             with self._lock:
                 self._value += n
         else:
@@ -132,20 +150,26 @@ class Gauge(Series):
     def set(self, value):
         if not self._client.running:
             self._client.start()
-        self._value = float(value)
+        value = clean_value(value)
+        if value is not None:
+            with self._lock:  # or an inc() that has read the value before forgets this one
+                self._value = value
+        else:
+            self._client.drop()
 
     def inc(self, n=1):
         if not self._client.running:
             self._client.start()
-        n = float(n)
-        if -HUGE < n < HUGE:
+        n = clean_value(n)
+        if n is not None and -HUGE < n < HUGE:
             with self._lock:
                 self._value = (self._value or 0.0) + n
         else:
             self._client.drop()
 
     def dec(self, n=1):
-        self.inc(-n)
+        n = clean_value(n)  # first, as the negative of an unsigned number is another one
+        self.inc(None if n is None else -n)
 
     def read(self):
         value = self._value
@@ -169,8 +193,8 @@ class Histogram(Series):
     def observe(self, value):
         if not self._client.running:
             self._client.start()
-        value = float(value)
-        if -HUGE < value < HUGE:
+        value = clean_value(value)
+        if value is not None and -HUGE < value < HUGE:
             with self._lock:
                 self._sum += value
                 self._counts[bisect_left(self._buckets, value)] += 1

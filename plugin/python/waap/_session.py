@@ -23,6 +23,14 @@ def is_open(fd, inode):
         return False
 
 
+def safe_repr(thing):
+    """For exceptions of others, of which any method may raise."""
+    try:
+        return repr(thing)
+    except Exception:
+        return type(thing).__name__
+
+
 class Lost(Exception):
     """The connection is over."""
 
@@ -56,12 +64,12 @@ class Session:
 
     def close(self):
         """Leaves the connection; what was on its way is sent again on the next."""
-        if self._sock is not None and not is_open(self._sock.fileno(), self._inode):
-            self._sock.detach()
-        elif self._sock is not None:
-            self._sock.close()
-        self._sock = None
+        sock, self._sock = self._sock, None
         self._forget()
+        if sock is not None and not is_open(sock.fileno(), self._inode):
+            sock.detach()
+        elif sock is not None:
+            sock.close()
 
     @property
     def sock(self):
@@ -85,6 +93,10 @@ class Session:
             try:
                 self._work(now)
             except (Lost, OSError) as error:
+                self._lost(now, error)
+            except Exception as error:
+                if self._sock is not None:
+                    self._fault("connection", error)
                 self._lost(now, error)
         return max(0.0, (self._retry_at if self._sock is None else self._round_at) - now)
 
@@ -123,7 +135,7 @@ class Session:
         try:
             sock.setblocking(False)
             sock.connect(self._settings.socket)
-        except OSError:
+        except Exception:
             sock.close()
             raise
         self._sock = sock
@@ -163,7 +175,7 @@ class Session:
         self._in = rest
         for line in lines:
             if line.strip():
-                self._take(line, now)
+                self._try("not taken: {!r}".format(bytes(line[:100])), self._take, line, now)
         if len(self._in) > MAX_LINE:
             raise Lost("a line without end")
 
@@ -191,6 +203,16 @@ class Session:
         if len(self.errors) < 16:
             self.errors.append(text)
 
+    def _fault(self, what, error):
+        self._complain("{}: {}".format(what, safe_repr(error)))
+
+    def _try(self, what, step, *arguments):
+        """One message: a fault of its own is told, and no other's."""
+        try:
+            step(*arguments)
+        except Exception as error:
+            self._fault(what, error)
+
     def _turn_param(self, name, value):
         for param in self._params:
             if param.name == name:
@@ -212,8 +234,7 @@ class Session:
 
     def _compose(self, now):
         for param in self._params:
-            for line in param.lines():
-                self._say(line)
+            self._try(param.name, self._tell, param)
         if self._due(now):
             self._next = 0
             self._round_asked = self.asked if self._ack_due() else 0
@@ -221,13 +242,18 @@ class Session:
         if self._next is None:
             return
         while self._next < len(self._series) and len(self._out) < CHUNK:
-            self._offer(self._series[self._next], now)
+            series = self._series[self._next]
+            self._try(series.name, self._offer, series, now)
             self._next += 1
         if self._next >= len(self._series):
             self._next = None
             if self._round_asked:
                 self._asked_here = self._round_asked == self.asked
                 self._say({"seq": self._round_asked})
+
+    def _tell(self, param):
+        for line in param.lines():
+            self._say(line)
 
     def _offer(self, series, now):
         """Says a series that has changed, or that would soon be forgotten."""
@@ -236,5 +262,9 @@ class Session:
         if reading is None or (rests and not self._round_asked):
             return
         if reading != series.sent or now - series.sent_at >= series.refresh_seconds():
-            self._say(series.line(reading))
+            try:
+                self._say(series.line(reading))
+            except Exception:
+                series.refused_at = now
+                raise
             series.sent, series.sent_at = reading, now

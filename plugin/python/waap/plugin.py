@@ -34,14 +34,22 @@ _timed = {}  # histograms by the name that timeit knows, to be quick in a loop
 class _Family:
     """A metric whose labels have names, but no values yet."""
 
-    def __init__(self, names, series):
+    def __init__(self, name, names, series):
+        self._name = name
         self._names = sorted(names)
         self._series = series
 
     def labels(self, **labels):
         if sorted(labels) != self._names:
-            raise ValueError("expected the labels {}".format(", ".join(self._names)))
+            raise ValueError("{}: expected the labels {}, got {}".format(
+                self._name, ", ".join(self._names), ", ".join(sorted(labels)) or "none"))
         return self._series(labels)
+
+    def _record(self, *_):
+        values = ", ".join(name + "=..." for name in self._names)
+        raise ValueError("{}: has labels: .labels({}) comes before a record".format(self._name, values))
+
+    dec = inc = observe = set = _record
 
 
 def configure(**settings):
@@ -54,7 +62,7 @@ def configure(**settings):
 def metric(name, type="rate", help=None, labels=None, ttl=None, buckets=None):
     """The series of that name and labels, made at the first call. Characters that Prometheus does not
     allow in names become "_". A rate, say fps, is exported as the counter fps_total and the gauge
-    fps, its mean over 10 s. `ttl` is how many seconds the series outlives its plugin. `labels` is a
+    fps, its mean over 10 s. `ttl` is how many seconds the series outlives its plugin, 0: for ever. `labels` is a
     dict; or a list of names, whose values then come with each record: frames.labels(cam="top").inc()."""
     try:
         kind = _series.KINDS[type]
@@ -62,7 +70,10 @@ def metric(name, type="rate", help=None, labels=None, ttl=None, buckets=None):
         raise ValueError("{}: no type {!r}, but {}".format(name, type, ", ".join(_series.KINDS))) from None
     if labels is None or isinstance(labels, dict):
         return _shared.series(kind, name, help, labels, ttl, buckets)
-    return _Family(list(labels), lambda chosen: _shared.series(kind, name, help, chosen, ttl, buckets))
+    if isinstance(labels, str):
+        raise ValueError("{}: labels are a dict, or a list of names, not {!r}".format(name, labels))
+    return _Family(name, list(labels),
+                   lambda chosen: _shared.series(kind, name, help, chosen, ttl, buckets))
 
 
 def counter(name, help=None, labels=None, ttl=None):
