@@ -193,8 +193,8 @@ static int prepare(struct collect *collect, struct error *err) {
 
 /* `waap run --out=DIR -- COMMAND...` in a process of its own; its words go to standard error. */
 static int run_command(const struct collect *collect, const char *dir, struct error *err) {
-    char *argv[MAX_COMMAND + 4] = {"run", (char *)dir, "--"};
-    int argc = 3;
+    char *argv[MAX_COMMAND + 5] = {"run", "--force", (char *)dir, "--"};
+    int argc = 4;
     for (size_t i = 0; i < collect->flags.n_words; i++) {
         argv[argc++] = (char *)collect->flags.words[i];
     }

@@ -352,7 +352,8 @@ static int read_everything(struct control *control, int argc, char **argv,
     service_split_flags(&argc, argv, service_flags);
     int r = flags_read(&control->flags, options, ARRAY_LEN(options), argc, argv, problems);
     if (r == 0 && control->flags.n_words != 1) {
-        problems_add(problems, "control", 0, 0, "expected one configuration file, got %zu",
+        problems_add(problems, "control", 0, 0,
+                     "expected one configuration file, got %zu (see waap control --help)",
                      control->flags.n_words);
         r = -EINVAL;
     }

@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "exporter/core/arena.h"
-#include "exporter/core/cleanup.h"
 #include "exporter/core/problems.h"
 #include "exporter/param.h"
 #include "placement/control_law.h"
@@ -57,7 +56,6 @@ int control_config_parse(const char *file, const char *text, size_t len,
                          struct control_config *config, struct problems *problems);
 
 void control_config_finish(struct control_config *config);
-#define CLEANUP_CONTROL_CONFIG CLEANUP(control_config_finish)
 
 /* The index of a value among the levels; -1: it is none of them. */
 int control_config_level(const struct control_loop_config *loop, const struct param_value *value);

@@ -18,7 +18,6 @@ struct control_knob {
 };
 
 void control_knob_finish(struct control_knob *knob);
-#define CLEANUP_CONTROL_KNOB CLEANUP(control_knob_finish)
 
 /* Reads what stands in `knob->text`, in place: {"status": "success", "data": {"param": …}}. -EINVAL
  * where it is no such thing; -EREMOTEIO with the exporter's words where that is an error. */

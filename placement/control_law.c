@@ -227,11 +227,14 @@ static struct control_decision with_error(const struct control_rule *rule,
     if (dwells(rule, state, state->position + way, input->now_ns)) {
         return decision; /* the law is not asked: it would count the time twice */
     }
+    /* What a table names was measured there, and may lie off the steps and against the way. */
+    bool is_known = rule->kind == CONTROL_TABLE;
     double wish = wishes[rule->kind](rule, state, input, error);
-    double position = nearest_step(rule, wish);
+    double position = is_known ? wish : nearest_step(rule, wish);
     decision.is_saturated = is_at_bound(rule, state, way);
     bool up = position > state->position;
-    if (is_same(rule, position, state->position) || (decision.is_saturated && up != (way > 0))) {
+    bool is_against = decision.is_saturated && up != (way > 0) && !is_known;
+    if (is_same(rule, position, state->position) || is_against) {
         decision.reason = decision.is_saturated ? CONTROL_SATURATED : CONTROL_SETTLED;
         return decision;
     }

@@ -10,6 +10,9 @@
 
 enum { ACK_PAUSE_MS = 20, ACK_MAX_PAUSE_MS = 500, RETRY_MS = 1000, MAX_RETRY_DOUBLINGS = 6 };
 
+/* A measure that wavers about the edge of the band is not worth two lines in every round. */
+enum { SHORT_MIN_MS = 60000 };
+
 /* ---- life ---- */
 
 int control_loop_init(struct control_loop *loop, const struct control_config *config, size_t index,
@@ -124,6 +127,34 @@ static void record(const struct control_loop *loop, const struct control_decisio
              control_reason_name(decision->reason), buf_str(&why), loop->loop->query);
 }
 
+/* The knob is where it does best, and that is not enough. A PI law that stays for a round may go on
+ * in the next. */
+static bool is_short(const struct control_loop *loop, enum control_reason reason) {
+    return reason == CONTROL_SATURATED ||
+           (reason == CONTROL_SETTLED && loop->rule.kind == CONTROL_TABLE);
+}
+
+static void tell_shortfall(struct control_loop *loop, const struct control_decision *decision) {
+    int64_t now_ns = clock_monotonic_ns();
+    if (is_short(loop, decision->reason) && !loop->falls_short) {
+        struct buf at CLEANUP_BUF = {0}, wanted CLEANUP_BUF = {0};
+        format_position(loop, decision->position, &at);
+        add_target(loop, &wanted);
+        log_warn("control: %s: %s, %s of %s stays at %s: measure %g, wanted %s, off by %g",
+                 loop->loop->name,
+                 decision->reason == CONTROL_SATURATED ? "the knob is at its bound"
+                                                       : "no entry of the table does better",
+                 loop->loop->knob.param, loop->loop->knob.plugin, buf_str(&at),
+                 loop->status.measure, buf_str(&wanted), decision->error);
+        loop->falls_short = true;
+        loop->short_ns = now_ns;
+    } else if (loop->falls_short && decision->reason == CONTROL_IN_BAND &&
+               now_ns - loop->short_ns >= SHORT_MIN_MS * CLOCK_NS_PER_MS) {
+        log_info("control: %s: the measure is where it is to be again", loop->loop->name);
+        loop->falls_short = false;
+    }
+}
+
 /* Holds that somebody should know of; the others are part of every loop's day. */
 static bool is_trouble(enum control_reason reason) {
     return reason >= CONTROL_EMPTY;
@@ -139,6 +170,7 @@ static void conclude(struct control_loop *loop, const struct control_decision *d
     } else if (was_trouble && !is_trouble(after) && !control_reason_is_action(after)) {
         log_info("control: %s: goes on: %s", loop->loop->name, control_reason_name(after));
     }
+    tell_shortfall(loop, decision);
     status->actions[after]++;
     status->last = *decision;
     status->has_run = true;

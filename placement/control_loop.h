@@ -47,6 +47,8 @@ struct control_loop {
     bool is_dry;
     atomic_bool is_stopping;
     struct error remark; /* the last one that was logged */
+    bool falls_short;    /* it was logged that the target is out of reach … */
+    int64_t short_ns;    /* … at this moment */
     struct control_status status;
 };
 

@@ -8,62 +8,56 @@
 
 static const struct metric_desc actions = {
     .name = "waap_control_actions_total",
-    .help = "Times the loop turned its knob, by reason: above, below, safe",
+    .help = "Times the loop turned its knob, by reason: above, below, safe.",
     .type = METRIC_COUNTER,
     .labels = "loop, reason",
 };
 GAUGE(
     error, "waap_control_error",
-    "How far the measure is from its target, signed; 0 inside the band, absent without a measure");
-GAUGE(failures, "waap_control_failures", "Rounds in a row without a measure");
+    "How far the measure is from its target, signed; 0 inside the band, absent without a measure.");
+GAUGE(failures, "waap_control_failures", "Rounds in a row without a measure.");
 GAUGE(hold_now, "waap_control_hold",
-      "1 while the loop does nothing although its measure is missing or off target");
+      "1 while the loop does nothing although its measure is missing or off target.");
 static const struct metric_desc holds = {
     .name = "waap_control_holds_total",
-    .help = "Rounds in which the loop left its knob alone, by reason",
+    .help = "Rounds in which the loop left its knob alone, by reason.",
     .type = METRIC_COUNTER,
     .labels = "loop, reason",
 };
 GAUGE(knob, "waap_control_knob",
-      "Where the knob is: its value, or from 0 the place of its value among the levels");
+      "Where the knob is: its value, or from 0 the place of its value among the levels.");
 static const struct metric_desc last_run = {
     .name = "waap_control_last_run_timestamp_seconds",
-    .help = "When the loop last ran",
+    .help = "When the loop last ran, in seconds since 1970.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
     .labels = "loop",
 };
-GAUGE(measure, "waap_control_measure", "What the loop's query answered; absent without an answer");
+GAUGE(measure, "waap_control_measure", "What the loop's query answered; absent without an answer.");
 GAUGE(oscillating, "waap_control_oscillating",
-      "1 while the dead band is widened because the loop went back and forth");
+      "1 while the dead band is widened because the loop went back and forth.");
 static const struct metric_desc paused = {
     .name = "waap_control_paused",
-    .help = "1 while all loops are told to leave their knobs alone",
+    .help = "1 while all loops are told to leave their knobs alone.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc run_duration = {
     .name = "waap_control_run_duration_seconds",
-    .help = "How long the last round took",
+    .help = "How long the last round took.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
     .labels = "loop",
 };
-GAUGE(safe, "waap_control_safe", "1 while the loop stays at its safe value for want of a measure");
+GAUGE(safe, "waap_control_safe", "1 while the loop stays at its safe value for want of a measure.");
 GAUGE(saturated, "waap_control_saturated",
-      "1 while the knob is at a bound and the measure wants it further");
-GAUGE(target_high, "waap_control_target_high", "Upper end of where the measure is to be");
-GAUGE(target_low, "waap_control_target_low", "Lower end of where the measure is to be");
+      "1 while the knob is at a bound and the measure wants it further.");
+GAUGE(target_high, "waap_control_target_high", "Upper end of where the measure is to be.");
+GAUGE(target_low, "waap_control_target_low", "Lower end of where the measure is to be.");
 static const struct metric_desc unconfirmed = {
     .name = "waap_control_unconfirmed_total",
-    .help = "Values that the plugin did not confirm in time",
+    .help = "Values that the plugin did not confirm in time.",
     .type = METRIC_COUNTER,
     .labels = "loop",
-};
-
-const struct metric_desc *const control_metrics_all[] = {
-    &actions,   &error,       &failures,    &hold_now,    &holds,        &knob,
-    &last_run,  &measure,     &oscillating, &paused,      &run_duration, &safe,
-    &saturated, &target_high, &target_low,  &unconfirmed, NULL,
 };
 
 bool control_labels_init(struct control_labels *labels, const char *name) {

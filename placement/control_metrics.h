@@ -7,9 +7,6 @@
 #include "exporter/core/snapshot.h"
 #include "placement/control_loop.h"
 
-/* All metrics of `waap control`, NULL-terminated. */
-extern const struct metric_desc *const control_metrics_all[];
-
 /* The label sets of one loop, which its samples borrow. */
 struct control_labels {
     struct labels *loop;

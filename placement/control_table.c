@@ -7,19 +7,44 @@
 
 #include "exporter/core/json.h"
 
+/* So that a long table of names leaves room for the other words of an error. */
+enum { MAX_NAMES_LEN = 600 };
+
 struct reading {
     struct json json;
     struct error *err;
     const struct control_loop_config *loop;
     const char *measure;
-    struct buf *entries; /* struct control_entry */
+    struct buf *entries;        /* struct control_entry */
+    struct buf knobs, measures; /* the names that were there, each once */
     size_t n_runs;
     bool has_sweep;
 };
 
 /* ---- one run ---- */
 
+static bool is_among(const struct buf *names, const char *name) {
+    size_t len = strlen(name);
+    for (const char *at = buf_str(names); *at != '\0';) {
+        size_t n = strcspn(at, ",");
+        if (n == len && memcmp(at, name, n) == 0) {
+            return true;
+        }
+        at += n;
+        at += strspn(at, ", ");
+    }
+    return false;
+}
+
+static void note_name(struct buf *names, const char *name) {
+    if (!is_among(names, "…") && !is_among(names, name)) {
+        bool is_last = names->len + strlen(name) >= MAX_NAMES_LEN;
+        buf_printf(names, "%s%s", names->len > 0 ? ", " : "", is_last ? "…" : name);
+    }
+}
+
 static int read_knob(struct reading *in, const char *key, double *position) {
+    note_name(&in->knobs, key);
     if (strcmp(key, in->loop->knob.param) != 0) {
         return json_skip(&in->json, in->err);
     }
@@ -38,6 +63,7 @@ static int read_knob(struct reading *in, const char *key, double *position) {
 }
 
 static int read_measure(struct reading *in, const char *key, double *measure) {
+    note_name(&in->measures, key);
     if (strcmp(key, in->measure) != 0 || json_peek(&in->json) == 'n') {
         return json_skip(&in->json, in->err);
     }
@@ -126,6 +152,25 @@ static int read_summary(struct reading *in) {
 
 /* ---- all of them ---- */
 
+static void reading_finish(struct reading *in) {
+    buf_finish(&in->knobs);
+    buf_finish(&in->measures);
+}
+#define CLEANUP_READING CLEANUP(reading_finish)
+
+static const char *names_of(const struct buf *names) {
+    return names->len > 0 ? buf_str(names) : "none";
+}
+
+static int complain_few(const struct reading *in, size_t n, struct error *err) {
+    return error_set(
+        err, -EINVAL,
+        "of %zu runs in the sweep, %zu positions of %s have a measure %s: at least two "
+        "are needed; its knobs: %s; its measures: %s",
+        in->n_runs, n, in->loop->knob.param, in->measure, names_of(&in->knobs),
+        names_of(&in->measures));
+}
+
 static int by_position(const void *a, const void *b) {
     const struct control_entry *left = a, *right = b;
     return (left->position > right->position) - (left->position < right->position);
@@ -152,11 +197,11 @@ int control_table_parse(char *text, size_t len, const struct control_loop_config
                         const struct control_entry **ret_entries, size_t *ret_n,
                         struct error *err) {
     struct buf collected CLEANUP_BUF = {0};
-    struct reading in = {.json = json_begin(text, len, 1),
-                         .err = err,
-                         .loop = loop,
-                         .measure = measure,
-                         .entries = &collected};
+    struct reading in CLEANUP_READING = {.json = json_begin(text, len, 1),
+                                         .err = err,
+                                         .loop = loop,
+                                         .measure = measure,
+                                         .entries = &collected};
     int r = read_summary(&in);
     if (r < 0) {
         return r;
@@ -173,10 +218,7 @@ int control_table_parse(char *text, size_t len, const struct control_loop_config
     qsort(entries, n, sizeof(*entries), by_position);
     n = average(entries, n);
     if (n < 2) {
-        return error_set(err, -EINVAL,
-                         "of %zu runs in the sweep, %zu positions of %s have a measure %s: at "
-                         "least two are needed",
-                         in.n_runs, n, loop->knob.param, measure);
+        return complain_few(&in, n, err);
     }
     *ret_entries = entries;
     *ret_n = n;

@@ -23,7 +23,6 @@ struct flags {
 int flags_read(struct flags *flags, const struct option *const *options, size_t n_options, int argc,
                char *const *argv, struct problems *problems);
 void flags_finish(struct flags *flags);
-#define CLEANUP_FLAGS CLEANUP(flags_finish)
 
 /* Whether --help or -h is among the arguments. */
 bool flags_ask_for_help(int argc, char *const *argv);

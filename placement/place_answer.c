@@ -101,7 +101,11 @@ static void add_excluded(struct buf *out, const struct place_nodes *nodes) {
     for (size_t i = 0; i < nodes->n_nodes; i++) {
         if (nodes->nodes[i].excluded != NULL) {
             buf_add_str(out, separator);
+            add_text(out, "instance", nodes->nodes[i].instance);
+            buf_add_char(out, ',');
             add_text(out, "node", nodes->nodes[i].name);
+            buf_add_char(out, ',');
+            add_text(out, "node_uuid", nodes->nodes[i].uuid);
             buf_add_char(out, ',');
             add_text(out, "reason", nodes->nodes[i].excluded);
             buf_add_char(out, '}');
@@ -167,8 +171,9 @@ void place_reasons_write(const struct place_nodes *nodes, struct buf *out) {
     }
     buf_printf(out, "none of %zu nodes can be chosen: ", nodes->n_nodes);
     for (size_t i = 0; i < nodes->n_nodes && i < MAX_NAMED; i++) {
-        buf_printf(out, "%s%s: %s", i > 0 ? "; " : "", nodes->nodes[i].name,
-                   nodes->nodes[i].excluded);
+        buf_add_str(out, i > 0 ? "; " : "");
+        place_node_write_name(&nodes->nodes[i], out);
+        buf_printf(out, ": %s", nodes->nodes[i].excluded);
     }
     buf_add_str(out, nodes->n_nodes > MAX_NAMED ? "; …" : "");
 }

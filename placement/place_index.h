@@ -18,7 +18,6 @@ struct place_index {
 int place_index_fill(struct place_index *index, const struct promql_answer *answer,
                      const struct label *match, size_t n_match, struct error *err);
 void place_index_finish(struct place_index *index);
-#define CLEANUP_PLACE_INDEX CLEANUP(place_index_finish)
 
 /* The value that belongs to the node that `device` names; NAN where there is none, or where several
  * could be meant. */

@@ -4,49 +4,46 @@
 
 static const struct metric_desc compute = {
     .name = "waap_place_compute_seconds_total",
-    .help = "Time spent on joining samples, predicting and answering",
+    .help = "Time spent on joining samples, predicting and answering.",
     .type = METRIC_COUNTER,
     .unit = "seconds",
 };
 static const struct metric_desc excluded = {
     .name = "waap_place_excluded_nodes",
-    .help = "Nodes that could not be chosen at the last request",
+    .help = "Nodes that could not be chosen at the last request.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc nodes = {
     .name = "waap_place_nodes",
-    .help = "Nodes that Prometheus knew at the last request",
+    .help = "Nodes that Prometheus knew at the last request.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc prediction_error = {
     .name = "waap_place_prediction_error_ratio",
-    .help = "How much longer a model was predicted to run than was measured there, by the measured "
-            "time, at the last request that named it",
+    .help =
+        "Predicted less measured run time of a model on a node, by the measured time, at the last "
+        "request that named it.",
     .type = METRIC_GAUGE,
     .unit = "ratio",
     .labels = "model, node",
 };
 static const struct metric_desc predictor = {
     .name = "waap_place_predictor_info",
-    .help = "What the predictor was trained with",
+    .help = "What the predictor was trained with; always 1.",
     .type = METRIC_INFO,
     .labels = "simulated, trained, xgboost",
 };
 static const struct metric_desc query = {
     .name = "waap_place_query_seconds_total",
-    .help = "Time spent on waiting for Prometheus",
+    .help = "Time spent on waiting for Prometheus.",
     .type = METRIC_COUNTER,
     .unit = "seconds",
 };
 static const struct metric_desc requests = {
     .name = "waap_place_requests_total",
-    .help = "Requests to place a model, by result: success, bad_request, unavailable",
+    .help = "Requests to place a model, by result: success, bad_request, unavailable.",
     .type = METRIC_COUNTER,
     .labels = "result",
-};
-
-const struct metric_desc *const place_metrics_all[] = {
-    &compute, &excluded, &nodes, &prediction_error, &predictor, &query, &requests, NULL,
 };
 
 bool place_labels_init(struct place_labels *labels, const struct gbt *gbt) {

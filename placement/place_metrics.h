@@ -23,8 +23,6 @@ struct place_counts {
     size_t n_excluded;
 };
 
-extern const struct metric_desc *const place_metrics_all[];
-
 struct place_labels {
     struct labels *results[N_PLACE_RESULTS];
     struct labels *predictor;

@@ -103,6 +103,7 @@ static struct place_node node_of(const struct join *join, const struct promql_se
         .class = text_of(device, "char_node_class"),
         .uuid = text_of(device, "char_node_uuid"),
         .device_model = text_of(device, "char_node_device_model_name"),
+        .instance = text_of(device, "instance"),
     };
     node.name = node.name[0] != '\0' ? node.name : text_of(device, "node");
     node.name = node.name[0] != '\0' ? node.name : text_of(device, "instance");
@@ -112,7 +113,8 @@ static struct place_node node_of(const struct join *join, const struct promql_se
     node.disk = value_of(&join->disk, device, "no node_filesystem_avail_bytes of /",
                          "several root filesystems that could be meant", &node);
     node.age_seconds = device->n_points > 0 ? device->points[0].value : NAN;
-    if (node.excluded == NULL && !(node.age_seconds <= join->max_age_seconds)) {
+    node.is_old = !(node.age_seconds <= join->max_age_seconds);
+    if (node.excluded == NULL && node.is_old) {
         node.excluded = "its last samples are too old";
     }
     /* It may run over by what the clocks differ, and far over where a node has just started anew.
@@ -121,28 +123,52 @@ static struct place_node node_of(const struct join *join, const struct promql_se
     return node;
 }
 
+/* Where it is scraped: several jobs may do so. */
+static const char *place_of(const struct place_node *node) {
+    const char *label = text_of(node->device, "node");
+    return label[0] != '\0' ? label : node->instance;
+}
+
 static int compare(const void *left, const void *right) {
     const struct place_node *a = left, *b = right;
     int order = strcmp(a->name, b->name);
     order = order != 0 ? order : strcmp(a->uuid, b->uuid);
-    return order != 0 ? order : strcmp(a->device_model, b->device_model);
+    order = order != 0 ? order : strcmp(a->device_model, b->device_model);
+    return order != 0 ? order : strcmp(place_of(a), place_of(b));
 }
 
-/* Two series of one node: the same twice over is one, what contradicts itself is none. */
+/* The same device at the same place twice over is one. Cards that were copied from one another have
+ * the same name and identity, so the place counts as well. */
 static void merge_equal(struct place_nodes *nodes) {
     size_t n = 0;
     for (size_t i = 0; i < nodes->n_nodes; i++) {
         struct place_node *last = n > 0 ? &nodes->nodes[n - 1] : NULL;
         const struct place_node *node = &nodes->nodes[i];
-        if (last == NULL || strcmp(last->name, node->name) != 0) {
+        if (last == NULL || compare(last, node) != 0) {
             nodes->nodes[n++] = *node;
-        } else if (compare(last, node) != 0) {
-            last->excluded = "several devices of that name (see --collector.host.node-name)";
         } else if (last->excluded != NULL) {
             *last = *node;
         }
     }
     nodes->n_nodes = n;
+}
+
+/* Whoever is told to run something on a node knows it by its name. What is left of one that came
+ * back at another address is no other node. */
+static void exclude_ambiguous(struct place_nodes *nodes) {
+    struct place_node *last = NULL; /* that is not old */
+    for (size_t i = 0; i < nodes->n_nodes; i++) {
+        struct place_node *node = &nodes->nodes[i];
+        if (node->is_old) {
+            continue;
+        }
+        if (last != NULL && strcmp(last->name, node->name) == 0) {
+            last->is_ambiguous = node->is_ambiguous = true;
+            last->excluded = node->excluded =
+                "several nodes go by that name (see --collector.host.node-name)";
+        }
+        last = node;
+    }
 }
 
 int place_nodes_join(const struct place_samples *samples, double max_age_seconds,
@@ -163,8 +189,16 @@ int place_nodes_join(const struct place_samples *samples, double max_age_seconds
     }
     qsort(nodes.nodes, nodes.n_nodes, sizeof(*nodes.nodes), compare);
     merge_equal(&nodes);
+    exclude_ambiguous(&nodes);
     *ret_nodes = nodes;
     return 0;
+}
+
+void place_node_write_name(const struct place_node *node, struct buf *out) {
+    buf_add_str(out, node->name);
+    if (node->is_ambiguous) {
+        buf_printf(out, " (%s)", place_of(node));
+    }
 }
 
 void place_nodes_finish(struct place_nodes *nodes) {

@@ -32,10 +32,12 @@ struct place_measured {
 /* One node, as its labels name it; texts are the samples'. */
 struct place_node {
     const struct promql_series *device; /* what names it */
-    const char *name, *class, *uuid, *device_model;
+    const char *name, *class, *uuid, *device_model, *instance;
     double load, disk;
-    double age_seconds;   /* of the sample that says what it is */
+    double age_seconds; /* of the sample that says what it is */
+    bool is_old;
     const char *excluded; /* why it cannot be chosen; NULL: it can */
+    bool is_ambiguous;    /* another one goes by its name */
     struct place_measured measured;
     double predicted_seconds; /* NAN: the predictor does not know such nodes */
     double seconds;           /* measured where that is used, else predicted */
@@ -48,8 +50,11 @@ struct place_nodes {
 
 /* Puts together what belongs to one node, by labels: `node`, or the node's name as node_exporter's
  * `instance`, or the instance they share. What is missing, twice there, not a number
- * or older than `max_age_seconds` excludes a node. */
+ * or older than `max_age_seconds` excludes a node, and so does a name that several go by. */
 int place_nodes_join(const struct place_samples *samples, double max_age_seconds,
                      struct place_nodes *ret_nodes, struct error *err);
 void place_nodes_finish(struct place_nodes *nodes);
+
+/* Appends the name of a node, with its instance where the name is not enough. */
+void place_node_write_name(const struct place_node *node, struct buf *out);
 #define CLEANUP_PLACE_NODES CLEANUP(place_nodes_finish)

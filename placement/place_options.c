@@ -116,13 +116,24 @@ static const struct option option_user = {
     .help = "User to ask as",
 };
 
+static const struct option option_upload_max_memory = {
+    .name = "upload.max-memory",
+    .type = OPTION_SIZE,
+    .default_text = "20MiB",
+    .min = 64 << 10,
+    .max = 1 << 30,
+    .help = "What the graph of an uploaded model may take beside its file; beyond it is answered "
+            "413",
+};
+
 const struct option *const place_options[] = {
-    &option_load_window,     &option_max_age,    &option_measured_min_samples,
-    &option_measured_window, &option_predictor,  &option_bearer_token_file,
-    &option_ca_file,         &option_cert_file,  &option_header,
-    &option_insecure,        &option_key_file,   &option_password_file,
-    &option_timeout,         &option_url,        &option_user,
-    &option_query_disk,      &option_query_load, &option_query_measured,
+    &option_load_window,       &option_max_age,    &option_measured_min_samples,
+    &option_measured_window,   &option_predictor,  &option_bearer_token_file,
+    &option_ca_file,           &option_cert_file,  &option_header,
+    &option_insecure,          &option_key_file,   &option_password_file,
+    &option_timeout,           &option_url,        &option_user,
+    &option_query_disk,        &option_query_load, &option_query_measured,
+    &option_upload_max_memory,
 };
 const size_t place_n_options = ARRAY_LEN(place_options);
 

@@ -33,8 +33,10 @@ struct place {
     struct place_counts counts;
     struct place_errors errors;
     struct place_measured_limits limits;
+    size_t max_upload_memory;
     struct buf queries[N_PLACE_QUERIES];
-    bool is_failing; /* the last request that was in order had no answer */
+    bool is_failing;      /* the last request that was in order had no answer */
+    struct buf ambiguous; /* nodes that share a name, as logged last */
 };
 
 /* One request, from its handler to the worker and back. */
@@ -51,6 +53,7 @@ struct ask {
     struct buf answer;
     double query_seconds, compute_seconds;
     size_t n_nodes, n_excluded;
+    struct buf ambiguous;
 };
 
 /* ---- on the worker ---- */
@@ -60,6 +63,7 @@ static unsigned status_of(int code) {
         int code;
         unsigned status;
     } statuses[] = {
+        {-EFBIG, MHD_HTTP_CONTENT_TOO_LARGE},
         {-EINVAL, MHD_HTTP_BAD_REQUEST},
         {-ERANGE, MHD_HTTP_UNPROCESSABLE_CONTENT},
     };
@@ -113,9 +117,14 @@ static int query(struct ask *ask, struct place_samples *samples, struct error *e
 }
 
 static void count_nodes(struct ask *ask, const struct place_nodes *nodes) {
+    enum { MAX_AMBIGUOUS_LEN = 500 };
     ask->n_nodes = nodes->n_nodes;
     for (size_t i = 0; i < nodes->n_nodes; i++) {
         ask->n_excluded += nodes->nodes[i].excluded != NULL;
+        if (nodes->nodes[i].is_ambiguous && ask->ambiguous.len < MAX_AMBIGUOUS_LEN) {
+            buf_add_str(&ask->ambiguous, ask->ambiguous.len > 0 ? ", " : "");
+            place_node_write_name(&nodes->nodes[i], &ask->ambiguous);
+        }
     }
 }
 
@@ -156,7 +165,9 @@ static int read_request(struct ask *ask, struct place_request *ret, struct error
         return place_request_read(ret, request->body.data, request->body.len, err);
     }
     const char *type = http_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
-    int r = place_upload_read(type, buf_str(&request->body), request->body.len, &json, err);
+    int r = place_upload_read(type, buf_str(&request->body), request->body.len,
+                              ask->place->max_upload_memory, &json, err);
+    buf_finish(&request->body); /* it is large, and Prometheus may take its time */
     return r < 0 ? r : place_request_read(ret, json.data, json.len, err);
 }
 
@@ -191,6 +202,23 @@ static void log_state(const struct ask *ask) {
         failed || (ask->place->is_failing && ask->status >= MHD_HTTP_BAD_REQUEST);
 }
 
+/* Those who ask without explain=1 do not see why a node is never chosen. */
+static void log_ambiguous(struct ask *ask) {
+    struct buf *logged = &ask->place->ambiguous;
+    if (ask->n_nodes == 0 || strcmp(buf_str(&ask->ambiguous), buf_str(logged)) == 0) {
+        return;
+    }
+    if (ask->ambiguous.len > 0) {
+        log_warn("place: several nodes go by one name, none of them is chosen: %s",
+                 buf_str(&ask->ambiguous));
+    } else {
+        log_info("place: every node has a name of its own again");
+    }
+    buf_finish(logged);
+    *logged = ask->ambiguous;
+    ask->ambiguous = (struct buf){0};
+}
+
 static void ask_done(struct worker_job *job) {
     struct ask *ask = CONTAINER_OF(job, struct ask, job);
     struct place_counts *counts = &ask->place->counts;
@@ -207,8 +235,10 @@ static void ask_done(struct worker_job *job) {
         place_errors_replace(&ask->place->errors, ask->model, &ask->errors);
     }
     log_state(ask);
+    log_ambiguous(ask);
     http_reply_buf(ask->request, ask->status, "application/json", &ask->answer);
     buf_finish(&ask->answer);
+    buf_finish(&ask->ambiguous);
     place_errors_finish(&ask->errors);
     free(ask);
 }
@@ -276,6 +306,7 @@ static int start(struct place *place, struct error *err) {
         .min_samples = (double)settings_int(settings, "measured-min-samples"),
         .max_age_seconds = (double)settings_duration_ms(settings, "max-age") / 1e3,
     };
+    place->max_upload_memory = (size_t)settings_int(settings, "upload.max-memory");
     for (int i = 0; i < N_PLACE_QUERIES; i++) {
         place_options_query(settings, (enum place_query)i, &place->queries[i]);
     }
@@ -330,7 +361,9 @@ static int read_flags(struct place *place, int argc, char **argv, struct problem
     service_split_flags(&argc, argv, service_flags);
     int r = flags_read(&place->flags, place_options, place_n_options, argc, argv, problems);
     if (r == 0 && place->flags.n_words > 0) {
-        problems_add(problems, "place", 0, 0, "%s: not understood", place->flags.words[0]);
+        problems_add(problems, "place", 0, 0,
+                     "%s: neither a flag nor a command (see waap place --help)",
+                     place->flags.words[0]);
         r = -EINVAL;
     }
     r = r < 0 ? r : place_options_check(place->flags.settings, problems);
@@ -354,6 +387,7 @@ int place_service_main(int argc, char **argv) {
     web_client_destroy(place.client);
     flags_finish(&place.flags);
     buf_finish(&place.url);
+    buf_finish(&place.ambiguous);
     for (size_t i = 0; i < N_PLACE_QUERIES; i++) {
         buf_finish(&place.queries[i]);
     }

@@ -175,21 +175,25 @@ static int describe(const struct form *form, const struct onnx_traits *traits, s
     return r == 0 && out->failed ? error_set(err, -ENOMEM, "out of memory") : r;
 }
 
-int place_upload_read(const char *content_type, const char *body, size_t len, struct buf *ret_json,
-                      struct error *err) {
+int place_upload_read(const char *content_type, const char *body, size_t len, size_t max_memory,
+                      struct buf *ret_json, struct error *err) {
     struct form form = {.file = {0}};
     int r = split_form(content_type, (struct part){body, len}, &form, err);
     r = r < 0 ? r : check_file(&form, err);
     if (r < 0) {
         return r;
     }
-    struct onnx_model model CLEANUP_ONNX_MODEL = {.file = {form.file.data, form.file.len}};
+    struct onnx_model model CLEANUP_ONNX_MODEL = {
+        .file = {form.file.data, form.file.len},
+        .max_memory = max_memory,
+    };
     struct onnx_traits traits;
     struct error why = {0};
     r = onnx_model_read(&model, &why);
     r = r < 0 ? r : onnx_traits_get(&model, &traits, &why);
     if (r < 0) {
-        return error_set(err, r == -EINVAL ? -ERANGE : r, "file: %s", why.text);
+        return error_set(err, r == -EINVAL ? -ERANGE : r, "file: %s%s", why.text,
+                         r == -EFBIG ? " (--upload.max-memory)" : "");
     }
     return describe(&form, &traits, ret_json, err);
 }

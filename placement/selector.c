@@ -119,18 +119,6 @@ void selector_finish(struct selector *selector) {
 
 /* ---- matching ---- */
 
-/* A label that is not there is an empty one. */
-static const char *label_of(const struct exposition_doc *page,
-                            const struct exposition_sample *sample, const char *name) {
-    const struct label *labels = exposition_doc_labels(page, sample);
-    for (size_t i = 0; i < sample->n_labels; i++) {
-        if (strcmp(labels[i].name, name) == 0) {
-            return labels[i].value;
-        }
-    }
-    return "";
-}
-
 static bool has_name(const struct exposition_doc *page, const struct exposition_sample *sample,
                      const char *name) {
     const struct exposition_family *family = &page->families[sample->family];
@@ -146,8 +134,8 @@ size_t selector_find(const struct selector *selector, const struct exposition_do
         bool meant = has_name(page, sample, selector->name);
         for (size_t k = 0; meant && k < selector->n_matchers; k++) {
             const struct selector_matcher *matcher = &selector->matchers[k];
-            meant = (strcmp(label_of(page, sample, matcher->label), matcher->value) == 0) !=
-                    matcher->differs;
+            meant = (strcmp(exposition_doc_label(page, sample, matcher->label), matcher->value) ==
+                     0) != matcher->differs;
         }
         if (meant) {
             *ret_value = sample->value;

@@ -59,17 +59,6 @@ void waggle_destroy(struct waggle *waggle) {
 
 /* ---- reading ---- */
 
-static const char *label_of(const struct exposition_doc *page,
-                            const struct exposition_sample *sample, const char *name) {
-    const struct label *labels = exposition_doc_labels(page, sample);
-    for (size_t i = 0; i < sample->n_labels; i++) {
-        if (strcmp(labels[i].name, name) == 0) {
-            return labels[i].value;
-        }
-    }
-    return "";
-}
-
 static const char *first_of(const char *a, const char *b) {
     return a[0] != '\0' ? a : b;
 }
@@ -86,22 +75,23 @@ static struct usage *find_usage(const struct reading *in, const char *id) {
 /* CPU time is what every container has, and with it come the names. */
 static void take_cpu(struct reading *in, const struct exposition_sample *sample) {
     const struct exposition_doc *page = in->page;
-    const char *cpu = label_of(page, sample, "cpu");
-    const char *id = label_of(page, sample, "id");
-    const char *name =
-        first_of(label_of(page, sample, "container"), label_of(page, sample, "name"));
-    bool is_meant =
-        in->namespace[0] == '\0' || strcmp(label_of(page, sample, "namespace"), in->namespace) == 0;
+    const char *cpu = exposition_doc_label(page, sample, "cpu");
+    const char *id = exposition_doc_label(page, sample, "id");
+    const char *name = first_of(exposition_doc_label(page, sample, "container"),
+                                exposition_doc_label(page, sample, "name"));
+    bool is_meant = in->namespace[0] == '\0' ||
+                    strcmp(exposition_doc_label(page, sample, "namespace"), in->namespace) == 0;
     bool is_total = cpu[0] == '\0' || strcmp(cpu, "total") == 0;
     if (!is_meant || !is_total || name[0] == '\0' || find_usage(in, id) != NULL) {
         return;
     }
     in->usages[in->n_usages++] = (struct usage){
         .id = id,
-        .task =
-            first_of(label_of(page, sample, "container_label_sagecontinuum_org_plugin_task"), name),
-        .job = label_of(page, sample, "container_label_sagecontinuum_org_plugin_job"),
-        .image = label_of(page, sample, "image"),
+        .task = first_of(
+            exposition_doc_label(page, sample, "container_label_sagecontinuum_org_plugin_task"),
+            name),
+        .job = exposition_doc_label(page, sample, "container_label_sagecontinuum_org_plugin_job"),
+        .image = exposition_doc_label(page, sample, "image"),
         .cpu_seconds = sample->value,
         .memory_bytes = NAN,
         .gpu_ratio = NAN,
@@ -109,14 +99,14 @@ static void take_cpu(struct reading *in, const struct exposition_sample *sample)
 }
 
 static void take_memory(struct reading *in, const struct exposition_sample *sample) {
-    struct usage *usage = find_usage(in, label_of(in->page, sample, "id"));
+    struct usage *usage = find_usage(in, exposition_doc_label(in->page, sample, "id"));
     if (usage != NULL) {
         usage->memory_bytes = sample->value;
     }
 }
 
 static void take_gpu_memory(struct reading *in, const struct exposition_sample *sample) {
-    struct usage *usage = find_usage(in, label_of(in->page, sample, "id"));
+    struct usage *usage = find_usage(in, exposition_doc_label(in->page, sample, "id"));
     in->tells_gpu_memory = true;
     if (usage != NULL && sample->value > 0) {
         usage->has_gpu_memory = true;
@@ -124,7 +114,7 @@ static void take_gpu_memory(struct reading *in, const struct exposition_sample *
 }
 
 static void take_gpu_share(struct reading *in, const struct exposition_sample *sample) {
-    struct usage *usage = find_usage(in, label_of(in->page, sample, "id"));
+    struct usage *usage = find_usage(in, exposition_doc_label(in->page, sample, "id"));
     if (usage != NULL) {
         usage->gpu_ratio = fmax(usage->gpu_ratio, sample->value);
     }

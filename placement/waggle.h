@@ -20,11 +20,6 @@ typedef void waggle_emit_function(void *context, const char *name, const struct 
 struct waggle *waggle_create(void);         /* NULL when memory is out */
 void waggle_destroy(struct waggle *waggle); /* accepts NULL */
 
-static inline void waggle_cleanup(struct waggle **waggle) {
-    waggle_destroy(*waggle);
-}
-#define CLEANUP_WAGGLE CLEANUP(waggle_cleanup)
-
 /* Makes the messages of a page: of all containers in the namespace ("": of all). `wall_ns` is what
  * they carry, by `monotonic_ns` rates are computed. -ENOMEM, or 0. */
 int waggle_take(struct waggle *waggle, const struct exposition_doc *page, const char *namespace,

@@ -27,7 +27,7 @@ enum {
 
 struct onnx_graph *onnx_graph_add(struct onnx_model *model, struct onnx_graph *parent,
                                   const char *start) {
-    struct onnx_graph *graph = arena_take(&model->arena, sizeof(*graph));
+    struct onnx_graph *graph = onnx_take(model, sizeof(*graph));
     if (graph == NULL) {
         return NULL;
     }
@@ -52,10 +52,10 @@ static int add_sum(const struct onnx_model *model, const char *at, uint64_t *sum
 
 static int read_initializer(struct onnx_model *model, struct protobuf message,
                             struct onnx_graph *graph, struct error *err) {
-    struct onnx_tensor *tensor = arena_take(&model->arena, sizeof(*tensor));
+    struct onnx_tensor *tensor = onnx_take(model, sizeof(*tensor));
     struct protobuf name;
     if (tensor == NULL) {
-        return onnx_out_of_memory(err);
+        return onnx_out_of_memory(model, err);
     }
     int r = onnx_tensor_read(model, message, tensor, &name, err);
     r = r < 0 ? r : add_sum(model, message.data, &graph->n_parameters, tensor->n_elements, err);
@@ -98,9 +98,9 @@ static int read_sparse(struct onnx_model *model, struct protobuf message, struct
 
 static int add_port(struct onnx_model *model, struct onnx_port ***last,
                     const struct onnx_value *value, struct error *err) {
-    struct onnx_port *port = arena_take(&model->arena, sizeof(*port));
+    struct onnx_port *port = onnx_take(model, sizeof(*port));
     if (port == NULL) {
-        return onnx_out_of_memory(err);
+        return onnx_out_of_memory(model, err);
     }
     *port = (struct onnx_port){.value = value, .shape = value->shape};
     **last = port;
@@ -160,15 +160,12 @@ int onnx_graph_read(struct onnx_model *model, struct protobuf message, struct on
 static int read_function(struct onnx_model *model, struct protobuf message, struct error *err) {
     struct onnx_graph *function = onnx_graph_add(model, NULL, message.data);
     if (function == NULL) {
-        return onnx_out_of_memory(err);
+        return onnx_out_of_memory(model, err);
     }
     function->next = model->functions;
     model->functions = function;
     struct protobuf_field field;
-    int r = onnx_count_item(model, message.data, err);
-    if (r < 0) {
-        return r;
-    }
+    int r;
     while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
         switch (onnx_key(&field)) {
         case ONNX_KEY(FUNCTION_NAME, PROTOBUF_BYTES):
@@ -231,7 +228,7 @@ static int read_model_field(struct onnx_model *model, const struct protobuf_fiel
             model->graph = onnx_graph_add(model, NULL, field->bytes.data);
         }
         return model->graph != NULL ? onnx_graph_read(model, field->bytes, model->graph, err)
-                                    : onnx_out_of_memory(err);
+                                    : onnx_out_of_memory(model, err);
     default:
         return 0;
     }

@@ -16,7 +16,7 @@
 enum {
     ONNX_MAX_DEPTH = 16, /* graphs within graphs */
     ONNX_MAX_RANK = 32,
-    ONNX_MAX_ITEMS = 1 << 21, /* nodes, values and tensors together, so that memory is bounded */
+    ONNX_MAX_MEMORY = 256 << 20, /* of a graph, where nobody says otherwise */
 };
 
 /* A tensor that is in the file: its form, and where its few numbers would be. */
@@ -94,10 +94,12 @@ struct onnx_graph {
 
 struct onnx_model {
     struct protobuf file;
-    bool mapped; /* pages of the file may be given back */
+    bool mapped;       /* pages of the file may be given back */
+    size_t max_memory; /* of all that is made of it; 0: ONNX_MAX_MEMORY */
+    size_t taken;      /* so far */
+    bool is_full;      /* more was wanted */
     struct arena arena;
     struct hash_index values;
-    size_t n_items;
     struct onnx_graph *graph;
     struct onnx_graph *functions;
     struct protobuf producer_name;
@@ -108,7 +110,8 @@ struct onnx_model {
 };
 
 /* Reads a model that stays in memory while the result is used. Fails with -EINVAL and words that
- * name the byte, or -ENOMEM. `model` is zeroed but for `file` and `mapped`. */
+ * name the byte, -EFBIG where its graph would take too much memory, or -ENOMEM. `model` is zeroed
+ * but for `file`, `mapped` and `max_memory`. */
 int onnx_model_read(struct onnx_model *model, struct error *err);
 void onnx_model_finish(struct onnx_model *model);
 #define CLEANUP_ONNX_MODEL CLEANUP(onnx_model_finish)
@@ -134,10 +137,12 @@ int onnx_graph_read(struct onnx_model *model, struct protobuf message, struct on
 int onnx_node_read(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph,
                    struct error *err);
 
-/* Counts what takes memory, of which a short file can ask for much; fails above ONNX_MAX_ITEMS. */
-int onnx_count_item(struct onnx_model *model, const char *at, struct error *err);
+/* Memory that lasts as long as the model. A short file can ask for much, so it is counted: NULL
+ * when memory is out or the model may have no more. */
+void *onnx_take(struct onnx_model *model, size_t n);
+void *onnx_keep(struct onnx_model *model, const void *data, size_t n);
 
-/* onnx_value_get, counted and with words. */
+/* onnx_value_get with words. */
 int onnx_value_add(struct onnx_model *model, struct onnx_graph *graph, struct protobuf name,
                    struct onnx_value **ret_value, struct error *err);
 
@@ -148,7 +153,8 @@ void onnx_release(const struct onnx_model *model, struct protobuf message);
 int onnx_graph_check_order(const struct onnx_model *model, struct onnx_graph *graph,
                            struct error *err);
 
-int onnx_out_of_memory(struct error *err);
+/* Words why onnx_take gave nothing: -EFBIG or -ENOMEM. */
+int onnx_out_of_memory(const struct onnx_model *model, struct error *err);
 
 /* Words a fault at a place in the file: "byte 17: …". Returns -EINVAL. */
 int onnx_fail(const struct onnx_model *model, const char *at, struct error *err, const char *format,

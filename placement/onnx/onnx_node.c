@@ -21,19 +21,18 @@ static int read_subgraph(struct onnx_model *model, struct protobuf message,
     }
     struct onnx_graph *graph = onnx_graph_add(model, parent, message.data);
     if (graph == NULL) {
-        return onnx_out_of_memory(err);
+        return onnx_out_of_memory(model, err);
     }
     node->subgraphs[node->n_subgraphs++] = graph;
-    int r = onnx_count_item(model, message.data, err);
-    return r < 0 ? r : onnx_graph_read(model, message, graph, err);
+    return onnx_graph_read(model, message, graph, err);
 }
 
 /* Weights that stand in a Constant node instead of among the initializers. */
 static int read_constant(struct onnx_model *model, struct protobuf message, struct onnx_node *node,
                          struct error *err) {
-    struct onnx_tensor *tensor = arena_take(&model->arena, sizeof(*tensor));
+    struct onnx_tensor *tensor = onnx_take(model, sizeof(*tensor));
     if (tensor == NULL) {
-        return onnx_out_of_memory(err);
+        return onnx_out_of_memory(model, err);
     }
     struct protobuf name;
     int r = onnx_tensor_read(model, message, tensor, &name, err);
@@ -148,24 +147,23 @@ static int fill_attributes(struct onnx_model *model, struct onnx_graph *graph,
 
 int onnx_node_read(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph,
                    struct error *err) {
-    struct onnx_node *node = arena_take(&model->arena, sizeof(*node));
+    struct onnx_node *node = onnx_take(model, sizeof(*node));
     if (node == NULL) {
-        return onnx_out_of_memory(err);
+        return onnx_out_of_memory(model, err);
     }
     *node = (struct onnx_node){.message = message, .index = graph->n_nodes++};
     *graph->last_node = node;
     graph->last_node = &node->next;
     size_t n_subgraphs;
     int r = measure_node(model, node, &n_subgraphs, err);
-    r = r < 0 ? r : onnx_count_item(model, message.data, err);
     if (r < 0) {
         return r;
     }
-    node->inputs = arena_take(&model->arena, (node->n_inputs + 1) * sizeof(void *));
-    node->outputs = arena_take(&model->arena, (node->n_outputs + 1) * sizeof(void *));
-    node->subgraphs = arena_take(&model->arena, (n_subgraphs + 1) * sizeof(void *));
+    node->inputs = onnx_take(model, node->n_inputs * sizeof(void *));
+    node->outputs = onnx_take(model, node->n_outputs * sizeof(void *));
+    node->subgraphs = onnx_take(model, n_subgraphs * sizeof(void *));
     if (node->inputs == NULL || node->outputs == NULL || node->subgraphs == NULL) {
-        return onnx_out_of_memory(err);
+        return onnx_out_of_memory(model, err);
     }
     r = fill_names(model, graph, node, err);
     return r < 0 ? r : fill_attributes(model, graph, node, err);

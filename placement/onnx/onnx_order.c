@@ -64,7 +64,7 @@ int onnx_graph_check_order(const struct onnx_model *model, struct onnx_graph *gr
     }
     struct onnx_node **path CLEANUP_FREE = calloc(graph->n_nodes, sizeof(*path));
     if (path == NULL) {
-        return onnx_out_of_memory(err);
+        return onnx_out_of_memory(model, err);
     }
     for (struct onnx_node *node = graph->nodes; node != NULL; node = node->next) {
         const struct onnx_node *in_circle =

@@ -85,7 +85,7 @@ int onnx_input_floats(const struct onnx_model *model, const struct onnx_node *no
 
 static void set_shape(struct onnx_model *model, struct onnx_value *value,
                       const struct onnx_dims *dims) {
-    const int64_t *copy = arena_copy(&model->arena, dims->at, dims->n * sizeof(dims->at[0]));
+    const int64_t *copy = onnx_keep(model, dims->at, dims->n * sizeof(dims->at[0]));
     if (copy != NULL) {
         value->shape = (struct onnx_shape){
             .known = true,

@@ -73,7 +73,7 @@ static int count_elements(const struct onnx_model *model, const char *at, const 
 }
 
 static const int64_t *keep_dims(struct onnx_model *model, const struct dims *dims) {
-    return arena_copy(&model->arena, dims->at, dims->n * sizeof(dims->at[0]));
+    return onnx_keep(model, dims->at, dims->n * sizeof(dims->at[0]));
 }
 
 static int read_tensor_field(struct onnx_model *model, const struct protobuf_field *field,
@@ -129,7 +129,7 @@ int onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct o
     tensor.dims = keep_dims(model, &dims);
     tensor.n_dims = dims.n;
     if (tensor.dims == NULL) {
-        return onnx_out_of_memory(err);
+        return onnx_out_of_memory(model, err);
     }
     *ret = tensor;
     *ret_name = name;
@@ -170,7 +170,7 @@ static int read_shape(struct onnx_model *model, struct protobuf message, struct 
     shape->known = true;
     shape->n_dims = dims.n;
     shape->dims = keep_dims(model, &dims);
-    return shape->dims != NULL ? 0 : onnx_out_of_memory(err);
+    return shape->dims != NULL ? 0 : onnx_out_of_memory(model, err);
 }
 
 /* TypeProto around TypeProto.Tensor: of other types the form is not known. */

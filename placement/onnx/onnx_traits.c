@@ -246,9 +246,9 @@ static int64_t bytes_of(const struct onnx_port *ports, bool *batch_assumed) {
 
 static int list_functions(struct onnx_model *model, struct counter *counter) {
     for (const struct onnx_graph *f = model->functions; f != NULL; f = f->next) {
-        struct called *called = arena_take(&model->arena, sizeof(*called));
+        struct called *called = onnx_take(model, sizeof(*called));
         if (called == NULL || !hash_index_reserve(&counter->functions, 1)) {
-            return onnx_out_of_memory(counter->err);
+            return onnx_out_of_memory(model, counter->err);
         }
         *called = (struct called){.function = f};
         hash_index_add(&counter->functions, hash_text(f->name), called);
@@ -260,7 +260,7 @@ int onnx_traits_get(struct onnx_model *model, struct onnx_traits *ret_traits, st
     struct counter counter = {.model = model, .err = err};
     struct sums sums = {{0}};
     onnx_shapes_fill(model, model->graph);
-    int r = list_functions(model, &counter);
+    int r = model->is_full ? onnx_out_of_memory(model, err) : list_functions(model, &counter);
     r = r < 0 ? r : count_graph(&counter, model->graph, &sums);
     hash_index_finish(&counter.functions);
     if (r < 0) {

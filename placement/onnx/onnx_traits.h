@@ -50,7 +50,7 @@ struct onnx_traits {
 };
 
 /* Counts; the model gets the forms of its results filled in. Fails with -EINVAL where a function
- * calls itself, and -ENOMEM. */
+ * calls itself, -EFBIG and -ENOMEM. */
 int onnx_traits_get(struct onnx_model *model, struct onnx_traits *ret_traits, struct error *err);
 
 /* The counts of the original, of the outermost graph. */

@@ -10,6 +10,9 @@
 /* Below it there is little to give back. */
 enum { RELEASE_MIN = 128 << 10 };
 
+/* Of the index of values; half of its slots stay free, and it doubles. */
+enum { INDEX_SHARE = 4 * sizeof(struct hash_index_slot) };
+
 int onnx_fail(const struct onnx_model *model, const char *at, struct error *err, const char *format,
               ...) {
     char text[512];
@@ -30,16 +33,29 @@ int onnx_next_field(const struct onnx_model *model, struct protobuf *message,
     return r;
 }
 
-int onnx_out_of_memory(struct error *err) {
-    return error_set(err, -ENOMEM, "out of memory");
+static size_t max_memory(const struct onnx_model *model) {
+    return model->max_memory > 0 ? model->max_memory : ONNX_MAX_MEMORY;
 }
 
-int onnx_count_item(struct onnx_model *model, const char *at, struct error *err) {
-    if (model->n_items >= ONNX_MAX_ITEMS) {
-        return onnx_fail(model, at, err, "more than %d nodes and values", ONNX_MAX_ITEMS);
-    }
-    model->n_items++;
-    return 0;
+static bool has_room(struct onnx_model *model, size_t n) {
+    n = (n + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1); /* as the arena does */
+    model->is_full = model->is_full || n > max_memory(model) - model->taken;
+    model->taken += model->is_full ? 0 : n;
+    return !model->is_full;
+}
+
+void *onnx_take(struct onnx_model *model, size_t n) {
+    return has_room(model, n) ? arena_take(&model->arena, n) : NULL;
+}
+
+void *onnx_keep(struct onnx_model *model, const void *data, size_t n) {
+    return has_room(model, n) ? arena_copy(&model->arena, data, n) : NULL;
+}
+
+int onnx_out_of_memory(const struct onnx_model *model, struct error *err) {
+    return model->is_full ? error_set(err, -EFBIG, "its graph takes more than %zu bytes of memory",
+                                      max_memory(model))
+                          : error_set(err, -ENOMEM, "out of memory");
 }
 
 static uint64_t hash_of(const struct onnx_graph *graph, struct protobuf name) {
@@ -60,19 +76,21 @@ static struct onnx_value *find_value(const struct onnx_model *model, const struc
     return value;
 }
 
-/* Names are copied: those of weights stand between the weights, in pages that are given back. */
+/* Names in a mapped file are copied: those of weights stand between the weights, in pages that are
+ * given back. */
 struct onnx_value *onnx_value_get(struct onnx_model *model, struct onnx_graph *graph,
                                   struct protobuf name) {
     struct onnx_value *value = find_value(model, graph, name);
     if (value != NULL) {
         return value;
     }
-    value = arena_take(&model->arena, sizeof(*value));
-    char *copy = arena_copy(&model->arena, name.data, name.len);
-    if (value == NULL || copy == NULL || !hash_index_reserve(&model->values, 1)) {
+    value = onnx_take(model, sizeof(*value));
+    const char *kept = model->mapped ? onnx_keep(model, name.data, name.len) : name.data;
+    if (value == NULL || kept == NULL || !has_room(model, INDEX_SHARE) ||
+        !hash_index_reserve(&model->values, 1)) {
         return NULL;
     }
-    *value = (struct onnx_value){.name = {copy, name.len}, .graph = graph};
+    *value = (struct onnx_value){.name = {kept, name.len}, .graph = graph};
     hash_index_add(&model->values, hash_of(graph, name), value);
     return value;
 }
@@ -92,12 +110,8 @@ const struct onnx_value *onnx_value_resolve(const struct onnx_model *model,
 
 int onnx_value_add(struct onnx_model *model, struct onnx_graph *graph, struct protobuf name,
                    struct onnx_value **ret_value, struct error *err) {
-    int r = onnx_count_item(model, name.data, err);
-    if (r < 0) {
-        return r;
-    }
     *ret_value = onnx_value_get(model, graph, name);
-    return *ret_value != NULL ? 0 : onnx_out_of_memory(err);
+    return *ret_value != NULL ? 0 : onnx_out_of_memory(model, err);
 }
 
 void onnx_release(const struct onnx_model *model, struct protobuf message) {

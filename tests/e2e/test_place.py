@@ -53,7 +53,7 @@ class FakePrometheus:
         if "char_node" not in query:
             return {"instance": of.get("instance", of["name"])}
         return {
-            "instance": f"{of['name']}:5001",
+            "instance": of.get("target", f"{of['name']}:5001"),
             "char_node_name": of["name"],
             "char_node_class": "Computer",
             "char_node_uuid": of.get("uuid", f"uuid of {of['name']}"),
@@ -157,16 +157,26 @@ def test_nodes_that_cannot_be_chosen_are_named(place):
         node("no-load", load=None), node("no-disk", disk=None), node("nan", load="NaN"),
         node("old", age=130),
         node("twin", uuid="1"), node("twin", JETSON, uuid="2"),
+        node("copy", target="h1:9090"), node("copy", target="h2:9090"),
     ])
     answer = service.explain()
     assert [of["node"] for of in answer["candidates"]] == ["good"]
     reasons = {of["node"]: of["reason"] for of in answer["excluded"]}
-    assert reasons.keys() == {"no-load", "no-disk", "nan", "old", "twin"}
+    assert reasons.keys() == {"no-load", "no-disk", "nan", "old", "twin", "copy"}
+    for name, key, values in (("twin", "node_uuid", ["1", "2"]), ("copy", "instance", ["h1:9090", "h2:9090"])):
+        assert [of[key] for of in answer["excluded"] if of["node"] == name] == values
+        assert "several nodes go by that name" in reasons[name]
     assert "CPU load" in reasons["no-load"] and "CPU load" in reasons["nan"]
     assert "filesystem" in reasons["no-disk"]
     assert "too old" in reasons["old"]
     page = service.get("/metrics").text
-    assert "waap_place_nodes 6" in page and "waap_place_excluded_nodes 5" in page
+    assert "waap_place_nodes 9" in page and "waap_place_excluded_nodes 8" in page
+    service.wait_log("several nodes go by one name, none of them is chosen: copy (h1:9090), copy (h2:9090), twin")
+    service.explain()
+    service.fake.nodes = [node("copy")]
+    assert service.ask().status == 200
+    service.wait_log("every node has a name of its own again")
+    assert service.output().count("several nodes go by one name") == 1
 
 
 def test_queries_of_ones_own(place):
@@ -312,6 +322,18 @@ def test_upload_of_a_model(place):
     assert service.ask(b"--xyz\r\n--xyz\r\n--xyz--", "/upload", headers).status == 400
 
 
+def test_small_parts_of_a_model_take_little_memory(place):
+    """A node of two bytes takes a hundred in memory: files of nothing else must not fill it."""
+    service = place([node("rpi")], "--web.max-body-size=4MiB", "--upload.max-memory=8MiB")
+    nodes = b"\x0a\x00" * (1 << 20)
+    model = b"\x08\x08" + b"\x3a" + bytes((len(nodes) & 127 | 128, len(nodes) >> 7 & 127 | 128,
+                                       len(nodes) >> 14 & 127 | 128, len(nodes) >> 21)) + nodes
+    body, headers = form(('name="file"; filename="a.onnx"', model))
+    answer = service.ask(body, "/upload", headers)
+    assert answer.status == 413 and json.loads(answer.text)["error"] == (
+        "file: its graph takes more than 8388608 bytes of memory (--upload.max-memory)")
+
+
 def test_passwords_and_limits_are_the_daemons(place, tmp_path):
     web = tmp_path / "web.yaml"
     web.write_text(f"basic_auth_users: {{alice: '{QUICK_SECRET}'}}\n")
@@ -320,12 +342,13 @@ def test_passwords_and_limits_are_the_daemons(place, tmp_path):
     login = base64.b64encode(b"alice:secret").decode()
     assert service.ask(headers={"Authorization": f"Basic {login}"}).status == 200
     large = json.dumps({**ASKED, "more": "x" * 2000})
-    assert service.ask(large, headers={"Authorization": f"Basic {login}"}).status == 413
+    answer = service.ask(large, headers={"Authorization": f"Basic {login}"})
+    assert answer.status == 413 and "--web.max-body-size" in answer.text
 
 
 def test_flags_that_are_wrong(run_waap, tmp_path):
     for flags, said in ((("--prometheus.url=ftp://x",), "--prometheus.url"), (("--wrong",), "--wrong"),
-                        (("train-it",), "not understood")):
+                        (("train-it",), "train-it: neither a flag nor a command (see waap place --help)")):
         done = run_waap("place", *flags)
         assert done.returncode == 2 and said in done.stderr
     (tmp_path / "model.json").write_text("{}")

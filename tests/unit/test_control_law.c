@@ -199,6 +199,21 @@ static void test_table(void) {
     EXPECT(CONTROL_SETTLED, 600, decide(&rule, &state, 0, 0));
 }
 
+/* Its values are taken as they were measured, whatever step and direction say. */
+static void test_table_of_odd_values(void) {
+    static const struct control_entry entries[] = {{240, 9}, {500, 30}, {700, 16}};
+    struct control_rule rule = base;
+    struct control_state state;
+    rule.kind = CONTROL_TABLE;
+    rule.table = entries;
+    rule.n_table = ARRAY_LEN(entries);
+    rule.up.max_step = rule.down.max_step = 840;
+    control_law_start(&state, 500);
+    EXPECT(CONTROL_ABOVE, 700, decide(&rule, &state, 0, 30));
+    control_law_start(&state, 240);
+    EXPECT(CONTROL_BELOW, 700, decide(&rule, &state, 0, 9));
+}
+
 static void test_pi_without_a_bump(void) {
     struct control_rule rule = base;
     struct control_state state;
@@ -402,6 +417,7 @@ int main(void) {
     RUN_TEST(test_without_a_safe_position);
     RUN_TEST(test_moved_by_hand);
     RUN_TEST(test_table);
+    RUN_TEST(test_table_of_odd_values);
     RUN_TEST(test_pi_without_a_bump);
     RUN_TEST(test_pi_does_not_wind_up);
     RUN_TEST(test_step_law_settles);

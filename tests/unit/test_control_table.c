@@ -72,6 +72,12 @@ static void test_what_is_no_table(void) {
          "{\"knobs\":{\"res\":1},\"measures\":{\"fps\":1}}]}",
          "of 2 runs in the sweep, 1 positions"},
         {"{\"sweep\":[", "line 1"},
+        {"{\"sweep\":[{\"knobs\":{\"res\":1,\"mode\":2},\"measures\":{\"p.fps\":1,\"cpu\":null}},"
+         "{\"knobs\":{\"res\":2},\"measures\":{\"cpu\":1,\"p.fps\":2,\"fps_max\":3}}]}",
+         "of 2 runs in the sweep, 0 positions of res have a measure fps: at least two are needed; "
+         "its "
+         "knobs: res, mode; its measures: p.fps, cpu, fps_max"},
+        {"{\"sweep\":[{\"knobs\":{},\"measures\":{}}]}", "its knobs: none; its measures: none"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         TEST_ASSERT_EQUAL_INT_MESSAGE(-EINVAL, parse(&loop, cases[i].text), cases[i].text);
@@ -79,10 +85,25 @@ static void test_what_is_no_table(void) {
     }
 }
 
+/* However many there are, the error has room for them. */
+static void test_many_measures(void) {
+    static const struct control_loop_config loop = {.knob = {.param = "res"}};
+    struct buf text CLEANUP_BUF = {0};
+    buf_add_str(&text, "{\"sweep\":[{\"measures\":{\"m\":1");
+    for (int i = 0; i < 500; i++) {
+        buf_printf(&text, ",\"measure_%d\":1", i);
+    }
+    buf_add_str(&text, "}}]}");
+    TEST_ASSERT_EQUAL_INT(-EINVAL, parse(&loop, buf_str(&text)));
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(error.text, "measure_30,"), error.text);
+    TEST_ASSERT_EQUAL_STRING(", …", error.text + strlen(error.text) - strlen(", …"));
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_sorted_and_averaged);
     RUN_TEST(test_levels);
     RUN_TEST(test_what_is_no_table);
+    RUN_TEST(test_many_measures);
     return UNITY_END();
 }

@@ -134,12 +134,44 @@ static void test_dimension_zero(void) {
     TEST_ASSERT_EQUAL_UINT64(0, model.graph->n_parameters);
 }
 
-static void test_too_many_nodes(void) {
-    for (int i = 0; i <= ONNX_MAX_ITEMS; i++) {
-        buf_add(&graph, "\x0a\x00", 2);
+/* Parts of a graph, each with little in it; all of them take much more memory than room in the
+ * file. */
+static const struct {
+    const char *bytes;
+    size_t len;
+} dense[] = {
+    {"\x0a\x00", 2},                 /* a node */
+    {"\x0a\x04\x2a\x02\x2a\x00", 6}, /* a node with an attribute with a tensor */
+    {"\x0a\x04\x2a\x02\x32\x00", 6}, /* a node with an attribute with a graph */
+    {"\x2a\x00", 2},                 /* weights */
+    {"\x5a\x00", 2},                 /* an input */
+    {"\x62\x00", 2},                 /* an output */
+};
+
+static void test_graph_that_takes_much_memory(void) {
+    enum { N = 40000, MAX_MEMORY = 1 << 20 };
+    for (size_t i = 0; i < ARRAY_LEN(dense); i++) {
+        tearDown();
+        setUp();
+        model.max_memory = MAX_MEMORY;
+        for (int k = 0; k < N; k++) {
+            buf_add(&graph, dense[i].bytes, dense[i].len);
+        }
+        TEST_ASSERT_EQUAL_INT_MESSAGE(-EFBIG, read_model(), dense[i].bytes);
+        TEST_ASSERT_EQUAL_STRING("its graph takes more than 1048576 bytes of memory", err.text);
+        TEST_ASSERT_LESS_OR_EQUAL_size_t(MAX_MEMORY, model.taken);
     }
-    TEST_ASSERT_EQUAL_INT(-EINVAL, read_model());
-    TEST_ASSERT_NOT_NULL(strstr(err.text, "more than 2097152 nodes and values"));
+}
+
+static void test_tensors_of_one_attribute_take_memory(void) {
+    struct buf attribute CLEANUP_BUF = {0}, node CLEANUP_BUF = {0};
+    for (int i = 0; i < 20000; i++) {
+        buf_add(&attribute, "\x2a\x00", 2);
+    }
+    onnx_put_part(&node, 5, &attribute);
+    onnx_put_part(&graph, 1, &node);
+    model.max_memory = 1 << 20;
+    TEST_ASSERT_EQUAL_INT(-EFBIG, read_model());
 }
 
 int main(void) {
@@ -154,6 +186,7 @@ int main(void) {
     RUN_TEST(test_cut_off_anywhere);
     RUN_TEST(test_wrong_dimensions);
     RUN_TEST(test_dimension_zero);
-    RUN_TEST(test_too_many_nodes);
+    RUN_TEST(test_graph_that_takes_much_memory);
+    RUN_TEST(test_tensors_of_one_attribute_take_memory);
     return UNITY_END();
 }

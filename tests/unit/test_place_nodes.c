@@ -108,10 +108,36 @@ static void test_twice(void) {
     add_state("\"node\":\"B\"", "3", "3");
     add_state("\"node\":\"C\"", "4", "4");
     join();
-    TEST_ASSERT_EQUAL_UINT64(3, nodes.n_nodes);
+    TEST_ASSERT_EQUAL_UINT64(4, nodes.n_nodes);
     check_excluded("a", "several CPU loads");
     check_excluded("b", "--collector.host.node-name");
     check("c", 4, 4);
+}
+
+/* Copied cards: the same name, identity and model at two places are two nodes. */
+static void test_one_name_two_instances(void) {
+#define COPY NAMED("rpi", "x") ",\"char_node_uuid\":\"u\",\"instance\":"
+    add(PLACE_DEVICE, COPY "\"h1:9090\",\"job\":\"1\"", "1");
+    add(PLACE_DEVICE, COPY "\"h2:9090\"", "1");
+    add(PLACE_DEVICE, COPY "\"h1:9090\",\"job\":\"2\"", "1");
+    add(PLACE_DEVICE, NAMED("nx", "x") ",\"instance\":\"h3:9090\",\"node\":\"nx\"", "1");
+    add(PLACE_DEVICE, NAMED("nx", "x") ",\"instance\":\"h3:5001\",\"node\":\"nx\"", "1");
+    add(PLACE_DEVICE, NAMED("moved", "x") ",\"instance\":\"h4:9090\"", "99");
+    add(PLACE_DEVICE, NAMED("moved", "x") ",\"instance\":\"h5:9090\"", "1");
+    add_state("\"instance\":\"h1:9090\"", "1", "1");
+    add_state("\"instance\":\"h2:9090\"", "2", "2");
+    add_state("\"node\":\"nx\"", "3", "3");
+    add_state("\"instance\":\"h5:9090\"", "5", "5");
+    join();
+    TEST_ASSERT_EQUAL_UINT64(5, nodes.n_nodes);
+    check("nx", 3, 3);
+    struct buf names CLEANUP_BUF = {0};
+    for (size_t i = 0; i < nodes.n_nodes; i++) {
+        place_node_write_name(&nodes.nodes[i], &names);
+        buf_printf(&names, " %s\n", nodes.nodes[i].excluded != NULL ? "out" : "in");
+    }
+    TEST_ASSERT_EQUAL_STRING("moved out\nmoved in\nnx in\nrpi (h1:9090) out\nrpi (h2:9090) out\n",
+                             buf_str(&names));
 }
 
 static void test_values_that_are_none(void) {
@@ -140,6 +166,7 @@ int main(void) {
     RUN_TEST(test_ways_to_find_a_node);
     RUN_TEST(test_missing_is_missing);
     RUN_TEST(test_twice);
+    RUN_TEST(test_one_name_two_instances);
     RUN_TEST(test_values_that_are_none);
     RUN_TEST(test_nothing);
     return UNITY_END();
