@@ -14,6 +14,17 @@ static const struct config_entry *find_variable(const struct config_table *table
     return NULL;
 }
 
+/* Those of the plugin libraries and of what `waap run` starts, where a daemon is started too. */
+static bool is_for_plugins(const char *name) {
+    static const char *const names[] = {"WAAP_DATASET", "WAAP_DEBUG", "WAAP_JOB",
+                                        "WAAP_PLUGIN_NAME"};
+    size_t i = 0;
+    while (i < ARRAY_LEN(names) && strcmp(names[i], name) != 0) {
+        i++;
+    }
+    return i < ARRAY_LEN(names);
+}
+
 static void add_unknown_variable(const struct config_table *table, const char *name,
                                  struct problems *warnings) {
     struct suggest suggest;
@@ -62,7 +73,9 @@ void config_read_environment(const struct config_table *table, char *const *vari
         *equals = '\0';
         const struct config_entry *entry = find_variable(table, name);
         if (entry == NULL) {
-            add_unknown_variable(table, name, warnings);
+            if (!is_for_plugins(name)) {
+                add_unknown_variable(table, name, warnings);
+            }
         } else if (entry->option->repeatable) {
             set_list(entry, equals + 1, settings, problems);
         } else {

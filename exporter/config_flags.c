@@ -58,6 +58,11 @@ static void add_unknown_flag(const struct config_table *table, const struct flag
     }
     struct buf place CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
     buf_printf(&place, "--%s%s", flag->negated ? "no-" : "", buf_str(&name));
+    if (flag->negated && config_table_find(table, flag->name, flag->name_len) != NULL) {
+        problems_add(problems, buf_str(&place), 0, 0,
+                     "only switches can be negated, --%s takes a value", buf_str(&name));
+        return;
+    }
     buf_add_str(&text, "unknown flag");
     suggest_write(&suggest, flag->negated ? "--no-" : "--", &text);
     problems_add(problems, buf_str(&place), 0, 0, "%s", buf_str(&text));

@@ -77,11 +77,45 @@ static bool has_keys_below(const struct walk *walk) {
     return false;
 }
 
-/* Suggests among the keys that may stand where `node` does; `parent_len` is the length of the path
- * above it. */
+/* The key that ends in `name`, written as in the file or as a flag; NULL where none does, or
+ * several do. */
+static const char *find_elsewhere(const struct config_table *table, const char *name) {
+    struct buf written CLEANUP_BUF = {0};
+    for (const char *c = name; *c != '\0'; c++) {
+        buf_add_char(&written, *c == '-' ? '_' : *c);
+    }
+    const char *found = NULL;
+    for (size_t i = 0; i < table->n_entries; i++) {
+        const char *key = table->entries[i].key;
+        size_t len = strlen(key);
+        const char *end = key + len - (len < written.len ? len : written.len);
+        bool whole = end == key || end[-1] == '.';
+        if (table->entries[i].option->not_in_file || !whole ||
+            strcmp(end, buf_str(&written)) != 0) {
+            continue;
+        }
+        if (found != NULL) {
+            return NULL;
+        }
+        found = key;
+    }
+    return found;
+}
+
+/* ", did you mean listen_address under web?" */
+static void write_elsewhere(const char *key, struct buf *out) {
+    const char *dot = strrchr(key, '.');
+    if (dot != NULL) {
+        buf_printf(out, ", did you mean %s under %.*s?", dot + 1, (int)(dot - key), key);
+    }
+}
+
+/* Suggests among the keys that may stand where `node` does, else one that stands elsewhere;
+ * `parent_len` is the length of the path above it. */
 static void add_unknown_key(struct walk *walk, const struct yaml_node *node, size_t parent_len) {
     struct buf parent CLEANUP_BUF = {0};
     buf_add(&parent, buf_str(&walk->path), parent_len);
+    const char *elsewhere = find_elsewhere(walk->table, node->key);
     struct suggest suggest;
     suggest_init(&suggest, node->key);
     for (size_t i = 0; i < walk->table->n_entries; i++) {
@@ -92,6 +126,9 @@ static void add_unknown_key(struct walk *walk, const struct yaml_node *node, siz
     }
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&text, "%s: unknown key", buf_str(&walk->path));
+    if (suggest.best[0] == '\0' && elsewhere != NULL) {
+        write_elsewhere(elsewhere, &text);
+    }
     suggest_write(&suggest, "", &text);
     problems_add(walk->problems, walk->file, node->key_line, node->key_column, "%s",
                  buf_str(&text));
@@ -114,11 +151,26 @@ static void walk_item(struct walk *walk, const struct yaml_node *node, size_t pa
     }
 }
 
+/* " such as {enabled: false}" for a collector that was given a value instead. */
+static void write_switch(const struct walk *walk, const struct yaml_node *node, struct buf *out) {
+    struct buf key CLEANUP_BUF = {0};
+    buf_printf(&key, "%s.enabled", buf_str(&walk->path));
+    const struct option *option = find_key(walk->table, buf_str(&key));
+    int64_t on;
+    if (option == NULL || node->kind != YAML_KIND_SCALAR) {
+        return;
+    }
+    bool valid = option_parse(option, node->text, &on, NULL) == 0;
+    buf_printf(out, " such as {enabled: %s}", valid && on == 0 ? "false" : "true");
+}
+
 /* A section with nothing in it, all its keys commented out, is fine. */
 static void walk_mapping(struct walk *walk, const struct yaml_node *node) {
     if (node->kind != YAML_KIND_MAPPING && !yaml_node_is_null(node)) {
         struct buf text CLEANUP_BUF = {0};
-        buf_printf(&text, "expected a mapping, got %s", yaml_node_kind_name(node));
+        buf_add_str(&text, "expected a mapping");
+        write_switch(walk, node, &text);
+        buf_printf(&text, ", got %s", yaml_node_kind_name(node));
         add_problem(walk, node, buf_str(&text));
         return;
     }

@@ -13,6 +13,7 @@
 #include "exporter/pywaggle.h"
 #include "exporter/worker.h"
 
+struct http_listing;
 struct http_upload;
 
 /* `waap serve` as a whole: what the handlers of requests reach through http_request.daemon. */
@@ -27,13 +28,16 @@ struct daemon {
     struct engine *engine;
     struct push_keeper *push_keeper;
     struct push_store *push_store; /* the keeper's */
+    struct push_log *push_log;     /* the same */
     struct pywaggle *pywaggle;
     struct push_socket *push_socket;
     struct params_table *params;
     struct demo_plugins *demo_plugins; /* NULL: no demo */
     struct self_metrics *self_metrics;
     struct http_server *http;
-    struct http_upload *uploads; /* the large ones: that under way, then those that wait */
+    struct http_upload *uploads;   /* the large ones: that under way, then those that wait */
+    struct http_listing *listings; /* that under way, then those that wait */
+    size_t listing_bytes;          /* of those written that are being sent */
     struct worker *page_worker;
     struct worker *reload_worker;
     struct web_watch *web_watch;

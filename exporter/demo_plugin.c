@@ -211,8 +211,7 @@ int demo_plugins_create(struct loop *loop, struct push_store *store, struct para
         return error_set(err, -ENOMEM, "demo: out of memory");
     }
     plugins->loop = loop;
-    plugins->env = (struct push_session_env){
-        .store = store, .params = params, .reader = reader, .max_peer_plugins = DEMO_N_CONTAINERS};
+    plugins->env = (struct push_session_env){.store = store, .params = params, .reader = reader};
     plugins->lines = DEFAULT_LINES;
     plugins->last_ns = clock_monotonic_ns();
     push_session_init(&plugins->detector, &plugins->env);

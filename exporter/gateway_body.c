@@ -39,21 +39,12 @@ struct push_update *gateway_body_add(struct gateway_body *body) {
     return update;
 }
 
-static bool is_among(const struct label *labels, size_t n, const char *name) {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(labels[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int gateway_body_drop_labels(struct gateway_body *body, const struct label *labels, size_t n) {
     for (size_t i = 0; i < body->n_updates; i++) {
         struct push_update *update = &body->updates[i];
         size_t n_kept = 0;
         for (size_t j = 0; j < update->n_labels; j++) {
-            n_kept += !is_among(labels, n, update->labels[j].name);
+            n_kept += label_find(labels, n, update->labels[j].name) == NULL;
         }
         if (n_kept == update->n_labels) {
             continue;
@@ -64,7 +55,7 @@ int gateway_body_drop_labels(struct gateway_body *body, const struct label *labe
         }
         n_kept = 0;
         for (size_t j = 0; j < update->n_labels; j++) {
-            if (!is_among(labels, n, update->labels[j].name)) {
+            if (label_find(labels, n, update->labels[j].name) == NULL) {
                 kept[n_kept++] = update->labels[j];
             }
         }

@@ -19,7 +19,6 @@ struct gateway_body {
 
 /* Frees what it holds and leaves it empty. */
 void gateway_body_finish(struct gateway_body *body);
-#define CLEANUP_GATEWAY_BODY CLEANUP(gateway_body_finish)
 
 /* Empties it but keeps a modest amount of its memory. */
 void gateway_body_reset(struct gateway_body *body);
@@ -32,7 +31,8 @@ struct push_update *gateway_body_add(struct gateway_body *body);
 int gateway_body_drop_labels(struct gateway_body *body, const struct label *labels, size_t n);
 
 /* Read a body in the text format, which is overwritten and pointed into, or in protobuf with each
- * family behind its length. -EINVAL and -E2BIG say what is wrong and where, -ENOMEM; `body` is
+ * family behind its length. -EINVAL and -E2BIG say what is wrong and where, -EEXIST what is
+ * readable but at odds with itself: something given twice, or of another type; -ENOMEM. `body` is
  * empty then. */
 int gateway_text_read(char *data, size_t len, const struct exposition_limits *limits,
                       struct gateway_body *body, struct error *err);

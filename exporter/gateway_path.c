@@ -113,6 +113,13 @@ static int take_pair(char **rest, struct label *ret_label, struct error *err) {
         error_set(err, -EINVAL, "label \"%s\" has no value in the path", name != NULL ? name : "");
         return -EINVAL;
     }
+    if (value[0] == '\0' && *rest != NULL) {
+        error_set(err, -EINVAL,
+                  "two slashes behind label \"%s\": LABEL@base64/= says an empty value, and "
+                  "LABEL@base64/… one that begins with a slash",
+                  name);
+        return -EINVAL;
+    }
     return read_pair(name, value, ret_label, err);
 }
 
@@ -125,7 +132,10 @@ static int read_parts(struct gateway_path *path, char *rest, struct error *err) 
     if (strcmp(job.name, "job") != 0 || job.value[0] == '\0') {
         return error_set(err, -EINVAL, "the path must begin with /metrics/job/<job>");
     }
-    while (rest != NULL && rest[0] != '\0') { /* "/metrics/job/a/" is the same without its end */
+    if (rest != NULL && rest[0] == '\0') { /* "/metrics/job/a/" is the same without its end */
+        rest = NULL;
+    }
+    while (rest != NULL) {
         r = take_pair(&rest, &label, err);
         if (r == 0) {
             r = put(path, &label, err);

@@ -91,7 +91,7 @@ static int insert_label(const struct reader *reader, struct label *labels, size_
     for (; i > 0; i--) {
         int order = strcmp(labels[i - 1].name, label->name);
         if (order == 0) {
-            return fail(reader, -EINVAL, "a label is given twice");
+            return fail(reader, -EEXIST, "a label is given twice");
         }
         if (order < 0) {
             break;
@@ -169,6 +169,7 @@ static int read_composed(const struct reader *reader, struct protobuf message,
     double count = 0, sum = 0;
     struct protobuf_field field;
     int r;
+    update->n_bounds = 0; /* a field that comes twice counts as it came last */
     while ((r = protobuf_next(&message, &field)) > 0) {
         if (is(&field, 1, PROTOBUF_VARINT)) {
             count = (double)field.value;
@@ -220,7 +221,7 @@ static const struct {
     {PUSH_COUNTER, 3}, {PUSH_GAUGE, 2}, {PUSH_SUMMARY, 4}, {PUSH_UNTYPED, 5}, {PUSH_HISTOGRAM, 7},
 };
 
-enum { METRIC_TIMESTAMP = 6 };
+enum { METRIC_TIMESTAMP = 6, TYPE_GAUGE_HISTOGRAM = 5 };
 
 static int read_metric(const struct reader *reader, struct protobuf metric,
                        const struct push_update *family, unsigned value_field) {
@@ -255,7 +256,7 @@ static int read_metric(const struct reader *reader, struct protobuf metric,
     if (r < 0) {
         return fail(reader, r, "a metric is damaged");
     }
-    return update->values != NULL ? 0 : fail(reader, -EINVAL, "a metric has no value of its type");
+    return update->values != NULL ? 0 : fail(reader, -EEXIST, "a metric has no value of its type");
 }
 
 /* Name, help and type may stand behind the metrics: they are read first. */
@@ -282,6 +283,9 @@ static int read_head(const struct reader *reader, struct protobuf wire, struct p
     size_t len = strlen(family->name);
     if (!metric_name_valid(family->name, len) || len > reader->limits->max_name_len) {
         return fail(reader, -EINVAL, "its name is not valid");
+    }
+    if (*ret_type == TYPE_GAUGE_HISTOGRAM) {
+        return fail(reader, -EINVAL, "gauge histograms cannot be pushed, histograms can");
     }
     return *ret_type < ARRAY_LEN(types) ? 0 : fail(reader, -EINVAL, "its type is not known");
 }

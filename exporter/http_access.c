@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include "exporter/daemon.h"
-#include "exporter/http_users.h"
 #include "exporter/network.h"
 
 static bool is_listed(const char *const *names, const char *name) {
@@ -79,24 +78,29 @@ int http_access_judge(const struct http_access_peer *peer, const char *const *ne
 }
 
 char *http_access_user(const struct http_request *request) {
-    struct web_config *web_config = http_server_web_config(request->server);
-    if (web_config == NULL || web_config_users(web_config) == NULL) {
-        return NULL;
+    return request->user != NULL ? strdup(request->user) : NULL;
+}
+
+/* By what one proxy or another adds: none adds all of them. */
+static bool is_forwarded(const struct http_request *request) {
+    static const char *const names[] = {"Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (http_header(request, names[i]) != NULL) {
+            return true;
+        }
     }
-    return users_name(http_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
+    return false;
 }
 
 int http_access_check(const struct http_request *request, struct error *err) {
     const struct settings *settings = request->daemon->config->settings;
-    char *user CLEANUP_FREE = http_access_user(request);
     struct http_access_peer peer = {
         .is_unix = request->client->is_unix,
         .address = request->client->address,
-        .forwarded = http_header(request, "X-Forwarded-For") != NULL ||
-                     http_header(request, "Forwarded") != NULL,
+        .forwarded = is_forwarded(request),
         .origin = http_header(request, MHD_HTTP_HEADER_ORIGIN),
         .host = http_header(request, MHD_HTTP_HEADER_HOST),
-        .user = user,
+        .user = request->user,
     };
     return http_access_judge(&peer, settings_list(settings, "push.allow"),
                              settings_list(settings, "push.user"), err);

@@ -26,6 +26,7 @@ static void auth_done(struct worker_job *job) {
     struct http_request *request = CONTAINER_OF(job, struct http_request, auth_job);
     web_config_unref(TAKE(request->auth_config));
     if (request->authorized) {
+        request->user = users_name(request->authorization);
         http_release(request);
     } else {
         reply_unauthorized(request);
@@ -60,5 +61,7 @@ void http_auth_check(struct http_request *request) {
         reply_unauthorized(request);
     } else if (verdict == USERS_UNKNOWN) {
         hold_for_check(request, authorization);
+    } else {
+        request->user = users_name(authorization);
     }
 }

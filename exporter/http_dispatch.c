@@ -1,11 +1,13 @@
 #include "exporter/http_dispatch.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "exporter/core/clock.h"
 #include "exporter/http_auth.h"
+#include "exporter/http_body.h"
 #include "exporter/http_server_private.h"
 
 /* A body sent in chunks has no announced length; beyond this many times the limit we hang up. */
@@ -135,9 +137,29 @@ static enum http_method method_of(const char *name) {
     return HTTP_OTHER;
 }
 
-static void reply_too_large(struct http_request *request) {
-    http_reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE, "body is larger than %zu bytes",
-                    request->server->max_body);
+/* Answers that the body is not taken. */
+static void refuse_body(struct http_request *request, unsigned status, int code,
+                        const struct error *why) {
+    http_reply_text(request, status, "%s", why->text);
+    if (request->route != NULL && request->route->refused != NULL) {
+        request->route->refused(request, code, why->text);
+    }
+}
+
+static void refuse_too_large(struct http_request *request) {
+    struct error why;
+    int r = error_set(&why, -EFBIG, "body is larger than %zu bytes (--web.max-body-size)",
+                      request->server->max_body);
+    refuse_body(request, MHD_HTTP_CONTENT_TOO_LARGE, r, &why);
+}
+
+/* Who does not ask before it sends would be cut off in the middle and not see the answer. */
+static void refuse_for_now(struct http_request *request, int code, const struct error *why) {
+    refuse_body(request, MHD_HTTP_SERVICE_UNAVAILABLE, code, why);
+    if (request->response != NULL) {
+        MHD_add_response_header(request->response, MHD_HTTP_HEADER_RETRY_AFTER, "5");
+    }
+    request->drains = http_header(request, MHD_HTTP_HEADER_EXPECT) == NULL;
 }
 
 /* ---- the life of a request ---- */
@@ -168,13 +190,28 @@ static void check_route(struct http_request *request) {
     }
 }
 
-/* Answers where what is asked for cannot be, now that it is known who asks. */
+/* Whether the handler is to get the body. */
+static bool writes(const struct http_request *request) {
+    return request->route->takes_body && (request->method & (HTTP_POST | HTTP_PUT)) != 0;
+}
+
+/* Answers where what is asked for cannot be, now that it is known who asks. Who may not write is
+ * told so before the body comes: strangers could have us keep one on every connection. */
 static void check_wish(struct http_request *request) {
     const char *length = http_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
     check_route(request);
-    if (request->status == 0 && length != NULL &&
-        strtoull(length, NULL, 10) > request->server->max_body) {
-        reply_too_large(request);
+    if (request->status == 0 && request->has_body && writes(request) &&
+        request->route->may_write != NULL) {
+        request->route->may_write(request);
+    }
+    unsigned long long len = length != NULL ? strtoull(length, NULL, 10) : 0;
+    if (request->status == 0 && len > request->server->max_body) {
+        refuse_too_large(request);
+    }
+    struct error err;
+    int r = request->status == 0 && writes(request) ? http_body_reserve(request, len, &err) : 0;
+    if (r < 0) {
+        refuse_for_now(request, r, &err);
     }
 }
 
@@ -226,16 +263,29 @@ static void begin(struct http_request *request, const char *method, const char *
     }
 }
 
+/* The body comes from here on. */
+static enum MHD_Result await_body(struct http_request *request) {
+    request->due_ns = request->client->due_ns;
+    http_server_client_sends(request->server, request->client, request->due_ns);
+    return MHD_YES;
+}
+
 /* Takes a piece of the body; false when the client has gone too far. */
 static bool take_body(struct http_request *request, const char *data, size_t size) {
     size_t max = request->server->max_body;
     request->body_seen += size;
+    http_server_client_sends(request->server, request->client, request->due_ns);
     if (request->status == 0 && request->body_seen > max) {
-        reply_too_large(request);
-        buf_finish(&request->body);
+        refuse_too_large(request);
+        http_body_drop(request);
     }
-    if (request->status == 0 && request->route != NULL && request->route->takes_body) {
-        buf_add(&request->body, data, size);
+    if (request->status == 0 && request->route != NULL && writes(request)) {
+        struct error err;
+        int r = http_body_add(request, data, size, &err);
+        if (r < 0) {
+            refuse_for_now(request, r, &err);
+            http_body_drop(request);
+        }
     }
     return request->body_seen <= BODY_PATIENCE * max;
 }
@@ -258,6 +308,7 @@ static enum MHD_Result send_answer(struct http_request *request) {
     }
     part_if_overtaken(request);
     http_server_client_goes_on(request->server, request->client);
+    request->client->look_ns = INT64_MAX; /* who has said all may close its side and listen */
     return MHD_queue_response(request->connection, request->status, request->response);
 }
 
@@ -276,16 +327,19 @@ enum MHD_Result http_dispatch(void *context, struct MHD_Connection *connection, 
         begin(request, method, version);
         /* Answered before its body came: it is not read, and the connection ends with the answer.
          * Otherwise the answer waits for the next call, which keeps the connection alive. */
-        bool early = request->has_body || request->must_close;
-        return request->status != 0 && early ? send_answer(request) : MHD_YES;
+        bool early = (request->has_body && !request->drains) || request->must_close;
+        if (request->status != 0 && early) {
+            return send_answer(request);
+        }
+        return request->has_body && !request->held ? await_body(request) : MHD_YES;
     }
     if (request->head_again) {
         request->head_again = false;
         if (request->status == 0) {
             check_wish(request);
         }
-        if (request->status == 0 && request->has_body) {
-            return MHD_YES; /* which comes from here on */
+        if ((request->status == 0 || request->drains) && request->has_body) {
+            return await_body(request);
         }
     }
     if (*upload_size > 0) {
@@ -315,6 +369,7 @@ void http_dispatch_completed(void *context, struct MHD_Connection *connection, v
     }
     struct http_client *client = request->client;
     client->due_ns = INT64_MAX;
+    http_server_client_sent(server, client);
     if (request->begun && request->status != 0) {
         double seconds = (double)(clock_monotonic_ns() - request->start_ns) / 1e9;
         http_stats_note(server->stats, request->route != NULL ? request->route->name : "other",
@@ -332,8 +387,9 @@ void http_dispatch_completed(void *context, struct MHD_Connection *connection, v
     }
     engine_round_unref(request->scrape.round);
     http_url_finish(&request->url);
-    buf_finish(&request->body);
+    http_body_drop(request);
     free(request->authorization);
+    free(request->user);
     free(request->target);
     free(request);
 }

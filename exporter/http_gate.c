@@ -42,10 +42,22 @@ static bool has_its_share(const struct http_gate *gate, const struct in6_addr *a
     return n >= gate->max_per_address;
 }
 
-static void send_away(struct http_gate *gate, struct http_client *client) {
+/* libmicrohttpd sees the end of the stream and cleans up. */
+static void hang_up(struct http_client *client) {
     client->leaving = true;
+    shutdown(client->fd, SHUT_RDWR);
+}
+
+static void send_away(struct http_gate *gate, struct http_client *client) {
     gate->n_evicted++;
-    shutdown(client->fd, SHUT_RDWR); /* libmicrohttpd sees the end of the stream and cleans up */
+    hang_up(client);
+}
+
+/* libmicrohttpd does not read again after a read that gave less than it had room for, until it is
+ * told of something new. What a client sends and its farewell may come as one thing, though. */
+static bool has_left(const struct http_client *client) {
+    char byte;
+    return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 static void make_room(struct http_gate *gate) {
@@ -97,6 +109,7 @@ struct http_client *http_gate_enter(struct http_gate *gate, int fd) {
         .fd = fd,
         .class = HTTP_CLIENT_NEW,
         .due_ns = clock_monotonic_ns() + gate->header_timeout_ns,
+        .look_ns = INT64_MAX,
         .address = address,
         .is_unix = is_unix(fd),
     };
@@ -131,11 +144,18 @@ int64_t http_gate_sweep(struct http_gate *gate, int64_t now_ns) {
         if (c->leaving) {
             continue;
         }
+        bool look = c->look_ns <= now_ns;
         if (c->due_ns <= now_ns) {
             send_away(gate, c);
-        } else if (c->due_ns < next_ns) {
-            next_ns = c->due_ns;
+            continue;
         }
+        if (look && has_left(c)) {
+            hang_up(c);
+            continue;
+        }
+        c->look_ns = look ? INT64_MAX : c->look_ns;
+        next_ns = c->due_ns < next_ns ? c->due_ns : next_ns;
+        next_ns = c->look_ns < next_ns ? c->look_ns : next_ns;
     }
     return next_ns;
 }

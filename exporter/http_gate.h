@@ -25,6 +25,7 @@ struct http_client {
     enum http_client_class class;
     bool leaving;
     int64_t due_ns;          /* by then it must have got on with its request; INT64_MAX: no hurry */
+    int64_t look_ns;         /* then it is seen whether it has left; INT64_MAX: not needed */
     struct in6_addr address; /* IPv4 as mapped; all zero over a Unix socket */
     bool is_unix;
     struct web_config *web_config; /* what the connection was set up with; NULL: plain */
@@ -53,6 +54,6 @@ void http_gate_answered(struct http_gate *gate, struct http_client *client);
 /* The connection is gone; frees the client. */
 void http_gate_leave(struct http_gate *gate, struct http_client *client);
 
-/* Sends away who has taken too long to send a request or to take its answer. Returns when to look
- * again, or INT64_MAX. */
+/* Sends away who has taken too long to send a request or to take its answer, and who has left
+ * without libmicrohttpd noticing. Returns when to look again, or INT64_MAX. */
 int64_t http_gate_sweep(struct http_gate *gate, int64_t now_ns);

@@ -1,23 +1,25 @@
 #include "exporter/http_gateway.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "exporter/core/container.h"
 #include "exporter/core/option.h"
+#include "exporter/core/suggest.h"
 #include "exporter/daemon.h"
 #include "exporter/gateway_body.h"
 #include "exporter/gateway_path.h"
+#include "exporter/gateway_type.h"
 #include "exporter/http_access.h"
 #include "exporter/http_json.h"
+#include "exporter/http_push.h"
 #include "exporter/http_upload.h"
 #include "exporter/push_match.h"
 #include "exporter/push_store.h"
 
 static const char path_prefix[] = "/metrics/";
-static const char protobuf_type[] = "application/vnd.google.protobuf";
 
 static unsigned status_of(int code) {
     switch (code) {
@@ -55,22 +57,6 @@ static void gateway_push_destroy(struct gateway_push *push) {
     free(push);
 }
 
-/* ---- the body ---- */
-
-/* Whether the body is families in protobuf; -EINVAL for another protobuf than we read. */
-static int is_protobuf(const struct http_request *request, bool *ret_is, struct error *err) {
-    const char *type = http_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
-    *ret_is = type != NULL && strncasecmp(type, protobuf_type, strlen(protobuf_type)) == 0;
-    if (*ret_is && (strstr(type, "io.prometheus.client.MetricFamily") == NULL ||
-                    strstr(type, "encoding=delimited") == NULL)) {
-        return error_set(err, -EINVAL,
-                         "protobuf must be proto=io.prometheus.client.MetricFamily; "
-                         "encoding=delimited, got \"%s\"",
-                         type);
-    }
-    return 0;
-}
-
 /* ---- what goes beyond the Pushgateway ---- */
 
 static int read_ttl(const char *text, int64_t *ret_ttl_ms, struct error *err) {
@@ -87,6 +73,39 @@ static int read_mode(const char *text, bool *ret_add, struct error *err) {
     return 0;
 }
 
+/* Proxies and clients put parameters of their own there, which a Pushgateway passes over; but what
+ * looks like one of ours was meant as such. */
+static int check_unknown(const char *name, struct error *err) {
+    char lower[SUGGEST_MAX_LEN + 1] = "";
+    for (size_t i = 0; i < SUGGEST_MAX_LEN && name[i] != '\0'; i++) {
+        lower[i] = (char)tolower((unsigned char)name[i]);
+    }
+    struct suggest suggest;
+    suggest_init(&suggest, lower);
+    suggest_offer(&suggest, "mode", strlen("mode"));
+    suggest_offer(&suggest, "ttl", strlen("ttl"));
+    if (suggest.best[0] == '\0') {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "unknown parameter \"%s\", did you mean %s?", name,
+                     suggest.best);
+}
+
+/* Of a gauge the last value counts; what else cannot be added must not replace what is there. */
+static int make_add(struct push_update *update, struct error *err) {
+    if (update->type == PUSH_COUNTER || update->type == PUSH_HISTOGRAM) {
+        update->op = PUSH_INC;
+        return 0;
+    }
+    if (update->type == PUSH_GAUGE) {
+        return 0;
+    }
+    return error_set(err, -EINVAL,
+                     "%s: is %s: mode=add takes counters, histograms and gauges, and the TYPE of "
+                     "each must be said",
+                     update->name, update->type == PUSH_SUMMARY ? "a summary" : "untyped");
+}
+
 /* Applies the query to the updates; `*ret_mode` is what becomes of the group's other series. */
 static int apply_query(const struct http_request *request, struct gateway_body *body,
                        enum push_mode *ret_mode, struct error *err) {
@@ -94,14 +113,9 @@ static int apply_query(const struct http_request *request, struct gateway_body *
     bool add = false;
     for (size_t i = 0; i < request->url.n_parameters; i++) {
         const struct http_parameter *parameter = &request->url.parameters[i];
-        int r = -EINVAL;
-        if (strcmp(parameter->name, "ttl") == 0) {
-            r = read_ttl(parameter->value, &ttl_ms, err);
-        } else if (strcmp(parameter->name, "mode") == 0) {
-            r = read_mode(parameter->value, &add, err);
-        } else {
-            error_set(err, r, "unknown parameter \"%s\": mode and ttl are known", parameter->name);
-        }
+        int r = strcmp(parameter->name, "ttl") == 0    ? read_ttl(parameter->value, &ttl_ms, err)
+                : strcmp(parameter->name, "mode") == 0 ? read_mode(parameter->value, &add, err)
+                                                       : check_unknown(parameter->name, err);
         if (r < 0) {
             return r;
         }
@@ -109,8 +123,9 @@ static int apply_query(const struct http_request *request, struct gateway_body *
     for (size_t i = 0; i < body->n_updates; i++) {
         struct push_update *update = &body->updates[i];
         update->ttl_ms = ttl_ms;
-        if (add && (update->type == PUSH_COUNTER || update->type == PUSH_HISTOGRAM)) {
-            update->op = PUSH_INC;
+        int r = add ? make_add(update, err) : 0;
+        if (r < 0) {
+            return r;
         }
     }
     if (add && request->method == HTTP_PUT) {
@@ -150,7 +165,7 @@ static int prepare_push(struct http_upload *upload, struct error *err) {
     struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
     struct push_store *store = upload->request->daemon->push_store;
     struct push_identity identity = identity_of(&push->path);
-    int r = push_store_owner(store, &identity, &upload->owner, err);
+    int r = http_push_owner(upload->request, &identity, &upload->owner, err);
     if (r == 0 && push->body.has_timestamps) {
         r = error_set(err, -EINVAL, "pushed metrics must not have timestamps");
         push_store_count_refused(store, r);
@@ -158,11 +173,21 @@ static int prepare_push(struct http_upload *upload, struct error *err) {
     return r;
 }
 
-/* One that came as far as its owner leaves its mark in push_failure_time_seconds. */
+/* One that could be read leaves its mark in push_failure_time_seconds. */
+static void note_failure(struct http_upload *upload, int code) {
+    const struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
+    struct push_store *store = upload->request->daemon->push_store;
+    struct push_identity identity = identity_of(&push->path);
+    if (upload->owner != NULL ||
+        (code == -EEXIST && push_store_owner(store, &identity, &upload->owner, NULL) == 0)) {
+        push_owner_note_failure(store, upload->owner);
+    }
+}
+
 static void finish_push(struct http_upload *upload, int code, const struct error *err) {
     struct http_request *request = upload->request;
-    if (code < 0 && upload->owner != NULL) {
-        push_owner_note_failure(request->daemon->push_store, upload->owner);
+    if (code < 0) {
+        note_failure(upload, code);
     }
     if (code < 0) {
         refuse(request, code, err);
@@ -194,9 +219,11 @@ static void take_push(struct http_request *request, struct gateway_path *path) {
     *path = (struct gateway_path){0};
     push->upload = (struct http_upload){
         .request = request, .read = read_push, .prepare = prepare_push, .finish = finish_push};
-    int r = is_protobuf(request, &push->protobuf, &error);
+    int r = gateway_type_parse(http_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), &push->protobuf,
+                               &error);
     if (r < 0) {
         push_store_count_refused(request->daemon->push_store, -EBADMSG);
+        http_upload_log(request, NULL, -EBADMSG, NULL, error.text);
         finish_push(&push->upload, r, &error);
         return;
     }
@@ -212,15 +239,25 @@ static void delete_group(struct http_request *request, const struct gateway_path
     http_reply_text(request, MHD_HTTP_ACCEPTED, "deleted");
 }
 
+/* A slash within a value would be taken for one between labels, and file the push elsewhere. */
+static int read_path(const struct http_url *url, struct gateway_path *ret_path, struct error *err) {
+    if (url->has_encoded_slash) {
+        return error_set(err, -EINVAL,
+                         "%%2F in the path: a value with a slash is said as LABEL@base64/…");
+    }
+    return gateway_path_parse(url->path + strlen(path_prefix), ret_path, err);
+}
+
 void http_gateway_push(struct http_request *request) {
     struct gateway_path path CLEANUP_GATEWAY_PATH = {0};
     struct error error;
-    if (!http_access_may_write(request)) {
+    if (!http_upload_may_push(request)) {
         return;
     }
-    int r = gateway_path_parse(request->url.path + strlen(path_prefix), &path, &error);
+    int r = read_path(&request->url, &path, &error);
     if (r < 0) {
         push_store_count_refused(request->daemon->push_store, -EBADMSG);
+        http_upload_log(request, NULL, -EBADMSG, NULL, error.text);
         refuse(request, r, &error);
     } else if (request->method == HTTP_DELETE) {
         delete_group(request, &path);
@@ -241,9 +278,14 @@ void http_gateway_wipe(struct http_request *request) {
 
 /* ---- deleting by selector ---- */
 
+/* What the tests of all selectors of a request may take; about a fifth of a second. */
+enum { MAX_WORK = 32 << 20 };
+
 struct deletion {
     const struct push_store *store;
     const struct push_match *match;
+    uint64_t work; /* of other selectors */
+    bool too_much;
 };
 
 static bool is_meant(const struct push_series_view *series, void *context) {
@@ -272,6 +314,30 @@ static int read_selectors(const struct http_url *url, struct push_match **matche
     return *ret_n > 0 ? 0 : error_set(err, -EINVAL, "which series? say ?match[]=fps{plugin=\"x\"}");
 }
 
+static void weigh_series(const struct push_series_view *series, void *context) {
+    struct deletion *deletion = context;
+    if (!deletion->too_much) {
+        is_meant(series, deletion);
+        deletion->too_much = deletion->work + push_match_work(deletion->match) > MAX_WORK;
+    }
+}
+
+/* Tries the selectors on all that is there, before anything is deleted: expressions can take long
+ * with long values, and others wait. */
+static int weigh(struct push_store *store, struct push_match *const *matches, size_t n,
+                 struct error *err) {
+    struct deletion deletion = {.store = store};
+    for (size_t i = 0; i < n && !deletion.too_much; i++) {
+        deletion.match = matches[i];
+        push_store_visit(store, NULL, weigh_series, &deletion);
+        deletion.work += push_match_work(matches[i]);
+    }
+    return deletion.too_much ? error_set(err, -EINVAL,
+                                         "the selectors take too long with what is pushed: say "
+                                         "simpler expressions, or fewer at a time")
+                             : 0;
+}
+
 void http_gateway_delete(struct http_request *request) {
     struct push_match *matches[HTTP_URL_MAX_PARAMETERS];
     struct error error;
@@ -279,9 +345,10 @@ void http_gateway_delete(struct http_request *request) {
     if (!http_access_may_write(request)) {
         return;
     }
+    struct push_store *push = request->daemon->push_store;
     int r = read_selectors(&request->url, matches, &n, &error);
+    r = r == 0 ? weigh(push, matches, n, &error) : r;
     for (size_t i = 0; i < n; i++) {
-        struct push_store *push = request->daemon->push_store;
         struct deletion deletion = {.store = push, .match = matches[i]};
         n_deleted += r == 0 ? push_store_remove_if(push, is_meant, &deletion) : 0;
         push_match_destroy(matches[i]);

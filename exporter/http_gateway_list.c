@@ -7,6 +7,7 @@
 #include "exporter/core/number.h"
 #include "exporter/daemon.h"
 #include "exporter/http_gateway.h"
+#include "exporter/http_listing.h"
 #include "exporter/push_collector.h"
 #include "exporter/push_store.h"
 #include "exporter/version.h"
@@ -27,8 +28,18 @@ static void add_key(struct buf *out, const char *key) {
     buf_add_char(out, ':');
 }
 
-/* All values are texts there, so that NaN and infinities can be said. */
+/* All values are texts there, so that NaN and infinities can be said: as Go writes them, exponents
+ * from 1e6 on. */
 static void add_number(struct buf *out, double value) {
+    char text[NUMBER_MAX_LEN + 1];
+    size_t len = number_format_canonical(value, text);
+    len -= len > 2 && memcmp(text + len - 2, ".0", 2) == 0 ? 2 : 0;
+    text[len] = '\0';
+    json_add_string(out, text);
+}
+
+/* Counts are integers there. */
+static void add_count(struct buf *out, double value) {
     char text[NUMBER_MAX_LEN + 1];
     text[number_format(value, text)] = '\0';
     json_add_string(out, text);
@@ -53,6 +64,20 @@ static void add_labels(struct buf *out, const struct label *labels, size_t n, bo
     }
 }
 
+/* Those of a series of the group; an instance is said even where there is none, as on the page. */
+static void add_all_labels(struct buf *out, const struct push_owner_view *owner,
+                           const struct label *labels, size_t n) {
+    bool first = true;
+    buf_add_str(out, "{\"labels\":{");
+    if (label_find(owner->labels, owner->n_labels, "instance") == NULL &&
+        label_find(labels, n, "instance") == NULL) {
+        add_labels(out, &(const struct label){"instance", ""}, 1, &first);
+    }
+    add_labels(out, owner->labels, owner->n_labels, &first);
+    add_labels(out, labels, n, &first);
+    buf_add_str(out, "},");
+}
+
 /* ---- series ---- */
 
 static const char *type_name(enum push_type type) {
@@ -73,15 +98,15 @@ static void add_composed(struct buf *out, const struct push_series_view *series)
         buf_add_str(out, i > 0 ? "," : "");
         add_number(out, series->bounds[i]);
         buf_add_char(out, ':');
-        add_number(out, series->values[i]);
+        (histogram ? add_count : add_number)(out, series->values[i]);
     }
     double count = series->values[series->n_bounds];
     if (histogram) {
         buf_add_str(out, series->n_bounds > 0 ? ",\"+Inf\":" : "\"+Inf\":");
-        add_number(out, count);
+        add_count(out, count);
     }
     buf_add_str(out, "},\"count\":");
-    add_number(out, count);
+    add_count(out, count);
     buf_add_str(out, ",\"sum\":");
     add_number(out, series->values[series->n_bounds + 1]);
 }
@@ -119,11 +144,7 @@ static void add_series(const struct push_series_view *series, void *context) {
                     listing->owner->push_seconds);
         listing->family = series->name;
     }
-    bool first = true;
-    buf_add_str(out, "{\"labels\":{");
-    add_labels(out, listing->owner->labels, listing->owner->n_labels, &first);
-    add_labels(out, series->labels, series->n_labels, &first);
-    buf_add_str(out, "},");
+    add_all_labels(out, listing->owner, series->labels, series->n_labels);
     if (series->type == PUSH_HISTOGRAM || series->type == PUSH_SUMMARY) {
         add_composed(out, series);
     } else {
@@ -138,16 +159,15 @@ static void add_series(const struct push_series_view *series, void *context) {
 /* push_time_seconds and its sibling are not kept as series, but shown as such. */
 static void add_moment(const struct listing *listing, const struct metric_desc *desc,
                        double seconds) {
-    bool first = true;
     open_family(listing->out, desc->name, "GAUGE", desc->help, listing->owner->push_seconds);
-    buf_add_str(listing->out, "{\"labels\":{");
-    add_labels(listing->out, listing->owner->labels, listing->owner->n_labels, &first);
-    buf_add_str(listing->out, "},\"value\":");
+    add_all_labels(listing->out, listing->owner, NULL, 0);
+    buf_add_str(listing->out, "\"value\":");
     add_number(listing->out, seconds);
     buf_add_str(listing->out, "}]}");
 }
 
-static void add_group(struct push_store *store, const struct push_owner *owner, struct buf *out) {
+static void add_group(struct daemon *daemon, struct push_owner *owner, struct buf *out) {
+    struct push_store *store = daemon->push_store;
     struct push_owner_view view = push_owner_view(store, owner);
     struct listing listing = {.out = out, .owner = &view};
     bool first = true;
@@ -163,20 +183,18 @@ static void add_group(struct push_store *store, const struct push_owner *owner, 
     buf_add_char(out, '}');
 }
 
+static bool is_group(const struct push_owner_view *view) {
+    return view->group;
+}
+
 void http_gateway_metrics(struct http_request *request) {
-    struct push_store *store = request->daemon->push_store;
-    struct buf out CLEANUP_BUF = {0};
-    bool first = true;
-    buf_add_str(&out, "{\"status\":\"success\",\"data\":[");
-    for (struct push_owner *owner = NULL; (owner = push_store_next_owner(store, owner)) != NULL;) {
-        if (push_owner_view(store, owner).group) {
-            buf_add_str(&out, first ? "" : ",");
-            add_group(store, owner, &out);
-            first = false;
-        }
-    }
-    buf_add_str(&out, "]}");
-    http_reply_buf(request, MHD_HTTP_OK, json_type, &out);
+    static const struct http_listing_kind groups = {
+        .begin = "{\"status\":\"success\",\"data\":[",
+        .end = "]}",
+        .is_meant = is_group,
+        .add = add_group,
+    };
+    http_listing_reply(request, &groups);
 }
 
 /* The switches that clients may want to know of. */

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "exporter/core/cleanup.h"
@@ -19,6 +17,7 @@
 #include "exporter/core/log.h"
 #include "exporter/http_address.h"
 #include "exporter/listen_passed.h"
+#include "exporter/listen_unix.h"
 
 /* A burst beyond the backlog loses connection requests, and a scrape among them waits a second for
  * its next try. */
@@ -31,8 +30,8 @@ struct listener {
     struct loop_source source;
     struct loop_timer rest;
     struct http_listeners *owner;
-    char *text;      /* the setting it came from */
-    char *unix_path; /* to be removed at the end; NULL: none of ours */
+    char *text; /* the setting it came from */
+    struct listen_unix unix_socket;
     bool keep;
     bool resting;
     bool starved; /* that it cannot accept was logged */
@@ -46,63 +45,6 @@ struct http_listeners {
     const char *name;
     struct listener *first;
 };
-
-/* The group that Unix sockets are to have; (gid_t)-1, "leave it", where none is named. */
-static int find_group(const struct http_listen_config *config, gid_t *ret_gid, struct error *err) {
-    const char *name = config->group;
-    *ret_gid = (gid_t)-1;
-    if (name[0] != '\0' && listen_names_group(config->names, name, ret_gid) < 0) {
-        return error_set(err, -EINVAL, "%s: there is no group \"%s\"", config->group_option, name);
-    }
-    return 0;
-}
-
-/* Gives a Unix socket its mode and group. */
-static int set_permissions(const char *path, const struct http_listen_config *config,
-                           struct error *err) {
-    gid_t gid = (gid_t)-1;
-    int r = find_group(config, &gid, err);
-    if (r < 0) {
-        return r;
-    }
-    mode_t mode = (mode_t)strtoul(config->mode, NULL, 8);
-    if (chown(path, (uid_t)-1, gid) < 0 || chmod(path, mode) < 0) {
-        return error_set(err, -errno, "listen on unix:%s: %m", path);
-    }
-    return 0;
-}
-
-static int open_unix(const struct http_address *address, const struct http_listen_config *config,
-                     struct error *err) {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    strcpy(name.sun_path, address->path);
-    int fd CLEANUP_CLOSE = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return error_set(err, -errno, "listen on unix:%s: %m", address->path);
-    }
-    /* A socket file that nobody answers on was left behind by a process that died. */
-    if (connect(fd, (struct sockaddr *)&name, sizeof(name)) == 0 || errno == EAGAIN) {
-        return error_set(err, -EADDRINUSE, "listen on unix:%s: somebody listens there",
-                         address->path);
-    }
-    struct stat st;
-    if (errno == ECONNREFUSED && lstat(address->path, &st) == 0 && S_ISSOCK(st.st_mode)) {
-        unlink(address->path);
-    }
-    if (bind(fd, (struct sockaddr *)&name, sizeof(name)) < 0) {
-        return error_set(err, -errno, "listen on unix:%s: %m", address->path);
-    }
-    /* Nobody can connect before it listens, and by then its permissions are right. */
-    int r = set_permissions(address->path, config, err);
-    if (r == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
-        r = error_set(err, -errno, "listen on unix:%s: %m", address->path);
-    }
-    if (r < 0) {
-        unlink(address->path);
-        return r;
-    }
-    return TAKE_FD(fd);
-}
 
 static int open_one(const struct addrinfo *info, const char *text, struct error *err) {
     int fd CLEANUP_CLOSE =
@@ -201,20 +143,18 @@ static void listener_destroy(struct listener *listener) {
     }
     loop_timer_remove(loop, &listener->rest);
     close(listener->source.fd);
-    if (listener->unix_path != NULL) {
-        unlink(listener->unix_path);
-    }
-    free(listener->unix_path);
+    listen_unix_finish(&listener->unix_socket);
     free(listener->text);
     free(listener);
 }
 
-/* Watches `fd`, which becomes the listener's. */
+/* Watches `fd`, which becomes the listener's, as does the socket in the file system. */
 static int listener_add(struct http_listeners *owner, int fd, const char *text,
-                        const char *unix_path, struct error *err) {
+                        struct listen_unix *unix_socket, struct error *err) {
     struct listener *listener = calloc(1, sizeof(*listener));
     if (listener == NULL) {
         close(fd);
+        listen_unix_finish(unix_socket);
         return error_set(err, -ENOMEM, "listen on %s: out of memory", text);
     }
     *listener = (struct listener){
@@ -222,7 +162,7 @@ static int listener_add(struct http_listeners *owner, int fd, const char *text,
         .rest = {.due_ns = LOOP_NEVER, .fire = listener_rest_over},
         .owner = owner,
         .text = strdup(text),
-        .unix_path = unix_path != NULL ? strdup(unix_path) : NULL,
+        .unix_socket = *unix_socket,
         .keep = true,
         .next = owner->first,
     };
@@ -253,19 +193,18 @@ static int add_address(struct http_listeners *listeners, const struct http_liste
     struct listener *old = find(listeners, text);
     if (old != NULL) {
         old->keep = true;
-        return old->unix_path != NULL ? set_permissions(old->unix_path, config, err) : 0;
+        return listen_unix_permit(&old->unix_socket, config, err);
     }
     struct http_address address;
     int r = http_address_parse(text, &address, err);
     if (r < 0) {
         return r;
     }
-    int fd =
-        address.is_unix ? open_unix(&address, config, err) : open_tcp(&address, config, text, err);
-    if (fd < 0) {
-        return fd;
-    }
-    return listener_add(listeners, fd, text, address.is_unix ? address.path : NULL, err);
+    struct listen_unix unix_socket = {0};
+    int fd = address.is_unix
+                 ? listen_unix_open(address.path, LISTEN_BACKLOG, config, &unix_socket, err)
+                 : open_tcp(&address, config, text, err);
+    return fd < 0 ? fd : listener_add(listeners, fd, text, &unix_socket, err);
 }
 
 /* A copy of a socket that systemd handed over, so that it is there again when a reload goes away
@@ -300,7 +239,7 @@ static int add_passed(struct http_listeners *listeners, struct error *err) {
             continue;
         }
         int copy = copy_passed(fds[i], err);
-        r = copy < 0 ? copy : listener_add(listeners, copy, text, NULL, err);
+        r = copy < 0 ? copy : listener_add(listeners, copy, text, &(struct listen_unix){0}, err);
     }
     return r;
 }

@@ -2,25 +2,22 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "exporter/core/json.h"
 #include "exporter/core/log.h"
-#include "exporter/core/number.h"
 #include "exporter/daemon.h"
 #include "exporter/http_access.h"
 #include "exporter/http_json.h"
+#include "exporter/http_listing.h"
+#include "exporter/http_params_find.h"
 #include "exporter/network.h"
 #include "exporter/push_claim.h"
 
 #define BASE "/api/v1/plugins"
 #define PARAMS "/params/"
-
-/* What tells plugins of one name apart, as parameters of the address. */
-static const char *const selectors[] = {"container", "job", "namespace", "pod"};
 
 /* ---- showing ---- */
 
@@ -33,13 +30,6 @@ static void add_text(struct buf *out, const char *key, const char *text) {
     }
 }
 
-static void add_bound(struct buf *out, const char *key, double number) {
-    if (isfinite(number)) {
-        buf_printf(out, ",\"%s\":", key);
-        param_value_format(&(struct param_value){.form = PARAM_NUMBER, .number = number}, out);
-    }
-}
-
 static void add_value(struct buf *out, const char *key, const struct param_value *value,
                       double seconds) {
     buf_printf(out, ",\"%s\":", key);
@@ -49,42 +39,16 @@ static void add_value(struct buf *out, const char *key, const struct param_value
     }
 }
 
-static void add_knob(struct buf *out, const struct params_knob *knob) {
-    const struct param_spec *spec = &knob->spec;
-    buf_add_str(out, "{\"param\":");
-    json_add_string(out, spec->name);
-    add_text(out, "type", param_type_name(spec->type));
-    buf_add_str(out, ",\"default\":");
-    param_value_format(&spec->initial, out);
-    add_bound(out, "min", spec->min);
-    add_bound(out, "max", spec->max);
-    add_bound(out, "step", spec->step > 0 ? spec->step : INFINITY);
-    for (size_t i = 0; i < spec->n_values; i++) {
-        buf_add_str(out, i == 0 ? ",\"values\":[" : ",");
-        json_add_string(out, spec->values[i]);
-    }
-    buf_add_str(out, spec->n_values > 0 ? "]" : "");
-    if (spec->unit != NULL) {
-        add_text(out, "unit", spec->unit);
-    }
-    if (spec->help != NULL) {
-        add_text(out, "help", spec->help);
-    }
+static void add_knob(struct buf *out, const struct params_plugin *plugin,
+                     const struct params_knob *knob) {
+    buf_add_char(out, '{');
+    param_spec_format(&knob->spec, out);
     add_value(out, "requested", &knob->requested, knob->requested_seconds);
     if (knob->requested.form != PARAM_ABSENT) {
         add_text(out, "requested_by", knob->requested_by);
     }
     add_value(out, "applied", &knob->applied, knob->applied_seconds);
-    buf_add_char(out, '}');
-}
-
-static const char *label_of(const struct push_owner_view *view, const char *name) {
-    for (size_t i = 0; i < view->n_labels; i++) {
-        if (strcmp(view->labels[i].name, name) == 0) {
-            return view->labels[i].value;
-        }
-    }
-    return NULL;
+    buf_printf(out, ",\"connected\":%s}", params_is_connected(plugin) ? "true" : "false");
 }
 
 static void add_labels(struct buf *out, const struct push_owner_view *view) {
@@ -98,13 +62,13 @@ static void add_labels(struct buf *out, const struct push_owner_view *view) {
     buf_add_char(out, '}');
 }
 
-static void add_plugin(struct buf *out, struct daemon *daemon, struct push_owner *owner) {
+static void add_plugin(struct daemon *daemon, struct push_owner *owner, struct buf *out) {
     struct push_owner_view view = push_owner_view(daemon->push_store, owner);
     const char *claimant = push_claimant(daemon->push_store, owner);
     bool verified = claimant != NULL && (strcmp(claimant, "container") == 0 ||
                                          strncmp(claimant, "uid ", strlen("uid ")) == 0);
     buf_add_str(out, "{\"plugin\":");
-    json_add_string(out, label_of(&view, "plugin"));
+    json_add_string(out, http_params_label(&view, "plugin"));
     buf_add_str(out, ",\"labels\":");
     add_labels(out, &view);
     buf_printf(out, ",\"connections\":%zu,\"verified\":%s", view.n_refs,
@@ -116,141 +80,19 @@ static void add_plugin(struct buf *out, struct daemon *daemon, struct push_owner
     const struct params_knob *knob = plugin != NULL ? plugin->knobs : NULL;
     for (bool first = true; knob != NULL; knob = knob->next, first = false) {
         buf_add_str(out, first ? "" : ",");
-        add_knob(out, knob);
+        add_knob(out, plugin, knob);
     }
     buf_add_str(out, "]}");
 }
 
-static bool is_plugin(const struct push_owner_view *view) {
-    return !view->group && label_of(view, "plugin") != NULL;
-}
-
 static void list(struct http_request *request) {
-    struct push_store *store = request->daemon->push_store;
-    struct buf data CLEANUP_BUF = {0};
-    buf_add_char(&data, '[');
-    struct push_owner *owner = NULL;
-    while ((owner = push_store_next_owner(store, owner)) != NULL) {
-        struct push_owner_view view = push_owner_view(store, owner);
-        if (is_plugin(&view)) {
-            buf_add_str(&data, data.len > 1 ? "," : "");
-            add_plugin(&data, request->daemon, owner);
-        }
-    }
-    buf_add_char(&data, ']');
-    http_json_reply(request, &data);
-}
-
-/* ---- finding one knob ---- */
-
-struct found {
-    struct push_owner *owner;
-    struct params_plugin *plugin;
-    struct params_knob *knob;
-};
-
-static bool is_selected(const struct http_request *request, const struct push_owner_view *view,
-                        const char *plugin) {
-    const char *name = label_of(view, "plugin");
-    if (!is_plugin(view) || strcmp(name, plugin) != 0) {
-        return false;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(selectors); i++) {
-        const char *wanted = http_url_parameter(&request->url, selectors[i]);
-        const char *value = label_of(view, selectors[i]);
-        if (wanted != NULL && strcmp(wanted, value != NULL ? value : "") != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static struct params_knob *knob_of(const struct daemon *daemon, struct push_owner *owner,
-                                   const char *param, struct params_plugin **ret_plugin) {
-    *ret_plugin = params_of(daemon->params, owner);
-    return *ret_plugin != NULL ? params_find_knob(*ret_plugin, param) : NULL;
-}
-
-/* A bit for each of `selectors` that the plugin has as a label. */
-static unsigned labelled(const struct push_owner_view *view) {
-    unsigned bits = 0;
-    for (size_t i = 0; i < ARRAY_LEN(selectors); i++) {
-        bits |= label_of(view, selectors[i]) != NULL ? 1U << i : 0;
-    }
-    return bits;
-}
-
-/* By what one of them has the others are told apart, also by not having it: "?job=". */
-static void add_choice(struct buf *out, const struct push_owner_view *view, unsigned bits) {
-    char before = '?';
-    for (size_t i = 0; i < ARRAY_LEN(selectors); i++) {
-        if ((bits & 1U << i) != 0) {
-            const char *value = label_of(view, selectors[i]);
-            buf_printf(out, "%c%s=%s", before, selectors[i], value != NULL ? value : "");
-            before = '&';
-        }
-    }
-}
-
-/* Says that several have the knob, and how each is called. */
-static void fail_ambiguous(struct http_request *request, const char *plugin, const char *param,
-                           unsigned bits) {
-    struct daemon *daemon = request->daemon;
-    struct buf text CLEANUP_BUF = {0};
-    buf_printf(&text, "%s: several plugins have the param %s, choose one by ", plugin, param);
-    struct push_owner *owner = NULL;
-    struct params_plugin *knobs;
-    for (bool first = true; (owner = push_store_next_owner(daemon->push_store, owner)) != NULL;) {
-        struct push_owner_view view = push_owner_view(daemon->push_store, owner);
-        if (is_selected(request, &view, plugin) && knob_of(daemon, owner, param, &knobs) != NULL) {
-            buf_add_str(&text, first ? "" : " or ");
-            add_choice(&text, &view, bits);
-            first = false;
-        }
-    }
-    http_json_fail(request, MHD_HTTP_CONFLICT, buf_str(&text));
-}
-
-static void fail_absent(struct http_request *request, const char *plugin, const char *param,
-                        bool has_plugin) {
-    bool chosen = false;
-    for (size_t i = 0; i < ARRAY_LEN(selectors); i++) {
-        chosen = chosen || http_url_parameter(&request->url, selectors[i]) != NULL;
-    }
-    struct buf text CLEANUP_BUF = {0};
-    buf_printf(&text, has_plugin ? "%s: has declared no param %s" : "%s: no such plugin", plugin,
-               param);
-    buf_add_str(&text, !has_plugin && chosen ? " with these labels" : "");
-    http_json_fail(request, MHD_HTTP_NOT_FOUND, buf_str(&text));
-}
-
-/* Finds the one knob that is meant; answers where there is none or several. */
-static bool find(struct http_request *request, const char *plugin, const char *param,
-                 struct found *ret_found) {
-    struct daemon *daemon = request->daemon;
-    struct push_owner *owner = NULL;
-    size_t n_plugins = 0, n_found = 0;
-    unsigned bits = 0;
-    while ((owner = push_store_next_owner(daemon->push_store, owner)) != NULL) {
-        struct push_owner_view view = push_owner_view(daemon->push_store, owner);
-        if (!is_selected(request, &view, plugin)) {
-            continue;
-        }
-        n_plugins++;
-        struct params_plugin *knobs;
-        struct params_knob *knob = knob_of(daemon, owner, param, &knobs);
-        if (knob != NULL) {
-            n_found++;
-            bits |= labelled(&view);
-            *ret_found = (struct found){.owner = owner, .plugin = knobs, .knob = knob};
-        }
-    }
-    if (n_found > 1) {
-        fail_ambiguous(request, plugin, param, bits);
-    } else if (n_found == 0) {
-        fail_absent(request, plugin, param, n_plugins > 0);
-    }
-    return n_found == 1;
+    static const struct http_listing_kind plugins = {
+        .begin = "{\"status\":\"success\",\"data\":[",
+        .end = "]}\n",
+        .is_meant = http_params_is_plugin,
+        .add = add_plugin,
+    };
+    http_listing_reply(request, &plugins);
 }
 
 /* ---- turning it ---- */
@@ -312,16 +154,19 @@ static void format_requested(const struct params_knob *knob, struct buf *out) {
     }
 }
 
-static void record(const char *plugin, const struct params_knob *knob, const struct buf *before,
-                   const char *asker) {
+/* For whoever asks later who did it: which one of several of that name, too. */
+static void record(const struct http_request *request, const struct http_params_found *found,
+                   const struct buf *before, const char *asker) {
+    struct push_owner_view view = push_owner_view(request->daemon->push_store, found->owner);
     struct buf after CLEANUP_BUF = {0};
-    format_requested(knob, &after);
-    log_info("params: %s: %s: from %s to %s, asked by %s", plugin, knob->spec.name, buf_str(before),
-             buf_str(&after), asker);
+    format_requested(found->knob, &after);
+    log_info("params: %s: %s: from %s to %s, asked by %s%s", view.name, found->knob->spec.name,
+             buf_str(before), buf_str(&after), asker,
+             params_is_connected(found->plugin) ? "" : ", kept until the plugin is back");
 }
 
 /* False: the request has been answered. */
-static bool turn(struct http_request *request, const char *plugin, const struct found *found) {
+static bool turn(struct http_request *request, const struct http_params_found *found) {
     struct param_value value;
     struct error err;
     struct buf asker CLEANUP_BUF = {0}, before CLEANUP_BUF = {0};
@@ -335,23 +180,23 @@ static bool turn(struct http_request *request, const char *plugin, const struct 
         http_json_fail(request, http_json_status(r), err.text);
         return false;
     }
-    record(plugin, found->knob, &before, buf_str(&asker));
+    record(request, found, &before, buf_str(&asker));
     return true;
 }
 
 /* ---- the addresses ---- */
 
 static void handle_knob(struct http_request *request, const char *plugin, const char *param) {
-    struct found found;
+    struct http_params_found found;
     if (request->method == HTTP_PUT && !http_access_may_write(request)) {
         return;
     }
-    if (!find(request, plugin, param, &found) ||
-        (request->method == HTTP_PUT && !turn(request, plugin, &found))) {
+    if (!http_params_find(request, plugin, param, &found) ||
+        (request->method == HTTP_PUT && !turn(request, &found))) {
         return;
     }
     struct buf data CLEANUP_BUF = {0};
-    add_knob(&data, found.knob);
+    add_knob(&data, found.plugin, found.knob);
     http_json_reply(request, &data);
 }
 

@@ -3,18 +3,26 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "exporter/core/container.h"
 #include "exporter/daemon.h"
-#include "exporter/http_access.h"
 #include "exporter/http_json.h"
 #include "exporter/http_upload.h"
+#include "exporter/network.h"
 #include "exporter/push_claim.h"
 #include "exporter/push_json.h"
 
-/* Objects one behind the other that name the same plugin. */
-struct push_run {
+/* Whom an object names: a plugin, a group, or nobody. */
+struct push_whose {
     const char *plugin;
+    const struct label *group;
+    size_t n_group;
+};
+
+/* Objects one behind the other that name the same. */
+struct push_run {
+    struct push_whose whose;
     size_t first; /* of its updates */
     struct push_owner *owner;
 };
@@ -42,20 +50,47 @@ static void push_request_destroy(struct push_request *push) {
 
 /* ---- reading ---- */
 
-/* Begins a run of the plugin at update number `first`, unless it goes on. Who names none means the
- * one named before, or the first that is named; else that of the hello or of the query. */
-static int name_plugin(struct push_request *push, const char *plugin, size_t first,
+static bool is_nobody(const struct push_whose *whose) {
+    return whose->plugin == NULL && whose->group == NULL;
+}
+
+static bool is_same(const struct push_whose *a, const struct push_whose *b) {
+    if (a->plugin != NULL || b->plugin != NULL) {
+        return a->plugin != NULL && b->plugin != NULL && strcmp(a->plugin, b->plugin) == 0;
+    }
+    bool same = a->n_group == b->n_group;
+    for (size_t i = 0; same && i < a->n_group; i++) {
+        same = strcmp(a->group[i].name, b->group[i].name) == 0 &&
+               strcmp(a->group[i].value, b->group[i].value) == 0;
+    }
+    return same;
+}
+
+static int check_hello(const struct push_request *push, const struct push_whose *whose,
                        struct error *err) {
     const char *said = push->hello.plugin;
-    if (said != NULL && plugin != NULL && strcmp(said, plugin) != 0) {
-        return error_set(err, -EINVAL, "plugin %s: the hello says that all is plugin %s's", plugin,
-                         said);
+    if (said == NULL || is_nobody(whose) ||
+        (whose->plugin != NULL && strcmp(said, whose->plugin) == 0)) {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "%s%s: the hello says that all is plugin %s's",
+                     whose->plugin != NULL ? "plugin " : "group",
+                     whose->plugin != NULL ? whose->plugin : "", said);
+}
+
+/* Begins a run at update number `first`, unless one goes on. Who names nobody means the one named
+ * before, or the first that is named; else the plugin of the hello or of the query. */
+static int name_owner(struct push_request *push, const struct push_whose *whose, size_t first,
+                      struct error *err) {
+    int r = check_hello(push, whose, err);
+    if (r < 0) {
+        return r;
     }
     struct push_run *last = push->n_runs > 0 ? &push->runs[push->n_runs - 1] : NULL;
-    if (last != NULL && last->plugin == NULL) {
-        last->plugin = plugin;
+    if (last != NULL && is_nobody(&last->whose)) {
+        last->whose = *whose;
     }
-    if (last != NULL && (plugin == NULL || strcmp(last->plugin, plugin) == 0)) {
+    if (last != NULL && (is_nobody(whose) || is_same(&last->whose, whose))) {
         return 0;
     }
     if (push->runs == NULL || push->n_runs == push->cap_runs) {
@@ -68,7 +103,7 @@ static int name_plugin(struct push_request *push, const char *plugin, size_t fir
         push->runs = runs;
         push->cap_runs = cap;
     }
-    push->runs[push->n_runs++] = (struct push_run){.plugin = plugin, .first = first};
+    push->runs[push->n_runs++] = (struct push_run){.whose = *whose, .first = first};
     return 0;
 }
 
@@ -82,7 +117,9 @@ static int take_message(struct push_request *push, const struct push_message *me
         push->hello = message->hello;
         return 0;
     case PUSH_MESSAGE_METRICS:
-        return name_plugin(push, message->plugin, first, err);
+        return name_owner(push,
+                          &(struct push_whose){message->plugin, message->group, message->n_group},
+                          first, err);
     case PUSH_MESSAGE_EMPTY:
         return 0;
     default:
@@ -121,6 +158,7 @@ static int read_objects(struct push_request *push, char *text, size_t len, struc
         r = error_set(err, -EINVAL, "nothing was sent: expected {\"metric\": …}");
     }
     push->index = r < 0 ? push->index : 0;
+    push->upload.metric = r < 0 ? push->name : NULL;
     return r;
 }
 
@@ -132,17 +170,75 @@ static int read_body(struct http_upload *upload, struct error *err) {
 
 /* ---- applying ---- */
 
+/* All addresses of this machine's own are one: anybody on it has them all. */
+static void describe_client(const struct http_client *client, struct buf *out) {
+    char address[INET6_ADDRSTRLEN];
+    struct ucred credentials;
+    socklen_t len = sizeof(credentials);
+    buf_add_str(out, "http");
+    if (client->is_unix &&
+        getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) == 0) {
+        buf_printf(out, " uid %u", (unsigned)credentials.uid);
+    } else if (!client->is_unix && network_is_loopback(&client->address)) {
+        buf_add_str(out, " localhost");
+    } else if (!client->is_unix) {
+        network_format(&client->address, address);
+        buf_printf(out, " %s", address);
+    }
+}
+
+int http_push_owner(const struct http_request *request, const struct push_identity *identity,
+                    struct push_owner **ret_owner, struct error *err) {
+    struct push_store *store = request->daemon->push_store;
+    struct push_owner *owner = NULL;
+    struct buf who CLEANUP_BUF = {0};
+    describe_client(request->client, &who);
+    int r = who.failed ? error_set(err, -ENOMEM, "out of memory")
+                       : push_claim_check(store, identity, buf_str(&who), err);
+    if (r < 0) {
+        push_store_count_refused(store, r);
+        return r;
+    }
+    r = push_store_owner(store, identity, &owner, err);
+    if (r < 0) {
+        return r;
+    }
+    r = push_claim(store, owner, buf_str(&who), false, err);
+    if (r < 0) {
+        push_store_count_refused(store, r);
+        push_owner_unref(store, owner);
+        return r;
+    }
+    *ret_owner = owner;
+    return 0;
+}
+
+static int find_group(const struct push_request *push, struct push_run *run, struct error *err) {
+    struct push_identity identity = {
+        .group = true, .labels = run->whose.group, .n_labels = run->whose.n_group};
+    for (size_t i = 0; i < identity.n_labels; i++) {
+        if (strcmp(identity.labels[i].name, "job") == 0) {
+            return http_push_owner(push->upload.request, &identity, &run->owner, err);
+        }
+    }
+    push_store_count_refused(push->store, -EINVAL);
+    return error_set(err, -EINVAL, "group: expected a job among its labels");
+}
+
 /* Finds whose the run is, and that it may be. */
 static int find_owner(const struct push_request *push, const struct http_url *url,
                       struct push_run *run, struct error *err) {
-    const char *plugin = run->plugin != NULL          ? run->plugin
+    if (run->whose.group != NULL) {
+        return find_group(push, run, err);
+    }
+    const char *plugin = run->whose.plugin != NULL    ? run->whose.plugin
                          : push->hello.plugin != NULL ? push->hello.plugin
                                                       : http_url_parameter(url, "plugin");
     if (plugin == NULL || plugin[0] == '\0') {
         push_store_count_refused(push->store, -EINVAL);
         return error_set(err, -EINVAL,
                          "whose metrics are these? say \"plugin\" in an object, in a hello, or as "
-                         "?plugin=NAME");
+                         "?plugin=NAME; or \"group\" in an object");
     }
     struct push_identity identity = {
         .plugin = plugin,
@@ -153,15 +249,7 @@ static int find_owner(const struct push_request *push, const struct http_url *ur
         .labels = push->hello.labels,
         .n_labels = push->hello.n_labels,
     };
-    int r = push_store_owner(push->store, &identity, &run->owner, err);
-    if (r < 0) {
-        return r;
-    }
-    r = push_claim(push->store, run->owner, "http", false, err);
-    if (r < 0) {
-        push_store_count_refused(push->store, r);
-    }
-    return r;
+    return http_push_owner(push->upload.request, &identity, &run->owner, err);
 }
 
 static int prepare(struct http_upload *upload, struct error *err) {
@@ -173,7 +261,7 @@ static int prepare(struct http_upload *upload, struct error *err) {
         .start = start != NULL ? push_start_number(start) : 0,
     };
     batch->updates = push_json_updates(push->reader, &batch->n_updates);
-    int r = push->n_runs == 0 ? name_plugin(push, NULL, 0, err) : 0;
+    int r = push->n_runs == 0 ? name_owner(push, &(struct push_whose){0}, 0, err) : 0;
     for (size_t i = 0; i < push->n_runs && r == 0; i++) {
         struct push_run *run = &push->runs[i];
         r = find_owner(push, &upload->request->url, run, err);
@@ -185,6 +273,15 @@ static int prepare(struct http_upload *upload, struct error *err) {
 }
 
 /* ---- answering ---- */
+
+/* All groups of the request: none of it was applied. */
+static void note_failures(const struct push_request *push) {
+    for (size_t i = 0; i < push->n_runs; i++) {
+        if (push->runs[i].owner != NULL && push->runs[i].whose.group != NULL) {
+            push_owner_note_failure(push->store, push->runs[i].owner);
+        }
+    }
+}
 
 static void fail(struct http_request *request, const struct push_request *push, int code,
                  const struct error *err) {
@@ -210,8 +307,13 @@ static void finish(struct http_upload *upload, int code, const struct error *err
             push->index = batch->updates[upload->failed].index;
             push->name = batch->updates[upload->failed].name;
         }
+        note_failures(push);
         fail(upload->request, push, code, err);
     } else {
+        if (batch->start != 0) { /* there for as long as the push took */
+            push_store_start_enter(push->store, batch->start);
+            push_store_start_leave(push->store, batch->start);
+        }
         struct buf data CLEANUP_BUF = {0};
         buf_printf(&data, "{\"applied\":%zu}", batch->n_updates);
         http_json_reply(upload->request, &data);
@@ -220,7 +322,7 @@ static void finish(struct http_upload *upload, int code, const struct error *err
 }
 
 void http_push_handle(struct http_request *request) {
-    if (!http_access_may_write(request)) {
+    if (!http_upload_may_push(request)) {
         return;
     }
     struct push_request *push = calloc(1, sizeof(*push));

@@ -2,12 +2,27 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exporter/daemon.h"
+#include "exporter/http_json.h"
 #include "exporter/http_server_private.h"
 
 const char *http_header(const struct http_request *request, const char *name) {
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+bool http_has_room(const struct http_request *request, size_t n) {
+    /* Bytes for a header beside its text, and for the head of an answer. */
+    enum { PER_HEADER = 96, ANSWER_HEAD = 2048 };
+    size_t pool_size = request->server->pool_size;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    int n_values = MHD_get_connection_values(
+        request->connection, MHD_HEADER_KIND | MHD_COOKIE_KIND | MHD_GET_ARGUMENT_KIND, NULL, NULL);
+    /* It reads into half of the pool, and into more only where the head does not fit. */
+    return info != NULL && info->header_size <= pool_size / 4 &&
+           pool_size / 2 + PER_HEADER * (size_t)n_values + n + ANSWER_HEAD <= pool_size;
 }
 
 void http_release(struct http_request *request) {
@@ -29,6 +44,7 @@ void http_hold_among(struct http_request *request, size_t *among) {
     (*among)++;
     request->client->class = HTTP_CLIENT_HELD;
     request->client->due_ns = INT64_MAX;
+    request->client->look_ns = INT64_MAX;
     MHD_suspend_connection(request->connection);
 }
 
@@ -94,12 +110,22 @@ void http_reply_buf(struct http_request *request, unsigned status, const char *c
     http_reply(request, data != NULL ? status : MHD_HTTP_INTERNAL_SERVER_ERROR, response);
 }
 
+static bool is_api(const struct http_request *request) {
+    static const char base[] = "/api/v1/";
+    const char *path = request->url.path;
+    return path != NULL && strncmp(path, base, strlen(base)) == 0;
+}
+
 void http_reply_text(struct http_request *request, unsigned status, const char *format, ...) {
     struct buf text CLEANUP_BUF = {0};
     va_list args;
     va_start(args, format);
     buf_vprintf(&text, format, args);
     va_end(args);
+    if (status >= MHD_HTTP_BAD_REQUEST && is_api(request)) {
+        http_json_fail(request, status, buf_str(&text));
+        return;
+    }
     buf_add_char(&text, '\n');
     http_reply_buf(request, status, "text/plain; charset=utf-8", &text);
 }

@@ -34,6 +34,12 @@ struct http_route {
     bool prefix;      /* also all paths below it, "/x/…"; a longer route wins */
     bool health;      /* may be exempt from passwords */
     bool takes_body;  /* the handler looks at it; otherwise it is read and thrown away */
+    /* Whether who asks may write; where not it has been answered. Called before the body comes.
+     * NULL: everybody may. */
+    bool (*may_write)(struct http_request *request);
+    /* Told of a body that is not taken, with a negative errno; the request has been answered. NULL:
+     * nobody wants to know. */
+    void (*refused)(struct http_request *request, int code, const char *why);
     void (*handle)(struct http_request *request);
 };
 
@@ -47,13 +53,16 @@ struct http_request {
     char *target; /* as sent */
     struct http_url url;
     struct buf body;
+    size_t body_room; /* that is counted for it */
     int64_t start_ns;
-    bool begun; /* its head was looked at */
+    int64_t due_ns; /* by then the whole body must have come */
+    bool begun;     /* its head was looked at */
     bool has_body;
     bool held;
     size_t *held_among; /* the count that it is part of while held */
     bool suspended;     /* libmicrohttpd was told to wait, and has not called again since */
     bool head_again;    /* it waited before its body came: the next call is about the head, too */
+    bool drains;        /* is answered when its body has come, which is thrown away */
     bool must_close;    /* the connection cannot be trusted after this answer */
     size_t body_seen;
 
@@ -65,6 +74,7 @@ struct http_request {
     struct web_config *auth_config;
     char *authorization;
     bool authorized;
+    char *user; /* whose password was right; NULL: none was asked for */
 
     struct engine_scrape scrape;
     struct http_request *next_waiting; /* for the page that somebody else has built already */
@@ -72,6 +82,9 @@ struct http_request {
 
 /* The value of a header, or NULL. */
 const char *http_header(const struct http_request *request, const char *name);
+
+/* Whether libmicrohttpd has `n` bytes left beside the request's head, whatever else it has read. */
+bool http_has_room(const struct http_request *request, size_t n);
 
 /* Answers with a response object, whose reference the request takes over. */
 void http_reply(struct http_request *request, unsigned status, struct MHD_Response *response);
@@ -84,7 +97,8 @@ void http_reply_shared(struct http_request *request, unsigned status,
 /* Adds the headers that the web configuration wants on every answer. */
 void http_add_headers(const struct http_server *server, struct MHD_Response *response);
 
-/* Answers with a line of text, printf-like; a newline is added. */
+/* Answers with a line of text, printf-like; a newline is added. Below /api/v1/, where all answers
+ * are JSON, an error is one too. */
 void http_reply_text(struct http_request *request, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

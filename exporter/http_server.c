@@ -21,6 +21,9 @@
  * FDS_KEPT are for everything but connections. */
 enum { MHD_NO_LIMIT = 1 << 20, FDS_KEPT = 128 };
 
+/* By then libmicrohttpd has made something of all that a client had sent. */
+enum { LOOK_MS = 500 };
+
 /* ---- libmicrohttpd on our loop ---- */
 
 static int64_t port_timeout_ms(struct loop_pump *pump) {
@@ -62,6 +65,7 @@ static unsigned idle_timeout_s(const struct settings *settings) {
 
 static int port_open(struct http_server *server, struct http_port *port, bool tls,
                      const struct settings *settings, struct error *err) {
+    size_t pool_size = (size_t)settings_int(settings, "web.max-header-size");
     unsigned flags =
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
     struct MHD_OptionItem tls_options[] = {
@@ -73,12 +77,14 @@ static int port_open(struct http_server *server, struct http_port *port, bool tl
         MHD_OPTION_EXTERNAL_LOGGER, mhd_log, NULL, MHD_OPTION_NOTIFY_CONNECTION, client_changed,
         server, MHD_OPTION_NOTIFY_COMPLETED, http_dispatch_completed, server,
         MHD_OPTION_URI_LOG_CALLBACK, http_dispatch_begin, server, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)MHD_NO_LIMIT, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)settings_int(settings, "web.max-header-size"), MHD_OPTION_CONNECTION_TIMEOUT,
-        idle_timeout_s(settings), MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
-        tls ? tls_options : tls_options + 1, MHD_OPTION_END);
+        (unsigned)MHD_NO_LIMIT, MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_size,
+        MHD_OPTION_CONNECTION_TIMEOUT, idle_timeout_s(settings), MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_ARRAY, tls ? tls_options : tls_options + 1, MHD_OPTION_END);
     if (port->mhd == NULL) {
         return error_set(err, -EIO, "http: libmicrohttpd does not start%s", tls ? " with TLS" : "");
+    }
+    if (server->pool_size == 0 || pool_size < server->pool_size) {
+        server->pool_size = pool_size;
     }
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(port->mhd, MHD_DAEMON_INFO_EPOLL_FD);
     port->source = (struct loop_source){.fd = info->epoll_fd, .ready = port_ready};
@@ -137,8 +143,9 @@ static void client_changed(void *context, struct MHD_Connection *connection, voi
 }
 
 static void schedule_sweep(struct http_server *server, const struct http_client *client) {
-    if (client->due_ns < server->sweep.due_ns) {
-        server->sweep.due_ns = client->due_ns;
+    int64_t due_ns = client->due_ns < client->look_ns ? client->due_ns : client->look_ns;
+    if (due_ns < server->sweep.due_ns) {
+        server->sweep.due_ns = due_ns;
     }
 }
 
@@ -162,7 +169,7 @@ static void accepted(int fd, void *context) {
     getpeername(fd, (struct sockaddr *)&peer, &len);
     if (MHD_add_connection(tls ? server->secure.mhd : server->plain.mhd, fd,
                            (struct sockaddr *)&peer, len) == MHD_YES) {
-        schedule_sweep(server, client);
+        http_server_client_sent(server, client);
         return;
     }
     /* The descriptor is closed; one that had been announced has left already. */
@@ -173,16 +180,28 @@ static void accepted(int fd, void *context) {
     }
 }
 
+void http_server_client_sent(struct http_server *server, struct http_client *client) {
+    client->look_ns = clock_monotonic_ns() + LOOK_MS * CLOCK_NS_PER_MS;
+    schedule_sweep(server, client);
+}
+
 void http_server_client_reads(struct http_server *server, struct http_client *client) {
     if (client->due_ns == INT64_MAX) { /* otherwise it has been sending since it came */
         client->due_ns = clock_monotonic_ns() + server->gate.header_timeout_ns;
-        schedule_sweep(server, client);
     }
+    http_server_client_sent(server, client);
+}
+
+void http_server_client_sends(struct http_server *server, struct http_client *client,
+                              int64_t due_ns) {
+    int64_t stalled_ns = clock_monotonic_ns() + server->gate.header_timeout_ns;
+    client->due_ns = stalled_ns < due_ns ? stalled_ns : due_ns;
+    http_server_client_sent(server, client);
 }
 
 void http_server_client_goes_on(struct http_server *server, struct http_client *client) {
     client->due_ns = clock_monotonic_ns() + server->idle_timeout_s * CLOCK_NS_PER_SEC;
-    schedule_sweep(server, client);
+    http_server_client_sent(server, client);
 }
 
 /* ---- life ---- */
@@ -241,6 +260,10 @@ static void apply_limits(struct http_server *server, const struct settings *sett
         settings_duration_ms(settings, "web.header-timeout") * CLOCK_NS_PER_MS;
     server->idle_timeout_s = idle_timeout_s(settings);
     server->max_body = (size_t)settings_int(settings, "web.max-body-size");
+    server->max_bodies = (size_t)settings_int(settings, "web.max-bodies-size");
+    if (server->max_bodies < server->max_body) {
+        server->max_bodies = server->max_body; /* one alone is always taken */
+    }
     /* Held connections cannot be sent away, so some room is always kept for others. */
     size_t most_held = server->gate.max_clients / 2;
     server->max_waiting = server->gate.max_clients / 4;

@@ -28,6 +28,9 @@ struct http_server {
     struct loop_timer sweep;
     unsigned idle_timeout_s;
     size_t max_body;
+    size_t max_bodies; /* of all together, small ones not counted */
+    size_t bodies_room;
+    size_t pool_size; /* what libmicrohttpd has for a connection's head and answer, at least */
     size_t max_held;
     size_t n_held;
     size_t max_waiting; /* as many of each of the next two */
@@ -38,8 +41,15 @@ struct http_server {
     bool health_is_open;
 };
 
+/* The client has sent something and may have left with it. */
+void http_server_client_sent(struct http_server *server, struct http_client *client);
+
 /* The client has to send a request's head from here on, within the header timeout. */
 void http_server_client_reads(struct http_server *server, struct http_client *client);
+
+/* The client has to go on sending within the header timeout, and to be done by `due_ns`. */
+void http_server_client_sends(struct http_server *server, struct http_client *client,
+                              int64_t due_ns);
 
 /* The client has to send the rest of its request, or to take the answer, within the idle timeout as
  * a whole: a byte now and then does not prolong it. */

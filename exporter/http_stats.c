@@ -8,14 +8,14 @@
 
 const struct metric_desc http_stats_requests = {
     .name = "waap_http_requests_total",
-    .help = "HTTP requests answered, by status code and handler",
+    .help = "HTTP requests answered, by status code and handler.",
     .type = METRIC_COUNTER,
     .labels = "code, handler",
 };
 
 const struct metric_desc http_stats_duration = {
     .name = "waap_http_request_duration_seconds",
-    .help = "Time from a request's head to the end of its answer",
+    .help = "Time from a request's head to the end of its answer.",
     .type = METRIC_HISTOGRAM,
     .unit = "seconds",
     .labels = "handler, le",

@@ -6,6 +6,8 @@
 #include "exporter/core/container.h"
 #include "exporter/core/gzip.h"
 #include "exporter/daemon.h"
+#include "exporter/http_access.h"
+#include "exporter/network.h"
 
 /* Bodies up to this size are read at once, which takes about a millisecond. Of larger ones this
  * many updates are applied per turn, which takes a few. */
@@ -13,6 +15,55 @@ enum { SMALL_BODY = 128 << 10, TURN_UPDATES = 1000 };
 
 static struct push_store *store_of(const struct http_upload *upload) {
     return upload->request->daemon->push_store;
+}
+
+/* ---- refusals ---- */
+
+void http_upload_log(const struct http_request *request, const struct push_owner *owner, int code,
+                     const char *metric, const char *why) {
+    const struct http_client *client = request->client;
+    const struct daemon *daemon = request->daemon;
+    struct buf who CLEANUP_BUF = {0};
+    char address[INET6_ADDRSTRLEN] = "a unix socket";
+    if (!client->is_unix) {
+        network_format(&client->address, address);
+    }
+    const char *name = owner != NULL ? push_owner_view(daemon->push_store, owner).name : "client";
+    buf_printf(&who, "%s from %s", name, address);
+    push_log_refused(daemon->push_log, buf_str(&who), code, metric, why);
+}
+
+static void finish(struct http_upload *upload, int code, const struct error *err) {
+    if (code < 0) {
+        const struct push_batch *batch = &upload->batch;
+        const struct push_update *update =
+            upload->failed < batch->n_updates ? &batch->updates[upload->failed] : NULL;
+        http_upload_log(upload->request,
+                        update != NULL && update->owner != NULL ? update->owner : upload->owner,
+                        code, update != NULL ? update->name : upload->metric, err->text);
+    }
+    upload->finish(upload, code, err);
+}
+
+/* The same for what did not come as far as those who count. */
+static void refuse(struct http_upload *upload) {
+    push_store_count_refused(store_of(upload), upload->code);
+    finish(upload, upload->code, &upload->error);
+}
+
+void http_upload_refused(struct http_request *request, int code, const char *why) {
+    push_store_count_refused(request->daemon->push_store, code);
+    http_upload_log(request, NULL, code, NULL, why);
+}
+
+bool http_upload_may_push(struct http_request *request) {
+    struct error err;
+    if (http_access_check(request, &err) == 0) {
+        return true;
+    }
+    http_upload_refused(request, -EACCES, err.text);
+    http_reply_text(request, MHD_HTTP_FORBIDDEN, "%s", err.text);
+    return false;
 }
 
 /* ---- the body ---- */
@@ -47,27 +98,23 @@ static void read_body(struct http_upload *upload) {
     if (r == 0 && upload->packed) {
         r = unpack(body, upload->max_body, err);
     }
-    upload->code = r == 0 ? upload->read(upload, err) : r;
-}
-
-static void count_unreadable(const struct http_upload *upload) {
-    push_store_count_refused(store_of(upload), upload->code == -EINVAL ? -EBADMSG : upload->code);
+    r = r == 0 ? upload->read(upload, err) : r;
+    upload->code = r == -EINVAL ? -EBADMSG : r;
 }
 
 /* ---- small ones ---- */
 
 static void apply_at_once(struct http_upload *upload) {
     struct error *err = &upload->error;
-    int r = upload->code;
-    if (r < 0) {
-        count_unreadable(upload);
-    } else {
-        r = upload->prepare(upload, err);
+    if (upload->code < 0) {
+        refuse(upload);
+        return;
     }
+    int r = upload->prepare(upload, err);
     if (r == 0) {
         r = push_store_apply(store_of(upload), upload->owner, &upload->batch, &upload->failed, err);
     }
-    upload->finish(upload, r, err);
+    finish(upload, r, err);
 }
 
 /* ---- large ones ---- */
@@ -103,7 +150,7 @@ static void enqueue(struct http_upload *upload) {
 static void finish_first(struct daemon *daemon, int code, const struct error *err) {
     struct http_upload *upload = daemon->uploads;
     daemon->uploads = upload->next;
-    upload->finish(upload, code, err);
+    finish(upload, code, err);
     read_first(daemon);
 }
 
@@ -124,7 +171,7 @@ static void read_done(struct worker_job *job) {
     struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
     struct daemon *daemon = upload->request->daemon;
     if (upload->code < 0) {
-        count_unreadable(upload);
+        push_store_count_refused(daemon->push_store, upload->code);
     } else {
         upload->code = upload->prepare(upload, &upload->error);
     }
@@ -145,7 +192,7 @@ void http_upload_start(struct http_upload *upload) {
     upload->max_body = (size_t)settings_int(request->daemon->config->settings, "web.max-body-size");
     upload->code = find_encoding(request, &upload->packed, &upload->error);
     if (upload->code < 0) {
-        upload->finish(upload, upload->code, &upload->error);
+        refuse(upload);
         return;
     }
     /* What is packed may become large. */
@@ -156,7 +203,8 @@ void http_upload_start(struct http_upload *upload) {
     } else if (http_hold_upload(request)) {
         enqueue(upload);
     } else {
-        error_set(&upload->error, -EBUSY, "too many are pushing at a time, try again later");
-        upload->finish(upload, -EBUSY, &upload->error);
+        upload->code =
+            error_set(&upload->error, -EBUSY, "too many are pushing at a time, try again later");
+        refuse(upload);
     }
 }

@@ -21,6 +21,7 @@ struct http_upload {
     void (*finish)(struct http_upload *upload, int code, const struct error *err);
 
     struct push_owner *owner;
+    const char *metric; /* at which reading failed; NULL: not known */
     struct push_batch batch;
     size_t failed; /* the update that was refused; batch.n_updates or more: none alone */
 
@@ -34,6 +35,17 @@ struct http_upload {
     struct push_applying applying;
     struct http_upload *next; /* waits for this one */
 };
+
+/* Whether the client may push; where it may not it has been answered, counted and logged. */
+bool http_upload_may_push(struct http_request *request);
+
+/* Counts and logs a push whose body is not taken. */
+void http_upload_refused(struct http_request *request, int code, const char *why);
+
+/* Logs that a request was refused before it became an upload; for an upload it is done. `owner` is
+ * whose it is, or NULL; `metric` as push_log_refused has it. */
+void http_upload_log(const struct http_request *request, const struct push_owner *owner, int code,
+                     const char *metric, const char *why);
 
 /* Takes the upload, filled in up to `finish`, to its end. */
 void http_upload_start(struct http_upload *upload);

@@ -16,6 +16,15 @@ static int hex_digit(char c) {
     return -1;
 }
 
+static bool has_encoded_slash(const char *path) {
+    for (const char *c = strchr(path, '%'); c != NULL; c = strchr(c + 1, '%')) {
+        if (strncasecmp(c, "%2f", 3) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Decodes in place; in a query '+' is a space. */
 static int decode(char *text, bool query, struct error *err) {
     char *to = text;
@@ -101,6 +110,7 @@ int http_url_parse(const char *target, struct http_url *ret_url, struct error *e
         .path = strndup(target, path_len),
         .memory = target[path_len] == '?' ? strdup(target + path_len + 1) : NULL,
     };
+    url.has_encoded_slash = url.path != NULL && has_encoded_slash(url.path);
     int r =
         url.path == NULL ? error_set(err, -ENOMEM, "out of memory") : decode(url.path, false, err);
     if (r == 0 && url.memory != NULL) {

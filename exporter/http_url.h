@@ -14,7 +14,8 @@ struct http_url {
         const char *value; /* "" where there was no '=' */
     } * parameters;
     size_t n_parameters;
-    char *memory; /* what the parameters point into */
+    bool has_encoded_slash; /* "%2F" in the path, which looks like any other once decoded */
+    char *memory;           /* what the parameters point into */
 };
 
 enum { HTTP_URL_MAX_PARAMETERS = 100 };

@@ -6,6 +6,7 @@
 #include "collectors/collectors.h"
 #include "exporter/check_config.h"
 #include "exporter/cli.h"
+#include "exporter/core/suggest.h"
 #include "exporter/healthcheck.h"
 #include "exporter/process_metrics.h"
 #include "exporter/push_metrics.h"
@@ -90,7 +91,14 @@ static int unknown_command(const char *name) {
     if (name[0] == '-') {
         fprintf(stderr, "waap: %s: a command comes first, as in: waap serve %s\n\n", name, name);
     } else {
-        fprintf(stderr, "waap: unknown command \"%s\"\n\n", name);
+        struct suggest suggest;
+        struct buf hint CLEANUP_BUF = {0};
+        suggest_init(&suggest, name);
+        for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+            suggest_offer(&suggest, commands[i].name, strlen(commands[i].name));
+        }
+        suggest_write(&suggest, "", &hint);
+        fprintf(stderr, "waap: unknown command \"%s\"%s\n\n", name, buf_str(&hint));
     }
     print_usage(stderr);
     return 2;
@@ -172,8 +180,11 @@ int main(int argc, char **argv) {
     if (command == NULL) {
         return unknown_command(argv[1]);
     }
-    if (argc > 2 && asks_for_help(argv[2])) {
-        return help_of(command);
+    /* What follows "--" is the command of an application. */
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (asks_for_help(argv[i])) {
+            return help_of(command);
+        }
     }
     return command->run(argc - 1, argv + 1);
 }

@@ -130,7 +130,7 @@ const struct option exporter_options[] = {
         .default_text = "256",
         .min = 1,
         .max = 65536,
-        .help = "Connections of plugins open at once",
+        .help = "Most connections of plugins open at once",
     },
     {
         .name = "push.max-connections-per-peer",
@@ -138,7 +138,15 @@ const struct option exporter_options[] = {
         .default_text = "64",
         .min = 1,
         .max = 65536,
-        .help = "Connections open at once from one container, or from one user outside of any",
+        .help = "Most connections open at once from one container, or one user outside of any",
+    },
+    {
+        .name = "push.max-groups",
+        .type = OPTION_INT,
+        .default_text = "1000",
+        .min = 1,
+        .max = 100000,
+        .help = "Most Pushgateway groups",
     },
     {
         .name = "push.max-label-length",
@@ -162,7 +170,7 @@ const struct option exporter_options[] = {
         .default_text = "0",
         .min = 0,
         .max = 10000000,
-        .help = "Most lines in a second on one connection of a plugin; 0: no limit",
+        .help = "Most lines in a second of one plugin, on all its connections; 0: no limit",
     },
     {
         .name = "push.max-line-size",
@@ -186,7 +194,7 @@ const struct option exporter_options[] = {
         .default_text = "1000",
         .min = 1,
         .max = 100000,
-        .help = "Most plugins and groups that can push",
+        .help = "Most plugins that can push",
     },
     {
         .name = "push.max-plugins-per-peer",
@@ -194,7 +202,7 @@ const struct option exporter_options[] = {
         .default_text = "250",
         .min = 1,
         .max = 100000,
-        .help = "Most plugins of one container, or of one user outside of any, on the socket",
+        .help = "Most plugins and groups of one container, user outside of any, or address",
     },
     {
         .name = "push.max-series",
@@ -205,12 +213,36 @@ const struct option exporter_options[] = {
         .help = "Most series that are kept of all pushes",
     },
     {
+        .name = "push.max-series-per-peer",
+        .type = OPTION_INT,
+        .default_text = "25000",
+        .min = 1,
+        .max = 10000000,
+        .help = "Most series that are kept of one container, user outside of any, or address",
+    },
+    {
         .name = "push.max-series-per-plugin",
         .type = OPTION_INT,
         .default_text = "10000",
         .min = 1,
         .max = 10000000,
         .help = "Most series that are kept of one plugin or group",
+    },
+    {
+        .name = "push.max-text-size",
+        .type = OPTION_SIZE,
+        .default_text = "64MiB",
+        .min = 4 * KIB,
+        .max = 1 * GIB,
+        .help = "Most bytes that names and labels of all pushed series take on a page",
+    },
+    {
+        .name = "push.max-text-size-per-peer",
+        .type = OPTION_SIZE,
+        .default_text = "16MiB",
+        .min = 4 * KIB,
+        .max = 1 * GIB,
+        .help = "Most bytes that they take of one container, user outside of any, or address",
     },
     {
         .name = "push.pywaggle-log",
@@ -330,7 +362,7 @@ const struct option exporter_options[] = {
     {
         .name = "web.enable-admin-api",
         .type = OPTION_BOOL,
-        .help = "Allow wiping everything that was pushed over HTTP",
+        .help = "Allow PUT /api/v1/admin/wipe, which drops everything that was pushed",
     },
     {
         .name = "web.enable-lifecycle",
@@ -343,7 +375,7 @@ const struct option exporter_options[] = {
         .default_text = "10s",
         .min = 1 * SECONDS,
         .max = 10 * MINUTES,
-        .help = "How long a client may take to send the header of a request",
+        .help = "How long a client may take to send the header of a request, and pause in its body",
     },
     {
         .name = "web.idle-timeout",
@@ -374,12 +406,22 @@ const struct option exporter_options[] = {
         .help = "Permissions of Unix sockets",
     },
     {
+        .name = "web.max-bodies-size",
+        .type = OPTION_SIZE,
+        .default_text = "64MiB",
+        .min = 1 * KIB,
+        .max = 64 * GIB,
+        .help =
+            "Most memory for all bodies above 64 KiB together, one of web.max-body-size at least; "
+            "others are answered with 503",
+    },
+    {
         .name = "web.max-body-size",
         .type = OPTION_SIZE,
         .default_text = "10MiB",
         .min = 1 * KIB,
         .max = 1 * GIB,
-        .help = "Largest body of a request; beyond it is answered 413",
+        .help = "Largest body of a request; larger ones are answered with 413",
     },
     {
         .name = "web.max-connections",
@@ -387,7 +429,7 @@ const struct option exporter_options[] = {
         .default_text = "96",
         .min = 8,
         .max = 65536,
-        .help = "Connections open at once",
+        .help = "Most connections open at once; one more takes the place of the least valuable",
     },
     {
         .name = "web.max-connections-per-address",
@@ -395,7 +437,7 @@ const struct option exporter_options[] = {
         .default_text = "0",
         .min = 0,
         .max = 65536,
-        .help = "Connections open at once from one address; 0: no limit",
+        .help = "Most connections open at once from one address; 0: no limit",
     },
     {
         .name = "web.max-header-size",
@@ -403,7 +445,7 @@ const struct option exporter_options[] = {
         .default_text = "16KiB",
         .min = 4 * KIB,
         .max = 1 * MIB,
-        .help = "Largest header of a request; beyond it is answered 431",
+        .help = "Largest header of a request; larger ones are answered with 431",
     },
     {
         .name = "web.max-requests",
@@ -411,7 +453,7 @@ const struct option exporter_options[] = {
         .default_text = "40",
         .min = 0,
         .max = 10000,
-        .help = "Scrapes in progress at once; beyond them is answered 503; 0: no limit",
+        .help = "Most scrapes in progress at once; others are answered with 503; 0: no limit",
     },
     {
         .name = "web.systemd-socket",

@@ -20,17 +20,26 @@ struct page_key {
     bool gzip;
 };
 
+/* How a page is sent. */
+enum page_form {
+    PAGE_PACKED,
+    PAGE_IN_PIECES, /* as they lie in the parts */
+    PAGE_COPIED,    /* block by block */
+    PAGE_FORMS,
+};
+
 struct page {
     struct page_key key;
     struct daemon *daemon;
     struct worker_job job;
-    bool with_process;             /* add what this process uses */
-    struct http_request *waiting;  /* until it is built */
-    struct MHD_Response *response; /* then this; NULL: could not be built */
+    bool with_process;                          /* add what this process uses */
+    struct http_request *waiting;               /* until it is built */
+    struct MHD_Response *responses[PAGE_FORMS]; /* as they were asked for */
     bool built;
     struct page *next; /* of the same round */
 
     struct exposition_page text; /* refers to the parts */
+    size_t *piece_ends;          /* of the text's pieces: how far each reaches; where needed */
     struct buf compressed;       /* the same, where gzip was asked for */
     int error_code;
     struct error error;
@@ -40,10 +49,13 @@ struct page {
 };
 
 static void page_destroy(struct page *page) {
-    if (page->response != NULL) {
-        MHD_destroy_response(page->response);
+    for (size_t i = 0; i < PAGE_FORMS; i++) {
+        if (page->responses[i] != NULL) {
+            MHD_destroy_response(page->responses[i]);
+        }
     }
     exposition_page_finish(&page->text);
+    free(page->piece_ends);
     buf_finish(&page->compressed);
     for (size_t i = 0; i < page->n_parts; i++) {
         exposition_part_unref(page->parts[i]);
@@ -79,19 +91,89 @@ static void page_run(struct worker_job *job) {
 
 /* ---- on the loop ---- */
 
-static struct MHD_Response *make_response(struct page *page) {
-    if (page->error_code < 0) {
-        return NULL;
+static int note_ends(struct page *page) {
+    const struct exposition_page *text = &page->text;
+    free(page->piece_ends); /* where a response could not be made after all */
+    page->piece_ends = calloc(text->n_pieces + 1, sizeof(*page->piece_ends));
+    if (page->piece_ends == NULL) {
+        return -ENOMEM;
     }
-    /* The page outlives its response, and an iovec is what libmicrohttpd calls it. */
-    const struct MHD_IoVec *pieces = (const struct MHD_IoVec *)page->text.pieces;
-    struct MHD_Response *response =
-        page->key.gzip
-            ? MHD_create_response_from_buffer(page->compressed.len, page->compressed.data,
-                                              MHD_RESPMEM_PERSISTENT)
-            : MHD_create_response_from_iovec(pieces, (unsigned)page->text.n_pieces, NULL, NULL);
+    size_t end = 0;
+    for (size_t i = 0; i < text->n_pieces; i++) {
+        end += text->pieces[i].iov_len;
+        page->piece_ends[i] = end;
+    }
+    return 0;
+}
+
+/* The piece that has the byte at `at`. */
+static size_t find_piece(const struct page *page, size_t at) {
+    size_t first = 0, n = page->text.n_pieces;
+    while (n > 0) {
+        size_t half = n / 2;
+        bool before = page->piece_ends[first + half] <= at;
+        first = before ? first + half + 1 : first;
+        n = before ? n - half - 1 : half;
+    }
+    return first;
+}
+
+/* Copies what follows on `at`. */
+static ssize_t read_text(void *context, uint64_t at, char *to, size_t max) {
+    const struct page *page = context;
+    const struct exposition_page *text = &page->text;
+    size_t copied = 0;
+    for (size_t i = find_piece(page, at); i < text->n_pieces && copied < max; i++) {
+        size_t left = page->piece_ends[i] - (at + copied);
+        size_t n = left < max - copied ? left : max - copied;
+        memcpy(to + copied, (const char *)text->pieces[i].iov_base + text->pieces[i].iov_len - left,
+               n);
+        copied += n;
+    }
+    return (ssize_t)copied;
+}
+
+static struct MHD_Response *respond_by_copies(struct page *page) {
+    enum { MAX_BLOCK = 128 << 10 };
+    size_t block = page->text.len < MAX_BLOCK ? page->text.len + 1 : MAX_BLOCK;
+    return note_ends(page) == 0
+               ? MHD_create_response_from_callback(page->text.len, block, read_text, page, NULL)
+               : NULL;
+}
+
+/* The page outlives its responses. */
+static struct MHD_Response *make_response(struct page *page, enum page_form form) {
+    switch (form) {
+    case PAGE_PACKED:
+        return MHD_create_response_from_buffer(page->compressed.len, page->compressed.data,
+                                               MHD_RESPMEM_PERSISTENT);
+    case PAGE_IN_PIECES: /* an iovec is what libmicrohttpd calls it */
+        return MHD_create_response_from_iovec((const struct MHD_IoVec *)page->text.pieces,
+                                              (unsigned)page->text.n_pieces, NULL, NULL);
+    default:
+        return respond_by_copies(page);
+    }
+}
+
+/* libmicrohttpd copies the list of pieces to where the request's head is, and aborts where it does
+ * not fit. */
+static enum page_form choose_form(const struct page *page, const struct http_request *request) {
+    if (page->key.gzip) {
+        return PAGE_PACKED;
+    }
+    size_t list_size = page->text.n_pieces * sizeof(struct MHD_IoVec);
+    return http_has_room(request, list_size) ? PAGE_IN_PIECES : PAGE_COPIED;
+}
+
+/* The response that suits the request; NULL when memory is out. */
+static struct MHD_Response *response_for(struct page *page, const struct http_request *request) {
+    enum page_form form = choose_form(page, request);
+    struct MHD_Response *response = page->responses[form];
+    if (response != NULL) {
+        return response;
+    }
+    response = make_response(page, form);
     if (response == NULL) {
-        error_set(&page->error, -ENOMEM, "page: out of memory");
         return NULL;
     }
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
@@ -101,14 +183,17 @@ static struct MHD_Response *make_response(struct page *page) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
     }
     http_add_headers(page->daemon->http, response);
+    page->responses[form] = response;
     return response;
 }
 
-static void page_answer(const struct page *page, struct http_request *request) {
-    if (page->response != NULL) {
-        http_reply_shared(request, MHD_HTTP_OK, page->response);
+static void page_answer(struct page *page, struct http_request *request) {
+    struct MHD_Response *response = page->error_code == 0 ? response_for(page, request) : NULL;
+    if (response != NULL) {
+        http_reply_shared(request, MHD_HTTP_OK, response);
     } else {
-        http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s", page->error.text);
+        http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s",
+                        page->error_code < 0 ? page->error.text : "page: out of memory");
     }
 }
 
@@ -116,8 +201,7 @@ static void page_done(struct worker_job *job) {
     struct page *page = CONTAINER_OF(job, struct page, job);
     struct engine *engine = page->daemon->engine;
     page->built = true;
-    page->response = make_response(page);
-    if (page->response == NULL) {
+    if (page->error_code < 0) {
         log_error("%s", page->error.text);
     }
     for (size_t i = 0; i < engine_n_collectors(engine); i++) {

@@ -1,7 +1,9 @@
 #include "exporter/param.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "exporter/core/metric.h"
@@ -94,16 +96,63 @@ static void add_number(struct buf *out, double number) {
     buf_add(out, text, number_format(number, text));
 }
 
+static bool is_exact(double number) {
+    return number == nearbyint(number) && fabs(number) <= MAX_EXACT;
+}
+
+/* Whole numbers differ by up to 2^54, more than a double tells apart. */
+static bool is_on_whole_step(double number, double base, double step) {
+    int64_t distance = (int64_t)number - (int64_t)base;
+    return step > MAX_EXACT ? distance == 0 : distance % (int64_t)step == 0;
+}
+
+/* What was computed or written in decimals is off by a little: more where there were many steps to
+ * add up, but never so much that half of all values would do, unless doubles are as coarse. */
+static bool is_near_step(double number, double base, double step) {
+    double steps = (number - base) / step;
+    double coarse = 4 * DBL_EPSILON * (fabs(number) + fabs(base)) / step;
+    double tolerance = fmin(1e-9 * fmax(1, fabs(steps)), 0.01);
+    return fabs(steps - nearbyint(steps)) <= fmax(tolerance, coarse);
+}
+
+/* 3 times 0.1 is 0.30000000000000004, which nobody would write. */
+static void add_rounded(struct buf *out, double number) {
+    if (is_exact(number)) {
+        add_number(out, number);
+    } else {
+        buf_printf(out, "%.12g", number);
+    }
+}
+
+/* " is not one of its steps of 120, the nearest are 480 and 600" */
+static void add_steps(struct buf *out, const struct param_spec *spec, double number) {
+    double base = isfinite(spec->min) ? spec->min : 0;
+    double below = base + floor((number - base) / spec->step) * spec->step;
+    double above = below + spec->step;
+    buf_add_str(out, " is not one of its steps of ");
+    add_number(out, spec->step);
+    buf_add_str(out, above <= spec->max ? ", the nearest are " : ", the nearest is ");
+    add_rounded(out, below);
+    if (above <= spec->max) {
+        buf_add_str(out, " and ");
+        add_rounded(out, above);
+    }
+}
+
 static bool is_on_step(const struct param_spec *spec, double number) {
     double base = isfinite(spec->min) ? spec->min : 0;
-    double steps = (number - base) / spec->step;
-    return fabs(steps - nearbyint(steps)) <= 1e-9 * fmax(1, fabs(steps));
+    bool whole = spec->type == PARAM_INT && spec->step == nearbyint(spec->step);
+    if (whole && fabs(base) > MAX_EXACT) { /* no int is there to count from */
+        base = 0;
+    }
+    return whole && is_exact(base) ? is_on_whole_step(number, base, spec->step)
+                                   : is_near_step(number, base, spec->step);
 }
 
 static int check_number(const struct param_spec *spec, double number, struct error *err) {
     struct buf text CLEANUP_BUF = {0};
     add_number(&text, number);
-    if (spec->type == PARAM_INT && (number != nearbyint(number) || fabs(number) > MAX_EXACT)) {
+    if (spec->type == PARAM_INT && !is_exact(number)) {
         return error_set(err, -EINVAL, "%s: %s is not a whole number up to 2^53", spec->name,
                          buf_str(&text));
     }
@@ -112,8 +161,7 @@ static int check_number(const struct param_spec *spec, double number, struct err
         buf_add_str(&text, below ? " is below its minimum, " : " is above its maximum, ");
         add_number(&text, below ? spec->min : spec->max);
     } else if (spec->step > 0 && !is_on_step(spec, number)) {
-        buf_add_str(&text, " is not one of its steps of ");
-        add_number(&text, spec->step);
+        add_steps(&text, spec, number);
     } else {
         return 0;
     }
@@ -172,6 +220,38 @@ void param_value_format(const struct param_value *value, struct buf *out) {
     default:
         buf_add_str(out, "null");
     }
+}
+
+static void add_text(struct buf *out, const char *key, const char *text) {
+    if (text != NULL) {
+        buf_printf(out, ",\"%s\":", key);
+        json_add_string(out, text);
+    }
+}
+
+static void add_bound(struct buf *out, const char *key, double number) {
+    if (isfinite(number)) {
+        buf_printf(out, ",\"%s\":", key);
+        add_number(out, number);
+    }
+}
+
+void param_spec_format(const struct param_spec *spec, struct buf *out) {
+    buf_add_str(out, "\"param\":");
+    json_add_string(out, spec->name);
+    add_text(out, "type", param_type_name(spec->type));
+    buf_add_str(out, ",\"default\":");
+    param_value_format(&spec->initial, out);
+    add_bound(out, "min", spec->min);
+    add_bound(out, "max", spec->max);
+    add_bound(out, "step", spec->step > 0 ? spec->step : INFINITY);
+    for (size_t i = 0; i < spec->n_values; i++) {
+        buf_add_str(out, i == 0 ? ",\"values\":[" : ",");
+        json_add_string(out, spec->values[i]);
+    }
+    buf_add_str(out, spec->n_values > 0 ? "]" : "");
+    add_text(out, "unit", spec->unit);
+    add_text(out, "help", spec->help);
 }
 
 int param_value_read(struct json *json, struct param_value *ret_value, struct error *err) {

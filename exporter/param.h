@@ -7,7 +7,7 @@
 #include "exporter/core/error.h"
 #include "exporter/core/json.h"
 
-/* One knob of a plugin: how it is declared, and values for it. All texts are borrowed. */
+/* One knob of a plugin: how it is declared, and values for it. Texts are borrowed unless said. */
 
 enum param_type {
     PARAM_INT, /* whole, exact up to 2^53 */
@@ -52,6 +52,10 @@ int param_spec_check(const struct param_spec *spec, struct error *err);
  * 1080". */
 int param_check(const struct param_spec *spec, const struct param_value *value, struct error *err);
 
+/* Appends the declaration as a plugin makes it, without its braces: "param":"res","type":"int",….
+ */
+void param_spec_format(const struct param_spec *spec, struct buf *out);
+
 /* Whether two values are the same. */
 bool param_value_equal(const struct param_value *a, const struct param_value *b);
 
@@ -60,3 +64,13 @@ void param_value_format(const struct param_value *value, struct buf *out);
 
 /* Reads a number, true, false, a string, or null for none; its text lies in what is read. */
 int param_value_read(struct json *json, struct param_value *ret_value, struct error *err);
+
+/* ---- values and declarations that own their texts ---- */
+
+/* Sets such a value to a copy of another; -ENOMEM leaves it as it was. */
+int param_value_set(struct param_value *to, const struct param_value *from, struct error *err);
+void param_value_finish(struct param_value *value);
+
+/* Makes a copy that owns all it refers to; free it with param_spec_finish. -ENOMEM. */
+int param_spec_copy(const struct param_spec *from, struct param_spec *ret_spec, struct error *err);
+void param_spec_finish(struct param_spec *spec);

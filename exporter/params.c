@@ -6,6 +6,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/params_export.h"
+#include "exporter/params_note.h"
 
 struct params_table {
     struct push_store *store;
@@ -15,73 +16,14 @@ struct params_table {
 
 enum { DEFAULT_MAX_KNOBS = 64 };
 
-/* ---- values and knobs ---- */
-
-static void value_finish(struct param_value *value) {
-    free((char *)value->text);
-    *value = (struct param_value){0};
-}
-
-/* Sets a value that is ours, by a copy. */
-static int value_set(struct param_value *to, const struct param_value *from, struct error *err) {
-    struct param_value value = *from;
-    if (value.text != NULL) {
-        value.text = strdup(value.text);
-        if (value.text == NULL) {
-            return error_set(err, -ENOMEM, "out of memory");
-        }
-    }
-    value_finish(to);
-    *to = value;
-    return 0;
-}
-
-static void spec_finish(struct param_spec *spec) {
-    for (size_t i = 0; i < spec->n_values; i++) {
-        free((char *)spec->values[i]);
-    }
-    free((void *)spec->values);
-    free((char *)spec->name);
-    free((char *)spec->unit);
-    free((char *)spec->help);
-    value_finish(&spec->initial);
-    *spec = (struct param_spec){0};
-}
-
-static bool copy_text(const char **text) {
-    *text = *text != NULL ? strdup(*text) : NULL;
-    return *text != NULL;
-}
-
-/* Makes a spec its own master. */
-static int spec_copy(const struct param_spec *from, struct param_spec *ret_spec,
-                     struct error *err) {
-    struct param_spec spec = *from;
-    spec.initial = (struct param_value){0};
-    bool complete = copy_text(&spec.name);
-    complete &= copy_text(&spec.unit) || from->unit == NULL;
-    complete &= copy_text(&spec.help) || from->help == NULL;
-    const char **values = calloc(from->n_values + 1, sizeof(*values));
-    for (size_t i = 0; values != NULL && i < from->n_values; i++) {
-        values[i] = strdup(from->values[i]);
-        complete &= values[i] != NULL;
-    }
-    spec.values = values;
-    spec.n_values = values != NULL ? from->n_values : 0;
-    if (!complete || values == NULL || value_set(&spec.initial, &from->initial, err) < 0) {
-        spec_finish(&spec);
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    *ret_spec = spec;
-    return 0;
-}
+/* ---- knobs ---- */
 
 static void knob_destroy(struct params_knob *knob) {
-    spec_finish(&knob->spec);
-    value_finish(&knob->requested);
-    value_finish(&knob->applied);
-    value_finish(&knob->shown_applied);
-    value_finish(&knob->shown_requested);
+    param_spec_finish(&knob->spec);
+    param_value_finish(&knob->requested);
+    param_value_finish(&knob->applied);
+    param_value_finish(&knob->shown_applied);
+    param_value_finish(&knob->shown_requested);
     free(knob->requested_by);
     free(knob);
 }
@@ -129,98 +71,75 @@ static struct params_plugin *find(const struct params_table *params, const struc
     return plugin;
 }
 
-struct params_plugin *params_of(struct params_table *params, struct push_owner *owner) {
+static struct params_plugin *find_plugin(const struct params_table *params,
+                                         const struct push_owner *owner) {
     struct labels *key CLEANUP_LABELS = key_of(params, owner);
     return key != NULL ? find(params, key) : NULL;
 }
 
 /* Forgets the plugins that are gone from the store. */
 static void sweep(struct params_table *params) {
+    for (struct params_plugin *plugin = params->plugins; plugin != NULL; plugin = plugin->next) {
+        plugin->is_there = plugin->owner != NULL;
+    }
+    struct push_owner *owner = NULL;
+    while ((owner = push_store_next_owner(params->store, owner)) != NULL) {
+        struct labels *key CLEANUP_LABELS = key_of(params, owner);
+        struct params_plugin *plugin = find(params, key);
+        if (plugin != NULL) {
+            plugin->is_there = true;
+        }
+    }
     for (struct params_plugin **link = &params->plugins; *link != NULL;) {
         struct params_plugin *plugin = *link;
-        struct push_owner *owner = plugin->owner;
-        for (struct push_owner *o = NULL;
-             owner == NULL && (o = push_store_next_owner(params->store, o)) != NULL;) {
-            struct labels *key CLEANUP_LABELS = key_of(params, o);
-            owner = labels_equal(key, plugin->key) ? o : NULL;
-        }
-        if (owner == NULL) {
+        if (plugin->is_there) {
+            link = &plugin->next;
+        } else {
             *link = plugin->next;
             plugin_destroy(plugin);
-        } else {
-            link = &plugin->next;
         }
     }
 }
 
-static struct params_plugin *enter(struct params_table *params, struct push_owner *owner) {
-    struct labels *key CLEANUP_LABELS = key_of(params, owner);
-    struct params_plugin *plugin = key != NULL ? find(params, key) : NULL;
-    if (plugin == NULL && key != NULL) {
-        sweep(params);
-        plugin = calloc(1, sizeof(*plugin));
-    } else {
-        return plugin;
+static struct params_plugin *add_plugin(struct params_table *params,
+                                        const struct push_owner *owner) {
+    struct params_plugin *plugin = calloc(1, sizeof(*plugin));
+    if (plugin == NULL) {
+        return NULL;
     }
-    if (plugin != NULL) {
-        plugin->key = TAKE(key);
-        plugin->next = params->plugins;
-        params->plugins = plugin;
+    plugin->key = key_of(params, owner);
+    if (plugin->key == NULL) {
+        free(plugin);
+        return NULL;
+    }
+    plugin->next = params->plugins;
+    params->plugins = plugin;
+    return plugin;
+}
+
+static struct params_plugin *enter(struct params_table *params, const struct push_owner *owner) {
+    struct params_plugin *plugin = find_plugin(params, owner);
+    if (plugin == NULL) {
+        sweep(params);
+        plugin = add_plugin(params, owner);
     }
     return plugin;
 }
 
-/* ---- requests, as the store keeps them: when and by whom, then on a line of its own the value
- * ----
- */
-
-static void note_key(const char *name, struct buf *out) {
-    buf_printf(out, "param %s", name);
-}
-
-static int keep_request(struct params_table *params, struct push_owner *owner,
-                        const struct params_knob *knob, struct error *err) {
-    struct buf key CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
-    note_key(knob->spec.name, &key);
-    buf_printf(&text, "%.3f %s\n", knob->requested_seconds, knob->requested_by);
-    param_value_format(&knob->requested, &text);
-    if (key.failed || text.failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    bool any = knob->requested.form != PARAM_ABSENT;
-    return push_store_put_note(params->store, owner, buf_str(&key), any ? buf_str(&text) : NULL,
-                               err);
-}
-
-static int parse_value(char *text, struct param_value *ret_value) {
-    struct json json = json_begin(text, strlen(text), 1);
-    return param_value_read(&json, ret_value, NULL);
-}
-
-/* Takes up what was asked of the knob in an earlier life, unless it no longer fits. */
-static void recall_request(struct params_table *params, struct push_owner *owner,
-                           struct params_knob *knob) {
-    struct buf key CLEANUP_BUF = {0};
-    note_key(knob->spec.name, &key);
-    const char *note = push_store_note(params->store, owner, buf_str(&key));
-    char *text CLEANUP_FREE = note != NULL ? strdup(note) : NULL;
-    char *line_end = text != NULL ? strchr(text, '\n') : NULL;
-    struct param_value value;
-    char *by;
-    if (line_end == NULL) {
-        return;
-    }
-    *line_end = '\0';
-    double seconds = strtod(text, &by);
-    if (parse_value(line_end + 1, &value) == 0 && param_check(&knob->spec, &value, NULL) == 0 &&
-        value_set(&knob->requested, &value, NULL) == 0) {
-        knob->requested_seconds = seconds;
-        free(knob->requested_by);
-        knob->requested_by = strdup(by + strspn(by, " "));
-    }
-}
-
 /* ---- what plugins say ---- */
+
+/* False: memory is out. */
+static bool set_request(struct params_knob *knob, const struct params_wish *wish) {
+    char *by = strdup(wish->by);
+    if (by == NULL || param_value_set(&knob->requested, &wish->value, NULL) < 0) {
+        free(by);
+        return false;
+    }
+    knob->requested_seconds = wish->seconds;
+    free(knob->requested_by);
+    knob->requested_by = by;
+    return true;
+}
 
 static int declare_knob(struct params_table *params, struct params_plugin *plugin,
                         const struct param_spec *spec, struct params_knob **ret_knob,
@@ -231,25 +150,41 @@ static int declare_knob(struct params_table *params, struct params_plugin *plugi
                          spec->name, plugin->n_knobs);
     }
     struct param_spec copy;
-    int r = spec_copy(spec, &copy, err);
+    int r = param_spec_copy(spec, &copy, err);
     if (r < 0) {
         return r;
     }
     if (knob == NULL) {
         knob = calloc(1, sizeof(*knob));
         if (knob == NULL) {
-            spec_finish(&copy);
+            param_spec_finish(&copy);
             return error_set(err, -ENOMEM, "out of memory");
         }
         knob->spec = copy;
         insert_knob(plugin, knob);
     } else {
-        spec_finish(&knob->spec);
+        param_spec_finish(&knob->spec);
         knob->spec = copy;
     }
-    value_finish(&knob->requested);
+    param_value_finish(&knob->requested);
     *ret_knob = knob;
     return 0;
+}
+
+/* Takes up what was asked of the knob in an earlier life, unless it no longer fits. */
+static void recall_request(struct params_table *params, struct push_owner *owner,
+                           struct params_knob *knob) {
+    struct params_note note;
+    if (!params_note_find(params->store, owner, knob->spec.name, &note)) {
+        return;
+    }
+    if (param_check(&knob->spec, &note.wish.value, NULL) == 0 && set_request(knob, &note.wish)) {
+        /* It is to be shown as it is declared now, should the daemon be back before the plugin. */
+        if (!params_note_declares(&note, &knob->spec)) {
+            params_note_keep(params->store, owner, &knob->spec, &note.wish, NULL);
+        }
+    }
+    params_note_finish(&note);
 }
 
 /* A plugin that comes back declares anew what it has: what it no longer has is not shown. */
@@ -258,8 +193,8 @@ static void forget_knobs(struct params_table *params, struct params_plugin *plug
     while (plugin->knobs != NULL) {
         struct params_knob *knob = plugin->knobs;
         plugin->knobs = knob->next;
-        value_finish(&knob->requested);
-        value_finish(&knob->applied);
+        param_value_finish(&knob->requested);
+        param_value_finish(&knob->applied);
         params_export(params->store, owner, knob);
         knob_destroy(knob);
     }
@@ -290,7 +225,7 @@ int params_declare(struct params_table *params, struct params_link *link, struct
     if (r < 0 || knob == NULL) {
         return r;
     }
-    r = value_set(&knob->applied, &spec->initial, err);
+    r = param_value_set(&knob->applied, &spec->initial, err);
     if (r < 0) {
         return r;
     }
@@ -310,7 +245,7 @@ int params_applied(struct params_table *params, struct params_link *link, const 
         return error_set(err, -ENOENT, "%s: no such param was declared", name);
     }
     int r = param_check(&knob->spec, value, err);
-    r = r == 0 ? value_set(&knob->applied, value, err) : r;
+    r = r == 0 ? param_value_set(&knob->applied, value, err) : r;
     if (r < 0) {
         return r;
     }
@@ -337,6 +272,60 @@ void params_leave(struct params_table *params, struct params_link *link) {
 
 /* ---- what users say ---- */
 
+/* The knobs of one plugin that are recalled. */
+struct recall {
+    struct params_table *params;
+    struct params_plugin *plugin;
+    struct push_json *reader;
+};
+
+static void recall_knob(struct params_note *note, void *context) {
+    const struct recall *recall = context;
+    struct param_spec spec;
+    struct params_knob *knob = NULL;
+    if (!params_note_spec(note, recall->reader, &spec) ||
+        param_check(&spec, &note->wish.value, NULL) < 0 ||
+        declare_knob(recall->params, recall->plugin, &spec, &knob, NULL) < 0 || knob == NULL) {
+        return;
+    }
+    if (set_request(knob, &note->wish)) {
+        param_value_set(&knob->shown_requested, &knob->requested, NULL); /* by the daemon before */
+    }
+}
+
+static void count_note(struct params_note *note, void *context) {
+    size_t *n = context;
+    *n += note->declaration != NULL;
+}
+
+/* The plugin has not come back since the daemon has: what was asked of it is known all the same. */
+static struct params_plugin *recall_plugin(struct params_table *params,
+                                           const struct push_owner *owner) {
+    size_t n = 0;
+    params_note_visit(params->store, owner, count_note, &n);
+    struct recall recall = {.params = params, .reader = n > 0 ? push_json_create() : NULL};
+    if (recall.reader == NULL) {
+        return NULL;
+    }
+    recall.plugin = add_plugin(params, owner);
+    if (recall.plugin != NULL) {
+        params_note_visit(params->store, owner, recall_knob, &recall);
+    }
+    push_json_destroy(recall.reader);
+    return recall.plugin;
+}
+
+struct params_plugin *params_of(struct params_table *params, struct push_owner *owner) {
+    struct params_plugin *plugin = find_plugin(params, owner);
+    /* One that is connected says itself which knobs it has. */
+    bool is_away = push_owner_view(params->store, owner).n_refs == 0;
+    return plugin != NULL || !is_away ? plugin : recall_plugin(params, owner);
+}
+
+bool params_is_connected(const struct params_plugin *plugin) {
+    return plugin->links != NULL;
+}
+
 int params_request(struct params_table *params, struct push_owner *owner,
                    struct params_plugin *plugin, struct params_knob *knob,
                    const struct param_value *value, const char *by, struct error *err) {
@@ -344,24 +333,32 @@ int params_request(struct params_table *params, struct push_owner *owner,
     if (r < 0) {
         return r;
     }
-    char *who = strdup(by);
+    struct params_wish wish = {.seconds = clock_wall_seconds(), .by = by};
+    char *who CLEANUP_FREE = strdup(by);
     r = who == NULL ? error_set(err, -ENOMEM, "out of memory")
-                    : value_set(&knob->requested, value, err);
+                    : param_value_set(&wish.value, value, err);
+    /* What cannot be kept is not done: the plugin would lose it with its connection. */
+    r = r < 0 ? r : params_note_keep(params->store, owner, &knob->spec, &wish, err);
     if (r < 0) {
-        free(who);
+        param_value_finish(&wish.value);
         return r;
     }
+    param_value_finish(&knob->requested);
+    knob->requested = wish.value;
+    knob->requested_seconds = wish.seconds;
     free(knob->requested_by);
-    knob->requested_by = who;
-    knob->requested_seconds = clock_wall_seconds();
+    knob->requested_by = TAKE(who);
     const struct param_value *wanted =
         value->form != PARAM_ABSENT ? &knob->requested : &knob->spec.initial;
     for (struct params_link *link = plugin->links; link != NULL; link = link->next) {
         link->send(link, knob->spec.name, wanted);
     }
-    r = keep_request(params, owner, knob, err);
-    params_export(params->store, owner, knob);
-    return r;
+    if (params_is_connected(plugin)) {
+        params_export(params->store, owner, knob);
+    } else {
+        params_export_away(params->store, owner, knob);
+    }
+    return 0;
 }
 
 /* ---- life ---- */

@@ -25,7 +25,7 @@ struct params_knob {
     struct param_value requested; /* absent: nothing was asked, the default holds */
     double requested_seconds;     /* since 1970 */
     char *requested_by;
-    struct param_value applied;
+    struct param_value applied; /* absent: not known */
     double applied_seconds;
     struct param_value shown_applied, shown_requested; /* by the push store */
     struct params_knob *next;
@@ -36,6 +36,7 @@ struct params_plugin {
     struct labels *key;       /* the owner's labels */
     struct push_owner *owner; /* NULL: nobody is connected */
     struct params_link *links;
+    bool is_there;             /* in the store, when that was last looked at */
     bool cleared;              /* the push store shows nothing but what these knobs say */
     struct params_knob *knobs; /* sorted by name */
     size_t n_knobs;
@@ -60,10 +61,15 @@ int params_applied(struct params_table *params, struct params_link *link, const 
 /* The connection ends, or speaks for another owner from here on. */
 void params_leave(struct params_table *params, struct params_link *link);
 
-/* The knobs of that owner; NULL: it has none. */
+/* The knobs of that owner; NULL: it has none. Of a plugin that has not been connected since the
+ * daemon began, these are the ones of which something was asked; what they have applied is absent.
+ */
 struct params_plugin *params_of(struct params_table *params, struct push_owner *owner);
 
 struct params_knob *params_find_knob(const struct params_plugin *plugin, const char *name);
+
+/* Whether somebody hears what is asked; else it is kept until the plugin is back. */
+bool params_is_connected(const struct params_plugin *plugin);
 
 /* Asks for a value, in the name of `by`; absent: back to the default. -EINVAL: not a value for it;
  * -ENOSPC, -ENOMEM: it cannot be kept. */

@@ -5,25 +5,25 @@
 
 const struct metric_desc params_applied_metric = {
     .name = "plugin_param",
-    .help = "Value of a plugin's knob as the plugin has applied it",
+    .help = "Value of a plugin's knob as the plugin has applied it.",
     .type = METRIC_GAUGE,
     .labels = "plugin, job, container, pod, namespace, param",
 };
 const struct metric_desc params_requested_metric = {
     .name = "plugin_param_requested",
-    .help = "Value that was asked of a plugin's knob; absent where the default holds",
+    .help = "Value that was asked of a plugin's knob; absent where the default holds.",
     .type = METRIC_GAUGE,
     .labels = "plugin, job, container, pod, namespace, param",
 };
 const struct metric_desc params_applied_info_metric = {
     .name = "plugin_param_info",
-    .help = "Text of a plugin's knob as the plugin has applied it",
+    .help = "Text of a plugin's knob as the plugin has applied it.",
     .type = METRIC_GAUGE,
     .labels = "plugin, job, container, pod, namespace, param, value",
 };
 const struct metric_desc params_requested_info_metric = {
     .name = "plugin_param_requested_info",
-    .help = "Text that was asked of a plugin's knob; absent where the default holds",
+    .help = "Text that was asked of a plugin's knob; absent where the default holds.",
     .type = METRIC_GAUGE,
     .labels = "plugin, job, container, pod, namespace, param, value",
 };
@@ -34,6 +34,7 @@ struct shelf {
     struct push_owner *owner;
     const char *param;
     const struct metric_desc *number, *text;
+    bool is_away; /* the owner is not connected */
 };
 
 static bool is_shown(const struct push_series_view *series, void *context) {
@@ -100,17 +101,56 @@ static void export_value(const struct shelf *shelf, struct param_value *shown,
     if (value->form != PARAM_ABSENT) {
         const struct push_update update = update_of(shelf, value, labels, &number);
         const struct push_batch batch = {.updates = &update, .n_updates = 1};
-        push_store_apply(shelf->store, shelf->owner, &batch, NULL, NULL);
+        if (shelf->is_away) {
+            push_store_apply_for(shelf->store, shelf->owner, &batch, NULL);
+        } else {
+            push_store_apply(shelf->store, shelf->owner, &batch, NULL, NULL);
+        }
     }
 }
 
+static struct shelf requested_shelf(struct push_store *store, struct push_owner *owner,
+                                    const struct params_knob *knob) {
+    return (struct shelf){.store = store,
+                          .owner = owner,
+                          .param = knob->spec.name,
+                          .number = &params_requested_metric,
+                          .text = &params_requested_info_metric};
+}
+
 void params_export(struct push_store *store, struct push_owner *owner, struct params_knob *knob) {
-    struct shelf applied = {store, owner, knob->spec.name, &params_applied_metric,
-                            &params_applied_info_metric};
-    struct shelf requested = {store, owner, knob->spec.name, &params_requested_metric,
-                              &params_requested_info_metric};
+    struct shelf requested = requested_shelf(store, owner, knob);
+    struct shelf applied = requested;
+    applied.number = &params_applied_metric;
+    applied.text = &params_applied_info_metric;
     export_value(&applied, &knob->shown_applied, &knob->applied);
     export_value(&requested, &knob->shown_requested, &knob->requested);
+}
+
+struct search {
+    const char *param;
+    bool found;
+};
+
+/* Whether it shows what the plugin has applied. */
+static void look_at(const struct push_series_view *series, void *context) {
+    struct search *search = context;
+    bool applied = strcmp(series->name, params_applied_metric.name) == 0 ||
+                   strcmp(series->name, params_applied_info_metric.name) == 0;
+    for (size_t i = 0; applied && i < series->n_labels; i++) {
+        search->found |= strcmp(series->labels[i].name, "param") == 0 &&
+                         strcmp(series->labels[i].value, search->param) == 0;
+    }
+}
+
+void params_export_away(struct push_store *store, struct push_owner *owner,
+                        struct params_knob *knob) {
+    struct shelf requested = requested_shelf(store, owner, knob);
+    struct search search = {.param = knob->spec.name};
+    push_store_visit(store, owner, look_at, &search);
+    requested.is_away = true;
+    const struct param_value nothing = {0};
+    export_value(&requested, &knob->shown_requested, search.found ? &knob->requested : &nothing);
 }
 
 void params_export_clear(struct push_store *store, struct push_owner *owner) {

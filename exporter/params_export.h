@@ -8,6 +8,11 @@
  * them it counts that; the knob works all the same. */
 void params_export(struct push_store *store, struct push_owner *owner, struct params_knob *knob);
 
+/* The same of what was asked of a plugin that is not connected: it is shown as long as the rest of
+ * the plugin, and brings nothing back. */
+void params_export_away(struct push_store *store, struct push_owner *owner,
+                        struct params_knob *knob);
+
 /* Takes away what an earlier daemon showed of all knobs of the owner. Looks at all its series. */
 void params_export_clear(struct push_store *store, struct push_owner *owner);
 

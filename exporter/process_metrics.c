@@ -10,46 +10,46 @@
 
 static const struct metric_desc cpu_seconds = {
     .name = "process_cpu_seconds_total",
-    .help = "User and system CPU time this process has used",
+    .help = "User and system CPU time this process has used.",
     .type = METRIC_COUNTER,
     .unit = "seconds",
 };
 static const struct metric_desc max_fds = {
     .name = "process_max_fds",
-    .help = "How many file descriptors this process may have open",
+    .help = "How many file descriptors this process may have open.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc open_fds = {
     .name = "process_open_fds",
-    .help = "How many file descriptors this process has open",
+    .help = "How many file descriptors this process has open.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc resident_memory = {
     .name = "process_resident_memory_bytes",
-    .help = "Memory of this process that is in RAM",
+    .help = "Memory of this process that is in RAM.",
     .type = METRIC_GAUGE,
     .unit = "bytes",
 };
 static const struct metric_desc start_time = {
     .name = "process_start_time_seconds",
-    .help = "When this process started, in seconds since 1970",
+    .help = "When this process started, in seconds since 1970.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
 };
 static const struct metric_desc threads = {
     .name = "process_threads",
-    .help = "How many threads this process has",
+    .help = "How many threads this process has.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc virtual_memory = {
     .name = "process_virtual_memory_bytes",
-    .help = "Address space this process uses",
+    .help = "Address space this process uses.",
     .type = METRIC_GAUGE,
     .unit = "bytes",
 };
 static const struct metric_desc virtual_memory_max = {
     .name = "process_virtual_memory_max_bytes",
-    .help = "Address space this process may use",
+    .help = "Address space this process may use.",
     .type = METRIC_GAUGE,
     .unit = "bytes",
 };

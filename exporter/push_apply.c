@@ -1,180 +1,12 @@
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/push_store_private.h"
 
-/* A batch is applied in two strides. The first finds or makes every family and series and checks
- * every value: it can fail, and then takes back what it made. The second changes values, and
- * cannot fail. */
-
-static int grow(void **items, size_t *cap, size_t n, size_t size) {
-    if (n <= *cap) {
-        return 0;
-    }
-    size_t wanted = n > 2 * *cap ? n : 2 * *cap;
-    void *grown = reallocarray(*items, wanted, size);
-    if (grown == NULL) {
-        return -ENOMEM;
-    }
-    *items = grown;
-    *cap = wanted;
-    return 0;
-}
-
-/* ---- the first stride ---- */
-
-static int check_room(const struct push_store *store, const struct push_owner *owner,
-                      size_t n_series, size_t n_owner_series, const char *name, struct error *err) {
-    const struct push_limits *limits = &store->config.limits;
-    if (n_owner_series > limits->max_owner_series) {
-        return error_set(err, -E2BIG,
-                         "%s: %s has %zu series, no more are allowed (push.max-series-per-plugin)",
-                         name, owner->name, limits->max_owner_series);
-    }
-    if (n_series > limits->max_series) {
-        return error_set(err, -E2BIG,
-                         "%s: there are %zu series, no more are allowed (push.max-series)", name,
-                         limits->max_series);
-    }
-    return 0;
-}
-
-static int make_series(struct push_store *store, struct push_family *family,
-                       struct push_owner *owner, const struct push_batch *batch,
-                       const struct push_update *update, uint64_t hash,
-                       struct push_series **ret_series, struct error *err) {
-    int r = 0;
-    if (batch->mode == PUSH_MERGE) {
-        r = check_room(store, owner, store->series.n_items + 1, owner->n_series + 1, update->name,
-                       err);
-    }
-    if (r == 0 && grow((void **)&store->fresh, &store->cap_fresh, store->n_fresh + 1,
-                       sizeof(struct push_series *)) < 0) {
-        r = error_set(err, -ENOMEM, "%s: out of memory", update->name);
-    }
-    if (r == 0) {
-        r = push_series_create(store, family, owner, update, hash, ret_series, err);
-    }
-    if (r == 0) {
-        store->fresh[store->n_fresh++] = *ret_series;
-    } else if (family->n_series == 0) {
-        push_family_destroy(store, family);
-    }
-    return r;
-}
-
-static bool has_other_bounds(const struct push_series *series, const struct push_update *update) {
-    if (update->bounds == NULL) {
-        return false;
-    }
-    bool same = series->n_bounds == update->n_bounds;
-    for (size_t i = 0; same && i < series->n_bounds; i++) {
-        same = series->bounds[i] == update->bounds[i];
-    }
-    return !same;
-}
-
-/* A series that is set may come with other buckets than before: another takes its place. */
-static int replace_series(struct push_store *store, struct push_series *old,
-                          const struct push_batch *batch, const struct push_update *update,
-                          struct push_series **ret_series, struct error *err) {
-    if (update->op != PUSH_SET) {
-        return error_set(err, -EEXIST, "%s: has other buckets, set at its first use", update->name);
-    }
-    if (grow((void **)&store->replaced, &store->cap_replaced, store->n_replaced + 1,
-             sizeof(struct push_series *)) < 0) {
-        return error_set(err, -ENOMEM, "%s: out of memory", update->name);
-    }
-    hash_index_remove(&store->series, old->hash, old);
-    int r = make_series(store, old->family, old->owner, batch, update, old->hash, ret_series, err);
-    if (r < 0) {
-        hash_index_add(&store->series, old->hash, old);
-        return r;
-    }
-    old->hidden = true;
-    store->replaced[store->n_replaced++] = old;
-    return 0;
-}
-
-static int find_or_make(struct push_store *store, struct push_owner *owner,
-                        const struct push_batch *batch, const struct push_update *update,
-                        struct push_series **ret_series, struct error *err) {
-    struct push_family *family = NULL;
-    int r = push_family_for(store, owner, update, batch->mode != PUSH_MERGE, &family, err);
-    if (r < 0) {
-        return r;
-    }
-    uint64_t hash = 0;
-    struct push_series *series = push_series_find(store, family, owner, update, &hash);
-    if (series == NULL) {
-        r = make_series(store, family, owner, batch, update, hash, &series, err);
-    } else if (has_other_bounds(series, update)) {
-        r = replace_series(store, series, batch, update, &series, err);
-    }
-    *ret_series = series;
-    return r;
-}
-
-/* These are ours to say of every group. */
-static bool is_push_time(const char *name) {
-    return strcmp(name, "push_time_seconds") == 0 || strcmp(name, "push_failure_time_seconds") == 0;
-}
-
-static int prepare(struct push_store *store, struct push_owner *owner,
-                   const struct push_batch *batch, const struct push_update *update,
-                   struct push_step *ret_step, struct error *err) {
-    *ret_step = (struct push_step){0};
-    if (owner->group && is_push_time(update->name)) {
-        return 0;
-    }
-    struct push_series *series = NULL;
-    int r = find_or_make(store, owner, batch, update, &series, err);
-    if (r < 0) {
-        return r;
-    }
-    if (series->batch == store->batch && batch->mode != PUSH_MERGE) {
-        return error_set(err, -EINVAL, "%s{%s}: given twice", update->name, series->labels->text);
-    }
-    series->batch = store->batch;
-    series->family->batch = store->batch;
-    r = push_check_values(batch, update, series, err);
-    if (r == 0 && update->op == PUSH_TOTAL) {
-        r = push_series_total(store, series, batch->start, &ret_step->total, err);
-    }
-    ret_step->series = series;
-    return r;
-}
-
-/* ---- back ---- */
-
-/* Totals of series that were there before. */
-static void drop_fresh_totals(struct push_store *store) {
-    for (size_t i = 0; i < store->n_steps; i++) {
-        struct push_series *series = store->steps[i].series;
-        while (series != NULL && series->totals != NULL && series->totals->entry->commit == 0) {
-            push_series_forget_start(store, series, series->totals->start);
-        }
-    }
-}
-
-static void take_back(struct push_store *store) {
-    drop_fresh_totals(store);
-    while (store->n_fresh > 0) {
-        push_series_destroy(store, store->fresh[--store->n_fresh]);
-    }
-    while (store->n_replaced > 0) {
-        struct push_series *old = store->replaced[--store->n_replaced];
-        old->hidden = false;
-        hash_index_add(&store->series, old->hash, old);
-    }
-    while (store->n_hidden > 0) {
-        push_family_unhide(store, store->hidden[--store->n_hidden]);
-    }
-    push_table_take_back(store->table);
-}
+/* A batch is applied in two strides. The first, in push_prepare.c, finds or makes every family and
+ * series and checks every value: it can fail, and then takes back what it made. The second changes
+ * values, and cannot fail. */
 
 /* ---- the second stride ---- */
 
@@ -184,6 +16,13 @@ static void set_ttl(struct push_store *store, struct push_series *series, int64_
     owner->n_with_ttl += ttl_ms > 0 ? 1 : 0;
     series->ttl_ms = ttl_ms;
     push_table_write(store->table, &(struct push_change){series->ttl, (double)ttl_ms}, 1);
+}
+
+/* What a plugin does not say stays as it was; a group's series are for ever unless their last push
+ * says otherwise. */
+static bool changes_ttl(const struct push_series *series, const struct push_update *update) {
+    bool said = update->ttl_ms != PUSH_TTL_DEFAULT;
+    return said ? update->ttl_ms != series->ttl_ms : series->owner->group && series->ttl_ms > 0;
 }
 
 /* A series that is set must not be seen with a value it never had, not even after a crash: it is
@@ -202,9 +41,12 @@ static void perform(struct push_store *store, const struct push_step *step,
                     const struct push_update *update, int64_t now_ms) {
     struct push_series *series = step->series;
     push_value_apply(store, step, update, now_ms);
+    if (step->total != NULL) {
+        push_series_count_total(store, series, step->total, now_ms);
+    }
     series->updated_ms = now_ms;
     series->owner->seen_ms = now_ms;
-    if (update->ttl_ms != PUSH_TTL_DEFAULT && update->ttl_ms != series->ttl_ms) {
+    if (changes_ttl(series, update)) {
         set_ttl(store, series, update->ttl_ms);
     }
     if (update->help != NULL && !series->family->has_help) {
@@ -223,10 +65,15 @@ static bool is_replaced(const struct push_store *store, const struct push_series
 }
 
 static size_t count_replaced(const struct push_store *store, const struct push_owner *owner,
-                             enum push_mode mode) {
+                             enum push_mode mode, size_t *ret_text_size) {
     size_t n = 0;
+    *ret_text_size = 0;
     for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
-        n += is_replaced(store, CONTAINER_OF(i, struct push_series, of_owner), mode) ? 1 : 0;
+        const struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
+        if (is_replaced(store, series, mode)) {
+            n++;
+            *ret_text_size += series->text_size;
+        }
     }
     return n;
 }
@@ -261,8 +108,8 @@ static int prepare_some(struct push_store *store, struct push_applying *applying
         size_t i = applying->next;
         store->n_steps = i + 1;
         struct push_owner *whose = batch->updates[i].owner;
-        int r = prepare(store, whose != NULL ? whose : applying->owner, batch, &batch->updates[i],
-                        &store->steps[i], &applying->error);
+        int r = push_prepare(store, whose != NULL ? whose : applying->owner, batch,
+                             &batch->updates[i], &store->steps[i], &applying->error);
         if (r < 0) {
             applying->failed = i;
             return r;
@@ -278,11 +125,19 @@ static int check_result(const struct push_store *store, struct push_applying *ap
     if (mode == PUSH_MERGE) {
         return 0;
     }
-    size_t n_replaced = count_replaced(store, owner, mode);
+    size_t text_size;
+    size_t n_replaced = count_replaced(store, owner, mode, &text_size);
     size_t n_series = store->series.n_items + store->n_replaced; /* those are not in the index */
     applying->failed = applying->batch->n_updates;
-    return check_room(store, owner, n_series - n_replaced, owner->n_series - n_replaced, "push",
-                      &applying->error);
+    int r = push_check_room(store, owner, n_series - n_replaced, 0, n_replaced, "push",
+                            &applying->error);
+    if (r < 0) {
+        return r;
+    }
+    const struct push_share *share = owner->share;
+    return push_check_text_sizes(store, share, store->text_size - text_size,
+                                 share != NULL ? share->text_size - text_size : 0, "push",
+                                 &applying->error);
 }
 
 static void perform_some(struct push_store *store, struct push_applying *applying, size_t n) {
@@ -295,18 +150,37 @@ static void perform_some(struct push_store *store, struct push_applying *applyin
     }
 }
 
+static void note_push(struct push_store *store, struct push_owner *owner, double seconds) {
+    if (owner->group && owner->push_seconds != seconds) {
+        owner->push_seconds = seconds;
+        push_persist_times(store, owner);
+    }
+}
+
+/* For the batch's own group, and for those that its updates name. */
+static void note_pushes(struct push_store *store, const struct push_applying *applying) {
+    const struct push_batch *batch = applying->batch;
+    if (!applying->owner->group && batch->n_updates > 0 && batch->updates[0].owner == NULL) {
+        return; /* one plugin's, as most are */
+    }
+    double seconds = clock_wall_seconds();
+    note_push(store, applying->owner, seconds);
+    for (size_t i = 0; i < batch->n_updates; i++) {
+        if (batch->updates[i].owner != NULL) {
+            note_push(store, batch->updates[i].owner, seconds);
+        }
+    }
+}
+
 static void finish(struct push_store *store, struct push_applying *applying, int code) {
     struct push_owner *owner = applying->owner;
     if (code < 0) {
-        take_back(store);
+        push_take_back(store);
         push_store_count_refused(store, code);
     } else {
         sweep(store, owner, applying->batch->mode);
         store->updates += applying->batch->n_updates;
-        if (owner->group) {
-            owner->push_seconds = clock_wall_seconds();
-            push_persist_times(store, owner);
-        }
+        note_pushes(store, applying);
     }
     store->n_fresh = 0;
     store->n_replaced = 0;
@@ -332,8 +206,8 @@ void push_store_apply_begin(struct push_store *store, struct push_applying *appl
     applying->next = 0;
     applying->failed = 0;
     applying->now_ms = push_store_now_ms(store);
-    if (grow((void **)&store->steps, &store->cap_steps, batch->n_updates,
-             sizeof(struct push_step)) < 0) {
+    if (push_grow((void **)&store->steps, &store->cap_steps, batch->n_updates,
+                  sizeof(struct push_step)) < 0) {
         finish(store, applying, error_set(&applying->error, -ENOMEM, "out of memory"));
     }
 }
@@ -394,4 +268,13 @@ int push_store_apply(struct push_store *store, struct push_owner *owner,
         *ret_failed = applying.failed;
     }
     return applying.code < 0 ? error_set(err, applying.code, "%s", applying.error.text) : 0;
+}
+
+int push_store_apply_for(struct push_store *store, struct push_owner *owner,
+                         const struct push_batch *batch, struct error *err) {
+    push_store_settle(store); /* what is under way may be a sign of life */
+    int64_t seen_ms = owner->seen_ms;
+    int r = push_store_apply(store, owner, batch, NULL, err);
+    owner->seen_ms = seen_ms;
+    return r;
 }

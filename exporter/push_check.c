@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "exporter/core/container.h"
 #include "exporter/core/utf8.h"
 #include "exporter/push_store_private.h"
 
@@ -40,9 +41,11 @@ int push_check_family(const struct push_store *store, const struct push_update *
                          limits->max_name_len);
     }
     if (!metric_name_valid(update->name, len)) {
-        return error_set(err, -EINVAL,
-                         "\"%s\": not the name of a metric, which has letters, digits and _ only",
-                         update->name);
+        return error_set(
+            err, -EINVAL,
+            "\"%s\": not the name of a metric, which has letters, digits, _ and : only, "
+            "and begins with none of the digits",
+            update->name);
     }
     if (update->type == PUSH_UNSAID) {
         return error_set(err, -EINVAL, "%s: its first use must say the type", update->name);
@@ -73,13 +76,13 @@ static int check_label(const struct push_store *store, const char *whose, const 
     return 0;
 }
 
-static bool has_label(const struct label *labels, size_t n, const char *name) {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(labels[i].name, name) == 0) {
-            return true;
-        }
+bool push_label_is_identity(const char *name) {
+    static const char *const names[] = {"container", "namespace", "pod"};
+    size_t i = 0;
+    while (i < ARRAY_LEN(names) && strcmp(names[i], name) != 0) {
+        i++;
     }
-    return false;
+    return i < ARRAY_LEN(names);
 }
 
 static int check_order(const char *whose, const struct label *labels, size_t n, struct error *err) {
@@ -95,6 +98,21 @@ static int check_order(const char *whose, const struct label *labels, size_t n, 
     return 0;
 }
 
+/* Buckets and quantiles have a label of their own: were it there twice, nobody could read the page.
+ */
+static int check_edge(const struct push_owner *owner, enum push_type type,
+                      const struct push_update *update, struct error *err) {
+    const char *edge = type == PUSH_HISTOGRAM ? "le" : type == PUSH_SUMMARY ? "quantile" : NULL;
+    if (edge != NULL && label_find(update->labels, update->n_labels, edge) != NULL) {
+        return error_set(err, -EINVAL, "%s: label %s: the name is reserved", update->name, edge);
+    }
+    if (edge != NULL && label_find(owner->labels, owner->n_labels, edge) != NULL) {
+        return error_set(err, -EINVAL, "%s: a %s cannot be pushed by %s, whose label %s it needs",
+                         update->name, push_type_name(type), owner->name, edge);
+    }
+    return 0;
+}
+
 int push_check_labels(const struct push_store *store, const struct push_owner *owner,
                       enum push_type type, const struct push_update *update, struct error *err) {
     if (update->n_labels > store->config.limits.max_labels) {
@@ -105,16 +123,16 @@ int push_check_labels(const struct push_store *store, const struct push_owner *o
     for (size_t i = 0; r == 0 && i < update->n_labels; i++) {
         const struct label *label = &update->labels[i];
         r = check_label(store, update->name, label, err);
-        if (r == 0 && has_label(owner->labels, owner->n_labels, label->name)) {
+        if (r == 0 && !owner->group && push_label_is_identity(label->name)) {
+            r = error_set(err, -EINVAL, "%s: label %s: says where a plugin runs, not for a metric",
+                          update->name, label->name);
+        }
+        if (r == 0 && label_find(owner->labels, owner->n_labels, label->name) != NULL) {
             r = error_set(err, -EINVAL, "%s: label %s: %s has it already", update->name,
                           label->name, owner->name);
         }
     }
-    const char *edge = type == PUSH_HISTOGRAM ? "le" : type == PUSH_SUMMARY ? "quantile" : NULL;
-    if (r == 0 && edge != NULL && has_label(update->labels, update->n_labels, edge)) {
-        r = error_set(err, -EINVAL, "%s: label %s: the name is reserved", update->name, edge);
-    }
-    return r;
+    return r < 0 ? r : check_edge(owner, type, update, err);
 }
 
 int push_check_identity(const struct push_store *store, const struct push_identity *identity,
@@ -152,12 +170,25 @@ static bool are_counts(const double *values, size_t n) {
     return true;
 }
 
+/* Behind the counts stand count and sum. */
+static int fail_figures(const struct push_update *update, const struct push_series *series,
+                        struct error *err) {
+    bool histogram = series->family->type == PUSH_HISTOGRAM;
+    const char *what = histogram ? "counts" : "values";
+    if (update->n_values < 2) {
+        return error_set(err, -EINVAL, "%s: expected %s, count and sum, got one number",
+                         update->name, what);
+    }
+    return error_set(err, -EINVAL, "%s: %s: expected %zu, one for each %s, got %zu", update->name,
+                     what, series->n_bounds, histogram ? "bound" : "quantile",
+                     update->n_values - 2);
+}
+
 static int check_composite(const struct push_update *update, const struct push_series *series,
                            struct error *err) {
     size_t n = series->n_bounds + 2;
     if (update->n_values != n) {
-        return error_set(err, -EINVAL, "%s: expected %zu figures, got %zu", update->name, n,
-                         update->n_values);
+        return fail_figures(update, series, err);
     }
     bool counts = series->family->type == PUSH_HISTOGRAM ? are_counts(update->values, n - 1)
                                                          : are_counts(update->values + n - 2, 1);
@@ -221,6 +252,10 @@ static const char *const op_words[] = {
 int push_check_values(const struct push_batch *batch, const struct push_update *update,
                       const struct push_series *series, struct error *err) {
     enum push_type type = series->family->type;
+    if (series->owner->group && type == PUSH_RATE) { /* a Pushgateway has none to list */
+        return error_set(err, -EINVAL, "%s: is a rate, and those are for plugins only",
+                         update->name);
+    }
     if (!fits(update->op, type, series->owner->group)) {
         return error_set(err, -EINVAL, "%s: one cannot %s a %s", update->name, op_words[update->op],
                          push_type_name(type));

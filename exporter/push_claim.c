@@ -3,23 +3,122 @@
 #include <errno.h>
 #include <string.h>
 
+#include "exporter/core/container.h"
+#include "exporter/push_store_private.h"
+
 #define NOTE ".peer"
+
+/* How claims begin, the weakest first. A user can name a cgroup after a container, see push_peer.c;
+ * the container itself is more. */
+static const char *const kinds[] = {"http", "unverified", "pywaggle", "ended", "uid", "container"};
+
+enum { HTTP = 0, ENDED = 3, CONTAINER = 5 };
+
+/* One that we do not know is worth as little as the weakest. */
+static size_t rank_of(const char *who) {
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        size_t len = strlen(kinds[i]);
+        if (strncmp(who, kinds[i], len) == 0 && (who[len] == '\0' || who[len] == ' ')) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* An address proves nothing: those of HTTP are one. */
+static bool is_same(const char *a, const char *b) {
+    return strcmp(a, b) == 0 || (rank_of(a) == HTTP && rank_of(b) == HTTP);
+}
 
 const char *push_claimant(const struct push_store *store, const struct push_owner *owner) {
     return push_store_note(store, owner, NOTE);
 }
 
+uint64_t push_claim_number(const struct push_owner *owner) {
+    return owner->claim;
+}
+
+/* What nobody has claimed is worth less than any claim, a group less than any plugin. */
+static size_t rank_of_owner(const struct push_store *store, const struct push_owner *owner) {
+    const char *who = push_claimant(store, owner);
+    return owner->group ? 0 : who == NULL ? 1 : 2 + rank_of(who);
+}
+
+bool push_claim_outranks(const struct push_store *store, const struct push_owner *owner,
+                         const struct push_owner *other) {
+    return rank_of_owner(store, owner) > rank_of_owner(store, other);
+}
+
+/* ---- shares of the room ---- */
+
+/* What a claimant is called among those who share the room. Users of containers are as many as one
+ * likes, so those who have ended are one. */
+static void name_share(const char *who, const char *container, const char *pod,
+                       const char *namespace, struct buf *out) {
+    size_t rank = rank_of(who);
+    buf_add_str(out, rank == ENDED ? kinds[ENDED] : who);
+    const char *const parts[] = {container, pod, namespace};
+    for (size_t i = 0; rank == CONTAINER && i < ARRAY_LEN(parts); i++) {
+        buf_printf(out, " %s", parts[i] != NULL ? parts[i] : "");
+    }
+}
+
+int push_claim_restore(struct push_store *store, struct push_owner *owner) {
+    const char *who = push_claimant(store, owner);
+    struct buf name CLEANUP_BUF = {0};
+    if (who == NULL) {
+        return 0;
+    }
+    const struct label *labels = owner->labels;
+    size_t n = owner->n_labels;
+    name_share(who, label_find(labels, n, "container"), label_find(labels, n, "pod"),
+               label_find(labels, n, "namespace"), &name);
+    return name.failed ? -ENOMEM : push_share_join(store, owner, buf_str(&name));
+}
+
+int push_claim_check(const struct push_store *store, const struct push_identity *identity,
+                     const char *who, struct error *err) {
+    struct buf name CLEANUP_BUF = {0};
+    name_share(who, identity->container, identity->pod, identity->namespace, &name);
+    const struct push_share *share = push_share_find(store, buf_str(&name));
+    size_t max = store->config.limits.max_peer_owners;
+    if (share == NULL || share->n_owners < max || push_store_find_owner(store, identity) != NULL ||
+        push_share_count(store, share) < max) {
+        return 0;
+    }
+    return error_set(err, -E2BIG,
+                     "%zu plugins and groups of %s are there already (push.max-plugins-per-peer)",
+                     max, share->peer);
+}
+
+/* ---- claims ---- */
+
+static bool is_any(const struct push_series_view *series, void *context) {
+    (void)series;
+    (void)context;
+    return true;
+}
+
 int push_claim(struct push_store *store, struct push_owner *owner, const char *who, bool may_take,
                struct error *err) {
     const char *theirs = push_claimant(store, owner);
-    if (theirs != NULL && strcmp(theirs, who) == 0) {
+    if (theirs != NULL && is_same(theirs, who)) {
         return 0;
     }
-    struct push_owner_view view = push_owner_view(store, owner);
-    bool in_use = view.n_refs > 1 || view.n_series > 0;
-    if (theirs != NULL && in_use && !may_take) {
-        return error_set(err, -EACCES, "%s is another's (%s), not yours (%s)", view.name, theirs,
+    bool in_use = owner->n_refs > 1 || owner->n_series > 0;
+    bool stronger = theirs != NULL && rank_of(who) > rank_of(theirs);
+    if (theirs != NULL && in_use && !stronger && !may_take) {
+        return error_set(err, -EACCES, "%s is another's (%s), not yours (%s)", owner->name, theirs,
                          who);
     }
-    return push_store_put_note(store, owner, NOTE, who, err);
+    if (stronger) { /* first, or a crash would leave them as the rightful owner's */
+        push_store_remove_of(store, owner, is_any, NULL);
+    }
+    int r = push_store_put_note(store, owner, NOTE, who, err);
+    if (r < 0) {
+        return r;
+    }
+    owner->claim++;
+    r = push_claim_restore(store, owner);
+    return r < 0 ? error_set(err, r, "out of memory") : 0;
 }

@@ -1,18 +1,36 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "exporter/core/error.h"
 #include "exporter/push_store.h"
 
 /* Whose a plugin's name is. Who uses it first is noted with the owner, by what the kernel vouches
- * for ("uid 1000", "container") or does not ("unverified", "http"); no other takes it over while
- * that one is connected or has series. Containers are told apart by the owner's labels already. */
+ * for ("container", "uid 1000"), in part ("ended uid 1000": nobody can tell whether that was in a
+ * container) or not at all ("pywaggle", "unverified", "http"). While that one is connected or has
+ * series, it is taken over only by somebody of whom more is known. Containers are told apart by the
+ * owner's labels already. */
 
 /* The caller holds a reference of the owner and is `who`; `may_take` lets it have what is
- * another's. -EACCES says whose it is. */
+ * another's. What a weaker claimant had pushed goes. -EACCES says whose it is. */
 int push_claim(struct push_store *store, struct push_owner *owner, const char *who, bool may_take,
                struct error *err);
 
+/* Whether `who` may have one more plugin or group; true of one that is there already. -E2BIG. */
+int push_claim_check(const struct push_store *store, const struct push_identity *identity,
+                     const char *who, struct error *err);
+
+/* Finds out again whose share of the room the owner is part of, once its notes are back. */
+int push_claim_restore(struct push_store *store, struct push_owner *owner);
+
 /* Who has it, or NULL. Valid until the next claim. */
 const char *push_claimant(const struct push_store *store, const struct push_owner *owner);
+
+/* Whether who has the one is known better than who has the other. Groups, and what nobody has
+ * claimed, come last. */
+bool push_claim_outranks(const struct push_store *store, const struct push_owner *owner,
+                         const struct push_owner *other);
+
+/* Is another number once the owner is another's: who keeps a reference has to claim it again. */
+uint64_t push_claim_number(const struct push_owner *owner);

@@ -23,10 +23,17 @@ static void add_summary(const struct push_series *series, struct snapshot *out) 
     snapshot_add_suffixed(out, desc, "_count", series->labels, series->values[series->n_bounds]);
 }
 
+/* Of two families of one name the one that was made first speaks for both. */
+static const struct metric_desc *desc_of(const struct push_family *family) {
+    const struct push_family *twin = family->twin;
+    bool second = twin != NULL && twin->number < family->number;
+    return second ? &twin->desc->main : &family->desc->main;
+}
+
 static void add_rate(const struct push_series *series, int64_t now_ms, struct snapshot *out) {
     double mean;
     if (push_rate_mean(series->rate, now_ms, series->values[0], &mean)) {
-        snapshot_add(out, &series->family->desc->main, series->labels, mean);
+        snapshot_add(out, desc_of(series->family), series->labels, mean);
     }
 }
 
@@ -44,7 +51,7 @@ static void add_series(const struct push_series *series, int64_t now_ms, struct 
         add_rate(series, now_ms, out);
         break;
     default:
-        snapshot_add(out, &series->family->desc->main, series->labels, series->values[0]);
+        snapshot_add(out, desc_of(series->family), series->labels, series->values[0]);
         break;
     }
 }
@@ -88,8 +95,4 @@ void push_reader_collect(struct push_reader *reader, struct snapshot *out) {
     }
     add_groups(store, out);
     pthread_mutex_unlock(&store->lock);
-}
-
-void push_store_collect(struct push_store *store, struct snapshot *out) {
-    push_reader_collect(&store->reader, out);
 }

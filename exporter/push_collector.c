@@ -7,14 +7,14 @@
 
 const struct metric_desc push_failure_time = {
     .name = "push_failure_time_seconds",
-    .help = "When a push of this group was last refused, in seconds since 1970; 0: never",
+    .help = "When a push of this group was last refused, in seconds since 1970; 0: never.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
     .labels = "job, instance, …",
 };
 const struct metric_desc push_time = {
     .name = "push_time_seconds",
-    .help = "When this group was last pushed, in seconds since 1970; 0: never",
+    .help = "When this group was last pushed, in seconds since 1970; 0: never.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
     .labels = "job, instance, …",

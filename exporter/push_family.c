@@ -25,16 +25,22 @@ static const enum metric_type exported_types[] = {
 
 /* ---- names ---- */
 
-static struct push_name *find_name(const struct push_store *store, const char *text,
-                                   uint64_t hash) {
-    size_t cursor = 0;
+/* One that is spelled so, the next with every call; `cursor` begins as 0. */
+static struct push_name *next_name(const struct push_store *store, const char *text, uint64_t hash,
+                                   size_t *cursor) {
     struct push_name *name;
-    while ((name = hash_index_next(&store->names, hash, &cursor)) != NULL) {
+    while ((name = hash_index_next(&store->names, hash, cursor)) != NULL) {
         if (strcmp(name->text, text) == 0) {
             return name;
         }
     }
     return NULL;
+}
+
+static struct push_name *find_name(const struct push_store *store, const char *text,
+                                   uint64_t hash) {
+    size_t cursor = 0;
+    return next_name(store, text, hash, &cursor);
 }
 
 static void add_name(const struct push_store *store, struct push_family *family, const char *base,
@@ -79,6 +85,43 @@ static void name_family(const struct push_store *store, struct push_family *fami
     if (family->type == PUSH_HISTOGRAM) {
         add_name(store, family, name, len, "_bucket", false);
     }
+}
+
+/* ---- two families of one name ---- */
+
+/* What a rate exports under its own name is a gauge: others may have a gauge of that name. */
+static bool go_together(enum push_type a, enum push_type b) {
+    return (a == PUSH_GAUGE && b == PUSH_RATE) || (a == PUSH_RATE && b == PUSH_GAUGE);
+}
+
+static bool family_has_series_of(const struct push_family *family, const struct push_owner *owner) {
+    for (struct push_link *i = family->series.next; i != &family->series; i = i->next) {
+        if (CONTAINER_OF(i, struct push_series, of_family)->owner == owner) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_series_in(const struct push_owner *owner, const struct push_family *family) {
+    if (family->n_series < owner->n_series) {
+        return family_has_series_of(family, owner);
+    }
+    for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
+        if (CONTAINER_OF(i, struct push_series, of_owner)->family == family) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether an update of that type may stand beside the family under its first name: as another
+ * owner's. */
+static bool may_join(const struct push_name *name, enum push_type type,
+                     const struct push_owner *owner) {
+    const struct push_family *family = name->family;
+    return name == &family->names[0] && go_together(family->type, type) && !family->own &&
+           !has_series_in(owner, family);
 }
 
 /* ---- conflicts ---- */
@@ -192,6 +235,26 @@ static int refuse_reserved(const char *name, struct error *err) {
     return error_set(err, -EPERM, "%s: is a metric of waap's own, choose another name", name);
 }
 
+/* Sees to those that have the name already. */
+static int settle_name(struct push_store *store, struct push_family *family,
+                       const struct push_name *name, const struct push_owner *owner,
+                       const struct push_update *update, bool replace, struct error *err) {
+    size_t cursor = 0;
+    const struct push_name *other;
+    while ((other = next_name(store, name->text, name->hash, &cursor)) != NULL) {
+        if (name == &family->names[0] && may_join(other, family->type, owner)) {
+            family->twin = other->family;
+            continue;
+        }
+        int r = make_way(store, other, owner, update, replace, err);
+        if (r < 0) {
+            return r;
+        }
+        cursor = 0; /* the index has changed */
+    }
+    return 0;
+}
+
 static int settle_names(struct push_store *store, struct push_family *family,
                         const struct push_owner *owner, const struct push_update *update,
                         bool replace, struct error *err) {
@@ -203,8 +266,7 @@ static int settle_names(struct push_store *store, struct push_family *family,
         if (!update->own && push_reserved_has(&store->reserved, name->text)) {
             return refuse_reserved(name->text, err);
         }
-        const struct push_name *other = find_name(store, name->text, name->hash);
-        int r = other != NULL ? make_way(store, other, owner, update, replace, err) : 0;
+        int r = settle_name(store, family, name, owner, update, replace, err);
         if (r < 0) {
             return r;
         }
@@ -241,6 +303,9 @@ static int create_family(struct push_store *store, const struct push_owner *owne
     for (size_t i = 0; i < family->n_names; i++) {
         hash_index_add(&store->names, family->names[i].hash, &family->names[i]);
     }
+    if (family->twin != NULL) {
+        family->twin->twin = family;
+    }
     family->hash = family->names[0].hash;
     family->number = ++store->number;
     push_link_append(&store->families, &family->link);
@@ -253,12 +318,37 @@ struct push_family *push_family_find(struct push_store *store, const char *name)
     return found != NULL ? found->family : NULL;
 }
 
+static bool has_it(const struct push_store *store, const struct push_family *family,
+                   const struct push_owner *owner, const struct push_update *update) {
+    uint64_t hash;
+    return push_series_find(store, family, owner, update, &hash) != NULL;
+}
+
+/* The name that the update means where two families have it: that of the series it is about, else
+ * that of its type or of what the owner has. NULL: nobody has it. */
+static const struct push_name *choose_name(const struct push_store *store,
+                                           const struct push_owner *owner,
+                                           const struct push_update *update) {
+    const struct push_name *name =
+        find_name(store, update->name, push_hash_text(store, update->name));
+    struct push_family *twin = name != NULL ? name->family->twin : NULL;
+    if (twin == NULL || twin->hidden || name != &name->family->names[0]) {
+        return name;
+    }
+    bool here = has_it(store, name->family, owner, update);
+    bool there = has_it(store, twin, owner, update);
+    if (!here && !there) { /* a further series of what the owner has, else of its own type */
+        here = has_series_in(owner, name->family);
+        there = !here && (has_series_in(owner, twin) || twin->type == update->type);
+    }
+    return there ? &twin->names[0] : name;
+}
+
 int push_family_for(struct push_store *store, const struct push_owner *owner,
                     const struct push_update *update, bool replace, struct push_family **ret_family,
                     struct error *err) {
-    const struct push_name *name =
-        find_name(store, update->name, push_hash_text(store, update->name));
-    if (name == NULL) {
+    const struct push_name *name = choose_name(store, owner, update);
+    if (name == NULL || may_join(name, update->type, owner)) {
         return create_family(store, owner, update, replace, ret_family, err);
     }
     struct push_family *family = name->family;
@@ -286,6 +376,9 @@ void push_family_take_help(struct push_store *store, struct push_family *family,
 }
 
 void push_family_destroy(struct push_store *store, struct push_family *family) {
+    if (family->twin != NULL && family->twin->twin == family) {
+        family->twin->twin = NULL;
+    }
     for (size_t i = 0; !family->hidden && i < family->n_names; i++) {
         hash_index_remove(&store->names, family->names[i].hash, &family->names[i]);
     }

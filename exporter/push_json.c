@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/suggest.h"
 #include "exporter/push_json_keys.h"
 
 enum { KEPT_BYTES = 256 * 1024, KEPT_UPDATES = 1024, KEPT_NUMBERS = 4096 };
@@ -15,12 +16,13 @@ static const struct {
 } keys[N_KEYS] = {
 #define KEY(key, name) [key] = {name, sizeof(name) - 1}
     KEY(KEY_APPLIED, "applied"), KEY(KEY_BUCKETS, "buckets"), KEY(KEY_DEFAULT, "default"),
-    KEY(KEY_HELLO, "hello"),     KEY(KEY_HELP, "help"),       KEY(KEY_INC, "inc"),
-    KEY(KEY_LABELS, "labels"),   KEY(KEY_MAX, "max"),         KEY(KEY_METRIC, "metric"),
-    KEY(KEY_MIN, "min"),         KEY(KEY_OBSERVE, "observe"), KEY(KEY_PARAM, "param"),
-    KEY(KEY_PLUGIN, "plugin"),   KEY(KEY_SEQ, "seq"),         KEY(KEY_SET, "set"),
-    KEY(KEY_STEP, "step"),       KEY(KEY_TOTAL, "total"),     KEY(KEY_TTL, "ttl"),
-    KEY(KEY_TYPE, "type"),       KEY(KEY_UNIT, "unit"),       KEY(KEY_VALUES, "values"),
+    KEY(KEY_GROUP, "group"),     KEY(KEY_HELLO, "hello"),     KEY(KEY_HELP, "help"),
+    KEY(KEY_INC, "inc"),         KEY(KEY_LABELS, "labels"),   KEY(KEY_MAX, "max"),
+    KEY(KEY_METRIC, "metric"),   KEY(KEY_MIN, "min"),         KEY(KEY_OBSERVE, "observe"),
+    KEY(KEY_PARAM, "param"),     KEY(KEY_PLUGIN, "plugin"),   KEY(KEY_SEQ, "seq"),
+    KEY(KEY_SET, "set"),         KEY(KEY_STEP, "step"),       KEY(KEY_TOTAL, "total"),
+    KEY(KEY_TTL, "ttl"),         KEY(KEY_TYPE, "type"),       KEY(KEY_UNIT, "unit"),
+    KEY(KEY_VALUES, "values"),
 #undef KEY
 };
 
@@ -28,13 +30,14 @@ static const struct {
 #define BITS_OPERATION (BIT(KEY_INC) | BIT(KEY_OBSERVE) | BIT(KEY_SET) | BIT(KEY_TOTAL))
 #define BITS_METRIC                                                                                \
     (BITS_OPERATION | BIT(KEY_METRIC) | BIT(KEY_TYPE) | BIT(KEY_HELP) | BIT(KEY_LABELS) |          \
-     BIT(KEY_TTL) | BIT(KEY_BUCKETS) | BIT(KEY_PLUGIN) | BIT(KEY_SEQ))
+     BIT(KEY_TTL) | BIT(KEY_BUCKETS) | BIT(KEY_GROUP) | BIT(KEY_PLUGIN) | BIT(KEY_SEQ))
 #define BITS_DECLARE                                                                               \
     (BIT(KEY_PARAM) | BIT(KEY_TYPE) | BIT(KEY_DEFAULT) | BIT(KEY_MIN) | BIT(KEY_MAX) |             \
      BIT(KEY_STEP) | BIT(KEY_UNIT) | BIT(KEY_HELP) | BIT(KEY_VALUES) | BIT(KEY_SEQ))
 #define BITS_APPLIED (BIT(KEY_PARAM) | BIT(KEY_APPLIED) | BIT(KEY_SEQ))
 #define BITS_HELLO (BIT(KEY_HELLO) | BIT(KEY_SEQ))
-#define BITS_OBJECT (BIT(KEY_HELLO) | BIT(KEY_LABELS) | BIT(KEY_SET) | BIT(KEY_TOTAL))
+#define BITS_OBJECT                                                                                \
+    (BIT(KEY_GROUP) | BIT(KEY_HELLO) | BIT(KEY_LABELS) | BIT(KEY_SET) | BIT(KEY_TOTAL))
 
 /* What an object may be, by the keys that tell. */
 static const struct {
@@ -127,9 +130,13 @@ static enum push_json_key find_key(const char *name, size_t len) {
 static int finish_metric(struct push_json_reading *reading) {
     uint32_t operation = reading->seen & BITS_OPERATION;
     if (operation == 0 || (operation & (operation - 1)) != 0) {
-        return json_fail(reading->json, reading->err,
-                         "%s: expected one of inc, observe, set and total, got %s",
-                         reading->message->name, operation == 0 ? "none" : "several");
+        return json_fail_at(reading->start, reading->err,
+                            "%s: expected one of inc, observe, set and total, got %s",
+                            reading->message->name, operation == 0 ? "none" : "several");
+    }
+    if (reading->message->plugin != NULL && reading->message->group != NULL) {
+        return json_fail_at(reading->start, reading->err,
+                            "%s: is a plugin's or a group's, not of both", reading->message->name);
     }
     if (reading->type != NULL) {
         size_t i = 0;
@@ -137,10 +144,10 @@ static int finish_metric(struct push_json_reading *reading) {
             i++;
         }
         if (i == ARRAY_LEN(types)) {
-            return json_fail(reading->json, reading->err,
-                             "%s: type: expected counter, gauge, histogram, rate or untyped, got "
-                             "\"%.40s\"",
-                             reading->message->name, reading->type);
+            return json_fail_at(reading->type_place, reading->err,
+                                "%s: type: expected counter, gauge, histogram, rate or untyped, "
+                                "got \"%.40s\"",
+                                reading->message->name, reading->type);
         }
         reading->update.type = types[i].type;
     }
@@ -152,12 +159,38 @@ static int finish_declaration(struct push_json_reading *reading) {
     struct param_spec *spec = &reading->message->declared;
     spec->name = reading->message->name;
     spec->help = reading->update.help;
-    if (reading->type == NULL || !param_type_find(reading->type, &spec->type)) {
-        return json_fail(reading->json, reading->err,
-                         "%s: type: expected int, float, bool, string or enum, got \"%.40s\"",
-                         spec->name, reading->type != NULL ? reading->type : "");
+    if (reading->type == NULL) {
+        return json_fail_at(reading->start, reading->err,
+                            "%s: has no type: int, float, bool, string or enum", spec->name);
+    }
+    if (!param_type_find(reading->type, &spec->type)) {
+        return json_fail_at(reading->type_place, reading->err,
+                            "%s: type: expected int, float, bool, string or enum, got \"%.40s\"",
+                            spec->name, reading->type);
     }
     return param_spec_check(spec, reading->err);
+}
+
+/* What the object is by what was seen of it, or what it may still become. */
+static uint32_t allowed_keys(uint32_t seen) {
+    uint32_t allowed = 0;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        allowed |= (seen & ~kinds[i].allowed) == 0 ? kinds[i].allowed : 0;
+    }
+    return allowed;
+}
+
+static int fail_unknown(const struct push_json_reading *reading, struct json_place place,
+                        const char *name) {
+    struct suggest suggest;
+    struct buf hint CLEANUP_BUF = {0};
+    suggest_init(&suggest, name);
+    for (uint32_t left = allowed_keys(reading->seen); left != 0; left &= left - 1) {
+        int key = __builtin_ctz(left);
+        suggest_offer(&suggest, keys[key].name, keys[key].len);
+    }
+    suggest_write(&suggest, "", &hint);
+    return json_fail_at(place, reading->err, "unknown key \"%.80s\"%s", name, buf_str(&hint));
 }
 
 /* Sees what the object was and whether its keys belong together. */
@@ -167,13 +200,14 @@ static int finish_object(struct push_json_reading *reading) {
         i++;
     }
     if (i == ARRAY_LEN(kinds)) {
-        return json_fail(reading->json, reading->err,
-                         "expected an object with the key metric, param or hello");
+        return json_fail_at(reading->start, reading->err,
+                            "expected an object with the key metric, param or hello");
     }
     uint32_t strange = reading->seen & ~kinds[i].allowed;
     if (strange != 0) {
-        return json_fail(reading->json, reading->err, "%s does not belong to %s",
-                         keys[__builtin_ctz(strange)].name, kinds[i].what);
+        int key = __builtin_ctz(strange);
+        return json_fail_at(reading->places[key], reading->err, "%s does not belong to %s",
+                            keys[key].name, kinds[i].what);
     }
     reading->message->kind = kinds[i].kind;
     return kinds[i].kind == PUSH_MESSAGE_METRICS   ? finish_metric(reading)
@@ -186,6 +220,7 @@ static int finish_object(struct push_json_reading *reading) {
 /* Takes the object behind a metric's name. */
 static int read_plain_metric(struct push_json_reading *reading, const char *name) {
     struct json *json = reading->json;
+    struct json_place place = json->key;
     double *value = arena_take(&reading->reader->arena, sizeof(*value));
     bool first = true;
     bool found = false;
@@ -197,12 +232,12 @@ static int read_plain_metric(struct push_json_reading *reading, const char *name
         return error_set(reading->err, -ENOMEM, "out of memory");
     }
     if (!json_take(json, '{')) {
-        return json_fail(json, reading->err, "unknown key \"%.80s\"", name);
+        return fail_unknown(reading, place, name);
     }
     while ((r = json_next_key(json, &first, &key, &len, reading->err)) > 0) {
         bool is_value = strcmp(key, "value") == 0;
         if (is_value && found) {
-            return json_fail(json, reading->err, "value stands there twice");
+            return json_fail_at(json->key, reading->err, "value stands there twice");
         }
         found = found || is_value;
         r = is_value ? json_value(json, value, reading->err) : json_skip(json, reading->err);
@@ -211,7 +246,7 @@ static int read_plain_metric(struct push_json_reading *reading, const char *name
         }
     }
     if (r < 0 || !found) {
-        return r < 0 ? r : json_fail(json, reading->err, "unknown key \"%.80s\"", name);
+        return r < 0 ? r : fail_unknown(reading, place, name);
     }
     reading->update.name = name;
     reading->update.type = PUSH_GAUGE;
@@ -231,6 +266,22 @@ static int read_plain_metrics(struct push_json_reading *reading, bool first, cha
     return r;
 }
 
+/* Whether the object at the cursor is that of a metric which happens to be called "group": its
+ * figures are numbers, while labels are texts. */
+static bool has_figures(struct json json) {
+    static const char *const figures[] = {"value\"", "timestamp\""};
+    bool found = false;
+    if (!json_take(&json, '{') || !json_take(&json, '"')) {
+        return false;
+    }
+    for (size_t i = 0; !found && i < ARRAY_LEN(figures); i++) {
+        size_t len = strlen(figures[i]);
+        found = (size_t)(json.end - json.at) > len && memcmp(json.at, figures[i], len) == 0;
+        json.at += found ? len : 0;
+    }
+    return found && json_take(&json, ':') && json_peek(&json) != '"';
+}
+
 /* ---- any object ---- */
 
 static int read_object(struct push_json_reading *reading) {
@@ -239,22 +290,27 @@ static int read_object(struct push_json_reading *reading) {
     char *name;
     size_t len;
     int r;
+    reading->start = json_here(json);
     if (!json_take(json, '{')) {
         return json_fail(json, reading->err, "expected an object: {\"metric\": …}");
     }
     while ((r = json_next_key(json, &first, &name, &len, reading->err)) > 0) {
         enum push_json_key key = find_key(name, len);
         bool object = json_peek(json) == '{';
-        if (reading->seen == 0 && object && (key == N_KEYS || (BIT(key) & BITS_OBJECT) == 0)) {
+        bool ours = key != N_KEYS && (BIT(key) & BITS_OBJECT) != 0 &&
+                    !(key == KEY_GROUP && has_figures(*json));
+        if (reading->seen == 0 && object && !ours) {
             return read_plain_metrics(reading, first, name);
         }
         if (key == N_KEYS) {
-            return json_fail(json, reading->err, "unknown key \"%.80s\"", name);
+            return fail_unknown(reading, json->key, name);
         }
         if ((reading->seen & BIT(key)) != 0) {
-            return json_fail(json, reading->err, "%s stands there twice", name);
+            return json_fail_at(json->key, reading->err, "%s stands there twice", name);
         }
         reading->seen |= BIT(key);
+        reading->places[key] = json->key;
+        reading->value = json_here(json);
         r = push_json_read_key(reading, key);
         if (r < 0) {
             return r;
@@ -266,12 +322,14 @@ static int read_object(struct push_json_reading *reading) {
 int push_json_read(struct push_json *reader, struct json *json, size_t index,
                    struct push_message *message, struct error *err) {
     size_t n_before = reader->n_updates;
+    struct json_place places[N_KEYS];
     *message = (struct push_message){.declared = {.min = -INFINITY, .max = INFINITY}};
     struct push_json_reading reading = {
         .reader = reader,
         .json = json,
         .message = message,
         .err = err,
+        .places = places,
         .update = {.ttl_ms = PUSH_TTL_DEFAULT, .index = index},
     };
     int r = read_object(&reading);

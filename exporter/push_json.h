@@ -8,7 +8,7 @@
 #include "exporter/param.h"
 #include "exporter/push_update.h"
 
-/* The language of plugins: one JSON object says one thing. README.md, "The plugin channel",
+/* The language of plugins: one JSON object says one thing. plugin/README.md, "The plugin channel",
  * is its reference. Reading allocates nothing once the reader has its size. */
 
 enum push_message_kind {
@@ -28,8 +28,10 @@ struct push_hello {
 /* All texts point into what was read, all arrays into the reader. */
 struct push_message {
     enum push_message_kind kind;
-    const char *name;   /* of the metric or param; set on failure, too, once it is known */
-    const char *plugin; /* whose metric it is, where it says: for HTTP */
+    const char *name;          /* of the metric or param; set on failure, too, once it is known */
+    const char *plugin;        /* whose metric it is, where it says: for HTTP */
+    const struct label *group; /* the same, as in push_update; NULL: not said */
+    size_t n_group;
     bool has_seq;
     uint64_t seq;
     struct push_hello hello;

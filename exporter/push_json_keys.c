@@ -110,11 +110,11 @@ static int read_labels(struct push_json_reading *reading, const struct label **r
             return r;
         }
         if (!insert_label(labels, n, label)) {
-            return json_fail(json, err, "label %s stands there twice", name);
+            return json_fail_at(json->key, err, "label %s stands there twice", name);
         }
         n++;
         if (n > PUSH_JSON_MAX_LABELS) {
-            return json_fail(json, err, "more than %d labels", PUSH_JSON_MAX_LABELS);
+            return json_fail_at(json->key, err, "more than %d labels", PUSH_JSON_MAX_LABELS);
         }
     }
     /* An empty value means the same as no label. */
@@ -147,11 +147,11 @@ static int read_counts(struct push_json_reading *reading, bool *ret_counts, doub
                          : strcmp(key, "sum") == 0 ? ret_sum
                                                    : NULL;
         if (!counts && number == NULL) {
-            return json_fail(json, reading->err, "unknown key \"%s\": expected counts, count, sum",
-                             key);
+            return json_fail_at(json->key, reading->err,
+                                "unknown key \"%s\": expected counts, count, sum", key);
         }
         if (counts ? *ret_counts : !isnan(*number)) {
-            return json_fail(json, reading->err, "%s stands there twice", key);
+            return json_fail_at(json->key, reading->err, "%s stands there twice", key);
         }
         *ret_counts |= counts;
         r = counts ? read_numbers(reading) : json_value(json, number, reading->err);
@@ -173,7 +173,7 @@ static int read_state(struct push_json_reading *reading) {
         return r;
     }
     if (!counts || isnan(count) || isnan(sum)) {
-        return json_fail(reading->json, reading->err, "expected counts, count and sum");
+        return json_fail_at(reading->value, reading->err, "expected counts, count and sum");
     }
     return push_number(reading->reader, count) && push_number(reading->reader, sum)
                ? 0
@@ -196,7 +196,7 @@ static int read_operation(struct push_json_reading *reading, enum push_json_key 
                 ? json_fail(reading->json, reading->err, "expected one number, got an array")
                 : read_numbers(reading);
     if (r == 0 && reader->n_numbers == 0) {
-        r = json_fail(reading->json, reading->err, "expected a number, got an empty array");
+        r = json_fail_at(reading->value, reading->err, "expected a number, got an empty array");
     }
     update->op = operations[key];
     return r < 0 ? r : keep_numbers(reading, &update->values, &update->n_values);
@@ -218,9 +218,8 @@ static int read_ttl(struct push_json_reading *reading) {
         return r;
     }
     if (!(seconds >= 0 && seconds <= MAX_TTL_S)) {
-        return json_fail(reading->json, reading->err,
-                         "ttl: expected seconds from 0 (for ever) to "
-                         "1e9");
+        return json_fail_at(reading->value, reading->err,
+                            "ttl: expected seconds from 0 (for ever) to 1e9");
     }
     reading->update.ttl_ms = (int64_t)ceil(seconds * 1e3);
     return 0;
@@ -233,7 +232,8 @@ static int read_seq(struct push_json_reading *reading) {
         return r;
     }
     if (!(seq >= 0 && seq <= MAX_SEQ && seq == floor(seq))) {
-        return json_fail(reading->json, reading->err, "seq: expected a whole number up to 2^53");
+        return json_fail_at(reading->value, reading->err,
+                            "seq: expected a whole number up to 2^53");
     }
     reading->message->has_seq = true;
     reading->message->seq = (uint64_t)seq;
@@ -288,7 +288,7 @@ static int read_hello(struct push_json_reading *reading) {
         }
         bool labels = strcmp(key, "labels") == 0;
         if (i < ARRAY_LEN(texts) ? *texts[i].text != NULL : labels && hello->labels != NULL) {
-            return json_fail(reading->json, reading->err, "%s stands there twice", key);
+            return json_fail_at(reading->json->key, reading->err, "%s stands there twice", key);
         }
         /* Later clients may say more of themselves. */
         r = i < ARRAY_LEN(texts) ? read_text(reading, texts[i].text)
@@ -311,7 +311,10 @@ int push_json_read_key(struct push_json_reading *reading, enum push_json_key key
         return read_buckets(reading);
     case KEY_DEFAULT:
         return param_value_read(reading->json, &spec->initial, reading->err);
+    case KEY_GROUP:
+        return read_labels(reading, &reading->message->group, &reading->message->n_group);
     case KEY_HELLO:
+        reading->message->kind = PUSH_MESSAGE_HELLO; /* even if it cannot be read */
         return read_hello(reading);
     case KEY_HELP:
         return read_text(reading, &update->help);
@@ -333,6 +336,7 @@ int push_json_read_key(struct push_json_reading *reading, enum push_json_key key
     case KEY_TTL:
         return read_ttl(reading);
     case KEY_TYPE:
+        reading->type_place = reading->value;
         return read_text(reading, &reading->type);
     case KEY_UNIT:
         return read_text(reading, &spec->unit);

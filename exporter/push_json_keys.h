@@ -10,6 +10,7 @@ enum push_json_key {
     KEY_APPLIED,
     KEY_BUCKETS,
     KEY_DEFAULT,
+    KEY_GROUP,
     KEY_HELLO,
     KEY_HELP,
     KEY_INC,
@@ -48,6 +49,10 @@ struct push_json_reading {
     struct push_message *message;
     struct error *err;
     uint32_t seen;
+    struct json_place *places; /* of the keys that were seen */
+    struct json_place start;   /* of the object */
+    struct json_place value;   /* of what stands behind the key at hand */
+    struct json_place type_place;
     const char *type;
     struct push_update update;
 };

@@ -18,15 +18,19 @@ enum { MAX_NAME_LEN = 256, MAX_HELP_LEN = 1024, STOP_WORKER_MS = 10000 };
 #define EXPIRE_INTERVAL_NS CLOCK_NS_PER_SEC
 #define RETRY_NS (50 * CLOCK_NS_PER_MS) /* while a batch is being applied */
 
+#define IN_MEMORY "what is pushed is in memory only, and gone after a restart (see --push.table)"
+
 struct push_keeper {
     struct loop *loop;
     struct push_store *store;
+    struct push_log *log;
     struct push_metrics metrics;
-    int lock_fd; /* -1: none */
+    int table_lock_fd; /* -1: none */
     struct loop_timer expire;
     char *places; /* what the settings of the start said of files */
 
-    char *state_path; /* NULL: no state file */
+    char *state_path;  /* NULL: no state file, or one that is not ours to write */
+    int state_lock_fd; /* -1: none yet; the save under way has it */
     int64_t save_interval_ns;
     struct loop_timer save;
     struct worker *worker;
@@ -54,8 +58,13 @@ static struct push_store_config read_settings(const struct settings *settings) {
         .limits =
             {
                 .max_owners = size_setting(settings, "push.max-plugins"),
+                .max_groups = size_setting(settings, "push.max-groups"),
+                .max_peer_owners = size_setting(settings, "push.max-plugins-per-peer"),
                 .max_series = size_setting(settings, "push.max-series"),
+                .max_peer_series = size_setting(settings, "push.max-series-per-peer"),
                 .max_owner_series = size_setting(settings, "push.max-series-per-plugin"),
+                .max_text = size_setting(settings, "push.max-text-size"),
+                .max_peer_text = size_setting(settings, "push.max-text-size-per-peer"),
                 .max_labels = size_setting(settings, "push.max-labels"),
                 .max_name_len = MAX_NAME_LEN,
                 .max_value_len = size_setting(settings, "push.max-label-length"),
@@ -83,20 +92,64 @@ static char *describe_places(const struct settings *settings) {
 
 /* ---- opening ---- */
 
-/* Whether there is something to load; a file of no use is put out of the way. */
-static bool take_remains(const char *path, struct push_remains *remains,
+/* What was there at the start. */
+struct old_files {
+    struct push_remains table, state;
+    bool has_table, has_state;
+    /* Of no use and could not be set aside, or never a file of ours: not ours to lose. */
+    bool table_is_stuck, state_is_stuck;
+};
+
+static void old_files_finish(struct old_files *old) {
+    push_remains_finish(&old->table);
+    push_remains_finish(&old->state);
+}
+#define CLEANUP_OLD_FILES CLEANUP(old_files_finish)
+
+/* Puts a file of no use out of the way; says whether that cannot be. */
+static bool set_aside(const char *path, const char *why) {
+    struct buf name CLEANUP_BUF = {0};
+    struct error err;
+    if (push_recover_set_aside(path, &name, &err) < 0) {
+        log_warn("push: %s; it cannot be set aside: %s", why, err.text);
+        return true;
+    }
+    log_warn("push: %s; set aside as %s", why, buf_str(&name));
+    return false;
+}
+
+/* Whether there is something to load. Where there is no telling what a file holds, it is kept for
+ * somebody to look at. */
+static bool take_remains(const char *path, struct push_remains *remains, bool *ret_is_stuck,
                          int (*recover)(const char *path, struct push_remains *ret_remains,
                                         struct error *err)) {
     struct error err;
     int r = path != NULL ? recover(path, remains, &err) : -ENOENT;
-    if (r == -EINVAL || r == -EPROTO) {
-        struct buf words CLEANUP_BUF = {0};
-        push_recover_set_aside(path, &words);
-        log_warn("push: %s: %s; %s", path, err.text, buf_str(&words));
-    } else if (r < 0 && r != -ENOENT) {
+    if (r == -EMEDIUMTYPE) { /* a path given by mistake */
         log_warn("push: %s", err.text);
+        *ret_is_stuck = true;
+    } else if (r < 0 && r != -ENOENT) {
+        *ret_is_stuck = set_aside(path, err.text);
     }
     return r == 0;
+}
+
+/* The table of this boot is the truth; after another boot the state file is, which was written as a
+ * whole. It is looked at in any case, as it is going to be replaced. */
+static void read_old_files(const char *table_path, const char *state_path, struct old_files *old) {
+    old->has_table =
+        take_remains(table_path, &old->table, &old->table_is_stuck, push_recover_table);
+    old->has_state =
+        take_remains(state_path, &old->state, &old->state_is_stuck, push_recover_state);
+    if (old->state.n_damaged > 0) {
+        struct buf why CLEANUP_BUF = {0};
+        buf_printf(&why, "%s: %zu damaged pages", state_path, old->state.n_damaged);
+        old->state_is_stuck = set_aside(state_path, buf_str(&why));
+    }
+    if (old->has_table && old->table.same_boot) {
+        push_remains_finish(&old->state);
+        old->has_state = false;
+    }
 }
 
 static void load(struct push_store *store, const char *path, const struct push_remains *remains) {
@@ -111,57 +164,79 @@ static void load(struct push_store *store, const char *path, const struct push_r
     }
 }
 
-/* The table of this boot is the truth; after another boot the state file is, which was written as a
- * whole. Says whether the state file is up to date. */
-static bool restore(struct push_store *store, const char *table_path, const char *state_path) {
-    struct push_remains table CLEANUP_PUSH_REMAINS = {0};
-    struct push_remains state CLEANUP_PUSH_REMAINS = {0};
-    bool has_table = take_remains(table_path, &table, push_recover_table);
-    bool has_state =
-        !(has_table && table.same_boot) && take_remains(state_path, &state, push_recover_state);
-    if (has_state) {
-        load(store, state_path, &state);
-    } else if (has_table) {
-        load(store, table_path, &table);
+/* The state file has a lock of its own, as daemons without a table or with another one may be given
+ * the same. Where it cannot be had for another reason, as on a full disk, each save asks again. */
+static int claim_state(struct push_keeper *keeper, const char *path, struct error *err) {
+    if (path == NULL) {
+        return 0;
     }
-    if (state.n_damaged > 0) {
-        struct buf words CLEANUP_BUF = {0};
-        push_recover_set_aside(state_path, &words);
-        log_warn("push: %s: %s", state_path, buf_str(&words));
+    keeper->state_path = strdup(path);
+    if (keeper->state_path == NULL) {
+        return error_set(err, -ENOMEM, "push: out of memory");
     }
-    return has_state && state.n_damaged == 0;
+    struct error problem;
+    if (push_recover_lock(path, &keeper->state_lock_fd, &problem) == -EBUSY) {
+        log_warn("push: %s; nothing is taken from it, and nothing is saved (see --push.state-file)",
+                 problem.text);
+        free(TAKE(keeper->state_path));
+    }
+    return 0;
 }
 
 /* Without its file the store is kept in memory: pushing goes on. */
-static int open_store(struct push_keeper *keeper, struct push_store_config *config,
-                      const char *state_path, struct error *err) {
+static int make_store(struct push_keeper *keeper, struct push_store_config *config,
+                      struct error *err) {
     struct error problem;
-    int r = 0;
-    if (config->table_path != NULL) {
-        r = push_recover_lock(config->table_path, &keeper->lock_fd, &problem);
-        if (r == 0) {
-            r = push_store_create(config, &keeper->store, &problem);
-        }
-        if (r < 0) {
-            log_warn("push: %s; what is pushed is in memory only, and gone after a restart "
-                     "(see --push.table)",
-                     problem.text);
-        }
+    if (config->table_path != NULL && push_store_create(config, &keeper->store, &problem) < 0) {
+        log_warn("push: %s; " IN_MEMORY, problem.text);
     }
-    /* The table of another daemon is not ours to take over, nor is its state file. */
-    const char *table_path = keeper->lock_fd >= 0 ? config->table_path : NULL;
-    if (keeper->store == NULL) {
-        config->table_path = NULL;
-        r = push_store_create(config, &keeper->store, err);
-        if (r < 0) {
-            return r;
-        }
+    if (keeper->store != NULL) {
+        return 0;
     }
-    if (restore(keeper->store, table_path, state_path)) {
+    config->table_path = NULL;
+    return push_store_create(config, &keeper->store, err);
+}
+
+/* Fills the store with what there is. */
+static void restore(struct push_keeper *keeper, const char *table_path,
+                    const struct old_files *old) {
+    if (old->has_state) {
+        load(keeper->store, keeper->state_path, &old->state);
+    } else if (old->has_table) {
+        load(keeper->store, table_path, &old->table);
+    }
+    if (old->has_state && old->state.n_damaged == 0) {
         keeper->saved_changes = push_store_stats(keeper->store).changes;
     }
+}
+
+static int open_store(struct push_keeper *keeper, struct push_store_config *config,
+                      struct error *err) {
+    struct old_files old CLEANUP_OLD_FILES = {0};
+    struct error problem;
+    const char *table_path = config->table_path;
+    /* The table of another daemon is not ours to take over. */
+    if (table_path != NULL && push_recover_lock(table_path, &keeper->table_lock_fd, &problem) < 0) {
+        log_warn("push: %s; " IN_MEMORY, problem.text);
+        table_path = NULL;
+    }
+    read_old_files(table_path, keeper->state_path, &old);
+    if (old.table_is_stuck) {
+        log_warn("push: %s is left as it is; " IN_MEMORY, table_path);
+    }
+    config->table_path = old.table_is_stuck ? NULL : table_path;
+    int r = make_store(keeper, config, err);
+    if (r < 0) {
+        return r;
+    }
+    restore(keeper, table_path, &old);
     if (push_store_publish(keeper->store, &problem) < 0) {
         log_warn("push: %s; what is pushed is gone after a restart", problem.text);
+    }
+    if (old.state_is_stuck) {
+        log_warn("push: %s is left as it is; nothing is saved until the next start",
+                 keeper->state_path);
+        free(TAKE(keeper->state_path));
     }
     return 0;
 }
@@ -197,7 +272,14 @@ static void save_run(struct worker_job *job) {
     struct buf content CLEANUP_BUF = {.failed = keeper->pages.failed};
     push_state_encode(buf_str(&keeper->pages), keeper->pages.len, &content);
     buf_finish(&keeper->pages);
-    keeper->code = push_state_write(keeper->state_path, &content, &keeper->error);
+    int r = 0;
+    if (keeper->state_lock_fd < 0) {
+        r = push_recover_lock(keeper->state_path, &keeper->state_lock_fd, &keeper->error);
+    }
+    if (r == 0) {
+        r = push_state_write(keeper->state_path, &content, &keeper->error);
+    }
+    keeper->code = r;
 }
 
 static void save_done(struct worker_job *job) {
@@ -244,15 +326,11 @@ bool push_keeper_stop(struct push_keeper *keeper) {
     return true;
 }
 
-static int prepare_saving(struct push_keeper *keeper, const char *state_path, struct error *err) {
+static int prepare_saving(struct push_keeper *keeper, struct error *err) {
     keeper->save = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = save_fire};
     loop_timer_add(keeper->loop, &keeper->save);
-    if (state_path == NULL) {
-        return 0;
-    }
-    keeper->state_path = strdup(state_path);
     if (keeper->state_path == NULL) {
-        return error_set(err, -ENOMEM, "push: out of memory");
+        return 0;
     }
     struct push_stats stats = push_store_stats(keeper->store);
     if (stats.n_owners == 0) {
@@ -282,21 +360,26 @@ int push_keeper_create(struct loop *loop, const struct settings *settings,
         return error_set(err, -ENOMEM, "push: out of memory");
     }
     keeper->loop = loop;
-    keeper->lock_fd = -1;
+    keeper->table_lock_fd = -1;
+    keeper->state_lock_fd = -1;
     keeper->saved_changes = UINT64_MAX;
     keeper->expire = (struct loop_timer){.fire = expire_fire};
     loop_timer_add(loop, &keeper->expire);
     struct push_store_config config = read_settings(settings);
     config.collectors = collectors;
     config.table_path = path_setting(settings, "push.table");
-    const char *state_path = path_setting(settings, "push.state-file");
     keeper->save_interval_ns =
         settings_duration_ms(settings, "push.state-interval") * CLOCK_NS_PER_MS;
     keeper->places = describe_places(settings);
-    int r = keeper->places != NULL ? open_store(keeper, &config, state_path, err)
-                                   : error_set(err, -ENOMEM, "push: out of memory");
+    keeper->log = push_log_create(loop);
+    int r = keeper->places != NULL && keeper->log != NULL
+                ? claim_state(keeper, path_setting(settings, "push.state-file"), err)
+                : error_set(err, -ENOMEM, "push: out of memory");
     if (r == 0) {
-        r = prepare_saving(keeper, state_path, err);
+        r = open_store(keeper, &config, err);
+    }
+    if (r == 0) {
+        r = prepare_saving(keeper, err);
     }
     if (r < 0) {
         push_keeper_destroy(keeper);
@@ -306,20 +389,26 @@ int push_keeper_create(struct loop *loop, const struct settings *settings,
     return 0;
 }
 
+static void close_lock(int fd) {
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 void push_keeper_destroy(struct push_keeper *keeper) {
     if (keeper == NULL) {
         return;
     }
     loop_timer_remove(keeper->loop, &keeper->expire);
     loop_timer_remove(keeper->loop, &keeper->save);
+    push_log_destroy(keeper->log);
     push_store_destroy(keeper->store);
     push_metrics_finish(&keeper->metrics);
     buf_finish(&keeper->pages);
     free(keeper->state_path);
     free(keeper->places);
-    if (keeper->lock_fd >= 0) {
-        close(keeper->lock_fd);
-    }
+    close_lock(keeper->table_lock_fd);
+    close_lock(keeper->state_lock_fd);
     free(keeper);
 }
 
@@ -336,6 +425,10 @@ void push_keeper_configure(struct push_keeper *keeper, const struct settings *se
 
 struct push_store *push_keeper_store(struct push_keeper *keeper) {
     return keeper->store;
+}
+
+struct push_log *push_keeper_log(struct push_keeper *keeper) {
+    return keeper->log;
 }
 
 void push_keeper_collect(struct push_keeper *keeper, struct snapshot *out) {

@@ -2,6 +2,7 @@
 
 #include "exporter/core/settings.h"
 #include "exporter/loop.h"
+#include "exporter/push_log.h"
 #include "exporter/push_store.h"
 
 /* Keeps the daemon's push store: opens it as the settings say, with what it held before; drops what
@@ -25,3 +26,6 @@ void push_keeper_collect(struct push_keeper *keeper, struct snapshot *out);
 
 /* Lives as long as the keeper. */
 struct push_store *push_keeper_store(struct push_keeper *keeper);
+
+/* Where refusals of its store are logged; lives as long as well. */
+struct push_log *push_keeper_log(struct push_keeper *keeper);

@@ -55,15 +55,6 @@ static size_t insert(struct label *labels, size_t n, struct label label) {
     return n + 1;
 }
 
-static bool has_label(const struct label *labels, size_t n, const char *name) {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(labels[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* All labels of a series, sorted by name, so that equal sets of two owners look alike. Those of a
  * group say an instance, if only an empty one: that of the exporter would be wrong. */
 static struct label *gather(const struct push_owner *owner, const struct label *own, size_t n_own,
@@ -79,7 +70,7 @@ static struct label *gather(const struct push_owner *owner, const struct label *
     for (size_t i = 0; i < n_own; i++) {
         n = insert(all, n, own[i]);
     }
-    if (owner->group && !has_label(all, n, "instance")) {
+    if (owner->group && label_find(all, n, "instance") == NULL) {
         n = insert(all, n, (struct label){"instance", label_empty});
     }
     *ret_n = n;
@@ -91,6 +82,14 @@ struct labels *push_labels_render(const struct push_owner *owner, const struct l
     size_t n = 0;
     struct label *all CLEANUP_FREE = gather(owner, own, n_own, &n);
     return all != NULL ? labels_create(all, n) : NULL;
+}
+
+size_t push_text_size(const struct push_series *series) {
+    const struct push_buckets *buckets = series->buckets;
+    size_t n_buckets = buckets != NULL ? buckets->n : 0;
+    size_t n_others = buckets != NULL || series->rate != NULL ? 2 : 1;
+    return (n_buckets + n_others) * strlen(series->family->desc->main.name) +
+           n_others * series->labels->len + (buckets != NULL ? buckets->text.len : 0);
 }
 
 /* ---- buckets ---- */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "exporter/core/container.h"
+#include "exporter/push_claim.h"
 #include "exporter/push_store_private.h"
 
 /* From entries back to owners, families, series. Entries come from files: nothing in them is
@@ -110,8 +111,8 @@ static int load_family(struct loader *loader, const struct push_entry *entry) {
         .help = help[0] != '\0' ? help : NULL,
         .own = (entry->owner & PUSH_FAMILY_OWN) != 0,
     };
-    const struct push_owner nobody = {.group = (entry->owner & PUSH_FAMILY_PLAIN) != 0,
-                                      .name = "nobody"};
+    struct push_owner nobody = {.group = (entry->owner & PUSH_FAMILY_PLAIN) != 0, .name = "nobody"};
+    push_link_init(&nobody.series);
     int r = push_family_for(loader->store, &nobody, &update, false, &family, NULL);
     if (r < 0) {
         return r;
@@ -161,6 +162,7 @@ static int load_series(struct loader *loader, const struct push_entry *entry) {
     struct label labels[LOAD_MAX_LABELS];
     struct push_update update = {.bounds = bounds, .labels = labels};
     if (owner == NULL || family == NULL || entry->n_words < 2 ||
+        (owner->group && family->type == PUSH_RATE) ||
         take_bounds(&key, family, entry->n_words - 1u, bounds, &update.n_bounds) < 0 ||
         take_labels(&key, labels, &update.n_labels) < 0) {
         return -EINVAL;
@@ -192,6 +194,7 @@ static int load_total(struct loader *loader, const struct push_entry *entry) {
     int r = push_series_total(loader->store, series, start, &total, NULL);
     if (r == 0) {
         memcpy(total->last, entry->words, series->n_values * sizeof(double));
+        push_series_count_total(loader->store, series, total, loader->now_ms);
     }
     return r;
 }
@@ -203,7 +206,8 @@ static int load_note(struct loader *loader, const struct push_entry *entry) {
     if (owner == NULL || take_text(&key, &name) < 0 || take_text(&key, &text) < 0) {
         return -EINVAL;
     }
-    return push_store_put_note(loader->store, owner, name, text, NULL);
+    int r = push_store_put_note(loader->store, owner, name, text, NULL);
+    return r < 0 ? r : push_claim_restore(loader->store, owner);
 }
 
 static int (*const loaders[])(struct loader *loader, const struct push_entry *entry) = {
@@ -247,8 +251,13 @@ void push_store_load(struct push_store *store, const void *pages, size_t len,
     /* What is there stays, even if less is allowed by now. */
     store->config.limits = (struct push_limits){
         .max_owners = SIZE_MAX,
+        .max_groups = SIZE_MAX,
+        .max_peer_owners = SIZE_MAX,
+        .max_peer_series = SIZE_MAX,
         .max_series = SIZE_MAX,
         .max_owner_series = SIZE_MAX,
+        .max_text = SIZE_MAX,
+        .max_peer_text = SIZE_MAX,
         .max_labels = LOAD_MAX_LABELS,
         .max_name_len = PUSH_PAGE_SIZE,
         .max_value_len = PUSH_PAGE_SIZE,

@@ -7,8 +7,9 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/core/metric.h"
+#include "exporter/push_pattern.h"
 
-enum { MAX_CONDITIONS = 32, MAX_PATTERN_LEN = 1024 };
+enum { MAX_CONDITIONS = 32 };
 
 static const char name_label[] = "__name__";
 
@@ -16,8 +17,7 @@ struct condition {
     char *label;
     char *value;
     bool negated;
-    bool is_regex;
-    regex_t regex;
+    struct push_pattern *pattern; /* that the value is; NULL: the value itself */
 };
 
 struct push_match {
@@ -41,9 +41,7 @@ static int fail(const struct scan *scan, const char *what) {
 static void condition_finish(struct condition *condition) {
     free(condition->label);
     free(condition->value);
-    if (condition->is_regex) {
-        regfree(&condition->regex);
-    }
+    push_pattern_destroy(condition->pattern);
 }
 
 void push_match_destroy(struct push_match *match) {
@@ -116,31 +114,13 @@ static int take_operator(struct scan *scan, struct condition *condition, bool *r
     return fail(scan, "expected =, !=, =~ or !~");
 }
 
-/* Repetitions by number, and groups that are named again, can take all memory and time. */
-static bool is_costly(const char *pattern) {
-    for (; *pattern != '\0'; pattern++) {
-        if (*pattern == '{' || (*pattern == '\\' && isdigit((unsigned char)pattern[1]))) {
-            return true;
-        }
-        pattern += *pattern == '\\' && pattern[1] != '\0';
-    }
-    return false;
-}
-
 static int compile(struct scan *scan, struct condition *condition) {
-    struct buf pattern CLEANUP_BUF = {0};
-    if (strlen(condition->value) > MAX_PATTERN_LEN) {
-        return fail(scan, "the regular expression is too long");
+    struct error fault;
+    int r = push_pattern_create(condition->value, &condition->pattern, &fault);
+    if (r == -EINVAL) {
+        return fail(scan, fault.text);
     }
-    if (is_costly(condition->value)) {
-        return fail(scan, "a regular expression here has neither {n,m} nor \\1");
-    }
-    buf_printf(&pattern, "^(%s)$", condition->value);
-    if (regcomp(&condition->regex, buf_str(&pattern), REG_EXTENDED | REG_NOSUB) != 0) {
-        return fail(scan, "not a regular expression");
-    }
-    condition->is_regex = true;
-    return 0;
+    return r < 0 ? error_set(scan->err, r, "%s", fault.text) : 0;
 }
 
 static struct condition *add(struct push_match *match) {
@@ -218,18 +198,18 @@ static int read_selector(struct scan *scan, struct push_match *match) {
 /* ---- testing ---- */
 
 static bool holds(const struct condition *condition, const char *value) {
-    bool same = condition->is_regex ? regexec(&condition->regex, value, 0, NULL, 0) == 0
-                                    : strcmp(condition->value, value) == 0;
+    bool same = condition->pattern != NULL ? push_pattern_test(condition->pattern, value)
+                                           : strcmp(condition->value, value) == 0;
     return same != condition->negated;
 }
 
-static const char *find(const struct label *labels, size_t n, const char *name) {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(labels[i].name, name) == 0) {
-            return labels[i].value;
-        }
+uint64_t push_match_work(const struct push_match *match) {
+    uint64_t work = 0;
+    for (size_t i = 0; i < match->n_conditions; i++) {
+        const struct push_pattern *pattern = match->conditions[i].pattern;
+        work += pattern != NULL ? push_pattern_work(pattern) : 0;
     }
-    return NULL;
+    return work;
 }
 
 bool push_match_test(const struct push_match *match, const char *name, const struct label *labels,
@@ -238,8 +218,8 @@ bool push_match_test(const struct push_match *match, const char *name, const str
         const struct condition *condition = &match->conditions[i];
         const char *value = strcmp(condition->label, name_label) == 0
                                 ? name
-                                : find(labels, n_labels, condition->label);
-        value = value != NULL ? value : find(more, n_more, condition->label);
+                                : label_find(labels, n_labels, condition->label);
+        value = value != NULL ? value : label_find(more, n_more, condition->label);
         if (!holds(condition, value != NULL ? value : "")) {
             return false;
         }

@@ -1,15 +1,15 @@
 #pragma once
 
-#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
 #include "exporter/core/labels.h"
 
 /* Which series are meant, as PromQL says it: fps{plugin="cars",cam=~"top|left",job!="x"}. Regular
- * expressions are POSIX extended ones and match as a whole. */
+ * expressions are those of push_pattern.h. */
 struct push_match;
 
 /* Reads a selector. At least one of its conditions must not be met by an empty text, as in PromQL:
@@ -21,6 +21,9 @@ static inline void push_match_cleanup(struct push_match **match) {
     push_match_destroy(*match);
 }
 #define CLEANUP_PUSH_MATCH CLEANUP(push_match_cleanup)
+
+/* How much work all tests have been, see push_pattern_work. */
+uint64_t push_match_work(const struct push_match *match);
 
 /* Whether the series of that name is meant, which has the labels of both lists. */
 bool push_match_test(const struct push_match *match, const char *name, const struct label *labels,

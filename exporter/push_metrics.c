@@ -2,45 +2,45 @@
 
 static const struct metric_desc expired = {
     .name = "waap_push_expired_series_total",
-    .help = "Pushed series that vanished at the end of their time to live",
+    .help = "Pushed series that vanished at the end of their time to live.",
     .type = METRIC_COUNTER,
 };
 static const struct metric_desc owners = {
     .name = "waap_push_owners",
-    .help = "Plugins and groups that series were pushed by",
+    .help = "Plugins and groups that series were pushed by.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc persistent = {
     .name = "waap_push_persistent",
-    .help = "1 if what is pushed survives a restart of waap, see --push.table",
+    .help = "Whether what is pushed survives a restart of waap (1) or not (0), see --push.table.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc refused = {
     .name = "waap_push_refused_total",
-    .help = "Pushes that were refused",
+    .help = "Pushes that were refused, by reason.",
     .type = METRIC_COUNTER,
     .labels = "reason",
 };
 static const struct metric_desc saved = {
     .name = "waap_push_state_saved_timestamp_seconds",
-    .help = "When the state file was last written",
+    .help = "When the state file was last written, in seconds since 1970.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
 };
 static const struct metric_desc series = {
     .name = "waap_push_series",
-    .help = "Pushed series",
+    .help = "Series that were pushed and are shown.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc table_bytes = {
     .name = "waap_push_table_bytes",
-    .help = "Size of all entries in the table of pushed series, removed ones included",
+    .help = "Size of all entries in the table of pushed series, removed ones included.",
     .type = METRIC_GAUGE,
     .unit = "bytes",
 };
 static const struct metric_desc updates = {
     .name = "waap_push_updates_total",
-    .help = "Updates of pushed series that were applied",
+    .help = "Updates of pushed series that were applied.",
     .type = METRIC_COUNTER,
 };
 

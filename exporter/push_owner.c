@@ -126,27 +126,29 @@ static struct push_owner *allocate(struct push_store *store, bool group, const s
     return owner;
 }
 
-/* Of those that only left notes behind, the one not seen for longest. */
-static struct push_owner *find_departed(const struct push_store *store) {
+/* Of plugins that only left notes behind, or groups that were only refused, the one not seen for
+ * longest. */
+static struct push_owner *find_departed(const struct push_store *store, bool group) {
     struct push_owner *departed = NULL;
     for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
         struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
-        if (!owner->group && owner->n_refs == 0 && owner->n_series == 0 &&
-            (departed == NULL || owner->seen_ms < departed->seen_ms)) {
+        if (owner->group == group && owner->n_refs == 0 && owner->n_series == 0 &&
+            owner->push_seconds == 0 && (departed == NULL || owner->seen_ms < departed->seen_ms)) {
             departed = owner;
         }
     }
     return departed;
 }
 
-static int make_room(struct push_store *store, struct error *err) {
-    size_t max = store->config.limits.max_owners;
-    if (store->by_identity.n_items >= max) {
-        struct push_owner *departed = find_departed(store);
+static int make_room(struct push_store *store, bool group, struct error *err) {
+    const struct push_limits *limits = &store->config.limits;
+    size_t n = group ? store->n_groups : store->by_identity.n_items - store->n_groups;
+    size_t max = group ? limits->max_groups : limits->max_owners;
+    if (n >= max) {
+        struct push_owner *departed = find_departed(store, group);
         if (departed == NULL) {
-            return error_set(
-                err, -E2BIG,
-                "there are %zu plugins and groups, no more are allowed (push.max-plugins)", max);
+            return error_set(err, -E2BIG, "there are %zu %s, no more are allowed (push.max-%s)",
+                             max, group ? "groups" : "plugins", group ? "groups" : "plugins");
         }
         push_owner_destroy(store, departed);
     }
@@ -159,7 +161,7 @@ static int create(struct push_store *store, const struct push_identity *identity
                   struct error *err) {
     int r = push_check_identity(store, identity, labels, n, err);
     if (r == 0) {
-        r = make_room(store, err);
+        r = make_room(store, identity->group, err);
     }
     if (r < 0) {
         return r;
@@ -176,6 +178,7 @@ static int create(struct push_store *store, const struct push_identity *identity
     push_table_commit(store->table);
     owner->seen_ms = push_store_now_ms(store);
     hash_index_add(&store->by_identity, owner->hash, owner);
+    store->n_groups += owner->group ? 1 : 0;
     push_link_append(&store->owners, &owner->link);
     *ret_owner = owner;
     return 0;
@@ -215,6 +218,10 @@ int push_store_owner(struct push_store *store, const struct push_identity *ident
 
 /* ---- life ---- */
 
+struct push_allowance *push_owner_allowance(struct push_owner *owner) {
+    return &owner->allowance;
+}
+
 void push_owner_note_failure(struct push_store *store, struct push_owner *owner) {
     push_store_lock(store);
     owner->push_failure_seconds = clock_wall_seconds();
@@ -233,16 +240,18 @@ static void free_notes(struct push_store *store, struct push_owner *owner) {
     }
 }
 
-void push_owner_remove_series(struct push_store *store, struct push_owner *owner) {
+static void remove_series(struct push_store *store, struct push_owner *owner) {
     while (owner->series.next != &owner->series) {
         push_series_destroy(store, CONTAINER_OF(owner->series.next, struct push_series, of_owner));
     }
 }
 
 void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
-    push_owner_remove_series(store, owner);
+    remove_series(store, owner);
     free_notes(store, owner);
+    push_share_leave(owner);
     hash_index_remove(&store->by_identity, owner->hash, owner);
+    store->n_groups -= owner->group ? 1 : 0;
     push_link_remove(&owner->link);
     push_table_kill(store->table, owner->entry);
     store->removals++;
@@ -264,6 +273,14 @@ void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner)
     }
 }
 
+void push_owner_forget_pushes(struct push_store *store, struct push_owner *owner) {
+    remove_series(store, owner);
+    owner->push_seconds = 0;
+    owner->push_failure_seconds = 0;
+    push_persist_times(store, owner);
+    push_owner_drop_if_idle(store, owner);
+}
+
 void push_owner_unref(struct push_store *store, struct push_owner *owner) {
     if (owner == NULL) {
         return;
@@ -277,12 +294,8 @@ void push_owner_unref(struct push_store *store, struct push_owner *owner) {
 
 void push_store_remove_owner(struct push_store *store, struct push_owner *owner) {
     push_store_lock(store);
-    push_owner_remove_series(store, owner);
     free_notes(store, owner);
-    owner->push_seconds = 0;
-    owner->push_failure_seconds = 0;
-    push_persist_times(store, owner);
-    push_owner_drop_if_idle(store, owner);
+    push_owner_forget_pushes(store, owner);
     push_persist_tidy(store);
     push_store_unlock(store);
 }

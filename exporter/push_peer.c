@@ -19,7 +19,10 @@
 #endif
 
 #define STEP_NS (10 * CLOCK_NS_PER_MS)
+/* A busy Docker names a container seconds after it has started it; where none is heard of there is
+ * little to wait for. */
 #define PATIENCE_NS CLOCK_NS_PER_SEC
+#define PATIENCE_LISTENING_NS (10 * CLOCK_NS_PER_SEC)
 
 enum { SHORT_ID_LEN = 12, N_KNOWN = 64, MAX_COMMAND_LINE = 1 << 20 };
 
@@ -121,6 +124,11 @@ static void take_short_id(struct push_peer *peer) {
     }
 }
 
+static bool gives_up(const struct push_peers *peers, const struct push_peer *peer, int64_t now_ns) {
+    bool will_come = container_names_will_come(peers->names, peer->asked);
+    return now_ns - peer->asked_ns >= (will_come ? PATIENCE_LISTENING_NS : PATIENCE_NS);
+}
+
 static void step_fire(struct loop_timer *timer) {
     struct push_peers *peers = CONTAINER_OF(timer, struct push_peers, step);
     int64_t now_ns = clock_monotonic_ns();
@@ -128,7 +136,7 @@ static void step_fire(struct loop_timer *timer) {
     container_names_step(peers->names, now_ns);
     for (struct push_peer *peer = peers->waiting; peer != NULL;) {
         struct push_peer *next = peer->next; /* `named` ends no other's waiting */
-        if (look_up(peers, peer, now_ns) || now_ns >= peer->give_up_ns) {
+        if (look_up(peers, peer, now_ns) || gives_up(peers, peer, now_ns)) {
             take_short_id(peer);
             stop_waiting(peers, peer);
             peer->named(peer);
@@ -161,7 +169,7 @@ static bool ask(struct push_peers *peers, struct push_peer *peer,
     peers->names = peers->names != NULL ? peers->names : open_names(peers);
     peer->asked = peers->names != NULL ? container_create("", path, 0) : NULL;
     int64_t now_ns = clock_monotonic_ns();
-    peer->give_up_ns = now_ns + PATIENCE_NS;
+    peer->asked_ns = now_ns;
     peer->next = peers->waiting;
     peers->waiting = peer;
     if (peer->asked == NULL || look_up(peers, peer, now_ns)) {
@@ -175,19 +183,49 @@ static bool ask(struct push_peers *peers, struct push_peer *peer,
 
 /* ---- the process ---- */
 
+/* What the interpreter does with the word behind an option, by the option's last letter: -uc CODE,
+ * -m MODULE, -W FILTER. */
+enum behind { BEHIND_IS_SCRIPT, BEHIND_IS_CODE, BEHIND_IS_MODULE, BEHIND_IS_SETTING };
+
+static enum behind behind_option(const char *word, size_t len) {
+    char last = len >= 2 && word[1] != '-' ? word[len - 1] : '-';
+    return last == 'c'                  ? BEHIND_IS_CODE
+           : last == 'm'                ? BEHIND_IS_MODULE
+           : last == 'W' || last == 'X' ? BEHIND_IS_SETTING
+                                        : BEHIND_IS_SCRIPT;
+}
+
+static char *name_of(const char *word, size_t len, bool script) {
+    const char *slash = memrchr(word, '/', len);
+    const char *base = slash != NULL ? slash + 1 : word;
+    size_t base_len = (size_t)(word + len - base);
+    bool py = script && base_len > 3 && memcmp(base + base_len - 3, ".py", 3) == 0;
+    return base_len > 0 ? strndup(base, py ? base_len - 3 : base_len) : NULL;
+}
+
+static bool is_python(const char *word, size_t len) {
+    const char *slash = memrchr(word, '/', len);
+    const char *base = slash != NULL ? slash + 1 : word;
+    return word + len - base >= 6 && memcmp(base, "python", 6) == 0;
+}
+
 char *push_peer_program(const char *command_line, size_t len) {
     const char *end = command_line + len;
     bool script = false;
+    enum behind behind = BEHIND_IS_SCRIPT;
     for (const char *word = command_line; word < end;) {
         size_t word_len = strnlen(word, (size_t)(end - word));
-        const char *slash = memrchr(word, '/', word_len);
-        const char *base = slash != NULL ? slash + 1 : word;
-        size_t base_len = (size_t)(word + word_len - base);
-        if (word == command_line && base_len >= 6 && memcmp(base, "python", 6) == 0) {
+        if (word == command_line && is_python(word, word_len)) {
             script = true;
-        } else if (!script || word[0] != '-') {
-            bool py = script && base_len > 3 && memcmp(base + base_len - 3, ".py", 3) == 0;
-            return base_len > 0 ? strndup(base, py ? base_len - 3 : base_len) : NULL;
+        } else if (behind == BEHIND_IS_SETTING) {
+            behind = BEHIND_IS_SCRIPT;
+        } else if (script && behind == BEHIND_IS_SCRIPT && word[0] == '-') {
+            behind = behind_option(word, word_len);
+            if (behind == BEHIND_IS_CODE) {
+                break;
+            }
+        } else {
+            return name_of(word, word_len, script);
         }
         word += word_len + 1;
     }

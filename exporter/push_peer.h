@@ -25,7 +25,7 @@ struct push_peer {
      * push_peers_identify. */
     void (*named)(struct push_peer *peer);
     bool waiting; /* for that */
-    int64_t give_up_ns;
+    int64_t asked_ns;
     struct container *asked;
     struct push_peer *next;
 };

@@ -16,14 +16,15 @@ struct push_remains {
 void push_remains_finish(struct push_remains *remains);
 #define CLEANUP_PUSH_REMAINS CLEANUP(push_remains_finish)
 
-/* Reads a table, or a state file. -ENOENT: there is none; -EINVAL, -EPROTO: of no use, see
- * push_recover_set_aside. */
+/* Reads a table, or a state file. -ENOENT: there is none; -EMEDIUMTYPE: it never was one of
+ * ours; any other failure: of no use, see push_recover_set_aside. */
 int push_recover_table(const char *path, struct push_remains *ret_remains, struct error *err);
 int push_recover_state(const char *path, struct push_remains *ret_remains, struct error *err);
 
-/* Renames a file that is of no use, so that somebody can look at it; says its name, or why not. */
-void push_recover_set_aside(const char *path, struct buf *ret_words);
+/* Renames a file that is of no use, so that somebody can look at it, to a name that nothing else
+ * has. */
+int push_recover_set_aside(const char *path, struct buf *ret_name, struct error *err);
 
-/* Makes sure that there is only one daemon at that table, as long as the descriptor is open: makes
- * its directory if need be. -EBUSY: there is another. */
+/* Makes sure that there is only one daemon at that table or state file, as long as the descriptor
+ * is open: makes its directory if need be. -EBUSY: there is another. */
 int push_recover_lock(const char *path, int *ret_fd, struct error *err);

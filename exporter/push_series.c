@@ -40,13 +40,41 @@ struct push_series *push_series_find(const struct push_store *store,
     return NULL;
 }
 
+static bool has_label(const struct push_series *series, const struct label *label) {
+    const char *value = label_find(series->own, series->n_labels, label->name);
+    if (value == NULL) {
+        value = label_find(series->owner->labels, series->owner->n_labels, label->name);
+    }
+    return value != NULL && strcmp(value, label->value) == 0;
+}
+
+/* Whether both have the same labels, however owner and metric share them. Not as they are rendered:
+ * groups get an empty instance, which is none. */
+static bool look_alike(const struct push_series *a, const struct push_series *b) {
+    if (a->owner->n_labels + a->n_labels != b->owner->n_labels + b->n_labels) {
+        return false;
+    }
+    for (size_t i = 0; i < a->owner->n_labels; i++) {
+        if (!has_label(b, &a->owner->labels[i])) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < a->n_labels; i++) {
+        if (!has_label(b, &a->own[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Another owner's series that would look the same; NULL: none. */
-static const struct push_series *find_twin(const struct push_store *store,
-                                           const struct push_series *series) {
+static struct push_series *find_twin(const struct push_store *store,
+                                     const struct push_series *series) {
     size_t cursor = 0;
-    const struct push_series *other;
+    struct push_series *other;
     while ((other = hash_index_next(&store->series, series->hash, &cursor)) != NULL) {
-        if (other->family == series->family && labels_equal(other->labels, series->labels)) {
+        bool same_name = other->family == series->family || other->family == series->family->twin;
+        if (same_name && look_alike(other, series)) {
             return other;
         }
     }
@@ -61,6 +89,8 @@ void push_series_forget_start(struct push_store *store, struct push_series *seri
         if ((*link)->start == start) {
             struct push_total *total = *link;
             *link = total->next;
+            series->n_totals -= total->counted;
+            series->owner->n_totals -= total->counted;
             push_table_kill(store->table, total->entry);
             free(total);
             return;
@@ -68,17 +98,36 @@ void push_series_forget_start(struct push_store *store, struct push_series *seri
     }
 }
 
-/* Where a series has the figures of many starts, those not heard of for longest make room. */
-static void drop_oldest_total(struct push_store *store, struct push_series *series) {
-    enum { MAX_STARTS = 64 };
-    size_t n = 0;
-    const struct push_total *last = NULL;
-    for (const struct push_total *total = series->totals; total != NULL; total = total->next) {
-        last = total;
-        n++;
+/* The one not heard of for longest, of those that will not come back or, in need of room, that are
+ * not there. Not the one heard of last: the batch under way is about it. */
+static const struct push_total *find_oldest(const struct push_store *store,
+                                            const struct push_series *series, bool in_need,
+                                            int64_t now_ms) {
+    const struct push_total *oldest = NULL;
+    for (const struct push_total *i = series->totals->next; i != NULL; i = i->next) {
+        bool kept = in_need ? push_start_is_connected(store, i->start)
+                            : push_start_may_return(store, i->start, now_ms);
+        oldest = kept ? oldest : i;
     }
-    if (n >= MAX_STARTS) {
-        push_series_forget_start(store, series, last->start);
+    return oldest;
+}
+
+void push_series_count_total(struct push_store *store, struct push_series *series,
+                             struct push_total *total, int64_t now_ms) {
+    enum { MANY_STARTS = 64, MAX_STARTS = 1024 };
+    if (total->counted) {
+        return;
+    }
+    total->counted = true;
+    series->n_totals++;
+    series->owner->n_totals++;
+    bool owner_has_many = series->owner->n_totals > store->config.limits.max_owner_series;
+    bool in_need = series->n_totals > (owner_has_many ? MANY_STARTS : MAX_STARTS);
+    if (series->n_totals > MANY_STARTS) {
+        const struct push_total *oldest = find_oldest(store, series, in_need, now_ms);
+        if (oldest != NULL) {
+            push_series_forget_start(store, series, oldest->start);
+        }
     }
 }
 
@@ -104,7 +153,6 @@ int push_series_total(struct push_store *store, struct push_series *series, uint
         free(total);
         return r;
     }
-    drop_oldest_total(store, series);
     total->next = series->totals;
     series->totals = total;
     *ret_total = total;
@@ -202,15 +250,17 @@ static void free_series(struct push_store *store, struct push_series *series) {
     free(series);
 }
 
-/* Keeps it as safely as the others, unless another owner has the same. */
+/* Keeps it as safely as the others, unless another owner has the same and does not make way. */
 static int admit(struct push_store *store, struct push_series *series, const char *name,
                  struct error *err) {
-    const struct push_series *twin = find_twin(store, series);
-    if (twin != NULL) {
+    struct push_series *twin = find_twin(store, series);
+    if (twin != NULL && !push_series_displace(store, twin, series->owner)) {
         return error_set(err, -EEXIST, "%s{%s}: is a series of %s, not of %s", name,
                          series->labels->text, twin->owner->name, series->owner->name);
     }
-    return push_persist_series(store, series, err);
+    series->text_size = push_text_size(series);
+    int r = push_check_text(store, series, name, err);
+    return r < 0 ? r : push_persist_series(store, series, err);
 }
 
 static void insert(struct push_store *store, struct push_series *series) {
@@ -220,7 +270,7 @@ static void insert(struct push_store *store, struct push_series *series) {
     push_link_append(&series->family->series, &series->of_family);
     series->family->n_series++;
     push_link_append(&owner->series, &series->of_owner);
-    owner->n_series++;
+    push_share_add(store, series);
 }
 
 int push_series_create(struct push_store *store, struct push_family *family,
@@ -264,7 +314,7 @@ void push_series_destroy(struct push_store *store, struct push_series *series) {
     store->removals++;
     push_link_remove(&series->of_family);
     push_link_remove(&series->of_owner);
-    series->owner->n_series--;
+    push_share_remove(store, series);
     series->owner->n_with_ttl -= series->ttl_ms > 0 ? 1 : 0;
     if (--family->n_series == 0) {
         push_family_destroy(store, family);

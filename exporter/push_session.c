@@ -4,9 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/number.h"
 #include "exporter/push_claim.h"
+
+/* How long who was refused may go on in vain. Clients come back with the same hello, which may do
+ * by then: a name has become free, or room. */
+#define PATIENCE_NS (10 * CLOCK_NS_PER_SEC)
 
 enum { MAX_CLAIM = 32 };
 
@@ -34,7 +39,7 @@ static void complain(struct push_session *session, const char *what, const char 
 static void acknowledge(struct push_session *session, uint64_t seq) {
     char number[NUMBER_MAX_LEN];
     if (!has_room(session, PUSH_SESSION_MAX_OUT)) {
-        session->overflowed = true;
+        session->must_end = true;
         return;
     }
     buf_add(&session->out, "{\"ack\":", 7);
@@ -42,8 +47,16 @@ static void acknowledge(struct push_session *session, uint64_t seq) {
     buf_add(&session->out, "}\n", 2);
 }
 
+/* Whether the owner is still the session's: a better known peer may have claimed it. */
+static bool owns(const struct push_session *session) {
+    return session->claim == push_claim_number(session->owner);
+}
+
 static void send_knob(struct params_link *link, const char *name, const struct param_value *value) {
     struct push_session *session = CONTAINER_OF(link, struct push_session, knobs);
+    if (!owns(session)) {
+        return;
+    }
     if (has_room(session, PUSH_SESSION_MAX_OUT)) {
         buf_add_str(&session->out, "{\"param\":");
         json_add_string(&session->out, name);
@@ -51,7 +64,7 @@ static void send_knob(struct params_link *link, const char *name, const struct p
         param_value_format(value, &session->out);
         buf_add_str(&session->out, "}\n");
     } else {
-        session->overflowed = true;
+        session->must_end = true;
     }
     if (session->answered != NULL) {
         session->answered(session);
@@ -61,12 +74,36 @@ static void send_knob(struct params_link *link, const char *name, const struct p
 /* Counts a refusal of ours; the store counts its own. */
 static int counted(struct push_session *session, int code) {
     if (code < 0) {
-        push_store_count_refused(session->env->store, code == -ENOENT ? -EINVAL : code);
+        push_store_count_refused(session->env->store, code);
     }
     return code;
 }
 
 /* ---- who it is ---- */
+
+/* For the log. No process numbers: what comes back again and again is the same one. */
+static void describe(const struct push_session *session, struct buf *out) {
+    const struct push_peer *peer = &session->peer;
+    if (session->owner != NULL) {
+        buf_add_str(out, push_owner_view(session->env->store, session->owner).name);
+    } else {
+        buf_printf(out, "process %s", peer->process != NULL ? peer->process : "unknown");
+    }
+    if (peer->container != NULL) {
+        buf_printf(out, " in %s", peer->container);
+    } else if (peer->pid != 0) {
+        buf_printf(out, " of uid %u", (unsigned)peer->uid);
+    }
+}
+
+static void log_refused(const struct push_session *session, int code, const char *name,
+                        const char *why) {
+    struct buf who CLEANUP_BUF = {0};
+    if (session->env->log != NULL) {
+        describe(session, &who);
+        push_log_refused(session->env->log, buf_str(&who), code, name, why);
+    }
+}
 
 /* What makes a peer the same as the one that used a plugin's name before: its container by the
  * owner's labels, else its user. */
@@ -74,7 +111,7 @@ static void describe_claim(const struct push_peer *peer, char out[static MAX_CLA
     if (peer->pid == 0) {
         snprintf(out, MAX_CLAIM, "unverified");
     } else if (peer->gone) {
-        snprintf(out, MAX_CLAIM, "ended");
+        snprintf(out, MAX_CLAIM, "ended uid %u", (unsigned)peer->uid);
     } else if (peer->container_id != NULL) {
         snprintf(out, MAX_CLAIM, "container");
     } else {
@@ -82,43 +119,13 @@ static void describe_claim(const struct push_peer *peer, char out[static MAX_CLA
     }
 }
 
-static bool has_label(const struct push_owner_view *view, const char *name, const char *value) {
-    size_t i = 0;
-    while (i < view->n_labels && strcmp(view->labels[i].name, name) != 0) {
-        i++;
-    }
-    bool there = i < view->n_labels;
-    return value != NULL ? there && strcmp(view->labels[i].value, value) == 0 : !there;
-}
-
-/* One more name for a peer: it must leave some to others. */
-static int check_share(const struct push_session *session, struct error *err) {
-    const struct push_store *store = session->env->store;
-    char who[MAX_CLAIM];
-    describe_claim(&session->peer, who);
-    size_t n = 0;
-    struct push_owner *owner = NULL;
-    while ((owner = push_store_next_owner(store, owner)) != NULL) {
-        struct push_owner_view view = push_owner_view(store, owner);
-        const char *claimant = push_claimant(store, owner);
-        n += claimant != NULL && strcmp(claimant, who) == 0 &&
-             (session->peer.container_id == NULL ||
-              has_label(&view, "container", session->peer.container));
-    }
-    if (n < session->env->max_peer_plugins) {
-        return 0;
-    }
-    return error_set(err, -E2BIG,
-                     "%zu plugins of this container or user are there already "
-                     "(push.max-plugins-per-peer)",
-                     n);
-}
-
 /* Root on this machine may have everything. */
 static int claim(struct push_session *session, struct push_owner *owner, struct error *err) {
     char who[MAX_CLAIM];
     describe_claim(&session->peer, who);
-    return push_claim(session->env->store, owner, who, strcmp(who, "uid 0") == 0, err);
+    int r = push_claim(session->env->store, owner, who, strcmp(who, "uid 0") == 0, err);
+    session->claim = r == 0 ? push_claim_number(owner) : session->claim;
+    return r;
 }
 
 static void leave(struct push_session *session) {
@@ -128,12 +135,10 @@ static void leave(struct push_session *session) {
 
 /* Whether the labels of a hello say what only the kernel may say. */
 static int check_labels(const struct push_hello *hello, struct error *err) {
-    static const char *const known[] = {"container", "namespace", "pod"};
     for (size_t i = 0; i < hello->n_labels; i++) {
-        for (size_t k = 0; k < ARRAY_LEN(known); k++) {
-            if (strcmp(hello->labels[i].name, known[k]) == 0) {
-                return error_set(err, -EINVAL, "label %s: comes from the kernel", known[k]);
-            }
+        const char *name = hello->labels[i].name;
+        if (push_label_is_identity(name)) {
+            return error_set(err, -EINVAL, "label %s: comes from the kernel", name);
         }
     }
     return 0;
@@ -158,19 +163,17 @@ static int become(struct push_session *session, const struct push_hello *hello, 
     struct push_store *store = session->env->store;
     struct push_owner *owner;
     int r = believed ? 0 : counted(session, check_labels(hello, err));
-    if (r == 0 && push_store_find_owner(store, &identity) == NULL) {
-        r = counted(session, check_share(session, err));
+    if (r == 0) {
+        char who[MAX_CLAIM];
+        describe_claim(peer, who);
+        r = counted(session, push_claim_check(store, &identity, who, err));
     }
     r = r < 0 ? r : push_store_owner(store, &identity, &owner, err);
     if (r < 0) {
         return r;
     }
-    if (owner == session->owner) { /* it has one reference already */
-        push_owner_unref(store, owner);
-        return 0;
-    }
     r = counted(session, claim(session, owner, err));
-    if (r < 0) {
+    if (r < 0 || owner == session->owner) { /* which has its reference already */
         push_owner_unref(store, owner);
         return r;
     }
@@ -179,8 +182,67 @@ static int become(struct push_session *session, const struct push_hello *hello, 
     return 0;
 }
 
+/* 0: none. */
+static void begin_start(struct push_session *session, uint64_t start) {
+    struct push_store *store = session->env->store;
+    if (start != 0) {
+        push_store_start_enter(store, start);
+    }
+    if (session->start != 0) {
+        push_store_start_leave(store, session->start);
+    }
+    session->start = start;
+}
+
+static int take_hello(struct push_session *session, const struct push_hello *hello,
+                      struct error *err) {
+    int r = hello->plugin != NULL
+                ? become(session, hello, err)
+                : counted(session, error_set(err, -EINVAL, "hello: says no plugin"));
+    if (r == 0) {
+        begin_start(session, hello->start != NULL ? push_start_number(hello->start) : 0);
+        session->is_refused = false;
+    }
+    return r;
+}
+
+static void note_refusal(struct push_session *session) {
+    leave(session);
+    session->is_refused = true;
+    session->refused_ns = clock_monotonic_ns();
+}
+
+/* Claims anew what another has claimed meanwhile; where that cannot be the session has lost it. */
+static int keep_owner(struct push_session *session, struct error *err) {
+    if (owns(session)) {
+        return 0;
+    }
+    int r = counted(session, claim(session, session->owner, err));
+    if (r < 0) {
+        note_refusal(session);
+    }
+    return r;
+}
+
+void push_session_check(struct push_session *session) {
+    struct error err;
+    int r = session->owner != NULL ? keep_owner(session, &err) : 0;
+    if (r < 0) {
+        log_refused(session, r, NULL, err.text);
+        complain(session, "metric", NULL, err.text);
+    }
+}
+
+/* Sees that the next line has an owner, and that this is still the session's. */
 static int ensure_owner(struct push_session *session, struct error *err) {
-    return session->owner != NULL ? 0 : become(session, &(struct push_hello){0}, err);
+    if (session->is_refused) {
+        session->must_end |= clock_monotonic_ns() - session->refused_ns > PATIENCE_NS;
+        return counted(session, error_set(err, -EACCES, "the hello was refused: say another"));
+    }
+    if (session->owner == NULL) {
+        return become(session, &(struct push_hello){0}, err);
+    }
+    return keep_owner(session, err);
 }
 
 /* ---- what it says ---- */
@@ -191,6 +253,9 @@ static int take_metrics(struct push_session *session, const struct push_message 
         return counted(session,
                        error_set(err, -EINVAL, "plugin: say it in a hello on this connection"));
     }
+    if (message->group != NULL) {
+        return counted(session, error_set(err, -EINVAL, "group: groups are pushed over HTTP"));
+    }
     struct push_batch batch = {.mode = PUSH_MERGE, .start = session->start};
     batch.updates = push_json_updates(session->env->reader, &batch.n_updates);
     return push_store_apply(session->env->store, session->owner, &batch, NULL, err);
@@ -198,16 +263,10 @@ static int take_metrics(struct push_session *session, const struct push_message 
 
 static int take_message(struct push_session *session, const struct push_message *message,
                         struct error *err) {
-    int r = 0;
     if (message->kind == PUSH_MESSAGE_HELLO) {
-        r = become(session, &message->hello, err);
-        if (r == 0) {
-            const char *start = message->hello.start;
-            session->start = start != NULL ? push_start_number(start) : 0;
-        }
-        return r;
+        return take_hello(session, &message->hello, err);
     }
-    r = message->kind != PUSH_MESSAGE_EMPTY ? ensure_owner(session, err) : 0;
+    int r = message->kind != PUSH_MESSAGE_EMPTY ? ensure_owner(session, err) : 0;
     if (r < 0) {
         return r;
     }
@@ -241,11 +300,16 @@ void push_session_line(struct push_session *session, char *text, size_t len) {
         r = json_fail(&json, &err, "more behind the object; the next begins on a line of its own");
     }
     if (r < 0) {
-        push_store_count_refused(session->env->store, -EBADMSG);
+        r = -EBADMSG;
+        push_store_count_refused(session->env->store, r);
     } else {
         r = take_message(session, &message, &err);
     }
     if (r < 0) {
+        log_refused(session, r, message.name, err.text);
+        if (message.kind == PUSH_MESSAGE_HELLO) {
+            note_refusal(session);
+        }
         bool knob = message.kind == PUSH_MESSAGE_DECLARE || message.kind == PUSH_MESSAGE_APPLIED;
         complain(session, knob ? "param" : "metric", message.name, err.text);
     }
@@ -257,6 +321,7 @@ void push_session_line(struct push_session *session, char *text, size_t len) {
 void push_session_refuse(struct push_session *session, int code, const char *why) {
     session->line++;
     push_store_count_refused(session->env->store, code);
+    log_refused(session, code, NULL, why);
     complain(session, "metric", NULL, why);
 }
 
@@ -265,6 +330,7 @@ void push_session_init(struct push_session *session, const struct push_session_e
 }
 
 void push_session_finish(struct push_session *session) {
+    begin_start(session, 0);
     leave(session);
     buf_finish(&session->out);
 }

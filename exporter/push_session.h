@@ -7,6 +7,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/params.h"
 #include "exporter/push_json.h"
+#include "exporter/push_log.h"
 #include "exporter/push_peer.h"
 #include "exporter/push_store.h"
 
@@ -17,18 +18,21 @@ struct push_session_env {
     struct push_store *store;
     struct params_table *params;
     struct push_json *reader;
-    size_t max_peer_plugins; /* of one container, or of one user outside of any */
+    struct push_log *log; /* NULL: refusals are not logged */
 };
 
 struct push_session {
     const struct push_session_env *env;
     struct push_peer peer;    /* filled in by whoever has the connection */
     struct push_owner *owner; /* NULL: it has not said anything yet */
+    uint64_t claim;           /* of the owner, when it was this session's */
+    bool is_refused;          /* its hello was: nobody knows whose the lines after it are */
+    int64_t refused_ns;       /* since then */
     uint64_t start;
     struct params_link knobs;
-    size_t line;     /* how many it has sent */
-    struct buf out;  /* answers that wait to be sent */
-    bool overflowed; /* it does not take its answers: the connection has to end */
+    size_t line;    /* how many it has sent */
+    struct buf out; /* answers that wait to be sent */
+    bool must_end;  /* the connection, as answers are not taken or a hello was refused */
     void (*answered)(struct push_session *session); /* something was added to `out` unasked */
 };
 
@@ -43,6 +47,10 @@ void push_session_finish(struct push_session *session);
 
 /* Takes one line, without its newline; decodes it in place. Blank lines say nothing. */
 void push_session_line(struct push_session *session, char *text, size_t len);
+
+/* Lets go of an owner that another has claimed, be the peer ever so quiet: to be called about once
+ * a second. */
+void push_session_check(struct push_session *session);
 
 /* Refuses a line unread; counted under `code` as push_store_count_refused has it. */
 void push_session_refuse(struct push_session *session, int code, const char *why);

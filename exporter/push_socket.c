@@ -26,13 +26,12 @@ struct link {
     struct loop_source source;
     struct push_socket *owner;
     struct push_session session;
-    struct buf rest;    /* the beginning of a line whose end has not come */
-    bool watched;       /* by the loop: not before we know who it is */
-    bool skipping;      /* the rest of a line that is too long */
-    bool ended;         /* it will say no more */
-    uint32_t events;    /* that the loop watches for */
-    double allowance;   /* lines that it may send at once, where there is a limit */
-    int64_t allowed_ns; /* when that was worked out */
+    struct buf rest;                 /* the beginning of a line whose end has not come */
+    bool watched;                    /* by the loop: not before we know who it is */
+    bool skipping;                   /* the rest of a line that is too long */
+    bool ended;                      /* it will say no more */
+    uint32_t events;                 /* that the loop watches for */
+    struct push_allowance allowance; /* of lines, where there is a limit */
     struct link *next, *previous;
 };
 
@@ -46,8 +45,9 @@ struct push_socket {
     size_t max_links;
     size_t max_peer_links;
     size_t max_line;
-    size_t max_rate; /* lines per second; 0: no limit */
+    size_t max_rate; /* lines per second of one connection, and of one plugin; 0: no limit */
     struct buf in;   /* what is being read, whoever sent it */
+    struct loop_timer check;
     uint64_t n_refused;
     uint64_t n_cut;
 };
@@ -112,7 +112,7 @@ static void cut(struct link *link) {
 /* After anything was said: answers, and ends what is over. */
 static void settle(struct link *link) {
     bool useful = flush(link);
-    if (useful && (link->session.overflowed || link->session.out.failed)) {
+    if (useful && (link->session.must_end || link->session.out.failed)) {
         cut(link);
     } else if (!useful || (link->ended && link->session.out.len == 0)) {
         link_destroy(link);
@@ -129,19 +129,26 @@ static void session_answered(struct push_session *session) {
 
 /* ---- reading ---- */
 
+static bool spend(struct push_allowance *allowance, double max, int64_t now_ns) {
+    allowance->left += (double)(now_ns - allowance->counted_ns) / 1e9 * max;
+    allowance->left = allowance->left < max ? allowance->left : max;
+    allowance->counted_ns = now_ns;
+    if (allowance->left < 1) {
+        return false;
+    }
+    allowance->left -= 1;
+    return true;
+}
+
+/* Neither a plugin with many connections nor a connection with many names may send more. */
 static bool within_rate(struct link *link, int64_t now_ns) {
     double max = (double)link->owner->max_rate;
+    struct push_owner *plugin = link->session.owner;
     if (max == 0) {
         return true;
     }
-    link->allowance += (double)(now_ns - link->allowed_ns) / 1e9 * max;
-    link->allowance = link->allowance < max ? link->allowance : max;
-    link->allowed_ns = now_ns;
-    if (link->allowance < 1) {
-        return false;
-    }
-    link->allowance -= 1;
-    return true;
+    return spend(&link->allowance, max, now_ns) &&
+           (plugin == NULL || spend(push_owner_allowance(plugin), max, now_ns));
 }
 
 static void take_line(struct link *link, char *text, size_t len, int64_t now_ns) {
@@ -286,8 +293,6 @@ static struct link *link_create(struct push_socket *socket, int fd) {
     }
     link->source = (struct loop_source){.fd = fd, .ready = link_ready};
     link->owner = socket;
-    link->allowance = (double)socket->max_rate;
-    link->allowed_ns = clock_monotonic_ns();
     push_session_init(&link->session, &socket->env);
     link->session.answered = session_answered;
     link->session.peer.named = peer_named;
@@ -326,10 +331,22 @@ static void accepted(int fd, void *context) {
     }
 }
 
+static void check_fire(struct loop_timer *timer) {
+    struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, check);
+    timer->due_ns = clock_monotonic_ns() + CLOCK_NS_PER_SEC;
+    for (struct link *link = socket->links, *next; link != NULL; link = next) {
+        next = link->next; /* settling may end it */
+        push_session_check(&link->session);
+        if (link->session.out.len > 0) {
+            settle(link);
+        }
+    }
+}
+
 /* ---- life ---- */
 
 int push_socket_create(struct loop *loop, struct push_store *store, struct params_table *params,
-                       struct push_socket **ret_socket, struct error *err) {
+                       struct push_log *log, struct push_socket **ret_socket, struct error *err) {
     struct push_socket *socket = calloc(1, sizeof(*socket));
     if (socket == NULL) {
         return error_set(err, -ENOMEM, "push: out of memory");
@@ -339,7 +356,10 @@ int push_socket_create(struct loop *loop, struct push_store *store, struct param
         .store = store,
         .params = params,
         .reader = push_json_create(),
+        .log = log,
     };
+    socket->check = (struct loop_timer){.due_ns = 0, .fire = check_fire};
+    loop_timer_add(loop, &socket->check);
     socket->peers = push_peers_create(loop);
     socket->listen = push_listen_create(loop, accepted, socket);
     if (socket->env.reader == NULL || socket->peers == NULL || socket->listen == NULL) {
@@ -353,7 +373,6 @@ int push_socket_create(struct loop *loop, struct push_store *store, struct param
 void push_socket_configure(struct push_socket *socket, struct config *config) {
     const struct settings *settings = config->settings;
     socket->max_links = push_listen_room(settings);
-    socket->env.max_peer_plugins = (size_t)settings_int(settings, "push.max-plugins-per-peer");
     socket->max_peer_links = (size_t)settings_int(settings, "push.max-connections-per-peer");
     socket->max_line = (size_t)settings_int(settings, "push.max-line-size");
     socket->max_rate = (size_t)settings_int(settings, "push.max-line-rate");
@@ -367,6 +386,7 @@ void push_socket_destroy(struct push_socket *socket) {
         return;
     }
     push_listen_destroy(socket->listen);
+    loop_timer_remove(socket->loop, &socket->check);
     while (socket->links != NULL) {
         link_destroy(socket->links);
     }

@@ -133,9 +133,10 @@ int push_store_create(const struct push_store_config *config, struct push_store 
     pthread_mutex_init(&store->lock, NULL);
     push_link_init(&store->families);
     push_link_init(&store->readers);
-    push_link_append(&store->readers, &store->reader.link);
-    store->reader.store = store;
     push_link_init(&store->owners);
+    push_link_init(&store->shares);
+    push_link_init(&store->starts_left);
+    store->created_ms = push_store_now_ms(store);
     r = push_table_create(config->table_path, config->table_bytes, &store->table, err);
     if (r < 0) {
         push_store_destroy(store);
@@ -157,6 +158,7 @@ void push_store_destroy(struct push_store *store) {
     hash_index_finish(&store->names);
     hash_index_finish(&store->series);
     hash_index_finish(&store->by_identity);
+    push_starts_finish(store);
     free_graves(&store->graves, UINT64_MAX);
     push_reserved_finish(&store->reserved);
     free(store->steps);
@@ -171,12 +173,7 @@ void push_store_wipe(struct push_store *store) {
     push_store_lock(store);
     for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
         next = i->next;
-        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
-        push_owner_remove_series(store, owner);
-        owner->push_seconds = 0;
-        owner->push_failure_seconds = 0;
-        push_persist_times(store, owner);
-        push_owner_drop_if_idle(store, owner);
+        push_owner_forget_pushes(store, CONTAINER_OF(i, struct push_owner, link));
     }
     push_persist_tidy(store);
     push_store_unlock(store);
@@ -191,12 +188,6 @@ const void *push_store_pages(struct push_store *store, size_t *ret_len) {
     return push_table_pages(store->table, ret_len);
 }
 
-uint64_t push_start_number(const char *start) {
-    /* Kept over restarts of ours, so the seed is a fixed one. */
-    uint64_t number = hash_seeded(UINT64_C(0x70757368), start, strlen(start));
-    return number != 0 ? number : 1;
-}
-
 /* ---- times to live ---- */
 
 static bool has_expired(const struct push_series *series, bool owner_gone, int64_t now_ms) {
@@ -206,12 +197,19 @@ static bool has_expired(const struct push_series *series, bool owner_gone, int64
     return series->ttl_ms > 0 && now_ms - series->updated_ms > series->ttl_ms;
 }
 
+/* Whether a plugin has not been heard of for too long, or a group that only was refused. */
+static bool is_gone(const struct push_store *store, const struct push_owner *owner,
+                    int64_t now_ms) {
+    bool stays = owner->group && (owner->push_seconds > 0 || owner->n_series > 0);
+    int64_t ttl_ms = store->config.ttl_ms;
+    return !stays && ttl_ms > 0 && now_ms - owner->seen_ms > ttl_ms;
+}
+
 static void expire_owner(struct push_store *store, struct push_owner *owner, int64_t now_ms) {
     if (owner->n_refs > 0) {
         owner->seen_ms = now_ms;
     }
-    int64_t ttl_ms = store->config.ttl_ms;
-    bool gone = !owner->group && ttl_ms > 0 && now_ms - owner->seen_ms > ttl_ms;
+    bool gone = is_gone(store, owner, now_ms);
     if (!gone && owner->n_with_ttl == 0) {
         return;
     }
@@ -223,7 +221,11 @@ static void expire_owner(struct push_store *store, struct push_owner *owner, int
             store->expired++;
         }
     }
-    push_owner_drop_if_idle(store, owner);
+    if (owner->group && owner->n_series == 0) {
+        push_owner_forget_pushes(store, owner);
+    } else {
+        push_owner_drop_if_idle(store, owner);
+    }
 }
 
 void push_store_expire(struct push_store *store) {
@@ -239,22 +241,45 @@ void push_store_expire(struct push_store *store) {
 
 /* ---- figures ---- */
 
-static const struct {
-    int code;
-    const char *reason;
-} reasons[PUSH_REASONS] = {
-    {EACCES, "forbidden"}, {EAGAIN, "rate"},    {EBADMSG, "unreadable"},
-    {EEXIST, "conflict"},  {EINVAL, "invalid"}, {ENOMEM, "memory"},
-    {ENOSPC, "room"},      {EPERM, "reserved"}, {E2BIG, "limit"},
+enum reason { CONFLICT, FORBIDDEN, INVALID, LIMIT, MEMORY, RATE, RESERVED, ROOM, UNREADABLE };
+
+static const char *const reasons[PUSH_REASONS] = {
+    [CONFLICT] = "conflict", [FORBIDDEN] = "forbidden", [INVALID] = "invalid",
+    [LIMIT] = "limit",       [MEMORY] = "memory",       [RATE] = "rate",
+    [RESERVED] = "reserved", [ROOM] = "room",           [UNREADABLE] = "unreadable",
 };
 
-void push_store_count_refused(struct push_store *store, int code) {
-    for (size_t i = 0; i < PUSH_REASONS; i++) {
-        if (reasons[i].code == -code) {
-            store->refused[i]++;
-            return;
+static enum reason find_reason(int code) {
+    static const struct {
+        int code;
+        enum reason reason;
+    } codes[] = {
+        {E2BIG, LIMIT},
+        {EACCES, FORBIDDEN},
+        {EAGAIN, RATE},
+        {EBADMSG, UNREADABLE},
+        {EBUSY, RATE},
+        {EEXIST, CONFLICT},
+        {EFBIG, LIMIT},
+        {ENOMEM, MEMORY},
+        {ENOSPC, ROOM},
+        {EPERM, RESERVED},
+        {EPROTONOSUPPORT, UNREADABLE},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        if (codes[i].code == -code) {
+            return codes[i].reason;
         }
     }
+    return INVALID;
+}
+
+const char *push_reason(int code) {
+    return reasons[find_reason(code)];
+}
+
+void push_store_count_refused(struct push_store *store, int code) {
+    store->refused[find_reason(code)]++;
 }
 
 struct push_stats push_store_stats(const struct push_store *store) {
@@ -268,7 +293,7 @@ struct push_stats push_store_stats(const struct push_store *store) {
         .expired = store->expired,
     };
     for (size_t i = 0; i < PUSH_REASONS; i++) {
-        stats.refused[i].reason = reasons[i].reason;
+        stats.refused[i].reason = reasons[i];
         stats.refused[i].n = store->refused[i];
     }
     return stats;

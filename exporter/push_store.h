@@ -19,9 +19,14 @@ struct push_store;
 struct push_owner;
 
 struct push_limits {
-    size_t max_owners;
+    size_t max_owners;       /* plugins */
+    size_t max_groups;       /* counted apart, so that they leave plugins their room */
+    size_t max_peer_owners;  /* plugins and groups that one peer claims, see push_claim.h */
     size_t max_series;       /* in all */
+    size_t max_peer_series;  /* of all owners that one peer claims */
     size_t max_owner_series; /* of one owner */
+    size_t max_text;         /* bytes that names and labels of all series take on a page */
+    size_t max_peer_text;    /* of all owners that one peer claims */
     size_t max_labels;       /* of one series, without those of its owner */
     size_t max_name_len;     /* of metrics and labels */
     size_t max_value_len;    /* of a label */
@@ -77,6 +82,9 @@ struct push_identity {
                    counters keep their names and may be set */
 };
 
+/* Whether a label says where a plugin runs, which is not for its metrics to say. */
+bool push_label_is_identity(const char *name);
+
 /* The owner of that identity, made if need be. Valid until push_owner_unref: a connection keeps
  * its reference, and so stays alive; a request takes one for its time. -EINVAL, -E2BIG, -ENOMEM,
  * -ENOSPC. */
@@ -87,6 +95,15 @@ void push_owner_unref(struct push_store *store, struct push_owner *owner); /* ac
 /* The same without making or referencing one; NULL: there is none. */
 struct push_owner *push_store_find_owner(const struct push_store *store,
                                          const struct push_identity *identity);
+
+/* How much may come at once where a rate is limited; grows with time. A zeroed one is full. */
+struct push_allowance {
+    double left;
+    int64_t counted_ns; /* when that was worked out */
+};
+
+/* The owner's, for who takes what several connections say in its name. */
+struct push_allowance *push_owner_allowance(struct push_owner *owner);
 
 /* Notes that a push of a group was refused: push_failure_time_seconds. */
 void push_owner_note_failure(struct push_store *store, struct push_owner *owner);
@@ -116,6 +133,11 @@ struct push_batch {
  * 0. */
 uint64_t push_start_number(const char *start);
 
+/* A peer of that start has connected, or has left again; as often left as entered. The totals of
+ * one that is there, or has just left, are remembered before those of others. */
+void push_store_start_enter(struct push_store *store, uint64_t number);
+void push_store_start_leave(struct push_store *store, uint64_t number);
+
 /* Applies all updates or none. `*ret_failed` (may be NULL) is then the place in `updates` of the
  * first offender, and the error says its metric, what was expected, and the other owner where types
  * conflict. After return it survives kill -9. Successes and failures are counted in waap_push_*.
@@ -124,10 +146,15 @@ uint64_t push_start_number(const char *start);
 int push_store_apply(struct push_store *store, struct push_owner *owner,
                      const struct push_batch *batch, size_t *ret_failed, struct error *err);
 
-/* The same in turns, for a batch that would hold up the loop: call push_store_apply_some, which
- * does about as much as `n_updates` take, until it says that the batch is over; `code`, `failed`
- * and `error` then say how it went. What it points to must stay until then. Until it is over
- * readers wait, and whatever else is asked of the store takes it to its end first. */
+/* The same by somebody else in the owner's name: no sign of life, its series end when they would
+ * have. */
+int push_store_apply_for(struct push_store *store, struct push_owner *owner,
+                         const struct push_batch *batch, struct error *err);
+
+/* push_store_apply in turns, for a batch that would hold up the loop: call push_store_apply_some,
+ * which does about as much as `n_updates` take, until it says that the batch is over; `code`,
+ * `failed` and `error` then say how it went. What it points to must stay until then. Until it is
+ * over readers wait, and whatever else is asked of the store takes it to its end first. */
 struct push_applying {
     bool over;
     int code;
@@ -150,11 +177,15 @@ bool push_store_apply_some(struct push_store *store, struct push_applying *apply
 /* Whether a batch is between two turns: who can wait should. */
 bool push_store_is_applying(const struct push_store *store);
 
-/* Counts a refusal that happened outside: codes as above, -EBADMSG: not readable, -EAGAIN: too
- * fast, -EACCES: not allowed. */
+/* Counts a refusal that happened outside: codes as above, -EBADMSG and -EPROTONOSUPPORT: not
+ * readable, -EAGAIN and -EBUSY: too fast, -EACCES: not allowed, -EFBIG: beyond a limit. */
 void push_store_count_refused(struct push_store *store, int code);
 
-/* Drops what has outlived its time: to be called about once a second. */
+/* What such a code is counted as. */
+const char *push_reason(int code);
+
+/* Drops what has outlived its time, groups with their last series: to be called about once a
+ * second. */
 void push_store_expire(struct push_store *store);
 
 /* ---- notes: small texts kept as safely as the series, for the values of knobs ---- */
@@ -162,6 +193,11 @@ void push_store_expire(struct push_store *store);
 /* NULL: none. Valid until the next put. */
 const char *push_store_note(const struct push_store *store, const struct push_owner *owner,
                             const char *key);
+
+/* Calls `visit` for each note of the owner. Changing anything meanwhile is not allowed. */
+void push_store_visit_notes(const struct push_store *store, const struct push_owner *owner,
+                            void (*visit)(const char *key, const char *text, void *context),
+                            void *context);
 
 /* `text` NULL drops the note. One whose key begins with a point goes with its owner's last series;
  * others keep the owner. -E2BIG, -ENOMEM, -ENOSPC. */
@@ -171,6 +207,7 @@ int push_store_put_note(struct push_store *store, struct push_owner *owner, cons
 /* ---- what is there ---- */
 
 struct push_owner_view {
+    uint64_t number;            /* those made later have a higher one */
     const char *name;           /* "plugin objcounter", "group job=nightly" */
     const struct label *labels; /* sorted by name */
     size_t n_labels;
@@ -188,6 +225,9 @@ struct push_owner_view push_owner_view(const struct push_store *store,
 /* One after the other, beginning with NULL; NULL at the end. Pushing meanwhile is not allowed. */
 struct push_owner *push_store_next_owner(const struct push_store *store,
                                          const struct push_owner *after);
+
+/* The first whose number is higher, for a walk with pauses; NULL at the end. */
+struct push_owner *push_store_owner_after(const struct push_store *store, uint64_t number);
 
 struct push_series_view {
     struct push_owner *owner;
@@ -209,7 +249,8 @@ void push_store_visit(struct push_store *store, const struct push_owner *owner,
                       void (*visit)(const struct push_series_view *series, void *context),
                       void *context);
 
-/* Removes the series of which `match` says so; returns how many. */
+/* Removes the series of which `match` says so; returns how many. A group goes with its last series;
+ * one that has none, and counts as one, if it says so of a push time. */
 size_t push_store_remove_if(struct push_store *store,
                             bool (*match)(const struct push_series_view *series, void *context),
                             void *context);
@@ -248,6 +289,3 @@ void push_reader_destroy(struct push_reader *reader);             /* accepts NUL
 
 /* Adds all series to a snapshot; what it refers to stays until the reader's next call or end. */
 void push_reader_collect(struct push_reader *reader, struct snapshot *out);
-
-/* The same by a reader that the store has itself. */
-void push_store_collect(struct push_store *store, struct snapshot *out);

@@ -34,6 +34,7 @@ struct push_family {
     bool plain_names; /* as groups want it: counters are called what their peers call them */
     struct push_name names[4];
     size_t n_names;
+    struct push_family *twin; /* a gauge's: the rate of the same name; and the other way round */
     struct push_desc *desc;
     bool has_help; /* somebody gave one */
     bool own;      /* ours: nobody else may push it */
@@ -57,7 +58,16 @@ struct push_total {
     struct push_total *next;
     struct push_entry *entry;
     uint64_t start;
+    bool counted; /* among those of its series */
     double *last; /* in the entry; as many as the series has values */
+};
+
+/* A start that is connected, or was until a while ago. */
+struct push_start {
+    struct push_link left; /* among those that have left, the first ones first */
+    uint64_t number;
+    size_t n_sessions;
+    int64_t left_ms;
 };
 
 struct push_series {
@@ -67,6 +77,7 @@ struct push_series {
     uint64_t number;
     struct labels *labels;        /* all of them, the owner's too */
     struct push_buckets *buckets; /* of a histogram or summary */
+    size_t text_size;             /* bytes that its names and labels take on a page */
     double *ttl;                  /* in the entry: see ttl_ms */
     double *bounds;
     size_t n_bounds;
@@ -79,7 +90,8 @@ struct push_series {
     double *values;         /* in the entry: not cumulative; of a histogram: buckets, sum */
     size_t n_values;
     struct push_total *totals; /* the one used last first */
-    int64_t ttl_ms;            /* PUSH_TTL_DEFAULT: goes with its owner */
+    size_t n_totals;
+    int64_t ttl_ms; /* PUSH_TTL_DEFAULT: goes with its owner */
     int64_t updated_ms;
     uint64_t batch; /* the last one that named it */
     bool hidden;    /* not in the index: the batch under way puts another in its place */
@@ -101,20 +113,34 @@ struct push_note {
     char key[];
 };
 
-struct push_owner {
+/* What one peer has of the store, under all the names that it claims. */
+struct push_share {
     struct push_link link; /* among all */
+    size_t n_owners;
+    size_t n_series;
+    size_t text_size; /* of its series together */
+    char peer[];
+};
+
+struct push_owner {
+    struct push_link link;    /* among all */
+    struct push_share *share; /* NULL: nobody has claimed it */
     struct push_entry *entry;
     uint64_t hash;
     bool group;
     size_t n_refs;
     struct push_link series;
     size_t n_series;
+    size_t n_totals;   /* of all its series */
+    size_t text_size;  /* of its series together */
     size_t n_with_ttl; /* of its series: those with a time to live of their own */
     int64_t seen_ms;
     double push_seconds, push_failure_seconds;
     struct labels *rendered;
     uint64_t collected;
     struct push_note *notes;
+    uint64_t claim; /* how often it has become another's */
+    struct push_allowance allowance;
     char *name;
     size_t n_labels;
     struct label labels[]; /* sorted; their texts behind them, in the same memory */
@@ -145,10 +171,16 @@ struct push_store {
     size_t compact_failed_at; /* dead bytes at which the table may be copied again */
     pthread_mutex_t lock;     /* guards families, series, their values and `collections` */
 
-    struct push_link families, owners;
+    struct push_link families, owners, shares;
+    size_t text_size;              /* of all series together */
     struct hash_index names;       /* struct push_name */
     struct hash_index series;      /* struct push_series */
     struct hash_index by_identity; /* struct push_owner */
+    size_t n_groups;               /* of those */
+    struct hash_index starts;      /* struct push_start */
+    struct push_link starts_left;
+    size_t n_starts_left;
+    int64_t created_ms;
     uint64_t seed;
 
     uint64_t number; /* of the family or series that was made last */
@@ -165,7 +197,6 @@ struct push_store {
 
     uint64_t collections; /* how many there have been */
     struct push_link readers;
-    struct push_reader reader; /* for push_store_collect */
     /* Memory that snapshots may refer to. */
     struct push_graves {
         struct push_grave *items;
@@ -239,6 +270,16 @@ int push_series_total(struct push_store *store, struct push_series *series, uint
                       struct push_total **ret_total, struct error *err);
 void push_series_forget_start(struct push_store *store, struct push_series *series, uint64_t start);
 
+/* Counts a total that is there to stay; where a series has those of many starts another may go. */
+void push_series_count_total(struct push_store *store, struct push_series *series,
+                             struct push_total *total, int64_t now_ms);
+
+/* push_start.c */
+bool push_start_is_connected(const struct push_store *store, uint64_t number);
+/* Whether it is connected, or may yet come back. */
+bool push_start_may_return(const struct push_store *store, uint64_t number, int64_t now_ms);
+void push_starts_finish(struct push_store *store);
+
 /* push_value.c */
 void push_value_preset(const struct push_step *step, const struct push_update *update);
 void push_value_apply(struct push_store *store, const struct push_step *step,
@@ -247,7 +288,21 @@ void push_value_apply(struct push_store *store, const struct push_step *step,
 /* push_view.c */
 size_t push_cumulate(const struct push_series *series, double out[static PUSH_MAX_WORDS]);
 
+/* push_prepare.c */
+/* Makes room for `n` items in all; 0 or -ENOMEM. */
+int push_grow(void **items, size_t *cap, size_t n, size_t size);
+/* Finds or makes what an update is about, and checks its values. */
+int push_prepare(struct push_store *store, struct push_owner *owner, const struct push_batch *batch,
+                 const struct push_update *update, struct push_step *ret_step, struct error *err);
+/* Takes back all that the batch under way has made or put aside. */
+void push_take_back(struct push_store *store);
+
 /* push_apply.c */
+/* Whether another owner's series makes way for one of `owner` that looks the same: it is hidden,
+ * and goes with the end of the batch under way. */
+bool push_series_displace(struct push_store *store, struct push_series *series,
+                          const struct push_owner *owner);
+
 /* Takes a batch that is applied in turns to its end, before anybody looks. */
 void push_store_settle(struct push_store *store);
 
@@ -255,6 +310,29 @@ void push_store_settle(struct push_store *store);
  * batch holds the lock itself. */
 void push_store_lock(struct push_store *store);
 void push_store_unlock(struct push_store *store);
+
+/* push_share.c */
+/* The share of that peer, or NULL. */
+const struct push_share *push_share_find(const struct push_store *store, const char *peer);
+/* Makes the owner part of the peer's share, and of no other any more. -ENOMEM. */
+int push_share_join(struct push_store *store, struct push_owner *owner, const char *peer);
+void push_share_leave(struct push_owner *owner);
+/* Counts a series for its owner, the owner's share and all, or no longer. */
+void push_share_add(struct push_store *store, const struct push_series *series);
+void push_share_remove(struct push_store *store, const struct push_series *series);
+/* How many of its owners are connected or have series. */
+size_t push_share_count(const struct push_store *store, const struct push_share *share);
+/* Whether there is room where `n_more` series come and `n_less` go, so that there are `n_series`.
+ * -E2BIG. */
+int push_check_room(const struct push_store *store, const struct push_owner *owner, size_t n_series,
+                    size_t n_more, size_t n_less, const char *name, struct error *err);
+/* Whether all series, and those of the share (may be NULL), may take as much on a page. -E2BIG. */
+int push_check_text_sizes(const struct push_store *store, const struct push_share *share,
+                          size_t text_size, size_t peer_text_size, const char *name,
+                          struct error *err);
+/* The same once there is one more series. */
+int push_check_text(const struct push_store *store, const struct push_series *series,
+                    const char *name, struct error *err);
 
 /* push_store.c */
 void push_store_open_graves(struct push_store *store);
@@ -277,10 +355,13 @@ void push_persist_tidy(struct push_store *store);
 struct labels *push_labels_render(const struct push_owner *owner, const struct label *own,
                                   size_t n_own);
 struct push_buckets *push_buckets_create(const struct push_series *series);
+/* How many bytes its names and labels take on a page, and so in memory. */
+size_t push_text_size(const struct push_series *series);
 
 /* push_owner.c */
 int push_owner_restore(struct push_store *store, bool group, const struct label *labels, size_t n,
                        struct push_owner **ret_owner);
-void push_owner_remove_series(struct push_store *store, struct push_owner *owner);
 void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner);
+/* Series and times vanish, and the owner if it is idle then; notes stay. */
+void push_owner_forget_pushes(struct push_store *store, struct push_owner *owner);
 void push_owner_destroy(struct push_store *store, struct push_owner *owner);

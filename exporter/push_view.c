@@ -2,6 +2,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
+#include "exporter/push_collector.h"
 #include "exporter/push_store_private.h"
 
 /* ---- owners ---- */
@@ -10,6 +11,7 @@ struct push_owner_view push_owner_view(const struct push_store *store,
                                        const struct push_owner *owner) {
     double age = (double)(push_store_now_ms(store) - owner->seen_ms) / 1e3;
     return (struct push_owner_view){
+        .number = owner->entry->id,
         .name = owner->name,
         .labels = owner->labels,
         .n_labels = owner->n_labels,
@@ -26,6 +28,23 @@ struct push_owner *push_store_next_owner(const struct push_store *store,
                                          const struct push_owner *after) {
     const struct push_link *next = after != NULL ? after->link.next : store->owners.next;
     return next != &store->owners ? CONTAINER_OF(next, struct push_owner, link) : NULL;
+}
+
+struct push_owner *push_store_owner_after(const struct push_store *store, uint64_t number) {
+    struct push_owner *owner = NULL;
+    do {
+        owner = push_store_next_owner(store, owner);
+    } while (owner != NULL && owner->entry->id <= number);
+    return owner;
+}
+
+void push_store_visit_notes(const struct push_store *store, const struct push_owner *owner,
+                            void (*visit)(const char *key, const char *text, void *context),
+                            void *context) {
+    (void)store;
+    for (const struct push_note *note = owner->notes; note != NULL; note = note->next) {
+        visit(note->key, note->text, context);
+    }
 }
 
 /* ---- series ---- */
@@ -131,13 +150,45 @@ static size_t remove_matching(struct push_store *store, struct push_owner *owner
     return n;
 }
 
+/* A group's push times are not kept as series, but shown as such. */
+static bool are_times_meant(struct push_owner *owner,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context) {
+    struct push_series_view time = {
+        .owner = owner,
+        .name = push_time.name,
+        .type = PUSH_GAUGE,
+        .text = owner->rendered->text,
+        .values = &owner->push_seconds,
+        .n_values = 1,
+    };
+    struct push_series_view failure_time = time;
+    failure_time.name = push_failure_time.name;
+    failure_time.values = &owner->push_failure_seconds;
+    return match(&time, context) || match(&failure_time, context);
+}
+
+/* They go with the last of its series; of a group without any by themselves. */
+static size_t remove_from(struct push_store *store, struct push_owner *owner,
+                          bool (*match)(const struct push_series_view *series, void *context),
+                          void *context) {
+    size_t n = remove_matching(store, owner, match, context);
+    if (!owner->group || owner->n_series > 0 ||
+        (n == 0 && !are_times_meant(owner, match, context))) {
+        return n;
+    }
+    push_owner_forget_pushes(store, owner);
+    return n > 0 ? n : 1;
+}
+
 size_t push_store_remove_if(struct push_store *store,
                             bool (*match)(const struct push_series_view *series, void *context),
                             void *context) {
     size_t n = 0;
     push_store_lock(store);
-    for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
-        n += remove_matching(store, CONTAINER_OF(i, struct push_owner, link), match, context);
+    for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
+        next = i->next;
+        n += remove_from(store, CONTAINER_OF(i, struct push_owner, link), match, context);
     }
     push_persist_tidy(store);
     push_store_unlock(store);

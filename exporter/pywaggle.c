@@ -10,42 +10,53 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
+#include "exporter/push_claim.h"
 #include "exporter/pywaggle_line.h"
 
-/* How much is read of one log at a time, which takes a few milliseconds, and of all of them per
- * turn. Where more is there, the next turn comes sooner. */
-enum { MAX_FILES = 256, MAX_BYTES = 64 << 10, INTERVAL_MS = 500, SOON_MS = 10 };
+/* MAX_BYTES: how much is read of one log at a time, which takes a few milliseconds, and of all of
+ * them per turn; where more is there, the next turn comes sooner. MAX_ENTRIES: how much of each
+ * directory is searched per turn for logs that are not known yet, which takes as long. */
+enum {
+    MAX_FILES = 256,
+    MAX_BYTES = 64 << 10,
+    MAX_ENTRIES = 500,
+    INTERVAL_MS = 500,
+    SOON_MS = 10,
+};
 
 static const char log_name[] = "data.ndjson";
 
 /* A log and how far it has been read: up to the end of a line. */
 struct log_file {
-    char *path;
+    char *directory;
     char *plugin;
+    bool below; /* in a directory of the plugin's name, not right there */
     dev_t device;
     ino_t inode;
     off_t offset;
     bool seen;    /* on this turn */
     bool waiting; /* for a later turn to be read on */
-    bool failing; /* the fault was logged, its end was not */
 };
 
 struct directory {
     char *path;
+    DIR *search;  /* where it goes on; NULL: at the begin */
+    bool settled; /* it was searched once: what comes up now was not there before us */
     bool failing;
+    bool crowded; /* which was logged */
 };
 
 struct pywaggle {
     struct loop *loop;
     struct push_store *store;
+    struct push_log *log;
     struct loop_timer timer;
     struct directory *directories; /* the last without a path; or NULL */
     struct log_file *files;        /* room for MAX_FILES; NULL: nothing was ever to follow */
     size_t n_files;
     struct buf text;
-    bool settled; /* what is there by now was there before us */
-    bool behind;  /* the last turn left something: who waited then comes first */
-    bool more;    /* this one does */
+    bool behind; /* the last turn left something: who waited then comes first */
+    bool more;   /* this one does */
     size_t n_bytes;
 };
 
@@ -57,24 +68,39 @@ static int take_line(struct pywaggle *pywaggle, struct push_owner *owner, char *
     int r = pywaggle_line_read(line, len, &parsed, err);
     if (r < 0) {
         push_store_count_refused(pywaggle->store, -EBADMSG);
-        return r;
+        return -EBADMSG;
     }
     struct push_batch batch = {.updates = parsed.updates, .n_updates = parsed.n_updates};
-    return push_store_apply(pywaggle->store, owner, &batch, NULL, err);
-}
-
-static void note_fault(struct log_file *file, int code, const struct error *error) {
-    if (code < 0 && !file->failing) {
-        log_warn("pywaggle: %s: %s", file->path, error->text);
-    } else if (code == 0 && file->failing) {
-        log_info("pywaggle: %s: fine again", file->path);
+    r = push_store_apply(pywaggle->store, owner, &batch, NULL, err);
+    if (r < 0 && batch.n_updates > 1) { /* a name that is another's, say: it was published */
+        batch.n_updates = 1;
+        push_store_apply(pywaggle->store, owner, &batch, NULL, NULL);
     }
-    file->failing = code < 0;
+    return r;
 }
 
-/* Takes the whole lines of the text; returns how many bytes they are. */
-static size_t take_lines(struct pywaggle *pywaggle, struct log_file *file,
-                         struct push_owner *owner) {
+static void log_refused(struct pywaggle *pywaggle, const struct log_file *file, int code,
+                        const struct error *error) {
+    struct buf who CLEANUP_BUF = {0};
+    buf_printf(&who, "plugin %s by %s/", file->plugin, file->directory);
+    if (file->below) {
+        buf_printf(&who, "%s/", file->plugin);
+    }
+    buf_add_str(&who, log_name);
+    push_log_refused(pywaggle->log, buf_str(&who), code, NULL, error->text);
+}
+
+/* How many bytes the whole lines of the text are. A line that fills all the room is none of
+ * pywaggle's: it is passed over piece by piece. */
+static size_t whole_lines(const struct buf *text) {
+    const char *end = memrchr(text->data, '\n', text->len);
+    if (end != NULL) {
+        return (size_t)(end - text->data) + 1;
+    }
+    return text->len == MAX_BYTES ? text->len : 0;
+}
+
+static void take_lines(struct pywaggle *pywaggle, struct log_file *file, struct push_owner *owner) {
     struct buf *text = &pywaggle->text;
     size_t done = 0;
     char *end;
@@ -84,35 +110,57 @@ static size_t take_lines(struct pywaggle *pywaggle, struct log_file *file,
         done += len + 1;
         if (len > 0) {
             struct error error;
-            note_fault(file, take_line(pywaggle, owner, line, len, &error), &error);
+            int r = take_line(pywaggle, owner, line, len, &error);
+            if (r < 0) {
+                log_refused(pywaggle, file, r, &error);
+            }
         }
     }
-    /* A line that fills all the room is none of pywaggle's: it is passed over piece by piece. */
-    return done == 0 && text->len == MAX_BYTES ? text->len : done;
 }
 
 /* ---- files ---- */
 
-static int read_on(struct pywaggle *pywaggle, struct log_file *file, int fd) {
+/* The kernel does not say who wrote a log, only whose directory it is in: nobody vouches for the
+ * plugin's name. */
+static int find_owner(struct pywaggle *pywaggle, const struct log_file *file,
+                      struct push_owner **ret_owner, struct error *err) {
     struct push_identity identity = {.plugin = file->plugin};
+    struct push_owner *owner;
+    int r = push_store_owner(pywaggle->store, &identity, &owner, err);
+    if (r < 0) {
+        return r;
+    }
+    r = push_claim(pywaggle->store, owner, "pywaggle", false, err);
+    if (r < 0) {
+        push_store_count_refused(pywaggle->store, r);
+        push_owner_unref(pywaggle->store, owner);
+        return r;
+    }
+    *ret_owner = owner;
+    return 0;
+}
+
+static void read_on(struct pywaggle *pywaggle, struct log_file *file, int fd) {
     struct push_owner *owner;
     struct error error;
     buf_reset(&pywaggle->text);
     char *room = buf_reserve(&pywaggle->text, MAX_BYTES);
     ssize_t n = room != NULL ? pread(fd, room, MAX_BYTES, file->offset) : -1;
     if (n <= 0) {
-        return n < 0 ? -errno : 0;
+        return;
     }
     pywaggle->text.len += (size_t)n;
     pywaggle->n_bytes += (size_t)n;
-    int r = push_store_owner(pywaggle->store, &identity, &owner, &error);
+    /* What is refused is passed over: asking again and again would be a load, and its values old.
+     */
+    file->offset += (off_t)whole_lines(&pywaggle->text);
+    int r = find_owner(pywaggle, file, &owner, &error);
     if (r < 0) {
-        note_fault(file, r, &error);
-        return r;
+        log_refused(pywaggle, file, r, &error);
+        return;
     }
-    file->offset += (off_t)take_lines(pywaggle, file, owner);
+    take_lines(pywaggle, file, owner);
     push_owner_unref(pywaggle->store, owner);
-    return 0;
 }
 
 /* Reads on, or leaves it to a later turn. */
@@ -126,7 +174,8 @@ static void take_turn(struct pywaggle *pywaggle, struct log_file *file, int fd, 
     pywaggle->more |= file->waiting || is_much;
 }
 
-static void visit_file(struct pywaggle *pywaggle, struct log_file *file, int fd) {
+static void visit_file(struct pywaggle *pywaggle, const struct directory *directory,
+                       struct log_file *file, int fd) {
     struct stat st;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         return;
@@ -134,7 +183,7 @@ static void visit_file(struct pywaggle *pywaggle, struct log_file *file, int fd)
     file->seen = true;
     bool known = file->inode == st.st_ino && file->device == st.st_dev;
     if (!known || st.st_size < file->offset) { /* begun anew, or cut */
-        bool old = !pywaggle->settled && file->inode == 0;
+        bool old = !directory->settled && file->inode == 0;
         file->inode = st.st_ino;
         file->device = st.st_dev;
         file->offset = old ? st.st_size : 0;
@@ -144,76 +193,129 @@ static void visit_file(struct pywaggle *pywaggle, struct log_file *file, int fd)
     }
 }
 
-static struct log_file *find_file(struct pywaggle *pywaggle, const char *path) {
+static bool is_in(const struct log_file *file, const struct directory *directory) {
+    return strcmp(file->directory, directory->path) == 0;
+}
+
+static struct log_file *find_file(struct pywaggle *pywaggle, const struct directory *directory,
+                                  const char *plugin, bool below) {
     for (size_t i = 0; i < pywaggle->n_files; i++) {
-        if (strcmp(pywaggle->files[i].path, path) == 0) {
-            return &pywaggle->files[i];
+        struct log_file *file = &pywaggle->files[i];
+        if (file->below == below && strcmp(file->plugin, plugin) == 0 && is_in(file, directory)) {
+            return file;
         }
     }
     return NULL;
 }
 
 static void log_file_finish(struct log_file *file) {
-    free(file->path);
+    free(file->directory);
     free(file->plugin);
     *file = (struct log_file){0};
 }
 
-/* Visits the log in a directory of the plugin's; one that is there for the first time is taken up.
- * Plugins write there, so no links are followed: they could lead to any file that we may read. */
-static void visit(struct pywaggle *pywaggle, int dirfd, const char *directory, const char *plugin) {
-    struct buf path CLEANUP_BUF = {0};
-    int fd CLEANUP_CLOSE = openat(dirfd, log_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+/* Plugins write there, so no links are followed: they could lead to any file that we may read. */
+static int open_log(int dirfd, const char *below) {
+    int fd CLEANUP_CLOSE = -1;
+    if (below != NULL) {
+        fd = openat(dirfd, below, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
+        if (fd < 0) {
+            return -1;
+        }
+        dirfd = fd;
+    }
+    return openat(dirfd, log_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+}
+
+/* Takes up the plugin's log, if there is one and it is not known. */
+static void discover(struct pywaggle *pywaggle, const struct directory *directory, int dirfd,
+                     const char *plugin, bool below) {
+    if (pywaggle->n_files == MAX_FILES || find_file(pywaggle, directory, plugin, below) != NULL) {
+        return;
+    }
+    int fd CLEANUP_CLOSE = open_log(dirfd, below ? plugin : NULL);
     if (fd < 0) {
         return;
     }
-    buf_printf(&path, "%s/%s", directory, log_name);
-    struct log_file *file = find_file(pywaggle, buf_str(&path));
-    if (file == NULL && pywaggle->n_files < MAX_FILES) {
-        file = &pywaggle->files[pywaggle->n_files];
-        *file = (struct log_file){.path = buf_take(&path), .plugin = strdup(plugin)};
-        if (file->path == NULL || file->plugin == NULL) {
-            log_file_finish(file);
-            return;
-        }
-        pywaggle->n_files++;
+    struct log_file *file = &pywaggle->files[pywaggle->n_files];
+    *file = (struct log_file){
+        .directory = strdup(directory->path), .plugin = strdup(plugin), .below = below};
+    if (file->directory == NULL || file->plugin == NULL) {
+        log_file_finish(file);
+        return;
     }
-    if (file != NULL) {
-        visit_file(pywaggle, file, fd);
-    }
+    pywaggle->n_files++;
+    visit_file(pywaggle, directory, file, fd);
 }
 
-static void visit_below(struct pywaggle *pywaggle, DIR *dir, const char *directory) {
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (entry->d_name[0] == '.' || entry->d_type == DT_REG) {
-            continue;
+static void end_search(struct directory *directory) {
+    if (directory->search != NULL) {
+        closedir(TAKE(directory->search));
+    }
+    directory->settled = true;
+}
+
+static void note_crowd(struct directory *directory) {
+    if (!directory->crowded) {
+        log_warn("pywaggle: %s: more than %d entries; a plugin that is new there is noticed late",
+                 directory->path, MAX_ENTRIES);
+    }
+    directory->crowded = true;
+}
+
+/* Goes on with the search for logs in the directories below. */
+static void search(struct pywaggle *pywaggle, struct directory *directory, int dirfd) {
+    if (directory->search == NULL) {
+        int fd CLEANUP_CLOSE = openat(dirfd, ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+        directory->search = fd >= 0 ? fdopendir(fd) : NULL;
+        if (directory->search == NULL) {
+            return;
         }
-        int fd CLEANUP_CLOSE =
-            openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
-        if (fd >= 0) {
-            struct buf path CLEANUP_BUF = {0};
-            buf_printf(&path, "%s/%s", directory, entry->d_name);
-            visit(pywaggle, fd, buf_str(&path), entry->d_name);
+        (void)TAKE_FD(fd);
+    }
+    for (int i = 0; i < MAX_ENTRIES; i++) {
+        struct dirent *entry = readdir(directory->search);
+        if (entry == NULL) {
+            end_search(directory);
+            return;
+        }
+        if (entry->d_name[0] != '.' && entry->d_type != DT_REG) {
+            discover(pywaggle, directory, dirfd, entry->d_name, true);
+        }
+    }
+    note_crowd(directory);
+    pywaggle->more |= !directory->settled;
+}
+
+static void visit_known(struct pywaggle *pywaggle, const struct directory *directory, int dirfd) {
+    for (size_t i = 0; i < pywaggle->n_files; i++) {
+        struct log_file *file = &pywaggle->files[i];
+        if (is_in(file, directory)) {
+            int fd CLEANUP_CLOSE = open_log(dirfd, file->below ? file->plugin : NULL);
+            if (fd >= 0) {
+                visit_file(pywaggle, directory, file, fd);
+            }
         }
     }
 }
 
 static void visit_directory(struct pywaggle *pywaggle, struct directory *directory) {
     const char *path = directory->path;
-    DIR *dir = opendir(path);
-    if (dir == NULL && !directory->failing) {
+    int fd CLEANUP_CLOSE = open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    if (fd < 0 && !directory->failing) {
         log_warn("pywaggle: open %s: %m (see --push.pywaggle-log)", path);
-    } else if (dir != NULL && directory->failing) {
+    } else if (fd >= 0 && directory->failing) {
         log_info("pywaggle: open %s: fine again", path);
     }
-    directory->failing = dir == NULL;
-    if (dir == NULL) {
+    directory->failing = fd < 0;
+    if (fd < 0) {
+        end_search(directory);
         return;
     }
     const char *slash = strrchr(path, '/');
-    visit(pywaggle, dirfd(dir), path, slash != NULL && slash[1] != '\0' ? slash + 1 : path);
-    visit_below(pywaggle, dir, path);
-    closedir(dir);
+    visit_known(pywaggle, directory, fd);
+    discover(pywaggle, directory, fd, slash != NULL && slash[1] != '\0' ? slash + 1 : path, false);
+    search(pywaggle, directory, fd);
 }
 
 static void drop_unseen(struct pywaggle *pywaggle) {
@@ -239,7 +341,6 @@ static void look(struct pywaggle *pywaggle) {
         visit_directory(pywaggle, d);
     }
     drop_unseen(pywaggle);
-    pywaggle->settled = true;
     pywaggle->behind = pywaggle->more;
 }
 
@@ -253,22 +354,25 @@ static void fire(struct loop_timer *timer) {
         clock_monotonic_ns() + (busy || pywaggle->more ? SOON_MS : INTERVAL_MS) * CLOCK_NS_PER_MS;
 }
 
-struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store) {
+struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store,
+                                 struct push_log *log) {
     struct pywaggle *pywaggle = calloc(1, sizeof(*pywaggle));
     if (pywaggle != NULL) {
         pywaggle->loop = loop;
         pywaggle->store = store;
+        pywaggle->log = log;
         pywaggle->timer = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = fire};
         loop_timer_add(loop, &pywaggle->timer);
     }
     return pywaggle;
 }
 
-static void forget_directories(struct pywaggle *pywaggle) {
-    for (struct directory *d = pywaggle->directories; d != NULL && d->path != NULL; d++) {
+static void forget_directories(struct directory *directories) {
+    for (struct directory *d = directories; d != NULL && d->path != NULL; d++) {
+        end_search(d);
         free(d->path);
     }
-    free(TAKE(pywaggle->directories));
+    free(directories);
 }
 
 void pywaggle_destroy(struct pywaggle *pywaggle) {
@@ -276,7 +380,7 @@ void pywaggle_destroy(struct pywaggle *pywaggle) {
         return;
     }
     loop_timer_remove(pywaggle->loop, &pywaggle->timer);
-    forget_directories(pywaggle);
+    forget_directories(pywaggle->directories);
     for (size_t i = 0; i < pywaggle->n_files; i++) {
         log_file_finish(&pywaggle->files[i]);
     }
@@ -294,29 +398,44 @@ static char *trimmed(const char *directory) {
     return copy;
 }
 
-void pywaggle_configure(struct pywaggle *pywaggle, const struct settings *settings) {
-    const char *const *list = settings_list(settings, "push.pywaggle-log");
+/* What is known of a directory that was there before. */
+static struct directory describe(const struct directory *before, char *path) {
+    struct directory directory = {.path = path};
+    for (const struct directory *d = before; d != NULL && d->path != NULL; d++) {
+        if (strcmp(d->path, path) == 0) {
+            directory.settled = d->settled;
+            directory.failing = d->failing;
+            directory.crowded = d->crowded;
+        }
+    }
+    return directory;
+}
+
+static struct directory *list_directories(const char *const *list, const struct directory *before) {
     size_t n = 0, n_copies = 0;
     while (list[n] != NULL) {
         n++;
     }
-    forget_directories(pywaggle);
-    pywaggle->timer.due_ns = LOOP_NEVER;
-    if (n == 0) {
-        return;
-    }
-    if (pywaggle->files == NULL) {
-        pywaggle->files = calloc(MAX_FILES, sizeof(*pywaggle->files));
-    }
-    pywaggle->directories = calloc(n + 1, sizeof(struct directory));
-    if (pywaggle->files == NULL || pywaggle->directories == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
+    struct directory *directories = n > 0 ? calloc(n + 1, sizeof(*directories)) : NULL;
+    for (size_t i = 0; directories != NULL && i < n; i++) {
         char *copy = trimmed(list[i]);
         if (copy != NULL) {
-            pywaggle->directories[n_copies++].path = copy;
+            directories[n_copies++] = describe(before, copy);
         }
     }
-    fire(&pywaggle->timer);
+    return directories;
+}
+
+void pywaggle_configure(struct pywaggle *pywaggle, const struct settings *settings) {
+    struct directory *before = pywaggle->directories;
+    pywaggle->directories = list_directories(settings_list(settings, "push.pywaggle-log"), before);
+    forget_directories(before);
+    pywaggle->timer.due_ns = LOOP_NEVER;
+    if (pywaggle->directories != NULL && pywaggle->files == NULL) {
+        pywaggle->files = calloc(MAX_FILES, sizeof(*pywaggle->files));
+        pywaggle->n_files = 0;
+    }
+    if (pywaggle->directories != NULL && pywaggle->files != NULL) {
+        fire(&pywaggle->timer);
+    }
 }

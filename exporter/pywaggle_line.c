@@ -1,6 +1,7 @@
 #include "exporter/pywaggle_line.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -74,10 +75,44 @@ static int read_meta(struct json *json, struct record *record, struct error *err
     return r;
 }
 
+/* Numbers that Python writes and JSON does not have. */
+static bool take_word(struct json *json, double *ret_value) {
+    static const struct {
+        const char *word;
+        double value;
+    } words[] = {{"-Infinity", -INFINITY}, {"Infinity", INFINITY}, {"NaN", NAN}};
+    json_peek(json);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        size_t len = strlen(words[i].word);
+        if ((size_t)(json->end - json->at) >= len && memcmp(json->at, words[i].word, len) == 0) {
+            json->at += len;
+            *ret_value = words[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
 static int read_value(struct json *json, struct record *record, struct error *err) {
     char c = json_peek(json);
-    record->has_value = c == '-' || (c >= '0' && c <= '9');
-    return record->has_value ? json_number(json, &record->value, err) : json_skip(json, err);
+    record->has_value = take_word(json, &record->value);
+    if (record->has_value || (c != '-' && (c < '0' || c > '9'))) {
+        return record->has_value ? 0 : json_skip(json, err);
+    }
+    int r = json_number(json, &record->value, err);
+    record->has_value = r == 0;
+    if (r == 0) {
+        return 0;
+    }
+    const char *at = json->at;
+    while (at < json->end && strchr("0123456789+-.eE", *at) != NULL && *at != '\0') {
+        at++;
+    }
+    if (at == json->at || at[-1] < '0' || at[-1] > '9') {
+        return r;
+    }
+    json->at += at - json->at; /* too large for us: it only counts */
+    return 0;
 }
 
 static int read_record(struct json *json, struct record *record, struct error *err) {
@@ -108,17 +143,19 @@ static int read_record(struct json *json, struct record *record, struct error *e
     return r;
 }
 
-/* "env.count.car" as a metric is env_count_car. */
-static int make_name(const char *name, char out[static PYWAGGLE_MAX_NAME_LEN + 1],
+/* "env.count.car" as a metric is env_count_car, "3d.count" is _3d_count. */
+static int make_name(const char *name, char out[static PYWAGGLE_MAX_NAME_LEN + 2],
                      struct error *err) {
     size_t len = strlen(name);
     if (len > PYWAGGLE_MAX_NAME_LEN) {
         return error_set(err, -EINVAL, "name is longer than %d bytes", PYWAGGLE_MAX_NAME_LEN);
     }
+    size_t begin = name[0] >= '0' && name[0] <= '9' ? 1 : 0;
+    out[0] = '_';
     for (size_t i = 0; i <= len; i++) {
-        out[i] = name[i] == '.' || name[i] == '-' ? '_' : name[i];
+        out[begin + i] = name[i] == '.' || name[i] == '-' ? '_' : name[i];
     }
-    return metric_name_valid(out, len)
+    return metric_name_valid(out, begin + len)
                ? 0
                : error_set(err, -EINVAL, "name \"%s\" makes no metric name", name);
 }

@@ -16,10 +16,10 @@ enum { PYWAGGLE_MAX_LABELS = 32, PYWAGGLE_MAX_UPDATES = 2, PYWAGGLE_MAX_NAME_LEN
  * what timeit("plugin.duration.inference") publishes, in nanoseconds, goes into the histogram
  * plugin_duration_seconds{name="inference"}. Texts count only. */
 struct pywaggle_line {
-    struct push_update updates[PYWAGGLE_MAX_UPDATES];
+    struct push_update updates[PYWAGGLE_MAX_UPDATES]; /* the count first */
     size_t n_updates;
     double one, value;
-    char name[PYWAGGLE_MAX_NAME_LEN + 1];
+    char name[PYWAGGLE_MAX_NAME_LEN + 2];
     struct label publish_label;
     struct label labels[PYWAGGLE_MAX_LABELS];
 };

@@ -7,81 +7,82 @@
 
 static const struct metric_desc build_info = {
     .name = "waap_build_info",
-    .help = "Version this program was built from",
+    .help = "What this program was built from, and for what; always 1.",
     .type = METRIC_INFO,
     .labels = "version, revision, compiler, arch",
 };
 static const struct metric_desc collector_duration = {
     .name = "waap_collector_duration_seconds",
-    .help = "How long the collector took for this scrape",
+    .help = "How long the collector took for this scrape.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
     .labels = "collector",
 };
 static const struct metric_desc collector_last_success = {
     .name = "waap_collector_last_success_timestamp_seconds",
-    .help = "When the collector last answered without a fault",
+    .help = "When the collector last answered without a fault, in seconds since 1970.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
     .labels = "collector",
 };
 static const struct metric_desc collector_success = {
     .name = "waap_collector_success",
-    .help = "1 if the collector answered this scrape in time and without a fault",
+    .help =
+        "Whether the collector answered this scrape in time and without a fault (1) or not (0).",
     .type = METRIC_GAUGE,
     .labels = "collector",
 };
 static const struct metric_desc demo_running = {
     .name = "waap_demo",
-    .help = "1 if what is shown is simulated, see --demo; else absent",
+    .help = "1 if what is shown is simulated, see --demo; absent otherwise.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc duplicate_series = {
     .name = "waap_duplicate_series_total",
-    .help = "Series left out because another of the same name and labels was there first",
+    .help = "Series left out because another of the same name and labels was there first.",
     .type = METRIC_COUNTER,
     .labels = "collector",
 };
 static const struct metric_desc connections = {
     .name = "waap_http_connections",
-    .help = "Clients connected",
+    .help = "Connections of HTTP clients that are open.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc connections_evicted = {
     .name = "waap_http_connections_evicted_total",
-    .help = "Connections refused or closed for lack of room or for dawdling",
+    .help = "Connections refused or closed for lack of room or for dawdling.",
     .type = METRIC_COUNTER,
 };
 static const struct metric_desc reload_successful = {
     .name = "waap_config_last_reload_successful",
-    .help = "1 if the last attempt to reload the configuration was good",
+    .help = "Whether the last attempt to reload the configuration was good (1) or not (0).",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc reload_timestamp = {
     .name = "waap_config_last_reload_success_timestamp_seconds",
-    .help = "When the configuration in force was read",
+    .help = "When the configuration in force was read, in seconds since 1970.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
 };
 static const struct metric_desc scrapes_in_flight = {
     .name = "waap_scrapes_in_flight",
-    .help = "Requests that wait for their answer, this one included",
+    .help = "Requests that wait for their answer, this one included.",
     .type = METRIC_GAUGE,
 };
 
 static const struct metric_desc push_connections = {
     .name = "waap_push_connections",
-    .help = "Plugins connected",
+    .help = "Connections of plugins that are open.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc push_connections_cut = {
     .name = "waap_push_connections_cut_total",
-    .help = "Connections of plugins ended because they did not take their answers",
+    .help = "Connections of plugins ended because they did not take their answers.",
     .type = METRIC_COUNTER,
 };
 static const struct metric_desc push_connections_refused = {
     .name = "waap_push_connections_refused_total",
-    .help = "Connections of plugins refused for lack of room",
+    .help = "Connections of plugins refused for lack of room.",
     .type = METRIC_COUNTER,
 };
 

@@ -13,12 +13,14 @@
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
 #include "exporter/daemon.h"
+#include "exporter/http_access.h"
 #include "exporter/http_gateway.h"
 #include "exporter/http_lifecycle.h"
 #include "exporter/http_metrics.h"
 #include "exporter/http_pages.h"
 #include "exporter/http_params.h"
 #include "exporter/http_push.h"
+#include "exporter/http_upload.h"
 #include "exporter/reload.h"
 #include "exporter/self_metrics.h"
 #include "exporter/version.h"
@@ -38,17 +40,19 @@ static const struct http_route routes[] = {
     {"/api/v1/admin/wipe", "/api/v1/admin/wipe", HTTP_PUT, .handle = http_gateway_wipe},
     {"/api/v1/metrics", "/api/v1/metrics", HTTP_GET | HTTP_HEAD, .handle = http_gateway_metrics},
     {"/api/v1/plugins", "/api/v1/plugins", HTTP_GET | HTTP_HEAD | HTTP_PUT, .prefix = true,
-     .takes_body = true, .handle = http_params_handle},
+     .takes_body = true, .may_write = http_access_may_write, .handle = http_params_handle},
     {"/api/v1/push", "/api/v1/push", HTTP_POST | HTTP_PUT, .takes_body = true,
-     .handle = http_push_handle},
+     .may_write = http_upload_may_push, .refused = http_upload_refused, .handle = http_push_handle},
     {"/api/v1/series", "/api/v1/series", HTTP_DELETE, .handle = http_gateway_delete},
     {"/api/v1/status", "/api/v1/status", HTTP_GET | HTTP_HEAD, .handle = http_gateway_status},
     {"/live.css", "/live.css", HTTP_GET | HTTP_HEAD, .handle = http_pages_file},
     {"/live.js", "/live.js", HTTP_GET | HTTP_HEAD, .handle = http_pages_file},
     {"/metrics/job", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,
-     .takes_body = true, .handle = http_gateway_push},
+     .takes_body = true, .may_write = http_upload_may_push, .refused = http_upload_refused,
+     .handle = http_gateway_push},
     {"/metrics/job@base64", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,
-     .takes_body = true, .handle = http_gateway_push},
+     .takes_body = true, .may_write = http_upload_may_push, .refused = http_upload_refused,
+     .handle = http_gateway_push},
 };
 
 /* ---- signals ---- */
@@ -102,13 +106,14 @@ static int start_push(struct daemon *daemon, const struct settings *settings, st
     if (r == 0) {
         daemon->push_store = push_keeper_store(daemon->push_keeper);
         engine_set_push_store(daemon->engine, daemon->push_store);
-        daemon->pywaggle = pywaggle_create(daemon->loop, daemon->push_store);
+        daemon->push_log = push_keeper_log(daemon->push_keeper);
+        daemon->pywaggle = pywaggle_create(daemon->loop, daemon->push_store, daemon->push_log);
         daemon->params = params_create(daemon->push_store);
         bool complete = daemon->pywaggle != NULL && daemon->params != NULL;
         r = complete ? 0 : error_set(err, -ENOMEM, "out of memory");
     }
     if (r == 0) {
-        r = push_socket_create(daemon->loop, daemon->push_store, daemon->params,
+        r = push_socket_create(daemon->loop, daemon->push_store, daemon->params, daemon->push_log,
                                &daemon->push_socket, err);
     }
     if (r == 0 && daemon->demo != NULL) {

@@ -32,7 +32,8 @@ int run_plugin_create(struct loop *loop, struct config *config,
         r = plugin->params != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
     }
     if (r == 0) {
-        r = push_socket_create(loop, plugin->store, plugin->params, &plugin->socket, err);
+        r = push_socket_create(loop, plugin->store, plugin->params, push_keeper_log(plugin->keeper),
+                               &plugin->socket, err);
     }
     if (r < 0) {
         run_plugin_destroy(plugin);
@@ -237,6 +238,21 @@ static const struct params_knob *find_knob(struct run_plugin *plugin, const char
         }
     }
     return NULL;
+}
+
+enum run_knobs run_plugin_knobs(struct run_plugin *plugin, const struct run_knob *knobs,
+                                size_t n_knobs) {
+    struct buf names CLEANUP_BUF = {0};
+    list_knobs(plugin, &names);
+    if (names.len == 0) {
+        return RUN_KNOBS_NONE;
+    }
+    for (size_t i = 0; i < n_knobs; i++) {
+        if (find_knob(plugin, knobs[i].name) == NULL) {
+            return RUN_KNOBS_OTHERS;
+        }
+    }
+    return RUN_KNOBS_ALL;
 }
 
 void run_plugin_explain(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,

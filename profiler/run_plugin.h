@@ -35,6 +35,15 @@ struct run_knob {
 int run_plugin_turn(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
                     struct error *err);
 
+/* Of the knobs that are asked for, what plugins have declared. */
+enum run_knobs {
+    RUN_KNOBS_ALL,
+    RUN_KNOBS_NONE,   /* no knob at all */
+    RUN_KNOBS_OTHERS, /* some, but not all of these */
+};
+enum run_knobs run_plugin_knobs(struct run_plugin *plugin, const struct run_knob *knobs,
+                                size_t n_knobs);
+
 /* Why not all of them have been applied, about the first of those. */
 void run_plugin_explain(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
                         struct buf *out);

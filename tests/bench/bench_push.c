@@ -31,6 +31,7 @@ static struct push_store *create(void) {
         .limits = {.max_owners = 10,
                    .max_series = 2 * N_SERIES,
                    .max_owner_series = 2 * N_SERIES,
+                   .max_text = SIZE_MAX,
                    .max_labels = 8,
                    .max_name_len = 100,
                    .max_value_len = 100,
@@ -180,13 +181,15 @@ static void take_over(void) {
     printf("pushed: take over 100000 series at the start\t%.4g\t%.4g\treading and checking\n", ours,
            measure_reading());
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
-    push_store_collect(store, &snapshot);
+    struct push_reader *reader = push_reader_create(store);
+    push_reader_collect(reader, &snapshot);
     snapshot_reset(&snapshot);
     begin = stopwatch_cpu_seconds();
-    push_store_collect(store, &snapshot);
+    push_reader_collect(reader, &snapshot);
     ours = stopwatch_cpu_seconds() - begin;
     printf("pushed: collect 100000 series\t%.4g\t%.4g\ta snapshot alone\n", ours,
            measure_snapshot(snapshot_n_samples(&snapshot)));
+    push_reader_destroy(reader);
     push_store_destroy(store);
 }
 

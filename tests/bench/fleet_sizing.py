@@ -1,5 +1,5 @@
 """How large a central store has to be: measures demo nodes, Debian's agent and Debian's victoria-metrics, and prints
-README's table. fleet_sizing.py [SECONDS]: the longer, the more samples share a block on disk, as they do after days."""
+the table of deploy/README.md. fleet_sizing.py [SECONDS]: the longer, the more samples share a block on disk, as they do after days."""
 
 import contextlib
 import pathlib
@@ -104,7 +104,7 @@ def limits(series, found):
 
 
 def rows(found):
-    """README's table, a row each."""
+    """The table, a row each."""
     yield f"one sample every {INTERVAL} s", "Jetson", "two graphics cards"
     yield ("---",) * 3
     series = found["series"]

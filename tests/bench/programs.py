@@ -10,6 +10,7 @@ from table import count, seconds
 REFERENCE = HERE / "instructions.txt"
 HEAD = "# Optimised build by gcc 12 for x86-64. Written by: run.py --instructions --update\n"
 TIMED = ("cgroup", "container", "exposition", "host", "jetson", "number", "push")
+OTHERS = ("answer", "instructions", "nvml", "plugin")
 ARGUMENTS = {"jetson": [str(HERE.parent / "fixtures/jetson/xavier_nx_jp5.tree")]}
 MOST_GROWTH = 5  # percent
 # How much worse than the bare calls a collection may be, as the ratio that the table shows.
@@ -25,7 +26,7 @@ def program(name):
 
 
 def build():
-    names = [f"tests/bench/bench_{name}" for name in (*TIMED, "instructions", "nvml", "plugin")]
+    names = [f"tests/bench/bench_{name}" for name in (*TIMED, *OTHERS)]
     fakes = ("tests/fakes/libnvidia-ml.so.1", "tests/fakes/plant", "tests/fakes/waap-fake")
     command = ["ninja", "-C", BUILD, *names, *fakes, "exporter/waap"]
     done = subprocess.run(command, capture_output=True, text=True)

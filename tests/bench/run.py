@@ -9,6 +9,7 @@ import sys
 
 import containers
 import jetson
+import knobs
 import lines
 import models
 import node
@@ -44,6 +45,7 @@ def main():
         plugins.run(table)
         pushes.run(table)
         lines.run(table)
+        knobs.run(table)
         runs.run(table)
         programs.run_timed(table, per_series)
     programs.run_instructions(table, arguments.update)

@@ -5,7 +5,9 @@ import subprocess
 
 import pytest
 
+from browser import Browser
 from running import ROOT, Waap
+from runtime import Runtime
 
 WAAP = pathlib.Path(os.environ.get("WAAP_BINARY", ROOT / "build/exporter/waap")).absolute()
 
@@ -54,3 +56,28 @@ def started():
 def waap(started):
     """waap("--log.level=debug", …): the daemon, for the length of the test."""
     return lambda *flags, **options: started(Waap(WAAP, *flags, **options))
+
+
+@pytest.fixture
+def runtime():
+    """runtime(path, containers, silent=False); ends with the test."""
+    started = []
+    yield lambda *options, **more: started.append(Runtime(*options, **more)) or started[-1]
+    for one in started:
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with Browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium):
+    """With nothing to complain about, unless the test has looked at the complaints itself: no error, no
+    dialog, nothing that the page's own policy forbids."""
+    yield chromium
+    problems = chromium.problems()
+    chromium.close()
+    assert problems == []

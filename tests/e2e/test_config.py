@@ -149,6 +149,23 @@ def test_help_of_serve(run_waap, command):
     assert "WAAP_WEB_LISTEN_ADDRESS" in done.stdout
 
 
+@pytest.mark.parametrize("command, usage", [
+    (["compare", "a", "b", "--help"], "usage: waap compare A B"),
+    (["report", "dir", "-h"], "usage: waap report DIR..."),
+    (["run", "x.yaml", "--help"], "usage: waap run [FILE]"),
+    (["place", "--file=x", "--help"], "usage: waap place"),
+])
+def test_help_behind_other_arguments(run_waap, command, usage):
+    done = run_waap(*command)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(usage)
+
+
+def test_help_of_an_application_is_its_own(run_waap, tmp_path):
+    done = run_waap("run", f"--out={tmp_path}/out", "--", "true", "--help")
+    assert done.returncode == 0 and "1 run, 0 failed" in done.stdout
+
+
 @pytest.mark.parametrize("command", [["--help"], ["help"]])
 def test_help_lists_the_commands(run_waap, command):
     done = run_waap(*command)
@@ -159,7 +176,7 @@ def test_help_lists_the_commands(run_waap, command):
 def test_unknown_command(run_waap):
     done = run_waap("sevre")
     assert (done.returncode, done.stdout) == (2, "")
-    assert 'waap: unknown command "sevre"' in done.stderr
+    assert 'waap: unknown command "sevre", did you mean serve?' in done.stderr
 
 
 def test_flags_without_a_command(run_waap):
@@ -186,6 +203,12 @@ def test_listed_metrics_are_those_served(run_waap, waap):
     served = re.findall(r"^# TYPE (\S+) (\S+)$", waap().get("/metrics").text, re.MULTILINE)
     assert served
     assert [(name, kind) for name, kind in served if listed.get(name) != kind] == []
+
+
+def test_help_of_metrics_is_a_sentence(run_waap):
+    for line in run_waap("serve", "--list-metrics").stdout.splitlines()[1:]:
+        name, _, _, _, help_text = re.split(r"  +", line, maxsplit=4)
+        assert re.fullmatch(r"(?:[A-Z0-9]|tmpfs ).*[^. ]\.", help_text), f"{name}: {help_text}"
 
 
 def test_listed_collectors(run_waap):

@@ -75,6 +75,10 @@ PROTOBUF_TYPE = {
     "Content-Type": "application/vnd.google.protobuf; "
     "proto=io.prometheus.client.MetricFamily; encoding=delimited"
 }
+PROTOBUF_QUOTED = {
+    "Content-Type": 'application/vnd.google.protobuf; encoding="delimited"; proto="io.prometheus.client.MetricFamily"'
+}
+TWO_LABELS = nested(1, nested(1, b"x") + nested(2, b"1")) + nested(1, nested(1, b"x") + nested(2, b"2"))
 
 # Each on top of what the ones before it left behind.
 REQUESTS = [
@@ -94,6 +98,13 @@ REQUESTS = [
     ("POST", "job/a/1x/b", "c 3\n", {}),
     ("POST", "job@base64/YS9i/x@base64/L3Zhcg", "c 3\n", {}),
     ("POST", "job/j10/x@base64/*", "c 3\n", {}),
+    ("POST", "job/j10/", "c 3\n", {}),
+    ("POST", "job/j10/x/y/", "c 3\n", {}),
+    ("POST", "job/j10/x/y/z", "c 3\n", {}),
+    ("POST", "job/j10/y/", "c 3\n", {}),
+    ("POST", "job/j18/y@base64/", "c 3\n", {}),
+    ("POST", "job/j19/y@base64/=", "c 3\n", {}),
+    ("POST", "job/j20/y/a%2Fb", "c 3\n", {}),
     ("POST", "job/j11", "", {}),  # refreshes the time
     ("POST", "job/j%20%C3%BC", "c 3\n", {}),
     ("POST", "job/j12", gzip.compress(b"z 1\n"), {"Content-Encoding": "gzip"}),
@@ -107,6 +118,14 @@ REQUESTS = [
     ("POST", "job/j15", "1a 1\n", {}),
     ("POST", "job/j15", "", {}),
     ("PUT", "job/j16", 'f{x=""} 1\n', {}),
+    ("POST", "job/j22", 'c{x="1"} 3\nc{x="1"} 4\n', {}),  # readable, but at odds with itself
+    ("POST", "job/j23", family(b"p", 1, TWO_LABELS + nested(2, double(1, 2.5))), PROTOBUF_TYPE),
+    ("POST", "job/j24", family(b"p", 0, nested(2, double(1, 2.5))), PROTOBUF_TYPE),
+    ("POST", "job/j25", 'c{x="1",x="2"} 3\n', {}),  # not even readable
+    ("POST", "job/j26", PROTOBUF.replace(b"p_", b"q_"), PROTOBUF_QUOTED),
+    ("PUT", "job/j21?token=x&via", "f 1\n", {}),
+    ("POST", "job/j18/le/5/quantile/6", "k 1\n", {}),
+    ("POST", "job/j18/quantile/5", '# TYPE s summary\ns{quantile="0.5"} 1\ns_sum 3\ns_count 2\n', {}),
     ("PUT", "job/j17", "g 1e308\ni -Inf\nj 123456789012345678901234567890\n", {}),
 ]
 
@@ -153,25 +172,52 @@ def test_same_as_the_pushgateway(started, ours):
     assert len(got) > 40
 
 
-def test_lists_groups_as_the_pushgateway(started, ours):
-    theirs = started(Pushgateway("--persistence.file="))
-    groups = []
-    for program in (ours, theirs):
-        send(program, "PUT", "job/j1/instance/i1", BODY, {})
-        send(program, "POST", "job/j1/instance/i1", "c 3 1000\n", {})
-        answer = program.get("/api/v1/metrics")
-        assert answer.headers["Content-Type"] == "application/json"
-        (group,) = json.loads(answer.body)["data"]
+FIGURES = """\
+# TYPE c counter
+c 12345678901
+# TYPE h histogram
+h_bucket{le="2e+06"} 12345678
+h_bucket{le="+Inf"} 22345678
+h_sum 1e9
+h_count 22345678
+# TYPE s summary
+s{quantile="0.99"} 1234567
+s_sum 0.00001
+s_count 9000000
+i{instance="q"} 100000
+n{x="1"} -1e+06
+n{x="2"} -0
+n{x="3"} +Inf
+n{x="4"} 0.0001
+"""
+
+
+def listed(program):
+    """The groups that a program lists, without their moments."""
+    answer = program.get("/api/v1/metrics")
+    assert answer.headers["Content-Type"] == "application/json"
+    groups = json.loads(answer.body)["data"]
+    for group in groups:
         for entry in group.values():
             if isinstance(entry, dict) and "time_stamp" in entry:
                 entry.pop("time_stamp")
+                entry["metrics"].sort(key=str)
         for name in MOMENTS:
             assert group[name].pop("help")
             for metric in group[name]["metrics"]:
                 metric["value"] = float(metric["value"]) > 0
-        groups.append(group)
-    assert groups[0] == groups[1]
-    assert groups[0]["last_push_successful"] is False
+    return sorted(groups, key=lambda group: sorted(group["labels"].items()))
+
+
+def test_lists_groups_as_the_pushgateway(started, ours):
+    theirs = started(Pushgateway("--persistence.file="))
+    for program in (ours, theirs):
+        send(program, "PUT", "job/j1/instance/i1", BODY, {})
+        send(program, "POST", "job/j1/instance/i1", "c 3 1000\n", {})
+        send(program, "PUT", "job/j2", FIGURES, {})
+    got = listed(ours)
+    assert got == listed(theirs)
+    assert [group["last_push_successful"] for group in got] == [False, True]
 
 
 def test_python_client(ours):
@@ -251,14 +297,48 @@ def test_counters_add_on_request(ours):
     assert page['h_sum{instance="",job="j"}'] == "15"
 
 
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("n_total 2\n", "n_total: is untyped: "),
+        ("# TYPE s summary\ns_sum 2\ns_count 1\n", "s: is a summary: "),
+    ],
+)
+def test_what_cannot_be_added_is_refused(ours, body, words):
+    """It would replace what is there, and nobody would notice."""
+    assert send(ours, "POST", "job/j", body, {}).status == 200
+    good = "# TYPE a_total counter\na_total 1\n"
+    answer = send(ours, "POST", "job/j?mode=add", good + body.replace("2", "3"), {})
+    assert (answer.status, answer.text.startswith(words)) == (400, True)
+    values = {name: value for name, value in ours.samples(path=PAGE).items() if name[0] in "nsa"}
+    assert "2" in values.values() and "3" not in values.values() and not any("a_total" in name for name in values)
+
+
 def test_time_to_live_on_request(ours):
     assert send(ours, "POST", "job/j?ttl=1s", "short 1\n", {}).status == 200
     assert send(ours, "POST", "job/j", "long 1\n", {}).status == 200
+    for method, job in (("PUT", "put"), ("POST", "post")):  # what is not said means never
+        send(ours, "PUT", f"job/{job}?ttl=1s", "long 1\n", {})
+        send(ours, method, f"job/{job}", "long 2\n", {})
     assert 'short{instance="",job="j"}' in ours.samples(path=PAGE)
     time.sleep(2.5)
     page = ours.samples(path=PAGE)
     assert 'short{instance="",job="j"}' not in page
-    assert 'long{instance="",job="j"}' in page
+    assert all(f'long{{instance="",job="{job}"}}' in page for job in ("j", "put", "post"))
+
+
+def test_groups_go_with_their_last_series(waap):
+    ours = waap("--collector.disable-defaults", "--collector.push", "--push.max-groups=20", "--push.max-plugins=1")
+    push = json.dumps({"plugin": "p", "metric": "fps", "type": "gauge", "set": 1}).encode()
+    for i in range(20):
+        assert send(ours, "PUT", f"job/ci/instance/{i}?ttl=1s", "took 1\n", {}).status == 200
+    answer = send(ours, "PUT", "job/one_more", "took 1\n", {})
+    assert (answer.status, "push.max-groups" in answer.text) == (413, True)
+    assert ours.get("/api/v1/push", method="POST", body=push).status == 200
+    time.sleep(2.5)
+    assert not [name for name in ours.samples(path=PAGE) if 'job="ci"' in name]
+    assert json.loads(ours.get("/api/v1/metrics").body)["data"] == []
+    assert send(ours, "PUT", "job/one_more", "took 1\n", {}).status == 200
 
 
 @pytest.mark.parametrize(
@@ -266,13 +346,25 @@ def test_time_to_live_on_request(ours):
     [
         ("job/j?mode=plus", 'mode: expected "add" or "replace", got "plus"'),
         ("job/j?ttl=soon", "ttl: expected a duration"),
-        ("job/j?tll=1s", 'unknown parameter "tll"'),
+        ("job/j?tll=1s", 'unknown parameter "tll", did you mean ttl?'),
+        ("job/j?TTL=1s", 'unknown parameter "TTL", did you mean ttl?'),
+        ("job/j?modes=add", 'unknown parameter "modes", did you mean mode?'),
     ],
 )
 def test_query_mistakes(ours, path, words):
     answer = send(ours, "POST", path, "a 1\n", {})
     assert answer.status == 400
     assert words in answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["job/j/path/%2Fvar%2Ftmp", "job/j/x/a%2fb%2Fc", "job/j/x//y/z", "job/j/x@base64//y/z"]
+)
+def test_slashes_in_values_are_refused(ours, path):
+    """The Pushgateway redirects some (a client then loses its body) and files others under labels nobody named."""
+    answer = send(ours, "POST", path, "a 1\n", {})
+    assert (answer.status, "@base64/" in answer.text) == (400, True)
+    assert not [name for name in ours.samples(path=PAGE) if name.startswith("a{")]
 
 
 def test_names_of_collectors_are_refused(ours):
@@ -290,9 +382,34 @@ def test_a_series_given_twice_is_refused(ours):
     assert send(ours, "POST", "job/j", labels_win, {}).status == 400
 
 
+def test_a_group_without_room_for_buckets(ours):
+    """A Pushgateway takes it, and no Prometheus can read its page from then on."""
+    histogram = '# TYPE h histogram\nh_bucket{le="1"} 1\nh_bucket{le="+Inf"} 2\nh_sum 5\nh_count 2\n'
+    answer = send(ours, "POST", "job/j/le/5", histogram, {})
+    assert answer.status == 400
+    assert "a histogram cannot be pushed by group job=j le=5" in answer.text
+    assert send(ours, "POST", "job/j/quantile/5", histogram, {}).status == 200
+    assert ours.samples(path=PAGE)['h_bucket{instance="",job="j",quantile="5",le="1.0"}'] == "1"
+
+
 def test_unknown_encoding(ours):
     answer = send(ours, "POST", "job/j", "a 1\n", {"Content-Encoding": "br"})
     assert (answer.status, '"br" is not understood' in answer.text) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "path, body, headers, words",
+    [
+        ("job/j/x", "a 1\n", {}, "client from 127.0.0.1: refused (unreadable): "),
+        ("job/j", "a 1\na{\n", {}, "client from 127.0.0.1: refused (unreadable): line 2"),
+        ("job/j", "a 1\n", {"Content-Encoding": "br"}, "client from 127.0.0.1: refused (unreadable): "),
+        ("job/j", "a 1 5\n", {}, "group job=j from 127.0.0.1: refused (invalid): "),
+        ("job/j", "waap_a 1\n", {}, "group job=j from 127.0.0.1: refused (reserved): waap_a: "),
+    ],
+)
+def test_refusals_are_logged(ours, path, body, headers, words):
+    assert send(ours, "POST", path, body, headers).status == 400
+    assert f'level=warn msg="push: {words}' in ours.wait_log("refused")
 
 
 def test_packed_bombs_are_refused(ours):
@@ -348,10 +465,34 @@ def test_delete_by_selector(ours):
         ((), "which series?"),
         (('{job=~".*"}',), "must not match empty"),
         (("x", "x{"), "column 3"),  # all are read before anything goes
+        (('x{job=~"a**"}',), "a repetition is repeated"),
     ):
         answer = delete(*selectors)
         assert (answer.status, words in json.loads(answer.body)["error"]) == (400, True)
     assert left() == others
+    send(ours, "POST", "job/b", "bad 1 5\n", {})
+    send(ours, "POST", "job/c", "bad 1 5\n", {})  # a group that has push times only
+    answer = delete('{job="b"}', 'push_failure_time_seconds{job="c"}')
+    assert json.loads(answer.body)["data"] == {"deleted": 3}
+    assert {name for name in ours.samples(path=PAGE) if "job=" in name and 'job="a"' not in name} == set()
+    send(ours, "PUT", "job/b", 'x{k="1"} 1\n', {})
+    costly = "(" * 60 + "a" + "+)" * 60  # two to the power of sixty for who unfolds it
+    answer = delete(f'{{job=~"{costly}",k=~"1|3"}}')
+    assert (answer.status, json.loads(answer.body)["data"]) == (200, {"deleted": 0})
+    assert json.loads(delete(f'{{job=~"{costly}|b",k=~"1|3"}}').body)["data"] == {"deleted": 1}
+    assert ours.rss_kib() < 60 * 1024
+
+
+def test_a_selector_that_takes_too_long_deletes_nothing(ours):
+    value = "a" * 900
+    body = "".join(f'long{{a="{value}{i}"}} 1\n' for i in range(2000))
+    send(ours, "PUT", "job/long", body, {})
+    costly = "(.*.*)" * 150 + "b"
+    answer = ours.get("/api/v1/series?" + urllib.parse.urlencode({"match[]": f'long{{a=~"{costly}"}}'}), method="DELETE")
+    assert answer.status == 400 and "take too long" in json.loads(answer.body)["error"]
+    assert answer.seconds < 10
+    answer = ours.get("/api/v1/series?" + urllib.parse.urlencode({"match[]": 'long{a=~"a+1?[0-9]*"}'}), method="DELETE")
+    assert json.loads(answer.body)["data"] == {"deleted": 2000}
 
 
 def test_status(ours):

@@ -412,6 +412,40 @@ def test_a_body_by_drops_is_cut_off(start, first):
     assert 0.9 < time.monotonic() - begin < 2.5
 
 
+def test_a_body_that_stops_is_cut_off(start):
+    waap = start("--web.header-timeout=1s")
+    with socket.create_connection(("127.0.0.1", waap.port), 5) as connection:
+        connection.sendall(b"POST /-/reload HTTP/1.1\r\n" + HOST + b"Content-Length: 99\r\n\r\n")
+        for _ in range(4):  # as long as it gets on it may take longer than that
+            time.sleep(0.5)
+            connection.sendall(b"x")
+        begin = time.monotonic()
+        assert read_all(connection) == (b"", True)
+        assert 0.9 < time.monotonic() - begin < 2
+
+
+LENGTH = b"POST /-/reload HTTP/1.1\r\n" + HOST + b"Content-Length: 50000\r\n\r\n"
+CHUNKS = b"POST /-/reload HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n9\r\n"
+
+
+@pytest.mark.parametrize("begun", [LENGTH + b"x", CHUNKS + b"x", b"GET /-/healthy HT", HEALTHY])
+def test_who_leaves_is_noticed(start, begun):
+    """Also where the last words and the farewell come as one, so that one event tells of both."""
+    waap = start()
+    for _ in range(50):
+        with socket.create_connection(("127.0.0.1", waap.port), 5) as connection:
+            connection.sendall(begun)
+    wait_until(lambda: float(waap.samples()["waap_http_connections"]) == 1, 5)
+    assert waap.samples()["waap_http_connections_evicted_total"] == "0"
+
+
+def test_who_only_listens_gets_an_answer(waap):
+    with socket.create_connection(("127.0.0.1", waap.port), 5) as connection:
+        connection.sendall(b"GET /metrics?collect[]=slow HTTP/1.1\r\n" + HOST + b"\r\n" + HEALTHY)
+        connection.shutdown(socket.SHUT_WR)
+        assert statuses(read_all(connection)[0]) == [200, 200]
+
+
 # ---- connections ----
 
 
@@ -669,18 +703,23 @@ def test_stale_unix_socket_is_replaced(start, tmp_path):
         ("127.0.0.1:{port}", "127.0.0.1:{port}: Address already in use"),
         ("192.0.2.1:9090", "192.0.2.1:9090: Cannot assign requested address"),
         ("no-such-host.invalid:9090", "no-such-host.invalid:9090: "),
+        ("unix:{file}", "unix:{file}: a regular file stands there and is left alone: "),
+        ("unix:{folder}", "unix:{folder}: a directory stands there and is left alone: "),
         ("unix:/no/such/folder/sock", "unix:/no/such/folder/sock: No such file or directory"),
     ],
 )
 def test_an_address_that_cannot_be_had_is_an_error(start, fake_binary, tmp_path, address, words):
     path = tmp_path / "http.sock"
     waap = start(f"--web.listen-address=unix:{path}")
-    names = {"path": path, "port": waap.port}
+    file = tmp_path / "file"
+    file.write_text("precious")
+    names = {"path": path, "port": waap.port, "file": file, "folder": tmp_path}
     done = fails(fake_binary, "serve", "--push.table=", f"--web.listen-address={address.format(**names)}")
     assert done.returncode == 1
     assert "listen on " + words.format(**names) in done.stderr
     assert "(see --web.listen-address)" in done.stderr
     assert unix_get(path) == [200]
+    assert file.read_text() == "precious"
 
 
 def test_an_unknown_group_is_an_error(fake_binary, tmp_path):

@@ -213,6 +213,12 @@ def test_a_second_daemon_says_that_it_keeps_nothing(waap, place):
     assert second.samples()["waap_push_persistent"] == "0"
 
 
+def test_a_second_daemon_says_that_it_leaves_the_state_file(waap, place):
+    waap(*ALONE, f"--push.state-file={place}/state", "--push.table=")
+    second = waap(*ALONE, f"--push.state-file={place}/state", "--push.table=")
+    second.wait_log(f"push: {place}/state is in use by another waap; nothing is taken from it, and nothing is saved")
+
+
 def test_a_reload_cannot_move_the_files(waap, place):
     file = place / "waap.yaml"
     file.write_text(f"push:\n  state_file: {place}/one\n")

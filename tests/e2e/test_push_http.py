@@ -1,6 +1,7 @@
 """POST /api/v1/push, and the knobs of plugins over HTTP."""
 
 import base64
+import contextlib
 import gzip
 import json
 import signal
@@ -61,6 +62,69 @@ def test_one_object_an_array_or_lines(daemon):
     assert value(waap, "n_total", plugin="p") == 8
     assert value(waap, "n_total", plugin="p", cam="top") == 6
     assert value(waap, "fps", plugin="old", job="x") == 3
+
+
+def test_several_groups(daemon):
+    """Groups of a Pushgateway, in one request with each other and with plugins."""
+    waap = daemon()
+    one, two = {"job": "a", "instance": "1"}, {"job": "b"}
+    objects = [
+        {"group": one, "metric": "files_total", "type": "counter", "set": 3, "ttl": 1},
+        {"metric": "took", "type": "gauge", "set": 1},  # of the same group
+        {"metric": "files_total", "inc": 5, "group": two},
+        {**GAUGE, "metric": "fps"},
+        {"metric": "h", "type": "histogram", "buckets": [1], "observe": [0.5, 2], "group": two},
+    ]
+    before = time.time()
+    assert push(waap, objects) == (200, {"status": "success", "data": {"applied": 5}})
+    assert value(waap, "files_total", job="b", instance="") == 5
+    assert value(waap, "took", **one) == 1
+    assert value(waap, "h_count", job="b", instance="") == 2
+    assert value(waap, "fps", plugin="p") == 1
+    for labels in (one, {"job": "b", "instance": ""}):
+        assert value(waap, "push_time_seconds", **labels) >= before - 1
+        assert value(waap, "push_failure_time_seconds", **labels) == 0
+    assert push(waap, {"metric": "files_total", "inc": 1, "group": two})[0] == 200
+    assert waap.get("/metrics/job/b", method="POST", body=b"more 1\n").status == 200
+    assert value(waap, "files_total", job="b", instance="") == 6
+    groups = json.loads(waap.get("/api/v1/metrics").body)["data"]
+    assert [group["labels"] for group in groups] == [one, two]
+    wait_until(lambda: frozenset(one.items()) not in values(waap, "files_total"))
+    assert value(waap, "took", **one) == 1  # for ever
+
+
+def test_groups_are_all_or_nothing(daemon):
+    waap = daemon()
+    ok = {"group": {"job": "a"}, "metric": "ok", "type": "gauge", "set": 1}
+    status, answer = push(waap, [ok, {**ok, "group": {"job": "b"}, "metric": "node_load1"}])
+    assert (status, answer["index"], answer["metric"]) == (403, 2, "node_load1")
+    assert not values(waap, "ok")
+    assert set(values(waap, "push_time_seconds").values()) == {0}
+    failures = values(waap, "push_failure_time_seconds")
+    assert len(failures) == 2 and all(failures.values())
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"group": {}}, "expected a job"),
+        ({"group": {"instance": "x"}}, "expected a job"),
+        ({"group": {"job": ""}}, "expected a job"),
+        ({"group": {"job": 1}}, "label job: expected a string"),
+        ({"group": {"job": "a", "node": "n"}}, "label node: the name is reserved"),
+        ({"plugin": "p"}, "a plugin's or a group's"),
+        ({"type": "rate", "inc": 1, "set": None}, "is a rate"),
+        ({"labels": {"job": "b"}}, "has it already"),
+    ],
+)
+def test_bad_groups(change, words, daemon):
+    waap = daemon()
+    gauge = {"group": {"job": "a"}, "metric": "a", "type": "gauge", "set": 1, **change}
+    status, answer = push(waap, {key: item for key, item in gauge.items() if item is not None})
+    assert (status, words in answer["error"]) == (400, True), answer
+    hello = {"hello": {"plugin": "p"}}
+    status, answer = push(waap, [hello, {"group": {"job": "a"}, "metric": "a", "type": "gauge", "set": 1}])
+    assert (status, "the hello says" in answer["error"]) == (400, True)
 
 
 def test_gzip(daemon):
@@ -174,6 +238,7 @@ def test_several_plugins_in_one_request(daemon):
         ([GAUGE, {"hello": {"plugin": "p"}}], 400, "comes first", 2, None),
         ([GAUGE, RES], 400, "knobs need", 2, "res"),
         (json.dumps([GAUGE]).encode() + b"x", 400, "more behind the array", 1, "a"),
+        ([{**GAUGE, "labels": {"container": "det"}}], 400, "where a plugin runs", 1, "a"),
         ([{**GAUGE, "labels": {"x": "y" * 2000}}], 413, "more than", 1, "a"),
     ],
 )
@@ -187,6 +252,25 @@ def test_all_or_nothing(body, status, error, index, metric, daemon):
     assert values(waap, "a") == {}
 
 
+@pytest.mark.parametrize(
+    "body, logged",
+    [
+        ([{**GAUGE, "type": "counter", "set": -1}], "plugin p from 127.0.0.1: refused (invalid): a: "),
+        ([GAUGE, {**GAUGE, "value": 1}], "client from 127.0.0.1: refused (unreadable): metric a: "),
+        (b"\x1b[2J\n", "client from 127.0.0.1: refused (unreadable): "),
+    ],
+)
+def test_refusals_are_logged(body, logged, daemon):
+    waap = daemon()
+    push(waap, body)
+    push(waap, body)
+    line = waap.wait_log("refused")
+    assert f'level=warn msg="push: {logged}' in line
+    assert waap.stop()[0] == 0
+    assert "refused" in line and waap.output().count("refused") == 2
+    assert "and 1 more" in waap.output() and "\x1b" not in waap.output()
+
+
 def test_limit_of_series(daemon):
     waap = daemon("--push.max-series-per-plugin=10")
     many = [{**GAUGE, "labels": {"i": str(i)}} for i in range(11)]
@@ -196,13 +280,171 @@ def test_limit_of_series(daemon):
     assert len(values(waap, "a")) == 10
 
 
+@pytest.mark.parametrize("group_first", [False, True])
+def test_a_group_is_not_a_plugin_once_more(daemon, group_first):
+    """The empty instance that groups have is none to Prometheus."""
+    waap = daemon()
+
+    def push_group():
+        return waap.get("/metrics/job/x/plugin/dup", method="PUT", body=b"# TYPE rr gauge\nrr 2\n").status
+
+    if group_first:
+        assert push_group() == 200
+    with Plugin(waap.socket, {"plugin": "dup", "job": "x"}) as plugin:
+        plugin.tell({"metric": "rr", "type": "gauge", "set": 1})
+        assert push_group() == 400
+    assert [value for value in values(waap, "rr").values()] == [1]
+
+
+def test_groups_without_series_count(daemon):
+    waap = daemon("--push.max-plugins-per-peer=5")
+    status = [waap.get(f"/metrics/job/j{i}", method="PUT", body=b"").status for i in range(7)]
+    assert status == [200] * 5 + [413] * 2
+
+
+def test_limits_of_one_client(daemon):
+    waap = daemon("--push.max-series-per-peer=15", "--push.max-plugins-per-peer=20")
+    flood = [{**GAUGE, "plugin": f"p{i}"} for i in range(21)]
+    status, answer = push(waap, flood)
+    assert status == 413 and "of http localhost are there already (push.max-plugins-per-peer)" in answer["error"]
+    status, answer = push(waap, flood[:16])
+    assert (status, answer["index"]) == (413, 16) and "push.max-series-per-peer" in answer["error"]
+    assert json.loads(waap.get("/api/v1/plugins").text)["data"] == []
+    assert push(waap, flood[:10])[0] == 200
+    # Groups are part of it, however they are pushed; what is replaced is not.
+    group = "b 1\nc 1\ng 1\nh 1\nk 1\n"
+    for method, body, status in [("PUT", group, 200), ("PUT", group.upper(), 200), ("POST", "m 1\n", 413)]:
+        assert waap.get("/metrics/job/j", method=method, body=body.encode()).status == status
+    with Plugin(waap.socket, {"plugin": "q"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+
+
+@pytest.mark.parametrize("path", ["/api/v1/push", "/metrics/job/j", "/metrics/job@base64/ag=="])
+def test_a_body_that_is_too_large_is_counted(daemon, path):
+    waap = daemon("--web.max-body-size=10KiB")
+    body = b" " * 11000
+    assert waap.get(path, method="POST", body=body).status == 413
+    line = waap.wait_log("push: client from 127.0.0.1: refused (limit): body is larger than 10240")
+    assert "--web.max-body-size" in line
+    assert value(waap, "waap_push_refused_total", reason="limit") == 1
+    chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    headers = {"Transfer-Encoding": "chunked"}
+    with contextlib.closing(waap.connect()) as connection:
+        connection.request("PUT", path, chunks, headers, encode_chunked=False)
+        assert connection.getresponse().status == 413
+    assert value(waap, "waap_push_refused_total", reason="limit") == 2
+    headers = {"X-Forwarded-For": "1.2.3.4"}
+    assert waap.get(path, headers, method="POST", body=body).status == 403
+    assert value(waap, "waap_push_refused_total", reason="limit") == 2
+
+
+# ---- all bodies together ----
+
+LIMITED = ("--web.max-body-size=1MiB", "--web.max-bodies-size=1MiB")
+LARGE = json.dumps([GAUGE]).encode().ljust(700_000)
+CHUNKED = {"Transfer-Encoding": "chunked"}
+
+
+@contextlib.contextmanager
+def held_body(waap, length):
+    """A client that has sent the half of its body, and waits."""
+    with contextlib.closing(waap.connect()) as connection:
+        connection.putrequest("POST", "/api/v1/push")
+        connection.putheader("Content-Length", str(length))
+        connection.endheaders()
+        connection.send(b" " * (length // 2))
+        assert waap.get("/-/healthy").status == 200
+        yield connection
+
+
+def push_in_chunks(waap, body):
+    with contextlib.closing(waap.connect()) as connection:
+        chunks = (body[i : i + 50_000] for i in range(0, len(body), 50_000))
+        connection.request("POST", "/api/v1/push", chunks, CHUNKED, encode_chunked=True)
+        return connection.getresponse().status
+
+
+def test_all_bodies_together_have_a_limit(daemon):
+    waap = daemon(*LIMITED)
+    with held_body(waap, 700_000):
+        answer = waap.get("/api/v1/push", method="POST", body=LARGE)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+        assert "700000 of 1048576 (--web.max-bodies-size)" in answer.text
+        waap.wait_log("push: client from 127.0.0.1: refused (rate): no room for a body of 700000")
+        assert value(waap, "waap_push_refused_total", reason="rate") == 1
+        assert push_in_chunks(waap, LARGE) == 503
+        assert value(waap, "waap_push_refused_total", reason="rate") == 2
+        assert waap.get("/metrics/job/j", method="PUT", body=b" " * 65_536).status == 200
+        assert push_in_chunks(waap, LARGE[:60_000]) == 200
+        assert push(waap, LARGE[:300_000])[0] == 200
+    wait_until(lambda: push(waap, LARGE)[0] == 200)
+    assert push_in_chunks(waap, LARGE) == 200
+    assert push(waap, LARGE.ljust(1 << 20))[0] == 200
+
+
+def test_a_body_for_which_there_is_no_room_can_be_asked_for_first(daemon):
+    waap = daemon(*LIMITED)
+    with held_body(waap, 700_000), contextlib.closing(waap.connect()) as connection:
+        connection.putrequest("POST", "/api/v1/push")
+        connection.putheader("Content-Length", "700000")
+        connection.putheader("Expect", "100-continue")
+        connection.endheaders()
+        assert connection.getresponse().status == 503
+
+
+def test_bodies_that_are_held_take_bounded_memory(daemon):
+    waap = daemon("--web.max-body-size=4MiB", "--web.max-bodies-size=8MiB")
+    before = waap.rss_kib()
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(held_body(waap, 4_000_000))
+        assert waap.rss_kib() < before + 16 * 1024
+
+
 def test_who_may_write(daemon):
     waap = daemon()
     status = waap.get("/api/v1/push", {"X-Forwarded-For": "1.2.3.4"}, "POST", body=b"{}").status
     assert status == 403
+    waap.wait_log("push: client from 127.0.0.1: refused (forbidden): a proxy that asks for others")
+    assert value(waap, "waap_push_refused_total", reason="forbidden") == 1
     answer = waap.get(RES_PATH, {"Origin": "http://evil.example"}, "PUT", body=b'{"value": 1}')
-    assert answer.status == 403
-    assert waap.get("/api/v1/push").status == 405
+    assert answer.status == 403 and "evil.example" in json.loads(answer.text)["error"]
+    answer = waap.get("/metrics/job/j", {"Origin": "http://evil.example"}, "PUT", body=b"a 1\n")
+    assert answer.status == 403 and answer.text.startswith("a page of http://evil.example")
+
+
+@pytest.mark.parametrize(
+    "method, path, status, error",
+    [
+        ("GET", "/api/v1/push", 405, "/api/v1/push answers to POST, PUT only"),
+        ("POST", RES_PATH, 405, RES_PATH + " answers to GET, HEAD, PUT only"),
+        ("GET", "/api/v1/nothing", 404, "404: nothing here"),
+    ],
+)
+def test_errors_below_api_are_json(daemon, method, path, status, error):
+    answer = daemon().get(path, method=method, body=b"{}" if method == "POST" else None)
+    assert answer.status == status
+    assert json.loads(answer.text) == {"status": "error", "error": error}
+
+
+@pytest.mark.parametrize("name", ["Forwarded", "Via", "X-Real-IP", "x-forwarded-for"])
+def test_a_proxy_on_this_machine_is_not_this_machine(daemon, name):
+    waap = daemon()
+    answer = waap.get("/api/v1/push", {name: "1.2.3.4"}, "POST", body=json.dumps(GAUGE).encode())
+    assert (answer.status, "a proxy that asks for others" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize("target", ["POST /api/v1/push", "PUT /metrics/job/j", "PUT " + RES_PATH])
+def test_the_body_of_who_may_not_write_is_not_awaited(daemon, target):
+    """Strangers could have us keep a body on every connection."""
+    waap = daemon()
+    method, path = target.split()
+    with contextlib.closing(waap.connect(timeout=10)) as connection:
+        connection.putrequest(method, path)
+        connection.putheader("X-Forwarded-For", "1.2.3.4")
+        connection.putheader("Content-Length", "9000000")
+        connection.endheaders()
+        assert connection.getresponse().status == 403
 
 
 # bcrypt of "secret".
@@ -236,6 +478,39 @@ def test_users_who_may_write(daemon, tmp_path):
     waap.wait_log("asked by writer@127.0.0.1")
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "DELETE /metrics/job/prey",
+        "DELETE /api/v1/series?match[]=a",
+        "PUT /api/v1/admin/wipe",
+        "POST /-/reload",
+        "POST /-/quit",
+    ],
+)
+def test_a_name_counts_only_with_its_password(daemon, tmp_path, target):
+    """Also where a reload begins to ask for passwords in the middle of a request."""
+    file = tmp_path / "web.yml"
+    file.write_text("")
+    flags = ("--push.user=writer", "--web.enable-admin-api", "--web.enable-lifecycle")
+    waap = daemon(f"--web.config.file={file}", *flags)
+    assert waap.get("/metrics/job/prey", method="POST", body=b"a 1\n").status == 200
+    with contextlib.closing(waap.connect(timeout=10)) as connection:
+        connection.putrequest(*target.split())
+        connection.putheader("X-Forwarded-For", "1.2.3.4")
+        connection.putheader("Authorization", "Basic " + base64.b64encode(b"writer:wrong").decode())
+        connection.putheader("Content-Length", "1")
+        connection.endheaders()
+        assert waap.get("/-/healthy").status == 200  # by then the head has been looked at
+        file.write_text(f"basic_auth_users:\n  writer: {SECRET}\n")
+        waap.process.send_signal(signal.SIGHUP)
+        waap.wait_log("configuration applied")
+        connection.send(b"x")
+        assert connection.getresponse().status == 403
+    token = base64.b64encode(f"writer:{PASSWORD}".encode()).decode()
+    assert "\na{" in waap.get("/metrics", {"Authorization": f"Basic {token}"}).text
+
+
 # ---- knobs ----
 
 
@@ -261,7 +536,7 @@ def test_a_knob_from_end_to_end(daemon):
         assert values(waap, "plugin_param_requested") == {}
 
         status, answer = turn(waap, 480)
-        assert (status, answer["data"]["requested"]) == (200, 480)
+        assert (status, answer["data"]["requested"], answer["data"]["connected"]) == (200, 480, True)
         assert plugin.hear() == {"param": "res", "value": 480}
         assert value(waap, "plugin_param_requested", plugin="p", param="res") == 480
         assert value(waap, "plugin_param", plugin="p", param="res") == 720
@@ -276,8 +551,8 @@ def test_a_knob_from_end_to_end(daemon):
         assert turn(waap, None)[1]["data"]["requested"] is None
         assert plugin.hear() == {"param": "res", "value": 720}
         assert values(waap, "plugin_param_requested") == {}
-    waap.wait_log("params: p: res: from the default to 480, asked by 127.0.0.1")
-    waap.wait_log("params: p: res: from 480 to the default, asked by 127.0.0.1")
+    waap.wait_log("params: plugin p: res: from the default to 480, asked by 127.0.0.1")
+    waap.wait_log("params: plugin p: res: from 480 to the default, asked by 127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -377,6 +652,8 @@ def test_plugins_of_one_name_are_told_apart(daemon):
         assert turn(waap, 488, RES_PATH + "?job=right")[0] == 200
         assert second.hear() == {"param": "res", "value": 488}
         assert first.settle() == []
+        waap.wait_log("params: plugin p, job left: res: from the default to 480, asked by 127.0.0.1")
+        waap.wait_log("params: plugin p, job right: res: from the default to 488, asked by 127.0.0.1")
         assert knob(waap, RES_PATH + "?job=left")["requested"] == 480
         answer = waap.get(RES_PATH + "?job=middle")
         assert (answer.status, json.loads(answer.text)["error"]) == (404, "p: no such plugin with these labels")
@@ -394,6 +671,40 @@ def test_a_plugin_is_told_apart_by_a_label_that_it_lacks(daemon):
         assert first.hear() == {"param": "res", "value": 480}
 
 
+def test_plugins_are_told_apart_by_every_label(daemon):
+    waap = daemon()
+    first = Plugin(waap.socket, {"plugin": "p", "labels": {"cam": "a", "lens": "1"}})
+    second = Plugin(waap.socket, {"plugin": "p", "labels": {"cam": "b"}})
+    with first, second:
+        first.tell(RES)
+        second.tell(RES)
+        status, answer = turn(waap, 480)
+        assert status == 409
+        assert answer["error"].endswith("choose one by ?cam=a&lens=1 or ?cam=b&lens=")
+        for query in ("?cam=b", "?cam=b&lens=", "?plugin=p&cam=b&job="):
+            assert turn(waap, 480, RES_PATH + query)[0] == 200
+            assert second.hear() == {"param": "res", "value": 480}
+        assert first.settle() == []
+        assert knob(waap, RES_PATH + "?lens=1")["requested"] is None
+        for query in ("?cam=c", "?cam=a&cam=b", "?cam=", "?pod=x"):
+            assert turn(waap, 488, RES_PATH + query)[0] == 404
+        assert second.settle() == []
+
+
+@pytest.mark.parametrize("hello", [{"plugin": "p"}, {"plugin": "p", "labels": {"cam": "a"}}])
+def test_a_mistyped_label_chooses_nobody(hello, daemon):
+    waap = daemon()
+    known = "cam, container, job, namespace, pod" if "labels" in hello else "container, job, namespace, pod"
+    with Plugin(waap.socket, hello) as plugin:
+        plugin.tell(RES)
+        for path in (RES_PATH + "?containers=other", RES_PATH + "?job=&containers"):
+            error = f"containers: unknown parameter, a plugin p is chosen by {known}"
+            assert turn(waap, 480, path) == (400, {"status": "error", "error": error})
+            assert waap.get(path).status == 400
+        assert plugin.settle() == []
+        assert waap.get("/api/v1/plugins/q/params/res?containers=other").status == 404
+
+
 def test_a_plugin_with_slashes(daemon):
     waap = daemon()
     with Plugin(waap.socket, {"plugin": "a/params/b"}) as plugin:
@@ -402,20 +713,53 @@ def test_a_plugin_with_slashes(daemon):
         assert plugin.hear()["value"] == 480
 
 
+def test_what_cannot_be_kept_is_not_done(daemon, tmp_path):
+    waap = daemon(f"--push.table={tmp_path / 'table'}", "--push.table-size=64KiB", "--push.max-series=100000")
+    with Plugin(waap.socket, {"plugin": "p"}) as plugin:
+        plugin.tell(RES)
+        for size in (100, 10, 1):  # until not even a small thing has room
+            status, i = 200, 0
+            while status == 200:
+                i += 1
+                status, _ = push(waap, {**GAUGE, "plugin": "q", "labels": {"n": f"{i:0{size}}"}})
+        assert status == 507
+        status, answer = turn(waap, 480)
+        assert status == 507 and "the table has its full size" in answer["error"]
+        assert plugin.settle() == []
+        assert knob(waap)["requested"] is None
+        assert values(waap, "plugin_param_requested") == {}
+    assert "asked by" not in waap.output()
+
+
 def test_requests_survive_reconnects(daemon):
     waap = daemon()
     with Plugin(waap.socket, {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "a", "type": "gauge", "set": 1}, RES)
         turn(waap, 480)
     wait_until(lambda: waap.samples()["waap_push_connections"] == "0")
-    assert turn(waap, 488)[0] == 200  # nobody hears it yet
+    status, answer = turn(waap, 488)  # nobody hears it yet
+    assert (status, answer["data"]["requested"], answer["data"]["connected"]) == (200, 488, False)
+    waap.wait_log("from 480 to 488, asked by 127.0.0.1, kept until the plugin is back")
     with Plugin(waap.socket, {"plugin": "p"}) as plugin:
         plugin.say(RES)
         assert plugin.hear() == {"param": "res", "value": 488}
         assert knob(waap)["applied"] == 720  # until it says otherwise
+        assert knob(waap)["connected"]
         # One that no longer fits is forgotten.
         plugin.say({**RES, "max": 480, "default": 480})
         assert plugin.settle() == []
+
+
+def test_a_wish_is_no_sign_of_life(daemon):
+    waap = daemon("--push.ttl=1s")
+    with Plugin(waap.socket, {"plugin": "p"}) as plugin:
+        plugin.tell(RES)
+        turn(waap, 480)
+        assert value(waap, "plugin_param_requested", plugin="p", param="res") == 480
+    wait_until(lambda: values(waap, "plugin_param") == {}, what="its end")
+    assert turn(waap, 488)[1]["data"]["connected"] is False
+    assert values(waap, "plugin_param") == values(waap, "plugin_param_requested") == {}
+    assert knob(waap)["requested"] == 488
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
@@ -430,6 +774,10 @@ def test_requests_survive_restarts(how, daemon, tmp_path):
         asked = knob(first)
         first.stop(signal=how)
     second = daemon(table)
+    shown = knob(second)
+    for key in ("requested", "requested_at", "requested_by", "default", "min", "max", "step"):
+        assert shown[key] == asked[key]
+    assert (shown["applied"], shown["connected"]) == (None, False)
     with Plugin(second.socket, {"plugin": "p"}) as plugin:
         plugin.say(RES, mode)
         assert plugin.hear() == {"param": "res", "value": 480}
@@ -444,6 +792,32 @@ def test_requests_survive_restarts(how, daemon, tmp_path):
         assert info == {frozenset({**labels, "value": "a"}.items()): 1}
         plugin.say({"metric": "plugin_param", "set": 1, "labels": {"param": "res"}})
         assert "waap's own" in plugin.hear()["error"]
+
+
+def test_knobs_are_turned_before_the_plugin_is_back(daemon, tmp_path):
+    table = f"--push.table={tmp_path / 'table'}"
+    other = {"param": "other", "type": "bool", "default": False}
+    first = daemon(table)
+    with Plugin(first.socket, {"plugin": "p", "labels": {"cam": "a"}}) as plugin:
+        plugin.tell(RES, other)
+        assert turn(first, 480)[0] == 200
+        first.stop()
+    second = daemon(table)
+    status, answer = turn(second, 481)
+    assert status == 400 and "steps of 8" in answer["error"]
+    status, answer = turn(second, 488, RES_PATH + "?cam=a")
+    assert (status, answer["data"]["requested"], answer["data"]["connected"]) == (200, 488, False)
+    second.wait_log("params: plugin p, cam a: res: from 480 to 488, asked by 127.0.0.1, kept until the plugin is back")
+    [listed] = json.loads(second.get("/api/v1/plugins").text)["data"]
+    assert [item["param"] for item in listed["params"]] == ["res"]
+    # Nothing was asked of it: only the plugin knows what it is.
+    error = "p: has declared no param other since the daemon began, and is not connected"
+    assert turn(second, True, "/api/v1/plugins/p/params/other") == (404, {"status": "error", "error": error})
+    with Plugin(second.socket, {"plugin": "p", "labels": {"cam": "a"}}) as plugin:
+        plugin.say(RES, other)
+        assert plugin.hear() == {"param": "res", "value": 488}
+        assert plugin.settle() == []
+        assert knob(second)["connected"]
 
 
 def test_several_connections_of_one_plugin(daemon):
@@ -477,7 +851,7 @@ def test_plugins_are_listed(daemon):
     with Plugin(waap.socket, {"plugin": "q", "job": "j"}) as plugin:
         plugin.tell(RES)
         listed = {item["plugin"]: item for item in json.loads(waap.get("/api/v1/plugins").text)["data"]}
-    assert (listed["p"]["verified"], listed["p"]["peer"], listed["p"]["connections"]) == (False, "http", 0)
+    assert (listed["p"]["verified"], listed["p"]["peer"], listed["p"]["connections"]) == (False, "http localhost", 0)
     assert listed["q"]["verified"] and listed["q"]["peer"].startswith("uid ")
     assert listed["q"]["labels"] == {"plugin": "q", "job": "j"}
     assert listed["q"]["connections"] == 1

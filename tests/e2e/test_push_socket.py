@@ -112,6 +112,20 @@ def test_frames_of_the_predecessor(daemon, path):
     assert series(waap, "x") == {}
 
 
+@pytest.mark.parametrize("old_first", [True, False])
+def test_the_predecessor_beside_a_rate(daemon, path, old_first):
+    """Old applications and new plugins count frames under one name."""
+    waap = daemon()
+    with Plugin(path) as old, Plugin(path, {"plugin": "new"}) as new:
+        turns = [lambda: old.tell({"fps": {"value": 29.7, "timestamp": time.time()}}),
+                 lambda: new.tell({"metric": "fps", "type": "rate", "inc": 30})]
+        for turn in turns if old_first else turns[::-1]:
+            turn()
+        wait_until(lambda: len(series(waap, "fps")) == 2, what="the mean")
+    assert value(waap, "fps_total", plugin="new") == 30
+    assert 29.7 in series(waap, "fps").values()
+
+
 def test_what_is_wrong_is_said_and_the_rest_goes_on(daemon, path):
     waap = daemon()
     with Plugin(path, {"plugin": "p"}) as plugin:
@@ -126,6 +140,7 @@ def test_what_is_wrong_is_said_and_the_rest_goes_on(daemon, path):
             (b'{"metric": "a", "type": "gauge", "set": 1, "labels": {"__name__": "b"}}', "reserved", "a"),
             (b'{"metric": "a", "type": "gauge", "set": 1, "labels": {"node": "b"}}', "reserved", "a"),
             (b'{"metric": "a", "type": "gauge", "set": 1, "labels": {"plugin": "b"}}', "already", "a"),
+            (b'{"metric": "a", "type": "gauge", "set": 1, "labels": {"pod": "b"}}', "where a plugin runs", "a"),
             (b'{"metric": "a", "type": "gauge", "set": 1, "labels": {"b": "1", "b": "2"}}', "twice", "a"),
             (b'{"metric": "waap_a", "type": "gauge", "set": 1}', "waap's own", "waap_a"),
             (b'{"metric": "plugin_param", "type": "gauge", "set": 1}', "waap's own", "plugin_param"),
@@ -150,6 +165,33 @@ def test_what_is_wrong_is_said_and_the_rest_goes_on(daemon, path):
     assert (refused["unreadable"], refused["reserved"], refused["limit"]) == (7, 2, 1)
 
 
+def test_refusals_are_logged_without_a_flood(daemon, path):
+    waap = daemon()
+    uid = os.getuid()
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.send(b'{"metric": "waap_a", "type": "gauge", "set": 1}\n')
+        plugin.hear()
+        for _ in range(20):
+            plugin.send(b'{"metric": "a\\u001b[2J\\n", "type": "gauge", "set": 1}\n' * 100)
+        plugin.settle()
+    with Plugin(path) as plugin:
+        plugin.send(b"garbage\n")
+        plugin.hear()
+    for i in range(30):
+        with Plugin(path, {"plugin": f"p{i}"}) as plugin:
+            plugin.send(b"{}}\n")
+            plugin.hear()
+    own = "waap_a: is a metric of waap's own"
+    assert f"push: plugin p of uid {uid}: refused (reserved): {own}" in waap.wait_log("reserved")
+    assert "a\\u001b[2J\\u000a" in waap.wait_log(f"push: plugin p of uid {uid}: refused (invalid): ")
+    assert f" of uid {uid}: refused (unreadable): " in waap.wait_log("push: process ")
+    assert waap.stop()[0] == 0
+    lines = [line for line in waap.output().split("\n") if "level=warn" in line]
+    assert len(lines) == 18 and "\x1b" not in waap.output()
+    assert f"push: plugin p of uid {uid}: refused (invalid): and 1999 more" in lines[-2]
+    assert "push: others: refused: and 17 more" in lines[-1]
+
+
 def test_an_answer_comes_after_what_came_before(daemon, path):
     daemon()
     with Plugin(path, {"plugin": "p"}) as plugin:
@@ -157,6 +199,22 @@ def test_an_answer_comes_after_what_came_before(daemon, path):
         assert plugin.hear() == {"ack": 1}
         assert "error" in plugin.hear()
         assert plugin.hear() == {"ack": 2}
+
+
+def test_a_quiet_parent_of_many_children_counts_once(daemon, path):
+    """Each process counts for itself; nobody's count may be forgotten while it is connected."""
+    waap = daemon()
+
+    def total(start, n):
+        return {"hello": {"plugin": "p", "start": start}}, {"metric": "n_total", "type": "counter", "total": n}
+
+    with Plugin(path) as parent:
+        parent.tell(*total("parent", 1000))
+        for i in range(200):
+            with Plugin(path) as child:
+                child.tell(*total(f"child {i}", 1))
+        parent.tell({"metric": "n_total", "total": 1001})
+        assert value(waap, "n_total", plugin="p") == 1201
 
 
 def test_totals_continue_after_a_reconnect(daemon, path):
@@ -205,13 +263,13 @@ def test_hello_names_plugin_job_and_labels(daemon, path):
     assert value(waap, "a", plugin="p", job="j", cam="top", x="y") == 1
 
 
-def container_tree(root, pid, cgroup, annotations):
+def container_tree(root, pid, cgroup, annotations, container=CONTAINER):
     """A /proc for one process, and what containerd keeps of its container."""
     process = root / "proc" / str(pid)
     process.mkdir(parents=True)
     (process / "cgroup").write_text(f"0::{cgroup}\n")
     (process / "cmdline").write_bytes(b"python3\0x.py\0")
-    task = root / "run/containerd/io.containerd.runtime.v2.task/k8s.io" / CONTAINER
+    task = root / "run/containerd/io.containerd.runtime.v2.task/k8s.io" / container
     task.mkdir(parents=True)
     (task / "config.json").write_text(json.dumps({"annotations": annotations}))
     return f"--path.procfs={root / 'proc'}", f"--path.rootfs={root}"
@@ -234,6 +292,63 @@ def test_a_container_is_known_by_the_kernel(daemon, path, tmp_path):
     assert (listed["verified"], listed["peer"]) == (True, "container")
 
 
+CONNECTOR = """
+import socket, sys
+parent = socket.socket(fileno=0)
+parent.recv(1)
+with socket.socket(socket.AF_UNIX) as plugin:
+    plugin.connect(sys.argv[1])
+    socket.send_fds(parent, [b"."], [plugin.fileno()])
+parent.recv(1)
+"""
+
+
+@pytest.fixture
+def contained(path, tmp_path):
+    """contained(hello, id, annotations): a plugin in a container, by a process that the kernel vouches for."""
+    with contextlib.ExitStack() as stack:
+
+        def start(hello, container, annotations):
+            ours, theirs = (stack.enter_context(end) for end in socket.socketpair())
+            ours.settimeout(30)
+            command = [sys.executable, "-c", CONNECTOR, path]
+            process = stack.enter_context(subprocess.Popen(command, stdin=theirs))
+            stack.callback(process.kill)
+            cgroup = f"/kubepods.slice/cri-containerd-{container}.scope"
+            container_tree(tmp_path, process.pid, cgroup, annotations, container)
+            ours.send(b".")
+            _, [fd], *_ = socket.recv_fds(ours, 1, 1)
+            return stack.enter_context(Plugin(path, hello, connected=socket.socket(fileno=fd)))
+
+        yield start
+
+
+def test_knobs_of_two_containers_are_turned_apart(daemon, path, tmp_path, contained):
+    (tmp_path / "proc").mkdir()
+    waap = daemon(f"--path.procfs={tmp_path / 'proc'}", f"--path.rootfs={tmp_path}")
+    plugins = {}
+    for name, digit in (("left", "a"), ("right", "b")):
+        plugins[name] = contained({"plugin": "p"}, 64 * digit, {"io.kubernetes.cri.container-name": name})
+        plugins[name].tell({"param": "res", "type": "int", "default": 720})
+
+    def ask(method="GET", body=None, query=""):
+        answer = waap.get(f"/api/v1/plugins/p/params/res{query}", method=method, body=body)
+        return answer.status, json.loads(answer.text)
+
+    status, answer = ask("PUT", b'{"value": 480}')
+    assert status == 409
+    assert answer["error"].endswith("choose one by ?container=left or ?container=right")
+    assert ask("PUT", b'{"value": 480}', "?container=right")[0] == 200
+    assert plugins["right"].hear() == {"param": "res", "value": 480}
+    plugins["right"].tell({"param": "res", "applied": 480})
+    assert plugins["left"].settle() == []
+    for name, requested, applied in (("left", None, 720), ("right", 480, 480)):
+        shown = ask(query=f"?container={name}")[1]["data"]
+        assert (shown["requested"], shown["applied"]) == (requested, applied)
+        assert value(waap, "plugin_param", plugin="p", param="res", container=name) == applied
+    waap.wait_log("params: plugin p, container right: res: from the default to 480, asked by 127.0.0.1")
+
+
 def test_a_container_that_nobody_knows_has_its_id(daemon, path, tmp_path):
     flags = container_tree(tmp_path, os.getpid(), f"/docker/{CONTAINER}", {})
     waap = daemon(*flags)
@@ -242,6 +357,37 @@ def test_a_container_that_nobody_knows_has_its_id(daemon, path, tmp_path):
         plugin.tell({"metric": "a", "type": "gauge", "set": 1})
     assert time.monotonic() - begin < 5
     assert value(waap, "a", plugin=CONTAINER[:12], container=CONTAINER[:12]) == 1
+
+
+def test_a_busy_docker_is_waited_for(daemon, path, tmp_path, runtime):
+    """It tells of a container seconds after it has started it; what the plugin says can wait."""
+    waap = daemon(*container_tree(tmp_path, os.getpid(), f"/docker/{CONTAINER}", {}))
+    docker = runtime(tmp_path / "run/docker.sock", [])
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.say({"metric": "a", "type": "gauge", "set": 1})
+        wait_until(lambda: docker.listeners, what="the question")
+        time.sleep(2)
+        assert series(waap, "a") == {}
+        docker.tell("start", CONTAINER, name="cam", image="cam:2")
+        wait_until(lambda: series(waap, "a"), what="the series")
+    assert value(waap, "a", plugin="p", container="cam") == 1
+
+
+def test_a_container_takes_its_name_back(daemon, path, tmp_path):
+    waap = daemon(*container_tree(tmp_path, os.getpid(), f"/docker/{CONTAINER}", {}))
+    pushes = [
+        {"hello": {"plugin": "p", "container": CONTAINER[:12]}},
+        {"metric": "a", "type": "gauge", "set": 1},
+        {"metric": "forged", "type": "gauge", "set": 1, "ttl": 0},
+    ]
+    body = json.dumps(pushes).encode()
+    assert waap.get("/api/v1/push", method="POST", body=body).status == 200
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 2})
+    answer = waap.get("/api/v1/push", method="POST", body=body)
+    assert (answer.status, "is another's (container), not yours (http" in answer.text) == (403, True)
+    assert value(waap, "a", plugin="p", container=CONTAINER[:12]) == 2
+    assert series(waap, "forged") == {}
 
 
 def test_a_container_of_a_user_proves_nothing(daemon, path, tmp_path):
@@ -338,6 +484,20 @@ def test_rate_of_lines(daemon, path):
     assert 90 <= value(waap, "a_total", plugin="p") <= 200
 
 
+def test_rate_of_lines_on_many_connections(daemon, path):
+    waap = daemon("--push.max-line-rate=100")
+    with contextlib.ExitStack() as stack:
+        plugins = [stack.enter_context(Plugin(path, {"plugin": "p"})) for _ in range(20)]
+        begin = time.monotonic()
+        for plugin in plugins:
+            plugin.send(b'{"metric": "n", "type": "counter", "inc": 1}\n' * 90)
+        assert "(push.max-line-rate)" in plugins[-1].hear()["error"]
+        wait_until(lambda: value(waap, "n_total", plugin="p")
+                   + value(waap, "waap_push_refused_total", reason="rate") == 1800)
+        seconds = time.monotonic() - begin
+    assert 90 <= value(waap, "n_total", plugin="p") <= 100 * (1 + seconds)
+
+
 def test_number_of_connections(daemon, path):
     waap = daemon("--push.max-connections=5")
     with contextlib.ExitStack() as stack:
@@ -411,6 +571,23 @@ def test_unfinished_lines_cost_little(daemon, path):
     wait_until(lambda: value(waap, "waap_push_connections") == 0)
 
 
+def test_long_labels_cost_little(daemon, path):
+    """Each bucket has all labels of its series, and a quote takes two bytes."""
+    waap = daemon()
+    histogram = {"metric": "h", "type": "histogram", "observe": 1, "buckets": list(range(1, 101))}
+    labels = {"a": '"' * 1000, "b": '"' * 1000}
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        heard = []
+        for i in range(0, 400, 10):
+            plugin.say(*({**histogram, "labels": {**labels, "i": str(k)}} for k in range(i, i + 10)))
+            heard += plugin.settle()
+        assert 300 < len(heard) < 400
+        assert "push.max-text-size-per-peer" in heard[0]["error"]
+    assert waap.rss_kib() < 60 * 1024
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "h", "observe": 1, "labels": {**labels, "i": "0"}})
+
+
 def test_a_flood_of_hellos(daemon, path):
     waap = daemon("--push.max-plugins-per-peer=20")
     with Plugin(path) as plugin:
@@ -423,7 +600,7 @@ def test_a_flood_of_hellos(daemon, path):
         print("waited:", time.monotonic() - begin)
         plugin.settle()
     assert len(series(waap, "a")) == 20
-    # The last name that it had stays its own.
+    # What follows a name that it may not have is nobody's.
     assert value(waap, "a", plugin="p19") == 1
 
 
@@ -478,6 +655,24 @@ def test_a_live_instance_keeps_its_socket(daemon, waap, path):
     first.stop()
     second.process.send_signal(signal.SIGHUP)
     second.wait_log(f'push: listening on unix:{path}"')
+
+
+@pytest.mark.parametrize("kind", ["regular file", "directory"])
+def test_what_is_no_socket_is_a_warning(waap, path, kind):
+    if kind == "directory":
+        path.mkdir(parents=True)
+    else:
+        path.write_text("precious")
+    daemon = waap(*ALONE, f"--push.socket={path}")
+    line = daemon.wait_log("push: listen on")
+    assert f"unix:{path}: a {kind} stands there and is left alone: remove it, or choose another path" in line
+    assert "plugins cannot connect there (see --push.socket)" in line and "level=warn" in line
+    assert daemon.get("/-/ready").status == 200
+    path.rename(f"{path}.away")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_log(f"push: listening on unix:{path}")
+    assert daemon.stop()[0] == 0
+    assert not path.exists()
 
 
 def test_a_dead_instance_leaves_its_socket(daemon, path):

@@ -2,9 +2,11 @@
 
 import json
 import os
+import time
 
 import pytest
 
+from plugin import Plugin
 from running import wait_until
 
 PAGE = "/metrics?collect[]=push"
@@ -45,7 +47,10 @@ def logs(tmp_path, waap):
     old = RunLog(directory / "old")
     old.publish("env.temp", 1)
     program = waap(
-        "--collector.disable-defaults", "--collector.push", f"--push.pywaggle-log={directory}/"
+        "--collector.disable-defaults",
+        "--collector.push",
+        f"--push.pywaggle-log={directory}/",
+        f"--push.socket={tmp_path}/push.sock",
     )
     return program, directory
 
@@ -90,12 +95,13 @@ def test_half_lines_and_garbage(logs):
     log.publish("y", 1)  # glued to the half: one bad line
     log.write("garbage\n\n")
     log.write('{"name":"z","value":7}')
-    program.wait_log("pywaggle:")
+    program.wait_log(f"push: plugin a by {directory}/a/data.ndjson: refused (unreadable): ")
     assert 'z{plugin="a"}' not in program.samples(path=PAGE)
     log.write("\n")
     wait_sample(program, 'z{plugin="a"}', "7")
-    program.wait_log("fine again")
     assert program.output().count("level=warn") == 1
+    assert program.stop()[0] == 0
+    assert "refused (unreadable): and 1 more" in program.output()
 
 
 def test_log_that_is_cut_or_replaced(logs):
@@ -129,6 +135,34 @@ def test_links_are_not_followed(logs, tmp_path):
     assert not any(series.startswith("secret") for series in program.samples(path=PAGE))
 
 
+def test_a_log_does_not_speak_for_a_connected_plugin(logs, tmp_path):
+    program, directory = logs
+    with Plugin(tmp_path / "push.sock", {"plugin": "victim"}) as plugin:
+        plugin.tell({"metric": "temp", "type": "gauge", "set": 1})
+        log = RunLog(directory / "victim")
+        for value in (98, 99):
+            log.publish("temp", value)
+            RunLog(directory / "other").publish("x", value)
+            wait_sample(program, 'x{plugin="other"}', str(value))
+        program.wait_log(
+            f"push: plugin victim by {log.path}: refused (forbidden): plugin victim is another's (uid "
+        )
+        page = program.samples(path=PAGE)
+    assert page['temp{plugin="victim"}'] == "1"
+    assert 'plugin_publishes_total{name="temp",plugin="victim"}' not in page
+    assert program.output().count("level=warn") == 1
+
+
+def test_a_plugin_of_a_log_is_not_pushed_to_over_http(logs):
+    program, directory = logs
+    RunLog(directory / "cars").publish("x", 1)
+    wait_sample(program, 'x{plugin="cars"}', "1")
+    update = b'{"plugin":"cars","metric":"x","type":"gauge","set":2}'
+    answer = program.get("/api/v1/push", method="POST", body=update)
+    assert answer.status == 403 and b"another's (pywaggle)" in answer.body
+    assert program.samples(path=PAGE)['x{plugin="cars"}'] == "1"
+
+
 def test_much_at_a_time(logs):
     """More than one turn takes, of several plugins."""
     program, directory = logs
@@ -150,4 +184,32 @@ def test_directory_that_comes_later(waap, tmp_path):
     program.wait_log("fine again")
     RunLog(directory / "a").publish("x", 1)
     wait_sample(program, 'x{plugin="a"}', "1")
+    assert program.output().count("level=warn") == 1
+
+
+def test_many_directories_are_no_load(waap, tmp_path):
+    """Their number is whatever those who may write there like."""
+    directory = tmp_path / "logs"
+    RunLog(directory)
+    for i in range(8000):
+        (directory / f"empty{i}").mkdir()
+    old = RunLog(directory / "old")
+    old.publish("x", 1)
+    program = waap(
+        "--collector.disable-defaults", "--collector.push", f"--push.pywaggle-log={directory}"
+    )
+    time.sleep(1)  # by then it has seen them all, and what was there before is old
+    used = program.cpu_seconds()
+    time.sleep(3)
+    used = program.cpu_seconds() - used
+    assert used < 0.2, f"{used} s of CPU in 3 s"
+    program.wait_log(f"pywaggle: {directory}: more than 500 entries; a plugin that is new")
+    old.publish("x", 2)
+    begin = time.monotonic()
+    wait_sample(program, 'x{plugin="old"}', "2")
+    assert time.monotonic() - begin < 5  # known ones need no search
+    series = 'plugin_publishes_total{name="x",plugin="old"}'
+    assert program.samples(path=PAGE)[series] == "1"
+    RunLog(directory / "empty7654").publish("x", 3)
+    wait_sample(program, 'x{plugin="empty7654"}', "3")
     assert program.output().count("level=warn") == 1

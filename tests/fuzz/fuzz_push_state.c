@@ -24,8 +24,10 @@ static void load(const void *pages, size_t len) {
     struct push_load_report report, again;
     push_store_load(store, pages, len, &report);
     struct snapshot snapshot = {0};
-    push_store_collect(store, &snapshot);
+    struct push_reader *reader = push_reader_create(store);
+    push_reader_collect(reader, &snapshot);
     snapshot_finish(&snapshot);
+    push_reader_destroy(reader);
     struct push_store *copy = create();
     size_t copy_len = 0;
     const void *copy_pages = push_store_pages(store, &copy_len);

@@ -19,8 +19,13 @@ static inline int64_t fixture_now_ms(void) {
 
 static const struct push_limits fixture_limits = {
     .max_owners = 10,
+    .max_groups = 10,
+    .max_peer_owners = 5,
     .max_series = 100,
+    .max_peer_series = 60,
     .max_owner_series = 50,
+    .max_text = 2 << 20,
+    .max_peer_text = 1 << 20,
     .max_labels = 3,
     .max_name_len = 40,
     .max_value_len = 20,
@@ -82,11 +87,13 @@ static inline int fixture_push(struct push_store *store, struct push_owner *owne
 /* What a scrape would show, without HELP lines; the caller frees it. */
 static inline char *fixture_scrape(struct push_store *store) {
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
-    push_store_collect(store, &snapshot);
+    struct push_reader *reader = push_reader_create(store);
+    push_reader_collect(reader, &snapshot);
     struct exposition_part *part = exposition_part_create(&snapshot, NULL);
     struct buf page CLEANUP_BUF = {0};
     exposition_text(&page, (struct exposition_choice){EXPOSITION_TEXT, 0}, &part, 1, NULL);
     exposition_part_unref(part);
+    push_reader_destroy(reader);
     struct buf kept = {0};
     buf_add_str(&kept, "");
     for (char *save = NULL, *line = strtok_r(page.data, "\n", &save); line != NULL;

@@ -203,15 +203,25 @@ static void test_bad_files(void) {
         {"wep: {}\n", "waap.yaml:1:1: wep: unknown key, did you mean web?\n"},
         {"web:\n  listen-address: [\":1\"]\n",
          "waap.yaml:2:3: web.listen-address: unknown key, did you mean listen_address?\n"},
-        {"listen_address: x\n", "waap.yaml:1:1: listen_address: unknown key\n"},
+        {"listen_address: x\n",
+         "waap.yaml:1:1: listen_address: unknown key, did you mean listen_address under web?\n"},
+        {"web.listen-address: x\n", "waap.yaml:1:1: web.listen-address: unknown key, did you mean "
+                                    "listen_address under web?\n"},
+        {"collector: {web: {max-requests: 1}}\n", "waap.yaml:1:13: collector.web: unknown key\n"},
+        {"enabled: true\n", "waap.yaml:1:1: enabled: unknown key\n"},
+        {"config-file: x\n", "waap.yaml:1:1: config-file: unknown key\n"},
         {"collector:\n  alhpa: {enabled: true}\n",
          "waap.yaml:2:3: collector.alhpa: unknown key, did you mean alpha?\n"},
         {"collector:\n  betta: {enabled: true}\n",
          "waap.yaml:2:3: collector.betta: unknown key, did you mean beta?\n"},
         {"collector:\n  alpha: {enable: true}\n",
          "waap.yaml:2:11: collector.alpha.enable: unknown key, did you mean enabled?\n"},
-        {"collector:\n  alpha: true\n",
-         "waap.yaml:2:10: collector.alpha: expected a mapping, got a value\n"},
+        {"collector:\n  alpha: true\n", "waap.yaml:2:10: collector.alpha: expected a mapping such "
+                                        "as {enabled: true}, got a value\n"},
+        {"collector: {alpha: false}\n", "waap.yaml:1:20: collector.alpha: expected a mapping such "
+                                        "as {enabled: false}, got a value\n"},
+        {"collector: {alpha: [false]}\n",
+         "waap.yaml:1:20: collector.alpha: expected a mapping, got a list\n"},
         {"collector: {alpha: {mount_points_exclude: '('}}\n",
          "waap.yaml:1:43: collector.alpha.mount_points_exclude: expected a regular expression, "
          "got \"(\": Unmatched ( or \\(\n"},
@@ -269,7 +279,10 @@ static void test_bad_flags(void) {
          "--web.listen-adress: unknown flag, did you mean --web.listen-address?\n"},
         {{"--no-colector.alpha"},
          "--no-colector.alpha: unknown flag, did you mean --no-collector.alpha?\n"},
-        {{"--no-log.level"}, "--no-log.level: unknown flag\n"},
+        {{"--no-log.level"},
+         "--no-log.level: only switches can be negated, --log.level takes a value\n"},
+        {{"--listen=:1"}, "--listen: unknown flag, did you mean --web.listen-address?\n"},
+        {{"--no-frobnicate"}, "--no-frobnicate: unknown flag\n"},
         {{"--frobnicate=1"}, "--frobnicate: unknown flag\n"},
         {{"--"}, "--: unknown flag\n"},
         {{"--web.systemd-socket", "true"}, "true: unexpected argument, flags begin with --\n"},
@@ -313,7 +326,10 @@ static void test_bad_variables(void) {
 }
 
 static void test_unknown_variables_are_warnings(void) {
-    check_good(load(NULL, LIST("WAAP_LOG_LEVL=info", "WAAP_X=1"), NULL));
+    check_good(load(NULL,
+                    LIST("WAAP_LOG_LEVL=info", "WAAP_X=1", "WAAP_DATASET=/d", "WAAP_DEBUG=1",
+                         "WAAP_JOB=b", "WAAP_PLUGIN_NAME=a"),
+                    NULL));
     char *lines CLEANUP_FREE = join_lines(&config->warnings);
     TEST_ASSERT_EQUAL_STRING("WAAP_LOG_LEVL: unknown variable, did you mean WAAP_LOG_LEVEL?\n"
                              "WAAP_X: unknown variable\n",

@@ -154,6 +154,22 @@ static void test_composed(void) {
     check(&data, "histogram h{} 1:2 2:3 | 3 4.5 \"so so\"\nsummary s{} 0.5:7 | 9 3 \"so so\"\n");
 }
 
+/* The last one counts, whichever had more buckets. */
+static void test_composed_twice(void) {
+    for (int first = 0; first < 40; first += 13) {
+        struct buf data CLEANUP_BUF = {0}, metric CLEANUP_BUF = {0}, value CLEANUP_BUF = {0};
+        for (int i = 0; i < first; i++) {
+            field_bound(&value, true, i, i);
+        }
+        field_message(&metric, 7, &value);
+        field_integer(&value, 1, 3);
+        field_bound(&value, true, 1, 2);
+        field_message(&metric, 7, &value);
+        family(&data, "h", 4, &metric);
+        check(&data, "histogram h{} 1:2 | 3 0 \"so so\"\n");
+    }
+}
+
 static void check_bad(struct buf *metric, const char *name, uint64_t type, const char *words) {
     struct buf data CLEANUP_BUF = {0};
     struct error err = {0};
@@ -170,7 +186,9 @@ static void test_bad(void) {
     single(&metric, 3, 1);
     check_bad(&metric, "", 0, "name is not valid");
     single(&metric, 3, 1);
-    check_bad(&metric, "a", 5, "type is not known");
+    check_bad(&metric, "a", 5, "gauge histograms cannot be pushed");
+    single(&metric, 3, 1);
+    check_bad(&metric, "a", 6, "type is not known");
     single(&metric, 2, 1);
     check_bad(&metric, "a", 0, "no value of its type");
     single(&metric, 3, 1);
@@ -217,6 +235,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_simple);
     RUN_TEST(test_composed);
+    RUN_TEST(test_composed_twice);
     RUN_TEST(test_timestamps_are_noticed);
     RUN_TEST(test_bad);
     RUN_TEST(test_too_many);

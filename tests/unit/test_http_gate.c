@@ -189,6 +189,28 @@ static void test_sweep_sends_dawdlers_away(void) {
     TEST_ASSERT_EQUAL_UINT64(2, gate.n_evicted);
 }
 
+static void test_sweep_sees_who_has_left(void) {
+    int64_t now_ns = clock_monotonic_ns();
+    struct http_client *gone = enter(HTTP_CLIENT_BUSY);
+    struct http_client *here = enter(HTTP_CLIENT_BUSY);
+    struct http_client *unread = enter(HTTP_CLIENT_BUSY);
+    struct http_client *unseen = enter(HTTP_CLIENT_BUSY);
+    for (struct http_client *c = gate.oldest; c != NULL; c = c->younger) {
+        c->due_ns = INT64_MAX;
+        c->look_ns = c != unseen ? now_ns + 1 : INT64_MAX;
+    }
+    TEST_ASSERT_EQUAL_INT64(4, write(far_ends[2], "more", 4));
+    shutdown(far_ends[0], SHUT_WR);
+    shutdown(far_ends[2], SHUT_WR);
+    shutdown(far_ends[3], SHUT_WR);
+    TEST_ASSERT_EQUAL_INT64(now_ns + 1, http_gate_sweep(&gate, now_ns));
+    TEST_ASSERT_FALSE(gone->leaving);
+    TEST_ASSERT_EQUAL_INT64(INT64_MAX, http_gate_sweep(&gate, now_ns + 1));
+    check_gone(gone);
+    TEST_ASSERT_FALSE(here->leaving || unread->leaving || unseen->leaving);
+    TEST_ASSERT_EQUAL_UINT64(0, gate.n_evicted);
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_nobody_goes_while_there_is_room);
@@ -199,5 +221,6 @@ int main(void) {
     RUN_TEST(test_the_held_stay_whatever_comes);
     RUN_TEST(test_limit_per_address);
     RUN_TEST(test_sweep_sends_dawdlers_away);
+    RUN_TEST(test_sweep_sees_who_has_left);
     return UNITY_END();
 }

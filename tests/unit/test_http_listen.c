@@ -147,10 +147,47 @@ static void test_stale_socket_is_replaced_and_a_live_one_is_not(void) {
     TEST_ASSERT_EQUAL_INT(0, connect_unix("b.sock"));
 }
 
-static void test_a_file_is_not_replaced(void) {
-    close(open("c.sock", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    TEST_ASSERT_EQUAL_INT(-EADDRINUSE, configure("unix:/proc/self/cwd/c.sock", NULL));
-    TEST_ASSERT_EQUAL_INT(0, unlink("c.sock"));
+static void test_what_is_no_socket_of_ours_is_named_and_left_alone(void) {
+    static const struct {
+        mode_t kind;
+        const char *words;
+    } table[] = {
+        {S_IFREG, ": a regular file stands there and is left alone: remove it, or choose another"},
+        {S_IFDIR, ": a directory stands there"},
+        {S_IFLNK, ": a symbolic link stands there"},
+        {S_IFIFO, ": a device or pipe stands there"},
+        {S_IFSOCK, ": a socket of another kind, or of another user stands there"},
+    };
+    struct sockaddr_un name = {.sun_family = AF_UNIX, .sun_path = "c.sock"};
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        int fd CLEANUP_CLOSE = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        int r = table[i].kind == S_IFDIR    ? mkdir("c.sock", 0700)
+                : table[i].kind == S_IFLNK  ? symlink("nowhere", "c.sock")
+                : table[i].kind == S_IFSOCK ? bind(fd, (struct sockaddr *)&name, sizeof(name))
+                                            : mknod("c.sock", table[i].kind | 0600, 0);
+        struct stat before, after;
+        TEST_ASSERT_EQUAL_INT(0, r);
+        TEST_ASSERT_EQUAL_INT(0, lstat("c.sock", &before));
+        TEST_ASSERT_EQUAL_INT(-EADDRINUSE, configure("unix:/proc/self/cwd/c.sock", NULL));
+        TEST_ASSERT_NOT_NULL_MESSAGE(strstr(err.text, table[i].words), err.text);
+        TEST_ASSERT_EQUAL_INT(0, lstat("c.sock", &after));
+        TEST_ASSERT_EQUAL_UINT64(before.st_ino, after.st_ino);
+        TEST_ASSERT_EQUAL_HEX(before.st_mode, after.st_mode);
+        TEST_ASSERT_EQUAL_INT(0, remove("c.sock"));
+    }
+}
+
+static void test_what_took_our_place_stays(void) {
+    struct stat st;
+    TEST_ASSERT_EQUAL_INT(0, configure("unix:/proc/self/cwd/h.sock", NULL));
+    TEST_ASSERT_EQUAL_INT(0, rename("h.sock", "ours"));
+    close(open("h.sock", O_CREAT | O_WRONLY | O_CLOEXEC, 0640));
+    TEST_ASSERT_EQUAL_INT(0, configure("unix:/proc/self/cwd/h.sock", NULL));
+    TEST_ASSERT_EQUAL_INT(0, stat("h.sock", &st));
+    TEST_ASSERT_EQUAL_HEX(S_IFREG | 0640, st.st_mode);
+    http_listeners_destroy(TAKE(listeners));
+    TEST_ASSERT_EQUAL_INT(0, unlink("h.sock"));
+    TEST_ASSERT_EQUAL_INT(0, unlink("ours"));
 }
 
 /* ---- changes ---- */
@@ -245,7 +282,8 @@ int main(void) {
     RUN_TEST(test_unix_socket_has_mode_and_goes_at_the_end);
     RUN_TEST(test_unknown_group_leaves_nothing_behind);
     RUN_TEST(test_stale_socket_is_replaced_and_a_live_one_is_not);
-    RUN_TEST(test_a_file_is_not_replaced);
+    RUN_TEST(test_what_is_no_socket_of_ours_is_named_and_left_alone);
+    RUN_TEST(test_what_took_our_place_stays);
     RUN_TEST(test_a_failure_changes_nothing);
     RUN_TEST(test_addresses_come_go_and_stay);
     RUN_TEST(test_all_addresses_means_both_families);

@@ -50,6 +50,22 @@ static void test_good(void) {
     check("http://host", "/");
 }
 
+static void test_encoded_slash(void) {
+    static const struct {
+        const char *target;
+        bool has;
+    } rows[] = {
+        {"/a/b", false},     {"/a%2Fb", true},  {"/a%20%2fb?x=y", true},
+        {"/a?b=%2F", false}, {"/%252F", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct http_url url = {0};
+        TEST_ASSERT_EQUAL_INT(0, http_url_parse(rows[i].target, &url, NULL));
+        TEST_ASSERT_EQUAL_MESSAGE(rows[i].has, url.has_encoded_slash, rows[i].target);
+        http_url_finish(&url);
+    }
+}
+
 static void test_bad(void) {
     static const char *const rows[] = {
         "",        "*",        "metrics",      "?a=b",    "/%",     "/%4",       "/%zz",
@@ -84,6 +100,7 @@ static void test_number_of_parameters(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_good);
+    RUN_TEST(test_encoded_slash);
     RUN_TEST(test_bad);
     RUN_TEST(test_number_of_parameters);
     return UNITY_END();

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unity.h>
 
@@ -17,6 +18,8 @@ static struct error err;
 
 static const struct param_spec res = {
     .name = "res", .type = PARAM_INT, .initial = NUMBER(720), .min = 240, .max = 1080, .step = 8};
+static const struct param_spec coarse = {
+    .name = "res", .type = PARAM_INT, .initial = NUMBER(480), .min = 240, .max = 1000, .step = 120};
 static const struct param_spec gain = {.name = "gain",
                                        .type = PARAM_FLOAT,
                                        .initial = NUMBER(0.5),
@@ -45,6 +48,63 @@ void setUp(void) {
 void tearDown(void) {
 }
 
+static void test_steps(void) {
+    static const double two53 = 9007199254740992.0;
+    static const struct {
+        enum param_type type;
+        double min, step, number;
+        bool good;
+    } rows[] = {
+        {PARAM_INT, 0, 8, 8000000000, true},
+        {PARAM_INT, 0, 8, 8000000001, false},
+        {PARAM_INT, 0, 8, 800000000001, false},
+        {PARAM_INT, 0, 8, two53, true},
+        {PARAM_INT, 0, 8, two53 - 1, false},
+        {PARAM_INT, -INFINITY, 8, -8000000000, true},
+        {PARAM_INT, -INFINITY, 8, -8000000001, false},
+        {PARAM_INT, -INFINITY, 7, -two53 + 5, false},
+        {PARAM_INT, -1e300, 8, 8000000001, false},
+        {PARAM_INT, -1e300, 8, 8000000000, true},
+        {PARAM_INT, 3, 8, 8000000003, true},
+        {PARAM_INT, 3, 8, 8000000000, false},
+        {PARAM_INT, -5, 8, 3, true},
+        {PARAM_INT, -5, 8, 8000000003, true},
+        {PARAM_INT, -5, 8, 8000000005, false},
+        /* The distance is odd and above 2^53: no double. */
+        {PARAM_INT, -two53, 2, two53 - 1, false},
+        {PARAM_INT, -two53 + 1, 2, two53 - 1, true},
+        {PARAM_INT, -two53 + 1, 2, two53, false},
+        {PARAM_INT, 5, 1e300, 5, true},
+        {PARAM_INT, 5, 1e300, 6, false},
+        {PARAM_INT, 0, 2.5, 5, true},
+        {PARAM_INT, 0, 2.5, 6, false},
+        {PARAM_INT, 0, 2.5, 8000000001, false},
+        {PARAM_INT, 0.5, 1.5, 2, true},
+        {PARAM_FLOAT, 0, 0.1, 0.1 + 0.2, true},
+        {PARAM_FLOAT, 0, 0.1, 123456.7, true},
+        {PARAM_FLOAT, 0, 0.1, 123456.75, false},
+        {PARAM_FLOAT, 0, 0.1, 1e9 + 0.1, true},
+        {PARAM_FLOAT, 0, 0.1, 1e9 + 0.15, false},
+        {PARAM_FLOAT, 1e9, 0.1, 1e9 + 0.1, true},
+        {PARAM_FLOAT, 1e9, 0.1, 1e9 + 0.15, false},
+        {PARAM_FLOAT, 0, 8, 8000000001, false},
+        {PARAM_FLOAT, -0.3, 0.1, 0.4, true},
+        {PARAM_FLOAT, 0, 1e-6, 1e300, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char which[40];
+        snprintf(which, sizeof(which), "row %zu", i);
+        const struct param_spec spec = {.name = "x",
+                                        .type = rows[i].type,
+                                        .min = rows[i].min,
+                                        .max = INFINITY,
+                                        .step = rows[i].step};
+        const struct param_value value = NUMBER(rows[i].number);
+        int expected = rows[i].good ? 0 : -EINVAL;
+        TEST_ASSERT_EQUAL_INT_MESSAGE(expected, param_check(&spec, &value, NULL), which);
+    }
+}
+
 static void test_values(void) {
     static const struct {
         const struct param_spec *spec;
@@ -54,7 +114,10 @@ static void test_values(void) {
         {&res, NUMBER(240), NULL},
         {&res, NUMBER(1080), NULL},
         {&res, NUMBER(480), NULL},
-        {&res, NUMBER(481), "res: 481 is not one of its steps of 8"},
+        {&res, NUMBER(481), "res: 481 is not one of its steps of 8, the nearest are 480 and 488"},
+        {&coarse, NUMBER(500),
+         "res: 500 is not one of its steps of 120, the nearest are 480 and 600"},
+        {&coarse, NUMBER(990), "res: 990 is not one of its steps of 120, the nearest is 960"},
         {&res, NUMBER(2000), "res: 2000 is above its maximum, 1080"},
         {&res, NUMBER(0), "res: 0 is below its minimum, 240"},
         {&res, NUMBER(480.5), "res: 480.5 is not a whole number up to 2^53"},
@@ -64,7 +127,10 @@ static void test_values(void) {
         {&res, {0}, "res: expected a whole number, got null"},
         {&gain, NUMBER(0.3), NULL},
         {&gain, NUMBER(-1e6), NULL},
-        {&gain, NUMBER(0.35), "gain: 0.35 is not one of its steps of 0.1"},
+        {&gain, NUMBER(0.35),
+         "gain: 0.35 is not one of its steps of 0.1, the nearest are 0.3 and 0.4"},
+        {&gain, NUMBER(-0.05),
+         "gain: -0.05 is not one of its steps of 0.1, the nearest are -0.1 and 0"},
         {&gain, NUMBER(INFINITY), "gain: expected a number, got +Inf"},
         {&flip, TRUTH(1), NULL},
         {&flip, NUMBER(1), "flip: expected true or false, got 1"},
@@ -142,6 +208,7 @@ static void test_equal(void) {
 
 int main(void) {
     UNITY_BEGIN();
+    RUN_TEST(test_steps);
     RUN_TEST(test_values);
     RUN_TEST(test_long_text);
     RUN_TEST(test_long_declarations);

@@ -58,6 +58,8 @@ void tearDown(void) {
     buf_finish(&sent);
 }
 
+static size_t n_exported(void);
+
 static struct params_knob *declare(struct params_link *link, const struct param_spec *spec) {
     struct error err = {0};
     int r = params_declare(params, link, owner, spec, &err);
@@ -131,14 +133,90 @@ static void test_requests_are_kept(void) {
     TEST_ASSERT_EQUAL_INT(PARAM_ABSENT, knob->requested.form);
 }
 
+static void restart(void) {
+    params_leave(params, &link_a);
+    params_destroy(params);
+    params = params_create(store);
+    buf_reset(&sent);
+    push_owner_unref(store, owner); /* it has gone, too */
+}
+
+static void come_back(void) {
+    owner = fixture_plugin(store, "p");
+}
+
+/* The daemon is back before the plugin. */
+static void test_wishes_are_known_after_a_restart(void) {
+    struct param_value exact = {.form = PARAM_TEXT, .text = "exact"};
+    declare(&link_a, &res);
+    declare(&link_a, &mode);
+    request("mode", exact);
+    struct param_spec narrow = res;
+    narrow.min = 480;
+    request("res", number(480));
+    declare(&link_a, &narrow); /* what is asked is known by its last declaration */
+    TEST_ASSERT_EQUAL_size_t(4, n_exported());
+    restart();
+
+    /* Connected, it would say itself which knobs it has. */
+    come_back();
+    TEST_ASSERT_NULL(params_of(params, owner));
+    push_owner_unref(store, owner);
+    struct params_plugin *plugin = params_of(params, owner);
+    TEST_ASSERT_EQUAL_PTR(plugin, params_of(params, owner));
+    TEST_ASSERT_FALSE(params_is_connected(plugin));
+    TEST_ASSERT_EQUAL_size_t(2, plugin->n_knobs);
+    struct params_knob *knob = params_find_knob(plugin, "mode");
+    TEST_ASSERT_EQUAL_STRING("exact", knob->requested.text);
+    TEST_ASSERT_EQUAL_STRING("somebody", knob->requested_by);
+    TEST_ASSERT_TRUE(knob->requested_seconds > 1e9);
+    TEST_ASSERT_EQUAL_INT(PARAM_ABSENT, knob->applied.form);
+    TEST_ASSERT_EQUAL_STRING("fast", knob->spec.initial.text);
+    TEST_ASSERT_EQUAL_STRING("exact", knob->spec.values[1]);
+    TEST_ASSERT_EQUAL_STRING("How.", knob->spec.help);
+    TEST_ASSERT_EQUAL_STRING("u", knob->spec.unit);
+    TEST_ASSERT_TRUE(isinf(knob->spec.min));
+    TEST_ASSERT_EQUAL_DOUBLE(1080, params_find_knob(plugin, "res")->spec.max);
+
+    TEST_ASSERT_EQUAL_INT(-EINVAL, request("res", number(472)));
+    TEST_ASSERT_EQUAL_INT(0, request("res", number(488)));
+    TEST_ASSERT_EQUAL_INT(
+        0, request("mode", (struct param_value){.form = PARAM_TEXT, .text = "fast"}));
+    TEST_ASSERT_EQUAL_size_t(4, n_exported());
+    TEST_ASSERT_EQUAL_INT(0, request("mode", (struct param_value){0}));
+    TEST_ASSERT_EQUAL_size_t(3, n_exported());
+    come_back();
+    declare(&link_a, &narrow);
+    TEST_ASSERT_EQUAL_STRING("a:res=488 ", buf_str(&sent));
+    TEST_ASSERT_NULL(params_find_knob(plugin, "mode"));
+    TEST_ASSERT_EQUAL_size_t(2, n_exported());
+}
+
+/* The wish is what must not be lost. */
+static void test_long_declarations_are_not_kept(void) {
+    static char lines[2000], pages[2000];
+    static const char *const long_values[] = {"a", lines, pages};
+    memset(lines, 'l', sizeof(lines) - 1);
+    memset(pages, '\n', sizeof(pages) - 1);
+    struct param_spec spec = mode;
+    spec.values = long_values;
+    spec.n_values = 3;
+    spec.initial.text = "a";
+    declare(&link_a, &spec);
+    TEST_ASSERT_EQUAL_INT(0, request("mode", spec.initial));
+    restart();
+    TEST_ASSERT_NULL(params_of(params, owner));
+    come_back();
+    declare(&link_a, &spec);
+    TEST_ASSERT_EQUAL_STRING("a:mode=\"a\" ", buf_str(&sent));
+}
+
 static void test_limit(void) {
     params_limit(params, 1);
     declare(&link_a, &res);
     declare(&link_a, &res);
     TEST_ASSERT_EQUAL_INT(-E2BIG, params_declare(params, &link_a, owner, &mode, NULL));
 }
-
-static size_t n_exported(void);
 
 /* A plugin that comes back without a knob does not have it any more. */
 static void test_knobs_are_declared_anew(void) {
@@ -167,6 +245,36 @@ static void test_the_gone_are_forgotten(void) {
     owner = fixture_plugin(store, "q");
     declare(&link_a, &res);
     TEST_ASSERT_NULL(link_a.plugin->next);
+}
+
+/* A wish is kept for a plugin that is gone; it is not there again because of that. */
+static void test_a_wish_is_no_sign_of_life(void) {
+    declare(&link_a, &res);
+    params_leave(params, &link_a);
+    push_owner_unref(store, owner);
+    struct params_plugin *plugin = params_of(params, owner);
+    struct params_knob *knob = params_find_knob(plugin, "res");
+    struct param_value wish = number(480);
+    TEST_ASSERT_FALSE(params_is_connected(plugin));
+    fixture_ms += 200000;
+    double seen = push_owner_view(store, owner).seen_seconds;
+    TEST_ASSERT_EQUAL_INT(0, params_request(params, owner, plugin, knob, &wish, "x", NULL));
+    TEST_ASSERT_DOUBLE_WITHIN(10, seen, push_owner_view(store, owner).seen_seconds);
+    fixture_expect(store, "# TYPE plugin_param gauge\n"
+                          "plugin_param{param=\"res\",plugin=\"p\"} 720\n"
+                          "# TYPE plugin_param_requested gauge\n"
+                          "plugin_param_requested{param=\"res\",plugin=\"p\"} 480\n");
+    fixture_ms += 200000;
+    push_store_expire(store);
+    fixture_expect(store, "");
+    wish.number = 500;
+    TEST_ASSERT_EQUAL_INT(0, params_request(params, owner, plugin, knob, &wish, "x", NULL));
+    fixture_expect(store, "");
+    owner = fixture_plugin(store, "p");
+    declare(&link_a, &res);
+    TEST_ASSERT_TRUE(params_is_connected(plugin));
+    TEST_ASSERT_EQUAL_STRING("a:res=500 ", buf_str(&sent));
+    TEST_ASSERT_EQUAL_size_t(2, n_exported());
 }
 
 static size_t n_param_series;
@@ -224,14 +332,57 @@ static void test_export_after_a_restart(void) {
     push_owner_unref(store, other);
 }
 
+/* Nobody hears of what a restart would forget. */
+static void test_what_cannot_be_kept_is_not_done(void) {
+    struct push_store *roomy = store;
+    struct push_owner *roomy_owner = owner;
+    struct params_table *roomy_params = params;
+    struct push_store_config config = fixture_config();
+    config.limits.max_help_len = 100;
+    config.table_bytes = 8 * 4096;
+    TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &store, NULL));
+    params = params_create(store);
+    owner = fixture_plugin(store, "p");
+    struct params_knob *knob = declare(&link_a, &res);
+    TEST_ASSERT_EQUAL_INT(0, request("res", number(480)));
+    double since = knob->requested_seconds;
+    int r = 0;
+    for (int i = 0; r == 0 && i < 10000; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "%d", i);
+        r = push_store_put_note(store, owner, key, "", NULL);
+    }
+    TEST_ASSERT_EQUAL_INT(-ENOSPC, r);
+    buf_reset(&sent);
+    TEST_ASSERT_EQUAL_INT(-ENOSPC, request("res", number(500)));
+    TEST_ASSERT_EQUAL_STRING("", buf_str(&sent));
+    TEST_ASSERT_EQUAL_DOUBLE(480, knob->requested.number);
+    TEST_ASSERT_EQUAL_DOUBLE(since, knob->requested_seconds);
+    TEST_ASSERT_EQUAL_DOUBLE(480, knob->shown_requested.number);
+    /* To forget it takes no room. */
+    TEST_ASSERT_EQUAL_INT(0, request("res", (struct param_value){0}));
+    TEST_ASSERT_EQUAL_STRING("a:res=720 ", buf_str(&sent));
+    params_leave(params, &link_a);
+    params_destroy(params);
+    push_owner_unref(store, owner);
+    push_store_destroy(store);
+    store = roomy;
+    owner = roomy_owner;
+    params = roomy_params;
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_all_connections_hear_of_it);
     RUN_TEST(test_state);
     RUN_TEST(test_requests_are_kept);
+    RUN_TEST(test_wishes_are_known_after_a_restart);
+    RUN_TEST(test_long_declarations_are_not_kept);
+    RUN_TEST(test_what_cannot_be_kept_is_not_done);
     RUN_TEST(test_knobs_are_declared_anew);
     RUN_TEST(test_limit);
     RUN_TEST(test_the_gone_are_forgotten);
+    RUN_TEST(test_a_wish_is_no_sign_of_life);
     RUN_TEST(test_export_has_one_series_per_value);
     RUN_TEST(test_export_after_a_restart);
     return UNITY_END();

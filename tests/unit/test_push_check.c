@@ -80,6 +80,9 @@ static void test_labels(void) {
         {{{"__name__", "z"}}, 1, -EINVAL},
         {{{"node", "z"}}, 1, -EINVAL},
         {{{"plugin", "z"}}, 1, -EINVAL},
+        {{{"container", "z"}}, 1, -EINVAL},
+        {{{"namespace", "z"}}, 1, -EINVAL},
+        {{{"pod", "z"}}, 1, -EINVAL},
         {{{"a:b", "z"}}, 1, -EINVAL},
         {{{"a", "\xc3("}}, 1, -EINVAL},
         {{{"a", "123456789012345678901"}}, 1, -E2BIG},
@@ -104,10 +107,75 @@ static void test_labels(void) {
     push_owner_unref(store, a);
 }
 
+static void test_counts_of_other_bounds(void) {
+    static const struct {
+        size_t n;
+        const char *expected;
+    } rows[] = {
+        {1, "h: expected counts, count and sum, got one number"},
+        {3, "h: counts: expected 2, one for each bound, got 1"},
+        {5, "h: counts: expected 2, one for each bound, got 3"},
+    };
+    static const double bounds[] = {1, 2}, figures[] = {1, 2, 3, 4, 5};
+    struct push_owner *a = fixture_plugin(store, "a");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct push_update update = {
+            .name = "h",
+            .type = PUSH_HISTOGRAM,
+            .op = PUSH_TOTAL,
+            .bounds = bounds,
+            .n_bounds = ARRAY_LEN(bounds),
+            .values = figures,
+            .n_values = rows[i].n,
+            .ttl_ms = PUSH_TTL_DEFAULT,
+        };
+        TEST_ASSERT_EQUAL_INT(-EINVAL, fixture_apply(store, a, PUSH_MERGE, 1, &update, 1));
+        TEST_ASSERT_EQUAL_STRING(rows[i].expected, fixture_err.text);
+    }
+    push_owner_unref(store, a);
+}
+
+/* A label that the owner has is there on each of its samples, beside those of buckets. */
+static void test_edges_among_labels_of_the_owner(void) {
+    static const struct label edges[] = {{"le", "5"}, {"quantile", "5"}};
+    static const double figures[] = {1, 1, 1}, bound = 0.5;
+    static const struct {
+        enum push_type type;
+        const char *refused; /* because of this label; NULL: never */
+    } rows[] = {{PUSH_GAUGE, NULL}, {PUSH_HISTOGRAM, "le"}, {PUSH_SUMMARY, "quantile"}};
+    for (size_t i = 0; i < 2 * ARRAY_LEN(edges) * ARRAY_LEN(rows); i++) {
+        const struct label *edge = &edges[i % 2];
+        struct push_identity identity = {
+            .plugin = i % 4 < 2 ? "a" : NULL, .group = i % 4 >= 2, .labels = edge, .n_labels = 1};
+        bool single = rows[i / 4].type == PUSH_GAUGE;
+        struct push_update update = {
+            .name = "m",
+            .type = rows[i / 4].type,
+            .op = identity.group || rows[i / 4].type != PUSH_HISTOGRAM ? PUSH_SET : PUSH_INC,
+            .values = figures,
+            .n_values = single ? 1 : 3,
+            .bounds = single ? NULL : &bound,
+            .n_bounds = single ? 0 : 1,
+            .ttl_ms = PUSH_TTL_DEFAULT,
+        };
+        struct push_owner *owner = NULL;
+        TEST_ASSERT_EQUAL_INT(0, push_store_owner(store, &identity, &owner, NULL));
+        const char *refused = rows[i / 4].refused;
+        bool fits = refused == NULL || strcmp(refused, edge->name) != 0;
+        int r = fixture_apply(store, owner, PUSH_MERGE, 0, &update, 1);
+        TEST_ASSERT_EQUAL_INT_MESSAGE(fits ? 0 : -EINVAL, r, fixture_err.text);
+        TEST_ASSERT_TRUE(fits || strstr(fixture_err.text, edge->name) != NULL);
+        push_store_remove_owner(store, owner);
+        push_owner_unref(store, owner);
+    }
+}
+
 int main(void) {
     UNITY_BEGIN();
+    RUN_TEST(test_edges_among_labels_of_the_owner);
     RUN_TEST(test_refusals);
     RUN_TEST(test_odd_values);
     RUN_TEST(test_labels);
+    RUN_TEST(test_counts_of_other_bounds);
     return UNITY_END();
 }

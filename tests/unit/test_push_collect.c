@@ -74,6 +74,7 @@ static void test_scrapes_and_pushes_at_once(void) {
     pthread_t thread;
     TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, push_until_over, NULL));
     struct exposition_renderer renderer = {0};
+    struct push_reader *reader = push_reader_create(store);
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
     unsigned long before = 0;
     for (int i = 0; i < SCRAPES; i++) {
@@ -82,7 +83,7 @@ static void test_scrapes_and_pushes_at_once(void) {
         }
         before = n_rounds;
         snapshot_reset(&snapshot);
-        push_store_collect(store, &snapshot);
+        push_reader_collect(reader, &snapshot);
         uint64_t duplicates = 0;
         struct exposition_part *part = exposition_render(&renderer, &snapshot, &duplicates);
         TEST_ASSERT_NOT_NULL(part);
@@ -92,6 +93,7 @@ static void test_scrapes_and_pushes_at_once(void) {
     over = true;
     pthread_join(thread, NULL);
     exposition_renderer_finish(&renderer);
+    push_reader_destroy(reader);
     TEST_ASSERT_GREATER_THAN_UINT64(SCRAPES, n_rounds);
 }
 

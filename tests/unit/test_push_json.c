@@ -73,6 +73,23 @@ static const char *show(void) {
     return buf_str(&shown);
 }
 
+static void test_groups(void) {
+    static const char *const rows[] = {
+        "{\"group\":{\"instance\":\"b\",\"job\":\"a\",\"x\":\"\"},\"metric\":\"m\",\"set\":1}",
+        "{\"metric\":\"m\",\"set\":1,\"group\":{\"job\":\"a\",\"instance\":\"b\"}}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, read_bytes(rows[i], strlen(rows[i])), err.text);
+        TEST_ASSERT_EQUAL_STRING("m/-/set{} 1", show());
+        TEST_ASSERT_NULL(message.plugin);
+        TEST_ASSERT_EQUAL_size_t(2, message.n_group);
+        TEST_ASSERT_EQUAL_STRING("instance", message.group[0].name);
+        TEST_ASSERT_EQUAL_STRING("b", message.group[0].value);
+        TEST_ASSERT_EQUAL_STRING("job", message.group[1].name);
+        TEST_ASSERT_EQUAL_STRING("a", message.group[1].value);
+    }
+}
+
 static void test_metrics(void) {
     static const struct {
         const char *text;
@@ -113,6 +130,8 @@ static void test_metrics(void) {
          "fps/gauge/set{} 2; RAM_usage/gauge/set{} 3"},
         {"{\"metric\":{\"value\":1}}", "metric/gauge/set{} 1"},
         {"{\"seq\":{\"value\":1}}", "seq/gauge/set{} 1"},
+        {"{\"group\":{\"value\":1,\"timestamp\":2}}", "group/gauge/set{} 1"},
+        {"{\"group\": { \"timestamp\" : 2, \"value\":1}}", "group/gauge/set{} 1"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         err.text[0] = '\0';
@@ -130,65 +149,86 @@ static void test_refusals(void) {
     } rows[] = {
         {"", "line 1, column 1: expected an object: {\"metric\": …}"},
         {"[]", "line 1, column 1: expected an object: {\"metric\": …}"},
-        {"{", "line 1, column 2: expected a key in quotes, got the end"},
-        {"{}", "line 1, column 3: expected an object with the key metric, param or hello"},
-        {"{\"set\":1}",
-         "line 1, column 10: expected an object with the key metric, param or hello"},
+        {"{", "line 1, column 2: expected a key in double quotes, got the end"},
+        {"{'hello':{}}", "line 1, column 2: expected a key in double quotes, got 'hello':{}}"},
+        {"{\"metric\":'x'}", "line 1, column 11: expected a string in double quotes, got 'x'}"},
+        {"{}", "line 1, column 1: expected an object with the key metric, param or hello"},
+        {"{\"set\":1}", "line 1, column 1: expected an object with the key metric, param or hello"},
         {"{\"metric\":\"x\"}",
-         "line 1, column 15: x: expected one of inc, observe, set and total, got none"},
+         "line 1, column 1: x: expected one of inc, observe, set and total, got none"},
         {"{\"metric\":\"x\",\"set\":1,\"inc\":1}",
-         "line 1, column 31: x: expected one of inc, observe, set and total, got several"},
-        {"{\"metric\":\"x\",\"set\":1,\"set\":2}", "line 1, column 29: set stands there twice"},
+         "line 1, column 1: x: expected one of inc, observe, set and total, got several"},
+        {"{\"metric\":\"x\",\"set\":1,\"set\":2}", "line 1, column 23: set stands there twice"},
         {"{\"metric\":\"x\",\"set\":NaN}", "line 1, column 21: JSON has no NaN or Infinity: write "
                                            "\"NaN\", \"+Inf\", \"-Inf\""},
         {"{\"metric\":\"x\",\"set\":true}", "line 1, column 21: expected a number, got true}"},
         {"{\"metric\":\"x\",\"set\":[1]}", "line 1, column 21: expected one number, got an array"},
         {"{\"metric\":\"x\",\"observe\":[]}",
-         "line 1, column 27: expected a number, got an empty array"},
+         "line 1, column 25: expected a number, got an empty array"},
         {"{\"metric\":\"x\",\"inc\":{}}", "line 1, column 21: expected a number, got {}}"},
-        {"{\"metric\":\"x\",\"set\":{}}", "line 1, column 23: expected counts, count and sum"},
+        {"{\"metric\":\"x\",\"set\":{}}", "line 1, column 21: expected counts, count and sum"},
         {"{\"metric\":\"x\",\"set\":{\"n\":1}}",
-         "line 1, column 26: unknown key \"n\": expected counts, count, sum"},
+         "line 1, column 22: unknown key \"n\": expected counts, count, sum"},
         {"{\"metric\":\"x\",\"set\":{\"sum\":1,\"sum\":2}}",
-         "line 1, column 36: sum stands there twice"},
-        {"{\"metric\":\"x\",\"lable\":{}}", "line 1, column 23: unknown key \"lable\""},
-        {"{\"metrik\":\"x\",\"set\":1}", "line 1, column 11: unknown key \"metrik\""},
+         "line 1, column 30: sum stands there twice"},
+        {"{\"metric\":\"x\",\"lable\":{}}",
+         "line 1, column 15: unknown key \"lable\", did you mean labels?"},
+        {"{\"metrik\":\"x\",\"set\":1}",
+         "line 1, column 2: unknown key \"metrik\", did you mean metric?"},
+        {"{\"metric\":\"x\",\n\"sett\"\n:1}",
+         "line 2, column 1: unknown key \"sett\", did you mean set?"},
+        {"{\"metric\":\"x\",\"mim\":1}", "line 1, column 15: unknown key \"mim\""},
+        {"{\"param\":\"x\",\"mim\":1}",
+         "line 1, column 14: unknown key \"mim\", did you mean min?"},
+        {"{\"helo\":1}", "line 1, column 2: unknown key \"helo\", did you mean hello?"},
+        {"{\"metric\":\"x", "line 1, column 11: the string has no end"},
         {"{\"metric\":\"x\",\"type\":\"timer\",\"set\":1}",
-         "line 1, column 38: x: type: expected counter, gauge, histogram, rate or untyped, got "
+         "line 1, column 22: x: type: expected counter, gauge, histogram, rate or untyped, got "
          "\"timer\""},
         {"{\"metric\":\"x\",\"set\":1,\"labels\":{\"a\":\"1\",\"a\":\"2\"}}",
-         "line 1, column 48: label a stands there twice"},
+         "line 1, column 41: label a stands there twice"},
         {"{\"metric\":\"x\",\"set\":1,\"labels\":{\"a\":1}}",
          "line 1, column 37: label a: expected a string"},
         {"{\"metric\":\"x\",\"set\":1,\"labels\":[]}", "line 1, column 32: expected labels as an "
                                                        "object"},
         {"{\"metric\":\"x\",\"set\":1,\"ttl\":-1}",
-         "line 1, column 31: ttl: expected seconds from 0 (for ever) to 1e9"},
+         "line 1, column 29: ttl: expected seconds from 0 (for ever) to 1e9"},
         {"{\"metric\":\"x\",\"set\":1,\"buckets\":1}",
          "line 1, column 33: expected the buckets' bounds as an array"},
-        {"{\"metric\":\"x\",\"set\":1,\"min\":1}", "line 1, column 31: min does not belong to a "
+        {"{\"metric\":\"x\",\"set\":1,\"min\":1}", "line 1, column 23: min does not belong to a "
                                                    "metric"},
         {"{\"metric\":\"x\",\"set\":1,\"param\":\"y\"}",
-         "line 1, column 35: param does not belong to a metric"},
+         "line 1, column 23: param does not belong to a metric"},
         {"{\"metric\":\"x\",\"set\":1,\"seq\":1.5}",
-         "line 1, column 32: seq: expected a whole number up to 2^53"},
+         "line 1, column 29: seq: expected a whole number up to 2^53"},
         {"{\"metric\":\"\\ud800\",\"set\":1}", "line 1, column 13: half of a surrogate pair"},
         {"{\"metric\":\"\xff\",\"set\":1}", "line 1, column 12: invalid UTF-8 in a string"},
-        {"{\"fps\":{\"timestamp\":1}}", "line 1, column 23: unknown key \"fps\""},
-        {"{\"fps\":{\"value\":1,\"value\":2}}", "line 1, column 27: value stands there twice"},
+        {"{\"fps\":{\"timestamp\":1}}", "line 1, column 2: unknown key \"fps\""},
+        {"{\"fps\":{\"value\":1,\"value\":2}}", "line 1, column 19: value stands there twice"},
         {"{\"fps\":{\"value\":\"1\"}}",
          "line 1, column 17: expected a number, \"NaN\", \"+Inf\" or \"-Inf\", got \"1\"}}"},
         {"{\"hello\":{\"plugin\":1}}", "line 1, column 20: expected a string, got 1}}"},
         {"{\"hello\":{\"plugin\":\"a\",\"plugin\":\"b\"}}",
-         "line 1, column 33: plugin stands there twice"},
+         "line 1, column 24: plugin stands there twice"},
+        {"{\"metric\":\"x\",\"set\":1,\"plugin\":\"p\",\"group\":{\"job\":\"a\"}}",
+         "line 1, column 1: x: is a plugin's or a group's, not of both"},
+        {"{\"metric\":\"x\",\"set\":1,\"group\":\"a\"}",
+         "line 1, column 31: expected labels as an object"},
+        {"{\"group\":{\"value\":1", "line 1, column 20: expected a comma or }, got the end"},
+        {"{\"group\":{\"value", "line 1, column 11: the string has no end"},
+        {"{\"group\":{\"value\"", "line 1, column 18: expected a colon, got the end"},
+        {"{\"group\":{\"job\":\"a\"}}",
+         "line 1, column 1: expected an object with the key metric, param or hello"},
         {"{\"hello\":\"x\"}", "line 1, column 10: expected hello as an object"},
         {"{\"param\":\"res\",\"type\":\"int\"}", "res: has no default"},
         {"{\"param\":\"res\",\"default\":1}",
-         "line 1, column 28: res: type: expected int, float, bool, string or enum, got \"\""},
+         "line 1, column 1: res: has no type: int, float, bool, string or enum"},
+        {"{\"param\":\"res\",\"type\":\"itn\",\"default\":1}",
+         "line 1, column 23: res: type: expected int, float, bool, string or enum, got \"itn\""},
         {"{\"param\":\"res\",\"type\":\"int\",\"default\":2000,\"max\":1080}",
          "res: 2000 is above its maximum, 1080"},
         {"{\"param\":\"res\",\"applied\":1,\"min\":3}",
-         "line 1, column 36: min does not belong to an applied param"},
+         "line 1, column 28: min does not belong to an applied param"},
         {"{\"param\":\"res\",\"applied\":none}", "line 1, column 26: expected a value, got none}"},
         {"{\"param\":\"res\",\"type\":\"int\",\"default\":null}", "res: has no default"},
     };
@@ -288,6 +328,7 @@ static void test_cut_anywhere(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_metrics);
+    RUN_TEST(test_groups);
     RUN_TEST(test_refusals);
     RUN_TEST(test_name_is_known_in_refusals);
     RUN_TEST(test_hello);

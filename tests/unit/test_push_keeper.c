@@ -117,6 +117,44 @@ static void test_a_second_daemon_keeps_to_its_memory(void) {
     close_keeper(first);
 }
 
+static void test_a_second_daemon_leaves_the_state_file(void) {
+    char other_table[100];
+    snprintf(other_table, sizeof(other_table), "--push.table=%s/run/other", directory);
+    const char *const rows[] = {table_flag, other_table, "--push.table="};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct push_keeper *first = open_keeper(table_flag, state_flag);
+        push_one(first);
+        close_keeper(first);
+        first = open_keeper(table_flag, state_flag);
+        struct push_keeper *second = open_keeper(rows[i], state_flag);
+        expect_count(second, NULL);
+        push_one(second);
+        push_one(second);
+        push_one(second);
+        close_keeper(second);
+        close_keeper(first);
+        first = open_keeper("--push.table=", state_flag);
+        expect_count(first, "1");
+        close_keeper(first);
+        remove_all();
+        TEST_ASSERT_EQUAL_INT(0, mkdir(directory, 0700));
+    }
+}
+
+/* The lock is asked for again where it could not be had. */
+static void test_a_place_that_can_be_written_later(void) {
+    char lock[100];
+    snprintf(lock, sizeof(lock), "%s/state.lock", directory);
+    TEST_ASSERT_EQUAL_INT(0, mkdir(lock, 0700));
+    struct push_keeper *keeper = open_keeper("--push.table=", state_flag);
+    push_one(keeper);
+    TEST_ASSERT_EQUAL_INT(0, rmdir(lock));
+    close_keeper(keeper);
+    keeper = open_keeper("--push.table=", state_flag);
+    expect_count(keeper, "1");
+    close_keeper(keeper);
+}
+
 static void test_no_such_place(void) {
     struct push_keeper *keeper = open_keeper("--push.table=/proc/none/table", "--push.state-file=");
     push_one(keeper);
@@ -175,6 +213,91 @@ static void test_damaged_files_are_set_aside(void) {
     }
 }
 
+/* Also what is damaged again within a second, and what cannot even be opened. */
+static void test_what_is_set_aside_stays(void) {
+    char path[100];
+    snprintf(path, sizeof(path), "%s/state", directory);
+    for (size_t i = 1; i <= 4; i++) {
+        if (i == 4) {
+            unlink(path);
+            TEST_ASSERT_EQUAL_INT(0, symlink(path, path));
+        } else {
+            FILE *file = fopen(path, "we");
+            fprintf(file, "waapgarbage %zu", i);
+            fclose(file);
+        }
+        struct push_keeper *keeper = open_keeper("--push.table=", state_flag);
+        push_one(keeper);
+        expect_count(keeper, "1");
+        close_keeper(keeper);
+        TEST_ASSERT_EQUAL_UINT64(i, count_files("state.bad-*"));
+    }
+}
+
+static void expect_content(const char *path, const char *content) {
+    struct buf text CLEANUP_BUF = {0};
+    struct error err;
+    TEST_ASSERT_EQUAL_INT(0, file_read(path, &text, &err));
+    TEST_ASSERT_EQUAL_STRING(content, buf_str(&text));
+}
+
+/* With a longer name the file cannot be: it can be replaced, but not be set aside. */
+static void test_what_cannot_be_set_aside_is_left_alone(void) {
+    static const char *const flags[] = {"--push.state-file=", "--push.table="};
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+        char path[400], flag[450];
+        snprintf(path, sizeof(path), "%s/%0*d", directory, 249, 0);
+        snprintf(flag, sizeof(flag), "%s%s", flags[i], path);
+        FILE *file = fopen(path, "we");
+        fputs("waapprecious", file);
+        fclose(file);
+        /* On the second start there is a table as well. */
+        for (int k = 0; k < 2; k++) {
+            struct push_keeper *keeper = open_keeper(flag, i == 0 ? table_flag : state_flag);
+            push_one(keeper);
+            close_keeper(keeper);
+            expect_content(path, "waapprecious");
+            TEST_ASSERT_EQUAL_UINT64(0, count_files("*.new"));
+        }
+    }
+}
+
+/* A path given by mistake. */
+static void test_what_was_never_ours_is_left_alone(void) {
+    static const char *const flags[] = {"--push.state-file=", "--push.table="};
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+        char path[100], flag[150];
+        snprintf(path, sizeof(path), "%s/passwd", directory);
+        snprintf(flag, sizeof(flag), "%s%s", flags[i], path);
+        FILE *file = fopen(path, "we");
+        fputs("root:x:0:0", file);
+        fclose(file);
+        struct push_keeper *keeper = open_keeper(flag, i == 0 ? table_flag : state_flag);
+        push_one(keeper);
+        close_keeper(keeper);
+        expect_content(path, "root:x:0:0");
+        TEST_ASSERT_EQUAL_UINT64(0, count_files("passwd.bad*") + count_files("*.new"));
+        remove_all();
+        TEST_ASSERT_EQUAL_INT(0, mkdir(directory, 0700));
+    }
+}
+
+static void test_what_is_no_file_is_left_alone(void) {
+    char path[100];
+    snprintf(path, sizeof(path), "%s/state", directory);
+    for (int i = 0; i < 2; i++) {
+        TEST_ASSERT_EQUAL_INT(0, i == 0 ? mkdir(path, 0700) : mkfifo(path, 0600));
+        struct push_keeper *keeper = open_keeper("--push.table=", state_flag);
+        push_one(keeper);
+        close_keeper(keeper);
+        struct stat st;
+        TEST_ASSERT_EQUAL_INT(0, lstat(path, &st));
+        TEST_ASSERT_FALSE(S_ISREG(st.st_mode));
+        TEST_ASSERT_EQUAL_UINT64(0, count_files("state.bad-*"));
+        TEST_ASSERT_EQUAL_INT(0, remove(path));
+    }
+}
+
 static void test_a_damaged_entry_costs_no_more_than_its_page(void) {
     struct push_keeper *keeper = open_keeper(table_flag, "--push.state-file=");
     push_one(keeper);
@@ -191,9 +314,15 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_the_table_survives);
     RUN_TEST(test_a_second_daemon_keeps_to_its_memory);
+    RUN_TEST(test_a_second_daemon_leaves_the_state_file);
+    RUN_TEST(test_a_place_that_can_be_written_later);
     RUN_TEST(test_no_such_place);
     RUN_TEST(test_the_state_file_survives_what_the_table_does_not);
     RUN_TEST(test_damaged_files_are_set_aside);
+    RUN_TEST(test_what_is_set_aside_stays);
+    RUN_TEST(test_what_cannot_be_set_aside_is_left_alone);
+    RUN_TEST(test_what_was_never_ours_is_left_alone);
+    RUN_TEST(test_what_is_no_file_is_left_alone);
     RUN_TEST(test_a_damaged_entry_costs_no_more_than_its_page);
     return UNITY_END();
 }

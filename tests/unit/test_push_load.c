@@ -74,6 +74,7 @@ static void fill(void) {
     fixture_push(store, a, "fps", PUSH_RATE, PUSH_INC, 5);
     fixture_push(store, a, "gone", PUSH_GAUGE, PUSH_SET, 1);
     fixture_push(store, g, "plain", PUSH_COUNTER, PUSH_SET, 3);
+    fixture_push(store, g, "fps", PUSH_GAUGE, PUSH_SET, 7); /* beside the rate */
     push_owner_note_failure(store, g);
     TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "720", &err));
     TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "480", &err));
@@ -106,7 +107,7 @@ static void test_everything_comes_back(void) {
     push_store_expire(store); /* the time in which we were not there does not count */
     char *after = fixture_scrape(store);
     TEST_ASSERT_EQUAL_STRING(before, after);
-    TEST_ASSERT_EQUAL_UINT64(5, report.n_series);
+    TEST_ASSERT_EQUAL_UINT64(6, report.n_series);
     TEST_ASSERT_EQUAL_UINT64(0, report.n_dropped + report.n_damaged_pages);
     free(before);
     free(after);
@@ -154,8 +155,10 @@ static void test_help_that_came_later(void) {
     push_owner_unref(store, a);
     reload(SIZE_MAX);
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
-    push_store_collect(store, &snapshot);
+    struct push_reader *reader = push_reader_create(store);
+    push_reader_collect(reader, &snapshot);
     TEST_ASSERT_EQUAL_STRING("Words", snapshot.families[0].desc->help);
+    push_reader_destroy(reader);
 }
 
 /* Every beginning of the pages, however it cuts an entry, is loaded or left out. */
@@ -175,7 +178,7 @@ static void test_cut_off_anywhere(void) {
         free(copy);
         push_store_destroy(other);
     }
-    TEST_ASSERT_EQUAL_UINT64(6, n_before);
+    TEST_ASSERT_EQUAL_UINT64(7, n_before);
 }
 
 static void test_wrong_entries_are_dropped(void) {

@@ -28,6 +28,11 @@ static void test_program(void) {
         {WORDS("python3\0.py\0"), ".py"},
         {WORDS("python3\0"), "python"},
         {WORDS("python3\0-\0"), "python"},
+        {WORDS("python3\0-c\0from waap import plugin\0"), "python"},
+        {WORDS("python3\0-uc\0import this\0x.py\0"), "python"},
+        {WORDS("python3\0-m\0cars.main\0-c\0x\0"), "cars.main"},
+        {WORDS("python3\0-W\0ignore\0-X\0dev\0cars.py\0"), "cars"},
+        {WORDS("python3\0--check-hash-based-pycs\0cars.py\0"), "cars"},
         {WORDS("app"), "app"}, /* some overwrite theirs */
         {WORDS("/usr/bin/\0"), NULL},
         {WORDS(""), NULL},

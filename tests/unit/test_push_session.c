@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unity.h>
 
+#include "exporter/core/clock.h"
 #include "push_fixture.h"
 
 static struct push_session_env env;
@@ -21,7 +22,6 @@ void setUp(void) {
     env.store = create_store();
     env.params = params_create(env.store);
     env.reader = push_json_create();
-    env.max_peer_plugins = 5;
     push_session_init(&session, &env);
     session.peer = (struct push_peer){.pid = 7, .uid = 1000};
     n_answered = 0;
@@ -74,9 +74,37 @@ static void test_metrics_reach_the_store(void) {
     TEST_ASSERT_EQUAL_DOUBLE(7, value_of("plugin=\"p\""));
 }
 
+static void test_groups_are_not_for_the_socket(void) {
+    say("{\"hello\":{\"plugin\":\"p\"}}");
+    const char *answer =
+        say("{\"metric\":\"n\",\"type\":\"gauge\",\"set\":5,\"group\":{\"job\":\"j\"}}");
+    TEST_ASSERT_NOT_NULL(strstr(answer, "groups are pushed over HTTP"));
+    n_seen = 0;
+    push_store_visit(env.store, NULL, see, "");
+    TEST_ASSERT_EQUAL_size_t(0, n_seen);
+}
+
+/* Its figures are known for as long as it is connected, whoever comes and goes. */
+static void test_the_start_of_who_is_connected(void) {
+    say("{\"hello\":{\"plugin\":\"p\",\"start\":\"s\"}}");
+    say("{\"metric\":\"n\",\"type\":\"counter\",\"total\":5}");
+    for (int i = 0; i < 200; i++) {
+        struct push_session other;
+        char hello[64];
+        push_session_init(&other, &env);
+        other.peer = session.peer;
+        snprintf(hello, sizeof(hello), "{\"hello\":{\"plugin\":\"p\",\"start\":\"%d\"}}", i);
+        say_as(&other, hello);
+        TEST_ASSERT_EQUAL_STRING("", say_as(&other, "{\"metric\":\"n\",\"total\":1}"));
+        push_session_finish(&other);
+    }
+    say("{\"metric\":\"n\",\"total\":7}");
+    TEST_ASSERT_EQUAL_DOUBLE(207, value_of("plugin=\"p\""));
+}
+
 static void test_complaints(void) {
     TEST_ASSERT_EQUAL_STRING(
-        "{\"error\":\"line 1, column 16: x: expected one of inc, observe, set and total, got "
+        "{\"error\":\"line 1, column 1: x: expected one of inc, observe, set and total, got "
         "none\",\"metric\":\"x\",\"line\":1}\n",
         say("{\"metric\": \"x\"}"));
     TEST_ASSERT_EQUAL_STRING("{\"error\":\"x: its first use must say the type\",\"metric\":\"x\","
@@ -93,13 +121,13 @@ static void test_answers_are_bounded(void) {
     for (int i = 0; i < 10000; i++) {
         push_session_line(&session, bad, 1);
     }
-    TEST_ASSERT_FALSE(session.overflowed);
+    TEST_ASSERT_FALSE(session.must_end);
     TEST_ASSERT_LESS_THAN(PUSH_SESSION_MAX_COMPLAINTS + 200, session.out.len);
     for (int i = 0; i < 10000; i++) {
         memcpy(ask, "{\"seq\":1}", sizeof(ask));
         push_session_line(&session, ask, strlen(ask));
     }
-    TEST_ASSERT_TRUE(session.overflowed);
+    TEST_ASSERT_TRUE(session.must_end);
     TEST_ASSERT_LESS_THAN(PUSH_SESSION_MAX_OUT + 200, session.out.len);
 }
 
@@ -157,7 +185,7 @@ static void test_names_are_not_taken_over(void) {
         {{.pid = 8, .uid = 1001}, "uid 1001"},
         {{.pid = 8, .uid = 1000}, NULL},
         {{.pid = 0, .uid = 1000}, "unverified"},
-        {{.pid = 9, .uid = 1000, .gone = true}, "ended"},
+        {{.pid = 9, .uid = 1000, .gone = true}, "ended uid 1000"},
         {{.pid = 8, .uid = 0}, NULL},
     };
     say("{\"hello\":{\"plugin\":\"p\"}}");
@@ -171,6 +199,112 @@ static void test_names_are_not_taken_over(void) {
         TEST_ASSERT_TRUE(rows[i].whose == NULL || strstr(answer, rows[i].whose) != NULL);
         push_session_finish(&other);
     }
+}
+
+/* Says a hello and a metric as that peer; returns what was answered. */
+static const char *push_as(struct push_session *who, struct push_peer peer) {
+    push_session_init(who, &env);
+    who->peer = peer;
+    const char *answer = say_as(who, "{\"hello\":{\"plugin\":\"p\"}}");
+    return answer[0] != '\0' ? answer : say_as(who, gauge);
+}
+
+static void test_who_is_known_better_takes_over(void) {
+    struct push_session claimants[4];
+    static const struct push_peer peers[] = {
+        {.pid = 0, .uid = 1000},
+        {.pid = 9, .uid = 1001, .gone = true},
+        {.pid = 8, .uid = 1002},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(peers); i++) {
+        TEST_ASSERT_EQUAL_STRING("", push_as(&claimants[i], peers[i]));
+        TEST_ASSERT_EQUAL_STRING("", say_as(&claimants[i], "{\"metric\":\"g\",\"set\":2}"));
+        for (size_t k = 0; k < i; k++) {
+            const char *answer = say_as(&claimants[k], "{\"metric\":\"g\",\"set\":9}");
+            bool lost = strstr(answer, "is another's") != NULL;
+            bool refused = strstr(answer, "hello was refused") != NULL; /* as it was told */
+            TEST_ASSERT_TRUE_MESSAGE(lost || refused, answer);
+        }
+        TEST_ASSERT_EQUAL_DOUBLE(2, value_of("plugin=\"p\""));
+    }
+    const char *answer = push_as(&claimants[3], (struct push_peer){.pid = 9, .gone = true});
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(answer, "(uid 1002), not yours (ended uid 0)"), answer);
+    for (size_t i = 0; i < ARRAY_LEN(claimants); i++) {
+        push_session_finish(&claimants[i]);
+    }
+}
+
+static void test_a_container_is_more_than_a_user_who_names_one(void) {
+    static char id[] = "0123", box[] = "box";
+    struct push_session user, container;
+    TEST_ASSERT_EQUAL_STRING(
+        "", push_as(&user, (struct push_peer){.pid = 7, .uid = 1000, .container = box}));
+    say_as(&user, "{\"metric\":\"forged\",\"type\":\"gauge\",\"set\":1}");
+    TEST_ASSERT_EQUAL_STRING(
+        "",
+        push_as(&container, (struct push_peer){.pid = 8, .container_id = id, .container = box}));
+    TEST_ASSERT_EQUAL_DOUBLE(1, value_of("container=\"box\",plugin=\"p\"")); /* of two */
+    TEST_ASSERT_NOT_NULL(strstr(say_as(&user, gauge), "(container), not yours (uid 1000)"));
+    push_session_finish(&user);
+    push_session_finish(&container);
+}
+
+/* Who says nothing more lets go of a name that it has lost, all the same. */
+static void test_a_name_lost_is_let_go(void) {
+    struct push_session quiet, rightful;
+    push_as(&quiet, (struct push_peer){.pid = 0, .uid = 1000});
+    push_session_check(&quiet);
+    TEST_ASSERT_NOT_NULL(quiet.owner);
+    push_as(&rightful, (struct push_peer){.pid = 8, .uid = 1002});
+    push_session_check(&rightful);
+    push_session_check(&quiet);
+    TEST_ASSERT_NULL(quiet.owner);
+    TEST_ASSERT_NOT_NULL(strstr(buf_str(&quiet.out), "is another's"));
+    TEST_ASSERT_EQUAL_size_t(1, push_owner_view(env.store, rightful.owner).n_refs);
+    push_session_finish(&quiet);
+    push_session_finish(&rightful);
+}
+
+/* Its knobs are the other's, too. */
+static void test_a_name_lost_hears_no_knobs(void) {
+    struct push_session rightful;
+    session.peer.pid = 0;
+    say("{\"hello\":{\"plugin\":\"p\"}}");
+    say("{\"param\":\"res\",\"type\":\"int\",\"default\":720}");
+    TEST_ASSERT_EQUAL_STRING("", push_as(&rightful, (struct push_peer){.pid = 8, .uid = 1}));
+    struct params_plugin *plugin = params_of(env.params, rightful.owner);
+    struct param_value wish = {.form = PARAM_NUMBER, .number = 480};
+    buf_reset(&session.out);
+    params_request(env.params, rightful.owner, plugin, params_find_knob(plugin, "res"), &wish, "x",
+                   NULL);
+    TEST_ASSERT_EQUAL_size_t(0, session.out.len); /* also before it has said anything */
+    TEST_ASSERT_NOT_NULL(strstr(say("{\"param\":\"res\",\"applied\":1}"), "another's"));
+    TEST_ASSERT_NULL(session.knobs.plugin);
+    push_session_finish(&rightful);
+}
+
+static void test_nothing_is_taken_after_a_refused_hello(void) {
+    static const char *const hellos[] = {
+        "{\"hello\":{\"plugin\":\"p\",\"labels\":{\"pod\":\"x\"}}}",
+        "{\"hello\":{\"plugin\":5}}",
+        "{\"hello\":{\"plgin\":\"p\"}}",
+        "{\"hello\":{\"plugin\":\"\\u0000\"}}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
+        say("{\"hello\":{\"plugin\":\"before\"}}");
+        TEST_ASSERT_NOT_NULL_MESSAGE(strstr(say(hellos[i]), "error"), hellos[i]);
+        TEST_ASSERT_NOT_NULL_MESSAGE(strstr(say(gauge), "hello was refused"), hellos[i]);
+        TEST_ASSERT_FALSE(session.must_end);
+        session.refused_ns -= 11 * CLOCK_NS_PER_SEC;
+        say(gauge);
+        TEST_ASSERT_TRUE(session.must_end); /* so that it comes back and says it again */
+        session.must_end = false;
+        TEST_ASSERT_EQUAL_STRING("{\"ack\":1}\n", say("{\"seq\":1}"));
+        TEST_ASSERT_EQUAL_size_t(0, push_store_stats(env.store).n_series);
+    }
+    say("{\"hello\":{\"plugin\":\"p\"}}");
+    TEST_ASSERT_EQUAL_STRING("", say(gauge));
+    TEST_ASSERT_EQUAL_DOUBLE(1, value_of("plugin=\"p\""));
 }
 
 /* Once the first is gone, and its series too, the name is free. */
@@ -251,12 +385,19 @@ static void test_knobs(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_metrics_reach_the_store);
+    RUN_TEST(test_groups_are_not_for_the_socket);
+    RUN_TEST(test_the_start_of_who_is_connected);
     RUN_TEST(test_complaints);
     RUN_TEST(test_answers_are_bounded);
     RUN_TEST(test_name_without_hello);
     RUN_TEST(test_only_the_hidden_are_believed);
     RUN_TEST(test_labels_do_not_say_more);
     RUN_TEST(test_names_are_not_taken_over);
+    RUN_TEST(test_who_is_known_better_takes_over);
+    RUN_TEST(test_a_container_is_more_than_a_user_who_names_one);
+    RUN_TEST(test_a_name_lost_is_let_go);
+    RUN_TEST(test_a_name_lost_hears_no_knobs);
+    RUN_TEST(test_nothing_is_taken_after_a_refused_hello);
     RUN_TEST(test_names_become_free);
     RUN_TEST(test_a_peer_leaves_names_to_others);
     RUN_TEST(test_nothing_is_left_behind);

@@ -82,39 +82,6 @@ static void test_histogram(void) {
     push_owner_unref(store, a);
 }
 
-static int push_total(struct push_owner *owner, uint64_t start, double total) {
-    struct push_update update = {
-        .name = "n",
-        .type = PUSH_COUNTER,
-        .op = PUSH_TOTAL,
-        .values = &total,
-        .n_values = 1,
-        .ttl_ms = PUSH_TTL_DEFAULT,
-    };
-    return fixture_apply(store, owner, PUSH_MERGE, start, &update, 1);
-}
-
-static void test_totals_count_once_per_start(void) {
-    struct push_owner *a = fixture_plugin(store, "a");
-    static const struct {
-        uint64_t start;
-        double total;
-        const char *expected;
-    } rows[] = {
-        {1, 5, "5"}, {1, 5, "5"}, {1, 4, "5"},  {1, 7, "7"},  {2, 1, "8"},
-        {1, 8, "9"}, {2, 1, "9"}, {2, 3, "11"}, {3, 0, "11"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        TEST_ASSERT_EQUAL_INT(0, push_total(a, rows[i].start, rows[i].total));
-        char expected[80];
-        snprintf(expected, sizeof(expected), "# TYPE n_total counter\nn_total{plugin=\"a\"} %s\n",
-                 rows[i].expected);
-        fixture_expect(store, expected);
-    }
-    TEST_ASSERT_EQUAL_INT(-EINVAL, push_total(a, 0, 9));
-    push_owner_unref(store, a);
-}
-
 static void test_totals_of_a_histogram(void) {
     struct push_owner *a = fixture_plugin(store, "a");
     static const double bounds[] = {1};
@@ -140,21 +107,6 @@ static void test_totals_of_a_histogram(void) {
     push_owner_unref(store, a);
 }
 
-static void test_many_starts_push_out_the_oldest(void) {
-    struct push_owner *a = fixture_plugin(store, "a");
-    for (uint64_t start = 1; start <= 70; start++) {
-        TEST_ASSERT_EQUAL_INT(0, push_total(a, start, 1));
-        fixture_ms++;
-    }
-    TEST_ASSERT_EQUAL_INT(0, push_total(a, 70, 1));
-    TEST_ASSERT_EQUAL_INT(0, push_total(a, 7, 1)); /* the oldest that is known */
-    fixture_expect(store, "# TYPE n_total counter\nn_total{plugin=\"a\"} 70\n");
-    TEST_ASSERT_EQUAL_INT(0, push_total(a, 6, 1)); /* is not: counts as another */
-    TEST_ASSERT_EQUAL_INT(0, push_total(a, 7, 1)); /* has been heard of since */
-    fixture_expect(store, "# TYPE n_total counter\nn_total{plugin=\"a\"} 71\n");
-    push_owner_unref(store, a);
-}
-
 static void test_conflicts_name_both_owners(void) {
     struct push_owner *a = fixture_plugin(store, "a");
     struct push_owner *b = fixture_plugin(store, "b");
@@ -176,6 +128,55 @@ static void test_conflicts_name_both_owners(void) {
     TEST_ASSERT_EQUAL_INT(0, fixture_push(store, b, "x", PUSH_GAUGE, PUSH_SET, 1));
     push_owner_unref(store, a);
     push_owner_unref(store, b);
+}
+
+static void test_a_rate_beside_gauges_of_others(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    struct push_owner *b = fixture_plugin(store, "b");
+    struct push_owner *c = fixture_plugin(store, "c");
+    for (int turn = 0; turn < 2; turn++) {
+        struct push_owner *first = turn == 0 ? a : b, *second = turn == 0 ? b : a;
+        for (int i = 0; i < 11; i++) {
+            struct push_owner *const owners[] = {first, second};
+            for (size_t k = 0; k < ARRAY_LEN(owners); k++) {
+                int r = owners[k] == a ? fixture_push(store, a, "fps", PUSH_RATE, PUSH_INC, 30)
+                                       : fixture_push(store, b, "fps", PUSH_GAUGE, PUSH_SET, 7);
+                TEST_ASSERT_EQUAL_INT_MESSAGE(0, r, fixture_err.text);
+            }
+            TEST_ASSERT_EQUAL_INT(0, fixture_push(store, b, "fps", PUSH_UNSAID, PUSH_SET, 8));
+            fixture_ms += 1000;
+        }
+        fixture_expect(store, turn == 0
+                                  ? "# TYPE fps gauge\nfps{plugin=\"a\"} 27\nfps{plugin=\"b\"} 8\n"
+                                    "# TYPE fps_total counter\nfps_total{plugin=\"a\"} 330\n"
+                                  : "# TYPE fps gauge\nfps{plugin=\"b\"} 8\nfps{plugin=\"a\"} 27\n"
+                                    "# TYPE fps_total counter\nfps_total{plugin=\"a\"} 330\n");
+        TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, a, "fps", PUSH_GAUGE, PUSH_SET, 1));
+        TEST_ASSERT_EQUAL_STRING("fps: is a rate of plugin a, not a gauge of plugin a",
+                                 fixture_err.text);
+        TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, b, "fps", PUSH_RATE, PUSH_INC, 1));
+        /* Nor with other labels: the owner's own first use decides, whichever family is found. */
+        static const struct label cam = {"cam", "top"};
+        const double one = 1;
+        struct push_update update = {.name = "fps",
+                                     .type = PUSH_RATE,
+                                     .op = PUSH_INC,
+                                     .labels = &cam,
+                                     .n_labels = 1,
+                                     .values = &one,
+                                     .n_values = 1,
+                                     .ttl_ms = PUSH_TTL_DEFAULT};
+        TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_apply(store, b, PUSH_MERGE, 0, &update, 1));
+        TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, c, "fps", PUSH_COUNTER, PUSH_INC, 1));
+        TEST_ASSERT_EQUAL_INT(-EEXIST,
+                              fixture_push(store, c, "fps_total", PUSH_GAUGE, PUSH_SET, 1));
+        push_store_remove_owner(store, first);
+        push_store_remove_owner(store, second);
+        fixture_expect(store, "");
+    }
+    push_owner_unref(store, a);
+    push_owner_unref(store, b);
+    push_owner_unref(store, c);
 }
 
 static void test_all_or_nothing(void) {
@@ -306,6 +307,48 @@ static void test_summary_changes_its_quantiles(void) {
     push_owner_unref(store, g);
 }
 
+/* The same series with one set of buckets, then with another, in one body. */
+static void test_other_buckets_twice_in_a_batch(void) {
+    static const double figures[] = {1, 2, 3, 4}, one = 1;
+    static const double bounds[] = {1, 2};
+    struct push_update histogram = {
+        .name = "h",
+        .type = PUSH_HISTOGRAM,
+        .op = PUSH_SET,
+        .values = figures,
+        .n_values = 3,
+        .bounds = bounds,
+        .n_bounds = 1,
+        .ttl_ms = PUSH_TTL_DEFAULT,
+    };
+    struct push_update wider = histogram;
+    wider.n_values = 4;
+    wider.n_bounds = 2;
+    struct push_update after = {.name = "waap_x",
+                                .type = PUSH_GAUGE,
+                                .values = &one,
+                                .n_values = 1,
+                                .ttl_ms = PUSH_TTL_DEFAULT};
+    const struct push_update batch[] = {histogram, wider, after};
+    static const enum push_mode modes[] = {PUSH_MERGE, PUSH_REPLACE_FAMILIES, PUSH_REPLACE_ALL};
+    struct push_owner *group = fixture_group(store, "g");
+    for (size_t i = 0; i < 3; i++) {
+        TEST_ASSERT_EQUAL_INT(-EINVAL, fixture_apply(store, group, modes[i], 0, batch, 3));
+        TEST_ASSERT_EQUAL_STRING("h{instance=\"\",job=\"g\"}: given twice", fixture_err.text);
+        TEST_ASSERT_EQUAL_UINT64(0, push_store_stats(store).n_series);
+    }
+    /* Where it was there before, too. */
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, group, PUSH_MERGE, 0, &histogram, 1));
+    const struct push_update narrow[] = {histogram, wider, histogram};
+    for (size_t i = 0; i < 3; i++) {
+        TEST_ASSERT_EQUAL_INT(-EINVAL, fixture_apply(store, group, modes[i], 0, narrow, 2));
+        TEST_ASSERT_EQUAL_INT(-EINVAL, fixture_apply(store, group, modes[i], 0, narrow + 1, 2));
+        TEST_ASSERT_EQUAL_UINT64(1, push_store_stats(store).n_series);
+    }
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, group, PUSH_REPLACE_ALL, 0, &wider, 1));
+    push_owner_unref(store, group);
+}
+
 static void test_equal_series_of_two_groups(void) {
     struct push_owner *g = fixture_group(store, "j");
     struct push_owner *other = NULL;
@@ -396,18 +439,6 @@ static void test_times_to_live(void) {
     TEST_ASSERT_EQUAL_UINT64(2, push_store_stats(store).expired);
 }
 
-static void test_a_reconnect_goes_on(void) {
-    struct push_owner *a = fixture_plugin(store, "a");
-    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 5));
-    push_owner_unref(store, a);
-    fixture_ms += 200000;
-    push_store_expire(store);
-    a = fixture_plugin(store, "a");
-    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 6));
-    fixture_expect(store, "# TYPE n_total counter\nn_total{plugin=\"a\"} 6\n");
-    push_owner_unref(store, a);
-}
-
 /* A family may get its help after its first use, but no other than it would have got then. */
 static void test_help_that_comes_later(void) {
     struct push_owner *a = fixture_plugin(store, "a");
@@ -433,18 +464,17 @@ int main(void) {
     RUN_TEST(test_types);
     RUN_TEST(test_rate_exports_total_and_mean);
     RUN_TEST(test_histogram);
-    RUN_TEST(test_totals_count_once_per_start);
     RUN_TEST(test_totals_of_a_histogram);
-    RUN_TEST(test_many_starts_push_out_the_oldest);
     RUN_TEST(test_conflicts_name_both_owners);
+    RUN_TEST(test_a_rate_beside_gauges_of_others);
     RUN_TEST(test_all_or_nothing);
     RUN_TEST(test_groups_replace);
     RUN_TEST(test_groups_show_push_times_and_an_instance);
     RUN_TEST(test_summary_changes_its_quantiles);
+    RUN_TEST(test_other_buckets_twice_in_a_batch);
     RUN_TEST(test_equal_series_of_two_groups);
     RUN_TEST(test_limits);
     RUN_TEST(test_times_to_live);
-    RUN_TEST(test_a_reconnect_goes_on);
     RUN_TEST(test_help_that_comes_later);
     return UNITY_END();
 }

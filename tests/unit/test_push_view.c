@@ -49,8 +49,27 @@ static void test_views(void) {
     push_owner_unref(store, b);
 }
 
+static void test_a_walk_with_pauses(void) {
+    TEST_ASSERT_NULL(push_store_owner_after(store, 0));
+    struct push_owner *owners[4];
+    uint64_t numbers[4];
+    for (size_t i = 0; i < 4; i++) {
+        owners[i] = fixture_plugin(store, (const char *[]){"c", "b", "d", "a"}[i]);
+        numbers[i] = push_owner_view(store, owners[i]).number;
+        TEST_ASSERT_EQUAL_PTR(owners[0], push_store_owner_after(store, 0));
+    }
+    TEST_ASSERT_EQUAL_PTR(owners[2], push_store_owner_after(store, numbers[1]));
+    push_owner_unref(store, owners[1]); /* it goes, having nothing */
+    push_owner_unref(store, owners[2]);
+    TEST_ASSERT_EQUAL_PTR(owners[3], push_store_owner_after(store, numbers[1]));
+    TEST_ASSERT_NULL(push_store_owner_after(store, numbers[3]));
+    push_owner_unref(store, owners[0]);
+    push_owner_unref(store, owners[3]);
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_views);
+    RUN_TEST(test_a_walk_with_pauses);
     return UNITY_END();
 }

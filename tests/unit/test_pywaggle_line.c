@@ -43,6 +43,12 @@ static void test_numbers(void) {
           "\"timestamp\":\"2024-05-01T12:00:00.123456789\",\"value\":3}",
           "plugin_publishes_total{name=env.count.car} 1 ; env_count_car{a=1,camera=top} 3");
     check("{\"name\":\"x\",\"value\":-2.5e3}", "plugin_publishes_total{name=x} 1 ; x{} -2500");
+    check("{\"name\":\"3d.count\",\"value\":1}",
+          "plugin_publishes_total{name=3d.count} 1 ; _3d_count{} 1");
+    /* As Python writes them. */
+    check("{\"name\":\"x\",\"value\": NaN}", "plugin_publishes_total{name=x} 1 ; x{} NaN");
+    check("{\"value\":Infinity,\"name\":\"x\"}", "plugin_publishes_total{name=x} 1 ; x{} +Inf");
+    check("{\"value\":-Infinity,\"name\":\"x\"}", "plugin_publishes_total{name=x} 1 ; x{} -Inf");
 }
 
 static void test_durations(void) {
@@ -57,7 +63,7 @@ static void test_durations(void) {
 }
 
 static void test_what_only_counts(void) {
-    static const char *const values[] = {"\"text\"", "true", "null", "[1]", "{\"a\":1}"};
+    static const char *const values[] = {"\"text\"", "true", "null", "[1]", "{\"a\":1}", "1e400"};
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
         struct buf text CLEANUP_BUF = {0};
         buf_printf(&text, "{\"name\":\"x.y\",\"value\":%s}", values[i]);
@@ -84,10 +90,12 @@ static void test_bad(void) {
         {"{\"name\":\"x\"", "column"},
         {"{\"name\":\"x\"} x", "end of the line"},
         {"{\"name\":\"x\",\"meta\":[]}", "meta: expected an object"},
-        {"{\"name\":\"1x\"}", "makes no metric name"},
+        {"{\"name\":\"1 x\"}", "makes no metric name"},
         {"{\"name\":\"\"}", "makes no metric name"},
         {"{\"name\":\"x y\"}", "makes no metric name"},
         {"{\"name\":\"x\",\"value\":1e}", "column"},
+        {"{\"name\":\"x\",\"value\":Nan}", "column"},
+        {"{\"name\":\"x\",\"value\":-Inf}", "column"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char *copy CLEANUP_FREE = strdup(rows[i].text);

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "exporter/http_request.h"
+
+/* The bodies of requests while they are received and until they are answered. All together have a
+ * limit; small ones are not counted, so that they get through while large ones are held: as many as
+ * there may be connections. */
+
+/* Keeps room for a body whose length is known before it comes. -EBUSY with words where the others
+ * leave too little. */
+int http_body_reserve(struct http_request *request, size_t len, struct error *err);
+
+/* Adds a piece. -EBUSY as above; that memory is out stands in the body itself. */
+int http_body_add(struct http_request *request, const char *data, size_t size, struct error *err);
+
+/* Frees the body and gives its room back. */
+void http_body_drop(struct http_request *request);

@@ -1,0 +1,210 @@
+#include "exporter/http_listing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
+#include "exporter/daemon.h"
+#include "exporter/http_json.h"
+
+/* TURN_BYTES: what is written per turn, in a few milliseconds, or else one owner. REST: how many
+ * times as long the loop is left to others. MAX_BYTES: of texts that are still being sent, beyond
+ * which none is begun: slow readers of different ones could hold any number. */
+enum { TURN_BYTES = 256 << 10, REST = 1, MAX_BYTES = 128 << 20, RETRY_MS = 10 };
+
+struct http_listing {
+    const struct http_listing_kind *kind;
+    struct daemon *daemon;
+    struct http_request *waiting;
+    struct loop_timer turn;
+    struct buf out;
+    uint64_t last; /* number of the owner up to which it is written */
+    struct http_listing *next;
+};
+
+/* What has been written, as long as it is being sent. */
+struct text {
+    char *data;
+    size_t len;
+    size_t n_refs;
+    size_t *n_bytes; /* of all of them */
+};
+
+/* ---- sending ---- */
+
+static void text_unref(void *context) {
+    struct text *text = context;
+    if (--text->n_refs == 0) {
+        *text->n_bytes -= text->len;
+        free(text->data);
+        free(text);
+    }
+}
+
+static struct text *text_create(struct http_listing *listing) {
+    struct text *text = calloc(1, sizeof(*text));
+    if (text == NULL || listing->out.failed) {
+        free(text);
+        return NULL;
+    }
+    *text = (struct text){
+        .len = listing->out.len, .n_refs = 1, .n_bytes = &listing->daemon->listing_bytes};
+    text->data = buf_take(&listing->out);
+    *text->n_bytes += text->len;
+    return text;
+}
+
+static void reply(struct http_request *request, struct text *text) {
+    struct MHD_Response *response =
+        text != NULL ? MHD_create_response_from_buffer_with_free_callback_cls(text->len, text->data,
+                                                                              text_unref, text)
+                     : NULL;
+    if (response == NULL) {
+        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
+        return;
+    }
+    text->n_refs++;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+    http_reply(request, MHD_HTTP_OK, response);
+}
+
+/* ---- writing ---- */
+
+/* False: there is more to write. */
+static bool write_some(struct http_listing *listing) {
+    const struct http_listing_kind *kind = listing->kind;
+    const struct push_store *store = listing->daemon->push_store;
+    struct buf *out = &listing->out;
+    size_t until = out->len + TURN_BYTES;
+    struct push_owner *owner = push_store_owner_after(store, listing->last);
+    while (owner != NULL && out->len < until && !out->failed) {
+        struct push_owner_view view = push_owner_view(store, owner);
+        listing->last = view.number;
+        if (kind->is_meant(&view)) {
+            buf_add_str(out, out->len > strlen(kind->begin) ? "," : "");
+            kind->add(listing->daemon, owner, out);
+        }
+        owner = push_store_next_owner(store, owner);
+    }
+    if (owner != NULL && !out->failed) {
+        return false;
+    }
+    buf_add_str(out, kind->end);
+    return true;
+}
+
+static void take_turn(struct loop_timer *timer);
+
+static void begin_first(struct daemon *daemon) {
+    struct http_listing *listing = daemon->listings;
+    if (listing != NULL) {
+        listing->turn = (struct loop_timer){.due_ns = 0, .fire = take_turn};
+        loop_timer_add(daemon->loop, &listing->turn);
+        buf_add_str(&listing->out, listing->kind->begin);
+    }
+}
+
+/* Takes the first out of the line and lets the next begin. */
+static void end_first(struct daemon *daemon) {
+    struct http_listing *listing = daemon->listings;
+    daemon->listings = listing->next;
+    loop_timer_remove(daemon->loop, &listing->turn);
+    buf_finish(&listing->out);
+    free(listing);
+    begin_first(daemon);
+}
+
+static void answer(struct http_listing *listing) {
+    struct text *text = text_create(listing);
+    while (listing->waiting != NULL) {
+        struct http_request *request = listing->waiting;
+        listing->waiting = request->next_waiting;
+        reply(request, text);
+    }
+    if (text != NULL) {
+        text_unref(text);
+    }
+}
+
+static void take_turn(struct loop_timer *timer) {
+    struct http_listing *listing = CONTAINER_OF(timer, struct http_listing, turn);
+    struct daemon *daemon = listing->daemon;
+    int64_t begin_ns = clock_monotonic_ns();
+    if (push_store_is_applying(daemon->push_store)) {
+        timer->due_ns = begin_ns + RETRY_MS * CLOCK_NS_PER_MS;
+        return;
+    }
+    if (write_some(listing)) {
+        answer(listing);
+        end_first(daemon);
+        return;
+    }
+    int64_t end_ns = clock_monotonic_ns();
+    timer->due_ns = end_ns + REST * (end_ns - begin_ns);
+}
+
+/* ---- asking ---- */
+
+/* One that has not begun, and so will tell everything that was there when it was asked for. */
+static struct http_listing *find(const struct daemon *daemon,
+                                 const struct http_listing_kind *kind) {
+    struct http_listing *listing = daemon->listings;
+    while (listing != NULL && (listing->kind != kind || listing->last > 0)) {
+        listing = listing->next;
+    }
+    return listing;
+}
+
+static struct http_listing *enqueue(struct daemon *daemon, const struct http_listing_kind *kind) {
+    struct http_listing *listing = calloc(1, sizeof(*listing));
+    if (listing == NULL) {
+        return NULL;
+    }
+    *listing = (struct http_listing){.kind = kind, .daemon = daemon};
+    struct http_listing **link = &daemon->listings;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = listing;
+    if (daemon->listings == listing) {
+        begin_first(daemon);
+    }
+    return listing;
+}
+
+static void wait_for(struct http_listing *listing, struct http_request *request) {
+    request->next_waiting = listing->waiting;
+    listing->waiting = request;
+}
+
+/* What takes one turn only is answered at once. */
+static void begin(struct http_request *request, struct http_listing *listing) {
+    wait_for(listing, request);
+    take_turn(&listing->turn);
+    if (request->status == 0 && !http_hold(request)) {
+        end_first(request->daemon);
+    }
+}
+
+void http_listing_reply(struct http_request *request, const struct http_listing_kind *kind) {
+    struct daemon *daemon = request->daemon;
+    if (daemon->listing_bytes > MAX_BYTES) {
+        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                       "others are still being answered, try again later");
+        return;
+    }
+    bool is_first = daemon->listings == NULL;
+    if (!is_first && !http_hold(request)) {
+        return;
+    }
+    struct http_listing *listing = find(daemon, kind);
+    listing = listing != NULL ? listing : enqueue(daemon, kind);
+    if (listing == NULL) {
+        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
+    } else if (is_first) {
+        begin(request, listing);
+    } else {
+        wait_for(listing, request);
+    }
+}

@@ -1,0 +1,187 @@
+#include "exporter/http_params_find.h"
+
+#include <string.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/daemon.h"
+#include "exporter/http_json.h"
+
+/* Labels by which plugins of one name are chosen, as parameters of the address; sorted. Who has
+ * more than fit can use the others, too: they are just not named. */
+enum { MAX_SELECTORS = 32 };
+
+struct selectors {
+    const char *names[MAX_SELECTORS];
+    size_t n;
+};
+
+/* What any plugin may have or lack. */
+static const char *const usual[] = {"container", "job", "namespace", "pod"};
+
+static void add_selector(struct selectors *selectors, const char *name) {
+    size_t at = 0;
+    while (at < selectors->n && strcmp(selectors->names[at], name) < 0) {
+        at++;
+    }
+    bool there = at < selectors->n && strcmp(selectors->names[at], name) == 0;
+    if (there || selectors->n == MAX_SELECTORS) {
+        return;
+    }
+    const char **place = &selectors->names[at];
+    memmove(place + 1, place, (selectors->n - at) * sizeof(*place));
+    *place = name;
+    selectors->n++;
+}
+
+static void add_selectors_of(struct selectors *selectors, const struct push_owner_view *view) {
+    for (size_t i = 0; i < view->n_labels; i++) {
+        if (strcmp(view->labels[i].name, "plugin") != 0) {
+            add_selector(selectors, view->labels[i].name);
+        }
+    }
+}
+
+const char *http_params_label(const struct push_owner_view *view, const char *name) {
+    return label_find(view->labels, view->n_labels, name);
+}
+
+bool http_params_is_plugin(const struct push_owner_view *view) {
+    return !view->group && http_params_label(view, "plugin") != NULL;
+}
+
+static bool is_named(const struct push_owner_view *view, const char *plugin) {
+    return http_params_is_plugin(view) && strcmp(http_params_label(view, "plugin"), plugin) == 0;
+}
+
+/* A label that it lacks is chosen as an empty one. */
+static bool is_selected(const struct http_request *request, const struct push_owner_view *view,
+                        const char *plugin) {
+    bool selected = is_named(view, plugin);
+    for (size_t i = 0; selected && i < request->url.n_parameters; i++) {
+        const struct http_parameter *parameter = &request->url.parameters[i];
+        const char *value = http_params_label(view, parameter->name);
+        selected = strcmp(parameter->value, value != NULL ? value : "") == 0;
+    }
+    return selected;
+}
+
+static struct params_knob *knob_of(const struct daemon *daemon, struct push_owner *owner,
+                                   const char *param, struct params_plugin **ret_plugin) {
+    *ret_plugin = params_of(daemon->params, owner);
+    return *ret_plugin != NULL ? params_find_knob(*ret_plugin, param) : NULL;
+}
+
+/* By what one of them has the others are told apart, also by not having it: "?job=". */
+static void add_choice(struct buf *out, const struct push_owner_view *view,
+                       const struct selectors *selectors) {
+    for (size_t i = 0; i < selectors->n; i++) {
+        const char *value = http_params_label(view, selectors->names[i]);
+        buf_printf(out, "%c%s=%s", i == 0 ? '?' : '&', selectors->names[i],
+                   value != NULL ? value : "");
+    }
+}
+
+/* Says that several have the knob, and how each is called. */
+static void fail_ambiguous(struct http_request *request, const char *plugin, const char *param,
+                           const struct selectors *selectors) {
+    struct daemon *daemon = request->daemon;
+    struct buf text CLEANUP_BUF = {0};
+    buf_printf(&text, "%s: several plugins have the param %s, choose one by ", plugin, param);
+    struct push_owner *owner = NULL;
+    struct params_plugin *knobs;
+    for (bool first = true; (owner = push_store_next_owner(daemon->push_store, owner)) != NULL;) {
+        struct push_owner_view view = push_owner_view(daemon->push_store, owner);
+        if (is_selected(request, &view, plugin) && knob_of(daemon, owner, param, &knobs) != NULL) {
+            buf_add_str(&text, first ? "" : " or ");
+            add_choice(&text, &view, selectors);
+            first = false;
+        }
+    }
+    http_json_fail(request, MHD_HTTP_CONFLICT, buf_str(&text));
+}
+
+/* A plugin that is away may have the knob: after a restart of the daemon, it has yet to say so. */
+static void fail_absent(struct http_request *request, const char *plugin, const char *param,
+                        size_t n_plugins, size_t n_connections) {
+    struct buf text CLEANUP_BUF = {0};
+    if (n_plugins == 0) {
+        bool chosen = request->url.n_parameters > 0;
+        buf_printf(&text, "%s: no such plugin%s", plugin, chosen ? " with these labels" : "");
+    } else {
+        buf_printf(&text, "%s: has declared no param %s%s", plugin, param,
+                   n_connections == 0 ? " since the daemon began, and is not connected" : "");
+    }
+    http_json_fail(request, MHD_HTTP_NOT_FOUND, buf_str(&text));
+}
+
+/* Whether a plugin of that name can be chosen by it; adds by what else. */
+static bool is_selector(struct http_request *request, const char *plugin, const char *name,
+                        struct selectors *selectors) {
+    struct push_store *store = request->daemon->push_store;
+    bool known = false, any = false;
+    for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+        known = known || strcmp(usual[i], name) == 0;
+        add_selector(selectors, usual[i]);
+    }
+    struct push_owner *owner = NULL;
+    while (!known && (owner = push_store_next_owner(store, owner)) != NULL) {
+        struct push_owner_view view = push_owner_view(store, owner);
+        if (is_named(&view, plugin)) {
+            any = true;
+            known = http_params_label(&view, name) != NULL;
+            add_selectors_of(selectors, &view);
+        }
+    }
+    return known || !any; /* that there is no such plugin is said later */
+}
+
+/* A mistyped label must not choose just anybody. */
+static bool check_parameters(struct http_request *request, const char *plugin) {
+    for (size_t i = 0; i < request->url.n_parameters; i++) {
+        const char *name = request->url.parameters[i].name;
+        struct selectors selectors = {0};
+        if (is_selector(request, plugin, name, &selectors)) {
+            continue;
+        }
+        struct buf text CLEANUP_BUF = {0};
+        buf_printf(&text, "%s: unknown parameter, a plugin %s is chosen by", name, plugin);
+        for (size_t k = 0; k < selectors.n; k++) {
+            buf_printf(&text, "%s %s", k > 0 ? "," : "", selectors.names[k]);
+        }
+        http_json_fail(request, MHD_HTTP_BAD_REQUEST, buf_str(&text));
+        return false;
+    }
+    return true;
+}
+
+bool http_params_find(struct http_request *request, const char *plugin, const char *param,
+                      struct http_params_found *ret_found) {
+    struct daemon *daemon = request->daemon;
+    struct push_owner *owner = NULL;
+    struct selectors selectors = {0};
+    size_t n_plugins = 0, n_connections = 0, n_found = 0;
+    if (!check_parameters(request, plugin)) {
+        return false;
+    }
+    while ((owner = push_store_next_owner(daemon->push_store, owner)) != NULL) {
+        struct push_owner_view view = push_owner_view(daemon->push_store, owner);
+        if (!is_selected(request, &view, plugin)) {
+            continue;
+        }
+        n_plugins++;
+        n_connections += view.n_refs;
+        struct params_plugin *knobs;
+        struct params_knob *knob = knob_of(daemon, owner, param, &knobs);
+        if (knob != NULL) {
+            n_found++;
+            add_selectors_of(&selectors, &view);
+            *ret_found = (struct http_params_found){.owner = owner, .plugin = knobs, .knob = knob};
+        }
+    }
+    if (n_found > 1) {
+        fail_ambiguous(request, plugin, param, &selectors);
+    } else if (n_found == 0) {
+        fail_absent(request, plugin, param, n_plugins, n_connections);
+    }
+    return n_found == 1;
+}

@@ -1,0 +1,185 @@
+#include <errno.h>
+#include <stdio.h>
+
+#include "push_fixture.h"
+
+static struct push_store *store;
+
+void setUp(void) {
+    struct error err;
+    struct push_store_config config = fixture_config();
+    TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &store, &err));
+}
+
+void tearDown(void) {
+    push_store_destroy(store);
+}
+
+static int push_total(struct push_owner *owner, uint64_t start, double total) {
+    struct push_update update = {
+        .name = "n",
+        .type = PUSH_COUNTER,
+        .op = PUSH_TOTAL,
+        .values = &total,
+        .n_values = 1,
+        .ttl_ms = PUSH_TTL_DEFAULT,
+    };
+    return fixture_apply(store, owner, PUSH_MERGE, start, &update, 1);
+}
+
+static void test_totals_count_once_per_start(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    static const struct {
+        uint64_t start;
+        double total;
+        const char *expected;
+    } rows[] = {
+        {1, 5, "5"}, {1, 5, "5"}, {1, 4, "5"},  {1, 7, "7"},  {2, 1, "8"},
+        {1, 8, "9"}, {2, 1, "9"}, {2, 3, "11"}, {3, 0, "11"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        TEST_ASSERT_EQUAL_INT(0, push_total(a, rows[i].start, rows[i].total));
+        char expected[80];
+        snprintf(expected, sizeof(expected), "# TYPE n_total counter\nn_total{plugin=\"a\"} %s\n",
+                 rows[i].expected);
+        fixture_expect(store, expected);
+    }
+    TEST_ASSERT_EQUAL_INT(-EINVAL, push_total(a, 0, 9));
+    push_owner_unref(store, a);
+}
+
+static void expect_n(unsigned n) {
+    char page[64];
+    snprintf(page, sizeof(page), "# TYPE n_total counter\nn_total{plugin=\"a\"} %u\n", n);
+    fixture_expect(store, page);
+}
+
+enum { A_MINUTE_MS = 60 * 1000 };
+
+/* An owner that may have many series may also have many starts. */
+static struct push_owner *plugin_of_many(void) {
+    struct push_store_config config = fixture_config();
+    config.limits.max_owner_series = 5000;
+    push_store_configure(store, &config);
+    return fixture_plugin(store, "a");
+}
+
+static void test_many_starts_push_out_the_oldest(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    fixture_ms += A_MINUTE_MS; /* nobody from before us will come */
+    for (uint64_t start = 1; start <= 70; start++) {
+        TEST_ASSERT_EQUAL_INT(0, push_total(a, start, 1));
+        fixture_ms++;
+    }
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 70, 1));
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 7, 1)); /* the oldest that is known */
+    expect_n(70);
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 6, 1)); /* is not: counts as another */
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 7, 1)); /* has been heard of since */
+    expect_n(71);
+    push_owner_unref(store, a);
+}
+
+static void test_a_start_that_is_there_is_remembered(void) {
+    struct push_owner *a = plugin_of_many();
+    fixture_ms += A_MINUTE_MS;
+    push_store_start_enter(store, 1);
+    push_store_start_enter(store, 1);
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 1000));
+    push_store_start_leave(store, 1);
+    for (uint64_t start = 2; start <= 200; start++) {
+        TEST_ASSERT_EQUAL_INT(0, push_total(a, start, 1));
+        fixture_ms += 1000;
+    }
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 1001)); /* silent for minutes, but connected */
+    expect_n(1001 + 199);
+    push_store_start_leave(store, 1);
+    fixture_ms += A_MINUTE_MS - 1;
+    for (uint64_t start = 201; start <= 300; start++) {
+        TEST_ASSERT_EQUAL_INT(0, push_total(a, start, 1));
+    }
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 1001)); /* about to connect again */
+    expect_n(1001 + 299);
+    fixture_ms += 1;
+    for (uint64_t start = 301; start <= 400; start++) {
+        TEST_ASSERT_EQUAL_INT(0, push_total(a, start, 1));
+    }
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 1001)); /* another one, as far as can be told */
+    expect_n(2 * 1001 + 399);
+    push_owner_unref(store, a);
+}
+
+/* After a restart of ours all are away for a while, and even then there is an end to it. */
+static void test_starts_from_before_are_awaited(void) {
+    struct push_owner *a = plugin_of_many();
+    for (int turn = 0; turn < 2; turn++) {
+        for (uint64_t start = 1; start <= 1024; start++) {
+            TEST_ASSERT_EQUAL_INT(0, push_total(a, start, 1));
+        }
+    }
+    expect_n(1024);
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 2000, 1));
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 1)); /* was the oldest */
+    expect_n(1026);
+    push_owner_unref(store, a);
+}
+
+static void test_a_refused_batch_forgets_no_start(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    fixture_ms += A_MINUTE_MS;
+    for (uint64_t start = 1; start <= 64; start++) {
+        TEST_ASSERT_EQUAL_INT(0, push_total(a, start, 1));
+    }
+    double values[] = {1, 1};
+    struct push_update updates[] = {
+        {.name = "n_total",
+         .type = PUSH_COUNTER,
+         .op = PUSH_TOTAL,
+         .values = &values[0],
+         .n_values = 1,
+         .ttl_ms = PUSH_TTL_DEFAULT},
+        {.name = "n_total",
+         .type = PUSH_GAUGE,
+         .op = PUSH_SET,
+         .values = &values[1],
+         .n_values = 1,
+         .ttl_ms = PUSH_TTL_DEFAULT},
+    };
+    struct push_batch batch = {
+        .mode = PUSH_MERGE, .start = 65, .updates = updates, .n_updates = ARRAY_LEN(updates)};
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_store_apply(store, a, &batch, NULL, NULL));
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 1));
+    expect_n(64);
+    push_owner_unref(store, a);
+}
+
+static void test_a_reconnect_goes_on(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 5));
+    push_owner_unref(store, a);
+    fixture_ms += 200000;
+    push_store_expire(store);
+    a = fixture_plugin(store, "a");
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 6));
+    fixture_expect(store, "# TYPE n_total counter\nn_total{plugin=\"a\"} 6\n");
+    push_owner_unref(store, a);
+}
+
+static void test_numbers(void) {
+    uint64_t number = push_start_number("s0");
+    TEST_ASSERT_TRUE(number == push_start_number("s0")); /* also after a restart */
+    TEST_ASSERT_TRUE(number != push_start_number("s00") && number != push_start_number("s1"));
+    TEST_ASSERT_TRUE(push_start_number("") != 0);
+}
+
+int main(void) {
+    UNITY_BEGIN();
+    RUN_TEST(test_numbers);
+    RUN_TEST(test_totals_count_once_per_start);
+    RUN_TEST(test_many_starts_push_out_the_oldest);
+    RUN_TEST(test_a_start_that_is_there_is_remembered);
+    RUN_TEST(test_starts_from_before_are_awaited);
+    RUN_TEST(test_a_refused_batch_forgets_no_start);
+    RUN_TEST(test_a_reconnect_goes_on);
+    return UNITY_END();
+}
