@@ -13,7 +13,8 @@ function wordsOf(answer, text) {
 
 async function putParam(labels, param, value) {
   // All of them, also the empty ones: another plugin of that name is not meant.
-  const query = new URLSearchParams(SELECTORS.map((name) => [name, labels[name] ?? ""]));
+  const none = Object.fromEntries(SELECTORS.map((name) => [name, ""]));
+  const query = new URLSearchParams({ ...none, ...labels });
   const path = `api/v1/plugins/${encodeURIComponent(labels.plugin)}/params/${encodeURIComponent(param)}`;
   const answer = await fetch(`${path}?${query}`, { method: "PUT", body: JSON.stringify({ value }) });
   const text = await answer.text();
@@ -54,7 +55,7 @@ class Knob {
     const value = element("p", { class: "value" }, this.#value, this.#unit);
     this.node = element(
       "article",
-      { class: "card knob" },
+      { class: `card knob ${spec.type}` },
       element("header", {}, name, value),
       element("p", { class: "note", id: `${id}-help`, text: spec.help ?? "" }),
       element("div", { class: "control" }, this.input, this.#back),

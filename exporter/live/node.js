@@ -46,7 +46,7 @@ function network(metrics) {
     const seen = rates.filter((rate) => rate !== undefined);
     return { name: way, value: seen.length > 0 ? sum(seen) : undefined };
   });
-  return metrics.one("node_network_receive_bytes_total") && { value: totalOf(lines), lines };
+  return metrics.one("node_network_receive_bytes_total") && { value: totalOf(lines), lines, note: "sum" };
 }
 
 function gpu(metrics) {
@@ -59,7 +59,7 @@ function gpuMemory(metrics) {
   const lines = linesOf(metrics.all("gpu_memory_used_bytes"), gpuName);
   const totals = metrics.all("gpu_memory_total_bytes").map((s) => s.value);
   const total = Math.max(...totals);
-  const of = totals.length > 1 ? `of ${words(total, "bytes")} each` : `of ${words(total, "bytes")}`;
+  const of = totals.length > 1 ? `sum, of ${words(total, "bytes")} each` : `of ${words(total, "bytes")}`;
   return { value: totalOf(lines), lines, top: total > 0 ? total : undefined, note: total > 0 ? of : "" };
 }
 

@@ -63,7 +63,8 @@ function histogramChart(key, base, samples) {
 
 function counterChart(key, name, samples) {
   const lines = counterLines(key, samples);
-  return { rank: 3, title: titleOf(name), unit: "perSecond", lines, value: totalOf(lines), note: "per second" };
+  const note = lines.length > 1 ? "sum, per second" : "per second";
+  return { rank: 3, title: titleOf(name), unit: "perSecond", lines, value: totalOf(lines), note };
 }
 
 function gaugeChart(name, samples) {
@@ -113,7 +114,7 @@ class PluginCard {
     }
     for (const spec of (listed?.params ?? []).sort((a, b) => a.param.localeCompare(b.param))) {
       const kind = JSON.stringify([spec.param, spec.type, spec.min, spec.max, spec.step, spec.values, mayWrite]);
-      this.#cards.card(kind, () => new Knob(labels, spec, mayWrite)).update(spec);
+      this.#cards.card(kind, () => new Knob(listed.labels, spec, mayWrite)).update(spec);
     }
     say(this.#more, moreWords(charts.length - MAX_PLUGIN_CHARTS));
     this.#cards.finish();

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from browser import FAINT, Browser
+from browser import FAINT
 from plugin import Plugin
 from running import ROOT, free_port, wait_until
 
@@ -17,21 +17,6 @@ SCREENSHOTS = ROOT / "build/screenshots"
 SCREENSHOT_SECONDS = float(os.environ.get("WAAP_SCREENSHOT_SECONDS", "0"))
 GZIP = {"Accept-Encoding": "gzip"}
 IMAGE = '<img src=x onerror="alert(1)">'
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with Browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def browser(chromium):
-    """With nothing to complain about, unless the test has looked at the complaints itself."""
-    yield chromium
-    problems = chromium.problems()
-    chromium.close()
-    assert problems == []
 
 
 @pytest.fixture
@@ -254,6 +239,47 @@ def test_knobs_of_every_type(waap, browser, tmp_path):
         plugin.tell({"metric": "seen", "type": "gauge", "set": 1})
         wait_until(lambda: "seen" in browser.text(selector="body")[0], what="a chart beside the knobs")
         assert "plugin param" not in browser.text(selector="body")[0]
+
+
+LONG_KNOBS = [
+    {"param": "detection_model", "type": "string", "default": "yolov8n-coco-640-fp16"},
+    {"param": "model", "type": "string", "default": "/models/" + 30 * "deeper/" + "yolo.onnx"},
+    {"param": "the_resolution_of_the_pictures", "type": "int", "default": 480, "min": 240, "max": 1080, "unit": "px"},
+]
+# How many lines each knob's name takes, and what sticks out of its card.
+KNOB_NAMES = """() => [...document.querySelectorAll(".knob")].map((card) => {
+    const name = card.querySelector("h3");
+    const right = card.getBoundingClientRect().right - parseFloat(getComputedStyle(card).paddingRight);
+    const out = [...card.querySelectorAll("header *")].filter((node) => node.closest(".value") !== node.parentNode);
+    return [Math.round(name.getBoundingClientRect().height / parseFloat(getComputedStyle(name).lineHeight)),
+            out.filter((node) => node.getBoundingClientRect().right > right + 1).map((node) => node.textContent)];
+})"""
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("knobs", {"width": 1400}),
+        ("knobs-dark", {"width": 1400, "scheme": "dark"}),
+        ("knobs-phone", {"width": 390, "height": 844}),
+        ("knobs-read-only", {"width": 1400, "headers": {"X-Forwarded-For": "192.0.2.9"}}),
+    ],
+)
+def test_long_values_leave_names_their_room(name, options, waap, browser, tmp_path):
+    program = waap(f"--push.socket={tmp_path}/push.sock").wait_ready()
+    with Plugin(tmp_path / "push.sock", {"plugin": "detector"}) as plugin:
+        counter = {"metric": "objects_total", "type": "counter"}
+        counts = [{**counter, "inc": 20 + i, "labels": {"kind": kind}} for i, kind in enumerate(["car", "bus"])]
+        plugin.tell(*LONG_KNOBS, *counts)
+        open_live(browser, program, **options)
+        wait_until(lambda: len(browser.text(selector=".knob")) == 3, what="the knobs")
+        plugin.tell(*counts)
+        wait_until(lambda: value_of(browser, "objects") is not None, what="a rate")
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        browser.screenshot(path=str(SCREENSHOTS / f"{name}.png"), above="#collectors")
+        assert browser.evaluate(script=f"({KNOB_NAMES})()") == [[1, []]] * 3
+        assert "sum, per second" in browser.text(selector=".plugin .card:not(.knob)")[0]
+        assert browser.evaluate(script=f"({FAINT})()") == []
 
 
 def test_a_hidden_page_asks_nothing(demo, browser):
