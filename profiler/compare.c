@@ -75,6 +75,47 @@ static int add_rows(struct comparison *comparison, const struct compare_target *
     return 0;
 }
 
+/* ---- what one side lacks ---- */
+
+static int add_absence(struct comparison *comparison, const char *target,
+                       const struct measure *measure, bool lost, struct error *err) {
+    struct compare_absence *absences =
+        reallocarray(comparison->absences, comparison->n_absences + 1, sizeof(*absences));
+    if (absences == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    comparison->absences = absences;
+    absences[comparison->n_absences++] = (struct compare_absence){target, measure, lost};
+    return 0;
+}
+
+/* The measures that `has` has figures of and `lacks` does not. */
+static int add_absent_measures(struct comparison *comparison, const struct compare_target *has,
+                               const struct compare_target *lacks, bool lost, struct error *err) {
+    int r = 0;
+    for (size_t i = 0; i < has->measures.n && r == 0; i++) {
+        const struct measure *measure = &has->measures.items[i];
+        const struct measure *other = measures_find(&lacks->measures, measure->name);
+        if (isfinite(measure->mean) && (other == NULL || !isfinite(other->mean))) {
+            r = add_absence(comparison, has->name, measure, lost, err);
+        }
+    }
+    return r;
+}
+
+/* All of one side that the other lacks. */
+static int add_absent(struct comparison *comparison, const struct compare_side *has,
+                      const struct compare_side *lacks, bool lost, struct error *err) {
+    int r = 0;
+    for (size_t i = 0; i < has->n_targets && r == 0; i++) {
+        const struct compare_target *target = &has->targets[i];
+        const struct compare_target *other = find_target(lacks, target->name);
+        r = other == NULL ? add_absence(comparison, target->name, NULL, lost, err)
+                          : add_absent_measures(comparison, target, other, lost, err);
+    }
+    return r;
+}
+
 /* ---- gates ---- */
 
 /* Whether all measures that a gate means differ between A and B no more than their runs do. */
@@ -157,6 +198,11 @@ static int add_difference(struct comparison *comparison, const char *key, const 
                : error_set(err, -ENOMEM, "out of memory");
 }
 
+/* Why a run had no cgroup names its process, so no two are equal; that it had none is `launch`. */
+static bool is_comparable(const char *key) {
+    return strcmp(key, "no_cgroup") != 0;
+}
+
 static int add_differences(struct comparison *comparison, struct error *err) {
     json_t *a = json_object_get(comparison->a.summary, "environment");
     json_t *b = json_object_get(comparison->b.summary, "environment");
@@ -165,12 +211,12 @@ static int add_differences(struct comparison *comparison, struct error *err) {
     int r = 0;
     json_object_foreach(b, key, value) {
         const json_t *before = json_object_get(a, key);
-        if (r == 0 && (before == NULL || !json_equal(before, value))) {
+        if (r == 0 && is_comparable(key) && (before == NULL || !json_equal(before, value))) {
             r = add_difference(comparison, key, before, value, err);
         }
     }
     json_object_foreach(a, key, value) {
-        if (r == 0 && json_object_get(b, key) == NULL) {
+        if (r == 0 && is_comparable(key) && json_object_get(b, key) == NULL) {
             r = add_difference(comparison, key, value, NULL, err);
         }
     }
@@ -194,7 +240,8 @@ int compare_make(struct comparison *comparison, struct error *err) {
         return error_set(err, -ENODATA, "%s and %s have no target in common", comparison->a.name,
                          comparison->b.name);
     }
-    return r;
+    r = r < 0 ? r : add_absent(comparison, &comparison->a, &comparison->b, true, err);
+    return r < 0 ? r : add_absent(comparison, &comparison->b, &comparison->a, false, err);
 }
 
 void comparison_finish(struct comparison *comparison) {
@@ -204,6 +251,7 @@ void comparison_finish(struct comparison *comparison) {
         free(comparison->differences[i].b);
     }
     free(comparison->differences);
+    free(comparison->absences);
     free(comparison->rows);
     free(comparison->gates);
     compare_side_finish(&comparison->a);
@@ -219,6 +267,12 @@ static bool is_worse(const struct comparison *comparison) {
     }
     for (size_t i = 0; i < comparison->n_rows && comparison->n_gates == 0; i++) {
         worse = worse || comparison->rows[i].kind == CHANGE_WORSE;
+    }
+    for (size_t i = 0; i < comparison->n_absences; i++) {
+        const struct compare_absence *absence = &comparison->absences[i];
+        bool counts = absence->measure == NULL ||
+                      (comparison->n_gates == 0 && absence->measure->better != BETTER_NEITHER);
+        worse = worse || (absence->lost && counts);
     }
     return worse;
 }

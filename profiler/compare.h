@@ -44,6 +44,13 @@ struct compare_gate {
     bool by_chance; /* broken by size, but the runs differ as much */
 };
 
+/* What only one side has. */
+struct compare_absence {
+    const char *target;
+    const struct measure *measure; /* NULL: the whole target */
+    bool lost;                     /* A has it */
+};
+
 /* What differs between the two environments. */
 struct compare_difference {
     char *key;
@@ -58,6 +65,8 @@ struct comparison {
     size_t n_rows;
     struct compare_gate *gates;
     size_t n_gates;
+    struct compare_absence *absences;
+    size_t n_absences;
     struct compare_difference *differences;
     size_t n_differences;
     size_t n_targets; /* that both have */
@@ -72,8 +81,9 @@ int compare_make(struct comparison *comparison, struct error *err);
 void comparison_finish(struct comparison *comparison);
 #define CLEANUP_COMPARISON CLEANUP(comparison_finish)
 
-/* 0 ok, 1 worse, 3 the application failed in B, 4 the environments differ. Where B has gates they
- * decide what is worse, otherwise every measure that got worse does. */
+/* 0 ok, 1 worse, 3 the application failed in B, 4 the environments differ. A target that
+ * is lost is worse. Of measures, the gates decide where B has any, otherwise each that got worse or
+ * is lost. */
 int compare_exit_code(const struct comparison *comparison);
 
 /* Appends a table for people; colours for terminals. */

@@ -92,6 +92,25 @@ static void add_rows(struct buf *out, const struct comparison *comparison, bool 
     }
 }
 
+/* "cpu: only before has fps, inference_seconds": one line per target and side. */
+static void add_absences(struct buf *out, const struct comparison *comparison) {
+    const struct compare_absence *last = NULL;
+    for (size_t i = 0; i < comparison->n_absences; i++) {
+        const struct compare_absence *absence = &comparison->absences[i];
+        const char *side = (absence->lost ? &comparison->a : &comparison->b)->name;
+        bool goes_on = last != NULL && last->measure != NULL && last->lost == absence->lost &&
+                       strcmp(last->target, absence->target) == 0;
+        if (goes_on) {
+            buf_printf(out, ", %s", absence->measure->name);
+        } else {
+            buf_printf(out, "%s%s: only %s has %s", last != NULL ? "\n" : "", absence->target, side,
+                       absence->measure != NULL ? absence->measure->name : "this target");
+        }
+        last = absence;
+    }
+    buf_add_str(out, last != NULL ? "\n" : "");
+}
+
 static void add_gates(struct buf *out, const struct comparison *comparison) {
     static const char *const verdicts[] = {
         [GATE_OK] = "kept", [GATE_FAILED] = "broken", [GATE_SKIPPED] = "not judged"};
@@ -119,6 +138,7 @@ void compare_write_text(const struct comparison *comparison, bool all, bool colo
                    difference->matters ? ": these cannot be compared" : "");
     }
     add_rows(out, comparison, all, colours);
+    add_absences(out, comparison);
     add_gates(out, comparison);
     if (comparison->b.n_failed_runs > 0) {
         buf_printf(out, "%s: the application failed in %zu runs\n", comparison->b.name,
@@ -128,28 +148,18 @@ void compare_write_text(const struct comparison *comparison, bool all, bool colo
 
 /* ---- for programs ---- */
 
-static void add_text(struct buf *out, const char *key, const char *text) {
-    text_add_key(out, key);
-    text_add_string(out, text);
-}
-
-static void add_number(struct buf *out, const char *key, double value) {
-    text_add_key(out, key);
-    text_add_number(out, value);
-}
-
 static void add_json_row(struct buf *out, const struct compare_row *row) {
     buf_add_char(out, '{');
-    add_text(out, "target", row->target);
-    add_text(out, "measure", row->b->name);
-    add_text(out, "unit", row->b->unit);
-    add_number(out, "a", row->a->mean);
-    add_number(out, "b", row->b->mean);
-    add_number(out, "change", row->change);
-    add_number(out, "p", row->p);
-    add_number(out, "runs_a", (double)row->a->n_runs);
-    add_number(out, "runs_b", (double)row->b->n_runs);
-    add_text(out, "verdict", changes[row->kind].word);
+    text_add_text_of(out, "target", row->target);
+    text_add_text_of(out, "measure", row->b->name);
+    text_add_text_of(out, "unit", row->b->unit);
+    text_add_number_of(out, "a", row->a->mean);
+    text_add_number_of(out, "b", row->b->mean);
+    text_add_number_of(out, "change", row->change);
+    text_add_number_of(out, "p", row->p);
+    text_add_number_of(out, "runs_a", (double)row->a->n_runs);
+    text_add_number_of(out, "runs_b", (double)row->b->n_runs);
+    text_add_text_of(out, "verdict", changes[row->kind].word);
     buf_add_char(out, '}');
 }
 
@@ -157,12 +167,12 @@ static void add_json_gate(struct buf *out, const struct compare_gate *gate) {
     static const char *const verdicts[] = {
         [GATE_OK] = "true", [GATE_FAILED] = "false", [GATE_SKIPPED] = "null"};
     buf_add_char(out, '{');
-    add_text(out, "target", gate->target);
-    add_text(out, "metric", gate->gate.metric);
-    add_text(out, "kind", gate_kind_name(gate->gate.kind));
-    add_number(out, "limit", gate->gate.limit);
-    add_number(out, "base", gate->gate.base);
-    add_number(out, "value", gate->gate.value);
+    text_add_text_of(out, "target", gate->target);
+    text_add_text_of(out, "metric", gate->gate.metric);
+    text_add_text_of(out, "kind", gate_kind_name(gate->gate.kind));
+    text_add_number_of(out, "limit", gate->gate.limit);
+    text_add_number_of(out, "base", gate->gate.base);
+    text_add_number_of(out, "value", gate->gate.value);
     text_add_key(out, "by_chance");
     buf_add_str(out, gate->by_chance ? "true" : "false");
     text_add_key(out, "ok");
@@ -170,22 +180,42 @@ static void add_json_gate(struct buf *out, const struct compare_gate *gate) {
     buf_add_char(out, '}');
 }
 
+static void add_json_absences(struct buf *out, const struct comparison *comparison, bool lost) {
+    const char *between = "";
+    text_add_key(out, lost ? "only_in_a" : "only_in_b");
+    buf_add_char(out, '[');
+    for (size_t i = 0; i < comparison->n_absences; i++) {
+        const struct compare_absence *absence = &comparison->absences[i];
+        if (absence->lost != lost) {
+            continue;
+        }
+        buf_printf(out, "%s\n{", between);
+        between = ",";
+        text_add_text_of(out, "target", absence->target);
+        if (absence->measure != NULL) {
+            text_add_text_of(out, "measure", absence->measure->name);
+        }
+        buf_add_char(out, '}');
+    }
+    buf_add_char(out, ']');
+}
+
 static void add_json_difference(struct buf *out, const struct compare_difference *difference) {
     buf_add_char(out, '{');
-    add_text(out, "key", difference->key);
-    add_text(out, "a", difference->a);
-    add_text(out, "b", difference->b);
+    text_add_text_of(out, "key", difference->key);
+    text_add_text_of(out, "a", difference->a);
+    text_add_text_of(out, "b", difference->b);
     text_add_key(out, "matters");
     buf_add_str(out, difference->matters ? "true}" : "false}");
 }
 
 void compare_write_json(const struct comparison *comparison, struct buf *out) {
     buf_add_char(out, '{');
-    add_text(out, "format", "waap-compare/1");
-    add_text(out, "a", comparison->a.name);
-    add_text(out, "b", comparison->b.name);
-    add_number(out, "threshold", comparison->threshold);
-    add_number(out, "exit_code", compare_exit_code(comparison));
+    text_add_text_of(out, "format", "waap-compare/1");
+    text_add_text_of(out, "a", comparison->a.name);
+    text_add_text_of(out, "b", comparison->b.name);
+    text_add_number_of(out, "threshold", comparison->threshold);
+    text_add_number_of(out, "exit_code", compare_exit_code(comparison));
     text_add_key(out, "differences");
     for (size_t i = 0; i < comparison->n_differences; i++) {
         buf_add_str(out, i == 0 ? "[\n" : ",\n");
@@ -198,6 +228,8 @@ void compare_write_json(const struct comparison *comparison, struct buf *out) {
         add_json_row(out, &comparison->rows[i]);
     }
     buf_add_str(out, comparison->n_rows > 0 ? "]" : "[]");
+    add_json_absences(out, comparison, true);
+    add_json_absences(out, comparison, false);
     text_add_key(out, "gates");
     for (size_t i = 0; i < comparison->n_gates; i++) {
         buf_add_str(out, i == 0 ? "[\n" : ",\n");

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "exporter/core/suggest.h"
+
 static const char *const kinds[] = {
     [GATE_MAX] = "max",
     [GATE_MAX_DECREASE] = "max_decrease",
@@ -69,6 +71,52 @@ static void judge(struct gate *gate, const struct measures *measures, const stru
         }
     }
     gate->state = !isnan(gate->value) && holds(gate) ? GATE_OK : GATE_FAILED;
+}
+
+/* ".p50" of "fps.p50"; "" where no statistic is named. */
+static const char *stat_of(const char *metric) {
+    const char *dot = strrchr(metric, '.');
+    for (size_t i = 0; dot != NULL && i < N_MEASURE_STATS; i++) {
+        if (strcmp(measure_stats[i].name, dot + 1) == 0) {
+            return dot;
+        }
+    }
+    return "";
+}
+
+/* The name as gates write it: without labels, and where that suffices without the unit. */
+static void offer(struct suggest *suggest, const struct measure *measure) {
+    const struct measure_stat *stat;
+    struct buf name CLEANUP_BUF = {0};
+    buf_add(&name, measure->name, strcspn(measure->name, "{"));
+    suggest_offer(suggest, buf_str(&name), name.len);
+    while (name.len > 0 && strchr("._", name.data[name.len - 1]) == NULL) {
+        buf_truncate(&name, name.len - 1);
+    }
+    buf_truncate(&name, name.len > 0 ? name.len - 1 : 0);
+    if (measure_matches(measure, buf_str(&name), &stat)) {
+        suggest_offer(suggest, buf_str(&name), name.len);
+    }
+}
+
+void gate_explain(const struct gate *gate, const struct measures *measures, struct buf *out) {
+    const char *suffix = stat_of(gate->metric);
+    struct buf stem CLEANUP_BUF = {0};
+    struct suggest suggest;
+    buf_add(&stem, gate->metric, strlen(gate->metric) - strlen(suffix));
+    suggest_init(&suggest, buf_str(&stem));
+    for (size_t i = 0; i < measures->n; i++) {
+        const struct measure_stat *stat;
+        if (measure_matches(&measures->items[i], gate->metric, &stat)) {
+            buf_printf(out, "%s was not measured", gate->metric);
+            return;
+        }
+        offer(&suggest, &measures->items[i]);
+    }
+    buf_printf(out, "%s: there is no such measure", gate->metric);
+    if (suggest.best[0] != '\0') {
+        buf_printf(out, ", did you mean %s%s?", suggest.best, suffix);
+    }
 }
 
 static bool is_for(const json_t *gate, const char *target, const char *of) {

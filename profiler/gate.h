@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exporter/core/buf.h"
 #include "profiler/measure.h"
 
 /* What a target has to keep: "fps.p50 at least 9.5". */
@@ -28,6 +29,10 @@ struct gate {
 int gates_judge(const struct json_t *gates, const char *name, const char *of,
                 const struct measures *measures, const struct measures *base,
                 struct gate **ret_gates, size_t *ret_n, struct error *err);
+
+/* Words why a gate of these measures has no value: "fpss.p50: there is no such measure, did you
+ * mean fps.p50?" */
+void gate_explain(const struct gate *gate, const struct measures *measures, struct buf *out);
 
 /* "min", "max_increase", …, as in the file. */
 const char *gate_kind_name(enum gate_kind kind);

@@ -116,10 +116,11 @@ static bool is_unit(const char *rest, size_t len) {
 }
 
 static bool is_name(const struct measure *measure, const char *text, size_t len) {
-    static const char app[] = "app.";
-    if (len > strlen(app) && strncmp(text, app, strlen(app)) == 0) {
-        text += strlen(app);
-        len -= strlen(app);
+    const char *short_text = record_short_key(text);
+    size_t prefix = (size_t)(short_text - text);
+    if (len > prefix) {
+        text = short_text;
+        len -= prefix;
     }
     if (strlen(measure->name) == len && strncmp(measure->name, text, len) == 0) {
         return true;

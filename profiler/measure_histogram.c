@@ -141,13 +141,11 @@ static void add_runs(struct measures *measures, struct measure *measure,
 
 static void add_histogram(struct measures *measures, const struct profile *profile,
                           const struct profile_target *target, const struct histogram *histogram) {
-    static const char app[] = "app.";
     size_t n = histogram->n_buckets;
     struct bucket *buckets CLEANUP_FREE = calloc(n, sizeof(*buckets));
-    bool is_app = strncmp(histogram->key, app, strlen(app)) == 0;
-    const char *name = histogram->key + (is_app ? strlen(app) : 0);
     struct measure *measure =
-        buckets != NULL ? measures_add(measures, name, histogram->unit) : NULL;
+        buckets != NULL ? measures_add(measures, record_short_key(histogram->key), histogram->unit)
+                        : NULL;
     if (measure == NULL) {
         measures->failed = true;
         return;

@@ -5,8 +5,6 @@
 #include "exporter/core/buf.h"
 #include "profiler/measure.h"
 
-static const char app[] = "app.";
-
 /* A run whose measure differs by more than this from others of its kind is not to be trusted. */
 static const double max_cv = 0.05;
 
@@ -15,24 +13,13 @@ static bool ends_in(const char *text, size_t len, const char *end) {
     return len >= n && strncmp(text + len - n, end, n) == 0;
 }
 
-static bool is_app(const struct record_series *series) {
-    return strncmp(series->key, app, strlen(app)) == 0;
-}
-
-/* Whether an application's counter has a gauge beside it, as metrics of type "rate" do: `fps_total`
- * and `fps`. */
-static bool has_gauge(const struct profile *profile, const char *key) {
-    struct buf gauge CLEANUP_BUF = {0};
-    size_t bare = strcspn(key, "{");
-    buf_printf(&gauge, "%.*s%s", (int)(bare - strlen("_total")), key, key + bare);
-    return profile_find(profile, buf_str(&gauge)) >= 0;
-}
-
-static bool has_counter(const struct profile *profile, const char *key) {
-    struct buf counter CLEANUP_BUF = {0};
-    size_t bare = strcspn(key, "{");
-    buf_printf(&counter, "%.*s_total%s", (int)bare, key, key + bare);
-    return profile_find(profile, buf_str(&counter)) >= 0;
+static struct measure *add_measure(struct measures *measures, const char *name, const char *unit,
+                                   enum better better) {
+    struct measure *measure = measures_add(measures, name, unit);
+    if (measure != NULL) {
+        measure->better = better;
+    }
+    return measure;
 }
 
 /* Takes the statistics of a pool of samples. */
@@ -59,14 +46,12 @@ static void take_pool(struct measures *measures, struct measure *measure,
     measure->p99 = weighted_quantile(spread, measure->n_spread, weight, 0.99);
 }
 
-/* A column as a measure: gauges by their samples, counters by their rate, `scale` times. */
-static void add_column(struct measures *measures, const struct profile_target *target, size_t index,
-                       const char *name, const char *unit, bool is_counter, enum better better) {
-    struct measure *measure = measures_add(measures, name, unit);
+/* A column as a measure: gauges by their samples, counters by their rate. */
+static void fill_from_column(struct measures *measures, struct measure *measure,
+                             const struct profile_target *target, size_t index, bool is_counter) {
     if (measure == NULL) {
         return;
     }
-    measure->better = better;
     for (size_t i = 0; i < target->n_runs; i++) {
         const struct profile_column *column = profile_column(&target->runs[i], index);
         double value = column == NULL ? NAN
@@ -105,20 +90,21 @@ static void add_growth(struct measures *measures, const struct profile_target *t
 static void add_app_counter(struct measures *measures, const struct profile *profile,
                             const struct profile_target *target, size_t index) {
     const struct record_series *series = profile_series(profile, index);
-    const char *name = series->key + strlen(app);
+    const char *name = record_short_key(series->key);
     size_t bare = strcspn(name, "{");
     add_growth(measures, target, index, name, series->unit);
     if (!ends_in(name, bare, "_total")) {
         return;
     }
     /* More frames are better; of other things nobody knows. */
-    bool is_rate = has_gauge(profile, series->key);
+    bool is_rate = profile_find_gauge(profile, series) >= 0;
     bool is_frames = (int)index == profile_frame_counter(profile);
     struct buf rate CLEANUP_BUF = {0};
     buf_printf(&rate, "%.*s%s%s", (int)(bare - strlen("_total")), name,
                is_rate ? "" : "_per_second", name + bare);
-    add_column(measures, target, index, buf_str(&rate), "/s", true,
-               is_rate || is_frames ? BETTER_HIGHER : BETTER_NEITHER);
+    struct measure *measure = add_measure(measures, buf_str(&rate), "/s",
+                                          is_rate || is_frames ? BETTER_HIGHER : BETTER_NEITHER);
+    fill_from_column(measures, measure, target, index, true);
 }
 
 static enum better better_of(const struct record_series *series) {
@@ -140,13 +126,15 @@ static enum better better_of(const struct record_series *series) {
 static void add_series(struct measures *measures, const struct profile *profile,
                        const struct profile_target *target, size_t index) {
     const struct record_series *series = profile_series(profile, index);
-    const char *name = series->key + (is_app(series) ? strlen(app) : 0);
+    const char *name = record_short_key(series->key);
+    bool is_app = record_key_is_app(series->key);
     if (series->type == RECORD_GAUGE) {
-        if (is_app(series) ? !has_counter(profile, series->key)
-                           : measures_find(measures, name) == NULL) {
-            add_column(measures, target, index, name, series->unit, false, better_of(series));
+        if (is_app ? profile_find_counter(profile, series) < 0
+                   : measures_find(measures, name) == NULL) {
+            struct measure *measure = add_measure(measures, name, series->unit, better_of(series));
+            fill_from_column(measures, measure, target, index, false);
         }
-    } else if (series->type == RECORD_COUNTER && is_app(series)) {
+    } else if (series->type == RECORD_COUNTER && is_app) {
         add_app_counter(measures, profile, target, index);
     } else if (series->type == RECORD_COUNTER && measures_find(measures, name) == NULL) {
         add_growth(measures, target, index, name, series->unit);
@@ -196,9 +184,10 @@ int measures_make(const struct profile *profile, const struct profile_target *ta
                   struct measures *ret_measures, struct error *err) {
     struct measures measures CLEANUP_MEASURES = {0};
     measures_add_scalars(&measures, profile, target);
-    add_column(&measures, target, DERIVED_CPU, "cpu.percent", "%", true, BETTER_LOWER);
+    struct measure *cpu = add_measure(&measures, "cpu.percent", "%", BETTER_LOWER);
+    fill_from_column(&measures, cpu, target, DERIVED_CPU, true);
     if (!measures.failed) {
-        scale_to_percent(&measures.items[measures.n - 1]);
+        scale_to_percent(cpu);
     }
     for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
         add_series(&measures, profile, target, i);

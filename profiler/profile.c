@@ -198,9 +198,9 @@ static int add_derived(struct profile_target *target, struct profile_run *run, d
 }
 
 static enum growth growth_of(const struct record_series *series) {
-    return series->type == RECORD_GAUGE           ? GAUGE
-           : strncmp(series->key, "app.", 4) == 0 ? APP_COUNTER
-                                                  : COUNTER;
+    return series->type == RECORD_GAUGE     ? GAUGE
+           : record_key_is_app(series->key) ? APP_COUNTER
+                                            : COUNTER;
 }
 
 static int take_sample(struct profile_target *target, struct profile_run *run,
@@ -362,48 +362,4 @@ void profile_destroy(struct profile *profile) {
     json_decref(profile->run);
     record_close(profile->record);
     free(profile);
-}
-
-/* ---- questions ---- */
-
-size_t profile_n_columns(const struct profile *profile) {
-    return N_DERIVED + record_n_series(profile->record);
-}
-
-const struct record_series *profile_series(const struct profile *profile, size_t index) {
-    return index < N_DERIVED ? NULL : record_series_at(profile->record, index - N_DERIVED);
-}
-
-const struct profile_column *profile_column(const struct profile_run *run, size_t index) {
-    return run->measured && index < run->n_columns && run->columns[index].n > 0
-               ? &run->columns[index]
-               : NULL;
-}
-
-int profile_find(const struct profile *profile, const char *key) {
-    for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
-        if (strcmp(profile_series(profile, i)->key, key) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-double profile_rate(const struct profile_column *column) {
-    double time = column->t - column->first_t;
-    return column->n >= 2 && time > 0 ? (column->grown - column->initial) / time : NAN;
-}
-
-bool profile_run_failed(const struct profile_run *run) {
-    if (run->end == NULL) {
-        return false;
-    }
-    if (json_is_string(json_object_get(run->end, "error"))) {
-        return true;
-    }
-    const char *by = json_string_value(json_object_get(run->end, "stopped_by"));
-    bool by_itself = by == NULL || strcmp(by, "itself") == 0;
-    return by_itself && !json_is_true(json_object_get(run->end, "timed_out")) &&
-           (json_integer_value(json_object_get(run->end, "exit")) != 0 ||
-            json_integer_value(json_object_get(run->end, "signal")) != 0);
 }

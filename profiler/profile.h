@@ -107,6 +107,11 @@ const struct profile_column *profile_column(const struct profile_run *run, size_
 /* The column of that key, or -1. */
 int profile_find(const struct profile *profile, const char *key);
 
+/* Metrics of type "rate" are recorded as `app.fps_total` and `app.fps`: the column of the one that
+ * belongs to the other, or -1. */
+int profile_find_gauge(const struct profile *profile, const struct record_series *counter);
+int profile_find_counter(const struct profile *profile, const struct record_series *gauge);
+
 /* Mean growth per second of a counter over the measured phase; NaN with fewer than two samples. */
 double profile_rate(const struct profile_column *column);
 

@@ -18,6 +18,16 @@ struct record {
 
 enum { BLOCK = 64 * 1024 };
 
+static const char app[] = "app.";
+
+bool record_key_is_app(const char *key) {
+    return strncmp(key, app, strlen(app)) == 0;
+}
+
+const char *record_short_key(const char *key) {
+    return key + (record_key_is_app(key) ? strlen(app) : 0);
+}
+
 int record_open(const char *path, struct record **ret_record, struct error *err) {
     struct record *record CLEANUP_RECORD = calloc(1, sizeof(*record));
     if (record == NULL || (record->path = strdup(path)) == NULL) {

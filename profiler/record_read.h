@@ -54,6 +54,12 @@ struct record_series {
     enum record_type type;
 };
 
+/* A key less the "app." before those of the application itself. */
+const char *record_short_key(const char *key);
+
+/* Whether a key is the application's. */
+bool record_key_is_app(const char *key);
+
 struct record_value {
     const struct record_series *series;
     double value; /* may be NaN or infinite */

@@ -1,9 +1,12 @@
 #include "profiler/report.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "exporter/core/buf.h"
+#include "exporter/core/file.h"
 #include "profiler/report_csv.h"
 #include "profiler/report_html.h"
 #include "profiler/report_junit.h"
@@ -11,6 +14,20 @@
 #include "profiler/report_text.h"
 #include "profiler/results.h"
 #include "profiler/summary.h"
+
+void run_verdict_finish(struct run_verdict *verdict) {
+    problems_finish(&verdict->missing);
+}
+
+static void add_missing(struct problems *missing, const struct result *result,
+                        const struct gate *gate) {
+    struct buf place CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
+    if (gate->state == GATE_FAILED && isnan(gate->value)) {
+        gate_explain(gate, &result->measures, &text);
+        buf_printf(&place, "gate %s", result->target->name);
+        problems_add(missing, buf_str(&place), 0, 0, "%s", buf_str(&text));
+    }
+}
 
 static struct run_verdict verdict_of(const struct results *results) {
     struct run_verdict verdict = {.complete = results->profile->finished};
@@ -20,6 +37,7 @@ static struct run_verdict verdict_of(const struct results *results) {
         for (size_t j = 0; j < result->n_gates; j++) {
             verdict.n_gates += result->gates[j].state != GATE_SKIPPED;
             verdict.n_failed_gates += result->gates[j].state == GATE_FAILED;
+            add_missing(&verdict.missing, result, &result->gates[j]);
         }
     }
     verdict.exit_code = verdict.n_failed_runs > 0 ? 3 : verdict.n_failed_gates > 0 ? 1 : 0;
@@ -35,6 +53,17 @@ static const struct {
     {"report.html", report_html_write},
     {"summary.json", summary_write},
 };
+
+void run_report_remove(const char *dir) {
+    static const char *const names[] = {"junit.xml", "metrics.om", "report.html", "samples.csv",
+                                        "summary.json"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char *path CLEANUP_FREE = file_path_join(dir, names[i]);
+        if (path != NULL) {
+            unlink(path);
+        }
+    }
+}
 
 int run_report_write(const char *dir, struct run_verdict *ret_verdict, struct error *err) {
     struct results results CLEANUP_RESULTS = {0};
@@ -60,7 +89,7 @@ int report_main(int argc, char **argv) {
     }
     int exit_code = 0;
     for (int i = 1; i < argc; i++) {
-        struct run_verdict verdict;
+        struct run_verdict verdict CLEANUP_VERDICT = {0};
         struct error err = {0};
         if (run_report_write(argv[i], &verdict, &err) < 0) {
             fprintf(stderr, "waap report: %s\n", err.text);

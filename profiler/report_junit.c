@@ -83,7 +83,7 @@ static void add_gate_case(struct buf *out, const struct results *results,
                     "      <skipped message=\"needs a baseline: waap compare A B --gate\"/>\n");
     } else if (gate->state == GATE_FAILED) {
         if (isnan(gate->value)) {
-            buf_printf(&text, "%s was not measured", gate->metric);
+            gate_explain(gate, &result->measures, &text);
         } else {
             add_gate_text(&text, gate);
         }

@@ -29,6 +29,16 @@ void text_add_key(struct buf *out, const char *key) {
     buf_add_char(out, ':');
 }
 
+void text_add_text_of(struct buf *out, const char *key, const char *text) {
+    text_add_key(out, key);
+    text_add_string(out, text);
+}
+
+void text_add_number_of(struct buf *out, const char *key, double value) {
+    text_add_key(out, key);
+    text_add_number(out, value);
+}
+
 static const char *entity(char c) {
     switch (c) {
     case '&':

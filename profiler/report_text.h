@@ -16,6 +16,10 @@ void text_add_number(struct buf *out, double value);
 /* `"key":` behind a comma, unless it is the first in its object. */
 void text_add_key(struct buf *out, const char *key);
 
+/* Both at once. */
+void text_add_text_of(struct buf *out, const char *key, const char *text);
+void text_add_number_of(struct buf *out, const char *key, double value);
+
 /* Text for XML and HTML, in elements and in attributes. What XML cannot hold at all becomes
  * U+FFFD. */
 void text_add_escaped(struct buf *out, const char *text);

@@ -244,8 +244,6 @@ static void add_chart(struct buf *out, const struct chart *chart, const struct r
 
 /* ---- which charts ---- */
 
-static const char app[] = "app.";
-
 /* Charts of the machine; series of one name with different labels are lines of one chart. */
 static const struct {
     const char *name;
@@ -276,15 +274,9 @@ static void add_machine_charts(struct buf *out, const struct results *results,
 }
 
 static bool is_rate(const struct profile *profile, const struct record_series *series) {
-    size_t len = strlen(series->name);
-    if (series->type != RECORD_COUNTER || strncmp(series->key, app, strlen(app)) != 0 ||
-        len <= strlen("_total") || strcmp(series->name + len - strlen("_total"), "_total") != 0) {
-        return false;
-    }
-    struct buf gauge CLEANUP_BUF = {0};
-    buf_printf(&gauge, "%.*s%s", (int)(len - strlen("_total")), series->name, series->key + len);
-    return profile_find(profile, buf_str(&gauge)) >= 0 ||
-           strcmp(series->name, "app.frames_total") == 0;
+    return series->type == RECORD_COUNTER && record_key_is_app(series->key) &&
+           (profile_find_gauge(profile, series) >= 0 ||
+            strcmp(series->name, "app.frames_total") == 0);
 }
 
 /* What the application counts as a rate: frames per second, first of all. */
@@ -296,7 +288,7 @@ static void add_rate_charts(struct buf *out, const struct results *results,
         if (is_rate(profile, series)) {
             struct buf title CLEANUP_BUF = {0};
             buf_printf(&title, "%.*s%s", (int)(strlen(series->name) - strlen("app._total")),
-                       series->name + strlen(app), series->key + strlen(series->name));
+                       record_short_key(series->name), series->key + strlen(series->name));
             struct chart chart = {buf_str(&title), "/s", 1, RATE, true, {{.column = i}}, 1};
             add_chart(out, &chart, result, max_points);
         }
@@ -318,8 +310,7 @@ static void add_histogram_charts(struct buf *out, const struct results *results,
         buf_printf(&count, "%.*s_count%s", (int)bare, series->name, buf_str(&key) + bare);
         int below = profile_find(profile, buf_str(&count));
         if (below >= 0) {
-            bool is_app = strncmp(buf_str(&key), app, strlen(app)) == 0;
-            buf_printf(&title, "%s, mean", buf_str(&key) + (is_app ? strlen(app) : 0));
+            buf_printf(&title, "%s, mean", record_short_key(buf_str(&key)));
             struct chart chart = {buf_str(&title),
                                   series->unit,
                                   1,
@@ -339,13 +330,11 @@ static void add_app_gauges(struct buf *out, const struct results *results,
     size_t n = 0;
     for (size_t i = N_DERIVED; i < profile_n_columns(profile) && n < MAX_GAUGES; i++) {
         const struct record_series *series = profile_series(profile, i);
-        struct buf counter CLEANUP_BUF = {0};
-        buf_printf(&counter, "%s_total%s", series->name, series->key + strlen(series->name));
-        if (series->type == RECORD_GAUGE && strncmp(series->key, app, strlen(app)) == 0 &&
+        if (series->type == RECORD_GAUGE && record_key_is_app(series->key) &&
             strncmp(series->name, "app.param", strlen("app.param")) != 0 &&
-            profile_find(profile, buf_str(&counter)) < 0) {
+            profile_find_counter(profile, series) < 0) {
             struct chart chart = {
-                series->key + strlen(app), series->unit, 1, AS_IT_IS, true, {{.column = i}}, 1};
+                record_short_key(series->key), series->unit, 1, AS_IT_IS, true, {{.column = i}}, 1};
             add_chart(out, &chart, result, max_points);
             n++;
         }

@@ -104,6 +104,12 @@ static int make_plan(struct call *call, const struct run_target *target, struct 
         .dir = given ? NULL : call->home,
     };
     add_words(&words, given ? options->command : target->command);
+    if (words.len == 0 && plan.image == NULL && !call->spec.has_section) {
+        return error_set(err, -EINVAL,
+                         "nothing to run: %s has no section profiling; give --image or a command "
+                         "behind --",
+                         call->spec.file);
+    }
     if (words.len == 0 && plan.image == NULL) {
         return error_set(err, -EINVAL,
                          "target %s: nothing to run: give --image, a command behind --, or command "
@@ -196,8 +202,7 @@ static void profile(struct call *call, struct run_plan *plan) {
         plan->n_knobs = knobs != NULL ? n : 0;
         plan->name = n > 0 ? sweep_name(call, name, knobs, n) : name;
         run_target_profile(&call->session, plan, &call->tally);
-    } while (at != NULL && next_combination(options, at) && call->session.n_interrupts == 0 &&
-             call->session.error.text[0] == '\0');
+    } while (at != NULL && next_combination(options, at) && !run_session_is_over(&call->session));
 }
 
 static void write_finished(struct run_session *session) {
@@ -223,6 +228,7 @@ static int open_record(struct call *call, const struct run_plan *first, struct e
         r = run_record_open(&call->session.record, buf_str(&path), err);
     }
     if (r == 0) {
+        run_report_remove(call->session.out_dir);
         run_environment_write(&call->session, first->image, first->digest);
     }
     return r;
@@ -235,7 +241,7 @@ static int run_plans(struct call *call, struct run_plan *plans, size_t n_plans, 
         r = run_services_start(session, call->home, err);
     }
     for (size_t i = 0; r == 0 && i < n_plans; i++) {
-        if (session->n_interrupts == 0 && session->error.text[0] == '\0') {
+        if (!run_session_is_over(session)) {
             profile(call, &plans[i]);
         }
     }
@@ -292,10 +298,11 @@ static int load(struct call *call) {
 
 /* Everything else is made from the record, which is complete by then. */
 static int report(struct call *call, struct error *err) {
-    struct run_verdict verdict;
+    struct run_verdict verdict CLEANUP_VERDICT = {0};
     if (run_report_write(call->session.out_dir, &verdict, err) < 0) {
         return complain(EXIT_ENVIRONMENT, err->text);
     }
+    problems_print(&verdict.missing, stderr);
     printf("%u run%s, %u failed", call->tally.n_runs, call->tally.n_runs == 1 ? "" : "s",
            call->tally.n_failed);
     if (verdict.n_gates > 0) {
@@ -304,6 +311,9 @@ static int report(struct call *call, struct error *err) {
     printf(": see %s/report.html\n", call->session.out_dir);
     if (call->session.n_interrupts > 0) {
         return EXIT_INTERRUPTED;
+    }
+    if (call->tally.misused) {
+        return EXIT_USAGE;
     }
     return call->tally.n_failed > 0 ? EXIT_APPLICATION : verdict.exit_code;
 }
@@ -319,6 +329,9 @@ static int run_call(struct call *call, struct error *err) {
     session->out_dir = call->options.out_dir != NULL ? call->options.out_dir
                        : call->spec.out_dir != NULL  ? call->spec.out_dir
                                                      : default_out_dir(call);
+    if (!call->options.force && run_output_check(session->out_dir, err) < 0) {
+        return complain(EXIT_USAGE, err->text);
+    }
     if (run_session_init(session, err) < 0) {
         return complain(EXIT_ENVIRONMENT, err->text);
     }

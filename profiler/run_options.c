@@ -15,6 +15,7 @@ const char run_options_help[] =
     "  --image=IMAGE       Run this container image, through Docker or podman\n"
     "  --out=DIR           Where the record goes; default output.dir of FILE, or a folder named\n"
     "                      after the application and the time\n"
+    "  --force             Replace the record that is there\n"
     "  --knob=NAME=A,B,..  Run with each of these values of a knob of the plugin (repeatable:\n"
     "                      all combinations)\n"
     "  -- COMMAND...       Run this command; the target's args follow it\n\n"
@@ -63,13 +64,11 @@ static int read_sweep(const char *text, struct arena *arena, struct run_sweep *r
 
 /* ---- options ---- */
 
-enum which { OPT_IMAGE, OPT_KNOB, OPT_OUT, OPT_TARGET, N_OPTS };
+enum which { OPT_FORCE, OPT_IMAGE, OPT_KNOB, OPT_OUT, OPT_TARGET, N_OPTS };
 
 static const char *const names[N_OPTS] = {
-    [OPT_IMAGE] = "--image",
-    [OPT_KNOB] = "--knob",
-    [OPT_OUT] = "--out",
-    [OPT_TARGET] = "--target",
+    [OPT_FORCE] = "--force", [OPT_IMAGE] = "--image",   [OPT_KNOB] = "--knob",
+    [OPT_OUT] = "--out",     [OPT_TARGET] = "--target",
 };
 
 static int set(struct run_options *options, enum which which, const char *value,
@@ -112,6 +111,13 @@ static int take_option(struct run_options *options, int argc, char **argv, int *
     for (size_t i = 0; i < N_OPTS; i++) {
         if (strlen(names[i]) != len || strncmp(names[i], arg, len) != 0) {
             continue;
+        }
+        if (i == OPT_FORCE && arg[len] != '\0') {
+            return error_set(err, -EINVAL, "%s takes no value", names[i]);
+        }
+        if (i == OPT_FORCE) {
+            options->force = true;
+            return 0;
         }
         if (arg[len] == '=') {
             return set(options, (enum which)i, arg + len + 1, arena, err);

@@ -26,6 +26,7 @@ struct run_options {
     size_t n_targets;
     struct run_sweep *sweeps;
     size_t n_sweeps;
+    bool force; /* a record that is there may be replaced */
     bool help;
 };
 

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "exporter/core/file.h"
+#include "profiler/record_read.h"
 
 int run_output_make(const char *dir, struct error *err) {
     char *path CLEANUP_FREE = strdup(dir);
@@ -22,6 +25,48 @@ int run_output_make(const char *dir, struct error *err) {
         return error_set(err, -errno, "make %s: %m", dir);
     }
     return 0;
+}
+
+/* 1, with the moment since which the application was measured, 0 where it never was. */
+static int first_run(const char *path, double *ret_at, struct error *err) {
+    struct record *record CLEANUP_RECORD = NULL;
+    struct record_line line;
+    int r = record_open(path, &record, err);
+    while (r >= 0 && (r = record_next(record, &line, err)) > 0) {
+        if (line.kind == RECORD_PHASE && line.phase == PHASE_RUN) {
+            *ret_at = line.at;
+            return 1;
+        }
+    }
+    return r;
+}
+
+#define REMEDY "give another --out, or --force to replace it"
+
+int run_output_check(const char *dir, struct error *err) {
+    char *record CLEANUP_FREE = file_path_join(dir, "samples.jsonl");
+    char *summary CLEANUP_FREE = file_path_join(dir, "summary.json");
+    struct error why;
+    double at = 0;
+    if (record == NULL || summary == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = first_run(record, &at, &why);
+    if (r == -ENOENT && access(summary, F_OK) == 0) {
+        return error_set(err, -EEXIST, "%s has the summary of a run: " REMEDY, dir);
+    }
+    if (r == 0 || r == -ENOENT || r == -ENOTDIR) {
+        return 0;
+    }
+    if (r < 0) {
+        return error_set(err, -EEXIST, "%s: " REMEDY, why.text);
+    }
+    char when[32];
+    time_t seconds = (time_t)at;
+    struct tm local;
+    localtime_r(&seconds, &local);
+    strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &local);
+    return error_set(err, -EEXIST, "%s has the record of a run of %s: " REMEDY, dir, when);
 }
 
 void run_output_add_name(struct buf *out, const char *text) {

@@ -8,6 +8,10 @@
 /* Makes the folder and those above it. */
 int run_output_make(const char *dir, struct error *err);
 
+/* Whether a run may write there: -EEXIST, saying so, where it would replace what another run has
+ * measured. A record without a run that counts is no loss. */
+int run_output_check(const char *dir, struct error *err);
+
 /* Appends a text to the name of a file: without slashes, and not too long for a file system. */
 void run_output_add_name(struct buf *out, const char *text);
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "exporter/core/clock.h"
@@ -24,11 +25,19 @@ static const char *const type_names[] = {
 };
 
 int run_record_open(struct run_record *record, const char *path, struct error *err) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    int fd CLEANUP_CLOSE = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0) {
         return error_set(err, -errno, "open %s: %m", path);
     }
-    *record = (struct run_record){.fd = fd, .began_ns = clock_monotonic_ns(), .target = ""};
+    /* Held until we end; a file system that knows no locks is as good. */
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        return error_set(err, -EBUSY, "%s: another waap run is writing it", path);
+    }
+    if (ftruncate(fd, 0) < 0 && errno != EINVAL) { /* which a device says */
+        return error_set(err, -errno, "empty %s: %m", path);
+    }
+    *record =
+        (struct run_record){.fd = TAKE_FD(fd), .began_ns = clock_monotonic_ns(), .target = ""};
     return 0;
 }
 

@@ -29,6 +29,10 @@ void run_session_check(struct run_session *session, int result, const struct err
     }
 }
 
+bool run_session_is_over(const struct run_session *session) {
+    return session->n_interrupts > 0 || session->given_up || session->error.text[0] != '\0';
+}
+
 /* ---- signals ---- */
 
 /* Orphans are ours too, as a child that ends before its own children hands them to us. */

@@ -42,6 +42,7 @@ struct run_session {
     struct run_progress progress;
     unsigned n_interrupts;
     unsigned n_heeded;  /* of those, while an application is being stopped */
+    bool given_up;      /* another run would fail for the same reason */
     struct error error; /* of the record; "" while it can be written */
 };
 
@@ -61,6 +62,9 @@ void run_session_sample(struct run_session *session);
 
 /* Begins a phase; what is pending is written before. */
 void run_session_phase(struct run_session *session, const char *phase);
+
+/* Whether nothing more is to be run. */
+bool run_session_is_over(const struct run_session *session);
 
 /* Notes that a line could not be written: the first such error is kept. */
 void run_session_check(struct run_session *session, int result, const struct error *err);

@@ -283,6 +283,7 @@ static void read_root(struct yaml_reader *reader, const struct yaml_node *root,
     section->spec.version = read_plain(&section->spec, root, "version");
     const struct yaml_node *node = find_section(reader, root);
     if (node != NULL) {
+        section->spec.has_section = true;
         yaml_key_read_all(reader, section_keys, node, section);
     }
     read_targets(reader, section);

@@ -61,6 +61,7 @@ enum run_metrics {
 struct run_spec {
     struct arena arena;
     const char *file;    /* NULL: there is none */
+    bool has_section;    /* the file has `profiling:` */
     const char *name;    /* of the application; NULL: not said */
     const char *version; /* NULL: not said */
     struct run_target *targets;

@@ -9,7 +9,14 @@
 #include "exporter/core/clock.h"
 #include "profiler/run_output.h"
 
-enum { KILL_MS = 5000, CLEAR_MS = 2000, CLEAR_STEP_MS = 5, APPLY_MS = 10000, LAST_TURNS = 20 };
+enum {
+    KILL_MS = 5000,
+    CLEAR_MS = 2000,
+    CLEAR_STEP_MS = 5,
+    APPLY_MS = 10000,
+    DECLARE_MS = 1000,
+    LAST_TURNS = 20
+};
 
 #define COOL_DEGREES 1.0
 
@@ -17,6 +24,7 @@ enum { KILL_MS = 5000, CLEAR_MS = 2000, CLEAR_STEP_MS = 5, APPLY_MS = 10000, LAS
 struct outcome {
     bool timed_out;
     const char *stopped_by;
+    bool misused;       /* the call asks for what the plugin does not have */
     struct error error; /* it could not be started; "" */
 };
 
@@ -166,28 +174,50 @@ static void hear_last_words(struct run_session *session) {
 
 /* ---- one run ---- */
 
+/* Ends the wait for the knobs. Without any, or without one of this name, nor would the next run. */
+static void fail_knobs(struct run_session *session, const struct run_plan *plan,
+                       struct outcome *outcome) {
+    const struct run_app *app = session->app;
+    bool ended = app->ended, crashed = ended && (app->exit_code != 0 || app->exit_signal != 0);
+    enum run_knobs state = run_plugin_knobs(session->plugin, plan->knobs, plan->n_knobs);
+    struct buf why CLEANUP_BUF = {0};
+    run_plugin_explain(session->plugin, plan->knobs, plan->n_knobs, &why);
+    outcome->misused = state == RUN_KNOBS_OTHERS;
+    session->given_up = outcome->misused || (state == RUN_KNOBS_NONE && !crashed);
+    if (outcome->misused) {
+        error_set(&outcome->error, -EINVAL, "--knob: %s", buf_str(&why));
+    } else {
+        error_set(&outcome->error, ended ? -ECHILD : -ENOENT, "knobs are not applied %s: %s",
+                  ended ? "when it ends" : "in time", buf_str(&why));
+    }
+}
+
 /* Turns the knobs as soon as the plugin has declared them; the run counts from when it has applied
  * them. */
 static void apply_knobs(struct run_session *session, const struct run_plan *plan,
                         struct outcome *outcome) {
     int64_t limit_ns = after_ms(APPLY_MS);
+    bool others = false;
     for (;;) {
         struct error err;
         int n = run_plugin_turn(session->plugin, plan->knobs, plan->n_knobs, &err);
         if (n < 0) {
-            error_set(&outcome->error, n, "%s", err.text);
+            error_set(&outcome->error, n, "--knob: %s", err.text);
+            outcome->misused = session->given_up = true;
             return;
         }
         if ((size_t)n == plan->n_knobs || interrupted(session)) {
             return;
         }
-        bool ended = session->app->ended;
-        if (ended || clock_monotonic_ns() > limit_ns) {
-            struct buf why CLEANUP_BUF = {0};
-            run_plugin_explain(session->plugin, plan->knobs, plan->n_knobs, &why);
-            error_set(&outcome->error, ended ? -ECHILD : -ENOENT, "knobs are not applied %s: %s",
-                      ended ? "when it ends" : "in time", buf_str(&why));
+        if (session->app->ended || clock_monotonic_ns() > limit_ns) {
+            fail_knobs(session, plan, outcome);
             return;
+        }
+        /* A plugin that has declared some has soon declared all. */
+        if (!others &&
+            run_plugin_knobs(session->plugin, plan->knobs, plan->n_knobs) == RUN_KNOBS_OTHERS) {
+            others = true;
+            limit_ns = after_ms(DECLARE_MS);
         }
         run_session_wait(session, after_ms(2), app_ended);
     }
@@ -295,13 +325,14 @@ static void run_once(struct run_session *session, const struct run_plan *plan, b
     }
     tally->n_runs++;
     tally->n_failed += good ? 0 : 1;
+    tally->misused = tally->misused || outcome.misused;
     run_app_destroy(TAKE(session->app));
     run_plugin_destroy(TAKE(session->plugin));
     session->live = RUN_LIVE_NONE;
 }
 
 static void rest(struct run_session *session, const char *phase, int64_t ms) {
-    if (ms > 0 && session->n_interrupts == 0) {
+    if (ms > 0 && !run_session_is_over(session)) {
         run_session_phase(session, phase);
         run_session_sample(session);
         run_session_wait(session, after_ms(ms - session->spec->interval_ms), interrupted);
@@ -341,7 +372,7 @@ void run_target_profile(struct run_session *session, const struct run_plan *plan
     }
     for (unsigned i = 0; i < session->progress.n_runs; i++) {
         await_cool(session);
-        if (session->n_interrupts > 0 || session->error.text[0] != '\0') {
+        if (run_session_is_over(session)) {
             break;
         }
         session->record.run = i + 1;

@@ -22,8 +22,9 @@ struct run_plan {
 struct run_tally {
     unsigned n_runs;
     unsigned n_failed;
+    bool misused; /* knobs that the plugin does not have, or values that they cannot */
 };
 
-/* Runs it as often as it says, or until the user interrupts. */
+/* Runs it as often as it says, or until the session is over. */
 void run_target_profile(struct run_session *session, const struct run_plan *plan,
                         struct run_tally *tally);

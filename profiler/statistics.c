@@ -72,15 +72,6 @@ void statistics_sort(double *values, size_t n) {
     }
 }
 
-double statistics_quantile(const double *sorted, size_t n, double q) {
-    double place = q * (double)(n - 1);
-    size_t below = (size_t)place;
-    if (below + 1 >= n) {
-        return sorted[n - 1];
-    }
-    return sorted[below] + (place - (double)below) * (sorted[below + 1] - sorted[below]);
-}
-
 double statistics_bucket_quantile(const struct bucket *buckets, size_t n, double q) {
     if (n < 2 || !(buckets[n - 1].count > 0)) {
         return NAN;

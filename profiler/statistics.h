@@ -28,10 +28,6 @@ double moments_ci95(const struct moments *moments);
 /* The two-sided 95 % point of Student's t. */
 double statistics_t95(size_t degrees_of_freedom);
 
-/* The quantile `q` (0..1) of ascending values, interpolated between neighbours as numpy does by
- * default; `n` at least 1. */
-double statistics_quantile(const double *sorted, size_t n, double q);
-
 /* The probability, two-sided, that two samples of the same distribution differ in rank as much as
  * these by chance (Mann-Whitney U). Exact up to 20 values in all, ties included; the normal
  * approximation with correction for ties and continuity beyond. 1 where one of them is empty. */

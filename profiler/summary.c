@@ -6,16 +6,6 @@
 
 #include "profiler/report_text.h"
 
-static void add_text(struct buf *out, const char *key, const char *text) {
-    text_add_key(out, key);
-    text_add_string(out, text);
-}
-
-static void add_number(struct buf *out, const char *key, double value) {
-    text_add_key(out, key);
-    text_add_number(out, value);
-}
-
 static void add_bool(struct buf *out, const char *key, bool value) {
     text_add_key(out, key);
     buf_add_str(out, value ? "true" : "false");
@@ -59,7 +49,7 @@ static void add_interval(struct buf *out, const struct measure *measure) {
     buf_add_char(out, ',');
     text_add_number(out, moments.mean + half);
     buf_add_char(out, ']');
-    add_number(out, "cv", moments_cv(&moments));
+    text_add_number_of(out, "cv", moments_cv(&moments));
 }
 
 static void add_measure(struct buf *out, const struct measure *measure) {
@@ -67,16 +57,16 @@ static void add_measure(struct buf *out, const struct measure *measure) {
         [BETTER_HIGHER] = "higher", [BETTER_LOWER] = "lower", [BETTER_NEITHER] = NULL};
     buf_add_char(out, '{');
     if (measure->unit[0] != '\0') {
-        add_text(out, "unit", measure->unit);
+        text_add_text_of(out, "unit", measure->unit);
     }
     if (better[measure->better] != NULL) {
-        add_text(out, "better", better[measure->better]);
+        text_add_text_of(out, "better", better[measure->better]);
     }
-    add_number(out, "n", measure->n);
+    text_add_number_of(out, "n", measure->n);
     for (size_t i = 0; i < N_MEASURE_STATS; i++) {
         double value = measure_stat(measure, &measure_stats[i]);
         if (isfinite(value)) {
-            add_number(out, measure_stats[i].name, value);
+            text_add_number_of(out, measure_stats[i].name, value);
         }
     }
     add_interval(out, measure);
@@ -108,7 +98,7 @@ static void add_run_measures(struct buf *out, const struct measures *measures, u
         const struct measure *measure = &measures->items[i];
         for (size_t j = 0; j < measure->n_runs; j++) {
             if (measure->run_numbers[j] == number) {
-                add_number(out, measure->name, measure->runs[j]);
+                text_add_number_of(out, measure->name, measure->runs[j]);
             }
         }
     }
@@ -120,16 +110,16 @@ static void add_run(struct buf *out, const struct result *result, const struct p
                                          "timed_out",    "error",  "stopped_by",
                                          "frames",       "output", "peak_memory_source"};
     buf_add_char(out, '{');
-    add_number(out, "run", run->number);
-    add_number(out, "began", run->began_at);
+    text_add_number_of(out, "run", run->number);
+    text_add_number_of(out, "began", run->began_at);
     add_bool(out, "warmup", !run->measured);
     add_bool(out, "ended", run->end != NULL);
     add_bool(out, "failed", profile_run_failed(run));
     for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
         add_copy(out, copied[i], run->end);
     }
-    add_number(out, "samples", (double)run->n_samples);
-    add_number(out, "lost", (double)run->n_lost);
+    text_add_number_of(out, "samples", (double)run->n_samples);
+    text_add_number_of(out, "lost", (double)run->n_lost);
     add_run_measures(out, &result->measures, run->number);
     buf_add_char(out, '}');
 }
@@ -138,10 +128,10 @@ static void add_gate(struct buf *out, const struct gate *gate) {
     static const char *const verdicts[] = {
         [GATE_OK] = "true", [GATE_FAILED] = "false", [GATE_SKIPPED] = "null"};
     buf_add_char(out, '{');
-    add_text(out, "metric", gate->metric);
-    add_text(out, "kind", gate_kind_name(gate->kind));
-    add_number(out, "limit", gate->limit);
-    add_number(out, "value", gate->value);
+    text_add_text_of(out, "metric", gate->metric);
+    text_add_text_of(out, "kind", gate_kind_name(gate->kind));
+    text_add_number_of(out, "limit", gate->limit);
+    text_add_number_of(out, "value", gate->value);
     text_add_key(out, "ok");
     buf_add_str(out, verdicts[gate->state]);
     buf_add_char(out, '}');
@@ -165,7 +155,7 @@ static void add_target(struct buf *out, const struct result *result) {
                                          "timeout", "repeats", "warmup"};
     const struct profile_target *target = result->target;
     buf_add_char(out, '{');
-    add_text(out, "target", target->name);
+    text_add_text_of(out, "target", target->name);
     for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
         add_copy(out, copied[i], target->object);
     }
@@ -191,7 +181,7 @@ static void add_target(struct buf *out, const struct result *result) {
 
 static void add_sweep_row(struct buf *out, const struct result *result, const json_t *knobs) {
     buf_add_char(out, '{');
-    add_text(out, "target", result->target->name);
+    text_add_text_of(out, "target", result->target->name);
     text_add_key(out, "knobs");
     add_value(out, knobs);
     text_add_key(out, "measures");
@@ -199,7 +189,7 @@ static void add_sweep_row(struct buf *out, const struct result *result, const js
     for (size_t i = 0; i < result->measures.n; i++) {
         const struct measure *measure = &result->measures.items[i];
         if (isfinite(measure->mean)) {
-            add_number(out, measure->name, measure->mean);
+            text_add_number_of(out, measure->name, measure->mean);
         }
     }
     buf_add_str(out, "}}");
@@ -227,12 +217,12 @@ void summary_write(const struct results *results, struct buf *out) {
     const struct profile *profile = results->profile;
     static const char *const copied[] = {"waap", "began", "application", "environment", "settings"};
     buf_add_char(out, '{');
-    add_text(out, "format", "waap-summary/1");
+    text_add_text_of(out, "format", "waap-summary/1");
     for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
         add_copy(out, copied[i], profile->run);
     }
     add_bool(out, "complete", profile->finished && !profile->interrupted);
-    add_number(out, "samples", (double)profile->n_samples);
+    text_add_number_of(out, "samples", (double)profile->n_samples);
     text_add_key(out, "targets");
     buf_add_char(out, '[');
     for (size_t i = 0; i < results->n; i++) {

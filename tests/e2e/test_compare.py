@@ -106,6 +106,49 @@ def test_gates_of_a_target_that_was_not_there_before(compare, tmp_path, gate, co
     assert compare(before, after)[0] == code
 
 
+def without(directory, word):
+    """The record without the series that have this word in their names, as of a plugin that says less."""
+    file = directory / "samples.jsonl"
+    kept = []
+    for line in map(json.loads, file.read_text().splitlines()):
+        if line["kind"] == "sample":
+            line["values"] = {key: value for key, value in line["values"].items() if word not in key}
+        if line["kind"] != "series" or word not in line["key"]:
+            kept.append(json.dumps(line, separators=(",", ":")))
+    file.write_text("".join(f"{line}\n" for line in kept))
+    return directory
+
+
+def test_measures_that_one_side_lacks(run_waap, compare, before, tmp_path):
+    """A figure that is no longer there did not stay the same; gates may say that nobody cares."""
+    after = without(make_record(tmp_path / "after", repeats=5, seconds=5, seed=2), "inference")
+    code, answer = compare(before, after)
+    assert code == 1 and {"target": "cpu", "measure": "inference_seconds"} in answer["only_in_a"]
+    assert answer["only_in_b"] == [] and "inference_seconds" not in verdicts(answer)
+    assert f"cpu: only {before} has inference_seconds" in run_waap("compare", before, after).stdout
+    code, answer = compare(after, before)
+    assert code == 0 and {"target": "cpu", "measure": "inference_seconds"} in answer["only_in_b"]
+    for metric, expected in (("fps", 0), ("inference_seconds", 1)):
+        gated = without(make_record(tmp_path / metric, repeats=5, seconds=5, seed=2,
+                                    gates=[{"metric": metric, "max_increase": 0.5}]), "inference")
+        assert compare(before, gated)[0] == expected
+
+
+def test_a_measure_that_matters_to_nobody(compare, before, tmp_path):
+    code, answer = compare(before, without(make_record(tmp_path / "after", repeats=5, seconds=5, seed=2), "cars"))
+    assert (code, answer["only_in_a"]) == (0, [{"target": "cpu", "measure": "cars"}])
+
+
+def test_targets_that_one_side_lacks(run_waap, compare, tmp_path):
+    one = make_record(tmp_path / "one", repeats=1, seconds=3, gates=[{"metric": "fps", "min": 1}])
+    two = make_record(tmp_path / "two", targets=("cpu", "gpu"), repeats=1, seconds=3)
+    code, answer = compare(two, one)
+    assert (code, answer["only_in_a"], answer["only_in_b"]) == (1, [{"target": "gpu"}], [])
+    assert f"gpu: only {two} has this target\n" in run_waap("compare", two, one).stdout
+    code, answer = compare(one, two)
+    assert (code, answer["only_in_a"], answer["only_in_b"]) == (0, [], [{"target": "gpu"}])
+
+
 def test_a_large_change_may_be_chance(compare, tmp_path):
     """Size alone is not enough: the means differ by a tenth, the runs of each by more."""
     before = shaky(tmp_path / "before", (20, 30, 22, 28, 25))
@@ -129,6 +172,13 @@ def test_other_environments(run_waap, before, tmp_path, key, code):
     done = run_waap("compare", before, after, "--gate")
     assert done.returncode == code
     assert f"{key}: " in done.stdout and ", then another" in done.stdout
+
+
+def test_runs_without_cgroups_do_not_differ_by_their_processes(compare, tmp_path):
+    told = [make_record(tmp_path / str(pid), repeats=5, seconds=5, environment={
+        "launch": "process group", "no_cgroup": f"make /sys/fs/cgroup/waap-run-{pid}.0: Permission denied"})
+        for pid in (11, 12)]
+    assert compare(*told)[1]["differences"] == []
 
 
 def test_an_application_that_failed(compare, before, tmp_path):

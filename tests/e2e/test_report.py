@@ -164,7 +164,7 @@ def test_gates(report, tmp_path):
                                            "skipped": "1", "time": ""}
     cases = {case.get("name"): case for case in suite}
     assert cases["memory.peak max 314572800"].find("failure").get("message") == "memory.peak is 440 MiB, max is 300 MiB"
-    assert cases["no.such max 1"].find("failure").get("message") == "no.such was not measured"
+    assert cases["no.such max 1"].find("failure").get("message") == "no.such: there is no such measure"
     assert cases["runs"].find("error") is None
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from browser import FAINT, Browser
+from browser import FAINT
 from record import MIB, Model, Record, make_record, record_run
 from running import ROOT
 
@@ -24,21 +24,6 @@ LINES = """() => [...document.querySelectorAll("svg.time")].map((svg) => {
     phases: [...svg.querySelectorAll("rect.phase")].map((rect) => rect.getAttribute("class").split(" ")[1]),
   };
 })"""
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with Browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def browser(chromium):
-    """With nothing to complain about: no error, no dialog, nothing that the page's own policy forbids."""
-    yield chromium
-    problems = chromium.problems()
-    chromium.close()
-    assert problems == []
 
 
 @pytest.fixture

@@ -50,10 +50,10 @@ class Record:
 def profile(waap_binary, tmp_path):
     """profile("sage text", "--", command…): runs to the end; its Record, and what it complained about."""
 
-    def run(text, *arguments, code=0, environment=None, timeout=60):
+    def run(text, *arguments, code=0, environment=None, timeout=60, kept=False):
         file = tmp_path / "sage.yaml"
         file.write_text(textwrap.dedent(text))
-        process = subprocess.Popen([waap_binary, "run", file, f"--out={tmp_path / 'out'}", *arguments], text=True,
+        process = subprocess.Popen([waap_binary, "run", file, f"--out={tmp_path / 'out'}", "--force", *arguments], text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    env={**os.environ, **(environment or {})})
         try:
@@ -62,7 +62,7 @@ def profile(waap_binary, tmp_path):
             process.kill()
         assert process.returncode == code, complaints
         assert not list(pathlib.Path("/sys/fs/cgroup").rglob(f"waap-run-{process.pid}.*"))
-        return (Record(tmp_path / "out") if code != 2 else None), complaints
+        return (Record(tmp_path / "out") if code != 2 or kept else None), complaints
 
     return run
 
@@ -177,14 +177,35 @@ def test_sweep_of_a_knob(profile, source_root, waap_binary):
     assert record.ends[0]["frames"] > record.ends[1]["frames"]
 
 
-def test_knob_that_nobody_has(profile, waap_binary):
+@pytest.fixture
+def knobs(profile, waap_binary):
+    """knobs("--knob=…", seconds): a sweep of the example plugin, which has the knob res."""
     example = waap_binary.parent.parent / "plugin/objcounter"
-    record, complaints = profile(f"profiling: {{{QUICK}, grace: 1}}", "--knob=res=7", "--", example, "9", code=3)
-    assert "res" in record.ends[0]["error"] and "res" in complaints
-    record, _ = profile(f"profiling: {{{QUICK}}}", "--knob=res=240", "--", "sleep", "0.1", code=3)
-    assert record.ends[0]["error"] == "knobs are not applied when it ends: no plugin has declared a knob"
-    _, complaints = profile(f"profiling: {{{QUICK}, grace: 1}}", "--knob=resolution=240", "--", example, "1", code=3)
-    assert "no plugin has a knob resolution, only res" in complaints
+
+    def sweep(knob, command=(example, "60"), code=2):
+        text = f"profiling: {{{QUICK}, grace: 1, repeats: 2, warmup: 1, targets: [{{name: a}}, {{name: b}}]}}"
+        record, complaints = profile(text, knob, "--", *command, code=code, kept=True)
+        return record, complaints.splitlines()
+
+    return sweep
+
+
+def test_a_misspelt_knob_is_told_at_once(knobs):
+    """By the first run, as the others would say the same; so are values that it cannot have."""
+    record, complaints = knobs("--knob=resolution=240,480")
+    assert complaints == ["waap run: a.resolution=240: --knob: no plugin has a knob resolution, only res"]
+    assert [end["error"] for end in record.ends] == ["--knob: no plugin has a knob resolution, only res"]
+    record, complaints = knobs("--knob=res=7,8")
+    assert len(complaints) == len(record.ends) == 1 and "--knob: res: 7 is below its minimum, 240" in complaints[0]
+
+
+def test_an_application_without_knobs(knobs):
+    """One that has none will not have any; one that crashes may have some the next time."""
+    for command, n_runs in (("true", 1), ("false", 6)):
+        record, complaints = knobs("--knob=res=240", command=(command,), code=3)
+        assert [end["error"] for end in record.ends] == (
+            n_runs * ["knobs are not applied when it ends: no plugin has declared a knob"])
+        assert len(complaints) == n_runs
 
 
 def test_arguments_and_environment(profile, tmp_path):
@@ -288,8 +309,8 @@ def begin(waap_binary, tmp_path):
 
     def start(*command, text="profiling: {%s}" % QUICK, before=()):
         (tmp_path / "sage.yaml").write_text(text)
-        process = subprocess.Popen([*before, waap_binary, "run", tmp_path / "sage.yaml", "--out", tmp_path / "out", "--",
-                                    *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen([*before, waap_binary, "run", tmp_path / "sage.yaml", "--out", tmp_path / "out", "--force",
+                                    "--", *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         processes.append(process)
         file = tmp_path / "out/samples.jsonl"
         wait_until(lambda: file.exists() and file.read_text().count('"kind":"sample"') > 3, what="samples")
@@ -596,14 +617,69 @@ def test_usage(run_waap, tmp_path, arguments, complaint):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_record_is_not_replaced_unasked(run_waap, tmp_path):
+    """Neither what was measured nor a summary that was kept; what never ran is no loss."""
+    file, out = tmp_path / "sage.yaml", tmp_path / "out"
+    file.write_text(f"profiling: {{{QUICK}}}\n")
+
+    def run(*arguments):
+        done = run_waap("run", file, f"--out={out}", *arguments, timeout=30)
+        return done.returncode, done.stderr
+
+    assert run("--", "/nonexistent/program")[0] == 3
+    assert run("--", "false")[0] == 3
+    first = (out / "samples.jsonl").read_bytes()
+    code, complaint = run("--", "true")
+    assert code == 2 and f"{out} has the record of a run of 20" in complaint and "--force" in complaint
+    assert (out / "samples.jsonl").read_bytes() == first
+    assert run("--force", "--", "true") == (0, "")
+    assert Record(out).ends[0]["exit"] == 0
+    (out / "samples.jsonl").unlink()
+    code, complaint = run("--", "true")
+    assert code == 2 and f"{out} has the summary of a run" in complaint
+    (out / "samples.jsonl").write_text("my own\n")
+    code, complaint = run("--", "true")
+    assert code == 2 and "samples.jsonl:1: " in complaint and "--force" in complaint
+    assert "--force takes no value" in run("--force=yes", "--", "true")[1]
+
+
+def test_reports_of_a_replaced_record_are_gone(begin, tmp_path):
+    """Whatever becomes of the run, they do not tell of another one."""
+    (tmp_path / "out").mkdir()
+    for name in ("junit.xml", "metrics.om", "report.html", "samples.csv", "summary.json"):
+        (tmp_path / "out" / name).write_text("old")
+    process = begin("sleep", "60")
+    process.kill()
+    process.wait(10)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["output", "samples.jsonl"]
+
+
+def test_two_runs_at_once_do_not_share_a_record(begin, run_waap, tmp_path):
+    begin("sleep", "60")
+    done = run_waap("run", f"--out={tmp_path / 'out'}", "--force", "--", "true", timeout=30)
+    assert done.returncode == 4 and "another waap run is writing it" in done.stderr
+    assert [line["kind"] for line in lines(tmp_path / "out")][:2] == ["run", "target"]
+
+
+def test_gate_on_what_is_not_measured(profile):
+    _, complaints = profile("""
+        profiling:
+          targets: [{name: t, command: ["true"]}]
+          gates: [{metric: memory.peek, min: 1}, {metric: memory.peak, min: 1}]
+        """, code=1)
+    assert complaints == "gate t: memory.peek: there is no such measure, did you mean memory.peak?\n"
+
+
 def test_mistakes_in_the_file(profile, tmp_path):
     _, complaints = profile("profiling:\n  targets: [{timeout: soon}]\n  gates: [{metric: fps}]\n", code=2)
     file = tmp_path / "sage.yaml"
     assert sorted(complaints.splitlines()) == [
         f'{file}:2:23: profiling.targets[0].timeout: expected a duration from 0s to 1d, got "soon"',
         f"{file}:3:11: profiling.gates[0]: expected min, max, max_increase or max_decrease"]
-    _, complaints = profile("name: x\n", code=2)
-    assert "nothing to run" in complaints
+    _, complaints = profile("profiling: {repeats: 2}\n", code=2)
+    assert "target 1: nothing to run" in complaints
+    _, complaints = profile("name: x\nprofilng: {command: [true]}\n", code=2)
+    assert f"nothing to run: {file} has no section profiling" in complaints
 
 
 def test_example(run_waap, source_root, tmp_path):

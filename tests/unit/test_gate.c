@@ -92,10 +92,33 @@ static void test_what_is_no_gate(void) {
     }
 }
 
+static void test_explanations(void) {
+    static const struct {
+        const char *metric;
+        const char *expected;
+    } rows[] = {
+        {"fpss.mean", "fpss.mean: there is no such measure, did you mean fps.mean?"},
+        {"fsp", "fsp: there is no such measure"},
+        {"fps.p50", "fps.p50 was not measured"},
+        {"fps.p51", "fps.p51: there is no such measure"},
+        {"temprature.max",
+         "temprature.max: there is no such measure, did you mean temperature.max?"},
+        {"celsius", "celsius: there is no such measure, did you mean temperature.celsius?"},
+        {"", ": there is no such measure"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct gate gate = {.metric = rows[i].metric};
+        struct buf text CLEANUP_BUF = {0};
+        gate_explain(&gate, &after, &text);
+        TEST_ASSERT_EQUAL_STRING(rows[i].expected, buf_str(&text));
+    }
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_limits);
     RUN_TEST(test_without_a_baseline);
     RUN_TEST(test_what_is_no_gate);
+    RUN_TEST(test_explanations);
     return UNITY_END();
 }

@@ -139,6 +139,20 @@ static void test_what_readers_take(void) {
     }
 }
 
+/* Who comes second leaves it as it is. */
+static void test_one_writer(void) {
+    struct run_record record, second;
+    struct error err;
+    TEST_ASSERT_EQUAL_INT(0, run_record_open(&record, path, &err));
+    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "run", &err));
+    TEST_ASSERT_EQUAL_INT(-EBUSY, run_record_open(&second, path, &err));
+    TEST_ASSERT_EQUAL_size_t(1, count_lines());
+    run_record_close(&record);
+    TEST_ASSERT_EQUAL_INT(0, run_record_open(&second, path, &err));
+    TEST_ASSERT_EQUAL_size_t(0, count_lines());
+    run_record_close(&second);
+}
+
 static void test_full_disk(void) {
     struct run_record record;
     struct error err;
@@ -173,6 +187,7 @@ int main(void) {
     RUN_TEST(test_lines);
     RUN_TEST(test_samples);
     RUN_TEST(test_what_readers_take);
+    RUN_TEST(test_one_writer);
     RUN_TEST(test_full_disk);
     RUN_TEST(test_half_a_line);
     return UNITY_END();
