@@ -20,7 +20,7 @@ class Program:
         self.path = path
 
     def ask(self, *arguments):
-        done = subprocess.run([self.path, *arguments], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([self.path, *arguments], capture_output=True, encoding="utf-8", timeout=60)
         return done.stdout
 
     def commands(self):
@@ -45,8 +45,9 @@ def no_requests(text):
 
 
 def escape(text):
-    """Text that shows as it is: a dash is the dash one types, and a long word may be broken."""
-    text = text.replace("\\", "\\e").replace("-", "\\-")
+    """Text that shows as it is, also on a terminal that has ASCII only: a dash is the dash one types,
+    and a long word may be broken."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     text = "".join(c if ord(c) < 128 else f"\\[u{ord(c):04X}]" for c in text)
     return no_requests(re.sub(r"\S{40,}", lambda word: re.sub(r"([|,/])", r"\1\\:", word[0]), text))
 

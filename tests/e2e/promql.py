@@ -11,7 +11,7 @@ WORDS = re.compile(r"(?<![\w$.:])[a-zA-Z_:][\w:]*(?!\s*\()(?![\w:])")
 KEYWORDS = {"and", "bool", "group_left", "group_right", "offset", "or", "unless"}
 
 # Recorded by plugins: not in our list, as their names are the plugins' own. Those of the demo, and
-# those that README tells plugins to use.
+# those that grafana/README.md tells plugins to use.
 OF_PLUGINS = {
     "fps",
     "fps_target",

@@ -1,11 +1,14 @@
 #!/bin/bash
-# A new user's walk through README: runs the commands it shows, one after the other, in one shell, and
-# looks for what it says they print. readme.sh SOURCE-ROOT; PORT is taken for 9090, PATIENCE is in tenths of
-# a second.
+# A new user's walk through README and its chapters: runs the commands they show, one after the other, in one
+# shell, and looks for what they say is printed. readme.sh SOURCE-ROOT [FILE...]; PORT is taken for 9090, PATIENCE
+# is in tenths of a second.
 # Nothing outside of a scratch directory changes: it has links to the tree, and is HOME as well.
 set -euo pipefail
 
 root=$(cd "$1" && pwd)
+shift
+cd "$root"
+[ $# -gt 0 ] || set -- README.md */README.md
 port=${PORT:?}
 place=$(mktemp -d)
 server=
@@ -19,22 +22,29 @@ finish() {
     done
     wait
     rm -rf "$place"
-    [ $code = 0 ] || echo "FAIL line $line of README: $command"
+    [ $code = 0 ] || echo "FAIL line $line of $file: $command"
     exit $code
 }
-line=0 command=
+file=README.md line=0 command=
 trap finish EXIT
 
-# Every block of code as a file of its own, named after its line.
-mkdir "$place/blocks" "$place/home" "$place/tree"
-awk -v place="$place/blocks" '
-    /^    / && (blank || inside) { if (!inside) { start = NR; indent = match($0, /[^ ]/) }
-                                   for (; held > 0; held--) text = text "\n"
-                                   text = text substr($0, indent) "\n"; inside = 1; next }
-    /^$/                         { blank = 1; if (inside) held++; next }
-    { if (inside) { printf "%s", text >sprintf("%s/%05d", place, start) }
-      text = ""; inside = blank = held = 0 }
-' "$root/README.md"
+# Every block of code of a text as a file of its own, named after its line.
+cut_into_blocks() {
+    rm -rf "$place/blocks"
+    mkdir "$place/blocks"
+    awk -v place="$place/blocks" '
+        function save() {
+            if (inside) { printf "%s", text >sprintf("%s/%05d", place, start) }
+            text = ""; inside = blank = held = 0
+        }
+        /^    / && (blank || inside) { if (!inside) { start = NR; indent = match($0, /[^ ]/) }
+                                       for (; held > 0; held--) text = text "\n"
+                                       text = text substr($0, indent) "\n"; inside = 1; next }
+        /^$/                         { blank = 1; if (inside) held++; next }
+        { save() }
+        END { save() }
+    ' "$1"
+}
 
 # What cannot be done here, and who does it instead.
 reason_not_to() {
@@ -117,7 +127,7 @@ session_step() {
     fi
     command=$1
     echo "look  $1"
-    await "what README shows" look "$1" || { cat "$place/output"; return 1; }
+    await "what $file shows" look "$1" || { cat "$place/output"; return 1; }
 }
 
 # Whether a command goes on in the next line: by a backslash, or within quotes.
@@ -197,6 +207,35 @@ kind_of() {
     esac
 }
 
+try() {
+    line=$((10#${1##*/}))
+    case $(kind_of "$1") in
+    session) session "$1" ;;
+    shell)
+        shell "$1"
+        [ "$(head -c 3 "$1")" != 'cc ' ] || try_plugin tutorial-c ./a.out
+        ;;
+    python)
+        { echo "$camera_py"; cat "$1"; } >objcounter.py
+        try_plugin tutorial-python python3 objcounter.py
+        ;;
+    c) { echo "$camera_c"; cat "$1"; } >objcounter.c ;;
+    text) ;;
+    *) exit 1 ;;
+    esac
+}
+
+walk() {
+    local block
+    file=$1
+    echo "walk  $file"
+    cut_into_blocks "$root/$file"
+    for block in "$place"/blocks/*; do
+        [ ! -e "$block" ] || try "$block"
+    done
+}
+
+mkdir "$place/home" "$place/tree"
 cd "$place/tree"
 ln -s "$root"/* "$root/.ci" .
 printf 'web:\n\n  max_requests: many\n  listen_adress: here\n' >waap.yaml
@@ -207,21 +246,7 @@ export PKG_CONFIG_SYSROOT_DIR=$place/installed
 PKG_CONFIG_PATH=$(dirname "$(find "$place/installed" -name waap-plugin.pc)")
 export PKG_CONFIG_PATH WAAP_WEB_LISTEN_ADDRESS=127.0.0.1:$port WAAP_PUSH_SOCKET=$place/push.sock WAAP_PUSH_TABLE=$place/push.table
 
-for block in "$place"/blocks/*; do
-    line=$((10#${block##*/}))
-    case $(kind_of "$block") in
-    session) session "$block" ;;
-    shell)
-        shell "$block"
-        [ "$(head -c 3 "$block")" != 'cc ' ] || try_plugin tutorial-c ./a.out
-        ;;
-    python)
-        { echo "$camera_py"; cat "$block"; } >objcounter.py
-        try_plugin tutorial-python python3 objcounter.py
-        ;;
-    c) { echo "$camera_c"; cat "$block"; } >objcounter.c ;;
-    text) ;;
-    *) exit 1 ;;
-    esac
+for text in "$@"; do
+    walk "$text"
 done
 echo "README does what it says"

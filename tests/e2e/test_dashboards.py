@@ -1,4 +1,4 @@
-"""Dashboards, recording rules and README's cookbook, asked of a real Prometheus that scrapes a simulated
+"""Dashboards, recording rules and the cookbook for schedulers, asked of a real Prometheus that scrapes a simulated
 Jetson and a simulated server with graphics cards."""
 
 import contextlib
@@ -62,8 +62,10 @@ def queries():
 
 
 def cookbook():
-    text = (ROOT / "README.md").read_text().split("\n### Queries for schedulers\n")[1].split("\n#")[0]
-    blocks = re.findall(r"(?:^    .*\n)+", text, flags=re.M)
+    front = (ROOT / "README.md").read_text().split("\n## Prometheus and Grafana\n")[1].split("\n## ")[0]
+    chapter = (ROOT / "grafana/README.md").read_text().split("\n## Queries for schedulers\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"^    # .*\n(?:    .*\n)+", front + chapter, flags=re.M)
+    assert len(blocks) >= 10
     return [pytest.param(block, id=block.split("\n")[0].strip(" #")) for block in blocks]
 
 

@@ -64,6 +64,14 @@ def test_control_and_files_belong_together():
             assert (ROOT / line).exists(), line
 
 
+def test_chapters_stand_beside_each_other_as_in_the_tree():
+    """So that their links work; README itself is put there by dh_installdocs."""
+    found = {(pattern, destination) for package, pattern, destination in patterns() if package == "waap-doc"}
+    for chapter in ROOT.glob("*/README.md"):
+        name = chapter.parent.name
+        assert (f"{name}/README.md", f"usr/share/doc/waap/{name}") in found
+
+
 def test_the_service_reads_the_file_of_the_package():
     files = [f"/{destination}/{os.path.basename(pattern)}" for package, pattern, destination in patterns()
              if package == "waap" and destination]
@@ -80,6 +88,12 @@ def test_builds_need_what_they_say():
     listed = set(re.findall(r"\blib\S+-dev\b", " ".join(lists))) - {"libc6-dev"}
     wanted = re.findall(r"\blib\S+-dev\b", paragraphs()[0]["Build-Depends"])
     assert sorted(wanted) == sorted(listed)
+
+
+def test_packages_are_built_with_what_every_package_is_built_with():
+    """Debian's tools want build-essential, which no package lists and a fresh system lacks."""
+    tools = re.search(r"^deb=\((.*?)\)$", (ROOT / ".ci/deps").read_text(), re.M | re.S)[1].split()
+    assert {"build-essential", "debhelper", "dh-python"} <= set(tools)
 
 
 def test_maintainer_scripts_are_scripts():

@@ -154,7 +154,7 @@ def answers(central, query):
 
 @pytest.mark.long
 def test_rules_dashboards_and_queries_work_with_the_central_store(waap, tmp_path, started):
-    """As with Prometheus: a Jetson and a server with cards, rules by vmalert, every panel, every query of README."""
+    """As with Prometheus: a Jetson and a server with cards, rules by vmalert, every panel, every query of the cookbook."""
     targets = []
     for node, kind in ((JETSON, "jetson"), (SERVER, "dgpu")):
         program = waap(f"--demo={kind}", env={"XDG_RUNTIME_DIR": str(tmp_path)})
@@ -267,7 +267,7 @@ def numbers_of(row):
 
 
 def test_the_sizing_table_follows_from_what_was_measured():
-    text = (ROOT / "README.md").read_text().split("<!-- sizing begin -->\n")[1].split("<!-- sizing end -->")[0]
+    text = (ROOT / "deploy/README.md").read_text().split("<!-- sizing begin -->\n")[1].split("<!-- sizing end -->")[0]
     shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     measured = {name: numbers_of(row[:1])[0] for name, row in zip(("wire", "logged", "stored", "cpu", "memory"), shown[3:])}
     found = {**measured, "series": [int(cell) for cell in shown[2][1:]], "cpu": measured["cpu"] / 1e6,

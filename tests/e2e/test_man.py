@@ -37,7 +37,8 @@ def shown(pages):
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("judge", [["groff", "-man", "-Tutf8", "-ww", "-z"], ["mandoc", "-Tlint", "-Wall"]])
+@pytest.mark.parametrize("judge", [["groff", "-man", "-Tascii", "-ww", "-z"],
+                                   ["groff", "-man", "-Tutf8", "-ww", "-z"], ["mandoc", "-Tlint", "-Wall"]])
 def test_no_tool_complains(pages, page, judge):
     if shutil.which(judge[0]) is None:
         pytest.skip(f"no {judge[0]} here")

@@ -1,13 +1,15 @@
-"""README's table of metrics is what the program lists."""
+"""The chapters' table of metrics is what the program lists, and their links lead somewhere."""
 
 import pathlib
 import re
 import subprocess
 import sys
+import urllib.parse
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+METRICS = ROOT / "collectors/README.md"
 BEGIN = "<!-- metrics begin -->\n"
 END = "<!-- metrics end -->\n"
 
@@ -19,9 +21,9 @@ def listed(binary):
     return [tuple("" if cell == "-" else cell for cell in row[:4]) for row in rows]
 
 
-def shown(readme):
-    """The same from README's table."""
-    table = readme.split(BEGIN)[1].split(END)[0]
+def shown(text):
+    """The same from the table of a text."""
+    table = text.split(BEGIN)[1].split(END)[0]
     rows = [[cell.strip(" `") for cell in line.strip("|\n").split("|")] for line in table.splitlines()[2:]]
     return [tuple(row) for row in rows]
 
@@ -33,7 +35,7 @@ def render(rows):
 
 
 def test_metrics_table_is_complete_and_true(waap_binary):
-    assert shown((ROOT / "README.md").read_text()) == listed(waap_binary)
+    assert shown(METRICS.read_text()) == listed(waap_binary)
 
 
 def expand(name):
@@ -45,9 +47,9 @@ def expand(name):
             for one in expand(name[:braces.start()] + word + name[braces.end():])]
 
 
-def explained(readme, heading):
+def explained(text, heading):
     """What the first column of the table under a heading names."""
-    section = re.split(r"^##", readme.split(f"\n### {heading}\n")[1], flags=re.M)[0]
+    section = re.split(r"^## ", text.split(f"\n## {heading}\n")[1], flags=re.M)[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     return {one for row in rows for name in re.findall(r"`([a-z][a-z0-9_{},]*)`", row) for one in expand(name)}
 
@@ -55,18 +57,48 @@ def explained(readme, heading):
 @pytest.mark.parametrize("collector, heading", [("jetson", "Jetson"), ("nvml", "NVIDIA GPUs")])
 def test_every_metric_has_its_source(waap_binary, collector, heading):
     names = {row[0] for row in listed(waap_binary) if row[3] == collector and not row[0].startswith("tegra_")}
-    assert explained((ROOT / "README.md").read_text(), heading) == names
+    assert explained(METRICS.read_text(), heading) == names
 
 
-def test_links_lead_somewhere():
-    for name in ("README.md", "CONTRIBUTING.md"):
-        for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text()):
-            assert (ROOT / link).exists(), f"{name}: {link}"
+def texts():
+    """All of the tree, not what is made or fetched."""
+    names = [str(path.relative_to(ROOT)) for path in sorted(ROOT.rglob("*.md"))]
+    return [pytest.param(ROOT / name, id=name) for name in names if not re.match(r"(build|subprojects)/|.*/\.", name)]
+
+
+def prose(path):
+    """Without code, in which brackets are no links and # is no heading."""
+    return re.sub(r"^ {4}.*$", "", path.read_text(), flags=re.M)
+
+
+def anchors(path):
+    """Of its headings, as Git's web pages make them."""
+    names = [re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+             for heading in re.findall(r"^#+ (.*)$", prose(path), flags=re.M)]
+    assert len(names) == len(set(names)), f"{path}: two headings of one name"
+    return names
+
+
+@pytest.mark.parametrize("path", texts())
+def test_links_lead_somewhere(path):
+    links = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose(path)))
+    for link in links:
+        place, _, anchor = urllib.parse.unquote(link).partition("#")
+        if ":" in place:
+            continue
+        target = (path.parent / place).resolve() if place else path
+        assert target.exists() and target.is_relative_to(ROOT), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_chapter_can_be_found():
+    front = prose(ROOT / "README.md")
+    for param in texts():
+        assert f"]({param.id}" in front or param.id == "README.md", param.id
 
 
 if __name__ == "__main__":
     assert sys.argv[1:] == ["--write"], "usage: test_readme.py --write"
-    path = ROOT / "README.md"
-    before, rest = path.read_text().split(BEGIN)
+    before, rest = METRICS.read_text().split(BEGIN)
     after = rest.split(END)[1]
-    path.write_text(before + BEGIN + render(listed(ROOT / "build/exporter/waap")) + END + after)
+    METRICS.write_text(before + BEGIN + render(listed(ROOT / "build/exporter/waap")) + END + after)

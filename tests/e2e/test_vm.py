@@ -335,7 +335,7 @@ def test_profile_of_a_command(machine, home, enter, source):
         {enter}
         echo "profiling: {{sampling: {{baseline: 0, cooldown: 0}}}}" >/tmp/sage.yaml
         for work in "burn 1" "hold {5 * MIB}" "hold {35 * MIB}"; do
-            sh -c 'echo 0 >cgroup.procs; exec waap run /tmp/sage.yaml --out=/tmp/run -- load / "$0"' "$work" >/dev/null
+            sh -c 'echo 0 >cgroup.procs; exec waap run /tmp/sage.yaml --force --out=/tmp/run -- load / "$0"' "$work" >/dev/null
             cat /tmp/run/output/1-1.log
             grep '"kind":"end"' /tmp/run/samples.jsonl
         done
