@@ -23,6 +23,8 @@ static const char path_prefix[] = "/metrics/";
 
 static unsigned status_of(int code) {
     switch (code) {
+    case -EAGAIN:
+        return MHD_HTTP_TOO_MANY_REQUESTS;
     case -E2BIG:
     case -EFBIG:
         return MHD_HTTP_CONTENT_TOO_LARGE;
@@ -165,7 +167,8 @@ static int prepare_push(struct http_upload *upload, struct error *err) {
     struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
     struct push_store *store = upload->request->daemon->push_store;
     struct push_identity identity = identity_of(&push->path);
-    int r = http_push_owner(upload->request, &identity, &upload->owner, err);
+    int r =
+        http_push_owner(upload->request, &identity, upload->batch.n_updates, &upload->owner, err);
     if (r == 0 && push->body.has_timestamps) {
         r = error_set(err, -EINVAL, "pushed metrics must not have timestamps");
         push_store_count_refused(store, r);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/daemon.h"
 #include "exporter/http_json.h"
@@ -187,8 +188,20 @@ static void describe_client(const struct http_client *client, struct buf *out) {
     }
 }
 
+/* A request is one body, however long: what it has beyond the rate is owed by the next ones. */
+static int check_rate(const struct push_store *store, struct push_owner *owner, size_t n_updates,
+                      struct error *err) {
+    size_t max = push_store_limits(store)->max_line_rate;
+    if (max == 0 || n_updates == 0 ||
+        push_allowance_spend(push_owner_allowance(owner), max, n_updates, clock_monotonic_ns())) {
+        return 0;
+    }
+    return error_set(err, -EAGAIN, "%s: more than %zu metrics in a second (push.max-line-rate)",
+                     push_owner_view(store, owner).name, max);
+}
+
 int http_push_owner(const struct http_request *request, const struct push_identity *identity,
-                    struct push_owner **ret_owner, struct error *err) {
+                    size_t n_updates, struct push_owner **ret_owner, struct error *err) {
     struct push_store *store = request->daemon->push_store;
     struct push_owner *owner = NULL;
     struct buf who CLEANUP_BUF = {0};
@@ -204,6 +217,7 @@ int http_push_owner(const struct http_request *request, const struct push_identi
         return r;
     }
     r = push_claim(store, owner, buf_str(&who), false, err);
+    r = r == 0 ? check_rate(store, owner, n_updates, err) : r;
     if (r < 0) {
         push_store_count_refused(store, r);
         push_owner_unref(store, owner);
@@ -213,12 +227,13 @@ int http_push_owner(const struct http_request *request, const struct push_identi
     return 0;
 }
 
-static int find_group(const struct push_request *push, struct push_run *run, struct error *err) {
+static int find_group(const struct push_request *push, struct push_run *run, size_t n_updates,
+                      struct error *err) {
     struct push_identity identity = {
         .group = true, .labels = run->whose.group, .n_labels = run->whose.n_group};
     for (size_t i = 0; i < identity.n_labels; i++) {
         if (strcmp(identity.labels[i].name, "job") == 0) {
-            return http_push_owner(push->upload.request, &identity, &run->owner, err);
+            return http_push_owner(push->upload.request, &identity, n_updates, &run->owner, err);
         }
     }
     push_store_count_refused(push->store, -EINVAL);
@@ -227,9 +242,9 @@ static int find_group(const struct push_request *push, struct push_run *run, str
 
 /* Finds whose the run is, and that it may be. */
 static int find_owner(const struct push_request *push, const struct http_url *url,
-                      struct push_run *run, struct error *err) {
+                      struct push_run *run, size_t n_updates, struct error *err) {
     if (run->whose.group != NULL) {
-        return find_group(push, run, err);
+        return find_group(push, run, n_updates, err);
     }
     const char *plugin = run->whose.plugin != NULL    ? run->whose.plugin
                          : push->hello.plugin != NULL ? push->hello.plugin
@@ -249,7 +264,7 @@ static int find_owner(const struct push_request *push, const struct http_url *ur
         .labels = push->hello.labels,
         .n_labels = push->hello.n_labels,
     };
-    return http_push_owner(push->upload.request, &identity, &run->owner, err);
+    return http_push_owner(push->upload.request, &identity, n_updates, &run->owner, err);
 }
 
 static int prepare(struct http_upload *upload, struct error *err) {
@@ -264,8 +279,8 @@ static int prepare(struct http_upload *upload, struct error *err) {
     int r = push->n_runs == 0 ? name_owner(push, &(struct push_whose){0}, 0, err) : 0;
     for (size_t i = 0; i < push->n_runs && r == 0; i++) {
         struct push_run *run = &push->runs[i];
-        r = find_owner(push, &upload->request->url, run, err);
         size_t end = i + 1 < push->n_runs ? push->runs[i + 1].first : batch->n_updates;
+        r = find_owner(push, &upload->request->url, run, end - run->first, err);
         push_json_assign(push->reader, run->first, end, run->owner);
     }
     upload->owner = push->n_runs > 0 ? push->runs[0].owner : NULL;

@@ -7,7 +7,7 @@
  * not, of any number of plugins and groups; applied as a whole or not at all. */
 void http_push_handle(struct http_request *request);
 
-/* The owner of that identity for who sends the request, as push_store_owner and push_claim have it.
- * What is refused is counted. */
+/* The owner of that identity for who sends the request, as push_store_owner and push_claim have it,
+ * if it may push that many metrics now; -EAGAIN if not. What is refused is counted. */
 int http_push_owner(const struct http_request *request, const struct push_identity *identity,
-                    struct push_owner **ret_owner, struct error *err);
+                    size_t n_updates, struct push_owner **ret_owner, struct error *err);

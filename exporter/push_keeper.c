@@ -70,6 +70,7 @@ static struct push_store_config read_settings(const struct settings *settings) {
                 .max_value_len = size_setting(settings, "push.max-label-length"),
                 .max_help_len = MAX_HELP_LEN,
                 .max_buckets = size_setting(settings, "push.max-buckets"),
+                .max_line_rate = size_setting(settings, "push.max-line-rate"),
             },
         .ttl_ms = settings_duration_ms(settings, "push.ttl"),
         .table_bytes = size_setting(settings, "push.table-size"),

@@ -218,6 +218,18 @@ int push_store_owner(struct push_store *store, const struct push_identity *ident
 
 /* ---- life ---- */
 
+bool push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n, int64_t now_ns) {
+    double most = (double)max;
+    allowance->left += (double)(now_ns - allowance->counted_ns) / 1e9 * most;
+    allowance->left = allowance->left < most ? allowance->left : most;
+    allowance->counted_ns = now_ns;
+    if (allowance->left < 1) {
+        return false;
+    }
+    allowance->left -= (double)n;
+    return true;
+}
+
 struct push_allowance *push_owner_allowance(struct push_owner *owner) {
     return &owner->allowance;
 }

@@ -129,26 +129,15 @@ static void session_answered(struct push_session *session) {
 
 /* ---- reading ---- */
 
-static bool spend(struct push_allowance *allowance, double max, int64_t now_ns) {
-    allowance->left += (double)(now_ns - allowance->counted_ns) / 1e9 * max;
-    allowance->left = allowance->left < max ? allowance->left : max;
-    allowance->counted_ns = now_ns;
-    if (allowance->left < 1) {
-        return false;
-    }
-    allowance->left -= 1;
-    return true;
-}
-
 /* Neither a plugin with many connections nor a connection with many names may send more. */
 static bool within_rate(struct link *link, int64_t now_ns) {
-    double max = (double)link->owner->max_rate;
+    size_t max = link->owner->max_rate;
     struct push_owner *plugin = link->session.owner;
     if (max == 0) {
         return true;
     }
-    return spend(&link->allowance, max, now_ns) &&
-           (plugin == NULL || spend(push_owner_allowance(plugin), max, now_ns));
+    return push_allowance_spend(&link->allowance, max, 1, now_ns) &&
+           (plugin == NULL || push_allowance_spend(push_owner_allowance(plugin), max, 1, now_ns));
 }
 
 static void take_line(struct link *link, char *text, size_t len, int64_t now_ns) {

@@ -32,6 +32,7 @@ struct push_limits {
     size_t max_value_len;    /* of a label */
     size_t max_help_len;
     size_t max_buckets;
+    size_t max_line_rate; /* lines or metrics in a second, of one owner; 0: no limit */
 };
 
 struct push_store_config {
@@ -102,7 +103,11 @@ struct push_allowance {
     int64_t counted_ns; /* when that was worked out */
 };
 
-/* The owner's, for who takes what several connections say in its name. */
+/* Takes `n` off where something is left of `max` in a second; what is not there yet is owed. False:
+ * nothing was left. */
+bool push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n, int64_t now_ns);
+
+/* The owner's, for who takes what several connections and requests say in its name. */
 struct push_allowance *push_owner_allowance(struct push_owner *owner);
 
 /* Notes that a push of a group was refused: push_failure_time_seconds. */

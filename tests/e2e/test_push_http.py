@@ -302,6 +302,24 @@ def test_groups_without_series_count(daemon):
     assert status == [200] * 5 + [413] * 2
 
 
+def test_rate_of_metrics(daemon):
+    """A body that is longer than a second's worth is taken, and the next ones wait until it is made up for."""
+    waap = daemon("--push.max-line-rate=100")
+    objects = [{**GAUGE, "metric": f"m{i}"} for i in range(5000)]
+    assert push(waap, objects)[0] == 200
+    status, answer = push(waap, GAUGE)
+    assert status == 429
+    assert answer["error"] == "plugin p: more than 100 metrics in a second (push.max-line-rate)"
+    assert push(waap, [{**GAUGE, "plugin": "other"}, GAUGE])[0] == 429  # none of both
+    group = waap.get("/metrics/job/j", method="POST", body=b"a 1\n" + b"".join(b"b%d 1\n" % i for i in range(5000)))
+    assert group.status == 200
+    group = waap.get("/metrics/job/j", method="POST", body=b"a 2\n")
+    assert group.status == 429 and "group job=j: more than 100 metrics in a second" in group.text
+    assert push(waap, {**GAUGE, "plugin": "other", "metric": "b"})[0] == 200
+    assert values(waap, "a") == {frozenset({("job", "j"), ("instance", "")}): 1}
+    assert value(waap, "waap_push_refused_total", reason="rate") == 3
+
+
 def test_limits_of_one_client(daemon):
     waap = daemon("--push.max-series-per-peer=15", "--push.max-plugins-per-peer=20")
     flood = [{**GAUGE, "plugin": f"p{i}"} for i in range(21)]

@@ -1,5 +1,6 @@
 #include <errno.h>
 
+#include "exporter/core/clock.h"
 #include "push_fixture.h"
 
 static struct push_store *store;
@@ -167,6 +168,23 @@ static void test_groups_are_removed_by_selector(void) {
 
 /* Where there are as many as may be, what was asked of the knobs of plugins that are gone makes
  * room; who has series stays. */
+static void test_allowance(void) {
+    enum { MAX = 10 };
+    struct push_allowance allowance = {0};
+    int64_t now_ns = 1000 * CLOCK_NS_PER_SEC; /* the system is up for longer than a second */
+    for (int i = 0; i < MAX; i++) {
+        TEST_ASSERT_TRUE(push_allowance_spend(&allowance, MAX, 1, now_ns));
+    }
+    TEST_ASSERT_FALSE(push_allowance_spend(&allowance, MAX, 1, now_ns));
+    now_ns += CLOCK_NS_PER_SEC / MAX;
+    TEST_ASSERT_TRUE(push_allowance_spend(&allowance, MAX, 3 * MAX, now_ns)); /* owes most of it */
+    now_ns += 2 * CLOCK_NS_PER_SEC;
+    TEST_ASSERT_FALSE(push_allowance_spend(&allowance, MAX, 1, now_ns));
+    now_ns += 10 * CLOCK_NS_PER_SEC; /* but saves up no more than a second's worth */
+    TEST_ASSERT_TRUE(push_allowance_spend(&allowance, MAX, MAX, now_ns));
+    TEST_ASSERT_FALSE(push_allowance_spend(&allowance, MAX, 1, now_ns));
+}
+
 static void test_who_makes_room(void) {
     struct push_owner *knobs = fixture_plugin(store, "knobs");
     push_store_put_note(store, knobs, "param res", "480", NULL);
@@ -189,6 +207,7 @@ static void test_who_makes_room(void) {
 
 int main(void) {
     UNITY_BEGIN();
+    RUN_TEST(test_allowance);
     RUN_TEST(test_who_makes_room);
     RUN_TEST(test_identity);
     RUN_TEST(test_notes);
