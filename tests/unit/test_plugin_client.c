@@ -594,6 +594,10 @@ static void plugin_forking_at_once(void) {
 }
 
 static void test_fork_while_another_thread_makes_the_first_metric(void) {
+    if (THREAD_SANITIZER) {
+        TEST_IGNORE_MESSAGE(
+            "SKIP: with the thread sanitizer each of many processes takes a second");
+    }
     for (int i = 0; i < 200; i++) {
         run(plugin_forking_at_once);
     }
