@@ -33,7 +33,7 @@ bool cli_answer(const struct cli_build *build, int argc, char *const *argv, stru
 
 void cli_write_version(const struct cli_build *build, struct buf *out) {
     (void)build;
-    buf_add_str(out, "waap " VERSION_TEXT "\n");
+    buf_printf(out, "waap %s (%s)\n", VERSION_TEXT, version_revision);
 }
 
 static void write_flag(const struct option *option, struct buf *out) {

@@ -211,7 +211,7 @@ void http_gateway_status(struct http_request *request) {
     buf_printf(&out,
                "{\"status\":\"success\",\"data\":{\"build_information\":{\"version\":\"%s\","
                "\"revision\":\"%s\",\"compiler\":\"%s\"},\"flags\":{",
-               VERSION_TEXT, VERSION_REVISION, VERSION_COMPILER);
+               VERSION_TEXT, version_revision, VERSION_COMPILER);
     add_flags(&out, request->daemon->config->settings);
     buf_add_str(&out, "},\"start_time\":");
     add_time(&out, request->daemon->start_wall_seconds);

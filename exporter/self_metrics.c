@@ -152,7 +152,7 @@ struct self_metrics *self_metrics_create(const struct engine *engine) {
     if (self == NULL) {
         return NULL;
     }
-    self->build = labels_render("version", VERSION_TEXT, "revision", VERSION_REVISION, "compiler",
+    self->build = labels_render("version", VERSION_TEXT, "revision", version_revision, "compiler",
                                 VERSION_COMPILER, "arch", VERSION_ARCH);
     bool ok = self->build != NULL;
     for (size_t i = 0; ok && i < engine_n_collectors(engine); i++) {

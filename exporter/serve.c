@@ -245,7 +245,7 @@ int serve_main(const struct collector *const *collectors, int argc, char **argv)
     tune_memory();
     log_configure((enum log_level)settings_choice(config->settings, "log.level"),
                   (enum log_format)settings_choice(config->settings, "log.format"));
-    log_info("serve: waap %s (%s)", VERSION_TEXT, VERSION_REVISION);
+    log_info("serve: waap %s (%s)", VERSION_TEXT, version_revision);
 
     struct error error;
     int code = EXIT_SUCCESS;

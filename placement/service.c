@@ -161,7 +161,7 @@ int service_listen(struct service *service, const struct http_route *routes, siz
 }
 
 void service_run(struct service *service) {
-    log_info("%s: waap %s (%s)", service->name, VERSION_TEXT, VERSION_REVISION);
+    log_info("%s: waap %s (%s)", service->name, VERSION_TEXT, version_revision);
     loop_run(service->daemon.loop);
 }
 

@@ -237,7 +237,7 @@ PAGES = {"waap.1": page_waap, "waap.yaml.5": page_yaml, "waap-metrics.7": page_m
 
 def main(path, page):
     program = Program(path)
-    version = program.ask("version").split("\n")[0]
+    version = program.ask("version").split(" (")[0]
     sys.stdout.write(title(page, version) + PAGES[page](program))
 
 

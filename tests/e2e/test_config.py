@@ -138,7 +138,7 @@ def test_disable_defaults(waap):
 def test_version_on_standard_output(run_waap, command):
     done = run_waap(*command)
     assert done.returncode == 0
-    assert re.fullmatch(r"waap \d+\.\d+\.\d+\n", done.stdout)
+    assert re.fullmatch(r"waap \d+\.\d+\.\d+ \(([0-9a-f]{7,}(-dirty)?|unknown)\)\n", done.stdout)
 
 
 @pytest.mark.parametrize("command", [["serve", "--help"], ["serve", "-h"], ["help", "serve"]])
