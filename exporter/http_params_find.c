@@ -3,40 +3,64 @@
 #include <string.h>
 
 #include "exporter/core/buf.h"
+#include "exporter/core/suggest.h"
 #include "exporter/daemon.h"
 #include "exporter/http_json.h"
 
-/* Labels by which plugins of one name are chosen, as parameters of the address; sorted. Who has
- * more than fit can use the others, too: they are just not named. */
-enum { MAX_SELECTORS = 32 };
+/* Names for an answer, sorted: of labels by which plugins of one name are chosen, as parameters of
+ * the address, or of knobs. Those beyond can be used as well: they are just not named. */
+enum { MAX_NAMES = 32 };
 
-struct selectors {
-    const char *names[MAX_SELECTORS];
+struct names {
+    const char *at[MAX_NAMES];
     size_t n;
 };
 
 /* What any plugin may have or lack. */
 static const char *const usual[] = {"container", "job", "namespace", "pod"};
 
-static void add_selector(struct selectors *selectors, const char *name) {
+static void add_name(struct names *names, const char *name) {
     size_t at = 0;
-    while (at < selectors->n && strcmp(selectors->names[at], name) < 0) {
+    while (at < names->n && strcmp(names->at[at], name) < 0) {
         at++;
     }
-    bool there = at < selectors->n && strcmp(selectors->names[at], name) == 0;
-    if (there || selectors->n == MAX_SELECTORS) {
+    bool there = at < names->n && strcmp(names->at[at], name) == 0;
+    if (there || names->n == MAX_NAMES) {
         return;
     }
-    const char **place = &selectors->names[at];
-    memmove(place + 1, place, (selectors->n - at) * sizeof(*place));
+    const char **place = &names->at[at];
+    memmove(place + 1, place, (names->n - at) * sizeof(*place));
     *place = name;
-    selectors->n++;
+    names->n++;
 }
 
-static void add_selectors_of(struct selectors *selectors, const struct push_owner_view *view) {
+static void write_names(const struct names *names, struct buf *out) {
+    for (size_t i = 0; i < names->n; i++) {
+        buf_printf(out, "%s %s", i > 0 ? "," : "", names->at[i]);
+    }
+}
+
+/* The plugins that are meant, and what knobs they have. */
+struct candidates {
+    size_t n_plugins;
+    size_t n_connections;
+    struct names knobs;
+};
+
+static void add_candidate(struct candidates *candidates, const struct push_owner_view *view,
+                          const struct params_plugin *plugin) {
+    candidates->n_plugins++;
+    candidates->n_connections += view->n_refs;
+    for (const struct params_knob *i = plugin != NULL ? plugin->knobs : NULL; i != NULL;
+         i = i->next) {
+        add_name(&candidates->knobs, i->spec.name);
+    }
+}
+
+static void add_selectors_of(struct names *selectors, const struct push_owner_view *view) {
     for (size_t i = 0; i < view->n_labels; i++) {
         if (strcmp(view->labels[i].name, "plugin") != 0) {
-            add_selector(selectors, view->labels[i].name);
+            add_name(selectors, view->labels[i].name);
         }
     }
 }
@@ -73,17 +97,17 @@ static struct params_knob *knob_of(const struct daemon *daemon, struct push_owne
 
 /* By what one of them has the others are told apart, also by not having it: "?job=". */
 static void add_choice(struct buf *out, const struct push_owner_view *view,
-                       const struct selectors *selectors) {
+                       const struct names *selectors) {
     for (size_t i = 0; i < selectors->n; i++) {
-        const char *value = http_params_label(view, selectors->names[i]);
-        buf_printf(out, "%c%s=%s", i == 0 ? '?' : '&', selectors->names[i],
+        const char *value = http_params_label(view, selectors->at[i]);
+        buf_printf(out, "%c%s=%s", i == 0 ? '?' : '&', selectors->at[i],
                    value != NULL ? value : "");
     }
 }
 
 /* Says that several have the knob, and how each is called. */
 static void fail_ambiguous(struct http_request *request, const char *plugin, const char *param,
-                           const struct selectors *selectors) {
+                           const struct names *selectors) {
     struct daemon *daemon = request->daemon;
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&text, "%s: several plugins have the param %s, choose one by ", plugin, param);
@@ -100,28 +124,47 @@ static void fail_ambiguous(struct http_request *request, const char *plugin, con
     http_json_fail(request, MHD_HTTP_CONFLICT, buf_str(&text));
 }
 
+static void add_likely_plugin(const struct push_store *store, const char *wanted, struct buf *out) {
+    struct suggest suggest;
+    suggest_init(&suggest, wanted);
+    struct push_owner *owner = NULL;
+    while ((owner = push_store_next_owner(store, owner)) != NULL) {
+        struct push_owner_view view = push_owner_view(store, owner);
+        if (http_params_is_plugin(&view)) {
+            const char *name = http_params_label(&view, "plugin");
+            suggest_offer(&suggest, name, strlen(name));
+        }
+    }
+    suggest_write(&suggest, "", out);
+}
+
 /* A plugin that is away may have the knob: after a restart of the daemon, it has yet to say so. */
 static void fail_absent(struct http_request *request, const char *plugin, const char *param,
-                        size_t n_plugins, size_t n_connections) {
+                        const struct candidates *candidates) {
     struct buf text CLEANUP_BUF = {0};
-    if (n_plugins == 0) {
-        bool chosen = request->url.n_parameters > 0;
-        buf_printf(&text, "%s: no such plugin%s", plugin, chosen ? " with these labels" : "");
+    if (candidates->n_plugins == 0 && request->url.n_parameters > 0) {
+        buf_printf(&text, "%s: no such plugin with these labels", plugin);
+    } else if (candidates->n_plugins == 0) {
+        buf_printf(&text, "%s: no such plugin", plugin);
+        add_likely_plugin(request->daemon->push_store, plugin, &text);
     } else {
+        bool away = candidates->n_connections == 0;
         buf_printf(&text, "%s: has declared no param %s%s", plugin, param,
-                   n_connections == 0 ? " since the daemon began, and is not connected" : "");
+                   away ? " since the daemon began, and is not connected" : "");
+        buf_add_str(&text, candidates->knobs.n > 0 ? "; known:" : "");
+        write_names(&candidates->knobs, &text);
     }
     http_json_fail(request, MHD_HTTP_NOT_FOUND, buf_str(&text));
 }
 
 /* Whether a plugin of that name can be chosen by it; adds by what else. */
 static bool is_selector(struct http_request *request, const char *plugin, const char *name,
-                        struct selectors *selectors) {
+                        struct names *selectors) {
     struct push_store *store = request->daemon->push_store;
     bool known = false, any = false;
     for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
         known = known || strcmp(usual[i], name) == 0;
-        add_selector(selectors, usual[i]);
+        add_name(selectors, usual[i]);
     }
     struct push_owner *owner = NULL;
     while (!known && (owner = push_store_next_owner(store, owner)) != NULL) {
@@ -139,15 +182,13 @@ static bool is_selector(struct http_request *request, const char *plugin, const 
 static bool check_parameters(struct http_request *request, const char *plugin) {
     for (size_t i = 0; i < request->url.n_parameters; i++) {
         const char *name = request->url.parameters[i].name;
-        struct selectors selectors = {0};
+        struct names selectors = {0};
         if (is_selector(request, plugin, name, &selectors)) {
             continue;
         }
         struct buf text CLEANUP_BUF = {0};
         buf_printf(&text, "%s: unknown parameter, a plugin %s is chosen by", name, plugin);
-        for (size_t k = 0; k < selectors.n; k++) {
-            buf_printf(&text, "%s %s", k > 0 ? "," : "", selectors.names[k]);
-        }
+        write_names(&selectors, &text);
         http_json_fail(request, MHD_HTTP_BAD_REQUEST, buf_str(&text));
         return false;
     }
@@ -158,8 +199,9 @@ bool http_params_find(struct http_request *request, const char *plugin, const ch
                       struct http_params_found *ret_found) {
     struct daemon *daemon = request->daemon;
     struct push_owner *owner = NULL;
-    struct selectors selectors = {0};
-    size_t n_plugins = 0, n_connections = 0, n_found = 0;
+    struct names selectors = {0};
+    struct candidates candidates = {0};
+    size_t n_found = 0;
     if (!check_parameters(request, plugin)) {
         return false;
     }
@@ -168,10 +210,9 @@ bool http_params_find(struct http_request *request, const char *plugin, const ch
         if (!is_selected(request, &view, plugin)) {
             continue;
         }
-        n_plugins++;
-        n_connections += view.n_refs;
         struct params_plugin *knobs;
         struct params_knob *knob = knob_of(daemon, owner, param, &knobs);
+        add_candidate(&candidates, &view, knobs);
         if (knob != NULL) {
             n_found++;
             add_selectors_of(&selectors, &view);
@@ -181,7 +222,7 @@ bool http_params_find(struct http_request *request, const char *plugin, const ch
     if (n_found > 1) {
         fail_ambiguous(request, plugin, param, &selectors);
     } else if (n_found == 0) {
-        fail_absent(request, plugin, param, n_plugins, n_connections);
+        fail_absent(request, plugin, param, &candidates);
     }
     return n_found == 1;
 }

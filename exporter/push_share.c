@@ -92,19 +92,18 @@ int push_check_room(const struct push_store *store, const struct push_owner *own
     const struct push_share *share = owner->share;
     if (owner->n_series + n_more - n_less > limits->max_owner_series) {
         return error_set(err, -E2BIG,
-                         "%s: %s has %zu series, no more are allowed (push.max-series-per-plugin)",
+                         "%s: %s would have more than %zu series (push.max-series-per-plugin)",
                          name, owner->name, limits->max_owner_series);
     }
     if (share != NULL && share->n_series + n_more - n_less > limits->max_peer_series) {
         return error_set(err, -E2BIG,
-                         "%s: %s has %zu series by all its names, no more are allowed "
+                         "%s: %s would have more than %zu series by all its names "
                          "(push.max-series-per-peer)",
                          name, share->peer, limits->max_peer_series);
     }
     if (n_series > limits->max_series) {
-        return error_set(err, -E2BIG,
-                         "%s: there are %zu series, no more are allowed (push.max-series)", name,
-                         limits->max_series);
+        return error_set(err, -E2BIG, "%s: there would be more than %zu series (push.max-series)",
+                         name, limits->max_series);
     }
     return 0;
 }

@@ -638,19 +638,25 @@ def test_requests_are_checked(body, error, daemon):
 
 def test_what_is_not_there(daemon):
     waap = daemon()
-    with Plugin(waap.socket, {"plugin": "p"}) as plugin:
+    assert push(waap, {**GAUGE, "plugin": "detector"})[0] == 200
+    with Plugin(waap.socket, {"plugin": "p"}) as plugin, Plugin(waap.socket, {"plugin": "p", "job": "j"}) as other:
         plugin.tell(RES)
+        other.tell(RES, {"param": "mode", "type": "bool", "default": False})
         for path, error in (
-            ("/api/v1/plugins/q/params/res", "no such plugin"),
-            ("/api/v1/plugins/p/params/fps", "no param fps"),
+            ("/api/v1/plugins/qwerty/params/res", "qwerty: no such plugin"),
+            ("/api/v1/plugins/detektor/params/res", "detektor: no such plugin, did you mean detector?"),
+            ("/api/v1/plugins/detector/params/fps",
+             "detector: has declared no param fps since the daemon began, and is not connected"),
+            ("/api/v1/plugins/p/params/fps", "p: has declared no param fps; known: mode, res"),
             ("/api/v1/plugins/p/params/", "expected /api/v1/plugins"),
             ("/api/v1/plugins/p", "expected /api/v1/plugins"),
             ("/api/v1/plugins//params/res", "expected /api/v1/plugins"),
-            ("/api/v1/plugins/p/params/res?job=x", "no such plugin"),
+            ("/api/v1/plugins/p/params/res?job=x", "p: no such plugin with these labels"),
         ):
             answer = waap.get(path)
             assert answer.status == 404
-            assert error in json.loads(answer.text)["error"]
+            assert json.loads(answer.text)["error"].startswith(error)
+            assert "expected" in error or json.loads(answer.text)["error"] == error
         assert waap.get("/api/v1/pluginsx").status == 404
         assert waap.get(RES_PATH, method="POST", body=b"{}").status == 405
 
@@ -829,7 +835,7 @@ def test_knobs_are_turned_before_the_plugin_is_back(daemon, tmp_path):
     [listed] = json.loads(second.get("/api/v1/plugins").text)["data"]
     assert [item["param"] for item in listed["params"]] == ["res"]
     # Nothing was asked of it: only the plugin knows what it is.
-    error = "p: has declared no param other since the daemon began, and is not connected"
+    error = "p: has declared no param other since the daemon began, and is not connected; known: res"
     assert turn(second, True, "/api/v1/plugins/p/params/other") == (404, {"status": "error", "error": error})
     with Plugin(second.socket, {"plugin": "p", "labels": {"cam": "a"}}) as plugin:
         plugin.say(RES, other)
