@@ -128,6 +128,7 @@ static int textfile_open(const struct collector_env *env, void **ret_state, stru
         .max_total_bytes = (size_t)settings_int(settings, "collector.textfile.max-total-size"),
         .page =
             {
+                .max_families = (size_t)settings_int(settings, "collector.textfile.max-series"),
                 .max_samples = (size_t)settings_int(settings, "collector.textfile.max-series"),
                 .max_labels = (size_t)settings_int(settings, "collector.textfile.max-labels"),
                 .max_name_len = MAX_NAME_LEN,

@@ -213,6 +213,7 @@ static void take_push(struct http_request *request, struct gateway_path *path) {
         return;
     }
     push->limits = (struct exposition_limits){
+        .max_families = limits->max_owner_series,
         .max_samples = limits->max_owner_series * (limits->max_buckets + 3),
         .max_labels = limits->max_labels + 1, /* le or quantile */
         .max_name_len = limits->max_name_len,

@@ -1,6 +1,7 @@
 #include "exporter/http_upload.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "exporter/core/container.h"
@@ -11,7 +12,7 @@
 
 /* Bodies up to this size are read at once, which takes about a millisecond. Of larger ones this
  * many updates are applied per turn, which takes a few. */
-enum { SMALL_BODY = 128 << 10, TURN_UPDATES = 1000 };
+enum { SMALL_BODY = 128 << 10, HUGE_BODY = 1 << 20, TURN_UPDATES = 1000 };
 
 static struct push_store *store_of(const struct http_upload *upload) {
     return upload->request->daemon->push_store;
@@ -149,8 +150,12 @@ static void enqueue(struct http_upload *upload) {
 
 static void finish_first(struct daemon *daemon, int code, const struct error *err) {
     struct http_upload *upload = daemon->uploads;
+    bool is_huge = upload->request->body.len > HUGE_BODY;
     daemon->uploads = upload->next;
     finish(upload, code, err);
+    if (is_huge) { /* what it says takes many times its size, in small pieces that malloc keeps */
+        malloc_trim(0);
+    }
     read_first(daemon);
 }
 

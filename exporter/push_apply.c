@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdlib.h>
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
@@ -64,18 +65,29 @@ static bool is_replaced(const struct push_store *store, const struct push_series
     return mode != PUSH_MERGE && named && series->batch != store->batch;
 }
 
-static size_t count_replaced(const struct push_store *store, const struct push_owner *owner,
-                             enum push_mode mode, size_t *ret_text_size) {
-    size_t n = 0;
-    *ret_text_size = 0;
+/* What goes at the end of a batch that replaces. */
+struct replaced {
+    size_t n_series;
+    size_t text_size;
+    size_t table_size;
+};
+
+static struct replaced count_replaced(const struct push_store *store,
+                                      const struct push_owner *owner, enum push_mode mode) {
+    struct replaced replaced = {0};
     for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
         const struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
-        if (is_replaced(store, series, mode)) {
-            n++;
-            *ret_text_size += series->text_size;
+        const struct push_family *family = series->family;
+        if (!is_replaced(store, series, mode)) {
+            continue;
         }
+        bool is_first = family->series.next == &series->of_family;
+        bool pays = is_first && family->batch != store->batch; /* else the next one of it does */
+        replaced.n_series++;
+        replaced.text_size += series->text_size;
+        replaced.table_size += series->entry->size + (pays ? family->entry->size : 0);
     }
-    return n;
+    return replaced;
 }
 
 static void sweep(struct push_store *store, struct push_owner *owner, enum push_mode mode) {
@@ -125,19 +137,20 @@ static int check_result(const struct push_store *store, struct push_applying *ap
     if (mode == PUSH_MERGE) {
         return 0;
     }
-    size_t text_size;
-    size_t n_replaced = count_replaced(store, owner, mode, &text_size);
+    struct replaced replaced = count_replaced(store, owner, mode);
     size_t n_series = store->series.n_items + store->n_replaced; /* those are not in the index */
     applying->failed = applying->batch->n_updates;
-    int r = push_check_room(store, owner, n_series - n_replaced, 0, n_replaced, "push",
-                            &applying->error);
+    int r = push_check_room(store, owner, n_series - replaced.n_series, 0, replaced.n_series,
+                            "push", &applying->error);
     if (r < 0) {
         return r;
     }
     const struct push_share *share = owner->share;
-    return push_check_text_sizes(store, share, store->text_size - text_size,
-                                 share != NULL ? share->text_size - text_size : 0, "push",
-                                 &applying->error);
+    r = push_check_text_sizes(store, share, store->text_size - replaced.text_size,
+                              share != NULL ? share->text_size - replaced.text_size : 0, "push",
+                              &applying->error);
+    return r < 0 ? r
+                 : push_check_table(store, owner, 0, replaced.table_size, "push", &applying->error);
 }
 
 static void perform_some(struct push_store *store, struct push_applying *applying, size_t n) {
@@ -172,6 +185,16 @@ static void note_pushes(struct push_store *store, const struct push_applying *ap
     }
 }
 
+/* What a large batch needed is not kept for small ones. */
+static void forget_steps(struct push_store *store) {
+    enum { MANY_STEPS = 16 << 10 };
+    if (store->cap_steps > MANY_STEPS) {
+        free(TAKE(store->steps));
+        store->cap_steps = 0;
+    }
+    store->n_steps = 0;
+}
+
 static void finish(struct push_store *store, struct push_applying *applying, int code) {
     struct push_owner *owner = applying->owner;
     if (code < 0) {
@@ -185,6 +208,7 @@ static void finish(struct push_store *store, struct push_applying *applying, int
     store->n_fresh = 0;
     store->n_replaced = 0;
     store->n_hidden = 0;
+    forget_steps(store);
     push_persist_tidy(store);
     owner->seen_ms = applying->now_ms;
     applying->code = code;
@@ -193,18 +217,38 @@ static void finish(struct push_store *store, struct push_applying *applying, int
     pthread_mutex_unlock(&store->lock);
 }
 
+static void begin(struct push_store *store, struct push_applying *applying) {
+    store->batch++;
+    store->id_before = store->last_id;
+    applying->next = 0;
+    applying->failed = 0;
+}
+
+/* Where the table is full of what is dead. */
+static bool begin_anew(struct push_store *store, struct push_applying *applying) {
+    if (applying->made_room) {
+        return false;
+    }
+    applying->made_room = true;
+    push_take_back(store);
+    if (!push_persist_make_room(store)) {
+        return false;
+    }
+    begin(store, applying);
+    return true;
+}
+
 void push_store_apply_begin(struct push_store *store, struct push_applying *applying,
                             struct push_owner *owner, const struct push_batch *batch) {
     push_store_lock(store);
     store->applying = applying;
-    store->batch++;
     store->n_steps = 0;
+    begin(store, applying);
     applying->owner = owner;
     applying->batch = batch;
     applying->over = false;
     applying->is_prepared = false;
-    applying->next = 0;
-    applying->failed = 0;
+    applying->made_room = false;
     applying->now_ms = push_store_now_ms(store);
     if (push_grow((void **)&store->steps, &store->cap_steps, batch->n_updates,
                   sizeof(struct push_step)) < 0) {
@@ -228,6 +272,9 @@ bool push_store_apply_some(struct push_store *store, struct push_applying *apply
     if (r == 0 && applying->next == batch->n_updates) {
         r = check_result(store, applying);
         applying->is_prepared = r == 0;
+    }
+    if (r == -ENOSPC && begin_anew(store, applying)) {
+        return true;
     }
     if (r < 0) {
         finish(store, applying, r);

@@ -371,6 +371,7 @@ void push_family_take_help(struct push_store *store, struct push_family *family,
     family->has_help = describe(store, family, help);
     if (family->has_help && push_persist_family(store, family, old->id, NULL) == 0) {
         push_table_commit(store->table);
+        push_series_pay_family(family, old);
         push_table_kill(store->table, old);
     }
 }

@@ -171,11 +171,15 @@ static int create(struct push_store *store, const struct push_identity *identity
         return error_set(err, -ENOMEM, "out of memory");
     }
     r = push_persist_owner(store, owner, err);
+    if (r == -ENOSPC && push_persist_make_room(store)) {
+        r = push_persist_owner(store, owner, err);
+    }
     if (r < 0) {
         free_owner(store, owner);
         return r;
     }
     push_table_commit(store->table);
+    owner->number = ++store->number;
     owner->seen_ms = push_store_now_ms(store);
     hash_index_add(&store->by_identity, owner->hash, owner);
     store->n_groups += owner->group ? 1 : 0;
@@ -247,7 +251,7 @@ static void free_notes(struct push_store *store, struct push_owner *owner) {
     while (owner->notes != NULL) {
         struct push_note *note = owner->notes;
         owner->notes = note->next;
-        push_table_kill(store->table, note->entry);
+        push_persist_remove(store, owner, note->entry);
         free(note);
     }
 }
@@ -261,11 +265,11 @@ static void remove_series(struct push_store *store, struct push_owner *owner) {
 void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
     remove_series(store, owner);
     free_notes(store, owner);
+    push_persist_remove(store, owner, owner->entry);
     push_share_leave(owner);
     hash_index_remove(&store->by_identity, owner->hash, owner);
     store->n_groups -= owner->group ? 1 : 0;
     push_link_remove(&owner->link);
-    push_table_kill(store->table, owner->entry);
     store->removals++;
     free_owner(store, owner);
 }
@@ -333,7 +337,7 @@ const char *push_store_note(const struct push_store *store, const struct push_ow
     return NULL;
 }
 
-static int create_note(struct push_store *store, const struct push_owner *owner, const char *key,
+static int create_note(struct push_store *store, struct push_owner *owner, const char *key,
                        const char *text, struct push_note **ret_note, struct error *err) {
     size_t key_size = strlen(key) + 1;
     struct push_note *note = malloc(sizeof(*note) + key_size + strlen(text) + 1);
@@ -354,12 +358,15 @@ static int create_note(struct push_store *store, const struct push_owner *owner,
 int push_store_put_note(struct push_store *store, struct push_owner *owner, const char *key,
                         const char *text, struct error *err) {
     struct push_note *note = NULL;
-    push_store_settle(store);
+    push_store_lock(store);
     int r = text != NULL ? create_note(store, owner, key, text, &note, err) : 0;
+    if (r == -ENOSPC && push_persist_make_room(store)) {
+        r = create_note(store, owner, key, text, &note, err);
+    }
     if (r < 0) {
+        push_store_unlock(store);
         return r;
     }
-    push_store_lock(store);
     store->removals++;
     push_table_commit(store->table);
     struct push_note **link = find_note(owner, key);
@@ -370,7 +377,7 @@ int push_store_put_note(struct push_store *store, struct push_owner *owner, cons
     }
     *link = note != NULL ? note : next;
     if (old != NULL) {
-        push_table_kill(store->table, old->entry);
+        push_persist_remove(store, owner, old->entry);
         free(old);
     }
     push_persist_tidy(store);

@@ -8,12 +8,33 @@
 /* How the things of the store become entries of its table. An entry that is added counts from the
  * next push_table_commit on. */
 
-/* Room that must be wasted before the table is worth copying. */
-enum { COMPACT_MIN_DEAD = 256 << 10 };
+/* Room that must be wasted before the table is worth copying, and how long to wait where there was
+ * none for a second one. */
+enum { COMPACT_MIN_DEAD = 256 << 10, COMPACT_RETRY_MS = 10 * 1000 };
 
 static int add(struct push_store *store, struct push_entry_spec spec, struct push_entry **ret_entry,
                struct error *err) {
     return push_table_add(store->table, &spec, ret_entry, err);
+}
+
+/* The same for one that the owner pays for. What a batch replaces is known to go only when all of
+ * the batch is. */
+static int add_for(struct push_store *store, struct push_owner *owner, const char *name,
+                   struct push_entry_spec spec, struct push_entry **ret_entry, struct error *err) {
+    int r = push_is_replacing(store)
+                ? 0
+                : push_check_table(store, owner, push_table_room(&spec), 0, name, err);
+    r = r == 0 ? add(store, spec, ret_entry, err) : r;
+    if (r == 0) {
+        push_share_pay(owner, (*ret_entry)->size);
+    }
+    return r;
+}
+
+void push_persist_remove(struct push_store *store, struct push_owner *owner,
+                         struct push_entry *entry) {
+    push_share_repay(owner, entry->size);
+    push_table_kill(store->table, entry);
 }
 
 static uint32_t next_id(struct push_store *store) {
@@ -24,16 +45,16 @@ static uint32_t next_id(struct push_store *store) {
 
 int push_persist_owner(struct push_store *store, struct push_owner *owner, struct error *err) {
     const char group = owner->group ? 1 : 0;
-    return add(store,
-               (struct push_entry_spec){
-                   .type = PUSH_ENTRY_OWNER,
-                   .id = next_id(store),
-                   .n_words = 2,
-                   .key = {{&group, 1},
-                           {owner->labels + owner->n_labels,
-                            push_labels_size(owner->labels, owner->n_labels)}},
-               },
-               &owner->entry, err);
+    return add_for(store, owner, owner->name,
+                   (struct push_entry_spec){
+                       .type = PUSH_ENTRY_OWNER,
+                       .id = next_id(store),
+                       .n_words = 2,
+                       .key = {{&group, 1},
+                               {owner->labels + owner->n_labels,
+                                push_labels_size(owner->labels, owner->n_labels)}},
+                   },
+                   &owner->entry, err);
 }
 
 int push_persist_family(struct push_store *store, struct push_family *family, uint32_t id,
@@ -58,18 +79,18 @@ static void bind_series(struct push_series *series) {
 }
 
 int push_persist_series(struct push_store *store, struct push_series *series, struct error *err) {
-    int r = add(store,
-                (struct push_entry_spec){
-                    .type = PUSH_ENTRY_SERIES,
-                    .id = next_id(store),
-                    .owner = series->owner->entry->id,
-                    .detail = series->family->entry->id,
-                    .n_words = 1 + series->n_values,
-                    .key = {{series->bounds, series->n_bounds * sizeof(double)},
-                            {series->own + series->n_labels,
-                             push_labels_size(series->own, series->n_labels)}},
-                },
-                &series->entry, err);
+    int r = add_for(store, series->owner, series->family->desc->main.name,
+                    (struct push_entry_spec){
+                        .type = PUSH_ENTRY_SERIES,
+                        .id = next_id(store),
+                        .owner = series->owner->entry->id,
+                        .detail = series->family->entry->id,
+                        .n_words = 1 + series->n_values,
+                        .key = {{series->bounds, series->n_bounds * sizeof(double)},
+                                {series->own + series->n_labels,
+                                 push_labels_size(series->own, series->n_labels)}},
+                    },
+                    &series->entry, err);
     if (r == 0) {
         bind_series(series);
         *series->ttl = PUSH_TTL_DEFAULT;
@@ -77,25 +98,25 @@ int push_persist_series(struct push_store *store, struct push_series *series, st
     return r;
 }
 
-int push_persist_total(struct push_store *store, const struct push_series *series,
+int push_persist_total(struct push_store *store, struct push_series *series,
                        struct push_total *total, struct error *err) {
-    int r = add(store,
-                (struct push_entry_spec){
-                    .type = PUSH_ENTRY_TOTAL,
-                    .owner = series->owner->entry->id,
-                    .detail = series->entry->id,
-                    .n_words = series->n_values,
-                    .key = {{&total->start, sizeof(total->start)}},
-                },
-                &total->entry, err);
+    int r = add_for(store, series->owner, series->family->desc->main.name,
+                    (struct push_entry_spec){
+                        .type = PUSH_ENTRY_TOTAL,
+                        .owner = series->owner->entry->id,
+                        .detail = series->entry->id,
+                        .n_words = series->n_values,
+                        .key = {{&total->start, sizeof(total->start)}},
+                    },
+                    &total->entry, err);
     total->last = r == 0 ? push_entry_values(total->entry) : NULL;
     return r;
 }
 
-int push_persist_note(struct push_store *store, const struct push_owner *owner,
-                      struct push_note *note, struct error *err) {
-    return add(
-        store,
+int push_persist_note(struct push_store *store, struct push_owner *owner, struct push_note *note,
+                      struct error *err) {
+    return add_for(
+        store, owner, owner->name,
         (struct push_entry_spec){
             .type = PUSH_ENTRY_NOTE,
             .owner = owner->entry->id,
@@ -178,10 +199,46 @@ static int copy_entry(struct push_entry **entry, void *context) {
     return push_table_add(move->to, &spec, &move->moved[move->n_moved++], move->err);
 }
 
-static int take_moved(struct push_entry **entry, void *context) {
+/* Puts the copy in the place of its original, or back again. */
+static int swap_entry(struct push_entry **entry, void *context) {
     struct move *move = context;
-    *entry = move->moved[move->n_moved++];
+    struct push_entry **moved = &move->moved[move->n_moved++];
+    struct push_entry *other = *moved;
+    *moved = *entry;
+    *entry = other;
     return 0;
+}
+
+static void swap_entries(struct push_store *store, struct move *move) {
+    move->n_moved = 0;
+    each_entry(store, swap_entry, move);
+}
+
+/* What comes and goes for months would run out of numbers. Returns the last one. */
+static uint32_t renumber(struct push_store *store) {
+    uint32_t id = 0;
+    for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
+        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
+        owner->entry->id = ++id;
+        for (struct push_note *note = owner->notes; note != NULL; note = note->next) {
+            note->entry->owner = owner->entry->id;
+        }
+    }
+    for (struct push_link *i = store->families.next; i != &store->families; i = i->next) {
+        struct push_family *family = CONTAINER_OF(i, struct push_family, link);
+        family->entry->id = ++id;
+        for (struct push_link *k = family->series.next; k != &family->series; k = k->next) {
+            struct push_series *series = CONTAINER_OF(k, struct push_series, of_family);
+            series->entry->id = ++id;
+            series->entry->owner = series->owner->entry->id;
+            series->entry->detail = family->entry->id;
+            for (struct push_total *total = series->totals; total != NULL; total = total->next) {
+                total->entry->owner = series->entry->owner;
+                total->entry->detail = series->entry->id;
+            }
+        }
+    }
+    return id;
 }
 
 static void bind_all(struct push_store *store) {
@@ -197,6 +254,20 @@ static void bind_all(struct push_store *store) {
     }
 }
 
+static int publish(struct push_store *store, struct move *move) {
+    swap_entries(store, move);
+    uint32_t last_id = renumber(store);
+    push_table_commit(move->to);
+    int r = push_table_publish(move->to, move->err);
+    if (r < 0) {
+        swap_entries(store, move);
+        return r;
+    }
+    store->last_id = last_id;
+    bind_all(store);
+    return 0;
+}
+
 /* Copies what lives to another table. Until that is published the old one stays as it is. */
 static int compact(struct push_store *store, struct error *err) {
     struct move move = {.err = err};
@@ -206,29 +277,39 @@ static int compact(struct push_store *store, struct error *err) {
         r = each_entry(store, copy_entry, &move);
     }
     if (r == 0) {
-        push_table_commit(move.to);
-        r = push_table_publish(move.to, err);
+        r = publish(store, &move);
     }
+    free(move.moved);
     if (r < 0) {
         push_table_destroy(move.to);
-        free(move.moved);
         return r;
     }
-    move.n_moved = 0;
-    each_entry(store, take_moved, &move);
-    bind_all(store);
     push_table_destroy(store->table);
     store->table = move.to;
-    free(move.moved);
     return 0;
+}
+
+static bool try_compact(struct push_store *store) {
+    int64_t now_ms = push_store_now_ms(store);
+    if (now_ms < store->compact_after_ms) {
+        return false;
+    }
+    bool done = compact(store, NULL) == 0;
+    store->compact_after_ms = done ? 0 : now_ms + COMPACT_RETRY_MS;
+    return done;
 }
 
 void push_persist_tidy(struct push_store *store) {
     size_t dead = push_table_dead(store->table);
-    if (dead < COMPACT_MIN_DEAD || dead < push_table_used(store->table) / 2 ||
-        dead < store->compact_failed_at) {
-        return;
+    size_t used = push_table_used(store->table);
+    size_t eighth = store->config.table_bytes / 8;
+    bool worth = dead >= COMPACT_MIN_DEAD && dead >= used / 2;
+    bool needed = dead >= eighth && used >= 7 * eighth;
+    if (worth || needed) {
+        try_compact(store);
     }
-    /* Where there is no room for a second table, the next attempt waits until more is dead. */
-    store->compact_failed_at = compact(store, NULL) < 0 ? 2 * dead : 0;
+}
+
+bool push_persist_make_room(struct push_store *store) {
+    return push_table_dead(store->table) > 0 && try_compact(store);
 }

@@ -22,14 +22,19 @@ int push_grow(void **items, size_t *cap, size_t n, size_t size) {
     return 0;
 }
 
+/* What a batch that replaces leaves is known at its end; until then, that it has not made too much
+ * already. */
+static int check_room(const struct push_store *store, const struct push_owner *owner,
+                      const char *name, struct error *err) {
+    size_t n_before = push_is_replacing(store) ? owner->n_series - store->n_fresh : 0;
+    size_t n_series = store->series.n_items + store->n_replaced + 1 - n_before;
+    return push_check_room(store, owner, n_series, 1, n_before, name, err);
+}
+
 static int make_series(struct push_store *store, struct push_family *family,
-                       struct push_owner *owner, const struct push_batch *batch,
-                       const struct push_update *update, uint64_t hash,
+                       struct push_owner *owner, const struct push_update *update, uint64_t hash,
                        struct push_series **ret_series, struct error *err) {
-    int r = 0;
-    if (batch->mode == PUSH_MERGE) {
-        r = push_check_room(store, owner, store->series.n_items + 1, 1, 0, update->name, err);
-    }
+    int r = check_room(store, owner, update->name, err);
     if (r == 0 && push_grow((void **)&store->fresh, &store->cap_fresh, store->n_fresh + 1,
                             sizeof(struct push_series *)) < 0) {
         r = error_set(err, -ENOMEM, "%s: out of memory", update->name);
@@ -68,8 +73,8 @@ static bool reserve_replaced(struct push_store *store) {
 /* A series that is set may come with other buckets than before: another takes its place. Not twice
  * in a batch: what the batch has made itself is taken back with it. */
 static int replace_series(struct push_store *store, struct push_series *old,
-                          const struct push_batch *batch, const struct push_update *update,
-                          struct push_series **ret_series, struct error *err) {
+                          const struct push_update *update, struct push_series **ret_series,
+                          struct error *err) {
     if (update->op != PUSH_SET) {
         return error_set(err, -EEXIST, "%s: has other buckets, set at its first use", update->name);
     }
@@ -80,7 +85,7 @@ static int replace_series(struct push_store *store, struct push_series *old,
         return error_set(err, -ENOMEM, "%s: out of memory", update->name);
     }
     hash_index_remove(&store->series, old->hash, old);
-    int r = make_series(store, old->family, old->owner, batch, update, old->hash, ret_series, err);
+    int r = make_series(store, old->family, old->owner, update, old->hash, ret_series, err);
     if (r < 0) {
         hash_index_add(&store->series, old->hash, old);
         return r;
@@ -115,9 +120,9 @@ static int find_or_make(struct push_store *store, struct push_owner *owner,
     uint64_t hash = 0;
     struct push_series *series = push_series_find(store, family, owner, update, &hash);
     if (series == NULL) {
-        r = make_series(store, family, owner, batch, update, hash, &series, err);
+        r = make_series(store, family, owner, update, hash, &series, err);
     } else if (has_other_bounds(series, update)) {
-        r = replace_series(store, series, batch, update, &series, err);
+        r = replace_series(store, series, update, &series, err);
     }
     *ret_series = series;
     return r;
@@ -177,5 +182,7 @@ void push_take_back(struct push_store *store) {
     while (store->n_hidden > 0) {
         push_family_unhide(store, store->hidden[--store->n_hidden]);
     }
+    store->n_steps = 0;
+    store->last_id = store->id_before;
     push_table_take_back(store->table);
 }

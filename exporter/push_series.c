@@ -11,6 +11,11 @@ static const double default_bounds[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 
 /* ---- finding ---- */
 
+static struct push_series *first_of(const struct push_family *family) {
+    return family->n_series > 0 ? CONTAINER_OF(family->series.next, struct push_series, of_family)
+                                : NULL;
+}
+
 static bool same_labels(const struct label *a, const struct label *b, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(a[i].value, b[i].value) != 0 || strcmp(a[i].name, b[i].name) != 0) {
@@ -91,7 +96,7 @@ void push_series_forget_start(struct push_store *store, struct push_series *seri
             *link = total->next;
             series->n_totals -= total->counted;
             series->owner->n_totals -= total->counted;
-            push_table_kill(store->table, total->entry);
+            push_persist_remove(store, series->owner, total->entry);
             free(total);
             return;
         }
@@ -99,12 +104,12 @@ void push_series_forget_start(struct push_store *store, struct push_series *seri
 }
 
 /* The one not heard of for longest, of those that will not come back or, in need of room, that are
- * not there. Not the one heard of last: the batch under way is about it. */
+ * not there. */
 static const struct push_total *find_oldest(const struct push_store *store,
-                                            const struct push_series *series, bool in_need,
+                                            const struct push_total *first, bool in_need,
                                             int64_t now_ms) {
     const struct push_total *oldest = NULL;
-    for (const struct push_total *i = series->totals->next; i != NULL; i = i->next) {
+    for (const struct push_total *i = first; i != NULL; i = i->next) {
         bool kept = in_need ? push_start_is_connected(store, i->start)
                             : push_start_may_return(store, i->start, now_ms);
         oldest = kept ? oldest : i;
@@ -124,7 +129,8 @@ void push_series_count_total(struct push_store *store, struct push_series *serie
     bool owner_has_many = series->owner->n_totals > store->config.limits.max_owner_series;
     bool in_need = series->n_totals > (owner_has_many ? MANY_STARTS : MAX_STARTS);
     if (series->n_totals > MANY_STARTS) {
-        const struct push_total *oldest = find_oldest(store, series, in_need, now_ms);
+        /* Not the one heard of last: the batch under way is about it. */
+        const struct push_total *oldest = find_oldest(store, series->totals->next, in_need, now_ms);
         if (oldest != NULL) {
             push_series_forget_start(store, series, oldest->start);
         }
@@ -149,6 +155,11 @@ int push_series_total(struct push_store *store, struct push_series *series, uint
     }
     *total = (struct push_total){.start = start};
     int r = push_persist_total(store, series, total, err);
+    const struct push_total *oldest;
+    while (r == -E2BIG && (oldest = find_oldest(store, series->totals, true, 0)) != NULL) {
+        push_series_forget_start(store, series, oldest->start);
+        r = push_persist_total(store, series, total, err);
+    }
     if (r < 0) {
         free(total);
         return r;
@@ -171,9 +182,8 @@ static void choose_bounds(const struct push_family *family, const struct push_up
     }
     *ret_bounds = default_bounds;
     *ret_n = ARRAY_LEN(default_bounds);
-    if (family->n_series > 0) {
-        const struct push_series *first =
-            CONTAINER_OF(family->series.next, struct push_series, of_family);
+    const struct push_series *first = first_of(family);
+    if (first != NULL) {
         *ret_bounds = first->bounds;
         *ret_n = first->n_bounds;
     }
@@ -263,8 +273,19 @@ static int admit(struct push_store *store, struct push_series *series, const cha
     return r < 0 ? r : push_persist_series(store, series, err);
 }
 
+void push_series_pay_family(struct push_family *family, const struct push_entry *before) {
+    struct push_series *first = first_of(family);
+    if (first != NULL) {
+        push_share_repay(first->owner, before->size);
+        push_share_pay(first->owner, family->entry->size);
+    }
+}
+
 static void insert(struct push_store *store, struct push_series *series) {
     struct push_owner *owner = series->owner;
+    if (series->family->n_series == 0) {
+        push_share_pay(owner, series->family->entry->size);
+    }
     series->number = ++store->number;
     hash_index_add(&store->series, series->hash, series);
     push_link_append(&series->family->series, &series->of_family);
@@ -310,14 +331,21 @@ void push_series_destroy(struct push_store *store, struct push_series *series) {
     if (!series->hidden) {
         hash_index_remove(&store->series, series->hash, series);
     }
-    push_table_kill(store->table, series->entry);
+    bool was_first = first_of(family) == series;
+    push_persist_remove(store, series->owner, series->entry);
     store->removals++;
     push_link_remove(&series->of_family);
     push_link_remove(&series->of_owner);
     push_share_remove(store, series);
     series->owner->n_with_ttl -= series->ttl_ms > 0 ? 1 : 0;
-    if (--family->n_series == 0) {
+    family->n_series--;
+    if (was_first) {
+        push_share_repay(series->owner, family->entry->size);
+    }
+    if (family->n_series == 0) {
         push_family_destroy(store, family);
+    } else if (was_first) {
+        push_share_pay(first_of(family)->owner, family->entry->size);
     }
     free_series(store, series);
 }

@@ -32,6 +32,7 @@ void push_share_leave(struct push_owner *owner) {
     }
     share->n_series -= owner->n_series;
     share->text_size -= owner->text_size;
+    share->table_size -= owner->table_size;
     if (--share->n_owners == 0) {
         push_link_remove(&share->link);
         free(share);
@@ -47,6 +48,7 @@ int push_share_join(struct push_store *store, struct push_owner *owner, const ch
     share->n_owners++;
     share->n_series += owner->n_series;
     share->text_size += owner->text_size;
+    share->table_size += owner->table_size;
     push_share_leave(owner);
     owner->share = share;
     return 0;
@@ -71,6 +73,20 @@ void push_share_remove(struct push_store *store, const struct push_series *serie
     if (owner->share != NULL) {
         owner->share->text_size -= series->text_size;
         owner->share->n_series--;
+    }
+}
+
+void push_share_pay(struct push_owner *owner, size_t n_bytes) {
+    owner->table_size += n_bytes;
+    if (owner->share != NULL) {
+        owner->share->table_size += n_bytes;
+    }
+}
+
+void push_share_repay(struct push_owner *owner, size_t n_bytes) {
+    owner->table_size -= n_bytes;
+    if (owner->share != NULL) {
+        owner->share->table_size -= n_bytes;
     }
 }
 
@@ -127,12 +143,37 @@ int push_check_text_sizes(const struct push_store *store, const struct push_shar
     return 0;
 }
 
+/* One peer may have as much of the table as of the series. */
+static size_t max_peer_table(const struct push_store *store) {
+    const struct push_limits *limits = &store->config.limits;
+    if (limits->max_peer_series >= limits->max_series) {
+        return SIZE_MAX;
+    }
+    double part = (double)limits->max_peer_series / (double)limits->max_series;
+    return (size_t)((double)store->config.table_bytes * part);
+}
+
+int push_check_table(const struct push_store *store, const struct push_owner *owner, size_t n_more,
+                     size_t n_less, const char *name, struct error *err) {
+    const struct push_share *share = owner->share;
+    size_t max = max_peer_table(store);
+    if (share == NULL || share->table_size + n_more - n_less <= max) {
+        return 0;
+    }
+    return error_set(err, -E2BIG,
+                     "%s: what %s pushes would take more than %zu bytes of the table, its part of "
+                     "push.table-size as push.max-series-per-peer is of push.max-series",
+                     name, share->peer, max);
+}
+
+bool push_is_replacing(const struct push_store *store) {
+    return store->applying != NULL && store->applying->batch->mode != PUSH_MERGE;
+}
+
 int push_check_text(const struct push_store *store, const struct push_series *series,
                     const char *name, struct error *err) {
     const struct push_share *share = series->owner->share;
-    /* Until a batch that replaces is over, what it replaces is there, too. */
-    bool replaces = store->applying != NULL && store->applying->batch->mode != PUSH_MERGE;
-    size_t part = replaces ? 2 : 1;
+    size_t part = push_is_replacing(store) ? 2 : 1;
     size_t peer_text_size = share != NULL ? share->text_size + series->text_size : 0;
     return push_check_text_sizes(store, share, (store->text_size + series->text_size) / part,
                                  peer_text_size / part, name, err);

@@ -172,6 +172,7 @@ struct push_applying {
     int64_t now_ms;
     size_t next; /* of the updates, in this stride */
     bool is_prepared;
+    bool made_room; /* and began anew */
 };
 
 void push_store_apply_begin(struct push_store *store, struct push_applying *applying,

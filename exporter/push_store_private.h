@@ -118,7 +118,8 @@ struct push_share {
     struct push_link link; /* among all */
     size_t n_owners;
     size_t n_series;
-    size_t text_size; /* of its series together */
+    size_t text_size;  /* of its series together */
+    size_t table_size; /* bytes of the table that it pays for */
     char peer[];
 };
 
@@ -127,12 +128,14 @@ struct push_owner {
     struct push_share *share; /* NULL: nobody has claimed it */
     struct push_entry *entry;
     uint64_t hash;
+    uint64_t number; /* the order in which they were made */
     bool group;
     size_t n_refs;
     struct push_link series;
     size_t n_series;
     size_t n_totals;   /* of all its series */
     size_t text_size;  /* of its series together */
+    size_t table_size; /* bytes of the table that it pays for */
     size_t n_with_ttl; /* of its series: those with a time to live of their own */
     int64_t seen_ms;
     double push_seconds, push_failure_seconds;
@@ -167,8 +170,8 @@ struct push_store {
     struct push_store_config config;
     struct push_reserved reserved;
     struct push_table *table;
-    uint32_t last_id;         /* of an entry */
-    size_t compact_failed_at; /* dead bytes at which the table may be copied again */
+    uint32_t last_id;         /* of an entry; they are numbered anew when the table is copied */
+    int64_t compact_after_ms; /* not before the table may be copied */
     pthread_mutex_t lock;     /* guards families, series, their values and `collections` */
 
     struct push_link families, owners, shares;
@@ -183,8 +186,9 @@ struct push_store {
     int64_t created_ms;
     uint64_t seed;
 
-    uint64_t number; /* of the family or series that was made last */
-    uint64_t batch;  /* number of the one under way */
+    uint64_t number;    /* of the owner, family or series that was made last */
+    uint64_t batch;     /* number of the one under way */
+    uint32_t id_before; /* `last_id` when that began */
     struct push_step *steps;
     size_t n_steps, cap_steps;
     struct push_series **fresh; /* made by the batch under way */
@@ -274,6 +278,9 @@ void push_series_forget_start(struct push_store *store, struct push_series *seri
 void push_series_count_total(struct push_store *store, struct push_series *series,
                              struct push_total *total, int64_t now_ms);
 
+/* The owner of the family's first series pays for another entry than before. */
+void push_series_pay_family(struct push_family *family, const struct push_entry *before);
+
 /* push_start.c */
 bool push_start_is_connected(const struct push_store *store, uint64_t number);
 /* Whether it is connected, or may yet come back. */
@@ -320,6 +327,10 @@ void push_share_leave(struct push_owner *owner);
 /* Counts a series for its owner, the owner's share and all, or no longer. */
 void push_share_add(struct push_store *store, const struct push_series *series);
 void push_share_remove(struct push_store *store, const struct push_series *series);
+/* Counts bytes of the table for the owner and its share, or no longer. Entries of a family are paid
+ * for by the owner of its first series. */
+void push_share_pay(struct push_owner *owner, size_t n_bytes);
+void push_share_repay(struct push_owner *owner, size_t n_bytes);
 /* How many of its owners are connected or have series. */
 size_t push_share_count(const struct push_store *store, const struct push_share *share);
 /* Whether there is room where `n_more` series come and `n_less` go, so that there are `n_series`.
@@ -330,6 +341,12 @@ int push_check_room(const struct push_store *store, const struct push_owner *own
 int push_check_text_sizes(const struct push_store *store, const struct push_share *share,
                           size_t text_size, size_t peer_text_size, const char *name,
                           struct error *err);
+/* Whether the owner's share may have that much more of the table, of which some goes again. -E2BIG.
+ */
+int push_check_table(const struct push_store *store, const struct push_owner *owner, size_t n_more,
+                     size_t n_less, const char *name, struct error *err);
+/* Whether a batch that replaces is under way: until it is over both are there. */
+bool push_is_replacing(const struct push_store *store);
 /* The same once there is one more series. */
 int push_check_text(const struct push_store *store, const struct push_series *series,
                     const char *name, struct error *err);
@@ -342,14 +359,19 @@ int push_persist_owner(struct push_store *store, struct push_owner *owner, struc
 int push_persist_family(struct push_store *store, struct push_family *family, uint32_t id,
                         struct error *err);
 int push_persist_series(struct push_store *store, struct push_series *series, struct error *err);
-int push_persist_total(struct push_store *store, const struct push_series *series,
+int push_persist_total(struct push_store *store, struct push_series *series,
                        struct push_total *total, struct error *err);
-int push_persist_note(struct push_store *store, const struct push_owner *owner,
-                      struct push_note *note, struct error *err);
+int push_persist_note(struct push_store *store, struct push_owner *owner, struct push_note *note,
+                      struct error *err);
 void push_persist_times(struct push_store *store, const struct push_owner *owner);
+/* Removes an entry that the owner has paid for. */
+void push_persist_remove(struct push_store *store, struct push_owner *owner,
+                         struct push_entry *entry);
 
-/* Copies the table where most of it is dead. */
+/* Copies the table where most of it is dead, or a good part of one that is nearly full. */
 void push_persist_tidy(struct push_store *store);
+/* The same where anything is dead, for who found no room. */
+bool push_persist_make_room(struct push_store *store);
 
 /* push_labels.c */
 struct labels *push_labels_render(const struct push_owner *owner, const struct label *own,

@@ -159,7 +159,7 @@ int push_table_publish(struct push_table *table, struct error *err) {
 
 /* ---- entries ---- */
 
-static size_t entry_size(const struct push_entry_spec *spec) {
+size_t push_table_room(const struct push_entry_spec *spec) {
     size_t size = sizeof(struct push_entry) + spec->n_words * sizeof(uint64_t) + spec->key[0].len +
                   spec->key[1].len;
     return (size + 7) & ~(size_t)7;
@@ -196,7 +196,7 @@ static void copy(void *to, const void *from, size_t n) {
 
 int push_table_add(struct push_table *table, const struct push_entry_spec *spec,
                    struct push_entry **ret_entry, struct error *err) {
-    size_t size = entry_size(spec);
+    size_t size = push_table_room(spec);
     if (size > PUSH_PAGE_SIZE) {
         return error_set(err, -E2BIG,
                          "all labels, values and bounds take %zu bytes, at most %d fit", size,
@@ -241,9 +241,24 @@ void push_table_commit(struct push_table *table) {
     }
 }
 
+/* What a large batch would have needed is given back. */
+static void shrink(struct push_table *table) {
+    size_t wanted = (table->tail + TABLE_GROW_BYTES) & ~(size_t)(PUSH_PAGE_SIZE - 1);
+    if (table->allocated < wanted + TABLE_GROW_BYTES) {
+        return;
+    }
+    if (table->fd < 0) {
+        madvise(table->base + wanted, table->allocated - wanted, MADV_DONTNEED);
+        table->allocated = wanted;
+    } else if (ftruncate(table->fd, (off_t)wanted) == 0) {
+        table->allocated = wanted;
+    }
+}
+
 void push_table_take_back(struct push_table *table) {
     memset(table->base + table->committed, 0, table->tail - table->committed);
     table->tail = table->committed;
+    shrink(table);
 }
 
 void push_table_kill(struct push_table *table, struct push_entry *entry) {

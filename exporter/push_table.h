@@ -37,6 +37,9 @@ struct push_entry_spec {
     } key[2]; /* one behind the other */
 };
 
+/* Bytes that such an entry takes. */
+size_t push_table_room(const struct push_entry_spec *spec);
+
 /* Adds an entry that does not count before push_table_commit, and stays where it is as long as the
  * table lives. -ENOSPC: no room; -E2BIG: it does not fit a page. */
 int push_table_add(struct push_table *table, const struct push_entry_spec *spec,

@@ -11,7 +11,7 @@ struct push_owner_view push_owner_view(const struct push_store *store,
                                        const struct push_owner *owner) {
     double age = (double)(push_store_now_ms(store) - owner->seen_ms) / 1e3;
     return (struct push_owner_view){
-        .number = owner->entry->id,
+        .number = owner->number,
         .name = owner->name,
         .labels = owner->labels,
         .n_labels = owner->n_labels,
@@ -34,7 +34,7 @@ struct push_owner *push_store_owner_after(const struct push_store *store, uint64
     struct push_owner *owner = NULL;
     do {
         owner = push_store_next_owner(store, owner);
-    } while (owner != NULL && owner->entry->id <= number);
+    } while (owner != NULL && owner->number <= number);
     return owner;
 }
 

@@ -8,8 +8,11 @@
 
 enum { HTTP_OK = 200 };
 
-static const struct exposition_limits page_limits = {
-    .max_samples = 1000000, .max_labels = 100, .max_name_len = 1024, .max_value_len = 1 << 16};
+static const struct exposition_limits page_limits = {.max_families = 1000000,
+                                                     .max_samples = 1000000,
+                                                     .max_labels = 100,
+                                                     .max_name_len = 1024,
+                                                     .max_value_len = 1 << 16};
 
 static void fail(struct control_measure *measure, enum control_reason trouble) {
     measure->trouble = trouble;

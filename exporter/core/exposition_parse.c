@@ -61,8 +61,8 @@ static int enter_family(struct parser *p, const char *name, size_t len,
     if (r < 0) {
         return r;
     }
-    if (p->doc->n_families >= p->limits->max_samples) {
-        return fail_limit(p, name, "more than %zu families", p->limits->max_samples);
+    if (p->doc->n_families >= p->limits->max_families) {
+        return fail_limit(p, name, "more than %zu families", p->limits->max_families);
     }
     *ret_family = exposition_doc_add_family(p->doc, name, len);
     return *ret_family != NULL ? 0 : scan_fail(&p->scan, -ENOMEM, name, "out of memory");

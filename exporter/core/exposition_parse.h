@@ -7,8 +7,9 @@
 
 /* What a page may contain. */
 struct exposition_limits {
-    size_t max_samples; /* and families */
-    size_t max_labels;  /* of one sample */
+    size_t max_families;
+    size_t max_samples;
+    size_t max_labels; /* of one sample */
     size_t max_name_len;
     size_t max_value_len; /* of a label */
     bool no_timestamps; /* refuse them: what is served time and again must not freeze in the past */

@@ -738,7 +738,8 @@ def test_a_plugin_with_slashes(daemon):
 
 
 def test_what_cannot_be_kept_is_not_done(daemon, tmp_path):
-    waap = daemon(f"--push.table={tmp_path / 'table'}", "--push.table-size=64KiB", "--push.max-series=100000")
+    waap = daemon(f"--push.table={tmp_path / 'table'}", "--push.table-size=64KiB",
+                  "--push.max-series-per-peer=100000")
     with Plugin(waap.socket, {"plugin": "p"}) as plugin:
         plugin.tell(RES)
         for size in (100, 10, 1):  # until not even a small thing has room
@@ -753,6 +754,16 @@ def test_what_cannot_be_kept_is_not_done(daemon, tmp_path):
         assert knob(waap)["requested"] is None
         assert values(waap, "plugin_param_requested") == {}
     assert "asked by" not in waap.output()
+
+
+def test_one_client_does_not_fill_the_table(daemon, tmp_path):
+    waap = daemon(f"--push.table={tmp_path / 'table'}", "--push.table-size=256KiB")
+    long = [{**GAUGE, "labels": {"n": f"{i:01000}"}} for i in range(100)]
+    status, answer = push(waap, long)
+    assert status == 413 and "http localhost pushes would take more than 65536 bytes of the table" in answer["error"]
+    assert push(waap, long[:50])[0] == 200
+    with Plugin(waap.socket, {"plugin": "other"}) as plugin:
+        plugin.tell(*[{k: v for k, v in line.items() if k != "plugin"} for line in long[:50]])
 
 
 def test_requests_survive_reconnects(daemon):

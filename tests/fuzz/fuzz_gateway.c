@@ -10,6 +10,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static const struct exposition_limits limits = {
+    .max_families = 1000,
     .max_samples = 1000,
     .max_labels = 16,
     .max_name_len = 256,

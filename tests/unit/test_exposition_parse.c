@@ -15,6 +15,7 @@
 #include "tests/unit/exposition_text.h"
 
 static const struct exposition_limits roomy = {
+    .max_families = 1000000,
     .max_samples = 1000000,
     .max_labels = 64,
     .max_name_len = 256,
@@ -143,8 +144,11 @@ static void test_limits_name_themselves(void) {
         {"a{abcdefghi=\"\"} 1\n", "line 1: column 3: name \"abcdefghi\" is longer than 8 bytes"},
         {"a{b=\"123456\"} 1\n", "line 1: column 6: value of label \"b\" is longer than 5 bytes"},
     };
-    static const struct exposition_limits tight = {
-        .max_samples = 2, .max_labels = 3, .max_name_len = 8, .max_value_len = 5};
+    static const struct exposition_limits tight = {.max_families = 2,
+                                                   .max_samples = 2,
+                                                   .max_labels = 3,
+                                                   .max_name_len = 8,
+                                                   .max_value_len = 5};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         TEST_ASSERT_EQUAL(-E2BIG, parse_bytes(rows[i].text, strlen(rows[i].text), &tight));
         TEST_ASSERT_EQUAL_STRING(rows[i].message, err.text);

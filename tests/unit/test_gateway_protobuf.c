@@ -6,6 +6,7 @@
 #include "tests/unit/gateway_updates.h"
 
 static const struct exposition_limits limits = {
+    .max_families = 4,
     .max_samples = 4,
     .max_labels = 2,
     .max_name_len = 10,

@@ -6,6 +6,7 @@
 #include "tests/unit/gateway_updates.h"
 
 static const struct exposition_limits limits = {
+    .max_families = 1000,
     .max_samples = 1000,
     .max_labels = 8,
     .max_name_len = 100,

@@ -146,11 +146,27 @@ static void test_all_that_must_not_see_it_half_done(void) {
     TEST_ASSERT_EQUAL_UINT64(0, n_series());
 }
 
+/* Not only once all of them have been made. */
+static void test_too_many_are_refused_at_the_first(void) {
+    static const enum push_mode modes[] = {PUSH_MERGE, PUSH_REPLACE_FAMILIES, PUSH_REPLACE_ALL};
+    struct push_store_config config = fixture_config();
+    config.limits.max_owner_series = N / 2;
+    push_store_configure(store, &config);
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        size_t failed = 0;
+        batch.mode = modes[i];
+        TEST_ASSERT_EQUAL_INT(-E2BIG, push_store_apply(store, owner, &batch, &failed, NULL));
+        TEST_ASSERT_EQUAL_size_t(N / 2, failed);
+        fixture_expect(store, "");
+    }
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_turns_of_every_size);
     RUN_TEST(test_nothing_to_apply);
     RUN_TEST(test_the_last_one_fails);
+    RUN_TEST(test_too_many_are_refused_at_the_first);
     RUN_TEST(test_others_take_it_to_its_end);
     RUN_TEST(test_all_that_must_not_see_it_half_done);
     return UNITY_END();

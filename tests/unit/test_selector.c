@@ -43,8 +43,11 @@ static void test_finding(void) {
         {"plain_", 0, 0},
         {"fps{nothing=\"a\"}", 0, 0},
     };
-    static const struct exposition_limits limits = {
-        .max_samples = 100, .max_labels = 10, .max_name_len = 100, .max_value_len = 100};
+    static const struct exposition_limits limits = {.max_families = 100,
+                                                    .max_samples = 100,
+                                                    .max_labels = 10,
+                                                    .max_name_len = 100,
+                                                    .max_value_len = 100};
     char text[sizeof(page_text)];
     struct exposition_doc page CLEANUP_EXPOSITION_DOC = {0};
     struct error error;

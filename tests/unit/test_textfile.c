@@ -311,7 +311,11 @@ static void test_an_unchanged_file_is_not_read_again(void) {
     static const struct textfile_limits limits = {
         .max_bytes = 1024,
         .left_bytes = 1024,
-        .page = {.max_samples = 10, .max_labels = 10, .max_name_len = 10, .max_value_len = 10},
+        .page = {.max_families = 10,
+                 .max_samples = 10,
+                 .max_labels = 10,
+                 .max_name_len = 10,
+                 .max_value_len = 10},
     };
     put("a.prom", "a 1\n");
     struct textfile_file *file = textfile_file_create(path_of("a.prom"));
@@ -343,7 +347,11 @@ static void test_an_unchanged_file_must_still_fit(void) {
         .max_bytes = 1024,
         .max_total_bytes = 2048,
         .left_bytes = 4,
-        .page = {.max_samples = 10, .max_labels = 10, .max_name_len = 10, .max_value_len = 10},
+        .page = {.max_families = 10,
+                 .max_samples = 10,
+                 .max_labels = 10,
+                 .max_name_len = 10,
+                 .max_value_len = 10},
     };
     put("a.prom", "a 1\n");
     struct textfile_file *file = textfile_file_create(path_of("a.prom"));

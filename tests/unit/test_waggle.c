@@ -27,8 +27,11 @@ static void note(void *context, const char *name, const struct buf *json) {
 
 /* What it says of a page at that second; wall time is 1000 seconds ahead. */
 static const char *take(const char *namespace, int64_t second, const char *text) {
-    static const struct exposition_limits limits = {
-        .max_samples = 100, .max_labels = 10, .max_name_len = 100, .max_value_len = 100};
+    static const struct exposition_limits limits = {.max_families = 100,
+                                                    .max_samples = 100,
+                                                    .max_labels = 10,
+                                                    .max_name_len = 100,
+                                                    .max_value_len = 100};
     struct exposition_doc page CLEANUP_EXPOSITION_DOC = {0};
     struct error error;
     char *copy CLEANUP_FREE = strdup(text);
