@@ -32,7 +32,7 @@ static const struct metric_desc *desc_of(const struct push_family *family) {
 
 static void add_rate(const struct push_series *series, int64_t now_ms, struct snapshot *out) {
     double mean;
-    if (push_rate_mean(series->rate, now_ms, series->values[0], &mean)) {
+    if (push_rate_mean(series->rate, now_ms, &mean)) {
         snapshot_add(out, desc_of(series->family), series->labels, mean);
     }
 }

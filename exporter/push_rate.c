@@ -7,38 +7,41 @@ static const struct push_rate_point *point(const struct push_rate *rate, size_t 
 }
 
 void push_rate_note(struct push_rate *rate, int64_t now_ms, double total) {
+    rate->last = (struct push_rate_point){now_ms, total};
     if (rate->n_points > 0 && now_ms - point(rate, 0)->time_ms < POINT_INTERVAL_MS) {
         return;
     }
     rate->newest = (rate->newest + 1) % PUSH_RATE_POINTS;
-    rate->points[rate->newest] = (struct push_rate_point){now_ms, total};
+    rate->points[rate->newest] = rate->last;
     rate->n_points += rate->n_points < PUSH_RATE_POINTS ? 1 : 0;
 }
 
 /* The total at a moment between two points, as if it had grown evenly. */
-static double between(const struct push_rate_point *from, int64_t to_ms, double to_total,
+static double between(const struct push_rate_point *from, const struct push_rate_point *to,
                       int64_t time_ms) {
-    double part = (double)(time_ms - from->time_ms) / (double)(to_ms - from->time_ms);
-    return from->total + part * (to_total - from->total);
+    double part = (double)(time_ms - from->time_ms) / (double)(to->time_ms - from->time_ms);
+    return from->total + part * (to->total - from->total);
 }
 
-bool push_rate_mean(const struct push_rate *rate, int64_t now_ms, double total, double *ret_mean) {
+bool push_rate_mean(const struct push_rate *rate, int64_t now_ms, double *ret_mean) {
     int64_t begin_ms = now_ms - PUSH_RATE_WINDOW_MS;
-    int64_t later_ms = now_ms;
-    double later_total = total;
+    const struct push_rate_point *later = &rate->last;
+    if (rate->n_points > 0 && later->time_ms <= begin_ms) {
+        *ret_mean = 0;
+        return true;
+    }
     for (size_t age = 0; age < rate->n_points; age++) {
         const struct push_rate_point *earlier = point(rate, age);
         if (earlier->time_ms <= begin_ms) {
-            double total_then = between(earlier, later_ms, later_total, begin_ms);
-            *ret_mean = (total - total_then) * 1e3 / PUSH_RATE_WINDOW_MS;
+            double total_then = between(earlier, later, begin_ms);
+            *ret_mean = (rate->last.total - total_then) * 1e3 / PUSH_RATE_WINDOW_MS;
             return true;
         }
-        later_ms = earlier->time_ms;
-        later_total = earlier->total;
+        later = earlier;
     }
-    if (now_ms - later_ms < MIN_SPAN_MS) {
+    if (rate->n_points == 0 || now_ms - later->time_ms < MIN_SPAN_MS) {
         return false;
     }
-    *ret_mean = (total - later_total) * 1e3 / (double)(now_ms - later_ms);
+    *ret_mean = (rate->last.total - later->total) * 1e3 / (double)(now_ms - later->time_ms);
     return true;
 }

@@ -13,7 +13,7 @@ struct push_rate {
     struct push_rate_point {
         int64_t time_ms;
         double total;
-    } points[PUSH_RATE_POINTS]; /* a ring */
+    } points[PUSH_RATE_POINTS], last; /* a ring; and the last of all, since which nothing came */
     size_t n_points;
     size_t newest;
 };
@@ -22,5 +22,5 @@ struct push_rate {
  * it was counted. */
 void push_rate_note(struct push_rate *rate, int64_t now_ms, double total);
 
-/* The mean until `now_ms`, at which the total is `total`. False within the first second. */
-bool push_rate_mean(const struct push_rate *rate, int64_t now_ms, double total, double *ret_mean);
+/* The mean until `now_ms`. False within the first second. */
+bool push_rate_mean(const struct push_rate *rate, int64_t now_ms, double *ret_mean);

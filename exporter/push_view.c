@@ -66,7 +66,7 @@ static struct push_series_view view(const struct push_store *store,
                                     double values[static PUSH_MAX_WORDS]) {
     size_t n_values = push_cumulate(series, values);
     if (series->rate != NULL &&
-        push_rate_mean(series->rate, push_store_now_ms(store), series->values[0], &values[1])) {
+        push_rate_mean(series->rate, push_store_now_ms(store), &values[1])) {
         n_values = 2;
     }
     return (struct push_series_view){

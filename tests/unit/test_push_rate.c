@@ -11,10 +11,11 @@ void tearDown(void) {
 static void test_says_nothing_within_the_first_second(void) {
     struct push_rate rate = {0};
     double mean;
-    TEST_ASSERT_FALSE(push_rate_mean(&rate, 100, 0, &mean));
+    TEST_ASSERT_FALSE(push_rate_mean(&rate, 100, &mean));
     push_rate_note(&rate, 100, 1000);
-    TEST_ASSERT_FALSE(push_rate_mean(&rate, 1099, 1010, &mean));
-    TEST_ASSERT_TRUE(push_rate_mean(&rate, 1100, 1010, &mean));
+    push_rate_note(&rate, 500, 1010);
+    TEST_ASSERT_FALSE(push_rate_mean(&rate, 1099, &mean));
+    TEST_ASSERT_TRUE(push_rate_mean(&rate, 1100, &mean));
     TEST_ASSERT_EQUAL_DOUBLE(10, mean);
 }
 
@@ -25,7 +26,7 @@ static void test_mean_of_the_last_ten_seconds(void) {
     for (int64_t ms = 0; ms <= 60000; ms += 10) {
         push_rate_note(&rate, ms, (double)ms / 10);
         if (ms >= 1000) {
-            TEST_ASSERT_TRUE(push_rate_mean(&rate, ms, (double)ms / 10, &mean));
+            TEST_ASSERT_TRUE(push_rate_mean(&rate, ms, &mean));
             TEST_ASSERT_DOUBLE_WITHIN(1e-9, 100, mean);
         }
     }
@@ -34,7 +35,24 @@ static void test_mean_of_the_last_ten_seconds(void) {
         double mean;
     } rows[] = {{61000, 90}, {65000, 50}, {69500, 5}, {70000, 0}, {99000, 0}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        TEST_ASSERT_TRUE(push_rate_mean(&rate, rows[i].ms, 6000, &mean));
+        TEST_ASSERT_TRUE(push_rate_mean(&rate, rows[i].ms, &mean));
+        TEST_ASSERT_DOUBLE_WITHIN(1e-9, rows[i].mean, mean);
+    }
+}
+
+/* The last frames of a plugin come between two points, and are not of all the time since. */
+static void test_nothing_after_the_last_update(void) {
+    static const struct {
+        int64_t ms;
+        double mean;
+    } rows[] = {{4700, 2}, {10700, 2 * 4.0 / 10}, {14600, 2 * 0.1 / 10}, {14700, 0}, {99000, 0}};
+    struct push_rate rate = {0};
+    double mean = 0;
+    for (int64_t ms = 0; ms <= 4700; ms += 100) {
+        push_rate_note(&rate, ms, (double)ms / 500);
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        TEST_ASSERT_TRUE(push_rate_mean(&rate, rows[i].ms, &mean));
         TEST_ASSERT_DOUBLE_WITHIN(1e-9, rows[i].mean, mean);
     }
 }
@@ -45,7 +63,7 @@ static void test_rare_updates(void) {
     for (int i = 0; i < 40; i++) {
         push_rate_note(&rate, i * INT64_C(4000), i * 8.0);
     }
-    TEST_ASSERT_TRUE(push_rate_mean(&rate, 39 * 4000, 39 * 8.0, &mean));
+    TEST_ASSERT_TRUE(push_rate_mean(&rate, 39 * 4000, &mean));
     TEST_ASSERT_DOUBLE_WITHIN(1e-9, 2, mean);
 }
 
@@ -53,6 +71,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_says_nothing_within_the_first_second);
     RUN_TEST(test_mean_of_the_last_ten_seconds);
+    RUN_TEST(test_nothing_after_the_last_update);
     RUN_TEST(test_rare_updates);
     return UNITY_END();
 }
