@@ -46,6 +46,7 @@ static void perform(struct push_store *store, const struct push_step *step,
         push_series_count_total(store, series, step->total, now_ms);
     }
     series->updated_ms = now_ms;
+    series->start = store->applying->batch->start;
     series->owner->seen_ms = now_ms;
     if (changes_ttl(series, update)) {
         set_ttl(store, series, update->ttl_ms);
@@ -90,10 +91,20 @@ static struct replaced count_replaced(const struct push_store *store,
     return replaced;
 }
 
+static void sweep_family(struct push_store *store, struct push_family *family) {
+    for (size_t n = family->n_series; n > 0; n--) { /* it goes with the last one */
+        push_series_destroy(store,
+                            CONTAINER_OF(family->series.next, struct push_series, of_family));
+    }
+}
+
 static void sweep(struct push_store *store, struct push_owner *owner, enum push_mode mode) {
     if (mode == PUSH_MERGE) { /* of whichever owner */
         for (size_t i = 0; i < store->n_replaced; i++) {
             push_series_destroy(store, store->replaced[i]);
+        }
+        for (size_t i = 0; i < store->n_hidden; i++) {
+            sweep_family(store, store->hidden[i]);
         }
         return;
     }

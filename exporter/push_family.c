@@ -147,18 +147,24 @@ static int refuse(const struct push_family *family, const struct push_name *name
                          update->name, article(update->type), type_names[update->type], owner->name,
                          family->desc->main.name, article(family->type), type, first_owner(family));
     }
-    return error_set(err, -EEXIST, "%s: is %s %s of %s, not %s %s of %s", update->name,
-                     article(family->type), type, first_owner(family), article(update->type),
-                     type_names[update->type], owner->name);
+    const char *has = first_owner(family);
+    bool same = strcmp(has, owner->name) == 0;
+    return error_set(err, -EEXIST, "%s: is %s %s of %s, not %s %s%s%s", update->name,
+                     article(family->type), type, has, article(update->type),
+                     type_names[update->type], same ? "" : " of ", same ? "" : owner->name);
 }
 
-static bool is_only_owner(const struct push_family *family, const struct push_owner *owner) {
+/* Whether the family is this owner's alone, and a batch may put another in its place: one that
+ * replaces, or the first of a new process. */
+static bool may_go(const struct push_store *store, const struct push_family *family,
+                   const struct push_owner *owner, bool replace) {
     for (struct push_link *i = family->series.next; i != &family->series; i = i->next) {
-        if (CONTAINER_OF(i, struct push_series, of_family)->owner != owner) {
+        const struct push_series *series = CONTAINER_OF(i, struct push_series, of_family);
+        if (series->owner != owner || !(replace || push_series_is_left(store, series))) {
             return false;
         }
     }
-    return true;
+    return family->n_series > 0;
 }
 
 static bool hide(struct push_store *store, struct push_family *family) {
@@ -186,13 +192,12 @@ void push_family_unhide(struct push_store *store, struct push_family *family) {
     }
 }
 
-/* A batch that replaces may give a family of its owner's alone another type, unless it has just
- * used the family itself. */
+/* A family may get another type, unless the batch has just used it itself. */
 static int make_way(struct push_store *store, const struct push_name *name,
                     const struct push_owner *owner, const struct push_update *update, bool replace,
                     struct error *err) {
     struct push_family *family = name->family;
-    if (!replace || family->batch == store->batch || !is_only_owner(family, owner)) {
+    if (family->batch == store->batch || !may_go(store, family, owner, replace)) {
         return refuse(family, name, owner, update, err);
     }
     return hide(store, family) ? 0 : error_set(err, -ENOMEM, "%s: out of memory", update->name);

@@ -70,12 +70,13 @@ static bool reserve_replaced(struct push_store *store) {
                      sizeof(struct push_series *)) == 0;
 }
 
-/* A series that is set may come with other buckets than before: another takes its place. Not twice
- * in a batch: what the batch has made itself is taken back with it. */
+/* A series that is set, or that another process has left, may come with other buckets than before:
+ * another takes its place. Not twice in a batch: what the batch has made itself is taken back with
+ * it. */
 static int replace_series(struct push_store *store, struct push_series *old,
                           const struct push_update *update, struct push_series **ret_series,
                           struct error *err) {
-    if (update->op != PUSH_SET) {
+    if (update->op != PUSH_SET && !push_series_is_left(store, old)) {
         return error_set(err, -EEXIST, "%s: has other buckets, set at its first use", update->name);
     }
     if (old->batch == store->batch) {

@@ -86,6 +86,11 @@ static struct push_series *find_twin(const struct push_store *store,
     return NULL;
 }
 
+bool push_series_is_left(const struct push_store *store, const struct push_series *series) {
+    uint64_t start = store->applying != NULL ? store->applying->batch->start : 0;
+    return start != 0 && series->start != start && !push_start_is_connected(store, series->start);
+}
+
 /* ---- totals ---- */
 
 void push_series_forget_start(struct push_store *store, struct push_series *series,

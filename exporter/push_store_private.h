@@ -94,6 +94,7 @@ struct push_series {
     int64_t ttl_ms; /* PUSH_TTL_DEFAULT: goes with its owner */
     int64_t updated_ms;
     uint64_t batch; /* the last one that named it */
+    uint64_t start; /* of the peer that pushed it last; 0: not known */
     bool hidden;    /* not in the index: the batch under way puts another in its place */
     size_t n_labels;
     struct label own[]; /* sorted; their texts behind them, in the same memory */
@@ -277,6 +278,10 @@ void push_series_forget_start(struct push_store *store, struct push_series *seri
 /* Counts a total that is there to stay; where a series has those of many starts another may go. */
 void push_series_count_total(struct push_store *store, struct push_series *series,
                              struct push_total *total, int64_t now_ms);
+
+/* Whether the series was left by a process that has gone, and a new one pushes. That may mean
+ * something else by it: its author has changed it. */
+bool push_series_is_left(const struct push_store *store, const struct push_series *series);
 
 /* The owner of the family's first series pays for another entry than before. */
 void push_series_pay_family(struct push_family *family, const struct push_entry *before);

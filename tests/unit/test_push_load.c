@@ -113,7 +113,9 @@ static void test_everything_comes_back(void) {
     free(after);
     struct push_owner *a = fixture_plugin(store, "a");
     TEST_ASSERT_EQUAL_STRING("480", push_store_note(store, a, "res"));
-    TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, a, "n", PUSH_GAUGE, PUSH_SET, 1));
+    struct push_update other = {
+        .name = "n", .type = PUSH_GAUGE, .op = PUSH_SET, .values = &(double){1}, .n_values = 1};
+    TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_apply(store, a, PUSH_MERGE, 0, &other, 1));
     fixture_ms += 7001;
     push_store_expire(store);
     char *page = fixture_scrape(store);

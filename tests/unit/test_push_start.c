@@ -172,6 +172,48 @@ static void test_numbers(void) {
     TEST_ASSERT_TRUE(push_start_number("") != 0);
 }
 
+static int push_as(struct push_owner *owner, uint64_t start, enum push_type type, size_t n_bounds) {
+    static const double bounds[] = {1, 2, 3}, figures[] = {1, 1, 1, 1, 1};
+    bool histogram = type == PUSH_HISTOGRAM;
+    struct push_update update = {
+        .name = "m",
+        .type = type,
+        .op = histogram ? PUSH_TOTAL : PUSH_SET,
+        .values = figures,
+        .n_values = histogram ? n_bounds + 2 : 1,
+        .bounds = histogram ? bounds : NULL,
+        .n_bounds = histogram ? n_bounds : 0,
+        .ttl_ms = PUSH_TTL_DEFAULT,
+    };
+    return fixture_apply(store, owner, PUSH_MERGE, start, &update, 1);
+}
+
+/* Its author has changed type or buckets; but what somebody else uses stays as it is. */
+static void test_a_new_process_may_mean_something_else(void) {
+    struct push_owner *a = fixture_plugin(store, "a"), *b = fixture_plugin(store, "b");
+    push_store_start_enter(store, 1);
+    TEST_ASSERT_EQUAL_INT(0, push_as(a, 1, PUSH_HISTOGRAM, 2));
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 1, PUSH_HISTOGRAM, 3)); /* the same process */
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 2, PUSH_HISTOGRAM, 3)); /* another beside it */
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 2, PUSH_GAUGE, 0));
+    push_store_start_leave(store, 1);
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(b, 2, PUSH_GAUGE, 0)); /* another plugin */
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 0, PUSH_GAUGE, 0)); /* one that does not say */
+    TEST_ASSERT_EQUAL_INT(0, push_as(a, 2, PUSH_HISTOGRAM, 3));
+    fixture_expect(store,
+                   "# TYPE m histogram\n"
+                   "m_bucket{plugin=\"a\",le=\"1.0\"} 1\nm_bucket{plugin=\"a\",le=\"2.0\"} 1\n"
+                   "m_bucket{plugin=\"a\",le=\"3.0\"} 1\nm_bucket{plugin=\"a\",le=\"+Inf\"} 1\n"
+                   "m_sum{plugin=\"a\"} 1\nm_count{plugin=\"a\"} 1\n");
+    TEST_ASSERT_EQUAL_INT(0, push_as(a, 3, PUSH_GAUGE, 0));
+    fixture_expect(store, "# TYPE m gauge\nm{plugin=\"a\"} 1\n");
+    TEST_ASSERT_EQUAL_INT(0, push_as(b, 4, PUSH_GAUGE, 0));
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 5, PUSH_HISTOGRAM, 2)); /* others have it, too */
+    TEST_ASSERT_EQUAL_UINT64(2, push_store_stats(store).n_series);
+    push_owner_unref(store, a);
+    push_owner_unref(store, b);
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_numbers);
@@ -180,6 +222,7 @@ int main(void) {
     RUN_TEST(test_a_start_that_is_there_is_remembered);
     RUN_TEST(test_starts_from_before_are_awaited);
     RUN_TEST(test_a_refused_batch_forgets_no_start);
+    RUN_TEST(test_a_new_process_may_mean_something_else);
     RUN_TEST(test_a_reconnect_goes_on);
     return UNITY_END();
 }
