@@ -186,6 +186,9 @@ static int add_all(struct gateway_body *body) {
 int gateway_text_read(char *data, size_t len, const struct exposition_limits *limits,
                       struct gateway_body *body, struct error *err) {
     gateway_body_reset(body);
+    if (len > 0 && (data[0] == '{' || data[0] == '[')) {
+        return error_set(err, -EINVAL, "this looks like JSON, which goes to /api/v1/push");
+    }
     int r = exposition_parse(data, len, limits, &body->doc, err);
     if (r < 0) {
         return r;

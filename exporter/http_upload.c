@@ -82,8 +82,15 @@ static int find_encoding(const struct http_request *request, bool *ret_packed, s
 }
 
 static int unpack(struct buf *body, size_t max, struct error *err) {
+    static const char magic[] = "\x1f\x8b";
     struct buf plain CLEANUP_BUF = {0};
+    if (body->len < strlen(magic) || memcmp(body->data, magic, strlen(magic)) != 0) {
+        return error_set(err, -EINVAL, "Content-Encoding says gzip, but the body is not");
+    }
     int r = gzip_unpack(body->data, body->len, max, &plain, err);
+    if (r == -EFBIG) {
+        return error_set(err, r, "%s (web.max-body-size)", err->text);
+    }
     if (r == 0) {
         struct buf packed = *body;
         *body = plain;

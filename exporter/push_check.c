@@ -58,16 +58,29 @@ static int check_label(const struct push_store *store, const char *whose, const 
                        struct error *err) {
     const struct push_limits *limits = &store->config.limits;
     size_t len = strlen(label->name);
-    if (len > limits->max_name_len || strlen(label->value) > limits->max_value_len) {
+    size_t value_len = strlen(label->value);
+    if (len > limits->max_name_len) {
+        return error_set(err, -E2BIG, "%s: label %.40s…: a name of %zu bytes, at most %zu may be",
+                         whose, label->name, len, limits->max_name_len);
+    }
+    if (value_len > limits->max_value_len) {
         return error_set(err, -E2BIG,
-                         "%s: label %.40s: a name of more than %zu bytes or a value "
-                         "of more than %zu",
-                         whose, label->name, limits->max_name_len, limits->max_value_len);
+                         "%s: label %s: a value of %zu bytes, at most %zu may be "
+                         "(push.max-label-length)",
+                         whose, label->name, value_len, limits->max_value_len);
     }
     if (!metric_label_name_valid(label->name, len)) {
-        return error_set(err, -EINVAL, "%s: \"%s\" is not the name of a label", whose, label->name);
+        return error_set(err, -EINVAL,
+                         "%s: \"%s\" is not the name of a label, which has letters, digits and _ "
+                         "only, and begins with no digit",
+                         whose, label->name);
     }
-    if (strncmp(label->name, "__", 2) == 0 || strcmp(label->name, "node") == 0) {
+    if (strcmp(label->name, "node") == 0) {
+        return error_set(err, -EINVAL,
+                         "%s: label node: the name is reserved, scrape configurations set it",
+                         whose);
+    }
+    if (strncmp(label->name, "__", 2) == 0) {
         return error_set(err, -EINVAL, "%s: label %s: the name is reserved", whose, label->name);
     }
     if (!is_utf8(label->value)) {
@@ -249,6 +262,15 @@ static const char *const op_words[] = {
     [PUSH_OBSERVE] = "observe",
 };
 
+static const char *const taken_words[] = {
+    [PUSH_COUNTER] = "inc or total",
+    [PUSH_GAUGE] = "set or inc",
+    [PUSH_HISTOGRAM] = "observe or total",
+    [PUSH_RATE] = "inc or total",
+    [PUSH_SUMMARY] = "set",
+    [PUSH_UNTYPED] = "set or inc",
+};
+
 int push_check_values(const struct push_batch *batch, const struct push_update *update,
                       const struct push_series *series, struct error *err) {
     enum push_type type = series->family->type;
@@ -257,8 +279,8 @@ int push_check_values(const struct push_batch *batch, const struct push_update *
                          update->name);
     }
     if (!fits(update->op, type, series->owner->group)) {
-        return error_set(err, -EINVAL, "%s: one cannot %s a %s", update->name, op_words[update->op],
-                         push_type_name(type));
+        return error_set(err, -EINVAL, "%s: one cannot %s a %s, it takes %s", update->name,
+                         op_words[update->op], push_type_name(type), taken_words[type]);
     }
     if (update->op == PUSH_TOTAL && batch->start == 0) {
         return error_set(err, -EINVAL, "%s: a total needs a start, given with hello", update->name);

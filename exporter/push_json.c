@@ -190,6 +190,10 @@ static int fail_unknown(const struct push_json_reading *reading, struct json_pla
         suggest_offer(&suggest, keys[key].name, keys[key].len);
     }
     suggest_write(&suggest, "", &hint);
+    bool is_metric = (reading->seen & BIT(KEY_METRIC)) != 0;
+    if (hint.len == 0 && is_metric && (reading->seen & BITS_OPERATION) == 0) {
+        buf_add_str(&hint, "; a metric takes one of inc, observe, set and total");
+    }
     return json_fail_at(place, reading->err, "unknown key \"%.80s\"%s", name, buf_str(&hint));
 }
 

@@ -39,13 +39,29 @@ int json_fail_at(struct json_place place, struct error *err, const char *format,
 }
 
 /* Words what stands at the cursor instead of what was expected. */
+/* Where the word, number or string at the cursor ends, or what else is there. */
+static const char *token_end(const struct json *json) {
+    const char *c = json->at + 1;
+    if (*json->at == '"') {
+        while (c < json->end && *c != '"') {
+            c += *c == '\\' && c + 1 < json->end ? 2 : 1;
+        }
+        return c < json->end ? c + 1 : json->end;
+    }
+    while (c < json->end && strchr(",:]} \t", *c) == NULL) {
+        c++;
+    }
+    return c;
+}
+
 static int fail_expected(const struct json *json, struct error *err, const char *expected) {
     if (json->at == json->end) {
         return json_fail(json, err, "expected %s, got the end", expected);
     }
     char shown[SHOWN + 1];
     size_t n = 0;
-    for (const char *c = json->at; c < json->end && n < SHOWN && *c >= ' ' && *c <= '~'; c++) {
+    const char *end = token_end(json);
+    for (const char *c = json->at; c < end && n < SHOWN && *c >= ' ' && *c <= '~'; c++) {
         shown[n++] = *c;
     }
     shown[n] = '\0';
@@ -248,8 +264,11 @@ int json_number(struct json *json, double *ret_number, struct error *err) {
     }
     size_t len = (size_t)(end - json->at);
     if (number_parse(json->at, len, ret_number) < 0) {
-        return json_fail(json, err, "number of %zu characters is too large for a 64-bit float",
-                         len);
+        return len <= SHOWN
+                   ? json_fail(json, err, "%.*s is too large for a 64-bit float", (int)len,
+                               json->at)
+                   : json_fail(json, err,
+                               "number of %zu characters is too large for a 64-bit float", len);
     }
     json->at += len;
     return 0;

@@ -213,7 +213,7 @@ try() {
     session) session "$1" ;;
     shell)
         shell "$1"
-        [ "$(head -c 3 "$1")" != 'cc ' ] || try_plugin tutorial-c ./a.out
+        [ "$(head -c 3 "$1")" != 'cc ' ] || try_plugin tutorial-c ./objcounter
         ;;
     python)
         { echo "$camera_py"; cat "$1"; } >objcounter.py

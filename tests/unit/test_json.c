@@ -174,7 +174,7 @@ static void test_words_for_what_json_lacks(void) {
     TEST_ASSERT_TRUE(number == -INFINITY);
     TEST_ASSERT_EQUAL_INT(-EINVAL, json_value(&json, &number, &err));
     TEST_ASSERT_EQUAL_STRING("line 1, column 21: expected a number, \"NaN\", \"+Inf\" or \"-Inf\", "
-                             "got \"Inf\" NaN",
+                             "got \"Inf\"",
                              err.text);
     json.at += 6;
     TEST_ASSERT_EQUAL_INT(-EINVAL, json_value(&json, &number, &err));
@@ -228,7 +228,7 @@ static void test_says_where(void) {
     char text[] = "{\n  \"a\\nb\": 1,\n\t\"c\": ?}";
     struct json json = json_begin(text, strlen(text), 1);
     TEST_ASSERT_EQUAL_INT(-EINVAL, json_skip(&json, &err));
-    TEST_ASSERT_EQUAL_STRING("line 3, column 7: expected a number, got ?}", err.text);
+    TEST_ASSERT_EQUAL_STRING("line 3, column 7: expected a number, got ?", err.text);
 }
 
 static void test_writes_strings(void) {
