@@ -50,7 +50,7 @@ def test_readme_does_what_it_says(walk):
     assert re.findall(r"^walk  +(.*)", said, flags=re.M) == ["README.md", *CHAPTERS]
     commands = re.findall(r"^(?:run|look)  +(.*)", said, flags=re.M)
     # The ways a new user goes: start it, look, demo, a plugin in each language, a knob, a push, the Pushgateway's paths.
-    for wanted in ("make run", "make run ARGS=--demo", "curl -s localhost:9090/metrics", "python3 objcounter.py", "./a.out",
+    for wanted in ("make run", "make run ARGS=--demo", "curl -s localhost:9090/metrics", "python3 objcounter.py", "./objcounter",
                    "curl -X PUT", "curl -d", "echo 'files_saved", "waap check-config"):
         assert [command for command in commands if command.startswith(wanted)], wanted
 
