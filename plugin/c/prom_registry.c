@@ -11,6 +11,10 @@
 pthread_mutex_t waap_prom_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 prom_collector_registry_t *PROM_COLLECTOR_REGISTRY_DEFAULT;
 
+/* Held while collect functions are called, so that a collector outlives its call; taken before
+ * waap_prom_lock. Recursive, as a collect function may destroy collectors. */
+static pthread_mutex_t calls_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
 static struct prom_collector_registry *registries;
 static struct prom_collector_registry *active; /* what promhttp serves, NULL: the default */
 
@@ -63,12 +67,14 @@ int prom_collector_destroy(prom_collector_t *self) {
     if (self == NULL) {
         return 0;
     }
+    pthread_mutex_lock(&calls_lock);
     pthread_mutex_lock(&waap_prom_lock);
     collector_leave(self);
     while (self->metrics != NULL) {
         waap_prom_destroy(self->metrics);
     }
     pthread_mutex_unlock(&waap_prom_lock);
+    pthread_mutex_unlock(&calls_lock);
     free(self->name);
     free(self);
     return 0;
@@ -111,43 +117,74 @@ int prom_collector_set_collect_fn(prom_collector_t *self, prom_collect_fn *fn) {
     return 0;
 }
 
-/* ---- registries ---- */
+/* ---- collecting ---- */
 
-void waap_prom_collect(struct prom_collector_registry *registry) {
-    for (struct prom_collector *c = registry->collectors; c != NULL; c = c->next) {
-        if (c->collect != NULL) {
-            c->collect(c);
+/* The next collector that a round has not called, of one registry or of all (NULL). It is looked
+ * for anew after each call: a collect function may register and destroy what it likes. */
+static struct prom_collector *next_to_call(const struct prom_collector_registry *only,
+                                           uint64_t round) {
+    for (struct prom_collector_registry *r = registries; r != NULL; r = r->next) {
+        for (struct prom_collector *c = r->collectors; c != NULL; c = c->next) {
+            if ((only == NULL || r == only) && c->collect != NULL && c->round < round) {
+                return c;
+            }
         }
     }
+    return NULL;
+}
+
+static bool call_next(const struct prom_collector_registry *only, uint64_t round) {
+    pthread_mutex_lock(&waap_prom_lock);
+    struct prom_collector *collector = next_to_call(only, round);
+    prom_collect_fn *collect = collector != NULL ? collector->collect : NULL;
+    if (collector != NULL) {
+        collector->round = round;
+    }
+    pthread_mutex_unlock(&waap_prom_lock);
+    if (collector != NULL) {
+        collect(collector);
+    }
+    return collector != NULL;
+}
+
+void waap_prom_collect(struct prom_collector_registry *only) {
+    static uint64_t n_rounds; /* guarded by the lock */
+    pthread_mutex_lock(&calls_lock);
+    uint64_t round = ++n_rounds;
+    while (call_next(only, round)) {
+    }
+    pthread_mutex_unlock(&calls_lock);
 }
 
 static void collect_all(void *unused) {
     (void)unused;
+    waap_prom_collect(NULL);
+}
+
+static void fork_prepare(void) {
     pthread_mutex_lock(&waap_prom_lock);
-    for (struct prom_collector_registry *r = registries; r != NULL; r = r->next) {
-        waap_prom_collect(r);
-    }
+}
+
+static void fork_parent(void) {
     pthread_mutex_unlock(&waap_prom_lock);
 }
 
-/* The child's thread is not the one that may have held it. */
+/* A recursive lock knows its owner by number, and the child's thread has another: it cannot unlock
+ * what it has locked, except in the eyes of a sanitizer, and begins anew. */
 static void fork_child(void) {
+    pthread_mutex_unlock(&waap_prom_lock);
     waap_prom_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    calls_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
-/* Before anybody can hold the lock: a thread may fork while another makes the first metric. */
+/* Before anybody can hold the lock: a thread may fork while another makes the first metric. No call
+ * of the library below is made with the lock held, so fork() may take its locks in any order. */
 __attribute__((constructor)) static void prom_load(void) {
-    pthread_atfork(NULL, NULL, fork_child);
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+    waap_before_send(collect_all, NULL);
 }
 
-/* Has the collect functions called; the lock is held. */
-static void hook_once(void) {
-    static bool is_hooked;
-    if (!is_hooked) {
-        is_hooked = true;
-        waap_before_send(collect_all, NULL);
-    }
-}
+/* ---- registries ---- */
 
 prom_collector_registry_t *prom_collector_registry_new(const char *name) {
     struct prom_collector_registry *registry = calloc(1, sizeof(*registry));
@@ -160,7 +197,6 @@ prom_collector_registry_t *prom_collector_registry_new(const char *name) {
         return NULL;
     }
     pthread_mutex_lock(&waap_prom_lock);
-    hook_once();
     registry->next = registries;
     registries = registry;
     pthread_mutex_unlock(&waap_prom_lock);
@@ -171,6 +207,7 @@ int prom_collector_registry_destroy(prom_collector_registry_t *self) {
     if (self == NULL) {
         return 0;
     }
+    pthread_mutex_lock(&calls_lock);
     pthread_mutex_lock(&waap_prom_lock);
     struct prom_collector_registry **at = &registries;
     while (*at != NULL && *at != self) {
@@ -186,6 +223,7 @@ int prom_collector_registry_destroy(prom_collector_registry_t *self) {
         PROM_COLLECTOR_REGISTRY_DEFAULT == self ? NULL : PROM_COLLECTOR_REGISTRY_DEFAULT;
     active = active == self ? NULL : active;
     pthread_mutex_unlock(&waap_prom_lock);
+    pthread_mutex_unlock(&calls_lock);
     free(self->name);
     free(self);
     return 0;

@@ -122,8 +122,8 @@ static void put_metric(FILE *out, const struct prom_metric *metric) {
 }
 
 static void put_registry(FILE *out, struct prom_collector_registry *registry) {
-    pthread_mutex_lock(&waap_prom_lock);
     waap_prom_collect(registry);
+    pthread_mutex_lock(&waap_prom_lock);
     for (struct prom_collector *c = registry->collectors; c != NULL; c = c->next) {
         for (struct prom_metric *metric = c->metrics; metric != NULL; metric = metric->next) {
             put_metric(out, metric);

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 
 #include "include/waap/plugin.h"
 #include "include/waap/prom/prom.h"
@@ -34,6 +35,7 @@ struct prom_metric {
 struct prom_collector {
     char *name;
     prom_collect_fn *collect;
+    uint64_t round; /* in which it was last called */
     struct prom_metric *metrics;
     struct prom_collector_registry *registry;
     struct prom_collector *next;
@@ -45,13 +47,14 @@ struct prom_collector_registry {
     struct prom_collector_registry *next;
 };
 
-/* Guards who is registered where, and the buckets. Recursive, as collect functions may register. */
+/* Guards who is registered where, and the buckets; never held while the application is called.
+ * Recursive, as the calls here use one another. */
 extern pthread_mutex_t waap_prom_lock;
 
 /* Takes a metric out of its collector. */
 void waap_prom_leave(struct prom_metric *metric);
 
-/* Calls the collect functions of a registry; the lock is held. */
-void waap_prom_collect(struct prom_collector_registry *registry);
+/* Calls the collect functions of one registry, NULL: of all; not with the lock held. */
+void waap_prom_collect(struct prom_collector_registry *only);
 
 int waap_prom_destroy(struct prom_metric *metric);

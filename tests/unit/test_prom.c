@@ -1,6 +1,7 @@
 /* A program as libprom's documentation shows them: its headers, its names. */
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,89 @@ static void test_collectors_are_asked_before_sending(void) {
     TEST_ASSERT_EQUAL_DOUBLE(42, push_peer_sum(&peer, "asked"));
 }
 
+static pthread_mutex_t mine = PTHREAD_MUTEX_INITIALIZER; /* the program's own */
+static atomic_bool collecting, destroyed;
+
+static void register_collector(prom_collect_fn *fn) {
+    CHECK(prom_collector_registry_default_init() == 0);
+    prom_collector_t *collector = prom_collector_new("asks");
+    asked = prom_gauge_new("asked", "Asked.", 0, NULL);
+    CHECK(prom_collector_add_metric(collector, asked) == 0);
+    CHECK(prom_collector_set_collect_fn(collector, fn) == 0);
+    CHECK(prom_collector_registry_register_collector(PROM_COLLECTOR_REGISTRY_DEFAULT, collector) ==
+          0);
+}
+
+static void wait_for_collecting(void) {
+    while (!atomic_load(&collecting)) {
+        usleep(1000);
+    }
+}
+
+static prom_map_t *collect_locked(prom_collector_t *self) {
+    atomic_store(&collecting, true);
+    pthread_mutex_lock(&mine);
+    collect(self);
+    pthread_mutex_unlock(&mine);
+    return NULL;
+}
+
+static void plugin_registering_under_its_lock(void) {
+    alarm(20);
+    pthread_mutex_lock(&mine);
+    register_collector(collect_locked);
+    wait_for_collecting();
+    prom_collector_registry_must_register_metric(prom_gauge_new("other", "Other.", 0, NULL));
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(prom_histogram_buckets_destroy(prom_histogram_buckets_linear(1, 1, 2)));
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    pthread_mutex_unlock(&mine);
+    CHECK(waap_flush(5000));
+}
+
+static void test_collect_functions_take_the_programs_locks(void) {
+    run(plugin_registering_under_its_lock);
+    TEST_ASSERT_EQUAL_DOUBLE(42, push_peer_sum(&peer, "asked"));
+}
+
+static prom_map_t *collect_slowly(prom_collector_t *self) {
+    atomic_store(&collecting, true);
+    usleep(100 * 1000);
+    CHECK(!atomic_load(&destroyed));
+    return collect(self);
+}
+
+static void plugin_destroying(void) {
+    register_collector(collect_slowly);
+    wait_for_collecting();
+    CHECK(prom_collector_registry_destroy(PROM_COLLECTOR_REGISTRY_DEFAULT) == 0);
+    atomic_store(&destroyed, true);
+    usleep(200 * 1000);
+}
+
+static void test_a_collector_outlives_its_call(void) {
+    run(plugin_destroying);
+}
+
+static prom_map_t *collect_once(prom_collector_t *self) {
+    CHECK(prom_collector_destroy(self) == 0);
+    atomic_store(&collecting, true);
+    return NULL;
+}
+
+static void plugin_destroying_itself(void) {
+    register_collector(collect_once);
+    wait_for_collecting();
+    CHECK(waap_flush(5000));
+}
+
+static void test_a_collect_function_destroys_its_collector(void) {
+    run(plugin_destroying_itself);
+}
+
 /* ---- mistakes ---- */
 
 static void plugin_mistakes(void) {
@@ -370,6 +454,9 @@ int main(void) {
     RUN_TEST(test_the_bridge_writes_the_text_format);
     RUN_TEST(test_promhttp_serves_the_page);
     RUN_TEST(test_collectors_are_asked_before_sending);
+    RUN_TEST(test_collect_functions_take_the_programs_locks);
+    RUN_TEST(test_a_collector_outlives_its_call);
+    RUN_TEST(test_a_collect_function_destroys_its_collector);
     RUN_TEST(test_mistakes);
     RUN_TEST(test_shared_buckets_are_freed_once);
     RUN_TEST(test_names);
