@@ -84,9 +84,9 @@ static void leave_application(void) {
     pthread_mutex_unlock(&waap_lock);
 }
 
-static void call_collects(void) {
+static void call_collects(bool may_call) {
     pthread_mutex_lock(&waap_lock);
-    size_t n = waap_session_due(now_ms()) ? client.n_collects : 0;
+    size_t n = waap_session_prepare(now_ms()) && may_call ? client.n_collects : 0;
     pthread_mutex_unlock(&waap_lock);
     for (size_t i = 0; i < n; i++) {
         client.collects[i].collect(client.collects[i].data);
@@ -175,9 +175,7 @@ static void *client_run(void *unused) {
     prctl(PR_SET_NAME, "waap-plugin");
     struct pollfd fds[2] = {{.events = POLLIN}};
     while (!client_ends()) {
-        if (enter_application()) {
-            call_collects();
-        }
+        call_collects(enter_application());
         leave_application();
         report_dropped();
         int wait_ms = client_turn(fds);

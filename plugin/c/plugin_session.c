@@ -38,7 +38,8 @@ static struct {
 
     uint64_t asked;    /* the last number handed out */
     uint64_t answered; /* the last number acknowledged */
-    bool asked_here;   /* the last number is on its way on this connection */
+    uint64_t seen;     /* the last number handed out before the application was asked to collect */
+    uint64_t sent;     /* the last number on its way on this connection */
 
     char *errors[MAX_ERRORS];
     size_t n_errors;
@@ -88,7 +89,7 @@ char *waap_session_take_error(void) {
 static void session_forget(void) {
     waap_link_close(&session.link);
     session.in_round = false;
-    session.asked_here = false;
+    session.sent = 0;
     session.stats.connected = false;
     waap_params_forget();
 }
@@ -101,6 +102,7 @@ void waap_session_leave(void) {
     session_forget();
     waap_metrics_forget(true);
     session.answered = session.asked;
+    session.seen = session.asked;
     session.stats = (struct waap_stats){0};
     for (char *text = waap_session_take_error(); text != NULL; text = waap_session_take_error()) {
         free(text);
@@ -204,15 +206,21 @@ static void send_params(void) {
 
 /* An acknowledgement is wanted that this connection has not been asked for. */
 static bool ack_due(void) {
-    return session.asked > session.answered && !session.asked_here;
+    return session.seen > session.answered && session.seen > session.sent;
 }
 
 static bool round_due(uint64_t now_ms) {
     return !session.in_round && (ack_due() || now_ms >= session.round_ms);
 }
 
-bool waap_session_due(uint64_t now_ms) {
-    return session.link.fd >= 0 ? round_due(now_ms) : now_ms >= session.retry_ms;
+/* What is asked for later, or while a round is under way, is left to the next round: this one may
+ * have passed what the application sets then. */
+bool waap_session_prepare(uint64_t now_ms) {
+    uint64_t before = session.seen;
+    session.seen = session.asked;
+    bool due = session.link.fd >= 0 ? round_due(now_ms) : now_ms >= session.retry_ms;
+    session.seen = due ? session.asked : before;
+    return due;
 }
 
 /* Adds lines until a chunk is full or the round is over. */
@@ -221,7 +229,7 @@ static void session_compose(const struct waap_settings *settings, uint64_t now_m
     if (round_due(now_ms)) {
         session.in_round = true;
         session.next = waap_metrics;
-        session.round_asked = ack_due() ? session.asked : 0;
+        session.round_asked = ack_due() ? session.seen : 0;
         session.round_ms = now_ms + settings->interval_ms;
     }
     if (!session.in_round) {
@@ -239,7 +247,7 @@ static void session_compose(const struct waap_settings *settings, uint64_t now_m
         session.in_round = false;
         if (session.round_asked != 0) {
             waap_line_seq(&session.link.out, session.round_asked);
-            session.asked_here = session.round_asked == session.asked;
+            session.sent = session.round_asked;
             session.stats.n_lines++;
         }
     }
@@ -297,6 +305,9 @@ int waap_session_turn(const struct waap_settings *settings, uint64_t now_ms) {
     if (may_try && session_work(settings, now_ms) < 0) {
         session_lost(now_ms);
     }
+    if (session.link.fd >= 0 && session.asked > session.seen) {
+        return 0; /* the application is to be asked first */
+    }
     uint64_t next_ms = session.link.fd < 0 ? session.retry_ms : session.round_ms;
     return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
 }
@@ -307,7 +318,6 @@ int waap_session_fd(bool *ret_full) {
 }
 
 uint64_t waap_session_ask(void) {
-    session.asked_here = false;
     if (session.link.fd < 0) {
         session.retry_ms = 0;
     }

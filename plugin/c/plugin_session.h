@@ -26,8 +26,9 @@ int waap_session_turn(const struct waap_settings *settings, uint64_t now_ms);
 /* The socket to wait for, -1: none; `ret_full` says that something could not be sent yet. */
 int waap_session_fd(bool *ret_full);
 
-/* Whether a turn at this time would look at the metrics, if it can connect. */
-bool waap_session_due(uint64_t now_ms);
+/* Before the application is asked to collect: whether a turn at this time would look at the
+ * metrics, if it can connect. Only what was asked for until then is answered by it. */
+bool waap_session_prepare(uint64_t now_ms);
 
 /* Asks for a round with an acknowledgement and returns its number. */
 uint64_t waap_session_ask(void);

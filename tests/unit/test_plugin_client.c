@@ -419,6 +419,62 @@ static void test_asked_before_sending(void) {
     TEST_ASSERT_EQUAL_DOUBLE(42, push_peer_sum(&peer, "answer"));
 }
 
+static struct waap_metric *sensor;
+static atomic_int sensed, n_reads;
+
+static void read_sensor(void *unused) {
+    (void)unused;
+    waap_set(sensor, atomic_load(&sensed));
+    if (atomic_fetch_add(&n_reads, 1) == 0) {
+        sleep_ms(100);
+    }
+}
+
+static void plugin_flushing_while_collecting(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 20}) == 0);
+    sensor = waap_gauge("sensor", NULL, NULL);
+    CHECK(waap_before_send(read_sensor, NULL) == 0);
+    while (atomic_load(&n_reads) == 0) {
+        sleep_ms(1);
+    }
+    atomic_store(&sensed, 1); /* after the first reading, before its sending */
+    CHECK(waap_flush(5000));
+    CHECK(waap_read(sensor) == 1);
+}
+
+static void test_a_flush_while_the_application_is_asked(void) {
+    run(plugin_flushing_while_collecting);
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "sensor"));
+}
+
+static void plugin_flushing_in_rounds(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 5, .max_series = 3000}) == 0);
+    sensor = waap_gauge("sensor", NULL, NULL);
+    CHECK(waap_before_send(read_sensor, NULL) == 0);
+    struct waap_metric *many[2000];
+    for (int i = 0; i < 2000; i++) {
+        char value[200];
+        snprintf(value, sizeof(value), "%0150d", i);
+        many[i] = waap_counter("many_total", NULL, "i", value, NULL);
+    }
+    for (int k = 1; k <= 10; k++) {
+        for (int i = 0; i < 2000; i++) {
+            waap_inc(many[i]);
+        }
+        sleep_ms(10);
+        atomic_store(&sensed, k);
+        CHECK(waap_flush(20000));
+        CHECK(waap_read(sensor) == k);
+    }
+}
+
+/* The socket is full most of the time. */
+static void test_a_flush_while_a_round_is_under_way(void) {
+    peer.piece = 64;
+    run(plugin_flushing_in_rounds);
+    TEST_ASSERT_EQUAL_DOUBLE(10, push_peer_sum(&peer, "sensor"));
+}
+
 /* ---- the end ---- */
 
 static struct waap_metric *late;
@@ -844,6 +900,8 @@ int main(void) {
     RUN_TEST(test_a_knob_is_turned_and_applied);
     RUN_TEST(test_a_knob_calls_and_is_applied_at_once);
     RUN_TEST(test_asked_before_sending);
+    RUN_TEST(test_a_flush_while_the_application_is_asked);
+    RUN_TEST(test_a_flush_while_a_round_is_under_way);
     RUN_TEST(test_what_is_recorded_at_the_very_end);
     RUN_TEST(test_nothing_is_called_that_exit_has_taken_apart);
     RUN_TEST(test_exit_in_a_call_of_the_thread);
