@@ -18,7 +18,7 @@
 #include "plugin_session.h"
 #include "plugin_wake.h"
 
-enum { MAX_COLLECTS = 8, STACK_SIZE = 256 * 1024, EXIT_MS = 1000, BLIND_MS = 50 };
+enum { MAX_COLLECTS = 8, LEAST_STACK = 256 * 1024, EXIT_MS = 1000, BLIND_MS = 50 };
 
 pthread_mutex_t waap_lock = PTHREAD_MUTEX_INITIALIZER;
 atomic_bool waap_running;
@@ -334,9 +334,12 @@ static int add_thread_local(struct dl_phdr_info *object, size_t size, void *tota
     return 0;
 }
 
-/* The program's thread-local variables lie on every stack, and may be larger than ours. */
-static size_t stack_size(void) {
-    size_t size = STACK_SIZE;
+/* The application's functions are called on it and find what other threads have: memory is taken as
+ * it is used. The program's thread-local variables lie on every stack, and may be larger. */
+static size_t stack_size(const pthread_attr_t *attributes) {
+    size_t size;
+    pthread_attr_getstacksize(attributes, &size);
+    size = size < LEAST_STACK ? LEAST_STACK : size;
     dl_iterate_phdr(add_thread_local, &size);
     return size;
 }
@@ -345,7 +348,7 @@ static size_t stack_size(void) {
 static int start_thread(void) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, stack_size());
+    pthread_attr_setstacksize(&attributes, stack_size(&attributes));
     int r = pthread_create(&client.thread, &attributes, client_run, NULL);
     pthread_attr_destroy(&attributes);
     return r;

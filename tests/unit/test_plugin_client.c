@@ -419,6 +419,26 @@ static void test_asked_before_sending(void) {
     TEST_ASSERT_EQUAL_DOUBLE(42, push_peer_sum(&peer, "answer"));
 }
 
+static void collect_deep(void *data) {
+    volatile char large[1024 * 1024];
+    for (size_t i = 0; i < sizeof(large); i += 1024) {
+        large[i] = 42;
+    }
+    waap_set(*(struct waap_metric **)data, large[0]);
+}
+
+static void plugin_collecting_deep(void) {
+    static struct waap_metric *answer;
+    answer = waap_gauge("answer", NULL, NULL);
+    waap_before_send(collect_deep, &answer);
+    CHECK(waap_flush(5000));
+}
+
+static void test_the_application_has_the_usual_stack(void) {
+    run(plugin_collecting_deep);
+    TEST_ASSERT_EQUAL_DOUBLE(42, push_peer_sum(&peer, "answer"));
+}
+
 static struct waap_metric *sensor;
 static atomic_int sensed, n_reads;
 
@@ -900,6 +920,7 @@ int main(void) {
     RUN_TEST(test_a_knob_is_turned_and_applied);
     RUN_TEST(test_a_knob_calls_and_is_applied_at_once);
     RUN_TEST(test_asked_before_sending);
+    RUN_TEST(test_the_application_has_the_usual_stack);
     RUN_TEST(test_a_flush_while_the_application_is_asked);
     RUN_TEST(test_a_flush_while_a_round_is_under_way);
     RUN_TEST(test_what_is_recorded_at_the_very_end);
