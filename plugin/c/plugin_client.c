@@ -96,13 +96,16 @@ static void call_collects(bool may_call) {
 /* Dropped records are a series of their own, from the first one on. */
 static void report_dropped(void) {
     static struct waap_metric *dropped;
+    static bool is_told;
     uint64_t n = atomic_load(&waap_n_dropped);
+    if (n != 0 && !is_told && client.settings.debug) {
+        fputs("waap: a record was dropped: it was no number, not of its metric's kind, or there is "
+              "no such metric\n",
+              stderr);
+    }
+    is_told = n != 0 || is_told;
     if (n != 0 && dropped == NULL) {
-        if (client.settings.debug) {
-            fputs("waap: a record was dropped: it was no number, or not of its metric's kind\n",
-                  stderr);
-        }
-        dropped = waap_metric_new(&(struct waap_metric_spec){
+        dropped = waap_metric_own(&(struct waap_metric_spec){
             .type = WAAP_COUNTER,
             .name = "plugin_records_dropped_total",
             .help = "What the plugin recorded that is no number or not of the metric's kind.",

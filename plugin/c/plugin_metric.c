@@ -173,7 +173,7 @@ static bool metrics_find(const struct waap_metric *wanted, struct waap_metric **
     return true;
 }
 
-static struct waap_metric *metric_new(const struct waap_metric_spec *spec) {
+static struct waap_metric *metric_new(const struct waap_metric_spec *spec, bool own) {
     struct waap_metric *metric = metric_create(spec);
     if (metric == NULL) {
         return NULL;
@@ -183,12 +183,12 @@ static struct waap_metric *metric_new(const struct waap_metric_spec *spec) {
     struct waap_metric *known;
     int error = metrics_find(metric, &known) ? 0 : EEXIST;
     if (error == 0 && known == NULL) {
-        error = waap_n_metrics < waap_client_max_series() ? 0 : ENOSPC;
+        error = own || waap_n_metrics < waap_client_max_series() ? 0 : ENOSPC;
     }
     if (error == 0 && known == NULL) {
         *last_next = metric;
         last_next = &metric->next;
-        waap_n_metrics++;
+        waap_n_metrics += !own;
     }
     pthread_mutex_unlock(&waap_lock);
     if (error != 0 || known != NULL) {
@@ -200,11 +200,15 @@ static struct waap_metric *metric_new(const struct waap_metric_spec *spec) {
 }
 
 struct waap_metric *waap_metric_new(const struct waap_metric_spec *spec) {
-    struct waap_metric *metric = metric_new(spec);
+    struct waap_metric *metric = metric_new(spec, false);
     if (metric == NULL) {
         waap_settings_tell("metric", spec->name, "its name, labels, bounds or ttl are not valid");
     }
     return metric;
+}
+
+struct waap_metric *waap_metric_own(const struct waap_metric_spec *spec) {
+    return metric_new(spec, true);
 }
 
 /* Adds with no lock; false where the sum would be no number. */

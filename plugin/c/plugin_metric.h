@@ -35,8 +35,12 @@ struct waap_metric {
 };
 
 extern struct waap_metric *waap_metrics;
-extern size_t waap_n_metrics;
+extern size_t waap_n_metrics; /* of the application */
 extern _Atomic uint64_t waap_n_dropped;
+
+/* As waap_metric_new, for a series of the library itself: there is room for it when the application
+ * has taken all, and nobody is told where it cannot be. */
+struct waap_metric *waap_metric_own(const struct waap_metric_spec *spec);
 
 /* A value that belongs together, as near as atomic words allow. */
 struct waap_reading {

@@ -333,6 +333,46 @@ static void test_dropped_records_are_a_series(void) {
     TEST_ASSERT_EQUAL_DOUBLE(7, push_peer_sum(&peer, "plugin_records_dropped_total"));
 }
 
+static void plugin_dropping_beyond_its_room(void) {
+    CHECK(waap_configure(&(struct waap_options){.max_series = 2}) == 0);
+    CHECK(waap_counter("frames_total", NULL, NULL) != NULL);
+    CHECK(waap_counter("cars_total", NULL, NULL) != NULL);
+    for (int i = 0; i < 7; i++) {
+        waap_inc(waap_counter("trucks_total", NULL, NULL));
+    }
+    CHECK(waap_flush(5000));
+    CHECK(waap_get_stats().n_series == 2);
+}
+
+static void test_drops_are_told_with_all_series_taken(void) {
+    run(plugin_dropping_beyond_its_room);
+    TEST_ASSERT_EQUAL_DOUBLE(7, push_peer_sum(&peer, "plugin_records_dropped_total"));
+}
+
+static void plugin_dropping_untold(void) {
+    int before = dup(STDERR_FILENO);
+    FILE *log = tmpfile();
+    CHECK(log != NULL && dup2(fileno(log), STDERR_FILENO) >= 0);
+    setenv("WAAP_DEBUG", "1", 1);
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 1}) == 0);
+    CHECK(waap_gauge("plugin_records_dropped_total", NULL, NULL) != NULL);
+    waap_inc(NULL);
+    for (int i = 0; i < 10; i++) {
+        CHECK(waap_flush(5000));
+    }
+    dup2(before, STDERR_FILENO);
+    rewind(log);
+    int n_lines = 0;
+    for (int c = getc(log); c != EOF; c = getc(log)) {
+        n_lines += c == '\n';
+    }
+    CHECK(n_lines == 1);
+}
+
+static void test_drops_are_written_once(void) {
+    run(plugin_dropping_untold);
+}
+
 /* ---- parameters ---- */
 
 static void plugin_knob(void) {
@@ -917,6 +957,8 @@ int main(void) {
     RUN_TEST(test_what_is_refused_is_told_and_rests);
     RUN_TEST(test_nonsense_is_counted);
     RUN_TEST(test_dropped_records_are_a_series);
+    RUN_TEST(test_drops_are_told_with_all_series_taken);
+    RUN_TEST(test_drops_are_written_once);
     RUN_TEST(test_a_knob_is_turned_and_applied);
     RUN_TEST(test_a_knob_calls_and_is_applied_at_once);
     RUN_TEST(test_asked_before_sending);

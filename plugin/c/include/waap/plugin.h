@@ -193,7 +193,7 @@ struct waap_stats {
     uint64_t n_errors;  /* refusals by the exporter, and what it said that makes no sense */
     uint64_t n_dropped; /* records that are no number, below 0 for a counter, of another kind, or to
                            NULL */
-    uint64_t n_series;
+    uint64_t n_series;  /* of those max_series */
 };
 
 WAAP_API struct waap_stats waap_get_stats(void);
