@@ -139,8 +139,12 @@ void waap_line_param(struct waap_text *out, struct waap_param *param) {
     add_field(out, "{\"param\":", param->name);
     add_field(out, ",\"type\":", types[param->type]);
     add_param_value(out, ",\"default\":", param, param->number, param->text);
-    if (param->min < param->max) {
+    /* JSON has no infinities: without a bound there is none. */
+    bool ranged = param->min < param->max;
+    if (ranged && isfinite(param->min)) {
         add_number(out, ",\"min\":", param->min);
+    }
+    if (ranged && isfinite(param->max)) {
         add_number(out, ",\"max\":", param->max);
     }
     if (param->step > 0) {

@@ -101,7 +101,8 @@ static bool param_set_default(struct waap_param *param, const struct waap_param_
 }
 
 static struct waap_param *param_create(const struct waap_param_spec *spec) {
-    bool ordered = spec->min <= spec->max && spec->step >= 0; /* false for what is no number, too */
+    /* False for what is no number, too. */
+    bool ordered = spec->min <= spec->max && spec->step >= 0 && isfinite(spec->step);
     if (spec->name == NULL || spec->name[0] == '\0' || (unsigned)spec->type > WAAP_ENUM ||
         !ordered) {
         errno = EINVAL;

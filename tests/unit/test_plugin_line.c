@@ -13,10 +13,14 @@ void setUp(void) {
     setenv("WAAP_PUSH_SOCKET", "/nonexistent/push.sock", 1);
 }
 
+static void release(void) {
+    pthread_mutex_unlock(&waap_lock);
+    holds = false;
+}
+
 void tearDown(void) {
     if (holds) {
-        pthread_mutex_unlock(&waap_lock);
-        holds = false;
+        release();
     }
     waap_text_finish(&out);
 }
@@ -129,33 +133,62 @@ static void test_histogram_counts_are_cumulative(void) {
         "\"total\":{\"counts\":[2,4,4],\"count\":5,\"sum\":-0.69}}");
 }
 
+/* What the thread has told of a parameter does not matter here, but it must not do so now. */
+static struct waap_param *hold_param(struct waap_param *param) {
+    pthread_mutex_lock(&waap_lock);
+    holds = true;
+    return param;
+}
+
 static void test_param_declarations(void) {
     static const char *const modes[] = {"fast", "good", NULL};
-    struct waap_param *res = waap_param_new(&(struct waap_param_spec){.type = WAAP_INT,
-                                                                      .name = "res",
-                                                                      .help = "Lines.",
-                                                                      .unit = "pixels",
-                                                                      .number = 720,
-                                                                      .min = 240,
-                                                                      .max = 1080,
-                                                                      .step = 120});
-    waap_line_param(&out, res);
-    ASSERT_LINE("{\"param\":\"res\",\"type\":\"int\",\"default\":720,\"min\":240,\"max\":1080,"
-                "\"step\":120,\"unit\":\"pixels\",\"help\":\"Lines.\"}");
-    waap_line_applied(&out, res);
-    ASSERT_LINE("{\"param\":\"res\",\"applied\":720}");
-    waap_line_param(&out, waap_param_float("gain", 0.5, 0, 0, NULL));
-    ASSERT_LINE("{\"param\":\"gain\",\"type\":\"float\",\"default\":0.5}");
-    waap_line_param(&out, waap_param_bool("on", true, NULL));
-    ASSERT_LINE("{\"param\":\"on\",\"type\":\"bool\",\"default\":true}");
-    waap_line_param(&out, waap_param_string("model", "yolo\n", NULL));
-    ASSERT_LINE("{\"param\":\"model\",\"type\":\"string\",\"default\":\"yolo\\u000a\"}");
-    struct waap_param *mode = waap_param_enum("mode", "good", modes, NULL);
-    waap_line_param(&out, mode);
-    ASSERT_LINE("{\"param\":\"mode\",\"type\":\"enum\",\"default\":\"good\","
-                "\"values\":[\"fast\",\"good\"]}");
-    waap_line_applied(&out, mode);
-    ASSERT_LINE("{\"param\":\"mode\",\"applied\":\"good\"}");
+    const struct {
+        struct waap_param_spec spec;
+        const char *line;
+    } cases[] = {
+        {{.type = WAAP_INT,
+          .name = "res",
+          .help = "Lines.",
+          .unit = "pixels",
+          .number = 720,
+          .min = 240,
+          .max = 1080,
+          .step = 120},
+         "{\"param\":\"res\",\"type\":\"int\",\"default\":720,\"min\":240,\"max\":1080,"
+         "\"step\":120,\"unit\":\"pixels\",\"help\":\"Lines.\"}\n"
+         "{\"param\":\"res\",\"applied\":720}\n"},
+        {{.type = WAAP_FLOAT, .name = "gain", .number = 0.5},
+         "{\"param\":\"gain\",\"type\":\"float\",\"default\":0.5}\n"
+         "{\"param\":\"gain\",\"applied\":0.5}\n"},
+        {{.type = WAAP_FLOAT, .name = "from", .max = INFINITY},
+         "{\"param\":\"from\",\"type\":\"float\",\"default\":0,\"min\":0}\n"
+         "{\"param\":\"from\",\"applied\":0}\n"},
+        {{.type = WAAP_FLOAT, .name = "up to", .min = -INFINITY, .max = 5},
+         "{\"param\":\"up to\",\"type\":\"float\",\"default\":0,\"max\":5}\n"
+         "{\"param\":\"up to\",\"applied\":0}\n"},
+        {{.type = WAAP_FLOAT, .name = "any", .min = -INFINITY, .max = INFINITY},
+         "{\"param\":\"any\",\"type\":\"float\",\"default\":0}\n"
+         "{\"param\":\"any\",\"applied\":0}\n"},
+        {{.type = WAAP_BOOL, .name = "on", .number = 1},
+         "{\"param\":\"on\",\"type\":\"bool\",\"default\":true}\n"
+         "{\"param\":\"on\",\"applied\":true}\n"},
+        {{.type = WAAP_STRING, .name = "model", .text = "yolo\n"},
+         "{\"param\":\"model\",\"type\":\"string\",\"default\":\"yolo\\u000a\"}\n"
+         "{\"param\":\"model\",\"applied\":\"yolo\\u000a\"}\n"},
+        {{.type = WAAP_ENUM, .name = "mode", .text = "good", .values = modes},
+         "{\"param\":\"mode\",\"type\":\"enum\",\"default\":\"good\","
+         "\"values\":[\"fast\",\"good\"]}\n"
+         "{\"param\":\"mode\",\"applied\":\"good\"}\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct waap_param *param = hold_param(waap_param_new(&cases[i].spec));
+        TEST_ASSERT_NOT_NULL(param);
+        waap_line_param(&out, param);
+        waap_line_applied(&out, param);
+        release();
+        TEST_ASSERT_EQUAL_STRING(cases[i].line, out.data);
+        out.len = 0;
+    }
 }
 
 int main(void) {

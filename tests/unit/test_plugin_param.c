@@ -74,6 +74,8 @@ static void test_what_cannot_be(void) {
         {{.name = "x", .min = 2, .max = 1}, EINVAL},
         {{.name = "x", .min = NAN}, EINVAL},
         {{.name = "x", .step = -1}, EINVAL},
+        {{.name = "x", .step = INFINITY}, EINVAL},
+        {{.name = "x", .min = 0, .max = -INFINITY}, EINVAL},
         {{.name = "x", .number = 0.5}, EINVAL},
         {{.name = "x", .number = 5, .min = 1, .max = 4}, EINVAL},
         {{.name = "x", .type = WAAP_FLOAT, .number = NAN}, EINVAL},
@@ -108,6 +110,14 @@ static void test_turns(void) {
         before = cases[i].good ? cases[i].value.number : before;
         TEST_ASSERT_EQUAL_INT64((int64_t)before, waap_get_int(res));
     }
+}
+
+static void test_turns_with_one_bound(void) {
+    struct waap_json_value huge = number(1e300), below = number(-1);
+    struct waap_param *gain = waap_param_float("gain from 0", 0, 0, INFINITY, NULL);
+    TEST_ASSERT_NULL(turn(gain, &huge));
+    TEST_ASSERT_NOT_NULL(turn(gain, &below));
+    TEST_ASSERT_TRUE(waap_get_float(gain) == 1e300);
 }
 
 static void test_turns_of_other_types(void) {
@@ -190,6 +200,7 @@ int main(void) {
     RUN_TEST(test_none_is_zero);
     RUN_TEST(test_what_cannot_be);
     RUN_TEST(test_turns);
+    RUN_TEST(test_turns_with_one_bound);
     RUN_TEST(test_turns_of_other_types);
     RUN_TEST(test_reading_applies);
     RUN_TEST(test_the_call_applies);

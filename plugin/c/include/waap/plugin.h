@@ -148,7 +148,7 @@ struct waap_param_spec {
     const char *help;
     const char *unit;
     double number;             /* the default of an int (whole), float or bool (0 or 1) */
-    double min, max, step;     /* of an int or float; min = max: any; step 0: any */
+    double min, max, step;     /* of an int or float; min = max: any; infinite: none; step 0: any */
     const char *text;          /* the default of a string or enum */
     const char *const *values; /* of an enum, NULL at the end */
     /* Called on the library's thread after the value was turned; may be NULL. */
