@@ -235,9 +235,21 @@ static void wait_for(const bool *flag, bool value, const struct timespec *end) {
     }
 }
 
+/* It could not be had when the last metric was made: not too late for what was recorded. */
+static bool lacks_thread(void) {
+    pthread_mutex_lock(&waap_lock);
+    bool used = atomic_load(&waap_running) && (waap_metrics != NULL || waap_params != NULL);
+    bool lacks = used && !client.has_thread;
+    pthread_mutex_unlock(&waap_lock);
+    return lacks;
+}
+
 /* An exporter that is away does not keep the program from ending. What the application gave to be
  * called may refer to what exit() is about to take apart. */
 static void client_exit(void) {
+    if (lacks_thread()) {
+        waap_client_start();
+    }
     struct timespec end = in_ms(EXIT_MS);
     bool sent = !atomic_load(&waap_running) || flush(&end, true);
     pthread_mutex_lock(&waap_lock);

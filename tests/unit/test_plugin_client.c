@@ -941,6 +941,20 @@ static void test_a_thread_that_cannot_be_had_at_first(void) {
     TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "frames_total"));
 }
 
+static void plugin_out_of_memory_till_its_end(void) {
+    struct rlimit before = limit(RLIMIT_AS, 4096);
+    waap_inc(waap_counter("frames_total", NULL, NULL));
+    CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+}
+
+static void test_a_thread_that_cannot_be_had_before_exit(void) {
+    if (THREAD_SANITIZER || ADDRESS_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: the sanitizer ends where there is no memory");
+    }
+    run(plugin_out_of_memory_till_its_end);
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "frames_total"));
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_all_that_was_recorded_is_there_after_exit);
@@ -979,5 +993,6 @@ int main(void) {
     RUN_TEST(test_a_lost_descriptor_raises_no_signal);
     RUN_TEST(test_out_of_descriptors_for_a_while);
     RUN_TEST(test_a_thread_that_cannot_be_had_at_first);
+    RUN_TEST(test_a_thread_that_cannot_be_had_before_exit);
     return UNITY_END();
 }
