@@ -326,6 +326,8 @@ static void init_turned(void) {
 
 static void fork_child(void) {
     waap_session_leave();
+    /* Who forks in a call of the thread and returns from it goes on as the thread. */
+    waap_session_init();
     waap_wake_close();
     client.has_thread = false;
     client.calls = false;

@@ -648,6 +648,42 @@ static void test_forked_children_count_for_themselves(void) {
     TEST_ASSERT_EQUAL_size_t(3, json_object_size(peer.last));
 }
 
+static atomic_int forked_pid;
+
+static void fork_here(void *unused) {
+    (void)unused;
+    static bool is_child;
+    if (is_child) {
+        _exit(0); /* after the first round of its own */
+    }
+    if (atomic_load(&forked_pid) == 0) {
+        pid_t pid = fork();
+        is_child = pid == 0;
+        atomic_store(&forked_pid, pid == 0 ? -1 : pid);
+    }
+}
+
+static void plugin_forking_in_a_call(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 20}) == 0);
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    waap_add(frames, 10);
+    CHECK(waap_flush(5000));
+    CHECK(waap_before_send(fork_here, NULL) == 0);
+    while (atomic_load(&forked_pid) == 0) {
+        sleep_ms(1);
+    }
+    expect_end(atomic_load(&forked_pid));
+}
+
+static void test_a_child_forked_in_a_call_has_its_own_start(void) {
+    if (THREAD_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: the thread sanitizer has no threads in forked children");
+    }
+    run(plugin_forking_in_a_call);
+    TEST_ASSERT_EQUAL_DOUBLE(10, push_peer_sum(&peer, "frames_total"));
+    TEST_ASSERT_EQUAL_size_t(2, json_object_size(peer.last));
+}
+
 static void plugin_closing(void) {
     CHECK(waap_configure(&(struct waap_options){.interval_ms = 5}) == 0);
     struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
@@ -983,6 +1019,7 @@ int main(void) {
     RUN_TEST(test_nothing_is_called_that_exit_has_taken_apart);
     RUN_TEST(test_exit_in_a_call_of_the_thread);
     RUN_TEST(test_forked_children_count_for_themselves);
+    RUN_TEST(test_a_child_forked_in_a_call_has_its_own_start);
     RUN_TEST(test_fork_while_another_thread_makes_the_first_metric);
     RUN_TEST(test_descriptors_closed_by_others);
     RUN_TEST(test_a_forked_child_closes_no_descriptor_of_others);
