@@ -53,6 +53,18 @@ static bool labels_take(const char *const *labels, struct label *table, size_t *
     return labels[2 * n] == NULL;
 }
 
+/* Also what is the same once it is a name that Prometheus allows: no exporter takes a label twice.
+ */
+static bool labels_differ(const struct label *sorted, size_t n) {
+    for (size_t i = 1; i < n; i++) {
+        if (strcmp(sorted[i - 1].name, sorted[i].name) == 0) {
+            errno = EINVAL;
+            return false;
+        }
+    }
+    return true;
+}
+
 bool waap_labels_render(const char *const *labels, char **ret_labels) {
     *ret_labels = NULL;
     if (labels == NULL || labels[0] == NULL) {
@@ -62,6 +74,7 @@ bool waap_labels_render(const char *const *labels, char **ret_labels) {
     size_t n;
     bool good = labels_take(labels, table, &n);
     qsort(table, n, sizeof(table[0]), label_compare);
+    good = good && labels_differ(table, n);
     struct waap_text text = {0};
     for (size_t i = 0; i < n; i++) {
         waap_text_puts(&text, i == 0 ? "{" : ",");

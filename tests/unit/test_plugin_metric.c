@@ -37,6 +37,8 @@ static void test_what_cannot_be(void) {
     static const double falling[] = {1, 0.5}, twice[] = {1, 1}, nan[] = {NAN}, none[] = {INFINITY};
     static const double bounds[] = {1, 2, INFINITY};
     static const char *const odd[] = {"name", NULL}, *const empty[] = {"", "value", NULL};
+    static const char *const same[] = {"cam", "1", "x", "2", "cam", "1", NULL};
+    static const char *const cleaned[] = {"a-b", "1", "a.b", "2", NULL};
     waap_counter("taken_total", NULL, NULL);
     waap_histogram("taken_seconds", NULL, NULL);
     const struct {
@@ -50,6 +52,8 @@ static void test_what_cannot_be(void) {
         {{.name = "x", .ttl_seconds = NAN}, EINVAL},
         {{.name = "x", .labels = odd}, EINVAL},
         {{.name = "x", .labels = empty}, EINVAL},
+        {{.name = "x", .labels = same}, EINVAL},
+        {{.name = "x", .labels = cleaned}, EINVAL},
         {{.name = "x", .type = WAAP_HISTOGRAM, .bounds = falling, .n_bounds = 2}, EINVAL},
         {{.name = "x", .type = WAAP_HISTOGRAM, .bounds = twice, .n_bounds = 2}, EINVAL},
         {{.name = "x", .type = WAAP_HISTOGRAM, .bounds = nan, .n_bounds = 1}, EINVAL},
@@ -178,11 +182,19 @@ static void test_series_are_bounded(void) {
     TEST_ASSERT_EQUAL_UINT64(64, waap_get_stats().n_series);
 }
 
+static int configured_twice;
+
+static void test_configured_with_a_label_twice(void) {
+    TEST_ASSERT_EQUAL_INT(-EINVAL, configured_twice);
+}
+
 static void test_configured_too_late(void) {
     TEST_ASSERT_EQUAL_INT(-EBUSY, waap_configure(&(struct waap_options){0}));
 }
 
 int main(void) {
+    static const char *const twice[] = {"cam", "1", "cam", "2", NULL};
+    configured_twice = waap_configure(&(struct waap_options){.labels = twice});
     waap_configure(&(struct waap_options){.socket = "/nonexistent/push.sock", .max_series = 64});
     UNITY_BEGIN();
     RUN_TEST(test_same_name_and_labels_are_one_series);
@@ -193,6 +205,7 @@ int main(void) {
     RUN_TEST(test_buckets_at_their_bounds);
     RUN_TEST(test_threads_lose_nothing);
     RUN_TEST(test_series_are_bounded);
+    RUN_TEST(test_configured_with_a_label_twice);
     RUN_TEST(test_configured_too_late);
     return UNITY_END();
 }

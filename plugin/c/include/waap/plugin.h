@@ -78,8 +78,9 @@ struct waap_metric_spec {
     double ttl_seconds; /* how long the series outlives its plugin; 0: as the exporter is set */
 };
 
-/* Returns the series of that name and labels, made at the first call. NULL: EINVAL (no name, bounds
- * out of order), EEXIST (the name has another type or other bounds), ENOSPC (max_series), ENOMEM.
+/* Returns the series of that name and labels, made at the first call. NULL: EINVAL (no name, a
+ * label twice, bounds out of order), EEXIST (the name has another type or other bounds), ENOSPC
+ * (max_series), ENOMEM.
  */
 WAAP_API struct waap_metric *waap_metric_new(const struct waap_metric_spec *spec);
 
