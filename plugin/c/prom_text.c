@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin_metric.h"
 #include "prom_types.h"
 
 /* A registry as text, for who wants to serve it without the exporter. */
@@ -85,12 +86,11 @@ static void put_sample(FILE *out, const struct prom_metric *metric, const struct
         put_histogram(out, metric, child, series);
         return;
     }
-    double value = waap_read(series);
-    if (isnan(value)) {
-        return; /* a gauge that was never set */
+    if (series->type == WAAP_GAUGE && !atomic_load(&series->is_set)) {
+        return; /* it has no value; NaN is one */
     }
     put_series(out, metric, child, "", NULL);
-    put_number(out, value);
+    put_number(out, waap_read(series));
     fputc('\n', out);
 }
 

@@ -128,6 +128,23 @@ static void test_the_bridge_writes_the_text_format(void) {
     run(plugin_bridge);
 }
 
+static void plugin_bridge_without_numbers(void) {
+    CHECK(prom_collector_registry_default_init() == 0);
+    prom_collector_registry_must_register_metric(prom_gauge_new("unset", "", 0, NULL));
+    prom_gauge_t *odd =
+        prom_collector_registry_must_register_metric(prom_gauge_new("odd", "", 0, NULL));
+    CHECK(prom_gauge_set(odd, NAN, NULL) == 0);
+    const char *text = prom_collector_registry_bridge(PROM_COLLECTOR_REGISTRY_DEFAULT);
+    CHECK(strcmp(text, "# HELP unset \n# TYPE unset gauge\n"
+                       "# HELP odd \n# TYPE odd gauge\nodd NaN\n") == 0);
+    free((char *)text);
+    prom_collector_registry_destroy(PROM_COLLECTOR_REGISTRY_DEFAULT);
+}
+
+static void test_the_bridge_writes_nan(void) {
+    run(plugin_bridge_without_numbers);
+}
+
 /* ---- its own web server ---- */
 
 static void plugin_http(void) {
@@ -452,6 +469,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_metrics_flow_to_the_exporter);
     RUN_TEST(test_the_bridge_writes_the_text_format);
+    RUN_TEST(test_the_bridge_writes_nan);
     RUN_TEST(test_promhttp_serves_the_page);
     RUN_TEST(test_collectors_are_asked_before_sending);
     RUN_TEST(test_collect_functions_take_the_programs_locks);
