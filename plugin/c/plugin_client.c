@@ -2,23 +2,21 @@
 #include "plugin_client.h"
 
 #include <errno.h>
-#include <link.h>
-#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "plugin_metric.h"
 #include "plugin_param.h"
 #include "plugin_session.h"
+#include "plugin_thread.h"
 #include "plugin_wake.h"
 
-enum { MAX_COLLECTS = 8, LEAST_STACK = 256 * 1024, EXIT_MS = 1000, BLIND_MS = 50 };
+enum { MAX_COLLECTS = 8, EXIT_MS = 1000, BLIND_MS = 50 };
 
 pthread_mutex_t waap_lock = PTHREAD_MUTEX_INITIALIZER;
 atomic_bool waap_running;
@@ -170,12 +168,7 @@ static bool client_ends(void) {
 
 static void *client_run(void *unused) {
     (void)unused;
-    /* Numbers on the wire have a point, whatever the application's locale. */
-    locale_t plain = newlocale(LC_ALL_MASK, "C", NULL);
-    if (plain != NULL) {
-        uselocale(plain);
-    }
-    prctl(PR_SET_NAME, "waap-plugin");
+    waap_thread_dress();
     struct pollfd fds[2] = {{.events = POLLIN}};
     while (!client_ends()) {
         call_collects(enter_application());
@@ -341,36 +334,6 @@ __attribute__((constructor)) static void client_load(void) {
     pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
-static int add_thread_local(struct dl_phdr_info *object, size_t size, void *total) {
-    (void)size;
-    for (size_t i = 0; i < object->dlpi_phnum; i++) {
-        if (object->dlpi_phdr[i].p_type == PT_TLS) {
-            *(size_t *)total += object->dlpi_phdr[i].p_memsz + object->dlpi_phdr[i].p_align;
-        }
-    }
-    return 0;
-}
-
-/* The application's functions are called on it and find what other threads have: memory is taken as
- * it is used. The program's thread-local variables lie on every stack, and may be larger. */
-static size_t stack_size(const pthread_attr_t *attributes) {
-    size_t size;
-    pthread_attr_getstacksize(attributes, &size);
-    size = size < LEAST_STACK ? LEAST_STACK : size;
-    dl_iterate_phdr(add_thread_local, &size);
-    return size;
-}
-
-/* The caller has blocked all signals: the thread takes none that is meant for the application's. */
-static int start_thread(void) {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, stack_size(&attributes));
-    int r = pthread_create(&client.thread, &attributes, client_run, NULL);
-    pthread_attr_destroy(&attributes);
-    return r;
-}
-
 static void set_up_once(void) {
     if (client.is_set_up) {
         return;
@@ -392,7 +355,7 @@ void waap_client_start(void) {
         client.settings.plugin != NULL) {
         waap_session_init();
         waap_wake_open();
-        client.has_thread = start_thread() == 0;
+        client.has_thread = waap_thread_start(&client.thread, client_run) == 0;
     }
     /* Also where it failed: the next metric or flush, not each record, tries again. */
     atomic_store(&waap_running, true);
