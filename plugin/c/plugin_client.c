@@ -29,6 +29,7 @@ static struct {
     bool has_thread;
     bool has_ended; /* the thread has, and can be joined */
     bool is_set_up;
+    char *last_error; /* what repeats is written once */
     bool calls;       /* the thread is in a function of the application */
     bool alone;       /* exit() has begun to take the application apart: no such call any more */
     bool gave_up;     /* what there was at exit() could not be sent */
@@ -115,13 +116,12 @@ static void report_dropped(void) {
 }
 
 static void report_errors(bool may_call) {
-    static char *last; /* what repeats is written once */
     for (;;) {
         /* Under the lock, so that no forked child finds a text that is freed. */
         pthread_mutex_lock(&waap_lock);
         char *text = waap_session_take_error();
-        char *before = last;
-        last = text != NULL ? text : last;
+        char *before = client.last_error;
+        client.last_error = text != NULL ? text : before;
         pthread_mutex_unlock(&waap_lock);
         if (text == NULL) {
             return;
@@ -275,27 +275,44 @@ static void end_thread(const struct timespec *end) {
     pthread_mutex_unlock(&waap_lock);
 }
 
+/* Only of what is unloaded: a program that ends may record until its very end. */
+static void free_all(void) {
+    pthread_mutex_lock(&waap_lock);
+    if (!client.has_thread) {
+        waap_session_end();
+        waap_metrics_destroy();
+        waap_params_destroy();
+        waap_settings_finish(&client.settings);
+        free(client.last_error);
+        client.last_error = NULL;
+    }
+    pthread_mutex_unlock(&waap_lock);
+}
+
 /* The very last: after all that atexit() was given, which may have recorded; or, where these files
- * are part of a library that dlclose() unloads, before the thread's code is gone. */
+ * are part of a library that dlclose() unloads, before the thread's code is gone. Unlike exit(),
+ * dlclose() calls what was given to atexit() after this. */
 __attribute__((destructor)) static void client_end(void) {
     pthread_mutex_lock(&waap_lock);
-    bool has_thread = client.has_thread;
-    bool alone = client.alone;
+    bool unloads = client.is_set_up && !client.alone;
     pthread_mutex_unlock(&waap_lock);
-    if (!has_thread) {
-        return;
-    }
-    if (!alone) {
+    if (unloads) {
         client_exit();
     }
     struct timespec end = in_ms(EXIT_MS);
     pthread_mutex_lock(&waap_lock);
-    bool more = !client.gave_up && is_changed();
+    bool has_thread = client.has_thread;
+    bool more = has_thread && !client.gave_up && is_changed();
     pthread_mutex_unlock(&waap_lock);
     if (more) {
         flush(&end, true);
     }
-    end_thread(&end);
+    if (has_thread) {
+        end_thread(&end);
+    }
+    if (unloads) {
+        free_all();
+    }
 }
 
 static void fork_prepare(void) {

@@ -57,6 +57,12 @@ void waap_link_close(struct waap_link *link) {
     waap_text_finish(&link->out);
 }
 
+void waap_link_finish(struct waap_link *link) {
+    waap_link_close(link);
+    free(link->in);
+    link->in = NULL;
+}
+
 bool waap_link_full(const struct waap_link *link) {
     return link->n_sent < link->out.len;
 }

@@ -21,6 +21,9 @@ int waap_link_open(struct waap_link *link, const char *path);
  * ours. */
 void waap_link_close(struct waap_link *link);
 
+/* The same for good. */
+void waap_link_finish(struct waap_link *link);
+
 /* Whether the descriptor still is our socket: a program that turns into a daemon may have closed
  * all it found, and opened others. One that is not is left alone. */
 bool waap_link_check(struct waap_link *link);

@@ -94,8 +94,16 @@ static void session_forget(void) {
     waap_params_forget();
 }
 
+static void drop_errors(void) {
+    for (char *text = waap_session_take_error(); text != NULL; text = waap_session_take_error()) {
+        free(text);
+    }
+}
+
 void waap_session_end(void) {
     session_forget();
+    waap_link_finish(&session.link);
+    drop_errors();
 }
 
 void waap_session_leave(void) {
@@ -104,9 +112,7 @@ void waap_session_leave(void) {
     session.answered = session.asked;
     session.seen = session.asked;
     session.stats = (struct waap_stats){0};
-    for (char *text = waap_session_take_error(); text != NULL; text = waap_session_take_error()) {
-        free(text);
-    }
+    drop_errors();
 }
 
 static void session_lost(uint64_t now_ms) {

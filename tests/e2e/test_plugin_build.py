@@ -57,18 +57,31 @@ def test_the_library_builds_from_its_own_files(tmp_path, name, standard):
     run_example(program, tmp_path)
 
 
+PART = """
+    #include <waap/plugin.h>
+    void work(void);
+    void work(void) {
+        waap_inc(waap_counter("frames_total", "Frames.", NULL));
+        waap_observe(waap_histogram("work_seconds", "Work.", "stage", "one", NULL), 1);
+        waap_param_string("model", "yolo", "Network.");
+    }
+"""
+
+
+def build_part_and_host(tmp_path, host_text):
+    """Compiles the files into a library of the program's own, and the program that loads it."""
+    part, host = tmp_path / "part.c", tmp_path / "host.c"
+    part.write_text(PART)
+    host.write_text(host_text)
+    library, program = tmp_path / "part.so", tmp_path / "host"
+    include = f"-I{LIBRARY / 'include'}"
+    run(compiler("cc"), *STRICT, include, "-fPIC", "-shared", part, *LIBRARY.glob("*.c"), "-pthread", "-o", library)
+    run(compiler("cc"), *STRICT, "-fno-strict-aliasing", host, "-ldl", "-o", program)
+    return library, program
+
+
 def test_a_library_with_it_inside_can_be_unloaded(tmp_path):
-    """The files are compiled into a library of the program's own, which dlclose() takes out of memory."""
-    part = tmp_path / "part.c"
-    part.write_text("""
-        #include <waap/plugin.h>
-        void work(void);
-        void work(void) {
-            waap_inc(waap_counter("frames_total", "Frames.", NULL));
-        }
-    """)
-    host = tmp_path / "host.c"
-    host.write_text("""
+    library, program = build_part_and_host(tmp_path, """
         #include <dlfcn.h>
         #include <stdio.h>
         #include <unistd.h>
@@ -90,12 +103,35 @@ def test_a_library_with_it_inside_can_be_unloaded(tmp_path):
             return dup(0) != 3; /* nothing is left open */
         }
     """)
-    library, program = tmp_path / "part.so", tmp_path / "host"
-    include = f"-I{LIBRARY / 'include'}"
-    run(compiler("cc"), *STRICT, include, "-fPIC", "-shared", part, *LIBRARY.glob("*.c"), "-pthread", "-o", library)
-    run(compiler("cc"), *STRICT, "-fno-strict-aliasing", host, "-ldl", "-o", program)
     peer = run_plugin(tmp_path, program, library)
     assert peer.sums["frames_total"] == 3
+
+
+def test_unloading_frees_all_memory(tmp_path):
+    library, program = build_part_and_host(tmp_path, """
+        #include <dlfcn.h>
+        #include <malloc.h>
+        #include <stdio.h>
+        #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+        int main(int argc, char **argv) {
+            int before = 0;
+            for (int i = 0; i < 20 && argc == 2; i++) {
+                void *part = dlopen(argv[1], RTLD_NOW);
+                void (*work)(void) = NULL;
+                *(void **)&work = part != NULL ? dlsym(part, "work") : NULL;
+                if (work == NULL) {
+                    return 1;
+                }
+                work();
+                dlclose(part);
+                before = i == 9 ? mallinfo().uordblks : before;
+            }
+            fprintf(stderr, "%d bytes more\\n", mallinfo().uordblks - before);
+            return mallinfo().uordblks - before > 1000;
+        }
+    """)
+    peer = run_plugin(tmp_path, program, library)
+    assert peer.sums["frames_total"] == 20
 
 
 @pytest.mark.parametrize("kilobytes", [1000, 10000])
