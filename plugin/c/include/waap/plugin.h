@@ -59,8 +59,9 @@ struct waap_options {
     void *data;
 };
 
-/* Sets what is not to be taken from the environment; texts are copied. Returns 0, or -EBUSY once
- * there is a metric or a parameter. */
+/* Sets what is not to be taken from the environment; texts are copied. Returns 0, -EBUSY once there
+ * is a metric or a parameter or anything was recorded, read or flushed, -EINVAL (labels) or
+ * -ENOMEM. */
 WAAP_API int waap_configure(const struct waap_options *options);
 
 /* For a series that stays when its plugin has gone, until somebody deletes it. */
