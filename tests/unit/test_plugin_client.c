@@ -226,7 +226,7 @@ static void plugin_alone(void) {
     }
     CHECK(!waap_flush(50));
     CHECK(!waap_get_stats().connected);
-    CHECK(waap_now() - began < 0.5);
+    CHECK(waap_now() - began < 5);
 }
 
 static void test_without_an_exporter_nothing_waits(void) {
@@ -270,20 +270,24 @@ static void test_without_acknowledgements_exit_comes_all_the_same(void) {
 /* ---- errors ---- */
 
 static char last_error[200];
+static atomic_bool has_error;
 
 static void remember(const char *text, void *data) {
     CHECK(data == last_error);
     snprintf(last_error, sizeof(last_error), "%s", text);
+    atomic_store(&has_error, true);
 }
 
 static void plugin_refused(void) {
     CHECK(waap_configure(&(struct waap_options){
               .interval_ms = 1, .on_error = remember, .data = last_error}) == 0);
     struct waap_metric *fps = waap_rate("fps", NULL, NULL);
-    for (int i = 0; i < 100 && waap_get_stats().n_errors == 0; i++) {
+    for (int i = 0; i < 1000 && !atomic_load(&has_error); i++) {
         waap_inc(fps);
         sleep_ms(10);
     }
+    CHECK(atomic_load(&has_error));
+    CHECK(strcmp(last_error, "fps: is a gauge of another") == 0);
     uint64_t n_lines = waap_get_stats().n_lines;
     for (int i = 0; i < 50; i++) {
         waap_inc(fps);
@@ -291,7 +295,6 @@ static void plugin_refused(void) {
     }
     CHECK(waap_get_stats().n_errors == 1);
     CHECK(waap_get_stats().n_lines <= n_lines + 1);
-    CHECK(strcmp(last_error, "fps: is a gauge of another") == 0);
 }
 
 static int n_refused;
@@ -890,7 +893,7 @@ static void plugin_recording_in_handlers(void) {
     for (int i = 0; i < 40; i++) {
         pid_t pid = fork();
         if (pid == 0) {
-            static const struct itimerval often = {{0, 20}, {0, 20}}, never = {{0, 0}, {0, 0}};
+            static const struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
             setitimer(ITIMER_REAL, &often, NULL);
             for (int k = 0; k < 20; k++) {
                 waap_get_stats();
