@@ -176,7 +176,10 @@ static int claim_state(struct push_keeper *keeper, const char *path, struct erro
         return error_set(err, -ENOMEM, "push: out of memory");
     }
     struct error problem;
-    if (push_recover_lock(path, &keeper->state_lock_fd, &problem) == -EBUSY) {
+    int r = push_recover_lock(path, &keeper->state_lock_fd, &problem);
+    if (r < 0 && r != -EBUSY) {
+        log_warn("push: %s; nothing can be saved so far (see --push.state-file)", problem.text);
+    } else if (r < 0) {
         log_warn("push: %s; nothing is taken from it, and nothing is saved (see --push.state-file)",
                  problem.text);
         free(TAKE(keeper->state_path));

@@ -206,6 +206,11 @@ def test_damaged_state_files_are_set_aside(waap, place, how):
     assert counts(second, "n_total")["p"] in (1, 4)
 
 
+def test_a_state_file_that_cannot_be_is_told_at_once(waap, tmp_path):
+    instance = waap(*ALONE, f"--push.state-file={tmp_path}/a/b/state", "--push.table=")
+    instance.wait_log("nothing can be saved so far (see --push.state-file)")
+
+
 def test_a_second_daemon_says_that_it_keeps_nothing(waap, place):
     waap(*ALONE, f"--push.table={place}/table")
     second = waap(*ALONE, f"--push.table={place}/table")
