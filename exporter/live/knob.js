@@ -102,12 +102,18 @@ class Knob {
     say(this.#unit, this.#spec.unit ?? "");
   }
 
+  #stateOf(isWaiting) {
+    const { applied, connected, requested_by: who } = this.#spec;
+    const since = who ? ` by ${who}` : "";
+    if (!connected) return isWaiting ? `asked for${since}, kept until the plugin is back` : "the plugin is away";
+    return isWaiting ? `asked for${since}, not applied yet` : applied === null ? "" : "applied";
+  }
+
   update(spec) {
     this.#spec = spec;
     const { requested, applied } = spec;
     const isWaiting = requested !== null && requested !== applied;
-    const since = spec.requested_by ? ` by ${spec.requested_by}` : "";
-    say(this.#state, isWaiting ? `asked for${since}, not applied yet` : applied === null ? "" : "applied");
+    say(this.#state, this.#stateOf(isWaiting));
     this.node.classList.toggle("waiting", isWaiting);
     this.#back.disabled = !this.mayWrite || (requested ?? applied) === spec.default;
     if (this.#isTouched) return; // somebody is turning it

@@ -136,6 +136,7 @@ const BYTES = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 function digits(value) {
   const size = Math.abs(value);
+  if (size >= 1e9) return value.toExponential(2);
   return value.toFixed(size >= 100 || size === 0 ? 0 : size >= 10 ? 1 : 2);
 }
 
@@ -147,6 +148,7 @@ function bytes(value) {
 
 function large(value) {
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return [String(value), ""];
+  if (Math.abs(value) >= 1e15) return [digits(value), ""];
   const unit = Math.abs(value) >= 1e9 ? [1e9, "G"] : Math.abs(value) >= 1e6 ? [1e6, "M"] : [1, ""];
   return [digits(value / unit[0]), unit[1]];
 }

@@ -239,6 +239,10 @@ def test_knobs_of_every_type(waap, browser, tmp_path):
         plugin.tell({"metric": "seen", "type": "gauge", "set": 1})
         wait_until(lambda: "seen" in browser.text(selector="body")[0], what="a chart beside the knobs")
         assert "plugin param" not in browser.text(selector="body")[0]
+        plugin.tell({"metric": "seen", "set": 123456789012345678901234567890})
+        wait_until(lambda: "1.23e+29" in browser.text(selector="body")[0], what="a number of a size")
+    away = "kept until the plugin is back"
+    wait_until(lambda: away in browser.text(selector=".knob.waiting")[0], what="that it has gone")
 
 
 LONG_KNOBS = [
