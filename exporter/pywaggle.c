@@ -11,37 +11,26 @@
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
 #include "exporter/push_claim.h"
+#include "exporter/pywaggle_file.h"
 #include "exporter/pywaggle_line.h"
 
 /* MAX_BYTES: how much is read of one log at a time, which takes a few milliseconds, and of all of
  * them per turn; where more is there, the next turn comes sooner. MAX_ENTRIES: how much of each
  * directory is searched per turn for logs that are not known yet, which takes as long. */
 enum {
-    MAX_FILES = 256,
     MAX_BYTES = 64 << 10,
     MAX_ENTRIES = 500,
     INTERVAL_MS = 500,
     SOON_MS = 10,
 };
 
-static const char log_name[] = "data.ndjson";
-
-/* A log and how far it has been read: up to the end of a line. */
-struct log_file {
-    char *directory;
-    char *plugin;
-    bool below; /* in a directory of the plugin's name, not right there */
-    dev_t device;
-    ino_t inode;
-    off_t offset;
-    bool seen;    /* on this turn */
-    bool waiting; /* for a later turn to be read on */
-};
-
 struct directory {
     char *path;
-    DIR *search;  /* where it goes on; NULL: at the begin */
-    bool settled; /* it was searched once: what comes up now was not there before us */
+    int64_t begin_ns; /* of following it, by the monotonic clock */
+    DIR *search;      /* where it goes on; NULL: at the begin */
+    dev_t device;     /* which directory stood there last, perhaps as a mount */
+    ino_t inode;
+    bool settled; /* that one was searched once: what comes up now was not there before us */
     bool failing;
     bool crowded; /* which was logged */
 };
@@ -52,8 +41,7 @@ struct pywaggle {
     struct push_log *log;
     struct loop_timer timer;
     struct directory *directories; /* the last without a path; or NULL */
-    struct log_file *files;        /* room for MAX_FILES; NULL: nothing was ever to follow */
-    size_t n_files;
+    struct pywaggle_files files;
     struct buf text;
     bool behind; /* the last turn left something: who waited then comes first */
     bool more;   /* this one does */
@@ -79,14 +67,14 @@ static int take_line(struct pywaggle *pywaggle, struct push_owner *owner, char *
     return r;
 }
 
-static void log_refused(struct pywaggle *pywaggle, const struct log_file *file, int code,
+static void log_refused(struct pywaggle *pywaggle, const struct pywaggle_file *file, int code,
                         const struct error *error) {
     struct buf who CLEANUP_BUF = {0};
     buf_printf(&who, "plugin %s by %s/", file->plugin, file->directory);
     if (file->below) {
         buf_printf(&who, "%s/", file->plugin);
     }
-    buf_add_str(&who, log_name);
+    buf_add_str(&who, "data.ndjson");
     push_log_refused(pywaggle->log, buf_str(&who), code, NULL, error->text);
 }
 
@@ -100,7 +88,8 @@ static size_t whole_lines(const struct buf *text) {
     return text->len == MAX_BYTES ? text->len : 0;
 }
 
-static void take_lines(struct pywaggle *pywaggle, struct log_file *file, struct push_owner *owner) {
+static void take_lines(struct pywaggle *pywaggle, struct pywaggle_file *file,
+                       struct push_owner *owner) {
     struct buf *text = &pywaggle->text;
     size_t done = 0;
     char *end;
@@ -122,7 +111,7 @@ static void take_lines(struct pywaggle *pywaggle, struct log_file *file, struct 
 
 /* The kernel does not say who wrote a log, only whose directory it is in: nobody vouches for the
  * plugin's name. */
-static int find_owner(struct pywaggle *pywaggle, const struct log_file *file,
+static int find_owner(struct pywaggle *pywaggle, const struct pywaggle_file *file,
                       struct push_owner **ret_owner, struct error *err) {
     struct push_identity identity = {.plugin = file->plugin};
     struct push_owner *owner;
@@ -140,7 +129,7 @@ static int find_owner(struct pywaggle *pywaggle, const struct log_file *file,
     return 0;
 }
 
-static void read_on(struct pywaggle *pywaggle, struct log_file *file, int fd) {
+static void read_on(struct pywaggle *pywaggle, struct pywaggle_file *file, int fd) {
     struct push_owner *owner;
     struct error error;
     buf_reset(&pywaggle->text);
@@ -164,7 +153,7 @@ static void read_on(struct pywaggle *pywaggle, struct log_file *file, int fd) {
 }
 
 /* Reads on, or leaves it to a later turn. */
-static void take_turn(struct pywaggle *pywaggle, struct log_file *file, int fd, off_t size) {
+static void take_turn(struct pywaggle *pywaggle, struct pywaggle_file *file, int fd, off_t size) {
     bool comes_first = file->waiting || !pywaggle->behind;
     bool is_much = size - file->offset > MAX_BYTES;
     file->waiting = !comes_first || pywaggle->n_bytes >= MAX_BYTES;
@@ -175,84 +164,47 @@ static void take_turn(struct pywaggle *pywaggle, struct log_file *file, int fd, 
 }
 
 static void visit_file(struct pywaggle *pywaggle, const struct directory *directory,
-                       struct log_file *file, int fd) {
-    struct stat st;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-        return;
-    }
-    file->seen = true;
-    bool known = file->inode == st.st_ino && file->device == st.st_dev;
-    if (!known || st.st_size < file->offset) { /* begun anew, or cut */
-        bool old = !directory->settled && file->inode == 0;
-        file->inode = st.st_ino;
-        file->device = st.st_dev;
-        file->offset = old ? st.st_size : 0;
-    }
-    if (st.st_size > file->offset) {
-        take_turn(pywaggle, file, fd, st.st_size);
+                       struct pywaggle_file *file, int fd, const struct pywaggle_sight *sight) {
+    struct pywaggle_span followed = pywaggle_span_until_now(directory->begin_ns);
+    pywaggle_file_meet(file, sight, &followed);
+    if (sight->size > file->offset) {
+        take_turn(pywaggle, file, fd, sight->size);
     }
 }
 
-static bool is_in(const struct log_file *file, const struct directory *directory) {
+static bool is_in(const struct pywaggle_file *file, const struct directory *directory) {
     return strcmp(file->directory, directory->path) == 0;
 }
 
-static struct log_file *find_file(struct pywaggle *pywaggle, const struct directory *directory,
-                                  const char *plugin, bool below) {
-    for (size_t i = 0; i < pywaggle->n_files; i++) {
-        struct log_file *file = &pywaggle->files[i];
-        if (file->below == below && strcmp(file->plugin, plugin) == 0 && is_in(file, directory)) {
-            return file;
-        }
-    }
-    return NULL;
-}
-
-static void log_file_finish(struct log_file *file) {
-    free(file->directory);
-    free(file->plugin);
-    *file = (struct log_file){0};
-}
-
-/* Plugins write there, so no links are followed: they could lead to any file that we may read. */
-static int open_log(int dirfd, const char *below) {
-    int fd CLEANUP_CLOSE = -1;
-    if (below != NULL) {
-        fd = openat(dirfd, below, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
-        if (fd < 0) {
-            return -1;
-        }
-        dirfd = fd;
-    }
-    return openat(dirfd, log_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-}
-
-/* Takes up the plugin's log, if there is one and it is not known. */
+/* Takes up the plugin's log, if there is one and it is not known. One that is there and cannot be
+ * opened is noted while it may be older than us, so that it is not taken for a new one later. */
 static void discover(struct pywaggle *pywaggle, const struct directory *directory, int dirfd,
                      const char *plugin, bool below) {
-    if (pywaggle->n_files == MAX_FILES || find_file(pywaggle, directory, plugin, below) != NULL) {
+    if (pywaggle_files_find(&pywaggle->files, directory->path, plugin, below) != NULL) {
         return;
     }
-    int fd CLEANUP_CLOSE = open_log(dirfd, below ? plugin : NULL);
-    if (fd < 0) {
+    struct pywaggle_sight sight;
+    int fd CLEANUP_CLOSE = pywaggle_file_open(dirfd, below ? plugin : NULL, &sight);
+    if (fd < 0 && (directory->settled || pywaggle_is_absence(fd))) {
         return;
     }
-    struct log_file *file = &pywaggle->files[pywaggle->n_files];
-    *file = (struct log_file){
-        .directory = strdup(directory->path), .plugin = strdup(plugin), .below = below};
-    if (file->directory == NULL || file->plugin == NULL) {
-        log_file_finish(file);
+    struct pywaggle_file *file =
+        pywaggle_files_add(&pywaggle->files, directory->path, plugin, below);
+    if (file == NULL) {
         return;
     }
-    pywaggle->n_files++;
-    visit_file(pywaggle, directory, file, fd);
+    file->early = !directory->settled;
+    if (fd >= 0) {
+        visit_file(pywaggle, directory, file, fd, &sight);
+    } else {
+        pywaggle_file_miss(file, fd);
+    }
 }
 
 static void end_search(struct directory *directory) {
     if (directory->search != NULL) {
         closedir(TAKE(directory->search));
     }
-    directory->settled = true;
 }
 
 static void note_crowd(struct directory *directory) {
@@ -277,6 +229,7 @@ static void search(struct pywaggle *pywaggle, struct directory *directory, int d
         struct dirent *entry = readdir(directory->search);
         if (entry == NULL) {
             end_search(directory);
+            directory->settled = true;
             return;
         }
         if (entry->d_name[0] != '.' && entry->d_type != DT_REG) {
@@ -288,13 +241,46 @@ static void search(struct pywaggle *pywaggle, struct directory *directory, int d
 }
 
 static void visit_known(struct pywaggle *pywaggle, const struct directory *directory, int dirfd) {
-    for (size_t i = 0; i < pywaggle->n_files; i++) {
-        struct log_file *file = &pywaggle->files[i];
+    for (size_t i = 0; i < pywaggle->files.n; i++) {
+        struct pywaggle_file *file = &pywaggle->files.items[i];
+        if (!is_in(file, directory)) {
+            continue;
+        }
+        struct pywaggle_sight sight;
+        int fd CLEANUP_CLOSE = pywaggle_file_open(dirfd, file->below ? file->plugin : NULL, &sight);
+        if (fd >= 0) {
+            visit_file(pywaggle, directory, file, fd, &sight);
+        } else {
+            pywaggle_file_miss(file, fd);
+        }
+    }
+}
+
+/* ---- directories ---- */
+
+/* Where another directory stands than on the turn before, as after a mount, its logs may be older
+ * than us though they come up now. */
+static void note_directory(struct pywaggle *pywaggle, struct directory *directory, int fd) {
+    struct stat st;
+    if (fstat(fd, &st) < 0 || (directory->inode == st.st_ino && directory->device == st.st_dev)) {
+        return;
+    }
+    directory->inode = st.st_ino;
+    directory->device = st.st_dev;
+    directory->settled = false;
+    end_search(directory);
+    for (size_t i = 0; i < pywaggle->files.n; i++) {
+        struct pywaggle_file *file = &pywaggle->files.items[i];
+        file->early |= is_in(file, directory);
+    }
+}
+
+static void miss_directory(struct pywaggle *pywaggle, struct directory *directory, int code) {
+    end_search(directory);
+    for (size_t i = 0; i < pywaggle->files.n; i++) {
+        struct pywaggle_file *file = &pywaggle->files.items[i];
         if (is_in(file, directory)) {
-            int fd CLEANUP_CLOSE = open_log(dirfd, file->below ? file->plugin : NULL);
-            if (fd >= 0) {
-                visit_file(pywaggle, directory, file, fd);
-            }
+            pywaggle_file_miss(file, code);
         }
     }
 }
@@ -302,6 +288,7 @@ static void visit_known(struct pywaggle *pywaggle, const struct directory *direc
 static void visit_directory(struct pywaggle *pywaggle, struct directory *directory) {
     const char *path = directory->path;
     int fd CLEANUP_CLOSE = open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    int code = fd < 0 ? -errno : 0;
     if (fd < 0 && !directory->failing) {
         log_warn("pywaggle: open %s: %m (see --push.pywaggle-log)", path);
     } else if (fd >= 0 && directory->failing) {
@@ -309,27 +296,14 @@ static void visit_directory(struct pywaggle *pywaggle, struct directory *directo
     }
     directory->failing = fd < 0;
     if (fd < 0) {
-        end_search(directory);
+        miss_directory(pywaggle, directory, code);
         return;
     }
     const char *slash = strrchr(path, '/');
+    note_directory(pywaggle, directory, fd);
     visit_known(pywaggle, directory, fd);
     discover(pywaggle, directory, fd, slash != NULL && slash[1] != '\0' ? slash + 1 : path, false);
     search(pywaggle, directory, fd);
-}
-
-static void drop_unseen(struct pywaggle *pywaggle) {
-    size_t kept = 0;
-    for (size_t i = 0; i < pywaggle->n_files; i++) {
-        struct log_file *file = &pywaggle->files[i];
-        if (!file->seen) {
-            log_file_finish(file);
-            continue;
-        }
-        file->seen = false;
-        pywaggle->files[kept++] = *file;
-    }
-    pywaggle->n_files = kept;
 }
 
 /* ---- turns ---- */
@@ -340,7 +314,6 @@ static void look(struct pywaggle *pywaggle) {
     for (struct directory *d = pywaggle->directories; d != NULL && d->path != NULL; d++) {
         visit_directory(pywaggle, d);
     }
-    drop_unseen(pywaggle);
     pywaggle->behind = pywaggle->more;
 }
 
@@ -381,10 +354,7 @@ void pywaggle_destroy(struct pywaggle *pywaggle) {
     }
     loop_timer_remove(pywaggle->loop, &pywaggle->timer);
     forget_directories(pywaggle->directories);
-    for (size_t i = 0; i < pywaggle->n_files; i++) {
-        log_file_finish(&pywaggle->files[i]);
-    }
-    free(pywaggle->files);
+    pywaggle_files_finish(&pywaggle->files);
     buf_finish(&pywaggle->text);
     free(pywaggle);
 }
@@ -398,20 +368,28 @@ static char *trimmed(const char *directory) {
     return copy;
 }
 
-/* What is known of a directory that was there before. */
-static struct directory describe(const struct directory *before, char *path) {
-    struct directory directory = {.path = path};
-    for (const struct directory *d = before; d != NULL && d->path != NULL; d++) {
+static struct directory *find_directory(struct directory *directories, const char *path) {
+    for (struct directory *d = directories; d != NULL && d->path != NULL; d++) {
         if (strcmp(d->path, path) == 0) {
-            directory.settled = d->settled;
-            directory.failing = d->failing;
-            directory.crowded = d->crowded;
+            return d;
         }
     }
+    return NULL;
+}
+
+/* What is known of a directory that was there before. */
+static struct directory describe(struct directory *before, char *path) {
+    const struct directory *known = find_directory(before, path);
+    struct directory directory = {.begin_ns = clock_monotonic_ns()};
+    if (known != NULL) {
+        directory = *known;
+        directory.search = NULL;
+    }
+    directory.path = path;
     return directory;
 }
 
-static struct directory *list_directories(const char *const *list, const struct directory *before) {
+static struct directory *list_directories(const char *const *list, struct directory *before) {
     size_t n = 0, n_copies = 0;
     while (list[n] != NULL) {
         n++;
@@ -426,16 +404,23 @@ static struct directory *list_directories(const char *const *list, const struct 
     return directories;
 }
 
+static void forget_files(struct pywaggle *pywaggle) {
+    for (size_t i = pywaggle->files.n; i-- > 0;) {
+        struct pywaggle_file *file = &pywaggle->files.items[i];
+        if (find_directory(pywaggle->directories, file->directory) == NULL) {
+            pywaggle_files_remove(&pywaggle->files, file);
+        }
+    }
+}
+
 void pywaggle_configure(struct pywaggle *pywaggle, const struct settings *settings) {
     struct directory *before = pywaggle->directories;
     pywaggle->directories = list_directories(settings_list(settings, "push.pywaggle-log"), before);
     forget_directories(before);
+    forget_files(pywaggle);
     pywaggle->timer.due_ns = LOOP_NEVER;
-    if (pywaggle->directories != NULL && pywaggle->files == NULL) {
-        pywaggle->files = calloc(MAX_FILES, sizeof(*pywaggle->files));
-        pywaggle->n_files = 0;
-    }
-    if (pywaggle->directories != NULL && pywaggle->files != NULL) {
+    if (pywaggle->directories != NULL &&
+        (pywaggle->files.items != NULL || pywaggle_files_init(&pywaggle->files))) {
         fire(&pywaggle->timer);
     }
 }

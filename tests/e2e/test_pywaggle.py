@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import time
 
 import pytest
@@ -185,6 +186,71 @@ def test_directory_that_comes_later(waap, tmp_path):
     RunLog(directory / "a").publish("x", 1)
     wait_sample(program, 'x{plugin="a"}', "1")
     assert program.output().count("level=warn") == 1
+
+
+PUBLISHES = 'plugin_publishes_total{name="x",plugin="a"}'
+
+
+def wait_turns():
+    """Until each log has been looked at."""
+    time.sleep(1.2)
+
+
+def test_directory_that_is_away_for_a_moment(logs):
+    program, directory = logs
+    log = RunLog(directory / "a")
+    log.publish("x", 1)
+    wait_sample(program, PUBLISHES, "1")
+    away = directory.with_name("away")
+    for path in (directory, log.path.parent, log.path):
+        path.rename(away)
+        wait_turns()
+        away.rename(path)
+        wait_turns()
+        assert program.samples(path=PAGE)[PUBLISHES] == "1", path
+    log.publish("x", 2)
+    wait_sample(program, PUBLISHES, "2")
+
+
+def test_log_that_cannot_be_opened_for_a_moment(logs):
+    program, directory = logs
+    log = RunLog(directory / "a")
+    log.publish("x", 1)
+    wait_sample(program, PUBLISHES, "1")
+    limits = resource.prlimit(program.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(program.process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+    program.wait_log(f"pywaggle: open {directory}: Too many open files")
+    log.publish("x", 2)
+    resource.prlimit(program.process.pid, resource.RLIMIT_NOFILE, limits)
+    wait_sample(program, PUBLISHES, "2")
+
+
+def test_logs_of_a_directory_that_comes_later(waap, tmp_path):
+    """What is older than the daemon was there before, as in a mount that comes late."""
+    made, directory = tmp_path / "made", tmp_path / "later"
+    made.mkdir()
+    old = RunLog(made / "a")
+    old.publish("x", 1)
+    program = waap(
+        "--collector.disable-defaults", "--collector.push", f"--push.pywaggle-log={directory}"
+    )
+    program.wait_log(f"pywaggle: open {directory}: No such file or directory")
+    RunLog(made / "b").publish("x", 1)
+    made.rename(directory)
+    wait_sample(program, 'plugin_publishes_total{name="x",plugin="b"}', "1")
+    assert PUBLISHES not in program.samples(path=PAGE)
+    RunLog(directory / "a").publish("x", 2)
+    wait_sample(program, PUBLISHES, "1")
+    late = tmp_path / "late"  # over it, as if mounted there
+    directory.rename(tmp_path / "covered")
+    late.mkdir()
+    RunLog(late / "c").publish("x", 1)
+    late.rename(directory)
+    wait_sample(program, 'plugin_publishes_total{name="x",plugin="c"}', "1")
+    directory.rename(late)
+    (tmp_path / "covered").rename(directory)
+    RunLog(directory / "a").publish("x", 3)
+    wait_sample(program, PUBLISHES, "2")
 
 
 def test_many_directories_are_no_load(waap, tmp_path):
