@@ -190,6 +190,14 @@ const struct option exporter_options[] = {
         .help = "Most knobs of one plugin",
     },
     {
+        .name = "push.max-params-size-per-peer",
+        .type = OPTION_SIZE,
+        .default_text = "4MiB",
+        .min = 4 * KIB,
+        .max = 1 * GIB,
+        .help = "Most bytes that knobs of one container or user take in memory",
+    },
+    {
         .name = "push.max-plugins",
         .type = OPTION_INT,
         .default_text = "1000",

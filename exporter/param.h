@@ -35,6 +35,7 @@ struct param_spec {
     const char *unit, *help;
     const char *const *values; /* of an enum */
     size_t n_values;
+    void *memory; /* of a copy: where all its texts are */
 };
 
 enum { PARAM_MAX_NAME = 256, PARAM_MAX_TEXT = 1024 };
@@ -74,3 +75,6 @@ void param_value_finish(struct param_value *value);
 /* Makes a copy that owns all it refers to; free it with param_spec_finish. -ENOMEM. */
 int param_spec_copy(const struct param_spec *from, struct param_spec *ret_spec, struct error *err);
 void param_spec_finish(struct param_spec *spec);
+
+/* Most bytes that such a copy takes with the values that a knob can have at a time: four. */
+size_t param_spec_room(const struct param_spec *spec);

@@ -23,39 +23,55 @@ int param_value_set(struct param_value *to, const struct param_value *from, stru
 }
 
 void param_spec_finish(struct param_spec *spec) {
-    for (size_t i = 0; i < spec->n_values; i++) {
-        free((char *)spec->values[i]);
-    }
-    free((void *)spec->values);
-    free((char *)spec->name);
-    free((char *)spec->unit);
-    free((char *)spec->help);
-    param_value_finish(&spec->initial);
+    free(spec->memory);
     *spec = (struct param_spec){0};
 }
 
-static bool copy_text(const char **text) {
-    *text = *text != NULL ? strdup(*text) : NULL;
-    return *text != NULL;
+static size_t size_of(const char *text) {
+    return text != NULL ? strlen(text) + 1 : 0;
+}
+
+/* The list of an enum's values, then all texts. */
+static size_t memory_of(const struct param_spec *spec) {
+    size_t size = spec->n_values * sizeof(*spec->values) + size_of(spec->name) +
+                  size_of(spec->unit) + size_of(spec->help) + size_of(spec->initial.text);
+    for (size_t i = 0; i < spec->n_values; i++) {
+        size += size_of(spec->values[i]);
+    }
+    return size;
+}
+
+size_t param_spec_room(const struct param_spec *spec) {
+    size_t longest = spec->type == PARAM_STRING ? PARAM_MAX_TEXT + 1 : 0;
+    for (size_t i = 0; i < spec->n_values; i++) {
+        size_t size = size_of(spec->values[i]);
+        longest = size > longest ? size : longest;
+    }
+    return sizeof(*spec) + memory_of(spec) + 4 * longest;
+}
+
+/* NULL stays NULL. */
+static const char *put(char **at, const char *text) {
+    size_t size = size_of(text);
+    return size > 0 ? memcpy((*at += size) - size, text, size) : NULL;
 }
 
 int param_spec_copy(const struct param_spec *from, struct param_spec *ret_spec, struct error *err) {
-    struct param_spec spec = *from;
-    spec.initial = (struct param_value){0};
-    bool complete = copy_text(&spec.name);
-    complete &= copy_text(&spec.unit) || from->unit == NULL;
-    complete &= copy_text(&spec.help) || from->help == NULL;
-    const char **values = calloc(from->n_values + 1, sizeof(*values));
-    for (size_t i = 0; values != NULL && i < from->n_values; i++) {
-        values[i] = strdup(from->values[i]);
-        complete &= values[i] != NULL;
-    }
-    spec.values = values;
-    spec.n_values = values != NULL ? from->n_values : 0;
-    if (!complete || values == NULL || param_value_set(&spec.initial, &from->initial, err) < 0) {
-        param_spec_finish(&spec);
+    const char **values = malloc(memory_of(from));
+    if (values == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
+    char *at = (char *)(values + from->n_values);
+    for (size_t i = 0; i < from->n_values; i++) {
+        values[i] = put(&at, from->values[i]);
+    }
+    struct param_spec spec = *from;
+    spec.memory = values;
+    spec.values = values;
+    spec.name = put(&at, from->name);
+    spec.unit = put(&at, from->unit);
+    spec.help = put(&at, from->help);
+    spec.initial.text = put(&at, from->initial.text);
     *ret_spec = spec;
     return 0;
 }

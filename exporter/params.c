@@ -7,14 +7,16 @@
 #include "exporter/core/clock.h"
 #include "exporter/params_export.h"
 #include "exporter/params_note.h"
+#include "exporter/push_claim.h"
 
 struct params_table {
     struct push_store *store;
-    size_t max_knobs;
+    size_t max_knobs, max_peer_bytes;
+    int64_t swept_ns;
     struct params_plugin *plugins;
 };
 
-enum { DEFAULT_MAX_KNOBS = 64 };
+enum { DEFAULT_MAX_KNOBS = 64, DEFAULT_MAX_PEER_BYTES = 4 << 20 };
 
 /* ---- knobs ---- */
 
@@ -26,6 +28,10 @@ static void knob_destroy(struct params_knob *knob) {
     param_value_finish(&knob->shown_requested);
     free(knob->requested_by);
     free(knob);
+}
+
+static size_t knob_room(const struct param_spec *spec) {
+    return sizeof(struct params_knob) + param_spec_room(spec);
 }
 
 struct params_knob *params_find_knob(const struct params_plugin *plugin, const char *name) {
@@ -60,6 +66,7 @@ static void plugin_destroy(struct params_plugin *plugin) {
         knob_destroy(knob);
     }
     labels_destroy(plugin->key);
+    free(plugin->peer);
     free(plugin);
 }
 
@@ -79,6 +86,7 @@ static struct params_plugin *find_plugin(const struct params_table *params,
 
 /* Forgets the plugins that are gone from the store. */
 static void sweep(struct params_table *params) {
+    params->swept_ns = clock_monotonic_ns();
     for (struct params_plugin *plugin = params->plugins; plugin != NULL; plugin = plugin->next) {
         plugin->is_there = plugin->owner != NULL;
     }
@@ -141,16 +149,50 @@ static bool set_request(struct params_knob *knob, const struct params_wish *wish
     return true;
 }
 
+/* Bytes of all that the plugin's peer has declared, by whatever name. */
+static size_t peer_bytes(const struct params_table *params, const struct params_plugin *plugin) {
+    size_t n = 0;
+    for (const struct params_plugin *p = params->plugins; p != NULL; p = p->next) {
+        bool same = p == plugin ||
+                    (p->peer != NULL && plugin->peer != NULL && strcmp(p->peer, plugin->peer) == 0);
+        n += same ? p->n_bytes : 0;
+    }
+    return n;
+}
+
+static int check_room(struct params_table *params, const struct params_plugin *plugin,
+                      const struct params_knob *before, const struct param_spec *spec,
+                      struct error *err) {
+    if (before == NULL && plugin->n_knobs >= params->max_knobs) {
+        return error_set(err, -E2BIG, "%s: the plugin has %zu params already (push.max-params)",
+                         spec->name, plugin->n_knobs);
+    }
+    size_t more = knob_room(spec), less = before != NULL ? knob_room(&before->spec) : 0;
+    size_t max = params->max_peer_bytes;
+    if (peer_bytes(params, plugin) - less + more <= max) {
+        return 0;
+    }
+    /* Some may be long gone. Looking for them takes its time, and who is refused may insist. */
+    if (clock_monotonic_ns() - params->swept_ns > CLOCK_NS_PER_SEC) {
+        sweep(params);
+        if (peer_bytes(params, plugin) - less + more <= max) {
+            return 0;
+        }
+    }
+    return error_set(err, -E2BIG,
+                     "%s: the params of %s would take more than %zu bytes by all its names "
+                     "(push.max-params-size-per-peer)",
+                     spec->name, plugin->peer != NULL ? plugin->peer : "the plugin",
+                     params->max_peer_bytes);
+}
+
 static int declare_knob(struct params_table *params, struct params_plugin *plugin,
                         const struct param_spec *spec, struct params_knob **ret_knob,
                         struct error *err) {
     struct params_knob *knob = params_find_knob(plugin, spec->name);
-    if (knob == NULL && plugin->n_knobs >= params->max_knobs) {
-        return error_set(err, -E2BIG, "%s: the plugin has %zu params already (push.max-params)",
-                         spec->name, plugin->n_knobs);
-    }
     struct param_spec copy;
-    int r = param_spec_copy(spec, &copy, err);
+    int r = check_room(params, plugin, knob, spec, err);
+    r = r == 0 ? param_spec_copy(spec, &copy, err) : r;
     if (r < 0) {
         return r;
     }
@@ -163,9 +205,11 @@ static int declare_knob(struct params_table *params, struct params_plugin *plugi
         knob->spec = copy;
         insert_knob(plugin, knob);
     } else {
+        plugin->n_bytes -= knob_room(&knob->spec);
         param_spec_finish(&knob->spec);
         knob->spec = copy;
     }
+    plugin->n_bytes += knob_room(&knob->spec);
     param_value_finish(&knob->requested);
     *ret_knob = knob;
     return 0;
@@ -199,9 +243,19 @@ static void forget_knobs(struct params_table *params, struct params_plugin *plug
         knob_destroy(knob);
     }
     plugin->n_knobs = 0;
+    plugin->n_bytes = 0;
     if (!plugin->cleared) {
         params_export_clear(params->store, owner);
         plugin->cleared = true;
+    }
+}
+
+/* When memory is out they are counted as nobody's. */
+static void note_peer(struct params_plugin *plugin, const struct push_owner *owner) {
+    const char *peer = push_claim_share(owner);
+    if (peer != NULL && (plugin->peer == NULL || strcmp(plugin->peer, peer) != 0)) {
+        free(plugin->peer);
+        plugin->peer = strdup(peer);
     }
 }
 
@@ -220,6 +274,7 @@ int params_declare(struct params_table *params, struct params_link *link, struct
         plugin->links = link;
         plugin->owner = owner;
     }
+    note_peer(plugin, owner);
     struct params_knob *knob = NULL;
     int r = declare_knob(params, plugin, spec, &knob, err);
     if (r < 0 || knob == NULL) {
@@ -368,12 +423,14 @@ struct params_table *params_create(struct push_store *store) {
     if (params != NULL) {
         params->store = store;
         params->max_knobs = DEFAULT_MAX_KNOBS;
+        params->max_peer_bytes = DEFAULT_MAX_PEER_BYTES;
     }
     return params;
 }
 
-void params_limit(struct params_table *params, size_t max_knobs) {
+void params_limit(struct params_table *params, size_t max_knobs, size_t max_peer_bytes) {
     params->max_knobs = max_knobs;
+    params->max_peer_bytes = max_peer_bytes;
 }
 
 void params_destroy(struct params_table *params) {

@@ -36,18 +36,21 @@ struct params_plugin {
     struct labels *key;       /* the owner's labels */
     struct push_owner *owner; /* NULL: nobody is connected */
     struct params_link *links;
+    char *peer;                /* who declared them, by all its names: see push_claim_share */
     bool is_there;             /* in the store, when that was last looked at */
     bool cleared;              /* the push store shows nothing but what these knobs say */
     struct params_knob *knobs; /* sorted by name */
     size_t n_knobs;
+    size_t n_bytes; /* that they can take */
     struct params_plugin *next;
 };
 
 struct params_table *params_create(struct push_store *store); /* NULL when memory is out */
 void params_destroy(struct params_table *params); /* accepts NULL; all links have left */
 
-/* How many knobs a plugin may have. */
-void params_limit(struct params_table *params, size_t max_knobs);
+/* How many knobs a plugin may have, and how many bytes those of one peer may take, whatever it
+ * calls itself. */
+void params_limit(struct params_table *params, size_t max_knobs, size_t max_peer_bytes);
 
 /* The plugin at the other end of the link, whose owner is `owner`, has this knob. What was asked of
  * it before is sent at once. -EINVAL, -E2BIG, -ENOMEM. */

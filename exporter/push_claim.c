@@ -34,6 +34,10 @@ const char *push_claimant(const struct push_store *store, const struct push_owne
     return push_store_note(store, owner, NOTE);
 }
 
+const char *push_claim_share(const struct push_owner *owner) {
+    return owner->share != NULL ? owner->share->peer : NULL;
+}
+
 uint64_t push_claim_number(const struct push_owner *owner) {
     return owner->claim;
 }

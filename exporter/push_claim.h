@@ -27,6 +27,9 @@ int push_claim_restore(struct push_store *store, struct push_owner *owner);
 /* Who has it, or NULL. Valid until the next claim. */
 const char *push_claimant(const struct push_store *store, const struct push_owner *owner);
 
+/* What its claimant is called under all the names that it has claimed, or NULL. Valid as long. */
+const char *push_claim_share(const struct push_owner *owner);
+
 /* Whether who has the one is known better than who has the other. Groups, and what nobody has
  * claimed, come last. */
 bool push_claim_outranks(const struct push_store *store, const struct push_owner *owner,

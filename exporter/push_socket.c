@@ -365,7 +365,8 @@ void push_socket_configure(struct push_socket *socket, struct config *config) {
     socket->max_peer_links = (size_t)settings_int(settings, "push.max-connections-per-peer");
     socket->max_line = (size_t)settings_int(settings, "push.max-line-size");
     socket->max_rate = (size_t)settings_int(settings, "push.max-line-rate");
-    params_limit(socket->env.params, (size_t)settings_int(settings, "push.max-params"));
+    params_limit(socket->env.params, (size_t)settings_int(settings, "push.max-params"),
+                 (size_t)settings_int(settings, "push.max-params-size-per-peer"));
     push_peers_configure(socket->peers, config);
     push_listen_configure(socket->listen, settings, config->names);
 }

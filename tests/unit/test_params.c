@@ -5,6 +5,7 @@
 #include <unity.h>
 
 #include "exporter/core/cleanup.h"
+#include "exporter/push_claim.h"
 #include "push_fixture.h"
 
 static struct push_store *store;
@@ -212,10 +213,54 @@ static void test_long_declarations_are_not_kept(void) {
 }
 
 static void test_limit(void) {
-    params_limit(params, 1);
+    params_limit(params, 1, SIZE_MAX);
     declare(&link_a, &res);
     declare(&link_a, &res);
     TEST_ASSERT_EQUAL_INT(-E2BIG, params_declare(params, &link_a, owner, &mode, NULL));
+}
+
+static int declare_of(const char *plugin, const char *who, const struct param_spec *spec,
+                      struct error *err) {
+    struct params_link link = {.send = note_sent};
+    struct push_owner *named = fixture_plugin(store, plugin);
+    TEST_ASSERT_EQUAL_INT(0, push_claim(store, named, who, false, NULL));
+    int r = params_declare(params, &link, named, spec, err);
+    params_leave(params, &link);
+    push_owner_unref(store, named);
+    return r;
+}
+
+/* A peer may use many names, and an enum many values. */
+static void test_limit_of_bytes(void) {
+    struct error err = {0};
+    params_limit(params, 64, 3 * 1024);
+    TEST_ASSERT_EQUAL_INT(0, declare_of("a", "uid 1", &mode, NULL));
+    TEST_ASSERT_EQUAL_INT(0, declare_of("a", "uid 1", &mode, NULL));
+    const char *many[256];
+    for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+        many[i] = modes[0];
+    }
+    struct param_spec large = mode;
+    large.values = many;
+    large.n_values = ARRAY_LEN(many);
+    TEST_ASSERT_EQUAL_INT(-E2BIG, declare_of("b", "uid 1", &large, &err));
+    TEST_ASSERT_EQUAL_STRING("mode: the params of uid 1 would take more than 3072 bytes by all its "
+                             "names (push.max-params-size-per-peer)",
+                             err.text);
+    int n = 0;
+    while (n < 20 && declare_of((char[]){(char)('b' + n), '\0'}, "uid 1", &mode, NULL) == 0) {
+        n++;
+    }
+    TEST_ASSERT_INT_WITHIN(3, 5, n);
+    TEST_ASSERT_EQUAL_INT(0, declare_of("z", "uid 2", &mode, NULL));
+    TEST_ASSERT_EQUAL_INT(0, declare_of("a", "uid 1", &mode, NULL)); /* takes its own place */
+}
+
+/* Values count though they come later. */
+static void test_room_of_values(void) {
+    struct param_spec text = {.name = "t", .type = PARAM_STRING, .initial = {PARAM_TEXT, 0, ""}};
+    TEST_ASSERT_GREATER_THAN_size_t(4 * PARAM_MAX_TEXT, param_spec_room(&text));
+    TEST_ASSERT_LESS_THAN_size_t(300, param_spec_room(&res));
 }
 
 /* A plugin that comes back without a knob does not have it any more. */
@@ -381,6 +426,8 @@ int main(void) {
     RUN_TEST(test_what_cannot_be_kept_is_not_done);
     RUN_TEST(test_knobs_are_declared_anew);
     RUN_TEST(test_limit);
+    RUN_TEST(test_limit_of_bytes);
+    RUN_TEST(test_room_of_values);
     RUN_TEST(test_the_gone_are_forgotten);
     RUN_TEST(test_a_wish_is_no_sign_of_life);
     RUN_TEST(test_export_has_one_series_per_value);
