@@ -287,7 +287,7 @@ enum { MAX_WORK = 32 << 20 };
 
 struct deletion {
     const struct push_store *store;
-    const struct push_match *match;
+    struct push_match *match;
     uint64_t work; /* of other selectors */
     bool too_much;
 };
@@ -327,7 +327,7 @@ static void weigh_series(const struct push_series_view *series, void *context) {
 }
 
 /* Tries the selectors on all that is there, before anything is deleted: expressions can take long
- * with long values, and others wait. */
+ * with long values, many conditions with many series, and others wait. */
 static int weigh(struct push_store *store, struct push_match *const *matches, size_t n,
                  struct error *err) {
     struct deletion deletion = {.store = store};
@@ -338,7 +338,7 @@ static int weigh(struct push_store *store, struct push_match *const *matches, si
     }
     return deletion.too_much ? error_set(err, -EINVAL,
                                          "the selectors take too long with what is pushed: say "
-                                         "simpler expressions, or fewer at a time")
+                                         "simpler ones, or fewer at a time")
                              : 0;
 }
 

@@ -17,12 +17,14 @@ struct condition {
     char *label;
     char *value;
     bool negated;
-    struct push_pattern *pattern; /* that the value is; NULL: the value itself */
+    struct push_pattern *pattern;  /* that the value is; NULL: the value itself */
+    size_t label_work, value_work; /* of comparing them once */
 };
 
 struct push_match {
     struct condition conditions[MAX_CONDITIONS];
     size_t n_conditions;
+    uint64_t work;
 };
 
 struct scan {
@@ -197,30 +199,46 @@ static int read_selector(struct scan *scan, struct push_match *match) {
 
 /* ---- testing ---- */
 
-static bool holds(const struct condition *condition, const char *value) {
-    bool same = condition->pattern != NULL ? push_pattern_test(condition->pattern, value)
-                                           : strcmp(condition->value, value) == 0;
+/* A comparison ends with our text at the latest, and takes some bytes at a time. */
+static size_t work_of(const char *text) {
+    return 1 + strlen(text) / 16;
+}
+
+static void weigh(struct push_match *match) {
+    for (size_t i = 0; i < match->n_conditions; i++) {
+        struct condition *condition = &match->conditions[i];
+        condition->label_work = work_of(condition->label);
+        condition->value_work = work_of(condition->value);
+    }
+}
+
+static bool holds(struct push_match *match, const struct condition *condition, const char *value) {
+    bool same;
+    if (condition->pattern != NULL) {
+        match->work -= push_pattern_work(condition->pattern);
+        same = push_pattern_test(condition->pattern, value);
+        match->work += push_pattern_work(condition->pattern);
+    } else {
+        match->work += condition->value_work;
+        same = strcmp(condition->value, value) == 0;
+    }
     return same != condition->negated;
 }
 
 uint64_t push_match_work(const struct push_match *match) {
-    uint64_t work = 0;
-    for (size_t i = 0; i < match->n_conditions; i++) {
-        const struct push_pattern *pattern = match->conditions[i].pattern;
-        work += pattern != NULL ? push_pattern_work(pattern) : 0;
-    }
-    return work;
+    return match->work;
 }
 
-bool push_match_test(const struct push_match *match, const char *name, const struct label *labels,
+bool push_match_test(struct push_match *match, const char *name, const struct label *labels,
                      size_t n_labels, const struct label *more, size_t n_more) {
     for (size_t i = 0; i < match->n_conditions; i++) {
         const struct condition *condition = &match->conditions[i];
+        match->work += (1 + n_labels + n_more) * condition->label_work;
         const char *value = strcmp(condition->label, name_label) == 0
                                 ? name
                                 : label_find(labels, n_labels, condition->label);
         value = value != NULL ? value : label_find(more, n_more, condition->label);
-        if (!holds(condition, value != NULL ? value : "")) {
+        if (!holds(match, condition, value != NULL ? value : "")) {
             return false;
         }
     }
@@ -237,6 +255,7 @@ int push_match_create(const char *text, struct push_match **ret_match, struct er
     if (r < 0) {
         return r;
     }
+    weigh(match);
     if (push_match_test(match, "", NULL, 0, NULL, 0)) {
         return error_set(err, -EINVAL,
                          "selector \"%s\": one condition at least must not match empty labels",

@@ -22,9 +22,10 @@ static inline void push_match_cleanup(struct push_match **match) {
 }
 #define CLEANUP_PUSH_MATCH CLEANUP(push_match_cleanup)
 
-/* How much work all tests have been, see push_pattern_work. */
+/* How much work all tests have been: of the expressions, see push_pattern_work, and for every
+ * condition of the labels that it is looked for among. */
 uint64_t push_match_work(const struct push_match *match);
 
 /* Whether the series of that name is meant, which has the labels of both lists. */
-bool push_match_test(const struct push_match *match, const char *name, const struct label *labels,
+bool push_match_test(struct push_match *match, const char *name, const struct label *labels,
                      size_t n_labels, const struct label *more, size_t n_more);

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import shutil
+import string
 import struct
 import subprocess
 import time
@@ -493,6 +494,19 @@ def test_a_selector_that_takes_too_long_deletes_nothing(ours):
     assert answer.seconds < 10
     answer = ours.get("/api/v1/series?" + urllib.parse.urlencode({"match[]": 'long{a=~"a+1?[0-9]*"}'}), method="DELETE")
     assert json.loads(answer.body)["data"] == {"deleted": 2000}
+
+
+def test_conditions_that_take_too_long_delete_nothing(ours):
+    body = "".join(f'm{{i="{i}",a="b",c="d",e="f"}} 1\n' for i in range(8000))
+    for job in "abc":
+        send(ours, "PUT", f"job/{job}", body, {})
+    conditions = ",".join(f'{label}!="q"' for label in string.ascii_lowercase)
+    selectors = [("match[]", f'{{{conditions},__name__="m"}}')] * 28
+    answer = ours.get("/api/v1/series?" + urllib.parse.urlencode(selectors, safe='{}=!,~_"'), method="DELETE")
+    assert answer.status == 400 and "take too long" in json.loads(answer.body)["error"]
+    assert answer.seconds < 5
+    answer = ours.get("/api/v1/series?" + urllib.parse.urlencode(selectors[:1]), method="DELETE")
+    assert json.loads(answer.body)["data"] == {"deleted": 24000}
 
 
 def test_status(ours):

@@ -66,9 +66,23 @@ static void test_mistakes(void) {
     check_bad("fps{1a=\"b\"}", "expected the name of a label");
 }
 
+/* Whoever waits for it does not care which kind of condition took long. */
+static void test_every_condition_is_work(void) {
+    static const struct label labels[] = {{"a", "1"}, {"b", "2"}, {"c", "3"}};
+    struct push_match *match CLEANUP_PUSH_MATCH = NULL;
+    TEST_ASSERT_EQUAL_INT(0, push_match_create("x{a!=\"q\",z!=\"r\"}", &match, NULL));
+    uint64_t before = push_match_work(match);
+    TEST_ASSERT_TRUE(push_match_test(match, "x", labels, 1, labels + 1, 2));
+    TEST_ASSERT_EQUAL_UINT64(3 * 5, push_match_work(match) - before);
+    before = push_match_work(match);
+    TEST_ASSERT_FALSE(push_match_test(match, "y", labels, 3, NULL, 0)); /* ends with the first */
+    TEST_ASSERT_EQUAL_UINT64(5, push_match_work(match) - before);
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_selectors);
     RUN_TEST(test_mistakes);
+    RUN_TEST(test_every_condition_is_work);
     return UNITY_END();
 }
