@@ -25,6 +25,8 @@ static unsigned status_of(int code) {
     switch (code) {
     case -EAGAIN:
         return MHD_HTTP_TOO_MANY_REQUESTS;
+    case -EACCES:
+        return MHD_HTTP_FORBIDDEN;
     case -E2BIG:
     case -EFBIG:
         return MHD_HTTP_CONTENT_TOO_LARGE;

@@ -4,6 +4,7 @@
 
 #include "exporter/core/container.h"
 #include "exporter/core/utf8.h"
+#include "exporter/push_claim.h"
 #include "exporter/push_store_private.h"
 
 /* ---- texts ---- */
@@ -144,6 +145,10 @@ int push_check_labels(const struct push_store *store, const struct push_owner *o
             r = error_set(err, -EINVAL, "%s: label %s: %s has it already", update->name,
                           label->name, owner->name);
         }
+    }
+    if (r == 0 && store->applying != NULL) { /* what is loaded was allowed when it came */
+        r = push_claim_check_labels(store, owner, update->name, update->labels, update->n_labels,
+                                    err);
     }
     return r < 0 ? r : check_edge(owner, type, update, err);
 }

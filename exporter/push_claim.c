@@ -95,6 +95,61 @@ int push_claim_check(const struct push_store *store, const struct push_identity 
                      max, share->peer);
 }
 
+/* ---- groups that have a plugin's labels ---- */
+
+static bool covers(const struct push_owner *group, const struct label *labels, size_t n_labels,
+                   const struct push_owner *plugin) {
+    for (size_t i = 0; i < plugin->n_labels; i++) {
+        const char *value = label_find(group->labels, group->n_labels, plugin->labels[i].name);
+        value = value != NULL ? value : label_find(labels, n_labels, plugin->labels[i].name);
+        if (value == NULL || strcmp(value, plugin->labels[i].value) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether it is a plugin's, which is there, and which we know by more than HTTP. */
+static bool is_known(const struct push_store *store, const struct push_owner *owner) {
+    const char *who = push_claimant(store, owner);
+    bool in_use = owner->n_refs > 0 || owner->n_series > 0;
+    return !owner->group && in_use && who != NULL && rank_of(who) > HTTP;
+}
+
+int push_claim_check_labels(const struct push_store *store, const struct push_owner *owner,
+                            const char *name, const struct label *labels, size_t n_labels,
+                            struct error *err) {
+    if (!owner->group || (label_find(owner->labels, owner->n_labels, "plugin") == NULL &&
+                          label_find(labels, n_labels, "plugin") == NULL)) {
+        return 0;
+    }
+    for (const struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
+        const struct push_owner *plugin = CONTAINER_OF(i, struct push_owner, link);
+        if (!plugin->group && covers(owner, labels, n_labels, plugin) && is_known(store, plugin)) {
+            return error_set(err, -EACCES, "%s: has the labels of %s, which is another's (%s)",
+                             name, plugin->name, push_claimant(store, plugin));
+        }
+    }
+    return 0;
+}
+
+static bool seems_plugins(const struct push_series_view *series, void *context) {
+    return covers(series->owner, series->labels, series->n_labels, context);
+}
+
+/* They had come while nobody was there whose labels these are. */
+static void take_from_groups(struct push_store *store, struct push_owner *plugin) {
+    for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
+        struct push_owner *group = CONTAINER_OF(i, struct push_owner, link);
+        next = i->next;
+        if (group->group && covers(group, NULL, 0, plugin)) {
+            push_store_remove_owner(store, group);
+        } else if (group->group && group->n_naming > 0) {
+            push_store_remove_of(store, group, seems_plugins, plugin);
+        }
+    }
+}
+
 /* ---- claims ---- */
 
 static bool is_any(const struct push_series_view *series, void *context) {
@@ -103,8 +158,8 @@ static bool is_any(const struct push_series_view *series, void *context) {
     return true;
 }
 
-int push_claim(struct push_store *store, struct push_owner *owner, const char *who, bool may_take,
-               struct error *err) {
+static int claim(struct push_store *store, struct push_owner *owner, const char *who, bool may_take,
+                 struct error *err) {
     const char *theirs = push_claimant(store, owner);
     if (theirs != NULL && is_same(theirs, who)) {
         return 0;
@@ -125,4 +180,14 @@ int push_claim(struct push_store *store, struct push_owner *owner, const char *w
     owner->claim++;
     r = push_claim_restore(store, owner);
     return r < 0 ? error_set(err, r, "out of memory") : 0;
+}
+
+int push_claim(struct push_store *store, struct push_owner *owner, const char *who, bool may_take,
+               struct error *err) {
+    int r = push_claim_check_labels(store, owner, owner->name, NULL, 0, err);
+    r = r == 0 ? claim(store, owner, who, may_take, err) : r;
+    if (r == 0 && is_known(store, owner)) {
+        take_from_groups(store, owner);
+    }
+    return r;
 }

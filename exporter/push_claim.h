@@ -13,9 +13,17 @@
  * owner's labels already. */
 
 /* The caller holds a reference of the owner and is `who`; `may_take` lets it have what is
- * another's. What a weaker claimant had pushed goes. -EACCES says whose it is. */
+ * another's. What a weaker claimant had pushed goes, and so do the groups, and series of groups,
+ * that have all labels of a plugin whose claimant is better known than HTTP. -EACCES says whose it
+ * is. */
 int push_claim(struct push_store *store, struct push_owner *owner, const char *who, bool may_take,
                struct error *err);
+
+/* Whether a series of the owner may have these labels: a group's must not seem to be a plugin's,
+ * see above. -EACCES. */
+int push_claim_check_labels(const struct push_store *store, const struct push_owner *owner,
+                            const char *name, const struct label *labels, size_t n_labels,
+                            struct error *err);
 
 /* Whether `who` may have one more plugin or group; true of one that is there already. -E2BIG. */
 int push_claim_check(const struct push_store *store, const struct push_identity *identity,

@@ -54,11 +54,16 @@ int push_share_join(struct push_store *store, struct push_owner *owner, const ch
     return 0;
 }
 
+static bool names_plugin(const struct push_series *series) {
+    return label_find(series->own, series->n_labels, "plugin") != NULL;
+}
+
 void push_share_add(struct push_store *store, const struct push_series *series) {
     struct push_owner *owner = series->owner;
     store->text_size += series->text_size;
     owner->text_size += series->text_size;
     owner->n_series++;
+    owner->n_naming += names_plugin(series) ? 1 : 0;
     if (owner->share != NULL) {
         owner->share->text_size += series->text_size;
         owner->share->n_series++;
@@ -70,6 +75,7 @@ void push_share_remove(struct push_store *store, const struct push_series *serie
     store->text_size -= series->text_size;
     owner->text_size -= series->text_size;
     owner->n_series--;
+    owner->n_naming -= names_plugin(series) ? 1 : 0;
     if (owner->share != NULL) {
         owner->share->text_size -= series->text_size;
         owner->share->n_series--;

@@ -138,6 +138,7 @@ struct push_owner {
     size_t text_size;  /* of its series together */
     size_t table_size; /* bytes of the table that it pays for */
     size_t n_with_ttl; /* of its series: those with a time to live of their own */
+    size_t n_naming;   /* of a group's series: those that name a plugin themselves */
     int64_t seen_ms;
     double push_seconds, push_failure_seconds;
     struct labels *rendered;

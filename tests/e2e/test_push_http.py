@@ -292,7 +292,7 @@ def test_a_group_is_not_a_plugin_once_more(daemon, group_first):
         assert push_group() == 200
     with Plugin(waap.socket, {"plugin": "dup", "job": "x"}) as plugin:
         plugin.tell({"metric": "rr", "type": "gauge", "set": 1})
-        assert push_group() == 400
+        assert push_group() == 403
     assert [value for value in values(waap, "rr").values()] == [1]
 
 
@@ -909,3 +909,32 @@ def test_a_knob_is_quick(daemon):
             assert connection.getresponse().read()
         connection.close()
     print(f"median {sorted(times)[25] * 1e3:.2f} ms, longest {max(times) * 1e3:.2f} ms")
+
+
+def test_a_group_does_not_speak_for_a_connected_plugin(daemon):
+    waap = daemon()
+
+    def post(path, body):
+        return waap.get(path, method="POST", body=body)
+
+    def shown():
+        return [line for line in waap.samples() if 'plugin="victim"' in line]
+
+    by_path = ("/metrics/job/cars/plugin/victim", b"latency 9\n")
+    by_body = ("/metrics/job/cars", b'latency{plugin="victim"} 9\n')
+    assert post(*by_path).status == 200
+    assert post(by_body[0], b'other{plugin="victim"} 9\n').status == 200
+    assert post("/metrics/job/bikes/plugin/victim", b"latency 9\n").status == 200
+    with Plugin(waap.socket, {"plugin": "victim", "job": "cars"}) as plugin:
+        plugin.tell({"metric": "fps", "type": "gauge", "set": 30})
+        for path, body in (by_path, by_body):
+            answer = post(path, body)
+            assert answer.status == 403
+            assert "has the labels of plugin victim, job cars, which is another's (uid " in answer.text
+        status, answer = push(
+            waap, {"group": {"job": "cars", "plugin": "victim"}, "metric": "x", "type": "gauge", "set": 1}
+        )
+        assert status == 403 and "has the labels of plugin victim" in answer["error"]
+        ours = [line for line in shown() if 'job="cars"' in line]
+        assert ours == ['fps{job="cars",plugin="victim"}']
+        assert any('job="bikes"' in line for line in shown())

@@ -94,6 +94,68 @@ static void test_a_twin_makes_way(void) {
     }
 }
 
+static struct push_owner *open_group(const struct label *labels, size_t n, const char *who,
+                                     int want) {
+    struct push_identity identity = {.group = true, .labels = labels, .n_labels = n};
+    struct push_owner *group = NULL;
+    TEST_ASSERT_EQUAL_INT(0, push_store_owner(store, &identity, &group, NULL));
+    TEST_ASSERT_EQUAL_INT(want, push_claim(store, group, who, false, &fixture_err));
+    return group;
+}
+
+static int push_labelled(struct push_owner *owner, const struct label *label) {
+    static const double one = 1;
+    struct push_update update = {.name = "m",
+                                 .type = PUSH_GAUGE,
+                                 .labels = label,
+                                 .n_labels = label != NULL ? 1 : 0,
+                                 .values = &one,
+                                 .n_values = 1};
+    return fixture_apply(store, owner, PUSH_MERGE, 0, &update, 1);
+}
+
+/* Neither by its path nor by a metric's labels can a group be taken for a plugin that we know. */
+static void test_a_group_is_no_plugin(void) {
+    static const struct label whole[] = {{"job", "cars"}, {"plugin", "p"}, {"zone", "z"}};
+    static const struct label plugin = {"plugin", "p"}, other = {"plugin", "q"};
+    static const struct push_identity identity = {.plugin = "p", .job = "cars"};
+    struct push_owner *by_path = open_group(whole, 3, "http", 0);
+    struct push_owner *by_body = open_group(whole, 1, "http", 0);
+    struct push_owner *known = NULL;
+    TEST_ASSERT_EQUAL_INT(0, push_labelled(by_path, NULL));
+    TEST_ASSERT_EQUAL_INT(0, push_labelled(by_body, &plugin));
+    TEST_ASSERT_EQUAL_INT(0, push_labelled(by_body, &other));
+    TEST_ASSERT_EQUAL_INT(0, push_store_owner(store, &identity, &known, NULL));
+    TEST_ASSERT_EQUAL_INT(0, push_claim(store, known, "http", false, NULL)); /* is no better */
+    TEST_ASSERT_EQUAL_size_t(1, push_owner_view(store, by_path).n_series);
+    TEST_ASSERT_EQUAL_INT(0, push_claim(store, known, "uid 1", false, NULL));
+    TEST_ASSERT_EQUAL_size_t(0, push_owner_view(store, by_path).n_series);
+    TEST_ASSERT_EQUAL_size_t(1, push_owner_view(store, by_body).n_series);
+
+    TEST_ASSERT_EQUAL_INT(-EACCES, push_labelled(by_path, NULL)); /* a request that was waiting */
+    TEST_ASSERT_EQUAL_INT(-EACCES, push_labelled(by_body, &plugin));
+    TEST_ASSERT_EQUAL_STRING("m: has the labels of plugin p, job cars, which is another's (uid 1)",
+                             fixture_err.text);
+    push_owner_unref(store, by_path);
+    push_owner_unref(store, open_group(whole, 3, "http", -EACCES));
+    TEST_ASSERT_EQUAL_STRING(
+        "group job=cars plugin=p zone=z: has the labels of plugin p, job cars, "
+        "which is another's (uid 1)",
+        fixture_err.text);
+    push_owner_unref(store, open_group(whole + 1, 2, "http", 0)); /* of another job */
+    push_owner_unref(store, known);
+
+    /* While it is away its labels are anybody's, until it is back. */
+    by_path = open_group(whole, 3, "http", 0);
+    TEST_ASSERT_EQUAL_INT(0, push_labelled(by_path, NULL));
+    TEST_ASSERT_EQUAL_INT(0, push_store_owner(store, &identity, &known, NULL));
+    TEST_ASSERT_EQUAL_INT(0, push_claim(store, known, "uid 1", false, NULL));
+    TEST_ASSERT_EQUAL_size_t(0, push_owner_view(store, by_path).n_series);
+    push_owner_unref(store, by_path);
+    push_owner_unref(store, by_body);
+    push_owner_unref(store, known);
+}
+
 static int push_many(struct push_store *to, struct push_owner *owner, size_t n) {
     static const double one = 1;
     for (size_t i = 0; i < n; i++) {
@@ -231,5 +293,6 @@ int main(void) {
     RUN_TEST(test_shares_follow_owners);
     RUN_TEST(test_ranks);
     RUN_TEST(test_a_twin_makes_way);
+    RUN_TEST(test_a_group_is_no_plugin);
     return UNITY_END();
 }
