@@ -509,6 +509,20 @@ def test_conditions_that_take_too_long_delete_nothing(ours):
     assert json.loads(answer.body)["data"] == {"deleted": 24000}
 
 
+def test_histograms_that_contradict_themselves(ours):
+    """As plugin/README.md says; a Pushgateway takes them all."""
+
+    def push_histogram(text):
+        return ours.get("/metrics/job/h", method="PUT", body=f"# TYPE h histogram\n{text}".encode()).status
+
+    assert push_histogram('h_bucket{le="1"} 2\nh_sum 3\nh_count 1\n') == 400
+    assert push_histogram('h_bucket{le="1"} 2\nh_sum 3\n') == 400
+    assert push_histogram('h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 5\nh_sum 3\nh_count 7\n') == 200
+    page = ours.samples(path=PAGE)
+    assert page['h_bucket{instance="",job="h",le="1.0"}'] == "2"
+    assert page['h_bucket{instance="",job="h",le="+Inf"}'] == page['h_count{instance="",job="h"}'] == "7"
+
+
 def test_status(ours):
     data = json.loads(ours.get("/api/v1/status").body)["data"]
     assert data["build_information"]["version"]
