@@ -6,6 +6,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/params_export.h"
+#include "exporter/params_knob.h"
 #include "exporter/params_note.h"
 #include "exporter/push_claim.h"
 
@@ -18,40 +19,6 @@ struct params_table {
 
 enum { DEFAULT_MAX_KNOBS = 64, DEFAULT_MAX_PEER_BYTES = 4 << 20 };
 
-/* ---- knobs ---- */
-
-static void knob_destroy(struct params_knob *knob) {
-    param_spec_finish(&knob->spec);
-    param_value_finish(&knob->requested);
-    param_value_finish(&knob->applied);
-    param_value_finish(&knob->shown_applied);
-    param_value_finish(&knob->shown_requested);
-    free(knob->requested_by);
-    free(knob);
-}
-
-static size_t knob_room(const struct param_spec *spec) {
-    return sizeof(struct params_knob) + param_spec_room(spec);
-}
-
-struct params_knob *params_find_knob(const struct params_plugin *plugin, const char *name) {
-    struct params_knob *knob = plugin->knobs;
-    while (knob != NULL && strcmp(knob->spec.name, name) != 0) {
-        knob = knob->next;
-    }
-    return knob;
-}
-
-static void insert_knob(struct params_plugin *plugin, struct params_knob *knob) {
-    struct params_knob **link = &plugin->knobs;
-    while (*link != NULL && strcmp((*link)->spec.name, knob->spec.name) < 0) {
-        link = &(*link)->next;
-    }
-    knob->next = *link;
-    *link = knob;
-    plugin->n_knobs++;
-}
-
 /* ---- plugins ---- */
 
 static struct labels *key_of(const struct params_table *params, const struct push_owner *owner) {
@@ -63,7 +30,7 @@ static void plugin_destroy(struct params_plugin *plugin) {
     while (plugin->knobs != NULL) {
         struct params_knob *knob = plugin->knobs;
         plugin->knobs = knob->next;
-        knob_destroy(knob);
+        params_knob_destroy(knob);
     }
     labels_destroy(plugin->key);
     free(plugin->peer);
@@ -136,19 +103,6 @@ static struct params_plugin *enter(struct params_table *params, const struct pus
 
 /* ---- what plugins say ---- */
 
-/* False: memory is out. */
-static bool set_request(struct params_knob *knob, const struct params_wish *wish) {
-    char *by = strdup(wish->by);
-    if (by == NULL || param_value_set(&knob->requested, &wish->value, NULL) < 0) {
-        free(by);
-        return false;
-    }
-    knob->requested_seconds = wish->seconds;
-    free(knob->requested_by);
-    knob->requested_by = by;
-    return true;
-}
-
 /* Bytes of all that the plugin's peer has declared, by whatever name. */
 static size_t peer_bytes(const struct params_table *params, const struct params_plugin *plugin) {
     size_t n = 0;
@@ -167,7 +121,8 @@ static int check_room(struct params_table *params, const struct params_plugin *p
         return error_set(err, -E2BIG, "%s: the plugin has %zu params already (push.max-params)",
                          spec->name, plugin->n_knobs);
     }
-    size_t more = knob_room(spec), less = before != NULL ? knob_room(&before->spec) : 0;
+    size_t more = params_knob_room(spec),
+           less = before != NULL ? params_knob_room(&before->spec) : 0;
     size_t max = params->max_peer_bytes;
     if (peer_bytes(params, plugin) - less + more <= max) {
         return 0;
@@ -203,13 +158,13 @@ static int declare_knob(struct params_table *params, struct params_plugin *plugi
             return error_set(err, -ENOMEM, "out of memory");
         }
         knob->spec = copy;
-        insert_knob(plugin, knob);
+        params_knob_insert(plugin, knob);
     } else {
-        plugin->n_bytes -= knob_room(&knob->spec);
+        plugin->n_bytes -= params_knob_room(&knob->spec);
         param_spec_finish(&knob->spec);
         knob->spec = copy;
     }
-    plugin->n_bytes += knob_room(&knob->spec);
+    plugin->n_bytes += params_knob_room(&knob->spec);
     param_value_finish(&knob->requested);
     *ret_knob = knob;
     return 0;
@@ -222,7 +177,8 @@ static void recall_request(struct params_table *params, struct push_owner *owner
     if (!params_note_find(params->store, owner, knob->spec.name, &note)) {
         return;
     }
-    if (param_check(&knob->spec, &note.wish.value, NULL) == 0 && set_request(knob, &note.wish)) {
+    if (param_check(&knob->spec, &note.wish.value, NULL) == 0 &&
+        params_knob_ask(knob, &note.wish)) {
         /* It is to be shown as it is declared now, should the daemon be back before the plugin. */
         if (!params_note_declares(&note, &knob->spec)) {
             params_note_keep(params->store, owner, &knob->spec, &note.wish, NULL);
@@ -240,7 +196,7 @@ static void forget_knobs(struct params_table *params, struct params_plugin *plug
         param_value_finish(&knob->requested);
         param_value_finish(&knob->applied);
         params_export(params->store, owner, knob);
-        knob_destroy(knob);
+        params_knob_destroy(knob);
     }
     plugin->n_knobs = 0;
     plugin->n_bytes = 0;
@@ -343,7 +299,7 @@ static void recall_knob(struct params_note *note, void *context) {
         declare_knob(recall->params, recall->plugin, &spec, &knob, NULL) < 0 || knob == NULL) {
         return;
     }
-    if (set_request(knob, &note->wish)) {
+    if (params_knob_ask(knob, &note->wish)) {
         param_value_set(&knob->shown_requested, &knob->requested, NULL); /* by the daemon before */
     }
 }
