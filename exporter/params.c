@@ -206,13 +206,26 @@ static void forget_knobs(struct params_table *params, struct params_plugin *plug
     }
 }
 
+/* Whether somebody declared them who has lost the plugin's name to a better known one since. */
+static bool is_anothers(const struct params_plugin *plugin, const struct push_owner *owner) {
+    const char *peer = push_claim_share(owner);
+    return peer != NULL && plugin->peer != NULL && strcmp(plugin->peer, peer) != 0;
+}
+
 /* When memory is out they are counted as nobody's. */
 static void note_peer(struct params_plugin *plugin, const struct push_owner *owner) {
     const char *peer = push_claim_share(owner);
-    if (peer != NULL && (plugin->peer == NULL || strcmp(plugin->peer, peer) != 0)) {
-        free(plugin->peer);
+    if (peer != NULL && plugin->peer == NULL) {
         plugin->peer = strdup(peer);
     }
+}
+
+/* Its connections may not know it yet. */
+static void turn_out(struct params_table *params, struct params_plugin *plugin) {
+    while (plugin->links != NULL) {
+        params_leave(params, plugin->links);
+    }
+    free(TAKE(plugin->peer));
 }
 
 int params_declare(struct params_table *params, struct params_link *link, struct push_owner *owner,
@@ -220,6 +233,9 @@ int params_declare(struct params_table *params, struct params_link *link, struct
     struct params_plugin *plugin = link->plugin != NULL ? link->plugin : enter(params, owner);
     if (plugin == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
+    }
+    if (is_anothers(plugin, owner)) {
+        turn_out(params, plugin);
     }
     if (plugin->links == NULL) {
         forget_knobs(params, plugin, owner);
@@ -320,6 +336,7 @@ static struct params_plugin *recall_plugin(struct params_table *params,
     }
     recall.plugin = add_plugin(params, owner);
     if (recall.plugin != NULL) {
+        note_peer(recall.plugin, owner);
         params_note_visit(params->store, owner, recall_knob, &recall);
     }
     push_json_destroy(recall.reader);
@@ -328,6 +345,9 @@ static struct params_plugin *recall_plugin(struct params_table *params,
 
 struct params_plugin *params_of(struct params_table *params, struct push_owner *owner) {
     struct params_plugin *plugin = find_plugin(params, owner);
+    if (plugin != NULL && is_anothers(plugin, owner)) {
+        return NULL;
+    }
     /* One that is connected says itself which knobs it has. */
     bool is_away = push_owner_view(params->store, owner).n_refs == 0;
     return plugin != NULL || !is_away ? plugin : recall_plugin(params, owner);

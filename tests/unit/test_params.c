@@ -256,6 +256,22 @@ static void test_limit_of_bytes(void) {
     TEST_ASSERT_EQUAL_INT(0, declare_of("a", "uid 1", &mode, NULL)); /* takes its own place */
 }
 
+/* Who loses a plugin's name to a better known one may be connected for a while still. */
+static void test_knobs_of_another_are_not_shown(void) {
+    TEST_ASSERT_EQUAL_INT(0, push_claim(store, owner, "uid 1", false, NULL));
+    declare(&link_a, &mode);
+    TEST_ASSERT_EQUAL_INT(0, push_claim(store, owner, "container", false, NULL));
+    TEST_ASSERT_NULL(params_of(params, owner));
+    declare(&link_b, &res);
+    struct params_plugin *plugin = params_of(params, owner);
+    TEST_ASSERT_NULL(params_find_knob(plugin, "mode"));
+    TEST_ASSERT_EQUAL_size_t(1, plugin->n_knobs);
+    TEST_ASSERT_EQUAL_INT(0, request("res", number(480)));
+    TEST_ASSERT_EQUAL_STRING("b:res=480 ", buf_str(&sent));
+    params_leave(params, &link_a);
+    TEST_ASSERT_TRUE(params_is_connected(plugin));
+}
+
 /* Values count though they come later. */
 static void test_room_of_values(void) {
     struct param_spec text = {.name = "t", .type = PARAM_STRING, .initial = {PARAM_TEXT, 0, ""}};
@@ -428,6 +444,7 @@ int main(void) {
     RUN_TEST(test_limit);
     RUN_TEST(test_limit_of_bytes);
     RUN_TEST(test_room_of_values);
+    RUN_TEST(test_knobs_of_another_are_not_shown);
     RUN_TEST(test_the_gone_are_forgotten);
     RUN_TEST(test_a_wish_is_no_sign_of_life);
     RUN_TEST(test_export_has_one_series_per_value);

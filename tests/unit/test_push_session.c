@@ -272,7 +272,11 @@ static void test_a_name_lost_hears_no_knobs(void) {
     say("{\"hello\":{\"plugin\":\"p\"}}");
     say("{\"param\":\"res\",\"type\":\"int\",\"default\":720}");
     TEST_ASSERT_EQUAL_STRING("", push_as(&rightful, (struct push_peer){.pid = 8, .uid = 1}));
+    TEST_ASSERT_NULL(params_of(env.params, rightful.owner)); /* which has declared none */
+    char line[] = "{\"param\":\"res\",\"type\":\"int\",\"default\":720}";
+    push_session_line(&rightful, line, strlen(line));
     struct params_plugin *plugin = params_of(env.params, rightful.owner);
+    TEST_ASSERT_NOT_NULL(plugin);
     struct param_value wish = {.form = PARAM_NUMBER, .number = 480};
     buf_reset(&session.out);
     params_request(env.params, rightful.owner, plugin, params_find_knob(plugin, "res"), &wish, "x",
