@@ -14,7 +14,13 @@
 #include "exporter/push_state.h"
 #include "exporter/push_table.h"
 
-enum { MAX_FILE_BYTES = 1 << 30, MAX_SET_ASIDE = 100 /* in one second */ };
+/* MAX_TABLE_BYTES: see push.table-size. Around its pages a state file has a header and their
+ * checks, a thousandth. */
+enum {
+    MAX_TABLE_BYTES = 1 << 30,
+    MAX_FILE_BYTES = MAX_TABLE_BYTES + (MAX_TABLE_BYTES >> 8),
+    MAX_SET_ASIDE = 100, /* in one second */
+};
 
 void push_remains_finish(struct push_remains *remains) {
     buf_finish(&remains->file);
