@@ -152,8 +152,7 @@ static void test_a_rate_beside_gauges_of_others(void) {
                                   : "# TYPE fps gauge\nfps{plugin=\"b\"} 8\nfps{plugin=\"a\"} 27\n"
                                     "# TYPE fps_total counter\nfps_total{plugin=\"a\"} 330\n");
         TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, a, "fps", PUSH_GAUGE, PUSH_SET, 1));
-        TEST_ASSERT_EQUAL_STRING("fps: is a rate of plugin a, not a gauge",
-                                 fixture_err.text);
+        TEST_ASSERT_EQUAL_STRING("fps: is a rate of plugin a, not a gauge", fixture_err.text);
         TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, b, "fps", PUSH_RATE, PUSH_INC, 1));
         /* Nor with other labels: the owner's own first use decides, whichever family is found. */
         static const struct label cam = {"cam", "top"};
