@@ -320,6 +320,44 @@ def test_threads(peer, run):
     check_threads(peer)
 
 
+def test_a_signal_within_a_record_may_need_the_thread(peer, run):
+    """The lock stands for a record that a signal's handler, or __del__, interrupts."""
+    run("""
+        import time
+        plugin.configure(interval=0.001)
+        for kind, record in (("counter", "inc"), ("rate", "inc"), ("gauge", "set"), ("histogram", "observe")):
+            series = plugin.metric("interrupted_" + kind, kind)
+            with series._lock:
+                getattr(series, record)(1)
+                time.sleep(0.05)
+                plugin.counter("signals_total").inc()
+                assert plugin.flush()
+    """, seconds=10)
+    assert peer.sums["signals_total"] == 4
+
+
+def test_a_histogram_is_read_while_it_is_observed(peer, run):
+    run("""
+        class Counts(list):
+            def __setitem__(self, i, n):
+                list.__setitem__(self, i, n)
+                assert seconds._sum == n
+            def __iter__(self):
+                while before:
+                    seconds.observe(before.pop())
+                yield from list.__iter__(self)
+                while after:
+                    seconds.observe(after.pop())
+        before, after = [1], [1]
+        seconds = plugin.histogram("seconds", buckets=[1, 2])
+        assert plugin.flush()
+        seconds._counts = Counts(seconds._counts)
+        assert plugin.flush() and plugin.flush()
+    """)
+    totals = [(line["total"]["counts"], line["total"]["sum"]) for line in peer.lines if "total" in line]
+    assert totals == [([0, 0], 0), ([1, 1], 2), ([2, 2], 2)]
+
+
 def test_nothing_is_lost_or_doubled_over_fifty_kills(peer, start):
     process = start("""
         import sys, threading

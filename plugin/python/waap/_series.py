@@ -2,7 +2,8 @@
 
 A value changes under the lock of its series, held for a few instructions. The lock can be taken again
 by the thread that has it, so a signal handler may record, too; where it interrupts a record of the same
-series, one of the two may be lost before Python 3.10."""
+series, one of the two may be lost before Python 3.10. It is taken to record only: the thread, which holds
+the client's lock when it reads, would wait for a record whose signal handler waits for the client."""
 
 import math
 import re
@@ -94,8 +95,7 @@ class Series:
 
     def read(self):
         """The value to compare with `sent`; None: there is nothing to say yet."""
-        with self._lock:
-            return self._value
+        return self._value
 
     def refresh_seconds(self):
         return min(60.0, self._ttl / 3) if self._ttl else 60.0
@@ -196,14 +196,15 @@ class Histogram(Series):
         value = clean_value(value)
         if value is not None and -HUGE < value < HUGE:
             with self._lock:
-                self._sum += value
+                self._sum += value  # first: see read()
                 self._counts[bisect_left(self._buckets, value)] += 1
         else:
             self._client.drop()
 
     def read(self):
-        with self._lock:
-            return tuple(self._counts), self._sum
+        counts = tuple(self._counts)
+        # May be ahead of the counts, never behind; when those have caught up they differ from what was sent.
+        return counts, self._sum
 
     def told(self, reading):
         counts, total = reading
