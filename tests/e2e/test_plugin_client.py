@@ -291,6 +291,75 @@ def check_forked_with_the_lock(peer):
     assert peer.sums == {"frames_total": 1, "child_total": 1}
 
 
+FORKED_WHILE_A_METRIC_IS_MADE = """
+    import os, signal, threading
+    def pause():
+        if os.getpid() == parent:
+            half_made.set()
+            forked.wait()
+    class Kinds(dict):
+        def __setitem__(self, name, kind):
+            pause()
+            dict.__setitem__(self, name, kind)
+    class Series(list):
+        def append(self, series):
+            pause()
+            list.append(self, series)
+    plugin.counter("first").inc()
+    assert plugin.flush()
+    parent, client = os.getpid(), plugin._shared
+    half_made, forked = threading.Event(), threading.Event()
+    if {dropped}:
+        client._series = client._session._series = Series(client._series)
+        plugin.counter("first").inc(-1)
+        client.wake()
+    else:
+        client._kinds = Kinds(client._kinds)
+        threading.Thread(target=lambda: plugin.counter("frames_total"), daemon=True).start()
+    half_made.wait()
+    if os.fork() == 0:
+        signal.alarm(10)
+        for name in ("first", "frames_total"):
+            plugin.counter(name).inc(5)
+        plugin.counter("first").inc(-1)
+        os._exit(0 if plugin.flush() else 1)
+    status = os.wait()[1]
+    forked.set()
+    assert status == 0
+"""
+
+
+def check_forked_while_a_metric_is_made(peer):
+    child = peer.last[peer.hellos[1]["start"]]
+    assert child == {"first": 5, "frames_total": 5, "plugin_records_dropped_total": 1}
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_fork_while_a_metric_is_made(peer, run, dropped):
+    run(FORKED_WHILE_A_METRIC_IS_MADE.format(dropped=dropped))
+    check_forked_while_a_metric_is_made(peer)
+
+
+def test_a_forked_child_has_no_connection_of_its_parent(peer, run):
+    run("""
+        import os, socket, threading, time
+        class Slow(socket.socket):
+            def connect(self, path):
+                opening.set()
+                time.sleep(0.3)
+                super().connect(path)
+        opening = threading.Event()
+        socket.socket = Slow
+        plugin.counter("x")
+        opening.wait()
+        if os.fork() == 0:
+            paths = ["/proc/self/fd/{}".format(fd) for fd in range(3, 64)]
+            os._exit(sum(os.path.islink(path) and os.readlink(path).startswith("socket:") for path in paths))
+        assert os.wait()[1] == 0
+        assert plugin.flush()
+    """)
+
+
 THREADS = """
     import threading
     frames = plugin.counter("frames_total")
@@ -1215,6 +1284,8 @@ def test_the_program_names_the_plugin(peer, tmp_path):
         pytest.param(KNOBS, check_knobs, turn_all, id="knobs"),
         pytest.param(ENDING, check_ending, None, id="end"),
         pytest.param(FORKED_WITH_THE_LOCK, check_forked_with_the_lock, None, id="fork with the lock"),
+        pytest.param(FORKED_WHILE_A_METRIC_IS_MADE.format(dropped=False), check_forked_while_a_metric_is_made, None,
+                     id="fork while a metric is made"),
         pytest.param(GAUGE_SET_AND_ADDED_TO, lambda peer: None, None, id="gauge"),
     ],
 )

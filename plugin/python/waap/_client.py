@@ -12,6 +12,7 @@ from waap._session import Session, is_open, safe_repr
 
 EXIT_SECONDS = 1.0
 FAULT_SECONDS = 1.0
+FORK_SECONDS = 1.0  # that a fork may wait; other threads hold the lock far shorter
 LONGEST_SECONDS = 3600.0  # that poll() is asked to wait
 SHORTEST_INTERVAL = 0.001  # seconds; a round ends before the next is due
 MAX_PARAMS = 100
@@ -344,9 +345,23 @@ class Client:
 
     # Its end.
 
+    def _before_fork(self):
+        """No other thread shall be opening a socket that the child would keep without knowing."""
+        self._lock.acquire(timeout=FORK_SECONDS)
+
+    def _after_fork_in_parent(self):
+        try:
+            self._lock.release()
+        except RuntimeError:  # it was not to be had
+            pass
+
     def _after_fork(self):
         """In a child: nothing recorded, nothing connected; locks that nobody holds."""
         self._pid = os.getpid()
+        # Another thread may have been about to append one.
+        self._series[:] = self._by_key.values()
+        if self._dropped_series is not None:
+            self._series.append(self._dropped_series)
         self._renew_locks()
         self._exiting = False
         self._dropped = 0
@@ -396,5 +411,6 @@ def create():
     if not hasattr(os, "register_at_fork"):
         return ClientByPid()
     client = Client()
-    os.register_at_fork(after_in_child=client._after_fork)
+    os.register_at_fork(before=client._before_fork, after_in_parent=client._after_fork_in_parent,
+                        after_in_child=client._after_fork)
     return client
