@@ -360,6 +360,37 @@ def test_a_forked_child_has_no_connection_of_its_parent(peer, run):
     """)
 
 
+THREADS_OF_A_CHILD = """
+    import os, threading, time
+    def slow_zero():
+        zeroing.set()
+        time.sleep(0.2)
+        first._value = 0
+    zeroing = threading.Event()
+    first, frames = plugin.counter("first"), plugin.counter("frames_total")
+    frames.inc(100)
+    assert plugin.flush()
+    if os.fork() == 0:
+        first.zero = slow_zero
+        threads = [threading.Thread(target=first.inc)]
+        threads[0].start()
+        if not hasattr(os, "register_at_fork"):
+            zeroing.wait()
+        threads += [threading.Thread(target=record) for record in [frames.inc, lambda: frames.inc(-1)] * 2]
+        for thread in threads[1:]:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        os._exit(0 if plugin.flush() else 1)
+    assert os.wait()[1] == 0
+"""
+
+
+def check_threads_of_a_child(peer):
+    child = peer.last[peer.hellos[1]["start"]]
+    assert child == {"first": 1, "frames_total": 2, "plugin_records_dropped_total": 2}
+
+
 THREADS = """
     import threading
     frames = plugin.counter("frames_total")
@@ -1286,6 +1317,7 @@ def test_the_program_names_the_plugin(peer, tmp_path):
         pytest.param(FORKED_WITH_THE_LOCK, check_forked_with_the_lock, None, id="fork with the lock"),
         pytest.param(FORKED_WHILE_A_METRIC_IS_MADE.format(dropped=False), check_forked_while_a_metric_is_made, None,
                      id="fork while a metric is made"),
+        pytest.param(THREADS_OF_A_CHILD, check_threads_of_a_child, None, id="threads of a child"),
         pytest.param(GAUGE_SET_AND_ADDED_TO, lambda peer: None, None, id="gauge"),
     ],
 )

@@ -357,7 +357,6 @@ class Client:
 
     def _after_fork(self):
         """In a child: nothing recorded, nothing connected; locks that nobody holds."""
-        self._pid = os.getpid()
         # Another thread may have been about to append one.
         self._series[:] = self._by_key.values()
         if self._dropped_series is not None:
@@ -378,6 +377,7 @@ class Client:
                 os.close(fd)
         self._wake_fds = None
         self.running = False
+        self._pid = os.getpid()  # last: what others record from here on stays
 
     def _at_exit(self):
         if self._pid == os.getpid():
@@ -388,18 +388,26 @@ class Client:
 
 
 class ClientByPid(Client):
-    """For Python 3.6, which does not tell of a fork."""
+    """For Python 3.6, which does not tell of a fork: the first to record sees it, and the child's other
+    threads wait for it."""
+
+    _fork_locks = {}  # {pid: lock}: the child's own cannot be held by threads that it has not
+
+    def _see_fork(self):
+        with self._fork_locks.setdefault(os.getpid(), threading.RLock()):
+            if self._pid != os.getpid():
+                self._after_fork()
 
     @property
     def _lock(self):
         if self._pid != os.getpid():
-            self._after_fork()
+            self._see_fork()
         return super()._lock
 
     @property
     def running(self):
         if self._pid != os.getpid():
-            self._after_fork()
+            self._see_fork()
         return self._running
 
     @running.setter
