@@ -811,13 +811,16 @@ def test_what_is_no_number_raises_nothing(peer, run):
         from decimal import Decimal
         counter, gauge, histogram = plugin.counter("c"), plugin.gauge("g"), plugin.histogram("h")
         calls = (counter.inc, gauge.set, gauge.inc, gauge.dec, histogram.observe)
-        bad = (None, "abc", [], 1j, 10**400, Decimal("sNaN"), object())
+        class Tensor:
+            def __float__(self):
+                raise RuntimeError("a Tensor with 2 elements cannot be converted to Scalar")
+        bad = (None, "abc", [], 1j, 10**400, Decimal("sNaN"), object(), Tensor())
         for call in calls:
             for value in bad:
                 assert call(value) is None
         assert plugin.stats()["dropped"] == len(calls) * len(bad), plugin.stats()
     """)
-    assert peer.sums["plugin_records_dropped_total"] == 35
+    assert peer.sums["plugin_records_dropped_total"] == 40
     assert (peer.sums["c"], peer.sums["h_count"], peer.gauges) == (0, 0, {})
 
 
@@ -933,6 +936,16 @@ def test_mistakes_are_told_at_once(start, call):
     assert "ValueError" in process.communicate(timeout=30)[1].splitlines()[-1]
 
 
+TENSOR = """
+class Tensor:
+    def __float__(self):
+        raise RuntimeError("a Tensor with 2 elements cannot be converted to Scalar")
+    __index__ = __float__
+    def __repr__(self):
+        return "Tensor()"
+"""
+
+
 @pytest.mark.parametrize(
     "call, told",
     [
@@ -963,6 +976,9 @@ def test_mistakes_are_told_at_once(start, call):
         ("plugin.param('x', default='a', values=5)", "x: values: 5 is no list"),
         ("plugin.param('x', default='a', type='string', values=['a'])", "x: values are for enum, not for string"),
         ("plugin.param('x', default=5, on_change=5)", "x: on_change: 5 cannot be called"),
+        (TENSOR + "plugin.param('x', default=Tensor())", "x: Tensor() is no float"),
+        (TENSOR + "plugin.param('x', default=5, max=Tensor())", "x: max: Tensor() is no float"),
+        (TENSOR + "plugin.configure(interval=Tensor())", "interval: Tensor() is no number of seconds above 0"),
         ("plugin.param('my res', default=5)",
          "'my res': a param's name has letters, digits and _ only, and begins with none of the digits"),
         ("class Mute:\n    __str__ = None\nplugin.param('x', default=5, help=Mute())", "x: help: is no text"),

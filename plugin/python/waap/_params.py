@@ -20,7 +20,7 @@ def is_whole(value):
     """Whether it is an int by itself, as numpy's are; an array's looks alike, and raises."""
     try:
         return not is_truth(value) and operator.index(value) is not None
-    except TypeError:
+    except Exception:
         return hasattr(value, "__int__") and not hasattr(value, "__float__")
 
 
@@ -93,7 +93,7 @@ class Param:
     def _bound(self, field, value):
         try:
             return None if value is None else clean_number(TYPES[self._type], value)
-        except (TypeError, ValueError, ArithmeticError):
+        except Exception:  # whatever a type of others has for what is no number
             raise ValueError("{}: {}: {!r} is no {}".format(self.name, field, value, self._type)) from None
 
     def _text(self, field, value):
@@ -123,7 +123,7 @@ class Param:
                 raise ValueError("another type")
             else:
                 value = bool(value) if kind is bool else clean_text(value)
-        except (TypeError, ValueError, ArithmeticError):
+        except Exception:  # whatever a type of others has for what is no number
             raise ValueError("{}: {!r} is no {}".format(self.name, value, self._type)) from None
         below = self._low is not None and value < self._low
         if below or (self._high is not None and value > self._high):

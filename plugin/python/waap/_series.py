@@ -21,7 +21,7 @@ def clean_value(value):
     """The number that float() sees in it; None where it is none, or one that no float can hold."""
     try:
         return float(value)
-    except (TypeError, ValueError, ArithmeticError):
+    except Exception:  # a tensor of several elements has a RuntimeError
         return None
 
 
