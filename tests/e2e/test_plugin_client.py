@@ -678,6 +678,45 @@ def test_a_thread_that_cannot_start_is_tried_again(peer, run):
     assert peer.sums == {"x": 1, "y": 1}
 
 
+def test_a_thread_that_could_not_start_is_tried_again_by_records(peer, run):
+    run("""
+        import threading, time
+        tries = []
+        def no_thread(*_, **__):
+            tries.append(time.monotonic())
+            raise RuntimeError("can't start new thread")
+        real, threading.Thread.start = threading.Thread.start, no_thread
+        frames = plugin.counter("frames_total")
+        while len(tries) < 3:
+            frames.inc(0)
+            plugin.counter("other").inc(0)
+        assert tries[2] - tries[1] > 0.9 and tries[1] - tries[0] > 0.9, tries
+        threading.Thread.start = real
+        end = time.monotonic() + 10
+        while not plugin.stats()["connected"] and time.monotonic() < end:
+            frames.inc(0)
+            time.sleep(0.01)
+        assert plugin._shared.running
+        frames.inc()
+        while plugin._shared._session._series[0].sent != 1:
+            time.sleep(0.01)
+    """, seconds=20)
+    assert peer.sums["frames_total"] == 1
+
+
+@pytest.mark.skipif(sys.version_info[:2] == (3, 12), reason="SKIP: Python 3.12 starts no threads at its end")
+def test_a_thread_that_could_not_start_is_tried_again_at_the_end(peer, run):
+    run("""
+        import threading
+        def no_thread(*_, **__):
+            raise RuntimeError("can't start new thread")
+        real, threading.Thread.start = threading.Thread.start, no_thread
+        plugin.counter("frames_total").inc()
+        threading.Thread.start = real
+    """)
+    assert peer.sums["frames_total"] == 1
+
+
 @pytest.mark.parametrize(
     "fault",
     [

@@ -85,6 +85,7 @@ class Client:
         self._wake_fds = None
         self._wake_inode = None
         self._thread = None
+        self._start_at = 0.0  # when the thread may be tried again that could not be started
         self._pid = os.getpid()
         self.running = False
         atexit.register(self._at_exit)
@@ -181,6 +182,8 @@ class Client:
 
     def flush(self, timeout, give_up=False):
         """With give_up, an exporter that is away is not waited for."""
+        # Who waits shall not have to wait for the next attempt, too.
+        self._start_at = min(self._start_at, time.monotonic())
         self.start()
         end = time.monotonic() + timeout
         with self._lock:
@@ -211,17 +214,20 @@ class Client:
                 self.running = True
             if self._thread is not None or self._alone or not (self._series or self._params):
                 return
+            now = time.monotonic()
+            if now < self._start_at:
+                return
             self._settle()
-            # Also where it fails: the next metric, not each record, tries again.
-            self.running = not self._exiting
             self._session = self._session or Session(self._settings, self._series, self._params)
             try:
                 self._open_wake()
                 self._thread = threading.Thread(target=self._run, name="waap-plugin", daemon=True)
                 self._thread.start()
                 self._flush_in_children()
+                self.running = not self._exiting
             except (OSError, RuntimeError) as error:  # no descriptors, no threads, or at exit
                 self._thread = None
+                self._start_at = now + FAULT_SECONDS
                 self._complain("no thread: {}".format(error))
         if self._thread is None:  # nobody else would tell
             self._tell_texts()
@@ -367,6 +373,7 @@ class Client:
         self._texts = []
         self._telling = False
         self._thread = None
+        self._start_at = 0.0
         for series in self._series:
             series.zero()
         if self._session is not None:
@@ -381,7 +388,7 @@ class Client:
 
     def _at_exit(self):
         if self._pid == os.getpid():
-            if self._thread is not None:
+            if self._thread is not None or self._start_at:
                 self.flush(EXIT_SECONDS, give_up=True)
             self._exiting = True
             self.running = False  # so that every record comes by start(), which sees the end
