@@ -252,6 +252,21 @@ def test_a_record_at_the_very_end_waits_for_nobody(peer, run, n):
     check_ending(peer)
 
 
+def test_an_atexit_function_from_before_the_import_flushes(peer, run):
+    run("""
+        import atexit, importlib
+        atexit.unregister(plugin._shared._at_exit)
+        def late():
+            frames.inc()
+            assert plugin.flush()
+        atexit.register(late)
+        plugin = importlib.reload(plugin)
+        frames = plugin.counter("frames_total")
+        frames.inc()
+    """)
+    assert peer.sums["frames_total"] == 2
+
+
 def test_the_first_record_of_all_at_the_very_end(run):
     assert run("""
         import sys

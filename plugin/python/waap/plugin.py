@@ -14,7 +14,8 @@ Nothing has to be started or stopped: the first metric or parameter starts one t
 what has changed a few times a second, reconnects when the exporter was away, and sends the rest when
 the program ends. Recording never waits and never fails because of the exporter. Counts are kept as
 totals, so an exporter that was away misses nothing. A forked child counts from 0 on a connection of
-its own; one that leaves by os._exit() should call flush() before.
+its own; one that leaves by os._exit() should call flush() before. So should a function that records and
+was given to atexit before this module was imported: it runs when the rest was sent.
 
 The environment says where and who: WAAP_PUSH_SOCKET (/run/waap/push.sock), WAAP_PLUGIN_NAME (the
 program's name), WAAP_JOB; with WAAP_DEBUG set, what goes wrong is written to standard error.
