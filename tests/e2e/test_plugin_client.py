@@ -953,6 +953,22 @@ def test_series_are_bounded(peer, run):
     """)
 
 
+def test_names_of_durations_are_bounded(run):
+    run("""
+        def n_kept():
+            return sum(map(len, (plugin._timed, plugin._shared._by_key, plugin._shared._kinds)))
+        plugin.configure(max_series=10)
+        for i in range(1000):
+            with plugin.timeit("beyond_{}".format(i)), plugin.timeit(chr(0x4000 + i)):
+                pass
+        before = n_kept()
+        for i in range(1000):
+            with plugin.timeit("far_beyond_{}".format(i)), plugin.timeit(chr(0x5000 + i)):
+                pass
+        assert n_kept() == before < 100, n_kept()
+    """)
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -148,6 +148,10 @@ class Client:
         self.start()
         return series
 
+    def max_series(self):
+        """Known as soon as there is a series."""
+        return self._settings.max_series
+
     def param(self, param):
         with self._lock:
             self._settle()

@@ -124,7 +124,7 @@ def timeit(name, help=None, labels=None, buckets=None):
     if known is None:
         full = name if name.endswith("_seconds") else name + "_seconds"
         known = histogram(full, help, labels, buckets=buckets)
-        if plain:
+        if plain and len(_timed) < _shared.max_series():
             _timed[name] = known
     return _Span(known)
 
