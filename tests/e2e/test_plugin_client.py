@@ -211,6 +211,27 @@ def test_descriptors_closed_by_others(peer, run):
     assert peer.sums["frames_total"] == 2
 
 
+@pytest.mark.parametrize("end", [0, 1])
+def test_one_end_of_the_pipe_closed_by_others(peer, run, end):
+    run(f"""
+import os, time
+plugin.configure(interval=60)
+frames = plugin.counter("frames_total")
+frames.inc()
+assert plugin.flush()
+n_open = len(os.listdir("/proc/self/fd"))
+os.close(plugin._shared._wake_fds[{end}])
+plugin._shared._session.sock.shutdown(0)  # which wakes it where the pipe does not
+began = time.process_time()
+time.sleep(0.5)
+assert time.process_time() - began < 0.25
+frames.inc()
+assert plugin.flush()
+assert len(os.listdir("/proc/self/fd")) == n_open
+""")
+    assert peer.sums["frames_total"] == 2
+
+
 ENDING = """
     import sys, threading, time
     sys.setswitchinterval(1e-6)

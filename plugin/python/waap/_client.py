@@ -237,12 +237,20 @@ class Client:
             self._tell_texts()
 
     def _open_wake(self):
-        """The pipe that wakes the thread, its own in every process."""
-        if self._wake_fds is None or not is_open(self._wake_fds[0], self._wake_inode):
-            self._wake_fds = os.pipe()
-            self._wake_inode = os.fstat(self._wake_fds[0]).st_ino
-            for fd in self._wake_fds:
+        """The pipe that wakes the thread, its own in every process. Without its other end, the one to be
+        read would be ready for ever."""
+        if self._wake_fds is None or not all(is_open(fd, self._wake_inode) for fd in self._wake_fds):
+            fds = os.pipe()
+            for fd in fds:
                 os.set_blocking(fd, False)
+            self._close_wake()
+            self._wake_inode = os.fstat(fds[0]).st_ino
+            self._wake_fds = fds
+
+    def _close_wake(self):
+        for fd in self._wake_fds or ():
+            if is_open(fd, self._wake_inode):
+                os.close(fd)
 
     def _flush_in_children(self):
         """Processes of multiprocessing leave without atexit; this is what they call instead."""
@@ -383,9 +391,7 @@ class Client:
         if self._session is not None:
             self._session.close()
             self._session = None
-        for fd in self._wake_fds or ():
-            if is_open(fd, self._wake_inode):
-                os.close(fd)
+        self._close_wake()
         self._wake_fds = None
         self.running = False
         self._pid = os.getpid()  # last: what others record from here on stays
