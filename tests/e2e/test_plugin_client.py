@@ -587,6 +587,29 @@ def test_an_exporter_that_never_reads_blocks_nobody(peer, run):
     assert int(output) < 4096
 
 
+def test_flush_waits_however_long(peer, start):
+    peer.kill()
+    process = start("""
+        import signal, threading
+        signal.alarm(30)
+        def wait(seconds):
+            results.append(plugin.flush(seconds))
+        results = []
+        plugin.counter("x").inc()
+        threads = [threading.Thread(target=wait, args=(seconds,)) for seconds in (float("inf"), 1e10, 1e300)]
+        for thread in threads:
+            thread.start()
+        assert [plugin.flush(seconds) for seconds in (float("nan"), -1e300, float("-inf"), 0.1)] == [False] * 4
+        print("waiting", results, flush=True)
+        for thread in threads:
+            thread.join()
+        print(results)
+    """)
+    assert process.stdout.readline() == "waiting []\n"
+    peer.listen()
+    assert process.communicate(timeout=30) == ("[True, True, True]\n", "")
+
+
 def test_an_exporter_that_comes_late_gets_everything(peer, start):
     peer.kill()
     process = start(ALL_KINDS + "    assert plugin.flush(30)\n")

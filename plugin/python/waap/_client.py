@@ -13,7 +13,7 @@ from waap._session import Session, is_open, safe_repr
 EXIT_SECONDS = 1.0
 FAULT_SECONDS = 1.0
 FORK_SECONDS = 1.0  # that a fork may wait; other threads hold the lock far shorter
-LONGEST_SECONDS = 3600.0  # that poll() is asked to wait
+LONGEST_SECONDS = 3600.0  # that poll() or a lock is asked to wait
 SHORTEST_INTERVAL = 0.001  # seconds; a round ends before the next is due
 MAX_PARAMS = 100
 MAX_TEXTS = 16
@@ -200,9 +200,9 @@ class Client:
             self.wake()
             while session.answered < number and not (give_up and session.n_lost != n_lost):
                 left = end - time.monotonic()
-                if left <= 0:
+                if not left > 0:  # nor where the time is no number
                     return False
-                self._turned.wait(left)
+                self._turned.wait(min(left, LONGEST_SECONDS))
             return session.answered >= number
 
     # The thread.
