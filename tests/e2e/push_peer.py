@@ -56,6 +56,11 @@ class PushPeer:
             for connection in list(self._connections.values()):
                 connection.send(data)
 
+    def has_heard_all(self):
+        """Whether nobody is connected or knocks: those who have left were heard to their end."""
+        with self._lock:
+            return self.never_reads or not self._connections and not self._selector.select(0)
+
     def __enter__(self):
         return self
 

@@ -44,6 +44,7 @@ def start(peer):
         command = [python, "-c", "from waap import plugin\n" + textwrap.dedent(program)]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("WAAP_")}
         clean.update(PYTHONPATH=str(PACKAGE), WAAP_PUSH_SOCKET=peer.path, PYTHONDONTWRITEBYTECODE="1")
+        clean.update(PYTHONWARNINGS="ignore::DeprecationWarning")  # from 3.12 on, a fork beside threads
         clean.update(environment)
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         process = subprocess.Popen(command, env=clean, text=True, **pipes)
@@ -57,13 +58,14 @@ def start(peer):
 
 
 @pytest.fixture
-def run(start):
-    """run(program): runs it to its end, which must be good; returns what it printed."""
+def run(start, peer):
+    """run(program): runs it to its end, which must be good, and to that of what it sent; returns what it printed."""
 
     def to_end(program, seconds=60, **options):
         process = start(program, **options)
         output, errors = process.communicate(timeout=seconds)
         assert (process.returncode, errors) == (0, ""), errors
+        wait_until(peer.has_heard_all, what="the end of all connections")
         return output
 
     return to_end
@@ -249,6 +251,8 @@ ENDING = """
             print("late", flush=True)
     frames, seconds, queue = plugin.counter("frames_total"), plugin.histogram("seconds"), plugin.gauge("queue")
     res = plugin.param("res", default=1)
+    frames.inc()
+    assert plugin.flush()
     sys.ps2 = Late()  # which the interpreter drops first of all
     def record(n):
         while True:
@@ -302,24 +306,25 @@ def test_the_first_record_of_all_at_the_very_end(run):
 
 
 FORKED_WITH_THE_LOCK = """
-    import os, threading, time
+    import os, signal, threading
     frames = plugin.counter("frames_total")
-    held = threading.Event()
+    held, done = threading.Event(), threading.Event()
     def hold():
         with plugin._shared._lock, frames._lock:
             held.set()
-            time.sleep(3)
+            done.wait()
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
     if os.fork() == 0:
-        began = time.monotonic()
+        signal.alarm(10)  # which ends it where it waits for the lock
         plugin.counter("child_total").inc()
         frames.inc()
-        assert time.monotonic() - began < 2
         os._exit(0 if plugin.flush() else 1)
-    assert os.waitpid(-1, 0)[1] == 0
+    status = os.wait()[1]
+    done.set()
     thread.join()
+    assert status == 0
 """
 
 
@@ -642,13 +647,16 @@ def test_refusals_are_told_and_the_series_rests(peer, run):
         errors = []
         plugin.configure(interval=0.01, on_error=errors.append)
         fps = plugin.metric("fps")
-        for _ in range(50):
+        n, end = 0, time.monotonic() + 10
+        while n < 50 or not errors and time.monotonic() < end:
             fps.inc()
+            n += 1
             time.sleep(0.01)
-        print(errors, plugin.stats()["errors"])
+        print(errors, plugin.stats()["errors"], n)
     """)
-    assert output == "['fps: is a gauge of another'] 1\n"
-    assert peer.sums["fps"] == 50
+    told, n = output.rsplit(None, 1)
+    assert told == "['fps: is a gauge of another'] 1"
+    assert peer.sums["fps"] == int(n)
 
 
 def test_debug_says_what_is_wrong(peer, start):
@@ -1289,10 +1297,11 @@ def test_knobs_of_types_that_json_has_not(peer, run):
 
 def test_a_knob_is_quick_and_survives_a_reconnect(peer, start):
     process = start("""
+        import time
         plugin.configure(interval=60)
         res = plugin.param("res", default=720, min=240, max=1080)
         while res.get() != 1000:
-            pass
+            time.sleep(0.001)
         assert plugin.flush()
     """)
 
@@ -1303,7 +1312,7 @@ def test_a_knob_is_quick_and_survives_a_reconnect(peer, start):
     began = time.monotonic()
     peer.send(b'{"param": "res", "value": 480}\n')
     wait_until(lambda: applied() == [720, 480])
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 5
     peer.kill()
     peer.listen()
     wait_until(lambda: applied() == [720, 480, 480])
@@ -1433,6 +1442,7 @@ def test_the_program_names_the_plugin(peer, tmp_path):
     environment.pop("WAAP_PLUGIN_NAME", None)
     for command in ([str(script)], ["-m", "app"], ["-c", script.read_text()]):
         subprocess.run([sys.executable, *command], env=environment, check=True, timeout=30)
+        wait_until(peer.has_heard_all)
     assert [hello["plugin"] for hello in peer.hellos] == ["objcounter", "app", "python"]
 
 
