@@ -76,6 +76,18 @@ static const char *number_fault(const struct waap_param *param, double number) {
     return ranged && (number < param->min || number > param->max) ? "is out of range" : NULL;
 }
 
+/* The exporter looks more closely, and says so; this is for what is clearly beside them. Without
+ * the library of mathematics, which a plugin need not link. */
+static bool is_on_step(const struct waap_param *param, double number) {
+    bool bounded = param->min < param->max && isfinite(param->min);
+    double steps = (number - (bounded ? param->min : 0)) / param->step;
+    if (param->step == 0 || !(steps > -1e15 && steps < 1e15)) {
+        return true;
+    }
+    double beside = steps - (double)(long long)(steps + (steps < 0 ? -0.5 : 0.5));
+    return beside > -0.02 && beside < 0.02;
+}
+
 static bool param_set_default(struct waap_param *param, const struct waap_param_spec *spec) {
     bool textual = spec->type == WAAP_STRING || spec->type == WAAP_ENUM;
     if (textual && spec->text == NULL) {
@@ -92,7 +104,8 @@ static bool param_set_default(struct waap_param *param, const struct waap_param_
         }
         param->number = value_index(param, spec->text);
     }
-    if (number_fault(param, param->number) != NULL || (textual && param->number < 0)) {
+    if (number_fault(param, param->number) != NULL || (textual && param->number < 0) ||
+        !is_on_step(param, param->number)) {
         errno = EINVAL;
         return false;
     }

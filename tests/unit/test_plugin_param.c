@@ -78,6 +78,8 @@ static void test_what_cannot_be(void) {
         {{.name = "x", .min = 0, .max = -INFINITY}, EINVAL},
         {{.name = "x", .number = 0.5}, EINVAL},
         {{.name = "x", .number = 5, .min = 1, .max = 4}, EINVAL},
+        {{.name = "x", .number = 7, .min = 0, .max = 10, .step = 2}, EINVAL},
+        {{.name = "x", .number = -7, .step = 2}, EINVAL},
         {{.name = "x", .type = WAAP_FLOAT, .number = NAN}, EINVAL},
         {{.name = "x", .type = WAAP_BOOL, .number = 2}, EINVAL},
         {{.name = "x", .type = WAAP_STRING}, EINVAL},

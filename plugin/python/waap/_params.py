@@ -76,6 +76,8 @@ class Param:
             raise ValueError("{}: on_change: {!r} cannot be called".format(name, on_change))
         self.on_change = on_change
         self.default = self.check(default)
+        if self._step and not self._is_on_step(self.default):
+            raise ValueError("{}: default: {!r} is not one of its steps of {!r}".format(name, default, step))
         self._state = (0, self.default)  # version and value change as one
         self.applied = 0  # the version that the application has taken over
         self.forget()
@@ -108,6 +110,11 @@ class Param:
         except TypeError:
             raise ValueError("{}: {}: {!r} is no list".format(self.name, field, values)) from None
         return [self._text(field, value) for value in values]
+
+    def _is_on_step(self, value):
+        """The exporter looks more closely, and says so; this is for what is clearly beside them."""
+        steps = (value - (self._low or 0)) / self._step
+        return abs(steps - round(steps)) < 0.02
 
     def _range(self):
         bounds = (("at least", self._low), ("at most", self._high))
