@@ -7,10 +7,10 @@
 #include "exporter/push_store.h"
 
 /* Whose a plugin's name is. Who uses it first is noted with the owner, by what the kernel vouches
- * for ("container", "uid 1000"), in part ("ended uid 1000": nobody can tell whether that was in a
- * container) or not at all ("pywaggle", "unverified", "http"). While that one is connected or has
- * series, it is taken over only by somebody of whom more is known. Containers are told apart by the
- * owner's labels already. */
+ * for ("container", "uid 1000"), in part ("ended uid 1000": it may have been in a container) or not
+ * at all ("pywaggle", "unverified", "http"). While that one is connected or has series, it is taken
+ * over only by somebody of whom more is known. Containers are told apart by the owner's labels
+ * already. */
 
 /* The caller holds a reference of the owner and is `who`; `may_take` lets it have what is
  * another's. What a weaker claimant had pushed goes, and so do the groups, and series of groups,

@@ -18,6 +18,11 @@
 #define SO_PEERPIDFD 77
 #endif
 
+/* Linux 5.14. */
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
 #define STEP_NS (10 * CLOCK_NS_PER_MS)
 /* A busy Docker names a container seconds after it has started it; where none is heard of there is
  * little to wait for. */
@@ -264,6 +269,19 @@ static bool is_of_user(const char *text, const struct container_path *path) {
     return memmem(line, (size_t)(path->id - line), slice, strlen(slice)) != NULL;
 }
 
+/* Which network namespace the socket was made in: where we have accepted it, that of who connects.
+ * False: the kernel cannot tell. */
+static bool network_of(int fd, uint64_t *ret_cookie) {
+    socklen_t len = sizeof(*ret_cookie);
+    return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, ret_cookie, &len) == 0;
+}
+
+static bool is_of_our_network(int fd) {
+    int ours CLEANUP_CLOSE = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    uint64_t here, there;
+    return ours >= 0 && network_of(ours, &here) && network_of(fd, &there) && here == there;
+}
+
 static void find_container(struct push_peers *peers, int fd, struct push_peer *peer) {
     struct buf name CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
     struct container_path path;
@@ -273,6 +291,7 @@ static void find_container(struct push_peers *peers, int fd, struct push_peer *p
     if (!found || !is_there(fd)) {
         free(TAKE(peer->process));
         peer->gone = true;
+        peer->of_our_network = is_of_our_network(fd);
         return;
     }
     if (!container_id_parse(buf_str(&text), &path)) {

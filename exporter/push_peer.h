@@ -15,10 +15,11 @@ struct push_peers;
 struct push_peer {
     pid_t pid; /* 0: in a process namespace that is hidden from us; then nothing more is known */
     uid_t uid;
-    bool gone;          /* the process has ended already, so nobody can tell where it ran */
-    char *process;      /* what the program is called; or NULL */
-    char *container_id; /* NULL: runs in none */
-    char *container;    /* its name, within the pod if there is one; else the beginning of its id */
+    bool gone;           /* the process has ended already, so nobody can tell its cgroup */
+    bool of_our_network; /* where it is gone: not in a container with a network of its own */
+    char *process;       /* what the program is called; or NULL */
+    char *container_id;  /* NULL: runs in none */
+    char *container; /* its name, within the pod if there is one; else the beginning of its id */
     char *pod, *namespace;
 
     /* Called on the loop once the names are there, or nobody knows them; not within

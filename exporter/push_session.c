@@ -106,11 +106,12 @@ static void log_refused(const struct push_session *session, int code, const char
 }
 
 /* What makes a peer the same as the one that used a plugin's name before: its container by the
- * owner's labels, else its user. */
+ * owner's labels, else its user. Whether a process that pushes once and ends is seen alive is
+ * chance, so one that was in no container's network stays its user. */
 static void describe_claim(const struct push_peer *peer, char out[static MAX_CLAIM]) {
     if (peer->pid == 0) {
         snprintf(out, MAX_CLAIM, "unverified");
-    } else if (peer->gone) {
+    } else if (peer->gone && !peer->of_our_network) {
         snprintf(out, MAX_CLAIM, "ended uid %u", (unsigned)peer->uid);
     } else if (peer->container_id != NULL) {
         snprintf(out, MAX_CLAIM, "container");
@@ -119,11 +120,12 @@ static void describe_claim(const struct push_peer *peer, char out[static MAX_CLA
     }
 }
 
-/* Root on this machine may have everything. */
+/* Root on this machine may have everything; not on the word of a network alone. */
 static int claim(struct push_session *session, struct push_owner *owner, struct error *err) {
     char who[MAX_CLAIM];
     describe_claim(&session->peer, who);
-    int r = push_claim(session->env->store, owner, who, strcmp(who, "uid 0") == 0, err);
+    bool may_take = strcmp(who, "uid 0") == 0 && !session->peer.gone;
+    int r = push_claim(session->env->store, owner, who, may_take, err);
     session->claim = r == 0 ? push_claim_number(owner) : session->claim;
     return r;
 }

@@ -452,6 +452,59 @@ def test_another_user_cannot_take_over_a_plugin(daemon, path, tmp_path):
     assert value(waap, "a", plugin="p") == 1
 
 
+SHOTS = """
+import os, socket, sys
+os.setuid(1234)
+for i in range(int(sys.argv[2])):
+    child = os.fork()
+    if child == 0:
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(sys.argv[1])
+        s.sendall(b'{"hello": {"plugin": "cron"}}\\n'
+                  b'{"metric": "runs", "type": "counter", "inc": 1, "seq": 1}\\n')
+        if sys.argv[3] == "waits":
+            s.recv(99)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+def shoot(waap, path, n, *before, waits=False):
+    """That many processes that push one increment each and end; before waap can look, unless they wait."""
+    command = [*before, sys.executable, "-c", SHOTS, path.name, str(n), "waits" if waits else "ends"]
+    if not waits:
+        os.kill(waap.process.pid, signal.SIGSTOP)
+    try:
+        subprocess.run(command, check=True, timeout=20, cwd=path.parent)
+    finally:
+        os.kill(waap.process.pid, signal.SIGCONT)
+
+
+def knows_networks():
+    with socket.socket(socket.AF_UNIX) as one:
+        try:
+            return len(one.getsockopt(socket.SOL_SOCKET, 71, 8)) == 8  # SO_NETNS_COOKIE
+        except OSError:
+            return False
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="must be root to be another user")
+@pytest.mark.skipif(not knows_networks(), reason="the kernel is older than 5.14")
+def test_processes_that_have_ended_count(daemon, path, tmp_path):
+    """A shell script's one line: whether waap looks before its end is chance."""
+    tmp_path.chmod(0o755)  # those above it do not matter to who stands there
+    waap = daemon()
+    total = 0
+    for waits in (False, True, False, True):
+        shoot(waap, path, 5, waits=waits)
+        total += 5
+        wait_until(lambda: series(waap, "runs_total").get(frozenset({("plugin", "cron")})) == total)
+    # Who has ended in another network, as containers have, could have been anybody in one.
+    shoot(waap, path, 5, "unshare", "--net")
+    wait_until(lambda: value(waap, "waap_push_refused_total", reason="forbidden") >= 5)
+    assert value(waap, "runs_total", plugin="cron") == total
+
+
 # ---- limits ----
 
 

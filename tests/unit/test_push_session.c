@@ -186,6 +186,8 @@ static void test_names_are_not_taken_over(void) {
         {{.pid = 8, .uid = 1000}, NULL},
         {{.pid = 0, .uid = 1000}, "unverified"},
         {{.pid = 9, .uid = 1000, .gone = true}, "ended uid 1000"},
+        {{.pid = 9, .uid = 1000, .gone = true, .of_our_network = true}, NULL},
+        {{.pid = 9, .uid = 0, .gone = true, .of_our_network = true}, "uid 0"},
         {{.pid = 8, .uid = 0}, NULL},
     };
     say("{\"hello\":{\"plugin\":\"p\"}}");
