@@ -170,8 +170,8 @@ const struct option exporter_options[] = {
         .default_text = "0",
         .min = 0,
         .max = 10000000,
-        .help = "Most lines in a second of one plugin, on all its connections, or metrics of one "
-                "plugin or group over HTTP; 0: no limit",
+        .help = "Most lines in a second of one plugin, on all its connections, where more wait, or "
+                "metrics of one plugin or group over HTTP, where more are refused; 0: no limit",
     },
     {
         .name = "push.max-line-size",

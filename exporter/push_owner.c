@@ -222,12 +222,16 @@ int push_store_owner(struct push_store *store, const struct push_identity *ident
 
 /* ---- life ---- */
 
-bool push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n, int64_t now_ns) {
+int64_t push_allowance_wait_ns(struct push_allowance *allowance, size_t max, int64_t now_ns) {
     double most = (double)max;
     allowance->left += (double)(now_ns - allowance->counted_ns) / 1e9 * most;
     allowance->left = allowance->left < most ? allowance->left : most;
     allowance->counted_ns = now_ns;
-    if (allowance->left < 1) {
+    return allowance->left < 1 ? (int64_t)((1 - allowance->left) / most * 1e9) + 1 : 0;
+}
+
+bool push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n, int64_t now_ns) {
+    if (push_allowance_wait_ns(allowance, max, now_ns) > 0) {
         return false;
     }
     allowance->left -= (double)n;

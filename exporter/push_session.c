@@ -288,6 +288,27 @@ static int take_message(struct push_session *session, const struct push_message 
     }
 }
 
+/* Neither a plugin with many connections nor a connection with many names may send more. */
+int64_t push_session_wait_ns(struct push_session *session, size_t max_rate) {
+    if (max_rate == 0) {
+        return 0;
+    }
+    int64_t now_ns = clock_monotonic_ns();
+    struct push_allowance *const allowances[] = {
+        &session->allowance,
+        session->owner != NULL ? push_owner_allowance(session->owner) : NULL,
+    };
+    int64_t wait_ns = 0;
+    for (size_t i = 0; i < ARRAY_LEN(allowances) && allowances[i] != NULL; i++) {
+        int64_t ns = push_allowance_wait_ns(allowances[i], max_rate, now_ns);
+        wait_ns = ns > wait_ns ? ns : wait_ns;
+    }
+    for (size_t i = 0; wait_ns == 0 && i < ARRAY_LEN(allowances) && allowances[i] != NULL; i++) {
+        push_allowance_spend(allowances[i], max_rate, 1, now_ns);
+    }
+    return wait_ns;
+}
+
 void push_session_line(struct push_session *session, char *text, size_t len) {
     struct push_json *reader = session->env->reader;
     struct json json = json_begin(text, len, ++session->line);

@@ -23,11 +23,12 @@ struct push_session_env {
 
 struct push_session {
     const struct push_session_env *env;
-    struct push_peer peer;    /* filled in by whoever has the connection */
-    struct push_owner *owner; /* NULL: it has not said anything yet */
-    uint64_t claim;           /* of the owner, when it was this session's */
-    bool is_refused;          /* its hello was: nobody knows whose the lines after it are */
-    int64_t refused_ns;       /* since then */
+    struct push_peer peer;           /* filled in by whoever has the connection */
+    struct push_owner *owner;        /* NULL: it has not said anything yet */
+    uint64_t claim;                  /* of the owner, when it was this session's */
+    bool is_refused;                 /* its hello was: nobody knows whose the lines after it are */
+    int64_t refused_ns;              /* since then */
+    struct push_allowance allowance; /* of lines, where there is a limit */
     uint64_t start;
     struct params_link knobs;
     size_t line;    /* how many it has sent */
@@ -44,6 +45,10 @@ void push_session_init(struct push_session *session, const struct push_session_e
 
 /* Leaves its owner and knobs; the peer is not freed. */
 void push_session_finish(struct push_session *session);
+
+/* How long the next line has to wait where one connection, and one plugin, may say `max_rate` lines
+ * in a second; 0: there is no limit. 0 where it need not, and then it is paid for. */
+int64_t push_session_wait_ns(struct push_session *session, size_t max_rate);
 
 /* Takes one line, without its newline; decodes it in place. Blank lines say nothing. */
 void push_session_line(struct push_session *session, char *text, size_t len);

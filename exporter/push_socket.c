@@ -10,6 +10,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
+#include "exporter/push_lines.h"
 #include "exporter/push_listen.h"
 #include "exporter/push_session.h"
 
@@ -21,17 +22,21 @@ enum {
     KEPT_BYTES = 4 * 1024,
 };
 
+/* Who has to wait for its rate does so at least this long, so that many lines take one turn, and at
+ * most that long, as the rate may have been changed. */
+#define MIN_WAIT_NS (20 * CLOCK_NS_PER_MS)
+#define MAX_WAIT_NS CLOCK_NS_PER_SEC
+
 /* One connection. */
 struct link {
     struct loop_source source;
     struct push_socket *owner;
     struct push_session session;
-    struct buf rest;                 /* the beginning of a line whose end has not come */
-    bool watched;                    /* by the loop: not before we know who it is */
-    bool skipping;                   /* the rest of a line that is too long */
-    bool ended;                      /* it will say no more */
-    uint32_t events;                 /* that the loop watches for */
-    struct push_allowance allowance; /* of lines, where there is a limit */
+    struct push_lines lines;
+    bool watched; /* by the loop: not before we know who it is, nor while held */
+    bool held;    /* until its rate lets its next line be taken */
+    struct link *next_held;
+    uint32_t events; /* that the loop watches for */
     struct link *next, *previous;
 };
 
@@ -46,7 +51,10 @@ struct push_socket {
     size_t max_peer_links;
     size_t max_line;
     size_t max_rate; /* lines per second of one connection, and of one plugin; 0: no limit */
-    struct buf in;   /* what is being read, whoever sent it */
+    struct link *held, **held_end; /* a queue: who has waited longest comes first */
+    size_t n_held;
+    struct loop_timer resume;
+    struct buf in; /* what is being read, whoever sent it */
     struct loop_timer check;
     uint64_t n_refused;
     uint64_t n_cut;
@@ -54,10 +62,33 @@ struct push_socket {
 
 /* ---- connections ---- */
 
+/* Takes the link that `at` refers to out of the queue of those that are held. */
+static void release(struct push_socket *socket, struct link **at) {
+    struct link *link = *at;
+    *at = TAKE(link->next_held);
+    socket->held_end = *at == NULL ? at : socket->held_end;
+    socket->n_held--;
+    link->held = false;
+}
+
+static void enqueue(struct push_socket *socket, struct link *link) {
+    *socket->held_end = link;
+    socket->held_end = &link->next_held;
+    socket->n_held++;
+    link->held = true;
+}
+
 static void link_destroy(struct link *link) {
     struct push_socket *owner = link->owner;
     if (link->watched) {
         loop_remove(owner->loop, &link->source);
+    }
+    if (link->held) {
+        struct link **at = &owner->held;
+        while (*at != link) {
+            at = &(*at)->next_held;
+        }
+        release(owner, at);
     }
     *(link->previous != NULL ? &link->previous->next : &owner->links) = link->next;
     if (link->next != NULL) {
@@ -67,7 +98,7 @@ static void link_destroy(struct link *link) {
     close(link->source.fd);
     push_session_finish(&link->session);
     push_peers_forget(owner->peers, &link->session.peer);
-    buf_finish(&link->rest);
+    push_lines_finish(&link->lines);
     free(link);
 }
 
@@ -93,7 +124,7 @@ static bool flush(struct link *link) {
     if (out->len == 0 && out->cap > KEPT_BYTES) {
         buf_finish(out);
     }
-    uint32_t events = (link->ended ? 0 : EPOLLIN) | (out->len > 0 ? EPOLLOUT : 0);
+    uint32_t events = (link->lines.ended ? 0 : EPOLLIN) | (out->len > 0 ? EPOLLOUT : 0);
     if (link->watched && events != link->events) {
         link->events = events;
         loop_change(link->owner->loop, &link->source, events);
@@ -114,7 +145,7 @@ static void settle(struct link *link) {
     bool useful = flush(link);
     if (useful && (link->session.must_end || link->session.out.failed)) {
         cut(link);
-    } else if (!useful || (link->ended && link->session.out.len == 0)) {
+    } else if (!useful || (link->lines.ended && !link->held && link->session.out.len == 0)) {
         link_destroy(link);
     }
 }
@@ -129,57 +160,26 @@ static void session_answered(struct push_session *session) {
 
 /* ---- reading ---- */
 
-/* Neither a plugin with many connections nor a connection with many names may send more. */
-static bool within_rate(struct link *link, int64_t now_ns) {
-    size_t max = link->owner->max_rate;
-    struct push_owner *plugin = link->session.owner;
-    if (max == 0) {
-        return true;
+static bool take_line(struct push_lines *lines, char *text, size_t len) {
+    struct link *link = CONTAINER_OF(lines, struct link, lines);
+    struct loop_timer *resume = &link->owner->resume;
+    int64_t wait_ns = push_session_wait_ns(&link->session, link->owner->max_rate);
+    if (wait_ns > 0) {
+        wait_ns = wait_ns < MIN_WAIT_NS ? MIN_WAIT_NS : wait_ns;
+        wait_ns = wait_ns > MAX_WAIT_NS ? MAX_WAIT_NS : wait_ns;
+        int64_t due_ns = clock_monotonic_ns() + wait_ns;
+        resume->due_ns = due_ns < resume->due_ns ? due_ns : resume->due_ns;
+        return false;
     }
-    return push_allowance_spend(&link->allowance, max, 1, now_ns) &&
-           (plugin == NULL || push_allowance_spend(push_owner_allowance(plugin), max, 1, now_ns));
+    push_session_line(&link->session, text, len);
+    return true;
 }
 
-static void take_line(struct link *link, char *text, size_t len, int64_t now_ns) {
+static void refuse_line(struct push_lines *lines) {
+    struct link *link = CONTAINER_OF(lines, struct link, lines);
     struct error err;
-    if (link->skipping) { /* its end: the next is another line */
-        link->skipping = false;
-    } else if (len > link->owner->max_line) {
-        error_set(&err, -E2BIG, "line is longer than %zu bytes (push.max-line-size)",
-                  link->owner->max_line);
-        push_session_refuse(&link->session, -E2BIG, err.text);
-    } else if (!within_rate(link, now_ns)) {
-        error_set(&err, -EAGAIN, "more than %zu lines in a second (push.max-line-rate)",
-                  link->owner->max_rate);
-        push_session_refuse(&link->session, -EAGAIN, err.text);
-    } else {
-        push_session_line(&link->session, text, len);
-    }
-}
-
-/* Takes the lines of what has come; the beginning of another is kept. */
-static void take_lines(struct link *link, char *data, size_t len, size_t n_old) {
-    int64_t now_ns = link->owner->max_rate > 0 ? clock_monotonic_ns() : 0;
-    char *end = data + len;
-    char *line = data;
-    char *newline = memchr(data + n_old, '\n', len - n_old);
-    while (newline != NULL) {
-        take_line(link, line, (size_t)(newline - line), now_ns);
-        line = newline + 1;
-        newline = memchr(line, '\n', (size_t)(end - line));
-    }
-    size_t left = (size_t)(end - line);
-    if (left > link->owner->max_line && !link->skipping) {
-        take_line(link, line, left, now_ns);
-        link->skipping = true;
-    }
-    left = link->skipping ? 0 : left;
-    buf_reset(&link->rest);
-    if (left > 0) {
-        buf_add(&link->rest, line, left);
-    } else if (link->rest.cap > KEPT_BYTES) {
-        buf_finish(&link->rest);
-    }
+    error_set(&err, -E2BIG, "line is longer than %zu bytes (push.max-line-size)", lines->max_line);
+    push_session_refuse(&link->session, -E2BIG, err.text);
 }
 
 /* Fewer bytes each where there are many: one who writes all the time does not keep others, or
@@ -193,26 +193,29 @@ static size_t share(const struct push_socket *socket) {
 static void receive(struct link *link) {
     struct buf *in = &link->owner->in;
     size_t room = share(link->owner);
-    size_t n_old = link->rest.len;
     buf_reset(in);
-    buf_add(in, link->rest.data, n_old);
     char *to = buf_reserve(in, room);
-    if (to == NULL || link->rest.failed) {
+    if (to == NULL) {
         link->session.out.failed = true;
         return;
     }
+    link->lines.max_line = link->owner->max_line;
     ssize_t n = recv(link->source.fd, to, room, MSG_DONTWAIT);
     if (n > 0) {
-        take_lines(link, in->data, n_old + (size_t)n, n_old);
-        return;
+        push_lines_add(&link->lines, to, (size_t)n);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        push_lines_end(&link->lines);
     }
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return;
-    }
-    link->ended = true;
-    if (n_old > 0) { /* what it said last needs no newline */
-        take_line(link, in->data, n_old, clock_monotonic_ns());
-    }
+    link->session.out.failed |= link->lines.rest.failed;
+}
+
+/* Reads no more before the lines that wait are taken: what comes meanwhile fills the peer's end of
+ * the connection, as it should. Not watched at all, as the loop would hear of a peer that has left
+ * again and again. */
+static void hold(struct link *link) {
+    loop_remove(link->owner->loop, &link->source);
+    link->watched = false;
+    enqueue(link->owner, link);
 }
 
 static void link_ready(struct loop_source *source, uint32_t events) {
@@ -220,13 +223,59 @@ static void link_ready(struct loop_source *source, uint32_t events) {
     if (push_store_is_applying(link->owner->env.store)) {
         return; /* it is called again: what is there to be read stays there */
     }
-    if (!link->ended && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+    if (!link->lines.ended && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
         receive(link);
-    } else if (link->ended && (events & (EPOLLHUP | EPOLLERR)) != 0) {
+        if (link->lines.held) {
+            hold(link);
+        }
+    } else if (link->lines.ended && (events & (EPOLLHUP | EPOLLERR)) != 0) {
         link_destroy(link); /* it takes no answers either */
         return;
     }
     settle(link);
+}
+
+/* It is known who it is, or its rate allows more: the conversation goes on. */
+static bool link_begin(struct link *link) {
+    struct error err;
+    if (loop_add(link->owner->loop, &link->source, EPOLLIN, &err) < 0) {
+        log_warn("push: %s", err.text);
+        link_destroy(link);
+        return false;
+    }
+    link->watched = true;
+    link->events = EPOLLIN;
+    return true;
+}
+
+/* Takes lines that wait, of as many as one turn has time for. Who was served goes to the end of the
+ * queue: the connections of one plugin share its rate. */
+static void resume_fire(struct loop_timer *timer) {
+    struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, resume);
+    struct link **at = &socket->held;
+    size_t n_bytes = 0;
+    bool busy = push_store_is_applying(socket->env.store);
+    timer->due_ns = busy ? clock_monotonic_ns() + MIN_WAIT_NS : LOOP_NEVER;
+    for (size_t n = busy ? 0 : socket->n_held; n > 0 && *at != NULL; n--) {
+        if (n_bytes >= TURN_BYTES) {
+            timer->due_ns = 0;
+            return;
+        }
+        struct link *link = *at;
+        size_t n_taken = push_lines_resume(&link->lines);
+        if (n_taken == 0 && link->lines.held) {
+            at = &link->next_held;
+            continue;
+        }
+        n_bytes += n_taken;
+        release(socket, at);
+        if (link->lines.held) {
+            enqueue(socket, link);
+        }
+        if (link->lines.held || link_begin(link)) {
+            settle(link);
+        }
+    }
 }
 
 /* ---- who connects ---- */
@@ -259,18 +308,6 @@ static bool has_its_share(const struct link *link) {
     return n > link->owner->max_peer_links;
 }
 
-/* It is known who it is: the conversation begins. */
-static void link_begin(struct link *link) {
-    struct error err;
-    if (loop_add(link->owner->loop, &link->source, EPOLLIN, &err) < 0) {
-        log_warn("push: %s", err.text);
-        link_destroy(link);
-        return;
-    }
-    link->watched = true;
-    link->events = EPOLLIN;
-}
-
 static void peer_named(struct push_peer *peer) {
     link_begin(CONTAINER_OF(peer, struct link, session.peer));
 }
@@ -282,6 +319,7 @@ static struct link *link_create(struct push_socket *socket, int fd) {
     }
     link->source = (struct loop_source){.fd = fd, .ready = link_ready};
     link->owner = socket;
+    link->lines = (struct push_lines){.take = take_line, .too_long = refuse_line};
     push_session_init(&link->session, &socket->env);
     link->session.answered = session_answered;
     link->session.peer.named = peer_named;
@@ -348,7 +386,10 @@ int push_socket_create(struct loop *loop, struct push_store *store, struct param
         .log = log,
     };
     socket->check = (struct loop_timer){.due_ns = 0, .fire = check_fire};
+    socket->resume = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = resume_fire};
+    socket->held_end = &socket->held;
     loop_timer_add(loop, &socket->check);
+    loop_timer_add(loop, &socket->resume);
     socket->peers = push_peers_create(loop);
     socket->listen = push_listen_create(loop, accepted, socket);
     if (socket->env.reader == NULL || socket->peers == NULL || socket->listen == NULL) {
@@ -377,6 +418,7 @@ void push_socket_destroy(struct push_socket *socket) {
     }
     push_listen_destroy(socket->listen);
     loop_timer_remove(socket->loop, &socket->check);
+    loop_timer_remove(socket->loop, &socket->resume);
     while (socket->links != NULL) {
         link_destroy(socket->links);
     }

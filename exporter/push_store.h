@@ -107,6 +107,9 @@ struct push_allowance {
  * nothing was left. */
 bool push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n, int64_t now_ns);
 
+/* How long until something is left again; 0: there is. */
+int64_t push_allowance_wait_ns(struct push_allowance *allowance, size_t max, int64_t now_ns);
+
 /* The owner's, for who takes what several connections and requests say in its name. */
 struct push_allowance *push_owner_allowance(struct push_owner *owner);
 

@@ -526,29 +526,55 @@ def test_long_lines(daemon, path):
 
 
 def test_rate_of_lines(daemon, path):
+    """What is beyond it waits, and so does who sends it."""
     waap = daemon("--push.max-line-rate=100")
-    with Plugin(path, {"plugin": "p"}) as plugin:
-        plugin.say(*[{"metric": "a_total", "type": "counter", "inc": 1}] * 500)
-        heard = plugin.hear()
-        assert "more than 100 lines in a second" in heard["error"]
-        time.sleep(1.1)
-        plugin.settle()
-        plugin.tell({"metric": "b", "type": "gauge", "set": 1})
-    assert 90 <= value(waap, "a_total", plugin="p") <= 200
+    with Plugin(path, {"plugin": "p"}) as plugin, Plugin(path, {"plugin": "other"}) as other:
+        begin = time.monotonic()
+        plugin.say(*[{"metric": "a", "type": "counter", "inc": 1}] * 250)
+        other.tell({"metric": "b", "type": "gauge", "set": 1})
+        assert time.monotonic() - begin < 1
+        assert value(waap, "a_total", plugin="p") <= 150
+        assert plugin.settle() == []
+        seconds = time.monotonic() - begin
+    assert 1.4 < seconds < 5
+    assert value(waap, "a_total", plugin="p") == 250
+    assert value(waap, "waap_push_refused_total", reason="rate") == 0
 
 
 def test_rate_of_lines_on_many_connections(daemon, path):
     waap = daemon("--push.max-line-rate=100")
     with contextlib.ExitStack() as stack:
-        plugins = [stack.enter_context(Plugin(path, {"plugin": "p"})) for _ in range(20)]
+        plugins = [stack.enter_context(Plugin(path, {"plugin": "p"})) for _ in range(5)]
         begin = time.monotonic()
+        for i, plugin in enumerate(plugins):
+            plugin.send(b'{"metric": "n", "type": "counter", "inc": 1, "labels": {"i": "%d"}}\n' % i * 90)
+        time.sleep(2)
+        shares = series(waap, "n_total").values()
+        assert len(shares) == 5 and min(shares) > 15  # each has its turn
+        assert sum(shares) <= 100 * (1 + time.monotonic() - begin)
         for plugin in plugins:
-            plugin.send(b'{"metric": "n", "type": "counter", "inc": 1}\n' * 90)
-        assert "(push.max-line-rate)" in plugins[-1].hear()["error"]
-        wait_until(lambda: value(waap, "n_total", plugin="p")
-                   + value(waap, "waap_push_refused_total", reason="rate") == 1800)
-        seconds = time.monotonic() - begin
-    assert 90 <= value(waap, "n_total", plugin="p") <= 100 * (1 + seconds)
+            assert plugin.settle() == []
+    assert set(series(waap, "n_total").values()) == {90}
+
+
+def test_who_leaves_while_it_waits_has_said_it(daemon, path):
+    waap = daemon("--push.max-line-rate=100")
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.send(b'{"metric": "n", "type": "counter", "inc": 1}\n' * 200 + b'{"metric": "n", "inc": 1}')
+    before = waap.cpu_seconds()
+    wait_until(lambda: series(waap, "n_total") == {frozenset({("plugin", "p")}): 201})
+    assert waap.cpu_seconds() - before < 0.5
+    wait_until(lambda: value(waap, "waap_push_connections") == 0)
+
+
+def test_who_floods_its_rate_waits_in_its_own_memory(daemon, path):
+    waap = daemon("--push.max-line-rate=10")
+    with Plugin(path, {"plugin": "p"}, timeout=1) as plugin:
+        with pytest.raises(TimeoutError):
+            plugin.send(b'{"metric": "n", "type": "counter", "inc": 1}\n' * 1000000)
+    assert waap.rss_kib() < 50 * 1024
+    with Plugin(path, {"plugin": "other"}) as other:
+        other.tell({"metric": "b", "type": "gauge", "set": 1})
 
 
 def test_number_of_connections(daemon, path):

@@ -176,7 +176,9 @@ static void test_allowance(void) {
         TEST_ASSERT_TRUE(push_allowance_spend(&allowance, MAX, 1, now_ns));
     }
     TEST_ASSERT_FALSE(push_allowance_spend(&allowance, MAX, 1, now_ns));
-    now_ns += CLOCK_NS_PER_SEC / MAX;
+    now_ns += push_allowance_wait_ns(&allowance, MAX, now_ns);
+    TEST_ASSERT_INT64_WITHIN(10, 1000 * CLOCK_NS_PER_SEC + CLOCK_NS_PER_SEC / MAX, now_ns);
+    TEST_ASSERT_EQUAL_INT64(0, push_allowance_wait_ns(&allowance, MAX, now_ns));
     TEST_ASSERT_TRUE(push_allowance_spend(&allowance, MAX, 3 * MAX, now_ns)); /* owes most of it */
     now_ns += 2 * CLOCK_NS_PER_SEC;
     TEST_ASSERT_FALSE(push_allowance_spend(&allowance, MAX, 1, now_ns));

@@ -115,6 +115,27 @@ static void test_complaints(void) {
         say("{\"param\":\"p\",\"applied\":1}"));
 }
 
+/* Counts for the connection and for all those of the plugin. */
+static void test_rate(void) {
+    enum { MAX = 10 };
+    struct push_session other;
+    push_session_init(&other, &env);
+    other.peer = session.peer;
+    TEST_ASSERT_EQUAL_INT64(0, push_session_wait_ns(&session, 0));
+    say("{\"hello\":{\"plugin\":\"p\"}}");
+    say_as(&other, "{\"hello\":{\"plugin\":\"p\"}}");
+    for (int i = 0; i < MAX; i++) {
+        TEST_ASSERT_EQUAL_INT64(0, push_session_wait_ns(i % 2 == 0 ? &session : &other, MAX));
+    }
+    TEST_ASSERT_GREATER_THAN_INT64(0, push_session_wait_ns(&session, MAX));
+    TEST_ASSERT_GREATER_THAN_INT64(0, push_session_wait_ns(&other, MAX));
+    say_as(&other, "{\"hello\":{\"plugin\":\"q\"}}"); /* what had to wait was not paid for */
+    for (int i = 0; i < MAX / 2; i++) {
+        TEST_ASSERT_EQUAL_INT64(0, push_session_wait_ns(&other, MAX));
+    }
+    push_session_finish(&other);
+}
+
 /* Plugins that never read are not cut for complaints, but for what they asked for. */
 static void test_answers_are_bounded(void) {
     char bad[] = "{", ask[] = "{\"seq\":1}";
@@ -394,6 +415,7 @@ int main(void) {
     RUN_TEST(test_groups_are_not_for_the_socket);
     RUN_TEST(test_the_start_of_who_is_connected);
     RUN_TEST(test_complaints);
+    RUN_TEST(test_rate);
     RUN_TEST(test_answers_are_bounded);
     RUN_TEST(test_name_without_hello);
     RUN_TEST(test_only_the_hidden_are_believed);
