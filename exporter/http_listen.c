@@ -180,6 +180,18 @@ static int listener_add(struct http_listeners *owner, int fd, const char *text,
     return 0;
 }
 
+static bool is_there(const struct listener *listener) {
+    return listener->unix_socket.path == NULL || listen_unix_is_there(&listener->unix_socket);
+}
+
+bool http_listeners_are_there(const struct http_listeners *listeners) {
+    const struct listener *listener = listeners->first;
+    while (listener != NULL && is_there(listener)) {
+        listener = listener->next;
+    }
+    return listener == NULL;
+}
+
 static struct listener *find(struct http_listeners *listeners, const char *text) {
     struct listener *listener = listeners->first;
     while (listener != NULL && strcmp(listener->text, text) != 0) {
@@ -191,7 +203,7 @@ static struct listener *find(struct http_listeners *listeners, const char *text)
 static int add_address(struct http_listeners *listeners, const struct http_listen_config *config,
                        const char *text, struct error *err) {
     struct listener *old = find(listeners, text);
-    if (old != NULL) {
+    if (old != NULL && is_there(old)) {
         old->keep = true;
         return listen_unix_permit(&old->unix_socket, config, err);
     }

@@ -28,10 +28,13 @@ struct http_listen_config {
     const struct listen_names *names; /* with its hosts and its group */
 };
 
-/* Listens there. Addresses that are open already stay open; all others are bound before any is
- * closed, so a failure changes nothing. */
+/* Listens there. Addresses that are open already stay open, unless their Unix socket is gone from
+ * the file system; all others are bound before any is closed, so a failure changes nothing. */
 int http_listeners_listen(struct http_listeners *listeners, const struct http_listen_config *config,
                           struct error *err);
+
+/* Whether all Unix sockets still stand in the file system. */
+bool http_listeners_are_there(const struct http_listeners *listeners);
 
 /* Asks for the names in the settings under `web`, which may take long. -ENOMEM, or 0. */
 int http_listeners_lookup(const struct settings *settings, struct listen_names *names);

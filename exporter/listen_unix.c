@@ -79,7 +79,7 @@ static int clear_way(int fd, const struct sockaddr_un *name, struct error *err) 
 
 /* ---- life ---- */
 
-static bool is_there(const struct listen_unix *socket) {
+bool listen_unix_is_there(const struct listen_unix *socket) {
     struct stat st;
     return socket->path != NULL && lstat(socket->path, &st) == 0 && S_ISSOCK(st.st_mode) &&
            st.st_dev == socket->device && st.st_ino == socket->inode;
@@ -122,11 +122,11 @@ int listen_unix_open(const char *path, int backlog, const struct http_listen_con
 
 int listen_unix_permit(const struct listen_unix *socket, const struct http_listen_config *config,
                        struct error *err) {
-    return is_there(socket) ? permit(socket->path, config, err) : 0;
+    return listen_unix_is_there(socket) ? permit(socket->path, config, err) : 0;
 }
 
 void listen_unix_finish(struct listen_unix *socket) {
-    if (is_there(socket)) {
+    if (listen_unix_is_there(socket)) {
         unlink(socket->path);
     }
     free(TAKE(socket->path));

@@ -19,6 +19,9 @@ struct listen_unix {
 int listen_unix_open(const char *path, int backlog, const struct http_listen_config *config,
                      struct listen_unix *ret_socket, struct error *err);
 
+/* Whether it still stands where it was made: else nobody can connect any more. */
+bool listen_unix_is_there(const struct listen_unix *socket);
+
 /* Gives it the mode and group of the configuration. */
 int listen_unix_permit(const struct listen_unix *socket, const struct http_listen_config *config,
                        struct error *err);

@@ -7,11 +7,16 @@
 #include <sys/stat.h>
 
 #include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/container.h"
 #include "exporter/core/log.h"
 #include "exporter/listen_passed.h"
 
 /* Stands for the sockets that systemd hands over, all together. */
 #define PASSED "systemd"
+
+/* How often what is not open is tried again. */
+#define RETRY_NS (5 * CLOCK_NS_PER_SEC)
 
 /* One path. */
 struct place {
@@ -27,6 +32,8 @@ struct push_listen {
     http_accept_function *accepted;
     void *context;
     struct place *places;
+    struct config *config;
+    struct loop_timer retry;
 };
 
 static void place_destroy(struct place *place) {
@@ -70,25 +77,47 @@ static void make_directory(const char *path) {
     }
 }
 
-static void open_place(struct place *place, const struct settings *settings,
-                       const struct listen_names *names) {
+static int open_place(struct place *place, const struct config *config, struct error *err) {
+    const struct settings *settings = config->settings;
     bool passed = strcmp(place->address, PASSED) == 0;
-    const struct http_listen_config config = {
+    const struct http_listen_config listen_config = {
         .name = "push",
         .addresses = (const char *const[]){place->address, NULL},
         .passed = passed,
         .mode = settings_string(settings, "push.socket-mode"),
         .group = settings_string(settings, "push.socket-group"),
         .group_option = "push.socket-group",
-        .names = names,
+        .names = config->names,
     };
-    struct error err;
-    if (!place->open && !passed) {
+    if (!passed) {
         make_directory(place->address + strlen("unix:"));
     }
-    place->open = http_listeners_listen(place->listeners, &config, &err) == 0;
-    if (!place->open) {
-        log_warn("push: %s; plugins cannot connect there (see --push.socket)", err.text);
+    int r = http_listeners_listen(place->listeners, &listen_config, err);
+    place->open = r == 0;
+    return r;
+}
+
+static void say_closed(const struct error *err) {
+    log_warn("push: %s; plugins cannot connect there (see --push.socket)", err->text);
+}
+
+/* Whoever had a path may have left it, and who tidies up may have removed our socket. That it is
+ * open again is logged as it was the first time. */
+static void retry_fire(struct loop_timer *timer) {
+    struct push_listen *listen = CONTAINER_OF(timer, struct push_listen, retry);
+    timer->due_ns = clock_monotonic_ns() + RETRY_NS;
+    for (struct place *place = listen->places; place != NULL; place = place->next) {
+        struct error err;
+        bool was_open = place->open;
+        if (was_open && http_listeners_are_there(place->listeners)) {
+            continue;
+        }
+        if (was_open) {
+            log_warn("push: %s has been removed, making it anew", place->address);
+        }
+        if (open_place(place, listen->config, &err) < 0 && was_open) {
+            say_closed(&err);
+        }
     }
 }
 
@@ -96,32 +125,38 @@ int push_listen_lookup(const struct settings *settings, struct listen_names *nam
     return listen_names_add_group(names, settings_string(settings, "push.socket-group"));
 }
 
-static void use_place(struct push_listen *listen, const char *address,
-                      const struct settings *settings, const struct listen_names *names) {
+static void use_place(struct push_listen *listen, const char *address) {
+    struct error err;
     struct place *place = find(listen, address);
     place = place != NULL ? place : add(listen, address);
-    if (place != NULL) {
-        place->keep = true;
-        open_place(place, settings, names);
+    if (place == NULL) {
+        return;
+    }
+    place->keep = true;
+    if (open_place(place, listen->config, &err) < 0) {
+        say_closed(&err);
     }
 }
 
-void push_listen_configure(struct push_listen *listen, const struct settings *settings,
-                           const struct listen_names *names) {
+void push_listen_configure(struct push_listen *listen, struct config *config) {
     int fds[LISTEN_PASSED_MAX];
     bool passed = listen_passed_find("push", fds) > 0;
+    struct config *old = listen->config;
+    listen->config = config_ref(config);
+    config_unref(old);
     for (struct place *place = listen->places; place != NULL; place = place->next) {
         place->keep = false;
     }
     if (passed) {
-        use_place(listen, PASSED, settings, names);
+        use_place(listen, PASSED);
     }
-    const char *const *paths = settings_list(settings, "push.socket");
+    const char *const *paths = settings_list(config->settings, "push.socket");
     for (; !passed && *paths != NULL; paths++) {
         struct buf address CLEANUP_BUF = {0};
         buf_printf(&address, "unix:%s", *paths);
-        use_place(listen, buf_str(&address), settings, names);
+        use_place(listen, buf_str(&address));
     }
+    listen->retry.due_ns = clock_monotonic_ns() + RETRY_NS;
     for (struct place **link = &listen->places; *link != NULL;) {
         struct place *place = *link;
         if (place->keep) {
@@ -157,6 +192,8 @@ struct push_listen *push_listen_create(struct loop *loop, http_accept_function *
     struct push_listen *listen = calloc(1, sizeof(*listen));
     if (listen != NULL) {
         *listen = (struct push_listen){.loop = loop, .accepted = accepted, .context = context};
+        listen->retry = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = retry_fire};
+        loop_timer_add(loop, &listen->retry);
     }
     return listen;
 }
@@ -170,5 +207,7 @@ void push_listen_destroy(struct push_listen *listen) {
         listen->places = place->next;
         place_destroy(place);
     }
+    loop_timer_remove(listen->loop, &listen->retry);
+    config_unref(listen->config);
     free(listen);
 }

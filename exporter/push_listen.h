@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "exporter/core/settings.h"
+#include "exporter/config.h"
 #include "exporter/http_listen.h"
 #include "exporter/loop.h"
 
@@ -19,9 +19,8 @@ void push_listen_destroy(struct push_listen *listen); /* accepts NULL */
 int push_listen_lookup(const struct settings *settings, struct listen_names *names);
 
 /* Opens, keeps and closes as push.socket says; makes the last directory of a path. What fails is
- * logged, and tried again at the next call. */
-void push_listen_configure(struct push_listen *listen, const struct settings *settings,
-                           const struct listen_names *names);
+ * logged, and tried again every few seconds, as is what vanishes from the file system. */
+void push_listen_configure(struct push_listen *listen, struct config *config);
 
 /* How many connections there may be: as many as push.max-connections, or as the process has
  * descriptors for besides those of HTTP. */

@@ -409,7 +409,7 @@ void push_socket_configure(struct push_socket *socket, struct config *config) {
     params_limit(socket->env.params, (size_t)settings_int(settings, "push.max-params"),
                  (size_t)settings_int(settings, "push.max-params-size-per-peer"));
     push_peers_configure(socket->peers, config);
-    push_listen_configure(socket->listen, settings, config->names);
+    push_listen_configure(socket->listen, config);
 }
 
 void push_socket_destroy(struct push_socket *socket) {

@@ -736,6 +736,34 @@ def test_a_live_instance_keeps_its_socket(daemon, waap, path):
     second.wait_log(f'push: listening on unix:{path}"')
 
 
+def test_a_socket_that_was_removed_is_there_again(daemon, path):
+    waap = daemon()
+    path.unlink()
+    waap.process.send_signal(signal.SIGHUP)  # at once
+    wait_until(path.exists, seconds=3)
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+        path.unlink()
+        waap.wait_log("has been removed")
+        wait_until(path.exists)
+        plugin.tell({"metric": "a", "set": 2})  # who is connected stays so
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "a", "set": 3})
+    assert value(waap, "a", plugin="p") == 3
+
+
+def test_a_socket_that_another_has_left_is_taken(daemon, waap, path):
+    first = daemon()
+    second = waap(*ALONE, f"--push.socket={path}")
+    second.wait_log("somebody listens there")
+    time.sleep(6)
+    assert second.output().count("somebody listens there") == 1
+    first.stop()
+    second.wait_log("push: listening on")
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+
+
 @pytest.mark.parametrize("kind", ["regular file", "directory"])
 def test_what_is_no_socket_is_a_warning(waap, path, kind):
     if kind == "directory":

@@ -182,12 +182,24 @@ static void test_what_took_our_place_stays(void) {
     TEST_ASSERT_EQUAL_INT(0, configure("unix:/proc/self/cwd/h.sock", NULL));
     TEST_ASSERT_EQUAL_INT(0, rename("h.sock", "ours"));
     close(open("h.sock", O_CREAT | O_WRONLY | O_CLOEXEC, 0640));
-    TEST_ASSERT_EQUAL_INT(0, configure("unix:/proc/self/cwd/h.sock", NULL));
+    TEST_ASSERT_FALSE(http_listeners_are_there(listeners));
+    TEST_ASSERT_EQUAL_INT(-EADDRINUSE, configure("unix:/proc/self/cwd/h.sock", NULL));
     TEST_ASSERT_EQUAL_INT(0, stat("h.sock", &st));
     TEST_ASSERT_EQUAL_HEX(S_IFREG | 0640, st.st_mode);
     http_listeners_destroy(TAKE(listeners));
     TEST_ASSERT_EQUAL_INT(0, unlink("h.sock"));
     TEST_ASSERT_EQUAL_INT(0, unlink("ours"));
+}
+
+static void test_what_was_removed_is_made_anew(void) {
+    TEST_ASSERT_EQUAL_INT(0, configure("unix:/proc/self/cwd/h.sock", NULL));
+    TEST_ASSERT_TRUE(http_listeners_are_there(listeners));
+    TEST_ASSERT_EQUAL_INT(0, unlink("h.sock"));
+    TEST_ASSERT_FALSE(http_listeners_are_there(listeners));
+    TEST_ASSERT_EQUAL_INT(0, configure("unix:/proc/self/cwd/h.sock", NULL));
+    TEST_ASSERT_TRUE(http_listeners_are_there(listeners));
+    http_listeners_destroy(TAKE(listeners));
+    TEST_ASSERT_EQUAL_INT(-1, access("h.sock", F_OK));
 }
 
 /* ---- changes ---- */
@@ -284,6 +296,7 @@ int main(void) {
     RUN_TEST(test_stale_socket_is_replaced_and_a_live_one_is_not);
     RUN_TEST(test_what_is_no_socket_of_ours_is_named_and_left_alone);
     RUN_TEST(test_what_took_our_place_stays);
+    RUN_TEST(test_what_was_removed_is_made_anew);
     RUN_TEST(test_a_failure_changes_nothing);
     RUN_TEST(test_addresses_come_go_and_stay);
     RUN_TEST(test_all_addresses_means_both_families);
