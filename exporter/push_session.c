@@ -15,71 +15,7 @@
 
 enum { MAX_CLAIM = 32 };
 
-/* ---- answers ---- */
-
-static bool has_room(struct push_session *session, size_t max) {
-    return session->out.len < max && !session->out.failed;
-}
-
-static void complain(struct push_session *session, const char *what, const char *name,
-                     const char *text) {
-    struct buf *out = &session->out;
-    if (!has_room(session, PUSH_SESSION_MAX_COMPLAINTS)) {
-        return;
-    }
-    buf_add_str(out, "{\"error\":");
-    json_add_string(out, text);
-    if (name != NULL) {
-        buf_printf(out, ",\"%s\":", what);
-        json_add_string(out, name);
-    }
-    buf_printf(out, ",\"line\":%zu}\n", session->line);
-}
-
-static void acknowledge(struct push_session *session, uint64_t seq) {
-    char number[NUMBER_MAX_LEN];
-    if (!has_room(session, PUSH_SESSION_MAX_OUT)) {
-        session->must_end = true;
-        return;
-    }
-    buf_add(&session->out, "{\"ack\":", 7);
-    buf_add(&session->out, number, number_format_u64(seq, number));
-    buf_add(&session->out, "}\n", 2);
-}
-
-/* Whether the owner is still the session's: a better known peer may have claimed it. */
-static bool owns(const struct push_session *session) {
-    return session->claim == push_claim_number(session->owner);
-}
-
-static void send_knob(struct params_link *link, const char *name, const struct param_value *value) {
-    struct push_session *session = CONTAINER_OF(link, struct push_session, knobs);
-    if (!owns(session)) {
-        return;
-    }
-    if (has_room(session, PUSH_SESSION_MAX_OUT)) {
-        buf_add_str(&session->out, "{\"param\":");
-        json_add_string(&session->out, name);
-        buf_add_str(&session->out, ",\"value\":");
-        param_value_format(value, &session->out);
-        buf_add_str(&session->out, "}\n");
-    } else {
-        session->must_end = true;
-    }
-    if (session->answered != NULL) {
-        session->answered(session);
-    }
-}
-
-/* Counts a refusal of ours; the store counts its own. */
-static int counted(struct push_session *session, int code) {
-    if (code < 0) {
-        push_store_count_refused(session->env->store, code);
-    }
-    return code;
-}
-
-/* ---- who it is ---- */
+/* ---- the log ---- */
 
 /* For the log. No process numbers: what comes back again and again is the same one. */
 static void describe(const struct push_session *session, struct buf *out) {
@@ -104,6 +40,79 @@ static void log_refused(const struct push_session *session, int code, const char
         push_log_refused(session->env->log, buf_str(&who), code, name, why);
     }
 }
+
+/* ---- answers ---- */
+
+static bool has_room(struct push_session *session, size_t max) {
+    return session->out.len < max && !session->out.failed;
+}
+
+static void complain(struct push_session *session, const char *what, const char *name,
+                     const char *text) {
+    struct buf *out = &session->out;
+    if (!has_room(session, PUSH_SESSION_MAX_COMPLAINTS)) {
+        return;
+    }
+    buf_add_str(out, "{\"error\":");
+    json_add_string(out, text);
+    if (name != NULL) {
+        buf_printf(out, ",\"%s\":", what);
+        json_add_string(out, name);
+    }
+    buf_printf(out, ",\"line\":%zu}\n", session->line);
+}
+
+static void note_deaf(struct push_session *session) {
+    if (session->must_end != PUSH_SESSION_DEAF) {
+        session->must_end = PUSH_SESSION_DEAF;
+        log_refused(session, -E2BIG, NULL, "does not take its answers, disconnected");
+    }
+}
+
+static void acknowledge(struct push_session *session, uint64_t seq) {
+    char number[NUMBER_MAX_LEN];
+    if (!has_room(session, PUSH_SESSION_MAX_OUT)) {
+        note_deaf(session);
+        return;
+    }
+    buf_add(&session->out, "{\"ack\":", 7);
+    buf_add(&session->out, number, number_format_u64(seq, number));
+    buf_add(&session->out, "}\n", 2);
+}
+
+/* Whether the owner is still the session's: a better known peer may have claimed it. */
+static bool owns(const struct push_session *session) {
+    return session->claim == push_claim_number(session->owner);
+}
+
+static void send_knob(struct params_link *link, const char *name, const struct param_value *value) {
+    struct push_session *session = CONTAINER_OF(link, struct push_session, knobs);
+    if (!owns(session)) {
+        return;
+    }
+    if (has_room(session, PUSH_SESSION_MAX_OUT)) {
+        buf_add_str(&session->out, "{\"param\":");
+        json_add_string(&session->out, name);
+        buf_add_str(&session->out, ",\"value\":");
+        param_value_format(value, &session->out);
+        buf_add_str(&session->out, "}\n");
+    } else {
+        note_deaf(session);
+    }
+    if (session->answered != NULL) {
+        session->answered(session);
+    }
+}
+
+/* Counts a refusal of ours; the store counts its own. */
+static int counted(struct push_session *session, int code) {
+    if (code < 0) {
+        push_store_count_refused(session->env->store, code);
+    }
+    return code;
+}
+
+/* ---- who it is ---- */
 
 /* What makes a peer the same as the one that used a plugin's name before: its container by the
  * owner's labels, else its user. Whether a process that pushes once and ends is seen alive is
@@ -238,7 +247,8 @@ void push_session_check(struct push_session *session) {
 /* Sees that the next line has an owner, and that this is still the session's. */
 static int ensure_owner(struct push_session *session, struct error *err) {
     if (session->is_refused) {
-        session->must_end |= clock_monotonic_ns() - session->refused_ns > PATIENCE_NS;
+        bool too_long = clock_monotonic_ns() - session->refused_ns > PATIENCE_NS;
+        session->must_end = too_long ? PUSH_SESSION_REFUSED : session->must_end;
         return counted(session, error_set(err, -EACCES, "the hello was refused: say another"));
     }
     if (session->owner == NULL) {

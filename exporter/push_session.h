@@ -21,6 +21,13 @@ struct push_session_env {
     struct push_log *log; /* NULL: refusals are not logged */
 };
 
+/* Why a connection must end. */
+enum push_session_end {
+    PUSH_SESSION_GOES_ON,
+    PUSH_SESSION_DEAF,    /* it does not take its answers */
+    PUSH_SESSION_REFUSED, /* its hello was; it may come back with the same */
+};
+
 struct push_session {
     const struct push_session_env *env;
     struct push_peer peer;           /* filled in by whoever has the connection */
@@ -33,7 +40,7 @@ struct push_session {
     struct params_link knobs;
     size_t line;    /* how many it has sent */
     struct buf out; /* answers that wait to be sent */
-    bool must_end;  /* the connection, as answers are not taken or a hello was refused */
+    enum push_session_end must_end;
     void (*answered)(struct push_session *session); /* something was added to `out` unasked */
 };
 

@@ -132,20 +132,18 @@ static bool flush(struct link *link) {
     return true;
 }
 
-static void cut(struct link *link) {
-    const struct push_peer *peer = &link->session.peer;
-    link->owner->n_cut++;
-    log_warn("push: process %d of %s does not take its answers, disconnected", (int)peer->pid,
-             peer->container != NULL ? peer->container : "this machine");
-    link_destroy(link);
-}
-
 /* After anything was said: answers, and ends what is over. */
 static void settle(struct link *link) {
+    struct push_session *session = &link->session;
     bool useful = flush(link);
-    if (useful && (link->session.must_end || link->session.out.failed)) {
-        cut(link);
-    } else if (!useful || (link->lines.ended && !link->held && link->session.out.len == 0)) {
+    if (useful && session->out.failed) {
+        push_session_refuse(session, -ENOMEM, "out of memory, disconnected");
+        useful = false;
+    } else if (useful && session->must_end != PUSH_SESSION_GOES_ON) {
+        link->owner->n_cut += session->must_end == PUSH_SESSION_DEAF;
+        useful = false;
+    }
+    if (!useful || (link->lines.ended && !link->held && session->out.len == 0)) {
         link_destroy(link);
     }
 }

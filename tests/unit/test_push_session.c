@@ -142,13 +142,13 @@ static void test_answers_are_bounded(void) {
     for (int i = 0; i < 10000; i++) {
         push_session_line(&session, bad, 1);
     }
-    TEST_ASSERT_FALSE(session.must_end);
+    TEST_ASSERT_EQUAL_INT(PUSH_SESSION_GOES_ON, session.must_end);
     TEST_ASSERT_LESS_THAN(PUSH_SESSION_MAX_COMPLAINTS + 200, session.out.len);
     for (int i = 0; i < 10000; i++) {
         memcpy(ask, "{\"seq\":1}", sizeof(ask));
         push_session_line(&session, ask, strlen(ask));
     }
-    TEST_ASSERT_TRUE(session.must_end);
+    TEST_ASSERT_EQUAL_INT(PUSH_SESSION_DEAF, session.must_end);
     TEST_ASSERT_LESS_THAN(PUSH_SESSION_MAX_OUT + 200, session.out.len);
 }
 
@@ -321,11 +321,11 @@ static void test_nothing_is_taken_after_a_refused_hello(void) {
         say("{\"hello\":{\"plugin\":\"before\"}}");
         TEST_ASSERT_NOT_NULL_MESSAGE(strstr(say(hellos[i]), "error"), hellos[i]);
         TEST_ASSERT_NOT_NULL_MESSAGE(strstr(say(gauge), "hello was refused"), hellos[i]);
-        TEST_ASSERT_FALSE(session.must_end);
+        TEST_ASSERT_EQUAL_INT(PUSH_SESSION_GOES_ON, session.must_end);
         session.refused_ns -= 11 * CLOCK_NS_PER_SEC;
         say(gauge);
-        TEST_ASSERT_TRUE(session.must_end); /* so that it comes back and says it again */
-        session.must_end = false;
+        TEST_ASSERT_EQUAL_INT(PUSH_SESSION_REFUSED, session.must_end); /* to say it again */
+        session.must_end = PUSH_SESSION_GOES_ON;
         TEST_ASSERT_EQUAL_STRING("{\"ack\":1}\n", say("{\"seq\":1}"));
         TEST_ASSERT_EQUAL_size_t(0, push_store_stats(env.store).n_series);
     }
