@@ -94,34 +94,13 @@ static bool go_together(enum push_type a, enum push_type b) {
     return (a == PUSH_GAUGE && b == PUSH_RATE) || (a == PUSH_RATE && b == PUSH_GAUGE);
 }
 
-static bool family_has_series_of(const struct push_family *family, const struct push_owner *owner) {
-    for (struct push_link *i = family->series.next; i != &family->series; i = i->next) {
-        if (CONTAINER_OF(i, struct push_series, of_family)->owner == owner) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool has_series_in(const struct push_owner *owner, const struct push_family *family) {
-    if (family->n_series < owner->n_series) {
-        return family_has_series_of(family, owner);
-    }
-    for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
-        if (CONTAINER_OF(i, struct push_series, of_owner)->family == family) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether an update of that type may stand beside the family under its first name: as another
  * owner's. */
-static bool may_join(const struct push_name *name, enum push_type type,
-                     const struct push_owner *owner) {
+static bool may_join(const struct push_store *store, const struct push_name *name,
+                     enum push_type type, const struct push_owner *owner) {
     const struct push_family *family = name->family;
     return name == &family->names[0] && go_together(family->type, type) && !family->own &&
-           !has_series_in(owner, family);
+           !push_member_is(store, family, owner);
 }
 
 /* ---- conflicts ---- */
@@ -247,7 +226,7 @@ static int settle_name(struct push_store *store, struct push_family *family,
     size_t cursor = 0;
     const struct push_name *other;
     while ((other = next_name(store, name->text, name->hash, &cursor)) != NULL) {
-        if (name == &family->names[0] && may_join(other, family->type, owner)) {
+        if (name == &family->names[0] && may_join(store, other, family->type, owner)) {
             family->twin = other->family;
             continue;
         }
@@ -343,8 +322,8 @@ static const struct push_name *choose_name(const struct push_store *store,
     bool here = has_it(store, name->family, owner, update);
     bool there = has_it(store, twin, owner, update);
     if (!here && !there) { /* a further series of what the owner has, else of its own type */
-        here = has_series_in(owner, name->family);
-        there = !here && (has_series_in(owner, twin) || twin->type == update->type);
+        here = push_member_is(store, name->family, owner);
+        there = !here && (push_member_is(store, twin, owner) || twin->type == update->type);
     }
     return there ? &twin->names[0] : name;
 }
@@ -353,7 +332,7 @@ int push_family_for(struct push_store *store, const struct push_owner *owner,
                     const struct push_update *update, bool replace, struct push_family **ret_family,
                     struct error *err) {
     const struct push_name *name = choose_name(store, owner, update);
-    if (name == NULL || may_join(name, update->type, owner)) {
+    if (name == NULL || may_join(store, name, update->type, owner)) {
         return create_family(store, owner, update, replace, ret_family, err);
     }
     struct push_family *family = name->family;

@@ -251,7 +251,18 @@ static bool fill(struct push_series *series, const double *bounds, size_t n_boun
     return true;
 }
 
+/* Only gauges and rates can share a name, and then it matters who has which. */
+static bool join(struct push_store *store, struct push_series *series) {
+    enum push_type type = series->family->type;
+    if (type != PUSH_GAUGE && type != PUSH_RATE) {
+        return true;
+    }
+    series->member = push_member_join(store, series->family, series->owner);
+    return series->member != NULL;
+}
+
 static void free_series(struct push_store *store, struct push_series *series) {
+    push_member_leave(store, series->member);
     if (series->buckets != NULL) {
         push_bury(store, series->buckets->text.data, series->collected);
         free(series->buckets);
@@ -319,7 +330,8 @@ int push_series_create(struct push_store *store, struct push_family *family,
     }
     series->hash = hash;
     series->ttl_ms = PUSH_TTL_DEFAULT;
-    r = fill(series, bounds, n_bounds) && hash_index_reserve(&store->series, 1)
+    r = fill(series, bounds, n_bounds) && join(store, series) &&
+                hash_index_reserve(&store->series, 1)
             ? admit(store, series, update->name, err)
             : error_set(err, -ENOMEM, "%s: out of memory", update->name);
     if (r < 0) {

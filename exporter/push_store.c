@@ -157,6 +157,7 @@ void push_store_destroy(struct push_store *store) {
     push_table_destroy(table);
     hash_index_finish(&store->names);
     hash_index_finish(&store->series);
+    hash_index_finish(&store->members);
     hash_index_finish(&store->by_identity);
     push_starts_finish(store);
     free_graves(&store->graves, UINT64_MAX);

@@ -70,6 +70,14 @@ struct push_start {
     int64_t left_ms;
 };
 
+/* An owner with series in a family. */
+struct push_member {
+    uint64_t hash;
+    const struct push_family *family;
+    const struct push_owner *owner;
+    size_t n_series;
+};
+
 struct push_series {
     struct push_link of_family, of_owner;
     struct push_entry *entry;
@@ -77,6 +85,7 @@ struct push_series {
     uint64_t number;
     struct labels *labels;        /* all of them, the owner's too */
     struct push_buckets *buckets; /* of a histogram or summary */
+    struct push_member *member;   /* of a gauge or rate */
     size_t text_size;             /* bytes that its names and labels take on a page */
     double *ttl;                  /* in the entry: see ttl_ms */
     double *bounds;
@@ -180,6 +189,7 @@ struct push_store {
     size_t text_size;              /* of all series together */
     struct hash_index names;       /* struct push_name */
     struct hash_index series;      /* struct push_series */
+    struct hash_index members;     /* struct push_member */
     struct hash_index by_identity; /* struct push_owner */
     size_t n_groups;               /* of those */
     struct hash_index starts;      /* struct push_start */
@@ -262,6 +272,15 @@ int push_family_for(struct push_store *store, const struct push_owner *owner,
 void push_family_take_help(struct push_store *store, struct push_family *family, const char *help);
 void push_family_unhide(struct push_store *store, struct push_family *family);
 void push_family_destroy(struct push_store *store, struct push_family *family);
+
+/* push_member.c: who has series in a family, without a walk over either's. */
+bool push_member_is(const struct push_store *store, const struct push_family *family,
+                    const struct push_owner *owner);
+/* One more series; NULL when memory is out. */
+struct push_member *push_member_join(struct push_store *store, const struct push_family *family,
+                                     const struct push_owner *owner);
+/* One less, be it ever so long after its family; accepts NULL. */
+void push_member_leave(struct push_store *store, struct push_member *member);
 
 /* push_series.c */
 struct push_series *push_series_find(const struct push_store *store,
