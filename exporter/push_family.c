@@ -134,9 +134,14 @@ static int refuse(const struct push_family *family, const struct push_name *name
 }
 
 /* Whether the family is this owner's alone, and a batch may put another in its place: one that
- * replaces, or the first of a new process. */
+ * replaces, or the first of a new process. The latter can be tried with every line, so it is not
+ * looked for among many series. */
 static bool may_go(const struct push_store *store, const struct push_family *family,
                    const struct push_owner *owner, bool replace) {
+    enum { MANY_SERIES = 1000 };
+    if (!replace && family->n_series > MANY_SERIES) {
+        return false;
+    }
     for (struct push_link *i = family->series.next; i != &family->series; i = i->next) {
         const struct push_series *series = CONTAINER_OF(i, struct push_series, of_family);
         if (series->owner != owner || !(replace || push_series_is_left(store, series))) {
