@@ -115,6 +115,20 @@ static void report_dropped(void) {
     }
 }
 
+/* Who has asked for words is to know that all is well, too. */
+static void report_connects(void) {
+    static uint64_t n_told;
+    struct waap_stats stats;
+    pthread_mutex_lock(&waap_lock);
+    waap_session_stats(&stats);
+    pthread_mutex_unlock(&waap_lock);
+    if (stats.n_connects > n_told) {
+        fprintf(stderr, "waap: connected to %s as plugin %s\n", client.settings.socket,
+                client.settings.plugin);
+    }
+    n_told = stats.n_connects;
+}
+
 static void report_errors(bool may_call) {
     for (;;) {
         /* Under the lock, so that no forked child finds a text that is freed. */
@@ -149,6 +163,9 @@ static int client_turn(struct pollfd *fds) {
 
 static void call_application(void) {
     bool may_call = enter_application();
+    if (client.settings.debug) {
+        report_connects();
+    }
     report_errors(may_call);
     if (may_call) {
         waap_params_call();

@@ -659,12 +659,31 @@ def test_refusals_are_told_and_the_series_rests(peer, run):
     assert peer.sums["fps"] == int(n)
 
 
+def test_labels_by_name_or_in_order(peer, run):
+    assert run("""
+        seen = plugin.counter("seen_total", labels=["kind", "cam"])
+        seen.labels("car", "top").inc()
+        seen.labels(cam="top", kind="car").inc()
+        for wrong in (lambda: seen.labels("car"), lambda: seen.labels("car", cam="top"), lambda: seen.labels()):
+            try:
+                wrong()
+            except ValueError as error:
+                print(error)
+    """).splitlines() == [
+        "seen_total: expected the values of kind, cam, got 'car'",
+        "seen_total: expected the values of kind, cam, got 'car'",
+        "seen_total: expected the labels cam, kind, got none",
+    ]
+    assert peer.sums['seen_total{"cam": "top", "kind": "car"}'] == 2
+
+
 def test_debug_says_what_is_wrong(peer, start):
     peer.answer = b'nonsense\n[1]\n{"error": "refused"}\n{"error": "refused"}\n{"param": "x", "value": 1}\n'
     process = start("plugin.counter('x').inc()\nplugin.flush()\nprint(plugin.stats()['errors'])", WAAP_DEBUG="1")
     output, errors = process.communicate(timeout=30)
     assert output == "5\n"
     assert errors.splitlines() == [
+        f"waap: connected to {peer.path} as plugin python",
         "waap: not understood: b'nonsense'",
         "waap: not understood: b'[1]'",
         "waap: refused",

@@ -82,6 +82,7 @@ class Client:
         self._texts = []  # for on_error, which may record itself: it is called without the lock
         self._telling = False
         self._last_error = None
+        self._n_connects = 0
         self._wake_fds = None
         self._wake_inode = None
         self._thread = None
@@ -313,6 +314,9 @@ class Client:
             errors, self._session.errors = self._session.errors, []
             calls, self._session.calls = self._session.calls, []
             self._texts += errors
+            n_connects, self._n_connects = self._n_connects, self._session.n_connects
+        if self._n_connects > n_connects:
+            self._debug("connected to {} as plugin {}".format(self._settings.socket, self._settings.plugin))
         self._tell_texts()
         for param in calls:
             try:

@@ -37,10 +37,17 @@ class _Family:
 
     def __init__(self, name, names, series):
         self._name = name
+        self._order = list(names)
         self._names = sorted(names)
         self._series = series
 
-    def labels(self, **labels):
+    def labels(self, *values, **labels):
+        """By their names, or the values in the order in which the names were given."""
+        if values and not labels and len(values) == len(self._order):
+            labels = dict(zip(self._order, values))
+        elif values:
+            raise ValueError("{}: expected the values of {}, got {}".format(
+                self._name, ", ".join(self._order), ", ".join(map(repr, values))))
         if sorted(labels) != self._names:
             raise ValueError("{}: expected the labels {}, got {}".format(
                 self._name, ", ".join(self._names), ", ".join(sorted(labels)) or "none"))
