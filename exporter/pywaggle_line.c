@@ -54,6 +54,10 @@ static void add_label(struct record *record, const char *name, const char *value
     record->n_labels++;
 }
 
+static char legal(char c) {
+    return c == '.' || c == '-' ? '_' : c;
+}
+
 static int read_meta(struct json *json, struct record *record, struct error *err) {
     if (!json_take(json, '{')) {
         return json_fail(json, err, "meta: expected an object");
@@ -66,6 +70,9 @@ static int read_meta(struct json *json, struct record *record, struct error *err
         if (json_peek(json) != '"') {
             r = json_skip(json, err);
         } else if ((r = json_string(json, &value, &len, err)) == 0) {
+            for (char *c = key; *c != '\0'; c++) {
+                *c = legal(*c);
+            }
             add_label(record, key, value);
         }
         if (r < 0) {
@@ -153,7 +160,7 @@ static int make_name(const char *name, char out[static PYWAGGLE_MAX_NAME_LEN + 2
     size_t begin = name[0] >= '0' && name[0] <= '9' ? 1 : 0;
     out[0] = '_';
     for (size_t i = 0; i <= len; i++) {
-        out[begin + i] = name[i] == '.' || name[i] == '-' ? '_' : name[i];
+        out[begin + i] = legal(name[i]);
     }
     return metric_name_valid(out, begin + len)
                ? 0

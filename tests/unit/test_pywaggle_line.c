@@ -73,10 +73,11 @@ static void test_what_only_counts(void) {
 }
 
 static void test_meta_that_makes_no_label(void) {
-    check("{\"meta\":{\"__x\":\"1\",\"a-b\":\"1\",\"e\":\"\",\"n\":5,\"node\":\"x\",\"ok\":\"1\","
+    check("{\"meta\":{\"__x\":\"1\",\"a-b\":\"1\",\"a "
+          "b\":\"1\",\"e\":\"\",\"n\":5,\"node\":\"x\",\"ok\":\"1\","
           "\"ok\":\"2\"},"
           "\"name\":\"x\",\"value\":1}",
-          "plugin_publishes_total{name=x} 1 ; x{ok=2} 1");
+          "plugin_publishes_total{name=x} 1 ; x{a_b=1,ok=2} 1");
 }
 
 static void test_bad(void) {
