@@ -169,11 +169,14 @@ static int prepare_push(struct http_upload *upload, struct error *err) {
     struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
     struct push_store *store = upload->request->daemon->push_store;
     struct push_identity identity = identity_of(&push->path);
-    int r =
-        http_push_owner(upload->request, &identity, upload->batch.n_updates, &upload->owner, err);
+    int r = http_push_owner(upload->request, &identity, &upload->owner, err);
+    r = r == 0 ? http_push_check_rate(store, upload->owner, err) : r;
     if (r == 0 && push->body.has_timestamps) {
         r = error_set(err, -EINVAL, "pushed metrics must not have timestamps");
         push_store_count_refused(store, r);
+    }
+    if (r == 0) {
+        http_push_spend_rate(store, upload->owner, upload->batch.n_updates);
     }
     return r;
 }

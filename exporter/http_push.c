@@ -188,20 +188,8 @@ static void describe_client(const struct http_client *client, struct buf *out) {
     }
 }
 
-/* A request is one body, however long: what it has beyond the rate is owed by the next ones. */
-static int check_rate(const struct push_store *store, struct push_owner *owner, size_t n_updates,
-                      struct error *err) {
-    size_t max = push_store_limits(store)->max_line_rate;
-    if (max == 0 || n_updates == 0 ||
-        push_allowance_spend(push_owner_allowance(owner), max, n_updates, clock_monotonic_ns())) {
-        return 0;
-    }
-    return error_set(err, -EAGAIN, "%s: more than %zu metrics in a second (push.max-line-rate)",
-                     push_owner_view(store, owner).name, max);
-}
-
 int http_push_owner(const struct http_request *request, const struct push_identity *identity,
-                    size_t n_updates, struct push_owner **ret_owner, struct error *err) {
+                    struct push_owner **ret_owner, struct error *err) {
     struct push_store *store = request->daemon->push_store;
     struct push_owner *owner = NULL;
     struct buf who CLEANUP_BUF = {0};
@@ -217,7 +205,6 @@ int http_push_owner(const struct http_request *request, const struct push_identi
         return r;
     }
     r = push_claim(store, owner, buf_str(&who), false, err);
-    r = r == 0 ? check_rate(store, owner, n_updates, err) : r;
     if (r < 0) {
         push_store_count_refused(store, r);
         push_owner_unref(store, owner);
@@ -227,13 +214,31 @@ int http_push_owner(const struct http_request *request, const struct push_identi
     return 0;
 }
 
-static int find_group(const struct push_request *push, struct push_run *run, size_t n_updates,
-                      struct error *err) {
+int http_push_check_rate(struct push_store *store, struct push_owner *owner, struct error *err) {
+    size_t max = push_store_limits(store)->max_line_rate;
+    if (max == 0 ||
+        push_allowance_wait_ns(push_owner_allowance(owner), max, clock_monotonic_ns()) == 0) {
+        return 0;
+    }
+    push_store_count_refused(store, -EAGAIN);
+    return error_set(err, -EAGAIN, "%s: more than %zu metrics in a second (push.max-line-rate)",
+                     push_owner_view(store, owner).name, max);
+}
+
+void http_push_spend_rate(const struct push_store *store, struct push_owner *owner,
+                          size_t n_updates) {
+    size_t max = push_store_limits(store)->max_line_rate;
+    if (max > 0) {
+        push_allowance_spend(push_owner_allowance(owner), max, n_updates);
+    }
+}
+
+static int find_group(const struct push_request *push, struct push_run *run, struct error *err) {
     struct push_identity identity = {
         .group = true, .labels = run->whose.group, .n_labels = run->whose.n_group};
     for (size_t i = 0; i < identity.n_labels; i++) {
         if (strcmp(identity.labels[i].name, "job") == 0) {
-            return http_push_owner(push->upload.request, &identity, n_updates, &run->owner, err);
+            return http_push_owner(push->upload.request, &identity, &run->owner, err);
         }
     }
     push_store_count_refused(push->store, -EINVAL);
@@ -242,9 +247,9 @@ static int find_group(const struct push_request *push, struct push_run *run, siz
 
 /* Finds whose the run is, and that it may be. */
 static int find_owner(const struct push_request *push, const struct http_url *url,
-                      struct push_run *run, size_t n_updates, struct error *err) {
+                      struct push_run *run, struct error *err) {
     if (run->whose.group != NULL) {
-        return find_group(push, run, n_updates, err);
+        return find_group(push, run, err);
     }
     const char *plugin = run->whose.plugin != NULL    ? run->whose.plugin
                          : push->hello.plugin != NULL ? push->hello.plugin
@@ -264,7 +269,12 @@ static int find_owner(const struct push_request *push, const struct http_url *ur
         .labels = push->hello.labels,
         .n_labels = push->hello.n_labels,
     };
-    return http_push_owner(push->upload.request, &identity, n_updates, &run->owner, err);
+    return http_push_owner(push->upload.request, &identity, &run->owner, err);
+}
+
+static size_t end_of_run(const struct push_request *push, const struct push_batch *batch,
+                         size_t i) {
+    return i + 1 < push->n_runs ? push->runs[i + 1].first : batch->n_updates;
 }
 
 static int prepare(struct http_upload *upload, struct error *err) {
@@ -279,9 +289,13 @@ static int prepare(struct http_upload *upload, struct error *err) {
     int r = push->n_runs == 0 ? name_owner(push, &(struct push_whose){0}, 0, err) : 0;
     for (size_t i = 0; i < push->n_runs && r == 0; i++) {
         struct push_run *run = &push->runs[i];
-        size_t end = i + 1 < push->n_runs ? push->runs[i + 1].first : batch->n_updates;
-        r = find_owner(push, &upload->request->url, run, end - run->first, err);
-        push_json_assign(push->reader, run->first, end, run->owner);
+        r = find_owner(push, &upload->request->url, run, err);
+        push_json_assign(push->reader, run->first, end_of_run(push, batch, i), run->owner);
+        r = r == 0 ? http_push_check_rate(push->store, run->owner, err) : r;
+    }
+    for (size_t i = 0; i < push->n_runs && r == 0; i++) { /* once all may */
+        size_t n_updates = end_of_run(push, batch, i) - push->runs[i].first;
+        http_push_spend_rate(push->store, push->runs[i].owner, n_updates);
     }
     upload->owner = push->n_runs > 0 ? push->runs[0].owner : NULL;
     return r;

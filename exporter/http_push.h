@@ -7,7 +7,13 @@
  * not, of any number of plugins and groups; applied as a whole or not at all. */
 void http_push_handle(struct http_request *request);
 
-/* The owner of that identity for who sends the request, as push_store_owner and push_claim have it,
- * if it may push that many metrics now; -EAGAIN if not. What is refused is counted. */
+/* The owner of that identity for who sends the request, as push_store_owner and push_claim have it.
+ * What is refused is counted. */
 int http_push_owner(const struct http_request *request, const struct push_identity *identity,
-                    size_t n_updates, struct push_owner **ret_owner, struct error *err);
+                    struct push_owner **ret_owner, struct error *err);
+
+/* Whether the owner may push now, and that it has pushed so much. A request is one body, however
+ * long: what it has beyond the rate is owed by the next ones. -EAGAIN, counted. */
+int http_push_check_rate(struct push_store *store, struct push_owner *owner, struct error *err);
+void http_push_spend_rate(const struct push_store *store, struct push_owner *owner,
+                          size_t n_updates);

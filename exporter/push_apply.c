@@ -86,7 +86,11 @@ static struct replaced count_replaced(const struct push_store *store,
         bool pays = is_first && family->batch != store->batch; /* else the next one of it does */
         replaced.n_series++;
         replaced.text_size += series->text_size;
-        replaced.table_size += series->entry->size + (pays ? family->entry->size : 0);
+        replaced.table_size += push_table_cost(series->entry->size);
+        replaced.table_size += pays ? push_table_cost(family->entry->size) : 0;
+        for (const struct push_total *total = series->totals; total != NULL; total = total->next) {
+            replaced.table_size += push_table_cost(total->entry->size);
+        }
     }
     return replaced;
 }

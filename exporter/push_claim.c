@@ -119,13 +119,16 @@ static bool is_known(const struct push_store *store, const struct push_owner *ow
 int push_claim_check_labels(const struct push_store *store, const struct push_owner *owner,
                             const char *name, const struct label *labels, size_t n_labels,
                             struct error *err) {
-    if (!owner->group || (label_find(owner->labels, owner->n_labels, "plugin") == NULL &&
-                          label_find(labels, n_labels, "plugin") == NULL)) {
+    const char *named =
+        owner->plugin != NULL ? owner->plugin : label_find(labels, n_labels, "plugin");
+    if (!owner->group || named == NULL) {
         return 0;
     }
-    for (const struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
-        const struct push_owner *plugin = CONTAINER_OF(i, struct push_owner, link);
-        if (!plugin->group && covers(owner, labels, n_labels, plugin) && is_known(store, plugin)) {
+    uint64_t hash = push_hash_text(store, named);
+    size_t cursor = 0;
+    const struct push_owner *plugin;
+    while ((plugin = hash_index_next(&store->by_plugin, hash, &cursor)) != NULL) {
+        if (covers(owner, labels, n_labels, plugin) && is_known(store, plugin)) {
             return error_set(err, -EACCES, "%s: has the labels of %s, which is another's (%s)",
                              name, plugin->name, push_claimant(store, plugin));
         }
@@ -173,11 +176,13 @@ static int claim(struct push_store *store, struct push_owner *owner, const char 
     if (stronger) { /* first, or a crash would leave them as the rightful owner's */
         push_store_remove_of(store, owner, is_any, NULL);
     }
+    push_share_leave(owner); /* whose part of the table may be full */
     int r = push_store_put_note(store, owner, NOTE, who, err);
     if (r < 0) {
-        return r;
+        return push_claim_restore(store, owner) < 0 ? -ENOMEM : r;
     }
     owner->claim++;
+    owner->allowance = (struct push_allowance){0}; /* what another owes is not this one's */
     r = push_claim_restore(store, owner);
     return r < 0 ? error_set(err, r, "out of memory") : 0;
 }

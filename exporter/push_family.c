@@ -351,8 +351,9 @@ int push_family_for(struct push_store *store, const struct push_owner *owner,
         *ret_family = family;
         return family->has_help ? 0 : push_check_help(store, update, err);
     }
+    /* Whose way it was is hidden now: there may be another of that name to join. */
     int r = make_way(store, name, owner, update, replace, err);
-    return r < 0 ? r : create_family(store, owner, update, replace, ret_family, err);
+    return r < 0 ? r : push_family_for(store, owner, update, replace, ret_family, err);
 }
 
 void push_family_take_help(struct push_store *store, struct push_family *family, const char *help) {

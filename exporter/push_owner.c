@@ -115,6 +115,7 @@ static struct push_owner *allocate(struct push_store *store, bool group, const s
     owner->group = group;
     owner->n_labels = n;
     push_copy_labels(owner->labels, (char *)(owner->labels + n), labels, n);
+    owner->plugin = label_find(owner->labels, n, "plugin");
     owner->hash = push_hash_labels(store, labels, n);
     owner->name = name_owner(owner);
     owner->rendered = push_labels_render(owner, NULL, 0);
@@ -152,8 +153,9 @@ static int make_room(struct push_store *store, bool group, struct error *err) {
         }
         push_owner_destroy(store, departed);
     }
-    return hash_index_reserve(&store->by_identity, 1) ? 0
-                                                      : error_set(err, -ENOMEM, "out of memory");
+    bool room =
+        hash_index_reserve(&store->by_identity, 1) && hash_index_reserve(&store->by_plugin, 1);
+    return room ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
 static int create(struct push_store *store, const struct push_identity *identity,
@@ -182,6 +184,9 @@ static int create(struct push_store *store, const struct push_identity *identity
     owner->number = ++store->number;
     owner->seen_ms = push_store_now_ms(store);
     hash_index_add(&store->by_identity, owner->hash, owner);
+    if (!owner->group) {
+        hash_index_add(&store->by_plugin, push_hash_text(store, owner->plugin), owner);
+    }
     store->n_groups += owner->group ? 1 : 0;
     push_link_append(&store->owners, &owner->link);
     *ret_owner = owner;
@@ -193,6 +198,9 @@ int push_owner_restore(struct push_store *store, bool group, const struct label 
     struct push_identity identity = {.group = group, .plugin = group ? NULL : "restored"};
     if (find(store, group, labels, n) != NULL) {
         return -EEXIST;
+    }
+    if (!group && label_find(labels, n, "plugin") == NULL) {
+        return -EINVAL;
     }
     return create(store, &identity, labels, n, ret_owner, NULL);
 }
@@ -230,12 +238,10 @@ int64_t push_allowance_wait_ns(struct push_allowance *allowance, size_t max, int
     return allowance->left < 1 ? (int64_t)((1 - allowance->left) / most * 1e9) + 1 : 0;
 }
 
-bool push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n, int64_t now_ns) {
-    if (push_allowance_wait_ns(allowance, max, now_ns) > 0) {
-        return false;
-    }
+void push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n) {
+    double longest_debt = 10 * (double)max; /* ten seconds */
     allowance->left -= (double)n;
-    return true;
+    allowance->left = allowance->left > -longest_debt ? allowance->left : -longest_debt;
 }
 
 struct push_allowance *push_owner_allowance(struct push_owner *owner) {
@@ -272,6 +278,9 @@ void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
     push_persist_remove(store, owner, owner->entry);
     push_share_leave(owner);
     hash_index_remove(&store->by_identity, owner->hash, owner);
+    if (!owner->group) {
+        hash_index_remove(&store->by_plugin, push_hash_text(store, owner->plugin), owner);
+    }
     store->n_groups -= owner->group ? 1 : 0;
     push_link_remove(&owner->link);
     store->removals++;

@@ -21,9 +21,10 @@ static int add(struct push_store *store, struct push_entry_spec spec, struct pus
  * the batch is. */
 static int add_for(struct push_store *store, struct push_owner *owner, const char *name,
                    struct push_entry_spec spec, struct push_entry **ret_entry, struct error *err) {
-    int r = push_is_replacing(store)
-                ? 0
-                : push_check_table(store, owner, push_table_room(&spec), 0, name, err);
+    int r =
+        push_is_replacing(store)
+            ? 0
+            : push_check_table(store, owner, push_table_cost(push_table_size(&spec)), 0, name, err);
     r = r == 0 ? add(store, spec, ret_entry, err) : r;
     if (r == 0) {
         push_share_pay(owner, (*ret_entry)->size);
@@ -115,14 +116,19 @@ int push_persist_total(struct push_store *store, struct push_series *series,
 
 int push_persist_note(struct push_store *store, struct push_owner *owner, struct push_note *note,
                       struct error *err) {
-    return add_for(
-        store, owner, owner->name,
-        (struct push_entry_spec){
-            .type = PUSH_ENTRY_NOTE,
-            .owner = owner->entry->id,
-            .key = {{note->key, strlen(note->key) + 1}, {note->text, strlen(note->text) + 1}},
-        },
-        &note->entry, err);
+    /* Few, and not for the peer to make: who turns a knob is not kept from it by what it pushes. */
+    int r =
+        add(store,
+            (struct push_entry_spec){
+                .type = PUSH_ENTRY_NOTE,
+                .owner = owner->entry->id,
+                .key = {{note->key, strlen(note->key) + 1}, {note->text, strlen(note->text) + 1}},
+            },
+            &note->entry, err);
+    if (r == 0) {
+        push_share_pay(owner, note->entry->size);
+    }
+    return r;
 }
 
 void push_persist_times(struct push_store *store, const struct push_owner *owner) {
@@ -311,5 +317,6 @@ void push_persist_tidy(struct push_store *store) {
 }
 
 bool push_persist_make_room(struct push_store *store) {
-    return push_table_dead(store->table) > 0 && try_compact(store);
+    size_t least = store->config.table_bytes / 64; /* or every small push would cost a copy */
+    return push_table_dead(store->table) >= least && try_compact(store);
 }

@@ -79,7 +79,7 @@ static struct push_series *find_twin(const struct push_store *store,
     struct push_series *other;
     while ((other = hash_index_next(&store->series, series->hash, &cursor)) != NULL) {
         bool same_name = other->family == series->family || other->family == series->family->twin;
-        if (same_name && look_alike(other, series)) {
+        if (same_name && !other->family->hidden && look_alike(other, series)) {
             return other;
         }
     }
@@ -88,7 +88,13 @@ static struct push_series *find_twin(const struct push_store *store,
 
 bool push_series_is_left(const struct push_store *store, const struct push_series *series) {
     uint64_t start = store->applying != NULL ? store->applying->batch->start : 0;
-    return start != 0 && series->start != start && !push_start_is_connected(store, series->start);
+    if (start == 0 || series->start == start || series->owner->n_refs > 1) {
+        return false;
+    }
+    /* Who comes by HTTP has nothing but its last push to tell whether it is still there. */
+    return push_start_is_connected(store, start)
+               ? !push_start_is_connected(store, series->start)
+               : !push_start_may_return(store, series->start, push_store_now_ms(store));
 }
 
 /* ---- totals ---- */
@@ -161,7 +167,8 @@ int push_series_total(struct push_store *store, struct push_series *series, uint
     *total = (struct push_total){.start = start};
     int r = push_persist_total(store, series, total, err);
     const struct push_total *oldest;
-    while (r == -E2BIG && (oldest = find_oldest(store, series->totals, true, 0)) != NULL) {
+    int64_t now_ms = push_store_now_ms(store);
+    while (r == -E2BIG && (oldest = find_oldest(store, series->totals, false, now_ms)) != NULL) {
         push_series_forget_start(store, series, oldest->start);
         r = push_persist_total(store, series, total, err);
     }

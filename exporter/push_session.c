@@ -314,7 +314,7 @@ int64_t push_session_wait_ns(struct push_session *session, size_t max_rate) {
         wait_ns = ns > wait_ns ? ns : wait_ns;
     }
     for (size_t i = 0; wait_ns == 0 && i < ARRAY_LEN(allowances) && allowances[i] != NULL; i++) {
-        push_allowance_spend(allowances[i], max_rate, 1, now_ns);
+        push_allowance_spend(allowances[i], max_rate, 1);
     }
     return wait_ns;
 }

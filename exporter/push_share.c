@@ -82,14 +82,16 @@ void push_share_remove(struct push_store *store, const struct push_series *serie
     }
 }
 
-void push_share_pay(struct push_owner *owner, size_t n_bytes) {
+void push_share_pay(struct push_owner *owner, size_t entry_size) {
+    size_t n_bytes = push_table_cost(entry_size);
     owner->table_size += n_bytes;
     if (owner->share != NULL) {
         owner->share->table_size += n_bytes;
     }
 }
 
-void push_share_repay(struct push_owner *owner, size_t n_bytes) {
+void push_share_repay(struct push_owner *owner, size_t entry_size) {
+    size_t n_bytes = push_table_cost(entry_size);
     owner->table_size -= n_bytes;
     if (owner->share != NULL) {
         owner->share->table_size -= n_bytes;

@@ -102,20 +102,22 @@ static void link_destroy(struct link *link) {
     free(link);
 }
 
-/* Sends what waits as far as there is room. False: the connection is of no use any more. */
+/* Sends what waits as far as there is room. False: the connection is of no use any more. Who has
+ * left hears no answer, but what it has said is still to be taken. */
 static bool flush(struct link *link) {
     struct buf *out = &link->session.out;
     size_t sent = 0;
     while (sent < out->len) {
         ssize_t n =
             send(link->source.fd, out->data + sent, out->len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno != EINTR) {
+        bool has_left = n < 0 && (errno == EPIPE || errno == ECONNRESET);
+        if (n < 0 && !has_left && errno != EINTR) {
             if (errno != EAGAIN) {
                 return false;
             }
             break;
         }
-        sent += n > 0 ? (size_t)n : 0;
+        sent = has_left ? out->len : sent + (n > 0 ? (size_t)n : 0);
     }
     if (sent > 0) {
         memmove(out->data, out->data + sent, out->len - sent);

@@ -159,6 +159,7 @@ void push_store_destroy(struct push_store *store) {
     hash_index_finish(&store->series);
     hash_index_finish(&store->members);
     hash_index_finish(&store->by_identity);
+    hash_index_finish(&store->by_plugin);
     push_starts_finish(store);
     free_graves(&store->graves, UINT64_MAX);
     push_reserved_finish(&store->reserved);

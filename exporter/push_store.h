@@ -103,12 +103,11 @@ struct push_allowance {
     int64_t counted_ns; /* when that was worked out */
 };
 
-/* Takes `n` off where something is left of `max` in a second; what is not there yet is owed. False:
- * nothing was left. */
-bool push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n, int64_t now_ns);
-
-/* How long until something is left again; 0: there is. */
+/* How long to wait until something is left of `max` in a second; 0: something is. */
 int64_t push_allowance_wait_ns(struct push_allowance *allowance, size_t max, int64_t now_ns);
+
+/* Takes `n` off; what is not there yet is owed, for ten seconds at most. */
+void push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n);
 
 /* The owner's, for who takes what several connections and requests say in its name. */
 struct push_allowance *push_owner_allowance(struct push_owner *owner);

@@ -156,6 +156,7 @@ struct push_owner {
     uint64_t claim; /* how often it has become another's */
     struct push_allowance allowance;
     char *name;
+    const char *plugin; /* its label of that name; NULL: a group without */
     size_t n_labels;
     struct label labels[]; /* sorted; their texts behind them, in the same memory */
 };
@@ -191,6 +192,7 @@ struct push_store {
     struct hash_index series;      /* struct push_series */
     struct hash_index members;     /* struct push_member */
     struct hash_index by_identity; /* struct push_owner */
+    struct hash_index by_plugin;   /* those of plugins, by the name alone */
     size_t n_groups;               /* of those */
     struct hash_index starts;      /* struct push_start */
     struct push_link starts_left;
@@ -352,10 +354,10 @@ void push_share_leave(struct push_owner *owner);
 /* Counts a series for its owner, the owner's share and all, or no longer. */
 void push_share_add(struct push_store *store, const struct push_series *series);
 void push_share_remove(struct push_store *store, const struct push_series *series);
-/* Counts bytes of the table for the owner and its share, or no longer. Entries of a family are paid
+/* Counts an entry of the table for the owner and its share, or no longer. That of a family is paid
  * for by the owner of its first series. */
-void push_share_pay(struct push_owner *owner, size_t n_bytes);
-void push_share_repay(struct push_owner *owner, size_t n_bytes);
+void push_share_pay(struct push_owner *owner, size_t entry_size);
+void push_share_repay(struct push_owner *owner, size_t entry_size);
 /* How many of its owners are connected or have series. */
 size_t push_share_count(const struct push_store *store, const struct push_share *share);
 /* Whether there is room where `n_more` series come and `n_less` go, so that there are `n_series`.
@@ -395,7 +397,7 @@ void push_persist_remove(struct push_store *store, struct push_owner *owner,
 
 /* Copies the table where most of it is dead, or a good part of one that is nearly full. */
 void push_persist_tidy(struct push_store *store);
-/* The same where anything is dead, for who found no room. */
+/* The same where something is dead, for who found no room. */
 bool push_persist_make_room(struct push_store *store);
 
 /* push_labels.c */

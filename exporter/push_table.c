@@ -159,7 +159,7 @@ int push_table_publish(struct push_table *table, struct error *err) {
 
 /* ---- entries ---- */
 
-size_t push_table_room(const struct push_entry_spec *spec) {
+size_t push_table_size(const struct push_entry_spec *spec) {
     size_t size = sizeof(struct push_entry) + spec->n_words * sizeof(uint64_t) + spec->key[0].len +
                   spec->key[1].len;
     return (size + 7) & ~(size_t)7;
@@ -196,7 +196,7 @@ static void copy(void *to, const void *from, size_t n) {
 
 int push_table_add(struct push_table *table, const struct push_entry_spec *spec,
                    struct push_entry **ret_entry, struct error *err) {
-    size_t size = push_table_room(spec);
+    size_t size = push_table_size(spec);
     if (size > PUSH_PAGE_SIZE) {
         return error_set(err, -E2BIG,
                          "all labels, values and bounds take %zu bytes, at most %d fit", size,

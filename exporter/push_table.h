@@ -37,8 +37,13 @@ struct push_entry_spec {
     } key[2]; /* one behind the other */
 };
 
-/* Bytes that such an entry takes. */
-size_t push_table_room(const struct push_entry_spec *spec);
+/* Bytes that such an entry has. */
+size_t push_table_size(const struct push_entry_spec *spec);
+
+/* Bytes that it takes from the table if all were like it, as none crosses a page. */
+static inline size_t push_table_cost(size_t size) {
+    return PUSH_PAGE_SIZE / (PUSH_PAGE_SIZE / (size < PUSH_PAGE_SIZE ? size : PUSH_PAGE_SIZE));
+}
 
 /* Adds an entry that does not count before push_table_commit, and stays where it is as long as the
  * table lives. -ENOSPC: no room; -E2BIG: it does not fit a page. */

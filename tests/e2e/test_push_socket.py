@@ -4,16 +4,17 @@ import contextlib
 import json
 import math
 import os
+import pathlib
+import pytest
 import resource
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-
-import pytest
 
 from peers import Prometheus, need_program
 from plugin import Plugin
@@ -435,8 +436,9 @@ print(text.decode())
 @pytest.mark.skipif(os.getuid() != 0, reason="must be root to be two users")
 def test_another_user_cannot_take_over_a_plugin(daemon, path, tmp_path):
     for place in [tmp_path, *tmp_path.parents]:
-        if not place.stat().st_mode & stat.S_IXOTH:
-            place.chmod(0o755)
+        if place == pathlib.Path(tempfile.gettempdir()):
+            break
+        place.chmod(0o755)
     waap = daemon()
     with Plugin(path, {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "a", "type": "gauge", "set": 1})
@@ -532,11 +534,10 @@ def test_rate_of_lines(daemon, path):
         begin = time.monotonic()
         plugin.say(*[{"metric": "a", "type": "counter", "inc": 1}] * 250)
         other.tell({"metric": "b", "type": "gauge", "set": 1})
-        assert time.monotonic() - begin < 1
-        assert value(waap, "a_total", plugin="p") <= 150
+        so_far = value(waap, "a_total", plugin="p")
+        assert so_far <= 100 * (1 + time.monotonic() - begin)
         assert plugin.settle() == []
-        seconds = time.monotonic() - begin
-    assert 1.4 < seconds < 5
+        assert time.monotonic() - begin > 1.4
     assert value(waap, "a_total", plugin="p") == 250
     assert value(waap, "waap_push_refused_total", reason="rate") == 0
 
@@ -548,7 +549,7 @@ def test_rate_of_lines_on_many_connections(daemon, path):
         begin = time.monotonic()
         for i, plugin in enumerate(plugins):
             plugin.send(b'{"metric": "n", "type": "counter", "inc": 1, "labels": {"i": "%d"}}\n' % i * 90)
-        time.sleep(2)
+        wait_until(lambda: sum(series(waap, "n_total").values()) > 200, what="two seconds' worth")
         shares = series(waap, "n_total").values()
         assert len(shares) == 5 and min(shares) > 15  # each has its turn
         assert sum(shares) <= 100 * (1 + time.monotonic() - begin)
@@ -561,9 +562,19 @@ def test_who_leaves_while_it_waits_has_said_it(daemon, path):
     waap = daemon("--push.max-line-rate=100")
     with Plugin(path, {"plugin": "p"}) as plugin:
         plugin.send(b'{"metric": "n", "type": "counter", "inc": 1}\n' * 200 + b'{"metric": "n", "inc": 1}')
+    time.sleep(0.5)
     before = waap.cpu_seconds()
+    time.sleep(0.5)  # while it waits for what nobody will send
+    assert waap.cpu_seconds() - before < 0.25
     wait_until(lambda: series(waap, "n_total") == {frozenset({("plugin", "p")}): 201})
-    assert waap.cpu_seconds() - before < 0.5
+    wait_until(lambda: value(waap, "waap_push_connections") == 0)
+
+
+def test_who_leaves_before_it_is_answered_has_said_it(daemon, path):
+    waap = daemon("--push.max-line-rate=20")
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.send(b'nonsense\n' + b'{"metric": "n", "type": "counter", "inc": 1}\n' * 50 + b'nonsense\n')
+    wait_until(lambda: series(waap, "n_total") == {frozenset({("plugin", "p")}): 50})
     wait_until(lambda: value(waap, "waap_push_connections") == 0)
 
 

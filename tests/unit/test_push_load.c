@@ -196,6 +196,24 @@ static void test_wrong_entries_are_dropped(void) {
     push_store_destroy(other);
 }
 
+/* A file may say of a plugin that it is none. */
+static void test_an_owner_without_name(void) {
+    struct push_table *table = NULL;
+    struct push_entry *entry;
+    struct push_load_report report;
+    struct error err;
+    const struct push_entry_spec owner = {
+        .type = PUSH_ENTRY_OWNER, .id = 1, .n_words = 2, .key = {{"\0job\0a", 7}}};
+    TEST_ASSERT_EQUAL_INT(0, push_table_create(NULL, 1 << 20, &table, &err));
+    TEST_ASSERT_EQUAL_INT(0, push_table_add(table, &owner, &entry, &err));
+    push_table_commit(table);
+    size_t len = 0;
+    const void *pages = push_table_pages(table, &len);
+    push_store_load(store, pages, len, &report);
+    TEST_ASSERT_EQUAL_UINT64(1, report.n_dropped);
+    push_table_destroy(table);
+}
+
 /* Times of pushes are words, which no check covers. */
 static void test_damaged_times(void) {
     static const double damaged[] = {1e300, -1, INFINITY, NAN};
@@ -336,6 +354,7 @@ int main(void) {
     RUN_TEST(test_help_that_came_later);
     RUN_TEST(test_cut_off_anywhere);
     RUN_TEST(test_wrong_entries_are_dropped);
+    RUN_TEST(test_an_owner_without_name);
     RUN_TEST(test_damaged_times);
     RUN_TEST(test_a_table_is_published_as_a_whole);
     RUN_TEST(test_the_table_is_copied_when_most_is_dead);

@@ -181,6 +181,7 @@ static int push_start(struct push_owner *owner, uint64_t start, size_t n) {
 /* Starts that have gone make room; those that are there do not, and are told so. */
 static void test_totals_of_one_peer_leave_room_to_others(void) {
     struct push_owner *evil = claimed("evil", "uid 1");
+    fixture_ms += 60 * 1000; /* nobody from before us is awaited */
     for (uint64_t start = 1; start <= 2000; start++) {
         TEST_ASSERT_EQUAL_INT_MESSAGE(0, push_start(evil, start, 8), fixture_err.text);
     }
@@ -197,6 +198,58 @@ static void test_totals_of_one_peer_leave_room_to_others(void) {
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, push_large(good, PUSH_MERGE, 20, 'a'), fixture_err.text);
     push_owner_unref(store, good);
     push_owner_unref(store, evil);
+}
+
+/* One that may come back within a minute is not counted twice when it does. */
+static void test_need_of_room_doubles_nothing(void) {
+    struct push_store_config config = fixture_config();
+    config.limits.max_series = 1000; /* of which one peer has 60, and so 7.8 KB of the table */
+    config.limits.max_value_len = 1000;
+    push_store_configure(store, &config);
+    struct push_owner *owner = claimed("p", "uid 1");
+    fixture_ms += 60 * 1000;
+    struct push_update total = {.name = "c",
+                                .type = PUSH_COUNTER,
+                                .op = PUSH_TOTAL,
+                                .values = &(double){1000},
+                                .n_values = 1,
+                                .ttl_ms = PUSH_TTL_DEFAULT};
+    push_store_start_enter(store, 1);
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, owner, PUSH_MERGE, 1, &total, 1));
+    push_store_start_leave(store, 1);
+    for (size_t n = 40; n > 0; n--) {
+        push_large(owner, PUSH_MERGE, n, (char)('A' + n)); /* until there is no room */
+    }
+    total.values = &(double){5};
+    int r = 0;
+    for (uint64_t start = 2; r == 0 && start < 60; start++) {
+        push_store_start_enter(store, start);
+        r = fixture_apply(store, owner, PUSH_MERGE, start, &total, 1);
+    }
+    TEST_ASSERT_EQUAL_INT(-E2BIG, r);
+    double before = 0;
+    char *page = fixture_scrape(store);
+    TEST_ASSERT_EQUAL_INT(1,
+                          sscanf(strstr(page, "c_total{"), "c_total{plugin=\"p\"} %lf", &before));
+    free(page);
+    total.values = &(double){1001};
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, owner, PUSH_MERGE, 1, &total, 1));
+    double after = 0;
+    page = fixture_scrape(store);
+    TEST_ASSERT_EQUAL_INT(1, sscanf(strstr(page, "c_total{"), "c_total{plugin=\"p\"} %lf", &after));
+    free(page);
+    TEST_ASSERT_EQUAL_DOUBLE(before + 1, after);
+    push_owner_unref(store, owner);
+}
+
+/* Entries cross no page: two that are larger than half of one take two. */
+static void test_what_a_page_loses_is_paid_for(void) {
+    static const struct {
+        size_t size, cost;
+    } rows[] = {{8, 8}, {64, 64}, {1000, 1024}, {2048, 2048}, {2056, 4096}, {4096, 4096}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        TEST_ASSERT_EQUAL_size_t(rows[i].cost, push_table_cost(rows[i].size));
+    }
 }
 
 /* Whatever was done, in the end nobody has to pay. */
@@ -232,6 +285,8 @@ int main(void) {
     RUN_TEST(test_numbers_do_not_run_out);
     RUN_TEST(test_refused_batches_take_no_numbers);
     RUN_TEST(test_totals_of_one_peer_leave_room_to_others);
+    RUN_TEST(test_need_of_room_doubles_nothing);
+    RUN_TEST(test_what_a_page_loses_is_paid_for);
     RUN_TEST(test_what_is_gone_is_paid_back);
     return UNITY_END();
 }

@@ -117,7 +117,7 @@ static void test_complaints(void) {
 
 /* Counts for the connection and for all those of the plugin. */
 static void test_rate(void) {
-    enum { MAX = 10 };
+    enum { MAX = 2 }; /* so that a test that is held up does not earn another line */
     struct push_session other;
     push_session_init(&other, &env);
     other.peer = session.peer;

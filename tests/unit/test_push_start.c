@@ -188,28 +188,75 @@ static int push_as(struct push_owner *owner, uint64_t start, enum push_type type
     return fixture_apply(store, owner, PUSH_MERGE, start, &update, 1);
 }
 
+static int push_connected(struct push_owner *owner, uint64_t start, enum push_type type,
+                          size_t n_bounds) {
+    push_store_start_enter(store, start);
+    int r = push_as(owner, start, type, n_bounds);
+    push_store_start_leave(store, start);
+    return r;
+}
+
 /* Its author has changed type or buckets; but what somebody else uses stays as it is. */
 static void test_a_new_process_may_mean_something_else(void) {
     struct push_owner *a = fixture_plugin(store, "a"), *b = fixture_plugin(store, "b");
     push_store_start_enter(store, 1);
     TEST_ASSERT_EQUAL_INT(0, push_as(a, 1, PUSH_HISTOGRAM, 2));
-    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 1, PUSH_HISTOGRAM, 3)); /* the same process */
-    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 2, PUSH_HISTOGRAM, 3)); /* another beside it */
-    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 2, PUSH_GAUGE, 0));
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 1, PUSH_HISTOGRAM, 3));        /* the same process */
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_connected(a, 2, PUSH_HISTOGRAM, 3)); /* another beside it */
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_connected(a, 2, PUSH_GAUGE, 0));
     push_store_start_leave(store, 1);
-    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(b, 2, PUSH_GAUGE, 0)); /* another plugin */
-    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 0, PUSH_GAUGE, 0)); /* one that does not say */
-    TEST_ASSERT_EQUAL_INT(0, push_as(a, 2, PUSH_HISTOGRAM, 3));
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_connected(b, 2, PUSH_GAUGE, 0)); /* another plugin */
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 0, PUSH_GAUGE, 0));        /* one that does not say */
+    struct push_owner *again = fixture_plugin(store, "a"); /* a third process, that may need it */
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_connected(a, 2, PUSH_HISTOGRAM, 3));
+    push_owner_unref(store, again);
+    TEST_ASSERT_EQUAL_INT(0, push_connected(a, 2, PUSH_HISTOGRAM, 3));
     fixture_expect(store,
                    "# TYPE m histogram\n"
                    "m_bucket{plugin=\"a\",le=\"1.0\"} 1\nm_bucket{plugin=\"a\",le=\"2.0\"} 1\n"
                    "m_bucket{plugin=\"a\",le=\"3.0\"} 1\nm_bucket{plugin=\"a\",le=\"+Inf\"} 1\n"
                    "m_sum{plugin=\"a\"} 1\nm_count{plugin=\"a\"} 1\n");
-    TEST_ASSERT_EQUAL_INT(0, push_as(a, 3, PUSH_GAUGE, 0));
+    TEST_ASSERT_EQUAL_INT(0, push_connected(a, 3, PUSH_GAUGE, 0));
     fixture_expect(store, "# TYPE m gauge\nm{plugin=\"a\"} 1\n");
-    TEST_ASSERT_EQUAL_INT(0, push_as(b, 4, PUSH_GAUGE, 0));
-    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 5, PUSH_HISTOGRAM, 2)); /* others have it, too */
+    TEST_ASSERT_EQUAL_INT(0, push_connected(b, 4, PUSH_GAUGE, 0));
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_connected(a, 5, PUSH_HISTOGRAM, 2)); /* others have it */
     TEST_ASSERT_EQUAL_UINT64(2, push_store_stats(store).n_series);
+    push_owner_unref(store, a);
+    push_owner_unref(store, b);
+}
+
+/* Those who come by HTTP are never connected while they push. */
+static void test_processes_without_connection_take_turns_of_a_minute(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    fixture_ms += A_MINUTE_MS; /* of which nobody is awaited from before us */
+    TEST_ASSERT_EQUAL_INT(0, push_as(a, 1, PUSH_HISTOGRAM, 2));
+    push_store_start_enter(store, 1);
+    push_store_start_leave(store, 1);
+    TEST_ASSERT_EQUAL_INT(-EEXIST, push_as(a, 2, PUSH_HISTOGRAM, 3));
+    fixture_ms += A_MINUTE_MS;
+    TEST_ASSERT_EQUAL_INT(0, push_as(a, 2, PUSH_HISTOGRAM, 3));
+    push_owner_unref(store, a);
+}
+
+/* A rate of the plugin becomes a gauge beside that of another. */
+static void test_a_new_process_may_join_others(void) {
+    struct push_owner *a = fixture_plugin(store, "a"), *b = fixture_plugin(store, "b");
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "fps", PUSH_GAUGE, PUSH_SET, 1));
+    struct push_update rate = {.name = "fps",
+                               .type = PUSH_RATE,
+                               .op = PUSH_INC,
+                               .values = &(double){1},
+                               .n_values = 1,
+                               .ttl_ms = PUSH_TTL_DEFAULT};
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, b, PUSH_MERGE, 1, &rate, 1));
+    push_store_start_enter(store, 2);
+    struct push_update gauge = rate;
+    gauge.type = PUSH_GAUGE;
+    gauge.op = PUSH_SET;
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, fixture_apply(store, b, PUSH_MERGE, 2, &gauge, 1),
+                                  fixture_err.text);
+    fixture_expect(store, "# TYPE fps gauge\nfps{plugin=\"a\"} 1\nfps{plugin=\"b\"} 1\n");
+    push_store_start_leave(store, 2);
     push_owner_unref(store, a);
     push_owner_unref(store, b);
 }
@@ -223,6 +270,8 @@ int main(void) {
     RUN_TEST(test_starts_from_before_are_awaited);
     RUN_TEST(test_a_refused_batch_forgets_no_start);
     RUN_TEST(test_a_new_process_may_mean_something_else);
+    RUN_TEST(test_processes_without_connection_take_turns_of_a_minute);
+    RUN_TEST(test_a_new_process_may_join_others);
     RUN_TEST(test_a_reconnect_goes_on);
     return UNITY_END();
 }
