@@ -142,7 +142,8 @@ static bool seems_plugins(const struct push_series_view *series, void *context) 
 
 /* They had come while nobody was there whose labels these are. */
 static void take_from_groups(struct push_store *store, struct push_owner *plugin) {
-    for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
+    for (struct push_link *i = store->owners.next, *next;
+         store->n_naming > 0 && i != &store->owners; i = next) {
         struct push_owner *group = CONTAINER_OF(i, struct push_owner, link);
         next = i->next;
         if (group->group && covers(group, NULL, 0, plugin)) {

@@ -187,6 +187,7 @@ static int create(struct push_store *store, const struct push_identity *identity
     if (!owner->group) {
         hash_index_add(&store->by_plugin, push_hash_text(store, owner->plugin), owner);
     }
+    store->n_naming += owner->group && owner->plugin != NULL ? 1 : 0;
     store->n_groups += owner->group ? 1 : 0;
     push_link_append(&store->owners, &owner->link);
     *ret_owner = owner;
@@ -281,6 +282,7 @@ void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
     if (!owner->group) {
         hash_index_remove(&store->by_plugin, push_hash_text(store, owner->plugin), owner);
     }
+    store->n_naming -= owner->group && owner->plugin != NULL ? 1 : 0;
     store->n_groups -= owner->group ? 1 : 0;
     push_link_remove(&owner->link);
     store->removals++;

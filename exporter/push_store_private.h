@@ -194,6 +194,7 @@ struct push_store {
     struct hash_index by_identity; /* struct push_owner */
     struct hash_index by_plugin;   /* those of plugins, by the name alone */
     size_t n_groups;               /* of those */
+    size_t n_naming;               /* groups, and series of groups, that name a plugin */
     struct hash_index starts;      /* struct push_start */
     struct push_link starts_left;
     size_t n_starts_left;
