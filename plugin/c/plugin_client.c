@@ -292,28 +292,15 @@ static void end_thread(const struct timespec *end) {
     pthread_mutex_unlock(&waap_lock);
 }
 
-/* Only of what is unloaded: a program that ends may record until its very end. */
-static void free_all(void) {
-    pthread_mutex_lock(&waap_lock);
-    if (!client.has_thread) {
-        waap_session_end();
-        waap_metrics_destroy();
-        waap_params_destroy();
-        waap_settings_finish(&client.settings);
-        free(client.last_error);
-        client.last_error = NULL;
-    }
-    pthread_mutex_unlock(&waap_lock);
-}
-
 /* The very last: after all that atexit() was given, which may have recorded; or, where these files
  * are part of a library that dlclose() unloads, before the thread's code is gone. Unlike exit(),
- * dlclose() calls what was given to atexit() after this. */
+ * dlclose() calls what was given to atexit() after this. What was recorded is not freed: that may
+ * record, and so may the threads of a program that ends, which nobody can tell from a dlclose(). */
 __attribute__((destructor)) static void client_end(void) {
     pthread_mutex_lock(&waap_lock);
-    bool unloads = client.is_set_up && !client.alone;
+    bool is_first = client.is_set_up && !client.alone;
     pthread_mutex_unlock(&waap_lock);
-    if (unloads) {
+    if (is_first) {
         client_exit();
     }
     struct timespec end = in_ms(EXIT_MS);
@@ -326,9 +313,6 @@ __attribute__((destructor)) static void client_end(void) {
     }
     if (has_thread) {
         end_thread(&end);
-    }
-    if (unloads) {
-        free_all();
     }
 }
 

@@ -368,13 +368,3 @@ void waap_metrics_forget(bool zero) {
         atomic_store(&waap_n_dropped, 0);
     }
 }
-
-void waap_metrics_destroy(void) {
-    while (waap_metrics != NULL) {
-        struct waap_metric *next = waap_metrics->next;
-        metric_destroy(waap_metrics);
-        waap_metrics = next;
-    }
-    last_next = &waap_metrics;
-    waap_n_metrics = 0;
-}

@@ -56,9 +56,6 @@ bool waap_metric_changed(struct waap_metric *metric);
 /* All series as if nothing had been sent. With `zero`, as if nothing had been recorded either. */
 void waap_metrics_forget(bool zero);
 
-/* Frees all series, which nobody can use any more. */
-void waap_metrics_destroy(void);
-
 /* Names and values in turn as a JSON object, sorted; NULL where there are none. False: no memory or
  * EINVAL. */
 bool waap_labels_render(const char *const *labels, char **ret_labels);

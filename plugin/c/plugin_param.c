@@ -258,14 +258,6 @@ void waap_params_forget(void) {
     }
 }
 
-void waap_params_destroy(void) {
-    while (waap_params != NULL) {
-        struct waap_param *next = waap_params->next;
-        param_destroy(waap_params);
-        waap_params = next;
-    }
-}
-
 /* Notes that the application has the value, and lets the exporter know soon. */
 static void param_seen(struct waap_param *param, unsigned version) {
     if (param->on_change == NULL && atomic_load(&param->applied) != version) {

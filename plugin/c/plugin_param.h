@@ -43,6 +43,3 @@ void waap_params_call(void);
 
 /* All parameters as if nothing had been sent. */
 void waap_params_forget(void);
-
-/* Frees all parameters, which nobody can use any more. */
-void waap_params_destroy(void);

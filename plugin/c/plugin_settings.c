@@ -59,14 +59,6 @@ int waap_settings_complete(struct waap_settings *settings) {
     return good ? 0 : -ENOMEM;
 }
 
-void waap_settings_finish(struct waap_settings *settings) {
-    free(settings->socket);
-    free(settings->plugin);
-    free(settings->job);
-    free(settings->labels);
-    *settings = (struct waap_settings){0};
-}
-
 void waap_settings_tell(const char *what, const char *name, const char *wrong) {
     int error = errno;
     if (wants_debug()) {

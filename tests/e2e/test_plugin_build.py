@@ -107,31 +107,35 @@ def test_a_library_with_it_inside_can_be_unloaded(tmp_path):
     assert peer.sums["frames_total"] == 3
 
 
-def test_unloading_frees_all_memory(tmp_path):
-    library, program = build_part_and_host(tmp_path, """
-        #include <dlfcn.h>
-        #include <malloc.h>
-        #include <stdio.h>
-        #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-        int main(int argc, char **argv) {
-            int before = 0;
-            for (int i = 0; i < 20 && argc == 2; i++) {
-                void *part = dlopen(argv[1], RTLD_NOW);
-                void (*work)(void) = NULL;
-                *(void **)&work = part != NULL ? dlsym(part, "work") : NULL;
-                if (work == NULL) {
-                    return 1;
-                }
-                work();
-                dlclose(part);
-                before = i == 9 ? mallinfo().uordblks : before;
-            }
-            fprintf(stderr, "%d bytes more\\n", mallinfo().uordblks - before);
-            return mallinfo().uordblks - before > 1000;
+def test_what_is_unloaded_records_to_its_end(tmp_path):
+    part, host, program = tmp_path / "part.c", tmp_path / "host.c", tmp_path / "host"
+    part.write_text("""
+        #include <stdlib.h>
+        #include <waap/plugin.h>
+        static struct waap_metric *closed;
+        static void record(void) {
+            waap_inc(closed);
+            waap_inc(waap_counter("late_total", NULL, NULL));
+        }
+        __attribute__((destructor)) static void end(void) { record(); }
+        __attribute__((constructor)) static void begin(void) {
+            atexit(record);
+            closed = waap_counter("closed_total", NULL, NULL);
         }
     """)
-    peer = run_plugin(tmp_path, program, library)
-    assert peer.sums["frames_total"] == 20
+    host.write_text("""
+        #include <dlfcn.h>
+        #include <stddef.h>
+        int main(int argc, char **argv) {
+            void *part = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
+            return part == NULL || dlclose(part) != 0;
+        }
+    """)
+    library = tmp_path / "part.so"
+    sanitized = [compiler("cc"), *STRICT, "-g", "-fsanitize=address"]
+    run(*sanitized, f"-I{LIBRARY / 'include'}", "-fPIC", "-shared", part, *LIBRARY.glob("*.c"), "-pthread", "-o", library)
+    run(*sanitized, host, "-ldl", "-o", program)
+    run_plugin(tmp_path, program, library, ASAN_OPTIONS="detect_leaks=0")
 
 
 @pytest.mark.parametrize("kilobytes", [1000, 10000])
