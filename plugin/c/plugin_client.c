@@ -357,6 +357,7 @@ static void set_up_once(void) {
         return;
     }
     waap_settings_complete(&client.settings);
+    waap_session_init();
     init_turned();
     atexit(client_exit);
     client.is_set_up = true;
@@ -371,7 +372,6 @@ void waap_client_start(void) {
     set_up_once();
     if (!client.has_thread && !client.ending && client.settings.socket != NULL &&
         client.settings.plugin != NULL) {
-        waap_session_init();
         waap_wake_open();
         client.has_thread = waap_thread_start(&client.thread, client_run) == 0;
     }

@@ -687,6 +687,54 @@ static void test_a_child_forked_in_a_call_has_its_own_start(void) {
     TEST_ASSERT_EQUAL_size_t(2, json_object_size(peer.last));
 }
 
+static struct waap_metric *recounted;
+
+/* The child goes on as the thread, has another one with its first record, and loses its connection.
+ */
+static void fork_and_record_here(void *unused) {
+    (void)unused;
+    static bool is_child;
+    static atomic_int n_rounds;
+    if (atomic_load(&forked_pid) == 0) {
+        pid_t pid = fork();
+        is_child = pid == 0;
+        atomic_store(&forked_pid, is_child ? -1 : pid);
+        return;
+    }
+    int n = is_child ? atomic_fetch_add(&n_rounds, 1) : -1;
+    if (n == 0) {
+        waap_add(recounted, 5);
+        CHECK(waap_flush(5000));
+    } else if (n == 1) {
+        for (int fd = 3; fd < 64; fd++) {
+            close(fd);
+        }
+    } else if (n > 1 && waap_flush(5000)) {
+        _exit(0);
+    }
+}
+
+static void plugin_recording_in_a_child_of_a_call(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 20}) == 0);
+    recounted = waap_counter("frames_total", NULL, NULL);
+    waap_add(recounted, 10);
+    CHECK(waap_flush(5000));
+    CHECK(waap_before_send(fork_and_record_here, NULL) == 0);
+    while (atomic_load(&forked_pid) == 0) {
+        sleep_ms(1);
+    }
+    expect_end(atomic_load(&forked_pid));
+}
+
+static void test_a_child_forked_in_a_call_counts_once(void) {
+    if (THREAD_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: the thread sanitizer has no threads in forked children");
+    }
+    run(plugin_recording_in_a_child_of_a_call);
+    TEST_ASSERT_EQUAL_DOUBLE(15, push_peer_sum(&peer, "frames_total"));
+    TEST_ASSERT_EQUAL_size_t(2, json_object_size(peer.last));
+}
+
 static void plugin_closing(void) {
     CHECK(waap_configure(&(struct waap_options){.interval_ms = 5}) == 0);
     struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
@@ -1023,6 +1071,7 @@ int main(void) {
     RUN_TEST(test_exit_in_a_call_of_the_thread);
     RUN_TEST(test_forked_children_count_for_themselves);
     RUN_TEST(test_a_child_forked_in_a_call_has_its_own_start);
+    RUN_TEST(test_a_child_forked_in_a_call_counts_once);
     RUN_TEST(test_fork_while_another_thread_makes_the_first_metric);
     RUN_TEST(test_descriptors_closed_by_others);
     RUN_TEST(test_a_forked_child_closes_no_descriptor_of_others);
