@@ -284,7 +284,11 @@ static void end_thread(const struct timespec *end) {
     waap_wake_up();
     wait_for(&client.has_ended, true, end);
     if (client.has_ended) {
-        pthread_join(client.thread, NULL);
+        pthread_t thread = client.thread;
+        /* Destructors of what is local to the thread may make a metric. */
+        pthread_mutex_unlock(&waap_lock);
+        pthread_join(thread, NULL);
+        pthread_mutex_lock(&waap_lock);
         client.has_thread = false;
         waap_session_end();
         waap_wake_close();

@@ -599,6 +599,32 @@ static void test_exit_in_a_call_of_the_thread(void) {
     run(plugin_exiting_in_a_call);
 }
 
+static pthread_key_t of_thread;
+
+static void end_of_thread(void *unused) {
+    (void)unused;
+    sleep_ms(50); /* until it is waited for */
+    waap_inc(waap_counter("threads_ended_total", NULL, NULL));
+}
+
+static void mark_thread(void *unused) {
+    (void)unused;
+    pthread_setspecific(of_thread, &of_thread);
+}
+
+static void plugin_with_a_threads_destructor(void) {
+    alarm(10);
+    CHECK(pthread_key_create(&of_thread, end_of_thread) == 0);
+    CHECK(waap_before_send(mark_thread, NULL) == 0);
+    waap_inc(waap_counter("frames_total", NULL, NULL));
+    CHECK(waap_flush(5000));
+}
+
+static void test_the_threads_own_end_makes_a_metric(void) {
+    run(plugin_with_a_threads_destructor);
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "frames_total"));
+}
+
 /* ---- processes and signals ---- */
 
 /* Ends a child that hangs. */
@@ -1069,6 +1095,7 @@ int main(void) {
     RUN_TEST(test_what_is_recorded_at_the_very_end);
     RUN_TEST(test_nothing_is_called_that_exit_has_taken_apart);
     RUN_TEST(test_exit_in_a_call_of_the_thread);
+    RUN_TEST(test_the_threads_own_end_makes_a_metric);
     RUN_TEST(test_forked_children_count_for_themselves);
     RUN_TEST(test_a_child_forked_in_a_call_has_its_own_start);
     RUN_TEST(test_a_child_forked_in_a_call_counts_once);
