@@ -79,9 +79,12 @@ static const char *number_fault(const struct waap_param *param, double number) {
 /* The exporter looks more closely, and says so; this is for what is clearly beside them. Without
  * the library of mathematics, which a plugin need not link. */
 static bool is_on_step(const struct waap_param *param, double number) {
+    if (param->step == 0) { /* a program may have divisions by it end it */
+        return true;
+    }
     bool bounded = param->min < param->max && isfinite(param->min);
     double steps = (number - (bounded ? param->min : 0)) / param->step;
-    if (param->step == 0 || !(steps > -1e15 && steps < 1e15)) {
+    if (!(steps > -1e15 && steps < 1e15)) {
         return true;
     }
     double beside = steps - (double)(long long)(steps + (steps < 0 ? -0.5 : 0.5));

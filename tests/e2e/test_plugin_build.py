@@ -210,6 +210,22 @@ def test_mistakes_are_told_to_who_asks(tmp_path):
         assert f"waap: {words}" in said[1]
 
 
+def test_a_program_that_traps_divisions_by_zero(tmp_path):
+    source, program = tmp_path / "traps.c", tmp_path / "traps"
+    source.write_text("""
+        #define _GNU_SOURCE 1
+        #include <fenv.h>
+        #include <waap/plugin.h>
+        int main(void) {
+            feenableexcept(FE_DIVBYZERO | FE_INVALID);
+            return waap_get_int(waap_param_int("res", 720, 240, 1080, NULL)) != 720;
+        }
+    """)
+    run(compiler("cc"), *STRICT, "-O0", f"-I{LIBRARY / 'include'}", source,
+        *LIBRARY.glob("*.c"), "-pthread", "-lm", "-o", program)
+    run_plugin(tmp_path, program)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_it_builds_with_the_glibc_of_jetpack_4(tmp_path, machine):
