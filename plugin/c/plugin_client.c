@@ -283,7 +283,7 @@ static void end_thread(const struct timespec *end) {
     client.ending = true;
     waap_wake_up();
     wait_for(&client.has_ended, true, end);
-    if (client.has_ended) {
+    if (client.has_thread && client.has_ended) {
         pthread_t thread = client.thread;
         /* Destructors of what is local to the thread may make a metric. */
         pthread_mutex_unlock(&waap_lock);
@@ -291,6 +291,8 @@ static void end_thread(const struct timespec *end) {
         pthread_mutex_lock(&waap_lock);
         client.has_thread = false;
         waap_session_end();
+    }
+    if (!client.has_thread) {
         waap_wake_close();
     }
     pthread_mutex_unlock(&waap_lock);
@@ -315,9 +317,7 @@ __attribute__((destructor)) static void client_end(void) {
     if (more) {
         flush(&end, true);
     }
-    if (has_thread) {
-        end_thread(&end);
-    }
+    end_thread(&end);
 }
 
 static void fork_prepare(void) {
