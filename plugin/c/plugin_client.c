@@ -30,6 +30,7 @@ static struct {
     bool has_ended; /* the thread has, and can be joined */
     bool is_set_up;
     char *last_error; /* what repeats is written once */
+    uint64_t n_told;  /* connections that were written */
     bool calls;       /* the thread is in a function of the application */
     bool alone;       /* exit() has begun to take the application apart: no such call any more */
     bool gave_up;     /* what there was at exit() could not be sent */
@@ -117,16 +118,16 @@ static void report_dropped(void) {
 
 /* Who has asked for words is to know that all is well, too. */
 static void report_connects(void) {
-    static uint64_t n_told;
     struct waap_stats stats;
     pthread_mutex_lock(&waap_lock);
     waap_session_stats(&stats);
+    bool is_new = stats.n_connects > client.n_told;
+    client.n_told = stats.n_connects;
     pthread_mutex_unlock(&waap_lock);
-    if (stats.n_connects > n_told) {
+    if (is_new) {
         fprintf(stderr, "waap: connected to %s as plugin %s\n", client.settings.socket,
                 client.settings.plugin);
     }
-    n_told = stats.n_connects;
 }
 
 static void report_errors(bool may_call) {
@@ -346,6 +347,7 @@ static void fork_child(void) {
     waap_wake_close();
     client.has_thread = false;
     client.calls = false;
+    client.n_told = 0;
     init_turned();
     atomic_store(&waap_running, false);
     fork_parent();

@@ -691,6 +691,21 @@ def test_debug_says_what_is_wrong(peer, start):
     ]
 
 
+def test_debug_tells_of_every_process(peer, start):
+    process = start("""
+        import os
+        plugin.counter("x").inc()
+        assert plugin.flush()
+        if os.fork() == 0:
+            plugin.counter("x").inc()
+            assert plugin.flush()
+            os._exit(0)
+        assert os.wait()[1] == 0
+    """, WAAP_DEBUG="1")
+    errors = process.communicate(timeout=30)[1]
+    assert errors.splitlines() == [f"waap: connected to {peer.path} as plugin python"] * 2
+
+
 @pytest.mark.parametrize("debug, told", [("1", True), ("", False), ("0", False)])
 def test_debug_tells_of_dropped_records(peer, start, debug, told):
     process = start("plugin.counter('x').inc(-1)\nplugin.gauge('y').set('a')\nplugin.flush()", WAAP_DEBUG=debug)

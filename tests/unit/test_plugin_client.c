@@ -352,24 +352,36 @@ static void test_drops_are_told_with_all_series_taken(void) {
     TEST_ASSERT_EQUAL_DOUBLE(7, push_peer_sum(&peer, "plugin_records_dropped_total"));
 }
 
-static void plugin_dropping_untold(void) {
-    int before = dup(STDERR_FILENO);
-    FILE *log = tmpfile();
-    CHECK(log != NULL && dup2(fileno(log), STDERR_FILENO) >= 0);
+static FILE *debug_log;
+static int debug_before;
+
+/* What the library writes from here on is counted by end_debug. */
+static void begin_debug(void) {
+    debug_before = dup(STDERR_FILENO);
+    debug_log = tmpfile();
+    CHECK(debug_log != NULL && dup2(fileno(debug_log), STDERR_FILENO) >= 0);
     setenv("WAAP_DEBUG", "1", 1);
+}
+
+static int end_debug(void) {
+    dup2(debug_before, STDERR_FILENO);
+    rewind(debug_log);
+    int n_lines = 0;
+    for (int c = getc(debug_log); c != EOF; c = getc(debug_log)) {
+        n_lines += c == '\n';
+    }
+    return n_lines;
+}
+
+static void plugin_dropping_untold(void) {
+    begin_debug();
     CHECK(waap_configure(&(struct waap_options){.interval_ms = 1}) == 0);
     CHECK(waap_gauge("plugin_records_dropped_total", NULL, NULL) != NULL);
     waap_inc(NULL);
     for (int i = 0; i < 10; i++) {
         CHECK(waap_flush(5000));
     }
-    dup2(before, STDERR_FILENO);
-    rewind(log);
-    int n_lines = 0;
-    for (int c = getc(log); c != EOF; c = getc(log)) {
-        n_lines += c == '\n';
-    }
-    CHECK(n_lines == 2); /* that, and that it is connected */
+    CHECK(end_debug() == 2); /* that, and that it is connected */
 }
 
 static void test_drops_are_written_once(void) {
@@ -675,6 +687,27 @@ static void test_forked_children_count_for_themselves(void) {
     TEST_ASSERT_EQUAL_DOUBLE(211, push_peer_sum(&peer, "frames_total"));
     TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "queue"));
     TEST_ASSERT_EQUAL_size_t(3, json_object_size(peer.last));
+}
+
+static void plugin_forking_with_words(void) {
+    begin_debug();
+    struct waap_metric *frames = waap_counter("frames_total", NULL, NULL);
+    CHECK(waap_flush(5000));
+    pid_t pid = fork();
+    if (pid == 0) {
+        waap_inc(frames);
+        CHECK(waap_flush(5000));
+        _exit(0); /* without the words of a sanitizer */
+    }
+    expect_end(pid);
+    CHECK(end_debug() == 2);
+}
+
+static void test_every_process_tells_that_it_is_connected(void) {
+    if (THREAD_SANITIZER) {
+        TEST_IGNORE_MESSAGE("SKIP: the thread sanitizer has no threads in forked children");
+    }
+    run(plugin_forking_with_words);
 }
 
 static atomic_int forked_pid;
@@ -1097,6 +1130,7 @@ int main(void) {
     RUN_TEST(test_exit_in_a_call_of_the_thread);
     RUN_TEST(test_the_threads_own_end_makes_a_metric);
     RUN_TEST(test_forked_children_count_for_themselves);
+    RUN_TEST(test_every_process_tells_that_it_is_connected);
     RUN_TEST(test_a_child_forked_in_a_call_has_its_own_start);
     RUN_TEST(test_a_child_forked_in_a_call_counts_once);
     RUN_TEST(test_fork_while_another_thread_makes_the_first_metric);

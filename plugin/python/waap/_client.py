@@ -388,6 +388,7 @@ class Client:
         self._dropped = 0
         self._texts = []
         self._telling = False
+        self._n_connects = 0
         self._thread = None
         self._start_at = 0.0
         for series in self._series:
