@@ -15,6 +15,7 @@ prom_collector_registry_t *PROM_COLLECTOR_REGISTRY_DEFAULT;
  * waap_prom_lock. Recursive, as a collect function may destroy collectors. */
 static pthread_mutex_t calls_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
+static uint64_t n_rounds; /* of collect functions; guarded by both locks, one is enough to read */
 static struct prom_collector_registry *registries;
 static struct prom_collector_registry *active; /* what promhttp serves, NULL: the default */
 
@@ -148,9 +149,10 @@ static bool call_next(const struct prom_collector_registry *only, uint64_t round
 }
 
 void waap_prom_collect(struct prom_collector_registry *only) {
-    static uint64_t n_rounds; /* guarded by the lock */
     pthread_mutex_lock(&calls_lock);
+    pthread_mutex_lock(&waap_prom_lock);
     uint64_t round = ++n_rounds;
+    pthread_mutex_unlock(&waap_prom_lock);
     while (call_next(only, round)) {
     }
     pthread_mutex_unlock(&calls_lock);
@@ -257,6 +259,7 @@ int prom_collector_registry_register_collector(prom_collector_registry_t *self,
     if (!taken) {
         *end = collector;
         collector->registry = self;
+        collector->round = n_rounds; /* or a round in which others are made might not end */
     }
     pthread_mutex_unlock(&waap_prom_lock);
     return taken;

@@ -35,7 +35,7 @@ struct prom_metric {
 struct prom_collector {
     char *name;
     prom_collect_fn *collect;
-    uint64_t round; /* in which it was last called */
+    uint64_t round; /* in which it was last called, or registered */
     struct prom_metric *metrics;
     struct prom_collector_registry *registry;
     struct prom_collector *next;

@@ -288,6 +288,27 @@ static void test_a_collect_function_destroys_its_collector(void) {
     run(plugin_destroying_itself);
 }
 
+static atomic_int n_replaced;
+
+static prom_map_t *replace_itself(prom_collector_t *self) {
+    CHECK(prom_collector_destroy(self) == 0);
+    CHECK(atomic_fetch_add(&n_replaced, 1) < 100);
+    register_collector(replace_itself);
+    atomic_store(&collecting, true);
+    return NULL;
+}
+
+static void plugin_replacing_a_collector(void) {
+    register_collector(replace_itself);
+    wait_for_collecting();
+    CHECK(waap_flush(5000));
+    CHECK(atomic_load(&n_replaced) > 1); /* the new one is called in the next round */
+}
+
+static void test_a_collect_function_replaces_its_collector(void) {
+    run(plugin_replacing_a_collector);
+}
+
 /* ---- mistakes ---- */
 
 static void plugin_mistakes(void) {
@@ -475,6 +496,7 @@ int main(void) {
     RUN_TEST(test_collect_functions_take_the_programs_locks);
     RUN_TEST(test_a_collector_outlives_its_call);
     RUN_TEST(test_a_collect_function_destroys_its_collector);
+    RUN_TEST(test_a_collect_function_replaces_its_collector);
     RUN_TEST(test_mistakes);
     RUN_TEST(test_shared_buckets_are_freed_once);
     RUN_TEST(test_names);
