@@ -174,7 +174,7 @@ static void take_line(char *text) {
     } else if (line.param != NULL && line.has_value) {
         param_asked(line.param, &line.value);
     }
-    if (line.ack > (double)session.answered && line.ack <= (double)session.asked) {
+    if (line.ack > (double)session.answered && line.ack <= (double)session.sent) {
         session.answered = (uint64_t)line.ack;
         session.wait_ms = WAAP_FIRST_WAIT_MS;
     }

@@ -550,6 +550,41 @@ static void test_a_flush_while_a_round_is_under_way(void) {
     TEST_ASSERT_EQUAL_DOUBLE(10, push_peer_sum(&peer, "sensor"));
 }
 
+/* In its fifth call a flush has time to ask, and the peer to acknowledge what it was not asked for.
+ */
+static void read_counting(void *unused) {
+    (void)unused;
+    int n = atomic_fetch_add(&n_reads, 1) + 1;
+    waap_set(sensor, n);
+    if (n == 5) {
+        sleep_ms(200);
+    }
+}
+
+static void plugin_acknowledged_too_early(void) {
+    CHECK(waap_configure(&(struct waap_options){.interval_ms = 1}) == 0);
+    sensor = waap_gauge("sensor", NULL, NULL);
+    CHECK(waap_before_send(read_counting, NULL) == 0);
+    while (atomic_load(&n_reads) < 5) {
+        sleep_ms(1);
+    }
+    CHECK(!waap_flush(500));
+}
+
+static void ack_too_early(struct push_peer *self, int fd, json_t *line) {
+    json_t *set = json_object_get(line, "set");
+    if (set != NULL && json_number_value(set) == 4) {
+        sleep_ms(50);
+        push_peer_send(self, fd, "{\"ack\": 1}\n");
+    }
+}
+
+static void test_what_was_not_sent_is_not_acknowledged(void) {
+    peer.never_acks = true;
+    peer.on_line = ack_too_early;
+    run(plugin_acknowledged_too_early);
+}
+
 /* ---- the end ---- */
 
 static struct waap_metric *late;
@@ -1125,6 +1160,7 @@ int main(void) {
     RUN_TEST(test_the_application_has_the_usual_stack);
     RUN_TEST(test_a_flush_while_the_application_is_asked);
     RUN_TEST(test_a_flush_while_a_round_is_under_way);
+    RUN_TEST(test_what_was_not_sent_is_not_acknowledged);
     RUN_TEST(test_what_is_recorded_at_the_very_end);
     RUN_TEST(test_nothing_is_called_that_exit_has_taken_apart);
     RUN_TEST(test_exit_in_a_call_of_the_thread);
