@@ -1107,6 +1107,20 @@ static void test_out_of_descriptors_for_a_while(void) {
     TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "frames_total"));
 }
 
+static void plugin_without_room_for_the_usual_stack(void) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    CHECK(pthread_attr_setstacksize(&attributes, (size_t)1 << 50) == 0);
+    CHECK(pthread_setattr_default_np(&attributes) == 0);
+    waap_inc(waap_counter("frames_total", NULL, NULL));
+    CHECK(waap_flush(5000));
+}
+
+static void test_a_thread_with_a_small_stack(void) {
+    run(plugin_without_room_for_the_usual_stack);
+    TEST_ASSERT_EQUAL_DOUBLE(1, push_peer_sum(&peer, "frames_total"));
+}
+
 static void plugin_out_of_memory(void) {
     struct rlimit before = limit(RLIMIT_AS, 4096); /* none for a stack */
     waap_inc(waap_counter("frames_total", NULL, NULL));
@@ -1178,6 +1192,7 @@ int main(void) {
     RUN_TEST(test_records_in_signal_handlers);
     RUN_TEST(test_a_lost_descriptor_raises_no_signal);
     RUN_TEST(test_out_of_descriptors_for_a_while);
+    RUN_TEST(test_a_thread_with_a_small_stack);
     RUN_TEST(test_a_thread_that_cannot_be_had_at_first);
     RUN_TEST(test_a_thread_that_cannot_be_had_before_exit);
     return UNITY_END();

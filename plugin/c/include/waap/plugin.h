@@ -17,8 +17,8 @@
  * should call waap_flush() before.
  *
  * What is called on the library's thread (on_error, on_change, waap_before_send) finds all signals
- * blocked and a stack of the usual size (ulimit -s), and is not called any more once exit() has
- * begun.
+ * blocked and a stack of the usual size (ulimit -s; 256 KiB where memory is too short for that),
+ * and is not called any more once exit() has begun.
  *
  * All calls may be made from any thread; waap_inc, waap_add, waap_set and waap_observe also in a
  * signal handler, in a forked child once it has recorded outside of one. NULL is a metric that
