@@ -383,7 +383,7 @@ def test_fork_while_a_metric_is_made(peer, run, dropped):
 
 def test_a_forked_child_has_no_connection_of_its_parent(peer, run):
     run("""
-        import os, socket, threading, time
+        import os, socket, threading, time, waap._client
         class Slow(socket.socket):
             def connect(self, path):
                 opening.set()
@@ -391,6 +391,7 @@ def test_a_forked_child_has_no_connection_of_its_parent(peer, run):
                 super().connect(path)
         opening = threading.Event()
         socket.socket = Slow
+        waap._client.FORK_SECONDS = 30  # however slow the machine
         plugin.counter("x")
         opening.wait()
         if os.fork() == 0:
@@ -399,6 +400,50 @@ def test_a_forked_child_has_no_connection_of_its_parent(peer, run):
         assert os.wait()[1] == 0
         assert plugin.flush()
     """)
+
+
+FORKED_BESIDE_LOGGING = """
+    import importlib, logging, logging.config, os, signal, threading, time
+    plugin = importlib.reload(plugin)  # as if imported after logging: its hook comes first
+    class Handler(logging.Handler):
+        def __init__(self):  # with logging's lock, for which its own hook waits at fork
+            super().__init__()
+            making.set()
+            time.sleep(0.2)
+            self.lines = plugin.counter("log_lines_total")
+    signal.alarm(10)
+    plugin.counter("first").inc()
+    making = threading.Event()
+    settings = {"version": 1, "handlers": {"h": {"()": Handler}}, "root": {"handlers": ["h"]}}
+    thread = threading.Thread(target=logging.config.dictConfig, args=(settings,))
+    thread.start()
+    making.wait()
+    if os.fork() == 0:
+        os._exit(0)
+    assert os.wait()[1] == 0
+    thread.join()
+"""
+
+
+def check_forked_beside_logging(peer):
+    assert peer.sums["first"] == 1
+
+
+def test_fork_while_logging_is_configured(peer, run):
+    run(FORKED_BESIDE_LOGGING)
+    check_forked_beside_logging(peer)
+
+
+def test_a_fork_that_lasts_opens_no_socket(peer, run):
+    run("""
+        plugin._shared._before_fork()
+        plugin.counter("x").inc()
+        assert not plugin.flush(0.3)
+        assert plugin.stats()["connects"] == 0
+        plugin._shared._after_fork_in_parent()
+        assert plugin.flush(10)
+    """)
+    assert peer.sums["x"] == 1
 
 
 THREADS_OF_A_CHILD = """
@@ -1494,6 +1539,7 @@ def test_the_program_names_the_plugin(peer, tmp_path):
         pytest.param(FORKED_WITH_THE_LOCK, check_forked_with_the_lock, None, id="fork with the lock"),
         pytest.param(FORKED_WHILE_A_METRIC_IS_MADE.format(dropped=False), check_forked_while_a_metric_is_made, None,
                      id="fork while a metric is made"),
+        pytest.param(FORKED_BESIDE_LOGGING, check_forked_beside_logging, None, id="fork beside logging"),
         pytest.param(THREADS_OF_A_CHILD, check_threads_of_a_child, None, id="threads of a child"),
         pytest.param(GAUGE_SET_AND_ADDED_TO, lambda peer: None, None, id="gauge"),
     ],

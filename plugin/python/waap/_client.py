@@ -12,7 +12,7 @@ from waap._session import Session, is_open, safe_repr
 
 EXIT_SECONDS = 1.0
 FAULT_SECONDS = 1.0
-FORK_SECONDS = 1.0  # that a fork may wait; other threads hold the lock far shorter
+FORK_SECONDS = 1.0  # that a fork may wait; the thread opens its socket far quicker
 LONGEST_SECONDS = 3600.0  # that poll() or a lock is asked to wait
 SHORTEST_INTERVAL = 0.001  # seconds; a round ends before the next is due
 MAX_PARAMS = 100
@@ -70,6 +70,7 @@ class Client:
     def __init__(self):
         self._own_lock = threading.RLock()  # guards all that follows, but not while waiting or calling out
         self._turned = threading.Condition(self._own_lock)
+        self._open_lock = threading.RLock()  # held to open a socket, and to fork; only a fork waits for it
         self._alone = self._exiting = False
         self._settings = None
         self._session = None
@@ -103,6 +104,7 @@ class Client:
     def _renew_locks(self):
         self._own_lock = threading.RLock()
         self._turned = threading.Condition(self._own_lock)
+        self._open_lock = threading.RLock()
         for series in self._series:
             series.renew_lock()
 
@@ -223,7 +225,8 @@ class Client:
             if now < self._start_at:
                 return
             self._settle()
-            self._session = self._session or Session(self._settings, self._series, self._params)
+            self._session = self._session or Session(self._settings, self._series, self._params,
+                                                     self._open_lock)
             try:
                 self._open_wake()
                 self._thread = threading.Thread(target=self._run, name="waap-plugin", daemon=True)
@@ -368,12 +371,13 @@ class Client:
     # Its end.
 
     def _before_fork(self):
-        """No other thread shall be opening a socket that the child would keep without knowing."""
-        self._lock.acquire(timeout=FORK_SECONDS)
+        """No other thread shall be opening a socket that the child would keep without knowing. The client's
+        lock is not held: hooks of others take theirs next, whose holders may be about to record."""
+        self._open_lock.acquire(timeout=FORK_SECONDS)
 
     def _after_fork_in_parent(self):
         try:
-            self._lock.release()
+            self._open_lock.release()
         except RuntimeError:  # it was not to be had
             pass
 

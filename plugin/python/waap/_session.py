@@ -8,6 +8,7 @@ import random
 import socket
 
 FIRST_WAIT, LONGEST_WAIT = 0.1, 2.0  # seconds between attempts to connect
+FORK_WAIT = 0.01  # before an attempt while another thread forks
 STABLE = 1.0  # a connection that has lasted is worth a quick second try
 REFUSED_WAIT = 5.0  # a series that was refused is offered again
 CHUNK = 64 * 1024  # bytes on their way at a time
@@ -36,10 +37,11 @@ class Lost(Exception):
 
 
 class Session:
-    def __init__(self, settings, series, params):
+    def __init__(self, settings, series, params, open_lock):
         self._settings = settings
         self._series = series
         self._params = params
+        self._open_lock = open_lock
         self._random = random.Random()  # the module's own numbers are the application's
         self._start = binascii.hexlify(os.urandom(8)).decode()
         self._sock = None
@@ -64,12 +66,12 @@ class Session:
 
     def close(self):
         """Leaves the connection; what was on its way is sent again on the next."""
-        sock, self._sock = self._sock, None
         self._forget()
-        if sock is not None and not is_open(sock.fileno(), self._inode):
-            sock.detach()
-        elif sock is not None:
-            sock.close()
+        if self._sock is not None and not is_open(self._sock.fileno(), self._inode):
+            self._sock.detach()
+        elif self._sock is not None:
+            self._sock.close()
+        self._sock = None  # last: a child that is forked meanwhile closes its own
 
     @property
     def sock(self):
@@ -115,8 +117,8 @@ class Session:
         self._wait = min(2 * self._wait, LONGEST_WAIT)
 
     def _work(self, now):
-        if self._sock is None:
-            self._open(now)
+        if self._sock is None and not self._try_open(now):
+            return
         if not is_open(self._sock.fileno(), self._inode):
             self._sock.detach()
             self._sock = None
@@ -129,6 +131,16 @@ class Session:
             self._compose(now)
             if not self._out and self._next is None and not self._due(now):
                 return
+
+    def _try_open(self, now):
+        if not self._open_lock.acquire(False):
+            self._retry_at = now + FORK_WAIT
+            return False
+        try:
+            self._open(now)
+        finally:
+            self._open_lock.release()
+        return True
 
     def _open(self, now):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
