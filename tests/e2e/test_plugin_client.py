@@ -1377,6 +1377,17 @@ def test_knobs_of_types_that_json_has_not(peer, run):
     assert peer.sums["alive"] == 1
 
 
+def test_steps_beyond_what_floats_tell_apart(peer, run):
+    run("""
+        plugin.param("tiny", default=1.0, step=5e-324)
+        plugin.param("huge", default=1.7e308, min=-1.7e308, max=1.7e308, step=1.0)
+        plugin.param("fine", default=1e300, step=1e-3)
+        plugin.param("whole", default=10**308, min=-10**308, max=10**308, step=1)
+        assert plugin.flush()
+    """)
+    assert sorted(line["param"] for line in peer.lines if "default" in line) == ["fine", "huge", "tiny", "whole"]
+
+
 def test_a_knob_is_quick_and_survives_a_reconnect(peer, start):
     process = start("""
         import time

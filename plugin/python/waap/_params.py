@@ -113,7 +113,12 @@ class Param:
 
     def _is_on_step(self, value):
         """The exporter looks more closely, and says so; this is for what is clearly beside them."""
-        steps = (value - (self._low or 0)) / self._step
+        try:
+            steps = (value - (self._low or 0)) / self._step
+        except OverflowError:  # ints that no float can hold
+            return True
+        if not -1e15 < steps < 1e15:  # where floats have no fractions to speak of, or it is none
+            return True
         return abs(steps - round(steps)) < 0.02
 
     def _range(self):
