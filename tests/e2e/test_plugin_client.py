@@ -225,7 +225,7 @@ n_open = len(os.listdir("/proc/self/fd"))
 os.close(plugin._shared._wake_fds[{end}])
 plugin._shared._session.sock.shutdown(0)  # which wakes it where the pipe does not
 began = time.process_time()
-time.sleep(0.5)
+time.sleep(2)
 assert time.process_time() - began < 0.25
 frames.inc()
 assert plugin.flush()
@@ -836,7 +836,7 @@ def test_a_thread_that_could_not_start_is_tried_again_by_records(peer, run):
         while len(tries) < 3:
             frames.inc(0)
             plugin.counter("other").inc(0)
-        assert tries[2] - tries[1] > 0.9 and tries[1] - tries[0] > 0.9, tries
+        assert tries[2] - tries[1] > 0.5 and tries[1] - tries[0] > 0.5, tries
         threading.Thread.start = real
         end = time.monotonic() + 10
         while not plugin.stats()["connected"] and time.monotonic() < end:
@@ -850,8 +850,10 @@ def test_a_thread_that_could_not_start_is_tried_again_by_records(peer, run):
     assert peer.sums["frames_total"] == 1
 
 
-@pytest.mark.skipif(sys.version_info[:2] == (3, 12), reason="SKIP: Python 3.12 starts no threads at its end")
 def test_a_thread_that_could_not_start_is_tried_again_at_the_end(peer, run):
+    program = "import atexit, threading; atexit.register(lambda: threading.Thread(target=print).start())"
+    if "RuntimeError" in subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stderr:
+        pytest.skip("SKIP: this Python starts no threads at its end")
     run("""
         import threading
         def no_thread(*_, **__):
