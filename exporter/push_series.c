@@ -139,12 +139,15 @@ void push_series_count_total(struct push_store *store, struct push_series *serie
     series->owner->n_totals++;
     bool owner_has_many = series->owner->n_totals > store->config.limits.max_owner_series;
     bool in_need = series->n_totals > (owner_has_many ? MANY_STARTS : MAX_STARTS);
-    if (series->n_totals > MANY_STARTS) {
+    /* Two for one, so that after a rush of starts there are few again. */
+    for (int i = 0; i < 2 && series->n_totals > MANY_STARTS; i++) {
         /* Not the one heard of last: the batch under way is about it. */
-        const struct push_total *oldest = find_oldest(store, series->totals->next, in_need, now_ms);
-        if (oldest != NULL) {
-            push_series_forget_start(store, series, oldest->start);
+        const struct push_total *oldest =
+            find_oldest(store, series->totals->next, in_need && i == 0, now_ms);
+        if (oldest == NULL) {
+            return;
         }
+        push_series_forget_start(store, series, oldest->start);
     }
 }
 

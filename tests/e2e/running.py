@@ -170,9 +170,9 @@ class Program:
             for sample in family.samples
         }
 
-    def rss_kib(self):
+    def rss_kib(self, part="VmRSS"):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0])
+        return int(status.split(f"{part}:")[1].split()[0])
 
     def cpu_seconds(self):
         stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()

@@ -80,6 +80,23 @@ static void test_many_starts_push_out_the_oldest(void) {
     push_owner_unref(store, a);
 }
 
+static void test_after_a_rush_there_are_few_again(void) {
+    struct push_owner *a = plugin_of_many();
+    for (uint64_t start = 1; start <= 200; start++) { /* all of which may return */
+        TEST_ASSERT_EQUAL_INT(0, push_total(a, start, 1));
+    }
+    fixture_ms += A_MINUTE_MS; /* none of which will */
+    for (uint64_t start = 1001; start <= 1200; start++) {
+        TEST_ASSERT_EQUAL_INT(0, push_total(a, start, 1));
+    }
+    expect_n(400);
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1200 - 63, 1)); /* the oldest that is known */
+    expect_n(400);
+    TEST_ASSERT_EQUAL_INT(0, push_total(a, 1200 - 64, 1));
+    expect_n(401);
+    push_owner_unref(store, a);
+}
+
 static void test_a_start_that_is_there_is_remembered(void) {
     struct push_owner *a = plugin_of_many();
     fixture_ms += A_MINUTE_MS;
@@ -266,6 +283,7 @@ int main(void) {
     RUN_TEST(test_numbers);
     RUN_TEST(test_totals_count_once_per_start);
     RUN_TEST(test_many_starts_push_out_the_oldest);
+    RUN_TEST(test_after_a_rush_there_are_few_again);
     RUN_TEST(test_a_start_that_is_there_is_remembered);
     RUN_TEST(test_starts_from_before_are_awaited);
     RUN_TEST(test_a_refused_batch_forgets_no_start);
