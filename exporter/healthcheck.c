@@ -81,7 +81,7 @@ static int ask_tls(int fd, char *answer, size_t size) {
     gnutls_certificate_credentials_t credentials;
     gnutls_session_t session;
     gnutls_certificate_allocate_credentials(&credentials);
-    gnutls_init(&session, GNUTLS_CLIENT);
+    gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NO_SIGNAL); /* it may hang up at any time */
     gnutls_set_default_priority(session);
     gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials);
     gnutls_transport_set_int(session, fd);
