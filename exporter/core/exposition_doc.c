@@ -164,13 +164,8 @@ static uint64_t series_hash(const struct exposition_doc *doc,
 
 const char *exposition_doc_label(const struct exposition_doc *doc,
                                  const struct exposition_sample *sample, const char *name) {
-    const struct label *labels = exposition_doc_labels(doc, sample);
-    for (size_t i = 0; i < sample->n_labels; i++) {
-        if (strcmp(labels[i].name, name) == 0) {
-            return labels[i].value;
-        }
-    }
-    return "";
+    const char *value = label_find(exposition_doc_labels(doc, sample), sample->n_labels, name);
+    return value != NULL ? value : "";
 }
 
 static bool same_series(const struct exposition_doc *doc, const struct exposition_sample *a,
