@@ -17,9 +17,10 @@ BOARD = HERE.parent / "fixtures/jetson/xavier_nx_jp5.tree"
 
 def cost(place, seconds, variables):
     """CPU and wall-clock seconds of one run."""
-    subprocess.run([BUILD / "exporter/waap", "run", place / "sage.yaml", "--out", place / "out", "--", "sleep",
-                    str(seconds)], check=True, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
-    lines = map(json.loads, (place / "out/samples.jsonl").read_text().splitlines())
+    with tempfile.TemporaryDirectory(dir=place) as out:
+        subprocess.run([BUILD / "exporter/waap", "run", place / "sage.yaml", "--out", f"{out}/record", "--", "sleep",
+                        str(seconds)], check=True, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
+        lines = map(json.loads, pathlib.Path(out, "record/samples.jsonl").read_text().splitlines())
     end = next(line for line in lines if line["kind"] == "end")
     return end["overhead_seconds"], end["wall_seconds"]
 
