@@ -35,9 +35,9 @@ fmt:                         ## format the C files
 	@.ci/deps test
 	@git ls-files '*.[ch]' | xargs clang-format -i
 
-bench: build                 ## one table of speed and size against real peers
+bench: build                 ## one table of speed and size against real peers; make bench BENCH=--short
 	@.ci/deps bench
-	@/usr/bin/python3 tests/bench/run.py
+	@/usr/bin/python3 tests/bench/run.py $(BENCH)
 
 fuzz:                        ## every fuzz target for FUZZ_SECONDS
 	@.ci/deps test

@@ -45,7 +45,7 @@ int main(void) {
     void *state = open_collector(settings);
     double best_bare = 1e9;
     double best_ours = 1e9;
-    for (int turn = 0; turn < N_TURNS; turn++) {
+    for (int turn = 0; turn < stopwatch_count(N_TURNS); turn++) {
         double begin = stopwatch_cpu_seconds();
         groups_read_bare(CGROUP_FOR_CGROUP, NULL);
         double middle = stopwatch_cpu_seconds();

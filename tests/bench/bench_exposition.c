@@ -61,20 +61,22 @@ static void serve(struct exposition_renderer *renderer, const struct snapshot *s
 
 /* The best of some turns: what others do to the machine only adds. */
 static double measure(double (*value)(size_t, size_t)) {
+    const size_t n_rounds = (size_t)stopwatch_count(N_ROUNDS);
+    const size_t n_turns = (size_t)stopwatch_count(N_TURNS);
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
     struct exposition_renderer renderer = {0};
     double best = 1e9;
-    for (size_t turn = 0; turn < N_TURNS; turn++) {
+    for (size_t turn = 0; turn < n_turns; turn++) {
         double begin = stopwatch_cpu_seconds();
-        for (size_t round = 0; round < N_ROUNDS; round++) {
-            fill(&snapshot, value, turn * N_ROUNDS + round);
+        for (size_t round = 0; round < n_rounds; round++) {
+            fill(&snapshot, value, turn * n_rounds + round);
             serve(&renderer, &snapshot);
         }
         double seconds = stopwatch_cpu_seconds() - begin;
         best = seconds < best ? seconds : best;
     }
     exposition_renderer_finish(&renderer);
-    return best / N_ROUNDS / N_SERIES;
+    return best / (double)n_rounds / N_SERIES;
 }
 
 int main(void) {

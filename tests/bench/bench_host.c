@@ -11,7 +11,7 @@
 /* CPU time of one collection of `host` on this machine, against the bare system calls on the same
  * files: open, read to the end, close, and statfs of the root. */
 
-enum { N_ROUNDS = 500 };
+enum { N_ROUNDS = 500, N_TURNS = 5 };
 
 static const char *const files[] = {
     "/proc/stat",         "/proc/diskstats",       "/proc/1/mounts",     "/proc/loadavg",
@@ -54,18 +54,19 @@ static void *open_host(struct settings **ret_settings) {
 }
 
 int main(void) {
+    const int n_rounds = stopwatch_count(N_ROUNDS);
     struct settings *settings CLEANUP_SETTINGS = NULL;
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
     void *host = open_host(&settings);
     double best_bare = 1e9;
     double best_host = 1e9;
-    for (int turn = 0; turn < 5; turn++) {
+    for (int turn = 0; turn < stopwatch_count(N_TURNS); turn++) {
         double begin = stopwatch_cpu_seconds();
-        for (int i = 0; i < N_ROUNDS; i++) {
+        for (int i = 0; i < n_rounds; i++) {
             read_bare();
         }
         double middle = stopwatch_cpu_seconds();
-        for (int i = 0; i < N_ROUNDS; i++) {
+        for (int i = 0; i < n_rounds; i++) {
             snapshot_reset(&snapshot);
             host_collector.collect(host, &snapshot, NULL);
         }
@@ -73,8 +74,8 @@ int main(void) {
         best_bare = middle - begin < best_bare ? middle - begin : best_bare;
         best_host = end - middle < best_host ? end - middle : best_host;
     }
-    printf("one collection of host\t%.4g\t%.4g\tbare open, read, close\n", best_host / N_ROUNDS,
-           best_bare / N_ROUNDS);
+    printf("one collection of host\t%.4g\t%.4g\tbare open, read, close\n", best_host / n_rounds,
+           best_bare / n_rounds);
     host_collector.close(host);
     return 0;
 }

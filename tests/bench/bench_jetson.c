@@ -92,8 +92,8 @@ static void remove_tree(void) {
     }
 }
 
-static void keep_least(double *least, double begin, double end) {
-    double each = (end - begin) / N_ROUNDS;
+static void keep_least(double *least, double begin, double end, int n_rounds) {
+    double each = (end - begin) / n_rounds;
     *least = each < *least ? each : *least;
 }
 
@@ -106,25 +106,26 @@ int main(int argc, char **argv) {
     struct settings *settings CLEANUP_SETTINGS = make_settings();
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
     void *jetson = open_jetson(settings);
+    const int n_rounds = stopwatch_count(N_ROUNDS);
     double bare = 1, sample = 1, collect = 1;
     int64_t now_ns = CLOCK_NS_PER_SEC;
-    for (int turn = 0; turn < N_TURNS; turn++) {
+    for (int turn = 0; turn < stopwatch_count(N_TURNS); turn++) {
         double begin = stopwatch_cpu_seconds();
-        for (int i = 0; i < N_ROUNDS; i++) {
+        for (int i = 0; i < n_rounds; i++) {
             read_bare();
         }
         double middle = stopwatch_cpu_seconds();
-        for (int i = 0; i < N_ROUNDS; i++, now_ns += CLOCK_NS_PER_SEC / 10) {
+        for (int i = 0; i < n_rounds; i++, now_ns += CLOCK_NS_PER_SEC / 10) {
             jetson_sample_at(jetson, now_ns);
         }
         double end = stopwatch_cpu_seconds();
-        keep_least(&bare, begin, middle);
-        keep_least(&sample, middle, end);
-        for (int i = 0; i < N_ROUNDS; i++) {
+        keep_least(&bare, begin, middle, n_rounds);
+        keep_least(&sample, middle, end, n_rounds);
+        for (int i = 0; i < n_rounds; i++) {
             snapshot_reset(&snapshot);
             jetson_collect_at(jetson, now_ns, &snapshot, NULL);
         }
-        keep_least(&collect, end, stopwatch_cpu_seconds());
+        keep_least(&collect, end, stopwatch_cpu_seconds(), n_rounds);
     }
     printf("jetson: one sample\t%.9f\t%.9f\topen, read, close\n", sample, bare);
     printf("jetson: collect, per series\t%.9f\n", collect / (double)snapshot_n_samples(&snapshot));

@@ -67,13 +67,14 @@ static size_t parse_library(size_t i) {
 }
 
 static double measure(size_t (*call)(size_t i)) {
+    const int n_rounds = stopwatch_count(N_ROUNDS);
     double begin = stopwatch_cpu_seconds();
-    for (int round = 0; round < N_ROUNDS; round++) {
+    for (int round = 0; round < n_rounds; round++) {
         for (size_t i = 0; i < N_VALUES; i++) {
             sink += call(i);
         }
     }
-    return (stopwatch_cpu_seconds() - begin) / N_ROUNDS / N_VALUES;
+    return (stopwatch_cpu_seconds() - begin) / n_rounds / N_VALUES;
 }
 
 int main(void) {

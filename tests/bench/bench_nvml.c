@@ -49,8 +49,8 @@ static void scrape(void *nvml, struct snapshot *snapshot, struct exposition_rend
     exposition_part_unref(exposition_render(renderer, snapshot, &duplicates));
 }
 
-static void keep_least(double *least, double begin, double end) {
-    double each = (end - begin) / N_ROUNDS;
+static void keep_least(double *least, double begin, double end, int n_rounds) {
+    double each = (end - begin) / n_rounds;
     *least = each < *least ? each : *least;
 }
 
@@ -63,18 +63,19 @@ int main(int argc, char **argv) {
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
     struct exposition_renderer renderer = {0};
     void *nvml = open_nvml(settings);
+    const int n_rounds = stopwatch_count(N_ROUNDS);
     double best_scrape = 1, best_sample = 1;
-    for (int turn = 0; turn < N_TURNS; turn++) {
+    for (int turn = 0; turn < stopwatch_count(N_TURNS); turn++) {
         double begin = stopwatch_cpu_seconds();
-        for (int i = 0; i < N_ROUNDS; i++) {
+        for (int i = 0; i < n_rounds; i++) {
             scrape(nvml, &snapshot, &renderer);
         }
         double middle = stopwatch_cpu_seconds();
-        for (int i = 0; i < N_ROUNDS; i++) {
+        for (int i = 0; i < n_rounds; i++) {
             nvml_collector.sample(nvml);
         }
-        keep_least(&best_scrape, begin, middle);
-        keep_least(&best_sample, middle, stopwatch_cpu_seconds());
+        keep_least(&best_scrape, begin, middle, n_rounds);
+        keep_least(&best_sample, middle, stopwatch_cpu_seconds(), n_rounds);
     }
     printf("nvml: scrape of 8 GPUs\t%.9f\n", best_scrape);
     printf("nvml: sample of 8 GPUs\t%.9f\n", best_sample);

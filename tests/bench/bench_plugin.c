@@ -42,11 +42,12 @@ static void record_prom(int i) {
 }
 
 static void measure(const char *what, void (*record)(int i)) {
+    const int n_records = stopwatch_count(N_RECORDS);
     double began = stopwatch_cpu_seconds();
-    for (int i = 0; i < N_RECORDS; i++) {
+    for (int i = 0; i < n_records; i++) {
         record(i);
     }
-    printf("plugin, C: %s\t%.3g\n", what, (stopwatch_cpu_seconds() - began) / N_RECORDS);
+    printf("plugin, C: %s\t%.3g\n", what, (stopwatch_cpu_seconds() - began) / n_records);
 }
 
 int main(void) {

@@ -79,11 +79,12 @@ static double measure(struct push_store *store, struct push_owner *owner, size_t
     for (size_t i = 0; i < n_series; i++) {
         push(store, owner, i, type, op, 0);
     }
+    const size_t n_updates = (size_t)stopwatch_count(N_UPDATES);
     double begin = stopwatch_cpu_seconds();
-    for (size_t i = 0; i < N_UPDATES; i++) {
+    for (size_t i = 0; i < n_updates; i++) {
         push(store, owner, i * 7919 % n_series, type, op, (double)i);
     }
-    return (stopwatch_cpu_seconds() - begin) / N_UPDATES;
+    return (stopwatch_cpu_seconds() - begin) / (double)n_updates;
 }
 
 /* ---- what there is to compare with ---- */
@@ -91,15 +92,16 @@ static double measure(struct push_store *store, struct push_owner *owner, size_t
 static double words[N_SERIES];
 
 static double measure_bare(size_t n_series) {
+    const size_t n_updates = (size_t)stopwatch_count(N_UPDATES);
     double begin = stopwatch_cpu_seconds();
-    for (size_t i = 0; i < N_UPDATES; i++) {
+    for (size_t i = 0; i < n_updates; i++) {
         size_t number = i * 7919 % n_series;
         uint64_t hash = hash_seeded(7, "frames_total", 12) + hash_seeded(7, "camera", 6) +
                         hash_seeded(7, "top", 3) + hash_seeded(7, "stage", 5) +
                         hash_seeded(7, numbers[number], strlen(numbers[number]));
         __atomic_store_n((uint64_t *)&words[number], hash, __ATOMIC_RELEASE);
     }
-    return (stopwatch_cpu_seconds() - begin) / N_UPDATES;
+    return (stopwatch_cpu_seconds() - begin) / (double)n_updates;
 }
 
 static double measure_labels(void) {

@@ -8,14 +8,18 @@ import tempfile
 import time
 
 import paths
+from effort import effort
 from fleet import Agent, Central
 from measure import cpu_seconds, running
-from running import Waap
+from running import Waap, wait_until
 
 BINARY = paths.BUILD / "exporter/waap"
 KINDS = ("jetson", "dgpu")
-CROWD = 200
-CROWD_SECONDS = 90
+BYTES_SECONDS = effort(600, 2)
+CROWD = effort(200, 4)
+CROWD_SECONDS = effort(90, 3)
+CROWD_INTERVAL = effort("10s", "1s")
+STEADY = effort(10, 2)  # looks at the store's size that must agree
 # What is wanted of them, and of how large a machine.
 INTERVAL = 15
 CORES, MEMORY, DISK, DAYS = 4, 8e9, 500e9, 365
@@ -61,7 +65,7 @@ def merge(central):
     central.api("/internal/force_flush")
     central.api("/internal/force_merge")
     sizes = []
-    while sizes[-10:] != [total(central, "vm_data_size_bytes", type="storage")] * 10:
+    while sizes[-STEADY:] != [total(central, "vm_data_size_bytes", type="storage")] * STEADY:
         sizes.append(total(central, "vm_data_size_bytes", type="storage"))
         time.sleep(0.5)
 
@@ -70,6 +74,7 @@ def measure_bytes(seconds):
     """Series of each kind of node; bytes a sample takes in the agent's log, on the wire and in the store."""
     with fleet(2 * len(KINDS), "1s") as (place, demos, agent, central, _):
         time.sleep(seconds)
+        wait_until(lambda: total(central, "vm_rows_inserted_total") > 0, 120, "the first samples")
         series = [len(demo.samples()) for demo in demos]
         wait_sent(agent)
         sent = agent.number("prometheus_remote_storage_samples_total")
@@ -83,14 +88,14 @@ def measure_bytes(seconds):
 
 def measure_crowd():
     """Memory of the store per series, and its CPU time per sample."""
-    with fleet(CROWD, "10s") as (_, _, _, central, idle):
+    with fleet(CROWD, CROWD_INTERVAL) as (_, _, _, central, idle):
         time.sleep(CROWD_SECONDS / 3)
         rows, cpu = total(central, "vm_rows_inserted_total"), cpu_seconds(central)
         time.sleep(CROWD_SECONDS * 2 / 3)
-        samples = total(central, "vm_rows_inserted_total") - rows
-        series = total(central, "vm_cache_entries", type="storage/hour_metric_ids")
-        return {"memory": (central.rss_kib() * 1024 - idle) / series, "cpu": (cpu_seconds(central) - cpu) / samples,
-                "idle": idle}
+        samples = wait_until(lambda: total(central, "vm_rows_inserted_total") - rows, 120, "samples")
+        cpu = (cpu_seconds(central) - cpu) / samples
+        series = wait_until(lambda: total(central, "vm_cache_entries", type="storage/hour_metric_ids"), 120, "series")
+        return {"memory": (central.rss_kib() * 1024 - idle) / series, "cpu": cpu, "idle": idle}
 
 
 def limits(series, found):
@@ -123,8 +128,14 @@ def rows(found):
     yield "**nodes for such a central machine**", *(f"**{count:.0f}**" for count in fewest)
 
 
+def run(table):
+    table.heading("fleet sizing", "Jetson", "server", "")
+    for row in rows({**measure_bytes(BYTES_SECONDS), **measure_crowd()}):
+        table.line(*row)
+
+
 def main():
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 600
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else BYTES_SECONDS
     found = {**measure_bytes(seconds), **measure_crowd()}
     for row in rows(found):
         print("| " + " | ".join(row) + " |")

@@ -9,13 +9,14 @@ import sys
 import tempfile
 import time
 
+from effort import effort
 from measure import running
 from paths import BUILD
 from plugin import Plugin
 from running import Waap
 from table import seconds
 
-TURNS = 400
+TURNS = effort(400, 5)
 PAUSE = 0.005  # between turns, so that each meets the writers elsewhere
 N_WRITERS = 8
 BUDGET = 5e-3  # what plugins are promised
@@ -80,7 +81,7 @@ def run(table):
                 plugin.tell({"param": "res", "type": "int", "default": 0})
                 for name, load in LOADS.items():
                     with writers(path, load):
-                        time.sleep(1 if load else 0)
+                        time.sleep(effort(1, 0) if load else 0)
                         taken = turns(ours, plugin)
                     for what, value in (("median", statistics.median(taken)), ("worst", max(taken))):
                         budget = f"<= {seconds(BUDGET)}"

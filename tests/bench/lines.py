@@ -4,16 +4,17 @@ import pathlib
 import statistics
 import tempfile
 
+from effort import effort
 from measure import Load, running
 from paths import BUILD
 from plugin import Plugin
 from running import Waap
 from table import rate
 
-N_LINES = 500_000
+N_LINES = effort(500_000, 4000)
 BLOCK = 2000
 N_SERIES = 100
-ROUNDS = 5
+ROUNDS = effort(5, 1)
 BUDGET = 500e3  # DESIGN: lines per second of one core
 
 # What every line looks like at first, and from then on.

@@ -5,9 +5,10 @@ import subprocess
 import tempfile
 
 import paths
+from effort import effort
 from table import mebibytes, seconds
 
-ROUNDS = 9
+ROUNDS = effort(9, 1)
 OFFICIAL = "import onnx, sys; onnx.load(sys.argv[1])"
 
 

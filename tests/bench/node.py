@@ -4,15 +4,16 @@ import shutil
 import tempfile
 import time
 
+from effort import effort
 from measure import Load, cpu_seconds, running, wrk
 from paths import BUILD
 from peers import NodeExporter, find_program
 from running import Waap
 from table import mebibytes, percent, rate, seconds
 
-ROUNDS = 3
+ROUNDS = effort(3, 1)
 ROUND_SECONDS = 1
-IDLE_SECONDS = 10
+IDLE_SECONDS = effort(10, 0.2)
 COLLECTORS = (
     "cpu diskstats filesystem loadavg meminfo netdev pressure stat textfile thermal_zone uname"
 ).split()
@@ -31,7 +32,7 @@ def idle(table, ours, theirs):
         programs = (ours, theirs, sampling)
         for program in programs:
             program.get("/metrics")
-        time.sleep(1)
+        time.sleep(effort(1, 0))
         before = [cpu_seconds(program) for program in programs]
         time.sleep(IDLE_SECONDS)
         used = [cpu_seconds(program) - cpu for program, cpu in zip(programs, before)]

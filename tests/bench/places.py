@@ -4,14 +4,16 @@ import http.server
 import tempfile
 import threading
 
+from effort import effort
 from measure import cpu_seconds, running
 from peers import Prometheus, find_program
 from placing import PREDICTOR, Place
 from running import wait_until
 from table import seconds
 
-N_NODES = 1000
-N_REQUESTS = 20
+N_NODES = effort(1000, 10)
+N_REQUESTS = effort(20, 1)
+INTERVAL = effort("5s", "1s")
 LOAD = "--query.load=100 * node:cpu_utilization:ratio"
 
 
@@ -60,7 +62,7 @@ def run(table):
     exporter = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Nodes)
     threading.Thread(target=exporter.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as directory:
-        jobs = {"nodes": {"honor_labels": True, "scrape_interval": "5s", "scrape_timeout": "5s"}}
+        jobs = {"nodes": {"honor_labels": True, "scrape_interval": INTERVAL, "scrape_timeout": INTERVAL}}
         server = Prometheus(binary, directory, exporter.server_port, jobs)
         with running(server), running(Place(f"--prometheus.url={server.url}", LOAD)) as service:
             measure(table, service, server)

@@ -4,11 +4,12 @@ import re
 import shutil
 import subprocess
 
+from effort import effort
 from paths import BUILD, HERE
 from table import count, seconds
 
 REFERENCE = HERE / "instructions.txt"
-HEAD = "# Optimised build by gcc 12 for x86-64. Written by: run.py --instructions --update\n"
+HEAD = "# Optimised build by gcc 12 for x86-64. Written by: run.py --update instructions\n"
 TIMED = ("cgroup", "container", "exposition", "host", "jetson", "number", "push")
 OTHERS = ("answer", "instructions", "nvml", "plugin")
 ARGUMENTS = {"jetson": [str(HERE.parent / "fixtures/jetson/xavier_nx_jp5.tree")]}
@@ -38,17 +39,23 @@ def output(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True)
 
 
-def run_timed(table, per_series):
-    """`per_series` is what a Go program needs for a series, HTTP included; None: unknown."""
+def printed(*command):
+    """The fields of every line that a benchmark prints, of which there is one at least."""
+    lines = output(*command).stdout.splitlines()
+    if not lines:
+        raise RuntimeError(f"{command[0]}: printed nothing")
+    return [line.split("\t") for line in lines]
+
+
+def run_timed(table):
     table.heading("single steps, CPU time")
     for name in TIMED:
-        for line in output(program(name), *ARGUMENTS.get(name, [])).stdout.splitlines():
-            what, ours, *peer = line.split("\t")
+        for what, ours, *peer in printed(program(name), *ARGUMENTS.get(name, [])):
             if peer:
                 table.versus(f"{what} ({peer[1]})", seconds, [float(ours)], [float(peer[0])],
                              least=LEAST.get(what))
-            elif per_series is not None:
-                table.versus(f"{what} (pushgateway)", seconds, [float(ours)], [per_series])
+            elif table.peer_per_series is not None:
+                table.versus(f"{what} (pushgateway)", seconds, [float(ours)], [table.peer_per_series])
             else:
                 table.line(what, seconds(float(ours)))
 
@@ -77,13 +84,13 @@ def write_reference(counts):
     REFERENCE.write_text(HEAD + "".join(f"{n:>10} {task}\n" for task, n in counts.items()))
 
 
-def run_instructions(table, update):
+def run_instructions(table, update=False):
     table.heading("instructions by callgrind", theirs="reference", ratio="change")
     if shutil.which("valgrind") is None:
         table.skip("instruction counts", "no valgrind")
         return
     reference = read_reference()
-    tasks = output(program("instructions")).stdout.splitlines()
+    tasks = effort([task for task, in printed(program("instructions"))], ["negotiate 3 headers"])
     counts = {task: count_instructions(task) for task in tasks}
     for task, n in counts.items():
         before = reference.get(task)

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 
+from effort import effort
 from measure import Load, running
 from paths import BUILD
 from peers import Pushgateway, find_program
@@ -13,7 +14,8 @@ from table import rate, seconds
 N_GROUPS = 100
 N_SERIES = 10
 N_CLIENTS = 10
-ROUNDS = 5
+ROUNDS = effort(5, 1)
+N_OURS, N_THEIRS = effort((3000, 300), (100, 20))
 BUDGET = 50  # DESIGN: pushes per CPU second
 
 
@@ -63,7 +65,7 @@ def bare_calls():
 
 def compare(table, what, ours, theirs, n_clients, least=None):
     rounds = [
-        (measure(ours, 3000, n_clients), measure(theirs, 300, n_clients)) for _ in range(ROUNDS)
+        (measure(ours, N_OURS, n_clients), measure(theirs, N_THEIRS, n_clients)) for _ in range(ROUNDS)
     ]
     table.versus(
         f"{what}: CPU per push",
@@ -97,7 +99,7 @@ def run(table):
         compare(table, f"{N_CLIENTS} clients", ours, theirs, N_CLIENTS, least=BUDGET)
         compare(table, "one client", ours, theirs, 1)
         with running(bare_calls()) as bare:
-            loads = [(measure(ours, 3000, 1), measure(bare, 3000, 1)) for _ in range(ROUNDS)]
+            loads = [(measure(ours, N_OURS, 1), measure(bare, N_OURS, 1)) for _ in range(ROUNDS)]
     table.versus(
         "one client: CPU per push (epoll_wait, recv, send)",
         seconds,

@@ -7,11 +7,12 @@ import statistics
 import subprocess
 import tempfile
 
+from effort import effort
 from paths import BUILD, HERE
 from table import percent
 
-ROUNDS = 3
-SHORT_SECONDS, LONG_SECONDS = 1, 6  # what starting costs is in both
+ROUNDS = effort(3, 1)
+SHORT_SECONDS, LONG_SECONDS = effort((1, 6), (0.1, 0.4))  # what starting costs is in both
 BOARD = HERE.parent / "fixtures/jetson/xavier_nx_jp5.tree"
 
 

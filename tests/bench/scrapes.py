@@ -4,19 +4,23 @@ every scrape: whole numbers, or fractions with all their digits."""
 
 import statistics
 
+from effort import effort
 from measure import Load, curl, running
 from paths import BUILD
 from peers import Pushgateway, find_program
 from running import Waap
 from table import rate, seconds
 
-ROUNDS = 5
-SIZES = (
-    (1000, "whole"),
-    (10000, "whole"),
-    (100000, "constant"),
-    (100000, "whole"),
-    (100000, "fraction"),
+ROUNDS = effort(5, 1)
+SIZES = effort(
+    (
+        (1000, "whole"),
+        (10000, "whole"),
+        (100000, "constant"),
+        (100000, "whole"),
+        (100000, "fraction"),
+    ),
+    ((1000, "constant"), (1000, "whole"), (1000, "fraction")),
 )
 BUDGETS = {(100000, False): 40, (100000, True): 8}  # DESIGN: CPU per scrape over HTTP
 
@@ -42,8 +46,8 @@ def fill(pushgateway, page):
 
 def measure(table, n_series, value, ours, theirs, gzip):
     # As many scrapes per round as keep both sides busy for a while.
-    n_ours = max(10, 1000000 // n_series)
-    n_theirs = max(2, 100000 // n_series)
+    n_ours = effort(max(10, 1000000 // n_series), 10)
+    n_theirs = effort(max(2, 100000 // n_series), 2)
     curl(ours, 2, gzip)
     curl(theirs, 1, gzip)
     rounds = [
@@ -72,12 +76,11 @@ def measure(table, n_series, value, ours, theirs, gzip):
 
 
 def run(table):
-    """Returns the pushgateway's CPU seconds per series of the largest plain page, or None."""
+    """Leaves the pushgateway's CPU seconds per series of the largest plain page to other benchmarks."""
     table.heading("scrapes, one client", theirs="pushgateway")
     if find_program("prometheus-pushgateway") is None:
         table.skip("many series", "no pushgateway")
-        return None
-    per_series = None
+        return
     for n_series, value in SIZES:
         with running(start_ours(n_series, value)) as ours, running(
             Pushgateway("--persistence.file=")
@@ -85,5 +88,5 @@ def run(table):
             fill(theirs, ours.get("/metrics").text)
             cpu = measure(table, n_series, value, ours, theirs, False)
             measure(table, n_series, value, ours, theirs, True)
-        per_series = cpu / n_series if value == "whole" else per_series
-    return per_series
+        if value == "whole":
+            table.peer_per_series = cpu / n_series

@@ -36,19 +36,28 @@ def count(value):
 
 
 class Table:
-    def __init__(self):
+    def __init__(self, judged):
+        """Not judged: figures of the short form say nothing about budgets."""
+        self.judged = judged
+        self.n_rows = 0
         self.n_missed = 0
+        self.skipped = {}
+        # CPU seconds that the pushgateway needs for a series, HTTP included; None: unknown.
+        self.peer_per_series = None
 
     def heading(self, what, ours="ours", theirs="peer", ratio="ratio"):
         print("\n" + LAYOUT.format(what, ours, theirs, ratio, "budget", "").rstrip())
 
     def line(self, what, ours="", theirs="", ratio="", budget="", good=None):
         """One row; `good` says whether the budget is kept, None: there is none."""
+        good = good if self.judged else None
+        self.n_rows += 1
         self.n_missed += good is False
         verdict = {None: "", True: "ok", False: "MISS"}[good]
         print(LAYOUT.format(what, ours, theirs, ratio, budget, verdict).rstrip(), flush=True)
 
     def skip(self, what, why):
+        self.skipped[what] = why
         self.line(what, "SKIP", budget=why)
 
     def versus(self, what, unit, ours, theirs, least=None, more_is_better=False):
