@@ -295,8 +295,9 @@ const struct option exporter_options[] = {
     {
         .name = "push.table",
         .type = OPTION_STRING,
-        .default_text = "/run/waap/push.table",
-        .help = "File on tmpfs that keeps what was pushed over a restart; empty: in memory only",
+        .default_text = "/run/waap-store/push.table",
+        .help = "File on tmpfs that keeps what was pushed over a restart, in a directory for waap "
+                "alone; empty: in memory only",
     },
     {
         .name = "push.table-size",

@@ -126,7 +126,7 @@ static int make_directory(const char *path, struct error *err) {
         return 0;
     }
     *slash = '\0';
-    if (mkdir(directory, 0755) < 0 && errno != EEXIST) {
+    if (mkdir(directory, 0700) < 0 && errno != EEXIST) {
         return error_set(err, -errno, "make directory %s: %m", directory);
     }
     return 0;

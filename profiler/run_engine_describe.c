@@ -29,7 +29,7 @@ void run_engine_describe(const struct run_container_wish *wish, struct buf *out)
     json_add_string(out, wish->owner);
     buf_add_str(out, "},\"HostConfig\":{\"NetworkMode\":\"host\","
                      "\"Mounts\":[");
-    add_mount(out, wish->socket_dir, "/run/waap", false);
+    add_mount(out, wish->socket_dir, "/run/waap", true);
     if (wish->dataset != NULL) {
         buf_add_char(out, ',');
         add_mount(out, wish->dataset, "/dataset", true);

@@ -162,6 +162,7 @@ def page_waap(program):
         ".SH FILES\n",
         tagged(italic("/etc/waap/waap.yaml"), "What the service reads; see \\fBwaap.yaml\\fR(5)."),
         tagged(italic("/run/waap/push.sock"), "The socket on which plugins push."),
+        tagged(italic("/run/waap-store/push.table"), "What they have pushed; only the daemon can read or write it."),
         ".SH SEE ALSO\n.BR waap.yaml (5),\n.BR waap\\-metrics (7)\n",
     ))
 
@@ -189,7 +190,7 @@ def page_yaml(program):
             "`waap check-config FILE` names every mistake with its line. SIGHUP has the daemon read the file again: "
             "a good one is applied, a bad one is refused as a whole."),
         ".SH EXAMPLE\n",
-        example('web:\n  listen_address: ["127.0.0.1:9090", "unix:/run/waap/http.sock"]\n'
+        example('web:\n  listen_address: ["127.0.0.1:9090", "unix:/run/proxy/waap.sock"]\n'
                 "collector:\n  nvml: {enabled: false}\n  container: {max_containers: 50}"),
         ".SH SETTINGS\n",
     ]

@@ -219,7 +219,9 @@ sed -i '$d' /etc/waap/waap.yaml
 systemctl restart waap
 test "$(stat -c %i /run/waap/push.sock)" = "$inode"
 test "$(stat -c %a /run/waap/push.sock)" = 666
-test -s /run/waap-table/push.table
+test -s /run/waap-store/push.table
+test "$(stat -Lc %a /run/waap-store)" = 700
+test "$(ls /run/waap)" = push.sock
 systemctl stop waap
 systemctl enable --now waap.socket
 test "$(systemctl is-active waap)" != active

@@ -18,6 +18,7 @@ from running import ROOT, Program, wait_until
 
 IMAGE = "local/waap:1"
 MAX_BYTES = 25_000_000
+RUN = {"/run/waap": "0755", "/run/waap-store": "0700"}
 SETTINGS = ("CMD", "ENTRYPOINT", "ENV", "EXPOSE", "HEALTHCHECK", "USER")
 
 
@@ -73,11 +74,13 @@ class Container(Program):
 
     def __init__(self, docker, *flags, binds=(), **options):
         self.docker = docker
+        mounted = [bind.split(":")[1] for bind in binds]
         self.id = docker.run(
             "waap", *(["serve", *flags] if flags else []), image=IMAGE, network="bridge",
             ReadonlyRootfs=True, CapDrop=["ALL"], Binds=list(binds),
             SecurityOpt=["apparmor=unconfined", "no-new-privileges"],
-            Tmpfs={"/run/waap": "mode=0755,uid=65532"}, **options)
+            Tmpfs={path: f"mode={mode},uid=65532" for path, mode in RUN.items() if path not in mounted},
+            **options)
         self.url = f"http://{self.state()['NetworkSettings']['IPAddress']}:9090"
         self.command = ["waap in a container"]
         wait_until(self.answers, 60, "the container")
@@ -192,6 +195,64 @@ def test_pushes_by_mounted_socket_and_over_the_bridge(docker, start, tmp_path):
 
     page = wait_until(pushed, 60, "both pushes")
     assert page['speed{instance="",job="cars"}'] == "50"
+
+
+def documented_binds(place, pattern):
+    """What README mounts by `-v /run/…`, from a directory of the test's."""
+    found = re.findall(pattern, (ROOT / "README.md").read_text())
+    assert found
+    return [f"{place}{bind}" for bind in found]
+
+
+# Tries to write to what it was given; then pushes, as a plugin does.
+INTRUDE = """
+import ctypes, json, os, socket
+MS_REMOUNT_BIND = 0x1020
+done = []
+
+def attempt(name, action):
+    try:
+        action()
+        done.append(name)
+    except OSError:
+        pass
+
+def remount():
+    if ctypes.CDLL(None, use_errno=True).mount(b"none", b"/run/waap", None, MS_REMOUNT_BIND, None) != 0:
+        raise OSError
+
+sock = "/run/waap/push.sock"
+attempt("remount", remount)
+attempt("create", lambda: open("/run/waap/new", "w"))
+attempt("chmod", lambda: os.chmod(sock, 0o600))
+attempt("link", lambda: os.link(sock, "/run/waap/other.sock"))
+attempt("rename", lambda: os.rename(sock, "/run/waap/old.sock"))
+attempt("remove", lambda: os.unlink(sock))
+attempt("replace", lambda: socket.socket(socket.AF_UNIX).bind(sock))
+seen = [path for path in ("/run/waap", "/run/waap-store") if os.path.exists(path)]
+plugin = socket.socket(socket.AF_UNIX)
+plugin.connect(sock)
+plugin.sendall(b'{"seq": 1, "metric": "fps", "type": "gauge", "set": 9}\\n')
+print(json.dumps({"done": done, "seen": {path: os.listdir(path) for path in seen},
+                  "answer": json.loads(plugin.makefile().readline())}))
+"""
+
+
+def test_a_plugin_can_only_connect_in_the_directory_it_mounts(docker, start, tmp_path, map_users):
+    """Root without capabilities, with README's mounts: no file to write, no socket to replace, no table to reach."""
+    for path in RUN:
+        (tmp_path / path.lstrip("/")).mkdir(parents=True)
+    options = {"UsernsMode": "host"} if map_users else {}
+    start("--collector.disable-defaults", "--collector.push", "--path.procfs=/proc", User="0:0", **options,
+          binds=documented_binds(tmp_path, r" -v (/run/\S+)(?= .*waap serve)"))
+    libraries = [f"{path}:{path}:ro" for path in ("/usr", "/lib", "/lib64")]
+    id = docker.run("plugin", "/usr/bin/python3", "-c", INTRUDE, CapDrop=["ALL"],
+                    Binds=[*documented_binds(tmp_path, r"`-v (/run/\S+)`"), *libraries])
+    docker("POST", f"/containers/{id}/wait")
+    said = docker("GET", f"/containers/{id}/logs", stdout=1, stderr=1)
+    assert "{" in said and "Traceback" not in said, said
+    assert json.loads(said[said.index("{"):]) == {"done": [], "seen": {"/run/waap": ["push.sock"]}, "answer": {"ack": 1}}
+    assert (tmp_path / "run/waap-store/push.table").exists()
 
 
 def test_refused_over_the_bridge_unless_allowed(docker, start):

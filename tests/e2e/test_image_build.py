@@ -76,7 +76,7 @@ def test_it_builds_and_runs(base):
             line.get("stream", line.get("error", "")) for line in said[-60:])
         assert json.loads(docker("GET", f"/images/{IMAGE}/json"))["Size"] < 25_000_000
         id = docker.run("waap", image=IMAGE, network="none", ReadonlyRootfs=True, CapDrop=["ALL"],
-                        Tmpfs={"/run/waap": "mode=0755,uid=65532"})
+                        Tmpfs={"/run/waap": "mode=0755,uid=65532", "/run/waap-store": "mode=0700,uid=65532"})
 
         def healthy():
             code = json.loads(docker("POST", f"/containers/{id}/exec", {"Cmd": ["/usr/bin/waap", "healthcheck"]}))["Id"]

@@ -107,7 +107,7 @@ def test_mounts_and_volumes_fit(daemonset):
     mounts = {mount["name"]: mount for mount in container(daemonset)["volumeMounts"]}
     assert volumes.keys() == mounts.keys()
     writable = {volumes[name] for name, mount in mounts.items() if not mount.get("readOnly")}
-    assert writable == {"/run/waap"}
+    assert writable == {"/run/waap", "/run/waap-store"}
     # Where flags point is what is mounted.
     for flag in container(daemonset)["args"][1:]:
         name, value = flag.split("=")

@@ -63,16 +63,18 @@ class Service(Waap):
     def __init__(self, binary, tmp_path, sockets, **variables):
         self.manager = Manager(tmp_path / "notify")
         self.config = tmp_path / "waap.yaml"
-        self.config.write_text((ROOT / "deploy/waap.yaml").read_text())
-        command = dict(section("Service"))["ExecStart"].split()
+        unit = dict(section("Service"))
+        store = f'/run/{unit["RuntimeDirectory"]}/'
+        text = (ROOT / "deploy/waap.yaml").read_text()
+        assert f"table: {store}push.table " in text
+        self.config.write_text(text.replace(store, f"{tmp_path}/store/"))
+        command = unit["ExecStart"].split()
         command = [str(binary), *command[1:-1], f"--config.file={self.config}"]
-        settings = dict(value.split("=", 1) for key, value in section("Service") if key == "Environment")
-        settings = {key: value.replace("%t", str(tmp_path)) for key, value in settings.items()}
-        (tmp_path / "waap-table").mkdir()
+        (tmp_path / "store").mkdir(int(unit["RuntimeDirectoryMode"], 8))
         fds = [listener.fileno() for listener in sockets.values()]
         super(Waap, self).__init__(
             [sys.executable, "-c", HAND_OVER, ",".join(map(str, fds)), *command], None, pass_fds=fds,
-            env={**settings, "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            env={"NOTIFY_SOCKET": str(tmp_path / "notify"),
                  "LISTEN_FDNAMES": ":".join(sockets), **variables})
 
 
@@ -103,7 +105,7 @@ def test_the_manager_is_told_and_its_sockets_are_used(service, sockets, tmp_path
         daemon.url = "http://127.0.0.1:%d" % sockets["waap.socket"].getsockname()[1]
         assert daemon.manager.hear() == {"READY": "1", "STATUS": "serving"}
         wait_until(lambda: any(key.startswith("fps{") for key in daemon.samples()), 10, "what was pushed")
-    assert (tmp_path / "waap-table/push.table").exists()
+    assert (tmp_path / "store/push.table").exists()
     assert not any(line for line in daemon.output().split("\n") if "level=warn" in line and "push" in line)
     code, _ = daemon.stop()
     assert code == 0

@@ -71,7 +71,7 @@ static void test_descriptions(void) {
     TEST_ASSERT_EQUAL_STRING(
         "{\"Image\":\"a/b:1\",\"Cmd\":[\"--x\",\"; rm \\\"-rf\\\"\"],\"Env\":[\"A=b c\"],"
         "\"Labels\":{\"waap.run\":\"7.8\"},\"HostConfig\":{\"NetworkMode\":\"host\",\"Mounts\":["
-        "{\"Type\":\"bind\",\"Source\":\"/tmp/w:x\",\"Target\":\"/run/waap\",\"ReadOnly\":false},"
+        "{\"Type\":\"bind\",\"Source\":\"/tmp/w:x\",\"Target\":\"/run/waap\",\"ReadOnly\":true},"
         "{\"Type\":\"bind\",\"Source\":\"/data\",\"Target\":\"/dataset\",\"ReadOnly\":true}],"
         "\"DeviceRequests\":[{\"Driver\":\"nvidia\",\"Count\":-1,\"Capabilities\":[[\"gpu\"]]}]}}",
         buf_str(&text));
@@ -88,7 +88,7 @@ static void test_descriptions(void) {
     TEST_ASSERT_EQUAL_STRING(
         "{\"Image\":\"i\",\"Env\":[],\"Labels\":{\"waap.run\":\"7.8\"},\"HostConfig\":{"
         "\"NetworkMode\":\"host\",\"Mounts\":[{\"Type\":\"bind\",\"Source\":\"/s\",\"Target\":"
-        "\"/run/waap\",\"ReadOnly\":false}],\"Runtime\":\"nvidia\"}}",
+        "\"/run/waap\",\"ReadOnly\":true}],\"Runtime\":\"nvidia\"}}",
         buf_str(&text));
 }
 
