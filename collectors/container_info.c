@@ -16,29 +16,39 @@ static const size_t fields[] = {
     offsetof(struct container_info, namespace), offsetof(struct container_info, container),
 };
 
-/* What the kubelet, containerd and CRI-O note beside a container. */
+/* The labels that the kubelet, containerd and CRI-O add to a container. */
 static const struct {
     const char *name;
     size_t field;
+    enum container_label_writer writer;
 } known[] = {
-    {"io.kubernetes.container.name", offsetof(struct container_info, container)},
-    {"io.kubernetes.cri-o.ImageName", offsetof(struct container_info, image)},
-    {"io.kubernetes.cri.container-name", offsetof(struct container_info, container)},
-    {"io.kubernetes.cri.image-name", offsetof(struct container_info, image)},
-    {"io.kubernetes.cri.podsandbox.image-name", offsetof(struct container_info, image)},
-    {"io.kubernetes.cri.sandbox-name", offsetof(struct container_info, pod)},
-    {"io.kubernetes.cri.sandbox-namespace", offsetof(struct container_info, namespace)},
-    {"io.kubernetes.pod.name", offsetof(struct container_info, pod)},
-    {"io.kubernetes.pod.namespace", offsetof(struct container_info, namespace)},
+    {"io.kubernetes.container.name", offsetof(struct container_info, container),
+     CONTAINER_LABELS_KUBELET},
+    {"io.kubernetes.cri-o.ImageName", offsetof(struct container_info, image),
+     CONTAINER_LABELS_CRIO},
+    {"io.kubernetes.cri.container-name", offsetof(struct container_info, container),
+     CONTAINER_LABELS_CONTAINERD},
+    {"io.kubernetes.cri.image-name", offsetof(struct container_info, image),
+     CONTAINER_LABELS_CONTAINERD},
+    {"io.kubernetes.cri.podsandbox.image-name", offsetof(struct container_info, image),
+     CONTAINER_LABELS_CONTAINERD},
+    {"io.kubernetes.cri.sandbox-name", offsetof(struct container_info, pod),
+     CONTAINER_LABELS_CONTAINERD},
+    {"io.kubernetes.cri.sandbox-namespace", offsetof(struct container_info, namespace),
+     CONTAINER_LABELS_CONTAINERD},
+    {"io.kubernetes.pod.name", offsetof(struct container_info, pod), CONTAINER_LABELS_KUBELET},
+    {"io.kubernetes.pod.namespace", offsetof(struct container_info, namespace),
+     CONTAINER_LABELS_KUBELET},
 };
 
 static const struct {
     const char *name;
     const char *value;
+    enum container_label_writer writer;
 } sandbox_marks[] = {
-    {"io.kubernetes.cri-o.ContainerType", "sandbox"},
-    {"io.kubernetes.cri.container-type", "sandbox"},
-    {"io.kubernetes.docker.type", "podsandbox"},
+    {"io.kubernetes.cri-o.ContainerType", "sandbox", CONTAINER_LABELS_CRIO},
+    {"io.kubernetes.cri.container-type", "sandbox", CONTAINER_LABELS_CONTAINERD},
+    {"io.kubernetes.docker.type", "podsandbox", CONTAINER_LABELS_KUBELET},
 };
 
 static char **field_at(const struct container_info *info, size_t offset) {
@@ -94,13 +104,14 @@ static int keep_label(struct container_info *info, const char *name, const char 
 }
 
 int container_info_label(struct container_info *info, container_label_patterns wanted,
-                         const char *name, const char *value) {
+                         enum container_label_writer writer, const char *name, const char *value) {
     for (size_t i = 0; i < ARRAY_LEN(sandbox_marks); i++) {
-        info->sandbox = info->sandbox || (strcmp(name, sandbox_marks[i].name) == 0 &&
+        info->sandbox = info->sandbox || (sandbox_marks[i].writer == writer &&
+                                          strcmp(name, sandbox_marks[i].name) == 0 &&
                                           strcmp(value, sandbox_marks[i].value) == 0);
     }
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (strcmp(name, known[i].name) == 0 &&
+        if (known[i].writer == writer && strcmp(name, known[i].name) == 0 &&
             container_info_set(field_at(info, known[i].field), value) < 0) {
             return -ENOMEM;
         }
@@ -109,6 +120,13 @@ int container_info_label(struct container_info *info, container_label_patterns w
         return 0;
     }
     return keep_label(info, name, value);
+}
+
+void container_info_leave_pod(struct container_info *info) {
+    free(TAKE(info->pod));
+    free(TAKE(info->namespace));
+    free(TAKE(info->container));
+    info->sandbox = false;
 }
 
 static bool has_label(const struct container_info *info, const char *name) {

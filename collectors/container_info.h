@@ -26,11 +26,23 @@ void container_info_finish(struct container_info *info);
 /* Which labels of containers are wanted: names with * and ?, NULL-terminated. */
 typedef const char *const *container_label_patterns;
 
-/* Takes a label that the runtime tells: into the field it stands for, if Kubernetes made it, and
+/* The program that wrote a set of labels. Each overwrites only its own names in the set; any other
+ * label can come from an image or from the author of a pod and names nothing. */
+enum container_label_writer {
+    CONTAINER_LABELS_ANYBODY,
+    CONTAINER_LABELS_CONTAINERD, /* annotations of its bundles */
+    CONTAINER_LABELS_CRIO,       /* its own annotations */
+    CONTAINER_LABELS_KUBELET,    /* labels of containers that the kubelet started */
+};
+
+/* Takes a label that the runtime tells: into the field it stands for, if it is the writer's, and
  * into the labels, if a pattern matches. At most 64 labels of at most 1 KiB are kept. 0 or -ENOMEM.
  */
 int container_info_label(struct container_info *info, container_label_patterns wanted,
-                         const char *name, const char *value);
+                         enum container_label_writer writer, const char *name, const char *value);
+
+/* Removes the names of the pod, for a container that the kubelet did not start. */
+void container_info_leave_pod(struct container_info *info);
 
 /* Sets one text. 0 or -ENOMEM. */
 int container_info_set(char **field, const char *text);

@@ -27,13 +27,13 @@ static int set(char **field, const char *text) {
 }
 
 static int take_labels(struct container_info *info, container_label_patterns wanted,
-                       json_t *labels) {
+                       enum container_label_writer writer, json_t *labels) {
     const char *name;
     json_t *value;
     int r = 0;
     json_object_foreach(labels, name, value) {
         if (r == 0 && json_is_string(value)) {
-            r = container_info_label(info, wanted, name, json_string_value(value));
+            r = container_info_label(info, wanted, writer, name, json_string_value(value));
         }
     }
     return r;
@@ -51,13 +51,25 @@ static const char *without_slash(const char *name) {
     return name != NULL && name[0] == '/' ? name + 1 : name;
 }
 
+/* A container that another links to has that one's name for it, "/other/alias", beside its own. */
+static const char *own_name(const json_t *names) {
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = without_slash(json_string_value(json_array_get(names, i)));
+        if (name != NULL && name[0] != '\0' && strchr(name, '/') == NULL) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
 static int take_listed(const json_t *entry, container_label_patterns wanted,
                        struct container_info *info) {
-    const char *name = json_string_value(json_array_get(json_object_get(entry, "Names"), 0));
     int r = set(&info->id, text_of(entry, "Id"));
-    r = r == 0 ? set(&info->name, without_slash(name)) : r;
+    r = r == 0 ? set(&info->name, own_name(json_object_get(entry, "Names"))) : r;
     r = r == 0 ? set(&info->image, text_of(entry, "Image")) : r;
-    r = r == 0 ? take_labels(info, wanted, json_object_get(entry, "Labels")) : r;
+    r = r == 0
+            ? take_labels(info, wanted, CONTAINER_LABELS_KUBELET, json_object_get(entry, "Labels"))
+            : r;
     settle(info);
     return r;
 }
@@ -123,7 +135,7 @@ int container_json_event(const char *text, size_t len, container_label_patterns 
     int r = set(&info.id, id);
     r = r == 0 ? set(&info.name, without_slash(text_of(attributes, "name"))) : r;
     r = r == 0 ? set(&info.image, text_of(attributes, "image")) : r;
-    r = r == 0 ? take_labels(&info, wanted, attributes) : r;
+    r = r == 0 ? take_labels(&info, wanted, CONTAINER_LABELS_KUBELET, attributes) : r;
     settle(&info);
     if (r == 0) {
         *ret_info = info;
@@ -139,10 +151,19 @@ int container_json_crio(const char *text, size_t len, container_label_patterns w
         return -EINVAL;
     }
     struct container_info info CLEANUP_CONTAINER_INFO = {0};
+    static const struct {
+        const char *key;
+        enum container_label_writer writer;
+    } objects[] = {
+        {"annotations", CONTAINER_LABELS_ANYBODY},
+        {"crio_annotations", CONTAINER_LABELS_CRIO},
+        {"labels", CONTAINER_LABELS_KUBELET},
+    };
     int r = set(&info.name, text_of(answer, "name"));
-    r = r == 0 ? take_labels(&info, wanted, json_object_get(answer, "annotations")) : r;
-    r = r == 0 ? take_labels(&info, wanted, json_object_get(answer, "crio_annotations")) : r;
-    r = r == 0 ? take_labels(&info, wanted, json_object_get(answer, "labels")) : r;
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(objects); i++) {
+        json_t *labels = json_object_get(answer, objects[i].key);
+        r = take_labels(&info, wanted, objects[i].writer, labels);
+    }
     r = r == 0 ? set(&info.image, text_of(answer, "image")) : r;
     settle(&info);
     if (r == 0) {
@@ -159,7 +180,8 @@ int container_json_bundle(const char *text, size_t len, container_label_patterns
         return -EINVAL;
     }
     struct container_info info CLEANUP_CONTAINER_INFO = {0};
-    int r = take_labels(&info, wanted, json_object_get(config, "annotations"));
+    int r = take_labels(&info, wanted, CONTAINER_LABELS_CONTAINERD,
+                        json_object_get(config, "annotations"));
     settle(&info);
     if (r < 0) {
         return r;

@@ -204,6 +204,18 @@ static bool asked_for(const struct container *container, enum container_runtime 
            (container->runtime == CONTAINER_CONTAINERD && runtime == CONTAINER_DOCKER);
 }
 
+/* An image's labels become labels of its containers. Only the kubelet overwrites those that name a
+ * pod, so they count only for a container in one of its cgroups. */
+static int take_told(const struct container *container, const struct container_info *told,
+                     struct container_info *info) {
+    info->sandbox = told->sandbox;
+    int r = container_info_fill(info, told);
+    if (container->pod_uid == NULL) {
+        container_info_leave_pod(info);
+    }
+    return r;
+}
+
 static int ask_clients(struct container_names *names, const struct container *container,
                        int64_t now_ns, struct container_info *info) {
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
@@ -213,8 +225,7 @@ static int ask_clients(struct container_names *names, const struct container *co
         const struct container_info *told =
             container_client_find(names->clients[i], container->id, now_ns);
         if (told != NULL) {
-            info->sandbox = told->sandbox;
-            return container_info_fill(info, told);
+            return take_told(container, told, info);
         }
     }
     return 0;

@@ -95,8 +95,9 @@ static int take_label(struct protobuf entry, container_label_patterns wanted,
     char *value CLEANUP_FREE = NULL;
     const struct text_row rows[] = {{MAP_KEY, &name}, {MAP_VALUE, &value}};
     int r = take_texts(entry, rows, ARRAY_LEN(rows));
-    return r < 0 || name == NULL || value == NULL ? r
-                                                  : container_info_label(info, wanted, name, value);
+    return r < 0 || name == NULL || value == NULL
+               ? r
+               : container_info_label(info, wanted, CONTAINER_LABELS_ANYBODY, name, value);
 }
 
 /* The kubelet asks for images by their digest; a name says more. */
@@ -183,9 +184,6 @@ static int take_item(struct protobuf message, container_label_patterns wanted, t
         if (r < 0) {
             break;
         }
-    }
-    if (item.info.sandbox) { /* which has no name within the pod, whatever its labels say */
-        free(TAKE(item.info.container));
     }
     if (r == 0 && !ended && item.info.id != NULL) {
         r = add_item(items, &item);

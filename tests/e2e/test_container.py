@@ -61,6 +61,26 @@ def test_names_follow_the_runtime(waap, place, runtime):
     assert float(finished) == 1
 
 
+POD_LABELS = {"io.kubernetes.container.name": "app", "io.kubernetes.pod.name": "cam-0",
+              "io.kubernetes.pod.namespace": "edge"}
+
+
+def test_labels_name_a_pod_only_in_kubepods(waap, place, runtime):
+    """An image can have any label; the kubelet overwrites those of the containers that it starts."""
+    pod = "kubepods/burstable/pod2b0c4f5a-11d2-4c3e-9d7e-aa00bb11cc22"
+    shutil.copytree(place / f"cgroup/system.slice/docker-{A}.scope", place / "cgroup" / pod / B)
+    runtime(place / "run/docker.sock", [
+        {"Id": A, "Names": ["/web"], "Image": "i", "Labels": {**POD_LABELS, "io.kubernetes.docker.type": "podsandbox"}},
+        {"Id": B, "Names": ["/k8s_app_cam-0"], "Image": "i", "Labels": POD_LABELS}])
+    daemon = waap(*flags(place))
+    wait_until(lambda: names(daemon) == {"web", "k8s_app_cam-0"}, what="the names")
+    seen = [labels for labels in daemon.samples() if labels.startswith("container_last_seen")]
+    assert sorted(seen) == [
+        f'container_last_seen{{id="/{pod}/{B}",name="k8s_app_cam-0",image="i",container="app",'
+        'namespace="edge",pod="cam-0"}',
+        f'container_last_seen{{id="/system.slice/docker-{A}.scope",name="web",image="i"}}']
+
+
 def test_a_silent_runtime_delays_nothing(waap, place, runtime):
     runtime(place / "run/docker.sock", [], silent=True)
     daemon = waap(*flags(place))

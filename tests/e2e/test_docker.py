@@ -1,6 +1,7 @@
 """The container collector beside a real Docker daemon, on this machine's own kernel and cgroups."""
 
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -10,7 +11,7 @@ import time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from dockerd import IMAGE, docker_of_our_own
+from dockerd import IMAGE, docker_of_our_own, root_filesystem
 from running import wait_until
 
 MIB = 1 << 20
@@ -246,18 +247,39 @@ time.sleep(60)
 """
 
 
-def test_plugins_are_known_by_their_container(waap, docker, tmp_path):
+@pytest.fixture
+def plugins(waap, docker, tmp_path):
+    """plugins({name: image}): the series of plugins in containers of those names and images, once there is one of each."""
     daemon = waap("--collector.disable-defaults", "--collector.push",
                   f"--push.socket={tmp_path / 'push.sock'}",
                   f"--collector.container.docker-socket={docker.socket}")
     daemon.wait_log("push: listening on")
     binds = [f"{tmp_path}:/push", *(f"{path}:{path}:ro" for path in ("/usr", "/lib", "/lib64"))]
-    for name in ("left", "right"):
-        docker.run(name, "/usr/bin/python3", "-c", SAY, Binds=binds)
 
-    def seen():
-        found = [s for s in daemon.samples() if s.startswith("fps")]
-        return len(found) == 2 and found
+    def run(images):
+        for name, image in images.items():
+            docker.run(name, "/usr/bin/python3", "-c", SAY, image=image, Binds=binds)
 
-    assert sorted(wait_until(seen, 30)) == [
+        def seen():
+            found = [s for s in daemon.samples() if s.startswith("fps")]
+            return len(found) == len(images) and sorted(found)
+
+        return wait_until(seen, 30)
+
+    return run
+
+
+def test_plugins_are_known_by_their_container(plugins):
+    assert plugins({"left": IMAGE, "right": IMAGE}) == [
         'fps{container="left",plugin="cars"}', 'fps{container="right",plugin="cars"}']
+
+
+def test_an_image_cannot_name_its_containers(docker, plugins):
+    labels = ("name", "io.kubernetes.container.name", "io.kubernetes.cri.container-name", "io.kubernetes.pod.name",
+              "io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.namespace")
+    docker("POST", "/images/create", root_filesystem(), *(("changes", f"LABEL {label}=left") for label in labels),
+           fromSrc="-", repo="local/thief", tag="1")
+    image = json.loads(docker("GET", "/images/local/thief:1/json"))
+    assert image["Config"]["Labels"] == dict.fromkeys(labels, "left")
+    assert plugins({"left": IMAGE, "thief": "local/thief:1"}) == [
+        'fps{container="left",plugin="cars"}', 'fps{container="thief",plugin="cars"}']

@@ -53,6 +53,16 @@ static void test_list(void) {
          "\"io.kubernetes.container.name\":\"POD\",\"io.kubernetes.pod.name\":\"cam\","
          "\"io.kubernetes.pod.namespace\":\"ses\",\"io.kubernetes.docker.type\":\"podsandbox\"}}]",
          0, "id=p name=k8s_POD_cam image=pause pod=cam namespace=ses sandbox |"},
+        /* Labels that neither Docker nor the kubelet overwrites, as an image may have them. */
+        {"[{\"Id\":\"v\",\"Names\":[\"/own\"],\"Labels\":{"
+         "\"io.kubernetes.cri.container-name\":\"victim\","
+         "\"io.kubernetes.cri.sandbox-name\":\"victim\","
+         "\"io.kubernetes.cri.sandbox-namespace\":\"ses\","
+         "\"io.kubernetes.cri.container-type\":\"sandbox\","
+         "\"io.kubernetes.cri-o.ImageName\":\"victim:1\","
+         "\"io.kubernetes.cri-o.ContainerType\":\"sandbox\"}}]",
+         0, "id=v name=own |"},
+        {"[{\"Id\":\"l\",\"Names\":[\"/a/alias\",\"/own\"]}]", 0, "id=l name=own |"},
         {"{\"message\":\"no\"}", -EINVAL, ""},
         {"[{\"Id\":\"a\"", -EINVAL, ""},
         {"", -EINVAL, ""},
@@ -85,6 +95,9 @@ static void test_event(void) {
         {"{\"Type\":\"container\",\"Action\":\"rename\",\"Actor\":{\"ID\":\"a\",\"Attributes\":{"
          "\"image\":\"nginx\",\"name\":\"new\",\"oldName\":\"/web\"}}}",
          0, false, "id=a name=new image=nginx "},
+        {"{\"Action\":\"start\",\"Actor\":{\"ID\":\"v\",\"Attributes\":{\"image\":\"i\","
+         "\"io.kubernetes.cri.container-name\":\"victim\",\"name\":\"own\"}}}",
+         0, false, "id=v name=own image=i "},
         {"{\"Action\":\"destroy\",\"Actor\":{\"ID\":\"a\"}}", 0, true, "id=a "},
         {"{\"Type\":\"network\",\"Action\":\"create\",\"Actor\":{\"ID\":\"a\"}}", -ENODATA, false,
          ""},
@@ -125,6 +138,12 @@ static void test_bundle_and_crio(void) {
          "\"io.kubernetes.cri.podsandbox.image-name\":\"pause:3\","
          "\"io.kubernetes.cri.sandbox-name\":\"counter-1\"}}",
          0, "image=pause:3 pod=counter-1 sandbox "},
+        /* The author of a pod may be allowed annotations, but not those that containerd writes. */
+        {container_json_bundle,
+         "{\"annotations\":{\"io.kubernetes.container.name\":\"victim\","
+         "\"io.kubernetes.pod.name\":\"victim\",\"io.kubernetes.docker.type\":\"podsandbox\","
+         "\"io.kubernetes.cri.sandbox-name\":\"own-1\"}}",
+         0, "pod=own-1 "},
         {container_json_bundle, "{\"annotations\":{}}", -ENODATA, ""},
         {container_json_bundle, "{\"ociVersion\":\"1.0.2\"}", -ENODATA, ""},
         {container_json_bundle, "{\"annotations\":[1]}", -ENODATA, ""},
@@ -135,6 +154,13 @@ static void test_bundle_and_crio(void) {
          "\"io.kubernetes.pod.namespace\":\"n\",\"app\":\"z\"},\"crio_annotations\":{"
          "\"io.kubernetes.cri-o.ContainerType\":\"container\"}}",
          0, "name=k8s_x image=quay.io/x:1 pod=p namespace=n container=x app=z "},
+        {container_json_crio,
+         "{\"name\":\"k8s_x\",\"labels\":{\"io.kubernetes.container.name\":\"x\"},"
+         "\"annotations\":{\"io.kubernetes.pod.name\":\"victim\"},\"crio_annotations\":{"
+         "\"io.kubernetes.cri.container-name\":\"victim\","
+         "\"io.kubernetes.pod.name\":\"victim\","
+         "\"io.kubernetes.cri-o.ImageName\":\"quay.io/x:1\"}}",
+         0, "name=k8s_x image=quay.io/x:1 container=x "},
         {container_json_crio, "{}", 0, ""},
         {container_json_crio, "\"can't find the container\"", -EINVAL, ""},
     };
@@ -154,11 +180,13 @@ static void test_labels_are_bounded(void) {
     char name[32], value[1100];
     memset(value, 'x', sizeof(value));
     value[1025] = '\0';
-    TEST_ASSERT_EQUAL_INT(0, container_info_label(&info, all, "long", value));
+    TEST_ASSERT_EQUAL_INT(
+        0, container_info_label(&info, all, CONTAINER_LABELS_ANYBODY, "long", value));
     TEST_ASSERT_EQUAL_UINT64(0, info.n_labels);
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof(name), "label%d", i);
-        TEST_ASSERT_EQUAL_INT(0, container_info_label(&info, all, name, "v"));
+        TEST_ASSERT_EQUAL_INT(
+            0, container_info_label(&info, all, CONTAINER_LABELS_ANYBODY, name, "v"));
     }
     TEST_ASSERT_EQUAL_UINT64(64, info.n_labels);
 }

@@ -115,6 +115,22 @@ static void test_what_has_ended_is_left_out(void) {
     TEST_ASSERT_EQUAL_UINT64(0, items.n_rows);
 }
 
+/* An image's labels are among a container's, and a pod's author chooses the pod's. */
+static void test_labels_name_nothing(void) {
+    static const char *const labels[] = {"io.kubernetes.container.name", "io.kubernetes.pod.name",
+                                         "io.kubernetes.pod.namespace",
+                                         "io.kubernetes.cri.container-name"};
+    struct buf fields CLEANUP_BUF = {0};
+    for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
+        cri_add_label(&fields, 8, labels[i], "victim");
+    }
+    add_row(&fields);
+    TEST_ASSERT_EQUAL_INT(0, read_containers());
+    TEST_ASSERT_NULL(items.rows[0].info.container);
+    TEST_ASSERT_NULL(items.rows[0].info.pod);
+    TEST_ASSERT_NULL(items.rows[0].info.namespace);
+}
+
 static void test_odd_rows(void) {
     struct buf fields CLEANUP_BUF = {0};
     cri_add_label(&fields, 5, "", "x");
@@ -158,6 +174,7 @@ int main(void) {
     RUN_TEST(test_containers);
     RUN_TEST(test_images);
     RUN_TEST(test_what_has_ended_is_left_out);
+    RUN_TEST(test_labels_name_nothing);
     RUN_TEST(test_odd_rows);
     RUN_TEST(test_every_cut_is_refused_or_read);
     RUN_TEST(test_most_rows);
