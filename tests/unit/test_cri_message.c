@@ -120,15 +120,18 @@ static void test_labels_name_nothing(void) {
     static const char *const labels[] = {"io.kubernetes.container.name", "io.kubernetes.pod.name",
                                          "io.kubernetes.pod.namespace",
                                          "io.kubernetes.cri.container-name"};
-    struct buf fields CLEANUP_BUF = {0};
     for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
+        struct buf fields CLEANUP_BUF = {0};
         cri_add_label(&fields, 8, labels[i], "victim");
+        add_row(&fields);
     }
-    add_row(&fields);
     TEST_ASSERT_EQUAL_INT(0, read_containers());
-    TEST_ASSERT_NULL(items.rows[0].info.container);
-    TEST_ASSERT_NULL(items.rows[0].info.pod);
-    TEST_ASSERT_NULL(items.rows[0].info.namespace);
+    TEST_ASSERT_EQUAL_UINT64(ARRAY_LEN(labels), items.n_rows);
+    for (size_t i = 0; i < items.n_rows; i++) {
+        TEST_ASSERT_NULL(items.rows[i].info.container);
+        TEST_ASSERT_NULL(items.rows[i].info.pod);
+        TEST_ASSERT_NULL(items.rows[i].info.namespace);
+    }
 }
 
 static void test_odd_rows(void) {
