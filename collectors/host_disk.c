@@ -1,9 +1,8 @@
-#include "collectors/host_disk.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/diskstats.h"
 #include "collectors/host_devices.h"
 #include "collectors/host_part.h"
 #include "collectors/source_file.h"
@@ -51,20 +50,6 @@ struct disk {
     struct host_devices devices;
 };
 
-int host_disk_parse(const char *line, struct host_disk_line *ret_line) {
-    uint64_t major, minor;
-    if (!scan_u64(&line, &major) || !scan_u64(&line, &minor) ||
-        !scan_word(&line, &ret_line->device)) {
-        return -EINVAL;
-    }
-    int n = scan_numbers(&line, ret_line->fields, HOST_DISK_MAX_FIELDS);
-    if (n < HOST_DISK_MIN_FIELDS) {
-        return -EINVAL;
-    }
-    ret_line->n_fields = (size_t)n;
-    return 0;
-}
-
 /* The kernel counts in sectors of 512 bytes, whatever the disk's are, and in milliseconds. Dividing
  * by 1000 yields the number nearest to what is meant; multiplying by 0.001 does not. */
 static double in_unit(const struct metric_desc *metric, uint64_t field) {
@@ -77,8 +62,8 @@ static double in_unit(const struct metric_desc *metric, uint64_t field) {
 static int disk_line(void *context, size_t number, const char *text) {
     (void)number;
     struct disk *disk = context;
-    struct host_disk_line line;
-    int r = host_disk_parse(text, &line);
+    struct diskstats_line line;
+    int r = diskstats_parse(text, &line);
     if (r < 0) {
         return r;
     }

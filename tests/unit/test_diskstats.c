@@ -1,4 +1,4 @@
-#include "collectors/host_disk.h"
+#include "collectors/diskstats.h"
 
 #include <errno.h>
 #include <unity.h>
@@ -33,8 +33,8 @@ static void test_parse(void) {
         {"", NULL, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct host_disk_line line;
-        int r = host_disk_parse(cases[i].line, &line);
+        struct diskstats_line line;
+        int r = diskstats_parse(cases[i].line, &line);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].device != NULL ? 0 : -EINVAL, r, cases[i].line);
         if (r == 0) {
             TEST_ASSERT_TRUE_MESSAGE(scan_word_equal(line.device, cases[i].device), cases[i].line);
