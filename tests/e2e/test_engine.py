@@ -1,10 +1,10 @@
 """The engine with collectors that hang, fail, come late, or break the rules."""
 
 import concurrent.futures
+import contextlib
 import re
 import signal
 import socket
-import threading
 import time
 
 import pytest
@@ -33,8 +33,27 @@ def hang_file(tmp_path):
     file.unlink(missing_ok=True)
 
 
+def wait_reached(hang_file):
+    """Until the collector `hang` is in the call that does not return."""
+    wait_until(hang_file.with_name("hang.reached").exists, what="the call that hangs")
+
+
+def wait_scrapes(waap, n):
+    """Until so many scrapes wait for a collector while the zoo has been collected."""
+
+    def waiting():
+        page = waap.samples(path="/metrics?collect[]=zoo")
+        return int(page["waap_scrapes_in_flight"]) - 1 == n
+
+    wait_until(waiting, what=f"{n} scrapes that wait")
+
+
 def success(samples, name):
     return samples.get(f'waap_collector_success{{collector="{name}"}}')
+
+
+# More than the client waits: a scrape that takes its whole time fails the test.
+ENDLESS = 120
 
 
 def timeout(seconds):
@@ -47,28 +66,43 @@ def timeout(seconds):
 def test_a_hanging_collector_delays_nobody(fake, hang_file):
     waap = fake("hang", "zoo", "fail", f"--collector.hang.file={hang_file}")
     first = waap.get("/metrics", timeout(1))
-    assert 0.4 < first.seconds < 0.8  # half a second is kept for the way back
+    assert first.seconds > 0.4
     assert "hang_calls_total" not in first.text
     assert 'waap_collector_success{collector="hang"} 0\n' in first.text
     assert 'waap_collector_success{collector="zoo"} 1\n' in first.text
     assert "\nzoo_frames 29.97\n" in first.text
 
-    second = waap.get("/metrics", timeout(1))  # it is not waited for again
-    assert second.seconds < 0.2
+    second = waap.get("/metrics", timeout(ENDLESS))  # it is not waited for again
     assert 'waap_collector_success{collector="hang"} 0\n' in second.text
     assert "\nzoo_frames 29.97\n" in second.text
 
 
+def test_time_is_kept_for_the_way_back(fake, hang_file):
+    waap = fake("hang", f"--collector.hang.file={hang_file}")
+
+    def is_early():
+        hang_file.touch()
+        answer = waap.get("/metrics", timeout(1))
+        assert 'waap_collector_success{collector="hang"} 0\n' in answer.text
+        hang_file.unlink()
+        wait_until(lambda: success(waap.samples(), "hang") == "1")
+        return answer.seconds < 1
+
+    # A loaded machine may use up what is kept, but not every time.
+    wait_until(is_early, what="an answer before the client gives up")
+
+
 def test_health_is_answered_while_scrapes_wait(fake, hang_file):
-    waap = fake("hang", "slow", "--collector.slow.delay=2s", f"--collector.hang.file={hang_file}")
+    waap = fake("hang", "zoo", f"--collector.hang.file={hang_file}")
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        scrapes = [pool.submit(waap.get, "/metrics", timeout(2)) for _ in range(4)]
-        time.sleep(0.2)
+        scrapes = [pool.submit(waap.get, "/metrics", timeout(ENDLESS)) for _ in range(4)]
+        wait_scrapes(waap, 4)
         for path in ("/-/healthy", "/-/ready", "/", "/nowhere"):
-            assert waap.get(path).seconds < 0.1
+            waap.get(path)
         assert not any(scrape.done() for scrape in scrapes)
+        hang_file.unlink()
         for scrape in scrapes:
-            assert 1.3 < scrape.result().seconds < 1.8
+            assert "\nhang_calls_total " in scrape.result().text
 
 
 def test_a_hanging_collector_comes_back(fake, hang_file):
@@ -76,9 +110,7 @@ def test_a_hanging_collector_comes_back(fake, hang_file):
     assert success(waap.samples(), "hang") == "0"
     hang_file.unlink()
     wait_until(lambda: success(waap.samples(), "hang") == "1")
-    answer = waap.get("/metrics")
-    assert answer.seconds < 0.2
-    assert "\nhang_calls_total " in answer.text
+    assert "\nhang_calls_total " in waap.get("/metrics").text
     assert "hang: answers again" in waap.output()
 
 
@@ -87,10 +119,9 @@ def test_a_collector_that_hangs_when_opened(fake, hang_file):
         "hang", "zoo", "--collector.hang.in=open", f"--collector.hang.file={hang_file}"
     )
     first = waap.get("/metrics", timeout(1))
-    assert first.seconds < 0.8
     assert 'waap_collector_success{collector="hang"} 0\n' in first.text
     assert "\nzoo_frames 29.97\n" in first.text
-    assert waap.get("/metrics", timeout(1)).seconds < 0.2
+    assert waap.get("/metrics", timeout(ENDLESS)).status == 200
     hang_file.unlink()
     wait_until(lambda: success(waap.samples(timeout(1)), "hang") == "1")
 
@@ -98,13 +129,13 @@ def test_a_collector_that_hangs_when_opened(fake, hang_file):
 def test_scrapes_of_others_do_not_wait_for_it(fake, hang_file):
     waap = fake("hang", "zoo", f"--collector.hang.file={hang_file}")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(waap.get, "/metrics", timeout(2))
-        time.sleep(0.2)
+        waiting = pool.submit(waap.get, "/metrics", timeout(ENDLESS))
+        wait_reached(hang_file)
         other = waap.get("/metrics?collect[]=zoo")
-        assert other.seconds < 0.2
         assert "\nzoo_frames 29.97\n" in other.text
         assert not waiting.done()
-        assert 1.3 < waiting.result().seconds < 1.8
+        hang_file.unlink()
+        assert "\nhang_calls_total " in waiting.result().text
 
 
 @pytest.mark.parametrize("place", ("collect", "open"))
@@ -113,11 +144,10 @@ def test_stops_in_time_with_a_hanging_collector(place, fake, hang_file):
         "hang", "zoo", f"--collector.hang.file={hang_file}", f"--collector.hang.in={place}"
     )
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(waap.get, "/metrics", timeout(30))
-        time.sleep(0.3)
-        code, seconds = waap.stop()
-        assert code == 0
-        assert seconds < 2
+        waiting = pool.submit(waap.get, "/metrics", timeout(ENDLESS), timeout=ENDLESS)
+        wait_reached(hang_file)
+        wait_scrapes(waap, 1)
+        assert waap.stop()[0] == 0
         # Who waits gets what there is.
         assert "\nzoo_frames 29.97\n" in waiting.result().text
 
@@ -125,33 +155,32 @@ def test_stops_in_time_with_a_hanging_collector(place, fake, hang_file):
 # ---- rounds ----
 
 
-def test_scrapes_at_the_same_time_share_a_round(fake):
-    waap = fake("slow", "--collector.slow.delay=500ms")
-    before = int(waap.samples()["slow_calls_total"])
-    barrier = threading.Barrier(16)
-
-    def scrape(_):
-        barrier.wait()
-        answer = waap.get("/metrics")
-        return answer.text.split("\nslow_calls_total ")[1].split("\n")[0]
-
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        calls = {int(text) for text in pool.map(scrape, range(16))}
-    assert calls == {before + 1}
-    assert int(waap.samples()["slow_calls_total"]) == before + 2
+def test_scrapes_at_the_same_time_share_a_round(fake, hang_file):
+    waap = fake("hang", "zoo", f"--collector.hang.file={hang_file}")
+    with contextlib.ExitStack() as stack:
+        scrapes = [stack.enter_context(contextlib.closing(waap.connect())) for _ in range(16)]
+        for scrape in scrapes:
+            scrape.request("GET", "/metrics", headers=timeout(ENDLESS))
+        wait_scrapes(waap, len(scrapes))
+        hang_file.unlink()
+        for scrape in scrapes:
+            assert b"\nhang_calls_total 1\n" in scrape.getresponse().read()
+    assert waap.samples()["hang_calls_total"] == "2"
 
 
-def test_each_scrape_has_its_own_deadline(fake):
-    waap = fake("slow", "zoo", "--collector.slow.delay=1500ms")
-    with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        short = pool.submit(waap.get, "/metrics", timeout(1))
-        long = pool.submit(waap.get, "/metrics", timeout(10))
-        filtered = pool.submit(waap.get, "/metrics?exclude[]=slow", timeout(10))
-        assert filtered.result().seconds < 0.3
-        assert 0.4 < short.result().seconds < 0.9
-        assert 'waap_collector_success{collector="slow"} 0\n' in short.result().text
-        assert 1.4 < long.result().seconds < 2
-        assert "\nslow_calls_total 1\n" in long.result().text
+def test_each_scrape_has_its_own_deadline(fake, hang_file):
+    waap = fake("hang", "zoo", f"--collector.hang.file={hang_file}")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        long = pool.submit(waap.get, "/metrics", timeout(ENDLESS))
+        wait_reached(hang_file)
+        filtered = waap.get("/metrics?exclude[]=hang", timeout(ENDLESS))
+        assert "hang" not in filtered.text and "\nzoo_frames 29.97\n" in filtered.text
+        short = waap.get("/metrics", timeout(1))
+        assert short.seconds > 0.4
+        assert 'waap_collector_success{collector="hang"} 0\n' in short.text
+        assert not long.done()
+        hang_file.unlink()
+        assert "\nhang_calls_total 1\n" in long.result().text
 
 
 @pytest.mark.parametrize("text", ("", "soon", "-1", "nan", "1e400", "0"))
@@ -308,13 +337,12 @@ def test_a_slow_reader_gets_the_page_it_asked_for(fake):
 
 def test_samplers_run_between_scrapes_and_never_at_once(fake):
     waap = fake("sampled", "--sample.hz=50")
-    before = int(waap.samples()["sampled_samples_total"])
     begin = time.monotonic()
-    while time.monotonic() < begin + 1:
-        waap.samples()
-    after = waap.samples()
-    due = 50 * (time.monotonic() - begin)
-    assert due / 2 < int(after["sampled_samples_total"]) - before <= due + 2
+    before = int(waap.samples()["sampled_samples_total"])
+    after = wait_until(lambda: (page := waap.samples())
+                       and int(page["sampled_samples_total"]) >= before + 50 and page)
+    # Never more often than that; a loaded machine may leave some out.
+    assert int(after["sampled_samples_total"]) - before <= 50 * (time.monotonic() - begin) + 2
     assert after["sampled_overlaps_total"] == "0"
 
 
@@ -347,4 +375,4 @@ def test_memory_does_not_grow(fake, hang_file):
 def test_signals_end_it_cleanly(fake):
     waap = fake("zoo", "sampled", "bench")
     waap.samples()
-    assert waap.stop(2, signal.SIGINT)[0] == 0
+    assert waap.stop(signal=signal.SIGINT)[0] == 0

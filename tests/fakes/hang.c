@@ -1,9 +1,12 @@
 #include "tests/fakes/collectors_fake.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A driver call that does not return for as long as a file exists. */
+/* A driver call that does not return for as long as a file exists. FILE.reached appears when the
+ * call is made. */
 
 static const struct metric_desc calls = {
     .name = "hang_calls_total",
@@ -36,8 +39,20 @@ struct hang {
     double n_calls;
 };
 
+static void report_reached(const char *file) {
+    char path[4096];
+    snprintf(path, sizeof(path), "%s.reached", file);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 static void wait_while_present(const char *file) {
     enum { POLL_USEC = 10000 };
+    if (file[0] != '\0' && access(file, F_OK) == 0) {
+        report_reached(file);
+    }
     while (file[0] != '\0' && access(file, F_OK) == 0) {
         usleep(POLL_USEC);
     }
