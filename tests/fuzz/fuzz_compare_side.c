@@ -1,0 +1,46 @@
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "exporter/core/cleanup.h"
+#include "profiler/compare.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+/* A side that is read from a file of these bytes. */
+static int read_side(const uint8_t *data, size_t len, struct compare_side *ret_side) {
+    char path[32];
+    struct error err = {0};
+    int fd CLEANUP_CLOSE = memfd_create("side", MFD_CLOEXEC);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int r = write(fd, data, len) == (ssize_t)len ? compare_side_read(path, ret_side, &err) : -1;
+    assert(r == 0 || err.text[0] != '\0');
+    if (r == 0) {
+        ret_side->name = "side";
+    }
+    return r;
+}
+
+/* Two summaries, the second behind a NUL; where there is none, one with itself. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
+    struct comparison comparison CLEANUP_COMPARISON = {.threshold = 0.05};
+    struct error err = {0};
+    const uint8_t *end = len > 0 ? memchr(data, '\0', len) : NULL;
+    size_t n = end != NULL ? (size_t)(end - data) : len;
+    const uint8_t *other = end != NULL ? end + 1 : data;
+    if (read_side(data, n, &comparison.a) < 0 ||
+        read_side(other, end != NULL ? len - n - 1 : n, &comparison.b) < 0 ||
+        compare_make(&comparison, &err) < 0) {
+        return 0;
+    }
+    struct buf text CLEANUP_BUF = {0}, json CLEANUP_BUF = {0};
+    compare_write_text(&comparison, true, true, &text);
+    compare_write_json(&comparison, &json);
+    assert(!text.failed && !json.failed);
+    int code = compare_exit_code(&comparison);
+    assert(code >= 0 && code <= 4 && (code != 3 || comparison.b.n_failed_runs > 0));
+    return 0;
+}

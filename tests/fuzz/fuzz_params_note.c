@@ -1,0 +1,75 @@
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/params_note.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static struct push_store *create(void) {
+    struct push_store_config config = {
+        .limits = {.max_owners = 1,
+                   .max_peer_owners = 1,
+                   .max_series = 1,
+                   .max_text = 1 << 20,
+                   .max_peer_text = 1 << 20,
+                   .max_name_len = 100,
+                   .max_value_len = 100},
+        .table_bytes = 1 << 20,
+    };
+    struct push_store *store = NULL;
+    int r = push_store_create(&config, &store, NULL);
+    assert(r == 0);
+    return store;
+}
+
+/* A note that is kept and found again means the same. */
+static void keep(struct push_store *store, struct push_owner *owner, const struct param_spec *spec,
+                 const struct params_wish *wish) {
+    struct params_note again;
+    if (params_note_keep(store, owner, spec, wish, NULL) < 0) {
+        return;
+    }
+    bool found = params_note_find(store, owner, spec->name, &again);
+    assert(found == (wish->value.form != PARAM_ABSENT));
+    if (found) {
+        assert(param_value_equal(&wish->value, &again.wish.value));
+        assert(again.declaration == NULL || params_note_declares(&again, spec));
+        params_note_finish(&again);
+    }
+}
+
+static void count(struct params_note *note, void *context) {
+    assert(note->text != NULL);
+    ++*(size_t *)context;
+}
+
+/* The text of a note as the store gives it back, up to the first NUL. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
+    static struct push_store *store;
+    static struct push_owner *owner;
+    static struct push_json *reader;
+    if (store == NULL) {
+        store = create();
+        reader = push_json_create();
+        int r = push_store_owner(store, &(struct push_identity){.plugin = "p"}, &owner, NULL);
+        assert(r == 0);
+    }
+    char *text CLEANUP_FREE = strndup((const char *)data, len);
+    struct params_note note;
+    struct param_spec spec;
+    if (!params_note_parse(text, &note)) {
+        return 0;
+    }
+    if (params_note_spec(&note, reader, &spec)) {
+        assert(param_spec_check(&spec, NULL) == 0);
+        keep(store, owner, &spec, &note.wish);
+        size_t n = 0;
+        params_note_visit(store, owner, count, &n);
+        assert(n == (note.wish.value.form != PARAM_ABSENT));
+        keep(store, owner, &spec, &(struct params_wish){0});
+    }
+    params_note_finish(&note);
+    return 0;
+}
