@@ -1,8 +1,7 @@
 #include "exporter/gateway_body.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { KEPT_BYTES = 256 << 10, KEPT_UPDATES = 4096 };
 
@@ -23,44 +22,43 @@ void gateway_body_reset(struct gateway_body *body) {
     }
 }
 
-struct push_update *gateway_body_add(struct gateway_body *body) {
-    if (body->n_updates == body->cap_updates) {
-        size_t cap = body->cap_updates > 0 ? 2 * body->cap_updates : 64;
-        struct push_update *updates = reallocarray(body->updates, cap, sizeof(*updates));
-        if (updates == NULL) {
-            return NULL;
-        }
-        body->updates = updates;
-        body->cap_updates = cap;
+bool gateway_body_reserve(struct gateway_body *body, size_t n) {
+    const struct arena *arena = &body->arena;
+    size_t left = (arena->max - arena->taken) / sizeof(*body->updates) + 1;
+    n = arena->max > 0 && n > left ? left : n;
+    if (n <= body->cap_updates) {
+        return true;
     }
+    struct push_update *updates = reallocarray(body->updates, n, sizeof(*updates));
+    if (updates == NULL) {
+        return false;
+    }
+    body->updates = updates;
+    body->cap_updates = n;
+    return true;
+}
+
+struct push_update *gateway_body_add(struct gateway_body *body) {
+    if (!arena_charge(&body->arena, PUSH_UPDATE_COST)) {
+        return NULL;
+    }
+    assert(body->n_updates < body->cap_updates);
     struct push_update *update = &body->updates[body->n_updates++];
-    *update =
-        (struct push_update){.op = PUSH_SET, .ttl_ms = PUSH_TTL_DEFAULT, .index = body->n_updates};
+    *update = (struct push_update){
+        .op = PUSH_SET, .ttl_ms = PUSH_TTL_DEFAULT, .index = (uint32_t)body->n_updates};
     return update;
 }
 
-int gateway_body_drop_labels(struct gateway_body *body, const struct label *labels, size_t n) {
+void gateway_body_drop_labels(struct gateway_body *body, const struct label *labels, size_t n) {
     for (size_t i = 0; i < body->n_updates; i++) {
         struct push_update *update = &body->updates[i];
-        size_t n_kept = 0;
+        struct label *kept = (struct label *)update->labels; /* in memory of the body's own */
+        uint32_t n_kept = 0;
         for (size_t j = 0; j < update->n_labels; j++) {
-            n_kept += label_find(labels, n, update->labels[j].name) == NULL;
-        }
-        if (n_kept == update->n_labels) {
-            continue;
-        }
-        struct label *kept = arena_take(&body->arena, (n_kept + 1) * sizeof(*kept));
-        if (kept == NULL) {
-            return -ENOMEM;
-        }
-        n_kept = 0;
-        for (size_t j = 0; j < update->n_labels; j++) {
-            if (label_find(labels, n, update->labels[j].name) == NULL) {
-                kept[n_kept++] = update->labels[j];
+            if (label_find(labels, n, kept[j].name) == NULL) {
+                kept[n_kept++] = kept[j];
             }
         }
-        update->labels = kept;
         update->n_labels = n_kept;
     }
-    return 0;
 }

@@ -21,6 +21,12 @@ static int fail(const struct reader *reader, int code, const char *what) {
     return error_set(reader->err, code, "family %zu: %s", reader->n_families, what);
 }
 
+/* Where no memory could be had. */
+static int fail_memory(const struct reader *reader) {
+    int r = arena_fail(&reader->body->arena, reader->err);
+    return reader->err != NULL ? fail(reader, r, reader->err->text) : r;
+}
+
 static bool is(const struct protobuf_field *field, unsigned number, enum protobuf_wire wire) {
     return field->number == number && field->wire == wire;
 }
@@ -48,7 +54,7 @@ static int take_text(const struct reader *reader, struct protobuf bytes, const c
     }
     char *text = arena_take(&reader->body->arena, bytes.len + 1);
     if (text == NULL) {
-        return fail(reader, -ENOMEM, "out of memory");
+        return fail_memory(reader);
     }
     memcpy(text, bytes.data, bytes.len);
     text[bytes.len] = '\0';
@@ -85,7 +91,7 @@ static int read_label(const struct reader *reader, struct protobuf wire, struct 
 }
 
 /* Puts it where it belongs by name. */
-static int insert_label(const struct reader *reader, struct label *labels, size_t *n_labels,
+static int insert_label(const struct reader *reader, struct label *labels, uint32_t *n_labels,
                         const struct label *label) {
     size_t i = *n_labels;
     for (; i > 0; i--) {
@@ -111,7 +117,7 @@ static int read_labels(const struct reader *reader, struct protobuf metric,
     }
     struct label *labels = arena_take(&reader->body->arena, (n + 1) * sizeof(*labels));
     if (labels == NULL) {
-        return fail(reader, -ENOMEM, "out of memory");
+        return fail_memory(reader);
     }
     struct protobuf_field field;
     while (protobuf_next(&metric, &field) > 0) {
@@ -163,7 +169,7 @@ static int read_composed(const struct reader *reader, struct protobuf message,
     size_t n = count_fields(message, 3);
     double *figures = arena_take(&reader->body->arena, 2 * (n + 2) * sizeof(*figures));
     if (figures == NULL) {
-        return fail(reader, -ENOMEM, "out of memory");
+        return fail_memory(reader);
     }
     double *bounds = figures + n + 2;
     double count = 0, sum = 0;
@@ -196,7 +202,7 @@ static int read_single(const struct reader *reader, struct protobuf message,
                        struct push_update *update) {
     double *value = arena_take(&reader->body->arena, sizeof(*value));
     if (value == NULL) {
-        return fail(reader, -ENOMEM, "out of memory");
+        return fail_memory(reader);
     }
     *value = 0;
     struct protobuf_field field;
@@ -221,7 +227,8 @@ static const struct {
     {PUSH_COUNTER, 3}, {PUSH_GAUGE, 2}, {PUSH_SUMMARY, 4}, {PUSH_UNTYPED, 5}, {PUSH_HISTOGRAM, 7},
 };
 
-enum { METRIC_TIMESTAMP = 6, TYPE_GAUGE_HISTOGRAM = 5 };
+/* A metric has at least its tag and length, and those of its value. */
+enum { METRIC_TIMESTAMP = 6, TYPE_GAUGE_HISTOGRAM = 5, MIN_METRIC = 4 };
 
 static int read_metric(const struct reader *reader, struct protobuf metric,
                        const struct push_update *family, unsigned value_field) {
@@ -230,7 +237,7 @@ static int read_metric(const struct reader *reader, struct protobuf metric,
     }
     struct push_update *update = gateway_body_add(reader->body);
     if (update == NULL) {
-        return fail(reader, -ENOMEM, "out of memory");
+        return fail_memory(reader);
     }
     update->name = family->name;
     update->help = family->help;
@@ -312,7 +319,8 @@ int gateway_protobuf_read(const char *data, size_t len, const struct exposition_
     struct protobuf rest = {.data = data, .len = len};
     struct reader reader = {.body = body, .limits = limits, .err = err};
     gateway_body_reset(body);
-    int r = 0;
+    body->arena.max = limits->max_bytes;
+    int r = gateway_body_reserve(body, len / MIN_METRIC + 1) ? 0 : fail_memory(&reader);
     while (r == 0 && rest.len > 0) {
         struct protobuf family;
         reader.n_families++;

@@ -9,9 +9,8 @@
 /* One sample of a histogram or summary with what tells it from others of its series: the label `le`
  * or `quantile`, the rest, and the name's ending. */
 struct piece {
-    const struct exposition_sample *sample;
-    const struct label *labels; /* without the bound */
-    size_t n_labels;
+    const struct exposition_sample *sample; /* has lost the label of its bound */
+    const struct label *labels;
     double bound; /* NaN: none */
 };
 
@@ -59,35 +58,32 @@ static int add_simple(struct gateway_body *body, const struct exposition_sample 
 /* ---- histograms and summaries: many samples, one series ---- */
 
 /* Takes the bound out of a sample's labels. */
-static int make_piece(struct gateway_body *body, const struct exposition_sample *sample,
-                      struct piece *ret_piece) {
-    bool histogram = body->doc.families[sample->family].desc.type == METRIC_HISTOGRAM;
+static struct piece make_piece(struct exposition_doc *doc, struct exposition_sample *sample) {
+    bool histogram = doc->families[sample->family].desc.type == METRIC_HISTOGRAM;
     const char *bound_name = histogram ? "le" : "quantile";
-    const struct label *all = exposition_doc_labels(&body->doc, sample);
-    struct label *labels = arena_take(&body->arena, (sample->n_labels + 1) * sizeof(*labels));
-    if (labels == NULL) {
-        return -ENOMEM;
-    }
-    *ret_piece = (struct piece){.sample = sample, .labels = labels, .bound = NAN};
+    struct label *labels = doc->labels + sample->first_label;
+    struct piece piece = {.sample = sample, .labels = labels, .bound = NAN};
     bool bounded = strcmp(sample->suffix, histogram ? "_bucket" : "") == 0;
-    for (size_t i = 0; i < sample->n_labels; i++) {
-        if (bounded && strcmp(all[i].name, bound_name) == 0) {
-            number_parse(all[i].value, strlen(all[i].value), &ret_piece->bound);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sample->n_labels; i++) {
+        if (bounded && strcmp(labels[i].name, bound_name) == 0) {
+            number_parse(labels[i].value, strlen(labels[i].value), &piece.bound);
         } else {
-            labels[ret_piece->n_labels++] = all[i];
+            labels[n++] = labels[i];
         }
     }
-    return 0;
+    sample->n_labels = n;
+    return piece;
 }
 
 static int compare_series(const struct piece *a, const struct piece *b) {
     if (a->sample->family != b->sample->family) {
         return a->sample->family < b->sample->family ? -1 : 1;
     }
-    if (a->n_labels != b->n_labels) {
-        return a->n_labels < b->n_labels ? -1 : 1;
+    if (a->sample->n_labels != b->sample->n_labels) {
+        return a->sample->n_labels < b->sample->n_labels ? -1 : 1;
     }
-    for (size_t i = 0; i < a->n_labels; i++) {
+    for (size_t i = 0; i < a->sample->n_labels; i++) {
         int order = strcmp(a->labels[i].name, b->labels[i].name);
         order = order != 0 ? order : strcmp(a->labels[i].value, b->labels[i].value);
         if (order != 0) {
@@ -137,26 +133,25 @@ static int add_composed(struct gateway_body *body, const struct piece *pieces, s
     figures[n_bounds] = count;
     figures[n_bounds + 1] = sum;
     update->labels = pieces[0].labels;
-    update->n_labels = pieces[0].n_labels;
+    update->n_labels = pieces[0].sample->n_labels;
     update->values = figures;
-    update->n_values = n_bounds + 2;
+    update->n_values = (uint32_t)n_bounds + 2;
     update->bounds = bounds;
-    update->n_bounds = n_bounds;
+    update->n_bounds = (uint32_t)n_bounds;
     return 0;
 }
 
 static int add_all_composed(struct gateway_body *body, size_t n_pieces) {
+    struct exposition_doc *doc = &body->doc;
     struct piece *pieces = arena_take(&body->arena, n_pieces * sizeof(*pieces));
-    size_t n = 0;
-    for (size_t i = 0; i < body->doc.n_samples && pieces != NULL; i++) {
-        const struct exposition_sample *sample = &body->doc.samples[i];
-        if (is_composed(&body->doc.families[sample->family]) &&
-            make_piece(body, sample, &pieces[n++]) < 0) {
-            return -ENOMEM;
-        }
+    if (pieces == NULL || !arena_charge(&body->arena, n_pieces * sizeof(*pieces))) {
+        return -ENOMEM; /* sorting takes as much again */
     }
-    if (pieces == NULL) {
-        return -ENOMEM;
+    size_t n = 0;
+    for (size_t i = 0; i < doc->n_samples; i++) {
+        if (is_composed(&doc->families[doc->samples[i].family])) {
+            pieces[n++] = make_piece(doc, &doc->samples[i]);
+        }
     }
     qsort(pieces, n, sizeof(*pieces), compare_pieces);
     for (size_t first = 0, end; first < n; first = end) {
@@ -189,14 +184,17 @@ int gateway_text_read(char *data, size_t len, const struct exposition_limits *li
     if (len > 0 && (data[0] == '{' || data[0] == '[')) {
         return error_set(err, -EINVAL, "this looks like JSON, which goes to /api/v1/push");
     }
+    body->arena.max = limits->max_bytes;
     int r = exposition_parse(data, len, limits, &body->doc, err);
     if (r < 0) {
         return r;
     }
-    r = add_all(body);
-    if (r < 0) {
+    exposition_doc_forget_index(&body->doc);
+    bool ok = arena_charge(&body->arena, exposition_doc_size(&body->doc)) &&
+              gateway_body_reserve(body, body->doc.n_samples) && add_all(body) == 0;
+    if (!ok) {
+        r = arena_fail(&body->arena, err);
         gateway_body_reset(body);
-        return error_set(err, r, "out of memory");
     }
-    return 0;
+    return r;
 }

@@ -152,13 +152,14 @@ static int read_push(struct http_upload *upload, struct error *err) {
     struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
     struct gateway_body *body = &push->body;
     struct buf *text = &upload->request->body;
+    push->limits.max_bytes = upload->max_memory;
     int r = push->protobuf ? gateway_protobuf_read(text->data, text->len, &push->limits, body, err)
                            : gateway_text_read(text->data, text->len, &push->limits, body, err);
     if (r == 0) {
         r = apply_query(upload->request, body, &upload->batch.mode, err);
     }
-    if (r == 0 && gateway_body_drop_labels(body, push->path.labels, push->path.n_labels) < 0) {
-        r = error_set(err, -ENOMEM, "out of memory");
+    if (r == 0) {
+        gateway_body_drop_labels(body, push->path.labels, push->path.n_labels);
     }
     upload->batch.updates = body->updates;
     upload->batch.n_updates = body->n_updates;

@@ -23,6 +23,7 @@ struct push_whose {
 
 /* Objects one behind the other that name the same. */
 struct push_run {
+    struct push_run *next;
     struct push_whose whose;
     size_t first; /* of its updates */
     struct push_owner *owner;
@@ -34,17 +35,15 @@ struct push_request {
     struct push_json *reader;
     struct push_store *store;
     struct push_hello hello;
-    struct push_run *runs;
-    size_t n_runs, cap_runs;
-    size_t index;     /* of the object that is wrong, from 1; 0: none alone */
-    const char *name; /* of its metric */
+    struct push_run *runs, *last_run; /* in the reader's memory */
+    size_t index;                     /* of the object that is wrong, from 1; 0: none alone */
+    const char *name;                 /* of its metric */
 };
 
 static void push_request_destroy(struct push_request *push) {
-    for (size_t i = 0; i < push->n_runs; i++) {
-        push_owner_unref(push->store, push->runs[i].owner);
+    for (struct push_run *run = push->runs; run != NULL; run = run->next) {
+        push_owner_unref(push->store, run->owner);
     }
-    free(push->runs);
     push_json_destroy(push->reader);
     free(push);
 }
@@ -87,24 +86,21 @@ static int name_owner(struct push_request *push, const struct push_whose *whose,
     if (r < 0) {
         return r;
     }
-    struct push_run *last = push->n_runs > 0 ? &push->runs[push->n_runs - 1] : NULL;
+    struct push_run *last = push->last_run;
     if (last != NULL && is_nobody(&last->whose)) {
         last->whose = *whose;
     }
     if (last != NULL && (is_nobody(whose) || is_same(&last->whose, whose))) {
         return 0;
     }
-    if (push->runs == NULL || push->n_runs == push->cap_runs) {
-        size_t cap = push->cap_runs > 0 ? 2 * push->cap_runs : 4;
-        struct push_run *runs = reallocarray(push->runs, cap, sizeof(*runs));
-        if (runs == NULL) {
-            error_set(err, -ENOMEM, "out of memory");
-            return -ENOMEM;
-        }
-        push->runs = runs;
-        push->cap_runs = cap;
+    struct arena *arena = push_json_arena(push->reader);
+    struct push_run *run = arena_take(arena, sizeof(*run));
+    if (run == NULL) {
+        return arena_fail(arena, err);
     }
-    push->runs[push->n_runs++] = (struct push_run){.whose = *whose, .first = first};
+    *run = (struct push_run){.whose = *whose, .first = first};
+    *(last != NULL ? &last->next : &push->runs) = run;
+    push->last_run = run;
     return 0;
 }
 
@@ -164,9 +160,10 @@ static int read_objects(struct push_request *push, char *text, size_t len, struc
 }
 
 static int read_body(struct http_upload *upload, struct error *err) {
+    struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
     struct buf *body = &upload->request->body;
-    return read_objects(CONTAINER_OF(upload, struct push_request, upload), body->data, body->len,
-                        err);
+    push_json_limit(push->reader, upload->max_memory);
+    return read_objects(push, body->data, body->len, err);
 }
 
 /* ---- applying ---- */
@@ -272,9 +269,8 @@ static int find_owner(const struct push_request *push, const struct http_url *ur
     return http_push_owner(push->upload.request, &identity, &run->owner, err);
 }
 
-static size_t end_of_run(const struct push_request *push, const struct push_batch *batch,
-                         size_t i) {
-    return i + 1 < push->n_runs ? push->runs[i + 1].first : batch->n_updates;
+static size_t end_of_run(const struct push_run *run, const struct push_batch *batch) {
+    return run->next != NULL ? run->next->first : batch->n_updates;
 }
 
 static int prepare(struct http_upload *upload, struct error *err) {
@@ -286,18 +282,17 @@ static int prepare(struct http_upload *upload, struct error *err) {
         .start = start != NULL ? push_start_number(start) : 0,
     };
     batch->updates = push_json_updates(push->reader, &batch->n_updates);
-    int r = push->n_runs == 0 ? name_owner(push, &(struct push_whose){0}, 0, err) : 0;
-    for (size_t i = 0; i < push->n_runs && r == 0; i++) {
-        struct push_run *run = &push->runs[i];
+    int r = push->runs == NULL ? name_owner(push, &(struct push_whose){0}, 0, err) : 0;
+    for (struct push_run *run = push->runs; run != NULL && r == 0; run = run->next) {
         r = find_owner(push, &upload->request->url, run, err);
-        push_json_assign(push->reader, run->first, end_of_run(push, batch, i), run->owner);
+        push_json_assign(push->reader, run->first, end_of_run(run, batch), run->owner);
         r = r == 0 ? http_push_check_rate(push->store, run->owner, err) : r;
     }
-    for (size_t i = 0; i < push->n_runs && r == 0; i++) { /* once all may */
-        size_t n_updates = end_of_run(push, batch, i) - push->runs[i].first;
-        http_push_spend_rate(push->store, push->runs[i].owner, n_updates);
+    for (struct push_run *run = push->runs; run != NULL && r == 0; run = run->next) {
+        size_t n_updates = end_of_run(run, batch) - run->first; /* once all may */
+        http_push_spend_rate(push->store, run->owner, n_updates);
     }
-    upload->owner = push->n_runs > 0 ? push->runs[0].owner : NULL;
+    upload->owner = push->runs != NULL ? push->runs->owner : NULL;
     return r;
 }
 
@@ -305,9 +300,9 @@ static int prepare(struct http_upload *upload, struct error *err) {
 
 /* All groups of the request: none of it was applied. */
 static void note_failures(const struct push_request *push) {
-    for (size_t i = 0; i < push->n_runs; i++) {
-        if (push->runs[i].owner != NULL && push->runs[i].whose.group != NULL) {
-            push_owner_note_failure(push->store, push->runs[i].owner);
+    for (const struct push_run *run = push->runs; run != NULL; run = run->next) {
+        if (run->owner != NULL && run->whose.group != NULL) {
+            push_owner_note_failure(push->store, run->owner);
         }
     }
 }

@@ -106,7 +106,11 @@ static void read_body(struct http_upload *upload) {
     if (r == 0 && upload->packed) {
         r = unpack(body, upload->max_body, err);
     }
-    r = r == 0 ? upload->read(upload, err) : r;
+    if (r == 0) {
+        r = upload->read(upload, err);
+        r = r == -EFBIG ? error_set(err, r, "%s: push it in parts (web.max-body-size)", err->text)
+                        : r;
+    }
     upload->code = r == -EINVAL ? -EBADMSG : r;
 }
 
@@ -160,7 +164,7 @@ static void finish_first(struct daemon *daemon, int code, const struct error *er
     bool is_huge = upload->request->body.len > HUGE_BODY;
     daemon->uploads = upload->next;
     finish(upload, code, err);
-    if (is_huge) { /* what it says takes many times its size, in small pieces that malloc keeps */
+    if (is_huge) { /* malloc keeps the pieces that its content took */
         malloc_trim(0);
     }
     read_first(daemon);
@@ -202,6 +206,7 @@ void http_upload_start(struct http_upload *upload) {
     struct http_request *request = upload->request;
     upload->failed = SIZE_MAX;
     upload->max_body = (size_t)settings_int(request->daemon->config->settings, "web.max-body-size");
+    upload->max_memory = push_memory_limit(upload->max_body);
     upload->code = find_encoding(request, &upload->packed, &upload->error);
     if (upload->code < 0) {
         refuse(upload);

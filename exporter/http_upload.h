@@ -20,6 +20,7 @@ struct http_upload {
     /* On the loop: answers, and frees the upload. */
     void (*finish)(struct http_upload *upload, int code, const struct error *err);
 
+    size_t max_memory; /* for what the body says, beside the body */
     struct push_owner *owner;
     const char *metric; /* at which reading failed; NULL: not known */
     struct push_batch batch;

@@ -431,7 +431,9 @@ const struct option exporter_options[] = {
         .default_text = "10MiB",
         .min = 1 * KIB,
         .max = 1 * GIB,
-        .help = "Largest body of a request; larger ones are answered with 413",
+        .help =
+            "Largest body of a request, unpacked; larger ones are answered with 413, and so are "
+            "pushes whose content takes more than about 1.5 times as much memory",
     },
     {
         .name = "web.max-connections",

@@ -197,7 +197,7 @@ static int fail_figures(const struct push_update *update, const struct push_seri
         return error_set(err, -EINVAL, "%s: expected %s, count and sum, got one number",
                          update->name, what);
     }
-    return error_set(err, -EINVAL, "%s: %s: expected %zu, one for each %s, got %zu", update->name,
+    return error_set(err, -EINVAL, "%s: %s: expected %zu, one for each %s, got %u", update->name,
                      what, series->n_bounds, histogram ? "bound" : "quantile",
                      update->n_values - 2);
 }
@@ -222,7 +222,7 @@ static int check_composite(const struct push_update *update, const struct push_s
 
 static int check_one(const struct push_update *update, struct error *err) {
     if (update->n_values != 1) {
-        return error_set(err, -EINVAL, "%s: expected one value, got %zu", update->name,
+        return error_set(err, -EINVAL, "%s: expected one value, got %u", update->name,
                          update->n_values);
     }
     return 0;

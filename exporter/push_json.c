@@ -67,6 +67,10 @@ struct push_json *push_json_create(void) {
     return calloc(1, sizeof(struct push_json));
 }
 
+void push_json_limit(struct push_json *reader, size_t max_bytes) {
+    reader->arena.max = max_bytes;
+}
+
 void push_json_destroy(struct push_json *reader) {
     if (reader == NULL) {
         return;
@@ -80,6 +84,7 @@ void push_json_destroy(struct push_json *reader) {
 void push_json_reset(struct push_json *reader) {
     arena_reset(&reader->arena, KEPT_BYTES);
     reader->n_updates = 0;
+    reader->max_numbers = 0;
     if (reader->cap_updates > KEPT_UPDATES) {
         free(TAKE(reader->updates));
         reader->cap_updates = 0;
@@ -88,6 +93,10 @@ void push_json_reset(struct push_json *reader) {
         free(TAKE(reader->numbers));
         reader->cap_numbers = 0;
     }
+}
+
+struct arena *push_json_arena(struct push_json *reader) {
+    return &reader->arena;
 }
 
 void push_json_assign(struct push_json *reader, size_t first, size_t end,
@@ -102,16 +111,32 @@ const struct push_update *push_json_updates(const struct push_json *reader, size
     return reader->updates;
 }
 
+bool push_json_grow(const struct push_json_reading *reading, void **items, size_t n, size_t *cap,
+                    size_t size, size_t min_text) {
+    const struct arena *arena = &reading->reader->arena;
+    if (n < *cap) {
+        return true;
+    }
+    size_t more = (size_t)(reading->json->end - reading->json->at) / min_text + 1;
+    more = more > n ? more : n; /* where text comes line by line */
+    size_t left = (arena->max - arena->taken) / size + 1;
+    more = arena->max > 0 && more > left ? left : more;
+    void *grown = reallocarray(*items, n + more, size);
+    if (grown == NULL) {
+        return false;
+    }
+    *items = grown;
+    *cap = n + more;
+    return true;
+}
+
 static int add_update(struct push_json_reading *reading) {
+    enum { MIN_TEXT = sizeof("\"\":{\"value\":1}") - 1 };
     struct push_json *reader = reading->reader;
-    if (reader->n_updates == reader->cap_updates) {
-        size_t cap = reader->cap_updates > 0 ? 2 * reader->cap_updates : 16;
-        struct push_update *updates = reallocarray(reader->updates, cap, sizeof(*updates));
-        if (updates == NULL) {
-            return error_set(reading->err, -ENOMEM, "out of memory");
-        }
-        reader->updates = updates;
-        reader->cap_updates = cap;
+    if (!push_json_grow(reading, (void **)&reader->updates, reader->n_updates, &reader->cap_updates,
+                        sizeof(*reader->updates), MIN_TEXT) ||
+        !arena_charge(&reader->arena, PUSH_UPDATE_COST)) {
+        return arena_fail(&reader->arena, reading->err);
     }
     reader->updates[reader->n_updates++] = reading->update;
     return 0;
@@ -233,7 +258,7 @@ static int read_plain_metric(struct push_json_reading *reading, const char *name
     int r;
     reading->message->name = name;
     if (value == NULL) {
-        return error_set(reading->err, -ENOMEM, "out of memory");
+        return arena_fail(&reading->reader->arena, reading->err);
     }
     if (!json_take(json, '{')) {
         return fail_unknown(reading, place, name);
@@ -334,7 +359,7 @@ int push_json_read(struct push_json *reader, struct json *json, size_t index,
         .message = message,
         .err = err,
         .places = places,
-        .update = {.ttl_ms = PUSH_TTL_DEFAULT, .index = index},
+        .update = {.ttl_ms = PUSH_TTL_DEFAULT, .index = (uint32_t)index},
     };
     int r = read_object(&reading);
     if (r < 0) {

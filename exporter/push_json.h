@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporter/core/arena.h"
 #include "exporter/core/json.h"
 #include "exporter/param.h"
 #include "exporter/push_update.h"
@@ -46,14 +47,21 @@ enum { PUSH_JSON_MAX_LABELS = 64 };
 struct push_json *push_json_create(void);         /* NULL when memory is out */
 void push_json_destroy(struct push_json *reader); /* accepts NULL */
 
+/* Limits the memory that what is read between two resets takes until it is applied. */
+void push_json_limit(struct push_json *reader, size_t max_bytes);
+
 /* Forgets what has been read so far. */
 void push_json_reset(struct push_json *reader);
 
 /* Reads the object at the cursor, number `index` of what its sender said; adds what it says of
- * metrics to the reader's updates. -EINVAL with words that say what is wrong and where; no update
- * has been added then. `*message` is filled in either case. */
+ * metrics to the reader's updates. -EINVAL with words that say what is wrong and where, -EFBIG
+ * beyond the limit of memory; no update has been added then. `*message` is filled in either case.
+ */
 int push_json_read(struct push_json *reader, struct json *json, size_t index,
                    struct push_message *message, struct error *err);
+
+/* What else has to last until the next reset is taken from there, within the limit. */
+struct arena *push_json_arena(struct push_json *reader);
 
 /* Says whose the updates from number `first` up to `end` are. */
 void push_json_assign(struct push_json *reader, size_t first, size_t end, struct push_owner *owner);

@@ -10,8 +10,8 @@ enum { MAX_TTL_S = 1000000000 };
 
 /* ---- pieces ---- */
 
-static int out_of_memory(struct error *err) {
-    return error_set(err, -ENOMEM, "out of memory");
+static int out_of_memory(const struct push_json_reading *reading) {
+    return arena_fail(&reading->reader->arena, reading->err);
 }
 
 static int read_text(struct push_json_reading *reading, const char **ret_text) {
@@ -24,16 +24,17 @@ static int read_text(struct push_json_reading *reading, const char **ret_text) {
     return r;
 }
 
-static bool push_number(struct push_json *reader, double number) {
-    if (reader->n_numbers == reader->cap_numbers) {
-        size_t cap = reader->cap_numbers > 0 ? 2 * reader->cap_numbers : 64;
-        double *numbers = reallocarray(reader->numbers, cap, sizeof(*numbers));
-        if (numbers == NULL) {
-            return false;
-        }
-        reader->numbers = numbers;
-        reader->cap_numbers = cap;
+/* They are counted for the copy that is going to be kept, and for this one where it is longest. */
+static bool push_number(struct push_json_reading *reading, double number) {
+    enum { MIN_TEXT = sizeof("1,") - 1 };
+    struct push_json *reader = reading->reader;
+    bool longest = reader->n_numbers == reader->max_numbers;
+    if (!push_json_grow(reading, (void **)&reader->numbers, reader->n_numbers, &reader->cap_numbers,
+                        sizeof(number), MIN_TEXT) ||
+        (longest && !arena_charge(&reader->arena, sizeof(number)))) {
+        return false;
     }
+    reader->max_numbers += longest ? 1 : 0;
     reader->numbers[reader->n_numbers++] = number;
     return true;
 }
@@ -45,7 +46,7 @@ static int read_numbers(struct push_json_reading *reading) {
     bool first = true;
     if (json_peek(json) != '[') {
         int r = json_value(json, &number, reading->err);
-        return r < 0 ? r : push_number(reading->reader, number) ? 0 : out_of_memory(reading->err);
+        return r < 0 ? r : push_number(reading, number) ? 0 : out_of_memory(reading);
     }
     json->at++;
     int r;
@@ -54,8 +55,8 @@ static int read_numbers(struct push_json_reading *reading) {
         if (r < 0) {
             return r;
         }
-        if (!push_number(reading->reader, number)) {
-            return out_of_memory(reading->err);
+        if (!push_number(reading, number)) {
+            return out_of_memory(reading);
         }
     }
     return r;
@@ -63,14 +64,14 @@ static int read_numbers(struct push_json_reading *reading) {
 
 /* A copy of the reader's numbers that stays. */
 static int keep_numbers(struct push_json_reading *reading, const double **ret_numbers,
-                        size_t *ret_n) {
+                        uint32_t *ret_n) {
     struct push_json *reader = reading->reader;
     double *kept = arena_copy(&reader->arena, reader->numbers, reader->n_numbers * sizeof(*kept));
     if (kept == NULL) {
-        return out_of_memory(reading->err);
+        return out_of_memory(reading);
     }
     *ret_numbers = kept;
-    *ret_n = reader->n_numbers;
+    *ret_n = (uint32_t)reader->n_numbers;
     return 0;
 }
 
@@ -125,7 +126,7 @@ static int read_labels(struct push_json_reading *reading, const struct label **r
     }
     struct label *kept = arena_copy(&reading->reader->arena, labels, n_kept * sizeof(*kept));
     if (kept == NULL) {
-        return out_of_memory(err);
+        return out_of_memory(reading);
     }
     *ret_labels = kept;
     *ret_n = n_kept;
@@ -175,9 +176,7 @@ static int read_state(struct push_json_reading *reading) {
     if (!counts || isnan(count) || isnan(sum)) {
         return json_fail_at(reading->value, reading->err, "expected counts, count and sum");
     }
-    return push_number(reading->reader, count) && push_number(reading->reader, sum)
-               ? 0
-               : out_of_memory(reading->err);
+    return push_number(reading, count) && push_number(reading, sum) ? 0 : out_of_memory(reading);
 }
 
 static int read_operation(struct push_json_reading *reading, enum push_json_key key) {
@@ -262,7 +261,7 @@ static int read_values(struct push_json_reading *reading) {
     }
     spec->values = arena_copy(&reading->reader->arena, values, n * sizeof(values[0]));
     spec->n_values = n;
-    return r < 0 ? r : spec->values == NULL ? out_of_memory(reading->err) : 0;
+    return r < 0 ? r : spec->values == NULL ? out_of_memory(reading) : 0;
 }
 
 static int read_hello(struct push_json_reading *reading) {
@@ -318,8 +317,12 @@ int push_json_read_key(struct push_json_reading *reading, enum push_json_key key
         return read_hello(reading);
     case KEY_HELP:
         return read_text(reading, &update->help);
-    case KEY_LABELS:
-        return read_labels(reading, &update->labels, &update->n_labels);
+    case KEY_LABELS: {
+        size_t n = 0;
+        int r = read_labels(reading, &update->labels, &n);
+        update->n_labels = (uint32_t)n;
+        return r;
+    }
     case KEY_MAX:
         return json_number(reading->json, &spec->max, reading->err);
     case KEY_METRIC:

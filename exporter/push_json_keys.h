@@ -40,6 +40,7 @@ struct push_json {
     double *numbers; /* of the array being read */
     size_t n_numbers;
     size_t cap_numbers;
+    size_t max_numbers; /* of one array since the last reset */
 };
 
 /* An object while it is being read. */
@@ -56,6 +57,12 @@ struct push_json_reading {
     const char *type;
     struct push_update update;
 };
+
+/* Makes room behind `n` items for all that the rest of the text can say with `min_text` bytes each,
+ * but not beyond the limit of memory, so that what is there moves once at most. What is not used of
+ * it is never touched. */
+bool push_json_grow(const struct push_json_reading *reading, void **items, size_t n, size_t *cap,
+                    size_t size, size_t min_text);
 
 /* Reads what stands behind a key into the reading. */
 int push_json_read_key(struct push_json_reading *reading, enum push_json_key key);

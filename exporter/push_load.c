@@ -160,14 +160,20 @@ static int load_series(struct loader *loader, const struct push_entry *entry) {
     struct key key = key_of(entry);
     double bounds[PUSH_MAX_WORDS];
     struct label labels[LOAD_MAX_LABELS];
-    struct push_update update = {.bounds = bounds, .labels = labels};
+    size_t n_bounds = 0, n_labels = 0;
     if (owner == NULL || family == NULL || entry->n_words < 2 ||
         (owner->group && family->type == PUSH_RATE) ||
-        take_bounds(&key, family, entry->n_words - 1u, bounds, &update.n_bounds) < 0 ||
-        take_labels(&key, labels, &update.n_labels) < 0) {
+        take_bounds(&key, family, entry->n_words - 1u, bounds, &n_bounds) < 0 ||
+        take_labels(&key, labels, &n_labels) < 0) {
         return -EINVAL;
     }
-    update.name = family->desc->main.name;
+    struct push_update update = {
+        .name = family->desc->main.name,
+        .labels = labels,
+        .n_labels = (uint32_t)n_labels,
+        .bounds = bounds,
+        .n_bounds = (uint32_t)n_bounds,
+    };
     uint64_t hash = 0;
     struct push_series *series = NULL;
     if (push_series_find(loader->store, family, owner, &update, &hash) != NULL) {

@@ -405,6 +405,7 @@ void push_socket_configure(struct push_socket *socket, struct config *config) {
     socket->max_links = push_listen_room(settings);
     socket->max_peer_links = (size_t)settings_int(settings, "push.max-connections-per-peer");
     socket->max_line = (size_t)settings_int(settings, "push.max-line-size");
+    push_json_limit(socket->env.reader, push_memory_limit(socket->max_line));
     socket->max_rate = (size_t)settings_int(settings, "push.max-line-rate");
     params_limit(socket->env.params, (size_t)settings_int(settings, "push.max-params"),
                  (size_t)settings_int(settings, "push.max-params-size-per-peer"));

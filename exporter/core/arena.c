@@ -1,5 +1,6 @@
 #include "exporter/core/arena.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,9 @@
 #define ASAN_UNPOISON_MEMORY_REGION(data, size) ((void)(data), (void)(size))
 #endif
 
-enum { BLOCK_MIN = 4096, ALIGN = _Alignof(max_align_t) };
+enum { BLOCK_MIN = 4096, ALIGN = 8 };
+
+_Static_assert(ALIGN >= _Alignof(void *) && ALIGN >= _Alignof(double), "what is kept there");
 
 struct arena_block {
     struct arena_block *next;
@@ -49,11 +52,29 @@ static struct arena_block *advance(struct arena *arena, size_t n) {
     return *link;
 }
 
+bool arena_charge(struct arena *arena, size_t n) {
+    if (arena->max > 0 && n > arena->max - arena->taken) {
+        arena->is_full = true;
+        return false;
+    }
+    arena->taken += n;
+    return true;
+}
+
+int arena_fail(const struct arena *arena, struct error *err) {
+    return arena->is_full
+               ? error_set(err, -EFBIG, "more than %zu bytes of memory are needed", arena->max)
+               : error_set(err, -ENOMEM, "out of memory");
+}
+
 void *arena_take(struct arena *arena, size_t n) {
     if (n > SIZE_MAX / 4) {
         return NULL;
     }
     size_t room = (n + GAP + ALIGN - 1) / ALIGN * ALIGN;
+    if (!arena_charge(arena, room)) {
+        return NULL;
+    }
     struct arena_block *block = arena->current;
     if (block == NULL || block->size - block->used < room) {
         block = advance(arena, room);
@@ -88,6 +109,8 @@ void arena_reset(struct arena *arena, size_t max_kept) {
         link = &block->next;
     }
     arena->current = arena->first;
+    arena->taken = 0;
+    arena->is_full = false;
 }
 
 void arena_finish(struct arena *arena) {

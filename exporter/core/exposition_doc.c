@@ -6,7 +6,7 @@
 
 #include "exporter/core/hash.h"
 
-enum { MIN_SLOTS = 64, MIN_ITEMS = 16 };
+enum { MIN_SLOTS = 64, MANY_SLOTS = 16384, MIN_ITEMS = 16 };
 
 void exposition_doc_finish(struct exposition_doc *doc) {
     free(doc->families);
@@ -38,6 +38,33 @@ static bool grow(void **array, size_t item_size, size_t n, size_t more, size_t *
     *array = grown;
     *cap = want;
     return true;
+}
+
+/* Of each family and sample at most, see table_next_size. */
+enum { INDEX_BYTES = 4 * sizeof(uint64_t) };
+
+size_t exposition_doc_size(const struct exposition_doc *doc) {
+    return doc->n_families * (sizeof(*doc->families) + INDEX_BYTES) +
+           doc->n_samples * (sizeof(*doc->samples) + INDEX_BYTES) +
+           doc->n_labels * sizeof(*doc->labels);
+}
+
+bool exposition_doc_reserve(struct exposition_doc *doc, size_t text_len, size_t max_bytes) {
+    enum { MIN_SAMPLE = sizeof("a 1\n") - 1, MIN_LABEL = sizeof("a=\"b\"") - 1 };
+    size_t n_samples = text_len / MIN_SAMPLE, n_labels = text_len / MIN_LABEL;
+    size_t max_samples = max_bytes / sizeof(*doc->samples);
+    size_t max_labels = max_bytes / sizeof(*doc->labels);
+    return grow((void **)&doc->samples, sizeof(*doc->samples), 0,
+                n_samples < max_samples ? n_samples : max_samples, &doc->cap_samples) &&
+           grow((void **)&doc->labels, sizeof(*doc->labels), 0,
+                n_labels < max_labels ? n_labels : max_labels, &doc->cap_labels);
+}
+
+void exposition_doc_forget_index(struct exposition_doc *doc) {
+    free(doc->family_table.slots);
+    free(doc->sample_table.slots);
+    doc->family_table = (struct exposition_table){0};
+    doc->sample_table = (struct exposition_table){0};
 }
 
 /* Empties the table and gives it `n_slots` slots. */
@@ -82,7 +109,8 @@ static size_t table_next_size(const struct exposition_table *table, size_t n_ite
     if (table->n_slots == 0) {
         return MIN_SLOTS;
     }
-    return 2 * (n_items + 1) > table->n_slots ? 4 * table->n_slots : 0;
+    size_t times = table->n_slots < MANY_SLOTS ? 4 : 2;
+    return 2 * (n_items + 1) > table->n_slots ? times * table->n_slots : 0;
 }
 
 static uint64_t family_hash(const struct exposition_doc *doc, const char *name, size_t len) {

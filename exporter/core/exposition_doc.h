@@ -62,6 +62,16 @@ void exposition_doc_finish(struct exposition_doc *doc);
 /* Empties it for the next page but keeps its memory. */
 void exposition_doc_reset(struct exposition_doc *doc);
 
+/* Makes room for what a text of that length can say, but not for more than `max_bytes`, so that
+ * nothing moves while it is read. What is not used of it is never touched. False: no memory. */
+bool exposition_doc_reserve(struct exposition_doc *doc, size_t text_len, size_t max_bytes);
+
+/* Bytes that it takes, those of the text left out. */
+size_t exposition_doc_size(const struct exposition_doc *doc);
+
+/* Frees what only reading needs: nothing can be found in or added to it until the next reset. */
+void exposition_doc_forget_index(struct exposition_doc *doc);
+
 /* The labels of a sample, `sample->n_labels` of them. */
 static inline const struct label *exposition_doc_labels(const struct exposition_doc *doc,
                                                         const struct exposition_sample *sample) {

@@ -255,6 +255,10 @@ static int add_sample(struct parser *p, const char *name, const struct expositio
     if (p->doc->n_samples >= p->limits->max_samples) {
         return fail_limit(p, name, "more than %zu samples", p->limits->max_samples);
     }
+    if (p->limits->max_bytes > 0 && exposition_doc_size(p->doc) >= p->limits->max_bytes) {
+        return scan_fail(&p->scan, -EFBIG, name, "more than %zu bytes of memory are needed",
+                         p->limits->max_bytes);
+    }
     int r = exposition_doc_add_sample(p->doc, sample, p->labels.items, p->labels.n);
     if (r == -EEXIST) {
         return scan_fail(&p->scan, r, name, "second sample of the same series of \"%s\"",
@@ -332,7 +336,8 @@ int exposition_parse(char *text, size_t len, const struct exposition_limits *lim
     const char *end = newline != NULL ? newline + 1 : text;
     struct exposition_label *labels CLEANUP_FREE =
         malloc((limits->max_labels + 1) * sizeof(*labels));
-    if (labels == NULL) {
+    if (labels == NULL ||
+        (limits->max_bytes > 0 && !exposition_doc_reserve(doc, len, limits->max_bytes))) {
         return error_set(err, -ENOMEM, "out of memory");
     }
     struct parser parser = {

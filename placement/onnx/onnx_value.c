@@ -38,7 +38,8 @@ static size_t max_memory(const struct onnx_model *model) {
 }
 
 static bool has_room(struct onnx_model *model, size_t n) {
-    n = (n + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1); /* as the arena does */
+    n = (n + _Alignof(max_align_t) - 1) &
+        ~(_Alignof(max_align_t) - 1); /* no less than the arena does */
     model->is_full = model->is_full || n > max_memory(model) - model->taken;
     model->taken += model->is_full ? 0 : n;
     return !model->is_full;

@@ -1,5 +1,6 @@
 #include "exporter/core/arena.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <unity.h>
@@ -18,7 +19,7 @@ static void test_pieces_stay_apart(void) {
         for (size_t i = 0; i < N; i++) {
             pieces[i] = arena_take(&arena, i % 97);
             TEST_ASSERT_NOT_NULL(pieces[i]);
-            TEST_ASSERT_EQUAL_UINT64(0, (uintptr_t)pieces[i] % _Alignof(max_align_t));
+            TEST_ASSERT_EQUAL_UINT64(0, (uintptr_t)pieces[i] % _Alignof(double));
             memset(pieces[i], (int)(i % 251), i % 97);
         }
         for (size_t i = 0; i < N; i++) {
@@ -57,11 +58,27 @@ static void test_copy(void) {
     TEST_ASSERT_NULL(arena_take(&arena, SIZE_MAX - 3));
 }
 
+static void test_limit(void) {
+    struct arena arena CLEANUP_ARENA = {.max = 1000};
+    struct error err;
+    TEST_ASSERT_NOT_NULL(arena_take(&arena, 400));
+    TEST_ASSERT_TRUE(arena_charge(&arena, 400));
+    TEST_ASSERT_NULL(arena_take(&arena, 400));
+    TEST_ASSERT_FALSE(arena_charge(&arena, 400));
+    TEST_ASSERT_NOT_NULL(arena_take(&arena, 100));
+    TEST_ASSERT_EQUAL_INT(-EFBIG, arena_fail(&arena, &err));
+    TEST_ASSERT_EQUAL_STRING("more than 1000 bytes of memory are needed", err.text);
+    arena_reset(&arena, 0);
+    TEST_ASSERT_NOT_NULL(arena_take(&arena, 800));
+    TEST_ASSERT_EQUAL_INT(-ENOMEM, arena_fail(&arena, &err));
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_pieces_stay_apart);
     RUN_TEST(test_memory_is_used_again);
     RUN_TEST(test_reset_gives_back_the_large);
     RUN_TEST(test_copy);
+    RUN_TEST(test_limit);
     return UNITY_END();
 }
