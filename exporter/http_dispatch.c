@@ -1,5 +1,6 @@
 #include "exporter/http_dispatch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,20 +165,25 @@ static void refuse_for_now(struct http_request *request, int code, const struct 
 
 /* ---- the life of a request ---- */
 
+static struct http_client *client_of(struct MHD_Connection *connection) {
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
 void *http_dispatch_begin(void *context, const char *target, struct MHD_Connection *connection) {
     struct http_server *server = context;
+    struct http_client *client = client_of(connection);
+    http_dispatch_end(client);
     struct http_request *request = calloc(1, sizeof(*request));
+    client->request = request;
     if (request == NULL) {
         return NULL;
     }
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     request->daemon = server->daemon;
     request->server = server;
     request->connection = connection;
-    request->client = info->socket_context;
+    request->client = client;
     request->target = strdup(target);
-    http_server_client_reads(server, request->client);
+    http_server_client_reads(server, client);
     return request;
 }
 
@@ -316,9 +322,9 @@ enum MHD_Result http_dispatch(void *context, struct MHD_Connection *connection, 
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **request_slot) {
     (void)context;
-    (void)connection;
+    (void)request_slot;
     (void)url;
-    struct http_request *request = *request_slot;
+    struct http_request *request = client_of(connection)->request;
     if (request == NULL) {
         return MHD_NO;
     }
@@ -360,14 +366,19 @@ enum MHD_Result http_dispatch(void *context, struct MHD_Connection *connection, 
 
 void http_dispatch_completed(void *context, struct MHD_Connection *connection, void **request_slot,
                              enum MHD_RequestTerminationCode code) {
-    (void)connection;
+    (void)context;
     (void)code;
-    struct http_server *server = context;
-    struct http_request *request = TAKE(*request_slot);
+    *request_slot = NULL;
+    http_dispatch_end(client_of(connection));
+}
+
+void http_dispatch_end(struct http_client *client) {
+    struct http_request *request = TAKE(client->request);
     if (request == NULL) {
         return;
     }
-    struct http_client *client = request->client;
+    struct http_server *server = request->server;
+    assert(!request->held);
     client->due_ns = INT64_MAX;
     http_server_client_sent(server, client);
     if (request->begun && request->status != 0) {

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct http_request;
 struct web_config;
 
 /* Who is connected, and who has to go when one more arrives than there is room for: of those worth
@@ -29,6 +30,7 @@ struct http_client {
     struct in6_addr address; /* IPv4 as mapped; all zero over a Unix socket */
     bool is_unix;
     struct web_config *web_config; /* what the connection was set up with; NULL: plain */
+    struct http_request *request;  /* the one under way, owned; NULL: none */
     struct http_client *older, *younger;
 };
 

@@ -124,6 +124,14 @@ static void client_started(struct http_server *server, struct MHD_Connection *co
     }
 }
 
+static void client_gone(struct http_server *server, struct http_client *client) {
+    if (client != NULL) {
+        http_dispatch_end(client);
+        web_config_unref(client->web_config);
+        http_gate_leave(&server->gate, client);
+    }
+}
+
 static void client_changed(void *context, struct MHD_Connection *connection, void **client_slot,
                            enum MHD_ConnectionNotificationCode code) {
     struct http_server *server = context;
@@ -135,11 +143,7 @@ static void client_changed(void *context, struct MHD_Connection *connection, voi
         client_started(server, connection, *client_slot);
         return;
     }
-    struct http_client *client = *client_slot;
-    if (client != NULL) {
-        web_config_unref(client->web_config);
-        http_gate_leave(&server->gate, client);
-    }
+    client_gone(server, *client_slot);
 }
 
 static void schedule_sweep(struct http_server *server, const struct http_client *client) {
@@ -173,11 +177,7 @@ static void accepted(int fd, void *context) {
         return;
     }
     /* The descriptor is closed; one that had been announced has left already. */
-    client = http_gate_find(&server->gate, fd);
-    if (client != NULL) {
-        web_config_unref(client->web_config);
-        http_gate_leave(&server->gate, client);
-    }
+    client_gone(server, http_gate_find(&server->gate, fd));
 }
 
 void http_server_client_sent(struct http_server *server, struct http_client *client) {
