@@ -136,24 +136,6 @@ int push_claim_check_labels(const struct push_store *store, const struct push_ow
     return 0;
 }
 
-static bool seems_plugins(const struct push_series_view *series, void *context) {
-    return covers(series->owner, series->labels, series->n_labels, context);
-}
-
-/* They had come while nobody was there whose labels these are. */
-static void take_from_groups(struct push_store *store, struct push_owner *plugin) {
-    for (struct push_link *i = store->owners.next, *next;
-         store->n_naming > 0 && i != &store->owners; i = next) {
-        struct push_owner *group = CONTAINER_OF(i, struct push_owner, link);
-        next = i->next;
-        if (group->group && covers(group, NULL, 0, plugin)) {
-            push_store_remove_owner(store, group);
-        } else if (group->group && group->n_naming > 0) {
-            push_store_remove_of(store, group, seems_plugins, plugin);
-        }
-    }
-}
-
 /* ---- claims ---- */
 
 static bool is_any(const struct push_series_view *series, void *context) {
@@ -192,8 +174,6 @@ int push_claim(struct push_store *store, struct push_owner *owner, const char *w
                struct error *err) {
     int r = push_claim_check_labels(store, owner, owner->name, NULL, 0, err);
     r = r == 0 ? claim(store, owner, who, may_take, err) : r;
-    if (r == 0 && is_known(store, owner)) {
-        take_from_groups(store, owner);
-    }
+    store->claims += r == 0 && is_known(store, owner) ? 1 : 0;
     return r;
 }

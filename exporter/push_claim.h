@@ -13,9 +13,9 @@
  * already. */
 
 /* The caller holds a reference of the owner and is `who`; `may_take` lets it have what is
- * another's. What a weaker claimant had pushed goes, and so do the groups, and series of groups,
- * that have all labels of a plugin whose claimant is better known than HTTP. -EACCES says whose it
- * is. */
+ * another's. What a weaker claimant had pushed goes. Groups, and series of groups, that have all
+ * labels of a plugin whose claimant is better known than HTTP go with the next pass of
+ * push_store_expire. -EACCES says whose it is. */
 int push_claim(struct push_store *store, struct push_owner *owner, const char *who, bool may_take,
                struct error *err);
 

@@ -187,7 +187,6 @@ static int create(struct push_store *store, const struct push_identity *identity
     if (!owner->group) {
         hash_index_add(&store->by_plugin, push_hash_text(store, owner->plugin), owner);
     }
-    store->n_naming += owner->group && owner->plugin != NULL ? 1 : 0;
     store->n_groups += owner->group ? 1 : 0;
     push_link_append(&store->owners, &owner->link);
     *ret_owner = owner;
@@ -282,8 +281,8 @@ void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
     if (!owner->group) {
         hash_index_remove(&store->by_plugin, push_hash_text(store, owner->plugin), owner);
     }
-    store->n_naming -= owner->group && owner->plugin != NULL ? 1 : 0;
     store->n_groups -= owner->group ? 1 : 0;
+    push_expiry_leave_owner(store, owner);
     push_link_remove(&owner->link);
     store->removals++;
     free_owner(store, owner);
@@ -323,10 +322,14 @@ void push_owner_unref(struct push_store *store, struct push_owner *owner) {
     push_store_unlock(store);
 }
 
-void push_store_remove_owner(struct push_store *store, struct push_owner *owner) {
-    push_store_lock(store);
+void push_owner_clear(struct push_store *store, struct push_owner *owner) {
     free_notes(store, owner);
     push_owner_forget_pushes(store, owner);
+}
+
+void push_store_remove_owner(struct push_store *store, struct push_owner *owner) {
+    push_store_lock(store);
+    push_owner_clear(store, owner);
     push_persist_tidy(store);
     push_store_unlock(store);
 }

@@ -64,7 +64,6 @@ void push_share_add(struct push_store *store, const struct push_series *series) 
     owner->text_size += series->text_size;
     owner->n_series++;
     owner->n_naming += names_plugin(series) ? 1 : 0;
-    store->n_naming += names_plugin(series) ? 1 : 0;
     if (owner->share != NULL) {
         owner->share->text_size += series->text_size;
         owner->share->n_series++;
@@ -77,7 +76,6 @@ void push_share_remove(struct push_store *store, const struct push_series *serie
     owner->text_size -= series->text_size;
     owner->n_series--;
     owner->n_naming -= names_plugin(series) ? 1 : 0;
-    store->n_naming -= names_plugin(series) ? 1 : 0;
     if (owner->share != NULL) {
         owner->share->text_size -= series->text_size;
         owner->share->n_series--;

@@ -190,57 +190,6 @@ const void *push_store_pages(struct push_store *store, size_t *ret_len) {
     return push_table_pages(store->table, ret_len);
 }
 
-/* ---- times to live ---- */
-
-static bool has_expired(const struct push_series *series, bool owner_gone, int64_t now_ms) {
-    if (series->ttl_ms == PUSH_TTL_DEFAULT) {
-        return owner_gone;
-    }
-    return series->ttl_ms > 0 && now_ms - series->updated_ms > series->ttl_ms;
-}
-
-/* Whether a plugin has not been heard of for too long, or a group that only was refused. */
-static bool is_gone(const struct push_store *store, const struct push_owner *owner,
-                    int64_t now_ms) {
-    bool stays = owner->group && (owner->push_seconds > 0 || owner->n_series > 0);
-    int64_t ttl_ms = store->config.ttl_ms;
-    return !stays && ttl_ms > 0 && now_ms - owner->seen_ms > ttl_ms;
-}
-
-static void expire_owner(struct push_store *store, struct push_owner *owner, int64_t now_ms) {
-    if (owner->n_refs > 0) {
-        owner->seen_ms = now_ms;
-    }
-    bool gone = is_gone(store, owner, now_ms);
-    if (!gone && owner->n_with_ttl == 0) {
-        return;
-    }
-    for (struct push_link *i = owner->series.next, *next; i != &owner->series; i = next) {
-        next = i->next;
-        struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
-        if (has_expired(series, gone, now_ms)) {
-            push_series_destroy(store, series);
-            store->expired++;
-        }
-    }
-    if (owner->group && owner->n_series == 0) {
-        push_owner_forget_pushes(store, owner);
-    } else {
-        push_owner_drop_if_idle(store, owner);
-    }
-}
-
-void push_store_expire(struct push_store *store) {
-    int64_t now_ms = push_store_now_ms(store);
-    push_store_lock(store);
-    for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
-        next = i->next;
-        expire_owner(store, CONTAINER_OF(i, struct push_owner, link), now_ms);
-    }
-    push_persist_tidy(store);
-    push_store_unlock(store);
-}
-
 /* ---- figures ---- */
 
 enum reason { CONFLICT, FORBIDDEN, INVALID, LIMIT, MEMORY, RATE, RESERVED, ROOM, UNREADABLE };

@@ -192,9 +192,10 @@ void push_store_count_refused(struct push_store *store, int code);
 /* What such a code is counted as. */
 const char *push_reason(int code);
 
-/* Drops what has outlived its time, groups with their last series: to be called about once a
- * second. */
-void push_store_expire(struct push_store *store);
+/* Drops what has outlived its time, groups with their last series, and what groups have of a plugin
+ * that somebody has claimed, see push_claim.h. A pass over all is due about once a second; a call
+ * looks at no more than `n` owners and series. True: the pass is to be continued. */
+bool push_store_expire(struct push_store *store, size_t n);
 
 /* ---- notes: small texts kept as safely as the series, for the values of knobs ---- */
 

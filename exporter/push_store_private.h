@@ -178,6 +178,15 @@ struct push_grave {
     uint64_t collected; /* number of the last collection that took it */
 };
 
+/* Where push_store_expire goes on. Whoever removes an owner or a series moves it. */
+struct push_expiry {
+    struct push_link *owner;  /* NULL: a new pass begins */
+    struct push_link *series; /* of that owner; NULL: it has not been looked at */
+    bool is_evicted;          /* that owner: it is a group with all labels of a plugin */
+    uint64_t claims;          /* of the store, when the pass began */
+    bool has_claims;          /* there were some since the pass before */
+};
+
 struct push_store {
     struct push_store_config config;
     struct push_reserved reserved;
@@ -194,8 +203,9 @@ struct push_store {
     struct hash_index by_identity; /* struct push_owner */
     struct hash_index by_plugin;   /* those of plugins, by the name alone */
     size_t n_groups;               /* of those */
-    size_t n_naming;               /* groups, and series of groups, that name a plugin */
-    struct hash_index starts;      /* struct push_start */
+    uint64_t claims;               /* of plugins that are known, however often */
+    struct push_expiry expiry;
+    struct hash_index starts; /* struct push_start */
     struct push_link starts_left;
     size_t n_starts_left;
     int64_t created_ms;
@@ -414,4 +424,10 @@ int push_owner_restore(struct push_store *store, bool group, const struct label 
 void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner);
 /* Series and times vanish, and the owner if it is idle then; notes stay. */
 void push_owner_forget_pushes(struct push_store *store, struct push_owner *owner);
+/* The same with its notes. */
+void push_owner_clear(struct push_store *store, struct push_owner *owner);
 void push_owner_destroy(struct push_store *store, struct push_owner *owner);
+
+/* push_expire.c */
+void push_expiry_leave_owner(struct push_store *store, const struct push_owner *owner);
+void push_expiry_leave_series(struct push_store *store, const struct push_series *series);

@@ -940,6 +940,9 @@ def test_a_group_does_not_speak_for_a_connected_plugin(daemon):
             waap, {"group": {"job": "cars", "plugin": "victim"}, "metric": "x", "type": "gauge", "set": 1}
         )
         assert status == 403 and "has the labels of plugin victim" in answer["error"]
-        ours = [line for line in shown() if 'job="cars"' in line]
-        assert ours == ['fps{job="cars",plugin="victim"}']
+
+        def ours():
+            return [line for line in shown() if 'job="cars"' in line]
+
+        wait_until(lambda: ours() == ['fps{job="cars",plugin="victim"}'], what="the end of the group's series")
         assert any('job="bikes"' in line for line in shown())

@@ -302,7 +302,7 @@ static void test_the_gone_are_forgotten(void) {
     params_leave(params, &link_a);
     push_owner_unref(store, owner);
     fixture_ms += 600000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     owner = fixture_plugin(store, "q");
     declare(&link_a, &res);
     TEST_ASSERT_NULL(link_a.plugin->next);
@@ -326,7 +326,7 @@ static void test_a_wish_is_no_sign_of_life(void) {
                           "# TYPE plugin_param_requested gauge\n"
                           "plugin_param_requested{param=\"res\",plugin=\"p\"} 480\n");
     fixture_ms += 200000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     fixture_expect(store, "");
     wish.number = 500;
     TEST_ASSERT_EQUAL_INT(0, params_request(params, owner, plugin, knob, &wish, "x", NULL));

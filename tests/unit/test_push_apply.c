@@ -102,7 +102,7 @@ static void test_others_take_it_to_its_end(void) {
 }
 
 static void expire(void) {
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
 }
 
 static void wipe(void) {

@@ -129,6 +129,7 @@ static void test_a_group_is_no_plugin(void) {
     TEST_ASSERT_EQUAL_INT(0, push_claim(store, known, "http", false, NULL)); /* is no better */
     TEST_ASSERT_EQUAL_size_t(1, push_owner_view(store, by_path).n_series);
     TEST_ASSERT_EQUAL_INT(0, push_claim(store, known, "uid 1", false, NULL));
+    push_store_expire(store, SIZE_MAX);
     TEST_ASSERT_EQUAL_size_t(0, push_owner_view(store, by_path).n_series);
     TEST_ASSERT_EQUAL_size_t(1, push_owner_view(store, by_body).n_series);
 
@@ -150,9 +151,31 @@ static void test_a_group_is_no_plugin(void) {
     TEST_ASSERT_EQUAL_INT(0, push_labelled(by_path, NULL));
     TEST_ASSERT_EQUAL_INT(0, push_store_owner(store, &identity, &known, NULL));
     TEST_ASSERT_EQUAL_INT(0, push_claim(store, known, "uid 1", false, NULL));
+    push_store_expire(store, SIZE_MAX);
     TEST_ASSERT_EQUAL_size_t(0, push_owner_view(store, by_path).n_series);
     push_owner_unref(store, by_path);
     push_owner_unref(store, by_body);
+    push_owner_unref(store, known);
+}
+
+/* However many series groups have, a claim takes no time for them: that is left to the passes. */
+static void test_a_claim_looks_at_no_group(void) {
+    static const struct label job = {"job", "cars"};
+    static const struct label named[] = {{"plugin", "p"}, {"plugin", "q"}};
+    struct push_owner *group = open_group(&job, 1, "http", 0);
+    for (size_t i = 0; i < ARRAY_LEN(named); i++) {
+        TEST_ASSERT_EQUAL_INT(0, push_labelled(group, &named[i]));
+    }
+    struct push_owner *known = fixture_plugin(store, "p");
+    TEST_ASSERT_EQUAL_INT(0, push_claim(store, known, "uid 1", false, NULL));
+    TEST_ASSERT_EQUAL_size_t(2, push_owner_view(store, group).n_series);
+    for (size_t i = 0; i < 100; i++) {
+        TEST_ASSERT_EQUAL_INT(0, push_claim(store, known, "uid 1", false, NULL));
+    }
+    TEST_ASSERT_EQUAL_size_t(2, push_owner_view(store, group).n_series);
+    push_store_expire(store, SIZE_MAX);
+    TEST_ASSERT_EQUAL_size_t(1, push_owner_view(store, group).n_series);
+    push_owner_unref(store, group);
     push_owner_unref(store, known);
 }
 
@@ -294,5 +317,6 @@ int main(void) {
     RUN_TEST(test_ranks);
     RUN_TEST(test_a_twin_makes_way);
     RUN_TEST(test_a_group_is_no_plugin);
+    RUN_TEST(test_a_claim_looks_at_no_group);
     return UNITY_END();
 }

@@ -64,7 +64,7 @@ static void *push_until_over(void *context) {
             push_store_remove_owner(store, owner);
         }
         push_owner_unref(store, owner);
-        push_store_expire(store);
+        push_store_expire(store, SIZE_MAX);
         n_rounds++;
     }
     return NULL;

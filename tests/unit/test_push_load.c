@@ -104,7 +104,7 @@ static void test_everything_comes_back(void) {
     TEST_ASSERT_EQUAL_UINT64(1, push_store_remove_if(store, is_gone, NULL));
     char *before = fixture_scrape(store);
     struct push_load_report report = reload(SIZE_MAX);
-    push_store_expire(store); /* the time in which we were not there does not count */
+    push_store_expire(store, SIZE_MAX); /* the time in which we were not there does not count */
     char *after = fixture_scrape(store);
     TEST_ASSERT_EQUAL_STRING(before, after);
     TEST_ASSERT_EQUAL_UINT64(6, report.n_series);
@@ -117,7 +117,7 @@ static void test_everything_comes_back(void) {
         .name = "n", .type = PUSH_GAUGE, .op = PUSH_SET, .values = &(double){1}, .n_values = 1};
     TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_apply(store, a, PUSH_MERGE, 0, &other, 1));
     fixture_ms += 7001;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     char *page = fixture_scrape(store);
     TEST_ASSERT_NULL(strstr(page, "h_bucket"));
     TEST_ASSERT_NOT_NULL(strstr(page, "n_total{plugin=\"a\"} 41\n"));

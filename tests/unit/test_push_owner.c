@@ -54,7 +54,7 @@ static void test_notes(void) {
     TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "480", &err));
     push_owner_unref(store, a);
     fixture_ms += 10000000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     a = fixture_plugin(store, "a");
     TEST_ASSERT_EQUAL_STRING("480", push_store_note(store, a, "res"));
     TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", NULL, &err));
@@ -82,9 +82,9 @@ static void test_groups_go_with_their_last_series(void) {
     TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, kept, PUSH_REPLACE_ALL, 0, NULL, 0));
     push_owner_unref(store, kept);
     fixture_ms += 1001;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     fixture_ms += 10000000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     /* What was emptied by a push stays, as in a Pushgateway. */
     TEST_ASSERT_EQUAL_PTR(kept, push_store_next_owner(store, NULL));
     TEST_ASSERT_NULL(push_store_next_owner(store, kept));
@@ -102,7 +102,7 @@ static void test_groups_stay_unless_their_last_push_says_otherwise(void) {
     update.ttl_ms = PUSH_TTL_DEFAULT;
     TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, plugin, PUSH_MERGE, 0, &update, 1));
     fixture_ms += 2000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     TEST_ASSERT_EQUAL_size_t(1, push_owner_view(store, group).n_series);
     TEST_ASSERT_EQUAL_size_t(0, push_owner_view(store, plugin).n_series);
     push_owner_unref(store, group);
@@ -114,10 +114,10 @@ static void test_groups_that_were_only_refused_go(void) {
     push_owner_note_failure(store, group);
     push_owner_unref(store, group);
     fixture_ms += 299000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     TEST_ASSERT_NOT_NULL(push_store_next_owner(store, NULL));
     fixture_ms += 2000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     TEST_ASSERT_NULL(push_store_next_owner(store, NULL));
 }
 

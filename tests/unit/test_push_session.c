@@ -343,7 +343,7 @@ static void test_names_become_free(void) {
     session.peer = (struct push_peer){.pid = 8, .uid = 1001};
     TEST_ASSERT_NOT_NULL(strstr(say("{\"hello\":{\"plugin\":\"p\"}}"), "another's"));
     fixture_ms += 600000;
-    push_store_expire(env.store);
+    push_store_expire(env.store, SIZE_MAX);
     TEST_ASSERT_EQUAL_STRING("", say("{\"hello\":{\"plugin\":\"p\"}}"));
 }
 
@@ -377,7 +377,7 @@ static void test_nothing_is_left_behind(void) {
     push_session_init(&session, &env);
     TEST_ASSERT_NOT_NULL(push_store_next_owner(env.store, NULL));
     fixture_ms += 600000;
-    push_store_expire(env.store);
+    push_store_expire(env.store, SIZE_MAX);
     TEST_ASSERT_NULL(push_store_next_owner(env.store, NULL));
 }
 

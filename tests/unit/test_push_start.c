@@ -175,7 +175,7 @@ static void test_a_reconnect_goes_on(void) {
     TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 5));
     push_owner_unref(store, a);
     fixture_ms += 200000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     a = fixture_plugin(store, "a");
     TEST_ASSERT_EQUAL_INT(0, push_total(a, 1, 6));
     fixture_expect(store, "# TYPE n_total counter\nn_total{plugin=\"a\"} 6\n");

@@ -272,7 +272,7 @@ static void test_groups_show_push_times_and_an_instance(void) {
     TEST_ASSERT_GREATER_THAN(1e9, push_owner_view(store, g).push_failure_seconds);
     push_owner_unref(store, g);
     fixture_ms += 1000000000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     expect_names("c");
     push_store_wipe(store);
     fixture_expect(store, "");
@@ -420,20 +420,20 @@ static void test_times_to_live(void) {
     };
     TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, a, PUSH_MERGE, 0, updates, 3));
     fixture_ms += 5000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     expect_names("des");
     fixture_ms += 1;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     expect_names("de");
     fixture_ms += 1000000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     expect_names("de"); /* it is connected */
     push_owner_unref(store, a);
     fixture_ms += 300000;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     expect_names("de");
     fixture_ms += 1;
-    push_store_expire(store);
+    push_store_expire(store, SIZE_MAX);
     expect_names("e");
     TEST_ASSERT_EQUAL_UINT64(2, push_store_stats(store).expired);
 }
