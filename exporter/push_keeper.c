@@ -7,6 +7,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
+#include "exporter/core/file.h"
 #include "exporter/core/log.h"
 #include "exporter/push_metrics.h"
 #include "exporter/push_recover.h"
@@ -282,7 +283,9 @@ static void save_run(struct worker_job *job) {
         r = push_recover_lock(keeper->state_path, &keeper->state_lock_fd, &keeper->error);
     }
     if (r == 0) {
-        r = push_state_write(keeper->state_path, &content, &keeper->error);
+        r = content.failed
+                ? error_set(&keeper->error, -ENOMEM, "out of memory")
+                : file_replace(keeper->state_path, 0600, content.data, content.len, &keeper->error);
     }
     keeper->code = r;
 }

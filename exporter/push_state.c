@@ -1,14 +1,9 @@
 #include "exporter/push_state.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "exporter/core/cleanup.h"
 #include "exporter/core/crc32c.h"
 #include "exporter/push_entry.h"
 
@@ -119,61 +114,4 @@ int push_state_decode(void *data, size_t len, size_t *ret_offset, size_t *ret_le
     *ret_len = n_there * PUSH_PAGE_SIZE;
     *ret_n_damaged = n_damaged;
     return 0;
-}
-
-/* ---- the file ---- */
-
-static int write_all(int fd, const char *name, const struct buf *content, struct error *err) {
-    for (size_t done = 0; done < content->len;) {
-        ssize_t n = write(fd, content->data + done, content->len - done);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return error_set(err, -errno, "write %s: %m", name);
-        }
-        done += (size_t)n;
-    }
-    return fsync(fd) < 0 ? error_set(err, -errno, "fsync %s: %m", name) : 0;
-}
-
-/* The new name is for good only once its directory is on the disk. */
-static int sync_directory(const char *path, struct error *err) {
-    char *directory CLEANUP_FREE = strdup(path);
-    if (directory == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    char *slash = strrchr(directory, '/');
-    if (slash != NULL) {
-        slash[slash == directory ? 1 : 0] = '\0';
-    }
-    int fd CLEANUP_CLOSE =
-        open(slash != NULL ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) < 0) {
-        return error_set(err, -errno, "fsync the directory of %s: %m", path);
-    }
-    return 0;
-}
-
-int push_state_write(const char *path, const struct buf *content, struct error *err) {
-    struct buf text = {0};
-    buf_printf(&text, "%s.new", path);
-    char *new_path CLEANUP_FREE = buf_take(&text);
-    if (new_path == NULL || content->failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    int fd CLEANUP_CLOSE =
-        open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
-        return error_set(err, -errno, "open %s: %m", new_path);
-    }
-    int r = write_all(fd, new_path, content, err);
-    if (r == 0 && rename(new_path, path) < 0) {
-        r = error_set(err, -errno, "rename %s to %s: %m", new_path, path);
-    }
-    if (r < 0) {
-        unlink(new_path);
-        return r;
-    }
-    return sync_directory(path, err);
 }

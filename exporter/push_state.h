@@ -15,7 +15,3 @@ void push_state_encode(const void *pages, size_t len, struct buf *out);
  * -EINVAL: not a state file, or damaged where it describes itself; -EPROTO: of another version. */
 int push_state_decode(void *data, size_t len, size_t *ret_offset, size_t *ret_len,
                       size_t *ret_n_damaged, struct error *err);
-
-/* Puts such a content into the place of the file, for good: after return it survives a power cut.
- */
-int push_state_write(const char *path, const struct buf *content, struct error *err);

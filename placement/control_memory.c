@@ -1,10 +1,8 @@
 #include "placement/control_memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
@@ -182,37 +180,12 @@ int control_memory_load(const char *path, struct control_memory_entry *entries, 
     return r;
 }
 
-static int write_all(int fd, const struct buf *text) {
-    for (size_t at = 0; at < text->len;) {
-        ssize_t n = write(fd, text->data + at, text->len - at);
-        if (n < 0) {
-            return -errno;
-        }
-        at += (size_t)n;
-    }
-    return fsync(fd) < 0 ? -errno : 0;
-}
-
 int control_memory_save(const char *path, const struct control_memory_entry *entries, size_t n,
                         struct error *err) {
-    struct buf text CLEANUP_BUF = {0}, temporary CLEANUP_BUF = {0};
+    struct buf text CLEANUP_BUF = {0};
     control_memory_format(entries, n, &text);
-    buf_printf(&temporary, "%s.tmp", path);
-    if (text.failed || temporary.failed) {
+    if (text.failed) {
         return error_set(err, -ENOMEM, "out of memory");
     }
-    int fd CLEANUP_CLOSE =
-        open(buf_str(&temporary), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
-        return error_set(err, -errno, "create %s: %m", buf_str(&temporary));
-    }
-    int r = write_all(fd, &text);
-    if (r < 0) {
-        unlink(buf_str(&temporary));
-        return error_set(err, r, "write %s: %s", buf_str(&temporary), strerror(-r));
-    }
-    if (rename(buf_str(&temporary), path) < 0) {
-        return error_set(err, -errno, "rename %s: %m", buf_str(&temporary));
-    }
-    return 0;
+    return file_replace(path, 0600, text.data, text.len, err);
 }

@@ -19,22 +19,6 @@ static const char *format_of(const char *path) {
     return dot != NULL && strcmp(dot, ".ubj") == 0 ? "{\"format\": \"ubj\"}" : NULL;
 }
 
-static int write_file(const char *path, const void *data, size_t len, struct error *err) {
-    struct buf part CLEANUP_BUF = {0};
-    buf_printf(&part, "%s.part", path);
-    FILE *file CLEANUP_FCLOSE = fopen(buf_str(&part), "we");
-    if (file == NULL) {
-        return error_set(err, -errno, "open %s: %m", buf_str(&part));
-    }
-    if (fwrite(data, 1, len, file) != len || fflush(file) != 0 || fsync(fileno(file)) < 0 ||
-        rename(buf_str(&part), path) < 0) {
-        int r = error_set(err, -errno, "write %s: %m", path);
-        unlink(buf_str(&part));
-        return r;
-    }
-    return 0;
-}
-
 int gbt_save(struct gbt *gbt, const struct gbt_about *about, const char *path, struct error *err) {
     const struct gbt_library *library = gbt->library;
     const char *format = format_of(path);
@@ -54,7 +38,7 @@ int gbt_save(struct gbt *gbt, const struct gbt_about *about, const char *path, s
         library->save(gbt->booster, format, &len, &data) < 0) {
         return gbt_library_fail(library, err, path);
     }
-    return write_file(path, data, len, err);
+    return file_replace(path, 0666, data, len, err);
 }
 
 static int check_version(const struct gbt *gbt, struct error *err) {

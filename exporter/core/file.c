@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 enum { FILE_CHUNK = 4096, FILE_MAX_PSEUDO = 1 << 20 };
@@ -65,6 +66,62 @@ int file_read_stored(const char *path, size_t max_bytes, struct buf *out, struct
 
 int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, struct error *err) {
     return read_all(fd, 0, name, max_bytes, out, err);
+}
+
+static int write_all(int fd, const char *name, const char *data, size_t len, struct error *err) {
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return error_set(err, -errno, "write %s: %m", name);
+        }
+        data += n;
+        len -= (size_t)n;
+    }
+    return fsync(fd) < 0 ? error_set(err, -errno, "fsync %s: %m", name) : 0;
+}
+
+/* The name of the file is in its directory, which is written for good apart. */
+static int sync_directory(const char *path, struct error *err) {
+    char *directory CLEANUP_FREE = strdup(path);
+    if (directory == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    char *slash = strrchr(directory, '/');
+    if (slash != NULL) {
+        slash[slash == directory ? 1 : 0] = '\0';
+    }
+    int fd CLEANUP_CLOSE =
+        open(slash != NULL ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) < 0) {
+        return error_set(err, -errno, "fsync the directory of %s: %m", path);
+    }
+    return 0;
+}
+
+int file_replace(const char *path, mode_t mode, const void *data, size_t len, struct error *err) {
+    struct buf text = {0};
+    buf_printf(&text, "%s.new", path);
+    char *new_path CLEANUP_FREE = buf_take(&text);
+    if (new_path == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int fd CLEANUP_CLOSE =
+        open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd < 0) {
+        return error_set(err, -errno, "open %s: %m", new_path);
+    }
+    int r = write_all(fd, new_path, data, len, err);
+    if (r == 0 && rename(new_path, path) < 0) {
+        r = error_set(err, -errno, "rename %s to %s: %m", new_path, path);
+    }
+    if (r < 0) {
+        unlink(new_path);
+        return r;
+    }
+    return sync_directory(path, err);
 }
 
 char *file_path_join(const char *base, const char *name) {

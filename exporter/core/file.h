@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
@@ -19,6 +20,10 @@ int file_read_stored(const char *path, size_t max_bytes, struct buf *out, struct
 
 /* Reads an open file from its beginning: for files that are kept open and read again and again. */
 int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, struct error *err);
+
+/* Replaces the file at `path` by one with these bytes, as a whole or not at all; after return the
+ * new one survives a power cut. It is written beside the old one, as <path>.new. */
+int file_replace(const char *path, mode_t mode, const void *data, size_t len, struct error *err);
 
 /* `base` and `name` joined by one slash; the caller frees it. NULL when memory is out. */
 char *file_path_join(const char *base, const char *name);

@@ -157,8 +157,46 @@ static void test_joins_with_one_slash(void) {
     }
 }
 
+static void test_replaces_a_file(void) {
+    struct buf out CLEANUP_BUF = {0};
+    struct error err = {""};
+    char *path CLEANUP_FREE = file_path_join(temp_dir, "state");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, file_replace(path, 0600, "first", 5, &err), err.text);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, file_replace(path, 0600, "2nd", 3, &err), err.text);
+    TEST_ASSERT_EQUAL_INT(0, file_read(path, &out, &err));
+    TEST_ASSERT_EQUAL_STRING("2nd", out.data);
+    struct stat info;
+    TEST_ASSERT_EQUAL_INT(0, stat(path, &info));
+    TEST_ASSERT_EQUAL_UINT(0600, info.st_mode & 0777);
+    TEST_ASSERT_EQUAL_INT(-1, faccessat(temp_fd, "state.new", F_OK, 0));
+    TEST_ASSERT_EQUAL_INT(-ENOENT, file_replace("/nonexistent/x", 0600, "", 0, &err));
+    TEST_ASSERT_EQUAL_STRING("open /nonexistent/x.new: No such file or directory", err.text);
+}
+
+static void test_a_failed_replacement_keeps_the_file(void) {
+    struct buf out CLEANUP_BUF = {0};
+    struct error err = {""};
+    char *path CLEANUP_FREE = file_path_join(temp_dir, "state");
+    write_file("state", "good", 4);
+    TEST_ASSERT_EQUAL_INT(0, mkdirat(temp_fd, "state.new", 0700));
+    TEST_ASSERT_EQUAL_INT(-EISDIR, file_replace(path, 0600, "bad", 3, &err));
+    TEST_ASSERT_EQUAL_INT(0, file_read(path, &out, &err));
+    TEST_ASSERT_EQUAL_STRING("good", out.data);
+    unlinkat(temp_fd, "state.new", AT_REMOVEDIR);
+}
+
+/* The new file goes as well if it cannot take the place of the old one. */
+static void test_a_failed_rename_leaves_nothing(void) {
+    struct error err = {""};
+    char *path CLEANUP_FREE = file_path_join(temp_dir, "directory");
+    TEST_ASSERT_EQUAL_INT(0, mkdirat(temp_fd, "directory", 0700));
+    TEST_ASSERT_EQUAL_INT(-EISDIR, file_replace(path, 0600, "x", 1, &err));
+    TEST_ASSERT_EQUAL_INT(-1, faccessat(temp_fd, "directory.new", F_OK, 0));
+    unlinkat(temp_fd, "directory", AT_REMOVEDIR);
+}
+
 static void remove_files(void) {
-    static const char *const names[] = {"some", "empty", "sized", "big", "pipe", "again"};
+    static const char *const names[] = {"some", "empty", "sized", "big", "pipe", "again", "state"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         unlinkat(temp_fd, names[i], 0);
     }
@@ -182,6 +220,9 @@ int main(void) {
     RUN_TEST(test_rereads_from_the_beginning);
     RUN_TEST(test_rereads_proc);
     RUN_TEST(test_joins_with_one_slash);
+    RUN_TEST(test_replaces_a_file);
+    RUN_TEST(test_a_failed_replacement_keeps_the_file);
+    RUN_TEST(test_a_failed_rename_leaves_nothing);
     remove_files();
     return UNITY_END();
 }

@@ -1,14 +1,10 @@
 #include "exporter/push_state.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <unity.h>
 
-#include "exporter/core/file.h"
 #include "exporter/push_entry.h"
 
 static struct error err;
@@ -84,50 +80,10 @@ static void test_flipped_bits(void) {
     free(pages);
 }
 
-static void test_written_for_good(void) {
-    char directory[] = "/tmp/test_push_state.XXXXXX";
-    TEST_ASSERT_NOT_NULL(mkdtemp(directory));
-    char path[80];
-    snprintf(path, sizeof(path), "%s/state", directory);
-    struct buf content CLEANUP_BUF = {0};
-    struct buf back CLEANUP_BUF = {0};
-    buf_add_str(&content, "first");
-    TEST_ASSERT_EQUAL_INT(0, push_state_write(path, &content, &err));
-    buf_add_str(&content, ", second");
-    TEST_ASSERT_EQUAL_INT(0, push_state_write(path, &content, &err));
-    TEST_ASSERT_EQUAL_INT(0, file_read(path, &back, &err));
-    TEST_ASSERT_EQUAL_STRING("first, second", back.data);
-    struct stat info;
-    TEST_ASSERT_EQUAL_INT(0, stat(path, &info));
-    TEST_ASSERT_EQUAL_UINT(0600, info.st_mode & 0777);
-    unlink(path);
-    TEST_ASSERT_EQUAL_INT(0, rmdir(directory));
-    TEST_ASSERT_EQUAL_INT(-ENOENT, push_state_write(path, &content, &err));
-}
-
-static void test_what_cannot_be_written_leaves_the_file(void) {
-    char directory[] = "/tmp/test_push_state.XXXXXX";
-    TEST_ASSERT_NOT_NULL(mkdtemp(directory));
-    char path[80], new_path[90];
-    snprintf(path, sizeof(path), "%s/state", directory);
-    snprintf(new_path, sizeof(new_path), "%s.new", path);
-    struct buf content CLEANUP_BUF = {0};
-    buf_add_str(&content, "good");
-    TEST_ASSERT_EQUAL_INT(0, push_state_write(path, &content, &err));
-    TEST_ASSERT_EQUAL_INT(0, mkdir(new_path, 0700));
-    TEST_ASSERT_EQUAL_INT(-EISDIR, push_state_write(path, &content, &err));
-    TEST_ASSERT_EQUAL_INT(0, access(path, F_OK));
-    rmdir(new_path);
-    unlink(path);
-    rmdir(directory);
-}
-
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_there_and_back);
     RUN_TEST(test_cut_off);
     RUN_TEST(test_flipped_bits);
-    RUN_TEST(test_written_for_good);
-    RUN_TEST(test_what_cannot_be_written_leaves_the_file);
     return UNITY_END();
 }
