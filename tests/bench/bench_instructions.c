@@ -1,3 +1,4 @@
+#include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,9 +84,15 @@ static void prepare_text(void) {
 }
 
 static void parse(void) {
-    struct exposition_limits limits = {1000000, 64, 1024, 4096, false};
+    struct exposition_limits limits = {.max_families = 100,
+                                       .max_samples = 1000000,
+                                       .max_labels = 64,
+                                       .max_name_len = 1024,
+                                       .max_value_len = 4096};
     struct error err;
-    sink += (size_t)exposition_parse(text.data, text.len, &limits, &doc, &err);
+    if (exposition_parse(text.data, text.len, &limits, &doc, &err) < 0) {
+        errx(EXIT_FAILURE, "%s", err.text);
+    }
 }
 
 static void negotiate(void) {
