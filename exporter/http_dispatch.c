@@ -215,7 +215,7 @@ static void check_wish(struct http_request *request) {
         refuse_too_large(request);
     }
     struct error err;
-    int r = request->status == 0 && writes(request) ? http_body_reserve(request, len, &err) : 0;
+    int r = request->status == 0 && writes(request) ? http_body_announce(request, len, &err) : 0;
     if (r < 0) {
         refuse_for_now(request, r, &err);
     }
@@ -272,7 +272,7 @@ static void begin(struct http_request *request, const char *method, const char *
 /* The body comes from here on. */
 static enum MHD_Result await_body(struct http_request *request) {
     request->due_ns = request->client->due_ns;
-    http_server_client_sends(request->server, request->client, request->due_ns);
+    http_server_client_sends(request->server, request->client, 0, request->due_ns);
     return MHD_YES;
 }
 
@@ -280,7 +280,7 @@ static enum MHD_Result await_body(struct http_request *request) {
 static bool take_body(struct http_request *request, const char *data, size_t size) {
     size_t max = request->server->max_body;
     request->body_seen += size;
-    http_server_client_sends(request->server, request->client, request->due_ns);
+    http_server_client_sends(request->server, request->client, size, request->due_ns);
     if (request->status == 0 && request->body_seen > max) {
         refuse_too_large(request);
         http_body_drop(request);

@@ -1,5 +1,6 @@
 #include "exporter/http_gate.h"
 
+#include <gnutls/gnutls.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -51,6 +52,18 @@ static void hang_up(struct http_client *client) {
 static void send_away(struct http_gate *gate, struct http_client *client) {
     gate->n_evicted++;
     hang_up(client);
+}
+
+/* libmicrohttpd 0.9.75 takes no answer while a body arrives, and sends nothing itself then. */
+static void answer_timeout(const struct http_client *client) {
+    static const char answer[] = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
+                                 "Content-Type: text/plain; charset=utf-8\r\n\r\n"
+                                 "the body of the request arrives too slowly\n";
+    if (client->tls != NULL) {
+        gnutls_record_send(client->tls, answer, strlen(answer));
+    } else {
+        send(client->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
 }
 
 /* libmicrohttpd does not read again after a read that gave less than it had room for, until it is
@@ -146,6 +159,9 @@ int64_t http_gate_sweep(struct http_gate *gate, int64_t now_ns) {
         }
         bool look = c->look_ns <= now_ns;
         if (c->due_ns <= now_ns) {
+            if (c->sends_body) {
+                answer_timeout(c);
+            }
             send_away(gate, c);
             continue;
         }

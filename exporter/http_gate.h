@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct gnutls_session_int;
 struct http_request;
 struct web_config;
 
@@ -29,8 +30,10 @@ struct http_client {
     int64_t look_ns;         /* then it is seen whether it has left; INT64_MAX: not needed */
     struct in6_addr address; /* IPv4 as mapped; all zero over a Unix socket */
     bool is_unix;
-    struct web_config *web_config; /* what the connection was set up with; NULL: plain */
-    struct http_request *request;  /* the one under way, owned; NULL: none */
+    bool sends_body;                /* is told by 408 that it takes too long */
+    struct gnutls_session_int *tls; /* NULL: plain */
+    struct web_config *web_config;  /* what the connection was set up with; NULL: plain */
+    struct http_request *request;   /* the one under way, owned; NULL: none */
     struct http_client *older, *younger;
 };
 

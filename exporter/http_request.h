@@ -53,7 +53,8 @@ struct http_request {
     char *target; /* as sent */
     struct http_url url;
     struct buf body;
-    size_t body_room; /* that is counted for it */
+    size_t body_announced; /* its length by the head; 0: not known */
+    size_t body_room;      /* that is counted for it */
     int64_t start_ns;
     int64_t due_ns; /* by then the whole body must have come */
     bool begun;     /* its head was looked at */

@@ -24,6 +24,9 @@ enum { MHD_NO_LIMIT = 1 << 20, FDS_KEPT = 128 };
 /* By then libmicrohttpd has made something of all that a client had sent. */
 enum { LOOK_MS = 500 };
 
+/* Bytes per second; the poorest mobile link is faster. */
+enum { MIN_BODY_RATE = 4 << 10 };
+
 /* ---- libmicrohttpd on our loop ---- */
 
 static int64_t port_timeout_ms(struct loop_pump *pump) {
@@ -119,6 +122,7 @@ static void client_started(struct http_server *server, struct MHD_Connection *co
     if (info == NULL || info->tls_session == NULL || tls == NULL) {
         return;
     }
+    client->tls = info->tls_session;
     if (tls_context_apply(tls, info->tls_session) < 0) {
         shutdown(client->fd, SHUT_RDWR);
     }
@@ -192,14 +196,20 @@ void http_server_client_reads(struct http_server *server, struct http_client *cl
     http_server_client_sent(server, client);
 }
 
-void http_server_client_sends(struct http_server *server, struct http_client *client,
+void http_server_client_sends(struct http_server *server, struct http_client *client, size_t size,
                               int64_t due_ns) {
-    int64_t stalled_ns = clock_monotonic_ns() + server->gate.header_timeout_ns;
-    client->due_ns = stalled_ns < due_ns ? stalled_ns : due_ns;
+    client->sends_body = true;
+    int64_t latest_ns = clock_monotonic_ns() + server->gate.header_timeout_ns;
+    int64_t earned_ns = (int64_t)(size * CLOCK_NS_PER_SEC / MIN_BODY_RATE);
+    latest_ns = latest_ns < due_ns ? latest_ns : due_ns;
+    /* What was sent faster than that buys no time to be idle later. */
+    client->due_ns =
+        client->due_ns < latest_ns - earned_ns ? client->due_ns + earned_ns : latest_ns;
     http_server_client_sent(server, client);
 }
 
 void http_server_client_goes_on(struct http_server *server, struct http_client *client) {
+    client->sends_body = false;
     client->due_ns = clock_monotonic_ns() + server->idle_timeout_s * CLOCK_NS_PER_SEC;
     http_server_client_sent(server, client);
 }

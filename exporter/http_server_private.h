@@ -47,8 +47,9 @@ void http_server_client_sent(struct http_server *server, struct http_client *cli
 /* The client has to send a request's head from here on, within the header timeout. */
 void http_server_client_reads(struct http_server *server, struct http_client *client);
 
-/* The client has to go on sending within the header timeout, and to be done by `due_ns`. */
-void http_server_client_sends(struct http_server *server, struct http_client *client,
+/* The client has sent `size` bytes of a body. It may lag behind the minimum rate by the header
+ * timeout, and must be done by `due_ns`. */
+void http_server_client_sends(struct http_server *server, struct http_client *client, size_t size,
                               int64_t due_ns);
 
 /* The client has to send the rest of its request, or to take the answer, within the idle timeout as

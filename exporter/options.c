@@ -385,7 +385,8 @@ const struct option exporter_options[] = {
         .default_text = "10s",
         .min = 1 * SECONDS,
         .max = 10 * MINUTES,
-        .help = "How long a client may take to send the header of a request, and pause in its body",
+        .help = "How long a client may take to send a request's header, and fall behind 4 KiB/s in "
+                "its body",
     },
     {
         .name = "web.idle-timeout",

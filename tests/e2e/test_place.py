@@ -334,6 +334,20 @@ def test_small_parts_of_a_model_take_little_memory(place):
         "file: its graph takes more than 8388608 bytes of memory (--upload.max-memory)")
 
 
+def test_idle_uploads_leave_room_for_others(place):
+    service = place([node("rpi")])
+    large, headers = form(('name="file"; filename="a.onnx"', bytes(10_000_000)))
+    with contextlib.ExitStack() as stack:
+        for _ in range(7):
+            idle = stack.enter_context(contextlib.closing(service.connect()))
+            idle.putrequest("POST", "/upload")
+            idle.putheader("Content-Length", str(10 << 20))
+            idle.endheaders()
+            idle.send(b" ")
+        assert service.get("/-/healthy").status == 200
+        assert [service.ask(large, "/upload", headers).status for _ in range(11)] == 11 * [422]
+
+
 def test_passwords_and_limits_are_the_daemons(place, tmp_path):
     web = tmp_path / "web.yaml"
     web.write_text(f"basic_auth_users: {{alice: '{QUICK_SECRET}'}}\n")

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import gzip
 import json
+import pathlib
 import signal
 import threading
 import time
@@ -368,14 +369,23 @@ LARGE = json.dumps([GAUGE]).encode().ljust(700_000)
 CHUNKED = {"Transfer-Encoding": "chunked"}
 
 
+def is_read(connection):
+    """Whether the daemon has read all that the client sent: no byte is queued at either end."""
+    ends = {f"0100007F:{name[1]:04X}" for name in (connection.sock.getsockname(), connection.sock.getpeername())}
+    lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()]
+    queues = [line[4] for line in lines if set(line[1:3]) == ends]
+    return queues == 2 * ["00000000:00000000"]
+
+
 @contextlib.contextmanager
 def held_body(waap, length):
-    """A client that has sent the half of its body, and waits."""
+    """A client that has sent all but the last byte of its body, and waits."""
     with contextlib.closing(waap.connect()) as connection:
         connection.putrequest("POST", "/api/v1/push")
         connection.putheader("Content-Length", str(length))
         connection.endheaders()
-        connection.send(b" " * (length // 2))
+        connection.send(b" " * (length - 1))
+        wait_until(lambda: is_read(connection))
         assert waap.get("/-/healthy").status == 200
         yield connection
 

@@ -131,6 +131,17 @@ def test_who_never_ends_the_handshake_has_to_go(waap_binary, authority, server_p
                 assert dawdler.recv(1) == b""
 
 
+def test_a_body_that_arrives_too_slowly_is_answered_over_tls(waap_binary, authority, server_pair, tmp_path):
+    file = tmp_path / "web.yml"
+    file.write_text(tls_config(server_pair))
+    with WebWaap(waap_binary, file, "--web.header-timeout=1s", trust=authority.crt) as waap:
+        with contextlib.closing(waap.connect()) as connection:
+            connection.putrequest("POST", "/api/v1/push")
+            connection.putheader("Content-Length", "1000")
+            connection.endheaders(b"x")
+            assert connection.getresponse().status == 408
+
+
 @pytest.mark.parametrize("version", ["tls1_2", "tls1_3"])
 def test_client_certificates(waap_binary, authority, foreigner, server_pair, tmp_path, version):
     file = tmp_path / "web.yml"

@@ -25,9 +25,9 @@ void tearDown(void) {
     TEST_ASSERT_EQUAL_size_t(0, server.bodies_room);
 }
 
-static int reserve(struct http_request *request, size_t len) {
+static int announce(struct http_request *request, size_t len) {
     struct error err;
-    return http_body_reserve(request, len, &err);
+    return http_body_announce(request, len, &err);
 }
 
 static int add(struct http_request *request, size_t len) {
@@ -40,19 +40,29 @@ static int add(struct http_request *request, size_t len) {
 }
 
 static void test_a_known_length_takes_no_more_than_that(void) {
-    TEST_ASSERT_EQUAL_INT(0, reserve(&one, 300 * KIB));
-    TEST_ASSERT_EQUAL_size_t(300 * KIB, server.bodies_room);
-    TEST_ASSERT_NULL(one.body.data); /* before anything has come */
+    TEST_ASSERT_EQUAL_INT(0, announce(&one, 300 * KIB));
     for (int i = 0; i < 300; i++) {
         TEST_ASSERT_EQUAL_INT(0, add(&one, KIB));
     }
     TEST_ASSERT_EQUAL_size_t(300 * KIB + 1, one.body.cap);
     TEST_ASSERT_EQUAL_size_t(300 * KIB, strlen(one.body.data));
-    TEST_ASSERT_EQUAL_INT(-EBUSY, reserve(&other, 201 * KIB));
-    TEST_ASSERT_EQUAL_INT(0, reserve(&other, 200 * KIB));
+    TEST_ASSERT_EQUAL_INT(-EBUSY, announce(&other, 201 * KIB));
+    TEST_ASSERT_EQUAL_INT(0, announce(&other, 200 * KIB));
     TEST_ASSERT_EQUAL_INT(0, add(&other, 200 * KIB));
     http_body_drop(&other);
     TEST_ASSERT_EQUAL_size_t(300 * KIB, server.bodies_room);
+}
+
+static void test_what_is_announced_takes_no_room_before_it_arrives(void) {
+    TEST_ASSERT_EQUAL_INT(0, announce(&one, 300 * KIB));
+    TEST_ASSERT_EQUAL_INT(0, add(&one, SMALL));
+    TEST_ASSERT_EQUAL_size_t(0, server.bodies_room);
+    TEST_ASSERT_EQUAL_INT(0, announce(&other, 300 * KIB));
+    TEST_ASSERT_EQUAL_INT(0, add(&other, 300 * KIB));
+    TEST_ASSERT_EQUAL_size_t(300 * KIB, server.bodies_room);
+    TEST_ASSERT_EQUAL_INT(0, add(&one, KIB));
+    TEST_ASSERT_EQUAL_size_t((300 + 130) * KIB, server.bodies_room);
+    TEST_ASSERT_EQUAL_INT(-EBUSY, add(&one, 100 * KIB));
 }
 
 static void test_an_unknown_length_is_counted_as_it_grows(void) {
@@ -69,26 +79,26 @@ static void test_an_unknown_length_is_counted_as_it_grows(void) {
 }
 
 static void test_small_ones_always_pass(void) {
-    TEST_ASSERT_EQUAL_INT(0, reserve(&one, MAX_BODY));
+    TEST_ASSERT_EQUAL_INT(0, add(&one, MAX_BODY));
     server.max_bodies = MAX_BODY;
-    TEST_ASSERT_EQUAL_INT(-EBUSY, reserve(&other, SMALL + 1));
-    TEST_ASSERT_EQUAL_INT(0, reserve(&other, SMALL));
+    TEST_ASSERT_EQUAL_INT(-EBUSY, announce(&other, SMALL + 1));
+    TEST_ASSERT_EQUAL_INT(0, announce(&other, SMALL));
     TEST_ASSERT_EQUAL_INT(0, add(&other, SMALL));
 }
 
 /* A reload may lower the limit below what is held. */
 static void test_a_limit_that_shrinks(void) {
-    TEST_ASSERT_EQUAL_INT(0, reserve(&one, MAX_BODY));
-    server.max_bodies = 100 * KIB;
-    TEST_ASSERT_EQUAL_INT(-EBUSY, reserve(&other, 80 * KIB));
     TEST_ASSERT_EQUAL_INT(0, add(&one, MAX_BODY));
+    server.max_bodies = 100 * KIB;
+    TEST_ASSERT_EQUAL_INT(-EBUSY, announce(&other, 80 * KIB));
     http_body_drop(&one);
-    TEST_ASSERT_EQUAL_INT(0, reserve(&other, 80 * KIB));
+    TEST_ASSERT_EQUAL_INT(0, announce(&other, 80 * KIB));
 }
 
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_a_known_length_takes_no_more_than_that);
+    RUN_TEST(test_what_is_announced_takes_no_room_before_it_arrives);
     RUN_TEST(test_an_unknown_length_is_counted_as_it_grows);
     RUN_TEST(test_small_ones_always_pass);
     RUN_TEST(test_a_limit_that_shrinks);
