@@ -12,32 +12,44 @@
 
 enum {
     LEASH_FD = 3, /* in the child */
+    PROGRAM_FD = 4,
     POLITE_MS = 80,
     KILL_MS = 20,
 };
 
-/* The program gets the second end under one of the first few numbers: it must not be one of them
- * already, should we have been started without a standard input or output. */
+/* The program gets a copy of the descriptor under one of the first few numbers: it must not be one
+ * of them already, should we have been started without a standard input or output. */
+static int copy_high(int fd, int *ret_fd, struct error *err) {
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, PROGRAM_FD + 1);
+    if (copy < 0) {
+        return error_set(err, -errno, "dup: %m");
+    }
+    *ret_fd = copy;
+    return 0;
+}
+
 static int open_pipe(int ret_ends[static 2], struct error *err) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0) {
         return error_set(err, -errno, "pipe: %m");
     }
-    int moved = fcntl(ends[1], F_DUPFD_CLOEXEC, LEASH_FD + 1);
-    int r = moved < 0 ? error_set(err, -errno, "dup: %m") : 0;
+    int r = copy_high(ends[1], &ret_ends[1], err);
     close(ends[1]);
     if (r < 0) {
         close(ends[0]);
         return r;
     }
     ret_ends[0] = ends[0];
-    ret_ends[1] = moved;
     return 0;
 }
 
 /* Our descriptors are all closed on exec. Our threads block signals and ignore SIGPIPE; the program
- * should know neither. */
-static int spawn(const char *const *argv, int output_fd, int leash_fd, pid_t *ret_pid) {
+ * should know neither. What runs is the open file, whatever its name leads to by then; the
+ * descriptor stays open because the interpreter of a script opens the script by it. */
+static int spawn(int program_fd, const char *const *argv, int output_fd, int leash_fd,
+                 pid_t *ret_pid) {
+    static const char program[] = "/proc/self/fd/4";
+    _Static_assert(PROGRAM_FD == 4, "named in the path");
     static const char *const environment[] = {"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
                                               "TZ=UTC", NULL};
     posix_spawn_file_actions_t actions;
@@ -46,6 +58,7 @@ static int spawn(const char *const *argv, int output_fd, int leash_fd, pid_t *re
     posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, leash_fd, LEASH_FD);
+    posix_spawn_file_actions_adddup2(&actions, program_fd, PROGRAM_FD);
     posix_spawnattr_t attributes;
     sigset_t none, all;
     sigemptyset(&none);
@@ -56,7 +69,7 @@ static int spawn(const char *const *argv, int output_fd, int leash_fd, pid_t *re
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setsigmask(&attributes, &none);
-    int code = posix_spawn(ret_pid, argv[0], &actions, &attributes, (char *const *)argv,
+    int code = posix_spawn(ret_pid, program, &actions, &attributes, (char *const *)argv,
                            (char *const *)environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
@@ -75,7 +88,7 @@ static void put_on_leash(int leash_fd, pid_t pid) {
     (void)fcntl(leash_fd, F_SETFL, O_ASYNC);
 }
 
-int child_start(struct child *child, const char *const *argv, struct error *err) {
+int child_start(struct child *child, int program_fd, const char *const *argv, struct error *err) {
     int output[2] = {-1, -1};
     int leash[2] = {-1, -1};
     pid_t pid;
@@ -94,7 +107,12 @@ int child_start(struct child *child, const char *const *argv, struct error *err)
     if (fcntl(output_read, F_SETFL, O_NONBLOCK) < 0) {
         return error_set(err, -errno, "fcntl: %m");
     }
-    r = spawn(argv, output_write, leash_write, &pid);
+    int program CLEANUP_CLOSE = -1;
+    r = copy_high(program_fd, &program, err);
+    if (r < 0) {
+        return r;
+    }
+    r = spawn(program, argv, output_write, leash_write, &pid);
     if (r < 0) {
         return error_set(err, r, "start %s: %s", argv[0], strerror(-r));
     }

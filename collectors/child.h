@@ -18,8 +18,9 @@ struct child {
 
 #define CHILD_NONE ((struct child){.output_fd = -1, .leash_fd = -1})
 
-/* Starts argv[0], a path. */
-int child_start(struct child *child, const char *const *argv, struct error *err);
+/* Starts the program that `program_fd` refers to (see program_open); argv[0] is what it is told
+ * that it is called. */
+int child_start(struct child *child, int program_fd, const char *const *argv, struct error *err);
 
 /* Sends a signal to its whole group, if there is one. */
 void child_signal(const struct child *child, int signal);

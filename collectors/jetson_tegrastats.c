@@ -101,7 +101,7 @@ static void decide(struct jetson_tegrastats *source, const struct jetson_board *
         return;
     }
     source->decided = true;
-    source->path = can_add(board, out) ? tegrastats_find() : NULL;
+    source->path = can_add(board, out) ? tegrastats_find(tegrastats_directories) : NULL;
     if (source->path != NULL) {
         open_program(source);
     }

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "collectors/child.h"
+#include "collectors/program.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
@@ -66,33 +66,18 @@ struct tegrastats {
 
 /* ---- looking for the program ---- */
 
-/* We may be root: what others can write to is not for us to run. */
-static bool is_trusted_program(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0 &&
-           (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
-           (info.st_uid == 0 || info.st_uid == geteuid());
-}
+/* L4T 28.1 and older have it in a home directory, where others than root can change it. */
+const char *const tegrastats_directories[] = {"/usr/bin", "/usr/sbin", "/usr/local/bin", NULL};
 
-static char *find_in(const char *directories) {
-    char *copy CLEANUP_FREE = strdup(directories);
-    char *rest = copy;
-    for (char *directory; rest != NULL && (directory = strsep(&rest, ":")) != NULL;) {
-        char *path CLEANUP_FREE = file_path_join(directory, "tegrastats");
-        if (directory[0] == '/' && path != NULL && is_trusted_program(path)) {
+char *tegrastats_find(const char *const *directories) {
+    for (; *directories != NULL; directories++) {
+        char *path CLEANUP_FREE = file_path_join(*directories, "tegrastats");
+        int fd CLEANUP_CLOSE = path != NULL ? program_open(path, NULL) : -ENOMEM;
+        if (fd >= 0) {
             return TAKE(path);
         }
     }
     return NULL;
-}
-
-char *tegrastats_find(void) {
-    const char *variable = getenv("PATH");
-    char *path = find_in("/usr/bin:/usr/sbin");
-    if (path == NULL && variable != NULL) {
-        path = find_in(variable);
-    }
-    return path != NULL ? path : find_in("/home/nvidia:/home/ubuntu"); /* L4T 28.1 and older */
 }
 
 /* ---- what it prints ---- */
@@ -194,7 +179,10 @@ static int start(struct tegrastats *tegrastats, int64_t now_ns, struct error *er
     tegrastats->text_len = 0;
     tegrastats->text_too_long = false;
     tegrastats->skip_record = false;
-    int r = child_start(&tegrastats->child, tegrastats->bare ? bare : with_interval, err);
+    int program_fd CLEANUP_CLOSE = program_open(tegrastats->path, err);
+    int r = program_fd < 0 ? program_fd
+                           : child_start(&tegrastats->child, program_fd,
+                                         tegrastats->bare ? bare : with_interval, err);
     if (r < 0) {
         schedule_start(tegrastats, now_ns);
         return r;
@@ -288,8 +276,9 @@ struct tegrastats_stats tegrastats_stats(const struct tegrastats *tegrastats) {
 
 int tegrastats_open(const char *path, int64_t interval_ms, struct tegrastats **ret_tegrastats,
                     struct error *err) {
-    if (access(path, X_OK) < 0) {
-        return error_set(err, -errno, "%s: %m", path);
+    int program_fd CLEANUP_CLOSE = program_open(path, err); /* and again at each start */
+    if (program_fd < 0) {
+        return program_fd;
     }
     struct tegrastats *tegrastats = calloc(1, sizeof(*tegrastats));
     char *copy CLEANUP_FREE = strdup(path);

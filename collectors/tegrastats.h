@@ -17,11 +17,15 @@ struct tegrastats_stats {
     uint64_t n_unknown_tokens; /* parts of records that were not understood */
 };
 
-/* The path of the program where NVIDIA's releases have put it, or in PATH; the caller frees it.
- * NULL if there is none, or none that only root or we ourselves can change. */
-char *tegrastats_find(void);
+/* Directories of root that are searched, NULL-terminated. */
+extern const char *const tegrastats_directories[];
 
-/* Starts nothing yet. -ENOENT, -EACCES, … if there is no program at `path`. */
+/* The path of the first program in `directories` that program_open trusts; the caller frees it.
+ * NULL if there is none. */
+char *tegrastats_find(const char *const *directories);
+
+/* Starts nothing yet. A negative errno if there is no program at `path` or program_open does not
+ * trust it, which is checked again whenever the program is started. */
 int tegrastats_open(const char *path, int64_t interval_ms, struct tegrastats **ret_tegrastats,
                     struct error *err);
 

@@ -200,3 +200,31 @@ def test_elsewhere_it_is_left_out(waap_binary, tmp_path):
     with Waap(waap_binary, *flags) as waap:
         assert not [name for name in waap.samples() if name.startswith(("gpu_", "jetson_"))]
         assert "jetson: left out: no Tegra in the device tree" in waap.output()
+
+
+@pytest.mark.parametrize("spoil, reason", [
+    (lambda directory, program: directory.chmod(0o777), "{directory} is writable by others than its owner"),
+    (lambda directory, program: program.chmod(0o777), "{program} is writable by others than its owner"),
+    (lambda directory, program: program.symlink_to(program.rename(directory / "other")),
+     "{program} is a symbolic link"),
+    pytest.param(lambda directory, program: os.chown(directory, 65534, -1), "{directory} belongs to user 65534",
+                 marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")),
+    (None, None),
+], ids=["directory", "program", "link", "owner", "trusted"])
+def test_a_tegrastats_that_others_can_change_is_not_run(waap_binary, tree, tmp_path, spoil, reason):
+    directory = tmp_path / "bin"
+    directory.mkdir(mode=0o755)
+    program, ran = directory / "tegrastats", tmp_path / "ran"
+    program.write_text(f"#!/bin/sh\necho >{ran}\nexec sleep 60\n")
+    program.chmod(0o755)
+    if spoil:
+        spoil(directory, program)
+    flags = tree("xavier_nx_jp5")[:-1]
+    with Waap(waap_binary, *flags, f"--collector.jetson.tegrastats={program}") as waap:
+        success = waap.samples()['waap_collector_success{collector="jetson"}']
+        if spoil is None:
+            wait_until(ran.exists, what="the program")
+            return
+        assert success == "0"
+        waap.wait_log(f"{program}: not run: " + reason.format(directory=directory, program=program))
+        assert not ran.exists()

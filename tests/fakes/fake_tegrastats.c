@@ -165,9 +165,10 @@ static void append_log(const char *path, int argc, char **argv) {
     fclose(log);
 }
 
-/* A program should begin with signals and descriptors as usual, plus the one that it is held by. */
+/* A program should begin with signals and descriptors as usual, plus the one that it is held by
+ * and its own file. */
 static void check_inheritance(void) {
-    enum { MAX_FD = 3, TRIED_FDS = 256, STATUS_INHERITED = 4 };
+    enum { MAX_FD = 4, TRIED_FDS = 256, STATUS_INHERITED = 4 };
     sigset_t blocked;
     sigprocmask(SIG_SETMASK, NULL, &blocked);
     bool odd = signal(SIGPIPE, SIG_DFL) != SIG_DFL;

@@ -1,11 +1,13 @@
 #include "collectors/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <unity.h>
@@ -24,7 +26,8 @@ void tearDown(void) {
 
 static void start_shell(const char *script) {
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
-    TEST_ASSERT_EQUAL_INT_MESSAGE(0, child_start(&child, argv, &err), err.text);
+    int shell CLEANUP_CLOSE = open(argv[0], O_PATH | O_CLOEXEC);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, child_start(&child, shell, argv, &err), err.text);
 }
 
 /* What the program has written once there is something. */
@@ -77,15 +80,41 @@ static void test_its_environment_is_not_ours(void) {
     TEST_ASSERT_EQUAL_INT(0, wait_for_status());
 }
 
-static void test_a_program_that_is_not_there(void) {
+static void write_script(const char *path, const char *text) {
+    FILE *file CLEANUP_FCLOSE = fopen(path, "we");
+    TEST_ASSERT_NOT_NULL(file);
+    fprintf(file, "#!/bin/sh\necho %s \"$@\"\n", text);
+    TEST_ASSERT_EQUAL_INT(0, fchmod(fileno(file), 0755));
+}
+
+static void test_the_open_file_runs_whatever_has_its_name(void) {
+    char directory[] = "/tmp/waap-child-XXXXXX", path[64], other[64], text[32];
+    TEST_ASSERT_NOT_NULL(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/program", directory);
+    snprintf(other, sizeof(other), "%s/other", directory);
+    write_script(path, "checked");
+    write_script(other, "replaced");
+    int program CLEANUP_CLOSE = open(path, O_PATH | O_CLOEXEC);
+    TEST_ASSERT_EQUAL_INT(0, rename(other, path));
+    const char *const argv[] = {path, "argument", NULL};
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, child_start(&child, program, argv, &err), err.text);
+    read_output(text, sizeof(text));
+    unlink(path);
+    rmdir(directory);
+    TEST_ASSERT_EQUAL_STRING("checked argument\n", text);
+}
+
+static void test_what_cannot_be_executed(void) {
     const char *emulator = getenv("WAAP_EMULATOR");
     if (emulator != NULL && emulator[0] != '\0') {
         TEST_IGNORE_MESSAGE("qemu-user's vfork does not tell the parent that exec failed");
     }
-    const char *const argv[] = {"/nonexistent/program", NULL};
-    TEST_ASSERT_EQUAL_INT(-ENOENT, child_start(&child, argv, &err));
-    TEST_ASSERT_NOT_NULL(strstr(err.text, "/nonexistent/program"));
+    const char *const argv[] = {"/etc/passwd", NULL};
+    int program CLEANUP_CLOSE = open(argv[0], O_PATH | O_CLOEXEC);
+    TEST_ASSERT_EQUAL_INT(-EACCES, child_start(&child, program, argv, &err));
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "start /etc/passwd"));
     child = CHILD_NONE;
+    TEST_ASSERT_EQUAL_INT(-EBADF, child_start(&child, -1, argv, &err));
 }
 
 int main(void) {
@@ -93,6 +122,7 @@ int main(void) {
     RUN_TEST(test_nothing_survives_the_end_of_the_leash);
     RUN_TEST(test_it_leads_a_group_of_its_own);
     RUN_TEST(test_its_environment_is_not_ours);
-    RUN_TEST(test_a_program_that_is_not_there);
+    RUN_TEST(test_the_open_file_runs_whatever_has_its_name);
+    RUN_TEST(test_what_cannot_be_executed);
     return UNITY_END();
 }

@@ -31,7 +31,7 @@ static void play(const char *text) {
     FILE *file CLEANUP_FCLOSE = fopen(path, "we");
     TEST_ASSERT_NOT_NULL(file);
     fputs(text, file);
-    run("cp '%s' '%s'", fake, program);
+    run("install -m 755 '%s' '%s'", fake, program);
 }
 
 static double value(const char *name, const char *labels) {

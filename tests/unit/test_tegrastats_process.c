@@ -191,56 +191,57 @@ static void test_it_dies_with_us(void) {
 }
 
 static void test_what_cannot_be_run(void) {
-    const char *emulator = getenv("WAAP_EMULATOR");
-    if (emulator != NULL && emulator[0] != '\0') {
-        TEST_IGNORE_MESSAGE("qemu-user's vfork does not tell the parent that exec failed");
-    }
     char missing[96];
     snprintf(missing, sizeof(missing), "%s/missing", directory);
     TEST_ASSERT_EQUAL_INT(-ENOENT, tegrastats_open(missing, 1000, &tegrastats, &error));
     TEST_ASSERT_NOT_NULL(strstr(error.text, "missing: No such file"));
-    TEST_ASSERT_EQUAL_INT(0, tegrastats_open(directory, 1000, &tegrastats, &error));
-    TEST_ASSERT_EQUAL_INT(-EACCES, poll_once());
-    TEST_ASSERT_NOT_NULL(strstr(error.text, "start /tmp/"));
-    TEST_ASSERT_EQUAL_INT(0, poll_once());
-    advance(1.1);
-    TEST_ASSERT_EQUAL_INT(-EACCES, poll_once());
-    TEST_ASSERT_NULL(latest());
+    TEST_ASSERT_EQUAL_INT(-EACCES, tegrastats_open(directory, 1000, &tegrastats, &error));
+    TEST_ASSERT_NOT_NULL(strstr(error.text, "not a regular file"));
+}
+
+/* What was trusted once is checked again at each start. */
+static void test_a_program_that_others_can_change_by_now(void) {
+    open_playing("!exit 3\n");
+    TEST_ASSERT_EQUAL_INT(-ECHILD, POLL_UNTIL(false));
+    TEST_ASSERT_EQUAL_INT(0, chmod(program, 0777));
+    write_file(log_file, "");
+    for (int i = 0; i < 2; i++) {
+        advance(5);
+        TEST_ASSERT_EQUAL_INT(-EPERM, poll_once());
+        TEST_ASSERT_NOT_NULL_MESSAGE(strstr(error.text, "writable by others"), error.text);
+    }
+    TEST_ASSERT_EQUAL_INT(0, started_pid());
+    TEST_ASSERT_EQUAL_INT(0, chmod(program, 0755));
+    advance(60);
+    TEST_ASSERT_EQUAL_INT(-ECHILD, POLL_UNTIL(false));
+    TEST_ASSERT_TRUE(started_pid() > 0);
 }
 
 static void test_find(void) {
-    char variable[256], copy[96];
-    if (access("/usr/bin/tegrastats", F_OK) == 0 || access("/usr/sbin/tegrastats", F_OK) == 0) {
-        TEST_IGNORE_MESSAGE("SKIP: this machine has a tegrastats");
-    }
-    const char *before = getenv("PATH");
-    char *saved CLEANUP_FREE = strdup(before != NULL ? before : "");
-    snprintf(copy, sizeof(copy), "%s/found", directory);
-    mkdir(copy, 0755);
-    snprintf(variable, sizeof(variable), "relative::/nowhere:%s:%s", copy, directory);
-    setenv("PATH", variable, 1);
-    char *found CLEANUP_FREE = tegrastats_find();
+    char first[64], copy[96];
+    snprintf(first, sizeof(first), "%s/first", directory);
+    snprintf(copy, sizeof(copy), "%s/tegrastats", first);
+    TEST_ASSERT_EQUAL_INT(0, mkdir(first, 0755));
+    const char *const directories[] = {"relative", "/nowhere", first, directory, NULL};
+    char *found CLEANUP_FREE = tegrastats_find(directories);
     TEST_ASSERT_EQUAL_STRING(program, found);
-
-    /* One that everybody can write to is passed over. */
-    snprintf(copy, sizeof(copy), "%s/found/tegrastats", directory);
     write_file(copy, "#!/bin/sh\n");
-    static const struct {
-        mode_t mode;
-        bool trusted;
-    } cases[] = {{0755, true}, {0700, true}, {0775, false}, {0757, false}, {0644, false}};
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        chmod(copy, cases[i].mode);
-        char *other CLEANUP_FREE = tegrastats_find();
-        TEST_ASSERT_EQUAL_STRING(cases[i].trusted ? copy : program, other);
-    }
+    chmod(copy, 0755);
+    char *nearer CLEANUP_FREE = tegrastats_find(directories);
+    TEST_ASSERT_EQUAL_STRING(copy, nearer);
+    chmod(copy, 0775); /* others can change it */
+    char *trusted CLEANUP_FREE = tegrastats_find(directories);
+    TEST_ASSERT_EQUAL_STRING(program, trusted);
     unlink(copy);
-    setenv("PATH", "", 1);
-    char *none CLEANUP_FREE = tegrastats_find();
-    TEST_ASSERT_NULL(none);
-    setenv("PATH", saved, 1);
-    snprintf(copy, sizeof(copy), "%s/found", directory);
-    rmdir(copy);
+    rmdir(first);
+    TEST_ASSERT_NULL(tegrastats_find(directories + 4));
+}
+
+/* Where others than root have no say: no home directory, nothing that a variable names. */
+static void test_directories_that_are_searched(void) {
+    for (const char *const *at = tegrastats_directories; *at != NULL; at++) {
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, strncmp(*at, "/usr/", 5), *at);
+    }
 }
 
 int main(void) {
@@ -263,7 +264,9 @@ int main(void) {
     RUN_TEST(test_close_is_quick);
     RUN_TEST(test_it_dies_with_us);
     RUN_TEST(test_what_cannot_be_run);
+    RUN_TEST(test_a_program_that_others_can_change_by_now);
     RUN_TEST(test_find);
+    RUN_TEST(test_directories_that_are_searched);
     clean_up();
     return UNITY_END();
 }
