@@ -99,7 +99,7 @@ static char *describe_places(const struct settings *settings) {
 struct old_files {
     struct push_remains table, state;
     bool has_table, has_state;
-    /* Of no use and could not be set aside, or never a file of ours: not ours to lose. */
+    /* Of no use and could not be set aside, or never a file of ours alone: not ours to lose. */
     bool table_is_stuck, state_is_stuck;
 };
 
@@ -128,7 +128,7 @@ static bool take_remains(const char *path, struct push_remains *remains, bool *r
                                         struct error *err)) {
     struct error err;
     int r = path != NULL ? recover(path, remains, &err) : -ENOENT;
-    if (r == -EMEDIUMTYPE) { /* a path given by mistake */
+    if (r == -EMEDIUMTYPE || r == -EPERM) { /* a path given by mistake, or another's file */
         log_warn("push: %s", err.text);
         *ret_is_stuck = true;
     } else if (r < 0 && r != -ENOENT) {

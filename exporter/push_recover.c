@@ -48,7 +48,7 @@ static int blame(const char *path, const struct push_remains *remains, int code,
 
 int push_recover_table(const char *path, struct push_remains *ret_remains, struct error *err) {
     struct push_remains remains = {0};
-    int r = file_read_stored(path, MAX_FILE_BYTES, &remains.file, err);
+    int r = file_read_own(path, MAX_FILE_BYTES, &remains.file, err);
     if (r == 0) {
         r = push_table_recover(remains.file.data, remains.file.len, &remains.offset,
                                &remains.same_boot, err);
@@ -65,7 +65,7 @@ int push_recover_table(const char *path, struct push_remains *ret_remains, struc
 
 int push_recover_state(const char *path, struct push_remains *ret_remains, struct error *err) {
     struct push_remains remains = {0};
-    int r = file_read_stored(path, MAX_FILE_BYTES, &remains.file, err);
+    int r = file_read_own(path, MAX_FILE_BYTES, &remains.file, err);
     if (r == 0) {
         r = push_state_decode(remains.file.data, remains.file.len, &remains.offset, &remains.len,
                               &remains.n_damaged, err);
@@ -141,9 +141,9 @@ int push_recover_lock(const char *path, int *ret_fd, struct error *err) {
     }
     struct buf name CLEANUP_BUF = {0};
     buf_printf(&name, "%s.lock", path);
-    int fd CLEANUP_CLOSE = open(buf_str(&name), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd CLEANUP_CLOSE = file_open_own(buf_str(&name), O_RDWR | O_CREAT, err);
     if (fd < 0) {
-        return error_set(err, -errno, "open %s: %m", buf_str(&name));
+        return fd;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         int code = errno == EWOULDBLOCK ? EBUSY : errno;

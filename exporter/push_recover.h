@@ -17,7 +17,8 @@ void push_remains_finish(struct push_remains *remains);
 #define CLEANUP_PUSH_REMAINS CLEANUP(push_remains_finish)
 
 /* Reads a table, or a state file. -ENOENT: there is none; -EMEDIUMTYPE: it never was one of
- * ours; any other failure: of no use, see push_recover_set_aside. */
+ * ours; -EPERM: others can have written it; any other failure: of no use, see
+ * push_recover_set_aside. */
 int push_recover_table(const char *path, struct push_remains *ret_remains, struct error *err);
 int push_recover_state(const char *path, struct push_remains *ret_remains, struct error *err);
 

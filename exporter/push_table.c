@@ -80,10 +80,9 @@ static int open_file(struct push_table *table, const char *path, struct error *e
     if (table->new_path == NULL || table->path == NULL) {
         return error_set(err, -ENOMEM, "%s: out of memory", path);
     }
-    /* What is there may be mapped: by us, where it could not be published. */
-    unlink(table->new_path);
-    table->fd = open(table->new_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return table->fd < 0 ? error_set(err, -errno, "open %s: %m", table->new_path) : 0;
+    /* Another one that is there may be mapped: by us, where it could not be published. */
+    table->fd = file_create_own(table->new_path, 0600, err);
+    return table->fd < 0 ? table->fd : 0;
 }
 
 static int map(struct push_table *table, struct error *err) {

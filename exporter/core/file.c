@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FILE_CHUNK = 4096, FILE_MAX_PSEUDO = 1 << 20 };
@@ -68,6 +69,57 @@ int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, str
     return read_all(fd, 0, name, max_bytes, out, err);
 }
 
+/* The permissions on the way to a file do not matter here: in a directory that others can write to,
+ * their files are told by their owner. */
+static int check_own(int fd, const char *path, struct error *err) {
+    struct stat st;
+    if (fstat(fd, &st) < 0) {
+        return error_set(err, -errno, "stat %s: %m", path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return error_set(err, -EPERM, "%s is not a regular file: use another path", path);
+    }
+    if (st.st_uid != geteuid() && st.st_uid != 0) {
+        return error_set(err, -EPERM,
+                         "%s is owned by user %u, this process runs as user %u: remove the file or "
+                         "use a directory of your own",
+                         path, st.st_uid, geteuid());
+    }
+    if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        return error_set(err, -EPERM,
+                         "%s can be written by others (mode %04o): remove the file, or run "
+                         "\"chmod go-w\" on it if you trust its content",
+                         path, st.st_mode & 07777);
+    }
+    return 0;
+}
+
+int file_open_own(const char *path, int flags, struct error *err) {
+    int fd CLEANUP_CLOSE =
+        open(path, flags | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR);
+    if (fd < 0 && errno == ELOOP) {
+        return error_set(err, -EPERM, "%s is a symbolic link: remove it or use another path", path);
+    }
+    if (fd < 0) {
+        return error_set(err, -errno, "open %s: %m", path);
+    }
+    int r = check_own(fd, path, err);
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+int file_read_own(const char *path, size_t max_bytes, struct buf *out, struct error *err) {
+    int fd CLEANUP_CLOSE = file_open_own(path, O_RDONLY, err);
+    return fd < 0 ? fd : file_reread(fd, path, max_bytes, out, err);
+}
+
+int file_create_own(const char *path, mode_t mode, struct error *err) {
+    if (unlink(path) < 0 && errno != ENOENT) {
+        return error_set(err, -errno, "remove %s: %m", path);
+    }
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    return fd < 0 ? error_set(err, -errno, "create %s: %m", path) : fd;
+}
+
 static int write_all(int fd, const char *name, const char *data, size_t len, struct error *err) {
     while (len > 0) {
         ssize_t n = write(fd, data, len);
@@ -108,10 +160,9 @@ int file_replace(const char *path, mode_t mode, const void *data, size_t len, st
     if (new_path == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
-    int fd CLEANUP_CLOSE =
-        open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    int fd CLEANUP_CLOSE = file_create_own(new_path, mode, err);
     if (fd < 0) {
-        return error_set(err, -errno, "open %s: %m", new_path);
+        return fd;
     }
     int r = write_all(fd, new_path, data, len, err);
     if (r == 0 && rename(new_path, path) < 0) {

@@ -18,6 +18,18 @@ int file_read(const char *path, struct buf *out, struct error *err);
  * writes, is -ESPIPE. */
 int file_read_stored(const char *path, size_t max_bytes, struct buf *out, struct error *err);
 
+/* Opens a file that no other user but root can have written: a regular one that belongs to this
+ * process' user or to root and that nobody else may write. A file that is not is -EPERM, and the
+ * text names what to do. O_CREAT makes it with mode 0600. Returns the descriptor. */
+int file_open_own(const char *path, int flags, struct error *err);
+
+/* Reads such a file. */
+int file_read_own(const char *path, size_t max_bytes, struct buf *out, struct error *err);
+
+/* Makes an empty file for reading and writing in the place of whatever is there. Returns the
+ * descriptor. */
+int file_create_own(const char *path, mode_t mode, struct error *err);
+
 /* Reads an open file from its beginning: for files that are kept open and read again and again. */
 int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, struct error *err);
 

@@ -1,5 +1,6 @@
 """What was acknowledged is there after any end of the daemon, and nothing is there twice."""
 
+import os
 import pathlib
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from plugin import Plugin
 from running import Waap, wait_until
 
+NOBODY = 65534
 ALONE = ("--collector.disable-defaults", "--collector.push")
 N_WRITERS = 8
 UPDATES_PER_SECOND = 10_000
@@ -204,6 +206,55 @@ def test_damaged_state_files_are_set_aside(waap, place, how):
     with Plugin(place / "push.sock", {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "n", "type": "counter", "inc": 1})
     assert counts(second, "n_total")["p"] in (1, 4)
+
+
+def expose(file, how):
+    """Makes it a file that others can have written; what the log must say of it."""
+    if how == "owner":
+        if os.geteuid() != 0:
+            pytest.skip("no right to give files away")
+        os.chown(file, NOBODY, -1)
+        return f"{file} is owned by user {NOBODY}, this process runs as user 0: remove the file"
+    if how == "mode":
+        file.chmod(0o602)
+        return f"{file} can be written by others (mode 0602): remove the file"
+    target = file.rename(file.with_suffix(".target"))
+    file.symlink_to(target)
+    return f"{file} is a symbolic link: remove it"
+
+
+@pytest.mark.parametrize("how", ["owner", "mode", "link"])
+@pytest.mark.parametrize("name", ["state", "table", "table.lock"])
+def test_files_that_others_can_have_written_are_refused(waap, place, name, how):
+    kept = f"--push.{'state-file' if name == 'state' else 'table'}={place / name.split('.')[0]}"
+    flags = (*ALONE, kept, f"--push.socket={place}/push.sock")
+    flags += ("--push.table=",) if name == "state" else ()
+    first = listening(waap, *flags)
+    with Plugin(place / "push.sock", {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "n", "type": "counter", "inc": 3})
+    assert first.stop()[0] == 0
+    words = expose(place / name, how)
+    before = (place / name).lstat()
+    second = listening(waap, *flags)
+    second.wait_log(words)
+    assert second.samples()["waap_push_series"] == "0"
+    assert second.stop()[0] == 0
+    after = (place / name).lstat()
+    assert (after.st_ino, after.st_uid, after.st_mode) == (before.st_ino, before.st_uid, before.st_mode)
+
+
+@pytest.mark.parametrize("name", ["table", "state"])
+def test_its_files_are_for_the_daemon_alone(waap, place, name):
+    """Whoever left a file where the next one is made."""
+    stranger = (place / f"{name}.new").open("wb+")
+    (place / f"{name}.new").chmod(0o666)
+    flags = (f"--push.table={place}/table", f"--push.state-file={place}/state")
+    daemon = listening(waap, *ALONE, *flags, f"--push.socket={place}/push.sock")
+    with Plugin(place / "push.sock", {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "n", "type": "counter", "inc": 3})
+    assert daemon.stop()[0] == 0
+    assert (place / name).stat().st_mode & 0o777 == 0o600
+    assert stranger.read() == b""
 
 
 def test_a_state_file_that_cannot_be_is_told_at_once(waap, tmp_path):
