@@ -113,6 +113,9 @@ static int read_memory(struct json *json, struct control_memory *ret_memory, str
             return r;
         }
     }
+    if (r == 0 && (memory.floor < 0 || memory.widening < 0)) {
+        return json_fail(json, err, "floor or widening is negative");
+    }
     if (r == 0) {
         *ret_memory = memory;
     }

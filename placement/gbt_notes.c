@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "exporter/core/json.h"
@@ -28,8 +30,9 @@ static void add_check(struct buf *out, const struct gbt *gbt, const struct gbt_c
 }
 
 void gbt_notes_write(const struct gbt *gbt, struct buf *out) {
-    buf_printf(out, "{\"format\": %d, \"xgboost\": \"%s\", \"simulated\": %s, \"rows\": %zu",
-               FORMAT, gbt->about.version, gbt->about.simulated ? "true" : "false",
+    buf_printf(out, "{\"format\": %d, \"xgboost\": ", FORMAT);
+    json_add_string(out, gbt->about.version);
+    buf_printf(out, ", \"simulated\": %s, \"rows\": %zu", gbt->about.simulated ? "true" : "false",
                gbt->about.n_rows);
     buf_add_str(out, ", \"trained\": ");
     json_add_string(out, gbt->about.trained);
@@ -68,6 +71,9 @@ static int read_text(struct json *json, char *out, size_t size, struct error *er
 static int read_float(struct json *json, float *ret, struct error *err) {
     double number = 0;
     int r = json_number(json, &number, err);
+    if (r == 0 && fabs(number) > FLT_MAX) {
+        return json_fail(json, err, "%g is beyond a float", number);
+    }
     *ret = (float)number;
     return r;
 }

@@ -86,6 +86,8 @@ static void test_broken_texts(void) {
         "{\"loops\":{\"a\":{\"output\":\"x\"}}}",
         "{\"loops\":{}} x",
         "{\"loops\":{\"a\":{\"last_direction\":null}}}",
+        "{\"loops\":{\"a\":{\"floor\":-1}}}",
+        "{\"loops\":{\"a\":{\"widening\":-0.5}}}",
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct control_memory_entry entry = {"a"};
