@@ -1,35 +1,33 @@
-#include <assert.h>
-#include <stdint.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include "collectors/cri_call.h"
+#include "exporter/core/cleanup.h"
+#include "tests/fuzz/listener.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-/* What a peer may send instead of HTTP/2, in two pieces: the first byte says where it is cut. */
+/* A container runtime's bytes, which should be HTTP/2, in two pieces: the first byte is the size of
+ * the first piece. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
-    int fds[2];
-    if (len == 0 || len > 65536 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0) {
+    static const char *const methods[CRI_MAX_CALLS] = {"/s/A", "/s/B"};
+    static struct listener listener;
+    if (listener.fd == 0) {
+        listener_init(&listener);
+    }
+    if (len == 0 || len > 65536) {
         return 0;
     }
     struct cri_call call;
     cri_call_init(&call);
-    call.fd = fds[0];
-    call.n_answers = CRI_MAX_CALLS;
-    call.deadline_ns = INT64_MAX;
+    int r = cri_call_begin(&call, listener.path, methods, CRI_MAX_CALLS, INT64_MAX);
+    assert(r == 0);
+    int fd CLEANUP_CLOSE = listener_accept(&listener);
     size_t cut = data[0] < len - 1 ? data[0] : len - 1;
-    ssize_t n = send(fds[1], data + 1, cut, MSG_NOSIGNAL);
-    int r = n >= 0 ? cri_call_step(&call, 0) : 0;
-    n = send(fds[1], data + 1 + cut, len - 1 - cut, MSG_NOSIGNAL);
+    ssize_t n = send(fd, data + 1, cut, MSG_NOSIGNAL);
+    r = n >= 0 ? cri_call_step(&call, 0) : 0;
+    n = send(fd, data + 1 + cut, len - 1 - cut, MSG_NOSIGNAL);
     r = r == 0 && n >= 0 ? cri_call_step(&call, 0) : r;
     for (size_t i = 0; r > 0 && i < CRI_MAX_CALLS; i++) {
         size_t answer_len;
         cri_call_answer(&call, i, &answer_len);
         assert(answer_len < len);
     }
-    close(fds[1]);
     cri_call_finish(&call);
     return 0;
 }

@@ -29,9 +29,13 @@ static void load(const void *pages, size_t len) {
     snapshot_finish(&snapshot);
     push_reader_destroy(reader);
     struct push_store *copy = create();
-    size_t copy_len = 0;
-    const void *copy_pages = push_store_pages(store, &copy_len);
-    push_store_load(copy, copy_pages, copy_len, &again);
+    size_t pages_len = 0, offset = 0, n_damaged = 0;
+    const void *saved = push_store_pages(store, &pages_len);
+    struct buf file CLEANUP_BUF = {0};
+    push_state_encode(saved, pages_len, &file);
+    int r = push_state_decode(file.data, file.len, &offset, &pages_len, &n_damaged, NULL);
+    assert(r == 0 && n_damaged == 0);
+    push_store_load(copy, file.data + offset, pages_len, &again);
     assert(again.n_series == report.n_series && again.n_damaged_pages == 0);
     push_store_wipe(store);
     push_store_destroy(store);
