@@ -106,7 +106,7 @@ int push_recover_set_aside(const char *path, struct buf *ret_name, struct error 
         return error_set(err, -errno, "look for %s: %m", path);
     }
     /* A directory or /dev/null was given by mistake, and others need it where it is. */
-    if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
+    if (!S_ISREG(st.st_mode)) {
         return error_set(err, -EINVAL, "%s is no file", path);
     }
     int r = find_name(path, ret_name, err);

@@ -170,7 +170,7 @@ static void test_replaces_a_file(void) {
     TEST_ASSERT_EQUAL_UINT(0600, info.st_mode & 0777);
     TEST_ASSERT_EQUAL_INT(-1, faccessat(temp_fd, "state.new", F_OK, 0));
     TEST_ASSERT_EQUAL_INT(-ENOENT, file_replace("/nonexistent/x", 0600, "", 0, &err));
-    TEST_ASSERT_EQUAL_STRING("open /nonexistent/x.new: No such file or directory", err.text);
+    TEST_ASSERT_EQUAL_STRING("create /nonexistent/x.new: No such file or directory", err.text);
 }
 
 static void test_a_failed_replacement_keeps_the_file(void) {

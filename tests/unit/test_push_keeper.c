@@ -213,19 +213,14 @@ static void test_damaged_files_are_set_aside(void) {
     }
 }
 
-/* Also what is damaged again within a second, and what cannot even be opened. */
+/* Also what is damaged again within a second. */
 static void test_what_is_set_aside_stays(void) {
     char path[100];
     snprintf(path, sizeof(path), "%s/state", directory);
-    for (size_t i = 1; i <= 4; i++) {
-        if (i == 4) {
-            unlink(path);
-            TEST_ASSERT_EQUAL_INT(0, symlink(path, path));
-        } else {
-            FILE *file = fopen(path, "we");
-            fprintf(file, "waapgarbage %zu", i);
-            fclose(file);
-        }
+    for (size_t i = 1; i <= 3; i++) {
+        FILE *file = fopen(path, "we");
+        fprintf(file, "waapgarbage %zu", i);
+        fclose(file);
         struct push_keeper *keeper = open_keeper("--push.table=", state_flag);
         push_one(keeper);
         expect_count(keeper, "1");
@@ -311,6 +306,7 @@ static void test_a_damaged_entry_costs_no_more_than_its_page(void) {
 }
 
 int main(void) {
+    umask(S_IWGRP | S_IWOTH); /* files that others can write are refused */
     UNITY_BEGIN();
     RUN_TEST(test_the_table_survives);
     RUN_TEST(test_a_second_daemon_keeps_to_its_memory);
