@@ -16,6 +16,8 @@ import urllib.parse
 from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
+from waiting import LIMIT, wait_until
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ASK_OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
 # What every daemon of a test is told unless the test says otherwise: nothing under /run is touched.
@@ -27,17 +29,6 @@ def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
-
-
-def wait_until(condition, seconds=30, what="the condition"):
-    """Asks again and again; returns the first answer that is true."""
-    end = time.monotonic() + seconds
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        assert time.monotonic() < end, f"{what}: not within {seconds} s"
-        time.sleep(0.02)
 
 
 def remove_empty_cgroups(cgroup):
@@ -116,7 +107,7 @@ class Program:
         size = os.fstat(self.log.fileno()).st_size
         return os.pread(self.log.fileno(), size, 0).decode(errors="replace")
 
-    def wait_log(self, text, seconds=10):
+    def wait_log(self, text, seconds=LIMIT):
         """Waits for a line that contains `text` and returns the first one."""
 
         def find():
@@ -127,7 +118,7 @@ class Program:
 
         return wait_until(find, seconds, f"a line with {text!r}")[0]
 
-    def wait_ready(self, path="/-/ready", seconds=20):
+    def wait_ready(self, path="/-/ready", seconds=LIMIT):
         """Waits until it answers; returns itself."""
 
         def ready():
@@ -179,14 +170,14 @@ class Program:
         user, system = stat.rsplit(")", 1)[1].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
-    def stop(self, seconds=10, signal=signal.SIGTERM):
+    def stop(self, seconds=LIMIT, signal=signal.SIGTERM):
         """Asks it to end; returns its exit code (negative for a signal) and how long it took."""
         begin = time.monotonic()
         if self.process.poll() is None:
             self.process.send_signal(signal)
         return self.wait_exit(seconds), time.monotonic() - begin
 
-    def wait_exit(self, seconds=10):
+    def wait_exit(self, seconds=LIMIT):
         """Waits for it to end by itself; returns its exit code, which the caller judges."""
         self.ended = True
         try:

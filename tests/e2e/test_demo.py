@@ -4,12 +4,11 @@ import json
 import pathlib
 import re
 import signal
-import time
 
 import pytest
 
 from peers import Prometheus, need_program
-from running import wait_until
+from waiting import pace, wait_until
 
 NOTICE = "a simulated Jetson Xavier NX, nothing shown is real"
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures"
@@ -37,11 +36,10 @@ def numbers(program):
 def watch(program, seconds):
     """(time, values) of scrapes, close to each other; the time is that of the page."""
     seen = []
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while not seen or seen[-1][0] - seen[0][0] < seconds:
         page = numbers(program)
         seen.append((page["node_time_seconds"], page))
-        time.sleep(0.05)
+        pace(0.05)
     return seen
 
 
@@ -301,22 +299,20 @@ def total_frames(program):
     return numbers(program)["fps_total{" + PLUGIN.format("") + "}"]
 
 
-def frames_per_second(program, seconds=2):
+def frames_per_second(program):
     """Counted by ourselves; the mean of ten seconds would take that long to settle."""
-    begin, before = time.monotonic(), total_frames(program)
-    time.sleep(seconds)
-    return (total_frames(program) - before) / (time.monotonic() - begin)
+    seen = watch(program, 2)
+    return rise(seen, "fps_total{" + PLUGIN.format("") + "}") / (seen[-1][0] - seen[0][0])
 
 
 def test_frame_rate_follows_the_knob(demo):
     program = demo()
     param = "plugin_param{" + PLUGIN.format('param="res",') + "}"
-    slow = frames_per_second(program)
+    wait_until(lambda: 15 < frames_per_second(program) < 26, what="the rate of the default")
     answer = program.get(KNOB, method="PUT", body=b'{"value": 240}')
     assert answer.status == 200, answer.text
     wait_until(lambda: numbers(program)[param] == 240, 30, "the plugin to apply it")
-    fast = frames_per_second(program)
-    assert 15 < slow < 26 < fast < 36
+    wait_until(lambda: 26 < frames_per_second(program) < 36, what="the rate of fewer lines")
     assert json.loads(program.get(KNOB).body)["data"]["applied"] == 240
 
 

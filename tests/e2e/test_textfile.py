@@ -7,6 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from peers import NodeExporter, promtool
+from running import wait_until
 
 GOOD = """\
 # HELP backup_bytes_total What was saved,\\nin all.
@@ -111,7 +112,7 @@ def test_an_unchanged_file_is_kept_and_noticed_when_it_changes(textfile, tmp_pat
     file = tmp_path / "a.prom"
     file.write_text("a 1\n")
     waap = textfile()
-    time.sleep(4.2)  # until the file counts as settled
+    wait_until(lambda: time.time() - file.stat().st_ctime > 4.2, what="a file that counts as settled")
     for _ in range(3):
         assert waap.samples()["a"] == "1"
     before = file.stat()
