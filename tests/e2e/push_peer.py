@@ -2,10 +2,13 @@
 and remembers them over connections that it ends as rudely as asked."""
 
 import collections
+import fcntl
 import json
 import os
 import selectors
 import socket
+import struct
+import termios
 import threading
 
 
@@ -55,6 +58,13 @@ class PushPeer:
         with self._lock:
             for connection in list(self._connections.values()):
                 connection.send(data)
+
+    def unread(self):
+        """How many bytes plugins have sent that it has not read."""
+        with self._lock:
+            size = struct.Struct("i")
+            asked = [fcntl.ioctl(fd, termios.FIONREAD, bytes(size.size)) for fd in self._connections]
+            return sum(size.unpack(answer)[0] for answer in asked)
 
     def has_heard_all(self):
         """Whether nobody is connected or knocks: those who have left were heard to their end."""

@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from running import ROOT, Waap, wait_until
+from running import ROOT, Waap
+from waiting import pace, wait_until
 
 PACKAGE = ROOT / "plugin/python"
 
@@ -108,34 +109,30 @@ def test_a_knob_changes_the_frame_rate(daemon, example):
 
     def rate(lines):
         """Frames a second at that resolution."""
-        began = time.monotonic()
         ask(daemon, RES, lines)
         wait_until(lambda: ask(daemon, RES)["applied"] == lines, what=f"{lines} lines")
-        before = series(daemon, "fps_total")
-        time.sleep(1)
+        began, before = time.monotonic(), series(daemon, "fps_total")
+        wait_until(lambda: series(daemon, "fps_total") >= before + 15, what="15 frames")
         return (series(daemon, "fps_total") - before) / (time.monotonic() - began)
 
     wait_until(lambda: series(daemon, "fps_total"), what="the first frame")
-    assert rate(240) > 2 * rate(1080)
+    # A loaded machine may disturb one measurement, but not every one.
+    wait_until(lambda: rate(240) > 2 * rate(1080), what="a rate that follows the knob")
     assert daemon.get(RES, method="PUT", body=b'{"value": 99}').status == 400
     assert ask(daemon, RES)["applied"] == 1080
 
 
 def test_a_knob_is_applied_at_once(daemon, python):
     process = python("""
-        import sys, threading
+        import sys
+        plugin.configure(interval=600)  # for which nobody waits
         res = plugin.param("res", default=720, min=240, max=1080, on_change=lambda value: None)
         sys.stdin.read()
     """)
     wait_until(lambda: daemon.get(RES).status == 200, what="the knob")
-    taken = []
     for lines in range(300, 320):
-        began = time.monotonic()
         ask(daemon, RES, lines)
-        while ask(daemon, RES)["applied"] != lines:
-            assert time.monotonic() < began + 10
-        taken.append(time.monotonic() - began)
-    assert min(taken) < 0.1
+        wait_until(lambda: ask(daemon, RES)["applied"] == lines, what=f"{lines} lines")
     finish(process)
 
 
@@ -232,7 +229,7 @@ def test_the_daemon_killed_again_and_again(started, waap_binary, start, python, 
     for _ in range(10):
         daemon = started(Waap(waap_binary, *flags))
         wait_until(lambda: series(daemon, "frames_total"), what="the plugin")
-        time.sleep(rng.uniform(0, 0.1))
+        pace(rng.uniform(0, 0.1))
         daemon.stop(signal=signal.SIGKILL)
     daemon = started(Waap(waap_binary, *flags))
     n = int(finish(process))
