@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "collectors/container_http.h"
 #include "collectors/container_json.h"
@@ -90,6 +91,11 @@ void container_client_destroy(struct container_client *client) {
     container_http_finish(&client->events);
     free(client->socket);
     free(client);
+}
+
+bool container_client_serves(const struct container_client *client, uid_t user) {
+    struct stat info;
+    return stat(client->socket, &info) == 0 && info.st_uid == user;
 }
 
 bool container_client_listens(const struct container_client *client) {

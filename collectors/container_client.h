@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "collectors/container_info.h"
 #include "exporter/core/buf.h"
@@ -31,6 +32,9 @@ const struct container_info *container_client_find(struct container_client *clie
 
 /* Forgets a container that is gone. */
 void container_client_forget(struct container_client *client, const char *id);
+
+/* Whether the runtime runs containers for that user, as the owner of its socket. */
+bool container_client_serves(const struct container_client *client, uid_t user);
 
 /* Whether the runtime is there and will tell of containers as they start. */
 bool container_client_listens(const struct container_client *client);

@@ -22,6 +22,7 @@ struct container {
     char *id;
     char *pod_uid; /* or NULL */
     enum container_runtime runtime;
+    uid_t owner; /* who made the cgroup */
     struct cgroup_place place;
     double start_seconds; /* since 1970; 0: not known yet */
     unsigned seen;        /* the round of discovery that saw it */

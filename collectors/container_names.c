@@ -145,11 +145,16 @@ static unsigned generation(const struct container_names *names) {
     return sum + (names->cri != NULL ? cri_client_generation(names->cri) : 0);
 }
 
-static bool may_have_bundle(enum container_runtime runtime) {
-    return runtime == CONTAINER_CONTAINERD || runtime == CONTAINER_UNKNOWN;
+/* These answer for root's containers only. */
+static bool may_have_bundle(const struct container *container) {
+    return container->owner == 0 &&
+           (container->runtime == CONTAINER_CONTAINERD || container->runtime == CONTAINER_UNKNOWN);
 }
 
 static bool may_be_in_pod(const struct container *container) {
+    if (container->owner != 0) {
+        return false;
+    }
     return container->pod_uid != NULL || container->runtime == CONTAINER_CONTAINERD ||
            container->runtime == CONTAINER_CRIO || container->runtime == CONTAINER_UNKNOWN;
 }
@@ -162,7 +167,7 @@ static bool cri_due(const struct container_names *names, const struct container 
 bool container_names_due(const struct container_names *names, const struct container *container,
                          int64_t now_ns) {
     return container->names_generation != generation(names) || cri_due(names, container, now_ns) ||
-           (may_have_bundle(container->runtime) && now_ns >= container->next_bundle_ns);
+           (may_have_bundle(container) && now_ns >= container->next_bundle_ns);
 }
 
 /* A name that leads out of the directory is none. */
@@ -199,9 +204,18 @@ static bool look_into_bundles(struct container_names *names, struct container *c
     return false;
 }
 
-static bool asked_for(const struct container *container, enum container_runtime runtime) {
+static bool is_of_runtime(const struct container *container, enum container_runtime runtime) {
     return container->runtime == runtime || container->runtime == CONTAINER_UNKNOWN ||
            (container->runtime == CONTAINER_CONTAINERD && runtime == CONTAINER_DOCKER);
+}
+
+/* The client of sources[i], or NULL if it does not answer for the container. */
+static struct container_client *client_for(const struct container_names *names, size_t i,
+                                           const struct container *container) {
+    struct container_client *client = names->clients[i];
+    bool answers = client != NULL && is_of_runtime(container, sources[i].runtime) &&
+                   (container->owner == 0 || container_client_serves(client, container->owner));
+    return answers ? client : NULL;
 }
 
 /* An image's labels become labels of its containers. Only the kubelet overwrites those that name a
@@ -219,11 +233,9 @@ static int take_told(const struct container *container, const struct container_i
 static int ask_clients(struct container_names *names, const struct container *container,
                        int64_t now_ns, struct container_info *info) {
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        if (names->clients[i] == NULL || !asked_for(container, sources[i].runtime)) {
-            continue;
-        }
+        struct container_client *client = client_for(names, i, container);
         const struct container_info *told =
-            container_client_find(names->clients[i], container->id, now_ns);
+            client != NULL ? container_client_find(client, container->id, now_ns) : NULL;
         if (told != NULL) {
             return take_told(container, told, info);
         }
@@ -260,7 +272,7 @@ int container_names_look_up(struct container_names *names, struct container *con
         from_bundle = true;
         info.sandbox = container->info.sandbox;
         r = container_info_fill(&info, &container->info);
-    } else if (may_have_bundle(container->runtime) && now_ns >= container->next_bundle_ns) {
+    } else if (may_have_bundle(container) && now_ns >= container->next_bundle_ns) {
         from_bundle = look_into_bundles(names, container, &info);
         if (from_bundle) { /* it does not change: once it is found it is not read again */
             container->next_bundle_ns = INT64_MAX;
@@ -281,8 +293,8 @@ int container_names_look_up(struct container_names *names, struct container *con
 bool container_names_will_come(const struct container_names *names,
                                const struct container *container) {
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        if (names->clients[i] != NULL && asked_for(container, sources[i].runtime) &&
-            container_client_listens(names->clients[i])) {
+        const struct container_client *client = client_for(names, i, container);
+        if (client != NULL && container_client_listens(client)) {
             return true;
         }
     }

@@ -200,6 +200,7 @@ bool container_path_classify(const char *path, struct container_path *ret_path) 
             *ret_path = found;
             return true;
         }
+        found.in_unit = found.in_unit || ends(word, ".service") || ends(word, ".scope");
         parent = word;
     }
 }

@@ -23,6 +23,7 @@ struct container_path {
     size_t len;          /* of the path of the container's own cgroup; what follows is inside it */
     const char *pod_uid; /* Kubernetes, with _ for - where systemd made the slice; or NULL */
     size_t pod_uid_len;
+    bool in_unit; /* below a service or scope of systemd; see container_owner */
 };
 
 /* Finds the outermost container on `path` ("/docker/<id>/…"), which ends at a NUL or newline. False

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collectors/container_owner.h"
 #include "collectors/container_watch.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
@@ -101,6 +102,7 @@ static void add(struct container_set *set, const char *path,
         return;
     }
     container->start_seconds = (double)stat.st_mtim.tv_sec + (double)stat.st_mtim.tv_nsec / 1e9;
+    container->owner = container_owner(set->config.tree->rows[primary].path, path, classified);
     container->seen = set->round;
     enter_others(set, container);
     watch_it(set, container);

@@ -9,6 +9,7 @@
 
 #include "collectors/container_id.h"
 #include "collectors/container_names.h"
+#include "collectors/container_owner.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/file.h"
@@ -258,17 +259,6 @@ static bool is_there(int fd) {
     return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM;
 }
 
-/* Whether a user could have made the cgroup, whose processes systemd lets have some of their own:
- * named as they like, so after anybody's container. */
-static bool is_of_user(const char *text, const struct container_path *path) {
-    static const char slice[] = "/user.slice/";
-    const char *line = path->id;
-    while (line > text && line[-1] != '\n') {
-        line--;
-    }
-    return memmem(line, (size_t)(path->id - line), slice, strlen(slice)) != NULL;
-}
-
 /* Which network namespace the socket was made in: where we have accepted it, that of who connects.
  * False: the kernel cannot tell. */
 static bool network_of(int fd, uint64_t *ret_cookie) {
@@ -297,7 +287,8 @@ static void find_container(struct push_peers *peers, int fd, struct push_peer *p
     if (!container_id_parse(buf_str(&text), &path)) {
         return;
     }
-    if (is_of_user(buf_str(&text), &path)) { /* a label, but no proof */
+    const char *cgroupfs = settings_string(peers->config->settings, "path.cgroupfs");
+    if (container_owner_in(cgroupfs, buf_str(&text), &path) != 0) { /* a label, but no proof */
         peer->container = strndup(path.id, path.id_len < SHORT_ID_LEN ? path.id_len : SHORT_ID_LEN);
         return;
     }

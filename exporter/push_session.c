@@ -129,11 +129,13 @@ static void describe_claim(const struct push_peer *peer, char out[static MAX_CLA
     }
 }
 
-/* Root on this machine may have everything; not on the word of a network alone. */
+/* Root on this machine may have everything; not on the word of a network alone, nor from what may
+ * be a container. */
 static int claim(struct push_session *session, struct push_owner *owner, struct error *err) {
     char who[MAX_CLAIM];
     describe_claim(&session->peer, who);
-    bool may_take = strcmp(who, "uid 0") == 0 && !session->peer.gone;
+    bool may_take =
+        strcmp(who, "uid 0") == 0 && !session->peer.gone && session->peer.container == NULL;
     int r = push_claim(session->env->store, owner, who, may_take, err);
     session->claim = r == 0 ? push_claim_number(owner) : session->claim;
     return r;

@@ -1,6 +1,7 @@
 """The container collector from outside: recorded cgroups, and a runtime that answers, or does not."""
 
 import json
+import os
 import re
 import shutil
 
@@ -78,6 +79,22 @@ def test_labels_name_a_pod_only_in_kubepods(waap, place, runtime):
     assert sorted(seen) == [
         f'container_last_seen{{id="/{pod}/{B}",name="k8s_app_cam-0",image="i",container="app",'
         'namespace="edge",pod="cam-0"}',
+        f'container_last_seen{{id="/system.slice/docker-{A}.scope",name="web",image="i"}}']
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give cgroups away")
+def test_a_cgroup_that_a_user_made_has_no_name(waap, place, runtime):
+    """A service with Delegate=yes makes cgroups of any name; what root's Docker knows by that id is another container."""
+    service = place / "cgroup/system.slice/app.service"
+    service.mkdir()
+    shutil.copytree(place / f"cgroup/system.slice/docker-{A}.scope", service / f"docker-{A}.scope")
+    os.chown(service, 65534, 65534)
+    runtime(place / "run/docker.sock", [{"Id": A, "Names": ["/web"], "Image": "i"}])
+    daemon = waap(*flags(place))
+    wait_until(lambda: "web" in names(daemon), what="the name")
+    seen = [labels for labels in daemon.samples() if labels.startswith("container_last_seen")]
+    assert sorted(seen) == [
+        f'container_last_seen{{id="/system.slice/app.service/docker-{A}.scope",name="{A[:12]}"}}',
         f'container_last_seen{{id="/system.slice/docker-{A}.scope",name="web",image="i"}}']
 
 

@@ -391,16 +391,42 @@ def test_a_container_takes_its_name_back(daemon, path, tmp_path):
     assert series(waap, "forged") == {}
 
 
-def test_a_container_of_a_user_proves_nothing(daemon, path, tmp_path):
-    """systemd lets users make cgroups, and call them like anybody's container."""
+@pytest.mark.parametrize("unit, owner, proven", [
+    ("/user.slice/user-1000.slice/user@1000.service", 1000, False),
+    ("/system.slice/app.service", 65534, False),
+    ("/system.slice/app.service", 0, True),
+    ("/system.slice/app.service", None, False),
+    ("/../app.service", None, False),
+    ("/system.slice", None, True),
+], ids=["user", "service", "service of root", "no cgroupfs", "namespace", "slice"])
+def test_a_cgroup_is_a_container_only_if_root_made_it(daemon, path, tmp_path, unit, owner, proven):
+    """systemd lets users and services (Delegate=yes) make cgroups, and call them like anybody's container."""
+    if owner is not None:
+        if os.getuid() != 0:
+            pytest.skip("only root can give cgroups away")
+        (tmp_path / f"cgroup{unit}").mkdir(parents=True)
+        os.chown(tmp_path / f"cgroup{unit}", owner, owner)
     annotations = {"io.kubernetes.cri.container-name": "detector"}
-    cgroup = f"/user.slice/user-1000.slice/user@1000.service/cri-containerd-{CONTAINER}.scope"
-    waap = daemon(*container_tree(tmp_path, os.getpid(), cgroup, annotations))
+    cgroup = f"{unit}/cri-containerd-{CONTAINER}.scope"
+    waap = daemon(*container_tree(tmp_path, os.getpid(), cgroup, annotations), f"--path.cgroupfs={tmp_path / 'cgroup'}")
     with Plugin(path, {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "a", "type": "gauge", "set": 1})
         [listed] = json.loads(waap.get("/api/v1/plugins").text)["data"]
-    assert listed["labels"] == {"plugin": "p", "container": CONTAINER[:12]}
-    assert listed["peer"] == f"uid {os.getuid()}"
+    assert listed["labels"] == {"plugin": "p", "container": "detector" if proven else CONTAINER[:12]}
+    assert listed["peer"] == ("container" if proven else f"uid {os.getuid()}")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may take what is another's")
+def test_root_in_a_container_is_not_root_on_the_machine(daemon, path, tmp_path):
+    """Not even where the daemon cannot see which container it is."""
+    waap = daemon(*container_tree(tmp_path, os.getpid(), f"/docker/{CONTAINER}", {}))
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"metric": "a", "type": "gauge", "set": 1})
+    (tmp_path / f"proc/{os.getpid()}/cgroup").write_text(f"0::/../app.service/docker-{CONTAINER}.scope\n")
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.say({"metric": "a", "type": "gauge", "set": 2})
+        assert [item for item in plugin.settle() if "error" in item] != []
+    assert value(waap, "a", plugin="p", container=CONTAINER[:12]) == 1
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="must be root to make a process namespace")

@@ -115,6 +115,29 @@ static void test_classify(void) {
     }
 }
 
+static void test_in_unit(void) {
+    static const struct {
+        const char *path;
+        bool in_unit;
+    } rows[] = {
+        {"/docker/" A, false},
+        {"/system.slice/docker-" A ".scope", false},
+        {"/system.slice/docker-" A ".scope/x.service/docker-" B ".scope", false},
+        {"/machine.slice/libpod-" A ".scope/container", false},
+        {"/kubepods.slice/kubepods-pod" UID_ ".slice/cri-containerd-" A ".scope", false},
+        {"/system.slice/x.service/docker-" A ".scope", true},
+        {"/system.slice/x.service/y/docker/" A, true},
+        {"/../x.service/docker-" A ".scope", true},
+        {"/user.slice/user-1000.slice/session-1.scope/lxc.payload.web", true},
+        {"/user.slice/user-1000.slice/user@1000.service/user.slice/docker-" A ".scope", true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct container_path path;
+        TEST_ASSERT_TRUE_MESSAGE(container_path_classify(rows[i].path, &path), rows[i].path);
+        TEST_ASSERT_EQUAL_MESSAGE(rows[i].in_unit, path.in_unit, rows[i].path);
+    }
+}
+
 static void test_proc_cgroup(void) {
     static const struct {
         const char *text;
@@ -145,6 +168,7 @@ static void test_proc_cgroup(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_classify);
+    RUN_TEST(test_in_unit);
     RUN_TEST(test_proc_cgroup);
     return UNITY_END();
 }
