@@ -36,6 +36,7 @@ struct push_request {
     struct push_store *store;
     struct push_hello hello;
     struct push_run *runs, *last_run; /* in the reader's memory */
+    struct push_run *found;           /* the last one whose owner was found */
     size_t index;                     /* of the object that is wrong, from 1; 0: none alone */
     const char *name;                 /* of its metric */
 };
@@ -273,6 +274,25 @@ static size_t end_of_run(const struct push_run *run, const struct push_batch *ba
     return run->next != NULL ? run->next->first : batch->n_updates;
 }
 
+/* Finds the owners of as many runs as the turn has time for. Returns 1 if there are more. */
+static int find_owners(struct push_request *push, const struct http_upload *upload,
+                       struct error *err) {
+    struct push_run *run = push->found != NULL ? push->found->next : push->runs;
+    for (; run != NULL; run = run->next) {
+        int r = find_owner(push, &upload->request->url, run, err);
+        push_json_assign(push->reader, run->first, end_of_run(run, &upload->batch), run->owner);
+        r = r == 0 ? http_push_check_rate(push->store, run->owner, err) : r;
+        if (r < 0) {
+            return r;
+        }
+        push->found = run;
+        if (run->next != NULL && loop_turn_is_long(upload->request->daemon->loop)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int prepare(struct http_upload *upload, struct error *err) {
     struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
     const char *start = push->hello.start;
@@ -283,12 +303,9 @@ static int prepare(struct http_upload *upload, struct error *err) {
     };
     batch->updates = push_json_updates(push->reader, &batch->n_updates);
     int r = push->runs == NULL ? name_owner(push, &(struct push_whose){0}, 0, err) : 0;
-    for (struct push_run *run = push->runs; run != NULL && r == 0; run = run->next) {
-        r = find_owner(push, &upload->request->url, run, err);
-        push_json_assign(push->reader, run->first, end_of_run(run, batch), run->owner);
-        r = r == 0 ? http_push_check_rate(push->store, run->owner, err) : r;
-    }
-    for (struct push_run *run = push->runs; run != NULL && r == 0; run = run->next) {
+    r = r == 0 ? find_owners(push, upload, err) : r;
+    bool is_limited = push_store_limits(push->store)->max_line_rate > 0;
+    for (struct push_run *run = push->runs; is_limited && run != NULL && r == 0; run = run->next) {
         size_t n_updates = end_of_run(run, batch) - run->first; /* once all may */
         http_push_spend_rate(push->store, run->owner, n_updates);
     }

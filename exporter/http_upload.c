@@ -10,9 +10,9 @@
 #include "exporter/http_access.h"
 #include "exporter/network.h"
 
-/* Bodies up to this size are read at once, which takes about a millisecond. Of larger ones this
- * many updates are applied per turn, which takes a few. */
-enum { SMALL_BODY = 128 << 10, HUGE_BODY = 1 << 20, TURN_UPDATES = 1000 };
+/* Bodies up to this size are read and applied at once, which takes about a millisecond. Of larger
+ * ones as much is applied per turn as it has time for, so many updates at a time. */
+enum { SMALL_BODY = 16 << 10, HUGE_BODY = 1 << 20, UPDATES_AT_ONCE = 64 };
 
 static struct push_store *store_of(const struct http_upload *upload) {
     return upload->request->daemon->push_store;
@@ -122,7 +122,10 @@ static void apply_at_once(struct http_upload *upload) {
         refuse(upload);
         return;
     }
-    int r = upload->prepare(upload, err);
+    int r;
+    do {
+        r = upload->prepare(upload, err);
+    } while (r > 0);
     if (r == 0) {
         r = push_store_apply(store_of(upload), upload->owner, &upload->batch, &upload->failed, err);
     }
@@ -170,11 +173,15 @@ static void finish_first(struct daemon *daemon, int code, const struct error *er
     read_first(daemon);
 }
 
-static void turn(struct loop_timer *timer) {
+static void apply_turn(struct loop_timer *timer) {
     struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
     struct push_applying *applying = &upload->applying;
     struct daemon *daemon = upload->request->daemon;
-    if (push_store_apply_some(daemon->push_store, applying, TURN_UPDATES)) {
+    bool more;
+    do {
+        more = push_store_apply_some(daemon->push_store, applying, UPDATES_AT_ONCE);
+    } while (more && !loop_turn_is_long(daemon->loop));
+    if (more) {
         timer->due_ns = 0;
         return;
     }
@@ -183,20 +190,32 @@ static void turn(struct loop_timer *timer) {
     finish_first(daemon, applying->code, &applying->error);
 }
 
+static void prepare_turn(struct loop_timer *timer) {
+    struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
+    struct daemon *daemon = upload->request->daemon;
+    upload->code = upload->prepare(upload, &upload->error);
+    if (upload->code < 0) {
+        loop_timer_remove(daemon->loop, timer);
+        finish_first(daemon, upload->code, &upload->error);
+        return;
+    }
+    timer->due_ns = 0;
+    if (upload->code == 0) {
+        push_store_apply_begin(daemon->push_store, &upload->applying, upload->owner,
+                               &upload->batch);
+        timer->fire = apply_turn;
+    }
+}
+
 static void read_done(struct worker_job *job) {
     struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
     struct daemon *daemon = upload->request->daemon;
     if (upload->code < 0) {
         push_store_count_refused(daemon->push_store, upload->code);
-    } else {
-        upload->code = upload->prepare(upload, &upload->error);
-    }
-    if (upload->code < 0) {
         finish_first(daemon, upload->code, &upload->error);
         return;
     }
-    push_store_apply_begin(daemon->push_store, &upload->applying, upload->owner, &upload->batch);
-    upload->turn = (struct loop_timer){.due_ns = 0, .fire = turn};
+    upload->turn = (struct loop_timer){.due_ns = 0, .fire = prepare_turn};
     loop_timer_add(daemon->loop, &upload->turn);
 }
 
@@ -213,12 +232,13 @@ void http_upload_start(struct http_upload *upload) {
         return;
     }
     /* What is packed may become large. */
-    bool small = request->body.len <= SMALL_BODY && !upload->packed;
-    if (small && !push_store_is_applying(store_of(upload))) {
+    bool small = request->body.len <= SMALL_BODY && !upload->packed &&
+                 !push_store_is_applying(store_of(upload));
+    if ((!small || loop_turn_is_long(request->daemon->loop)) && http_hold_upload(request)) {
+        enqueue(upload);
+    } else if (small) {
         read_body(upload);
         apply_at_once(upload);
-    } else if (http_hold_upload(request)) {
-        enqueue(upload);
     } else {
         upload->code =
             error_set(&upload->error, -EBUSY, "too many are pushing at a time, try again later");

@@ -14,7 +14,7 @@ struct http_upload {
     int (*read)(struct http_upload *upload, struct error *err);
 
     /* On the loop: whose it is and what is to be done, as `owner` and `batch`. Refusals are its own
-     * to count. */
+     * to count. Returns 1 if it is to be called again, on another turn. */
     int (*prepare)(struct http_upload *upload, struct error *err);
 
     /* On the loop: answers, and frees the upload. */

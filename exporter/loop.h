@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "exporter/core/error.h"
@@ -62,6 +63,9 @@ void loop_cancel(struct loop *loop, struct loop_message *message);
 /* Runs until loop_stop. */
 void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
+
+/* Whether the turn under way has taken as long as it should: what can wait is left to the next. */
+bool loop_turn_is_long(const struct loop *loop);
 
 /* The next turn does not wait: something to do has come up on this one. */
 void loop_hurry(struct loop *loop);

@@ -14,12 +14,14 @@
 #include "exporter/push_listen.h"
 #include "exporter/push_session.h"
 
-/* One turn of the loop reads about TURN_BYTES from all together: some milliseconds of work. */
+/* One turn of the loop reads about TURN_BYTES from all together. What it takes depends on what is
+ * said, so after every LINES_AT_ONCE it is looked whether the turn is long. */
 enum {
     TURN_BYTES = 256 * 1024,
     MIN_READ = 4 * 1024,
     MAX_READ = 64 * 1024,
     KEPT_BYTES = 4 * 1024,
+    LINES_AT_ONCE = 16,
 };
 
 /* Who has to wait for its rate does so at least this long, so that many lines take one turn, and at
@@ -34,7 +36,7 @@ struct link {
     struct push_session session;
     struct push_lines lines;
     bool watched; /* by the loop: not before we know who it is, nor while held */
-    bool held;    /* until its rate lets its next line be taken */
+    bool held;    /* until its rate, or the turn, lets its next line be taken */
     struct link *next_held;
     uint32_t events; /* that the loop watches for */
     struct link *next, *previous;
@@ -56,6 +58,7 @@ struct push_socket {
     struct loop_timer resume;
     struct buf in; /* what is being read, whoever sent it */
     struct loop_timer check;
+    unsigned n_lines;
     uint64_t n_refused;
     uint64_t n_cut;
 };
@@ -162,8 +165,13 @@ static void session_answered(struct push_session *session) {
 
 static bool take_line(struct push_lines *lines, char *text, size_t len) {
     struct link *link = CONTAINER_OF(lines, struct link, lines);
-    struct loop_timer *resume = &link->owner->resume;
-    int64_t wait_ns = push_session_wait_ns(&link->session, link->owner->max_rate);
+    struct push_socket *socket = link->owner;
+    struct loop_timer *resume = &socket->resume;
+    if (++socket->n_lines % LINES_AT_ONCE == 0 && loop_turn_is_long(socket->loop)) {
+        resume->due_ns = 0;
+        return false;
+    }
+    int64_t wait_ns = push_session_wait_ns(&link->session, socket->max_rate);
     if (wait_ns > 0) {
         wait_ns = wait_ns < MIN_WAIT_NS ? MIN_WAIT_NS : wait_ns;
         wait_ns = wait_ns > MAX_WAIT_NS ? MAX_WAIT_NS : wait_ns;
@@ -220,7 +228,7 @@ static void hold(struct link *link) {
 
 static void link_ready(struct loop_source *source, uint32_t events) {
     struct link *link = CONTAINER_OF(source, struct link, source);
-    if (push_store_is_applying(link->owner->env.store)) {
+    if (push_store_is_applying(link->owner->env.store) || loop_turn_is_long(link->owner->loop)) {
         return; /* it is called again: what is there to be read stays there */
     }
     if (!link->lines.ended && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
@@ -257,7 +265,7 @@ static void resume_fire(struct loop_timer *timer) {
     bool busy = push_store_is_applying(socket->env.store);
     timer->due_ns = busy ? clock_monotonic_ns() + MIN_WAIT_NS : LOOP_NEVER;
     for (size_t n = busy ? 0 : socket->n_held; n > 0 && *at != NULL; n--) {
-        if (n_bytes >= TURN_BYTES) {
+        if (n_bytes >= TURN_BYTES || (n_bytes > 0 && loop_turn_is_long(socket->loop))) {
             timer->due_ns = 0;
             return;
         }

@@ -553,6 +553,22 @@ def test_long_lines(daemon, path):
     assert value(waap, "b", plugin="p") == 1
 
 
+def test_lines_that_take_several_turns(daemon, path):
+    """Lines that a turn has no time for are taken on the next ones, in order."""
+    waap = daemon()
+    n_connections, n_lines = 4, 3000
+    with contextlib.ExitStack() as stack:
+        plugins = [stack.enter_context(Plugin(path)) for _ in range(n_connections)]
+        for number, plugin in enumerate(plugins):
+            lines = ({"hello": {"plugin": f"p{number}-{i % 2}"}} for i in range(n_lines))
+            counter = b'{"metric": "n_total", "type": "counter", "inc": 1}\n'
+            plugin.send(b"".join(json.dumps(line).encode() + b"\n" + counter for line in lines))
+        for plugin in plugins:
+            assert plugin.settle() == []
+        counts = [value for (name, _), value in waap.metrics().items() if name == "n_total"]
+    assert counts == [n_lines // 2] * 2 * n_connections
+
+
 def test_rate_of_lines(daemon, path):
     """What is beyond it waits, and so does who sends it."""
     waap = daemon("--push.max-line-rate=100")

@@ -91,6 +91,33 @@ static void test_what_one_source_removes_is_not_told_in_the_same_turn(void) {
     close(b.source.fd);
 }
 
+static void slow_ready(struct loop_source *source, uint32_t events) {
+    usleep(2500);
+    source_ready(source, events);
+    TEST_ASSERT_TRUE(loop_turn_is_long(loop));
+}
+
+/* No source may be the one that always comes too late. */
+static void test_each_source_is_the_first_of_a_long_turn(void) {
+    struct named_source sources[] = {ready_source('a'), ready_source('b'), ready_source('c')};
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        sources[i].source.ready = slow_ready;
+        TEST_ASSERT_EQUAL_INT(0, loop_add(loop, &sources[i].source, EPOLLIN, NULL));
+    }
+    char first[4] = "";
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        memset(happened, 0, sizeof(happened));
+        loop_turn(loop, 1000);
+        TEST_ASSERT_EQUAL_size_t(3, strlen(happened));
+        TEST_ASSERT_NULL(strchr(first, happened[0]));
+        first[i] = happened[0];
+    }
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        loop_remove(loop, &sources[i].source);
+        close(sources[i].source.fd);
+    }
+}
+
 static void test_a_bad_descriptor_is_an_error(void) {
     struct error err;
     struct loop_source source = {.fd = -1, .ready = source_ready};
@@ -274,6 +301,7 @@ int main(void) {
     RUN_TEST(test_a_descriptor_is_ready_as_long_as_it_is);
     RUN_TEST(test_events_can_be_changed);
     RUN_TEST(test_what_one_source_removes_is_not_told_in_the_same_turn);
+    RUN_TEST(test_each_source_is_the_first_of_a_long_turn);
     RUN_TEST(test_a_bad_descriptor_is_an_error);
     RUN_TEST(test_timers_fire_once_when_due);
     RUN_TEST(test_pumps_run_every_turn_and_may_shorten_it);
