@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "collectors/container_homes.h"
-#include "collectors/jetson_nvmap.h"
+#include "collectors/jetson_files.h"
 #include "collectors/jetson_part.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"

@@ -1,18 +1,12 @@
-#include "collectors/jetson_memory.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "collectors/jetson_nvmap.h"
+#include "collectors/jetson_files.h"
 #include "collectors/jetson_part.h"
-#include "collectors/meminfo.h"
-#include "collectors/scan.h"
 #include "exporter/core/cleanup.h"
-
-enum { BUDDY_MAX_ORDERS = 32 };
 
 enum memory_file {
     MEMORY_MEMINFO,
@@ -40,83 +34,6 @@ struct memory {
     struct source_file files[MEMORY_N_FILES];
     double page_size;
 };
-
-static const char *const meminfo_keys[MEMINFO_N_FIELDS] = {
-    [MEMINFO_BUFFERS] = "Buffers",        [MEMINFO_CACHED] = "Cached",
-    [MEMINFO_FREE] = "MemFree",           [MEMINFO_NVMAP_USED] = "NvMapMemUsed",
-    [MEMINFO_SWAP_CACHED] = "SwapCached", [MEMINFO_SWAP_FREE] = "SwapFree",
-    [MEMINFO_SWAP_TOTAL] = "SwapTotal",   [MEMINFO_TOTAL] = "MemTotal",
-};
-
-static int take_line(void *context, size_t number, const char *text) {
-    (void)number;
-    double *bytes = context;
-    struct meminfo_line line;
-    if (meminfo_parse(text, &line) < 0) {
-        return 0;
-    }
-    for (size_t i = 0; i < MEMINFO_N_FIELDS; i++) {
-        if (scan_word_equal(line.key, meminfo_keys[i])) {
-            bytes[i] = (double)line.value * 1024;
-        }
-    }
-    return 0;
-}
-
-void jetson_meminfo_parse(const char *text, double ret_bytes[static MEMINFO_N_FIELDS]) {
-    for (size_t i = 0; i < MEMINFO_N_FIELDS; i++) {
-        ret_bytes[i] = NAN;
-    }
-    scan_lines(text, "", take_line, ret_bytes, NULL);
-}
-
-static int buddy_line(void *context, size_t number, const char *line) {
-    (void)number;
-    uint64_t *counts = context;
-    uint64_t row[BUDDY_MAX_ORDERS];
-    struct scan_word word;
-    for (int i = 0; i < 4; i++) { /* "Node 0, zone Normal" */
-        if (!scan_word(&line, &word)) {
-            return -EINVAL;
-        }
-    }
-    int n = scan_numbers(&line, row, BUDDY_MAX_ORDERS);
-    for (int i = 0; i < n; i++) {
-        counts[i] += row[i];
-    }
-    return n > 0 ? 0 : -EINVAL;
-}
-
-int jetson_buddyinfo_parse(const char *text, struct jetson_free_blocks *ret_blocks) {
-    uint64_t counts[BUDDY_MAX_ORDERS] = {0};
-    int r = scan_lines(text, "buddyinfo", buddy_line, counts, NULL);
-    for (unsigned order = BUDDY_MAX_ORDERS; r == 0 && order-- > 0;) {
-        if (counts[order] > 0) {
-            *ret_blocks = (struct jetson_free_blocks){.order = order, .n_blocks = counts[order]};
-            return 0;
-        }
-    }
-    return r < 0 ? r : -ENODATA;
-}
-
-int jetson_iram_parse(const char *text, double *ret_bytes) {
-    struct scan_word word;
-    if (!scan_word(&text, &word) || word.len < 3 || word.len > 18 || word.text[0] != '0' ||
-        word.text[1] != 'x') {
-        return -EINVAL;
-    }
-    uint64_t value = 0;
-    for (size_t i = 2; i < word.len; i++) {
-        static const char digits[] = "0123456789abcdef";
-        const char *digit = memchr(digits, word.text[i] | 0x20, strlen(digits));
-        if (digit == NULL) {
-            return -EINVAL;
-        }
-        value = value * 16 + (uint64_t)(digit - digits);
-    }
-    *ret_bytes = (double)value;
-    return 0;
-}
 
 static void add(struct snapshot *out, const struct metric_desc *desc, const struct labels *labels,
                 double value) {

@@ -1,12 +1,10 @@
-#include "collectors/jetson_mode.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/jetson_files.h"
 #include "collectors/jetson_part.h"
-#include "collectors/scan.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
 
@@ -16,55 +14,6 @@ struct mode {
     unsigned id;
     struct labels *labels; /* of `id`, or NULL */
 };
-
-/* "ID=2": the number behind a key, in a word of its own. */
-static bool word_number(struct scan_word word, const char *key, unsigned *ret_number) {
-    size_t len = strlen(key);
-    if (word.len <= len || word.len > len + 9 || memcmp(word.text, key, len) != 0) {
-        return false;
-    }
-    unsigned number = 0;
-    for (size_t i = len; i < word.len; i++) {
-        if (word.text[i] < '0' || word.text[i] > '9') {
-            return false;
-        }
-        number = 10 * number + (unsigned)(word.text[i] - '0');
-    }
-    *ret_number = number;
-    return true;
-}
-
-int jetson_mode_parse(const char *text, unsigned *ret_id) {
-    struct scan_word word;
-    bool found = scan_word(&text, &word) && word_number(word, "pmode:", ret_id);
-    return found ? 0 : -EINVAL;
-}
-
-static bool line_names(const char *line, unsigned id, struct scan_word *ret_name) {
-    static const char key[] = "NAME=";
-    struct scan_word word;
-    unsigned number;
-    if (!scan_word(&line, &word) || !scan_word_equal(word, "<") || !scan_word(&line, &word) ||
-        !scan_word_equal(word, "POWER_MODEL") || !scan_word(&line, &word) ||
-        !word_number(word, "ID=", &number) || number != id || !scan_word(&line, &word) ||
-        word.len <= strlen(key) || memcmp(word.text, key, strlen(key)) != 0) {
-        return false;
-    }
-    *ret_name = (struct scan_word){.text = word.text + strlen(key), .len = word.len - strlen(key)};
-    return true;
-}
-
-int jetson_mode_name(const char *text, unsigned id, struct buf *out) {
-    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        struct scan_word name;
-        if (line_names(line, id, &name)) {
-            buf_add(out, name.text, name.len);
-            return 0;
-        }
-    }
-    return -ENOENT;
-}
 
 /* The mode rarely changes; its name is looked up only then. */
 static int update_labels(struct mode *mode, unsigned id, struct buf *scratch, struct error *err) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/jetson_nvmap.h"
+#include "collectors/jetson_files.h"
 #include "collectors/jetson_part.h"
 #include "exporter/core/cleanup.h"
 

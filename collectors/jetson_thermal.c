@@ -1,11 +1,10 @@
-#include "collectors/jetson_thermal.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "collectors/entries.h"
+#include "collectors/jetson_files.h"
 #include "collectors/jetson_part.h"
 #include "collectors/jetson_trips.h"
 #include "exporter/core/cleanup.h"
@@ -26,14 +25,6 @@ struct thermal {
     struct zone *zones;
     size_t n_zones;
 };
-
-void jetson_zone_name(struct buf *out, const char *type) {
-    size_t len = strcspn(type, "-_ ");
-    for (size_t i = 0; i < len; i++) {
-        char c = type[i];
-        buf_add_char(out, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
-    }
-}
 
 static bool is_taken(const struct thermal *thermal, const char *name) {
     for (size_t i = 0; i < thermal->n_zones; i++) {

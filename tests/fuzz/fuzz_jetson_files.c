@@ -5,11 +5,8 @@
 #include <string.h>
 
 #include "collectors/jetson_board.h"
-#include "collectors/jetson_memory.h"
-#include "collectors/jetson_mode.h"
-#include "collectors/jetson_nvmap.h"
+#include "collectors/jetson_files.h"
 #include "collectors/jetson_pace.h"
-#include "collectors/jetson_thermal.h"
 #include "exporter/core/cleanup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
