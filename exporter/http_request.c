@@ -66,7 +66,7 @@ bool http_hold(struct http_request *request) {
 
 bool http_hold_upload(struct http_request *request) {
     struct http_server *server = request->server;
-    if (request->daemon->stopping || server->n_uploads >= server->max_waiting) {
+    if (request->daemon->stopping || server->n_uploads >= server->max_uploads) {
         return false;
     }
     http_hold_among(request, &server->n_uploads);

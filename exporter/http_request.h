@@ -6,6 +6,7 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/engine.h"
+#include "exporter/http_checks.h"
 #include "exporter/http_gate.h"
 #include "exporter/http_url.h"
 #include "exporter/worker.h"
@@ -71,6 +72,7 @@ struct http_request {
     struct MHD_Response *response;
     bool owns_response;
 
+    struct http_check check;
     struct worker_job auth_job;
     struct web_config *auth_config;
     char *authorization;

@@ -276,7 +276,8 @@ static void apply_limits(struct http_server *server, const struct settings *sett
     }
     /* Held connections cannot be sent away, so some room is always kept for others. */
     size_t most_held = server->gate.max_clients / 2;
-    server->max_waiting = server->gate.max_clients / 4;
+    server->max_uploads = server->gate.max_clients / 4;
+    server->checks.max = most_held;
     size_t max_requests = (size_t)settings_int(settings, "web.max-requests");
     server->max_held = max_requests == 0 || max_requests > most_held ? most_held : max_requests;
     server->health_is_open = settings_bool(settings, "web.auth-exempt-health");
@@ -308,6 +309,10 @@ int http_server_configure(struct http_server *server, struct config *config,
     server->config = config_ref(config);
     config_unref(old_config);
     struct web_config *old = server->web_config;
+    if (old != NULL && web_config != NULL && web_config_users(old) != NULL &&
+        web_config_users(web_config) != NULL) {
+        users_inherit(web_config_users(web_config), web_config_users(old));
+    }
     server->web_config = web_config != NULL ? web_config_ref(web_config) : NULL;
     web_config_unref(old);
     return 0;

@@ -33,9 +33,11 @@ struct http_server {
     size_t pool_size; /* what libmicrohttpd has for a connection's head and answer, at least */
     size_t max_held;
     size_t n_held;
-    size_t max_waiting; /* as many of each of the next two */
-    size_t n_checks;    /* of passwords, waiting or under way */
+    size_t max_uploads;
     size_t n_uploads;
+    size_t n_checks; /* of passwords, waiting or under way */
+    struct http_checks checks;
+    bool is_checking;
     struct http_rate rate;
     bool is_shut; /* what the handlers look at may be gone */
     bool health_is_open;

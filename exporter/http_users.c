@@ -232,6 +232,33 @@ int users_add(struct users *users, const char *name, const char *hash, struct er
     return 0;
 }
 
+static bool is_equal(const struct users *a, const struct users *b) {
+    bool equal = a->n_users == b->n_users;
+    for (size_t i = 0; equal && i < a->n_users; i++) {
+        equal = strcmp(a->users[i].name, b->users[i].name) == 0 &&
+                strcmp(a->users[i].hash, b->users[i].hash) == 0;
+    }
+    return equal;
+}
+
+static void verdicts_copy(struct verdicts *to, const struct verdicts *from) {
+    memcpy(to->tags, from->tags, from->n_tags * sizeof(*from->tags));
+    to->n_tags = from->n_tags;
+    to->next = from->next;
+}
+
+void users_inherit(struct users *users, struct users *from) {
+    if (users == from || memcmp(users->key, from->key, sizeof(users->key)) == 0 ||
+        !is_equal(users, from)) {
+        return;
+    }
+    memcpy(users->key, from->key, sizeof(users->key));
+    pthread_mutex_lock(&from->lock);
+    verdicts_copy(&users->granted, &from->granted);
+    verdicts_copy(&users->rejected, &from->rejected);
+    pthread_mutex_unlock(&from->lock);
+}
+
 enum users_verdict users_lookup(struct users *users, const char *authorization) {
     struct credentials credentials CLEANUP_CREDENTIALS;
     struct tag tag;

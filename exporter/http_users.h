@@ -7,8 +7,8 @@
 
 /* Who may come in by HTTP basic authentication: names with bcrypt hashes, and the verdicts reached
  * so far. bcrypt is slow on purpose (66 ms at cost 10), so the event loop only looks verdicts up
- * and a worker reaches them. The table belongs to one web_config and goes with it, so no verdict
- * outlives the hashes it was made with. */
+ * and a worker reaches them. The table belongs to one web_config; a later one takes the verdicts
+ * over only if it has the same hashes. */
 struct users;
 
 enum users_verdict {
@@ -29,6 +29,10 @@ static inline void users_cleanup(struct users **users) {
 
 /* Adds a user before the table is shared. -EINVAL with the reason, which never quotes the hash. */
 int users_add(struct users *users, const char *name, const char *hash, struct error *err);
+
+/* Takes over the verdicts of another table if it has the same users, so that a reload makes nobody
+ * wait for a check. Before the table is shared, or between tables that share their verdicts. */
+void users_inherit(struct users *users, struct users *from);
 
 /* What is known of an Authorization header (NULL: none was sent). Quick; from any thread. */
 enum users_verdict users_lookup(struct users *users, const char *authorization);

@@ -4,10 +4,12 @@ import base64
 import concurrent.futures
 import contextlib
 import http.client
+import pathlib
 import signal
 import socket
 import ssl
 import subprocess
+import threading
 import time
 
 import pytest
@@ -368,6 +370,13 @@ def test_health_may_be_open(waap_binary, tmp_path):
         assert waap.get("/metrics").status == 401
 
 
+def get_from(port, source, headers):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(source, 0))
+    with contextlib.closing(connection):
+        connection.request("GET", "/-/ready", headers=headers)
+        return connection.getresponse().status
+
+
 def test_wrong_passwords_delay_nobody(users_waap):
     users_waap.get("/metrics")
     with concurrent.futures.ThreadPoolExecutor(20) as pool:
@@ -382,6 +391,52 @@ def test_wrong_passwords_delay_nobody(users_waap):
     assert {answer.status for answer in answers} == {200}
     seconds = sorted(answer.seconds for answer in answers)
     assert seconds[len(seconds) * 99 // 100] < 0.1  # the machine may be busy with other tests
+
+
+@pytest.mark.parametrize("source", ["127.0.0.1", "127.0.0.2"])
+def test_guesses_keep_no_right_password_out(waap_binary, tmp_path, source):
+    """A login waits for a few of the guesses that are answered meanwhile, not for all of them."""
+    file = tmp_path / "web.yml"
+    names = [f"user{i}" for i in range(6)]
+    file.write_text("basic_auth_users:\n" + "".join(f"  {name}: {SECRET}\n" for name in names))
+    guessed, answered, stopping = [], [], threading.Event()
+
+    def guess(guesser):
+        for i in range(10_000):
+            if stopping.is_set():
+                break
+            guessed.append(guesser)
+            answered.append(get_from(waap.port, source, basic("user0", f"{guesser} {i}")))
+
+    with WebWaap(waap_binary, file) as waap, concurrent.futures.ThreadPoolExecutor(30) as pool:
+        guessers = [pool.submit(guess, i) for i in range(30)]
+        try:
+            wait_until(lambda: len(guessed) - len(answered) == 30 and answered)
+            for name in names:
+                before = len(answered)
+                assert get_from(waap.port, "127.0.0.1", basic(name, "secret")) == 200
+                assert len(answered) - before < 15
+        finally:
+            stopping.set()
+        for guesser in guessers:
+            guesser.result()
+    assert set(answered) == {401}
+
+
+def auth_cpu_ns(waap):
+    tasks = pathlib.Path(f"/proc/{waap.process.pid}/task").iterdir()
+    [auth] = [task for task in tasks if (task / "comm").read_text() == "auth\n"]
+    return int((auth / "schedstat").read_text().split()[0])
+
+
+def test_a_reload_of_the_same_users_forgets_no_password(users_waap):
+    before = auth_cpu_ns(users_waap)
+    assert users_waap.get("/-/healthy").status == 200
+    check = auth_cpu_ns(users_waap) - before
+    assert users_waap.reload().status == 200
+    before = auth_cpu_ns(users_waap)
+    assert users_waap.get("/-/healthy").status == 200
+    assert auth_cpu_ns(users_waap) - before < check / 4
 
 
 def test_a_flood_of_guesses_takes_no_scrape_its_place(users_waap):

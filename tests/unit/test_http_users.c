@@ -214,6 +214,28 @@ static void test_each_table_has_its_own_verdicts(void) {
     TEST_ASSERT_FALSE(verify("ann:secret"));
 }
 
+static void test_the_same_users_inherit_verdicts(void) {
+    static const char *const hashes[] = {HASH_SECRET, HASH_EMPTY};
+    add("ann", HASH_SECRET);
+    verify("ann:secret");
+    verify("ann:wrong");
+    struct users *old CLEANUP_USERS = TAKE(users);
+    for (int i = 0; i < 2; i++) {
+        setUp();
+        add("ann", hashes[i]);
+        users_inherit(users, old);
+        TEST_ASSERT_EQUAL_INT(i == 0 ? USERS_GRANTED : USERS_UNKNOWN, lookup("ann:secret"));
+        TEST_ASSERT_EQUAL_INT(i == 0 ? USERS_DENIED : USERS_UNKNOWN, lookup("ann:wrong"));
+        TEST_ASSERT_EQUAL(i == 0, verify("ann:secret"));
+        tearDown();
+    }
+    setUp();
+    add("ann", HASH_SECRET);
+    add("bob", HASH_SECRET);
+    users_inherit(users, old);
+    TEST_ASSERT_EQUAL_INT(USERS_UNKNOWN, lookup("ann:secret"));
+}
+
 static void test_an_empty_table_lets_nobody_in(void) {
     TEST_ASSERT_FALSE(verify("ann:secret"));
 }
@@ -288,6 +310,7 @@ int main(void) {
     RUN_TEST(test_lengths_have_an_end);
     RUN_TEST(test_a_flood_of_wrong_passwords_forgets_no_right_one);
     RUN_TEST(test_each_table_has_its_own_verdicts);
+    RUN_TEST(test_the_same_users_inherit_verdicts);
     RUN_TEST(test_an_empty_table_lets_nobody_in);
     RUN_TEST(test_time_does_not_tell_who_exists);
     RUN_TEST(test_unknown_names_take_each_of_the_costs);
