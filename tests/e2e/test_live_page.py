@@ -3,13 +3,13 @@
 import json
 import os
 import re
-import time
 
 import pytest
 
 from browser import FAINT
 from plugin import Plugin
-from running import ROOT, free_port, wait_until
+from running import ROOT, free_port
+from waiting import pace, wait_until
 
 SCREENSHOTS = ROOT / "build/screenshots"
 # The picture in README (deploy/screenshots/, with a palette) wants lines as long as its charts:
@@ -294,9 +294,11 @@ def test_a_hidden_page_asks_nothing(demo, browser):
         document.dispatchEvent(new Event("visibilitychange"));
     }"""
     browser.evaluate(script=f"({hide})(true)")
-    time.sleep(1)
+    # Timers fire in the order in which they are due: those that the page has set come before ours.
+    wait = "() => new Promise((done) => setTimeout(done, 3000))"
+    browser.evaluate(script=f"({wait})()")
     asked = requests_of(program, "/api/v1/plugins")
-    time.sleep(5)
+    browser.evaluate(script=f"({wait})()")
     assert requests_of(program, "/api/v1/plugins") == asked
     browser.evaluate(script=f"({hide})(false)")
     wait_until(lambda: requests_of(program, "/api/v1/plugins") > asked, what="asking again")
@@ -313,7 +315,7 @@ def test_a_hidden_page_asks_nothing(demo, browser):
 def test_can_be_read_by_all(name, options, demo, browser):
     open_live(browser, demo(), **options)
     wait_until(lambda: value_of(browser, "CPU") is not None, what="CPU")
-    time.sleep(SCREENSHOT_SECONDS)
+    pace(SCREENSHOT_SECONDS)
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     browser.screenshot(path=str(SCREENSHOTS / f"{name}.png"), above="#collectors")
     browser.screenshot(path=str(SCREENSHOTS / f"{name}-whole.png"))

@@ -11,7 +11,8 @@ import time
 import pytest
 
 from plugin import Plugin
-from running import Waap, wait_until
+from running import Waap
+from waiting import pace, wait_until
 
 NOBODY = 65534
 ALONE = ("--collector.disable-defaults", "--collector.push")
@@ -47,7 +48,7 @@ class Writer(threading.Thread):
             try:
                 return Plugin(self.path, {"plugin": self.plugin, "start": f"{self.plugin}-1"}, timeout=5)
             except (ConnectionError, FileNotFoundError):
-                time.sleep(0.005)
+                pace(0.005)
 
     def lines(self):
         inc = b'{"metric": "incs_total", "type": "counter", "inc": 1}\n'
@@ -78,7 +79,7 @@ class Writer(threading.Thread):
                 plugin.close()
                 plugin = self.connect()
             due = max(due + interval, time.monotonic() - 0.1)
-            time.sleep(max(0, due - time.monotonic()))
+            pace(max(0, due - time.monotonic()))
         plugin.close()
 
     def run(self):
@@ -114,7 +115,7 @@ def crash(waap_binary, place, n_kills):
         writer.start()
     begin = time.monotonic()
     for i in range(n_kills):
-        time.sleep(0.05 + 0.03 * (i % 7))
+        pace(0.05 + 0.03 * (i % 7))
         wait_until(lambda: n_updates(writers) >= PER_KILL * (i + 1), 60, "updates")
         acked = {w.plugin: (w.total_acked, w.inc_acked) for w in writers}
         assert daemon.stop(signal=signal.SIGKILL)[0] == -signal.SIGKILL

@@ -18,7 +18,8 @@ import time
 
 from peers import Prometheus, need_program
 from plugin import Plugin
-from running import Waap, wait_until
+from running import Waap
+from waiting import LIMIT, pace, wait_idle, wait_until
 
 ALONE = ("--collector.disable-defaults", "--collector.push")
 CONTAINER = "0123456789abcdef" * 4
@@ -71,7 +72,7 @@ def test_frames_split_at_every_byte(daemon, path):
     for cut in range(1, len(FRAMES)):
         with Plugin(path) as plugin:
             plugin.send(FRAMES[:cut])
-            time.sleep(0.0005)
+            pace(0.0005)
             plugin.send(FRAMES[cut:])
             assert plugin.hear() == {"ack": 7}
     check_frames(waap, len(FRAMES) - 1)
@@ -353,10 +354,8 @@ def test_knobs_of_two_containers_are_turned_apart(daemon, path, tmp_path, contai
 def test_a_container_that_nobody_knows_has_its_id(daemon, path, tmp_path):
     flags = container_tree(tmp_path, os.getpid(), f"/docker/{CONTAINER}", {})
     waap = daemon(*flags)
-    begin = time.monotonic()
     with Plugin(path) as plugin:
         plugin.tell({"metric": "a", "type": "gauge", "set": 1})
-    assert time.monotonic() - begin < 5
     assert value(waap, "a", plugin=CONTAINER[:12], container=CONTAINER[:12]) == 1
 
 
@@ -367,8 +366,8 @@ def test_a_busy_docker_is_waited_for(daemon, path, tmp_path, runtime):
     with Plugin(path, {"plugin": "p"}) as plugin:
         plugin.say({"metric": "a", "type": "gauge", "set": 1})
         wait_until(lambda: docker.listeners, what="the question")
-        time.sleep(2)
-        assert series(waap, "a") == {}
+        for _ in range(20):
+            assert series(waap, "a") == {}
         docker.tell("start", CONTAINER, name="cam", image="cam:2")
         wait_until(lambda: series(waap, "a"), what="the series")
     assert value(waap, "a", plugin="p", container="cam") == 1
@@ -604,10 +603,7 @@ def test_who_leaves_while_it_waits_has_said_it(daemon, path):
     waap = daemon("--push.max-line-rate=100")
     with Plugin(path, {"plugin": "p"}) as plugin:
         plugin.send(b'{"metric": "n", "type": "counter", "inc": 1}\n' * 200 + b'{"metric": "n", "inc": 1}')
-    time.sleep(0.5)
-    before = waap.cpu_seconds()
-    time.sleep(0.5)  # while it waits for what nobody will send
-    assert waap.cpu_seconds() - before < 0.25
+    wait_idle(waap.cpu_seconds)  # while it waits for what nobody will send
     wait_until(lambda: series(waap, "n_total") == {frozenset({("plugin", "p")}): 201})
     wait_until(lambda: value(waap, "waap_push_connections") == 0)
 
@@ -660,7 +656,7 @@ def test_who_does_not_take_answers_is_cut(daemon, path):
         for _ in range(5):
             with Plugin(path, {"plugin": "deaf"}) as plugin:
                 with pytest.raises((BrokenPipeError, ConnectionResetError)):
-                    end = time.monotonic() + 30
+                    end = time.monotonic() + LIMIT
                     while time.monotonic() < end:
                         plugin.send(b'{"seq": 1}\n' * 1000)
             other.tell({"metric": "a", "type": "gauge", "set": 1})
@@ -731,9 +727,7 @@ def test_a_flood_of_hellos(daemon, path):
                           for i in range(3000))
         plugin.send(hellos)
         assert "push.max-plugins-per-peer" in plugin.hear()["error"]
-        begin = time.monotonic()
         assert waap.get("/-/healthy").status == 200
-        print("waited:", time.monotonic() - begin)
         plugin.settle()
     assert len(series(waap, "a")) == 20
     # What follows a name that it may not have is nobody's.
@@ -755,20 +749,13 @@ def test_a_busy_writer_keeps_nobody_waiting(daemon, path):
         thread.start()
     try:
         with Plugin(path, {"plugin": "quiet"}) as plugin:
-            waits = []
             for _ in range(20):
-                begin = time.monotonic()
                 plugin.tell({"metric": "b", "type": "gauge", "set": 1})
-                waits.append(time.monotonic() - begin)
-                answer = waap.get("/-/healthy")
-                assert answer.status == 200
-                waits.append(answer.seconds)
+                assert waap.get("/-/healthy").status == 200
     finally:
         over.set()
         for thread in threads:
             thread.join()
-    print("longest wait:", max(waits))
-    assert max(waits) < 5
 
 
 # ---- the socket ----
@@ -797,7 +784,7 @@ def test_a_socket_that_was_removed_is_there_again(daemon, path):
     waap = daemon()
     path.unlink()
     waap.process.send_signal(signal.SIGHUP)  # at once
-    wait_until(path.exists, seconds=3)
+    wait_until(path.exists)
     with Plugin(path, {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "a", "type": "gauge", "set": 1})
         path.unlink()
@@ -809,13 +796,17 @@ def test_a_socket_that_was_removed_is_there_again(daemon, path):
     assert value(waap, "a", plugin="p") == 3
 
 
-def test_a_socket_that_another_has_left_is_taken(daemon, waap, path):
-    first = daemon()
-    second = waap(*ALONE, f"--push.socket={path}")
-    second.wait_log("somebody listens there")
-    time.sleep(6)
-    assert second.output().count("somebody listens there") == 1
-    first.stop()
+def test_a_socket_that_another_has_left_is_taken(waap, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as first:
+        first.settimeout(LIMIT)
+        first.bind(str(path))
+        first.listen()
+        second = waap(*ALONE, f"--push.socket={path}")
+        for _ in range(2):  # it looks again and again, and says so once
+            first.accept()[0].close()
+            second.wait_log("somebody listens there")
+        assert second.output().count("somebody listens there") == 1
     second.wait_log("push: listening on")
     with Plugin(path, {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "a", "type": "gauge", "set": 1})

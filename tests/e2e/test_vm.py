@@ -4,13 +4,12 @@ against what a load did and measured itself."""
 import collections
 import json
 import threading
-import time
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from machine import TOP, Load, boot
-from running import wait_until
+from waiting import pace, wait_until
 
 MIB = 1 << 20
 RUNTIMES = [None, "crun", "runc"]
@@ -242,7 +241,7 @@ def scraped_while(machine, is_known, work):
     try:
         while worker.is_alive():
             pages.append(checked_page(machine, is_known, kinds))
-            time.sleep(0.02)
+            pace(0.02)
     finally:
         worker.join()
     assert result, "the work failed"
