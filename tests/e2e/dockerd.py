@@ -1,8 +1,9 @@
-"""A Docker daemon of the tests' own: private socket, data, bridge and cgroups, and one image with
-busybox and tests/vm/load in it. Where Docker cannot run the tests are skipped; .ci/fetch docker
+"""A Docker daemon of the tests' own: private socket, data, network, mounts and cgroups, and one image
+with busybox and tests/vm/load in it. Where Docker cannot run the tests are skipped; .ci/fetch docker
 gets what is missing."""
 
 import contextlib
+import ctypes
 import http.client
 import io
 import json
@@ -22,10 +23,17 @@ UNPACKED = ROOT / "build/deps/docker"
 BUSYBOX = UNPACKED / "bin/busybox"
 LOAD = ROOT / "build/tests/vm/load"
 IMAGE = "local/busybox:1"
+# The bridge's, in the range of addresses that is kept for measurements.
+GATEWAY, SUBNET = "198.18.0.1", "198.18.0.0/24"
 # Who root of a container is on the host where users are mapped: nobody that there is.
 MAPPED = 231072
-MAP_USERS = 'mount --bind "$0" /etc/subuid && mount --bind "$1" /etc/subgid && shift && exec "$@"'
+CLONE_NEWNET = 0x40000000
 APPLETS = ("head", "nc", "sh", "sleep", "tail", "true")
+
+
+def enter_network(namespace):
+    if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
 
 
 def root_filesystem():
@@ -47,41 +55,45 @@ def root_filesystem():
 class Docker:
     """Spoken to as its own command line does, by HTTP on its socket."""
 
-    def __init__(self, place, map_users=False):
+    def __init__(self, place, map_users=False, host_network=False):
         self.place = place
         self.socket = place / "docker.sock"
         self.cgroup = f"waap-test-{os.getpid()}"
-        self.bridge = f"waap{os.getpid()}"
-        self.address = f"198.18.{os.getpid() % 256}.1"
         paths = [str(UNPACKED / "usr/sbin"), str(UNPACKED / "usr/bin"), os.environ["PATH"]]
         self.log = open(place / "log", "wb")
-        self.has_bridge = self.make_bridge()
+        # Rules, addresses and forwarding of the machine reach it as little as its own reach the machine.
+        namespaces = ["unshare", "--mount", *([] if host_network else ["--net"])]
+        setup, flags = self.map_users() if map_users else ("", [])
+        setup += "" if host_network else f"{BUSYBOX} ip link set lo up && "
         self.process = subprocess.Popen(
-            [*(self.mapping() if map_users else ["dockerd"]), f"--host=unix://{self.socket}", f"--data-root={place / 'data'}",
-             f"--exec-root={place / 'exec'}", f"--pidfile={place / 'pid'}", "--iptables=false",
-             "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false",
-             f"--bridge={self.bridge if self.has_bridge else 'none'}", "--storage-driver=vfs",
+            [*namespaces, "sh", "-c", setup + 'exec "$@"', "sh", "dockerd", f"--host=unix://{self.socket}",
+             f"--data-root={place / 'data'}", f"--exec-root={place / 'exec'}", f"--pidfile={place / 'pid'}",
+             "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", *flags,
+             "--bridge=none" if host_network else f"--bip={GATEWAY}/24", "--storage-driver=vfs",
              "--exec-opt=native.cgroupdriver=cgroupfs", f"--cgroup-parent=/{self.cgroup}"],
             env={**os.environ, "PATH": ":".join(paths)},
             stdout=self.log, stderr=self.log)
 
-    def mapping(self):
-        """How to start it with users mapped, by tables that only it sees."""
-        tables = [self.place / "subuid", self.place / "subgid"]
-        for table in tables:
-            table.write_text("".join(f"{name}:{MAPPED}:65536\n" for name in ("nobody", "nogroup")))
+    def map_users(self):
+        """Commands and flags that map users, by tables that only this daemon sees."""
+        commands = ""
+        for name in ("subuid", "subgid"):
+            table = self.place / name
+            table.write_text("".join(f"{user}:{MAPPED}:65536\n" for user in ("nobody", "nogroup")))
+            commands += f"mount --bind {table} /etc/{name} && "
         self.place.chmod(0o711)
-        return ["unshare", "--mount", "sh", "-c", MAP_USERS, *tables, "dockerd", "--userns-remap=nobody:nogroup"]
+        return commands, ["--userns-remap=nobody:nogroup"]
 
-    def ip(self, words):
-        return subprocess.run([BUSYBOX, "ip", *words.split()], stdout=self.log,
-                              stderr=self.log).returncode == 0
-
-    def make_bridge(self):
-        """In the range of addresses that is kept for measurements."""
-        return (self.ip(f"link add {self.bridge} type bridge")
-                and self.ip(f"addr add {self.address}/24 dev {self.bridge}")
-                and self.ip(f"link set {self.bridge} up"))
+    @contextlib.contextmanager
+    def network(self, container=None):
+        """The calling thread is in the network of the daemon, or of a container."""
+        pid = self.process.pid if container is None else self.pid(container)
+        with open("/proc/thread-self/ns/net") as before, open(f"/proc/{pid}/ns/net") as inside:
+            enter_network(inside)
+            try:
+                yield
+            finally:
+                enter_network(before)
 
     def ask(self, method, path, body=None, *pairs, **query):
         """Status and answer. `pairs` are parameters that may be given more than once."""
@@ -135,16 +147,14 @@ class Docker:
             self.remove_all()
         self.process.terminate()
         self.process.wait(20)
-        self.ip(f"link del {self.bridge}")
-        for namespace in self.place.glob("exec/netns/*"):  # the host's is left mounted
-            subprocess.run([BUSYBOX, "umount", namespace], stdout=self.log, stderr=self.log)
         self.log.close()
         remove_empty_cgroups(self.cgroup)
 
 
 @contextlib.contextmanager
-def docker_of_our_own(map_users=False):
-    """The daemon with its image; skips the test where there can be none."""
+def docker_of_our_own(map_users=False, host_network=False):
+    """The daemon with its image; skips the test where there can be none. It has a network of its own unless
+    containers must reach what the machine reaches."""
     if not (UNPACKED / "usr/sbin/dockerd").exists():
         pytest.skip("no Docker: .ci/fetch docker has not been run, or could not")
     if not LOAD.exists():
@@ -152,7 +162,7 @@ def docker_of_our_own(map_users=False):
     if os.geteuid() != 0:
         pytest.skip("dockerd needs root")
     place = pathlib.Path(tempfile.mkdtemp(prefix="waap-docker-"))
-    docker = Docker(place, map_users)
+    docker = Docker(place, map_users, host_network)
     try:
         wait_until(docker.ready, 30, "dockerd")
         docker.fill()

@@ -69,7 +69,7 @@ def build(docker):
 
 
 def test_it_builds_and_runs(base):
-    with docker_of_our_own() as docker:
+    with docker_of_our_own(host_network=True) as docker:
         import_base(docker, base)
         said = build(docker)
         assert not [line for line in said if "error" in line], "".join(
