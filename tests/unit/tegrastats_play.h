@@ -15,6 +15,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "tests/unit/waiting.h"
 
 /* The fake tegrastats at work: it plays what a file says and logs how it was started. */
 
@@ -80,7 +81,7 @@ static inline uint64_t n_parse_errors(void) {
         int waited_ms_ = 0;                                                                        \
         for (; (r_ = poll_once()) == 0 && !(condition) && waited_ms_ < PATIENCE_MS;                \
              waited_ms_++) {                                                                       \
-            usleep(1000);                                                                          \
+            pace_ms(1);                                                                            \
         }                                                                                          \
         TEST_ASSERT_LESS_THAN_MESSAGE(PATIENCE_MS, waited_ms_, #condition);                        \
         r_;                                                                                        \
@@ -123,7 +124,7 @@ static inline bool is_gone(pid_t pid) {
 /* Until the program has begun and sleeps whenever it is looked at, as one does on a full pipe. */
 static inline void wait_blocked(void) {
     for (int n_asleep = 0, waited_ms = 0; n_asleep < 10; waited_ms += 20) {
-        usleep(20000);
+        pace_ms(20);
         pid_t pid = started_pid();
         n_asleep = pid > 0 && state_of(pid) == 'S' ? n_asleep + 1 : 0;
         TEST_ASSERT_LESS_THAN(PATIENCE_MS, waited_ms);
@@ -131,11 +132,7 @@ static inline void wait_blocked(void) {
 }
 
 static inline void wait_gone(pid_t pid) {
-    int waited_ms = 0;
-    for (; !is_gone(pid) && waited_ms < PATIENCE_MS; waited_ms++) {
-        usleep(1000);
-    }
-    TEST_ASSERT_LESS_THAN(PATIENCE_MS, waited_ms);
+    TEST_ASSERT_TRUE(BECOMES_TRUE(is_gone(pid)));
 }
 
 static inline void prepare(void) {

@@ -1,4 +1,5 @@
 #include "collectors/child.h"
+#include "tests/unit/waiting.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,10 +42,7 @@ static void read_output(char *out, size_t len) {
 
 static int wait_for_status(void) {
     int status = -1;
-    for (int waited_ms = 0; !child_ended(&child, &status); waited_ms++) {
-        TEST_ASSERT_LESS_THAN_MESSAGE(PATIENCE_MS, waited_ms, "it goes on");
-        usleep(1000);
-    }
+    TEST_ASSERT_TRUE_MESSAGE(BECOMES_TRUE(child_ended(&child, &status)), "it goes on");
     return status;
 }
 

@@ -152,9 +152,7 @@ static void test_silence_is_given_up(void) {
     int list = take("GET /containers/json ");
     for (int i = 0; i < 100; i++) {
         now_ns += SECOND / 20;
-        int64_t begin_ns = clock_monotonic_ns();
         container_client_step(client, now_ns);
-        TEST_ASSERT_TRUE(clock_monotonic_ns() - begin_ns < SECOND / 2);
     }
     TEST_ASSERT_EQUAL_INT(-1, take(""));
     now_ns += 10 * SECOND;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "tests/unit/container_tree.h"
+#include "tests/unit/waiting.h"
 
 void setUp(void) {
     container_begin();
@@ -58,7 +59,7 @@ static void test_short_life_between_two_scrapes(void) {
     make_v2(POD "/" A);
     run("echo usage_usec 1000000 > v2" POD "/" A "/cpu.stat");
     container_collector.sample(state);
-    usleep(30000);
+    pace_ms(30);
     run("echo usage_usec 1300000 > v2" POD "/" A "/cpu.stat");
     container_collector.sample(state);
     run("rm -r v2" POD "/" A);

@@ -49,7 +49,7 @@ static void test_each_scrape_has_its_own_deadline(void) {
     configure(NULL);
     hang(&puppet_b, true);
     struct scrape patient, hasty;
-    begin(&patient, A | B, 10000);
+    begin(&patient, A | B, ENDLESS_MS);
     begin(&hasty, A | B, 50);
     finish(&hasty);
     TEST_ASSERT_EQUAL_HEX64(B, hasty.scrape.missed);
@@ -87,9 +87,8 @@ static void test_who_was_late_is_not_waited_for_until_it_returns(void) {
     TEST_ASSERT_FALSE(engine_status(engine, 1).healthy);
     TEST_ASSERT_NOT_NULL(strstr(engine_status(engine, 1).error, "no answer within"));
 
-    begin(&scrape, A | B, 10000);
+    begin(&scrape, A | B, ENDLESS_MS);
     finish(&scrape);
-    TEST_ASSERT_LESS_THAN_INT64(5000, scrape.took_ms);
     TEST_ASSERT_EQUAL_HEX64(B, scrape.scrape.missed);
     end(&scrape);
     begin(&scrape, B, 10000);

@@ -9,6 +9,7 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "tests/unit/waiting.h"
 
 /* Paths decide what the fake call does: "/hang…" waits for `release`, "/slow" takes 60 ms. */
 static sem_t release;
@@ -21,7 +22,7 @@ static int fake_statfs(const char *path, struct statfs *ret_stat) {
         sem_wait(&release);
     }
     if (strcmp(path, "/slow") == 0) {
-        usleep(60000);
+        pace_ms(60);
     }
     atomic_fetch_add(&n_returned, 1);
     if (strcmp(path, "/gone") == 0) {
@@ -47,11 +48,8 @@ void setUp(void) {
 
 /* Waits until the calls that hung have come back, so that one test does not disturb the next. */
 static void settle(void) {
-    for (int i = 0; i < 2000 && atomic_load(&n_returned) < atomic_load(&n_calls); i++) {
-        sem_post(&release);
-        usleep(1000);
-    }
-    TEST_ASSERT_EQUAL_INT(atomic_load(&n_calls), atomic_load(&n_returned));
+    TEST_ASSERT_TRUE(
+        BECOMES_TRUE((sem_post(&release), atomic_load(&n_returned) == atomic_load(&n_calls))));
 }
 
 static void close_all(void) {
@@ -74,6 +72,9 @@ static struct host_statfs_job *add(const char *path) {
     jobs[n_jobs++] = job;
     return job;
 }
+
+/* Who waits for that long is ended by meson. */
+enum { ENDLESS_MS = 3600000 };
 
 static int64_t ask(int64_t timeout_ms) {
     int64_t begin = clock_monotonic_ns();
@@ -103,7 +104,7 @@ static void test_answers_and_errors(void) {
 }
 
 static void test_nothing_to_ask(void) {
-    TEST_ASSERT_LESS_THAN(1000, ask(5000));
+    ask(ENDLESS_MS);
 }
 
 static void test_a_slow_one_still_counts(void) {
@@ -124,7 +125,7 @@ static void test_a_dead_mount_keeps_nobody_else(void) {
 
     /* It is not asked again while its call hangs, and no longer waited for. */
     int calls = atomic_load(&n_calls);
-    TEST_ASSERT_LESS_THAN(5000, ask(10000));
+    ask(ENDLESS_MS);
     TEST_ASSERT_EQUAL_INT(calls + 1, atomic_load(&n_calls));
     TEST_ASSERT_EQUAL_INT(-ETIMEDOUT, answer(dead));
     TEST_ASSERT_EQUAL_INT(0, answer(root));
@@ -146,16 +147,14 @@ static void test_more_dead_mounts_than_helpers(void) {
     TEST_ASSERT_EQUAL_INT(16, atomic_load(&n_calls));
     TEST_ASSERT_EQUAL_INT(-ETIMEDOUT, answer(root));
     /* With nobody left to ask, it does not wait either. */
-    TEST_ASSERT_LESS_THAN(5000, ask(10000));
+    ask(ENDLESS_MS);
     TEST_ASSERT_EQUAL_INT(-ETIMEDOUT, answer(root));
 }
 
 static void test_destroy_does_not_wait(void) {
     add("/hang");
     ask(10);
-    int64_t begin = clock_monotonic_ns();
     close_all();
-    TEST_ASSERT_LESS_THAN(1000, (clock_monotonic_ns() - begin) / CLOCK_NS_PER_MS);
     TEST_ASSERT_EQUAL_INT(0, atomic_load(&n_returned));
 }
 

@@ -259,7 +259,7 @@ static void test_out_of_descriptors_rests_and_goes_on(void) {
     loop_turn(loop, 50); /* nothing spins meanwhile */
     TEST_ASSERT_GREATER_OR_EQUAL_INT64(50 * CLOCK_NS_PER_MS, clock_monotonic_ns() - begin_ns);
     setrlimit(RLIMIT_NOFILE, &before);
-    while (n_accepted == 0 && clock_monotonic_ns() - begin_ns < 5 * CLOCK_NS_PER_SEC) {
+    while (n_accepted == 0 && clock_monotonic_ns() - begin_ns < 60 * CLOCK_NS_PER_SEC) {
         loop_turn(loop, 100);
     }
     TEST_ASSERT_EQUAL_INT(1, n_accepted);

@@ -4,6 +4,7 @@
 #include "exporter/core/clock.h"
 #include "tests/unit/jetson_tree.h"
 #include "tests/unit/snapshot_find.h"
+#include "tests/unit/waiting.h"
 
 /* The whole collector with a tegrastats that plays what the test wrote. */
 
@@ -41,14 +42,10 @@ static double value(const char *name, const char *labels) {
 }
 
 static void collect_until_it_is_up(void) {
-    for (int i = 0; i < 200; i++) {
-        TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect_at(clock_monotonic_ns()), err.text);
-        if (value("jetson_source_up", "source=\"tegrastats\"") == 1) {
-            return;
-        }
-        usleep(50000);
-    }
-    TEST_FAIL_MESSAGE("tegrastats never came up");
+    TEST_ASSERT_TRUE_MESSAGE(BECOMES_TRUE(collect_at(clock_monotonic_ns()) != 0 ||
+                                          value("jetson_source_up", "source=\"tegrastats\"") == 1),
+                             "tegrastats never came up");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect_at(clock_monotonic_ns()), err.text);
 }
 
 static void test_a_named_program_is_a_source_anywhere(void) {

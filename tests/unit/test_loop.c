@@ -153,7 +153,7 @@ static void test_timers_fire_once_when_due(void) {
     loop_timer_add(loop, &never.timer);
     loop_timer_add(loop, &late.timer);
     loop_timer_add(loop, &soon.timer);
-    while (strlen(happened) < 3 && clock_monotonic_ns() - now_ns < 5 * CLOCK_NS_PER_SEC) {
+    while (strlen(happened) < 3 && clock_monotonic_ns() - now_ns < 60 * CLOCK_NS_PER_SEC) {
         loop_turn(loop, -1);
     }
     TEST_ASSERT_EQUAL_STRING("ssl", happened);
@@ -176,6 +176,9 @@ static void pump_run(struct loop_pump *pump) {
     note('p');
 }
 
+/* Who waits for that long is ended by meson. */
+enum { ENDLESS_MS = 3600000 };
+
 static int64_t turn_ms(int64_t timeout_ms) {
     int64_t begin_ns = clock_monotonic_ns();
     loop_turn(loop, timeout_ms);
@@ -186,11 +189,11 @@ static void test_pumps_run_every_turn_and_may_shorten_it(void) {
     struct loop_pump pump = {.timeout_ms = pump_timeout_ms, .run = pump_run};
     loop_pump_add(loop, &pump);
     pump_wish_ms = 0;
-    TEST_ASSERT_LESS_THAN_INT64(5000, turn_ms(10000));
+    loop_turn(loop, ENDLESS_MS);
     pump_wish_ms = -1;
     TEST_ASSERT_GREATER_OR_EQUAL_INT64(20, turn_ms(20));
-    pump_wish_ms = 20000;
-    TEST_ASSERT_LESS_THAN_INT64(5000, turn_ms(20));
+    pump_wish_ms = ENDLESS_MS;
+    loop_turn(loop, 20);
     TEST_ASSERT_EQUAL_STRING("ppp", happened);
     loop_pump_remove(loop, &pump);
     loop_turn(loop, 0);
@@ -199,7 +202,7 @@ static void test_pumps_run_every_turn_and_may_shorten_it(void) {
 
 static void test_a_turn_in_a_hurry_does_not_wait(void) {
     loop_hurry(loop);
-    TEST_ASSERT_LESS_THAN_INT64(5000, turn_ms(10000));
+    loop_turn(loop, ENDLESS_MS);
     TEST_ASSERT_GREATER_OR_EQUAL_INT64(20, turn_ms(20));
 }
 

@@ -13,6 +13,7 @@
 #include "prom.h"
 #include "promhttp.h"
 #include "tests/fakes/push_peer.h"
+#include "tests/unit/waiting.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -193,7 +194,7 @@ static void plugin_collector(void) {
     CHECK(prom_collector_registry_enable_process_metrics(registry) == 0);
     CHECK(prom_collector_registry_register_collector(registry,
                                                      prom_collector_process_new(NULL, NULL)) == 0);
-    CHECK(waap_flush(5000));
+    CHECK(waap_flush(60000));
     promhttp_set_active_collector_registry(registry);
     CHECK(promhttp_get_active_collector_registry() == registry);
     CHECK(prom_collector_registry_destroy(registry) == 0);
@@ -219,9 +220,7 @@ static void register_collector(prom_collect_fn *fn) {
 }
 
 static void wait_for_collecting(void) {
-    while (!atomic_load(&collecting)) {
-        usleep(1000);
-    }
+    CHECK(BECOMES_TRUE(atomic_load(&collecting)));
 }
 
 static prom_map_t *collect_locked(prom_collector_t *self) {
@@ -245,7 +244,7 @@ static void plugin_registering_under_its_lock(void) {
     int status;
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     pthread_mutex_unlock(&mine);
-    CHECK(waap_flush(5000));
+    CHECK(waap_flush(60000));
 }
 
 static void test_collect_functions_take_the_programs_locks(void) {
@@ -255,7 +254,7 @@ static void test_collect_functions_take_the_programs_locks(void) {
 
 static prom_map_t *collect_slowly(prom_collector_t *self) {
     atomic_store(&collecting, true);
-    usleep(100 * 1000);
+    pace_ms(100);
     CHECK(!atomic_load(&destroyed));
     return collect(self);
 }
@@ -265,7 +264,7 @@ static void plugin_destroying(void) {
     wait_for_collecting();
     CHECK(prom_collector_registry_destroy(PROM_COLLECTOR_REGISTRY_DEFAULT) == 0);
     atomic_store(&destroyed, true);
-    usleep(200 * 1000);
+    pace_ms(200);
 }
 
 static void test_a_collector_outlives_its_call(void) {
@@ -281,7 +280,7 @@ static prom_map_t *collect_once(prom_collector_t *self) {
 static void plugin_destroying_itself(void) {
     register_collector(collect_once);
     wait_for_collecting();
-    CHECK(waap_flush(5000));
+    CHECK(waap_flush(60000));
 }
 
 static void test_a_collect_function_destroys_its_collector(void) {
@@ -301,7 +300,7 @@ static prom_map_t *replace_itself(prom_collector_t *self) {
 static void plugin_replacing_a_collector(void) {
     register_collector(replace_itself);
     wait_for_collecting();
-    CHECK(waap_flush(5000));
+    CHECK(waap_flush(60000));
     CHECK(atomic_load(&n_replaced) > 1); /* the new one is called in the next round */
 }
 

@@ -10,6 +10,7 @@
 
 #include "exporter/push_recover.h"
 #include "push_fixture.h"
+#include "tests/unit/waiting.h"
 
 /* Kills a process that pushes, again and again, at whatever instruction it is. What it had done is
  * there afterwards, once. WAAP_KILLS says how often. */
@@ -205,7 +206,7 @@ static void test_nothing_is_lost_or_doubled(void) {
             push_for_ever(start);
         }
         TEST_ASSERT_GREATER_THAN(0, pid);
-        usleep((useconds_t)(3000 + rand() % 15000));
+        pace_ms(3 + rand() % 15);
         kill(pid, SIGKILL);
         int status = 0;
         TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));

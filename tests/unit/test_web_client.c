@@ -7,6 +7,7 @@
 #include <unity.h>
 
 #include "tests/fakes/web_peer.h"
+#include "tests/unit/waiting.h"
 
 static struct web_peer *peer;
 static struct web_client *client;
@@ -157,7 +158,7 @@ static void test_silence_has_an_end(void) {
 }
 
 static void *abort_soon(void *context) {
-    usleep(20000);
+    pace_ms(20);
     web_client_abort(context);
     return NULL;
 }
