@@ -131,7 +131,7 @@ static void take_turn(struct loop_timer *timer) {
     struct http_listing *listing = CONTAINER_OF(timer, struct http_listing, turn);
     struct daemon *daemon = listing->daemon;
     int64_t begin_ns = clock_monotonic_ns();
-    if (push_store_is_applying(daemon->push_store)) {
+    if (push_store_is_busy(daemon->push_store)) {
         timer->due_ns = begin_ns + RETRY_MS * CLOCK_NS_PER_MS;
         return;
     }

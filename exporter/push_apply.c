@@ -224,7 +224,6 @@ static void finish(struct push_store *store, struct push_applying *applying, int
     store->n_replaced = 0;
     store->n_hidden = 0;
     forget_steps(store);
-    push_persist_tidy(store);
     owner->seen_ms = applying->now_ms;
     applying->code = code;
     applying->over = true;
@@ -239,18 +238,26 @@ static void begin(struct push_store *store, struct push_applying *applying) {
     applying->failed = 0;
 }
 
-/* Where the table is full of what is dead. */
+/* Where the table is full of what is dead it is copied, then the batch begins anew. */
 static bool begin_anew(struct push_store *store, struct push_applying *applying) {
     if (applying->made_room) {
         return false;
     }
     applying->made_room = true;
     push_take_back(store);
-    if (!push_persist_make_room(store)) {
-        return false;
+    return push_persist_begin_room(store);
+}
+
+static void make_room_some(struct push_store *store, struct push_applying *applying, size_t n) {
+    const struct push_table *before = store->table;
+    if (push_persist_compact_some(store, n)) {
+        return;
     }
-    begin(store, applying);
-    return true;
+    if (store->table == before) {
+        finish(store, applying, -ENOSPC);
+    } else {
+        begin(store, applying);
+    }
 }
 
 void push_store_apply_begin(struct push_store *store, struct push_applying *applying,
@@ -275,6 +282,10 @@ bool push_store_apply_some(struct push_store *store, struct push_applying *apply
     const struct push_batch *batch = applying->batch;
     if (applying->over) {
         return false;
+    }
+    if (store->compaction != NULL) {
+        make_room_some(store, applying, n);
+        return !applying->over;
     }
     if (applying->is_prepared) {
         perform_some(store, applying, n);
@@ -301,13 +312,19 @@ bool push_store_apply_some(struct push_store *store, struct push_applying *apply
     return !applying->over;
 }
 
-bool push_store_is_applying(const struct push_store *store) {
-    return store->applying != NULL;
+bool push_store_is_busy(const struct push_store *store) {
+    return store->applying != NULL || store->compaction != NULL || store->copy != NULL;
 }
 
 void push_store_settle(struct push_store *store) {
     while (store->applying != NULL) {
         push_store_apply_some(store, store->applying, SIZE_MAX);
+    }
+    while (store->compaction != NULL) {
+        push_store_tidy(store, SIZE_MAX);
+    }
+    while (store->copy != NULL) {
+        push_store_copy_some(store, SIZE_MAX);
     }
 }
 

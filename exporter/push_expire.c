@@ -112,7 +112,6 @@ bool push_store_expire(struct push_store *store, size_t n) {
     }
     bool more = expiry->owner != &store->owners;
     expiry->owner = more ? expiry->owner : NULL;
-    push_persist_tidy(store);
     push_store_unlock(store);
     return more;
 }

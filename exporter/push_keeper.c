@@ -14,11 +14,18 @@
 #include "exporter/push_state.h"
 #include "exporter/worker.h"
 
-/* TURN_SERIES: how many are looked at per turn, which takes a millisecond or two. */
-enum { MAX_NAME_LEN = 256, MAX_HELP_LEN = 1024, STOP_WORKER_MS = 10000, TURN_SERIES = 1000 };
+/* …_AT_ONCE: what is done before it is looked whether the turn is long. */
+enum {
+    MAX_NAME_LEN = 256,
+    MAX_HELP_LEN = 1024,
+    STOP_WORKER_MS = 10000,
+    SERIES_AT_ONCE = 100,
+    BYTES_AT_ONCE = 256 << 10,
+};
 
-#define EXPIRE_INTERVAL_NS CLOCK_NS_PER_SEC
-#define RETRY_NS (50 * CLOCK_NS_PER_MS) /* while a batch is being applied */
+#define INTERVAL_NS CLOCK_NS_PER_SEC
+#define PAUSE_NS (2 * CLOCK_NS_PER_MS)  /* for others, between the turns of one pass */
+#define RETRY_NS (50 * CLOCK_NS_PER_MS) /* while the store is busy */
 
 #define IN_MEMORY "what is pushed is in memory only, and gone after a restart (see --push.table)"
 
@@ -29,6 +36,7 @@ struct push_keeper {
     struct push_metrics metrics;
     int table_lock_fd; /* -1: none */
     struct loop_timer expire;
+    struct loop_timer tidy;
     char *places; /* what the settings of the start said of files */
 
     char *state_path;  /* NULL: no state file, or one that is not ours to write */
@@ -38,6 +46,7 @@ struct push_keeper {
     struct worker *worker;
     uint64_t saved_changes;
     double saved_seconds;
+    bool copying; /* the pages, for the next save */
     bool failing; /* the fault was logged, its end was not */
 
     /* A save under way. */
@@ -265,11 +274,8 @@ static void note_saved(struct push_keeper *keeper) {
     keeper->saved_seconds = clock_wall_seconds();
 }
 
-static void copy_pages(struct push_keeper *keeper) {
-    size_t len = 0;
-    const void *pages = push_store_pages(keeper->store, &len);
-    buf_reset(&keeper->pages);
-    buf_add(&keeper->pages, pages, len);
+static void begin_copy(struct push_keeper *keeper) {
+    push_store_copy_begin(keeper->store, &keeper->pages);
     keeper->changes = push_store_stats(keeper->store).changes;
 }
 
@@ -300,20 +306,36 @@ static bool has_changed(const struct push_keeper *keeper) {
     return push_store_stats(keeper->store).changes != keeper->saved_changes;
 }
 
+static void copy_turn(struct push_keeper *keeper) {
+    bool more;
+    do {
+        more = push_store_copy_some(keeper->store, BYTES_AT_ONCE);
+    } while (more && !loop_turn_is_long(keeper->loop));
+    if (more) {
+        keeper->save.due_ns = 0;
+        return;
+    }
+    keeper->copying = false;
+    keeper->save.due_ns = clock_monotonic_ns() + keeper->save_interval_ns;
+    keeper->saving = true;
+    keeper->job = (struct worker_job){.run = save_run, .done = save_done};
+    worker_submit(keeper->worker, &keeper->job);
+}
+
 static void save_fire(struct loop_timer *timer) {
     struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, save);
-    if (push_store_is_applying(keeper->store)) {
+    if (!keeper->copying && push_store_is_busy(keeper->store)) {
         timer->due_ns = clock_monotonic_ns() + RETRY_NS;
         return;
     }
     timer->due_ns = clock_monotonic_ns() + keeper->save_interval_ns;
-    if (keeper->saving || !has_changed(keeper)) {
-        return;
+    if (!keeper->copying && !keeper->saving && has_changed(keeper)) {
+        begin_copy(keeper);
+        keeper->copying = true;
     }
-    copy_pages(keeper);
-    keeper->saving = true;
-    keeper->job = (struct worker_job){.run = save_run, .done = save_done};
-    worker_submit(keeper->worker, &keeper->job);
+    if (keeper->copying) {
+        copy_turn(keeper);
+    }
 }
 
 bool push_keeper_stop(struct push_keeper *keeper) {
@@ -327,7 +349,8 @@ bool push_keeper_stop(struct push_keeper *keeper) {
     keeper->save.due_ns = LOOP_NEVER;
     loop_cancel(keeper->loop, &keeper->job.message);
     if (has_changed(keeper)) {
-        copy_pages(keeper);
+        begin_copy(keeper);
+        push_store_copy_some(keeper->store, SIZE_MAX);
         save_run(&keeper->job);
         note_saved(keeper);
     }
@@ -352,15 +375,24 @@ static int prepare_saving(struct push_keeper *keeper, struct error *err) {
 
 static void expire_fire(struct loop_timer *timer) {
     struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, expire);
-    if (push_store_is_applying(keeper->store)) {
+    if (push_store_is_busy(keeper->store)) {
         timer->due_ns = clock_monotonic_ns() + RETRY_NS;
         return;
     }
-    int64_t begin_ns = clock_monotonic_ns();
-    bool more = push_store_expire(keeper->store, TURN_SERIES);
-    int64_t end_ns = clock_monotonic_ns();
-    /* Half of the time is left to others. */
-    timer->due_ns = end_ns + (more ? end_ns - begin_ns : EXPIRE_INTERVAL_NS);
+    bool more;
+    do {
+        more = push_store_expire(keeper->store, SERIES_AT_ONCE);
+    } while (more && !loop_turn_is_long(keeper->loop));
+    timer->due_ns = clock_monotonic_ns() + (more ? PAUSE_NS : INTERVAL_NS);
+}
+
+static void tidy_fire(struct loop_timer *timer) {
+    struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, tidy);
+    bool more;
+    do {
+        more = push_store_tidy(keeper->store, SERIES_AT_ONCE);
+    } while (more && !loop_turn_is_long(keeper->loop));
+    timer->due_ns = more ? 0 : clock_monotonic_ns() + INTERVAL_NS;
 }
 
 int push_keeper_create(struct loop *loop, const struct settings *settings,
@@ -376,6 +408,8 @@ int push_keeper_create(struct loop *loop, const struct settings *settings,
     keeper->saved_changes = UINT64_MAX;
     keeper->expire = (struct loop_timer){.fire = expire_fire};
     loop_timer_add(loop, &keeper->expire);
+    keeper->tidy = (struct loop_timer){.fire = tidy_fire};
+    loop_timer_add(loop, &keeper->tidy);
     struct push_store_config config = read_settings(settings);
     config.collectors = collectors;
     config.table_path = path_setting(settings, "push.table");
@@ -411,6 +445,7 @@ void push_keeper_destroy(struct push_keeper *keeper) {
         return;
     }
     loop_timer_remove(keeper->loop, &keeper->expire);
+    loop_timer_remove(keeper->loop, &keeper->tidy);
     loop_timer_remove(keeper->loop, &keeper->save);
     push_log_destroy(keeper->log);
     push_store_destroy(keeper->store);

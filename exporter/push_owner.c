@@ -330,7 +330,6 @@ void push_owner_clear(struct push_store *store, struct push_owner *owner) {
 void push_store_remove_owner(struct push_store *store, struct push_owner *owner) {
     push_store_lock(store);
     push_owner_clear(store, owner);
-    push_persist_tidy(store);
     push_store_unlock(store);
 }
 
@@ -398,7 +397,6 @@ int push_store_put_note(struct push_store *store, struct push_owner *owner, cons
         push_persist_remove(store, owner, old->entry);
         free(old);
     }
-    push_persist_tidy(store);
     push_store_unlock(store);
     return 0;
 }

@@ -141,182 +141,203 @@ void push_persist_times(struct push_store *store, const struct push_owner *owner
     push_table_write(store->table, &changes[1], 1);
 }
 
-/* ---- all of them ---- */
+/* ---- a copy without what is dead ---- */
 
-/* The oldest first, as they came: loading them puts the latest in front again. */
-static int each_total(struct push_total *total,
-                      int (*visit)(struct push_entry **entry, void *context), void *context) {
-    int r = total != NULL ? each_total(total->next, visit, context) : 0;
-    return total != NULL && r == 0 ? visit(&total->entry, context) : r;
-}
-
-/* Calls `visit` with the place where each thing keeps its entry: first those that others name. */
-static int each_entry(struct push_store *store,
-                      int (*visit)(struct push_entry **entry, void *context), void *context) {
-    int r = 0;
-    for (struct push_link *i = store->owners.next; r == 0 && i != &store->owners; i = i->next) {
-        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
-        r = visit(&owner->entry, context);
-        for (struct push_note *note = owner->notes; r == 0 && note != NULL; note = note->next) {
-            r = visit(&note->entry, context);
-        }
-    }
-    for (struct push_link *i = store->families.next; r == 0 && i != &store->families; i = i->next) {
-        struct push_family *family = CONTAINER_OF(i, struct push_family, link);
-        r = visit(&family->entry, context);
-        for (struct push_link *k = family->series.next; r == 0 && k != &family->series;
-             k = k->next) {
-            struct push_series *series = CONTAINER_OF(k, struct push_series, of_family);
-            r = visit(&series->entry, context);
-            r = r == 0 ? each_total(series->totals, visit, context) : r;
-        }
-    }
-    return r;
-}
-
-struct move {
+/* The table is copied in steps. First all entries that live are copied to another table, with new
+ * numbers, as those of entries that come and go for months would run out. That table takes the
+ * place of the old one, then all things get their new entries. */
+struct push_compaction {
     struct push_table *to;
-    struct push_entry **moved; /* in the order of each_entry */
+    struct push_entry **moved; /* as they come */
     size_t n_moved, cap_moved;
-    struct error *err;
+    size_t n_swapped;
+    bool is_published;
+    uint32_t last_id;
+    uint32_t family_id;
+    struct push_link *owner, *family, *series; /* come next; `series` NULL: the family itself */
 };
 
-static int copy_entry(struct push_entry **entry, void *context) {
-    struct move *move = context;
-    const struct push_entry *old = *entry;
-    if (move->n_moved == move->cap_moved) {
-        size_t cap = 2 * move->cap_moved + 64;
-        struct push_entry **moved = reallocarray(move->moved, cap, sizeof(*moved));
+static int copy_entry(struct push_compaction *compaction, const struct push_entry *old,
+                      uint32_t owner, uint32_t detail) {
+    if (compaction->n_moved == compaction->cap_moved) {
+        size_t cap = 2 * compaction->cap_moved + 64;
+        struct push_entry **moved = reallocarray(compaction->moved, cap, sizeof(*moved));
         if (moved == NULL) {
-            return error_set(move->err, -ENOMEM, "out of memory");
+            return -ENOMEM;
         }
-        move->moved = moved;
-        move->cap_moved = cap;
+        compaction->moved = moved;
+        compaction->cap_moved = cap;
     }
     struct push_entry_spec spec = {
         .type = old->type,
-        .id = old->id,
-        .owner = old->owner,
-        .detail = old->detail,
+        .id = old->id != 0 ? ++compaction->last_id : 0,
+        .owner = owner,
+        .detail = detail,
         .words = old->words,
         .n_words = old->n_words,
         .key = {{old->words + old->n_words, old->key_len}},
     };
-    return push_table_add(move->to, &spec, &move->moved[move->n_moved++], move->err);
+    return push_table_add(compaction->to, &spec, &compaction->moved[compaction->n_moved++], NULL);
 }
 
-/* Puts the copy in the place of its original, or back again. */
-static int swap_entry(struct push_entry **entry, void *context) {
-    struct move *move = context;
-    struct push_entry **moved = &move->moved[move->n_moved++];
-    struct push_entry *other = *moved;
-    *moved = *entry;
-    *entry = other;
+/* Copies an entry, or puts the copy in its place. */
+static int move_entry(struct push_compaction *compaction, struct push_entry **entry, uint32_t owner,
+                      uint32_t detail) {
+    if (!compaction->is_published) {
+        return copy_entry(compaction, *entry, owner, detail);
+    }
+    *entry = compaction->moved[compaction->n_swapped++];
     return 0;
 }
 
-static void swap_entries(struct push_store *store, struct move *move) {
-    move->n_moved = 0;
-    each_entry(store, swap_entry, move);
+static int move_owner(struct push_compaction *compaction, struct push_owner *owner) {
+    int r = move_entry(compaction, &owner->entry, 0, 0);
+    owner->new_id = compaction->last_id;
+    for (struct push_note *note = owner->notes; r == 0 && note != NULL; note = note->next) {
+        r = move_entry(compaction, &note->entry, owner->new_id, 0);
+    }
+    return r;
 }
 
-/* What comes and goes for months would run out of numbers. Returns the last one. */
-static uint32_t renumber(struct push_store *store) {
-    uint32_t id = 0;
-    for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
-        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
-        owner->entry->id = ++id;
-        for (struct push_note *note = owner->notes; note != NULL; note = note->next) {
-            note->entry->owner = owner->entry->id;
-        }
-    }
-    for (struct push_link *i = store->families.next; i != &store->families; i = i->next) {
-        struct push_family *family = CONTAINER_OF(i, struct push_family, link);
-        family->entry->id = ++id;
-        for (struct push_link *k = family->series.next; k != &family->series; k = k->next) {
-            struct push_series *series = CONTAINER_OF(k, struct push_series, of_family);
-            series->entry->id = ++id;
-            series->entry->owner = series->owner->entry->id;
-            series->entry->detail = family->entry->id;
-            for (struct push_total *total = series->totals; total != NULL; total = total->next) {
-                total->entry->owner = series->entry->owner;
-                total->entry->detail = series->entry->id;
-            }
-        }
-    }
-    return id;
+static int move_family(struct push_compaction *compaction, struct push_family *family) {
+    int r = move_entry(compaction, &family->entry, family->entry->owner, family->entry->detail);
+    compaction->family_id = compaction->last_id;
+    return r;
 }
 
-static void bind_all(struct push_store *store) {
-    for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
-        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
-        for (struct push_link *k = owner->series.next; k != &owner->series; k = k->next) {
-            struct push_series *series = CONTAINER_OF(k, struct push_series, of_owner);
-            bind_series(series);
-            for (struct push_total *t = series->totals; t != NULL; t = t->next) {
-                t->last = push_entry_values(t->entry);
-            }
-        }
-    }
-}
-
-static int publish(struct push_store *store, struct move *move) {
-    swap_entries(store, move);
-    uint32_t last_id = renumber(store);
-    push_table_commit(move->to);
-    int r = push_table_publish(move->to, move->err);
-    if (r < 0) {
-        swap_entries(store, move);
+/* The oldest first, as they came: loading them puts the latest in front again. */
+static int move_totals(struct push_compaction *compaction, struct push_total *total, uint32_t owner,
+                       uint32_t series) {
+    int r = total != NULL ? move_totals(compaction, total->next, owner, series) : 0;
+    if (total == NULL || r < 0) {
         return r;
     }
-    store->last_id = last_id;
-    bind_all(store);
-    return 0;
+    r = move_entry(compaction, &total->entry, owner, series);
+    total->last = push_entry_values(total->entry);
+    return r;
 }
 
-/* Copies what lives to another table. Until that is published the old one stays as it is. */
-static int compact(struct push_store *store, struct error *err) {
-    struct move move = {.err = err};
-    const char *path = push_table_path(store->table);
-    int r = push_table_create(path, store->config.table_bytes, &move.to, err);
-    if (r == 0) {
-        r = each_entry(store, copy_entry, &move);
-    }
-    if (r == 0) {
-        r = publish(store, &move);
-    }
-    free(move.moved);
-    if (r < 0) {
-        push_table_destroy(move.to);
-        return r;
-    }
-    push_table_destroy(store->table);
-    store->table = move.to;
-    return 0;
+static int move_series(struct push_compaction *compaction, struct push_series *series) {
+    uint32_t owner = series->owner->new_id;
+    int r = move_entry(compaction, &series->entry, owner, compaction->family_id);
+    bind_series(series);
+    return r < 0 ? r : move_totals(compaction, series->totals, owner, compaction->last_id);
 }
 
-static bool try_compact(struct push_store *store) {
-    int64_t now_ms = push_store_now_ms(store);
-    if (now_ms < store->compact_after_ms) {
+static void begin_walk(const struct push_store *store, struct push_compaction *compaction) {
+    compaction->owner = store->owners.next;
+    compaction->family = store->families.next;
+    compaction->series = NULL;
+}
+
+static bool is_walk_over(const struct push_store *store, const struct push_compaction *compaction) {
+    return compaction->owner == &store->owners && compaction->family == &store->families;
+}
+
+/* Moves the next thing: owners first, as others name them, then each family with its series. */
+static int move_next(struct push_store *store, struct push_compaction *compaction) {
+    struct push_link *at = compaction->owner;
+    if (at != &store->owners) {
+        compaction->owner = at->next;
+        return move_owner(compaction, CONTAINER_OF(at, struct push_owner, link));
+    }
+    struct push_family *family = CONTAINER_OF(compaction->family, struct push_family, link);
+    at = compaction->series;
+    compaction->series = at == NULL ? family->series.next : at->next;
+    int r = at == NULL ? move_family(compaction, family)
+                       : move_series(compaction, CONTAINER_OF(at, struct push_series, of_family));
+    if (compaction->series == &family->series) {
+        compaction->family = family->link.next;
+        compaction->series = NULL;
+    }
+    return r;
+}
+
+static void end_compaction(struct push_store *store, bool failed) {
+    struct push_compaction *compaction = TAKE(store->compaction);
+    if (failed) {
+        store->compact_after_ms = push_store_now_ms(store) + COMPACT_RETRY_MS;
+        push_table_destroy(compaction->to);
+    } else {
+        push_table_destroy(store->table);
+        store->table = compaction->to;
+        store->last_id = compaction->last_id;
+    }
+    free(compaction->moved);
+    free(compaction);
+}
+
+bool push_persist_compact_some(struct push_store *store, size_t n) {
+    struct push_compaction *compaction = store->compaction;
+    int r = 0;
+    for (; r == 0 && n > 0 && !is_walk_over(store, compaction); n--) {
+        r = move_next(store, compaction);
+    }
+    push_table_commit(compaction->to);
+    if (r == 0 && !is_walk_over(store, compaction)) {
+        return true;
+    }
+    if (r == 0 && !compaction->is_published) {
+        r = push_table_publish(compaction->to, NULL);
+        compaction->is_published = r == 0;
+        begin_walk(store, compaction);
+        if (r == 0) {
+            return true;
+        }
+    }
+    end_compaction(store, r < 0);
+    return false;
+}
+
+bool push_persist_compact(struct push_store *store) {
+    if (push_store_now_ms(store) < store->compact_after_ms) {
         return false;
     }
-    bool done = compact(store, NULL) == 0;
-    store->compact_after_ms = done ? 0 : now_ms + COMPACT_RETRY_MS;
-    return done;
+    store->compaction = calloc(1, sizeof(*store->compaction));
+    const char *path = push_table_path(store->table);
+    if (store->compaction == NULL) {
+        return false;
+    }
+    if (push_table_create(path, store->config.table_bytes, &store->compaction->to, NULL) < 0) {
+        end_compaction(store, true);
+        return false;
+    }
+    begin_walk(store, store->compaction);
+    return true;
 }
 
-void push_persist_tidy(struct push_store *store) {
+static bool is_worth_a_copy(const struct push_store *store) {
     size_t dead = push_table_dead(store->table);
     size_t used = push_table_used(store->table);
     size_t eighth = store->config.table_bytes / 8;
     bool worth = dead >= COMPACT_MIN_DEAD && dead >= used / 2;
     bool needed = dead >= eighth && used >= 7 * eighth;
-    if (worth || needed) {
-        try_compact(store);
+    return worth || needed;
+}
+
+bool push_store_tidy(struct push_store *store, size_t n) {
+    bool begun = store->compaction != NULL;
+    if (store->applying != NULL || store->copy != NULL ||
+        (!begun && (!is_worth_a_copy(store) || !push_persist_compact(store)))) {
+        return false;
     }
+    pthread_mutex_lock(&store->lock);
+    bool more = push_persist_compact_some(store, n);
+    pthread_mutex_unlock(&store->lock);
+    return more;
+}
+
+bool push_persist_begin_room(struct push_store *store) {
+    size_t least = store->config.table_bytes / 64; /* or every small push would cost a copy */
+    return push_table_dead(store->table) >= least && push_persist_compact(store);
 }
 
 bool push_persist_make_room(struct push_store *store) {
-    size_t least = store->config.table_bytes / 64; /* or every small push would cost a copy */
-    return push_table_dead(store->table) >= least && try_compact(store);
+    if (!push_persist_begin_room(store)) {
+        return false;
+    }
+    const struct push_table *before = store->table;
+    while (push_persist_compact_some(store, SIZE_MAX)) {
+    }
+    return store->table != before;
 }

@@ -150,6 +150,7 @@ void push_store_destroy(struct push_store *store) {
     if (store == NULL) {
         return;
     }
+    push_store_settle(store);
     struct push_table *table = TAKE(store->table); /* nothing is removed from it */
     while (store->owners.next != &store->owners) {
         push_owner_destroy(store, CONTAINER_OF(store->owners.next, struct push_owner, link));
@@ -177,7 +178,6 @@ void push_store_wipe(struct push_store *store) {
         next = i->next;
         push_owner_forget_pushes(store, CONTAINER_OF(i, struct push_owner, link));
     }
-    push_persist_tidy(store);
     push_store_unlock(store);
 }
 
@@ -185,9 +185,26 @@ int push_store_publish(struct push_store *store, struct error *err) {
     return push_table_publish(store->table, err);
 }
 
-const void *push_store_pages(struct push_store *store, size_t *ret_len) {
+void push_store_copy_begin(struct push_store *store, struct buf *out) {
+    size_t len = 0;
     push_store_settle(store);
-    return push_table_pages(store->table, ret_len);
+    push_table_pages(store->table, &len);
+    buf_reset(out);
+    buf_reserve(out, len);
+    store->copy = out;
+}
+
+bool push_store_copy_some(struct push_store *store, size_t n) {
+    struct buf *out = store->copy;
+    if (out == NULL) {
+        return false;
+    }
+    size_t len = 0;
+    const char *pages = push_table_pages(store->table, &len);
+    size_t left = len - out->len;
+    buf_add(out, pages + out->len, n < left ? n : left);
+    store->copy = out->len < len && !out->failed ? out : NULL;
+    return store->copy != NULL;
 }
 
 /* ---- figures ---- */

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "collectors/collector.h"
+#include "exporter/core/buf.h"
 #include "exporter/core/error.h"
 #include "exporter/core/labels.h"
 #include "exporter/push_update.h"
@@ -62,8 +63,13 @@ void push_store_load(struct push_store *store, const void *pages, size_t len,
 /* Puts the table in its place, once what was there has been loaded. Does nothing for memory. */
 int push_store_publish(struct push_store *store, struct error *err);
 
-/* The pages of the table, for a copy; valid until the next change. */
-const void *push_store_pages(struct push_store *store, size_t *ret_len);
+/* Makes `out` a copy of the pages of the table, in steps of `n` bytes; false: it is whole. */
+void push_store_copy_begin(struct push_store *store, struct buf *out);
+bool push_store_copy_some(struct push_store *store, size_t n);
+
+/* Drops what is dead from a table that is full of it, in steps of `n` entries: to be called about
+ * once a second, and again as long as it returns true. */
+bool push_store_tidy(struct push_store *store, size_t n);
 
 /* Takes over limits and time to live, after a reload. What is there stays. */
 void push_store_configure(struct push_store *store, const struct push_store_config *config);
@@ -182,8 +188,8 @@ void push_store_apply_begin(struct push_store *store, struct push_applying *appl
 bool push_store_apply_some(struct push_store *store, struct push_applying *applying,
                            size_t n_updates);
 
-/* Whether a batch is between two turns: who can wait should. */
-bool push_store_is_applying(const struct push_store *store);
+/* Whether a batch, a copy or push_store_tidy is between two steps: who can wait should. */
+bool push_store_is_busy(const struct push_store *store);
 
 /* Counts a refusal that happened outside: codes as above, -EBADMSG and -EPROTONOSUPPORT: not
  * readable, -EAGAIN and -EBUSY: too fast, -EACCES: not allowed, -EFBIG: beyond a limit. */

@@ -155,6 +155,7 @@ struct push_owner {
     struct push_note *notes;
     uint64_t claim; /* how often it has become another's */
     struct push_allowance allowance;
+    uint32_t new_id; /* of its entry in the table that is being made */
     char *name;
     const char *plugin; /* its label of that name; NULL: a group without */
     size_t n_labels;
@@ -222,7 +223,9 @@ struct push_store {
     size_t n_replaced, cap_replaced;
     struct push_family **hidden;
     size_t n_hidden, cap_hidden;
-    struct push_applying *applying; /* a batch between two of its turns; NULL: none */
+    struct push_applying *applying;     /* a batch between two of its turns; NULL: none */
+    struct push_compaction *compaction; /* the same of a copy of the table */
+    struct buf *copy;                   /* the same of one for somebody else */
 
     uint64_t collections; /* how many there have been */
     struct push_link readers;
@@ -406,9 +409,13 @@ void push_persist_times(struct push_store *store, const struct push_owner *owner
 void push_persist_remove(struct push_store *store, struct push_owner *owner,
                          struct push_entry *entry);
 
-/* Copies the table where most of it is dead, or a good part of one that is nearly full. */
-void push_persist_tidy(struct push_store *store);
+/* Begins a copy of the table without what is dead; false: there is no room for it. */
+bool push_persist_compact(struct push_store *store);
+/* Goes on with it by about `n` entries, with the lock held; true: there is more to do. It is over
+ * without success where the store has the same table as before. */
+bool push_persist_compact_some(struct push_store *store, size_t n);
 /* The same where something is dead, for who found no room. */
+bool push_persist_begin_room(struct push_store *store);
 bool push_persist_make_room(struct push_store *store);
 
 /* push_labels.c */

@@ -190,7 +190,6 @@ size_t push_store_remove_if(struct push_store *store,
         next = i->next;
         n += remove_from(store, CONTAINER_OF(i, struct push_owner, link), match, context);
     }
-    push_persist_tidy(store);
     push_store_unlock(store);
     return n;
 }
@@ -200,7 +199,6 @@ size_t push_store_remove_of(struct push_store *store, struct push_owner *owner,
                             void *context) {
     push_store_lock(store);
     size_t n = remove_matching(store, owner, match, context);
-    push_persist_tidy(store);
     push_store_unlock(store);
     return n;
 }
@@ -214,7 +212,6 @@ bool push_store_remove_series(struct push_store *store, struct push_owner *owner
         family != NULL ? push_series_find(store, family, owner, update, &hash) : NULL;
     if (series != NULL) {
         push_series_destroy(store, series);
-        push_persist_tidy(store);
     }
     push_store_unlock(store);
     return series != NULL;

@@ -319,7 +319,7 @@ static void look(struct pywaggle *pywaggle) {
 
 static void fire(struct loop_timer *timer) {
     struct pywaggle *pywaggle = CONTAINER_OF(timer, struct pywaggle, timer);
-    bool busy = push_store_is_applying(pywaggle->store);
+    bool busy = push_store_is_busy(pywaggle->store);
     if (!busy) {
         look(pywaggle);
     }

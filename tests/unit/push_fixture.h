@@ -84,6 +84,16 @@ static inline int fixture_push(struct push_store *store, struct push_owner *owne
     return fixture_apply(store, owner, PUSH_MERGE, 7, &update, 1);
 }
 
+/* A copy of the table's pages; valid until the next one. */
+static inline char *fixture_pages(struct push_store *store, size_t *ret_len) {
+    static struct buf pages;
+    push_store_copy_begin(store, &pages);
+    while (push_store_copy_some(store, SIZE_MAX)) {
+    }
+    *ret_len = pages.len;
+    return pages.data;
+}
+
 /* What a scrape would show, without HELP lines; the caller frees it. */
 static inline char *fixture_scrape(struct push_store *store) {
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};

@@ -49,11 +49,11 @@ static size_t take_turns(size_t n_updates) {
     size_t n = 1;
     push_store_apply_begin(store, &applying, owner, &batch);
     while (push_store_apply_some(store, &applying, n_updates)) {
-        TEST_ASSERT_TRUE(push_store_is_applying(store));
+        TEST_ASSERT_TRUE(push_store_is_busy(store));
         n++;
     }
     TEST_ASSERT_TRUE(applying.over);
-    TEST_ASSERT_FALSE(push_store_is_applying(store));
+    TEST_ASSERT_FALSE(push_store_is_busy(store));
     return n;
 }
 
@@ -93,7 +93,7 @@ static void test_others_take_it_to_its_end(void) {
     push_store_apply_begin(store, &applying, owner, &batch);
     TEST_ASSERT_TRUE(push_store_apply_some(store, &applying, 3));
     TEST_ASSERT_EQUAL_INT(0, fixture_push(store, owner, "m9", PUSH_GAUGE, PUSH_SET, 70));
-    TEST_ASSERT_FALSE(push_store_is_applying(store));
+    TEST_ASSERT_FALSE(push_store_is_busy(store));
     TEST_ASSERT_FALSE(push_store_apply_some(store, &applying, 3));
     TEST_ASSERT_EQUAL_INT(0, applying.code);
     TEST_ASSERT_EQUAL_UINT64(N, n_series());
@@ -111,7 +111,7 @@ static void wipe(void) {
 
 static void copy(void) {
     size_t len;
-    push_store_pages(store, &len);
+    fixture_pages(store, &len);
 }
 
 static void nothing(const struct push_series_view *series, void *context) {

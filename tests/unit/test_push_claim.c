@@ -229,7 +229,7 @@ static void test_a_peer_leaves_room_to_others(void) {
         struct push_load_report report;
         size_t len;
         TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &later, NULL));
-        const void *pages = push_store_pages(store, &len);
+        const void *pages = fixture_pages(store, &len);
         push_store_load(later, pages, len, &report);
         struct push_owner *second = claimed(later, "second", rows[i].container, rows[i].same);
         TEST_ASSERT_EQUAL_INT(-E2BIG, push_many(later, second, 21));

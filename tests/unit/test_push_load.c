@@ -87,16 +87,20 @@ static bool is_gone(const struct push_series_view *series, void *context) {
     return strcmp(series->name, "gone") == 0;
 }
 
-/* Puts what the store holds into another, and that in its place. */
-static struct push_load_report reload(size_t max_len) {
-    size_t len = 0;
+/* Puts pages into another store, and that in the place of ours. */
+static struct push_load_report load(const void *pages, size_t len) {
     struct push_load_report report;
-    const void *pages = push_store_pages(store, &len);
     struct push_store *other = create(NULL);
-    push_store_load(other, pages, len < max_len ? len : max_len, &report);
+    push_store_load(other, pages, len, &report);
     push_store_destroy(store);
     store = other;
     return report;
+}
+
+static struct push_load_report reload(size_t max_len) {
+    size_t len = 0;
+    const void *pages = fixture_pages(store, &len);
+    return load(pages, len < max_len ? len : max_len);
 }
 
 static void test_everything_comes_back(void) {
@@ -167,7 +171,7 @@ static void test_help_that_came_later(void) {
 static void test_cut_off_anywhere(void) {
     fill();
     size_t len = 0;
-    const void *pages = push_store_pages(store, &len);
+    const void *pages = fixture_pages(store, &len);
     size_t n_before = 0;
     for (size_t n = 0; n <= len; n += 8) {
         struct push_store *other = create(NULL);
@@ -224,14 +228,14 @@ static void test_damaged_times(void) {
         struct push_owner_view view = push_owner_view(store, g);
         push_owner_unref(store, g);
         size_t len = 0;
-        char *pages = (char *)(uintptr_t)push_store_pages(store, &len);
+        char *pages = fixture_pages(store, &len);
         for (size_t at = 0; at < len; at += sizeof(double)) {
             if (memcmp(pages + at, &view.push_seconds, sizeof(double)) == 0 ||
                 memcmp(pages + at, &view.push_failure_seconds, sizeof(double)) == 0) {
                 memcpy(pages + at, &damaged[i], sizeof(double));
             }
         }
-        TEST_ASSERT_EQUAL_UINT64(1, reload(SIZE_MAX).n_series);
+        TEST_ASSERT_EQUAL_UINT64(1, load(pages, len).n_series);
         view = push_owner_view(store, push_store_next_owner(store, NULL));
         TEST_ASSERT_EQUAL_DOUBLE(0, view.push_seconds);
         TEST_ASSERT_EQUAL_DOUBLE(0, view.push_failure_seconds);
@@ -282,6 +286,10 @@ static void churn(void) {
             .name = name, .type = PUSH_GAUGE, .values = &one, .n_values = 1, .ttl_ms = -1};
         TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, g, PUSH_REPLACE_ALL, 0, &update, 1));
         TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, "kept", PUSH_COUNTER, PUSH_INC, 1));
+        while (push_store_tidy(store, 3)) {
+            TEST_ASSERT_TRUE(push_store_is_busy(store));
+        }
+        TEST_ASSERT_FALSE(push_store_is_busy(store));
     }
 }
 
@@ -294,6 +302,42 @@ static void test_the_table_is_copied_when_most_is_dead(void) {
     TEST_ASSERT_NOT_NULL(strstr(page, "churn_19999{instance=\"\",job=\"churn\"} 1\n"));
     free(page);
     TEST_ASSERT_EQUAL_UINT64(2, push_store_stats(store).n_series);
+}
+
+/* However far a copy of the table or one for somebody else is, a push ends it first, and neither is
+ * done at once. */
+static void test_pushes_between_the_steps_of_a_copy(void) {
+    struct buf pages CLEANUP_BUF = {0};
+    for (size_t n_steps = 1; n_steps < 12; n_steps++) {
+        fill();
+        struct push_owner *a = fixture_plugin(store, "a");
+        fixture_push(store, a, "kept", PUSH_COUNTER, PUSH_INC, 1);
+        for (int i = 0; i < 3000; i++) { /* each leaves its name behind, and its series */
+            fixture_push(store, a, i % 2 == 0 ? "even" : "odd", PUSH_GAUGE, PUSH_SET, i);
+            struct push_update update = {.name = i % 2 == 0 ? "even" : "odd"};
+            TEST_ASSERT_TRUE(push_store_remove_series(store, a, &update));
+        }
+        uint64_t before = push_store_stats(store).table_bytes;
+        for (size_t i = 0; i < n_steps; i++) {
+            TEST_ASSERT_TRUE(push_store_tidy(store, 1));
+        }
+        TEST_ASSERT_TRUE(push_store_is_busy(store));
+        fixture_push(store, a, "kept", PUSH_COUNTER, PUSH_INC, 1);
+        TEST_ASSERT_FALSE(push_store_is_busy(store));
+        TEST_ASSERT_LESS_THAN_UINT64(before / 2, push_store_stats(store).table_bytes);
+        push_store_copy_begin(store, &pages);
+        TEST_ASSERT_TRUE(push_store_copy_some(store, 100));
+        TEST_ASSERT_EQUAL_size_t(100, pages.len);
+        fixture_push(store, a, "kept", PUSH_COUNTER, PUSH_INC, 1);
+        TEST_ASSERT_FALSE(push_store_copy_some(store, 100));
+        push_owner_unref(store, a);
+        load(pages.data, pages.len);
+        char *page CLEANUP_FREE = fixture_scrape(store);
+        TEST_ASSERT_NOT_NULL(strstr(page, "kept_total{plugin=\"a\"} 2\n"));
+        push_store_wipe(store);
+        push_store_destroy(store);
+        store = create(NULL);
+    }
 }
 
 /* Which starts were heard of last is known after a copy and a restart, too. */
@@ -358,6 +402,7 @@ int main(void) {
     RUN_TEST(test_damaged_times);
     RUN_TEST(test_a_table_is_published_as_a_whole);
     RUN_TEST(test_the_table_is_copied_when_most_is_dead);
+    RUN_TEST(test_pushes_between_the_steps_of_a_copy);
     RUN_TEST(test_the_latest_starts_are_kept);
     RUN_TEST(test_full_table);
     return UNITY_END();

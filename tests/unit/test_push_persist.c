@@ -103,7 +103,7 @@ static struct push_store *load_again(void) {
     struct push_load_report report;
     TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &other, NULL));
     size_t len;
-    const void *pages = push_store_pages(store, &len);
+    const void *pages = fixture_pages(store, &len);
     push_store_load(other, pages, len, &report);
     TEST_ASSERT_EQUAL_UINT64(0, report.n_dropped);
     return other;
