@@ -14,7 +14,7 @@ USERS = "basic_auth_users: {alice: '$2b$04$EtgYl7DGY3FiIiTHIBBX7.fFg3T5E2stdf4vc
 
 # ---- memory before anybody has logged in ----
 
-# More parameters, or cookies, than libmicrohttpd has memory for: it hangs up without an answer.
+# More parameters, or cookies, than libmicrohttpd has memory for: 0.9.75 hangs up without an answer.
 MANY_PARAMETERS = b"GET /metrics?" + b"a&" * 7000 + b" HTTP/1.1\r\n" + HOST + b"\r\n"
 MANY_COOKIES = (
     b"GET /" + b"x" * 7000 + b" HTTP/1.1\r\n" + HOST + b"Cookie: " + b"a=b; " * 600 + b"\r\n\r\n"
@@ -22,7 +22,7 @@ MANY_COOKIES = (
 
 
 def drop(waap, head, n):
-    """Sends `head` on `n` connections; all of them must be closed without an answer."""
+    """Sends `head` on `n` connections; none of them may get the page."""
     with contextlib.ExitStack() as stack:
         connections = [
             stack.enter_context(socket.create_connection(("127.0.0.1", waap.port), 30))
@@ -33,7 +33,7 @@ def drop(waap, head, n):
                 connection.sendall(head)
         for connection in connections:
             with contextlib.suppress(ConnectionError):
-                assert connection.recv(1) == b""
+                assert connection.recv(12) in (b"", b"HTTP/1.1 431")
 
 
 @pytest.mark.parametrize("kind", ["serve", "serve with users", "place"])
