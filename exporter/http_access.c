@@ -6,9 +6,12 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "exporter/daemon.h"
 #include "exporter/network.h"
+
+enum { MAX_NAME = 255 }; /* of DNS */
 
 static bool is_listed(const char *const *names, const char *name) {
     while (*names != NULL && strcmp(*names, name) != 0) {
@@ -27,38 +30,63 @@ static bool is_within(const char *const *networks, const struct in6_addr *addres
     return false;
 }
 
-/* A page from elsewhere can make a browser on this machine send requests that look like ours. */
+/* A page from elsewhere can make a browser send requests that look like its user's. */
 static bool is_foreign_page(const struct http_access_peer *peer) {
     const char *scheme_end = peer->origin != NULL ? strstr(peer->origin, "://") : NULL;
     return peer->origin != NULL &&
            (scheme_end == NULL || peer->host == NULL || strcmp(scheme_end + 3, peer->host) != 0);
 }
 
-/* Whether it is an address or "localhost", with or without a port. */
-static bool is_fixed_host(const char *host) {
-    char name[INET_ADDRSTRLEN] = {0};
+/* Whether the host is an address or a name of this machine, with or without a port. */
+static bool is_own_name(const char *host, const struct http_access_rules *rules) {
+    char name[MAX_NAME + 1] = {0};
     size_t len = strcspn(host, ":");
     struct in_addr address;
-    if (host[0] == '[' ||
-        (len == strlen("localhost") && strncasecmp(host, "localhost", len) == 0)) {
+    if (host[0] == '[') {
         return true;
     }
     memcpy(name, host, len < sizeof(name) ? len : 0);
-    return inet_pton(AF_INET, name, &address) == 1;
+    if (inet_pton(AF_INET, name, &address) == 1 || strcasecmp(name, "localhost") == 0 ||
+        strcasecmp(name, rules->hostname) == 0) {
+        return name[0] != '\0';
+    }
+    const char *const *names = rules->names;
+    while (*names != NULL && strcasecmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
 }
 
-int http_access_judge(const struct http_access_peer *peer, const char *const *networks,
-                      const char *const *users, struct error *err) {
-    bool is_local = peer->is_unix || network_is_loopback(&peer->address);
-    bool is_user = peer->user != NULL && is_listed(users, peer->user);
-    /* Whoever serves a name can let it lead here once the page is there. */
-    bool is_rebound =
-        is_local && peer->origin != NULL && peer->host != NULL && !is_fixed_host(peer->host);
-    if (is_foreign_page(peer) || (is_rebound && !is_user)) {
+/* The owner of a name can let it resolve to this machine once a browser shows the owner's page
+ * (DNS rebinding). Passwords protect: a browser sends them to the name that asked for them only. */
+static int check_page(const struct http_access_peer *peer, const struct http_access_rules *rules,
+                      struct error *err) {
+    if (is_foreign_page(peer)) {
         return error_set(err, -EPERM, "a page of %s may not write here", peer->origin);
     }
-    if ((is_local && !peer->forwarded) || is_user ||
-        (!peer->is_unix && is_within(networks, &peer->address))) {
+    if (peer->is_browser && !peer->is_unix && peer->user == NULL &&
+        (peer->host == NULL || !is_own_name(peer->host, rules))) {
+        const char *host = peer->host != NULL ? peer->host : "";
+        return error_set(
+            err, -EPERM,
+            "a page of %s may not write here: if this is a name of this machine, start "
+            "waap with --web.hostname=%.*s",
+            host, (int)strcspn(host, ":"), host);
+    }
+    return 0;
+}
+
+int http_access_judge(const struct http_access_peer *peer, const struct http_access_rules *rules,
+                      struct error *err) {
+    int r = check_page(peer, rules, err);
+    if (r < 0) {
+        return r;
+    }
+    bool is_loopback = !peer->is_unix && network_is_loopback(&peer->address);
+    bool is_local = peer->is_unix || (is_loopback && rules->allow_local);
+    if ((is_local && !peer->forwarded) ||
+        (peer->user != NULL && is_listed(rules->users, peer->user)) ||
+        (!peer->is_unix && is_within(rules->networks, &peer->address))) {
         return 0;
     }
     char address[INET6_ADDRSTRLEN];
@@ -71,9 +99,9 @@ int http_access_judge(const struct http_access_peer *peer, const char *const *ne
                          peer->is_unix ? "127.0.0.1" : address);
     }
     return error_set(err, -EPERM,
-                     "only this machine may write, not %s: start waap with --push.allow=%s (or its "
-                     "network, as 172.17.0.0/16), or with --push.user=NAME and log in as that user "
-                     "of the web configuration",
+                     "%s may not write: start waap with --push.allow=%s (or its network, as "
+                     "172.17.0.0/16), or with --push.user=NAME and log in as that user of the web "
+                     "configuration",
                      address, address);
 }
 
@@ -92,18 +120,38 @@ static bool is_forwarded(const struct http_request *request) {
     return false;
 }
 
-int http_access_check(const struct http_request *request, struct error *err) {
+static int judge(const struct http_request *request, bool is_browser, struct error *err) {
     const struct settings *settings = request->daemon->config->settings;
     struct http_access_peer peer = {
         .is_unix = request->client->is_unix,
         .address = request->client->address,
         .forwarded = is_forwarded(request),
+        .is_browser = is_browser,
         .origin = http_header(request, MHD_HTTP_HEADER_ORIGIN),
         .host = http_header(request, MHD_HTTP_HEADER_HOST),
         .user = request->user,
     };
-    return http_access_judge(&peer, settings_list(settings, "push.allow"),
-                             settings_list(settings, "push.user"), err);
+    char hostname[MAX_NAME + 1] = "";
+    gethostname(hostname, sizeof(hostname) - 1);
+    struct http_access_rules rules = {
+        .hostname = hostname,
+        .allow_local = settings_bool(settings, "push.allow-local"),
+        .networks = settings_list(settings, "push.allow"),
+        .users = settings_list(settings, "push.user"),
+        .names = settings_list(settings, "web.hostname"),
+    };
+    return http_access_judge(&peer, &rules, err);
+}
+
+int http_access_check(const struct http_request *request, struct error *err) {
+    /* Browsers send Origin with every request that may change something. */
+    bool is_browser = http_header(request, MHD_HTTP_HEADER_ORIGIN) != NULL ||
+                      http_header(request, "Sec-Fetch-Site") != NULL;
+    return judge(request, is_browser, err);
+}
+
+int http_access_check_viewer(const struct http_request *request, struct error *err) {
+    return judge(request, true, err);
 }
 
 bool http_access_may_write(struct http_request *request) {

@@ -13,19 +13,31 @@
 struct http_access_peer {
     bool is_unix; /* came over a Unix socket: its file permissions have decided */
     struct in6_addr address;
-    bool forwarded;     /* a proxy says that it asks for somebody else */
-    const char *origin; /* of the page that makes a browser ask; NULL: no browser */
+    bool forwarded; /* a proxy says that it asks for somebody else */
+    bool is_browser;
+    const char *origin; /* of the page that makes a browser ask; or NULL */
     const char *host;   /* that the request was meant for; or NULL */
     const char *user;   /* whose password was checked; or NULL */
 };
 
-/* Decides by `networks` (push.allow) and `users` (push.user), both NULL-terminated. -EPERM with
- * words that say how to allow it. */
-int http_access_judge(const struct http_access_peer *peer, const char *const *networks,
-                      const char *const *users, struct error *err);
+/* Who may write, by the settings; the lists end with NULL. */
+struct http_access_rules {
+    bool allow_local;            /* push.allow-local: this machine may, over TCP */
+    const char *const *networks; /* push.allow */
+    const char *const *users;    /* push.user */
+    const char *const *names;    /* web.hostname */
+    const char *hostname;        /* of this machine, beside `names` */
+};
+
+/* Decides; -EPERM with words that say how to allow it. */
+int http_access_judge(const struct http_access_peer *peer, const struct http_access_rules *rules,
+                      struct error *err);
 
 /* The same for who sends the request. */
 int http_access_check(const struct http_request *request, struct error *err);
+
+/* Whether a browser that shows the page that is asked for may write. */
+int http_access_check_viewer(const struct http_request *request, struct error *err);
 
 /* Whether the request may change something; where it may not it has been answered. */
 bool http_access_may_write(struct http_request *request);

@@ -77,7 +77,7 @@ static void add_metrics_path(struct buf *out, const struct http_request *request
 /* Why the viewer may not turn knobs; nothing where that is allowed. */
 static void add_refusal(struct buf *out, const struct http_request *request) {
     struct error err;
-    if (http_access_check(request, &err) < 0) {
+    if (http_access_check_viewer(request, &err) < 0) {
         add_html(out, err.text);
     }
 }

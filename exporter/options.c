@@ -117,6 +117,14 @@ const struct option exporter_options[] = {
             "Networks that may push, turn knobs, reload and quit over TCP, besides this machine",
     },
     {
+        .name = "push.allow-local",
+        .type = OPTION_BOOL,
+        .default_text = "true",
+        .help =
+            "Let this machine push, turn knobs, reload and quit over TCP; turn it off if a proxy "
+            "here adds no Forwarded, Via, X-Forwarded-For or X-Real-IP",
+    },
+    {
         .name = "push.max-buckets",
         .type = OPTION_INT,
         .default_text = "100",
@@ -387,6 +395,13 @@ const struct option exporter_options[] = {
         .max = 10 * MINUTES,
         .help = "How long a client may take to send a request's header, and fall behind 4 KiB/s in "
                 "its body",
+    },
+    {
+        .name = "web.hostname",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .help = "Names under which browsers may push, turn knobs, reload and quit without a "
+                "password, besides addresses, localhost and the host name",
     },
     {
         .name = "web.idle-timeout",

@@ -3,7 +3,7 @@
 const readline = require("node:readline");
 const { chromium } = require("playwright-core");
 
-const [executablePath] = process.argv.slice(2);
+const [executablePath, ...extraArgs] = process.argv.slice(2);
 const problems = [];
 let browser;
 let page;
@@ -46,7 +46,7 @@ const commands = {
 
 async function main() {
   // The sandbox wants rights that containers of CI lack; all pages are our own.
-  browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
+  browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", ...extraArgs] });
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const { command, ...options } = JSON.parse(line);
     try {

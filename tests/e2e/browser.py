@@ -42,14 +42,14 @@ FAINT = """() => {
 
 
 class Browser:
-    def __init__(self):
+    def __init__(self, *arguments):
         node, chromium = shutil.which("node"), shutil.which("chromium")
         if chromium is None:
             pytest.skip("no chromium on this machine")
         if node is None or not MODULES.exists():
             pytest.skip("no node with playwright-core on this machine (make deps)")
         self.process = subprocess.Popen(
-            [node, ROOT / "tests/browser/bridge.js", chromium],
+            [node, ROOT / "tests/browser/bridge.js", chromium, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -13,6 +13,7 @@ import tempfile
 import time
 import urllib.parse
 
+import pytest
 from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
@@ -29,6 +30,16 @@ def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
+
+
+def own_address():
+    """An address of this machine that is not loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        try:
+            sender.connect(("203.0.113.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        return sender.getsockname()[0]
 
 
 def remove_empty_cgroups(cgroup):
@@ -136,7 +147,7 @@ class Program:
         """One request on a connection of its own, with no header that was not asked for."""
         begin = time.monotonic()
         with contextlib.closing(self.connect(timeout)) as connection:
-            connection.putrequest(method, path, skip_accept_encoding=True)
+            connection.putrequest(method, path, skip_host="Host" in (headers or {}), skip_accept_encoding=True)
             length = {} if body is None else {"Content-Length": str(len(body))}
             for name, value in {**length, **(headers or {})}.items():
                 connection.putheader(name, value)

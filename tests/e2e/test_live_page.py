@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from browser import FAINT
+from browser import FAINT, Browser
 from plugin import Plugin
-from running import ROOT, free_port
+from running import ROOT, free_port, own_address
 from waiting import pace, wait_until
 
 SCREENSHOTS = ROOT / "build/screenshots"
@@ -94,6 +94,21 @@ def test_says_who_may_write(demo):
 
 
 # ---- in a browser ----
+
+
+def test_a_page_under_a_strange_name_may_not_turn_knobs(demo):
+    """As after DNS rebinding: for the browser, page and exporter are of one site."""
+    address = own_address()
+    program = demo(f"--web.listen-address={address}:0", f"--push.allow={address}", "--web.hostname=node.example")
+    wait_until(lambda: [plugin for plugin in json.loads(program.get("/api/v1/plugins").text)["data"] if plugin["params"]])
+    turn = """fetch("api/v1/plugins/object-detector/params/res", {method: "PUT", body: '{"value": 480}'})
+        .then((answer) => answer.status)"""
+    with Browser(f"--host-resolver-rules=MAP *.example {address}") as browser:
+        for name, status, refusal in (("evil", 403, "--web.hostname=evil.example"), ("node", 200, "")):
+            browser.open(url=f"http://{name}.example:{program.port}/")
+            assert browser.evaluate(script=turn) == status
+            assert refusal in browser.evaluate(script='document.getElementById("live").dataset.refusal')
+            browser.close()
 
 
 def test_without_scripts_the_state_is_there(demo, browser):

@@ -3,16 +3,19 @@
 import base64
 import contextlib
 import gzip
+import http.client
 import json
 import pathlib
 import signal
+import socket
+import socketserver
 import threading
 import time
 
 import pytest
 
 from plugin import Plugin
-from running import wait_until
+from running import own_address, wait_until
 
 ALONE = ("--collector.disable-defaults", "--collector.push")
 GAUGE = {"plugin": "p", "metric": "a", "type": "gauge", "set": 1}
@@ -444,6 +447,46 @@ def test_who_may_write(daemon):
     assert answer.status == 403 and "evil.example" in json.loads(answer.text)["error"]
     answer = waap.get("/metrics/job/j", {"Origin": "http://evil.example"}, "PUT", body=b"a 1\n")
     assert answer.status == 403 and answer.text.startswith("a page of http://evil.example")
+
+
+def test_pages_under_strange_names_may_not_write(daemon):
+    address = own_address()
+    flags = [f"--push.allow={address}", f"--web.listen-address={address}:0", "--web.enable-lifecycle"]
+    waap = daemon(*flags, "--web.hostname=node7.lan")
+    for method, path, body in (("POST", "/api/v1/push", json.dumps(GAUGE).encode()), ("PUT", RES_PATH, b'{"value": 1}'),
+                               ("PUT", "/metrics/job/j", b"a 1\n"), ("DELETE", "/metrics/job/j", b""), ("POST", "/-/reload", b"")):
+        answer = waap.get(path, {"Host": "evil.example", "Origin": "http://evil.example"}, method, body=body)
+        assert answer.status == 403 and "--web.hostname=evil.example" in answer.text, path
+        assert waap.get(path, {"Host": "evil.example"}, method, body=body).status != 403
+        for host in (address, "localhost:1", "node7.lan", socket.gethostname()):
+            assert waap.get(path, {"Host": host, "Origin": f"http://{host}"}, method, body=body).status != 403
+    assert waap.get("/metrics", {"Host": "evil.example"}).status == 200
+
+
+@contextlib.contextmanager
+def bare_proxy(port):
+    """A proxy on this machine that adds no header; yields its port."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            with socket.create_connection(("127.0.0.1", port)) as server:
+                server.sendall(self.request.recv(65536))
+                while piece := server.recv(65536):
+                    self.request.sendall(piece)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as proxy:
+        threading.Thread(target=proxy.serve_forever).start()
+        yield proxy.server_address[1]
+        proxy.shutdown()
+
+
+def test_this_machine_can_be_kept_from_writing(daemon):
+    waap = daemon("--no-push.allow-local")
+    with bare_proxy(waap.port) as port, contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        connection.request("POST", "/api/v1/push", json.dumps(GAUGE), {"Connection": "close"})
+        answer = connection.getresponse()
+        assert answer.status == 403 and b"--push.allow=127.0.0.1" in answer.read()
+    assert waap.get("/metrics").status == 200
 
 
 @pytest.mark.parametrize(

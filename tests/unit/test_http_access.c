@@ -8,6 +8,7 @@
 
 static const char *const networks[] = {"172.17.0.0/16", "2001:db8::/32", NULL};
 static const char *const users[] = {"pusher", NULL};
+static const char *const names[] = {"node7.lan", NULL};
 static const char *const none[] = {NULL};
 
 void setUp(void) {
@@ -24,7 +25,15 @@ static int judge(const char *address, struct http_access_peer peer, bool listed,
         TEST_ASSERT_EQUAL_INT(0, network_parse(address, &network, NULL));
         peer.address = network.address;
     }
-    return http_access_judge(&peer, listed ? networks : none, listed ? users : none, err);
+    peer.is_browser |= peer.origin != NULL;
+    struct http_access_rules rules = {
+        .allow_local = true,
+        .networks = listed ? networks : none,
+        .users = listed ? users : none,
+        .names = listed ? names : none,
+        .hostname = "node7",
+    };
+    return http_access_judge(&peer, &rules, err);
 }
 
 static void test_rules(void) {
@@ -55,13 +64,26 @@ static void test_rules(void) {
         {"127.0.0.1", {.origin = "http://localhost:9090", .host = "localhost:9090"}, true, 0},
         {"127.0.0.1", {.origin = "http://127.0.0.1:9090", .host = "127.0.0.1:9090"}, true, 0},
         {"::1", {.origin = "http://[::1]:9090", .host = "[::1]:9090"}, true, 0},
-        {NULL, {.origin = "http://LocalHost", .host = "LocalHost"}, true, 0},
+        {"::1", {.origin = "http://LocalHost", .host = "LocalHost"}, true, 0},
+        {"::1", {.origin = "http://Node7:9090", .host = "Node7:9090"}, true, 0},
         /* Or one whose name leads to this machine by now. */
         {"127.0.0.1", {.origin = "http://evil.example", .host = "evil.example"}, true, -EPERM},
         {"127.0.0.1", {.origin = "http://localhost.evil", .host = "localhost.evil"}, true, -EPERM},
         {"127.0.0.1", {.origin = "http://127.0.0.1.evil", .host = "127.0.0.1.evil"}, true, -EPERM},
         {"127.0.0.1", {.origin = "http://me", .host = "me", .user = "pusher"}, true, 0},
-        {"172.17.0.2", {.origin = "http://me", .host = "me"}, true, 0},
+        {"172.17.0.2", {.origin = "http://evil.example", .host = "evil.example"}, true, -EPERM},
+        {"172.17.0.2", {.origin = "http://node7.evil", .host = "node7.evil"}, true, -EPERM},
+        {"172.17.0.2", {.origin = "http://", .host = ""}, true, -EPERM},
+        {"172.17.0.2", {.is_browser = true, .host = "evil.example"}, true, -EPERM},
+        {"172.17.0.2", {.is_browser = true}, true, -EPERM},
+        {"172.17.0.2", {.host = "evil.example"}, true, 0}, /* no browser */
+        {"172.17.0.2", {.origin = "http://172.17.0.1", .host = "172.17.0.1"}, true, 0},
+        {"172.17.0.2", {.origin = "http://node7", .host = "node7"}, true, 0},
+        {"172.17.0.2", {.origin = "https://node7.lan:9", .host = "node7.lan:9"}, true, 0},
+        {"127.0.0.1", {.origin = "https://node7.lan:9", .host = "node7.lan:9"}, false, -EPERM},
+        /* A socket's permissions and a password keep strangers' pages out. */
+        {NULL, {.origin = "http://me", .host = "me"}, true, 0},
+        {"172.17.0.2", {.origin = "http://me", .host = "me", .user = "reader"}, true, 0},
         {"8.8.8.8", {.origin = "http://evil.example", .host = "x", .user = "pusher"}, true, -EPERM},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -74,6 +96,19 @@ static void test_rules(void) {
     }
 }
 
+static void test_this_machine_may_be_left_out(void) {
+    struct http_access_rules rules = {
+        .networks = networks, .users = users, .names = none, .hostname = ""};
+    struct http_access_peer peer = {.is_unix = true};
+    struct error err;
+    TEST_ASSERT_EQUAL_INT(0, http_access_judge(&peer, &rules, &err));
+    peer = (struct http_access_peer){.address = IN6ADDR_LOOPBACK_INIT};
+    TEST_ASSERT_EQUAL_INT(-EPERM, http_access_judge(&peer, &rules, &err));
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.allow=::1"));
+    peer.user = "pusher";
+    TEST_ASSERT_EQUAL_INT(0, http_access_judge(&peer, &rules, &err));
+}
+
 static void test_says_how_to_allow_it(void) {
     struct error err;
     judge("172.17.0.2", (struct http_access_peer){0}, false, &err);
@@ -81,6 +116,8 @@ static void test_says_how_to_allow_it(void) {
     TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.user=NAME"));
     judge("2001:db8::7", (struct http_access_peer){0}, false, &err);
     TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.allow=2001:db8::7"));
+    judge("::1", (struct http_access_peer){.origin = "http://a.b:1", .host = "a.b:1"}, false, &err);
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "--web.hostname=a.b"));
     judge("127.0.0.1", (struct http_access_peer){.forwarded = true}, false, &err);
     TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.allow=127.0.0.1"));
 }
@@ -88,6 +125,7 @@ static void test_says_how_to_allow_it(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_rules);
+    RUN_TEST(test_this_machine_may_be_left_out);
     RUN_TEST(test_says_how_to_allow_it);
     return UNITY_END();
 }
