@@ -276,34 +276,132 @@ void http_gateway_push(struct http_request *request) {
     }
 }
 
+/* ---- deleting in turns ---- */
+
+/* What the tests of all selectors of a request may take; about a fifth of a second. AT_ONCE: how
+ * many series are tested before it is looked whether the turn is long. */
+enum { MAX_WORK = 32 << 20, AT_ONCE = 4 };
+
+struct deletion {
+    struct http_request *request;
+    struct push_match *matches[HTTP_URL_MAX_PARAMETERS];
+    size_t n_matches; /* 0: all series go */
+    bool is_weighed;
+    size_t n_deleted;
+    struct push_cursor cursor;
+    struct loop_timer turn;
+    void (*answer)(const struct deletion *deletion);
+};
+
+static bool is_meant(const struct push_series_view *series, void *context) {
+    const struct deletion *deletion = context;
+    const struct push_store *store = deletion->request->daemon->push_store;
+    struct push_owner_view owner = push_owner_view(store, series->owner);
+    bool meant = deletion->n_matches == 0;
+    for (size_t i = 0; i < deletion->n_matches && !meant; i++) {
+        meant = push_match_test(deletion->matches[i], series->name, owner.labels, owner.n_labels,
+                                series->labels, series->n_labels);
+    }
+    return meant;
+}
+
+/* Before anything is deleted the selectors are tried on all that is there: expressions can take
+ * long with long values, many conditions with many series. */
+static bool weigh(const struct push_series_view *series, void *context) {
+    is_meant(series, context);
+    return false;
+}
+
+static bool is_too_much(const struct deletion *deletion) {
+    uint64_t work = 0;
+    for (size_t i = 0; i < deletion->n_matches; i++) {
+        work += push_match_work(deletion->matches[i]);
+    }
+    return !deletion->is_weighed && work > MAX_WORK;
+}
+
+static void end_deletion(struct deletion *deletion) {
+    struct daemon *daemon = deletion->request->daemon;
+    loop_timer_remove(daemon->loop, &deletion->turn);
+    push_cursor_end(daemon->push_store, &deletion->cursor);
+    deletion->answer(deletion);
+    for (size_t i = 0; i < deletion->n_matches; i++) {
+        push_match_destroy(deletion->matches[i]);
+    }
+    free(deletion);
+}
+
+/* False: there is no more to do. */
+static bool delete_some(struct push_store *store, struct deletion *deletion) {
+    bool more = push_store_remove_some(store, &deletion->cursor, AT_ONCE,
+                                       deletion->is_weighed ? is_meant : weigh, deletion,
+                                       &deletion->n_deleted);
+    if (more || deletion->is_weighed) {
+        return more && !is_too_much(deletion);
+    }
+    push_cursor_end(store, &deletion->cursor);
+    push_cursor_begin(store, &deletion->cursor);
+    deletion->is_weighed = !is_too_much(deletion);
+    return deletion->is_weighed;
+}
+
+static void delete_turn(struct loop_timer *timer) {
+    struct deletion *deletion = CONTAINER_OF(timer, struct deletion, turn);
+    struct daemon *daemon = deletion->request->daemon;
+    bool more = true;
+    if (!push_store_is_busy(daemon->push_store)) {
+        do {
+            more = delete_some(daemon->push_store, deletion);
+        } while (more && !loop_turn_is_long(daemon->loop));
+    }
+    timer->due_ns = 0;
+    if (!more) {
+        end_deletion(deletion);
+    }
+}
+
+/* Takes the matches over. */
+static void begin_deletion(struct http_request *request, struct push_match *const *matches,
+                           size_t n_matches, void (*answer)(const struct deletion *deletion)) {
+    struct deletion *deletion = calloc(1, sizeof(*deletion));
+    if (deletion == NULL || !http_hold(request)) {
+        for (size_t i = 0; i < n_matches; i++) {
+            push_match_destroy(matches[i]);
+        }
+        if (deletion == NULL) {
+            http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
+        }
+        free(deletion);
+        return;
+    }
+    *deletion = (struct deletion){
+        .request = request,
+        .n_matches = n_matches,
+        .is_weighed = n_matches == 0,
+        .turn = {.due_ns = 0, .fire = delete_turn},
+        .answer = answer,
+    };
+    for (size_t i = 0; i < n_matches; i++) {
+        deletion->matches[i] = matches[i];
+    }
+    push_cursor_begin(request->daemon->push_store, &deletion->cursor);
+    loop_timer_add(request->daemon->loop, &deletion->turn);
+}
+
+static void answer_wiped(const struct deletion *deletion) {
+    http_reply_text(deletion->request, MHD_HTTP_ACCEPTED, "wiped");
+}
+
 void http_gateway_wipe(struct http_request *request) {
     if (!settings_bool(request->daemon->config->settings, "web.enable-admin-api")) {
         http_reply_text(request, MHD_HTTP_FORBIDDEN,
                         "wiping is not allowed: start with --web.enable-admin-api");
     } else if (http_access_may_write(request)) {
-        push_store_wipe(request->daemon->push_store);
-        http_reply_text(request, MHD_HTTP_ACCEPTED, "wiped");
+        begin_deletion(request, NULL, 0, answer_wiped);
     }
 }
 
 /* ---- deleting by selector ---- */
-
-/* What the tests of all selectors of a request may take; about a fifth of a second. */
-enum { MAX_WORK = 32 << 20 };
-
-struct deletion {
-    const struct push_store *store;
-    struct push_match *match;
-    uint64_t work; /* of other selectors */
-    bool too_much;
-};
-
-static bool is_meant(const struct push_series_view *series, void *context) {
-    const struct deletion *deletion = context;
-    struct push_owner_view owner = push_owner_view(deletion->store, series->owner);
-    return push_match_test(deletion->match, series->name, owner.labels, owner.n_labels,
-                           series->labels, series->n_labels);
-}
 
 /* Reads all selectors before anything is deleted. */
 static int read_selectors(const struct http_url *url, struct push_match **matches, size_t *ret_n,
@@ -324,50 +422,32 @@ static int read_selectors(const struct http_url *url, struct push_match **matche
     return *ret_n > 0 ? 0 : error_set(err, -EINVAL, "which series? say ?match[]=fps{plugin=\"x\"}");
 }
 
-static void weigh_series(const struct push_series_view *series, void *context) {
-    struct deletion *deletion = context;
-    if (!deletion->too_much) {
-        is_meant(series, deletion);
-        deletion->too_much = deletion->work + push_match_work(deletion->match) > MAX_WORK;
+static void answer_deleted(const struct deletion *deletion) {
+    struct buf data CLEANUP_BUF = {0};
+    if (!deletion->is_weighed) {
+        http_json_fail(deletion->request, MHD_HTTP_BAD_REQUEST,
+                       "the selectors take too long with what is pushed: say simpler ones, or "
+                       "fewer at a time");
+    } else {
+        buf_printf(&data, "{\"deleted\":%zu}", deletion->n_deleted);
+        http_json_reply(deletion->request, &data);
     }
-}
-
-/* Tries the selectors on all that is there, before anything is deleted: expressions can take long
- * with long values, many conditions with many series, and others wait. */
-static int weigh(struct push_store *store, struct push_match *const *matches, size_t n,
-                 struct error *err) {
-    struct deletion deletion = {.store = store};
-    for (size_t i = 0; i < n && !deletion.too_much; i++) {
-        deletion.match = matches[i];
-        push_store_visit(store, NULL, weigh_series, &deletion);
-        deletion.work += push_match_work(matches[i]);
-    }
-    return deletion.too_much ? error_set(err, -EINVAL,
-                                         "the selectors take too long with what is pushed: say "
-                                         "simpler ones, or fewer at a time")
-                             : 0;
 }
 
 void http_gateway_delete(struct http_request *request) {
     struct push_match *matches[HTTP_URL_MAX_PARAMETERS];
     struct error error;
-    size_t n, n_deleted = 0;
+    size_t n;
     if (!http_access_may_write(request)) {
         return;
     }
-    struct push_store *push = request->daemon->push_store;
     int r = read_selectors(&request->url, matches, &n, &error);
-    r = r == 0 ? weigh(push, matches, n, &error) : r;
+    if (r == 0) {
+        begin_deletion(request, matches, n, answer_deleted);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
-        struct deletion deletion = {.store = push, .match = matches[i]};
-        n_deleted += r == 0 ? push_store_remove_if(push, is_meant, &deletion) : 0;
         push_match_destroy(matches[i]);
     }
-    struct buf data CLEANUP_BUF = {0};
-    if (r < 0) {
-        http_json_fail(request, http_json_status(r), error.text);
-    } else {
-        buf_printf(&data, "{\"deleted\":%zu}", n_deleted);
-        http_json_reply(request, &data);
-    }
+    http_json_fail(request, http_json_status(r), error.text);
 }

@@ -138,12 +138,6 @@ int push_claim_check_labels(const struct push_store *store, const struct push_ow
 
 /* ---- claims ---- */
 
-static bool is_any(const struct push_series_view *series, void *context) {
-    (void)series;
-    (void)context;
-    return true;
-}
-
 static int claim(struct push_store *store, struct push_owner *owner, const char *who, bool may_take,
                  struct error *err) {
     const char *theirs = push_claimant(store, owner);
@@ -157,7 +151,7 @@ static int claim(struct push_store *store, struct push_owner *owner, const char 
                          who);
     }
     if (stronger) { /* first, or a crash would leave them as the rightful owner's */
-        push_store_remove_of(store, owner, is_any, NULL);
+        push_store_remove_of(store, owner, NULL, NULL);
     }
     push_share_leave(owner); /* whose part of the table may be full */
     int r = push_store_put_note(store, owner, NOTE, who, err);

@@ -2,21 +2,6 @@
 #include "exporter/push_claim.h"
 #include "exporter/push_store_private.h"
 
-void push_expiry_leave_owner(struct push_store *store, const struct push_owner *owner) {
-    struct push_expiry *expiry = &store->expiry;
-    if (expiry->owner == &owner->link) {
-        expiry->owner = owner->link.next;
-        expiry->series = NULL;
-    }
-}
-
-void push_expiry_leave_series(struct push_store *store, const struct push_series *series) {
-    struct push_expiry *expiry = &store->expiry;
-    if (expiry->series == &series->of_owner) {
-        expiry->series = series->of_owner.next;
-    }
-}
-
 /* ---- what goes ---- */
 
 /* Whether a plugin has not been heard of for too long, or a group that only was refused. */
@@ -46,8 +31,8 @@ static bool seems_plugins(const struct push_store *store, const struct push_owne
 
 static void begin_pass(struct push_store *store) {
     struct push_expiry *expiry = &store->expiry;
-    expiry->owner = store->owners.next;
-    expiry->series = NULL;
+    push_cursor_begin(store, &expiry->at);
+    expiry->has_begun = true;
     expiry->has_claims = expiry->claims != store->claims;
     expiry->claims = store->claims;
 }
@@ -59,7 +44,7 @@ static bool begin_owner(struct push_store *store, struct push_owner *owner, int6
         owner->seen_ms = now_ms;
     }
     bool is_checked = owner->group && expiry->has_claims;
-    expiry->series = owner->series.next;
+    expiry->at.series = owner->series.next;
     expiry->is_evicted = is_checked && seems_plugins(store, owner, NULL);
     return expiry->is_evicted || owner->n_with_ttl > 0 || (is_checked && owner->n_naming > 0) ||
            is_gone(store, owner, now_ms);
@@ -68,21 +53,25 @@ static bool begin_owner(struct push_store *store, struct push_owner *owner, int6
 /* Looks at one series. */
 static void expire_next(struct push_store *store, struct push_owner *owner, int64_t now_ms) {
     struct push_expiry *expiry = &store->expiry;
-    struct push_series *series = CONTAINER_OF(expiry->series, struct push_series, of_owner);
+    struct push_series *series = CONTAINER_OF(expiry->at.series, struct push_series, of_owner);
     bool is_evicted = expiry->is_evicted ||
                       (owner->group && expiry->has_claims && seems_plugins(store, owner, series));
     bool has_ended = has_expired(series, is_gone(store, owner, now_ms), now_ms);
-    expiry->series = expiry->series->next;
+    expiry->at.series = expiry->at.series->next;
     if (is_evicted || has_ended) {
         push_series_destroy(store, series);
         store->expired += has_ended ? 1 : 0;
     }
 }
 
+static void leave_owner(struct push_cursor *at, const struct push_owner *owner) {
+    at->owner = owner->link.next;
+    at->series = NULL;
+}
+
 static void end_owner(struct push_store *store, struct push_owner *owner) {
     struct push_expiry *expiry = &store->expiry;
-    expiry->owner = owner->link.next;
-    expiry->series = NULL;
+    leave_owner(&expiry->at, owner);
     if (expiry->is_evicted) {
         push_owner_clear(store, owner);
     } else if (owner->group && owner->n_series == 0) {
@@ -94,24 +83,26 @@ static void end_owner(struct push_store *store, struct push_owner *owner) {
 
 bool push_store_expire(struct push_store *store, size_t n) {
     struct push_expiry *expiry = &store->expiry;
+    struct push_cursor *at = &expiry->at;
     int64_t now_ms = push_store_now_ms(store);
     push_store_lock(store);
-    if (expiry->owner == NULL) {
+    if (!expiry->has_begun) {
         begin_pass(store);
     }
-    for (; n > 0 && expiry->owner != &store->owners; n--) {
-        struct push_owner *owner = CONTAINER_OF(expiry->owner, struct push_owner, link);
-        if (expiry->series == NULL && !begin_owner(store, owner, now_ms)) {
-            expiry->owner = owner->link.next;
-            expiry->series = NULL;
-        } else if (expiry->series != &owner->series) {
+    for (; n > 0 && at->owner != &store->owners; n--) {
+        struct push_owner *owner = CONTAINER_OF(at->owner, struct push_owner, link);
+        if (at->series == NULL && !begin_owner(store, owner, now_ms)) {
+            leave_owner(at, owner);
+        } else if (at->series != &owner->series) {
             expire_next(store, owner, now_ms);
         } else {
             end_owner(store, owner);
         }
     }
-    bool more = expiry->owner != &store->owners;
-    expiry->owner = more ? expiry->owner : NULL;
+    expiry->has_begun = at->owner != &store->owners;
+    if (!expiry->has_begun) {
+        push_cursor_end(store, at);
+    }
     push_store_unlock(store);
-    return more;
+    return expiry->has_begun;
 }

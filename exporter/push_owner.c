@@ -282,7 +282,7 @@ void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
         hash_index_remove(&store->by_plugin, push_hash_text(store, owner->plugin), owner);
     }
     store->n_groups -= owner->group ? 1 : 0;
-    push_expiry_leave_owner(store, owner);
+    push_cursors_leave_owner(store, owner);
     push_link_remove(&owner->link);
     store->removals++;
     free_owner(store, owner);

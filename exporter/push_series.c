@@ -362,7 +362,7 @@ void push_series_destroy(struct push_store *store, struct push_series *series) {
     push_persist_remove(store, series->owner, series->entry);
     store->removals++;
     push_link_remove(&series->of_family);
-    push_expiry_leave_series(store, series);
+    push_cursors_leave_series(store, series);
     push_link_remove(&series->of_owner);
     push_share_remove(store, series);
     series->owner->n_with_ttl -= series->ttl_ms > 0 ? 1 : 0;

@@ -172,15 +172,6 @@ void push_store_destroy(struct push_store *store) {
     free(store);
 }
 
-void push_store_wipe(struct push_store *store) {
-    push_store_lock(store);
-    for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
-        next = i->next;
-        push_owner_forget_pushes(store, CONTAINER_OF(i, struct push_owner, link));
-    }
-    push_store_unlock(store);
-}
-
 int push_store_publish(struct push_store *store, struct error *err) {
     return push_table_publish(store->table, err);
 }

@@ -124,9 +124,6 @@ void push_owner_note_failure(struct push_store *store, struct push_owner *owner)
 /* The series vanish; the owner too once nobody refers to it. */
 void push_store_remove_owner(struct push_store *store, struct push_owner *owner);
 
-/* All series of all owners vanish. */
-void push_store_wipe(struct push_store *store);
-
 /* ---- updates ---- */
 
 enum push_mode {
@@ -264,11 +261,28 @@ void push_store_visit(struct push_store *store, const struct push_owner *owner,
                       void (*visit)(const struct push_series_view *series, void *context),
                       void *context);
 
-/* Removes the series of which `match` says so; returns how many. A group goes with its last series;
- * one that has none, and counts as one, if it says so of a push time. */
+/* Where a walk over all owners and their series goes on, whatever is removed meanwhile. */
+struct push_cursor {
+    struct push_link *owner;  /* comes next */
+    struct push_link *series; /* of that owner; NULL: it has not been looked at */
+    size_t n_removed;         /* of its series, by this walk */
+    struct push_cursor *next;
+};
+
+/* From the first owner on. To be ended before the store is. */
+void push_cursor_begin(struct push_store *store, struct push_cursor *cursor);
+void push_cursor_end(struct push_store *store, struct push_cursor *cursor);
+
+/* Removes the series of which `match` says so (NULL: all); returns how many. A group goes with its
+ * last series; one that has none, and counts as one, if it says so of a push time. */
 size_t push_store_remove_if(struct push_store *store,
                             bool (*match)(const struct push_series_view *series, void *context),
                             void *context);
+
+/* The same by a cursor, looking at about `n` series; adds to `*n_removed`. True: there are more. */
+bool push_store_remove_some(struct push_store *store, struct push_cursor *cursor, size_t n,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context, size_t *n_removed);
 
 /* The same among the series of one owner. */
 size_t push_store_remove_of(struct push_store *store, struct push_owner *owner,

@@ -179,13 +179,13 @@ struct push_grave {
     uint64_t collected; /* number of the last collection that took it */
 };
 
-/* Where push_store_expire goes on. Whoever removes an owner or a series moves it. */
+/* Where push_store_expire goes on. */
 struct push_expiry {
-    struct push_link *owner;  /* NULL: a new pass begins */
-    struct push_link *series; /* of that owner; NULL: it has not been looked at */
-    bool is_evicted;          /* that owner: it is a group with all labels of a plugin */
-    uint64_t claims;          /* of the store, when the pass began */
-    bool has_claims;          /* there were some since the pass before */
+    struct push_cursor at;
+    bool has_begun;  /* a pass */
+    bool is_evicted; /* the owner: it is a group with all labels of a plugin */
+    uint64_t claims; /* of the store, when the pass began */
+    bool has_claims; /* there were some since the pass before */
 };
 
 struct push_store {
@@ -206,6 +206,7 @@ struct push_store {
     size_t n_groups;               /* of those */
     uint64_t claims;               /* of plugins that are known, however often */
     struct push_expiry expiry;
+    struct push_cursor *cursors;
     struct hash_index starts; /* struct push_start */
     struct push_link starts_left;
     size_t n_starts_left;
@@ -334,6 +335,9 @@ void push_value_apply(struct push_store *store, const struct push_step *step,
                       const struct push_update *update, int64_t now_ms);
 
 /* push_view.c */
+/* What is removed is not what comes next. */
+void push_cursors_leave_owner(struct push_store *store, const struct push_owner *owner);
+void push_cursors_leave_series(struct push_store *store, const struct push_series *series);
 size_t push_cumulate(const struct push_series *series, double out[static PUSH_MAX_WORDS]);
 
 /* push_prepare.c */
@@ -434,7 +438,3 @@ void push_owner_forget_pushes(struct push_store *store, struct push_owner *owner
 /* The same with its notes. */
 void push_owner_clear(struct push_store *store, struct push_owner *owner);
 void push_owner_destroy(struct push_store *store, struct push_owner *owner);
-
-/* push_expire.c */
-void push_expiry_leave_owner(struct push_store *store, const struct push_owner *owner);
-void push_expiry_leave_series(struct push_store *store, const struct push_series *series);

@@ -47,6 +47,38 @@ void push_store_visit_notes(const struct push_store *store, const struct push_ow
     }
 }
 
+/* ---- cursors ---- */
+
+void push_cursor_begin(struct push_store *store, struct push_cursor *cursor) {
+    *cursor = (struct push_cursor){.owner = store->owners.next, .next = store->cursors};
+    store->cursors = cursor;
+}
+
+void push_cursor_end(struct push_store *store, struct push_cursor *cursor) {
+    struct push_cursor **link = &store->cursors;
+    while (*link != cursor) {
+        link = &(*link)->next;
+    }
+    *link = cursor->next;
+}
+
+void push_cursors_leave_owner(struct push_store *store, const struct push_owner *owner) {
+    for (struct push_cursor *cursor = store->cursors; cursor != NULL; cursor = cursor->next) {
+        if (cursor->owner == &owner->link) {
+            cursor->owner = owner->link.next;
+            cursor->series = NULL;
+        }
+    }
+}
+
+void push_cursors_leave_series(struct push_store *store, const struct push_series *series) {
+    for (struct push_cursor *cursor = store->cursors; cursor != NULL; cursor = cursor->next) {
+        if (cursor->series == &series->of_owner) {
+            cursor->series = series->of_owner.next;
+        }
+    }
+}
+
 /* ---- series ---- */
 
 /* From counts per bucket, sum to cumulative counts, count, sum. */
@@ -142,7 +174,7 @@ static size_t remove_matching(struct push_store *store, struct push_owner *owner
         struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
         double values[PUSH_MAX_WORDS];
         struct push_series_view one = view(store, series, values);
-        if (match(&one, context)) {
+        if (match == NULL || match(&one, context)) {
             push_series_destroy(store, series);
             n++;
         }
@@ -165,32 +197,70 @@ static bool are_times_meant(struct push_owner *owner,
     struct push_series_view failure_time = time;
     failure_time.name = push_failure_time.name;
     failure_time.values = &owner->push_failure_seconds;
-    return match(&time, context) || match(&failure_time, context);
+    return match == NULL || match(&time, context) || match(&failure_time, context);
 }
 
 /* They go with the last of its series; of a group without any by themselves. */
-static size_t remove_from(struct push_store *store, struct push_owner *owner,
-                          bool (*match)(const struct push_series_view *series, void *context),
-                          void *context) {
-    size_t n = remove_matching(store, owner, match, context);
+static size_t end_owner(struct push_store *store, struct push_owner *owner, size_t n_removed,
+                        bool (*match)(const struct push_series_view *series, void *context),
+                        void *context) {
+    if (!owner->group && n_removed > 0) {
+        push_owner_drop_if_idle(store, owner);
+        return 0;
+    }
     if (!owner->group || owner->n_series > 0 ||
-        (n == 0 && !are_times_meant(owner, match, context))) {
-        return n;
+        (n_removed == 0 && !are_times_meant(owner, match, context))) {
+        return 0;
     }
     push_owner_forget_pushes(store, owner);
-    return n > 0 ? n : 1;
+    return n_removed > 0 ? 0 : 1;
+}
+
+/* Looks at the next series, or the end of an owner. */
+static size_t remove_next(struct push_store *store, struct push_cursor *cursor,
+                          bool (*match)(const struct push_series_view *series, void *context),
+                          void *context) {
+    struct push_owner *owner = CONTAINER_OF(cursor->owner, struct push_owner, link);
+    if (cursor->series == NULL) {
+        cursor->series = owner->series.next;
+        cursor->n_removed = 0;
+    }
+    if (cursor->series == &owner->series) {
+        cursor->owner = owner->link.next;
+        cursor->series = NULL;
+        return end_owner(store, owner, cursor->n_removed, match, context);
+    }
+    struct push_series *series = CONTAINER_OF(cursor->series, struct push_series, of_owner);
+    double values[PUSH_MAX_WORDS];
+    struct push_series_view one = view(store, series, values);
+    cursor->series = cursor->series->next;
+    if (match != NULL && !match(&one, context)) {
+        return 0;
+    }
+    push_series_destroy(store, series);
+    cursor->n_removed++;
+    return 1;
+}
+
+bool push_store_remove_some(struct push_store *store, struct push_cursor *cursor, size_t n,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context, size_t *n_removed) {
+    push_store_lock(store);
+    for (; n > 0 && cursor->owner != &store->owners; n--) {
+        *n_removed += remove_next(store, cursor, match, context);
+    }
+    push_store_unlock(store);
+    return cursor->owner != &store->owners;
 }
 
 size_t push_store_remove_if(struct push_store *store,
                             bool (*match)(const struct push_series_view *series, void *context),
                             void *context) {
     size_t n = 0;
-    push_store_lock(store);
-    for (struct push_link *i = store->owners.next, *next; i != &store->owners; i = next) {
-        next = i->next;
-        n += remove_from(store, CONTAINER_OF(i, struct push_owner, link), match, context);
-    }
-    push_store_unlock(store);
+    struct push_cursor cursor;
+    push_cursor_begin(store, &cursor);
+    push_store_remove_some(store, &cursor, SIZE_MAX, match, context, &n);
+    push_cursor_end(store, &cursor);
     return n;
 }
 

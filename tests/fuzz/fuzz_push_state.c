@@ -37,7 +37,7 @@ static void load(const void *pages, size_t len) {
     assert(r == 0 && n_damaged == 0);
     push_store_load(copy, file.data + offset, pages_len, &again);
     assert(again.n_series == report.n_series && again.n_damaged_pages == 0);
-    push_store_wipe(store);
+    push_store_remove_if(store, NULL, NULL);
     push_store_destroy(store);
     push_store_destroy(copy);
 }

@@ -106,7 +106,7 @@ static void expire(void) {
 }
 
 static void wipe(void) {
-    push_store_wipe(store);
+    push_store_remove_if(store, NULL, NULL);
 }
 
 static void copy(void) {

@@ -334,7 +334,7 @@ static void test_pushes_between_the_steps_of_a_copy(void) {
         load(pages.data, pages.len);
         char *page CLEANUP_FREE = fixture_scrape(store);
         TEST_ASSERT_NOT_NULL(strstr(page, "kept_total{plugin=\"a\"} 2\n"));
-        push_store_wipe(store);
+        push_store_remove_if(store, NULL, NULL);
         push_store_destroy(store);
         store = create(NULL);
     }

@@ -67,9 +67,42 @@ static void test_a_walk_with_pauses(void) {
     push_owner_unref(store, owners[3]);
 }
 
+/* A step looks at no more than it was asked for, whatever goes between two of them. */
+static void test_removals_in_steps(void) {
+    static const char *const names[] = {"a", "b", "b_more", "c"};
+    for (size_t n = 1; n < 10; n++) { /* less than two owners take */
+        struct push_owner *owners[3];
+        for (size_t i = 0; i < 3; i++) {
+            owners[i] = fixture_plugin(store, names[i]);
+            for (size_t k = 0; k < 4; k++) {
+                char name[16];
+                snprintf(name, sizeof(name), "%s_%zu", names[k], i);
+                fixture_push(store, owners[i], name, PUSH_GAUGE, PUSH_SET, 1);
+            }
+            push_owner_unref(store, owners[i]);
+        }
+        struct push_cursor cursor;
+        size_t n_removed = 0, n_before = 0;
+        push_cursor_begin(store, &cursor);
+        bool more = push_store_remove_some(store, &cursor, n, NULL, NULL, &n_removed);
+        TEST_ASSERT_LESS_OR_EQUAL_size_t(n, n_removed);
+        push_store_remove_owner(store, owners[1]); /* which may be under way */
+        n_before = n_removed;
+        while (more) {
+            more = push_store_remove_some(store, &cursor, n, NULL, NULL, &n_removed);
+            TEST_ASSERT_LESS_OR_EQUAL_size_t(n, n_removed - n_before);
+            n_before = n_removed;
+        }
+        push_cursor_end(store, &cursor);
+        TEST_ASSERT_EQUAL_UINT64(0, push_store_stats(store).n_series);
+        TEST_ASSERT_EQUAL_UINT64(0, push_store_stats(store).n_owners);
+    }
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_views);
     RUN_TEST(test_a_walk_with_pauses);
+    RUN_TEST(test_removals_in_steps);
     return UNITY_END();
 }
