@@ -316,10 +316,11 @@ void push_owner_unref(struct push_store *store, struct push_owner *owner) {
         return;
     }
     owner->seen_ms = push_store_now_ms(store);
-    owner->n_refs--;
-    push_store_lock(store);
-    push_owner_drop_if_idle(store, owner);
-    push_store_unlock(store);
+    if (--owner->n_refs == 0) {
+        push_store_lock(store);
+        push_owner_drop_if_idle(store, owner);
+        push_store_unlock(store);
+    }
 }
 
 void push_owner_clear(struct push_store *store, struct push_owner *owner) {

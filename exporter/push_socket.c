@@ -21,7 +21,7 @@ enum {
     MIN_READ = 4 * 1024,
     MAX_READ = 64 * 1024,
     KEPT_BYTES = 4 * 1024,
-    LINES_AT_ONCE = 16,
+    LINES_AT_ONCE = 4,
 };
 
 /* Who has to wait for its rate does so at least this long, so that many lines take one turn, and at
