@@ -29,7 +29,7 @@ def program(name):
 def build():
     names = [f"tests/bench/bench_{name}" for name in (*TIMED, *OTHERS)]
     fakes = ("tests/fakes/libnvidia-ml.so.1", "tests/fakes/plant", "tests/fakes/waap-fake")
-    command = ["ninja", "-C", BUILD, *names, *fakes, "exporter/waap"]
+    command = ["ninja", "-C", BUILD, *names, *fakes, "tests/bench/libloop_watch.so", "exporter/waap"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(done.stdout)

@@ -17,6 +17,7 @@ import fleet_sizing
 import jetson
 import knobs
 import lines
+import loop_turns
 import models
 import node
 import nvml
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "pushes": pushes.run,
     "lines": lines.run,
     "knobs": knobs.run,
+    "loop_turns": loop_turns.run,
     "runs": runs.run,
     "programs": programs.run_timed,
     "instructions": programs.run_instructions,
