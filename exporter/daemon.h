@@ -37,7 +37,6 @@ struct daemon {
     struct http_server *http;
     struct http_upload *uploads;   /* the large ones: that under way, then those that wait */
     struct http_listing *listings; /* that under way, then those that wait */
-    size_t listing_bytes;          /* of those written that are being sent */
     struct worker *page_worker;
     struct worker *reload_worker;
     struct web_watch *web_watch;

@@ -10,6 +10,7 @@
 #include "exporter/http_auth.h"
 #include "exporter/http_body.h"
 #include "exporter/http_server_private.h"
+#include "exporter/page.h"
 
 /* A body sent in chunks has no announced length; beyond this many times the limit we hang up. */
 enum { BODY_PATIENCE = 4 };
@@ -381,6 +382,7 @@ void http_dispatch_end(struct http_client *client) {
     assert(!request->held);
     client->due_ns = INT64_MAX;
     http_server_client_sent(server, client);
+    http_sending_end(request);
     if (request->begun && request->status != 0) {
         double seconds = (double)(clock_monotonic_ns() - request->start_ns) / 1e9;
         http_stats_note(server->stats, request->route != NULL ? request->route->name : "other",
@@ -396,6 +398,7 @@ void http_dispatch_end(struct http_client *client) {
     if (request->authorization != NULL) {
         explicit_bzero(request->authorization, strlen(request->authorization));
     }
+    page_unref(request->page);
     engine_round_unref(request->scrape.round);
     http_url_finish(&request->url);
     http_body_drop(request);

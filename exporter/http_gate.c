@@ -49,7 +49,7 @@ static void hang_up(struct http_client *client) {
     shutdown(client->fd, SHUT_RDWR);
 }
 
-static void send_away(struct http_gate *gate, struct http_client *client) {
+void http_gate_evict(struct http_gate *gate, struct http_client *client) {
     gate->n_evicted++;
     hang_up(client);
 }
@@ -94,7 +94,7 @@ static void make_room(struct http_gate *gate) {
         }
     }
     if (victim != NULL) {
-        send_away(gate, victim);
+        http_gate_evict(gate, victim);
     }
 }
 
@@ -162,7 +162,7 @@ int64_t http_gate_sweep(struct http_gate *gate, int64_t now_ns) {
             if (c->sends_body) {
                 answer_timeout(c);
             }
-            send_away(gate, c);
+            http_gate_evict(gate, c);
             continue;
         }
         if (look && has_left(c)) {

@@ -56,6 +56,10 @@ struct http_client *http_gate_find(const struct http_gate *gate, int fd);
 /* The client has got an answer: it is idle, and the last to go among its like. */
 void http_gate_answered(struct http_gate *gate, struct http_client *client);
 
+/* Closes the client's connection; libmicrohttpd then reports its end. Not while its request is
+ * held. */
+void http_gate_evict(struct http_gate *gate, struct http_client *client);
+
 /* The connection is gone; frees the client. */
 void http_gate_leave(struct http_gate *gate, struct http_client *client);
 

@@ -9,9 +9,8 @@
 #include "exporter/http_json.h"
 
 /* TURN_BYTES: what is written per turn, in a few milliseconds, or else one owner. REST: how many
- * times as long the loop is left to others. MAX_BYTES: of texts that are still being sent, beyond
- * which none is begun: slow readers of different ones could hold any number. */
-enum { TURN_BYTES = 256 << 10, REST = 1, MAX_BYTES = 128 << 20, RETRY_MS = 10 };
+ * times as long the loop is left to others. */
+enum { TURN_BYTES = 256 << 10, REST = 1, RETRY_MS = 10 };
 
 struct http_listing {
     const struct http_listing_kind *kind;
@@ -26,9 +25,8 @@ struct http_listing {
 /* What has been written, as long as it is being sent. */
 struct text {
     char *data;
-    size_t len;
+    struct http_sending sending;
     size_t n_refs;
-    size_t *n_bytes; /* of all of them */
 };
 
 /* ---- sending ---- */
@@ -36,7 +34,6 @@ struct text {
 static void text_unref(void *context) {
     struct text *text = context;
     if (--text->n_refs == 0) {
-        *text->n_bytes -= text->len;
         free(text->data);
         free(text);
     }
@@ -48,24 +45,23 @@ static struct text *text_create(struct http_listing *listing) {
         free(text);
         return NULL;
     }
-    *text = (struct text){
-        .len = listing->out.len, .n_refs = 1, .n_bytes = &listing->daemon->listing_bytes};
+    *text = (struct text){.sending.len = listing->out.len, .n_refs = 1};
     text->data = buf_take(&listing->out);
-    *text->n_bytes += text->len;
     return text;
 }
 
 static void reply(struct http_request *request, struct text *text) {
-    struct MHD_Response *response =
-        text != NULL ? MHD_create_response_from_buffer_with_free_callback_cls(text->len, text->data,
-                                                                              text_unref, text)
-                     : NULL;
+    struct MHD_Response *response = text != NULL
+                                        ? MHD_create_response_from_buffer_with_free_callback_cls(
+                                              text->sending.len, text->data, text_unref, text)
+                                        : NULL;
     if (response == NULL) {
         http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
         return;
     }
     text->n_refs++;
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+    http_sending_begin(request, &text->sending);
     http_reply(request, MHD_HTTP_OK, response);
 }
 
@@ -189,11 +185,6 @@ static void begin(struct http_request *request, struct http_listing *listing) {
 
 void http_listing_reply(struct http_request *request, const struct http_listing_kind *kind) {
     struct daemon *daemon = request->daemon;
-    if (daemon->listing_bytes > MAX_BYTES) {
-        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE,
-                       "others are still being answered, try again later");
-        return;
-    }
     bool is_first = daemon->listings == NULL;
     if (!is_first && !http_hold(request)) {
         return;

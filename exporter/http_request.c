@@ -106,6 +106,8 @@ void http_reply_buf(struct http_request *request, unsigned status, const char *c
         free(data);
     } else {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+        request->own_sending.len = len;
+        http_sending_begin(request, &request->own_sending);
     }
     http_reply(request, data != NULL ? status : MHD_HTTP_INTERNAL_SERVER_ERROR, response);
 }

@@ -8,11 +8,13 @@
 #include "exporter/engine.h"
 #include "exporter/http_checks.h"
 #include "exporter/http_gate.h"
+#include "exporter/http_sending.h"
 #include "exporter/http_url.h"
 #include "exporter/worker.h"
 
 struct daemon;
 struct http_server;
+struct page;
 struct web_config;
 
 enum http_method {
@@ -71,6 +73,9 @@ struct http_request {
     unsigned status; /* 0: not answered yet */
     struct MHD_Response *response;
     bool owns_response;
+    struct http_sending *sending;     /* the answer being read, where it is counted */
+    struct http_sending own_sending;  /* where no other request reads it */
+    struct http_request *next_reader; /* of `sending` */
 
     struct http_check check;
     struct worker_job auth_job;
@@ -80,6 +85,7 @@ struct http_request {
     char *user; /* whose password was right; NULL: none was asked for */
 
     struct engine_scrape scrape;
+    struct page *page;                 /* the one that answers it, owned by reference; NULL: none */
     struct http_request *next_waiting; /* for the page that somebody else has built already */
 };
 

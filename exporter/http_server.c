@@ -274,6 +274,7 @@ static void apply_limits(struct http_server *server, const struct settings *sett
     if (server->max_bodies < server->max_body) {
         server->max_bodies = server->max_body; /* one alone is always taken */
     }
+    server->sendings.max_bytes = (size_t)settings_int(settings, "web.max-sending-size");
     /* Held connections cannot be sent away, so some room is always kept for others. */
     size_t most_held = server->gate.max_clients / 2;
     server->max_uploads = server->gate.max_clients / 4;
@@ -367,4 +368,8 @@ struct http_stats *http_server_stats(struct http_server *server) {
 
 const struct http_gate *http_server_gate(const struct http_server *server) {
     return &server->gate;
+}
+
+const struct http_sendings *http_server_sendings(const struct http_server *server) {
+    return &server->sendings;
 }

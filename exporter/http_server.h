@@ -37,4 +37,5 @@ void http_server_destroy(struct http_server *server);
 struct web_config *http_server_web_config(const struct http_server *server);
 
 struct http_stats *http_server_stats(struct http_server *server);
+const struct http_sendings *http_server_sendings(const struct http_server *server);
 const struct http_gate *http_server_gate(const struct http_server *server);

@@ -2,6 +2,7 @@
 
 #include "exporter/http_listen.h"
 #include "exporter/http_rate.h"
+#include "exporter/http_sending.h"
 #include "exporter/http_server.h"
 
 /* One libmicrohttpd daemon on our loop. */
@@ -30,6 +31,7 @@ struct http_server {
     size_t max_body;
     size_t max_bodies; /* of all together, small ones not counted */
     size_t bodies_room;
+    struct http_sendings sendings;
     size_t pool_size; /* what libmicrohttpd has for a connection's head and answer, at least */
     size_t max_held;
     size_t n_held;

@@ -484,6 +484,16 @@ const struct option exporter_options[] = {
         .help = "Most scrapes in progress at once; others are answered with 503; 0: no limit",
     },
     {
+        .name = "web.max-sending-size",
+        .type = OPTION_SIZE,
+        .default_text = "32MiB",
+        .min = 1 * MIB,
+        .max = 64 * GIB,
+        .help =
+            "Most memory for all answers above 64 KiB that clients have not read completely; the "
+            "slowest readers of older answers are disconnected beyond it",
+    },
+    {
         .name = "web.systemd-socket",
         .type = OPTION_BOOL,
         .help = "Do not start without sockets from systemd, which replace web.listen-address",

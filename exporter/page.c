@@ -29,7 +29,9 @@ enum page_form {
 };
 
 struct page {
+    unsigned refs; /* of the round and of each request that it answers */
     struct page_key key;
+    struct http_sending sending;
     struct daemon *daemon;
     struct worker_job job;
     bool with_process;                          /* add what this process uses */
@@ -48,26 +50,34 @@ struct page {
     struct exposition_part *parts[ENGINE_MAX_COLLECTORS + 2]; /* collectors, self, process */
 };
 
-static void page_destroy(struct page *page) {
+static void drop_text(struct page *page) {
+    exposition_page_finish(&page->text);
+    for (size_t i = 0; i < page->n_parts; i++) {
+        exposition_part_unref(page->parts[i]);
+    }
+    page->n_parts = 0;
+}
+
+void page_unref(struct page *page) {
+    if (page == NULL || --page->refs > 0) {
+        return;
+    }
     for (size_t i = 0; i < PAGE_FORMS; i++) {
         if (page->responses[i] != NULL) {
             MHD_destroy_response(page->responses[i]);
         }
     }
-    exposition_page_finish(&page->text);
+    drop_text(page);
     free(page->piece_ends);
     buf_finish(&page->compressed);
-    for (size_t i = 0; i < page->n_parts; i++) {
-        exposition_part_unref(page->parts[i]);
-    }
     free(page);
 }
 
-static void free_pages(void *pages) {
+static void unref_pages(void *pages) {
     struct page *page = pages;
     while (page != NULL) {
         struct page *next = page->next;
-        page_destroy(page);
+        page_unref(page);
         page = next;
     }
 }
@@ -86,6 +96,10 @@ static void page_run(struct worker_job *job) {
     } else if (page->key.gzip) {
         page->error_code =
             gzip_compress(text->pieces, text->n_pieces, &page->compressed, &page->error);
+    }
+    page->sending.len = page->key.gzip ? page->compressed.len : text->len;
+    if (page->key.gzip) {
+        drop_text(page);
     }
 }
 
@@ -190,6 +204,10 @@ static struct MHD_Response *response_for(struct page *page, const struct http_re
 static void page_answer(struct page *page, struct http_request *request) {
     struct MHD_Response *response = page->error_code == 0 ? response_for(page, request) : NULL;
     if (response != NULL) {
+        page->refs++;
+        request->page = page;
+        engine_round_unref(TAKE(request->scrape.round)); /* its parts may be much larger */
+        http_sending_begin(request, &page->sending);
         http_reply_shared(request, MHD_HTTP_OK, response);
     } else {
         http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s",
@@ -232,6 +250,7 @@ static struct page *page_create(struct daemon *daemon, const struct engine_scrap
     if (page == NULL) {
         return NULL;
     }
+    page->refs = 1;
     page->key = *key;
     page->daemon = daemon;
     for (size_t i = 0; i < round->n_entries; i++) {
@@ -244,7 +263,7 @@ static struct page *page_create(struct daemon *daemon, const struct engine_scrap
     page->with_process = self;
     page->next = round->pages;
     round->pages = page;
-    round->free_pages = free_pages;
+    round->free_pages = unref_pages;
     page->job = (struct worker_job){.run = page_run, .done = page_done};
     worker_submit(daemon->page_worker, &page->job);
     return page;

@@ -53,6 +53,18 @@ static const struct metric_desc connections_evicted = {
     .help = "Connections refused or closed for lack of room or for dawdling.",
     .type = METRIC_COUNTER,
 };
+static const struct metric_desc readers_cut = {
+    .name = "waap_http_readers_cut_total",
+    .help = "Clients disconnected while they read an answer, because all answers together exceeded "
+            "--web.max-sending-size.",
+    .type = METRIC_COUNTER,
+};
+static const struct metric_desc sending_bytes = {
+    .name = "waap_http_sending_bytes",
+    .help = "Answers above 64 KiB that clients have not read completely.",
+    .type = METRIC_GAUGE,
+    .unit = "bytes",
+};
 static const struct metric_desc reload_successful = {
     .name = "waap_config_last_reload_successful",
     .help = "Whether the last attempt to reload the configuration was good (1) or not (0).",
@@ -97,8 +109,10 @@ const struct metric_desc *const self_metrics_all[] = {
     &duplicate_series,
     &connections_evicted,
     &connections,
+    &readers_cut,
     &http_stats_duration,
     &http_stats_requests,
+    &sending_bytes,
     &push_connections_cut,
     &push_connections_refused,
     &push_connections,
@@ -130,6 +144,9 @@ static void add_daemon(const struct daemon *daemon, const struct labels *build,
     }
     snapshot_add(out, &connections, NULL, (double)gate->n_clients);
     snapshot_add(out, &connections_evicted, NULL, (double)gate->n_evicted);
+    const struct http_sendings *sendings = http_server_sendings(daemon->http);
+    snapshot_add(out, &readers_cut, NULL, (double)sendings->n_cut);
+    snapshot_add(out, &sending_bytes, NULL, (double)sendings->n_bytes);
     snapshot_add(out, &scrapes_in_flight, NULL, (double)http_server_n_in_flight(daemon->http));
     snapshot_add(out, &reload_successful, NULL, daemon->reload_ok ? 1 : 0);
     snapshot_add(out, &reload_timestamp, NULL, daemon->reload_wall_seconds);

@@ -1,13 +1,14 @@
 """What clients cost the daemon: memory and places, whoever they are and however many."""
 
 import contextlib
+import re
 import socket
 
 import pytest
 
 from conftest import WAAP
 from placing import Place
-from running import Waap
+from running import Waap, wait_until
 
 HOST = b"Host: waap\r\n"
 USERS = "basic_auth_users: {alice: '$2b$04$EtgYl7DGY3FiIiTHIBBX7.fFg3T5E2stdf4vcwfk.aaT6Y0cKPOCS'}\n"
@@ -50,3 +51,66 @@ def test_requests_that_are_dropped_cost_no_memory(started, tmp_path, kind, reque
     for _ in range(10):
         drop(waap, request_head, 200)  # of which each would keep its 7 kB or more
     assert waap.rss_kib() < before + 4 * 1024
+
+
+# ---- memory of answers that nobody reads ----
+
+PAGE_MIB = 12
+
+
+def write_page(directory, value):
+    """A page of which every line changes with `value`."""
+    line = f"}} {value}\n"
+    series = (f'page_line{{n="{i:060}"' + line for i in range(PAGE_MIB * 2**20 // 80))
+    (directory / "page.prom.new").write_text("".join(series))
+    (directory / "page.prom.new").rename(directory / "page.prom")
+
+
+class SlowReader:
+    """Asks for the page from an address of its own and reads no more than its beginning."""
+
+    def __init__(self, port, address):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.settimeout(30)
+        self.socket.bind((address, 0))
+        self.socket.connect(("127.0.0.1", port))
+        self.socket.sendall(b"GET /metrics HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
+        self.begin = self.socket.recv(2000)
+
+    def read_rest(self):
+        """Whether the whole page comes."""
+        head, _, body = self.begin.partition(b"\r\n\r\n")
+        length = int(re.search(rb"Content-Length: (\d+)", head)[1])
+        n = len(body)
+        with contextlib.suppress(ConnectionError):
+            while data := self.socket.recv(1 << 20):
+                n += len(data)
+        return n == length
+
+
+def test_slow_readers_have_one_limit(started, tmp_path):
+    waap = started(
+        Waap(
+            WAAP,
+            "--collector.disable-defaults",
+            "--collector.textfile",
+            f"--collector.textfile.directory={tmp_path}",
+            f"--web.max-sending-size={2 * PAGE_MIB + 2}MiB",
+        )
+    )
+    for value in range(3):  # as much as collecting and writing pages takes by itself
+        write_page(tmp_path, value)
+        assert waap.get("/metrics").status == 200
+    before = waap.rss_kib()
+    with contextlib.ExitStack() as stack:
+        readers = []
+        for i in range(12):
+            write_page(tmp_path, 100 + i)
+            readers.append(SlowReader(waap.port, f"127.0.0.{10 + i}"))
+            stack.callback(readers[-1].socket.close)
+        assert waap.rss_kib() < before + 4 * PAGE_MIB * 1024
+        assert waap.get("/-/healthy").status == 200
+        assert [reader.read_rest() for reader in readers] == [False] * 10 + [True] * 2
+    assert waap.samples()["waap_http_readers_cut_total"] == "10"
+    wait_until(lambda: waap.samples()["waap_http_sending_bytes"] == "0")
