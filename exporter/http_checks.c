@@ -1,15 +1,10 @@
 #include "exporter/http_checks.h"
 
-#include <string.h>
-
-static bool is_same(const struct in6_addr *a, const struct in6_addr *b) {
-    size_t len = IN6_IS_ADDR_V4MAPPED(a) ? sizeof(*a) : sizeof(*a) / 2;
-    return IN6_IS_ADDR_V4MAPPED(a) == IN6_IS_ADDR_V4MAPPED(b) && memcmp(a, b, len) == 0;
-}
+#include "exporter/network.h"
 
 static int64_t failed_ns(const struct http_checks *checks, const struct in6_addr *address) {
     for (size_t i = 0; i < HTTP_CHECKS_MAX_FAILURES && checks->failures[i].at_ns != 0; i++) {
-        if (is_same(&checks->failures[i].address, address)) {
+        if (network_is_same_peer(&checks->failures[i].address, address)) {
             return checks->failures[i].at_ns;
         }
     }
@@ -33,7 +28,7 @@ static struct http_check *take_out(struct http_checks *checks, struct http_check
 static struct http_check **find_last(struct http_checks *checks, const struct in6_addr *address) {
     struct http_check **last = NULL;
     for (struct http_check **link = &checks->newest; *link != NULL; link = &(*link)->next) {
-        bool counts = address == NULL || is_same(&(*link)->address, address);
+        bool counts = address == NULL || network_is_same_peer(&(*link)->address, address);
         if (counts && (last == NULL || !precedes(checks, *link, *last))) {
             last = link;
         }
@@ -47,7 +42,7 @@ struct http_check *http_checks_add(struct http_checks *checks, struct http_check
     checks->n_waiting++;
     size_t n_same = 0;
     for (const struct http_check *c = checks->newest; c != NULL; c = c->next) {
-        n_same += is_same(&c->address, &check->address);
+        n_same += network_is_same_peer(&c->address, &check->address);
     }
     if (n_same > checks->max * 3 / 4) {
         return take_out(checks, find_last(checks, &check->address));
@@ -75,7 +70,7 @@ void http_checks_note_failure(struct http_checks *checks, const struct in6_addr 
     struct http_check_failure *oldest = &checks->failures[0];
     for (size_t i = 0; i < HTTP_CHECKS_MAX_FAILURES; i++) {
         struct http_check_failure *failure = &checks->failures[i];
-        if (failure->at_ns == 0 || is_same(&failure->address, address)) {
+        if (failure->at_ns == 0 || network_is_same_peer(&failure->address, address)) {
             oldest = failure;
             break;
         }

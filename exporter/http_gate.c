@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "exporter/core/clock.h"
+#include "exporter/network.h"
 
 static struct in6_addr peer_address(int fd) {
     struct sockaddr_storage name = {0};
@@ -38,7 +39,7 @@ static bool has_its_share(const struct http_gate *gate, const struct in6_addr *a
     }
     size_t n = 0;
     for (const struct http_client *c = gate->oldest; c != NULL; c = c->younger) {
-        n += !c->leaving && memcmp(&c->address, address, sizeof(*address)) == 0;
+        n += !c->leaving && network_is_same_peer(&c->address, address);
     }
     return n >= gate->max_per_address;
 }

@@ -4,6 +4,7 @@
 
 #include "exporter/core/container.h"
 #include "exporter/http_server_private.h"
+#include "exporter/network.h"
 
 static void append(struct http_sendings *all, struct http_sending *sending) {
     sending->older = all->youngest;
@@ -21,7 +22,7 @@ static void take_out(struct http_sendings *all, struct http_sending *sending) {
 
 static bool is_read_from(const struct http_sending *sending, const struct in6_addr *address) {
     for (const struct http_request *r = sending->readers; r != NULL; r = r->next_reader) {
-        if (memcmp(&r->client->address, address, sizeof(*address)) != 0) {
+        if (!network_is_same_peer(&r->client->address, address)) {
             return false;
         }
     }

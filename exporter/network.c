@@ -73,6 +73,11 @@ bool network_is_loopback(const struct in6_addr *address) {
            (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
 }
 
+bool network_is_same_peer(const struct in6_addr *a, const struct in6_addr *b) {
+    size_t len = IN6_IS_ADDR_V4MAPPED(a) ? sizeof(*a) : sizeof(*a) / 2;
+    return IN6_IS_ADDR_V4MAPPED(a) == IN6_IS_ADDR_V4MAPPED(b) && memcmp(a, b, len) == 0;
+}
+
 void network_format(const struct in6_addr *address, char out[static INET6_ADDRSTRLEN]) {
     if (IN6_IS_ADDR_V4MAPPED(address)) {
         inet_ntop(AF_INET, &address->s6_addr[12], out, INET6_ADDRSTRLEN);

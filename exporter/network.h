@@ -22,5 +22,8 @@ bool network_contains(const struct network *network, const struct in6_addr *addr
 /* 127.0.0.0/8 or ::1. */
 bool network_is_loopback(const struct in6_addr *address);
 
+/* Whether two addresses count as one peer: a host has all of an IPv6 network of 64 bits. */
+bool network_is_same_peer(const struct in6_addr *a, const struct in6_addr *b);
+
 /* The address as people write it. */
 void network_format(const struct in6_addr *address, char out[static INET6_ADDRSTRLEN]);

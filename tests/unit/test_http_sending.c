@@ -16,7 +16,8 @@ void setUp(void) {
     server = (struct http_server){.sendings.max_bytes = 10 * MIB};
     for (size_t i = 0; i < N; i++) {
         clients[i] = (struct http_client){.fd = -1};
-        clients[i].address.s6_addr[15] = (uint8_t)i;
+        clients[i].address =
+            (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff, [15] = (uint8_t)i}};
         requests[i] = (struct http_request){.server = &server, .client = &clients[i]};
         answers[i] = (struct http_sending){.len = 4 * MIB};
     }
