@@ -15,6 +15,7 @@
 
 struct http_listing;
 struct http_upload;
+struct page;
 
 /* `waap serve` as a whole: what the handlers of requests reach through http_request.daemon. */
 struct daemon {
@@ -37,6 +38,7 @@ struct daemon {
     struct http_server *http;
     struct http_upload *uploads;   /* the large ones: that under way, then those that wait */
     struct http_listing *listings; /* that under way, then those that wait */
+    struct page *pages;            /* that are built or being sent */
     struct worker *page_worker;
     struct worker *reload_worker;
     struct web_watch *web_watch;

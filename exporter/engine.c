@@ -21,9 +21,11 @@ struct engine {
     struct energy *energy;                            /* of all collectors */
     struct engine_slot *slots[ENGINE_MAX_COLLECTORS]; /* NULL: switched off */
     struct engine_slot *retired;                      /* replaced, their threads not yet ended */
-    struct engine_round *rounds;                      /* that somebody waits for */
-    struct engine_round *open_round;                  /* the one of them that may be joined */
     struct engine_scrape *waiting;
+    struct engine_entry entries[ENGINE_MAX_COLLECTORS];
+    uint64_t generation;
+    int64_t joinable_until_ns; /* the round */
+    uint64_t done;             /* collectors that have answered in the round */
     struct push_store *push_store;
     const struct nvml_library *nvml;
     struct loop_timer deadline;
@@ -36,62 +38,39 @@ static uint64_t bit(size_t index) {
 
 /* ---- rounds ---- */
 
-static struct engine_round *round_create(struct engine *engine) {
-    struct engine_round *round =
-        calloc(1, sizeof(*round) + engine->n_collectors * sizeof(struct engine_entry));
-    if (round == NULL) {
-        return NULL;
-    }
-    round->refs = 1;
-    round->start_ns = clock_monotonic_ns();
-    round->n_entries = engine->n_collectors;
-    round->next = engine->rounds;
-    engine->rounds = round;
-    engine->open_round = round;
-    return round;
+/* Scrapes that have waited since before keep what they have until newer answers replace it: however
+ * many wait for a collector that hangs, there is one set of answers. */
+static void begin_round(struct engine *engine, int64_t now_ns) {
+    engine->joinable_until_ns = now_ns + ROUND_SHARED_NS;
+    engine->done = 0;
+    engine->generation++;
 }
 
-void engine_round_unref(struct engine_round *round) {
-    if (round == NULL || --round->refs > 0) {
+static void clear_entry(struct engine_entry *entry) {
+    exposition_part_unref(entry->part);
+    *entry = (struct engine_entry){0};
+}
+
+static void end_round_if_idle(struct engine *engine) {
+    if (engine->waiting != NULL) {
         return;
     }
-    if (round->free_pages != NULL) {
-        round->free_pages(round->pages);
-    }
-    for (size_t i = 0; i < round->n_entries; i++) {
-        exposition_part_unref(round->entries[i].part);
-    }
-    free(round);
-}
-
-/* Drops the rounds nobody waits for any more. */
-static void close_idle_rounds(struct engine *engine) {
-    for (struct engine_round **link = &engine->rounds; *link != NULL;) {
-        struct engine_round *round = *link;
-        bool awaited = false;
-        for (struct engine_scrape *s = engine->waiting; s != NULL && !awaited; s = s->next) {
-            awaited = s->round == round;
-        }
-        if (awaited) {
-            link = &round->next;
-            continue;
-        }
-        *link = round->next;
-        if (engine->open_round == round) {
-            engine->open_round = NULL;
-        }
-        engine_round_unref(round);
+    engine->joinable_until_ns = 0;
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        clear_entry(&engine->entries[i]);
     }
 }
 
-static void round_take_result(struct engine_round *round, size_t index,
-                              const struct engine_result *result) {
-    struct engine_entry *entry = &round->entries[index];
-    entry->answered = true;
-    entry->code = result->code;
-    entry->duration_seconds = result->duration_seconds;
-    entry->part = result->part != NULL ? exposition_part_ref(result->part) : NULL;
-    round->done |= bit(index);
+static void take_result(struct engine *engine, size_t index, const struct engine_result *result) {
+    clear_entry(&engine->entries[index]);
+    engine->entries[index] = (struct engine_entry){
+        .answered = true,
+        .code = result->code,
+        .duration_seconds = result->duration_seconds,
+        .part = result->part != NULL ? exposition_part_ref(result->part) : NULL,
+    };
+    engine->done |= bit(index);
+    engine->generation++;
 }
 
 /* ---- scrapes ---- */
@@ -124,13 +103,13 @@ static void finish_scrapes(struct engine *engine, int64_t now_ns) {
         scrape->next = finished;
         finished = scrape;
     }
-    close_idle_rounds(engine);
     arm_deadline(engine);
     while (finished != NULL) {
         struct engine_scrape *scrape = finished;
         finished = scrape->next;
         scrape->finished(scrape);
     }
+    end_round_if_idle(engine);
 }
 
 static void deadline_fire(struct loop_timer *timer) {
@@ -138,29 +117,15 @@ static void deadline_fire(struct loop_timer *timer) {
     finish_scrapes(engine, clock_monotonic_ns());
 }
 
-/* Starts the collector for the round, or joins the run an older round has started. */
-static void round_ask(struct engine_round *round, struct engine_slot *slot) {
-    round->started |= bit(slot->index);
-    if (!slot->running) {
-        engine_slot_start(slot);
-    }
-}
-
 bool engine_scrape(struct engine *engine, struct engine_scrape *scrape) {
-    struct engine_round *round = engine->open_round;
-    if (round == NULL || clock_monotonic_ns() - round->start_ns > ROUND_SHARED_NS) {
-        round = round_create(engine);
+    int64_t now_ns = clock_monotonic_ns();
+    if (now_ns >= engine->joinable_until_ns) {
+        begin_round(engine, now_ns);
     }
-    scrape->round = round;
     scrape->missed = 0;
     scrape->awaited = 0;
-    if (round == NULL) {
-        scrape->missed = scrape->want;
-        return true;
-    }
-    round->refs++;
     for (size_t i = 0; i < engine->n_collectors; i++) {
-        if ((scrape->want & bit(i)) == 0 || (round->done & bit(i)) != 0) {
+        if ((scrape->want & bit(i)) == 0 || (engine->done & bit(i)) != 0) {
             continue;
         }
         struct engine_slot *slot = engine->slots[i];
@@ -168,19 +133,28 @@ bool engine_scrape(struct engine *engine, struct engine_scrape *scrape) {
             scrape->missed |= bit(i);
             continue;
         }
-        if ((round->started & bit(i)) == 0) {
-            round_ask(round, slot);
+        if (!slot->running) { /* otherwise its answer serves this round as well */
+            engine_slot_start(slot);
         }
         scrape->awaited |= bit(i);
     }
     if (scrape->awaited == 0) {
-        close_idle_rounds(engine);
         return true;
     }
     scrape->next = engine->waiting;
     engine->waiting = scrape;
     arm_deadline(engine);
     return false;
+}
+
+void engine_scrape_cancel(struct engine *engine, struct engine_scrape *scrape) {
+    struct engine_scrape **link = &engine->waiting;
+    while (*link != scrape) {
+        link = &(*link)->next;
+    }
+    *link = scrape->next;
+    arm_deadline(engine);
+    end_round_if_idle(engine);
 }
 
 static void slot_finished(struct engine_worker *worker, void *context) {
@@ -192,10 +166,8 @@ static void slot_finished(struct engine_worker *worker, void *context) {
         return; /* retired meanwhile */
     }
     engine_slot_note_result(slot, result);
-    for (struct engine_round *round = engine->rounds; round != NULL; round = round->next) {
-        if ((round->started & bit(slot->index)) != 0 && (round->done & bit(slot->index)) == 0) {
-            round_take_result(round, slot->index, result);
-        }
+    if (engine->waiting != NULL) {
+        take_result(engine, slot->index, result);
     }
     for (struct engine_scrape *scrape = engine->waiting; scrape != NULL; scrape = scrape->next) {
         scrape->awaited &= ~bit(slot->index);
@@ -240,7 +212,7 @@ static void retire(struct engine *engine, size_t index) {
         return;
     }
     retire_slot(engine, slot);
-    engine->open_round = NULL; /* it has asked the slot that is gone, not its successor */
+    engine->joinable_until_ns = 0; /* it has asked the slot that is gone, not its successor */
     for (struct engine_scrape *scrape = engine->waiting; scrape != NULL; scrape = scrape->next) {
         scrape->missed |= scrape->awaited & bit(index);
         scrape->awaited &= ~bit(index);
@@ -406,6 +378,14 @@ struct engine_status engine_status(const struct engine *engine, size_t index) {
         status.duplicates = slot->duplicates;
     }
     return status;
+}
+
+const struct engine_entry *engine_entry(const struct engine *engine, size_t index) {
+    return &engine->entries[index];
+}
+
+uint64_t engine_generation(const struct engine *engine) {
+    return engine->generation;
 }
 
 void engine_add_duplicates(struct engine *engine, size_t index, uint64_t n) {

@@ -19,7 +19,7 @@ struct engine;
 
 enum { ENGINE_MAX_COLLECTORS = 64 };
 
-/* What one round has of one collector. */
+/* The latest answer of a collector, while a scrape waits or is being finished. */
 struct engine_entry {
     bool answered;
     int code;                     /* as in struct engine_result */
@@ -27,28 +27,15 @@ struct engine_entry {
     double duration_seconds;
 };
 
-/* The results that scrapes share. Counted. */
-struct engine_round {
-    unsigned refs;
-    int64_t start_ns;
-    uint64_t started;
-    uint64_t done;
-    void *pages; /* the pages built from it, owned by whoever builds them */
-    void (*free_pages)(void *pages);
-    struct engine_round *next;
-    size_t n_entries;
-    struct engine_entry entries[];
-};
-
 /* One waiting scrape, embedded in its request. */
 struct engine_scrape {
     uint64_t want;
     int64_t deadline_ns;
-    void (*finished)(
-        struct engine_scrape *scrape); /* on the loop, once, never from engine_scrape */
+    /* Called on the loop, once, never from engine_scrape. The entries are valid until it returns.
+     */
+    void (*finished)(struct engine_scrape *scrape);
 
-    struct engine_round *round; /* set by engine_scrape; the owner drops it by engine_round_unref */
-    uint64_t missed;            /* of want: those that have no answer in time */
+    uint64_t missed; /* of want: those that have no answer in time */
     uint64_t awaited;
     struct engine_scrape *next;
 };
@@ -78,10 +65,17 @@ void engine_set_nvml(struct engine *engine, const struct nvml_library *library);
  * the configuration. */
 int engine_configure(struct engine *engine, struct config *config, struct error *err);
 
-/* Starts or joins a round. True: everything is there already and `finished` will not be called. */
+/* Starts or joins a round. True: everything is there already and `finished` will not be called; the
+ * entries are valid until the loop turns. */
 bool engine_scrape(struct engine *engine, struct engine_scrape *scrape);
 
-void engine_round_unref(struct engine_round *round); /* accepts NULL */
+/* Ends the wait of a scrape without calling `finished`. */
+void engine_scrape_cancel(struct engine *engine, struct engine_scrape *scrape);
+
+const struct engine_entry *engine_entry(const struct engine *engine, size_t index);
+
+/* Changes with every entry and every round: pages of one generation have the same content. */
+uint64_t engine_generation(const struct engine *engine);
 
 /* All collectors that are switched on. */
 uint64_t engine_enabled(const struct engine *engine);

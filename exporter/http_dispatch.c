@@ -399,7 +399,6 @@ void http_dispatch_end(struct http_client *client) {
         explicit_bzero(request->authorization, strlen(request->authorization));
     }
     page_unref(request->page);
-    engine_round_unref(request->scrape.round);
     http_url_finish(&request->url);
     http_body_drop(request);
     free(request->authorization);

@@ -1,6 +1,7 @@
 #include "exporter/page.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,9 @@
 #include "exporter/process_metrics.h"
 #include "exporter/self_metrics.h"
 
-/* What makes two pages of one round the same. */
+/* What makes two pages the same. */
 struct page_key {
+    uint64_t generation; /* of the engine's entries */
     uint64_t want;
     uint64_t missed;
     struct exposition_choice choice;
@@ -29,7 +31,7 @@ enum page_form {
 };
 
 struct page {
-    unsigned refs; /* of the round and of each request that it answers */
+    unsigned refs; /* of the job that builds it and of each request that it answers */
     struct page_key key;
     struct http_sending sending;
     struct daemon *daemon;
@@ -38,7 +40,8 @@ struct page {
     struct http_request *waiting;               /* until it is built */
     struct MHD_Response *responses[PAGE_FORMS]; /* as they were asked for */
     bool built;
-    struct page *next; /* of the same round */
+    atomic_bool unwanted; /* nobody waits for it any more */
+    struct page *next;    /* of daemon.pages */
 
     struct exposition_page text; /* refers to the parts */
     size_t *piece_ends;          /* of the text's pieces: how far each reaches; where needed */
@@ -62,6 +65,11 @@ void page_unref(struct page *page) {
     if (page == NULL || --page->refs > 0) {
         return;
     }
+    struct page **link = &page->daemon->pages;
+    while (*link != page) {
+        link = &(*link)->next;
+    }
+    *link = page->next;
     for (size_t i = 0; i < PAGE_FORMS; i++) {
         if (page->responses[i] != NULL) {
             MHD_destroy_response(page->responses[i]);
@@ -73,20 +81,14 @@ void page_unref(struct page *page) {
     free(page);
 }
 
-static void unref_pages(void *pages) {
-    struct page *page = pages;
-    while (page != NULL) {
-        struct page *next = page->next;
-        page_unref(page);
-        page = next;
-    }
-}
-
 /* ---- on the worker ---- */
 
 static void page_run(struct worker_job *job) {
     struct page *page = CONTAINER_OF(job, struct page, job);
     struct exposition_page *text = &page->text;
+    if (atomic_load(&page->unwanted)) {
+        return;
+    }
     if (page->with_process) {
         page->parts[page->n_parts++] = process_metrics_part();
     }
@@ -204,9 +206,6 @@ static struct MHD_Response *response_for(struct page *page, const struct http_re
 static void page_answer(struct page *page, struct http_request *request) {
     struct MHD_Response *response = page->error_code == 0 ? response_for(page, request) : NULL;
     if (response != NULL) {
-        page->refs++;
-        request->page = page;
-        engine_round_unref(TAKE(request->scrape.round)); /* its parts may be much larger */
         http_sending_begin(request, &page->sending);
         http_reply_shared(request, MHD_HTTP_OK, response);
     } else {
@@ -230,12 +229,13 @@ static void page_done(struct worker_job *job) {
         page->waiting = request->next_waiting;
         page_answer(page, request);
     }
+    page_unref(page);
 }
 
-static struct page *find_page(struct engine_round *round, const struct page_key *key) {
-    for (struct page *page = round->pages; page != NULL; page = page->next) {
-        if (page->key.want == key->want && page->key.missed == key->missed &&
-            page->key.choice.format == key->choice.format &&
+static struct page *find_page(const struct daemon *daemon, const struct page_key *key) {
+    for (struct page *page = daemon->pages; page != NULL; page = page->next) {
+        if (page->key.generation == key->generation && page->key.want == key->want &&
+            page->key.missed == key->missed && page->key.choice.format == key->choice.format &&
             page->key.choice.escaping == key->choice.escaping && page->key.gzip == key->gzip) {
             return page;
         }
@@ -245,7 +245,6 @@ static struct page *find_page(struct engine_round *round, const struct page_key 
 
 static struct page *page_create(struct daemon *daemon, const struct engine_scrape *scrape,
                                 const struct page_key *key) {
-    struct engine_round *round = scrape->round;
     struct page *page = calloc(1, sizeof(*page));
     if (page == NULL) {
         return NULL;
@@ -253,17 +252,16 @@ static struct page *page_create(struct daemon *daemon, const struct engine_scrap
     page->refs = 1;
     page->key = *key;
     page->daemon = daemon;
-    for (size_t i = 0; i < round->n_entries; i++) {
+    for (size_t i = 0; i < engine_n_collectors(daemon->engine); i++) {
         bool there = (key->want & ~key->missed & UINT64_C(1) << i) != 0;
-        struct exposition_part *part = there ? round->entries[i].part : NULL;
+        struct exposition_part *part = there ? engine_entry(daemon->engine, i)->part : NULL;
         page->parts[page->n_parts++] = part != NULL ? exposition_part_ref(part) : NULL;
     }
     bool self = !settings_bool(daemon->config->settings, "web.disable-exporter-metrics");
     page->parts[page->n_parts++] = self ? self_metrics_part(daemon, scrape) : NULL;
     page->with_process = self;
-    page->next = round->pages;
-    round->pages = page;
-    round->free_pages = unref_pages;
+    page->next = daemon->pages;
+    daemon->pages = page;
     page->job = (struct worker_job){.run = page_run, .done = page_done};
     worker_submit(daemon->page_worker, &page->job);
     return page;
@@ -271,22 +269,42 @@ static struct page *page_create(struct daemon *daemon, const struct engine_scrap
 
 void page_request(struct http_request *request) {
     struct engine_scrape *scrape = &request->scrape;
+    struct daemon *daemon = request->daemon;
     struct page_key key = {
+        .generation = engine_generation(daemon->engine),
         .want = scrape->want,
         .missed = scrape->missed,
         .choice = exposition_negotiate(http_header(request, MHD_HTTP_HEADER_ACCEPT)),
         .gzip = exposition_accepts_gzip(http_header(request, MHD_HTTP_HEADER_ACCEPT_ENCODING)),
     };
-    struct page *page = scrape->round != NULL ? find_page(scrape->round, &key) : NULL;
-    if (page == NULL && scrape->round != NULL) {
-        page = page_create(request->daemon, scrape, &key);
+    struct page *page = find_page(daemon, &key);
+    if (page == NULL) {
+        page = page_create(daemon, scrape, &key);
     }
     if (page == NULL) {
         http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
-    } else if (page->built) {
+        return;
+    }
+    page->refs++;
+    request->page = page;
+    if (page->built) {
         page_answer(page, request);
     } else {
         request->next_waiting = page->waiting;
         page->waiting = request;
     }
+}
+
+void page_cancel(struct http_request *request) {
+    struct page *page = TAKE(request->page);
+    struct http_request **link = &page->waiting;
+    while (*link != request) {
+        link = &(*link)->next_waiting;
+    }
+    *link = request->next_waiting;
+    if (page->waiting == NULL) {
+        page->key.generation = 0; /* no other request finds it */
+        atomic_store(&page->unwanted, true);
+    }
+    page_unref(page);
 }

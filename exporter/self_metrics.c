@@ -122,7 +122,7 @@ const struct metric_desc *const self_metrics_all[] = {
 
 static void add_collector(const struct daemon *daemon, const struct engine_scrape *scrape,
                           size_t index, const struct labels *labels, struct snapshot *out) {
-    const struct engine_entry *entry = &scrape->round->entries[index];
+    const struct engine_entry *entry = engine_entry(daemon->engine, index);
     struct engine_status status = engine_status(daemon->engine, index);
     bool missed = (scrape->missed & UINT64_C(1) << index) != 0;
     snapshot_add(out, &collector_success, labels, !missed && entry->code == 0 ? 1 : 0);
@@ -199,7 +199,7 @@ struct exposition_part *self_metrics_part(const struct daemon *daemon,
                                           const struct engine_scrape *scrape) {
     struct self_metrics *self = daemon->self_metrics;
     snapshot_reset(&self->snapshot);
-    for (size_t i = 0; i < scrape->round->n_entries; i++) {
+    for (size_t i = 0; i < engine_n_collectors(daemon->engine); i++) {
         bool wanted = (scrape->want & UINT64_C(1) << i) != 0;
         if (wanted && engine_status(daemon->engine, i).state != ENGINE_WORKER_ABSENT) {
             add_collector(daemon, scrape, i, self->collectors[i], &self->snapshot);

@@ -200,12 +200,24 @@ struct scrape {
     int64_t begin_ns;
     int64_t took_ms;
     int n_finished;
+    struct engine_entry entries[2]; /* as they were then, without their parts */
+    bool has_samples[2];
 };
+
+static inline bool part_has_samples(const struct exposition_part *part) {
+    size_t n_blocks = 0;
+    return part != NULL && exposition_part_blocks(part, &n_blocks)->n_samples > 0 && n_blocks > 0;
+}
 
 static inline void scrape_finished(struct engine_scrape *scrape) {
     struct scrape *mine = CONTAINER_OF(scrape, struct scrape, scrape);
     mine->took_ms = (clock_monotonic_ns() - mine->begin_ns) / CLOCK_NS_PER_MS;
     mine->n_finished++;
+    for (size_t i = 0; i < ARRAY_LEN(mine->entries); i++) {
+        mine->entries[i] = *engine_entry(engine, i);
+        mine->has_samples[i] = part_has_samples(mine->entries[i].part);
+        mine->entries[i].part = NULL;
+    }
 }
 
 static inline void begin(struct scrape *scrape, uint64_t want, int64_t timeout_ms) {
@@ -217,22 +229,11 @@ static inline void begin(struct scrape *scrape, uint64_t want, int64_t timeout_m
         .begin_ns = now_ns,
     };
     if (engine_scrape(engine, &scrape->scrape)) {
-        scrape->n_finished++;
+        scrape_finished(&scrape->scrape);
     }
 }
 
 static inline void finish(struct scrape *scrape) {
     WAIT_UNTIL(scrape->n_finished > 0);
     TEST_ASSERT_EQUAL_INT(1, scrape->n_finished);
-}
-
-static inline void end(struct scrape *scrape) {
-    finish(scrape);
-    engine_round_unref(TAKE(scrape->scrape.round));
-}
-
-static inline bool has_samples(const struct scrape *scrape, size_t index) {
-    const struct exposition_part *part = scrape->scrape.round->entries[index].part;
-    size_t n_blocks = 0;
-    return part != NULL && exposition_part_blocks(part, &n_blocks)->n_samples > 0 && n_blocks > 0;
 }

@@ -13,17 +13,15 @@ static void test_a_scrape_gets_what_it_wants(void) {
     TEST_ASSERT_EQUAL_INT(0, scrape.n_finished);
     finish(&scrape);
     TEST_ASSERT_EQUAL_HEX64(0, scrape.scrape.missed);
-    TEST_ASSERT_TRUE(has_samples(&scrape, 0) && has_samples(&scrape, 1));
-    end(&scrape);
+    TEST_ASSERT_TRUE(scrape.has_samples[0] && scrape.has_samples[1]);
     begin(&scrape, A, 10000);
     finish(&scrape);
-    TEST_ASSERT_TRUE(has_samples(&scrape, 0));
-    TEST_ASSERT_FALSE(has_samples(&scrape, 1));
-    end(&scrape);
+    TEST_ASSERT_TRUE(scrape.has_samples[0]);
+    TEST_ASSERT_FALSE(scrape.has_samples[1]);
     TEST_ASSERT_EQUAL_INT(1, puppet_b.n_collects);
     begin(&scrape, 0, 10000);
     TEST_ASSERT_EQUAL_INT(1, scrape.n_finished);
-    end(&scrape);
+    finish(&scrape);
 }
 
 static void test_scrapes_share_a_round(void) {
@@ -31,16 +29,14 @@ static void test_scrapes_share_a_round(void) {
     hang(&puppet_b, true);
     struct scrape first, second, only_a;
     begin(&first, A | B, 10000);
-    WAIT_UNTIL(puppet_b.n_collects == 1 && first.scrape.round->done == A);
+    WAIT_UNTIL(puppet_b.n_collects == 1 && engine_entry(engine, 0)->answered);
     begin(&second, A | B, 10000);
     begin(&only_a, A, 10000);
     TEST_ASSERT_EQUAL_INT(1, only_a.n_finished); /* it is there already */
-    TEST_ASSERT_EQUAL_PTR(first.scrape.round, second.scrape.round);
-    TEST_ASSERT_EQUAL_PTR(first.scrape.round, only_a.scrape.round);
-    end(&only_a);
+    finish(&only_a);
     hang(&puppet_b, false);
-    end(&first);
-    end(&second);
+    finish(&first);
+    finish(&second);
     TEST_ASSERT_EQUAL_INT(1, puppet_a.n_collects);
     TEST_ASSERT_EQUAL_INT(1, puppet_b.n_collects);
 }
@@ -53,13 +49,12 @@ static void test_each_scrape_has_its_own_deadline(void) {
     begin(&hasty, A | B, 50);
     finish(&hasty);
     TEST_ASSERT_EQUAL_HEX64(B, hasty.scrape.missed);
-    TEST_ASSERT_TRUE(has_samples(&hasty, 0));
+    TEST_ASSERT_TRUE(hasty.has_samples[0]);
     TEST_ASSERT_GREATER_OR_EQUAL_INT64(50, hasty.took_ms);
     TEST_ASSERT_EQUAL_INT(0, patient.n_finished);
     hang(&puppet_b, false);
-    end(&patient);
+    finish(&patient);
     TEST_ASSERT_EQUAL_HEX64(0, patient.scrape.missed);
-    end(&hasty);
 }
 
 static void test_a_hasty_scraper_does_not_take_a_collector_from_others(void) {
@@ -67,14 +62,13 @@ static void test_a_hasty_scraper_does_not_take_a_collector_from_others(void) {
     hang(&puppet_b, true);
     struct scrape hasty, next;
     begin(&hasty, B, 1);
-    end(&hasty);
+    finish(&hasty);
     TEST_ASSERT_EQUAL_HEX64(B, hasty.scrape.missed);
     begin(&next, B, 10000);
     TEST_ASSERT_EQUAL_INT(0, next.n_finished);
     hang(&puppet_b, false);
     finish(&next);
     TEST_ASSERT_EQUAL_HEX64(0, next.scrape.missed);
-    end(&next);
 }
 
 static void test_who_was_late_is_not_waited_for_until_it_returns(void) {
@@ -82,7 +76,7 @@ static void test_who_was_late_is_not_waited_for_until_it_returns(void) {
     hang(&puppet_b, true);
     struct scrape scrape;
     begin(&scrape, A | B, 250);
-    end(&scrape);
+    finish(&scrape);
     TEST_ASSERT_EQUAL_HEX64(B, scrape.scrape.missed);
     TEST_ASSERT_FALSE(engine_status(engine, 1).healthy);
     TEST_ASSERT_NOT_NULL(strstr(engine_status(engine, 1).error, "no answer within"));
@@ -90,16 +84,15 @@ static void test_who_was_late_is_not_waited_for_until_it_returns(void) {
     begin(&scrape, A | B, ENDLESS_MS);
     finish(&scrape);
     TEST_ASSERT_EQUAL_HEX64(B, scrape.scrape.missed);
-    end(&scrape);
     begin(&scrape, B, 10000);
     TEST_ASSERT_EQUAL_INT(1, scrape.n_finished);
-    end(&scrape);
+    finish(&scrape);
     TEST_ASSERT_EQUAL_INT(1, puppet_b.n_collects);
 
     hang(&puppet_b, false);
     WAIT_UNTIL(engine_status(engine, 1).healthy);
     begin(&scrape, A | B, 10000);
-    end(&scrape);
+    finish(&scrape);
     TEST_ASSERT_EQUAL_HEX64(0, scrape.scrape.missed);
     TEST_ASSERT_EQUAL_INT(2, puppet_b.n_collects);
 }
@@ -108,19 +101,58 @@ static void test_a_stale_round_is_not_joined(void) {
     configure(NULL);
     hang(&puppet_b, true);
     struct scrape old, fresh;
-    begin(&old, A | B, 10000);
-    WAIT_UNTIL(old.scrape.round->done == A);
-    old.scrape.round->start_ns -= 2 * CLOCK_NS_PER_SEC;
-    begin(&fresh, A | B, 10000);
-    TEST_ASSERT_TRUE(fresh.scrape.round != old.scrape.round);
+    begin(&old, A | B, ENDLESS_MS);
+    WAIT_UNTIL(engine_entry(engine, 0)->answered);
+    const struct exposition_part *first = engine_entry(engine, 0)->part;
+    begin(&fresh, A, ENDLESS_MS);
+    TEST_ASSERT_EQUAL_INT(1, fresh.n_finished); /* it is there already */
+    do {
+        begin(&fresh, A, ENDLESS_MS);
+        finish(&fresh);
+    } while (puppet_a.n_collects == 1);
+    /* Who waits on shares the new answers: there is one set of them. */
+    TEST_ASSERT_TRUE(engine_entry(engine, 0)->part != first);
+    TEST_ASSERT_EQUAL_INT(0, old.n_finished);
+    begin(&fresh, B, ENDLESS_MS);
     hang(&puppet_b, false);
     finish(&old);
     finish(&fresh);
-    TEST_ASSERT_EQUAL_INT(2, puppet_a.n_collects);
+    TEST_ASSERT_TRUE(old.has_samples[0] && old.has_samples[1] && fresh.has_samples[1]);
     TEST_ASSERT_EQUAL_INT(1, puppet_b.n_collects); /* its one answer serves both */
-    TEST_ASSERT_TRUE(has_samples(&old, 1) && has_samples(&fresh, 1));
-    end(&old);
-    end(&fresh);
+}
+
+static void test_nothing_is_kept_between_rounds(void) {
+    configure(NULL);
+    struct scrape scrape;
+    begin(&scrape, A | B, ENDLESS_MS);
+    finish(&scrape);
+    TEST_ASSERT_NULL(engine_entry(engine, 0)->part);
+    uint64_t generation = engine_generation(engine);
+    begin(&scrape, A | B, ENDLESS_MS);
+    TEST_ASSERT_EQUAL_INT(0, scrape.n_finished);
+    finish(&scrape);
+    TEST_ASSERT_TRUE(engine_generation(engine) > generation);
+    TEST_ASSERT_EQUAL_INT(2, puppet_a.n_collects);
+}
+
+static void test_a_wait_can_be_cancelled(void) {
+    configure(NULL);
+    hang(&puppet_b, true);
+    struct scrape cancelled, other;
+    begin(&cancelled, A | B, 1000);
+    begin(&other, A | B, ENDLESS_MS);
+    engine_scrape_cancel(engine, &cancelled.scrape);
+    hang(&puppet_b, false);
+    finish(&other);
+    TEST_ASSERT_EQUAL_INT(0, cancelled.n_finished);
+    TEST_ASSERT_EQUAL_HEX64(0, other.scrape.missed);
+
+    hang(&puppet_b, true);
+    begin(&cancelled, B, ENDLESS_MS);
+    engine_scrape_cancel(engine, &cancelled.scrape);
+    engine_release(engine);
+    TEST_ASSERT_EQUAL_INT(0, cancelled.n_finished);
+    hang(&puppet_b, false);
 }
 
 static void test_release_ends_every_wait(void) {
@@ -133,8 +165,8 @@ static void test_release_ends_every_wait(void) {
     TEST_ASSERT_EQUAL_INT(1, one.n_finished);
     TEST_ASSERT_EQUAL_INT(1, two.n_finished);
     TEST_ASSERT_EQUAL_HEX64(A, one.scrape.missed);
-    end(&one);
-    end(&two);
+    finish(&one);
+    finish(&two);
 }
 
 /* ---- faults ---- */
@@ -145,10 +177,9 @@ static void test_a_failure_is_told_and_its_samples_are_served(void) {
     struct scrape scrape;
     begin(&scrape, A | B, 10000);
     finish(&scrape);
-    TEST_ASSERT_EQUAL_INT(-EIO, scrape.scrape.round->entries[0].code);
-    TEST_ASSERT_TRUE(has_samples(&scrape, 0));
+    TEST_ASSERT_EQUAL_INT(-EIO, scrape.entries[0].code);
+    TEST_ASSERT_TRUE(scrape.has_samples[0]);
     TEST_ASSERT_EQUAL_HEX64(0, scrape.scrape.missed);
-    end(&scrape);
     struct engine_status status = engine_status(engine, 0);
     TEST_ASSERT_FALSE(status.healthy);
     TEST_ASSERT_EQUAL_STRING("told to fail", status.error);
@@ -156,13 +187,13 @@ static void test_a_failure_is_told_and_its_samples_are_served(void) {
 
     atomic_store(&puppet_a.collect_code, -EPERM); /* without words of its own */
     begin(&scrape, A, 10000);
-    end(&scrape);
+    finish(&scrape);
     TEST_ASSERT_FALSE(engine_status(engine, 0).healthy);
     TEST_ASSERT_EQUAL_STRING("Operation not permitted", engine_status(engine, 0).error);
 
     atomic_store(&puppet_a.collect_code, -ENODATA);
     begin(&scrape, A, 10000);
-    end(&scrape);
+    finish(&scrape);
     status = engine_status(engine, 0);
     TEST_ASSERT_TRUE(status.healthy);
     TEST_ASSERT_EQUAL_STRING("", status.error);
@@ -175,10 +206,9 @@ static void test_an_absent_source_is_looked_for_again(void) {
     struct scrape scrape;
     begin(&scrape, A, 10000);
     finish(&scrape);
-    TEST_ASSERT_EQUAL_INT(-ENODEV, scrape.scrape.round->entries[0].code);
+    TEST_ASSERT_EQUAL_INT(-ENODEV, scrape.entries[0].code);
     TEST_ASSERT_EQUAL_INT(ENGINE_WORKER_ABSENT, engine_status(engine, 0).state);
     TEST_ASSERT_EQUAL_INT(0, puppet_a.n_collects);
-    end(&scrape);
     atomic_store(&puppet_a.open_code, 0);
     WAIT_UNTIL(engine_status(engine, 0).state == ENGINE_WORKER_OPEN);
     TEST_ASSERT_EQUAL_INT(2, puppet_a.n_opens);
@@ -190,13 +220,13 @@ static void test_a_source_that_vanishes_is_closed_and_comes_back(void) {
     atomic_store(&puppet_a.collect_code, -ENODEV);
     struct scrape scrape;
     begin(&scrape, A, 10000);
-    end(&scrape);
+    finish(&scrape);
     TEST_ASSERT_EQUAL_INT(ENGINE_WORKER_ABSENT, engine_status(engine, 0).state);
     TEST_ASSERT_EQUAL_INT(1, puppet_a.n_closes);
     atomic_store(&puppet_a.collect_code, 0);
     WAIT_UNTIL(engine_status(engine, 0).state == ENGINE_WORKER_OPEN);
     begin(&scrape, A, 10000);
-    end(&scrape);
+    finish(&scrape);
     TEST_ASSERT_TRUE(engine_status(engine, 0).healthy);
 }
 
@@ -227,8 +257,7 @@ static void test_one_that_wakes_all_the_time_is_still_sampled(void) {
     struct scrape scrape;
     begin(&scrape, B, 10000);
     finish(&scrape);
-    TEST_ASSERT_TRUE(has_samples(&scrape, 1));
-    end(&scrape);
+    TEST_ASSERT_TRUE(scrape.has_samples[1]);
 }
 
 int main(void) {
@@ -240,6 +269,8 @@ int main(void) {
     RUN_TEST(test_a_hasty_scraper_does_not_take_a_collector_from_others);
     RUN_TEST(test_who_was_late_is_not_waited_for_until_it_returns);
     RUN_TEST(test_a_stale_round_is_not_joined);
+    RUN_TEST(test_nothing_is_kept_between_rounds);
+    RUN_TEST(test_a_wait_can_be_cancelled);
     RUN_TEST(test_release_ends_every_wait);
     RUN_TEST(test_a_failure_is_told_and_its_samples_are_served);
     RUN_TEST(test_an_absent_source_is_looked_for_again);

@@ -32,8 +32,7 @@ static void test_a_replaced_collector_is_asked_anew_in_a_shared_round(void) {
     finish(&next);
     TEST_ASSERT_EQUAL_HEX64(0, next.scrape.missed);
     hang(&puppet_a, false);
-    end(&waiting);
-    end(&next);
+    finish(&waiting);
 }
 
 static void test_replacing_a_hung_collector_frees_its_scrapes(void) {
@@ -45,10 +44,10 @@ static void test_replacing_a_hung_collector_frees_its_scrapes(void) {
     configure("--collector.b.flavour=sour");
     TEST_ASSERT_EQUAL_INT(1, waiting.n_finished);
     TEST_ASSERT_EQUAL_HEX64(B, waiting.scrape.missed);
-    end(&waiting);
+    finish(&waiting);
     hang(&puppet_b, false);
     begin(&next, B, 10000);
-    end(&next);
+    finish(&next);
     TEST_ASSERT_EQUAL_HEX64(0, next.scrape.missed);
     WAIT_UNTIL(puppet_b.n_closes == 1);
 }
@@ -61,7 +60,7 @@ static void test_retiring_right_after_a_start_leaks_nothing(void) {
         struct scrape scrape;
         begin(&scrape, A | B, 10000);
         engine_release(engine);
-        end(&scrape);
+        finish(&scrape);
         configure(NULL);
     }
     WAIT_UNTIL(atomic_load(&replaced->refs) == 1); /* every slot held one */
@@ -73,7 +72,7 @@ static void test_destroy_leaves_a_hung_collector_behind_in_time(void) {
     hang(&puppet_a, true);
     struct scrape scrape;
     begin(&scrape, A | B, 1);
-    end(&scrape);
+    finish(&scrape);
     WAIT_UNTIL(puppet_a.n_collects == 1);
     TEST_ASSERT_FALSE(engine_destroy(engine, 100));
     TEST_ASSERT_EQUAL_INT(1, puppet_b.n_closes);
