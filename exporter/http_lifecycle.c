@@ -26,7 +26,7 @@ static bool allowed(struct http_request *request) {
 }
 
 void http_lifecycle_reload(struct http_request *request) {
-    if (allowed(request) && http_hold(request)) {
+    if (allowed(request) && http_hold(request, NULL)) {
         reload_start(request->daemon, request);
     }
 }

@@ -178,7 +178,7 @@ static void wait_for(struct http_listing *listing, struct http_request *request)
 static void begin(struct http_request *request, struct http_listing *listing) {
     wait_for(listing, request);
     take_turn(&listing->turn);
-    if (request->status == 0 && !http_hold(request)) {
+    if (request->status == 0 && !http_hold(request, NULL)) {
         end_first(request->daemon);
     }
 }
@@ -186,7 +186,7 @@ static void begin(struct http_request *request, struct http_listing *listing) {
 void http_listing_reply(struct http_request *request, const struct http_listing_kind *kind) {
     struct daemon *daemon = request->daemon;
     bool is_first = daemon->listings == NULL;
-    if (!is_first && !http_hold(request)) {
+    if (!is_first && !http_hold(request, NULL)) {
         return;
     }
     struct http_listing *listing = find(daemon, kind);

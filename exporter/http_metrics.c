@@ -88,6 +88,14 @@ static void scrape_finished(struct engine_scrape *scrape) {
     page_request(request);
 }
 
+static void cancel_scrape(struct http_request *request) {
+    if (request->page != NULL) {
+        page_cancel(request);
+    } else {
+        engine_scrape_cancel(request->daemon->engine, &request->scrape);
+    }
+}
+
 void http_metrics_handle(struct http_request *request) {
     struct engine_scrape *scrape = &request->scrape;
     struct error error;
@@ -97,7 +105,7 @@ void http_metrics_handle(struct http_request *request) {
         return;
     }
     scrape->finished = scrape_finished;
-    if (http_hold(request) && engine_scrape(request->daemon->engine, scrape)) {
+    if (http_hold(request, cancel_scrape) && engine_scrape(request->daemon->engine, scrape)) {
         page_request(request);
     }
 }

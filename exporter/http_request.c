@@ -7,6 +7,7 @@
 #include "exporter/daemon.h"
 #include "exporter/http_json.h"
 #include "exporter/http_server_private.h"
+#include "exporter/network.h"
 
 const char *http_header(const struct http_request *request, const char *name) {
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
@@ -48,18 +49,64 @@ void http_hold_among(struct http_request *request, size_t *among) {
     MHD_suspend_connection(request->connection);
 }
 
-bool http_hold(struct http_request *request) {
+static void reply_too_many(struct http_request *request) {
+    http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                    "limit of %zu concurrent requests reached, try again later",
+                    request->server->max_held);
+}
+
+static bool is_held(const struct http_client *client) {
+    return client->class == HTTP_CLIENT_HELD &&
+           client->request->held_among == &client->request->server->n_held;
+}
+
+static size_t n_held_of(const struct http_server *server, const struct in6_addr *peer) {
+    size_t n = 0;
+    for (const struct http_client *c = server->gate.oldest; c != NULL; c = c->younger) {
+        n += is_held(c) && network_is_same_peer(&c->address, peer);
+    }
+    return n;
+}
+
+/* A request of the peer that has most of them held, where that is more than the share of `peer`;
+ * looks at the youngest only, so that it takes little time however many there are. */
+static struct http_request *find_excess(const struct http_server *server,
+                                        const struct in6_addr *peer) {
+    enum { MAX_LOOKS = 16 };
+    struct http_request *excess = NULL;
+    size_t most = n_held_of(server, peer) + 1;
+    size_t n_looks = 0;
+    for (const struct http_client *c = server->gate.youngest; c != NULL && n_looks < MAX_LOOKS;
+         c = c->older) {
+        if (!is_held(c) || c->request->cancel == NULL) {
+            continue;
+        }
+        n_looks++;
+        size_t n = n_held_of(server, &c->address);
+        if (n > most) {
+            excess = c->request;
+            most = n;
+        }
+    }
+    return excess;
+}
+
+bool http_hold(struct http_request *request, void (*cancel)(struct http_request *request)) {
     struct http_server *server = request->server;
     if (request->daemon->stopping) {
         http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "waap is stopping");
         return false;
     }
     if (server->n_held >= server->max_held) {
-        http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE,
-                        "limit of %zu concurrent requests reached, try again later",
-                        server->max_held);
-        return false;
+        struct http_request *excess = find_excess(server, &request->client->address);
+        if (excess == NULL) {
+            reply_too_many(request);
+            return false;
+        }
+        excess->cancel(excess);
+        reply_too_many(excess);
     }
+    request->cancel = cancel;
     http_hold_among(request, &server->n_held);
     return true;
 }

@@ -64,10 +64,12 @@ struct http_request {
     bool has_body;
     bool held;
     size_t *held_among; /* the count that it is part of while held */
-    bool suspended;     /* libmicrohttpd was told to wait, and has not called again since */
-    bool head_again;    /* it waited before its body came: the next call is about the head, too */
-    bool drains;        /* is answered when its body has come, which is thrown away */
-    bool must_close;    /* the connection cannot be trusted after this answer */
+    /* Ends what a held request waits for; NULL: that cannot be ended. */
+    void (*cancel)(struct http_request *request);
+    bool suspended;  /* libmicrohttpd was told to wait, and has not called again since */
+    bool head_again; /* it waited before its body came: the next call is about the head, too */
+    bool drains;     /* is answered when its body has come, which is thrown away */
+    bool must_close; /* the connection cannot be trusted after this answer */
     size_t body_seen;
 
     unsigned status; /* 0: not answered yet */
@@ -85,7 +87,7 @@ struct http_request {
     char *user; /* whose password was right; NULL: none was asked for */
 
     struct engine_scrape scrape;
-    struct page *page;                 /* the one that answers it, owned by reference; NULL: none */
+    struct page *page; /* that it waits for or that answers it; owned by reference */
     struct http_request *next_waiting; /* for the page that somebody else has built already */
 };
 
@@ -116,8 +118,9 @@ void http_reply_buf(struct http_request *request, unsigned status, const char *c
                     struct buf *body);
 
 /* Keeps the connection waiting until somebody answers. False when as many requests are held as may
- * be: it has been answered with 503 then. */
-bool http_hold(struct http_request *request);
+ * be: it has been answered with 503 then. One with a `cancel` may be answered with 503 later, in
+ * favour of a peer that has fewer requests held. */
+bool http_hold(struct http_request *request, void (*cancel)(struct http_request *request));
 
 /* The same without a limit; while held it is part of `*among`. */
 void http_hold_among(struct http_request *request, size_t *among);

@@ -454,7 +454,7 @@ const struct option exporter_options[] = {
     {
         .name = "web.max-connections",
         .type = OPTION_INT,
-        .default_text = "96",
+        .default_text = "128",
         .min = 8,
         .max = 65536,
         .help = "Most connections open at once; one more takes the place of the least valuable",
@@ -478,10 +478,11 @@ const struct option exporter_options[] = {
     {
         .name = "web.max-requests",
         .type = OPTION_INT,
-        .default_text = "40",
+        .default_text = "0",
         .min = 0,
         .max = 10000,
-        .help = "Most scrapes in progress at once; others are answered with 503; 0: no limit",
+        .help = "Most scrapes in progress at once; beyond it the address that has most of them is "
+                "answered with 503; 0: half of web.max-connections, which is the most it can be",
     },
     {
         .name = "web.max-sending-size",

@@ -77,6 +77,45 @@ def test_a_hanging_collector_delays_nobody(fake, hang_file):
     assert "\nzoo_frames 29.97\n" in second.text
 
 
+@contextlib.contextmanager
+def scrapes_of_one_address(waap, targets):
+    """Connections of 127.0.0.7, each with a scrape that asks for all the time there is."""
+    headers = f"Host: x\r\nAccept-Encoding: gzip\r\nX-Prometheus-Scrape-Timeout-Seconds: {ENDLESS}\r\n"
+    with contextlib.ExitStack() as stack:
+        connections = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", waap.port), 30, ("127.0.0.7", 0)))
+            for _ in targets]
+        for connection, target in zip(connections, targets):
+            connection.sendall(f"GET {target} HTTP/1.1\r\n{headers}\r\n".encode())
+        yield connections
+
+
+def test_one_address_does_not_keep_others_out(fake, hang_file):
+    waap = fake("hang", "zoo", f"--collector.hang.file={hang_file}", "--web.max-requests=10")
+    with scrapes_of_one_address(waap, ["/metrics"] * 30) as connections:
+        wait_reached(hang_file)
+        # Twenty too many are answered at once; each of these takes the place of one more.
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            others = [pool.submit(waap.get, "/metrics", timeout(1)) for _ in range(4)]
+            assert [answer.result().status for answer in others] == [200] * 4
+        hang_file.unlink()
+        answers = [connection.recv(100) for connection in connections]
+    n_refused = sum(answer.startswith(b"HTTP/1.1 503 ") for answer in answers)
+    assert 20 <= n_refused <= 24
+    assert sum(answer.startswith(b"HTTP/1.1 200 ") for answer in answers) == 30 - n_refused
+
+
+def test_nor_while_its_pages_are_built(fake):
+    """Distinct pages, so that most of the scrapes wait for the one worker that builds them."""
+    names = ["fail", "sampled", "slow", "zoo"]
+    waap = fake("bench", *names, "--collector.bench.series=20000", "--web.max-requests=4")
+    sets = [names[:i] + names[j:] for i in range(3) for j in range(i + 1, 4)]
+    targets = ["/metrics?collect[]=bench" + "".join(f"&collect[]={name}" for name in some) for some in sets]
+    for _ in range(10):
+        with scrapes_of_one_address(waap, targets):
+            assert waap.get("/metrics?collect[]=zoo").status == 200
+
+
 def test_time_is_kept_for_the_way_back(fake, hang_file):
     waap = fake("hang", f"--collector.hang.file={hang_file}")
 
