@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "exporter/core/log.h"
 #include "exporter/daemon.h"
 #include "exporter/network.h"
+#include "exporter/route.h"
 
 enum { MAX_NAME = 255 }; /* of DNS */
 
@@ -20,10 +22,12 @@ static bool is_listed(const char *const *names, const char *name) {
     return *names != NULL;
 }
 
-static bool is_within(const char *const *networks, const struct in6_addr *address) {
+/* With `by_itself` only by an entry for this one address. */
+static bool is_within(const char *const *networks, const struct in6_addr *address, bool by_itself) {
     for (; *networks != NULL; networks++) {
         struct network network;
-        if (network_parse(*networks, &network, NULL) == 0 && network_contains(&network, address)) {
+        if (network_parse(*networks, &network, NULL) == 0 && network_contains(&network, address) &&
+            (!by_itself || network_is_address(&network))) {
             return true;
         }
     }
@@ -86,7 +90,7 @@ int http_access_judge(const struct http_access_peer *peer, const struct http_acc
     bool is_local = peer->is_unix || (is_loopback && rules->allow_local);
     if ((is_local && !peer->forwarded) ||
         (peer->user != NULL && is_listed(rules->users, peer->user)) ||
-        (!peer->is_unix && is_within(rules->networks, &peer->address))) {
+        (!peer->is_unix && is_within(rules->networks, &peer->address, peer->is_gateway))) {
         return 0;
     }
     char address[INET6_ADDRSTRLEN];
@@ -97,6 +101,14 @@ int http_access_judge(const struct http_access_peer *peer, const struct http_acc
                          "--push.allow=%s to trust it, or with --push.user=NAME and let a user of "
                          "the web configuration log in",
                          peer->is_unix ? "127.0.0.1" : address);
+    }
+    if (peer->is_gateway) {
+        return error_set(err, -EPERM,
+                         "%s may not write with its network: it is a gateway, which also forwards "
+                         "for strangers; use the plugin socket, start waap with --push.user=NAME "
+                         "and log in as that user of the web configuration, or with "
+                         "--push.allow=%s to trust all that it forwards",
+                         address, address);
     }
     return error_set(err, -EPERM,
                      "%s may not write: start waap with --push.allow=%s (or its network, as "
@@ -120,11 +132,29 @@ static bool is_forwarded(const struct http_request *request) {
     return false;
 }
 
+/* Looked up once per connection, and only for those that a network lets in. Where that fails they
+ * stay out: a published port would let everybody in. */
+static bool is_gateway(struct http_client *client, const char *const *networks) {
+    if (client->is_unix || !is_within(networks, &client->address, false)) {
+        return false;
+    }
+    struct error err;
+    if (!client->asked_routes &&
+        route_is_gateway(&client->address, &client->is_gateway, &err) < 0) {
+        log_warn("http: networks of push.allow are ignored: %s", err.text);
+        client->is_gateway = true;
+    }
+    client->asked_routes = true;
+    return client->is_gateway;
+}
+
 static int judge(const struct http_request *request, bool is_browser, struct error *err) {
     const struct settings *settings = request->daemon->config->settings;
+    const char *const *networks = settings_list(settings, "push.allow");
     struct http_access_peer peer = {
         .is_unix = request->client->is_unix,
         .address = request->client->address,
+        .is_gateway = is_gateway(request->client, networks),
         .forwarded = is_forwarded(request),
         .is_browser = is_browser,
         .origin = http_header(request, MHD_HTTP_HEADER_ORIGIN),
@@ -136,7 +166,7 @@ static int judge(const struct http_request *request, bool is_browser, struct err
     struct http_access_rules rules = {
         .hostname = hostname,
         .allow_local = settings_bool(settings, "push.allow-local"),
-        .networks = settings_list(settings, "push.allow"),
+        .networks = networks,
         .users = settings_list(settings, "push.user"),
         .names = settings_list(settings, "web.hostname"),
     };

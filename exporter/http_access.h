@@ -13,7 +13,8 @@
 struct http_access_peer {
     bool is_unix; /* came over a Unix socket: its file permissions have decided */
     struct in6_addr address;
-    bool forwarded; /* a proxy says that it asks for somebody else */
+    bool is_gateway; /* of a route of this machine: forwards for strangers, as docker-proxy does */
+    bool forwarded;  /* a proxy says that it asks for somebody else */
     bool is_browser;
     const char *origin; /* of the page that makes a browser ask; or NULL */
     const char *host;   /* that the request was meant for; or NULL */

@@ -30,6 +30,8 @@ struct http_client {
     int64_t look_ns;         /* then it is seen whether it has left; INT64_MAX: not needed */
     struct in6_addr address; /* IPv4 as mapped; all zero over a Unix socket */
     bool is_unix;
+    bool asked_routes;              /* whether is_gateway is known */
+    bool is_gateway;                /* of a route of this machine */
     bool sends_body;                /* is told by 408 that it takes too long */
     struct gnutls_session_int *tls; /* NULL: plain */
     struct web_config *web_config;  /* what the connection was set up with; NULL: plain */

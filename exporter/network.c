@@ -68,6 +68,10 @@ bool network_contains(const struct network *network, const struct in6_addr *addr
     return differ >> (8 - n_left) == 0;
 }
 
+bool network_is_address(const struct network *network) {
+    return network->n_bits == ALL_BITS;
+}
+
 bool network_is_loopback(const struct in6_addr *address) {
     return IN6_IS_ADDR_LOOPBACK(address) ||
            (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);

@@ -19,6 +19,9 @@ int network_check(const char *text, struct error *err);
 
 bool network_contains(const struct network *network, const struct in6_addr *address);
 
+/* Whether it is one address. */
+bool network_is_address(const struct network *network);
+
 /* 127.0.0.0/8 or ::1. */
 bool network_is_loopback(const struct in6_addr *address);
 

@@ -114,7 +114,8 @@ const struct option exporter_options[] = {
         .repeatable = true,
         .check = network_check,
         .help =
-            "Networks that may push, turn knobs, reload and quit over TCP, besides this machine",
+            "Networks that may push, turn knobs, reload and quit over TCP, besides this machine; "
+            "gateways, which forward for others, only by their own address",
     },
     {
         .name = "push.allow-local",

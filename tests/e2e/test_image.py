@@ -13,7 +13,7 @@ import tarfile
 
 import pytest
 
-from dockerd import MAPPED, SUBNET, docker_of_our_own
+from dockerd import GATEWAY, MAPPED, SUBNET, docker_of_our_own
 from running import ROOT, Program, wait_until
 
 IMAGE = "local/waap:1"
@@ -260,6 +260,60 @@ def test_refused_over_the_bridge_unless_allowed(docker, start):
     container = start()
     answer = container.get("/metrics/job/cars", method="POST", body=b"speed 50\n")
     assert (answer.status, "--push.allow" in answer.text) == (403, True)
+
+
+class Peer(Program):
+    """Another container, which asks waap at `url`."""
+
+    def __init__(self, docker, name, network, url):
+        self.docker, self.name, self.url = docker, name, url
+        docker.run(name, "sleep", "600", network=network)
+
+    def get(self, *arguments, **options):
+        with self.docker.network(self.name):
+            return super().get(*arguments, **options)
+
+    def push(self):
+        return self.get("/metrics/job/cars", method="POST", body=b"speed 50\n")
+
+    def answered(self):
+        try:
+            return self.push()
+        except OSError:  # its address is not there yet
+            return None
+
+
+@pytest.fixture
+def publish(docker, start):
+    """publish(flag): waap on a published port; a stranger that comes by IPv6 through Docker's proxy, and a neighbour."""
+    outside = {"Subnet": "2001:db8::/64", "Gateway": "2001:db8::1"}
+    docker("POST", "/networks/create", {"Name": "outside", "EnableIPv6": True, "IPAM": {"Config": [outside]}})
+
+    def run(*flags):
+        container = start("--collector.disable-defaults", "--collector.push", *flags,
+                          PortBindings={"9090/tcp": [{"HostPort": "9090"}]})
+        return Peer(docker, "stranger", "outside", "http://[2001:db8::1]:9090"), Peer(docker, "neighbour", "bridge", container.url)
+
+    yield run
+    docker.remove_all()
+    docker("DELETE", "/networks/outside")
+
+
+def test_a_network_does_not_let_strangers_in_through_the_published_port(publish):
+    stranger, neighbour = publish(f"--push.allow={SUBNET}")
+    answer = wait_until(stranger.answered, 30, "the stranger's answer")
+    assert answer.status == 403, answer.text
+    assert f"{GATEWAY} may not write with its network: it is a gateway" in answer.text
+    assert f"--push.allow={GATEWAY} to trust" in answer.text
+    assert "it is a gateway" in stranger.get("/").text
+    assert neighbour.push().status == 200
+    assert "it is a gateway" not in neighbour.get("/").text
+
+
+def test_a_gateway_that_is_named_is_trusted(publish):
+    stranger, neighbour = publish(f"--push.allow={GATEWAY}")
+    assert wait_until(stranger.answered, 30, "the stranger's answer").status == 200
+    assert neighbour.push().status == 403
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="looks at this machine's loader")

@@ -6,7 +6,7 @@
 
 #include "exporter/network.h"
 
-static const char *const networks[] = {"172.17.0.0/16", "2001:db8::/32", NULL};
+static const char *const networks[] = {"172.17.0.0/16", "172.17.0.9", "2001:db8::/32", NULL};
 static const char *const users[] = {"pusher", NULL};
 static const char *const names[] = {"node7.lan", NULL};
 static const char *const none[] = {NULL};
@@ -53,6 +53,12 @@ static void test_rules(void) {
         {"8.8.8.8", {.user = "pusher"}, true, 0},
         {"8.8.8.8", {.user = "reader"}, true, -EPERM},
         {"8.8.8.8", {.user = "pusher"}, false, -EPERM},
+        /* A gateway forwards for strangers: its network does not let it in. */
+        {"172.17.0.1", {.is_gateway = true}, true, -EPERM},
+        {"2001:db8::1", {.is_gateway = true}, true, -EPERM},
+        {"172.17.0.9", {.is_gateway = true}, true, 0},
+        {"172.17.0.1", {.is_gateway = true, .user = "pusher"}, true, 0},
+        {"172.17.0.1", {.is_gateway = true, .user = "reader"}, true, -EPERM},
         /* Behind a proxy on this machine everybody looks like this machine. */
         {"127.0.0.1", {.forwarded = true}, true, -EPERM},
         {NULL, {.forwarded = true}, true, -EPERM},
@@ -113,6 +119,10 @@ static void test_says_how_to_allow_it(void) {
     struct error err;
     judge("172.17.0.2", (struct http_access_peer){0}, false, &err);
     TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.allow=172.17.0.2"));
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.user=NAME"));
+    judge("172.17.0.1", (struct http_access_peer){.is_gateway = true}, true, &err);
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "it is a gateway"));
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.allow=172.17.0.1 to trust"));
     TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.user=NAME"));
     judge("2001:db8::7", (struct http_access_peer){0}, false, &err);
     TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.allow=2001:db8::7"));

@@ -79,6 +79,22 @@ static void test_bad(void) {
     }
 }
 
+static void test_one_address(void) {
+    static const struct {
+        const char *text;
+        bool expected;
+    } rows[] = {
+        {"172.17.0.1", true},  {"172.17.0.1/32", true},   {"172.17.0.1/31", false},
+        {"2001:db8::1", true}, {"2001:db8::1/128", true}, {"2001:db8::1/127", false},
+        {"0.0.0.0/0", false},  {"::ffff:10.0.0.1", true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct network network;
+        TEST_ASSERT_EQUAL_INT(0, network_parse(rows[i].text, &network, NULL));
+        TEST_ASSERT_EQUAL_MESSAGE(rows[i].expected, network_is_address(&network), rows[i].text);
+    }
+}
+
 static void test_loopback(void) {
     static const struct {
         const char *address;
@@ -97,6 +113,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_contains);
     RUN_TEST(test_bad);
+    RUN_TEST(test_one_address);
     RUN_TEST(test_loopback);
     return UNITY_END();
 }
