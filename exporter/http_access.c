@@ -88,14 +88,15 @@ int http_access_judge(const struct http_access_peer *peer, const struct http_acc
     }
     bool is_loopback = !peer->is_unix && network_is_loopback(&peer->address);
     bool is_local = peer->is_unix || (is_loopback && rules->allow_local);
+    bool forwards = peer->forwarded || peer->is_gateway;
     if ((is_local && !peer->forwarded) ||
         (peer->user != NULL && is_listed(rules->users, peer->user)) ||
-        (!peer->is_unix && is_within(rules->networks, &peer->address, peer->is_gateway))) {
+        (!peer->is_unix && is_within(rules->networks, &peer->address, forwards))) {
         return 0;
     }
     char address[INET6_ADDRSTRLEN];
     network_format(&peer->address, address);
-    if (is_local) {
+    if (peer->forwarded) {
         return error_set(err, -EPERM,
                          "a proxy that asks for others may not write: start waap with "
                          "--push.allow=%s to trust it, or with --push.user=NAME and let a user of "

@@ -115,7 +115,7 @@ const struct option exporter_options[] = {
         .check = network_check,
         .help =
             "Networks that may push, turn knobs, reload and quit over TCP, besides this machine; "
-            "gateways, which forward for others, only by their own address",
+            "gateways and proxies, which forward for others, only by their own address",
     },
     {
         .name = "push.allow-local",

@@ -63,6 +63,10 @@ static void test_rules(void) {
         {"127.0.0.1", {.forwarded = true}, true, -EPERM},
         {NULL, {.forwarded = true}, true, -EPERM},
         {"127.0.0.1", {.forwarded = true, .user = "pusher"}, true, 0},
+        /* And behind one in a network like this network. */
+        {"172.17.0.2", {.forwarded = true}, true, -EPERM},
+        {"172.17.0.9", {.forwarded = true}, true, 0},
+        {"172.17.0.2", {.forwarded = true, .user = "pusher"}, true, 0},
         /* So does a browser on it that shows somebody's page. */
         {"127.0.0.1", {.origin = "http://evil.example", .host = "localhost:9090"}, true, -EPERM},
         {"127.0.0.1", {.origin = "null", .host = "localhost:9090"}, true, -EPERM},
@@ -128,6 +132,8 @@ static void test_says_how_to_allow_it(void) {
     TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.allow=2001:db8::7"));
     judge("::1", (struct http_access_peer){.origin = "http://a.b:1", .host = "a.b:1"}, false, &err);
     TEST_ASSERT_NOT_NULL(strstr(err.text, "--web.hostname=a.b"));
+    judge("172.17.0.2", (struct http_access_peer){.forwarded = true}, true, &err);
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.allow=172.17.0.2 to trust it"));
     judge("127.0.0.1", (struct http_access_peer){.forwarded = true}, false, &err);
     TEST_ASSERT_NOT_NULL(strstr(err.text, "--push.allow=127.0.0.1"));
 }
