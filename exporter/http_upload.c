@@ -232,8 +232,8 @@ void http_upload_start(struct http_upload *upload) {
         return;
     }
     /* What is packed may become large. */
-    bool small = request->body.len <= SMALL_BODY && !upload->packed &&
-                 !push_store_is_busy(store_of(upload));
+    bool small =
+        request->body.len <= SMALL_BODY && !upload->packed && !push_store_is_busy(store_of(upload));
     if ((!small || loop_turn_is_long(request->daemon->loop)) && http_hold_upload(request)) {
         enqueue(upload);
     } else if (small) {
