@@ -13,6 +13,7 @@ import urllib.parse
 import pytest
 
 from authority import QUICK_SECRET
+from hostile import begin_upload
 from peers import Prometheus, need_program
 from placing import ASKED, Place
 from running import wait_until
@@ -340,10 +341,7 @@ def test_idle_uploads_leave_room_for_others(place):
     with contextlib.ExitStack() as stack:
         for _ in range(7):
             idle = stack.enter_context(contextlib.closing(service.connect()))
-            idle.putrequest("POST", "/upload")
-            idle.putheader("Content-Length", str(10 << 20))
-            idle.endheaders()
-            idle.send(b" ")
+            begin_upload(idle, "/upload")
         assert service.get("/-/healthy").status == 200
         assert [service.ask(large, "/upload", headers).status for _ in range(11)] == 11 * [422]
 

@@ -14,6 +14,7 @@ import time
 
 import pytest
 
+from hostile import FOREIGN_PAGE
 from plugin import Plugin
 from running import own_address, wait_until
 
@@ -455,7 +456,7 @@ def test_pages_under_strange_names_may_not_write(daemon):
     waap = daemon(*flags, "--web.hostname=node7.lan")
     for method, path, body in (("POST", "/api/v1/push", json.dumps(GAUGE).encode()), ("PUT", RES_PATH, b'{"value": 1}'),
                                ("PUT", "/metrics/job/j", b"a 1\n"), ("DELETE", "/metrics/job/j", b""), ("POST", "/-/reload", b"")):
-        answer = waap.get(path, {"Host": "evil.example", "Origin": "http://evil.example"}, method, body=body)
+        answer = waap.get(path, FOREIGN_PAGE, method, body=body)
         assert answer.status == 403 and "--web.hostname=evil.example" in answer.text, path
         assert waap.get(path, {"Host": "evil.example"}, method, body=body).status != 403
         for host in (address, "localhost:1", "node7.lan", socket.gethostname()):

@@ -1,6 +1,5 @@
 """TLS, client certificates, passwords, headers and rates as --web.config.file wants them."""
 
-import base64
 import concurrent.futures
 import contextlib
 import http.client
@@ -15,6 +14,7 @@ import time
 import pytest
 
 from authority import QUICK_SECRET, SECRET, Authority
+from hostile import basic, get_from
 from peers import Prometheus, find_program
 from running import Waap, free_port, wait_until
 
@@ -67,11 +67,6 @@ def tls_config(pair, *lines):
     return "\n".join(
         ["tls_server_config:", f"  cert_file: {crt}", f"  key_file: {key}", *lines, ""]
     )
-
-
-def basic(name, password):
-    pair = base64.b64encode(f"{name}:{password}".encode()).decode()
-    return {"Authorization": f"Basic {pair}"}
 
 
 def s_client(port, *arguments):
@@ -368,13 +363,6 @@ def test_health_may_be_open(waap_binary, tmp_path):
         assert waap.get("/-/healthy").status == 200
         assert waap.get("/-/ready").status == 200
         assert waap.get("/metrics").status == 401
-
-
-def get_from(port, source, headers):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(source, 0))
-    with contextlib.closing(connection):
-        connection.request("GET", "/-/ready", headers=headers)
-        return connection.getresponse().status
 
 
 def test_wrong_passwords_delay_nobody(users_waap):
