@@ -38,6 +38,17 @@ static uint64_t waited_ns(void) {
     return n > 0 && sscanf(text, "%*u %llu", &waited) == 1 ? waited : 0;
 }
 
+/* Nanoseconds in which the thread was not kept waiting. The two clocks are read again where the
+ * kernel let others run in between. */
+static uint64_t served_ns(void) {
+    uint64_t waited, now;
+    do {
+        waited = waited_ns();
+        now = monotonic_ns();
+    } while (waited_ns() != waited);
+    return now - waited;
+}
+
 __attribute__((constructor)) static void open_watch(void) {
     const char *path = getenv("LOOP_WATCH");
     int fd = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
@@ -52,13 +63,13 @@ int epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
     loop_fd = loop_fd < 0 && is_main ? fd : loop_fd;
     bool is_loop = watch != NULL && is_main && fd == loop_fd;
     if (is_loop && begin_ns != 0) {
-        uint64_t turn_ns = monotonic_ns() - waited_ns() - begin_ns;
+        uint64_t turn_ns = served_ns() - begin_ns;
         if (turn_ns > atomic_load(&watch->longest_ns)) {
             atomic_store(&watch->longest_ns, turn_ns);
         }
         atomic_fetch_add(&watch->n_turns, 1);
     }
     int n = epoll_pwait(fd, events, max, timeout, NULL);
-    begin_ns = is_loop ? monotonic_ns() - waited_ns() : begin_ns;
+    begin_ns = is_loop ? served_ns() : begin_ns;
     return n;
 }
