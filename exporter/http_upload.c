@@ -1,7 +1,6 @@
 #include "exporter/http_upload.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <string.h>
 
 #include "exporter/core/container.h"
@@ -12,7 +11,7 @@
 
 /* Bodies up to this size are read and applied at once, which takes about a millisecond. Of larger
  * ones as much is applied per turn as it has time for, so many updates at a time. */
-enum { SMALL_BODY = 16 << 10, HUGE_BODY = 1 << 20, UPDATES_AT_ONCE = 64 };
+enum { SMALL_BODY = 16 << 10, UPDATES_AT_ONCE = 64 };
 
 static struct push_store *store_of(const struct http_upload *upload) {
     return upload->request->daemon->push_store;
@@ -164,12 +163,8 @@ static void enqueue(struct http_upload *upload) {
 
 static void finish_first(struct daemon *daemon, int code, const struct error *err) {
     struct http_upload *upload = daemon->uploads;
-    bool is_huge = upload->request->body.len > HUGE_BODY;
     daemon->uploads = upload->next;
     finish(upload, code, err);
-    if (is_huge) { /* malloc keeps the pieces that its content took */
-        malloc_trim(0);
-    }
     read_first(daemon);
 }
 

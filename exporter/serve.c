@@ -222,11 +222,13 @@ static bool stop(struct daemon *daemon) {
 }
 
 /* Pages are made anew for every scrape: memory that comes and goes at the system's hands costs more
- * than rendering them. Up to this much is kept. */
+ * than rendering them. Up to KEPT_BYTES is kept. All threads share one arena, which is locked while
+ * a block that grows is copied: large ones are mapped on their own, so that the loop does not wait
+ * for a worker's. */
 static void tune_memory(void) {
-    enum { KEPT_BYTES = 32 << 20 };
+    enum { KEPT_BYTES = 32 << 20, LARGE_BLOCK = 4 << 20 };
     mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+    mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 }
 

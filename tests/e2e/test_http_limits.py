@@ -29,21 +29,31 @@ def test_requests_that_are_dropped_cost_no_memory(started, tmp_path, kind, reque
     assert waap.rss_kib() < before + 4 * 1024
 
 
-# ---- memory of answers that nobody reads ----
+# ---- memory of answers ----
 
 PAGE_MIB = 12
 
 
-def test_slow_readers_have_one_limit(started, tmp_path):
-    waap = started(
-        Waap(
-            WAAP,
-            "--collector.disable-defaults",
-            "--collector.textfile",
-            f"--collector.textfile.directory={tmp_path}",
-            f"--web.max-sending-size={2 * PAGE_MIB + 2}MiB",
-        )
-    )
+@pytest.fixture
+def pages(started, tmp_path):
+    """pages("--web.max-requests=1", …): the daemon; write_page(tmp_path, …) makes its page."""
+    flags = ("--collector.disable-defaults", "--collector.textfile")
+    return lambda *more: started(Waap(WAAP, *flags, f"--collector.textfile.directory={tmp_path}", *more))
+
+
+def test_pages_that_were_sent_leave_their_memory(pages, tmp_path):
+    waap = pages()
+    waap.get("/metrics")
+    before = waap.rss_kib()
+    for i in range(3):
+        write_page(tmp_path, i, PAGE_MIB)
+        for headers in ({}, {"Accept-Encoding": "gzip"}):
+            assert waap.get("/metrics", headers).status == 200
+    assert waap.rss_kib() < before + 5 * PAGE_MIB * 1024
+
+
+def test_slow_readers_have_one_limit(pages, tmp_path):
+    waap = pages(f"--web.max-sending-size={2 * PAGE_MIB + 2}MiB")
     with contextlib.ExitStack() as stack:
         readers, rss = [], []
         for i in range(24):
