@@ -162,8 +162,15 @@ static void sweep_fire(struct loop_timer *timer) {
     timer->due_ns = http_gate_sweep(&server->gate, clock_monotonic_ns());
 }
 
+/* The kernel would keep up to 4 MiB of an answer for each client, and copy as much at a time. */
+static void limit_send_buffer(int fd) {
+    static const int n_bytes = 256 << 10;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n_bytes, sizeof(n_bytes));
+}
+
 static void accepted(int fd, void *context) {
     struct http_server *server = context;
+    limit_send_buffer(fd);
     struct http_client *client = http_gate_enter(&server->gate, fd);
     if (client == NULL) {
         close(fd);

@@ -1,6 +1,7 @@
 """What clients cost the daemon: memory and places, whoever they are and however many."""
 
 import contextlib
+import pathlib
 
 import pytest
 
@@ -66,3 +67,21 @@ def test_slow_readers_have_one_limit(pages, tmp_path):
         assert [reader.read_rest() for reader in readers] == [False] * 22 + [True] * 2
     assert waap.samples()["waap_http_readers_cut_total"] == "22"
     wait_until(lambda: waap.samples()["waap_http_sending_bytes"] == "0")
+
+
+def unread_bytes(port, client_port):
+    """That the kernel keeps for a client because it does not read."""
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        local, remote, _, queues = line.split()[1:5]
+        if (local.endswith(f":{port:04X}"), remote.endswith(f":{client_port:04X}")) == (True, True):
+            return int(queues.split(":")[0], 16)
+    raise AssertionError("no such connection")
+
+
+def test_slow_readers_take_little_memory_of_the_kernel(pages, tmp_path):
+    write_page(tmp_path, 0, PAGE_MIB)
+    waap = pages()
+    with contextlib.closing(SlowReader(waap.port, "127.0.0.10")) as reader:
+        for _ in range(2):  # what was sent at once has been sent by then
+            assert waap.get("/-/healthy").status == 200
+        assert 64 << 10 < unread_bytes(waap.port, reader.socket.getsockname()[1]) < 1 << 20
