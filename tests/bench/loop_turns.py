@@ -3,15 +3,14 @@
 import contextlib
 import gzip
 import json
-import mmap
 import pathlib
-import struct
 import tempfile
 import time
 
 from effort import effort
-from measure import running
+from measure import Watch, running
 from paths import BUILD
+from large_bodies import BODIES, packed_headers
 from plugin import Plugin
 from running import Waap
 from table import seconds
@@ -24,21 +23,10 @@ N_NAMING = 20  # series of each group that name a plugin
 CHUNK = 64 << 10
 
 
-class Watch:
-    """What loop_watch.c notes of the daemon's loop."""
-
-    def __init__(self, directory):
-        path = pathlib.Path(directory, "watch")
-        path.write_bytes(bytes(16))
-        self.env = {"LD_PRELOAD": str(BUILD / "tests/bench/libloop_watch.so"), "LOOP_WATCH": str(path)}
-        with open(path, "r+b") as file:
-            self.map = mmap.mmap(file.fileno(), 16)
-
-    def begin(self):
-        self.map[:] = bytes(16)
-
-    def longest(self):
-        return struct.unpack("=QQ", self.map[:])[1] / 1e9
+def chunk(*objects):
+    """As many lines as one write of a peer brings, over and over the same ones."""
+    lines = b"".join(json.dumps(item).encode() + b"\n" for item in objects)
+    return lines * max(1, CHUNK // len(lines))
 
 
 class Bench:
@@ -56,11 +44,6 @@ class Bench:
 
     def put(self, path, text, method="PUT", **options):
         return self.request(method, path, text.encode(), **options)
-
-    def chunk(self, *objects):
-        """As many lines as one write of a peer brings, over and over the same ones."""
-        lines = b"".join(json.dumps(item).encode() + b"\n" for item in objects)
-        return lines * max(1, CHUNK // len(lines))
 
     def lines(self, data, hello={"plugin": "liner"}, n=4):
         """Sends the lines over some connections; waits until all were taken."""
@@ -97,11 +80,11 @@ def fill(bench):
 
 
 def same_hello(bench):
-    bench.lines(bench.chunk({"hello": {"plugin": "victim", "labels": {"cam": "top"}}}))
+    bench.lines(chunk({"hello": {"plugin": "victim", "labels": {"cam": "top"}}}))
 
 
 def changing_hellos(bench):
-    bench.lines(bench.chunk(*({"hello": {"plugin": f"v{i}"}} for i in range(100))))
+    bench.lines(chunk(*({"hello": {"plugin": f"v{i}"}} for i in range(100))))
 
 
 def hellos_beyond_limit(bench):
@@ -109,7 +92,7 @@ def hellos_beyond_limit(bench):
         for i in range(60):
             stack.enter_context(Plugin(bench.path, {"plugin": f"x{i}"}, timeout=60)).tell(
                 {"metric": "x", "type": "gauge", "set": 1})
-        bench.lines(bench.chunk(*({"hello": {"plugin": f"beyond{i}"}} for i in range(1000))), n=3)
+        bench.lines(chunk(*({"hello": {"plugin": f"beyond{i}"}} for i in range(1000))), n=3)
 
 
 def evicting_hello(bench):
@@ -126,11 +109,11 @@ def stronger_claim(bench):
 
 
 def counters(bench):
-    bench.lines(bench.chunk({"metric": "n_total", "type": "counter", "inc": 1}))
+    bench.lines(chunk({"metric": "n_total", "type": "counter", "inc": 1}))
 
 
 def totals(bench):
-    bench.lines(bench.chunk({"metric": "n_total", "type": "counter", "total": 1}), hello={"plugin": "l", "start": "s"})
+    bench.lines(chunk({"metric": "n_total", "type": "counter", "total": 1}), hello={"plugin": "l", "start": "s"})
 
 
 def new_series(bench):
@@ -145,8 +128,8 @@ def wide_labels(bench):
 
 
 def observations(bench):
-    bench.lines(bench.chunk({"metric": "h", "type": "histogram", "observe": [0.5] * 12000}) * 8, n=1)
-    bench.lines(bench.chunk({"metric": "h", "type": "histogram", "observe": 0.1}))
+    bench.lines(chunk({"metric": "h", "type": "histogram", "observe": [0.5] * 12000}) * 8, n=1)
+    bench.lines(chunk({"metric": "h", "type": "histogram", "observe": 0.1}))
 
 
 def many_buckets(bench):
@@ -155,25 +138,25 @@ def many_buckets(bench):
 
 
 def rates(bench):
-    bench.lines(bench.chunk({"metric": "fps", "type": "rate", "inc": 1}))
+    bench.lines(chunk({"metric": "fps", "type": "rate", "inc": 1}))
 
 
 def knobs(bench):
     declare = [{"param": f"k{i}", "type": "int", "default": 1, "min": 0, "max": 9} for i in range(64)]
-    bench.lines(bench.chunk(*declare), n=2)
-    bench.lines(bench.chunk(*declare, *({"param": f"k{i}", "applied": 2} for i in range(64))), n=2)
+    bench.lines(chunk(*declare), n=2)
+    bench.lines(chunk(*declare, *({"param": f"k{i}", "applied": 2} for i in range(64))), n=2)
 
 
 def acknowledgements(bench):
     with Plugin(bench.path, {"plugin": "acks"}, timeout=60) as plugin:
-        plugin.send(bench.chunk({"seq": 1}))
+        plugin.send(chunk({"seq": 1}))
         while plugin.hear() is not None and plugin.received:
             pass
 
 
 def refused_lines(bench):
     bench.lines(b"garbage\n" * (CHUNK // 8))
-    bench.lines(bench.chunk({"metric": "n_total", "type": "gauge", "set": 1}))
+    bench.lines(chunk({"metric": "n_total", "type": "gauge", "set": 1}))
 
 
 def blank_lines(bench):
@@ -253,6 +236,12 @@ def packed_push(bench):
                   {"Content-Encoding": "gzip"})
 
 
+def largest_pushes(bench):
+    for name in ("json: array", "text: series", "protobuf: families"):
+        path, make = BODIES[name]
+        bench.request("POST", path, gzip.compress(make()), packed_headers(name), status=(200, 202, 400, 413))
+
+
 def put_same(bench):
     bench.put("/metrics/job/large", text(N_SERIES, turn=1))
 
@@ -298,7 +287,7 @@ def pages(bench):
 
 
 def pages_and_lines(bench):
-    data = bench.chunk({"metric": "n_total", "type": "counter", "inc": 1})
+    data = chunk({"metric": "n_total", "type": "counter", "inc": 1})
     connection = bench.daemon.connect()
     with Plugin(bench.path, {"plugin": "liner"}, timeout=60) as plugin:
         for _ in range(effort(10, 1)):
@@ -357,6 +346,7 @@ CASES = {
     "push of new series": push_of_new,
     "push of all series of a plugin": large_push,
     "the same, packed": packed_push,
+    "pushes of 10 MiB, packed": largest_pushes,
     "large pushes, and hellos meanwhile": large_push_and_hello,
     "PUT of a large group, the same series": put_same,
     "PUT of a large group, other series": put_other,

@@ -1,10 +1,15 @@
-"""What a running program uses while a client asks it for pages."""
+"""What a running program uses while clients ask it."""
 
 import contextlib
 import io
+import mmap
+import pathlib
 import re
+import struct
 import subprocess
 import time
+
+from paths import BUILD
 
 
 @contextlib.contextmanager
@@ -21,6 +26,23 @@ def cpu_seconds(program):
     """User and system time of all its threads, also of those that ended, in nanosecond steps: the
     clock that clock_getcpuclockid(3) names, for which Python has no call."""
     return time.clock_gettime(~program.process.pid << 3 | 2)
+
+
+class Watch:
+    """What loop_watch.c notes of the daemon's loop."""
+
+    def __init__(self, directory):
+        path = pathlib.Path(directory, "watch")
+        path.write_bytes(bytes(16))
+        self.env = {"LD_PRELOAD": str(BUILD / "tests/bench/libloop_watch.so"), "LOOP_WATCH": str(path)}
+        with open(path, "r+b") as file:
+            self.map = mmap.mmap(file.fileno(), 16)
+
+    def begin(self):
+        self.map[:] = bytes(16)
+
+    def longest(self):
+        return struct.unpack("=QQ", self.map[:])[1] / 1e9
 
 
 class Load:

@@ -12,6 +12,7 @@ import traceback
 
 import pytest
 
+import attacks
 import containers
 import fleet_sizing
 import jetson
@@ -46,6 +47,7 @@ BENCHMARKS = {
     "lines": lines.run,
     "knobs": knobs.run,
     "loop_turns": loop_turns.run,
+    "attacks": attacks.run,
     "runs": runs.run,
     "programs": programs.run_timed,
     "instructions": programs.run_instructions,

@@ -176,6 +176,10 @@ class Program:
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split(f"{part}:")[1].split()[0])
 
+    def reset_peak(self):
+        """From now on rss_kib("VmHWM") is the most that was in use."""
+        pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
     def cpu_seconds(self):
         stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
         user, system = stat.rsplit(")", 1)[1].split()[11:13]

@@ -1,7 +1,6 @@
 """What one push may take of memory while it is read and applied, whatever it says."""
 
 import gzip
-import pathlib
 
 import pytest
 
@@ -25,19 +24,12 @@ ACCEPTED = {
 }
 
 
-def status_kib(program, key):
-    for line in pathlib.Path(f"/proc/{program.process.pid}/status").read_text().splitlines():
-        if line.startswith(key):
-            return int(line.split()[1])
-    raise AssertionError(key)
-
-
 def peak_of(program, path, body, headers):
     """Answer, and bytes that the push took at most beyond those that were in use before it."""
-    pathlib.Path(f"/proc/{program.process.pid}/clear_refs").write_text("5")
-    before = status_kib(program, "VmRSS")
+    program.reset_peak()
+    before = program.rss_kib()
     answer = program.get(path, headers, method="POST", body=gzip.compress(body))
-    return answer, (status_kib(program, "VmHWM") - before) * 1024
+    return answer, (program.rss_kib("VmHWM") - before) * 1024
 
 
 def check_peak(daemon, name, path, body):
