@@ -21,7 +21,11 @@
 
 /* A burst beyond the backlog loses connection requests, and a scrape among them waits a second for
  * its next try. */
-enum { LISTEN_BACKLOG = 4096, ACCEPT_BATCH = 64 };
+enum { LISTEN_BACKLOG = 4096 };
+
+/* Connections that are accepted on one turn: those already there want their turn too, and the gate
+ * keeps room for as many newcomers until their requests are read (a quarter of max-connections). */
+enum { ACCEPT_BATCH = 16 };
 
 /* How long a listener rests when the process is out of descriptors. */
 #define ACCEPT_REST_NS (100 * CLOCK_NS_PER_MS)
@@ -112,7 +116,6 @@ static void listener_ready(struct loop_source *source, uint32_t events) {
     (void)events;
     struct listener *listener = CONTAINER_OF(source, struct listener, source);
     struct http_listeners *owner = listener->owner;
-    /* A bounded batch: the connections already there want their turn too. */
     for (int i = 0; i < ACCEPT_BATCH; i++) {
         int fd = accept4(source->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {

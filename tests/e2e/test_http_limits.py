@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import signal
 
 import pytest
 
@@ -85,3 +86,23 @@ def test_slow_readers_take_little_memory_of_the_kernel(pages, tmp_path):
         for _ in range(2):  # what was sent at once has been sent by then
             assert waap.get("/-/healthy").status == 200
         assert 64 << 10 < unread_bytes(waap.port, reader.socket.getsockname()[1]) < 1 << 20
+
+
+# ---- places ----
+
+
+def test_requests_that_come_with_their_connections_are_answered(started):
+    """However many connect at once while all places are taken: none makes way before it was read."""
+    waap = started(Waap(WAAP))
+    with contextlib.ExitStack() as stack:
+        for _ in range(96):
+            idle = stack.enter_context(contextlib.closing(waap.connect()))
+            idle.request("GET", "/-/healthy")
+            assert idle.getresponse().read()
+        waap.process.send_signal(signal.SIGSTOP)
+        stack.callback(waap.process.send_signal, signal.SIGCONT)
+        newcomers = [stack.enter_context(contextlib.closing(waap.connect())) for _ in range(60)]
+        for newcomer in newcomers:
+            newcomer.request("GET", "/-/healthy")
+        waap.process.send_signal(signal.SIGCONT)
+        assert [newcomer.getresponse().status for newcomer in newcomers] == [200] * 60
