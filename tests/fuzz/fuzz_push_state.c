@@ -30,9 +30,11 @@ static void load(const void *pages, size_t len) {
     push_reader_destroy(reader);
     struct push_store *copy = create();
     size_t pages_len = 0, offset = 0, n_damaged = 0;
-    const void *saved = push_store_pages(store, &pages_len);
-    struct buf file CLEANUP_BUF = {0};
-    push_state_encode(saved, pages_len, &file);
+    struct buf saved CLEANUP_BUF = {0}, file CLEANUP_BUF = {0};
+    push_store_copy_begin(store, &saved);
+    while (push_store_copy_some(store, 1000)) {
+    }
+    push_state_encode(buf_str(&saved), saved.len, &file);
     int r = push_state_decode(file.data, file.len, &offset, &pages_len, &n_damaged, NULL);
     assert(r == 0 && n_damaged == 0);
     push_store_load(copy, file.data + offset, pages_len, &again);
