@@ -1,6 +1,7 @@
 #include "exporter/push_claim.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/container.h"
@@ -55,12 +56,19 @@ bool push_claim_outranks(const struct push_store *store, const struct push_owner
 
 /* ---- shares of the room ---- */
 
-/* What a claimant is called among those who share the room. Users of containers are as many as one
- * likes, so those who have ended are one. */
+/* Whether one peer can be as many claimants of that kind as it likes: users of a container that has
+ * ended, subordinate users. */
+static bool is_one_of_many(const char *who) {
+    const char *uid = strstr(who, "uid ");
+    return rank_of(who) == ENDED ||
+           (uid != NULL && strtoul(uid + strlen("uid "), NULL, 10) >= PUSH_CLAIM_SUBORDINATE_UIDS);
+}
+
+/* What a claimant is called among those who share the room. */
 static void name_share(const char *who, const char *container, const char *pod,
                        const char *namespace, struct buf *out) {
     size_t rank = rank_of(who);
-    buf_add_str(out, rank == ENDED ? kinds[ENDED] : who);
+    buf_add_str(out, is_one_of_many(who) ? "ended or subordinate users" : who);
     const char *const parts[] = {container, pod, namespace};
     for (size_t i = 0; rank == CONTAINER && i < ARRAY_LEN(parts); i++) {
         buf_printf(out, " %s", parts[i] != NULL ? parts[i] : "");

@@ -12,6 +12,11 @@
  * over only by somebody of whom more is known. Containers are told apart by the owner's labels
  * already. */
 
+/* Users from this number on are subordinate ones (/etc/subuid, from 100000 on by default), of which
+ * every user of the machine may have 65,536 and appear as each. The kernel does not tell whose they
+ * are, so they count as one peer. */
+enum { PUSH_CLAIM_SUBORDINATE_UIDS = 1 << 16 };
+
 /* The caller holds a reference of the owner and is `who`; `may_take` lets it have what is
  * another's. What a weaker claimant had pushed goes. Groups, and series of groups, that have all
  * labels of a plugin whose claimant is better known than HTTP go with the next pass of

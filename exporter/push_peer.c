@@ -13,6 +13,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/file.h"
+#include "exporter/push_claim.h"
 
 /* Linux 6.5; older headers lack it. */
 #ifndef SO_PEERPIDFD
@@ -313,6 +314,22 @@ int push_peers_identify(struct push_peers *peers, int fd, struct push_peer *peer
         find_container(peers, fd, peer);
     }
     return 0;
+}
+
+/* Whether one container or user can appear as many users of that kind. */
+static bool is_one_of_many(const struct push_peer *peer) {
+    return peer->pid == 0 || (peer->gone && !peer->of_our_network) ||
+           peer->uid >= PUSH_CLAIM_SUBORDINATE_UIDS;
+}
+
+bool push_peer_is_same(const struct push_peer *a, const struct push_peer *b) {
+    if (a->container_id != NULL && b->container_id != NULL) {
+        return strcmp(a->container_id, b->container_id) == 0;
+    }
+    if (a->container_id != NULL || b->container_id != NULL) {
+        return false;
+    }
+    return is_one_of_many(a) ? is_one_of_many(b) : !is_one_of_many(b) && a->uid == b->uid;
 }
 
 void push_peers_forget(struct push_peers *peers, struct push_peer *peer) {

@@ -42,6 +42,10 @@ void push_peers_configure(struct push_peers *peers, struct config *config);
 int push_peers_identify(struct push_peers *peers, int fd, struct push_peer *peer,
                         struct error *err);
 
+/* Whether the limits per peer count both as one: they are of the same container or user, or it is
+ * not known whose either is. */
+bool push_peer_is_same(const struct push_peer *a, const struct push_peer *b);
+
 /* Frees what is known of the peer; it no longer waits. */
 void push_peers_forget(struct push_peers *peers, struct push_peer *peer);
 

@@ -300,18 +300,11 @@ static void refuse(struct push_socket *socket, int fd, const char *why) {
     }
 }
 
-static bool is_same(const struct push_peer *a, const struct push_peer *b) {
-    if (a->container_id == NULL || b->container_id == NULL) {
-        return a->container_id == b->container_id && a->uid == b->uid;
-    }
-    return strcmp(a->container_id, b->container_id) == 0;
-}
-
 /* Whether the peer has as many connections as one may have. */
 static bool has_its_share(const struct link *link) {
     size_t n = 0;
     for (const struct link *other = link->owner->links; other != NULL; other = other->next) {
-        n += is_same(&other->session.peer, &link->session.peer);
+        n += push_peer_is_same(&other->session.peer, &link->session.peer);
     }
     return n > link->owner->max_peer_links;
 }

@@ -649,6 +649,84 @@ def test_connections_of_one_peer(daemon, path):
         assert "push.max-connections-per-peer" in stack.enter_context(Plugin(path)).hear()["error"]
 
 
+AS_MANY = """
+import os, socket, sys
+ends, uids = sys.argv[2] == "ends", map(int, sys.argv[3:])
+sockets = []
+end, life = os.pipe()
+for uid in uids:
+    s = socket.socket(socket.AF_UNIX)
+    sockets.append(s)
+    up, down = os.pipe()
+    if os.fork() == 0:
+        os.setuid(uid)
+        s.connect(sys.argv[1])
+        os.close(down)
+        os.close(life)
+        if not ends:
+            os.read(end, 1)
+        os._exit(0)
+    os.close(down)
+    os.read(up, 1) if not ends else os.wait()
+print("there", flush=True)
+sys.stdin.readline()
+n = 0
+for i, s in enumerate(sockets):
+    s.settimeout(20)
+    try:
+        s.sendall(b'{"hello": {"plugin": "p%d"}}\\n' % i)
+        s.sendall(b'{"metric": "m%d", "type": "gauge", "set": 1, "labels": {"a": "1"}}\\n' % i)
+        s.sendall(b'{"metric": "m%d", "type": "gauge", "set": 1, "labels": {"a": "2"}, "seq": 1}\\n' % i)
+        n += b"ack" in s.recv(9999)
+    except OSError:
+        pass
+print(n, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def many_users(waap, path, uids, *before, ends=False):
+    """A process that is connected as each of these users, by children that end before waap can look;
+    gives how many of them push."""
+    command = [*before, sys.executable, "-c", AS_MANY, path.name, "ends" if ends else "stays", *map(str, uids)]
+    os.kill(waap.process.pid, signal.SIGSTOP)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=path.parent)
+    try:
+        assert process.stdout.readline() == "there\n"
+        os.kill(waap.process.pid, signal.SIGCONT)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        yield int(process.stdout.readline())
+    finally:
+        os.kill(waap.process.pid, signal.SIGCONT)
+        process.stdin.close()
+        process.wait(LIMIT)
+        process.stdout.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="must be root to be many users")
+@pytest.mark.parametrize(
+    "uids, before, ends",
+    [
+        pytest.param(range(100000, 100008), (), False, id="subordinate"),
+        pytest.param(range(1, 9), ("unshare", "--net"), True, id="ended"),
+    ],
+)
+def test_one_peer_as_many_users(daemon, path, tmp_path, uids, before, ends):
+    """A user has 65,536 subordinate ones, and root in a container can be any user."""
+    tmp_path.chmod(0o755)
+    waap = daemon("--push.max-connections=8", "--push.max-connections-per-peer=3")
+    with many_users(waap, path, uids, *before, ends=ends) as n_pushing, Plugin(path, {"plugin": "other"}) as other:
+        assert n_pushing == 3
+        other.tell({"metric": "a", "type": "gauge", "set": 1})
+    waap.stop()
+    waap = daemon("--push.max-series=16", "--push.max-series-per-peer=4")
+    with many_users(waap, path, uids, *before, ends=ends), Plugin(path, {"plugin": "other"}) as other:
+        assert value(waap, "waap_push_series") == 4
+        other.tell({"metric": "a", "type": "gauge", "set": 1})
+
+
 def test_who_does_not_take_answers_is_cut(daemon, path):
     """Again and again, with one line in the log."""
     waap = daemon()

@@ -218,6 +218,9 @@ static void test_a_peer_leaves_room_to_others(void) {
         {NULL, "uid 1", "uid 1", "uid 2"},
         {NULL, "http localhost", "http localhost", "http 10.0.0.1"},
         {NULL, "ended uid 1", "ended uid 2", "uid 1"},
+        {NULL, "uid 100000", "uid 165535", "uid 65535"},
+        {NULL, "uid 65536", "ended uid 1", "uid 1"},
+        {NULL, "http uid 100000", "http uid 100001", "http uid 1000"},
         {"box", "container", "container", "uid 1"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -1,5 +1,6 @@
 #include "exporter/push_peer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unity.h>
@@ -50,8 +51,38 @@ static void test_program(void) {
     }
 }
 
+static void test_who_counts_as_one(void) {
+    static const struct push_peer user = {.pid = 1, .uid = 1000};
+    static const struct {
+        struct push_peer a, b;
+        bool same;
+    } rows[] = {
+        {user, {.pid = 2, .uid = 1000}, true},
+        {user, {.pid = 2, .uid = 1001}, false},
+        {user, {.pid = 2, .uid = 1000, .gone = true, .of_our_network = true}, true},
+        {user, {.pid = 2, .uid = 1000, .gone = true}, false},
+        {user, {.uid = 1000}, false},
+        {user, {.pid = 2, .uid = 1000, .container_id = "a"}, false},
+        {{.uid = 0}, {.uid = 1000}, true},
+        {{.pid = 1, .uid = 0, .gone = true}, {.pid = 2, .uid = 1, .gone = true}, true},
+        {{.pid = 1, .uid = 65536}, {.pid = 2, .uid = 165535}, true},
+        {{.pid = 1, .uid = 65536}, {.pid = 2, .uid = 65535}, false},
+        {{.pid = 1, .uid = 65536}, {.pid = 2, .uid = 1, .gone = true}, true},
+        {{.pid = 1, .container_id = "a"}, {.pid = 2, .uid = 70000, .container_id = "a"}, true},
+        {{.pid = 1, .container_id = "a"}, {.pid = 2, .container_id = "b"}, false},
+        {{.pid = 1, .uid = 70000, .container_id = "a"}, {.pid = 2, .uid = 70000}, false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char row[24];
+        snprintf(row, sizeof(row), "row %zu", i);
+        TEST_ASSERT_EQUAL_MESSAGE(rows[i].same, push_peer_is_same(&rows[i].a, &rows[i].b), row);
+        TEST_ASSERT_EQUAL_MESSAGE(rows[i].same, push_peer_is_same(&rows[i].b, &rows[i].a), row);
+    }
+}
+
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_program);
+    RUN_TEST(test_who_counts_as_one);
     return UNITY_END();
 }
