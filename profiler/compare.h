@@ -72,8 +72,9 @@ struct comparison {
     size_t n_targets; /* that both have */
 };
 
-/* Reads a side: a directory with samples.jsonl or summary.json, or a summary itself. */
-int compare_side_read(const char *path, struct compare_side *ret_side, struct error *err);
+/* Reads a side from the text of its summary; the name is borrowed. */
+int compare_side_parse(const char *name, const char *text, size_t len,
+                       struct compare_side *ret_side, struct error *err);
 void compare_side_finish(struct compare_side *side);
 
 /* Fills the comparison of its two sides. */

@@ -1,9 +1,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "exporter/core/file.h"
 #include "exporter/core/number.h"
 #include "profiler/compare.h"
+#include "profiler/results.h"
+#include "profiler/summary.h"
+
+enum { SUMMARY_MAX = 64 << 20 };
 
 static const char usage[] =
     "usage: waap compare A B [--gate] [--json] [--all] [--threshold=5%]\n"
@@ -75,6 +81,42 @@ static int parse_options(struct options *options, int argc, char **argv) {
     return 0;
 }
 
+/* The summary of a directory: made anew from the record where that is there, so that it is never
+ * that of another one. */
+static int read_directory(const char *path, struct buf *out, struct error *err) {
+    char *record CLEANUP_FREE = file_path_join(path, "samples.jsonl");
+    char *summary CLEANUP_FREE = file_path_join(path, "summary.json");
+    if (record == NULL || summary == NULL) {
+        return error_set(err, -ENOMEM, "%s: out of memory", path);
+    }
+    if (access(record, F_OK) != 0) {
+        return file_read_stored(summary, SUMMARY_MAX, out, err);
+    }
+    struct results results CLEANUP_RESULTS = {0};
+    int r = results_read(path, &results, err);
+    if (r < 0) {
+        return r;
+    }
+    summary_write(&results, out);
+    return out->failed ? error_set(err, -ENOMEM, "%s: out of memory", path) : 0;
+}
+
+static int read_text(const char *path, struct buf *out, struct error *err) {
+    struct stat st;
+    if (stat(path, &st) < 0) {
+        return error_set(err, -errno, "%s: %m", path);
+    }
+    return S_ISDIR(st.st_mode) ? read_directory(path, out, err)
+                               : file_read_stored(path, SUMMARY_MAX, out, err);
+}
+
+/* A side is a directory with samples.jsonl or summary.json, or a summary itself. */
+static int read_side(const char *path, struct compare_side *ret_side, struct error *err) {
+    struct buf text CLEANUP_BUF = {0};
+    int r = read_text(path, &text, err);
+    return r < 0 ? r : compare_side_parse(path, buf_str(&text), text.len, ret_side, err);
+}
+
 int compare_main(int argc, char **argv) {
     struct options options = {.threshold = 0.05};
     struct comparison comparison CLEANUP_COMPARISON = {0};
@@ -88,8 +130,8 @@ int compare_main(int argc, char **argv) {
         return 2;
     }
     comparison.threshold = options.threshold;
-    int r = compare_side_read(options.sides[0], &comparison.a, &err);
-    r = r < 0 ? r : compare_side_read(options.sides[1], &comparison.b, &err);
+    int r = read_side(options.sides[0], &comparison.a, &err);
+    r = r < 0 ? r : read_side(options.sides[1], &comparison.b, &err);
     r = r < 0 ? r : compare_make(&comparison, &err);
     if (r < 0) {
         fprintf(stderr, "waap compare: %s\n", err.text);

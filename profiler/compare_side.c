@@ -2,47 +2,8 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "exporter/core/file.h"
 #include "profiler/compare.h"
-#include "profiler/results.h"
-#include "profiler/summary.h"
-
-enum { SUMMARY_MAX = 64 << 20 };
-
-/* ---- texts ---- */
-
-/* The summary of a directory: made anew from the record where that is there, so that it is never
- * that of another one. */
-static int read_directory(const char *path, struct buf *out, struct error *err) {
-    char *record CLEANUP_FREE = file_path_join(path, "samples.jsonl");
-    char *summary CLEANUP_FREE = file_path_join(path, "summary.json");
-    if (record == NULL || summary == NULL) {
-        return error_set(err, -ENOMEM, "%s: out of memory", path);
-    }
-    if (access(record, F_OK) != 0) {
-        return file_read_stored(summary, SUMMARY_MAX, out, err);
-    }
-    struct results results CLEANUP_RESULTS = {0};
-    int r = results_read(path, &results, err);
-    if (r < 0) {
-        return r;
-    }
-    summary_write(&results, out);
-    return out->failed ? error_set(err, -ENOMEM, "%s: out of memory", path) : 0;
-}
-
-static int read_text(const char *path, struct buf *out, struct error *err) {
-    struct stat st;
-    if (stat(path, &st) < 0) {
-        return error_set(err, -errno, "%s: %m", path);
-    }
-    return S_ISDIR(st.st_mode) ? read_directory(path, out, err)
-                               : file_read_stored(path, SUMMARY_MAX, out, err);
-}
-
-/* ---- summaries ---- */
 
 static double number_or_nan(const json_t *value) {
     return json_is_number(value) ? json_number_value(value) : NAN;
@@ -104,9 +65,9 @@ static int add_target(struct compare_side *side, const json_t *object, struct er
     return target->measures.failed ? error_set(err, -ENOMEM, "%s: out of memory", side->name) : 0;
 }
 
-static int parse(struct compare_side *side, const struct buf *text, struct error *err) {
+static int parse(struct compare_side *side, const char *text, size_t len, struct error *err) {
     json_error_t fault;
-    side->summary = json_loadb(buf_str(text), text->len, 0, &fault);
+    side->summary = json_loadb(text, len, 0, &fault);
     if (side->summary == NULL) {
         return error_set(err, -EINVAL, "%s: line %d: %s", side->name, fault.line, fault.text);
     }
@@ -126,11 +87,10 @@ static int parse(struct compare_side *side, const struct buf *text, struct error
     return r;
 }
 
-int compare_side_read(const char *path, struct compare_side *ret_side, struct error *err) {
-    struct buf text CLEANUP_BUF = {0};
-    struct compare_side side = {.name = path};
-    int r = read_text(path, &text, err);
-    r = r < 0 ? r : parse(&side, &text, err);
+int compare_side_parse(const char *name, const char *text, size_t len,
+                       struct compare_side *ret_side, struct error *err) {
+    struct compare_side side = {.name = name};
+    int r = parse(&side, text, len, err);
     if (r < 0) {
         compare_side_finish(&side);
         return r;

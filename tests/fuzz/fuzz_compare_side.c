@@ -1,26 +1,15 @@
 #include <assert.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "exporter/core/cleanup.h"
 #include "profiler/compare.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* A side that is read from a file of these bytes. */
-static int read_side(const uint8_t *data, size_t len, struct compare_side *ret_side) {
-    char path[32];
+static int parse(const uint8_t *data, size_t len, struct compare_side *ret_side) {
     struct error err = {0};
-    int fd CLEANUP_CLOSE = memfd_create("side", MFD_CLOEXEC);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    int r = write(fd, data, len) == (ssize_t)len ? compare_side_read(path, ret_side, &err) : -1;
+    int r = compare_side_parse("side", (const char *)data, len, ret_side, &err);
     assert(r == 0 || err.text[0] != '\0');
-    if (r == 0) {
-        ret_side->name = "side";
-    }
     return r;
 }
 
@@ -31,8 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     const uint8_t *end = len > 0 ? memchr(data, '\0', len) : NULL;
     size_t n = end != NULL ? (size_t)(end - data) : len;
     const uint8_t *other = end != NULL ? end + 1 : data;
-    if (read_side(data, n, &comparison.a) < 0 ||
-        read_side(other, end != NULL ? len - n - 1 : n, &comparison.b) < 0 ||
+    if (parse(data, n, &comparison.a) < 0 ||
+        parse(other, end != NULL ? len - n - 1 : n, &comparison.b) < 0 ||
         compare_make(&comparison, &err) < 0) {
         return 0;
     }
