@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     if (promql_answer_parse(&answer, MAX_SERIES, &error) < 0) {
         return 0;
     }
-    assert(answer.n_series <= MAX_SERIES);
+    assert(answer.n_series <= MAX_SERIES && promql_kind_name(answer.kind) != NULL);
     for (size_t i = 0; i < answer.n_series; i++) {
         const struct promql_series *series = &answer.series[i];
         assert(series->n_points > 0 && series->points != NULL);

@@ -8,6 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
+enum { MAX_BYTES = 16384 };
+
 static void check_update(const struct push_update *update) {
     assert(update->name != NULL && update->n_values > 0 && update->ttl_ms >= PUSH_TTL_DEFAULT);
     for (size_t i = 0; i < update->n_labels; i++) {
@@ -16,7 +18,23 @@ static void check_update(const struct push_update *update) {
     }
 }
 
-/* What a peer sends: objects one after the other, until one is refused. */
+/* Reads objects until one is rejected. */
+static void read_objects(struct push_json *reader, struct json *json) {
+    struct push_message message;
+    struct error err = {0};
+    size_t index = 0, n;
+    while (!json_at_end(json) && push_json_read(reader, json, ++index, &message, &err) == 0) {
+        assert(message.kind != PUSH_MESSAGE_DECLARE ||
+               param_check(&message.declared, &message.declared.initial, NULL) == 0);
+    }
+    assert(err.text[0] != '\0' || json_at_end(json));
+    const struct push_update *updates = push_json_updates(reader, &n);
+    for (size_t i = 0; i < n; i++) {
+        check_update(&updates[i]);
+    }
+}
+
+/* What a peer sends: objects one after the other. The line behind a rejected one is read anew. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     struct push_json *reader = push_json_create();
     char *text CLEANUP_FREE = malloc(len > 0 ? len : 1);
@@ -25,19 +43,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
         return 0;
     }
     memcpy(text, data, len);
+    push_json_limit(reader, MAX_BYTES);
     struct json json = json_begin(text, len, 1);
-    struct push_message message;
-    struct error err = {0};
-    size_t index = 0;
-    while (!json_at_end(&json) && push_json_read(reader, &json, ++index, &message, &err) == 0) {
-        assert(message.kind != PUSH_MESSAGE_DECLARE ||
-               param_check(&message.declared, &message.declared.initial, NULL) == 0);
-    }
-    assert(json_at_end(&json) || err.text[0] != '\0');
-    size_t n;
-    const struct push_update *updates = push_json_updates(reader, &n);
-    for (size_t i = 0; i < n; i++) {
-        check_update(&updates[i]);
+    while (!json_at_end(&json)) {
+        read_objects(reader, &json);
+        push_json_reset(reader);
+        char *newline = memchr(json.at, '\n', (size_t)(json.end - json.at));
+        char *next = newline != NULL ? newline + 1 : json.end;
+        json = json_begin(next, (size_t)(json.end - next), json.line + 1);
     }
     push_json_destroy(reader);
     return 0;

@@ -10,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 static void check_line(const struct record_parser *parser, const struct record_line *line) {
     assert(line->target != NULL);
     assert((line->kind == RECORD_SAMPLE) == (line->object == NULL));
+    assert(line->kind != RECORD_PHASE || record_phase_name(line->phase)[0] != '\0');
     for (size_t i = 0; i < line->n_values; i++) {
         const struct record_series *series = line->values[i].series;
         assert(parser->series[series->index] == series);
