@@ -8,6 +8,7 @@ import pytest
 from browser import Browser
 from running import ROOT, Waap
 from runtime import Runtime
+from waiting import LIMIT
 
 WAAP = pathlib.Path(os.environ.get("WAAP_BINARY", ROOT / "build/exporter/waap")).absolute()
 
@@ -38,7 +39,7 @@ def source_root():
 def run_waap():
     """run_waap("check-config", file): runs it to its end; returncode, stdout and stderr as text."""
 
-    def run(*arguments, timeout=10, **options):
+    def run(*arguments, timeout=LIMIT, **options):
         command = [WAAP, *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
 

@@ -2,11 +2,12 @@
 
 import json
 import socket
-import time
+
+from waiting import LIMIT
 
 
 class Plugin:
-    def __init__(self, path, hello=None, timeout=10, connected=None):
+    def __init__(self, path, hello=None, timeout=LIMIT, connected=None):
         """`connected` is a connection that another process has made."""
         self.socket = connected or socket.socket(socket.AF_UNIX)
         self.socket.settimeout(timeout)
@@ -50,17 +51,6 @@ class Plugin:
         self.say(*objects)
         heard = [item for item in self.settle() if "error" in item]
         assert heard == []
-
-    def is_over(self, seconds=10):
-        """Whether the exporter hangs up."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            try:
-                if not self.socket.recv(65536):
-                    return True
-            except ConnectionError:
-                return True
-        return False
 
     def close(self):
         self.socket.close()

@@ -230,7 +230,7 @@ class Waap(Program):
         if wait:
             self.wait_listening()
 
-    def wait_listening(self, seconds=10):
+    def wait_listening(self, seconds=LIMIT):
         try:
             self.wait_log("http: listening on ", seconds)
         except AssertionError:

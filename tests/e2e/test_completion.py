@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from running import ROOT
+from waiting import LIMIT
 
 SCRIPT = ROOT / "deploy/completion/waap"
 # As readline calls it: the words are split at "=" and ":", too.
@@ -24,7 +25,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 def offered(waap_binary, tmp_path):
     def ask(line, place=None):
         done = subprocess.run(["bash", "-c", ASK, SCRIPT, waap_binary, line], capture_output=True, text=True,
-                              cwd=place or tmp_path, timeout=20, check=True)
+                              cwd=place or tmp_path, timeout=LIMIT, check=True)
         assert done.stderr == ""
         return set(done.stdout.splitlines()) - {""}
 

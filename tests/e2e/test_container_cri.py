@@ -131,7 +131,7 @@ def containerd():
     place = pathlib.Path(tempfile.mkdtemp(prefix="waap-cri-"))
     runtime = Containerd(place)
     try:
-        wait_until(runtime.ready, 60, "containerd")
+        wait_until(runtime.ready, what="containerd")
         runtime.load(PAUSE)
         runtime.load(BUSYBOX)
         runtime.run_pod("first", {})
@@ -232,7 +232,7 @@ def test_short_life_is_accounted(containerd, daemon):
     for n in range(5):
         app = containerd.runtime.run_container(pod, f"burst-{n}", BUSYBOX, [
             "/bin/sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"])
-        wait_until(lambda: not is_there(f"{parent}/{app}"), 60, "its end")
+        wait_until(lambda: not is_there(f"{parent}/{app}"), what="its end")
     used = used_seconds(parent) - used_seconds(f"{parent}/{pod[0]}")
     image = f'{{image="{BUSYBOX}"}}'
     page = wait_until(lambda: (page := daemon.samples()).get(

@@ -11,10 +11,10 @@ import yaml
 from authority import QUICK_SECRET, Authority
 from peers import PROMETHEUS_VERSIONS, Prometheus, find_program, promtool
 from plugin import Plugin
-from running import Program, Waap, wait_until
+from running import Program, Waap
+from waiting import wait_until
 
 # Enough for a machine that does ten other things.
-PATIENCE = 20
 
 
 class Simulated(threading.Thread):
@@ -169,7 +169,7 @@ def prometheus(plant, started, tmp_path):
     program = find_program("prometheus", need_version())
     (tmp_path / "prometheus").mkdir()
     server = started(Prometheus(program, tmp_path / "prometheus", plant[0].port, jobs))
-    wait_until(lambda: server.query("fps"), PATIENCE, "fps in prometheus")
+    wait_until(lambda: server.query("fps"), what="fps in prometheus")
     return server
 
 
@@ -183,25 +183,25 @@ def test_a_load_step_is_answered_and_a_lost_prometheus_is_safe(
         exporter={"url": daemon.url},
     )
     program = control(config)
-    wait_until(lambda: value(program, "waap_control_measure", loop="fps") == 15, PATIENCE)
+    wait_until(lambda: value(program, "waap_control_measure", loop="fps") == 15)
     assert simulated.lines == 720
 
     simulated.load = 2
-    wait_until(lambda: in_band(simulated), PATIENCE, "fps back on target")
+    wait_until(lambda: in_band(simulated), what="fps back on target")
     assert simulated.lines < 720
-    wait_until(lambda: value(program, "waap_control_hold", loop="fps") == 0, PATIENCE, "in band")
+    wait_until(lambda: value(program, "waap_control_hold", loop="fps") == 0, what="in band")
     assert value(program, "waap_control_actions_total", loop="fps", reason="below") >= 2
     line = program.wait_log("turns res of sim from 720 to 600: below: measure 7.5, wanted 15")
     assert "query avg(fps" in line
 
     prometheus.stop()
     program.wait_log("holds: failed: POST http://")
-    wait_until(lambda: value(program, "waap_control_safe", loop="fps") == 1, PATIENCE, "safe")
-    wait_until(lambda: simulated.lines == 240, PATIENCE, "the safe value")
+    wait_until(lambda: value(program, "waap_control_safe", loop="fps") == 1, what="safe")
+    wait_until(lambda: simulated.lines == 240, what="the safe value")
     assert value(program, "waap_control_measure", loop="fps") is None
-    wait_until(lambda: knob(daemon)["applied"] == 240, PATIENCE, "the plugin's word for it")
+    wait_until(lambda: knob(daemon)["applied"] == 240, what="the plugin's word for it")
     # The round that turned the knob held nothing; those that come do.
-    wait_until(lambda: value(program, "waap_control_hold", loop="fps") == 1, PATIENCE, "a hold")
+    wait_until(lambda: value(program, "waap_control_hold", loop="fps") == 1, what="a hold")
 
 
 QUERIES = {
@@ -246,15 +246,15 @@ def test_a_fast_loop_without_prometheus(plant, write, control, tmp_path):
     state = tmp_path / "state.json"
     program = control(write(*loops, **peers), f"--state-file={state}")
     simulated.load = 2
-    wait_until(lambda: in_band(simulated), PATIENCE, "fps back on target")
-    wait_until(lambda: value(program, "waap_control_knob", loop="fps") == simulated.lines, PATIENCE)
+    wait_until(lambda: in_band(simulated), what="fps back on target")
+    wait_until(lambda: value(program, "waap_control_knob", loop="fps") == simulated.lines)
     assert simulated.lines == 360
-    wait_until(lambda: state.exists() and '"position":360' in state.read_text(), PATIENCE)
+    wait_until(lambda: state.exists() and '"position":360' in state.read_text())
     program.stop()
 
     # Nothing is felt of a restart.
     program = control(write(*loops, **peers), f"--state-file={state}")
-    wait_until(lambda: value(program, "waap_control_holds_total", reason="in_band") > 2, PATIENCE)
+    wait_until(lambda: value(program, "waap_control_holds_total", reason="in_band") > 2)
     assert value(program, "waap_control_actions_total", reason="above") == 0
     assert value(program, "waap_control_actions_total", reason="below") == 0
     assert simulated.lines == 360
@@ -285,13 +285,13 @@ def test_hands_off(plant, write, control, tmp_path):
     assert value(program, "waap_control_paused") == 1
     assert program.get("/-/pause", method="POST").text == "paused\n"
     pause.unlink()
-    wait_until(lambda: value(program, "waap_control_holds_total", reason="paused") > 4, PATIENCE)
+    wait_until(lambda: value(program, "waap_control_holds_total", reason="paused") > 4)
     assert simulated.lines == 720
     assert program.get("/-/resume", method="POST").text == "resumed\n"
-    wait_until(lambda: in_band(simulated), PATIENCE)
+    wait_until(lambda: in_band(simulated))
     turn(daemon, 960)
     program.wait_log("holds: manual: somebody else has turned res")
-    wait_until(lambda: in_band(simulated), PATIENCE)
+    wait_until(lambda: in_band(simulated))
 
 
 def test_a_plugin_that_does_not_answer(plant, write, control):
@@ -306,7 +306,7 @@ def test_a_plugin_that_does_not_answer(plant, write, control):
     # One wish, not one more with every round; asked again until it is heard.
     assert knob(daemon)["requested"] == 600
     simulated.deaf = False
-    wait_until(lambda: in_band(simulated), PATIENCE, "fps back on target")
+    wait_until(lambda: in_band(simulated), what="fps back on target")
 
 
 def test_a_plugin_that_goes(waap, started, write, control, tmp_path):
@@ -317,9 +317,9 @@ def test_a_plugin_that_goes(waap, started, write, control, tmp_path):
     program.wait_log("holds: no_knob: ")
     assert value(program, "waap_control_measure", loop="fps") is None
     simulated = started(Simulated(path))
-    program.wait_log("fps: goes on: in_band", PATIENCE)
+    program.wait_log("fps: goes on: in_band")
     simulated.load = 3
-    wait_until(lambda: simulated.lines < 720, PATIENCE)
+    wait_until(lambda: simulated.lines < 720)
 
 
 def test_bounds_hold_on_both_sides(plant, write, control):
@@ -328,7 +328,7 @@ def test_bounds_hold_on_both_sides(plant, write, control):
     loops, peers = direct(daemon, loop(min=0, max=5000, safe=None, failures=None))
     program = control(write(*loops, **peers))
     simulated.load = 100
-    wait_until(lambda: value(program, "waap_control_saturated", loop="fps") == 1, PATIENCE)
+    wait_until(lambda: value(program, "waap_control_saturated", loop="fps") == 1)
     assert simulated.lines == 240
     assert value(program, "waap_control_holds_total", loop="fps", reason="refused") == 0
 
@@ -344,7 +344,7 @@ def test_table_of_a_sweep(plant, write, control, tmp_path):
     loops, peers = direct(daemon, loop(law="table", table=table, direction=None))
     program = control(write(*loops, **peers))
     simulated.load = 2
-    wait_until(lambda: in_band(simulated), PATIENCE)
+    wait_until(lambda: in_band(simulated))
     # At once, not step by step.
     program.wait_log("turns res of sim from 720 to 360: below")
 
@@ -404,7 +404,7 @@ def test_check(write, run_waap, source_root):
 def test_metrics_are_clean_and_explained(plant, write, control, source_root):
     loops, peers = direct(plant[0])
     program = control(write(*loops, **peers))
-    wait_until(lambda: value(program, "waap_control_measure", loop="fps"), PATIENCE)
+    wait_until(lambda: value(program, "waap_control_measure", loop="fps"))
     page = program.get("/metrics").body
     code, said = promtool(need_version("promtool"), "check", "metrics", page=page)
     assert code == 0, said
@@ -442,7 +442,7 @@ def test_an_exporter_behind_tls_and_a_password(
 
     own = {"cert_file": str(own_crt), "key_file": str(own_key)}
     trusted = {"ca_file": str(authority.crt), **own}
-    wait_until(lambda: "knob at 720" in once("password", trusted).stdout, PATIENCE)
+    wait_until(lambda: "knob at 720" in once("password", trusted).stdout)
     assert "HTTP 401" in once("wrong", trusted).stdout
     assert "certificate" in once("password", own).stdout
     assert "knob at 720" in once("password", {"insecure_skip_verify": True, **own}).stdout
@@ -479,7 +479,7 @@ def test_waggle_messages(waap, write, control, tmp_path):
             seen[message["name"], message["meta"]["task"]] = message["val"]
         return len(seen) >= 5
 
-    wait_until(all_seen, PATIENCE, "messages")
+    wait_until(all_seen, what="messages")
     names = ("sys.plugin.perf.cpu", "sys.plugin.perf.mem")
     tasks = ("object-detector", "uploader")
     assert set(seen) == {(name, task) for name in names for task in tasks} | {

@@ -51,11 +51,11 @@ def offline(targets, tmp_path, started, scrapes, restart=False, version="2.42"):
     central = started(Central(tmp_path))
     link = started(Link(central.port))
     agent = started(Agent(tmp_path, central, link.port, targets, version=version, queue=SMALL))
-    wait_until(lambda: len(ups(central)) > 2, 30, "the first samples")
+    wait_until(lambda: len(ups(central)) > 2, what="the first samples")
 
     link.cut()
     began = agent.number(SCRAPES)
-    wait_until(lambda: agent.number("prometheus_remote_storage_samples_pending") > 0, 20, "the queue")
+    wait_until(lambda: agent.number("prometheus_remote_storage_samples_pending") > 0, what="the queue")
     before = len(ups(central))
     if restart:
         central.stop(60)
@@ -68,7 +68,7 @@ def offline(targets, tmp_path, started, scrapes, restart=False, version="2.42"):
     link.mend()
     agent.stop_scraping()
     taken = agent.number(APPENDED)
-    wait_until(lambda: stored(central) >= taken, 60, "all that was taken")
+    wait_until(lambda: stored(central) >= taken, what="all that was taken")
     assert stored(central) == taken == agent.number(APPENDED)
     assert len(ups(central)) >= before + scrapes
     assert {labels["node"] for labels, _ in central.series()} == {NODE}
@@ -94,17 +94,17 @@ def test_vmagent_keeps_what_waits_when_it_is_killed(targets, tmp_path, started):
     central = started(Central(tmp_path))
     link = started(Link(central.port))
     agent = started(Vmagent(tmp_path, central, link.port, targets))
-    wait_until(lambda: len(ups(central)) > 2, 30, "the first samples")
+    wait_until(lambda: len(ups(central)) > 2, what="the first samples")
     scraped = 'vm_promscrape_scrapes_total{status_code="200"}'
     link.cut()
     before, began = len(ups(central)), int(agent.samples()[scraped])
     # Two jobs; in the twentieth second the queue on disk holds all but the last few.
-    wait_until(lambda: int(agent.samples()[scraped]) - began >= 40, 60, "scrapes without a link")
+    wait_until(lambda: int(agent.samples()[scraped]) - began >= 40, what="scrapes without a link")
     taken = (int(agent.samples()[scraped]) - began) // 2
     agent.stop(signal=9)
     agent = started(Vmagent(tmp_path, central, link.port, targets))
     link.mend()
-    wait_until(lambda: len(ups(central)) >= before + taken - 5, 30, "what waited")
+    wait_until(lambda: len(ups(central)) >= before + taken - 5, what="what waited")
     assert {labels["node"] for labels, _ in central.series()} == {NODE}
 
 
@@ -258,8 +258,8 @@ def test_nodes_are_found_in_files_and_in_kubernetes(waap, tmp_path, started):
     def up(job):
         return {row["metric"]["node"]: row["value"][1] for row in server.query(f'up{{job="{job}"}}')}
 
-    wait_until(lambda: up("files") == {"edge-17": "1", "edge-18": "0"}, 20, "the nodes of the files")
-    wait_until(lambda: up("kubernetes") == {"edge-21": "1"}, 20, "the pods")
+    wait_until(lambda: up("files") == {"edge-17": "1", "edge-18": "0"}, what="the nodes of the files")
+    wait_until(lambda: up("kubernetes") == {"edge-21": "1"}, what="the pods")
 
 
 def numbers_of(row):

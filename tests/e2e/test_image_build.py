@@ -83,4 +83,4 @@ def test_it_builds_and_runs(base):
             docker("POST", f"/exec/{code}/start", {"Detach": False})
             return json.loads(docker("GET", f"/exec/{code}/json"))["ExitCode"] == 0
 
-        wait_until(healthy, 60, "the daemon is healthy")
+        wait_until(healthy, what="the daemon is healthy")

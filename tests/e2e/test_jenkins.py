@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from running import ROOT
+from waiting import LIMIT
 
 JENKINS = ROOT / "deploy/jenkins"
 IMAGE = "registry.local/plugins/objcounter:1.2"
@@ -67,7 +68,7 @@ def profile(tmp_path):
         environment = {"PATH": f"{fakes}:{os.environ['PATH']}", "FAKES": str(fakes), "CANARY": str(tmp_path / "canary"),
                        "TMPDIR": str(tmp_path), "app_name": IMAGE, "WAAP_NODE": "nvidia-nx",
                        "WAAP_IMAGES": "registry.local/plugins/* docker.io/library/busybox", **variables}
-        done = subprocess.run([JENKINS / "profile"], cwd=workspace, env=environment, capture_output=True, text=True, timeout=20)
+        done = subprocess.run([JENKINS / "profile"], cwd=workspace, env=environment, capture_output=True, text=True, timeout=LIMIT)
         assert not (tmp_path / "canary").exists()
         return done
 
@@ -151,7 +152,7 @@ def test_waap_run_understands_the_file(profile, run_waap):
 
 def test_config_is_what_the_generator_makes():
     made = subprocess.run([sys.executable, JENKINS / "make_config.py", "https://git.example.org/waap.git"],
-                          capture_output=True, text=True, check=True, timeout=20).stdout
+                          capture_output=True, text=True, check=True, timeout=LIMIT).stdout
     assert (JENKINS / "config.xml").read_text() == made
     job = ET.fromstring(made.encode())
     assert job.tag == "flow-definition"
@@ -164,7 +165,7 @@ def test_config_is_what_the_generator_makes():
 def test_a_repository_of_any_name():
     url = "ssh://git@host/<&'\"> x.git"
     made = subprocess.run([sys.executable, JENKINS / "make_config.py", url, "dev"],
-                          capture_output=True, text=True, check=True, timeout=20).stdout
+                          capture_output=True, text=True, check=True, timeout=LIMIT).stdout
     job = ET.fromstring(made.encode())
     assert job.find(".//url").text == url
     assert job.find(".//hudson.plugins.git.BranchSpec/name").text == "*/dev"

@@ -191,7 +191,7 @@ def judge(request, servers):
     name, job = request.param
     if name not in servers:
         pytest.skip(f"prometheus {name} is not unpacked here (make deps)")
-    targets = wait_until(servers[name].targets, 60, f"prometheus {name} scrapes")
+    targets = wait_until(servers[name].targets, what=f"prometheus {name} scrapes")
     return servers[name], job, targets[job]
 
 

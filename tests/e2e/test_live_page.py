@@ -30,7 +30,7 @@ def is_live(browser):
 
 def open_live(browser, program, **options):
     browser.open(url=program.url + "/", **options)
-    wait_until(lambda: is_live(browser), 30, "the page live")
+    wait_until(lambda: is_live(browser), what="the page live")
 
 
 def value_of(browser, title):
@@ -191,7 +191,7 @@ def test_restart_is_survived(demo, browser):
     wait_until(lambda: browser.text(selector="#state") == [away], 60, "the page says so")
     assert len(lines_of(browser)) == lines
     demo(address)
-    wait_until(lambda: is_live(browser), 30, "live again")
+    wait_until(lambda: is_live(browser), what="live again")
     wait_until(lambda: (value_of(browser, "Network") or 0) > 0, what="a rate again")
     wait_until(lambda: value_of(browser, "CPU") is not None, what="CPU again")
     assert 0 <= value_of(browser, "CPU") <= 100

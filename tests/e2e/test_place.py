@@ -423,7 +423,7 @@ def measured_by_a_plugin(service, exporter, name):
             return None
         return answer, found
 
-    answer, found = wait_until(measured, 30, "a measured time")
+    answer, found = wait_until(measured, what="a measured time")
     assert found["measured"]["samples"] >= 10 and 0 <= found["measured"]["age_seconds"] < 120
     assert found["measured"]["seconds"] == pytest.approx(0.25)
     assert all(of["basis"] == "predicted" for of in answer["explain"]["candidates"] if of is not found)
@@ -451,7 +451,7 @@ def test_real_prometheus_and_exporters(started, waap, tmp_path):
             found = json.loads(answer.text).get("explain", {}).get("candidates", [])
             return {of["node"]: of for of in found} if len(found) == 3 else None
 
-        nodes = wait_until(complete, 30, "an answer about all nodes")
+        nodes = wait_until(complete, what="an answer about all nodes")
         (demo_name,) = nodes.keys() - {"idle", "busy"}
         load = {name: of["features"]["device_load_percent"] for name, of in nodes.items()}
         assert load["idle"] < 40 and load["busy"] > 80 and 0 <= load[demo_name] <= 100

@@ -12,7 +12,7 @@ import pytest
 
 from plugin import Plugin
 from running import Waap
-from waiting import pace, wait_until
+from waiting import LIMIT, pace, wait_until
 
 NOBODY = 65534
 ALONE = ("--collector.disable-defaults", "--collector.push")
@@ -46,7 +46,7 @@ class Writer(threading.Thread):
     def connect(self):
         while True:
             try:
-                return Plugin(self.path, {"plugin": self.plugin, "start": f"{self.plugin}-1"}, timeout=5)
+                return Plugin(self.path, {"plugin": self.plugin, "start": f"{self.plugin}-1"})
             except (ConnectionError, FileNotFoundError):
                 pace(0.005)
 
@@ -116,7 +116,7 @@ def crash(waap_binary, place, n_kills):
     begin = time.monotonic()
     for i in range(n_kills):
         pace(0.05 + 0.03 * (i % 7))
-        wait_until(lambda: n_updates(writers) >= PER_KILL * (i + 1), 60, "updates")
+        wait_until(lambda: n_updates(writers) >= PER_KILL * (i + 1), what="updates")
         acked = {w.plugin: (w.total_acked, w.inc_acked) for w in writers}
         assert daemon.stop(signal=signal.SIGKILL)[0] == -signal.SIGKILL
         daemon.close()
@@ -129,7 +129,7 @@ def crash(waap_binary, place, n_kills):
         for writer in writers:
             writer.over.set()
         for writer in writers:
-            writer.join(20)
+            writer.join(LIMIT)
             assert writer.error is None, writer.error
             assert not writer.is_alive()
         totals, incs = counts(daemon, "totals_total"), counts(daemon, "incs_total")

@@ -16,7 +16,8 @@ import pytest
 
 from hostile import FOREIGN_PAGE
 from plugin import Plugin
-from running import own_address, wait_until
+from running import own_address
+from waiting import LIMIT, wait_until
 
 ALONE = ("--collector.disable-defaults", "--collector.push")
 GAUGE = {"plugin": "p", "metric": "a", "type": "gauge", "set": 1}
@@ -516,7 +517,7 @@ def test_the_body_of_who_may_not_write_is_not_awaited(daemon, target):
     """Strangers could have us keep a body on every connection."""
     waap = daemon()
     method, path = target.split()
-    with contextlib.closing(waap.connect(timeout=10)) as connection:
+    with contextlib.closing(waap.connect(timeout=LIMIT)) as connection:
         connection.putrequest(method, path)
         connection.putheader("X-Forwarded-For", "1.2.3.4")
         connection.putheader("Content-Length", "9000000")
@@ -572,7 +573,7 @@ def test_a_name_counts_only_with_its_password(daemon, tmp_path, target):
     flags = ("--push.user=writer", "--web.enable-admin-api", "--web.enable-lifecycle")
     waap = daemon(f"--web.config.file={file}", *flags)
     assert waap.get("/metrics/job/prey", method="POST", body=b"a 1\n").status == 200
-    with contextlib.closing(waap.connect(timeout=10)) as connection:
+    with contextlib.closing(waap.connect(timeout=LIMIT)) as connection:
         connection.putrequest(*target.split())
         connection.putheader("X-Forwarded-For", "1.2.3.4")
         connection.putheader("Authorization", "Basic " + base64.b64encode(b"writer:wrong").decode())

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from running import DEFAULTS, Waap
+from waiting import LIMIT
 
 # Answers clone3 with an error number and becomes another program.
 FILTER = """
@@ -30,7 +31,7 @@ def filtered(number, *command):
 
 @pytest.fixture(scope="module", autouse=True)
 def filters():
-    done = subprocess.run(filtered(errno.EPERM, "/bin/true"), capture_output=True, text=True, timeout=20)
+    done = subprocess.run(filtered(errno.EPERM, "/bin/true"), capture_output=True, text=True, timeout=LIMIT)
     if done.returncode != 0:
         pytest.skip(f"no seccomp here: {done.stderr.strip()}")
 
@@ -40,7 +41,7 @@ def test_a_forbidden_clone3_is_named_with_its_remedy(waap_binary):
         pytest.skip("this C library makes threads without clone3")
     flags = [f"{flag}={value}" for flag, value in DEFAULTS.items()]
     done = subprocess.run(filtered(errno.EPERM, waap_binary, "serve", *flags), capture_output=True, text=True,
-                          timeout=20)
+                          timeout=LIMIT)
     assert done.returncode == 1
     assert "clone3" in done.stderr
     assert "--security-opt seccomp=unconfined" in done.stderr

@@ -104,7 +104,7 @@ def test_the_manager_is_told_and_its_sockets_are_used(service, sockets, tmp_path
         daemon = service(sockets)
         daemon.url = "http://127.0.0.1:%d" % sockets["waap.socket"].getsockname()[1]
         assert daemon.manager.hear() == {"READY": "1", "STATUS": "serving"}
-        wait_until(lambda: any(key.startswith("fps{") for key in daemon.samples()), 10, "what was pushed")
+        wait_until(lambda: any(key.startswith("fps{") for key in daemon.samples()), what="what was pushed")
     assert (tmp_path / "store/push.table").exists()
     assert not any(line for line in daemon.output().split("\n") if "level=warn" in line and "push" in line)
     code, _ = daemon.stop()

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from peers import NodeExporter, promtool
-from running import wait_until
+from waiting import LIMIT, wait_until
 
 GOOD = """\
 # HELP backup_bytes_total What was saved,\\nin all.
@@ -142,7 +142,7 @@ def test_pipes_and_devices_never_block(textfile, tmp_path):
     (tmp_path / "terminal.prom").symlink_to("/dev/ptmx")
     (tmp_path / "good.prom").write_text("good 1\n")
     waap = textfile()
-    answer = waap.get("/metrics", timeout=5)
+    answer = waap.get("/metrics", timeout=LIMIT)
     assert "\ngood 1\n" in answer.text
     assert "\nnode_textfile_scrape_error 1\n" in answer.text
     assert "pipe.prom: not a regular file (and 2 more)" in waap.output()

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from waiting import LIMIT
+
 
 @pytest.fixture
 def runs(run_waap, tmp_path):
@@ -14,7 +16,7 @@ def runs(run_waap, tmp_path):
 
 
 def train(run_waap, *arguments):
-    done = run_waap("place", "train", *arguments, timeout=60)
+    done = run_waap("place", "train", *arguments, timeout=10 * LIMIT)
     if "no libxgboost" in done.stderr:
         pytest.skip("no libxgboost on this machine (make deps)")
     return done

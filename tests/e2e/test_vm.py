@@ -103,13 +103,13 @@ class TestLoad:
         def grown_by(size):
             return abs(value(machine, load, name) - before[name] - size) < MIB / 4
 
-        wait_until(lambda: grown_by(32 * MIB), 60, "32 MiB more")
+        wait_until(lambda: grown_by(32 * MIB), what="32 MiB more")
         after = values(machine, load)
         used = after["container_memory_usage_bytes"]
         assert used - before["container_memory_usage_bytes"] > 31.75 * MIB
         assert after["container_memory_max_usage_bytes"] >= used
         load.order("release")
-        wait_until(lambda: grown_by(0), 60, "as much as before")
+        wait_until(lambda: grown_by(0), what="as much as before")
         assert value(machine, load, "container_memory_max_usage_bytes") >= 32 * MIB
 
     def test_disk_bytes(self, machine, load):
