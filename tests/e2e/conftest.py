@@ -47,6 +47,15 @@ def run_waap():
 
 
 @pytest.fixture
+def hang_file(tmp_path):
+    """For --collector.hang.file: the collector hangs until the test removes it."""
+    file = tmp_path / "hang"
+    file.touch()
+    yield file
+    file.unlink(missing_ok=True)
+
+
+@pytest.fixture
 def started():
     """started(Waap(…)): a program that ends with the test, in good order."""
     with contextlib.ExitStack() as stack:

@@ -55,6 +55,13 @@ def remove_empty_cgroups(cgroup):
             path = path.parent
 
 
+def wait_reached(hang_file):
+    """Until the collector `hang` is in the call that does not return."""
+    reached = hang_file.with_name("hang.reached")
+    wait_until(reached.exists, what="the call that hangs")
+    reached.unlink()
+
+
 class Answer:
     """`raw` is what came over the wire, `body` is unpacked, `text` is decoded."""
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from running import Waap, wait_until
+from running import Waap, wait_reached, wait_until
 
 
 @pytest.fixture
@@ -23,19 +23,6 @@ def fake(fake_binary, started):
         return started(Waap(fake_binary, "--collector.disable-defaults", *switches, *flags))
 
     return start
-
-
-@pytest.fixture
-def hang_file(tmp_path):
-    file = tmp_path / "hang"
-    file.touch()
-    yield file
-    file.unlink(missing_ok=True)
-
-
-def wait_reached(hang_file):
-    """Until the collector `hang` is in the call that does not return."""
-    wait_until(hang_file.with_name("hang.reached").exists, what="the call that hangs")
 
 
 def wait_scrapes(waap, n):

@@ -3,20 +3,22 @@
 import concurrent.futures
 import contextlib
 import http.client
+import operator
 import pathlib
 import signal
 import socket
 import ssl
+import statistics
 import subprocess
 import threading
-import time
 
 import pytest
 
 from authority import QUICK_SECRET, SECRET, Authority
 from hostile import basic, get_from
 from peers import Prometheus, find_program
-from running import Waap, free_port, wait_until
+from running import Waap, free_port
+from waiting import LIMIT, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,7 @@ def s_client(port, *arguments):
         + [str(argument) for argument in arguments],
         input=b"GET /-/healthy HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
         capture_output=True,
-        timeout=20,
+        timeout=LIMIT,
     )
 
 
@@ -110,7 +112,7 @@ def test_a_scrape_over_tls(tls_waap):
 
 
 def test_who_speaks_plainly_to_tls_gets_nothing_and_harms_nobody(tls_waap):
-    connection = http.client.HTTPConnection("127.0.0.1", tls_waap.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", tls_waap.port, timeout=LIMIT)
     with contextlib.closing(connection), pytest.raises((OSError, http.client.HTTPException)):
         connection.request("GET", "/metrics")
         connection.getresponse()
@@ -122,7 +124,7 @@ def test_who_never_ends_the_handshake_has_to_go(waap_binary, authority, server_p
     file.write_text(tls_config(server_pair))
     with WebWaap(waap_binary, file, "--web.header-timeout=1s", trust=authority.crt) as waap:
         for beginning in (b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01"):
-            with socket.create_connection(("127.0.0.1", waap.port), timeout=5) as dawdler:
+            with socket.create_connection(("127.0.0.1", waap.port), timeout=LIMIT) as dawdler:
                 dawdler.sendall(beginning)
                 assert waap.get("/-/healthy").status == 200
                 assert dawdler.recv(1) == b""
@@ -223,25 +225,32 @@ def test_reload_under_load_loses_no_request(waap_binary, authority, server_pair,
     pairs = [server_pair, authority.sign("server3")]
     file.write_text(tls_config(pairs[0]))
 
-    def scrape_for(waap, path, seconds):
-        n = 0
-        end = time.monotonic() + seconds
+    n_served, stopping = [0, 0, 0, 0], threading.Event()
+
+    def scrape(waap, i, path):
         with contextlib.closing(waap.connect()) as kept:
-            while time.monotonic() < end:
+            while not stopping.is_set():
                 kept.request("GET", path)  # dials again after "Connection: close"
                 answer = kept.getresponse()
                 assert answer.status == 200 and answer.read()
-                n += 1
-        return n
+                n_served[i] += 1
 
     with WebWaap(waap_binary, file, trust=authority.crt) as waap:
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             paths = ("/metrics", "/-/healthy", "/metrics", "/-/healthy")
-            scrapers = [pool.submit(scrape_for, waap, path, 2) for path in paths]
+            scrapers = [pool.submit(scrape, waap, i, path) for i, path in enumerate(paths)]
+
+            def all_went_on(before):
+                return any(scraper.done() for scraper in scrapers) or all(map(operator.gt, n_served, before))
+
             for i in range(1, 8):
                 file.write_text(tls_config(pairs[i % 2]))
                 assert waap.reload().status == 200
-            assert all(scraper.result() > 10 for scraper in scrapers)
+                before = list(n_served)
+                wait_until(lambda: all_went_on(before), what="a request of each")
+            stopping.set()
+            for scraper in scrapers:
+                scraper.result()
 
 
 def test_a_broken_file_keeps_the_old(waap_binary, authority, server_pair, tmp_path):
@@ -278,11 +287,11 @@ def test_renewed_certificates_are_found(waap_binary, authority, server_pair, tmp
     with WebWaap(waap_binary, file, trust=authority.crt) as waap:
         before = serial_of(waap.port)
         key.write_text("not a key")
-        wait_until(lambda: "does not" in waap.output() or "refused" in waap.output(), 60, what="a refusal")
+        wait_until(lambda: "does not" in waap.output() or "refused" in waap.output(), what="a refusal")
         assert serial_of(waap.port) == before
         assert waap.samples()["waap_config_last_reload_successful"] == "0"
         install(authority.sign("renewed"))
-        wait_until(lambda: serial_of(waap.port) != before, 60, what="the renewed certificate")
+        wait_until(lambda: serial_of(waap.port) != before, what="the renewed certificate")
         assert waap.samples()["waap_config_last_reload_successful"] == "1"
         assert waap.output().count("changed files refused") == 1
 
@@ -310,7 +319,7 @@ def test_mistakes_at_the_start(waap_binary, tmp_path):
         + [f"--web.config.file={file}"],
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=LIMIT,
     )
     assert done.returncode == 2
     assert f"{file}:2:8: basic_auth_users.ann: expected a bcrypt hash" in done.stderr
@@ -347,13 +356,23 @@ def test_passwords(users_waap):
             assert asks == ('Basic realm="waap"' if status == 401 else None)
 
 
+def auth_cpu_ns(waap):
+    tasks = pathlib.Path(f"/proc/{waap.process.pid}/task").iterdir()
+    [auth] = [task for task in tasks if (task / "comm").read_text() == "auth\n"]
+    return int((auth / "schedstat").read_text().split()[0])
+
+
+def check_ns(waap, password, status):
+    """CPU time that is spent on the password of one request."""
+    before = auth_cpu_ns(waap)
+    assert waap.get("/-/healthy", basic("ann", password)).status == status
+    return auth_cpu_ns(waap) - before
+
+
 def test_a_second_request_needs_no_check(users_waap):
-    users_waap.get("/-/healthy")
-    assert min(users_waap.get("/-/healthy").seconds for _ in range(5)) < 0.03
-    users_waap.get("/-/healthy", basic("ann", "old"))
-    rejected = [users_waap.get("/-/healthy", basic("ann", "old")) for _ in range(5)]
-    assert {answer.status for answer in rejected} == {401}
-    assert min(answer.seconds for answer in rejected) < 0.03
+    for password, status in (("secret", 200), ("old", 401)):
+        check, *others = [check_ns(users_waap, password, status) for _ in range(6)]
+        assert max(others) < check / 4
 
 
 def test_health_may_be_open(waap_binary, tmp_path):
@@ -371,14 +390,16 @@ def test_wrong_passwords_delay_nobody(users_waap):
         guesses = [
             pool.submit(users_waap.get, "/metrics", basic("ann", f"guess {i}")) for i in range(20)
         ]
-        answers = []
-        while not all(guess.done() for guess in guesses):
-            answers.append(users_waap.get("/-/healthy"))
+        waited_for = []  # by each request: guesses that were answered meanwhile
+
+        def n_answered():
+            return sum(guess.done() for guess in guesses)
+
+        while (before := n_answered()) < len(guesses):
+            assert users_waap.get("/-/healthy").status == 200
+            waited_for.append(n_answered() - before)
         assert {guess.result().status for guess in guesses} == {401}
-    assert len(answers) > 20
-    assert {answer.status for answer in answers} == {200}
-    seconds = sorted(answer.seconds for answer in answers)
-    assert seconds[len(seconds) * 99 // 100] < 0.1  # the machine may be busy with other tests
+    assert statistics.median(waited_for) == 0
 
 
 @pytest.mark.parametrize("source", ["127.0.0.1", "127.0.0.2"])
@@ -411,20 +432,10 @@ def test_guesses_keep_no_right_password_out(waap_binary, tmp_path, source):
     assert set(answered) == {401}
 
 
-def auth_cpu_ns(waap):
-    tasks = pathlib.Path(f"/proc/{waap.process.pid}/task").iterdir()
-    [auth] = [task for task in tasks if (task / "comm").read_text() == "auth\n"]
-    return int((auth / "schedstat").read_text().split()[0])
-
-
 def test_a_reload_of_the_same_users_forgets_no_password(users_waap):
-    before = auth_cpu_ns(users_waap)
-    assert users_waap.get("/-/healthy").status == 200
-    check = auth_cpu_ns(users_waap) - before
+    check = check_ns(users_waap, "secret", 200)
     assert users_waap.reload().status == 200
-    before = auth_cpu_ns(users_waap)
-    assert users_waap.get("/-/healthy").status == 200
-    assert auth_cpu_ns(users_waap) - before < check / 4
+    assert check_ns(users_waap, "secret", 200) < check / 4
 
 
 def test_a_flood_of_guesses_takes_no_scrape_its_place(users_waap):
@@ -443,12 +454,11 @@ def test_stopping_while_passwords_are_checked(users_waap):
         with contextlib.suppress(OSError, http.client.HTTPException):
             users_waap.get("/metrics", basic("ann", f"guess {i}"))
 
+    before = auth_cpu_ns(users_waap)
     with concurrent.futures.ThreadPoolExecutor(10) as pool:
         pool.map(guess, range(10))
-        time.sleep(0.1)
-        code, seconds = users_waap.stop()
-    assert code == 0
-    assert seconds < 2
+        wait_until(lambda: auth_cpu_ns(users_waap) > before, what="the first check")
+        assert users_waap.stop()[0] == 0
 
 
 def test_reload_changes_passwords_on_open_connections(users_waap):
@@ -534,36 +544,35 @@ def test_prometheus_scrapes_with_tls_and_password(
     crt, key = authority.sign("prometheus")
     tls = {"ca_file": str(authority.crt), "cert_file": str(crt), "key_file": str(key)}
     right = {"username": "ann", "password": "secret"}
+    secure = {"scheme": "https", "scrape_interval": "3s", "scrape_timeout": "3s"}  # a check of a password takes a while
     jobs = {
-        "right": {"scheme": "https", "tls_config": tls, "basic_auth": right},
-        "wrong": {
-            "scheme": "https",
-            "tls_config": tls,
-            "basic_auth": {**right, "password": "old"},
-        },
-        "nobody": {
-            "scheme": "https",
-            "tls_config": {"ca_file": str(authority.crt)},
-            "basic_auth": right,
-        },
+        "right": {**secure, "tls_config": tls, "basic_auth": right},
+        "wrong": {**secure, "tls_config": tls, "basic_auth": {**right, "password": "old"}},
+        "nobody": {**secure, "tls_config": {"ca_file": str(authority.crt)}, "basic_auth": right},
     }
     headers = basic("ann", "secret")
     with WebWaap(
         waap_binary, file, trust=authority.crt, pair=(crt, key), headers=headers
     ) as waap, Prometheus(program, tmp_path, waap.port, jobs) as prometheus:
 
-        def as_they_should():
-            targets = prometheus.targets()
-            return (targets and targets["right"]["health"] == "up"
-                    and "401" in targets["wrong"]["lastError"]
-                    and targets["nobody"]["health"] == "down")
+        def target(job):
+            return (prometheus.targets() or {job: {"health": "unknown", "lastError": ""}})[job]
 
-        wait_until(as_they_should, 60, "the right job scrapes, the others are refused")
+        wait_until(lambda: target("right")["health"] == "up", what="the right password")
+        wait_until(lambda: "401" in target("wrong")["lastError"], what="the wrong one")
+        wait_until(lambda: target("nobody")["health"] == "down", what="no certificate")
         # The certificate is replaced while it scrapes; nothing is lost.
         authority.sign("later")
         file.write_text(file.read_text().replace("server.", "later."))
         assert waap.reload().status == 200
-        began = time.monotonic()
-        time.sleep(3)
-        query = f'min_over_time(up{{job="right"}}[{time.monotonic() - began:.0f}s])'
-        assert prometheus.query(query)[0]["value"][1] == "1"
+        before, scrapes = target("right")["lastScrape"], set()
+
+        def goes_on():
+            right = target("right")
+            # A busy machine may be late; nothing else may go wrong.
+            assert right["health"] == "up" or "deadline exceeded" in right["lastError"]
+            if right["health"] == "up":
+                scrapes.add(right["lastScrape"])
+            return len(scrapes - {before}) >= 2
+
+        wait_until(goes_on, what="two scrapes")
