@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from peers import Prometheus, need_program
-from waiting import pace, wait_until
+from waiting import pace, wait_undisturbed, wait_until
 
 NOTICE = "a simulated Jetson Xavier NX, nothing shown is real"
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures"
@@ -54,8 +54,7 @@ def rise(seen, series):
     return seen[-1][1][series] - seen[0][1][series]
 
 
-def test_values_move_and_agree(demo):
-    seen = watch(demo(), 6)
+def check_values(seen):
     for rail in RAILS:
         energy = rise(seen, f'jetson_rail_energy_joules_total{{rail="{rail}"}}')
         expected = integral(seen, f'jetson_rail_power_watts{{rail="{rail}"}}')
@@ -75,6 +74,11 @@ def test_values_move_and_agree(demo):
     for name in ('node_network_receive_bytes_total{device="eth0"}',
                  'node_disk_written_bytes_total{device="mmcblk0"}'):
         assert last[name] > first[name]
+
+
+def test_values_move_and_agree(demo):
+    program = demo()
+    wait_undisturbed(lambda: check_values(watch(program, 6)))
 
 
 def test_everything_of_a_xavier_nx_is_there(demo):
@@ -111,12 +115,11 @@ def of_container(page, family, container, **labels):
     return found[0] if found else None
 
 
-def test_containers(demo):
-    """They use part of the CPUs and of the energy; all of that together is what was measured."""
-    energy = "container_energy_estimate_joules_total"
-    program = demo()
-    wait_until(lambda: energy in program.get("/metrics").text)
-    seen = watch(program, 6)
+CONTAINER_ENERGY = "container_energy_estimate_joules_total"
+
+
+def check_containers(seen):
+    energy = CONTAINER_ENERGY
     first, last = seen[0][1], seen[-1][1]
     busy = sum(last[name] - first[name] for name in last
                if name.startswith("node_cpu_seconds_total{") and "idle" not in name and "iowait" not in name)
@@ -138,10 +141,14 @@ def test_containers(demo):
     assert len(holders) == 1 and "/kubepods/burstable/pod5e0c2f3a" in holders[0]
 
 
-def test_cards_move_and_agree(demo):
-    program = demo("--demo=dgpu", "--collector.nvml.processes")
-    wait_until(lambda: any(name.startswith("gpu_busy") for name in numbers(program)))
-    seen = watch(program, 6)
+def test_containers(demo):
+    """They use part of the CPUs and of the energy; all of that together is what was measured."""
+    program = demo()
+    wait_until(lambda: CONTAINER_ENERGY in program.get("/metrics").text)
+    wait_undisturbed(lambda: check_containers(watch(program, 6)))
+
+
+def check_cards(seen):
     last = seen[-1][1]
     assert not [name for name in last if name.startswith("jetson_") or "NvMap" in name]
     for collector in ("container", "host", "nvml"):
@@ -163,6 +170,12 @@ def test_cards_move_and_agree(demo):
     container = re.search(r',id="([^"]+)"', memory).group(1)
     assert [name for name in last if name.startswith("container_cpu_usage_seconds_total{")
             and container in name and "object-detector" in name]
+
+
+def test_cards_move_and_agree(demo):
+    program = demo("--demo=dgpu", "--collector.nvml.processes")
+    wait_until(lambda: any(name.startswith("gpu_busy") for name in numbers(program)))
+    wait_undisturbed(lambda: check_cards(watch(program, 6)))
 
 
 def test_cards_are_marked(demo):
@@ -246,7 +259,7 @@ def test_two_at_once_do_not_disturb_each_other(demo):
     before = numbers(second)[energy]
     assert first.stop()[0] == 0
     assert not tree_of(first).exists() and tree_of(second).exists()
-    wait_until(lambda: numbers(second)[energy] > before + 1, 30, "energy of the other one")
+    wait_until(lambda: numbers(second)[energy] > before + 1, what="energy of the other one")
     assert numbers(second)['waap_collector_success{collector="jetson"}'] == 1
 
 
@@ -272,20 +285,19 @@ def test_prometheus_sees_curves(demo, started, tmp_path):
     server = started(Prometheus(prometheus, directory, program.port, {"demo": {}}))
 
     def enough():
-        counted = server.query("count_over_time(waap_demo[1m])")
+        counted = server.query("count_over_time(waap_demo[10m])")
         return counted and float(counted[0]["value"][1]) >= 20
 
-    wait_until(enough, 40, "20 scrapes")
+    wait_until(enough, what="20 scrapes")
 
     def value(query):
         return float(server.query(query)[0]["value"][1])
 
-    rate = value("rate(jetson_energy_joules_total[15s])")
-    mean = value("avg_over_time(jetson_power_total_watts[15s])")
+    rate = value("deriv(jetson_energy_joules_total[10m])")
+    mean = value("avg_over_time(jetson_power_total_watts[10m])")
     assert rate == pytest.approx(mean, rel=0.2)
-    assert 0 <= value("rate(gpu_busy_seconds_total[15s])") <= 1
-    assert value("changes(jetson_temperature_celsius{zone='gpu'}[15s])") >= 10
-    assert value("min_over_time(up[15s])") == 1
+    assert 0 <= value("deriv(gpu_busy_seconds_total[10m])") <= 1
+    assert value("changes(jetson_temperature_celsius{zone='gpu'}[10m])") >= 10
 
 
 PLUGIN = (
@@ -311,14 +323,14 @@ def test_frame_rate_follows_the_knob(demo):
     wait_until(lambda: 15 < frames_per_second(program) < 26, what="the rate of the default")
     answer = program.get(KNOB, method="PUT", body=b'{"value": 240}')
     assert answer.status == 200, answer.text
-    wait_until(lambda: numbers(program)[param] == 240, 30, "the plugin to apply it")
+    wait_until(lambda: numbers(program)[param] == 240, what="the plugin to apply it")
     wait_until(lambda: 26 < frames_per_second(program) < 36, what="the rate of fewer lines")
     assert json.loads(program.get(KNOB).body)["data"]["applied"] == 240
 
 
 def test_plugins_push_what_adds_up(demo):
     program = demo()
-    wait_until(lambda: total_frames(program) > 20, 30, "frames")
+    wait_until(lambda: total_frames(program) > 20, what="frames")
     page = numbers(program)
     labels = PLUGIN.format("")
     assert page["inference_seconds_count{" + labels + "}"] == pytest.approx(
@@ -339,7 +351,7 @@ def test_one_query_covers_a_mixed_fleet(demo, started, tmp_path):
     fleet = {"fleet": {"static_configs": [{"targets": targets}]}}
     server = started(Prometheus(prometheus, directory, programs[0].port, fleet))
     named = "gpu_utilization_ratio * on (instance, gpu, uuid) group_left (name) gpu_info"
-    wait_until(lambda: len(server.query(named)) == 3, 30, "all GPUs")
+    wait_until(lambda: len(server.query(named)) == 3, what="all GPUs")
     names = sorted(row["metric"]["name"] for row in server.query(named))
     assert names == ["NVIDIA RTX A4000", "NVIDIA RTX A4000", "Xavier"]
     assert len(server.query("count by (uuid) (gpu_memory_used_bytes{uuid!=\"\"})")) == 3

@@ -95,7 +95,7 @@ RES = "/api/v1/plugins/objcounter/params/res"
 def test_the_examples_are_scraped(daemon, example):
     example()
     wait_until(lambda: (series(daemon, "fps_total") or 0) > 20, what="20 frames")
-    assert 1 < wait_until(lambda: series(daemon, "fps"), what="a rate") < 100
+    assert 0 < wait_until(lambda: series(daemon, "fps"), what="a rate") < 100
     page = daemon.metrics()
     assert page["fps_total", frozenset({("plugin", "objcounter")})] > 0
     assert series(daemon, "inference_seconds_sum") > 0.02 * 20

@@ -252,7 +252,7 @@ def test_without_hello_it_is_called_like_its_program(daemon, path, tmp_path):
         "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n"
         's.sendall(b\'{"fps": {"value": 3}}\\n\\n{"seq": 1}\\n\')\ns.recv(99)\n'
     )
-    subprocess.run([sys.executable, script, path], check=True, timeout=20)
+    subprocess.run([sys.executable, script, path], check=True, timeout=LIMIT)
     assert value(waap, "fps", plugin="carcounter") == 3
 
 
@@ -468,7 +468,7 @@ def test_another_user_cannot_take_over_a_plugin(daemon, path, tmp_path):
     with Plugin(path, {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "a", "type": "gauge", "set": 1})
     command = [sys.executable, "-c", TAKER, path]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=20).stdout
+    said = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT).stdout
     assert "plugin p is another's (uid 0), not yours (uid 65534)" in said
     # It goes on under the name of its own program: that is nobody's.
     assert 66 not in [v for labels, v in series(waap, "a").items() if ("plugin", "p") in labels]
@@ -502,7 +502,7 @@ def shoot(waap, path, n, *before, waits=False):
     if not waits:
         os.kill(waap.process.pid, signal.SIGSTOP)
     try:
-        subprocess.run(command, check=True, timeout=20, cwd=path.parent)
+        subprocess.run(command, check=True, timeout=LIMIT, cwd=path.parent)
     finally:
         os.kill(waap.process.pid, signal.SIGCONT)
 
@@ -588,8 +588,10 @@ def test_rate_of_lines_on_many_connections(daemon, path):
     with contextlib.ExitStack() as stack:
         plugins = [stack.enter_context(Plugin(path, {"plugin": "p"})) for _ in range(5)]
         begin = time.monotonic()
+        waap.process.send_signal(signal.SIGSTOP)  # so that all come at once
         for i, plugin in enumerate(plugins):
             plugin.send(b'{"metric": "n", "type": "counter", "inc": 1, "labels": {"i": "%d"}}\n' % i * 90)
+        waap.process.send_signal(signal.SIGCONT)
         wait_until(lambda: sum(series(waap, "n_total").values()) > 200, what="two seconds' worth")
         shares = series(waap, "n_total").values()
         assert len(shares) == 5 and min(shares) > 15  # each has its turn
@@ -958,8 +960,8 @@ def test_prometheus_sees_fps(daemon, path, tmp_path):
                 found = server.query('fps{plugin="objcounter",job="cars"}')
                 return found and float(found[0]["value"][1]) > 5
 
-            wait_until(seen, 30, "fps in Prometheus")
-            wait_until(lambda: server.query("rate(fps_total[5s])"), 30, "its rate")
+            wait_until(seen, what="fps in Prometheus")
+            wait_until(lambda: server.query("rate(fps_total[5s])"), what="its rate")
     finally:
         over.set()
         thread.join()
