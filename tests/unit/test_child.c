@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <unity.h>
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_MS = 60000 };
 
 static struct child child = CHILD_NONE;
 static struct error err;

@@ -72,7 +72,7 @@ static void test_names_the_path_in_errors(void) {
 static void test_a_pipe_does_not_hang(void) {
     struct buf out CLEANUP_BUF = {0};
     TEST_ASSERT_EQUAL_INT(0, mkfifoat(temp_fd, "pipe", 0600));
-    alarm(10);
+    alarm(WAIT_LIMIT_S);
     TEST_ASSERT_EQUAL_INT(0, file_read_at(temp_fd, "pipe", 4, &out, NULL));
     TEST_ASSERT_EQUAL_UINT64(0, out.len);
     int writer = openat(temp_fd, "pipe", O_RDWR | O_CLOEXEC);

@@ -232,7 +232,7 @@ static prom_map_t *collect_locked(prom_collector_t *self) {
 }
 
 static void plugin_registering_under_its_lock(void) {
-    alarm(20);
+    alarm(WAIT_LIMIT_S);
     pthread_mutex_lock(&mine);
     register_collector(collect_locked);
     wait_for_collecting();
@@ -465,7 +465,7 @@ static void plugin_forking(void) {
     for (int i = 0; i < 10; i++) {
         pid_t pid = fork();
         if (pid == 0) {
-            alarm(10);
+            alarm(WAIT_LIMIT_S);
             prom_histogram_buckets_t *buckets = prom_histogram_buckets_linear(1, 1, 2);
             _exit(prom_histogram_buckets_destroy(buckets));
         }

@@ -15,6 +15,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/exposition.h"
 #include "tests/unit/exposition_text.h"
+#include "tests/unit/waiting.h"
 
 static char root[4096];
 static struct settings *settings;
@@ -170,7 +171,7 @@ static void test_what_is_no_file_neither_blocks_nor_hurts(void) {
     TEST_ASSERT_EQUAL(0, symlink("nowhere", path_of("d.prom")));
     put("e.prom", "e 1\n");
     open_directory(root);
-    alarm(10); /* ends the test where a pipe is waited for */
+    alarm(WAIT_LIMIT_S); /* ends the test where a pipe is waited for */
     check_error(collect(), "%s/a.prom: not a regular file (and 3 more)");
     alarm(0);
     check_has("\ne 1\n");
