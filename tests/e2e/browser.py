@@ -48,12 +48,13 @@ class Browser:
             pytest.skip("no chromium on this machine")
         if node is None or not MODULES.exists():
             pytest.skip("no node with playwright-core on this machine (make deps)")
+        without_proxies = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
         self.process = subprocess.Popen(
             [node, ROOT / "tests/browser/bridge.js", chromium, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "NODE_PATH": str(MODULES)},
+            env={**without_proxies, "NODE_PATH": str(MODULES)},
         )
 
     def __getattr__(self, command):

@@ -10,6 +10,11 @@ from running import ROOT, Waap
 from runtime import Runtime
 from waiting import LIMIT
 
+# What other programs print is judged in English. A proxy of this machine's is not for what tests ask on loopback.
+os.environ["LC_ALL"] = "C.UTF-8"
+for name in ("no_proxy", "NO_PROXY"):
+    os.environ[name] = ",".join(filter(None, ("localhost,127.0.0.1,::1", os.environ.get(name))))
+
 WAAP = pathlib.Path(os.environ.get("WAAP_BINARY", ROOT / "build/exporter/waap")).absolute()
 
 

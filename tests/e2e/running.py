@@ -5,6 +5,7 @@ import gzip
 import http.client
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -27,9 +28,13 @@ SANITIZER_REPORT = re.compile(r".*(?:(?:Address|Leak|Thread)Sanitizer|: runtime 
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that nobody listens on, and that no client is given before the test uses it."""
+    first_of_clients = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = range(1024, first_of_clients) or [0]
+    while True:
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", random.choice(ports)))
+            return listener.getsockname()[1]
 
 
 def own_address():

@@ -4,7 +4,6 @@ import contextlib
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -13,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from peers import find_program, promtool
+from running import free_port
 from waiting import LIMIT, pace, wait_until
 
 NODE_EXPORTER = find_program("prometheus-node-exporter")
@@ -47,12 +47,6 @@ CONSTANT = {
     "node_memory_SwapTotal_bytes", "node_memory_Hugepagesize_bytes",
     "node_memory_VmallocTotal_bytes", "node_uname_info",
 }
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def scrape(port, timeout=LIMIT):
@@ -217,7 +211,7 @@ sys.exit(child.wait(3))
 @contextlib.contextmanager
 def running_apart(command, port, log, dead=""):
     unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    probe = subprocess.run([*unshare, "true"], capture_output=True, text=True, timeout=10)
+    probe = subprocess.run([*unshare, "true"], capture_output=True, text=True, timeout=LIMIT)
     if probe.returncode != 0:
         pytest.skip(f"needs namespaces of its own: {probe.stderr.strip()}")
     with running([*unshare, sys.executable, "-c", NAMESPACE, dead, *command], port, log,

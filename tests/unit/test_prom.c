@@ -156,7 +156,7 @@ static void plugin_http(void) {
         promhttp_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL);
     CHECK(daemon != NULL);
     char command[160], answer[4096] = "";
-    snprintf(command, sizeof(command), "curl -s http://127.0.0.1:%d/metrics",
+    snprintf(command, sizeof(command), "curl -s --noproxy '*' http://127.0.0.1:%d/metrics",
              MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);
     FILE *pipe = popen(command, "r");
     CHECK(pipe != NULL);
