@@ -61,14 +61,18 @@ static char *below(const char *base, const char *path) {
     return path == NULL || path[0] == '\0' ? NULL : file_path_join(base, path);
 }
 
-int run_engine_open(struct run_engine *engine, const struct settings *settings, struct error *err) {
+const char *run_engine_host(void) {
     const char *host = getenv("DOCKER_HOST");
+    return host != NULL && strncmp(host, "unix://", 7) == 0 ? host + 7 : NULL;
+}
+
+int run_engine_open(struct run_engine *engine, const struct settings *settings, struct error *err) {
+    const char *host = run_engine_host();
     const char *root = settings_string(settings, "path.rootfs");
-    bool unix_host = host != NULL && strncmp(host, "unix://", 7) == 0;
     const char *of_user = getenv("XDG_RUNTIME_DIR");
     char *places[] = {
-        unix_host ? strdup(host + 7) : NULL,
-        below(root, settings_string(settings, "collector.container.docker-socket")),
+        host != NULL ? strdup(host)
+                     : below(root, settings_string(settings, "collector.container.docker-socket")),
         below(root, settings_string(settings, "collector.container.podman-socket")),
         of_user != NULL ? file_path_join(of_user, "podman/podman.sock") : NULL,
     };

@@ -16,6 +16,9 @@ struct run_engine {
     char *socket;
 };
 
+/* The socket that DOCKER_HOST names, or NULL. */
+const char *run_engine_host(void);
+
 /* Finds one that answers: DOCKER_HOST, else where the settings say that engines are. */
 int run_engine_open(struct run_engine *engine, const struct settings *settings, struct error *err);
 void run_engine_close(struct run_engine *engine); /* accepts zeroes */

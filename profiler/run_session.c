@@ -19,6 +19,7 @@
 #include "exporter/core/container.h"
 #include "exporter/core/file.h"
 #include "profiler/run_cgroup.h"
+#include "profiler/run_engine.h"
 #include "profiler/run_service.h"
 
 enum { FIRST_ANSWER_MS = 3000 };
@@ -96,13 +97,16 @@ static int take_signals(struct run_session *session, struct error *err) {
 /* ---- settings ---- */
 
 /* The daemon's settings, from its environment variables and defaults, with a plugin channel of our
- * own. */
+ * own. The engine that runs the container also tells the channel its name. */
 static int load_config(struct run_session *session, struct error *err) {
     struct buf socket CLEANUP_BUF = {0};
     struct buf rate CLEANUP_BUF = {0};
+    struct buf engine CLEANUP_BUF = {0};
     int64_t hz = 1000 / session->spec->interval_ms;
     buf_printf(&socket, "--push.socket=%s/push.sock", session->socket_dir);
     buf_printf(&rate, "--sample.hz=%d", (int)(hz < 1 ? 1 : hz));
+    const char *host = run_engine_host();
+    buf_printf(&engine, "--collector.container.docker-socket=%s", host != NULL ? host : "");
     char *argv[] = {"run",
                     socket.data,
                     rate.data,
@@ -110,14 +114,15 @@ static int load_config(struct run_session *session, struct error *err) {
                     "--push.state-file=",
                     "--push.pywaggle-log=",
                     "--push.ttl=0",
+                    host != NULL ? engine.data : NULL,
                     NULL};
     struct config_sources sources = {
         .variables = environ,
         .argv = argv,
-        .argc = ARRAY_LEN(argv) - 1,
+        .argc = ARRAY_LEN(argv) - (host != NULL ? 1 : 2),
     };
     struct problems problems CLEANUP_PROBLEMS = {0};
-    if (socket.failed || rate.failed) {
+    if (socket.failed || rate.failed || engine.failed) {
         return error_set(err, -ENOMEM, "out of memory");
     }
     int r = config_load(session->collectors, &sources, &session->config, &problems);

@@ -24,10 +24,10 @@ def docker():
 
 @pytest.fixture
 def profile(docker, run_waap, tmp_path):
-    def run(text, *arguments, code=0, image=IMAGE):
+    def run(text, *arguments, code=0, image=IMAGE, **environment):
         (tmp_path / "sage.yaml").write_text(text)
         ended = run_waap("run", tmp_path / "sage.yaml", f"--out={tmp_path / 'out'}", f"--image={image}", *arguments,
-                         timeout=60, env={**os.environ, "DOCKER_HOST": f"unix://{docker.socket}"})
+                         env={**os.environ, "DOCKER_HOST": f"unix://{docker.socket}", **environment})
         assert ended.returncode == code, ended.stderr
         assert json.loads(docker("GET", "/containers/json", all="1")) == []
         return (Record(tmp_path / "out") if code in (0, 3) else None), ended
@@ -69,8 +69,10 @@ def copy_with_libraries(program, folder):
     return [f"/dataset/{loader}", "--library-path", "/dataset", f"/dataset/{program.name}"]
 
 
-def test_plugin_socket_and_dataset(profile, tmp_path, waap_binary):
-    """The application speaks over the mounted socket; the dataset can be read but not written."""
+def test_plugin_socket_and_dataset(profile, tmp_path, waap_binary, runtime):
+    """The application speaks over the mounted socket; the dataset can be read but not written. Another engine, which
+    does not know the container, is not asked for its name."""
+    runtime(tmp_path / "other.sock", [])
     (tmp_path / "data").mkdir()
     plugin = " ".join(copy_with_libraries(waap_binary.parent.parent / "plugin/objcounter", tmp_path / "data"))
     program = f"(echo x > $WAAP_DATASET/new) 2>/dev/null && echo written; exec {plugin} 1"
@@ -79,7 +81,7 @@ profiling:
   {QUICK}
   dataset: data
   targets: [{{args: {json.dumps(["sh", "-c", program])}}}]
-""")
+""", WAAP_COLLECTOR_CONTAINER_DOCKER_SOCKET=str(tmp_path / "other.sock"))
     assert record.output() == ""
     assert record.ends[0]["frames"] == record.last("app.fps_total") == record.last("app.inference_seconds_count") > 0
     assert record.last('app.param{param="res"}') == 720
@@ -120,6 +122,6 @@ def test_what_is_not_there(profile, run_waap, tmp_path):
     assert "not the name of an image" in ended.stderr
     ended = run_waap("run", "--image=x", f"--out={tmp_path / 'none'}",
                      env={**os.environ, "DOCKER_HOST": "", "WAAP_COLLECTOR_CONTAINER_DOCKER_SOCKET": "/nonexistent.sock",
-                          "WAAP_COLLECTOR_CONTAINER_PODMAN_SOCKET": ""})
+                          "WAAP_COLLECTOR_CONTAINER_PODMAN_SOCKET": "", "XDG_RUNTIME_DIR": str(tmp_path)})
     assert ended.returncode == 4
     assert "no container engine answers at" in ended.stderr
