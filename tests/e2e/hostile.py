@@ -6,6 +6,8 @@ import http.client
 import re
 import socket
 
+from waiting import LIMIT
+
 HOST = b"Host: waap\r\n"
 
 # More parameters, or cookies, than libmicrohttpd has memory for: 0.9.75 hangs up without an answer.
@@ -23,7 +25,7 @@ def basic(name, password):
 
 def get_from(port, source, headers, path="/-/ready"):
     """The status that a client with that address gets."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(source, 0))
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * LIMIT, source_address=(source, 0))
     with contextlib.closing(connection):
         connection.request("GET", path, headers=headers)
         return connection.getresponse().status
