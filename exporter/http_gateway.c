@@ -54,8 +54,8 @@ struct gateway_push {
     bool protobuf;
 };
 
-static void gateway_push_destroy(struct gateway_push *push) {
-    push_owner_unref(push->upload.request->daemon->push_store, push->upload.owner);
+static void destroy_push(struct http_upload *upload) {
+    struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
     gateway_path_finish(&push->path);
     gateway_body_finish(&push->body);
     free(push);
@@ -205,7 +205,7 @@ static void finish_push(struct http_upload *upload, int code, const struct error
         buf_add_str(&empty, "");
         http_reply_buf(request, MHD_HTTP_OK, "text/plain; charset=utf-8", &empty);
     }
-    gateway_push_destroy(CONTAINER_OF(upload, struct gateway_push, upload));
+    push_owner_unref(request->daemon->push_store, upload->owner);
 }
 
 /* Takes the path over. */
@@ -227,14 +227,18 @@ static void take_push(struct http_request *request, struct gateway_path *path) {
     };
     push->path = *path;
     *path = (struct gateway_path){0};
-    push->upload = (struct http_upload){
-        .request = request, .read = read_push, .prepare = prepare_push, .finish = finish_push};
+    push->upload = (struct http_upload){.request = request,
+                                        .read = read_push,
+                                        .prepare = prepare_push,
+                                        .finish = finish_push,
+                                        .destroy = destroy_push};
     int r = gateway_type_parse(http_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), &push->protobuf,
                                &error);
     if (r < 0) {
         push_store_count_refused(request->daemon->push_store, -EBADMSG);
         http_upload_log(request, NULL, -EBADMSG, NULL, error.text);
         finish_push(&push->upload, r, &error);
+        destroy_push(&push->upload);
         return;
     }
     http_upload_start(&push->upload);

@@ -41,10 +41,8 @@ struct push_request {
     const char *name;                 /* of its metric */
 };
 
-static void push_request_destroy(struct push_request *push) {
-    for (struct push_run *run = push->runs; run != NULL; run = run->next) {
-        push_owner_unref(push->store, run->owner);
-    }
+static void destroy(struct http_upload *upload) {
+    struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
     push_json_destroy(push->reader);
     free(push);
 }
@@ -359,7 +357,9 @@ static void finish(struct http_upload *upload, int code, const struct error *err
         buf_printf(&data, "{\"applied\":%zu}", batch->n_updates);
         http_json_reply(upload->request, &data);
     }
-    push_request_destroy(push);
+    for (struct push_run *run = push->runs; run != NULL; run = run->next) {
+        push_owner_unref(push->store, run->owner);
+    }
 }
 
 void http_push_handle(struct http_request *request) {
@@ -376,7 +376,10 @@ void http_push_handle(struct http_request *request) {
     }
     push->reader = reader;
     push->store = request->daemon->push_store;
-    push->upload = (struct http_upload){
-        .request = request, .read = read_body, .prepare = prepare, .finish = finish};
+    push->upload = (struct http_upload){.request = request,
+                                        .read = read_body,
+                                        .prepare = prepare,
+                                        .finish = finish,
+                                        .destroy = destroy};
     http_upload_start(&push->upload);
 }

@@ -49,6 +49,7 @@ static void finish(struct http_upload *upload, int code, const struct error *err
 static void refuse(struct http_upload *upload) {
     push_store_count_refused(store_of(upload), upload->code);
     finish(upload, upload->code, &upload->error);
+    upload->destroy(upload);
 }
 
 void http_upload_refused(struct http_request *request, int code, const char *why) {
@@ -129,6 +130,7 @@ static void apply_at_once(struct http_upload *upload) {
         r = push_store_apply(store_of(upload), upload->owner, &upload->batch, &upload->failed, err);
     }
     finish(upload, r, err);
+    upload->destroy(upload);
 }
 
 /* ---- large ones ---- */
@@ -161,10 +163,21 @@ static void enqueue(struct http_upload *upload) {
     }
 }
 
+static void destroy_run(struct worker_job *job) {
+    struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
+    buf_finish(&upload->spent_body);
+    upload->destroy(upload);
+}
+
+/* The worker frees what it has read before it reads the next. */
 static void finish_first(struct daemon *daemon, int code, const struct error *err) {
     struct http_upload *upload = daemon->uploads;
     daemon->uploads = upload->next;
     finish(upload, code, err);
+    upload->spent_body = upload->request->body;
+    upload->request->body = (struct buf){0};
+    upload->job = (struct worker_job){.run = destroy_run};
+    worker_submit(daemon->page_worker, &upload->job);
     read_first(daemon);
 }
 

@@ -17,8 +17,12 @@ struct http_upload {
      * to count. Returns 1 if it is to be called again, on another turn. */
     int (*prepare)(struct http_upload *upload, struct error *err);
 
-    /* On the loop: answers, and frees the upload. */
+    /* On the loop: answers, and lets owners go. */
     void (*finish)(struct http_upload *upload, int code, const struct error *err);
+
+    /* Frees the upload. Perhaps on a worker, as giving much memory back takes long: the request may
+     * be over. */
+    void (*destroy)(struct http_upload *upload);
 
     size_t max_memory; /* for what the body says, beside the body */
     struct push_owner *owner;
@@ -29,6 +33,7 @@ struct http_upload {
     /* Not for handlers. */
     bool packed;
     size_t max_body;
+    struct buf spent_body; /* of the request, once it was answered */
     int code;
     struct error error;
     struct worker_job job;
@@ -48,5 +53,5 @@ void http_upload_refused(struct http_request *request, int code, const char *why
 void http_upload_log(const struct http_request *request, const struct push_owner *owner, int code,
                      const char *metric, const char *why);
 
-/* Takes the upload, filled in up to `finish`, to its end. */
+/* Takes the upload, filled in up to `destroy`, to its end. */
 void http_upload_start(struct http_upload *upload);

@@ -42,9 +42,12 @@ static void *worker_main(void *context) {
     struct worker *worker = context;
     struct worker_job *job;
     while ((job = wait_for_job(worker)) != NULL) {
+        bool is_awaited = job->done != NULL;
         job->run(job);
-        job->message.deliver = deliver_done;
-        loop_post(worker->loop, &job->message);
+        if (is_awaited) {
+            job->message.deliver = deliver_done;
+            loop_post(worker->loop, &job->message);
+        }
     }
     return NULL;
 }

@@ -11,7 +11,7 @@
 struct worker;
 
 /* Embedded in what is to be done. `run` is called on the worker's thread, `done` then on the loop.
- */
+ * Without `done`, `run` may free the job. */
 struct worker_job {
     void (*run)(struct worker_job *job);
     void (*done)(struct worker_job *job);

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unity.h>
 
@@ -83,6 +84,21 @@ static void test_jobs_run_in_order_and_end_on_the_loop(void) {
     TEST_ASSERT_TRUE(worker_destroy(worker, 10000));
 }
 
+static void job_free(struct worker_job *job) {
+    free(CONTAINER_OF(job, struct numbered_job, job));
+    sem_post(&go_on);
+}
+
+static void test_a_job_that_nobody_awaits_may_free_itself(void) {
+    struct numbered_job *numbered = calloc(1, sizeof(*numbered));
+    TEST_ASSERT_NOT_NULL(numbered);
+    numbered->job.run = job_free;
+    worker_submit(worker, &numbered->job);
+    sem_wait(&go_on);
+    TEST_ASSERT_TRUE(worker_destroy(worker, 10000));
+    loop_turn(loop, 0);
+}
+
 static void test_destroy_takes_what_is_queued_to_its_end(void) {
     struct worker_job block = {.run = job_wait, .done = job_nothing};
     struct numbered_job jobs[N_JOBS];
@@ -112,6 +128,7 @@ static void test_destroy_accepts_nothing(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_jobs_run_in_order_and_end_on_the_loop);
+    RUN_TEST(test_a_job_that_nobody_awaits_may_free_itself);
     RUN_TEST(test_destroy_takes_what_is_queued_to_its_end);
     RUN_TEST(test_destroy_does_not_wait_for_ever);
     RUN_TEST(test_destroy_accepts_nothing);
