@@ -18,7 +18,8 @@ static const char json_type[] = "application/json";
 struct listing {
     struct buf *out;
     const struct push_owner_view *owner;
-    const char *family; /* that is open; NULL: none */
+    uint64_t family; /* that is open; 0: none */
+    size_t until;    /* length of `out` at which the turn is over */
 };
 
 /* ---- pieces ---- */
@@ -127,22 +128,21 @@ static void open_family(struct buf *out, const char *name, const char *type, con
 }
 
 static void close_family(struct listing *listing) {
-    if (listing->family != NULL) {
-        buf_add_str(listing->out, "]}");
-        listing->family = NULL;
-    }
+    buf_add_str(listing->out, listing->family != 0 ? "]}" : "");
+    listing->family = 0;
 }
 
-static void add_series(const struct push_series_view *series, void *context) {
+/* False: the turn is over. */
+static bool add_series(const struct push_series_view *series, void *context) {
     struct listing *listing = context;
     struct buf *out = listing->out;
-    if (listing->family != NULL && strcmp(listing->family, series->name) == 0) {
+    if (listing->family == series->family) {
         buf_add_char(out, ',');
     } else {
         close_family(listing);
         open_family(out, series->name, type_name(series->type), series->help,
                     listing->owner->push_seconds);
-        listing->family = series->name;
+        listing->family = series->family;
     }
     add_all_labels(out, listing->owner, series->labels, series->n_labels);
     if (series->type == PUSH_HISTOGRAM || series->type == PUSH_SUMMARY) {
@@ -152,6 +152,7 @@ static void add_series(const struct push_series_view *series, void *context) {
         add_number(out, series->values[0]);
     }
     buf_add_char(out, '}');
+    return out->len < listing->until;
 }
 
 /* ---- groups ---- */
@@ -166,21 +167,33 @@ static void add_moment(const struct listing *listing, const struct metric_desc *
     buf_add_str(listing->out, "}]}");
 }
 
-static void add_group(struct daemon *daemon, struct push_owner *owner, struct buf *out) {
-    struct push_store *store = daemon->push_store;
-    struct push_owner_view view = push_owner_view(store, owner);
-    struct listing listing = {.out = out, .owner = &view};
+static void begin_group(struct buf *out, const struct push_owner_view *view) {
     bool first = true;
+    bool is_good = view->push_seconds > 0 && view->push_failure_seconds <= view->push_seconds;
     buf_add_str(out, "{\"labels\":{");
-    add_labels(out, view.labels, view.n_labels, &first);
-    buf_printf(out, "},\"last_push_successful\":%s",
-               view.push_seconds > 0 && view.push_failure_seconds <= view.push_seconds ? "true"
-                                                                                       : "false");
-    push_store_visit(store, owner, add_series, &listing);
+    add_labels(out, view->labels, view->n_labels, &first);
+    buf_printf(out, "},\"last_push_successful\":%s", is_good ? "true" : "false");
+}
+
+static bool add_group(struct daemon *daemon, struct push_owner *owner,
+                      struct http_listing_item *item, struct buf *out) {
+    struct push_owner_view view = push_owner_view(daemon->push_store, owner);
+    struct listing listing = {out, &view, item->place.family, item->until};
+    if (item->owner == 0) {
+        begin_group(out, &view);
+    }
+    if (push_store_visit_some(daemon->push_store, owner, &item->place, add_series, &listing)) {
+        return false;
+    }
     close_family(&listing);
     add_moment(&listing, &push_failure_time, view.push_failure_seconds);
     add_moment(&listing, &push_time, view.push_seconds);
     buf_add_char(out, '}');
+    return true;
+}
+
+static void close_group(const struct http_listing_item *item, struct buf *out) {
+    buf_add_str(out, item->place.family != 0 ? "]}}" : "}");
 }
 
 static bool is_group(const struct push_owner_view *view) {
@@ -193,6 +206,7 @@ void http_gateway_metrics(struct http_request *request) {
         .end = "]}",
         .is_meant = is_group,
         .add = add_group,
+        .close = close_group,
     };
     http_listing_reply(request, &groups);
 }

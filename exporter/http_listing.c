@@ -8,9 +8,9 @@
 #include "exporter/daemon.h"
 #include "exporter/http_json.h"
 
-/* TURN_BYTES: what is written per turn, in a few milliseconds, or else one owner. REST: how many
- * times as long the loop is left to others. */
-enum { TURN_BYTES = 256 << 10, REST = 1, RETRY_MS = 10 };
+/* TURN_BYTES: what is written per turn, in a millisecond or two. REST: how many times as long the
+ * loop is left to others. */
+enum { TURN_BYTES = 128 << 10, REST = 1, RETRY_MS = 10 };
 
 struct http_listing {
     const struct http_listing_kind *kind;
@@ -18,7 +18,8 @@ struct http_listing {
     struct http_request *waiting;
     struct loop_timer turn;
     struct buf out;
-    uint64_t last; /* number of the owner up to which it is written */
+    uint64_t last;                 /* number of the owner up to which it is written */
+    struct http_listing_item item; /* what is written of the next */
     struct http_listing *next;
 };
 
@@ -67,26 +68,50 @@ static void reply(struct http_request *request, struct text *text) {
 
 /* ---- writing ---- */
 
+/* Ends the owner of which a part is written, if that has gone. */
+static void close_if_gone(struct http_listing *listing, const struct push_owner *owner) {
+    const struct push_store *store = listing->daemon->push_store;
+    if (listing->item.owner != 0 &&
+        (owner == NULL || push_owner_view(store, owner).number != listing->item.owner)) {
+        listing->kind->close(&listing->item, &listing->out);
+        listing->item = (struct http_listing_item){0};
+    }
+}
+
+/* False: there is more of the owner. */
+static bool add_owner(struct http_listing *listing, struct push_owner *owner) {
+    const struct http_listing_kind *kind = listing->kind;
+    struct push_owner_view view = push_owner_view(listing->daemon->push_store, owner);
+    if (kind->is_meant(&view)) {
+        if (listing->item.owner == 0) {
+            buf_add_str(&listing->out, listing->out.len > strlen(kind->begin) ? "," : "");
+        }
+        if (!kind->add(listing->daemon, owner, &listing->item, &listing->out)) {
+            listing->item.owner = view.number;
+            return false;
+        }
+    }
+    listing->item.owner = 0;
+    listing->item.place = (struct push_place){0};
+    listing->last = view.number;
+    return true;
+}
+
 /* False: there is more to write. */
 static bool write_some(struct http_listing *listing) {
-    const struct http_listing_kind *kind = listing->kind;
     const struct push_store *store = listing->daemon->push_store;
     struct buf *out = &listing->out;
-    size_t until = out->len + TURN_BYTES;
     struct push_owner *owner = push_store_owner_after(store, listing->last);
-    while (owner != NULL && out->len < until && !out->failed) {
-        struct push_owner_view view = push_owner_view(store, owner);
-        listing->last = view.number;
-        if (kind->is_meant(&view)) {
-            buf_add_str(out, out->len > strlen(kind->begin) ? "," : "");
-            kind->add(listing->daemon, owner, out);
-        }
+    close_if_gone(listing, owner);
+    listing->item.until = out->len + TURN_BYTES;
+    while (owner != NULL && out->len < listing->item.until && !out->failed &&
+           add_owner(listing, owner)) {
         owner = push_store_next_owner(store, owner);
     }
     if (owner != NULL && !out->failed) {
         return false;
     }
-    buf_add_str(out, kind->end);
+    buf_add_str(out, listing->kind->end);
     return true;
 }
 
@@ -146,7 +171,8 @@ static void take_turn(struct loop_timer *timer) {
 static struct http_listing *find(const struct daemon *daemon,
                                  const struct http_listing_kind *kind) {
     struct http_listing *listing = daemon->listings;
-    while (listing != NULL && (listing->kind != kind || listing->last > 0)) {
+    while (listing != NULL &&
+           (listing->kind != kind || listing->last > 0 || listing->item.owner > 0)) {
         listing = listing->next;
     }
     return listing;

@@ -4,15 +4,26 @@
 #include "exporter/http_request.h"
 #include "exporter/push_store.h"
 
-/* Answers that tell of all owners in the push store. They can become as large as the store, so they
- * are written in turns, between which the loop does other things: an owner is shown as it is at one
- * moment, one beside the other perhaps not. Whoever asks is shown nothing older than the question;
- * those who wait share one text. */
+/* Answers that list all owners of the push store. They can become as large as the store, so they
+ * are written in turns, between which the loop does other things: each series is shown as it is at
+ * one moment, all of them perhaps not. Nothing in an answer is older than its request; requests
+ * that wait share one text. */
+
+/* How far an owner is written. */
+struct http_listing_item {
+    uint64_t owner; /* its number; 0: not begun */
+    struct push_place place;
+    size_t until; /* length of the text at which the turn is over */
+};
 
 struct http_listing_kind {
     const char *begin, *end;
     bool (*is_meant)(const struct push_owner_view *view);
-    void (*add)(struct daemon *daemon, struct push_owner *owner, struct buf *out);
+    /* Writes an owner, or the next piece of it. False: there is more for another turn. */
+    bool (*add)(struct daemon *daemon, struct push_owner *owner, struct http_listing_item *item,
+                struct buf *out);
+    /* Ends an owner that has gone meanwhile. NULL: `add` takes one turn only. */
+    void (*close)(const struct http_listing_item *item, struct buf *out);
 };
 
 /* Answers with the JSON that begins, has all owners that are meant with commas between, and ends as

@@ -62,7 +62,9 @@ static void add_labels(struct buf *out, const struct push_owner_view *view) {
     buf_add_char(out, '}');
 }
 
-static void add_plugin(struct daemon *daemon, struct push_owner *owner, struct buf *out) {
+static bool add_plugin(struct daemon *daemon, struct push_owner *owner,
+                       struct http_listing_item *item, struct buf *out) {
+    (void)item;
     struct push_owner_view view = push_owner_view(daemon->push_store, owner);
     const char *claimant = push_claimant(daemon->push_store, owner);
     bool verified = claimant != NULL && (strcmp(claimant, "container") == 0 ||
@@ -83,6 +85,7 @@ static void add_plugin(struct daemon *daemon, struct push_owner *owner, struct b
         add_knob(out, plugin, knob);
     }
     buf_add_str(out, "]}");
+    return true;
 }
 
 static void list(struct http_request *request) {

@@ -243,6 +243,7 @@ struct push_owner *push_store_owner_after(const struct push_store *store, uint64
 
 struct push_series_view {
     struct push_owner *owner;
+    uint64_t family;  /* its number */
     const char *name; /* as exported; of a rate that of the gauge */
     const char *help;
     enum push_type type;
@@ -260,6 +261,19 @@ struct push_series_view {
 void push_store_visit(struct push_store *store, const struct push_owner *owner,
                       void (*visit)(const struct push_series_view *series, void *context),
                       void *context);
+
+/* How far a walk over the series of one owner has come: the numbers of the last one and its family.
+ */
+struct push_place {
+    uint64_t family, series;
+};
+
+/* The same for the series of the owner that follow on `place`, which moves on, as long as `visit`
+ * returns true. False: the last one has been visited. */
+bool push_store_visit_some(struct push_store *store, const struct push_owner *owner,
+                           struct push_place *place,
+                           bool (*visit)(const struct push_series_view *series, void *context),
+                           void *context);
 
 /* Where a walk over all owners and their series goes on, whatever is removed meanwhile. */
 struct push_cursor {

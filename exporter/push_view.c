@@ -103,6 +103,7 @@ static struct push_series_view view(const struct push_store *store,
     }
     return (struct push_series_view){
         .owner = series->owner,
+        .family = series->family->number,
         .name = series->family->desc->main.name,
         .help = series->family->desc->main.help,
         .type = series->family->type,
@@ -126,33 +127,67 @@ static int compare_series(const void *a, const void *b) {
     return (left->number > right->number) - (left->number < right->number);
 }
 
-static void visit_owner(struct push_store *store, const struct push_owner *owner,
-                        void (*visit)(const struct push_series_view *series, void *context),
-                        void *context) {
-    struct push_series **all CLEANUP_FREE = calloc(owner->n_series + 1, sizeof(*all));
+static bool is_after(const struct push_series *series, const struct push_place *place) {
+    uint64_t family = series->family->number;
+    return family > place->family || (family == place->family && series->number > place->series);
+}
+
+/* Those of the owner that follow on `place`, in order; returns how many. */
+static size_t sort_series(const struct push_owner *owner, const struct push_place *place,
+                          struct push_series **out) {
     size_t n = 0;
-    for (struct push_link *i = owner->series.next; all != NULL && i != &owner->series;
-         i = i->next) {
-        all[n++] = CONTAINER_OF(i, struct push_series, of_owner);
+    bool sorted = true;
+    for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
+        struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
+        if (is_after(series, place)) {
+            out[n++] = series;
+            sorted = sorted && (n == 1 || compare_series(&out[n - 2], &out[n - 1]) < 0);
+        }
     }
-    if (n > 0) {
-        qsort(all, n, sizeof(*all), compare_series);
+    if (!sorted) {
+        qsort(out, n, sizeof(*out), compare_series);
     }
-    for (size_t i = 0; i < n; i++) {
+    return n;
+}
+
+bool push_store_visit_some(struct push_store *store, const struct push_owner *owner,
+                           struct push_place *place,
+                           bool (*visit)(const struct push_series_view *series, void *context),
+                           void *context) {
+    push_store_settle(store);
+    struct push_series **all CLEANUP_FREE = calloc(owner->n_series + 1, sizeof(*all));
+    size_t n = all != NULL ? sort_series(owner, place, all) : 0;
+    bool go_on = true;
+    size_t i = 0;
+    for (; i < n && go_on; i++) {
         double values[PUSH_MAX_WORDS];
         struct push_series_view one = view(store, all[i], values);
-        visit(&one, context);
+        go_on = visit(&one, context);
+        *place = (struct push_place){all[i]->family->number, all[i]->number};
     }
+    return i < n;
+}
+
+struct void_visit {
+    void (*visit)(const struct push_series_view *series, void *context);
+    void *context;
+};
+
+static bool visit_on(const struct push_series_view *series, void *context) {
+    const struct void_visit *all = context;
+    all->visit(series, all->context);
+    return true;
 }
 
 void push_store_visit(struct push_store *store, const struct push_owner *owner,
                       void (*visit)(const struct push_series_view *series, void *context),
                       void *context) {
-    push_store_settle(store);
     if (owner != NULL) {
-        visit_owner(store, owner, visit, context);
+        push_store_visit_some(store, owner, &(struct push_place){0}, visit_on,
+                              &(struct void_visit){visit, context});
         return;
     }
+    push_store_settle(store);
     for (struct push_link *i = store->families.next; i != &store->families; i = i->next) {
         struct push_family *family = CONTAINER_OF(i, struct push_family, link);
         for (struct push_link *k = family->series.next; k != &family->series; k = k->next) {

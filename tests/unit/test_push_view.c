@@ -28,6 +28,11 @@ static bool is_named_b(const struct push_series_view *series, void *context) {
     return strcmp(series->name, "b") == 0;
 }
 
+static bool is_named_y(const struct push_series_view *series, void *context) {
+    (void)context;
+    return strcmp(series->name, "y") == 0;
+}
+
 static void test_views(void) {
     struct push_owner *a = fixture_plugin(store, "a");
     struct push_owner *b = fixture_plugin(store, "b");
@@ -67,6 +72,32 @@ static void test_a_walk_with_pauses(void) {
     push_owner_unref(store, owners[3]);
 }
 
+static bool count_one(const struct push_series_view *series, void *context) {
+    count_view(series, context);
+    return false;
+}
+
+/* Families come in runs, and series that go between two steps leave no gap. */
+static void test_visits_in_steps(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    static const char *const names[] = {"x", "y", "z"};
+    for (size_t i = 0; i < 3; i++) {
+        fixture_push(store, a, names[i], PUSH_GAUGE, PUSH_SET, (double)i);
+    }
+    struct push_place place = {0};
+    struct buf out CLEANUP_BUF = {0};
+    TEST_ASSERT_TRUE(push_store_visit_some(store, a, &place, count_one, &out));
+    TEST_ASSERT_EQUAL_STRING("x{plugin=\"a\"} 0\n", buf_str(&out));
+    fixture_push(store, a, "w", PUSH_GAUGE, PUSH_SET, 3);
+    TEST_ASSERT_EQUAL_UINT64(1, push_store_remove_if(store, is_named_y, NULL));
+    TEST_ASSERT_TRUE(push_store_visit_some(store, a, &place, count_one, &out));
+    TEST_ASSERT_FALSE(push_store_visit_some(store, a, &place, count_one, &out));
+    TEST_ASSERT_EQUAL_STRING("x{plugin=\"a\"} 0\nz{plugin=\"a\"} 2\nw{plugin=\"a\"} 3\n",
+                             buf_str(&out));
+    TEST_ASSERT_FALSE(push_store_visit_some(store, a, &place, count_one, &out));
+    push_owner_unref(store, a);
+}
+
 /* A step looks at no more than it was asked for, whatever goes between two of them. */
 static void test_removals_in_steps(void) {
     static const char *const names[] = {"a", "b", "b_more", "c"};
@@ -102,6 +133,7 @@ static void test_removals_in_steps(void) {
 int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_views);
+    RUN_TEST(test_visits_in_steps);
     RUN_TEST(test_a_walk_with_pauses);
     RUN_TEST(test_removals_in_steps);
     return UNITY_END();
