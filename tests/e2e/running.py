@@ -94,7 +94,7 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-def connect(url, timeout=30):
+def connect(url, timeout=LIMIT):
     """A connection to http://host:port or unix:/path."""
     place = urllib.parse.urlsplit(url)
     if place.scheme == "unix":
@@ -152,10 +152,10 @@ class Program:
         wait_until(ready, seconds, f"{self.command[0]} ready")
         return self
 
-    def connect(self, timeout=30):
+    def connect(self, timeout=LIMIT):
         return connect(self.url, timeout)
 
-    def get(self, path, headers=None, method="GET", timeout=30, body=None):
+    def get(self, path, headers=None, method="GET", timeout=LIMIT, body=None):
         """One request on a connection of its own, with no header that was not asked for."""
         begin = time.monotonic()
         with contextlib.closing(self.connect(timeout)) as connection:

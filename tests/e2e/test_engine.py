@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from running import Waap, wait_reached, wait_until
+from running import Waap, wait_reached
+from waiting import LIMIT, wait_until
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def success(samples, name):
 
 
 # More than the client waits: a scrape that takes its whole time fails the test.
-ENDLESS = 120
+ENDLESS = 10 * LIMIT
 
 
 def timeout(seconds):

@@ -50,14 +50,14 @@ class WebWaap(Waap):
                 self.context.load_cert_chain(*pair)
         super().__init__(binary, f"--web.config.file={file}", "--web.enable-lifecycle", *flags)
 
-    def connect(self, timeout=30):
+    def connect(self, timeout=LIMIT):
         if self.context is None:
             return super().connect(timeout)
         return http.client.HTTPSConnection(
             "127.0.0.1", self.port, timeout=timeout, context=self.context
         )
 
-    def get(self, path, headers=None, method="GET", timeout=30):
+    def get(self, path, headers=None, method="GET", timeout=LIMIT):
         return super().get(path, {**self.headers, **(headers or {})}, method, timeout)
 
     def reload(self):
