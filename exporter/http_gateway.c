@@ -13,6 +13,7 @@
 #include "exporter/gateway_path.h"
 #include "exporter/gateway_type.h"
 #include "exporter/http_access.h"
+#include "exporter/http_idle.h"
 #include "exporter/http_json.h"
 #include "exporter/http_push.h"
 #include "exporter/http_upload.h"
@@ -244,17 +245,9 @@ static void take_push(struct http_request *request, struct gateway_path *path) {
     http_upload_start(&push->upload);
 }
 
-static void delete_group(struct http_request *request, const struct gateway_path *path) {
-    struct push_identity identity = identity_of(path);
-    struct push_owner *owner = push_store_find_owner(request->daemon->push_store, &identity);
-    if (owner != NULL) {
-        push_store_remove_owner(request->daemon->push_store, owner);
-    }
-    http_reply_text(request, MHD_HTTP_ACCEPTED, "deleted");
-}
-
 /* A slash within a value would be taken for one between labels, and file the push elsewhere. */
-static int read_path(const struct http_url *url, struct gateway_path *ret_path, struct error *err) {
+static int parse_path(const struct http_url *url, struct gateway_path *ret_path,
+                      struct error *err) {
     if (url->has_encoded_slash) {
         return error_set(err, -EINVAL,
                          "%%2F in the path: a value with a slash is said as LABEL@base64/…");
@@ -262,20 +255,39 @@ static int read_path(const struct http_url *url, struct gateway_path *ret_path, 
     return gateway_path_parse(url->path + strlen(path_prefix), ret_path, err);
 }
 
-void http_gateway_push(struct http_request *request) {
-    struct gateway_path path CLEANUP_GATEWAY_PATH = {0};
+/* False: the request has been answered. */
+static bool read_path(struct http_request *request, struct gateway_path *ret_path) {
     struct error error;
-    if (!http_upload_may_push(request)) {
-        return;
-    }
-    int r = read_path(&request->url, &path, &error);
+    int r = parse_path(&request->url, ret_path, &error);
     if (r < 0) {
         push_store_count_refused(request->daemon->push_store, -EBADMSG);
         http_upload_log(request, NULL, -EBADMSG, NULL, error.text);
         refuse(request, r, &error);
-    } else if (request->method == HTTP_DELETE) {
-        delete_group(request, &path);
-    } else {
+    }
+    return r == 0;
+}
+
+static void delete_group(struct http_request *request) {
+    struct gateway_path path CLEANUP_GATEWAY_PATH = {0};
+    if (!read_path(request, &path)) {
+        return;
+    }
+    struct push_identity identity = identity_of(&path);
+    struct push_owner *owner = push_store_find_owner(request->daemon->push_store, &identity);
+    if (owner != NULL) {
+        push_store_remove_owner(request->daemon->push_store, owner);
+    }
+    http_reply_text(request, MHD_HTTP_ACCEPTED, "deleted");
+}
+
+void http_gateway_push(struct http_request *request) {
+    struct gateway_path path CLEANUP_GATEWAY_PATH = {0};
+    if (!http_upload_may_push(request)) {
+        return;
+    }
+    if (request->method == HTTP_DELETE) {
+        http_when_idle(request, delete_group);
+    } else if (read_path(request, &path)) {
         take_push(request, &path);
     }
 }

@@ -10,6 +10,7 @@
 #include "exporter/core/log.h"
 #include "exporter/daemon.h"
 #include "exporter/http_access.h"
+#include "exporter/http_idle.h"
 #include "exporter/http_json.h"
 #include "exporter/http_listing.h"
 #include "exporter/http_params_find.h"
@@ -203,12 +204,8 @@ static void handle_knob(struct http_request *request, const char *plugin, const 
     http_json_reply(request, &data);
 }
 
-void http_params_handle(struct http_request *request) {
+static void handle(struct http_request *request) {
     const char *rest = request->url.path + strlen(BASE);
-    if (rest[0] == '\0' && request->method != HTTP_PUT) {
-        list(request);
-        return;
-    }
     /* The name of a plugin may have slashes, that of a param has none. */
     const char *last = strrchr(rest, '/');
     size_t len = last != NULL ? (size_t)(last - rest) : 0;
@@ -224,4 +221,14 @@ void http_params_handle(struct http_request *request) {
         return;
     }
     handle_knob(request, plugin, last + 1);
+}
+
+void http_params_handle(struct http_request *request) {
+    if (request->method == HTTP_PUT) {
+        http_when_idle(request, handle);
+    } else if (request->url.path[strlen(BASE)] == '\0') {
+        list(request);
+    } else {
+        handle(request);
+    }
 }

@@ -201,13 +201,16 @@ static void apply_turn(struct loop_timer *timer) {
 static void prepare_turn(struct loop_timer *timer) {
     struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
     struct daemon *daemon = upload->request->daemon;
+    timer->due_ns = 0;
+    if (push_store_is_busy(daemon->push_store)) {
+        return;
+    }
     upload->code = upload->prepare(upload, &upload->error);
     if (upload->code < 0) {
         loop_timer_remove(daemon->loop, timer);
         finish_first(daemon, upload->code, &upload->error);
         return;
     }
-    timer->due_ns = 0;
     if (upload->code == 0) {
         push_store_apply_begin(daemon->push_store, &upload->applying, upload->owner,
                                &upload->batch);
