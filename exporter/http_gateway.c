@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/option.h"
 #include "exporter/core/suggest.h"
@@ -190,7 +191,7 @@ static void note_failure(struct http_upload *upload, int code) {
     struct push_identity identity = identity_of(&push->path);
     if (upload->owner != NULL ||
         (code == -EEXIST && push_store_owner(store, &identity, &upload->owner, NULL) == 0)) {
-        push_owner_note_failure(store, upload->owner);
+        push_owner_note_failure(store, upload->owner, clock_wall_seconds());
     }
 }
 

@@ -315,9 +315,10 @@ static int prepare(struct http_upload *upload, struct error *err) {
 
 /* All groups of the request: none of it was applied. */
 static void note_failures(const struct push_request *push) {
+    double seconds = clock_wall_seconds();
     for (const struct push_run *run = push->runs; run != NULL; run = run->next) {
         if (run->owner != NULL && run->whose.group != NULL) {
-            push_owner_note_failure(push->store, run->owner);
+            push_owner_note_failure(push->store, run->owner, seconds);
         }
     }
 }

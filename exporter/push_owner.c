@@ -248,9 +248,12 @@ struct push_allowance *push_owner_allowance(struct push_owner *owner) {
     return &owner->allowance;
 }
 
-void push_owner_note_failure(struct push_store *store, struct push_owner *owner) {
+void push_owner_note_failure(struct push_store *store, struct push_owner *owner, double seconds) {
+    if (owner->push_failure_seconds == seconds) {
+        return;
+    }
     push_store_lock(store);
-    owner->push_failure_seconds = clock_wall_seconds();
+    owner->push_failure_seconds = seconds;
     push_persist_times(store, owner);
     push_store_unlock(store);
 }

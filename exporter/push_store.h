@@ -118,8 +118,8 @@ void push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n
 /* The owner's, for who takes what several connections and requests say in its name. */
 struct push_allowance *push_owner_allowance(struct push_owner *owner);
 
-/* Notes that a push of a group was refused: push_failure_time_seconds. */
-void push_owner_note_failure(struct push_store *store, struct push_owner *owner);
+/* Notes when a push of a group was refused: push_failure_time_seconds. */
+void push_owner_note_failure(struct push_store *store, struct push_owner *owner, double seconds);
 
 /* The series vanish; the owner too once nobody refers to it. */
 void push_store_remove_owner(struct push_store *store, struct push_owner *owner);

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
+#include "exporter/core/clock.h"
 #include "exporter/push_table.h"
 #include "push_fixture.h"
 
@@ -75,7 +76,7 @@ static void fill(void) {
     fixture_push(store, a, "gone", PUSH_GAUGE, PUSH_SET, 1);
     fixture_push(store, g, "plain", PUSH_COUNTER, PUSH_SET, 3);
     fixture_push(store, g, "fps", PUSH_GAUGE, PUSH_SET, 7); /* beside the rate */
-    push_owner_note_failure(store, g);
+    push_owner_note_failure(store, g, clock_wall_seconds());
     TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "720", &err));
     TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, a, "res", "480", &err));
     push_owner_unref(store, a);
@@ -224,7 +225,7 @@ static void test_damaged_times(void) {
     for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
         struct push_owner *g = fixture_group(store, "nightly");
         fixture_push(store, g, "g", PUSH_GAUGE, PUSH_SET, 3);
-        push_owner_note_failure(store, g);
+        push_owner_note_failure(store, g, clock_wall_seconds());
         struct push_owner_view view = push_owner_view(store, g);
         push_owner_unref(store, g);
         size_t len = 0;

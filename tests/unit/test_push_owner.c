@@ -75,7 +75,7 @@ static int push_for(struct push_owner *owner, const char *name, int64_t ttl_ms) 
 static void test_groups_go_with_their_last_series(void) {
     struct push_owner *group = fixture_group(store, "ci");
     TEST_ASSERT_EQUAL_INT(0, push_for(group, "a", 1000));
-    push_owner_note_failure(store, group);
+    push_owner_note_failure(store, group, clock_wall_seconds());
     push_owner_unref(store, group);
     struct push_owner *kept = fixture_group(store, "kept");
     TEST_ASSERT_EQUAL_INT(0, push_for(kept, "a", 1000));
@@ -111,7 +111,7 @@ static void test_groups_stay_unless_their_last_push_says_otherwise(void) {
 
 static void test_groups_that_were_only_refused_go(void) {
     struct push_owner *group = fixture_group(store, "ci");
-    push_owner_note_failure(store, group);
+    push_owner_note_failure(store, group, clock_wall_seconds());
     push_owner_unref(store, group);
     fixture_ms += 299000;
     push_store_expire(store, SIZE_MAX);
@@ -129,7 +129,7 @@ static void test_groups_leave_plugins_their_room(void) {
         snprintf(job, sizeof(job), "j%d", i);
         owner = fixture_group(store, job);
         if (i == 4) {
-            push_owner_note_failure(store, owner);
+            push_owner_note_failure(store, owner, clock_wall_seconds());
         } else {
             TEST_ASSERT_EQUAL_INT(0, push_for(owner, "a", 0));
         }
@@ -159,7 +159,7 @@ static void test_groups_are_removed_by_selector(void) {
     TEST_ASSERT_EQUAL_size_t(1, push_store_remove_if(store, is_of_ci, NULL));
     TEST_ASSERT_NULL(push_store_next_owner(store, NULL));
     group = fixture_group(store, "ci");
-    push_owner_note_failure(store, group);
+    push_owner_note_failure(store, group, clock_wall_seconds());
     push_owner_unref(store, group);
     TEST_ASSERT_EQUAL_size_t(0, push_store_remove_if(store, is_of_ci, "a"));
     TEST_ASSERT_EQUAL_size_t(1, push_store_remove_if(store, is_of_ci, "push_failure_time_seconds"));

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "exporter/core/clock.h"
 #include "push_fixture.h"
 
 static struct push_store *store;
@@ -268,7 +269,7 @@ static void test_groups_show_push_times_and_an_instance(void) {
     TEST_ASSERT_NOT_NULL(strstr(page, "push_failure_time_seconds{instance=\"\",job=\"j\"} 0\n"));
     TEST_ASSERT_NOT_NULL(strstr(page, "push_time_seconds{instance=\"\",job=\"j\"} 1"));
     free(page);
-    push_owner_note_failure(store, g);
+    push_owner_note_failure(store, g, clock_wall_seconds());
     TEST_ASSERT_GREATER_THAN(1e9, push_owner_view(store, g).push_failure_seconds);
     push_owner_unref(store, g);
     fixture_ms += 1000000000;
