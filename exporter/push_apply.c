@@ -7,7 +7,7 @@
 
 /* A batch is applied in two strides. The first, in push_prepare.c, finds or makes every family and
  * series and checks every value: it can fail, and then takes back what it made. The second changes
- * values, and cannot fail. */
+ * values and removes what is replaced, and cannot fail. */
 
 /* ---- the second stride ---- */
 
@@ -28,13 +28,9 @@ static bool changes_ttl(const struct push_series *series, const struct push_upda
 
 /* A series that is set must not be seen with a value it never had, not even after a crash: it is
  * given the value before it counts. */
-static void preset_fresh(const struct push_store *store, const struct push_batch *batch) {
-    for (size_t i = 0; store->n_fresh > 0 && i < batch->n_updates; i++) {
-        const struct push_step *step = &store->steps[i];
-        if (step->series != NULL && batch->updates[i].op == PUSH_SET &&
-            step->series->entry->commit == 0) {
-            push_value_preset(step, &batch->updates[i]);
-        }
+static void preset(const struct push_step *step, const struct push_update *update) {
+    if (step->series != NULL && update->op == PUSH_SET && step->series->entry->commit == 0) {
+        push_value_preset(step, update);
     }
 }
 
@@ -95,30 +91,36 @@ static struct replaced count_replaced(const struct push_store *store,
     return replaced;
 }
 
-static void sweep_family(struct push_store *store, struct push_family *family) {
-    for (size_t n = family->n_series; n > 0; n--) { /* it goes with the last one */
+/* Of whichever owner. */
+static bool sweep_merged(struct push_store *store, size_t n) {
+    for (; n > 0 && store->n_replaced > 0; n--) {
+        push_series_destroy(store, store->replaced[--store->n_replaced]);
+    }
+    for (; n > 0 && store->n_hidden > 0; n--) {
+        struct push_family *family = store->hidden[store->n_hidden - 1];
+        store->n_hidden -= family->n_series == 1 ? 1 : 0; /* it goes with the last one */
         push_series_destroy(store,
                             CONTAINER_OF(family->series.next, struct push_series, of_family));
     }
+    return store->n_replaced > 0 || store->n_hidden > 0;
 }
 
-static void sweep(struct push_store *store, struct push_owner *owner, enum push_mode mode) {
-    if (mode == PUSH_MERGE) { /* of whichever owner */
-        for (size_t i = 0; i < store->n_replaced; i++) {
-            push_series_destroy(store, store->replaced[i]);
-        }
-        for (size_t i = 0; i < store->n_hidden; i++) {
-            sweep_family(store, store->hidden[i]);
-        }
-        return;
+/* Looks at about `n` series; true: there are more. */
+static bool sweep(struct push_store *store, struct push_applying *applying, size_t n) {
+    enum push_mode mode = applying->batch->mode;
+    if (mode == PUSH_MERGE) {
+        return sweep_merged(store, n);
     }
-    for (struct push_link *i = owner->series.next, *next; i != &owner->series; i = next) {
-        next = i->next;
-        struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
+    const struct push_link *end = &applying->owner->series;
+    for (; n > 0 && applying->next_swept != end; n--) {
+        struct push_series *series =
+            CONTAINER_OF(applying->next_swept, struct push_series, of_owner);
+        applying->next_swept = applying->next_swept->next;
         if (is_replaced(store, series, mode)) {
             push_series_destroy(store, series);
         }
     }
+    return applying->next_swept != end;
 }
 
 /* ---- both, in turns ---- */
@@ -168,6 +170,13 @@ static int check_result(const struct push_store *store, struct push_applying *ap
                  : push_check_table(store, owner, 0, replaced.table_size, "push", &applying->error);
 }
 
+static void preset_some(const struct push_store *store, struct push_applying *applying, size_t n) {
+    size_t end = end_of_turn(applying, n);
+    for (; applying->next < end; applying->next++) {
+        preset(&store->steps[applying->next], &applying->batch->updates[applying->next]);
+    }
+}
+
 static void perform_some(struct push_store *store, struct push_applying *applying, size_t n) {
     size_t end = end_of_turn(applying, n);
     for (; applying->next < end; applying->next++) {
@@ -210,13 +219,10 @@ static void forget_steps(struct push_store *store) {
     store->n_steps = 0;
 }
 
-static void finish(struct push_store *store, struct push_applying *applying, int code) {
-    struct push_owner *owner = applying->owner;
-    if (code < 0) {
-        push_take_back(store);
-        push_store_count_refused(store, code);
+static void finish(struct push_store *store, struct push_applying *applying) {
+    if (applying->code < 0) {
+        push_store_count_refused(store, applying->code);
     } else {
-        sweep(store, owner, applying->batch->mode);
         store->updates += applying->batch->n_updates;
         note_pushes(store, applying);
     }
@@ -224,8 +230,7 @@ static void finish(struct push_store *store, struct push_applying *applying, int
     store->n_replaced = 0;
     store->n_hidden = 0;
     forget_steps(store);
-    owner->seen_ms = applying->now_ms;
-    applying->code = code;
+    applying->owner->seen_ms = applying->now_ms;
     applying->over = true;
     store->applying = NULL;
     pthread_mutex_unlock(&store->lock);
@@ -234,30 +239,10 @@ static void finish(struct push_store *store, struct push_applying *applying, int
 static void begin(struct push_store *store, struct push_applying *applying) {
     store->batch++;
     store->id_before = store->last_id;
+    applying->stage = PUSH_STAGE_PREPARE;
+    applying->code = 0;
     applying->next = 0;
     applying->failed = 0;
-}
-
-/* Where the table is full of what is dead it is copied, then the batch begins anew. */
-static bool begin_anew(struct push_store *store, struct push_applying *applying) {
-    if (applying->made_room) {
-        return false;
-    }
-    applying->made_room = true;
-    push_take_back(store);
-    return push_persist_begin_room(store);
-}
-
-static void make_room_some(struct push_store *store, struct push_applying *applying, size_t n) {
-    const struct push_table *before = store->table;
-    if (push_persist_compact_some(store, n)) {
-        return;
-    }
-    if (store->table == before) {
-        finish(store, applying, -ENOSPC);
-    } else {
-        begin(store, applying);
-    }
 }
 
 void push_store_apply_begin(struct push_store *store, struct push_applying *applying,
@@ -269,45 +254,97 @@ void push_store_apply_begin(struct push_store *store, struct push_applying *appl
     applying->owner = owner;
     applying->batch = batch;
     applying->over = false;
-    applying->is_prepared = false;
     applying->made_room = false;
     applying->now_ms = push_store_now_ms(store);
     if (push_grow((void **)&store->steps, &store->cap_steps, batch->n_updates,
                   sizeof(struct push_step)) < 0) {
-        finish(store, applying, error_set(&applying->error, -ENOMEM, "out of memory"));
+        applying->code = error_set(&applying->error, -ENOMEM, "out of memory");
+        finish(store, applying);
+    }
+}
+
+static void commit(struct push_store *store, struct push_applying *applying) {
+    push_table_commit(store->table);
+    applying->stage = PUSH_STAGE_PERFORM;
+    applying->next = 0;
+}
+
+static void take_prepare_turn(struct push_store *store, struct push_applying *applying, size_t n) {
+    bool is_last = end_of_turn(applying, n) == applying->batch->n_updates;
+    int r = prepare_some(store, applying, n);
+    r = r == 0 && is_last ? check_result(store, applying) : r;
+    if (r < 0) {
+        applying->code = r;
+        applying->stage = PUSH_STAGE_TAKE_BACK;
+    } else if (is_last && store->n_fresh > 0) {
+        applying->stage = PUSH_STAGE_PRESET;
+        applying->next = 0;
+    } else if (is_last) {
+        commit(store, applying);
+    }
+}
+
+static void take_preset_turn(struct push_store *store, struct push_applying *applying, size_t n) {
+    preset_some(store, applying, n);
+    if (applying->next == applying->batch->n_updates) {
+        commit(store, applying);
+    }
+}
+
+static void take_perform_turn(struct push_store *store, struct push_applying *applying, size_t n) {
+    perform_some(store, applying, n);
+    if (applying->next < applying->batch->n_updates) {
+        return;
+    }
+    applying->stage = PUSH_STAGE_SWEEP;
+    applying->next_swept = applying->owner->series.next;
+    if (applying->batch->mode == PUSH_MERGE && !sweep(store, applying, 0)) {
+        finish(store, applying);
+    }
+}
+
+static void take_sweep_turn(struct push_store *store, struct push_applying *applying, size_t n) {
+    if (!sweep(store, applying, n)) {
+        finish(store, applying);
+    }
+}
+
+/* Where the table is full of what is dead it is copied, then the batch begins anew. */
+static void take_back_turn(struct push_store *store, struct push_applying *applying, size_t n) {
+    if (push_take_back(store, n)) {
+        return;
+    }
+    bool may_have_room = applying->code == -ENOSPC && !applying->made_room;
+    applying->made_room = true;
+    if (!may_have_room || !push_persist_begin_room(store)) {
+        finish(store, applying);
+    }
+}
+
+static void take_copy_turn(struct push_store *store, struct push_applying *applying, size_t n) {
+    if (push_persist_compact_some(store, n)) {
+        return;
+    }
+    if (push_table_dead(store->table) > 0) {
+        finish(store, applying);
+    } else {
+        begin(store, applying);
     }
 }
 
 bool push_store_apply_some(struct push_store *store, struct push_applying *applying, size_t n) {
-    const struct push_batch *batch = applying->batch;
+    static void (*const stages[])(struct push_store *, struct push_applying *, size_t) = {
+        [PUSH_STAGE_PREPARE] = take_prepare_turn, [PUSH_STAGE_PRESET] = take_preset_turn,
+        [PUSH_STAGE_PERFORM] = take_perform_turn, [PUSH_STAGE_SWEEP] = take_sweep_turn,
+        [PUSH_STAGE_TAKE_BACK] = take_back_turn,
+    };
     if (applying->over) {
         return false;
     }
     if (store->compaction != NULL) {
-        make_room_some(store, applying, n);
-        return !applying->over;
-    }
-    if (applying->is_prepared) {
-        perform_some(store, applying, n);
-        if (applying->next == batch->n_updates) {
-            finish(store, applying, 0);
-        }
-        return !applying->over;
-    }
-    int r = prepare_some(store, applying, n);
-    if (r == 0 && applying->next == batch->n_updates) {
-        r = check_result(store, applying);
-        applying->is_prepared = r == 0;
-    }
-    if (r == -ENOSPC && begin_anew(store, applying)) {
-        return true;
-    }
-    if (r < 0) {
-        finish(store, applying, r);
-    } else if (applying->is_prepared) {
-        preset_fresh(store, batch);
-        push_table_commit(store->table);
-        applying->next = 0;
+        take_copy_turn(store, applying, n);
+    } else {
+        stages[applying->stage](store, applying, n);
     }
     return !applying->over;
 }

@@ -10,7 +10,7 @@
 
 /* Room that must be wasted before the table is worth copying, and how long to wait where there was
  * none for a second one. */
-enum { COMPACT_MIN_DEAD = 256 << 10, COMPACT_RETRY_MS = 10 * 1000 };
+enum { COMPACT_MIN_DEAD = 256 << 10, COMPACT_RETRY_MS = 10 * 1000, RELEASE_AT_ONCE = 1 << 20 };
 
 static int add(struct push_store *store, struct push_entry_spec spec, struct push_entry **ret_entry,
                struct error *err) {
@@ -145,9 +145,11 @@ void push_persist_times(struct push_store *store, const struct push_owner *owner
 
 /* The table is copied in steps. First all entries that live are copied to another table, with new
  * numbers, as those of entries that come and go for months would run out. That table takes the
- * place of the old one, then all things get their new entries. */
+ * place of the old one, then all things get their new entries. At last the memory of the one that
+ * is not used any more is given back: the old one or, where something failed, the other. */
 struct push_compaction {
     struct push_table *to;
+    struct push_table *unused; /* NULL: both are in use */
     struct push_entry **moved; /* as they come */
     size_t n_moved, cap_moved;
     size_t n_swapped;
@@ -253,16 +255,21 @@ static int move_next(struct push_store *store, struct push_compaction *compactio
     return r;
 }
 
-static void end_compaction(struct push_store *store, bool failed) {
-    struct push_compaction *compaction = TAKE(store->compaction);
+static void end_walks(struct push_store *store, bool failed) {
+    struct push_compaction *compaction = store->compaction;
     if (failed) {
         store->compact_after_ms = push_store_now_ms(store) + COMPACT_RETRY_MS;
-        push_table_destroy(compaction->to);
+        compaction->unused = compaction->to;
     } else {
-        push_table_destroy(store->table);
+        compaction->unused = store->table;
         store->table = compaction->to;
         store->last_id = compaction->last_id;
     }
+}
+
+static void end_compaction(struct push_store *store) {
+    struct push_compaction *compaction = TAKE(store->compaction);
+    push_table_destroy(compaction->unused);
     free(compaction->moved);
     free(compaction);
 }
@@ -270,6 +277,13 @@ static void end_compaction(struct push_store *store, bool failed) {
 bool push_persist_compact_some(struct push_store *store, size_t n) {
     struct push_compaction *compaction = store->compaction;
     int r = 0;
+    if (compaction->unused != NULL) {
+        bool more = push_table_release(compaction->unused, RELEASE_AT_ONCE);
+        if (!more) {
+            end_compaction(store);
+        }
+        return more;
+    }
     for (; r == 0 && n > 0 && !is_walk_over(store, compaction); n--) {
         r = move_next(store, compaction);
     }
@@ -285,8 +299,8 @@ bool push_persist_compact_some(struct push_store *store, size_t n) {
             return true;
         }
     }
-    end_compaction(store, r < 0);
-    return false;
+    end_walks(store, r < 0);
+    return true;
 }
 
 bool push_persist_compact(struct push_store *store) {
@@ -299,7 +313,8 @@ bool push_persist_compact(struct push_store *store) {
         return false;
     }
     if (push_table_create(path, store->config.table_bytes, &store->compaction->to, NULL) < 0) {
-        end_compaction(store, true);
+        end_walks(store, true);
+        end_compaction(store);
         return false;
     }
     begin_walk(store, store->compaction);
@@ -336,8 +351,7 @@ bool push_persist_make_room(struct push_store *store) {
     if (!push_persist_begin_room(store)) {
         return false;
     }
-    const struct push_table *before = store->table;
     while (push_persist_compact_some(store, SIZE_MAX)) {
     }
-    return store->table != before;
+    return push_table_dead(store->table) == 0;
 }

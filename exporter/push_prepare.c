@@ -160,20 +160,22 @@ int push_prepare(struct push_store *store, struct push_owner *owner, const struc
 
 /* ---- back ---- */
 
-/* Totals of series that were there before. */
-static void drop_fresh_totals(struct push_store *store) {
-    for (size_t i = 0; i < store->n_steps; i++) {
-        struct push_series *series = store->steps[i].series;
-        while (series != NULL && series->totals != NULL && series->totals->entry->commit == 0) {
-            push_series_forget_start(store, series, series->totals->start);
-        }
+/* Totals of a series that was there before. */
+static void drop_fresh_totals(struct push_store *store, struct push_series *series) {
+    while (series != NULL && series->totals != NULL && series->totals->entry->commit == 0) {
+        push_series_forget_start(store, series, series->totals->start);
     }
 }
 
-void push_take_back(struct push_store *store) {
-    drop_fresh_totals(store);
-    while (store->n_fresh > 0) {
+bool push_take_back(struct push_store *store, size_t n) {
+    for (; n > 0 && store->n_steps > 0; n--) {
+        drop_fresh_totals(store, store->steps[--store->n_steps].series);
+    }
+    for (; n > 0 && store->n_fresh > 0; n--) {
         push_series_destroy(store, store->fresh[--store->n_fresh]);
+    }
+    if (store->n_steps > 0 || store->n_fresh > 0) {
+        return true;
     }
     while (store->n_replaced > 0) {
         struct push_series *old = store->replaced[--store->n_replaced];
@@ -183,7 +185,7 @@ void push_take_back(struct push_store *store) {
     while (store->n_hidden > 0) {
         push_family_unhide(store, store->hidden[--store->n_hidden]);
     }
-    store->n_steps = 0;
     store->last_id = store->id_before;
     push_table_take_back(store->table);
+    return false;
 }

@@ -175,9 +175,16 @@ struct push_applying {
     struct push_owner *owner;
     const struct push_batch *batch;
     int64_t now_ms;
-    size_t next; /* of the updates, in this stride */
-    bool is_prepared;
-    bool made_room; /* and began anew */
+    enum push_stage {
+        PUSH_STAGE_PREPARE,
+        PUSH_STAGE_PRESET,
+        PUSH_STAGE_PERFORM,
+        PUSH_STAGE_SWEEP,
+        PUSH_STAGE_TAKE_BACK,
+    } stage;
+    size_t next;                  /* of the updates, in this stage */
+    struct push_link *next_swept; /* of the owner's series */
+    bool made_room;               /* and began anew */
 };
 
 void push_store_apply_begin(struct push_store *store, struct push_applying *applying,

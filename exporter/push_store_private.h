@@ -346,8 +346,9 @@ int push_grow(void **items, size_t *cap, size_t n, size_t size);
 /* Finds or makes what an update is about, and checks its values. */
 int push_prepare(struct push_store *store, struct push_owner *owner, const struct push_batch *batch,
                  const struct push_update *update, struct push_step *ret_step, struct error *err);
-/* Takes back all that the batch under way has made or put aside. */
-void push_take_back(struct push_store *store);
+/* Takes back what the batch under way has made or put aside, about `n` things of it; true: there is
+ * more. */
+bool push_take_back(struct push_store *store, size_t n);
 
 /* push_apply.c */
 /* Whether another owner's series makes way for one of `owner` that looks the same: it is hidden,
@@ -415,8 +416,8 @@ void push_persist_remove(struct push_store *store, struct push_owner *owner,
 
 /* Begins a copy of the table without what is dead; false: there is no room for it. */
 bool push_persist_compact(struct push_store *store);
-/* Goes on with it by about `n` entries, with the lock held; true: there is more to do. It is over
- * without success where the store has the same table as before. */
+/* Goes on with it by about `n` entries, with the lock held; true: there is more to do. It was
+ * without success where some of the table is dead still. */
 bool push_persist_compact_some(struct push_store *store, size_t n);
 /* The same where something is dead, for who found no room. */
 bool push_persist_begin_room(struct push_store *store);

@@ -240,24 +240,36 @@ void push_table_commit(struct push_table *table) {
     }
 }
 
+/* False: the file system does not take it. */
+static bool give_back(struct push_table *table, size_t wanted) {
+    if (table->fd < 0) {
+        madvise(table->base + wanted, table->allocated - wanted, MADV_DONTNEED);
+    } else if (ftruncate(table->fd, (off_t)wanted) < 0) {
+        return false;
+    }
+    table->allocated = wanted;
+    return true;
+}
+
 /* What a large batch would have needed is given back. */
 static void shrink(struct push_table *table) {
     size_t wanted = (table->tail + TABLE_GROW_BYTES) & ~(size_t)(PUSH_PAGE_SIZE - 1);
-    if (table->allocated < wanted + TABLE_GROW_BYTES) {
-        return;
-    }
-    if (table->fd < 0) {
-        madvise(table->base + wanted, table->allocated - wanted, MADV_DONTNEED);
-        table->allocated = wanted;
-    } else if (ftruncate(table->fd, (off_t)wanted) == 0) {
-        table->allocated = wanted;
+    if (table->allocated >= wanted + TABLE_GROW_BYTES) {
+        give_back(table, wanted);
     }
 }
 
+bool push_table_release(struct push_table *table, size_t n_bytes) {
+    size_t n_left = table->allocated > n_bytes ? table->allocated - n_bytes : 0;
+    return give_back(table, n_left) && n_left > 0;
+}
+
 void push_table_take_back(struct push_table *table) {
-    memset(table->base + table->committed, 0, table->tail - table->committed);
+    size_t end = table->tail;
     table->tail = table->committed;
-    shrink(table);
+    shrink(table); /* what comes back later is empty */
+    end = end < table->allocated ? end : table->allocated;
+    memset(table->base + table->tail, 0, end - table->tail);
 }
 
 void push_table_kill(struct push_table *table, struct push_entry *entry) {

@@ -23,6 +23,10 @@ int push_table_create(const char *path, size_t max_bytes, struct push_table **re
 /* Leaves the file where it is if it was published. Accepts NULL. */
 void push_table_destroy(struct push_table *table);
 
+/* Gives back some of the memory of a table that is not used any more, as all of it at once takes
+ * long: to be called until it returns false, before push_table_destroy. */
+bool push_table_release(struct push_table *table, size_t n_bytes);
+
 /* Puts the table in the place of what is at its path. */
 int push_table_publish(struct push_table *table, struct error *err);
 

@@ -61,6 +61,7 @@ static void test_turns_of_every_size(void) {
     static const struct {
         size_t n_updates, n_turns;
     } cases[] = {{1, 2 * N}, {3, 8}, {N - 1, 4}, {N, 2}, {SIZE_MAX, 2}};
+    TEST_ASSERT_EQUAL_UINT64(3 * N, take_turns(1)); /* once more to give new series their values */
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         values[N - 1] = (double)i;
         TEST_ASSERT_EQUAL_UINT64(cases[i].n_turns, take_turns(cases[i].n_updates));
@@ -86,6 +87,46 @@ static void test_the_last_one_fails(void) {
     TEST_ASSERT_EQUAL_UINT64(N - 1, applying.failed);
     TEST_ASSERT_NOT_NULL(strstr(applying.error.text, "m9"));
     TEST_ASSERT_EQUAL_UINT64(1, n_series());
+}
+
+/* What a batch has made goes as slowly as it came, and so does what it replaces. */
+static void test_removing_takes_turns(void) {
+    fixture_push(store, owner, "m9", PUSH_COUNTER, PUSH_INC, 1);
+    TEST_ASSERT_GREATER_OR_EQUAL_size_t(2 * N, take_turns(1));
+    TEST_ASSERT_EQUAL_INT(-EEXIST, applying.code);
+    TEST_ASSERT_EQUAL_UINT64(1, n_series());
+    struct push_owner *group = fixture_group(store, "g");
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(store, group, PUSH_MERGE, 0, updates, N - 1));
+    batch = (struct push_batch){.mode = PUSH_REPLACE_ALL, .updates = updates, .n_updates = 1};
+    struct push_owner *plugin = owner;
+    owner = group;
+    TEST_ASSERT_GREATER_OR_EQUAL_size_t(N, take_turns(1));
+    owner = plugin;
+    TEST_ASSERT_EQUAL_INT(0, applying.code);
+    TEST_ASSERT_EQUAL_UINT64(2, n_series());
+    push_owner_unref(store, group);
+}
+
+/* Families that a new process of the plugin has given another type. */
+static void test_the_merged_are_swept_in_turns(void) {
+    uint64_t starts[] = {push_start_number("a"), push_start_number("b")};
+    batch.start = starts[0];
+    push_store_start_enter(store, starts[0]);
+    take_turns(SIZE_MAX);
+    push_store_start_leave(store, starts[0]);
+    push_store_start_enter(store, starts[1]);
+    batch.start = starts[1];
+    for (size_t i = 0; i < N; i++) {
+        updates[i].type = PUSH_COUNTER;
+        updates[i].op = PUSH_INC;
+    }
+    TEST_ASSERT_EQUAL_UINT64(4 * N, take_turns(1));
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, applying.code, applying.error.text);
+    TEST_ASSERT_EQUAL_UINT64(N, n_series());
+    char *page CLEANUP_FREE = fixture_scrape(store);
+    TEST_ASSERT_NOT_NULL(strstr(page, "m9_total{plugin=\"a\"} 9\n"));
+    TEST_ASSERT_NULL(strstr(page, "\nm9{"));
+    push_store_start_leave(store, starts[1]);
 }
 
 /* Whatever else changes the store: the batch comes first, and what became of it is not lost. */
@@ -166,6 +207,8 @@ int main(void) {
     RUN_TEST(test_turns_of_every_size);
     RUN_TEST(test_nothing_to_apply);
     RUN_TEST(test_the_last_one_fails);
+    RUN_TEST(test_removing_takes_turns);
+    RUN_TEST(test_the_merged_are_swept_in_turns);
     RUN_TEST(test_too_many_are_refused_at_the_first);
     RUN_TEST(test_others_take_it_to_its_end);
     RUN_TEST(test_all_that_must_not_see_it_half_done);

@@ -305,6 +305,24 @@ static void test_the_table_is_copied_when_most_is_dead(void) {
     TEST_ASSERT_EQUAL_UINT64(2, push_store_stats(store).n_series);
 }
 
+/* Its memory, too, as all of it at once takes the kernel long. */
+static void test_the_old_table_goes_in_steps(void) {
+    enum { MIB = 1 << 20 };
+    struct push_owner *a = fixture_plugin(store, "a");
+    while (push_store_stats(store).table_bytes < 3 * MIB) {
+        fixture_push(store, a, "m", PUSH_GAUGE, PUSH_SET, 1);
+        TEST_ASSERT_TRUE(push_store_remove_series(store, a, &(struct push_update){.name = "m"}));
+    }
+    size_t n_steps = 0;
+    while (push_store_tidy(store, SIZE_MAX)) {
+        TEST_ASSERT_TRUE(push_store_is_busy(store));
+        n_steps++;
+    }
+    TEST_ASSERT_GREATER_THAN_size_t(3, n_steps);
+    TEST_ASSERT_LESS_THAN_size_t(MIB, push_store_stats(store).table_bytes);
+    push_owner_unref(store, a);
+}
+
 /* However far a copy of the table or one for somebody else is, a push ends it first, and neither is
  * done at once. */
 static void test_pushes_between_the_steps_of_a_copy(void) {
@@ -403,6 +421,7 @@ int main(void) {
     RUN_TEST(test_damaged_times);
     RUN_TEST(test_a_table_is_published_as_a_whole);
     RUN_TEST(test_the_table_is_copied_when_most_is_dead);
+    RUN_TEST(test_the_old_table_goes_in_steps);
     RUN_TEST(test_pushes_between_the_steps_of_a_copy);
     RUN_TEST(test_the_latest_starts_are_kept);
     RUN_TEST(test_full_table);
