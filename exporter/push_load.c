@@ -270,7 +270,6 @@ void push_store_load(struct push_store *store, const void *pages, size_t len,
         .max_help_len = PUSH_PAGE_SIZE,
         .max_buckets = PUSH_MAX_WORDS - 2,
     };
-    store->compact_after_ms = INT64_MAX; /* a copy would be published, with half of it missing */
     *ret_report = (struct push_load_report){0};
     struct loader loader = {
         .store = store,
@@ -283,7 +282,6 @@ void push_store_load(struct push_store *store, const void *pages, size_t len,
     ret_report->n_damaged_pages = push_pages_scan(pages, len, load, &loader);
     drop_childless(store);
     push_table_commit(store->table);
-    store->compact_after_ms = 0;
     store->config.limits = limits;
     hash_index_finish(&loader.owners);
     hash_index_finish(&loader.families);

@@ -173,9 +173,6 @@ static int create(struct push_store *store, const struct push_identity *identity
         return error_set(err, -ENOMEM, "out of memory");
     }
     r = push_persist_owner(store, owner, err);
-    if (r == -ENOSPC && push_persist_make_room(store)) {
-        r = push_persist_owner(store, owner, err);
-    }
     if (r < 0) {
         free_owner(store, owner);
         return r;
@@ -381,9 +378,6 @@ int push_store_put_note(struct push_store *store, struct push_owner *owner, cons
     struct push_note *note = NULL;
     push_store_lock(store);
     int r = text != NULL ? create_note(store, owner, key, text, &note, err) : 0;
-    if (r == -ENOSPC && push_persist_make_room(store)) {
-        r = create_note(store, owner, key, text, &note, err);
-    }
     if (r < 0) {
         push_store_unlock(store);
         return r;

@@ -12,8 +12,15 @@
  * none for a second one. */
 enum { COMPACT_MIN_DEAD = 256 << 10, COMPACT_RETRY_MS = 10 * 1000, RELEASE_AT_ONCE = 1 << 20 };
 
+/* What pushes leave of the table, for owners and their notes: who comes, or turns a knob, does not
+ * have to wait for a copy. */
+static size_t reserve_of(const struct push_store *store) {
+    return store->config.table_bytes / 16;
+}
+
 static int add(struct push_store *store, struct push_entry_spec spec, struct push_entry **ret_entry,
                struct error *err) {
+    spec.reserve = store->applying != NULL ? reserve_of(store) : 0;
     return push_table_add(store->table, &spec, ret_entry, err);
 }
 
@@ -321,13 +328,19 @@ bool push_persist_compact(struct push_store *store) {
     return true;
 }
 
+/* Or every small push would cost a copy. */
+static bool is_much_dead(const struct push_store *store) {
+    return push_table_dead(store->table) >= store->config.table_bytes / 64;
+}
+
 static bool is_worth_a_copy(const struct push_store *store) {
     size_t dead = push_table_dead(store->table);
     size_t used = push_table_used(store->table);
     size_t eighth = store->config.table_bytes / 8;
     bool worth = dead >= COMPACT_MIN_DEAD && dead >= used / 2;
     bool needed = dead >= eighth && used >= 7 * eighth;
-    return worth || needed;
+    bool urgent = is_much_dead(store) && push_table_room(store->table) < reserve_of(store);
+    return worth || needed || urgent;
 }
 
 bool push_store_tidy(struct push_store *store, size_t n) {
@@ -343,15 +356,5 @@ bool push_store_tidy(struct push_store *store, size_t n) {
 }
 
 bool push_persist_begin_room(struct push_store *store) {
-    size_t least = store->config.table_bytes / 64; /* or every small push would cost a copy */
-    return push_table_dead(store->table) >= least && push_persist_compact(store);
-}
-
-bool push_persist_make_room(struct push_store *store) {
-    if (!push_persist_begin_room(store)) {
-        return false;
-    }
-    while (push_persist_compact_some(store, SIZE_MAX)) {
-    }
-    return push_table_dead(store->table) == 0;
+    return is_much_dead(store) && push_persist_compact(store);
 }

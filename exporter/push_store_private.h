@@ -421,7 +421,6 @@ bool push_persist_compact(struct push_store *store);
 bool push_persist_compact_some(struct push_store *store, size_t n);
 /* The same where something is dead, for who found no room. */
 bool push_persist_begin_room(struct push_store *store);
-bool push_persist_make_room(struct push_store *store);
 
 /* push_labels.c */
 struct labels *push_labels_render(const struct push_owner *owner, const struct label *own,

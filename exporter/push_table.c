@@ -165,12 +165,13 @@ size_t push_table_size(const struct push_entry_spec *spec) {
 }
 
 /* Where the next entry of that size goes: not across the end of a page. */
-static int find_place(struct push_table *table, size_t size, size_t *ret_place, struct error *err) {
+static int find_place(struct push_table *table, size_t size, size_t reserve, size_t *ret_place,
+                      struct error *err) {
     size_t place = table->tail;
     if (place % PUSH_PAGE_SIZE + size > PUSH_PAGE_SIZE) {
         place = (place + PUSH_PAGE_SIZE - 1) & ~(size_t)(PUSH_PAGE_SIZE - 1);
     }
-    if (place + size > table->max_bytes) {
+    if (place + size + reserve > table->max_bytes) {
         return error_set(err, -ENOSPC, "no room: the table has its full size of %zu bytes",
                          table->max_bytes);
     }
@@ -202,7 +203,7 @@ int push_table_add(struct push_table *table, const struct push_entry_spec *spec,
                          PUSH_PAGE_SIZE);
     }
     size_t place = 0;
-    int r = find_place(table, size, &place, err);
+    int r = find_place(table, size, spec->reserve, &place, err);
     if (r < 0) {
         return r;
     }
@@ -328,6 +329,10 @@ size_t push_table_used(const struct push_table *table) {
 
 size_t push_table_dead(const struct push_table *table) {
     return table->dead;
+}
+
+size_t push_table_room(const struct push_table *table) {
+    return table->max_bytes - table->tail;
 }
 
 bool push_table_is_file(const struct push_table *table) {

@@ -38,7 +38,8 @@ struct push_entry_spec {
     struct push_text {
         const void *data;
         size_t len;
-    } key[2]; /* one behind the other */
+    } key[2];       /* one behind the other */
+    size_t reserve; /* bytes of the table that it must leave to others */
 };
 
 /* Bytes that such an entry has. */
@@ -77,6 +78,7 @@ const void *push_table_pages(const struct push_table *table, size_t *ret_len);
 /* Bytes that entries take up, with and without those of dead ones. */
 size_t push_table_used(const struct push_table *table);
 size_t push_table_dead(const struct push_table *table);
+size_t push_table_room(const struct push_table *table); /* behind all entries */
 bool push_table_is_file(const struct push_table *table);
 const char *push_table_path(const struct push_table *table); /* NULL: in memory */
 

@@ -80,6 +80,36 @@ static void test_a_batch_makes_room_for_itself(void) {
     push_owner_unref(store, b);
 }
 
+/* Who comes does not find it full, nor has it copied at once. */
+static void test_pushes_leave_room_to_owners(void) {
+    struct push_store_config config = fixture_config();
+    config.limits.max_series = config.limits.max_owner_series = 10000;
+    push_store_configure(store, &config);
+    struct push_owner *a = fixture_plugin(store, "a");
+    char name[32];
+    int r = 0;
+    for (int i = 0; r == 0; i++) {
+        TEST_ASSERT_LESS_THAN_INT_MESSAGE(10000, i, "the table has no end");
+        snprintf(name, sizeof(name), "m%d", i);
+        r = fixture_push(store, a, name, PUSH_GAUGE, PUSH_SET, i);
+    }
+    TEST_ASSERT_EQUAL_INT(-ENOSPC, r);
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof(name), "m%d", i);
+        TEST_ASSERT_TRUE(push_store_remove_series(store, a, &(struct push_update){.name = name}));
+    }
+    const struct push_table *before = store->table;
+    struct push_owner *late = fixture_plugin(store, "late");
+    TEST_ASSERT_EQUAL_INT(0, push_store_put_note(store, late, "knob", "1", NULL));
+    TEST_ASSERT_EQUAL_PTR(before, store->table);
+    while (push_store_tidy(store, 1)) { /* in time */
+    }
+    TEST_ASSERT_NOT_EQUAL(before, store->table);
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(store, late, "m", PUSH_GAUGE, PUSH_SET, 1));
+    push_owner_unref(store, a);
+    push_owner_unref(store, late);
+}
+
 static void test_a_copy_that_fails_is_tried_again(void) {
     struct push_owner *owner = fixture_plugin(store, "p");
     TEST_ASSERT_EQUAL_INT(0, mkdir(new_path, 0700));
@@ -281,6 +311,7 @@ int main(void) {
     UNITY_BEGIN();
     RUN_TEST(test_what_comes_and_goes_needs_no_room);
     RUN_TEST(test_a_batch_makes_room_for_itself);
+    RUN_TEST(test_pushes_leave_room_to_owners);
     RUN_TEST(test_a_copy_that_fails_is_tried_again);
     RUN_TEST(test_numbers_do_not_run_out);
     RUN_TEST(test_refused_batches_take_no_numbers);
