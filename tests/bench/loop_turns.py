@@ -2,9 +2,11 @@
 
 import contextlib
 import gzip
+import itertools
 import json
 import pathlib
 import tempfile
+import threading
 import time
 
 from effort import effort
@@ -318,6 +320,34 @@ def churn(bench):
     bench.request("DELETE", "/metrics/job/churn")
 
 
+def churn_and_writes(bench):
+    """Whatever else writes while the table is being copied."""
+    with Plugin(bench.path, {"plugin": "knobs"}, timeout=60) as plugin:
+        plugin.tell({"param": "k", "type": "int", "default": 1, "min": 0, "max": 9})
+        thread = threading.Thread(target=churn, args=(bench,))
+        thread.start()
+        for i in itertools.count():
+            bench.push(gauges("between", 10))
+            bench.put("/metrics/job/between", "between_runs 1\n")
+            bench.request("DELETE", "/metrics/job/between")
+            bench.request("PUT", "/api/v1/plugins/knobs/params/k", json.dumps({"value": i % 10}).encode())
+            plugin.settle()
+            if not thread.is_alive():
+                break
+        thread.join()
+
+
+def refused_new(bench):
+    last = {"plugin": "refused-0", "metric": "rn", "type": "counter", "inc": 1}
+    bench.push(gauges("refused-0", N_SERIES // 2, name="rn") + gauges("refused-1", N_SERIES // 2, name="rn") + [last],
+               status=(400, 409))
+
+
+def refused_groups(bench):
+    objects = [{"group": {"job": f"group-{i % 2}"}, "metric": "alternating", "type": "gauge", "set": 1} for i in range(effort(90000, 10))]
+    bench.push(objects + [{**objects[0], "type": "counter", "inc": 1}], status=(400, 409))
+
+
 def wipe(bench):
     bench.request("PUT", "/api/v1/admin/wipe")
 
@@ -361,6 +391,9 @@ CASES = {
     "reload": reload,
     "series that expire": expiry,
     "series that come and go": churn,
+    "the same, and other writes meanwhile": churn_and_writes,
+    "push of new series that is refused": refused_new,
+    "push of two groups that is refused": refused_groups,
     "a plugin takes over a large one": stronger_claim,
     "a plugin evicts series of groups": evicting_hello,
     "wipe": wipe,
