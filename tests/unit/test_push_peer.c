@@ -52,8 +52,8 @@ static void test_program(void) {
 }
 
 static void test_who_counts_as_one(void) {
-    static const struct push_peer user = {.pid = 1, .uid = 1000};
-    static const struct {
+    const struct push_peer user = {.pid = 1, .uid = 1000};
+    const struct {
         struct push_peer a, b;
         bool same;
     } rows[] = {
