@@ -11,6 +11,10 @@
  * that was over is in the file, and none by half. Space is allocated before it is used, so that a
  * full disk is an error and not a signal. One thread writes. Without a path it is plain memory.
  *
+ * The file is always a new one, which only root and the daemon's user can open, so the sizes of
+ * entries are read back from it unchecked. The file of a table that ended is not mapped: it is read
+ * to memory, and each entry is checked there (push_pages_scan, push_load.c).
+ *
  * A file that another process cuts off under us kills us by SIGBUS, as does a failing medium: there
  * is nothing to go on with, and a supervisor starts us again. */
 struct push_table;

@@ -5,29 +5,84 @@
 
 #include "exporter/push_entry.h"
 #include "exporter/push_state.h"
-#include "exporter/push_store.h"
-#include "exporter/push_table.h"
+#include "exporter/push_store_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static struct push_store *create(void) {
-    struct push_store_config config = {.ttl_ms = 1000, .table_bytes = 8 << 20};
+    struct push_store_config config = {
+        .limits =
+            {
+                .max_owners = 100,
+                .max_groups = 100,
+                .max_series = 1000,
+                .max_peer_series = 500,
+                .max_owner_series = 500,
+                .max_text = 1 << 20,
+                .max_peer_text = 1 << 20,
+                .max_labels = 8,
+                .max_name_len = 100,
+                .max_value_len = 100,
+                .max_help_len = 100,
+                .max_buckets = 20,
+            },
+        .ttl_ms = 1000,
+        .table_bytes = 8 << 20,
+    };
     struct push_store *store = NULL;
     int r = push_store_create(&config, &store, NULL);
     assert(r == 0);
     return store;
 }
 
-/* Whatever was loaded can be scraped, saved, loaded again, and is the same then. */
-static void load(const void *pages, size_t len) {
-    struct push_store *store = create();
-    struct push_load_report report, again;
-    push_store_load(store, pages, len, &report);
+static void scrape(struct push_store *store) {
     struct snapshot snapshot = {0};
     struct push_reader *reader = push_reader_create(store);
     push_reader_collect(reader, &snapshot);
     snapshot_finish(&snapshot);
     push_reader_destroy(reader);
+}
+
+/* Every owner pushes to what it has, in turns. */
+static void push(struct push_store *store) {
+    static const double one = 1;
+    static const char *const names[] = {"a", "fps", "h", "n_total"};
+    for (struct push_owner *owner = NULL; (owner = push_store_next_owner(store, owner)) != NULL;) {
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+            struct push_update update = {.name = names[i],
+                                         .type = i == 0 ? PUSH_GAUGE : PUSH_COUNTER,
+                                         .op = i == 2 ? PUSH_OBSERVE : PUSH_TOTAL,
+                                         .values = &one,
+                                         .n_values = 1,
+                                         .ttl_ms = PUSH_TTL_DEFAULT};
+            struct push_batch batch = {.start = 7, .updates = &update, .n_updates = 1};
+            push_store_apply(store, owner, &batch, NULL, NULL);
+        }
+    }
+}
+
+/* The table is copied as if enough of it were dead. */
+static void compact(struct push_store *store) {
+    size_t n_series = push_store_stats(store).n_series;
+    bool begun = push_persist_compact(store);
+    assert(begun);
+    while (push_store_tidy(store, 3)) {
+    }
+    assert(push_store_stats(store).n_series == n_series);
+}
+
+/* Whatever was loaded can be scraped, pushed to, copied, saved, loaded again, and is the same then.
+ */
+static void load(const void *pages, size_t len) {
+    struct push_store *store = create();
+    struct push_load_report report, again;
+    push_store_load(store, pages, len, &report);
+    scrape(store);
+    push(store);
+    compact(store);
+    push(store);
+    scrape(store);
+    report.n_series = push_store_stats(store).n_series;
     struct push_store *copy = create();
     size_t pages_len = 0, offset = 0, n_damaged = 0;
     struct buf saved CLEANUP_BUF = {0}, file CLEANUP_BUF = {0};
