@@ -757,8 +757,8 @@ def test_who_only_does_not_hear_complaints_goes_on(daemon, path):
 
 
 def test_descriptors_are_left_for_scrapes(waap, path):
-    """With room for 260 descriptors in all, plugins leave HTTP its own."""
-    few = dict(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (260, 260)))
+    """With room for 292 descriptors in all, plugins leave HTTP its own."""
+    few = dict(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (292, 292)))
     instance = waap(*ALONE, f"--push.socket={path}", "--push.max-connections-per-peer=1000", **few)
     assert "room for 36 connections only" in instance.wait_log("push: room for")
     with contextlib.ExitStack() as stack:
