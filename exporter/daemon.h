@@ -17,7 +17,7 @@ struct http_listing;
 struct http_upload;
 struct page;
 
-/* `waap serve` as a whole: what the handlers of requests reach through http_request.daemon. */
+/* `waap serve` as a whole: the context of its HTTP server. */
 struct daemon {
     const struct collector *const *collectors;
     int argc; /* of `serve`: read again on every reload */
@@ -48,3 +48,7 @@ struct daemon {
     double start_wall_seconds;
     double reload_wall_seconds; /* when the configuration in force was read */
 };
+
+static inline struct daemon *daemon_of(const struct http_request *request) {
+    return request->context;
+}

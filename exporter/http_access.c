@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "exporter/core/log.h"
-#include "exporter/daemon.h"
+#include "exporter/http_server_private.h"
 #include "exporter/network.h"
 #include "exporter/route.h"
 
@@ -150,7 +150,7 @@ static bool is_gateway(struct http_client *client, const char *const *networks) 
 }
 
 static int judge(const struct http_request *request, bool is_browser, struct error *err) {
-    const struct settings *settings = request->daemon->config->settings;
+    const struct settings *settings = request->server->config->settings;
     const char *const *networks = settings_list(settings, "push.allow");
     struct http_access_peer peer = {
         .is_unix = request->client->is_unix,

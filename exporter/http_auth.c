@@ -5,7 +5,6 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
-#include "exporter/daemon.h"
 #include "exporter/http_server_private.h"
 #include "exporter/http_users.h"
 
@@ -55,7 +54,7 @@ static void reply_unavailable(struct http_check *check) {
 
 static void check_next(struct http_server *server) {
     struct http_check *check = server->is_checking ? NULL : http_checks_take(&server->checks);
-    while (check != NULL && server->daemon->stopping) {
+    while (check != NULL && server->is_closing) {
         reply_unavailable(check);
         check = http_checks_take(&server->checks);
     }
@@ -71,9 +70,8 @@ static void check_next(struct http_server *server) {
 static void hold_for_check(struct http_request *request, const char *authorization) {
     struct http_server *server = request->server;
     request->check = (struct http_check){.address = request->client->address};
-    struct http_check *excess = request->daemon->stopping
-                                    ? &request->check
-                                    : http_checks_add(&server->checks, &request->check);
+    struct http_check *excess =
+        server->is_closing ? &request->check : http_checks_add(&server->checks, &request->check);
     if (excess != NULL) {
         reply_unavailable(excess);
     }

@@ -10,7 +10,6 @@
 #include "exporter/http_auth.h"
 #include "exporter/http_body.h"
 #include "exporter/http_server_private.h"
-#include "exporter/page.h"
 
 /* A body sent in chunks has no announced length; beyond this many times the limit we hang up. */
 enum { BODY_PATIENCE = 4 };
@@ -179,7 +178,7 @@ void *http_dispatch_begin(void *context, const char *target, struct MHD_Connecti
     if (request == NULL) {
         return NULL;
     }
-    request->daemon = server->daemon;
+    request->context = server->context;
     request->server = server;
     request->connection = connection;
     request->client = client;
@@ -398,7 +397,9 @@ void http_dispatch_end(struct http_client *client) {
     if (request->authorization != NULL) {
         explicit_bzero(request->authorization, strlen(request->authorization));
     }
-    page_unref(request->page);
+    if (request->state != NULL) {
+        request->free_state(request->state);
+    }
     http_url_finish(&request->url);
     http_body_drop(request);
     free(request->authorization);

@@ -170,7 +170,7 @@ static int read_push(struct http_upload *upload, struct error *err) {
 
 static int prepare_push(struct http_upload *upload, struct error *err) {
     struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
-    struct push_store *store = upload->request->daemon->push_store;
+    struct push_store *store = daemon_of(upload->request)->push_store;
     struct push_identity identity = identity_of(&push->path);
     int r = http_push_owner(upload->request, &identity, &upload->owner, err);
     r = r == 0 ? http_push_check_rate(store, upload->owner, err) : r;
@@ -187,7 +187,7 @@ static int prepare_push(struct http_upload *upload, struct error *err) {
 /* One that could be read leaves its mark in push_failure_time_seconds. */
 static void note_failure(struct http_upload *upload, int code) {
     const struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
-    struct push_store *store = upload->request->daemon->push_store;
+    struct push_store *store = daemon_of(upload->request)->push_store;
     struct push_identity identity = identity_of(&push->path);
     if (upload->owner != NULL ||
         (code == -EEXIST && push_store_owner(store, &identity, &upload->owner, NULL) == 0)) {
@@ -207,12 +207,12 @@ static void finish_push(struct http_upload *upload, int code, const struct error
         buf_add_str(&empty, "");
         http_reply_buf(request, MHD_HTTP_OK, "text/plain; charset=utf-8", &empty);
     }
-    push_owner_unref(request->daemon->push_store, upload->owner);
+    push_owner_unref(daemon_of(request)->push_store, upload->owner);
 }
 
 /* Takes the path over. */
 static void take_push(struct http_request *request, struct gateway_path *path) {
-    const struct push_limits *limits = push_store_limits(request->daemon->push_store);
+    const struct push_limits *limits = push_store_limits(daemon_of(request)->push_store);
     struct gateway_push *push = calloc(1, sizeof(*push));
     struct error error;
     if (push == NULL) {
@@ -237,7 +237,7 @@ static void take_push(struct http_request *request, struct gateway_path *path) {
     int r = gateway_type_parse(http_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), &push->protobuf,
                                &error);
     if (r < 0) {
-        push_store_count_refused(request->daemon->push_store, -EBADMSG);
+        push_store_count_refused(daemon_of(request)->push_store, -EBADMSG);
         http_upload_log(request, NULL, -EBADMSG, NULL, error.text);
         finish_push(&push->upload, r, &error);
         destroy_push(&push->upload);
@@ -261,7 +261,7 @@ static bool read_path(struct http_request *request, struct gateway_path *ret_pat
     struct error error;
     int r = parse_path(&request->url, ret_path, &error);
     if (r < 0) {
-        push_store_count_refused(request->daemon->push_store, -EBADMSG);
+        push_store_count_refused(daemon_of(request)->push_store, -EBADMSG);
         http_upload_log(request, NULL, -EBADMSG, NULL, error.text);
         refuse(request, r, &error);
     }
@@ -274,9 +274,9 @@ static void delete_group(struct http_request *request) {
         return;
     }
     struct push_identity identity = identity_of(&path);
-    struct push_owner *owner = push_store_find_owner(request->daemon->push_store, &identity);
+    struct push_owner *owner = push_store_find_owner(daemon_of(request)->push_store, &identity);
     if (owner != NULL) {
-        push_store_remove_owner(request->daemon->push_store, owner);
+        push_store_remove_owner(daemon_of(request)->push_store, owner);
     }
     http_reply_text(request, MHD_HTTP_ACCEPTED, "deleted");
 }
@@ -312,7 +312,7 @@ struct deletion {
 
 static bool is_meant(const struct push_series_view *series, void *context) {
     const struct deletion *deletion = context;
-    const struct push_store *store = deletion->request->daemon->push_store;
+    const struct push_store *store = daemon_of(deletion->request)->push_store;
     struct push_owner_view owner = push_owner_view(store, series->owner);
     bool meant = deletion->n_matches == 0;
     for (size_t i = 0; i < deletion->n_matches && !meant; i++) {
@@ -338,7 +338,7 @@ static bool is_too_much(const struct deletion *deletion) {
 }
 
 static void end_deletion(struct deletion *deletion) {
-    struct daemon *daemon = deletion->request->daemon;
+    struct daemon *daemon = deletion->request->context;
     loop_timer_remove(daemon->loop, &deletion->turn);
     push_cursor_end(daemon->push_store, &deletion->cursor);
     deletion->answer(deletion);
@@ -364,7 +364,7 @@ static bool delete_some(struct push_store *store, struct deletion *deletion) {
 
 static void delete_turn(struct loop_timer *timer) {
     struct deletion *deletion = CONTAINER_OF(timer, struct deletion, turn);
-    struct daemon *daemon = deletion->request->daemon;
+    struct daemon *daemon = deletion->request->context;
     bool more = true;
     if (!push_store_is_busy(daemon->push_store)) {
         do {
@@ -401,8 +401,8 @@ static void begin_deletion(struct http_request *request, struct push_match *cons
     for (size_t i = 0; i < n_matches; i++) {
         deletion->matches[i] = matches[i];
     }
-    push_cursor_begin(request->daemon->push_store, &deletion->cursor);
-    loop_timer_add(request->daemon->loop, &deletion->turn);
+    push_cursor_begin(daemon_of(request)->push_store, &deletion->cursor);
+    loop_timer_add(daemon_of(request)->loop, &deletion->turn);
 }
 
 static void answer_wiped(const struct deletion *deletion) {
@@ -410,7 +410,7 @@ static void answer_wiped(const struct deletion *deletion) {
 }
 
 void http_gateway_wipe(struct http_request *request) {
-    if (!settings_bool(request->daemon->config->settings, "web.enable-admin-api")) {
+    if (!settings_bool(daemon_of(request)->config->settings, "web.enable-admin-api")) {
         http_reply_text(request, MHD_HTTP_FORBIDDEN,
                         "wiping is not allowed: start with --web.enable-admin-api");
     } else if (http_access_may_write(request)) {

@@ -226,9 +226,9 @@ void http_gateway_status(struct http_request *request) {
                "{\"status\":\"success\",\"data\":{\"build_information\":{\"version\":\"%s\","
                "\"revision\":\"%s\",\"compiler\":\"%s\"},\"flags\":{",
                VERSION_TEXT, version_revision, VERSION_COMPILER);
-    add_flags(&out, request->daemon->config->settings);
+    add_flags(&out, daemon_of(request)->config->settings);
     buf_add_str(&out, "},\"start_time\":");
-    add_time(&out, request->daemon->start_wall_seconds);
+    add_time(&out, daemon_of(request)->start_wall_seconds);
     buf_add_str(&out, "}}");
     http_reply_buf(request, MHD_HTTP_OK, json_type, &out);
 }

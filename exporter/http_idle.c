@@ -14,17 +14,17 @@ struct waiting {
 static void look(struct loop_timer *timer) {
     struct waiting *waiting = CONTAINER_OF(timer, struct waiting, turn);
     struct http_request *request = waiting->request;
-    if (push_store_is_busy(request->daemon->push_store)) {
+    if (push_store_is_busy(daemon_of(request)->push_store)) {
         timer->due_ns = 0;
         return;
     }
-    loop_timer_remove(request->daemon->loop, timer);
+    loop_timer_remove(daemon_of(request)->loop, timer);
     waiting->handle(request);
     free(waiting);
 }
 
 void http_when_idle(struct http_request *request, void (*handle)(struct http_request *request)) {
-    if (!push_store_is_busy(request->daemon->push_store)) {
+    if (!push_store_is_busy(daemon_of(request)->push_store)) {
         handle(request);
         return;
     }
@@ -33,7 +33,7 @@ void http_when_idle(struct http_request *request, void (*handle)(struct http_req
         http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
     } else if (http_hold(request, NULL)) {
         *waiting = (struct waiting){{.due_ns = 0, .fire = look}, request, handle};
-        loop_timer_add(request->daemon->loop, &waiting->turn);
+        loop_timer_add(daemon_of(request)->loop, &waiting->turn);
     } else {
         free(waiting);
     }

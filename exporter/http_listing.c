@@ -205,12 +205,12 @@ static void begin(struct http_request *request, struct http_listing *listing) {
     wait_for(listing, request);
     take_turn(&listing->turn);
     if (request->status == 0 && !http_hold(request, NULL)) {
-        end_first(request->daemon);
+        end_first(request->context);
     }
 }
 
 void http_listing_reply(struct http_request *request, const struct http_listing_kind *kind) {
-    struct daemon *daemon = request->daemon;
+    struct daemon *daemon = request->context;
     bool is_first = daemon->listings == NULL;
     if (!is_first && !http_hold(request, NULL)) {
         return;

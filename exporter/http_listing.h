@@ -4,6 +4,8 @@
 #include "exporter/http_request.h"
 #include "exporter/push_store.h"
 
+struct daemon;
+
 /* Answers that list all owners of the push store. They can become as large as the store, so they
  * are written in turns, between which the loop does other things: each series is shown as it is at
  * one moment, all of them perhaps not. Nothing in an answer is older than its request; requests

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/clock.h"
@@ -33,7 +34,7 @@ static int find_collector(const struct engine *engine, const char *name, uint64_
 
 static int parse_filters(const struct http_request *request, uint64_t *ret_want,
                          struct error *err) {
-    const struct engine *engine = request->daemon->engine;
+    const struct engine *engine = daemon_of(request)->engine;
     uint64_t collect = 0;
     uint64_t exclude = 0;
     for (size_t i = 0; i < request->url.n_parameters; i++) {
@@ -63,7 +64,7 @@ static int parse_filters(const struct http_request *request, uint64_t *ret_want,
 /* Prometheus says how long it waits; the answer has to leave a little earlier. */
 static int parse_deadline(const struct http_request *request, int64_t *ret_deadline_ns,
                           struct error *err) {
-    const struct settings *settings = request->daemon->config->settings;
+    const struct settings *settings = daemon_of(request)->config->settings;
     double seconds = (double)settings_duration_ms(settings, "scrape.timeout") / 1e3;
     const char *header = http_header(request, "X-Prometheus-Scrape-Timeout-Seconds");
     if (header != NULL) {
@@ -84,28 +85,41 @@ static int parse_deadline(const struct http_request *request, int64_t *ret_deadl
 /* ---- the handler ---- */
 
 static void scrape_finished(struct engine_scrape *scrape) {
-    struct http_request *request = CONTAINER_OF(scrape, struct http_request, scrape);
-    page_request(request);
+    page_request_answer(CONTAINER_OF(scrape, struct page_request, scrape));
 }
 
 static void cancel_scrape(struct http_request *request) {
-    if (request->page != NULL) {
-        page_cancel(request);
+    struct page_request *reader = request->state;
+    if (reader->page != NULL) {
+        page_request_cancel(reader);
     } else {
-        engine_scrape_cancel(request->daemon->engine, &request->scrape);
+        engine_scrape_cancel(daemon_of(request)->engine, &reader->scrape);
     }
 }
 
+static void free_reader(void *state) {
+    page_request_finish(state);
+    free(state);
+}
+
 void http_metrics_handle(struct http_request *request) {
-    struct engine_scrape *scrape = &request->scrape;
+    struct engine_scrape scrape = {.finished = scrape_finished};
     struct error error;
-    if (parse_filters(request, &scrape->want, &error) < 0 ||
-        parse_deadline(request, &scrape->deadline_ns, &error) < 0) {
+    if (parse_filters(request, &scrape.want, &error) < 0 ||
+        parse_deadline(request, &scrape.deadline_ns, &error) < 0) {
         http_reply_text(request, MHD_HTTP_BAD_REQUEST, "%s", error.text);
         return;
     }
-    scrape->finished = scrape_finished;
-    if (http_hold(request, cancel_scrape) && engine_scrape(request->daemon->engine, scrape)) {
-        page_request(request);
+    struct page_request *reader = calloc(1, sizeof(*reader));
+    if (reader == NULL) {
+        http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
+        return;
+    }
+    *reader = (struct page_request){.request = request, .scrape = scrape};
+    request->state = reader;
+    request->free_state = free_reader;
+    if (http_hold(request, cancel_scrape) &&
+        engine_scrape(daemon_of(request)->engine, &reader->scrape)) {
+        page_request_answer(reader);
     }
 }

@@ -57,7 +57,7 @@ static void add_collector(struct buf *out, const struct engine_status *status) {
 }
 
 static void add_collectors(struct buf *out, const struct http_request *request) {
-    struct engine *engine = request->daemon->engine;
+    struct engine *engine = daemon_of(request)->engine;
     for (size_t i = 0; i < engine_n_collectors(engine); i++) {
         struct engine_status status = engine_status(engine, i);
         add_collector(out, &status);
@@ -65,13 +65,13 @@ static void add_collectors(struct buf *out, const struct http_request *request) 
 }
 
 static void add_demo(struct buf *out, const struct http_request *request) {
-    if (request->daemon->demo != NULL) {
-        buf_printf(out, "<p class=\"demo\">Demo: %s.</p>\n", demo_notice(request->daemon->demo));
+    if (daemon_of(request)->demo != NULL) {
+        buf_printf(out, "<p class=\"demo\">Demo: %s.</p>\n", demo_notice(daemon_of(request)->demo));
     }
 }
 
 static void add_metrics_path(struct buf *out, const struct http_request *request) {
-    add_html(out, settings_string(request->daemon->config->settings, "web.telemetry-path") + 1);
+    add_html(out, settings_string(daemon_of(request)->config->settings, "web.telemetry-path") + 1);
 }
 
 /* Why the viewer may not turn knobs; nothing where that is allowed. */

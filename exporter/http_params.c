@@ -161,7 +161,7 @@ static void format_requested(const struct params_knob *knob, struct buf *out) {
 /* For whoever asks later who did it: which one of several of that name, too. */
 static void record(const struct http_request *request, const struct http_params_found *found,
                    const struct buf *before, const char *asker) {
-    struct push_owner_view view = push_owner_view(request->daemon->push_store, found->owner);
+    struct push_owner_view view = push_owner_view(daemon_of(request)->push_store, found->owner);
     struct buf after CLEANUP_BUF = {0};
     format_requested(found->knob, &after);
     log_info("params: %s: %s: from %s to %s, asked by %s%s", view.name, found->knob->spec.name,
@@ -178,7 +178,7 @@ static bool turn(struct http_request *request, const struct http_params_found *f
     format_requested(found->knob, &before);
     int r = read_request(request, &value, &err);
     r = r < 0 ? r
-              : params_request(request->daemon->params, found->owner, found->plugin, found->knob,
+              : params_request(daemon_of(request)->params, found->owner, found->plugin, found->knob,
                                &value, buf_str(&asker), &err);
     if (r < 0) {
         http_json_fail(request, http_json_status(r), err.text);

@@ -108,7 +108,7 @@ static void add_choice(struct buf *out, const struct push_owner_view *view,
 /* Says that several have the knob, and how each is called. */
 static void fail_ambiguous(struct http_request *request, const char *plugin, const char *param,
                            const struct names *selectors) {
-    struct daemon *daemon = request->daemon;
+    struct daemon *daemon = request->context;
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&text, "%s: several plugins have the param %s, choose one by ", plugin, param);
     struct push_owner *owner = NULL;
@@ -146,7 +146,7 @@ static void fail_absent(struct http_request *request, const char *plugin, const 
         buf_printf(&text, "%s: no such plugin with these labels", plugin);
     } else if (candidates->n_plugins == 0) {
         buf_printf(&text, "%s: no such plugin", plugin);
-        add_likely_plugin(request->daemon->push_store, plugin, &text);
+        add_likely_plugin(daemon_of(request)->push_store, plugin, &text);
     } else {
         bool away = candidates->n_connections == 0;
         buf_printf(&text, "%s: has declared no param %s%s", plugin, param,
@@ -160,7 +160,7 @@ static void fail_absent(struct http_request *request, const char *plugin, const 
 /* Whether a plugin of that name can be chosen by it; adds by what else. */
 static bool is_selector(struct http_request *request, const char *plugin, const char *name,
                         struct names *selectors) {
-    struct push_store *store = request->daemon->push_store;
+    struct push_store *store = daemon_of(request)->push_store;
     bool known = false, any = false;
     for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
         known = known || strcmp(usual[i], name) == 0;
@@ -197,7 +197,7 @@ static bool check_parameters(struct http_request *request, const char *plugin) {
 
 bool http_params_find(struct http_request *request, const char *plugin, const char *param,
                       struct http_params_found *ret_found) {
-    struct daemon *daemon = request->daemon;
+    struct daemon *daemon = request->context;
     struct push_owner *owner = NULL;
     struct names selectors = {0};
     struct candidates candidates = {0};

@@ -186,7 +186,7 @@ static void describe_client(const struct http_client *client, struct buf *out) {
 
 int http_push_owner(const struct http_request *request, const struct push_identity *identity,
                     struct push_owner **ret_owner, struct error *err) {
-    struct push_store *store = request->daemon->push_store;
+    struct push_store *store = daemon_of(request)->push_store;
     struct push_owner *owner = NULL;
     struct buf who CLEANUP_BUF = {0};
     describe_client(request->client, &who);
@@ -284,7 +284,7 @@ static int find_owners(struct push_request *push, const struct http_upload *uplo
             return r;
         }
         push->found = run;
-        if (run->next != NULL && loop_turn_is_long(upload->request->daemon->loop)) {
+        if (run->next != NULL && loop_turn_is_long(daemon_of(upload->request)->loop)) {
             return 1;
         }
     }
@@ -376,7 +376,7 @@ void http_push_handle(struct http_request *request) {
         return;
     }
     push->reader = reader;
-    push->store = request->daemon->push_store;
+    push->store = daemon_of(request)->push_store;
     push->upload = (struct http_upload){.request = request,
                                         .read = read_body,
                                         .prepare = prepare,

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/daemon.h"
 #include "exporter/http_json.h"
 #include "exporter/http_server_private.h"
 #include "exporter/network.h"
@@ -93,7 +92,7 @@ static struct http_request *find_excess(const struct http_server *server,
 
 bool http_hold(struct http_request *request, void (*cancel)(struct http_request *request)) {
     struct http_server *server = request->server;
-    if (request->daemon->stopping) {
+    if (server->is_closing) {
         http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "waap is stopping");
         return false;
     }
@@ -113,7 +112,7 @@ bool http_hold(struct http_request *request, void (*cancel)(struct http_request 
 
 bool http_hold_upload(struct http_request *request) {
     struct http_server *server = request->server;
-    if (request->daemon->stopping || server->n_uploads >= server->max_uploads) {
+    if (server->is_closing || server->n_uploads >= server->max_uploads) {
         return false;
     }
     http_hold_among(request, &server->n_uploads);

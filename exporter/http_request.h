@@ -5,16 +5,13 @@
 #include <stdint.h>
 
 #include "exporter/core/buf.h"
-#include "exporter/engine.h"
 #include "exporter/http_checks.h"
 #include "exporter/http_gate.h"
 #include "exporter/http_sending.h"
 #include "exporter/http_url.h"
 #include "exporter/worker.h"
 
-struct daemon;
 struct http_server;
-struct page;
 struct web_config;
 
 enum http_method {
@@ -47,7 +44,7 @@ struct http_route {
 };
 
 struct http_request {
-    struct daemon *daemon;
+    void *context; /* of the server */
     struct http_server *server;
     struct MHD_Connection *connection;
     struct http_client *client;
@@ -86,9 +83,9 @@ struct http_request {
     bool authorized;
     char *user; /* whose password was right; NULL: none was asked for */
 
-    struct engine_scrape scrape;
-    struct page *page; /* that it waits for or that answers it; owned by reference */
-    struct http_request *next_waiting; /* for the page that somebody else has built already */
+    struct http_request *next_waiting; /* for the same thing, in a list of the handler's */
+    void *state;                       /* the handler's, for as long as the request lives */
+    void (*free_state)(void *state);
 };
 
 /* The value of a header, or NULL. */

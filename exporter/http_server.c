@@ -223,13 +223,13 @@ void http_server_client_goes_on(struct http_server *server, struct http_client *
 
 /* ---- life ---- */
 
-int http_server_create(struct daemon *daemon, struct loop *loop, const struct http_route *routes,
+int http_server_create(void *context, struct loop *loop, const struct http_route *routes,
                        size_t n_routes, struct http_server **ret_server, struct error *err) {
     struct http_server *server = calloc(1, sizeof(*server));
     if (server == NULL) {
         return error_set(err, -ENOMEM, "http: out of memory");
     }
-    server->daemon = daemon;
+    server->context = context;
     server->loop = loop;
     server->routes = routes;
     server->n_routes = n_routes;
@@ -327,7 +327,12 @@ int http_server_configure(struct http_server *server, struct config *config,
 }
 
 void http_server_close(struct http_server *server) {
+    server->is_closing = true;
     http_listeners_destroy(TAKE(server->listeners));
+}
+
+bool http_server_is_closing(const struct http_server *server) {
+    return server->is_closing;
 }
 
 void http_server_shut(struct http_server *server) {

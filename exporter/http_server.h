@@ -9,7 +9,8 @@
 
 /* HTTP on the event loop: libmicrohttpd with our own accept, gate, limits and checks in front. */
 
-int http_server_create(struct daemon *daemon, struct loop *loop, const struct http_route *routes,
+/* Handlers find `context` in each request. */
+int http_server_create(void *context, struct loop *loop, const struct http_route *routes,
                        size_t n_routes, struct http_server **ret_server, struct error *err);
 
 /* Applies listen addresses, limits and the web configuration (NULL: plain and open); connections
@@ -17,8 +18,9 @@ int http_server_create(struct daemon *daemon, struct loop *loop, const struct ht
 int http_server_configure(struct http_server *server, struct config *config,
                           struct web_config *web_config, struct error *err);
 
-/* Stops listening; what is under way goes on. */
+/* Stops listening, and holds no further request; what is under way goes on. */
 void http_server_close(struct http_server *server);
+bool http_server_is_closing(const struct http_server *server);
 
 /* Asks no handler any more: connections that are there get 503 for what they still send. */
 void http_server_shut(struct http_server *server);

@@ -14,7 +14,7 @@ struct http_port {
 
 /* Shared by http_server.c (connections) and http_dispatch.c (requests). */
 struct http_server {
-    struct daemon *daemon;
+    void *context; /* of the handlers */
     struct loop *loop;
     const struct http_route *routes;
     size_t n_routes;
@@ -41,7 +41,8 @@ struct http_server {
     struct http_checks checks;
     bool is_checking;
     struct http_rate rate;
-    bool is_shut; /* what the handlers look at may be gone */
+    bool is_closing; /* takes no work that waits */
+    bool is_shut;    /* what the handlers look at may be gone */
     bool health_is_open;
 };
 

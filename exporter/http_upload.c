@@ -14,7 +14,7 @@
 enum { SMALL_BODY = 16 << 10, UPDATES_AT_ONCE = 64 };
 
 static struct push_store *store_of(const struct http_upload *upload) {
-    return upload->request->daemon->push_store;
+    return daemon_of(upload->request)->push_store;
 }
 
 /* ---- refusals ---- */
@@ -22,7 +22,7 @@ static struct push_store *store_of(const struct http_upload *upload) {
 void http_upload_log(const struct http_request *request, const struct push_owner *owner, int code,
                      const char *metric, const char *why) {
     const struct http_client *client = request->client;
-    const struct daemon *daemon = request->daemon;
+    const struct daemon *daemon = request->context;
     struct buf who CLEANUP_BUF = {0};
     char address[INET6_ADDRSTRLEN] = "a unix socket";
     if (!client->is_unix) {
@@ -53,7 +53,7 @@ static void refuse(struct http_upload *upload) {
 }
 
 void http_upload_refused(struct http_request *request, int code, const char *why) {
-    push_store_count_refused(request->daemon->push_store, code);
+    push_store_count_refused(daemon_of(request)->push_store, code);
     http_upload_log(request, NULL, code, NULL, why);
 }
 
@@ -152,7 +152,7 @@ static void read_first(struct daemon *daemon) {
 }
 
 static void enqueue(struct http_upload *upload) {
-    struct daemon *daemon = upload->request->daemon;
+    struct daemon *daemon = upload->request->context;
     struct http_upload **link = &daemon->uploads;
     while (*link != NULL) {
         link = &(*link)->next;
@@ -184,7 +184,7 @@ static void finish_first(struct daemon *daemon, int code, const struct error *er
 static void apply_turn(struct loop_timer *timer) {
     struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
     struct push_applying *applying = &upload->applying;
-    struct daemon *daemon = upload->request->daemon;
+    struct daemon *daemon = upload->request->context;
     bool more;
     do {
         more = push_store_apply_some(daemon->push_store, applying, UPDATES_AT_ONCE);
@@ -200,7 +200,7 @@ static void apply_turn(struct loop_timer *timer) {
 
 static void prepare_turn(struct loop_timer *timer) {
     struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
-    struct daemon *daemon = upload->request->daemon;
+    struct daemon *daemon = upload->request->context;
     timer->due_ns = 0;
     if (push_store_is_busy(daemon->push_store)) {
         return;
@@ -220,7 +220,7 @@ static void prepare_turn(struct loop_timer *timer) {
 
 static void read_done(struct worker_job *job) {
     struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
-    struct daemon *daemon = upload->request->daemon;
+    struct daemon *daemon = upload->request->context;
     if (upload->code < 0) {
         push_store_count_refused(daemon->push_store, upload->code);
         finish_first(daemon, upload->code, &upload->error);
@@ -235,7 +235,8 @@ static void read_done(struct worker_job *job) {
 void http_upload_start(struct http_upload *upload) {
     struct http_request *request = upload->request;
     upload->failed = SIZE_MAX;
-    upload->max_body = (size_t)settings_int(request->daemon->config->settings, "web.max-body-size");
+    upload->max_body =
+        (size_t)settings_int(daemon_of(request)->config->settings, "web.max-body-size");
     upload->max_memory = push_memory_limit(upload->max_body);
     upload->code = find_encoding(request, &upload->packed, &upload->error);
     if (upload->code < 0) {
@@ -245,7 +246,7 @@ void http_upload_start(struct http_upload *upload) {
     /* What is packed may become large. */
     bool small =
         request->body.len <= SMALL_BODY && !upload->packed && !push_store_is_busy(store_of(upload));
-    if ((!small || loop_turn_is_long(request->daemon->loop)) && http_hold_upload(request)) {
+    if ((!small || loop_turn_is_long(daemon_of(request)->loop)) && http_hold_upload(request)) {
         enqueue(upload);
     } else if (small) {
         read_body(upload);

@@ -37,7 +37,7 @@ struct page {
     struct daemon *daemon;
     struct worker_job job;
     bool with_process;                          /* add what this process uses */
-    struct http_request *waiting;               /* until it is built */
+    struct page_request *waiting;               /* until it is built */
     struct MHD_Response *responses[PAGE_FORMS]; /* as they were asked for */
     bool built;
     atomic_bool unwanted; /* nobody waits for it any more */
@@ -61,7 +61,7 @@ static void drop_text(struct page *page) {
     page->n_parts = 0;
 }
 
-void page_unref(struct page *page) {
+static void page_unref(struct page *page) {
     if (page == NULL || --page->refs > 0) {
         return;
     }
@@ -225,9 +225,9 @@ static void page_done(struct worker_job *job) {
         engine_add_duplicates(engine, i, page->duplicates[i]);
     }
     while (page->waiting != NULL) {
-        struct http_request *request = page->waiting;
-        page->waiting = request->next_waiting;
-        page_answer(page, request);
+        struct page_request *reader = page->waiting;
+        page->waiting = reader->next_waiting;
+        page_answer(page, reader->request);
     }
     page_unref(page);
 }
@@ -267,9 +267,10 @@ static struct page *page_create(struct daemon *daemon, const struct engine_scrap
     return page;
 }
 
-void page_request(struct http_request *request) {
-    struct engine_scrape *scrape = &request->scrape;
-    struct daemon *daemon = request->daemon;
+void page_request_answer(struct page_request *reader) {
+    const struct engine_scrape *scrape = &reader->scrape;
+    struct http_request *request = reader->request;
+    struct daemon *daemon = daemon_of(request);
     struct page_key key = {
         .generation = engine_generation(daemon->engine),
         .want = scrape->want,
@@ -286,25 +287,29 @@ void page_request(struct http_request *request) {
         return;
     }
     page->refs++;
-    request->page = page;
+    reader->page = page;
     if (page->built) {
         page_answer(page, request);
     } else {
-        request->next_waiting = page->waiting;
-        page->waiting = request;
+        reader->next_waiting = page->waiting;
+        page->waiting = reader;
     }
 }
 
-void page_cancel(struct http_request *request) {
-    struct page *page = TAKE(request->page);
-    struct http_request **link = &page->waiting;
-    while (*link != request) {
+void page_request_cancel(struct page_request *reader) {
+    struct page *page = reader->page;
+    struct page_request **link = &page->waiting;
+    while (*link != reader) {
         link = &(*link)->next_waiting;
     }
-    *link = request->next_waiting;
+    *link = reader->next_waiting;
     if (page->waiting == NULL) {
         page->key.generation = 0; /* no other request finds it */
         atomic_store(&page->unwanted, true);
     }
-    page_unref(page);
+    page_request_finish(reader);
+}
+
+void page_request_finish(struct page_request *reader) {
+    page_unref(TAKE(reader->page));
 }

@@ -15,6 +15,7 @@
 #include "exporter/daemon.h"
 #include "exporter/http_access.h"
 #include "exporter/http_gateway.h"
+#include "exporter/http_health.h"
 #include "exporter/http_lifecycle.h"
 #include "exporter/http_metrics.h"
 #include "exporter/http_pages.h"
@@ -32,10 +33,9 @@ static const struct http_route routes[] = {
     /* First, as it may be set to "/" and then takes that path over. */
     {NULL, "/metrics", HTTP_GET | HTTP_HEAD, .handle = http_metrics_handle},
     {"/", "/", HTTP_GET | HTTP_HEAD, .handle = http_pages_landing},
-    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true,
-     .handle = http_lifecycle_healthy},
+    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_alive},
     {"/-/quit", "/-/quit", HTTP_POST | HTTP_PUT, .handle = http_lifecycle_quit},
-    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_lifecycle_ready},
+    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_ready},
     {"/-/reload", "/-/reload", HTTP_POST | HTTP_PUT, .handle = http_lifecycle_reload},
     {"/api/v1/admin/wipe", "/api/v1/admin/wipe", HTTP_PUT, .handle = http_gateway_wipe},
     {"/api/v1/metrics", "/api/v1/metrics", HTTP_GET | HTTP_HEAD, .handle = http_gateway_metrics},

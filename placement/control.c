@@ -9,7 +9,7 @@
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
 #include "exporter/http_access.h"
-#include "exporter/http_lifecycle.h"
+#include "exporter/http_health.h"
 #include "placement/control_loop.h"
 #include "placement/control_metrics.h"
 #include "placement/control_waggle.h"
@@ -82,7 +82,7 @@ static bool is_paused(const struct control *control) {
 }
 
 static struct control *control_of(const struct http_request *request) {
-    struct service *service = CONTAINER_OF(request->daemon, struct service, daemon);
+    struct service *service = request->context;
     return CONTAINER_OF(service, struct control, service);
 }
 
@@ -122,10 +122,9 @@ static void handle_metrics(struct http_request *request) {
 
 static const struct http_route routes[] = {
     {NULL, "/metrics", HTTP_GET | HTTP_HEAD, .handle = handle_metrics},
-    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true,
-     .handle = http_lifecycle_healthy},
+    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_alive},
     {"/-/pause", "/-/pause", HTTP_POST | HTTP_PUT, .handle = handle_pause},
-    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_lifecycle_ready},
+    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_ready},
     {"/-/resume", "/-/resume", HTTP_POST | HTTP_PUT, .handle = handle_resume},
 };
 
@@ -198,7 +197,7 @@ static void timer_fire(struct loop_timer *timer) {
 }
 
 static int start_runners(struct control *control, struct error *err) {
-    struct loop *loop = control->service.daemon.loop;
+    struct loop *loop = control->service.loop;
     for (size_t i = 0; i < control->n_runners; i++) {
         struct runner *runner = &control->runners[i];
         int r = worker_create(loop, runner->loop.loop->name, &runner->worker, err);
@@ -217,7 +216,7 @@ static bool stop_runners(struct control *control) {
         struct runner *runner = &control->runners[i];
         control_loop_stop(&runner->loop);
         /* The loop goes on turning until the last request is answered. */
-        loop_timer_remove(control->service.daemon.loop, &runner->timer);
+        loop_timer_remove(control->service.loop, &runner->timer);
     }
     for (size_t i = 0; i < control->n_runners; i++) {
         clean = worker_destroy(control->runners[i].worker, STOP_MS) && clean;
@@ -297,7 +296,7 @@ static bool run_service(struct control *control, int *ret_code) {
         r = start_runners(control, &err);
     }
     if (r == 0 && control->config.waggle.directory != NULL) {
-        r = control_waggle_create(service->daemon.loop, &control->config, &control->waggle, &err);
+        r = control_waggle_create(service->loop, &control->config, &control->waggle, &err);
     }
     if (r == 0) {
         service_run(service);

@@ -8,7 +8,7 @@
 #include "exporter/core/container.h"
 #include "exporter/core/json.h"
 #include "exporter/core/log.h"
-#include "exporter/http_lifecycle.h"
+#include "exporter/http_health.h"
 #include "placement/flags.h"
 #include "placement/place_choice.h"
 #include "placement/place_measured.h"
@@ -244,7 +244,7 @@ static void ask_done(struct worker_job *job) {
 }
 
 static struct place *place_of(const struct http_request *request) {
-    struct service *service = CONTAINER_OF(request->daemon, struct service, daemon);
+    struct service *service = request->context;
     return CONTAINER_OF(service, struct place, service);
 }
 
@@ -291,9 +291,8 @@ static void handle_metrics(struct http_request *request) {
 
 static const struct http_route routes[] = {
     {NULL, "/metrics", HTTP_GET | HTTP_HEAD, .handle = handle_metrics},
-    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true,
-     .handle = http_lifecycle_healthy},
-    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_lifecycle_ready},
+    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_alive},
+    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_ready},
     {"/api/profiling", "/api/profiling", HTTP_POST, .takes_body = true, .handle = handle_profiling},
     {"/upload", "/upload", HTTP_POST, .takes_body = true, .handle = handle_upload},
 };
@@ -319,13 +318,13 @@ static int start(struct place *place, struct error *err) {
     if (r == 0 && !place_labels_init(&place->labels, place->gbt)) {
         r = error_set(err, -ENOMEM, "out of memory");
     }
-    r = r < 0 ? r : worker_create(place->service.daemon.loop, "place", &place->worker, err);
+    r = r < 0 ? r : worker_create(place->service.loop, "place", &place->worker, err);
     return r < 0 ? r : service_listen(&place->service, routes, ARRAY_LEN(routes), err);
 }
 
 /* False where a thread or a request had to be left behind. */
 static bool stop(struct place *place) {
-    place->service.daemon.stopping = true;
+    service_stop(&place->service);
     if (place->client != NULL) {
         web_client_abort(place->client);
     }

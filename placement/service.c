@@ -92,18 +92,17 @@ static int load_config(struct service *service, const char *default_address, cha
         argv[argc++] = *flags;
     }
     struct config_sources sources = {.argc = argc, .argv = argv};
-    return config_load(no_collectors, &sources, &service->daemon.config, problems);
+    return config_load(no_collectors, &sources, &service->config, problems);
 }
 
 int service_init(struct service *service, const char *name, const char *default_address,
                  char *const *flags, struct problems *problems) {
-    *service = (struct service){.name = name, .daemon = {.collectors = no_collectors}};
-    service->daemon.start_wall_seconds = clock_wall_seconds();
+    *service = (struct service){.name = name};
     int r = load_config(service, default_address, flags, problems);
     if (r < 0) {
         return r;
     }
-    struct config *config = service->daemon.config;
+    struct config *config = service->config;
     const char *path = settings_string(config->settings, "web.config.file");
     if (path[0] != '\0') {
         r = web_config_load(path, &service->web_config, problems);
@@ -123,18 +122,16 @@ int service_init(struct service *service, const char *name, const char *default_
 
 static void signals_ready(struct loop_source *source, uint32_t events) {
     (void)events;
-    struct daemon *daemon = CONTAINER_OF(source, struct daemon, signals);
-    struct service *service = CONTAINER_OF(daemon, struct service, daemon);
+    struct service *service = CONTAINER_OF(source, struct service, signals);
     struct signalfd_siginfo info;
     while (read(source->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         log_info("%s: stopping on signal %u", service->name, info.ssi_signo);
-        loop_stop(daemon->loop);
+        loop_stop(service->loop);
     }
 }
 
 int service_open(struct service *service, struct error *err) {
-    struct daemon *daemon = &service->daemon;
-    int r = loop_create(&daemon->loop, err);
+    int r = loop_create(&service->loop, err);
     if (r < 0) {
         return r;
     }
@@ -144,53 +141,55 @@ int service_open(struct service *service, struct error *err) {
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    daemon->signals.ready = signals_ready;
-    daemon->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (daemon->signals.fd < 0) {
+    service->signals.ready = signals_ready;
+    service->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (service->signals.fd < 0) {
         return error_set(err, -errno, "signalfd: %m");
     }
-    return loop_add(daemon->loop, &daemon->signals, EPOLLIN, err);
+    return loop_add(service->loop, &service->signals, EPOLLIN, err);
 }
 
 int service_listen(struct service *service, const struct http_route *routes, size_t n_routes,
                    struct error *err) {
-    struct daemon *daemon = &service->daemon;
-    int r = http_server_create(daemon, daemon->loop, routes, n_routes, &daemon->http, err);
+    int r = http_server_create(service, service->loop, routes, n_routes, &service->http, err);
     return r < 0 ? r
-                 : http_server_configure(daemon->http, daemon->config, service->web_config, err);
+                 : http_server_configure(service->http, service->config, service->web_config, err);
 }
 
 void service_run(struct service *service) {
     log_info("%s: waap %s (%s)", service->name, VERSION_TEXT, version_revision);
-    loop_run(service->daemon.loop);
+    loop_run(service->loop);
+}
+
+void service_stop(struct service *service) {
+    if (service->http != NULL) {
+        http_server_close(service->http);
+    }
 }
 
 bool service_close(struct service *service) {
-    struct daemon *daemon = &service->daemon;
-    daemon->stopping = true;
-    if (daemon->http == NULL) {
+    if (service->http == NULL) {
         return true;
     }
     int64_t until_ns = clock_monotonic_ns() + DRAIN_MS * CLOCK_NS_PER_MS;
-    http_server_close(daemon->http);
-    while (http_server_n_busy(daemon->http) > 0 && clock_monotonic_ns() < until_ns) {
-        loop_turn(daemon->loop, 10);
+    http_server_close(service->http);
+    while (http_server_n_busy(service->http) > 0 && clock_monotonic_ns() < until_ns) {
+        loop_turn(service->loop, 10);
     }
-    http_server_shut(daemon->http);
-    if (http_server_n_held(daemon->http) > 0) {
+    http_server_shut(service->http);
+    if (http_server_n_held(service->http) > 0) {
         return false;
     }
-    http_server_destroy(TAKE(daemon->http));
+    http_server_destroy(TAKE(service->http));
     return true;
 }
 
 void service_finish(struct service *service) {
-    struct daemon *daemon = &service->daemon;
-    if (daemon->signals.fd > 0) {
-        close(daemon->signals.fd);
+    if (service->signals.fd > 0) {
+        close(service->signals.fd);
     }
-    loop_destroy(TAKE(daemon->loop));
-    config_unref(TAKE(daemon->config));
+    loop_destroy(TAKE(service->loop));
+    config_unref(TAKE(service->config));
     web_config_unref(TAKE(service->web_config));
 }
 

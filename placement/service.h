@@ -6,15 +6,18 @@
 #include "exporter/core/error.h"
 #include "exporter/core/problems.h"
 #include "exporter/core/snapshot.h"
-#include "exporter/daemon.h"
+#include "exporter/http_server.h"
 
 /* A program with an event loop and the daemon's HTTP server: its addresses, limits, TLS, users and
- * logging, by the daemon's own flags. Embedded in what its handlers want to find: a request's
- * `daemon` is the one in here. */
+ * logging, by the daemon's own flags. The context of its requests; embedded in what handlers use.
+ */
 struct service {
-    struct daemon daemon; /* loop, config, http and signals are set, the rest is nothing */
+    struct loop *loop;
+    struct config *config;
     struct web_config *web_config;
-    const char *name; /* for the log */
+    struct http_server *http;
+    struct loop_source signals; /* a signalfd */
+    const char *name;           /* for the log */
 };
 
 /* Moves the flags of the server (--web.…, --log.…, --push.allow, --push.user) from `argv` into
@@ -36,6 +39,9 @@ int service_listen(struct service *service, const struct http_route *routes, siz
 
 /* Runs until a signal comes. */
 void service_run(struct service *service);
+
+/* Answers with 503 what would have to wait. */
+void service_stop(struct service *service);
 
 /* Answers nothing any more; the loop is still there. False where requests had to be left behind:
  * the process should leave by _exit. */
