@@ -2,8 +2,11 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: run build deps test test-long lint fmt bench fuzz arm64 install deb clean
+.PHONY: help run build deps test test-long lint fmt bench fuzz arm64 install uninstall deb clean
 .DEFAULT_GOAL := build
+
+help:                        ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
 
 run: build                   ## start the daemon, by default on :9090; make run ARGS='--log.level=debug'
 	$(if $(ARGS),,@echo "waap: http://localhost:9090/metrics")
@@ -51,9 +54,12 @@ install: build               ## into DESTDIR and PREFIX
 	@DESTDIR=$(DESTDIR) meson install -C build
 	@$(if $(DESTDIR),:,[ "$$(id -u)" != 0 ] || ldconfig)
 
+uninstall:                   ## remove what make install has installed
+	@ninja -C build uninstall
+
 deb:                         ## Debian packages into build/deb
 	@.ci/deps deb
 	@.ci/deb
 
-clean:
+clean:                       ## remove build/
 	rm -rf build
