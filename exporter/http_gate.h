@@ -13,7 +13,7 @@ struct web_config;
  * least the one that has done nothing for longest. Clients that connect and then dawdle can so
  * never keep a scrape out. A quarter of the room is the newcomers': as long as they are fewer,
  * others make way, so that a scrape that has just connected gets to ask. A client whose request we
- * hold back is never sent away: http_hold bounds those, by address. */
+ * hold back is never sent away: http_request.c bounds those, in all and by address. */
 
 enum http_client_class {
     HTTP_CLIENT_NEW,  /* has not sent a whole request yet */

@@ -381,7 +381,7 @@ static void delete_turn(struct loop_timer *timer) {
 static void begin_deletion(struct http_request *request, struct push_match *const *matches,
                            size_t n_matches, void (*answer)(const struct deletion *deletion)) {
     struct deletion *deletion = calloc(1, sizeof(*deletion));
-    if (deletion == NULL || !http_hold(request, NULL)) {
+    if (deletion == NULL || !http_hold(request)) {
         for (size_t i = 0; i < n_matches; i++) {
             push_match_destroy(matches[i]);
         }

@@ -31,7 +31,7 @@ void http_when_idle(struct http_request *request, void (*handle)(struct http_req
     struct waiting *waiting = malloc(sizeof(*waiting));
     if (waiting == NULL) {
         http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
-    } else if (http_hold(request, NULL)) {
+    } else if (http_hold(request)) {
         *waiting = (struct waiting){{.due_ns = 0, .fire = look}, request, handle};
         loop_timer_add(daemon_of(request)->loop, &waiting->turn);
     } else {

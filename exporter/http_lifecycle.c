@@ -14,7 +14,7 @@ static bool allowed(struct http_request *request) {
 }
 
 void http_lifecycle_reload(struct http_request *request) {
-    if (allowed(request) && http_hold(request, NULL)) {
+    if (allowed(request) && http_hold(request)) {
         reload_start(request->context, request);
     }
 }

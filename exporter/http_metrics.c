@@ -118,7 +118,7 @@ void http_metrics_handle(struct http_request *request) {
     *reader = (struct page_request){.request = request, .scrape = scrape};
     request->state = reader;
     request->free_state = free_reader;
-    if (http_hold(request, cancel_scrape) &&
+    if (http_hold_scrape(request, cancel_scrape) &&
         engine_scrape(daemon_of(request)->engine, &reader->scrape)) {
         page_request_answer(reader);
     }

@@ -48,40 +48,39 @@ void http_hold_among(struct http_request *request, size_t *among) {
     MHD_suspend_connection(request->connection);
 }
 
-static void reply_too_many(struct http_request *request) {
+static void reply_too_many(struct http_request *request, size_t max) {
     http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE,
-                    "limit of %zu concurrent requests reached, try again later",
-                    request->server->max_held);
+                    "limit of %zu concurrent requests reached, try again later", max);
 }
 
-static bool is_held(const struct http_client *client) {
-    return client->class == HTTP_CLIENT_HELD &&
-           client->request->held_among == &client->request->server->n_held;
+static bool is_held_among(const struct http_client *client, const size_t *among) {
+    return client->class == HTTP_CLIENT_HELD && client->request->held_among == among;
 }
 
-static size_t n_held_of(const struct http_server *server, const struct in6_addr *peer) {
+static size_t n_held_of(const struct http_server *server, const size_t *among,
+                        const struct in6_addr *peer) {
     size_t n = 0;
     for (const struct http_client *c = server->gate.oldest; c != NULL; c = c->younger) {
-        n += is_held(c) && network_is_same_peer(&c->address, peer);
+        n += is_held_among(c, among) && network_is_same_peer(&c->address, peer);
     }
     return n;
 }
 
-/* A request of the peer that has most of them held, where that is more than the share of `peer`;
+/* A scrape of the peer that has most of them held, where that is more than the share of `peer`;
  * looks at the youngest only, so that it takes little time however many there are. */
 static struct http_request *find_excess(const struct http_server *server,
                                         const struct in6_addr *peer) {
     enum { MAX_LOOKS = 16 };
     struct http_request *excess = NULL;
-    size_t most = n_held_of(server, peer) + 1;
+    size_t most = n_held_of(server, &server->n_scrapes, peer) + 1;
     size_t n_looks = 0;
     for (const struct http_client *c = server->gate.youngest; c != NULL && n_looks < MAX_LOOKS;
          c = c->older) {
-        if (!is_held(c) || c->request->cancel == NULL) {
+        if (!is_held_among(c, &server->n_scrapes)) {
             continue;
         }
         n_looks++;
-        size_t n = n_held_of(server, &c->address);
+        size_t n = n_held_of(server, &server->n_scrapes, &c->address);
         if (n > most) {
             excess = c->request;
             most = n;
@@ -90,29 +89,55 @@ static struct http_request *find_excess(const struct http_server *server,
     return excess;
 }
 
-bool http_hold(struct http_request *request, void (*cancel)(struct http_request *request)) {
-    struct http_server *server = request->server;
-    if (server->is_closing) {
+/* Answers if no request may be held any more. */
+static bool is_open(struct http_request *request) {
+    if (request->server->is_closing) {
         http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "waap is stopping");
+    }
+    return !request->server->is_closing;
+}
+
+bool http_hold_scrape(struct http_request *request, void (*cancel)(struct http_request *request)) {
+    struct http_server *server = request->server;
+    if (!is_open(request)) {
         return false;
     }
-    if (server->n_held >= server->max_held) {
+    if (server->n_scrapes >= server->max_scrapes) {
         struct http_request *excess = find_excess(server, &request->client->address);
         if (excess == NULL) {
-            reply_too_many(request);
+            reply_too_many(request, server->max_scrapes);
             return false;
         }
         excess->cancel(excess);
-        reply_too_many(excess);
+        reply_too_many(excess, server->max_scrapes);
     }
     request->cancel = cancel;
-    http_hold_among(request, &server->n_held);
+    http_hold_among(request, &server->n_scrapes);
+    return true;
+}
+
+/* Whether one more may be held among those that cannot be cancelled: a peer has three quarters. */
+static bool has_place(const struct http_request *request, const size_t *among, size_t max) {
+    size_t n_own = n_held_of(request->server, among, &request->client->address);
+    return *among < max && n_own < max - max / 4;
+}
+
+bool http_hold(struct http_request *request) {
+    struct http_server *server = request->server;
+    if (!is_open(request)) {
+        return false;
+    }
+    if (!has_place(request, &server->n_tasks, server->max_tasks)) {
+        reply_too_many(request, server->max_tasks);
+        return false;
+    }
+    http_hold_among(request, &server->n_tasks);
     return true;
 }
 
 bool http_hold_upload(struct http_request *request) {
     struct http_server *server = request->server;
-    if (server->is_closing || server->n_uploads >= server->max_uploads) {
+    if (server->is_closing || !has_place(request, &server->n_uploads, server->max_uploads)) {
         return false;
     }
     http_hold_among(request, &server->n_uploads);

@@ -61,7 +61,7 @@ struct http_request {
     bool has_body;
     bool held;
     size_t *held_among; /* the count that it is part of while held */
-    /* Ends what a held request waits for; NULL: that cannot be ended. */
+    /* Ends what a scrape waits for. */
     void (*cancel)(struct http_request *request);
     bool suspended;  /* libmicrohttpd was told to wait, and has not called again since */
     bool head_again; /* it waited before its body came: the next call is about the head, too */
@@ -115,9 +115,12 @@ void http_reply_buf(struct http_request *request, unsigned status, const char *c
                     struct buf *body);
 
 /* Keeps the connection waiting until somebody answers. False when as many requests are held as may
- * be: it has been answered with 503 then. One with a `cancel` may be answered with 503 later, in
- * favour of a peer that has fewer requests held. */
-bool http_hold(struct http_request *request, void (*cancel)(struct http_request *request));
+ * be, in all or of this peer: it has been answered with 503 then. */
+bool http_hold(struct http_request *request);
+
+/* The same for a scrape, which shares its work with others. It may be cancelled and answered with
+ * 503 later, in favour of a peer that has fewer of them held. */
+bool http_hold_scrape(struct http_request *request, void (*cancel)(struct http_request *request));
 
 /* The same without a limit; while held it is part of `*among`. */
 void http_hold_among(struct http_request *request, size_t *among);

@@ -285,9 +285,10 @@ static void apply_limits(struct http_server *server, const struct settings *sett
     /* Held connections cannot be sent away, so some room is always kept for others. */
     size_t most_held = server->gate.max_clients / 2;
     server->max_uploads = server->gate.max_clients / 4;
+    server->max_tasks = server->gate.max_clients / 4;
     server->checks.max = most_held;
     size_t max_requests = (size_t)settings_int(settings, "web.max-requests");
-    server->max_held = max_requests == 0 || max_requests > most_held ? most_held : max_requests;
+    server->max_scrapes = max_requests == 0 || max_requests > most_held ? most_held : max_requests;
     server->health_is_open = settings_bool(settings, "web.auth-exempt-health");
 }
 
@@ -348,11 +349,11 @@ size_t http_server_n_busy(const struct http_server *server) {
 }
 
 size_t http_server_n_held(const struct http_server *server) {
-    return server->n_held + server->n_checks + server->n_uploads;
+    return server->n_scrapes + server->n_tasks + server->n_checks + server->n_uploads;
 }
 
 size_t http_server_n_in_flight(const struct http_server *server) {
-    return server->n_held;
+    return server->n_scrapes + server->n_tasks;
 }
 
 void http_server_destroy(struct http_server *server) {

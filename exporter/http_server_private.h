@@ -33,8 +33,10 @@ struct http_server {
     size_t bodies_room;
     struct http_sendings sendings;
     size_t pool_size; /* what libmicrohttpd has for a connection's head and answer, at least */
-    size_t max_held;
-    size_t n_held;
+    size_t max_scrapes;
+    size_t n_scrapes;
+    size_t max_tasks; /* other requests that wait */
+    size_t n_tasks;
     size_t max_uploads;
     size_t n_uploads;
     size_t n_checks; /* of passwords, waiting or under way */

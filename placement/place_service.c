@@ -258,7 +258,7 @@ static void handle_ask(struct http_request *request, bool is_upload) {
         http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
         return;
     }
-    if (!http_hold(request, NULL)) {
+    if (!http_hold(request)) {
         free(ask);
         return;
     }

@@ -105,6 +105,15 @@ def test_groups_that_come_and_go_meanwhile(daemon):
     assert groups[-1]["labels"] == {"job": "last"}  # nothing older than the question
 
 
+def test_listings_keep_no_scrape_out(daemon):
+    fill_groups(daemon)
+    for _ in range(3):
+        askers = [ask(daemon, "/api/v1/metrics") for _ in range(80)]
+        assert daemon.get("/metrics?collect[]=push").status == 200
+        for asker in askers:
+            asker.close()
+
+
 def test_who_goes_away_while_waiting(daemon):
     fill_groups(daemon)
     for asker in [ask(daemon, "/api/v1/metrics") for _ in range(N_AT_ONCE)]:
