@@ -18,6 +18,7 @@ struct http_listing {
     struct http_request *waiting;
     struct loop_timer turn;
     struct buf out;
+    uint64_t newest;               /* number that it goes up to; 0: not begun */
     uint64_t last;                 /* number of the owner up to which it is written */
     struct http_listing_item item; /* what is written of the next */
     struct http_listing *next;
@@ -74,7 +75,8 @@ static void close_if_gone(struct http_listing *listing, const struct push_owner 
     if (listing->item.owner != 0 &&
         (owner == NULL || push_owner_view(store, owner).number != listing->item.owner)) {
         listing->kind->close(&listing->item, &listing->out);
-        listing->item = (struct http_listing_item){0};
+        listing->item.owner = 0;
+        listing->item.place = (struct push_place){.newest = listing->newest};
     }
 }
 
@@ -92,23 +94,33 @@ static bool add_owner(struct http_listing *listing, struct push_owner *owner) {
         }
     }
     listing->item.owner = 0;
-    listing->item.place = (struct push_place){0};
+    listing->item.place = (struct push_place){.newest = listing->newest};
     listing->last = view.number;
     return true;
+}
+
+/* Owners that came after it began are not: writers could outrun it. */
+static bool is_listed(const struct http_listing *listing, const struct push_owner *owner) {
+    return owner != NULL &&
+           push_owner_view(listing->daemon->push_store, owner).number <= listing->newest;
 }
 
 /* False: there is more to write. */
 static bool write_some(struct http_listing *listing) {
     const struct push_store *store = listing->daemon->push_store;
     struct buf *out = &listing->out;
+    if (listing->newest == 0) {
+        listing->newest = push_store_newest(store);
+        listing->item.place.newest = listing->newest;
+    }
     struct push_owner *owner = push_store_owner_after(store, listing->last);
     close_if_gone(listing, owner);
     listing->item.until = out->len + TURN_BYTES;
-    while (owner != NULL && out->len < listing->item.until && !out->failed &&
+    while (is_listed(listing, owner) && out->len < listing->item.until && !out->failed &&
            add_owner(listing, owner)) {
         owner = push_store_next_owner(store, owner);
     }
-    if (owner != NULL && !out->failed) {
+    if (is_listed(listing, owner) && !out->failed) {
         return false;
     }
     buf_add_str(out, listing->kind->end);
@@ -171,8 +183,7 @@ static void take_turn(struct loop_timer *timer) {
 static struct http_listing *find(const struct daemon *daemon,
                                  const struct http_listing_kind *kind) {
     struct http_listing *listing = daemon->listings;
-    while (listing != NULL &&
-           (listing->kind != kind || listing->last > 0 || listing->item.owner > 0)) {
+    while (listing != NULL && (listing->kind != kind || listing->newest > 0)) {
         listing = listing->next;
     }
     return listing;
@@ -204,7 +215,7 @@ static void wait_for(struct http_listing *listing, struct http_request *request)
 static void begin(struct http_request *request, struct http_listing *listing) {
     wait_for(listing, request);
     take_turn(&listing->turn);
-    if (request->status == 0 && !http_hold(request, NULL)) {
+    if (request->status == 0 && !http_hold(request)) {
         end_first(request->context);
     }
 }
@@ -212,7 +223,7 @@ static void begin(struct http_request *request, struct http_listing *listing) {
 void http_listing_reply(struct http_request *request, const struct http_listing_kind *kind) {
     struct daemon *daemon = request->context;
     bool is_first = daemon->listings == NULL;
-    if (!is_first && !http_hold(request, NULL)) {
+    if (!is_first && !http_hold(request)) {
         return;
     }
     struct http_listing *listing = find(daemon, kind);

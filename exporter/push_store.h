@@ -269,9 +269,13 @@ void push_store_visit(struct push_store *store, const struct push_owner *owner,
                       void (*visit)(const struct push_series_view *series, void *context),
                       void *context);
 
+/* The number of the owner, family or series that was made last. */
+uint64_t push_store_newest(const struct push_store *store);
+
 /* How far a walk over the series of one owner has come: the numbers of the last one and its family.
- */
+ * Series with a number above `newest` are passed over, so that writers cannot outrun the walk. */
 struct push_place {
+    uint64_t newest;
     uint64_t family, series;
 };
 

@@ -127,8 +127,15 @@ static int compare_series(const void *a, const void *b) {
     return (left->number > right->number) - (left->number < right->number);
 }
 
+uint64_t push_store_newest(const struct push_store *store) {
+    return store->number;
+}
+
 static bool is_after(const struct push_series *series, const struct push_place *place) {
     uint64_t family = series->family->number;
+    if (series->number > place->newest) {
+        return false;
+    }
     return family > place->family || (family == place->family && series->number > place->series);
 }
 
@@ -163,7 +170,8 @@ bool push_store_visit_some(struct push_store *store, const struct push_owner *ow
         double values[PUSH_MAX_WORDS];
         struct push_series_view one = view(store, all[i], values);
         go_on = visit(&one, context);
-        *place = (struct push_place){all[i]->family->number, all[i]->number};
+        place->family = all[i]->family->number;
+        place->series = all[i]->number;
     }
     return i < n;
 }
@@ -183,7 +191,7 @@ void push_store_visit(struct push_store *store, const struct push_owner *owner,
                       void (*visit)(const struct push_series_view *series, void *context),
                       void *context) {
     if (owner != NULL) {
-        push_store_visit_some(store, owner, &(struct push_place){0}, visit_on,
+        push_store_visit_some(store, owner, &(struct push_place){.newest = UINT64_MAX}, visit_on,
                               &(struct void_visit){visit, context});
         return;
     }

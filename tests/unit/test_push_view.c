@@ -77,23 +77,21 @@ static bool count_one(const struct push_series_view *series, void *context) {
     return false;
 }
 
-/* Families come in runs, and series that go between two steps leave no gap. */
+/* Series that go between two steps leave no gap, those that come then are passed over. */
 static void test_visits_in_steps(void) {
     struct push_owner *a = fixture_plugin(store, "a");
     static const char *const names[] = {"x", "y", "z"};
     for (size_t i = 0; i < 3; i++) {
         fixture_push(store, a, names[i], PUSH_GAUGE, PUSH_SET, (double)i);
     }
-    struct push_place place = {0};
+    struct push_place place = {.newest = push_store_newest(store)};
     struct buf out CLEANUP_BUF = {0};
     TEST_ASSERT_TRUE(push_store_visit_some(store, a, &place, count_one, &out));
     TEST_ASSERT_EQUAL_STRING("x{plugin=\"a\"} 0\n", buf_str(&out));
     fixture_push(store, a, "w", PUSH_GAUGE, PUSH_SET, 3);
     TEST_ASSERT_EQUAL_UINT64(1, push_store_remove_if(store, is_named_y, NULL));
-    TEST_ASSERT_TRUE(push_store_visit_some(store, a, &place, count_one, &out));
     TEST_ASSERT_FALSE(push_store_visit_some(store, a, &place, count_one, &out));
-    TEST_ASSERT_EQUAL_STRING("x{plugin=\"a\"} 0\nz{plugin=\"a\"} 2\nw{plugin=\"a\"} 3\n",
-                             buf_str(&out));
+    TEST_ASSERT_EQUAL_STRING("x{plugin=\"a\"} 0\nz{plugin=\"a\"} 2\n", buf_str(&out));
     TEST_ASSERT_FALSE(push_store_visit_some(store, a, &place, count_one, &out));
     push_owner_unref(store, a);
 }
