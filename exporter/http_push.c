@@ -27,6 +27,7 @@ struct push_run {
     struct push_whose whose;
     size_t first; /* of its updates */
     struct push_owner *owner;
+    uint64_t claim; /* of the owner, when it was found */
 };
 
 /* A request while it is being taken. */
@@ -272,6 +273,18 @@ static size_t end_of_run(const struct push_run *run, const struct push_batch *ba
     return run->next != NULL ? run->next->first : batch->n_updates;
 }
 
+/* Whether the owners are still those of the client: others may have claimed them in between. */
+static int check_claims(const struct push_request *push, struct error *err) {
+    for (const struct push_run *run = push->runs; run != NULL; run = run->next) {
+        if (push_claim_number(run->owner) != run->claim) {
+            push_store_count_refused(push->store, -EACCES);
+            return error_set(err, -EACCES, "%s: another peer has claimed it meanwhile",
+                             push_owner_view(push->store, run->owner).name);
+        }
+    }
+    return 0;
+}
+
 /* Finds the owners of as many runs as the turn has time for. Returns 1 if there are more. */
 static int find_owners(struct push_request *push, const struct http_upload *upload,
                        struct error *err) {
@@ -284,11 +297,12 @@ static int find_owners(struct push_request *push, const struct http_upload *uplo
             return r;
         }
         push->found = run;
+        run->claim = push_claim_number(run->owner);
         if (run->next != NULL && loop_turn_is_long(daemon_of(upload->request)->loop)) {
             return 1;
         }
     }
-    return 0;
+    return check_claims(push, err);
 }
 
 static int prepare(struct http_upload *upload, struct error *err) {

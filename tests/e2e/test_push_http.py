@@ -53,6 +53,36 @@ def value(daemon, name, **labels):
 # ---- push ----
 
 
+def test_a_plugin_that_comes_during_a_large_push_keeps_its_name(daemon):
+    """Whenever it comes: what others pushed under its name before is removed, and nothing is added after."""
+    waap = daemon()
+    names = ["victim", *(f"other{i % 2}" for i in range(60000))]
+    objects = [{"plugin": name, "metric": "n_total", "type": "counter", "inc": 1000} for name in names]
+    body = json.dumps(objects).encode()
+    for _ in range(3):
+        thread = threading.Thread(target=push, args=(waap, body))
+        thread.start()
+        while thread.is_alive() and "victim" not in waap.get("/api/v1/plugins").text:
+            pass
+        with Plugin(waap.socket, {"plugin": "victim"}) as plugin:
+            plugin.tell({"metric": "n_total", "type": "counter", "inc": 7})
+            thread.join()
+            assert value(waap, "n_total", plugin="victim") == 7
+        assert waap.get("/api/v1/series?match[]=n_total", method="DELETE").status < 300
+
+
+def test_one_address_leaves_others_room_to_push(daemon):
+    waap = daemon("--web.max-connections=16", "--web.max-connections-per-address=8")
+    body = json.dumps([{**GAUGE, "metric": f"m{i}"} for i in range(8000)]).encode()
+    head = f"POST /api/v1/push HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    for _ in range(5):
+        with contextlib.ExitStack() as stack:
+            for _ in range(6):
+                large = socket.create_connection(("127.0.0.1", waap.port), LIMIT, ("127.0.0.7", 0))
+                stack.enter_context(large).sendall(head + body)
+            assert push(waap, {**GAUGE, "plugin": "q"})[0] == 200
+
+
 def test_one_object_an_array_or_lines(daemon):
     waap = daemon()
     counter = {"plugin": "p", "metric": "n_total", "type": "counter", "inc": 1}
