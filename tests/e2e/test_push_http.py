@@ -4,6 +4,7 @@ import base64
 import contextlib
 import gzip
 import http.client
+import itertools
 import json
 import pathlib
 import signal
@@ -829,8 +830,9 @@ def test_a_plugin_with_slashes(daemon):
 
 def test_what_cannot_be_kept_is_not_done(daemon, tmp_path):
     waap = daemon(f"--push.table={tmp_path / 'table'}", "--push.table-size=64KiB",
-                  "--push.max-series-per-peer=100000")
-    with Plugin(waap.socket, {"plugin": "p"}) as plugin:
+                  "--push.max-series-per-peer=100000", "--push.max-connections-per-peer=200")
+    number = itertools.count()
+    with Plugin(waap.socket, {"plugin": "p"}) as plugin, contextlib.ExitStack() as stack:
         plugin.tell(RES)
         for size in (100, 10, 1):  # until not even a small thing has room
             status, i = 200, 0
@@ -838,12 +840,17 @@ def test_what_cannot_be_kept_is_not_done(daemon, tmp_path):
                 i += 1
                 status, _ = push(waap, {**GAUGE, "plugin": "q", "labels": {"n": f"{i:0{size}}"}})
         assert status == 507
+        assert turn(waap, 720)[0] == 200  # pushes leave some, for plugins and knobs
+        for size in (1000, 100, 10, 1):
+            answers = []
+            while not answers:
+                late = stack.enter_context(Plugin(waap.socket, {"plugin": f"{next(number):0{size}}"}))
+                answers = late.settle()
         status, answer = turn(waap, 480)
         assert status == 507 and "the table has its full size" in answer["error"]
-        assert plugin.settle() == []
-        assert knob(waap)["requested"] is None
-        assert values(waap, "plugin_param_requested") == {}
-    assert "asked by" not in waap.output()
+        assert [item for item in plugin.settle() if "param" in item] == [{"param": "res", "value": 720}]
+        assert knob(waap)["requested"] == 720
+    assert waap.output().count("asked by") == 1
 
 
 def test_one_client_does_not_fill_the_table(daemon, tmp_path):
