@@ -97,7 +97,7 @@ static void test_defaults(void) {
     check_good(load(NULL, NULL, NULL));
     TEST_ASSERT_NULL(config->file);
     check_list("web.listen-address", LIST(":9090"));
-    TEST_ASSERT_EQUAL_INT64(40, settings_int(config->settings, "web.max-requests"));
+    TEST_ASSERT_EQUAL_INT64(128, settings_int(config->settings, "web.max-connections"));
     TEST_ASSERT_EQUAL_INT64(500, settings_duration_ms(config->settings, "scrape.timeout-offset"));
     TEST_ASSERT_TRUE(settings_bool(config->settings, "collector.alpha"));
     TEST_ASSERT_FALSE(settings_bool(config->settings, "collector.beta"));
@@ -299,11 +299,12 @@ static void test_bad_flags(void) {
 }
 
 static void test_variables(void) {
-    check_good(load(NULL,
-                    LIST("PATH=/bin", "WAAP_LOG_LEVEL=error", "WAAP_WEB_LISTEN_ADDRESS=:1,,:2",
-                         "WAAP_COLLECTOR_BETA=1", "WAAP_COLLECTOR_ALPHA=false",
-                         "WAAP_COLLECTOR_ALPHA_MOUNT_POINTS_EXCLUDE=a,b", "WAAP_WEB_MAX_REQUESTS="),
-                    NULL));
+    check_good(
+        load(NULL,
+             LIST("PATH=/bin", "WAAP_LOG_LEVEL=error", "WAAP_WEB_LISTEN_ADDRESS=:1,,:2",
+                  "WAAP_COLLECTOR_BETA=1", "WAAP_COLLECTOR_ALPHA=false",
+                  "WAAP_COLLECTOR_ALPHA_MOUNT_POINTS_EXCLUDE=a,b", "WAAP_WEB_MAX_CONNECTIONS="),
+             NULL));
     const struct settings *settings = config->settings;
     TEST_ASSERT_EQUAL_STRING("error", settings_string(settings, "log.level"));
     check_list("web.listen-address", LIST(":1", ":2"));
@@ -311,7 +312,7 @@ static void test_variables(void) {
     TEST_ASSERT_FALSE(settings_bool(settings, "collector.alpha"));
     TEST_ASSERT_EQUAL_STRING("a,b",
                              settings_string(settings, "collector.alpha.mount-points-exclude"));
-    TEST_ASSERT_EQUAL_INT64(40, settings_int(settings, "web.max-requests"));
+    TEST_ASSERT_EQUAL_INT64(128, settings_int(settings, "web.max-connections"));
     TEST_ASSERT_EQUAL_UINT64(0, config->warnings.n_lines);
 }
 
