@@ -122,6 +122,7 @@ static void test_backlog_is_thrown_away(void) {
     wait_blocked();
     write_file(play_file, OTHER);
     kill(started_pid(), SIGSTOP); /* too slow to fill the pipe again while it is read */
+    TEST_ASSERT_TRUE(BECOMES_TRUE(state_of(started_pid()) == 'T'));
     TEST_ASSERT_EQUAL_INT(0, poll_once());
     TEST_ASSERT_NULL(latest());
     kill(started_pid(), SIGCONT);
