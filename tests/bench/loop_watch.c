@@ -63,9 +63,10 @@ int epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
     loop_fd = loop_fd < 0 && is_main ? fd : loop_fd;
     bool is_loop = watch != NULL && is_main && fd == loop_fd;
     if (is_loop && begin_ns != 0) {
-        uint64_t turn_ns = served_ns() - begin_ns;
-        if (turn_ns > atomic_load(&watch->longest_ns)) {
-            atomic_store(&watch->longest_ns, turn_ns);
+        /* Less than nothing where the kernel counts late what it let others run. */
+        int64_t turn_ns = (int64_t)(served_ns() - begin_ns);
+        if (turn_ns > (int64_t)atomic_load(&watch->longest_ns)) {
+            atomic_store(&watch->longest_ns, (uint64_t)turn_ns);
         }
         atomic_fetch_add(&watch->n_turns, 1);
     }
