@@ -350,7 +350,8 @@ bool push_store_apply_some(struct push_store *store, struct push_applying *apply
 }
 
 bool push_store_is_busy(const struct push_store *store) {
-    return store->applying != NULL || store->compaction != NULL || store->copy != NULL;
+    return store->applying != NULL || store->compaction != NULL || store->copy != NULL ||
+           atomic_load_explicit(&store->is_collected, memory_order_relaxed);
 }
 
 void push_store_settle(struct push_store *store) {

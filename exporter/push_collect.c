@@ -4,6 +4,9 @@
 #include "exporter/push_collector.h"
 #include "exporter/push_store_private.h"
 
+/* Series that take about a millisecond: the event loop should not wait for the lock meanwhile. */
+enum { LONG_COLLECTION = 10000 };
+
 static void add_histogram(const struct push_series *series, const double *values,
                           struct snapshot *out) {
     const struct metric_desc *desc = &series->family->desc->main;
@@ -88,11 +91,13 @@ void push_reader_collect(struct push_reader *reader, struct snapshot *out) {
     struct push_store *store = reader->store;
     int64_t now_ms = push_store_now_ms(store);
     pthread_mutex_lock(&store->lock);
+    atomic_store(&store->is_collected, store->series.n_items >= LONG_COLLECTION);
     reader->collection = ++store->collections;
     push_store_open_graves(store);
     for (struct push_link *i = store->families.next; i != &store->families; i = i->next) {
         add_family(store, CONTAINER_OF(i, struct push_family, link), now_ms, out);
     }
     add_groups(store, out);
+    atomic_store(&store->is_collected, false);
     pthread_mutex_unlock(&store->lock);
 }

@@ -192,7 +192,8 @@ void push_store_apply_begin(struct push_store *store, struct push_applying *appl
 bool push_store_apply_some(struct push_store *store, struct push_applying *applying,
                            size_t n_updates);
 
-/* Whether a batch, a copy or push_store_tidy is between two steps: who can wait should. */
+/* Whether a batch, a copy or push_store_tidy is between two steps, or a large store is being
+ * collected: callers that can wait should. */
 bool push_store_is_busy(const struct push_store *store);
 
 /* Counts a refusal that happened outside: codes as above, -EBADMSG and -EPROTONOSUPPORT: not

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "exporter/core/hash_index.h"
 #include "exporter/core/snapshot.h"
@@ -195,6 +196,7 @@ struct push_store {
     uint32_t last_id;         /* of an entry; they are numbered anew when the table is copied */
     int64_t compact_after_ms; /* not before the table may be copied */
     pthread_mutex_t lock;     /* guards families, series, their values and `collections` */
+    atomic_bool is_collected; /* with the lock held for long */
 
     struct push_link families, owners, shares;
     size_t text_size;              /* of all series together */
