@@ -113,17 +113,15 @@ const struct option exporter_options[] = {
         .type = OPTION_STRING,
         .repeatable = true,
         .check = network_check,
-        .help =
-            "Networks that may push, turn knobs, reload and quit over TCP, besides this machine; "
-            "gateways and proxies, which forward for others, only by their own address",
+        .help = "Networks that may push, turn knobs, reload and quit over TCP, besides localhost; "
+                "gateways and proxies, which forward for others, only by their own address",
     },
     {
         .name = "push.allow-local",
         .type = OPTION_BOOL,
         .default_text = "true",
-        .help =
-            "Let this machine push, turn knobs, reload and quit over TCP; turn it off if a proxy "
-            "here adds no Forwarded, Via, X-Forwarded-For or X-Real-IP",
+        .help = "Let localhost push, turn knobs, reload and quit over TCP; turn it off if a proxy "
+                "here adds no Forwarded, Via, X-Forwarded-For or X-Real-IP",
     },
     {
         .name = "push.max-buckets",
@@ -493,7 +491,7 @@ const struct option exporter_options[] = {
         .max = 64 * GIB,
         .help =
             "Most memory for all answers above 64 KiB that clients have not read completely; the "
-            "slowest readers of older answers are disconnected beyond it",
+            "readers of the oldest are disconnected beyond it",
     },
     {
         .name = "web.systemd-socket",
