@@ -26,6 +26,7 @@ enum {
 #define INTERVAL_NS CLOCK_NS_PER_SEC
 #define PAUSE_NS (2 * CLOCK_NS_PER_MS)  /* for others, between the turns of one pass */
 #define RETRY_NS (50 * CLOCK_NS_PER_MS) /* while the store is busy */
+#define TIDY_NS (100 * CLOCK_NS_PER_MS) /* lines fill what pushes leave of the table in longer */
 
 #define IN_MEMORY "what is pushed is in memory only, and gone after a restart (see --push.table)"
 
@@ -392,7 +393,7 @@ static void tidy_fire(struct loop_timer *timer) {
     do {
         more = push_store_tidy(keeper->store, SERIES_AT_ONCE);
     } while (more && !loop_turn_is_long(keeper->loop));
-    timer->due_ns = more ? 0 : clock_monotonic_ns() + INTERVAL_NS;
+    timer->due_ns = more ? 0 : clock_monotonic_ns() + TIDY_NS;
 }
 
 int push_keeper_create(struct loop *loop, const struct settings *settings,
