@@ -309,7 +309,7 @@ static void take_sweep_turn(struct push_store *store, struct push_applying *appl
     }
 }
 
-/* Where the table is full of what is dead it is copied, then the batch begins anew. */
+/* If the table is full of dead entries it is copied, then the batch starts over. */
 static void take_back_turn(struct push_store *store, struct push_applying *applying, size_t n) {
     if (push_take_back(store, n)) {
         return;

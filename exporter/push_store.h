@@ -184,7 +184,7 @@ struct push_applying {
     } stage;
     size_t next;                  /* of the updates, in this stage */
     struct push_link *next_swept; /* of the owner's series */
-    bool made_room;               /* and began anew */
+    bool made_room;               /* and started over */
 };
 
 void push_store_apply_begin(struct push_store *store, struct push_applying *applying,

@@ -81,8 +81,8 @@ static int parse_options(struct options *options, int argc, char **argv) {
     return 0;
 }
 
-/* The summary of a directory: made anew from the record where that is there, so that it is never
- * that of another one. */
+/* The summary of a directory: computed from its record if there is one, so that it is never that of
+ * another record. */
 static int read_directory(const char *path, struct buf *out, struct error *err) {
     char *record CLEANUP_FREE = file_path_join(path, "samples.jsonl");
     char *summary CLEANUP_FREE = file_path_join(path, "summary.json");

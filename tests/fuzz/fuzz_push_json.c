@@ -34,7 +34,7 @@ static void read_objects(struct push_json *reader, struct json *json) {
     }
 }
 
-/* What a peer sends: objects one after the other. The line behind a rejected one is read anew. */
+/* What a peer sends: objects one after the other. Reading goes on after a rejected line. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     struct push_json *reader = push_json_create();
     char *text CLEANUP_FREE = malloc(len > 0 ? len : 1);
