@@ -12,6 +12,8 @@
 #include "collectors/io_series.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/option.h"
+#include "exporter/core/settings.h"
 
 #define FORGET_DEVICES_NS (60 * CLOCK_NS_PER_SEC)
 

@@ -5,13 +5,13 @@
 
 #include "exporter/core/error.h"
 #include "exporter/core/metric.h"
-#include "exporter/core/option.h"
-#include "exporter/core/settings.h"
 #include "exporter/core/snapshot.h"
 
 struct energy;
 struct nvml_library;
+struct option;
 struct push_store;
+struct settings;
 
 /* Where the system is seen: "/proc", "/sys", … on a host, other places in a container or a test.
  * The strings live as long as the collector is open. */

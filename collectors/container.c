@@ -18,6 +18,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/settings.h"
 
 #define FORGET_DEVICES_NS (60 * CLOCK_NS_PER_SEC)
 

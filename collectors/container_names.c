@@ -11,6 +11,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/settings.h"
 
 #define MIN_BUNDLE_WAIT_NS CLOCK_NS_PER_SEC
 #define MIN_CRI_WAIT_NS (CLOCK_NS_PER_SEC / 4)

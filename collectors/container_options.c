@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exporter/core/metric.h"
+#include "exporter/core/option.h"
 
 static int check_prefix(const char *text, struct error *err) {
     if (!metric_name_valid(text, strlen(text))) {

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "exporter/core/settings.h"
+
 int filter_init(struct filter *filter, const struct settings *settings, const char *name,
                 struct error *err) {
     const char *pattern = settings_string(settings, name);

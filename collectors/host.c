@@ -7,6 +7,7 @@
 #include "collectors/host_part.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/option.h"
 
 static const struct host_part *const parts[] = {
     &host_character_part, &host_cpu_part,     &host_disk_part,    &host_filesystem_part,

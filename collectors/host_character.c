@@ -13,6 +13,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/labels.h"
 #include "exporter/core/number.h"
+#include "exporter/core/settings.h"
 #include "exporter/core/uuid.h"
 
 /* What EdgeCloud-Mon's characterization agent tells of a node, under its names, so that who chooses

@@ -10,6 +10,7 @@
 #include "collectors/jetson_tegrastats.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/option.h"
 
 /* Rails come before the GPU, which looks at what its rail says. */
 static const struct jetson_part *const parts[] = {

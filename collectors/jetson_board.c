@@ -9,6 +9,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/settings.h"
 
 int jetson_l4t_parse(const char *text, struct buf *out) {
     static const char key[] = "REVISION:";

@@ -8,6 +8,7 @@
 #include "collectors/tegra.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/settings.h"
 
 /* Load and processes of a GPU whose driver tells them by NVML alone: Thor. On Orin the library
  * starts as well, and then answers zeros: there it is never asked. */

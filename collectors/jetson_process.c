@@ -7,6 +7,7 @@
 #include "collectors/jetson_files.h"
 #include "collectors/jetson_part.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/settings.h"
 
 enum { PROCESS_MAX = 1024 };
 

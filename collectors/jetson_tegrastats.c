@@ -12,6 +12,7 @@
 #include "collectors/jetson_metrics.h"
 #include "collectors/tegrastats.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/settings.h"
 
 enum { TEGRASTATS_INTERVAL_MS = 1000 };
 

@@ -10,6 +10,8 @@
 #include "collectors/tegra.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/option.h"
+#include "exporter/core/settings.h"
 
 enum { MAX_DEVICES = 64 };
 

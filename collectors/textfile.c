@@ -9,6 +9,8 @@
 #include "collectors/textfile_file.h"
 #include "collectors/textfile_merge.h"
 #include "exporter/core/file.h"
+#include "exporter/core/option.h"
+#include "exporter/core/settings.h"
 
 enum { MAX_NAME_LEN = 512 };
 

@@ -17,7 +17,7 @@ static const struct config_entry *find_variable(const struct config_table *table
 /* Those of the plugin libraries and of what `waap run` starts, where a daemon is started too. */
 static bool is_for_plugins(const char *name) {
     static const char *const names[] = {"WAAP_DATASET", "WAAP_DEBUG", "WAAP_JOB",
-                                        "WAAP_PLUGIN_NAME"};
+                                        "WAAP_PLUGIN_NAME", "WAAP_PROGRAM"};
     size_t i = 0;
     while (i < ARRAY_LEN(names) && strcmp(names[i], name) != 0) {
         i++;

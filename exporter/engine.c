@@ -7,6 +7,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
+#include "exporter/core/settings.h"
 #include "exporter/engine_slot.h"
 
 /* A round older than this is not joined: its first answers would be stale. */

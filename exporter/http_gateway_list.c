@@ -8,7 +8,7 @@
 #include "exporter/daemon.h"
 #include "exporter/http_gateway.h"
 #include "exporter/http_listing.h"
-#include "exporter/push_collector.h"
+#include "exporter/push_metrics.h"
 #include "exporter/push_store.h"
 #include "exporter/version.h"
 

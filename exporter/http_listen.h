@@ -4,7 +4,6 @@
 #include <stddef.h>
 
 #include "exporter/core/error.h"
-#include "exporter/core/settings.h"
 #include "exporter/listen_names.h"
 #include "exporter/loop.h"
 
@@ -35,13 +34,6 @@ int http_listeners_listen(struct http_listeners *listeners, const struct http_li
 
 /* Whether all Unix sockets still stand in the file system. */
 bool http_listeners_are_there(const struct http_listeners *listeners);
-
-/* Asks for the names in the settings under `web`, which may take long. -ENOMEM, or 0. */
-int http_listeners_lookup(const struct settings *settings, struct listen_names *names);
-
-/* Listens as the settings under `web` have it, with the names that were looked up. */
-int http_listeners_configure(struct http_listeners *listeners, const struct settings *settings,
-                             const struct listen_names *names, struct error *err);
 
 /* Stops listening and removes our Unix sockets from the file system. Accepts NULL. */
 void http_listeners_destroy(struct http_listeners *listeners);

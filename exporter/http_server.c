@@ -13,7 +13,7 @@
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
 #include "exporter/http_dispatch.h"
-#include "exporter/http_listen.h"
+#include "exporter/http_listen_web.h"
 #include "exporter/http_server_private.h"
 #include "exporter/http_tls.h"
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "exporter/core/container.h"
-#include "exporter/push_collector.h"
+#include "exporter/push_metrics.h"
 #include "exporter/push_store_private.h"
 
 /* Series that take about a millisecond: the event loop should not wait for the lock meanwhile. */

@@ -3,22 +3,8 @@
 #include <errno.h>
 
 #include "exporter/params_export.h"
+#include "exporter/push_metrics.h"
 #include "exporter/push_store.h"
-
-const struct metric_desc push_failure_time = {
-    .name = "push_failure_time_seconds",
-    .help = "When a push of this group was last refused, in seconds since 1970; 0: never.",
-    .type = METRIC_GAUGE,
-    .unit = "seconds",
-    .labels = "job, instance, …",
-};
-const struct metric_desc push_time = {
-    .name = "push_time_seconds",
-    .help = "When this group was last pushed, in seconds since 1970; 0: never.",
-    .type = METRIC_GAUGE,
-    .unit = "seconds",
-    .labels = "job, instance, …",
-};
 
 static const struct metric_desc *const metrics[] = {
     &params_applied_metric,

@@ -1,5 +1,20 @@
 #include "exporter/push_metrics.h"
 
+const struct metric_desc push_failure_time = {
+    .name = "push_failure_time_seconds",
+    .help = "When a push of this group was last refused, in seconds since 1970; 0: never.",
+    .type = METRIC_GAUGE,
+    .unit = "seconds",
+    .labels = "job, instance, …",
+};
+const struct metric_desc push_time = {
+    .name = "push_time_seconds",
+    .help = "When this group was last pushed, in seconds since 1970; 0: never.",
+    .type = METRIC_GAUGE,
+    .unit = "seconds",
+    .labels = "job, instance, …",
+};
+
 static const struct metric_desc expired = {
     .name = "waap_push_expired_series_total",
     .help = "Pushed series that vanished at the end of their time to live.",

@@ -8,6 +8,9 @@
 /* All descriptions, NULL-terminated. */
 extern const struct metric_desc *const push_metrics_all[];
 
+/* Of groups that came the Pushgateway's way; the collector `push` lists them. */
+extern const struct metric_desc push_time, push_failure_time;
+
 /* The labels of the reasons for refusals. A zeroed struct has none yet. */
 struct push_metrics {
     struct labels *reasons[PUSH_REASONS];

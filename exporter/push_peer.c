@@ -13,6 +13,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/file.h"
+#include "exporter/core/settings.h"
 #include "exporter/push_claim.h"
 
 /* Linux 6.5; older headers lack it. */

@@ -2,7 +2,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
-#include "exporter/push_collector.h"
+#include "exporter/push_metrics.h"
 #include "exporter/push_store_private.h"
 
 /* ---- owners ---- */

@@ -7,7 +7,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/log.h"
-#include "exporter/http_listen.h"
+#include "exporter/http_listen_web.h"
 #include "exporter/push_listen.h"
 
 struct reload {

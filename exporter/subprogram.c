@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,6 +37,8 @@ int subprogram_exec(const char *room, const char *program, char **argv) {
     char own_exe[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", own_exe, sizeof(own_exe) - 1);
     own_exe[len > 0 ? len : 0] = '\0';
+    /* A subprogram that needs another command of ours, such as `waap run`, starts this program. */
+    setenv("WAAP_PROGRAM", own_exe, 1);
     struct buf path CLEANUP_BUF = {0};
     for (size_t i = 0; subprogram_path(own_exe, room, program, i, &path); i++) {
         execv(buf_str(&path), argv);

@@ -17,7 +17,6 @@
 #include "placement/onnx/onnx_file.h"
 #include "placement/onnx/onnx_traits.h"
 #include "placement/predictor.h"
-#include "profiler/run_main.h"
 
 enum { EXIT_USAGE = 2, MAX_COMMAND = 250, MAX_FILE = 64 << 20 };
 
@@ -93,8 +92,6 @@ struct collect {
     struct buf name, device, records;
     FILE *out;
 };
-
-static const struct collector *const no_collectors[] = {NULL};
 
 static int help(void) {
     printf(
@@ -191,10 +188,11 @@ static int prepare(struct collect *collect, struct error *err) {
 
 /* ---- one run ---- */
 
-/* `waap run --out=DIR -- COMMAND...` in a process of its own; its words go to standard error. */
+/* `waap run --force --out=DIR -- COMMAND...`; what it prints goes to standard error. */
 static int run_command(const struct collect *collect, const char *dir, struct error *err) {
-    char *argv[MAX_COMMAND + 5] = {"run", "--force", (char *)dir, "--"};
-    int argc = 4;
+    const char *program = getenv("WAAP_PROGRAM");
+    char *argv[MAX_COMMAND + 6] = {"waap", "run", "--force", (char *)dir, "--"};
+    int argc = 5;
     for (size_t i = 0; i < collect->flags.n_words; i++) {
         argv[argc++] = (char *)collect->flags.words[i];
     }
@@ -210,9 +208,9 @@ static int run_command(const struct collect *collect, const char *dir, struct er
             _exit(EXIT_FAILURE);
         }
         dup2(STDERR_FILENO, STDOUT_FILENO);
-        int code = run_main(no_collectors, argc, argv);
-        fflush(NULL);
-        _exit(code);
+        execvp(program != NULL ? program : "waap", argv);
+        perror("waap place collect: waap run");
+        _exit(EXIT_FAILURE);
     }
     int status;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {

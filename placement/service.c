@@ -12,7 +12,7 @@
 #include "exporter/core/exposition.h"
 #include "exporter/core/gzip.h"
 #include "exporter/core/log.h"
-#include "exporter/http_listen.h"
+#include "exporter/http_listen_web.h"
 #include "exporter/options.h"
 #include "exporter/process_metrics.h"
 #include "exporter/version.h"

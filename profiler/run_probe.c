@@ -8,6 +8,7 @@
 #include "collectors/energy.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/number.h"
+#include "exporter/core/settings.h"
 #include "exporter/engine_worker.h"
 #include "profiler/run_probe_map.h"
 

@@ -18,6 +18,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container.h"
 #include "exporter/core/file.h"
+#include "exporter/core/settings.h"
 #include "profiler/run_cgroup.h"
 #include "profiler/run_engine.h"
 #include "profiler/run_service.h"

@@ -1,4 +1,5 @@
 #include "collectors/cgroup.h"
+#include "exporter/core/settings.h"
 #include "tests/bench/groups.h"
 #include "tests/bench/stopwatch.h"
 

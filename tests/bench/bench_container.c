@@ -1,4 +1,6 @@
 #include "collectors/container.h"
+#include "exporter/core/option.h"
+#include "exporter/core/settings.h"
 #include "tests/bench/groups.h"
 #include "tests/bench/stopwatch.h"
 

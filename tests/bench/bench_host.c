@@ -6,6 +6,7 @@
 
 #include "collectors/host.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/settings.h"
 #include "tests/bench/stopwatch.h"
 
 /* CPU time of one collection of `host` on this machine, against the bare system calls on the same

@@ -8,6 +8,8 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/option.h"
+#include "exporter/core/settings.h"
 #include "tests/bench/stopwatch.h"
 #include "tests/fakes/plant.h"
 

@@ -4,6 +4,8 @@
 #include "collectors/nvml.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/exposition.h"
+#include "exporter/core/option.h"
+#include "exporter/core/settings.h"
 #include "tests/bench/stopwatch.h"
 
 /* CPU time of one scrape of eight fake GPUs, collecting and rendering, and of one sample of them.

@@ -5,6 +5,8 @@
 
 #include "collectors/collectors.h"
 #include "exporter/config_read.h"
+#include "exporter/core/option.h"
+#include "exporter/core/settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

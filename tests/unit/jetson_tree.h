@@ -8,6 +8,8 @@
 #include "collectors/jetson.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/option.h"
+#include "exporter/core/settings.h"
 #include "tests/fakes/plant.h"
 
 /* A board's files in a directory of the test's own, and the collector open on them. */

@@ -4,6 +4,7 @@
 #include <unity.h>
 
 #include "collectors/collectors.h"
+#include "exporter/core/option.h"
 #include "exporter/options.h"
 
 static struct config_table table;

@@ -8,6 +8,7 @@
 #include "collectors/container.h"
 #include "collectors/energy.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/settings.h"
 #include "exporter/demo_model.h"
 #include "tests/unit/jetson_tree.h"
 #include "tests/unit/snapshot_find.h"

@@ -1,4 +1,4 @@
-#include "exporter/http_listen.h"
+#include "exporter/http_listen_web.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,6 +11,8 @@
 #include "collectors/energy.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/option.h"
+#include "exporter/core/settings.h"
 #include "tests/unit/waiting.h"
 
 static const struct option shared[] = {

@@ -14,6 +14,7 @@
 #include "collectors/textfile_file.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/exposition.h"
+#include "exporter/core/settings.h"
 #include "tests/unit/exposition_text.h"
 #include "tests/unit/waiting.h"
 
