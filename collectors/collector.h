@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 #include "exporter/core/error.h"
-#include "exporter/core/metric.h"
-#include "exporter/core/snapshot.h"
+#include "exporter/metrics/metric.h"
+#include "exporter/metrics/snapshot.h"
 
 struct energy;
 struct nvml_library;

@@ -4,19 +4,19 @@
 #include <unistd.h>
 
 #include "collectors/collectors.h"
-#include "exporter/check_config.h"
-#include "exporter/cli.h"
-#include "exporter/core/suggest.h"
-#include "exporter/healthcheck.h"
-#include "exporter/process_metrics.h"
-#include "exporter/push_metrics.h"
-#include "exporter/self_metrics.h"
-#include "exporter/serve.h"
-#include "exporter/subprogram.h"
+#include "exporter/cli/check_config.h"
+#include "exporter/cli/cli.h"
+#include "exporter/cli/healthcheck.h"
+#include "exporter/cli/subprogram.h"
+#include "exporter/daemon/self_metrics.h"
+#include "exporter/daemon/serve.h"
+#include "exporter/http/process_metrics.h"
+#include "exporter/push/metrics.h"
+#include "exporter/settings/suggest.h"
 #include "placement/onnx/model.h"
-#include "profiler/compare.h"
-#include "profiler/report.h"
-#include "profiler/run_main.h"
+#include "profiler/compare/compare.h"
+#include "profiler/report/report.h"
+#include "profiler/run/main.h"
 
 struct command {
     const char *name;

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "exporter/core/cleanup.h"
-#include "exporter/version.h"
-#include "placement/control.h"
-#include "placement/place.h"
+#include "exporter/core/version.h"
+#include "placement/control/control.h"
+#include "placement/place/place.h"
 
 /* `waap control …` becomes this program with the same arguments: argv[0] is the command. Called by
  * its own name, the command comes as argv[1]. */

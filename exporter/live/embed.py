@@ -32,7 +32,7 @@ def main(html, css, *scripts, output):
     version = hashlib.sha256(css + script).hexdigest()[:12]
     lines = pathlib.Path(html).read_text().replace("@HASH@", version).splitlines(keepends=True)
     pathlib.Path(output).write_text(
-        '#include "exporter/live_files.h"\n\n'
+        '#include "exporter/live/live_files.h"\n\n'
         + "const char live_html[] =\n"
         + "\n".join("    " + json.dumps(line) for line in lines)
         + ";\n"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/onnx/file.h"
 #include "placement/onnx/model_text.h"
-#include "placement/onnx/onnx_file.h"
 
 static const char usage[] =
     "usage: waap model FILE.onnx [--json]\n\n"

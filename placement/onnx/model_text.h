@@ -1,7 +1,7 @@
 #pragma once
 
 #include "exporter/core/buf.h"
-#include "placement/onnx/onnx_traits.h"
+#include "placement/onnx/traits.h"
 
 /* What `waap model` prints. */
 struct model_text {

@@ -1,5 +1,5 @@
-#include "collectors/cgroup.h"
-#include "exporter/core/settings.h"
+#include "collectors/cgroup/cgroup.h"
+#include "exporter/settings/settings.h"
 #include "tests/bench/groups.h"
 #include "tests/bench/stopwatch.h"
 

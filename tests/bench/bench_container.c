@@ -1,6 +1,6 @@
-#include "collectors/container.h"
-#include "exporter/core/option.h"
-#include "exporter/core/settings.h"
+#include "collectors/container/container.h"
+#include "exporter/settings/option.h"
+#include "exporter/settings/settings.h"
 #include "tests/bench/groups.h"
 #include "tests/bench/stopwatch.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "exporter/core/cleanup.h"
-#include "exporter/core/exposition.h"
+#include "exporter/metrics/exposition.h"
 #include "tests/bench/stopwatch.h"
 
 /* CPU time of one series on its way from the collector to the page, without HTTP: snapshot, part,

@@ -4,9 +4,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "collectors/host.h"
+#include "collectors/host/host.h"
 #include "exporter/core/cleanup.h"
-#include "exporter/core/settings.h"
+#include "exporter/settings/settings.h"
 #include "tests/bench/stopwatch.h"
 
 /* CPU time of one collection of `host` on this machine, against the bare system calls on the same

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "exporter/core/cleanup.h"
-#include "exporter/core/exposition.h"
-#include "exporter/core/exposition_parse.h"
 #include "exporter/core/number.h"
-#include "tests/unit/exposition_text.h"
+#include "exporter/metrics/exposition.h"
+#include "exporter/metrics/exposition_parse.h"
+#include "tests/unit/exporter/metrics/exposition_text.h"
 
 /* bench_instructions TASK prepares a task and does it once inside measured(), where callgrind
  * counts instructions (--toggle-collect=measured). Without a task it lists them. */

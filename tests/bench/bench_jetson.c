@@ -4,12 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectors/jetson.h"
+#include "collectors/jetson/jetson.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
-#include "exporter/core/option.h"
-#include "exporter/core/settings.h"
+#include "exporter/settings/option.h"
+#include "exporter/settings/settings.h"
 #include "tests/bench/stopwatch.h"
 #include "tests/fakes/plant.h"
 

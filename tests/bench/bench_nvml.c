@@ -1,11 +1,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "collectors/nvml.h"
+#include "collectors/nvml/nvml.h"
 #include "exporter/core/cleanup.h"
-#include "exporter/core/exposition.h"
-#include "exporter/core/option.h"
-#include "exporter/core/settings.h"
+#include "exporter/metrics/exposition.h"
+#include "exporter/settings/option.h"
+#include "exporter/settings/settings.h"
 #include "tests/bench/stopwatch.h"
 
 /* CPU time of one scrape of eight fake GPUs, collecting and rendering, and of one sample of them.

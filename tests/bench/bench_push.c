@@ -5,8 +5,8 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/hash.h"
-#include "exporter/push_entry.h"
-#include "exporter/push_recover.h"
+#include "exporter/push/entry.h"
+#include "exporter/push/recover.h"
 #include "tests/bench/stopwatch.h"
 
 /* CPU time of the push store, its table on tmpfs: against the bare hash of a series' text and a

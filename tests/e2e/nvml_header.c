@@ -4,7 +4,7 @@
 #include <nvml.h>
 #include <stddef.h>
 
-#include "collectors/nvml_types.h"
+#include "collectors/nvml/types.h"
 
 #define SAME_SIZE(ours, theirs) _Static_assert(sizeof(ours) == sizeof(theirs), #theirs)
 #define SAME_PLACE(ours, member, theirs, their_member)                                             \
@@ -124,7 +124,7 @@ SAME_VALUE(1 << 8, nvmlClocksEventReasonDisplayClockSetting);
 #define nvml_violation nvmlViolationTime_st
 #define nvml_field nvmlFieldValue_st
 #define nvml_event nvmlEventData_st
-#include "collectors/nvml_library.h"
+#include "collectors/nvml/library.h"
 
 /* An enum of theirs is an unsigned of ours, which C lets pass, also behind a pointer. */
 #define SAME_CALL(member, function)                                                                \

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "collectors/collectors.h"
-#include "exporter/core/option.h"
-#include "exporter/core/settings.h"
+#include "exporter/settings/option.h"
+#include "exporter/settings/settings.h"
 
 /* Collectors that misbehave on request. They are linked with the daemon's own main into waap-fake,
  * so that end-to-end tests meet the real engine. */

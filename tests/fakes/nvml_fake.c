@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collectors/nvml_types.h"
+#include "collectors/nvml/types.h"
 #include "tests/fakes/nvml_fake.h"
 #include "tests/fakes/nvml_scenario.h"
 

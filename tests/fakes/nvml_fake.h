@@ -1,6 +1,6 @@
 #pragma once
 
-#include "collectors/nvml_types.h"
+#include "collectors/nvml/types.h"
 
 /* Visible as in the driver's library; nobody declares it before. */
 #define EXPORT                                                                                     \

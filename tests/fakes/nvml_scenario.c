@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collectors/nvml_types.h"
+#include "collectors/nvml/types.h"
 
 enum { MAX_LINES = 2048 };
 

@@ -1,10 +1,11 @@
+/* Covers collectors/cgroup/parse.c. */
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/cgroup_files.h"
+#include "collectors/cgroup/files.h"
 #include "exporter/core/cleanup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

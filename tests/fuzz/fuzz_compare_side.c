@@ -1,8 +1,9 @@
+/* Covers profiler/compare/side.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "profiler/compare.h"
+#include "profiler/compare/compare.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

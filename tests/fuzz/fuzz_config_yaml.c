@@ -1,12 +1,13 @@
+/* Covers exporter/settings/config_yaml.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collectors/collectors.h"
-#include "exporter/config_read.h"
-#include "exporter/core/option.h"
-#include "exporter/core/settings.h"
+#include "exporter/settings/config_read.h"
+#include "exporter/settings/option.h"
+#include "exporter/settings/settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

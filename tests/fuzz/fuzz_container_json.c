@@ -1,8 +1,9 @@
+/* Covers collectors/container/json.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "collectors/container_json.h"
+#include "collectors/container/json.h"
 #include "exporter/core/cleanup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -1,10 +1,11 @@
+/* Covers placement/control/config.c. */
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "exporter/core/clock.h"
-#include "placement/control_config.h"
+#include "placement/control/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

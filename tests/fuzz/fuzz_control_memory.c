@@ -1,3 +1,4 @@
+/* Covers placement/control/memory.c. */
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>
@@ -5,7 +6,7 @@
 #include <string.h>
 
 #include "exporter/core/clock.h"
-#include "placement/control_memory.h"
+#include "placement/control/memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

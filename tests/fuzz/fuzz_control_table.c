@@ -1,8 +1,9 @@
+/* Covers placement/control/table.c. */
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>
 
-#include "placement/control_table.h"
+#include "placement/control/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,4 +1,5 @@
-#include "collectors/cpu_stat.h"
+/* Covers collectors/source/cpu_stat.c. */
+#include "collectors/source/cpu_stat.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct cpu_stat_line *parsed, const char *line) {

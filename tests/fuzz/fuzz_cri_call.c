@@ -1,4 +1,5 @@
-#include "collectors/cri_call.h"
+/* Covers collectors/container/cri_call.c. */
+#include "collectors/container/cri_call.h"
 #include "exporter/core/cleanup.h"
 #include "tests/fuzz/listener.h"
 

@@ -1,7 +1,8 @@
+/* Covers collectors/container/cri_message.c. */
 #include <assert.h>
 #include <stdint.h>
 
-#include "collectors/cri_message.h"
+#include "collectors/container/cri_message.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/protobuf.h"
 

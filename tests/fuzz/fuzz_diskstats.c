@@ -1,4 +1,5 @@
-#include "collectors/diskstats.h"
+/* Covers collectors/source/diskstats.c. */
+#include "collectors/source/diskstats.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct diskstats_line *parsed, const char *line) {

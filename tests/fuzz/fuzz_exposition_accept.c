@@ -1,9 +1,10 @@
+/* Covers exporter/metrics/exposition_accept.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/exposition.h"
+#include "exporter/metrics/exposition.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

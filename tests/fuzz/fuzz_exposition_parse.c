@@ -1,13 +1,14 @@
+/* Covers exporter/metrics/exposition_parse.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/buf.h"
-#include "exporter/core/exposition.h"
-#include "exporter/core/exposition_parse.h"
-#include "exporter/core/snapshot.h"
-#include "tests/unit/exposition_text.h"
+#include "exporter/metrics/exposition.h"
+#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/snapshot.h"
+#include "tests/unit/exporter/metrics/exposition_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,4 +1,5 @@
-#include "exporter/gateway_path.h"
+/* Covers exporter/gateway/path.c. */
+#include "exporter/gateway/path.h"
 
 #include <assert.h>
 #include <stdint.h>

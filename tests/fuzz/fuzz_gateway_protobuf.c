@@ -1,3 +1,4 @@
+/* Covers exporter/gateway/protobuf.c. */
 #include "tests/fuzz/gateway.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {

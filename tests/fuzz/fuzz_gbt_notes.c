@@ -1,9 +1,10 @@
+/* Covers placement/predictor/gbt_notes.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/gbt_private.h"
+#include "placement/predictor/gbt_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,4 +1,5 @@
-#include "collectors/host_mount.h"
+/* Covers collectors/host/mount.c. */
+#include "collectors/host/mount.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct host_mount_line *parsed, const char *line) {

@@ -1,11 +1,12 @@
+/* Covers exporter/http/url.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/cleanup.h"
-#include "exporter/http_address.h"
-#include "exporter/http_url.h"
+#include "exporter/http/url.h"
+#include "exporter/net/address.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,12 +1,13 @@
+/* Covers collectors/jetson/files.c. */
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/jetson_board.h"
-#include "collectors/jetson_files.h"
-#include "collectors/jetson_pace.h"
+#include "collectors/jetson/board.h"
+#include "collectors/jetson/files.h"
+#include "collectors/jetson/pace.h"
 #include "exporter/core/cleanup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

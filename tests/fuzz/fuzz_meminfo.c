@@ -1,4 +1,5 @@
-#include "collectors/meminfo.h"
+/* Covers collectors/source/meminfo.c. */
+#include "collectors/source/meminfo.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct meminfo_line *parsed, const char *line) {

@@ -1,4 +1,5 @@
-#include "collectors/net_dev.h"
+/* Covers collectors/source/net_dev.c. */
+#include "collectors/source/net_dev.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct net_dev_line *parsed, const char *line) {

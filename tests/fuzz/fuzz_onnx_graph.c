@@ -1,9 +1,10 @@
+/* Covers placement/onnx/graph.c. */
 #include <assert.h>
 #include <stdint.h>
 
 #include "exporter/core/buf.h"
 #include "placement/onnx/model_text.h"
-#include "placement/onnx/onnx_traits.h"
+#include "placement/onnx/traits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

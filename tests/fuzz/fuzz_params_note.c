@@ -1,9 +1,10 @@
+/* Covers exporter/channel/knobs_note.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/params_note.h"
+#include "exporter/channel/knobs_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,8 +1,9 @@
+/* Covers placement/place/request.c. */
 #include <assert.h>
 #include <stdint.h>
 
-#include "placement/place_request.h"
-#include "placement/place_upload.h"
+#include "placement/place/request.h"
+#include "placement/place/upload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,3 +1,4 @@
+/* Covers plugin/c/plugin_json.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

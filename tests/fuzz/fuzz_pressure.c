@@ -1,4 +1,5 @@
-#include "collectors/pressure.h"
+/* Covers collectors/source/pressure.c. */
+#include "collectors/source/pressure.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct pressure_line *parsed, const char *line) {

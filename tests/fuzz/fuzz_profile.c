@@ -1,12 +1,13 @@
+/* Covers profiler/analysis/profile.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "profiler/report_html.h"
-#include "profiler/report_junit.h"
-#include "profiler/results.h"
-#include "profiler/summary.h"
+#include "profiler/analysis/results.h"
+#include "profiler/analysis/summary.h"
+#include "profiler/report/html.h"
+#include "profiler/report/junit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

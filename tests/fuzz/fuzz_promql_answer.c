@@ -1,7 +1,8 @@
+/* Covers placement/client/promql_answer.c. */
 #include <assert.h>
 #include <stdint.h>
 
-#include "placement/promql_answer.h"
+#include "placement/client/promql_answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,10 +1,11 @@
+/* Covers exporter/channel/push_json.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/channel/push_json.h"
 #include "exporter/core/cleanup.h"
-#include "exporter/push_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

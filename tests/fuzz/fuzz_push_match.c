@@ -1,10 +1,11 @@
+/* Covers exporter/gateway/match.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/push_match.h"
-#include "exporter/push_pattern.h"
+#include "exporter/gateway/match.h"
+#include "exporter/gateway/pattern.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,12 +1,13 @@
+/* Covers exporter/channel/session.c. */
 #include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/container.h"
-#include "exporter/push_lines.h"
-#include "exporter/push_session.h"
+#include "exporter/channel/lines.h"
+#include "exporter/channel/session.h"
+#include "exporter/core/container_of.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,11 +1,12 @@
+/* Covers exporter/push/state.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/push_entry.h"
-#include "exporter/push_state.h"
-#include "exporter/push_store_private.h"
+#include "exporter/push/entry.h"
+#include "exporter/push/state.h"
+#include "exporter/push/store_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

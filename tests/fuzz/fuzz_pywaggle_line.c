@@ -1,10 +1,11 @@
+/* Covers exporter/channel/pywaggle_line.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/metric.h"
-#include "exporter/pywaggle_line.h"
+#include "exporter/channel/pywaggle_line.h"
+#include "exporter/metrics/metric.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

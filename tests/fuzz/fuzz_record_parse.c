@@ -1,9 +1,10 @@
+/* Covers profiler/record/parse.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/record_parse.h"
+#include "profiler/record/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

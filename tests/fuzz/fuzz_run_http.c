@@ -1,7 +1,8 @@
+/* Covers profiler/run/http.c. */
 #include <pthread.h>
 
-#include "profiler/run_engine.h"
-#include "profiler/run_http.h"
+#include "profiler/run/engine.h"
+#include "profiler/run/http.h"
 #include "tests/fuzz/listener.h"
 
 /* A container engine that answers one request with these bytes. */

@@ -1,8 +1,9 @@
+/* Covers profiler/run/spec.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "profiler/run_spec.h"
+#include "profiler/run/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,10 +1,11 @@
+/* Covers placement/client/selector.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/exposition_parse.h"
-#include "placement/selector.h"
+#include "exporter/metrics/exposition_parse.h"
+#include "placement/client/selector.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

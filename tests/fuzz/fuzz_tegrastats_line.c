@@ -1,10 +1,11 @@
+/* Covers collectors/source/tegrastats_line.c. */
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "collectors/tegrastats_line.h"
+#include "collectors/source/tegrastats_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

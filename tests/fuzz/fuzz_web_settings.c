@@ -1,10 +1,11 @@
+/* Covers exporter/http/web_settings.c. */
 #include <assert.h>
 #include <gnutls/gnutls.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "exporter/http_users.h"
-#include "exporter/web_settings.h"
+#include "exporter/http/users.h"
+#include "exporter/http/web_settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "exporter/core/cleanup.h"
-#include "exporter/gateway_body.h"
+#include "exporter/gateway/body.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/scan.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

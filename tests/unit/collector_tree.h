@@ -9,8 +9,8 @@
 #include "collectors/collector.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
-#include "exporter/core/option.h"
-#include "exporter/core/settings.h"
+#include "exporter/settings/option.h"
+#include "exporter/settings/settings.h"
 #include "tests/unit/snapshot_find.h"
 
 /* A collector on a directory of the test's own, which begins as a copy of recorded files. */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unity.h>
 
-#include "exporter/core/snapshot.h"
+#include "exporter/metrics/snapshot.h"
 
 /* The sample of `name{labels}` or NULL; two of them are a failure. */
 static inline const struct sample *snapshot_find(const struct snapshot *in, const char *name,

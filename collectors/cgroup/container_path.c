@@ -1,0 +1,206 @@
+#include "collectors/cgroup/container_path.h"
+
+#include <string.h>
+
+#include "exporter/core/cleanup.h"
+#include "exporter/core/scan.h"
+
+enum { ID_LEN = 64, UUID_LEN = 36, HASH_UID_LEN = 32 };
+
+static const struct {
+    const char *prefix; /* of a component that ends in an id */
+    enum container_runtime runtime;
+} prefixes[] = {
+    {"cri-containerd-", CONTAINER_CONTAINERD},
+    {"crio-", CONTAINER_CRIO},
+    {"docker-", CONTAINER_DOCKER},
+    {"libpod-", CONTAINER_PODMAN},
+    {"libpod-payload-", CONTAINER_PODMAN},
+    {"nerdctl-", CONTAINER_CONTAINERD},
+};
+
+static const struct {
+    const char *parent; /* of a component that is an id */
+    enum container_runtime runtime;
+} parents[] = {
+    {"docker", CONTAINER_DOCKER},
+    {"kubepods", CONTAINER_CONTAINERD},
+};
+
+static bool begins(struct scan_word word, const char *prefix) {
+    size_t len = strlen(prefix);
+    return word.len > len && memcmp(word.text, prefix, len) == 0;
+}
+
+static bool ends(struct scan_word word, const char *suffix) {
+    size_t len = strlen(suffix);
+    return word.len > len && memcmp(word.text + word.len - len, suffix, len) == 0;
+}
+
+static struct scan_word without_suffix(struct scan_word word, const char *suffix) {
+    word.len -= ends(word, suffix) ? strlen(suffix) : 0;
+    return word;
+}
+
+static struct scan_word without_prefix(struct scan_word word, const char *prefix) {
+    size_t len = strlen(prefix);
+    return (struct scan_word){.text = word.text + len, .len = word.len - len};
+}
+
+static bool is_hex(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+static size_t n_hex(const char *text, size_t len) {
+    size_t n = 0;
+    while (n < len && is_hex(text[n])) {
+        n++;
+    }
+    return n;
+}
+
+/* "<uuid>" with - or _, or the 32 digits of a static pod. */
+static size_t uid_len(const char *text, size_t len) {
+    static const size_t dashes[] = {8, 13, 18, 23};
+    if (len >= HASH_UID_LEN && n_hex(text, len) == HASH_UID_LEN) {
+        return HASH_UID_LEN;
+    }
+    if (len < UUID_LEN) {
+        return 0;
+    }
+    for (size_t i = 0, dash = 0; i < UUID_LEN; i++) {
+        bool at_dash = dash < ARRAY_LEN(dashes) && dashes[dash] == i;
+        dash += at_dash ? 1 : 0;
+        if (at_dash ? text[i] != '-' && text[i] != '_' : !is_hex(text[i])) {
+            return 0;
+        }
+    }
+    return len == UUID_LEN || !is_hex(text[UUID_LEN]) ? UUID_LEN : 0;
+}
+
+/* "pod<uid>" or "kubepods-burstable-pod<uid>.slice", which may go on behind a colon. */
+static void find_pod(struct scan_word word, struct container_path *path) {
+    for (size_t i = 0; i + 3 < word.len; i++) {
+        if (memcmp(word.text + i, "pod", 3) != 0 || (i > 0 && word.text[i - 1] != '-')) {
+            continue;
+        }
+        size_t len = uid_len(word.text + i + 3, word.len - i - 3);
+        if (len > 0) {
+            path->pod_uid = word.text + i + 3;
+            path->pod_uid_len = len;
+        }
+    }
+}
+
+static bool take(struct container_path *path, enum container_runtime runtime,
+                 struct scan_word name) {
+    path->runtime = runtime;
+    path->id = name.text;
+    path->id_len = name.len;
+    return name.len > 0;
+}
+
+/* The id that ends the component, and what stands before it. */
+static bool split_id(struct scan_word word, struct scan_word *ret_prefix,
+                     struct scan_word *ret_id) {
+    if (word.len < ID_LEN) {
+        return false;
+    }
+    size_t before = word.len - ID_LEN;
+    *ret_prefix = (struct scan_word){.text = word.text, .len = before};
+    *ret_id = (struct scan_word){.text = word.text + before, .len = ID_LEN};
+    return n_hex(ret_id->text, ID_LEN) == ID_LEN;
+}
+
+static enum container_runtime runtime_of_parents(const char *path, size_t len) {
+    for (size_t i = 0; i < ARRAY_LEN(parents); i++) {
+        size_t parent_len = strlen(parents[i].parent);
+        if (len > parent_len + 1 && memcmp(path + 1, parents[i].parent, parent_len) == 0 &&
+            path[parent_len + 1] == '/') {
+            return parents[i].runtime;
+        }
+    }
+    return CONTAINER_UNKNOWN;
+}
+
+static bool take_id(struct container_path *path, const char *text, struct scan_word word) {
+    struct scan_word prefix, id;
+    if (!split_id(without_suffix(word, ".scope"), &prefix, &id)) {
+        return false;
+    }
+    if (prefix.len == 0) {
+        return take(path, runtime_of_parents(text, (size_t)(word.text - text)), id);
+    }
+    if (ends(prefix, "conmon-")) {
+        return false;
+    }
+    /* containerd that was given a slice but does not know systemd: "<slice>:cri-containerd:<id>" */
+    if (ends(prefix, ":cri-containerd:")) {
+        return take(path, CONTAINER_CONTAINERD, id);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+        if (scan_word_equal(prefix, prefixes[i].prefix)) {
+            return take(path, prefixes[i].runtime, id);
+        }
+    }
+    char last = prefix.text[prefix.len - 1];
+    return (last == '-' || last == ':') && take(path, CONTAINER_UNKNOWN, id);
+}
+
+/* Runtimes whose containers have names. `parent` is the component before. */
+static bool take_name(struct container_path *path, struct scan_word parent, size_t depth,
+                      struct scan_word word) {
+    if (begins(word, "lxc.payload.")) {
+        return take(path, CONTAINER_LXC, without_prefix(word, "lxc.payload."));
+    }
+    if (depth == 2 && (scan_word_equal(parent, "lxc") || scan_word_equal(parent, "lxc.payload"))) {
+        return take(path, CONTAINER_LXC, word);
+    }
+    if (depth == 2 && (scan_word_equal(parent, "default") || scan_word_equal(parent, "k8s.io"))) {
+        return take(path, CONTAINER_CONTAINERD, word); /* `ctr run`, by its namespace */
+    }
+    if (!scan_word_equal(parent, "machine.slice")) {
+        return false;
+    }
+    if (begins(word, "systemd-nspawn@") && ends(word, ".service")) {
+        return take(path, CONTAINER_NSPAWN,
+                    without_prefix(without_suffix(word, ".service"), "systemd-nspawn@"));
+    }
+    /* libvirt's virtual machines register there too. */
+    return begins(word, "machine-") && ends(word, ".scope") && !begins(word, "machine-qemu\\x2d") &&
+           take(path, CONTAINER_NSPAWN, without_prefix(without_suffix(word, ".scope"), "machine-"));
+}
+
+bool container_path_classify(const char *path, struct container_path *ret_path) {
+    struct container_path found = {0};
+    struct scan_word parent = {.text = path};
+    size_t depth = 0;
+    const char *at = path;
+    for (;;) {
+        at += strspn(at, "/");
+        struct scan_word word = {.text = at, .len = strcspn(at, "/\n")};
+        if (word.len == 0) {
+            return false;
+        }
+        depth++;
+        at += word.len;
+        struct container_path before = found;
+        find_pod(word, &found);
+        if (ends(word, ".mount") || ends(word, ".slice")) {
+            parent = word;
+            continue;
+        }
+        bool taken = take_id(&found, path, word);
+        if (!taken && take_name(&before, parent, depth, word)) {
+            found = before; /* what looks like a pod in a name is the name's */
+            taken = true;
+        }
+        if (taken) {
+            found.len = (size_t)(at - path);
+            *ret_path = found;
+            return true;
+        }
+        found.in_unit = found.in_unit || ends(word, ".service") || ends(word, ".scope");
+        parent = word;
+    }
+}

@@ -1,0 +1,401 @@
+#include "collectors/container/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectors/container/energy.h"
+#include "collectors/container/finished.h"
+#include "collectors/container/names.h"
+#include "collectors/container/options.h"
+#include "collectors/container/procs.h"
+#include "collectors/container/sample.h"
+#include "collectors/container/set.h"
+#include "collectors/source/filter.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/file.h"
+#include "exporter/settings/settings.h"
+
+#define FORGET_DEVICES_NS (60 * CLOCK_NS_PER_SEC)
+
+enum { MAX_HOT_FILES = 256, MAX_KEPT_OPEN = 256, MAX_STAT_BYTES = 4096 };
+
+struct containers {
+    const char *procfs;
+    const char *sysfs;
+    struct cgroup_tree tree;
+    struct container_set *set;
+    struct container_names *names;
+    struct filter include, exclude;
+    struct metric_desc *renamed; /* NULL: under their own names */
+    const struct metric_desc *descs;
+    struct cgroup_hot hot;
+    struct container_finished finished;
+    struct container_energy *energy;
+    struct block_devices devices;
+    int64_t forget_ns;
+    uint64_t host_namespace;
+    double boot_seconds; /* since 1970; 0: not known */
+    struct buf scratch;
+    struct cgroup_stats stats;
+};
+
+/* The first process came, or the last one left: this is when all that it has used can still be
+ * read.
+ */
+static void changed(void *context, struct container *container) {
+    struct containers *containers = context;
+    container_sample_cpu(container, &containers->tree, container->cpu_fd >= 0,
+                         clock_monotonic_ns());
+}
+
+/* One that is chosen by name or by image is shown; one that is left out by either is not. */
+static bool shown(void *context, const char *name, const char *image) {
+    const struct containers *containers = context;
+    const struct filter *include = &containers->include;
+    const struct filter *exclude = &containers->exclude;
+    bool included =
+        !include->set || filter_matches(include, name) || filter_matches(include, image);
+    return included && !filter_matches(exclude, name) && !filter_matches(exclude, image);
+}
+
+static int name_one(struct containers *containers, struct container *container, int64_t now_ns) {
+    struct container_info info CLEANUP_CONTAINER_INFO = {0};
+    int r = container_names_look_up(containers->names, container, now_ns, &info);
+    return r == 0 ? container_describe(container, &info, shown, containers) : r;
+}
+
+static int name_all(struct containers *containers, int64_t now_ns) {
+    int result = 0;
+    container_names_step(containers->names, now_ns);
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        struct container *container = container_set_at(containers->set, i);
+        if (container_names_due(containers->names, container, now_ns)) {
+            int r = name_one(containers, container, now_ns);
+            result = result == 0 ? r : result;
+        }
+    }
+    return result;
+}
+
+static void gone(void *context, struct container *container) {
+    struct containers *containers = context;
+    if (container->info.image ==
+        NULL) { /* it was not there for long enough, or may have been told */
+        name_one(containers, container, clock_monotonic_ns());
+    }
+    const char *image = container->info.image;
+    struct container_use use = {
+        .cpu_seconds = container->used_seconds,
+        .lifetime_seconds = clock_wall_seconds() - container->start_seconds,
+    };
+    for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES; i++) {
+        use.joules += container->joules[i];
+    }
+    container_finished_count(&containers->finished, image != NULL ? image : "", &use,
+                             container_energy_left(containers->energy, container));
+    container_names_forget(containers->names, container);
+}
+
+static int update(struct containers *containers, bool all, int64_t now_ns, struct error *err) {
+    int r = container_set_update(containers->set, all, now_ns, err);
+    if (name_all(containers, now_ns) < 0 && r == 0) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    return r;
+}
+
+int container_sample_at(void *state, int64_t now_ns) {
+    struct containers *containers = state;
+    int r = update(containers, false, now_ns, NULL);
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        struct container *container = container_set_at(containers->set, i);
+        container_sample_cpu(container, &containers->tree, i < MAX_KEPT_OPEN, now_ns);
+    }
+    container_energy_step(containers->energy, containers->set, &containers->finished, false,
+                          now_ns);
+    return r;
+}
+
+static void add_devices(struct containers *containers, struct container *container,
+                        struct snapshot *out) {
+    static const struct {
+        enum container_metric metric;
+        enum cgroup_io_value value;
+    } rows[] = {
+        {CONTAINER_FS_READS_BYTES, CGROUP_IO_READ_BYTES},
+        {CONTAINER_FS_WRITES_BYTES, CGROUP_IO_WRITTEN_BYTES},
+        {CONTAINER_FS_READS, CGROUP_IO_READS},
+        {CONTAINER_FS_WRITES, CGROUP_IO_WRITES},
+    };
+    for (size_t i = 0; i < containers->stats.n_devices; i++) {
+        const struct cgroup_io *device = &containers->stats.devices[i];
+        const struct labels *labels =
+            io_series_labels(&container->io, container->labels, "/dev/", &containers->devices,
+                             containers->sysfs, device->major, device->minor);
+        for (size_t row = 0; labels != NULL && row < ARRAY_LEN(rows); row++) {
+            double value = device->values[rows[row].value];
+            if (!isnan(value)) {
+                snapshot_add(out, &containers->descs[rows[row].metric], labels, value);
+            }
+        }
+    }
+}
+
+/* A cgroup's own time stamp may be younger than the container; its oldest process never is. */
+static void correct_start(struct containers *containers, struct container *container) {
+    int fd = container->network.proc_fd;
+    if (fd < 0 || containers->boot_seconds <= 0 ||
+        file_read_at(fd, "stat", MAX_STAT_BYTES, &containers->scratch, NULL) < 0) {
+        return;
+    }
+    double start = container_procs_parse_start(buf_str(&containers->scratch));
+    if (start >= 0 && containers->boot_seconds + start < container->start_seconds) {
+        container->start_seconds = containers->boot_seconds + start;
+    }
+}
+
+static int read_processes(struct containers *containers, struct container *container,
+                          struct container_procs *ret_procs) {
+    int dirfd = container->place.fds[containers->tree.primary];
+    int r = container_procs_read(dirfd, &containers->scratch, ret_procs);
+    if (r == 0 && ret_procs->first > 0 && !container_network_alive(&container->network)) {
+        container_network_enter(&container->network, containers->procfs, ret_procs->first);
+        correct_start(containers, container);
+    }
+    return r;
+}
+
+static void add_values(struct containers *containers, struct container *container, int64_t now_ns,
+                       double now_seconds, struct snapshot *out) {
+    const struct metric_desc *descs = containers->descs;
+    const struct cgroup_stats *stats = &containers->stats;
+    double usage = stats->values[CGROUP_CPU_USAGE];
+    if (isfinite(usage)) {
+        container->used_seconds = usage;
+        snapshot_add(out, &descs[CONTAINER_CPU_USAGE], container->cpu_labels, usage);
+    }
+    double peak;
+    if (peak_get(&container->peak, now_ns, &peak)) {
+        snapshot_add(out, &descs[CONTAINER_CPU_PEAK], container->labels, peak);
+    }
+    container_metrics_add(descs, stats, container->labels, out);
+    for (size_t i = 0; i < CONTAINER_N_FAILURES; i++) {
+        double value = stats->values[container_failure_values[i]];
+        if (isfinite(value)) {
+            snapshot_add(out, &descs[CONTAINER_MEMORY_FAILURES], container->failure_labels[i],
+                         value);
+        }
+    }
+    add_devices(containers, container, out);
+    snapshot_add(out, &descs[CONTAINER_START_TIME], container->labels, container->start_seconds);
+    snapshot_add(out, &descs[CONTAINER_LAST_SEEN], container->labels, floor(now_seconds));
+}
+
+/* Whether the cgroup is no more: the files of a removed one cannot be opened. */
+static bool is_gone(const struct containers *containers, const struct container *container) {
+    return faccessat(container->place.fds[containers->tree.primary], "cgroup.procs", F_OK, 0) < 0;
+}
+
+/* One network namespace may be shared by all containers of a pod: the pod's sandbox shows it, else
+ * the oldest. The host's is the host collector's. */
+static bool owns_network(const struct containers *containers, const struct container *container) {
+    uint64_t namespace = container->network.namespace;
+    if (namespace == 0 || containers->host_namespace == 0 ||
+        namespace == containers->host_namespace) {
+        return false;
+    }
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        const struct container *other = container_set_at(containers->set, i);
+        if (other == container || other->labels == NULL || other->gone ||
+            other->network.namespace != namespace) {
+            continue;
+        }
+        if (other->info.sandbox != container->info.sandbox
+                ? other->info.sandbox
+                : other->start_seconds < container->start_seconds ||
+                      (other->start_seconds <= container->start_seconds &&
+                       strcmp(other->path, container->path) < 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_networks(struct containers *containers, struct snapshot *out) {
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        struct container *container = container_set_at(containers->set, i);
+        if (container->labels != NULL && !container->gone && owns_network(containers, container)) {
+            container_network_add(&container->network, containers->descs, container->labels,
+                                  &containers->scratch, out);
+        }
+    }
+}
+
+static void forget_devices(struct containers *containers, int64_t now_ns) {
+    if (now_ns < containers->forget_ns) {
+        return;
+    }
+    containers->forget_ns = now_ns + FORGET_DEVICES_NS;
+    block_devices_forget(&containers->devices);
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        io_series_finish(&container_set_at(containers->set, i)->io);
+    }
+}
+
+/* v1 does not list processes that are not in our pid namespace or below it: none is not a number if
+ * there are tasks. (v2 lists each of them as 0.) */
+static bool hides_processes(const struct containers *containers,
+                            const struct container_procs *procs) {
+    return procs->n == 0 && !containers->tree.rows[containers->tree.primary].unified &&
+           containers->stats.values[CGROUP_PIDS_CURRENT] > 0;
+}
+
+/* Whether the cgroup still is, is seen after all was read: a container has all its series or none.
+ */
+static int collect_one(struct containers *containers, struct container *container, int64_t now_ns,
+                       double now_seconds, struct snapshot *out, struct error *err) {
+    struct container_procs procs;
+    struct cgroup_reading reading = {&containers->tree, CGROUP_FOR_CONTAINER, &containers->hot,
+                                     &containers->scratch};
+    int r = cgroup_place_read(&container->place, &reading, now_ns, &containers->stats, err);
+    bool counted = read_processes(containers, container, &procs) == 0;
+    container->gone = is_gone(containers, container);
+    if (container->gone) {
+        return r;
+    }
+    add_values(containers, container, now_ns, now_seconds, out);
+    if (counted && !hides_processes(containers, &procs)) {
+        snapshot_add(out, &containers->descs[CONTAINER_PROCESSES], container->labels,
+                     (double)procs.n);
+    }
+    return r;
+}
+
+int container_collect_at(void *state, int64_t now_ns, struct snapshot *out, struct error *err) {
+    struct containers *containers = state;
+    double now_seconds = clock_wall_seconds();
+    forget_devices(containers, now_ns);
+    int result = update(containers, true, now_ns, err);
+    for (size_t i = 0; i < container_set_n(containers->set); i++) {
+        struct container *container = container_set_at(containers->set, i);
+        if (container->labels != NULL) {
+            int r = collect_one(containers, container, now_ns, now_seconds, out,
+                                result == 0 ? err : NULL);
+            result = result == 0 ? r : result;
+        }
+    }
+    container_set_drop_gone(containers->set);
+    add_networks(containers, out);
+    container_energy_step(containers->energy, containers->set, &containers->finished, true, now_ns);
+    bool energy = container_energy_add(containers->energy, containers->set, containers->descs, out);
+    container_finished_add(&containers->finished, containers->descs, energy, out);
+    return result;
+}
+
+static int containers_sample(void *state) {
+    return container_sample_at(state, clock_monotonic_ns());
+}
+
+static int containers_collect(void *state, struct snapshot *out, struct error *err) {
+    return container_collect_at(state, clock_monotonic_ns(), out, err);
+}
+
+static int containers_wake_fd(void *state) {
+    const struct containers *containers = state;
+    return container_set_fd(containers->set);
+}
+
+static void containers_wake(void *state) {
+    struct containers *containers = state;
+    container_set_wake(containers->set);
+    name_all(containers, clock_monotonic_ns()); /* while they are there to be asked for */
+}
+
+static void containers_close(void *state) {
+    struct containers *containers = state;
+    if (containers == NULL) {
+        return;
+    }
+    container_set_destroy(containers->set);
+    container_names_destroy(containers->names);
+    container_energy_destroy(containers->energy);
+    cgroup_tree_close(&containers->tree);
+    filter_finish(&containers->include);
+    filter_finish(&containers->exclude);
+    container_metrics_destroy(containers->renamed);
+    container_finished_finish(&containers->finished);
+    block_devices_finish(&containers->devices);
+    cgroup_stats_finish(&containers->stats);
+    buf_finish(&containers->scratch);
+    free(containers);
+}
+
+static int prepare(struct containers *containers, const struct collector_env *env,
+                   struct error *err) {
+    const struct settings *settings = env->settings;
+    const char *prefix = settings_string(settings, "collector.container.prefix");
+    containers->procfs = env->procfs;
+    containers->sysfs = env->sysfs;
+    containers->descs = container_descs;
+    containers->hot.max_kept = MAX_HOT_FILES;
+    if (strcmp(prefix, "container") != 0) {
+        containers->renamed = container_metrics_rename(prefix);
+        containers->descs = containers->renamed;
+    }
+    containers->names = container_names_create(env->rootfs, settings);
+    if (containers->descs == NULL || containers->names == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    containers->host_namespace = container_network_host(env->procfs);
+    containers->boot_seconds = container_procs_boot_time(env->procfs);
+    int r = filter_init(&containers->include, settings, "collector.container.include", err);
+    if (r == 0) {
+        r = filter_init(&containers->exclude, settings, "collector.container.exclude", err);
+    }
+    if (r == 0) {
+        r = container_energy_create(env, &containers->energy, err);
+    }
+    struct container_set_config config = {
+        .tree = &containers->tree,
+        .max_containers = (size_t)settings_int(settings, "collector.container.max-containers"),
+        .peak_window_ns = settings_duration_ms(settings, "sample.peak-window") * CLOCK_NS_PER_MS,
+        .changed = changed,
+        .gone = gone,
+        .context = containers,
+    };
+    return r == 0 ? container_set_create(&config, &containers->set, err) : r;
+}
+
+static int containers_open(const struct collector_env *env, void **ret_state, struct error *err) {
+    struct containers *containers = calloc(1, sizeof(*containers));
+    if (containers == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = cgroup_tree_open(&containers->tree, env->cgroupfs, err);
+    r = r == 0 ? prepare(containers, env, err) : r;
+    if (r < 0) {
+        containers_close(containers);
+        return r;
+    }
+    *ret_state = containers;
+    return 0;
+}
+
+const struct collector container_collector = {
+    .name = "container",
+    .help = "CPU, memory, disks, network and pressure of containers, under cAdvisor's names",
+    .metrics = container_metrics,
+    .options = container_options,
+    .on_by_default = true,
+    .open = containers_open,
+    .sample = containers_sample,
+    .wake_fd = containers_wake_fd,
+    .wake = containers_wake,
+    .collect = containers_collect,
+    .close = containers_close,
+};

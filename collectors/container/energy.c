@@ -1,0 +1,300 @@
+#include "collectors/container/energy.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectors/source/cpu_stat.h"
+#include "collectors/source/energy.h"
+#include "collectors/source/energy_model.h"
+#include "collectors/source/source_file.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+
+/* The kernel counts the machine's CPU time in ticks: over a short interval there are too few. */
+#define STEP_NS CLOCK_NS_PER_SEC
+#define MIN_STEP_NS (50 * CLOCK_NS_PER_MS)
+
+/* A meter that has just begun is followed from its beginning. */
+static const double young_seconds = 2;
+
+struct meter {
+    uint64_t number; /* of the energy_row */
+    struct energy_reading last;
+    struct energy_model model;
+};
+
+struct container_energy {
+    struct energy *energy;
+    struct energy_list list; /* what the meters show */
+    struct meter *meters;
+    size_t n_meters;
+    struct source_file stat; /* /proc/stat */
+    struct buf scratch;
+    double opened_seconds; /* since 1970 */
+    int64_t last_step_ns;
+    double busy_seconds; /* of all CPUs at the last step; NAN: not known */
+    bool measured;
+    bool measures_cpus; /* not only GPUs */
+    double idle_joules, shared_joules;
+    struct labels *idle, *shared;
+};
+
+void container_energy_destroy(struct container_energy *energy) {
+    if (energy == NULL) {
+        return;
+    }
+    energy_list_finish(&energy->list);
+    free(energy->meters);
+    source_file_finish(&energy->stat);
+    buf_finish(&energy->scratch);
+    labels_destroy(energy->idle);
+    labels_destroy(energy->shared);
+    free(energy);
+}
+
+int container_energy_create(const struct collector_env *env, struct container_energy **ret_energy,
+                            struct error *err) {
+    struct container_energy *energy = calloc(1, sizeof(*energy));
+    if (energy == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    energy->energy = env->energy;
+    energy->opened_seconds = clock_file_seconds(); /* as cgroups have it */
+    energy->busy_seconds = NAN;
+    energy->idle = labels_render("source", "idle");
+    energy->shared = labels_render("source", "shared");
+    int r = source_file_init(&energy->stat, env->procfs, "stat", NULL, err);
+    if (r == 0 && (energy->idle == NULL || energy->shared == NULL)) {
+        r = error_set(err, -ENOMEM, "out of memory");
+    }
+    if (r < 0) {
+        container_energy_destroy(energy);
+        return r;
+    }
+    *ret_energy = energy;
+    return 0;
+}
+
+/* ---- what was measured ---- */
+
+static struct meter *find_meter(struct container_energy *energy, const struct energy_row *row) {
+    for (size_t i = 0; i < energy->n_meters; i++) {
+        if (energy->meters[i].number == row->meter) {
+            return &energy->meters[i];
+        }
+    }
+    size_t n = energy->n_meters;
+    struct meter *meters = reallocarray(energy->meters, n + 1, sizeof(*meters));
+    if (meters == NULL) {
+        return NULL;
+    }
+    energy->meters = meters;
+    energy->n_meters++;
+    meters[n] = (struct meter){.number = row->meter};
+    energy_model_init(&meters[n].model);
+    if (row->reading.seconds > young_seconds) {
+        meters[n].last = row->reading;
+    }
+    return &meters[n];
+}
+
+/* Those that are closed for good. */
+static void forget_meters(struct container_energy *energy) {
+    size_t kept = 0;
+    for (size_t i = 0; i < energy->n_meters; i++) {
+        bool listed = false;
+        for (size_t row = 0; row < energy->list.n_rows && !listed; row++) {
+            listed = energy->list.rows[row].meter == energy->meters[i].number;
+        }
+        if (listed) {
+            energy->meters[kept++] = energy->meters[i];
+        }
+    }
+    energy->n_meters = kept;
+}
+
+/* Whether there is anything to account for. */
+static bool has_risen(struct container_energy *energy) {
+    bool risen = false;
+    for (size_t i = 0; i < energy->list.n_rows; i++) {
+        const struct energy_row *row = &energy->list.rows[i];
+        const struct meter *meter = find_meter(energy, row);
+        risen = risen || (meter != NULL && row->reading.joules > meter->last.joules);
+    }
+    return risen;
+}
+
+static double read_busy_seconds(struct container_energy *energy) {
+    uint64_t ticks;
+    if (source_file_read(&energy->stat, &energy->scratch, NULL) < 0 ||
+        cpu_stat_parse_busy(buf_str(&energy->scratch), &ticks) < 0) {
+        return NAN;
+    }
+    return (double)ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* ---- whose it was ---- */
+
+/* CPU time that the container used before we were there is not of this account. */
+static double base_seconds(const struct container_energy *energy,
+                           const struct container *container) {
+    if (!isnan(container->counted_seconds)) {
+        return container->counted_seconds;
+    }
+    return container->start_seconds < energy->opened_seconds ? container->used_seconds : 0;
+}
+
+double container_energy_left(const struct container_energy *energy,
+                             const struct container *container) {
+    return fmax(container->used_seconds - base_seconds(energy, container), 0);
+}
+
+static double containers_cpu_seconds(const struct container_energy *energy,
+                                     const struct container_set *set,
+                                     const struct container_finished *finished) {
+    double sum = 0;
+    for (size_t i = 0; i < container_set_n(set); i++) {
+        sum += container_energy_left(energy, container_set_at(set, i));
+    }
+    for (size_t i = 0; i < finished->n_rows; i++) {
+        sum += finished->rows[i].left_cpu_seconds;
+    }
+    return sum;
+}
+
+/* One whose series are not shown is part of what is shared. */
+static void give(struct container_energy *energy, struct container *container,
+                 enum container_energy_source source, double joules) {
+    container->joules[source] += joules;
+    for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES && container->labels == NULL; i++) {
+        energy->shared_joules += container->joules[i];
+        container->joules[i] = 0;
+    }
+}
+
+/* In a cgroup namespace of its own a process shows another path; the id is the same. */
+static struct container *find_container(const struct container_set *set, const char *path) {
+    struct container_path classified;
+    if (!container_path_classify(path, &classified)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < container_set_n(set); i++) {
+        struct container *container = container_set_at(set, i);
+        if (strlen(container->id) == classified.id_len &&
+            memcmp(container->id, classified.id, classified.id_len) == 0) {
+            return container;
+        }
+    }
+    return NULL;
+}
+
+static void give_gpu(struct container_energy *energy, const struct container_set *set,
+                     const struct energy_row *row, double joules) {
+    double left = joules;
+    for (size_t i = 0; i < row->n_shares; i++) {
+        struct container *container = find_container(set, row->shares[i].id);
+        double part = fmin(joules * row->shares[i].ratio, left);
+        if (container != NULL && part > 0) {
+            give(energy, container, CONTAINER_ENERGY_GPU, part);
+            left -= part;
+        }
+    }
+    energy->shared_joules += left;
+}
+
+/* Splits what a meter has counted; returns what is to be given by CPU time. */
+static double take_meter(struct container_energy *energy, const struct container_set *set,
+                         const struct energy_row *row, double cpu_seconds, int64_t now_ns) {
+    struct meter *meter = find_meter(energy, row);
+    if (meter == NULL || !(row->reading.joules > meter->last.joules)) {
+        return 0;
+    }
+    const struct energy_reading *last = &meter->last;
+    double seconds = row->reading.seconds - last->seconds;
+    struct energy_step step = {
+        .seconds = seconds,
+        .joules = row->reading.joules - last->joules,
+        .gpu_joules = row->reading.gpu_joules - last->gpu_joules,
+        .gpu_busy = fmin((row->reading.gpu_busy_seconds - last->gpu_busy_seconds) / seconds, 1),
+        .cpu_seconds = cpu_seconds,
+    };
+    meter->last = row->reading;
+    struct energy_split split = energy_model_split(&meter->model, now_ns, &step);
+    energy->idle_joules += split.idle;
+    give_gpu(energy, set, row, split.gpu);
+    energy->measured = true;
+    energy->measures_cpus = energy->measures_cpus || !(step.gpu_joules >= step.joules);
+    return split.cpu;
+}
+
+static void give_cpu(struct container_energy *energy, const struct container_set *set,
+                     struct container_finished *finished, double joules, double cpu_seconds) {
+    double per_second = cpu_seconds > 0 ? joules / cpu_seconds : 0;
+    double left = joules;
+    for (size_t i = 0; i < container_set_n(set); i++) {
+        struct container *container = container_set_at(set, i);
+        double part = per_second * container_energy_left(energy, container);
+        if (container->used_seconds > 0) { /* else nobody has looked so far */
+            container->counted_seconds = container->used_seconds;
+        }
+        give(energy, container, CONTAINER_ENERGY_CPU, part);
+        left -= part;
+    }
+    for (size_t i = 0; i < finished->n_rows; i++) {
+        double part = per_second * finished->rows[i].left_cpu_seconds;
+        finished->rows[i].use.joules += part;
+        finished->rows[i].left_cpu_seconds = 0;
+        left -= part;
+    }
+    energy->shared_joules += fmax(left, 0);
+}
+
+void container_energy_step(struct container_energy *energy, const struct container_set *set,
+                           struct container_finished *finished, bool at_once, int64_t now_ns) {
+    int64_t wait_ns = at_once ? MIN_STEP_NS : STEP_NS;
+    if (energy->last_step_ns != 0 && now_ns - energy->last_step_ns < wait_ns) {
+        return;
+    }
+    energy_read(energy->energy, &energy->list);
+    forget_meters(energy);
+    if (!has_risen(energy)) {
+        return;
+    }
+    energy->last_step_ns = now_ns;
+    double busy = read_busy_seconds(energy);
+    double machine = busy - energy->busy_seconds; /* NAN the first time */
+    energy->busy_seconds = busy;
+    /* Ticks may tell of less than the containers' own clocks do. */
+    double cpu_seconds =
+        isnan(machine) ? NAN : fmax(machine, containers_cpu_seconds(energy, set, finished));
+    double joules = 0;
+    for (size_t i = 0; i < energy->list.n_rows; i++) {
+        joules += take_meter(energy, set, &energy->list.rows[i], cpu_seconds, now_ns);
+    }
+    give_cpu(energy, set, finished, joules, cpu_seconds);
+}
+
+bool container_energy_add(const struct container_energy *energy, const struct container_set *set,
+                          const struct metric_desc *descs, struct snapshot *out) {
+    const struct metric_desc *desc = &descs[CONTAINER_ENERGY];
+    if (!energy->measured) {
+        return false;
+    }
+    for (size_t i = 0; i < container_set_n(set); i++) {
+        const struct container *container = container_set_at(set, i);
+        for (size_t source = 0; source < CONTAINER_N_ENERGY_SOURCES; source++) {
+            const struct labels *labels = container->energy_labels[source];
+            bool used = container->joules[source] > 0 ||
+                        (source == CONTAINER_ENERGY_CPU && energy->measures_cpus);
+            if (labels != NULL && used) {
+                snapshot_add(out, desc, labels, container->joules[source]);
+            }
+        }
+    }
+    snapshot_add(out, desc, energy->idle, energy->idle_joules);
+    snapshot_add(out, desc, energy->shared, energy->shared_joules);
+    return true;
+}

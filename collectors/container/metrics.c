@@ -1,0 +1,324 @@
+#include "collectors/container/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/core/cleanup.h"
+
+#define OWN "id, name, image, container, namespace, pod, container_label_*"
+
+#define COUNTER(id, name, help) [id] = {"container_" name "_total", help, METRIC_COUNTER, NULL, OWN}
+#define COUNTER_BY(id, name, help, by)                                                             \
+    [id] = {"container_" name "_total", help, METRIC_COUNTER, NULL, OWN ", " by}
+#define BYTES_BY(id, name, help, by)                                                               \
+    [id] = {"container_" name "_bytes_total", help, METRIC_COUNTER, "bytes", OWN ", " by}
+#define SECONDS(id, name, help)                                                                    \
+    [id] = {"container_" name "_seconds_total", help, METRIC_COUNTER, "seconds", OWN}
+#define GAUGE(id, name, help) [id] = {"container_" name, help, METRIC_GAUGE, NULL, OWN}
+#define GAUGE_IN(id, name, help, unit)                                                             \
+    [id] = {"container_" name "_" unit, help, METRIC_GAUGE, unit, OWN}
+#define FINISHED(id, name, help)                                                                   \
+    [id] = {"container_finished" name "_total", help, METRIC_COUNTER, NULL, "image"}
+#define FINISHED_SECONDS(id, name, help)                                                           \
+    [id] = {"container_finished" name "_seconds_total", help, METRIC_COUNTER, "seconds", "image"}
+
+const struct metric_desc container_descs[CONTAINER_N_METRICS] = {
+    [CONTAINER_CPU_USAGE] = {"container_cpu_usage_seconds_total", "CPU time used.", METRIC_COUNTER,
+                             "seconds", OWN ", cpu"},
+    SECONDS(CONTAINER_CPU_USER, "cpu_user", "CPU time used by the programs themselves."),
+    SECONDS(CONTAINER_CPU_SYSTEM, "cpu_system", "CPU time used by the kernel for the programs."),
+    GAUGE_IN(CONTAINER_CPU_PEAK, "cpu_usage_peak",
+             "Most CPUs used at once, in samples of the last sample.peak-window.", "cores"),
+    COUNTER(CONTAINER_CPU_PERIODS, "cpu_cfs_periods",
+            "Periods of the CPU quota in which something ran."),
+    COUNTER(CONTAINER_CPU_THROTTLED_PERIODS, "cpu_cfs_throttled_periods",
+            "Periods in which the CPU quota was used up."),
+    SECONDS(CONTAINER_CPU_THROTTLED, "cpu_cfs_throttled",
+            "Time that all CPUs together were held back by the quota."),
+    COUNTER(CONTAINER_CPU_BURSTS, "cpu_cfs_burst_periods",
+            "Periods in which saved-up quota was used."),
+    SECONDS(CONTAINER_CPU_BURST, "cpu_cfs_burst",
+            "CPU time used beyond the quota from what was saved up."),
+    GAUGE_IN(CONTAINER_MEMORY_USAGE, "memory_usage",
+             "Memory in use, with page cache and kernel memory.", "bytes"),
+    GAUGE_IN(CONTAINER_MEMORY_WORKING_SET, "memory_working_set",
+             "Memory in use less page cache that was not used lately.", "bytes"),
+    GAUGE(CONTAINER_MEMORY_RSS, "memory_rss", "Memory of the programs themselves, in bytes."),
+    GAUGE(CONTAINER_MEMORY_CACHE, "memory_cache",
+          "Page cache with tmpfs and shared memory, in bytes."),
+    GAUGE(CONTAINER_MEMORY_MAPPED_FILE, "memory_mapped_file",
+          "Page cache that is mapped, in bytes."),
+    GAUGE(CONTAINER_MEMORY_SWAP, "memory_swap", "Swap in use, in bytes."),
+    GAUGE_IN(CONTAINER_MEMORY_MAX_USAGE, "memory_max_usage", "Most memory that was ever in use.",
+             "bytes"),
+    GAUGE(CONTAINER_MEMORY_KERNEL, "memory_kernel_usage",
+          "Memory of the kernel for the container, in bytes."),
+    /* A counter that has no _total, as cAdvisor named it. */
+    GAUGE(CONTAINER_MEMORY_FAILCNT, "memory_failcnt", "Times that the memory limit was hit."),
+    COUNTER_BY(CONTAINER_MEMORY_FAILURES, "memory_failures", "Page faults, by kind.",
+               "failure_type, scope"),
+    GAUGE_IN(CONTAINER_MEMORY_ACTIVE_FILE, "memory_total_active_file",
+             "Page cache that was used lately.", "bytes"),
+    GAUGE_IN(CONTAINER_MEMORY_INACTIVE_FILE, "memory_total_inactive_file",
+             "Page cache that was not used lately.", "bytes"),
+    GAUGE_IN(CONTAINER_MEMORY_FILE_DIRTY, "memory_file_dirty", "Page cache that is to be written.",
+             "bytes"),
+    GAUGE_IN(CONTAINER_MEMORY_FILE_WRITEBACK, "memory_file_writeback",
+             "Page cache that is being written.", "bytes"),
+    COUNTER(CONTAINER_MEMORY_EVENTS_HIGH, "memory_events_high",
+            "Times that the high mark slowed the container down."),
+    COUNTER(CONTAINER_MEMORY_EVENTS_MAX, "memory_events_max",
+            "Times that the memory limit was about to be exceeded."),
+    COUNTER(CONTAINER_MEMORY_PGSCAN, "memory_pgscan", "Pages looked at for reclaim."),
+    COUNTER(CONTAINER_MEMORY_PGSTEAL, "memory_pgsteal", "Pages reclaimed."),
+    COUNTER(CONTAINER_MEMORY_REFAULT_ANON, "memory_workingset_refault_anon",
+            "Pages of programs that came back soon after being reclaimed."),
+    COUNTER(CONTAINER_MEMORY_REFAULT_FILE, "memory_workingset_refault_file",
+            "Pages of files that came back soon after being reclaimed."),
+    COUNTER(CONTAINER_OOM_EVENTS, "oom_events", "Processes killed for want of memory."),
+    SECONDS(CONTAINER_PRESSURE_CPU_WAITING, "pressure_cpu_waiting",
+            "Time during which some task waited for a CPU."),
+    SECONDS(CONTAINER_PRESSURE_CPU_STALLED, "pressure_cpu_stalled",
+            "Time during which every task waited for a CPU."),
+    SECONDS(CONTAINER_PRESSURE_IO_WAITING, "pressure_io_waiting",
+            "Time during which some task waited for input or output."),
+    SECONDS(CONTAINER_PRESSURE_IO_STALLED, "pressure_io_stalled",
+            "Time during which every task waited for input or output."),
+    SECONDS(CONTAINER_PRESSURE_MEMORY_WAITING, "pressure_memory_waiting",
+            "Time during which some task waited for memory."),
+    SECONDS(CONTAINER_PRESSURE_MEMORY_STALLED, "pressure_memory_stalled",
+            "Time during which every task waited for memory."),
+    BYTES_BY(CONTAINER_FS_READS_BYTES, "fs_reads", "Bytes read from the disk.", "device"),
+    BYTES_BY(CONTAINER_FS_WRITES_BYTES, "fs_writes", "Bytes written to the disk.", "device"),
+    COUNTER_BY(CONTAINER_FS_READS, "fs_reads", "Read requests.", "device"),
+    COUNTER_BY(CONTAINER_FS_WRITES, "fs_writes", "Write requests.", "device"),
+    BYTES_BY(CONTAINER_NETWORK_RECEIVE_BYTES, "network_receive", "Bytes received.", "interface"),
+    COUNTER_BY(CONTAINER_NETWORK_RECEIVE_PACKETS, "network_receive_packets", "Packets received.",
+               "interface"),
+    COUNTER_BY(CONTAINER_NETWORK_RECEIVE_ERRORS, "network_receive_errors",
+               "Received packets that were faulty.", "interface"),
+    COUNTER_BY(CONTAINER_NETWORK_RECEIVE_DROPPED, "network_receive_packets_dropped",
+               "Received packets dropped for want of room.", "interface"),
+    BYTES_BY(CONTAINER_NETWORK_TRANSMIT_BYTES, "network_transmit", "Bytes sent.", "interface"),
+    COUNTER_BY(CONTAINER_NETWORK_TRANSMIT_PACKETS, "network_transmit_packets", "Packets sent.",
+               "interface"),
+    COUNTER_BY(CONTAINER_NETWORK_TRANSMIT_ERRORS, "network_transmit_errors",
+               "Packets that could not be sent for a fault.", "interface"),
+    COUNTER_BY(CONTAINER_NETWORK_TRANSMIT_DROPPED, "network_transmit_packets_dropped",
+               "Packets dropped instead of being sent.", "interface"),
+    GAUGE(CONTAINER_PROCESSES, "processes", "Processes."),
+    GAUGE(CONTAINER_THREADS, "threads", "Threads of all processes."),
+    GAUGE(CONTAINER_THREADS_MAX, "threads_max", "Most threads there may be; 0 without limit."),
+    GAUGE_IN(CONTAINER_START_TIME, "start_time",
+             "When the container was started, in seconds since 1970.", "seconds"),
+    GAUGE(CONTAINER_LAST_SEEN, "last_seen",
+          "When the container was last seen, in seconds since 1970."),
+    GAUGE(CONTAINER_SPEC_CPU_QUOTA, "spec_cpu_quota",
+          "Microseconds of CPU time that may be used in a period."),
+    GAUGE(CONTAINER_SPEC_CPU_PERIOD, "spec_cpu_period",
+          "Microseconds of a period of the CPU quota."),
+    GAUGE(CONTAINER_SPEC_CPU_SHARES, "spec_cpu_shares",
+          "Share of the CPU under contention; from cpu.weight on cgroup v2."),
+    GAUGE_IN(CONTAINER_SPEC_MEMORY_LIMIT, "spec_memory_limit",
+             "Most memory that may be in use; 0 without limit.", "bytes"),
+    GAUGE_IN(CONTAINER_SPEC_MEMORY_SWAP_LIMIT, "spec_memory_swap_limit",
+             "Most swap (v1: memory and swap) that may be in use; 0 without limit.", "bytes"),
+    GAUGE_IN(CONTAINER_SPEC_MEMORY_RESERVATION, "spec_memory_reservation_limit",
+             "Memory that is kept for the container; 0 for none.", "bytes"),
+    [CONTAINER_ENERGY] =
+        {"container_energy_estimate_joules_total",
+         "Estimated energy taken by a container, or by none of them: idle and shared.",
+         METRIC_COUNTER, "joules", OWN ", source"},
+    FINISHED(CONTAINER_FINISHED, "", "Containers that have ended since the daemon started."),
+    FINISHED_SECONDS(CONTAINER_FINISHED_CPU, "_cpu_usage",
+                     "CPU time used by containers that have ended."),
+    [CONTAINER_FINISHED_ENERGY] = {"container_finished_energy_estimate_joules_total",
+                                   "Estimated energy that containers which have ended took.",
+                                   METRIC_COUNTER, "joules", "image"},
+    FINISHED_SECONDS(CONTAINER_FINISHED_LIFETIME, "_lifetime",
+                     "Time that containers which have ended existed."),
+};
+
+const struct metric_desc *const container_metrics[] = {
+    &container_descs[CONTAINER_CPU_USAGE],
+    &container_descs[CONTAINER_CPU_USER],
+    &container_descs[CONTAINER_CPU_SYSTEM],
+    &container_descs[CONTAINER_CPU_PEAK],
+    &container_descs[CONTAINER_CPU_PERIODS],
+    &container_descs[CONTAINER_CPU_THROTTLED_PERIODS],
+    &container_descs[CONTAINER_CPU_THROTTLED],
+    &container_descs[CONTAINER_CPU_BURSTS],
+    &container_descs[CONTAINER_CPU_BURST],
+    &container_descs[CONTAINER_MEMORY_USAGE],
+    &container_descs[CONTAINER_MEMORY_WORKING_SET],
+    &container_descs[CONTAINER_MEMORY_RSS],
+    &container_descs[CONTAINER_MEMORY_CACHE],
+    &container_descs[CONTAINER_MEMORY_MAPPED_FILE],
+    &container_descs[CONTAINER_MEMORY_SWAP],
+    &container_descs[CONTAINER_MEMORY_MAX_USAGE],
+    &container_descs[CONTAINER_MEMORY_KERNEL],
+    &container_descs[CONTAINER_MEMORY_FAILCNT],
+    &container_descs[CONTAINER_MEMORY_FAILURES],
+    &container_descs[CONTAINER_MEMORY_ACTIVE_FILE],
+    &container_descs[CONTAINER_MEMORY_INACTIVE_FILE],
+    &container_descs[CONTAINER_MEMORY_FILE_DIRTY],
+    &container_descs[CONTAINER_MEMORY_FILE_WRITEBACK],
+    &container_descs[CONTAINER_MEMORY_EVENTS_HIGH],
+    &container_descs[CONTAINER_MEMORY_EVENTS_MAX],
+    &container_descs[CONTAINER_MEMORY_PGSCAN],
+    &container_descs[CONTAINER_MEMORY_PGSTEAL],
+    &container_descs[CONTAINER_MEMORY_REFAULT_ANON],
+    &container_descs[CONTAINER_MEMORY_REFAULT_FILE],
+    &container_descs[CONTAINER_OOM_EVENTS],
+    &container_descs[CONTAINER_PRESSURE_CPU_WAITING],
+    &container_descs[CONTAINER_PRESSURE_CPU_STALLED],
+    &container_descs[CONTAINER_PRESSURE_IO_WAITING],
+    &container_descs[CONTAINER_PRESSURE_IO_STALLED],
+    &container_descs[CONTAINER_PRESSURE_MEMORY_WAITING],
+    &container_descs[CONTAINER_PRESSURE_MEMORY_STALLED],
+    &container_descs[CONTAINER_FS_READS_BYTES],
+    &container_descs[CONTAINER_FS_WRITES_BYTES],
+    &container_descs[CONTAINER_FS_READS],
+    &container_descs[CONTAINER_FS_WRITES],
+    &container_descs[CONTAINER_NETWORK_RECEIVE_BYTES],
+    &container_descs[CONTAINER_NETWORK_RECEIVE_PACKETS],
+    &container_descs[CONTAINER_NETWORK_RECEIVE_ERRORS],
+    &container_descs[CONTAINER_NETWORK_RECEIVE_DROPPED],
+    &container_descs[CONTAINER_NETWORK_TRANSMIT_BYTES],
+    &container_descs[CONTAINER_NETWORK_TRANSMIT_PACKETS],
+    &container_descs[CONTAINER_NETWORK_TRANSMIT_ERRORS],
+    &container_descs[CONTAINER_NETWORK_TRANSMIT_DROPPED],
+    &container_descs[CONTAINER_PROCESSES],
+    &container_descs[CONTAINER_THREADS],
+    &container_descs[CONTAINER_THREADS_MAX],
+    &container_descs[CONTAINER_START_TIME],
+    &container_descs[CONTAINER_LAST_SEEN],
+    &container_descs[CONTAINER_SPEC_CPU_QUOTA],
+    &container_descs[CONTAINER_SPEC_CPU_PERIOD],
+    &container_descs[CONTAINER_SPEC_CPU_SHARES],
+    &container_descs[CONTAINER_SPEC_MEMORY_LIMIT],
+    &container_descs[CONTAINER_SPEC_MEMORY_SWAP_LIMIT],
+    &container_descs[CONTAINER_SPEC_MEMORY_RESERVATION],
+    &container_descs[CONTAINER_ENERGY],
+    &container_descs[CONTAINER_FINISHED],
+    &container_descs[CONTAINER_FINISHED_CPU],
+    &container_descs[CONTAINER_FINISHED_ENERGY],
+    &container_descs[CONTAINER_FINISHED_LIFETIME],
+    NULL,
+};
+
+/* What stands for a limit that is not set. */
+enum unlimited { LEFT_OUT, ZERO };
+
+static const struct {
+    enum container_metric metric;
+    enum cgroup_value value;
+    enum unlimited unlimited;
+} values[] = {
+    {CONTAINER_CPU_USER, CGROUP_CPU_USER, LEFT_OUT},
+    {CONTAINER_CPU_SYSTEM, CGROUP_CPU_SYSTEM, LEFT_OUT},
+    {CONTAINER_MEMORY_USAGE, CGROUP_MEMORY_CURRENT, LEFT_OUT},
+    {CONTAINER_MEMORY_RSS, CGROUP_MEMORY_ANON, LEFT_OUT},
+    {CONTAINER_MEMORY_CACHE, CGROUP_MEMORY_FILE, LEFT_OUT},
+    {CONTAINER_MEMORY_MAPPED_FILE, CGROUP_MEMORY_FILE_MAPPED, LEFT_OUT},
+    {CONTAINER_MEMORY_SWAP, CGROUP_MEMORY_SWAP_CURRENT, LEFT_OUT},
+    {CONTAINER_MEMORY_MAX_USAGE, CGROUP_MEMORY_PEAK, LEFT_OUT},
+    {CONTAINER_MEMORY_KERNEL, CGROUP_MEMORY_KERNEL, LEFT_OUT},
+    {CONTAINER_MEMORY_ACTIVE_FILE, CGROUP_MEMORY_ACTIVE_FILE, LEFT_OUT},
+    {CONTAINER_MEMORY_INACTIVE_FILE, CGROUP_MEMORY_INACTIVE_FILE, LEFT_OUT},
+    {CONTAINER_MEMORY_FILE_DIRTY, CGROUP_MEMORY_FILE_DIRTY, LEFT_OUT},
+    {CONTAINER_MEMORY_FILE_WRITEBACK, CGROUP_MEMORY_FILE_WRITEBACK, LEFT_OUT},
+    {CONTAINER_MEMORY_EVENTS_HIGH, CGROUP_MEMORY_EVENTS_HIGH, LEFT_OUT},
+    {CONTAINER_MEMORY_EVENTS_MAX, CGROUP_MEMORY_EVENTS_MAX, LEFT_OUT},
+    {CONTAINER_MEMORY_PGSCAN, CGROUP_MEMORY_PGSCAN, LEFT_OUT},
+    {CONTAINER_MEMORY_PGSTEAL, CGROUP_MEMORY_PGSTEAL, LEFT_OUT},
+    {CONTAINER_MEMORY_REFAULT_ANON, CGROUP_MEMORY_REFAULT_ANON, LEFT_OUT},
+    {CONTAINER_MEMORY_REFAULT_FILE, CGROUP_MEMORY_REFAULT_FILE, LEFT_OUT},
+    {CONTAINER_OOM_EVENTS, CGROUP_MEMORY_EVENTS_OOM_KILL, LEFT_OUT},
+    {CONTAINER_PRESSURE_CPU_WAITING, CGROUP_PRESSURE_CPU_WAITING, LEFT_OUT},
+    {CONTAINER_PRESSURE_CPU_STALLED, CGROUP_PRESSURE_CPU_STALLED, LEFT_OUT},
+    {CONTAINER_PRESSURE_IO_WAITING, CGROUP_PRESSURE_IO_WAITING, LEFT_OUT},
+    {CONTAINER_PRESSURE_IO_STALLED, CGROUP_PRESSURE_IO_STALLED, LEFT_OUT},
+    {CONTAINER_PRESSURE_MEMORY_WAITING, CGROUP_PRESSURE_MEMORY_WAITING, LEFT_OUT},
+    {CONTAINER_PRESSURE_MEMORY_STALLED, CGROUP_PRESSURE_MEMORY_STALLED, LEFT_OUT},
+    {CONTAINER_THREADS, CGROUP_PIDS_CURRENT, LEFT_OUT},
+    {CONTAINER_THREADS_MAX, CGROUP_PIDS_MAX, ZERO},
+    {CONTAINER_SPEC_CPU_QUOTA, CGROUP_CPU_QUOTA_USEC, LEFT_OUT},
+    {CONTAINER_SPEC_CPU_PERIOD, CGROUP_CPU_PERIOD_USEC, LEFT_OUT},
+    {CONTAINER_SPEC_CPU_SHARES, CGROUP_CPU_SHARES, LEFT_OUT},
+    {CONTAINER_SPEC_MEMORY_LIMIT, CGROUP_MEMORY_MAX, ZERO},
+    {CONTAINER_SPEC_MEMORY_SWAP_LIMIT, CGROUP_MEMORY_SWAP_MAX, ZERO},
+    {CONTAINER_SPEC_MEMORY_SWAP_LIMIT, CGROUP_MEMORY_MEMSW_MAX, ZERO},
+    {CONTAINER_SPEC_MEMORY_RESERVATION, CGROUP_MEMORY_MIN, ZERO},
+    {CONTAINER_SPEC_MEMORY_RESERVATION, CGROUP_MEMORY_SOFT_LIMIT, ZERO},
+    {CONTAINER_MEMORY_FAILCNT, CGROUP_MEMORY_FAILCNT, LEFT_OUT},
+};
+
+/* Only containers with a quota are held back by it. */
+static const struct {
+    enum container_metric metric;
+    enum cgroup_value value;
+} quota_values[] = {
+    {CONTAINER_CPU_PERIODS, CGROUP_CPU_PERIODS},
+    {CONTAINER_CPU_THROTTLED_PERIODS, CGROUP_CPU_THROTTLED_PERIODS},
+    {CONTAINER_CPU_THROTTLED, CGROUP_CPU_THROTTLED},
+    {CONTAINER_CPU_BURSTS, CGROUP_CPU_BURSTS},
+    {CONTAINER_CPU_BURST, CGROUP_CPU_BURST},
+};
+
+struct metric_desc *container_metrics_rename(const char *prefix) {
+    struct metric_desc *descs = calloc(CONTAINER_N_METRICS, sizeof(*descs));
+    for (size_t i = 0; descs != NULL && i < CONTAINER_N_METRICS; i++) {
+        struct buf name = {0};
+        buf_add_str(&name, prefix);
+        buf_add_str(&name, container_descs[i].name + strlen("container"));
+        descs[i] = container_descs[i];
+        descs[i].name = buf_take(&name);
+        if (descs[i].name == NULL) {
+            container_metrics_destroy(descs);
+            return NULL;
+        }
+    }
+    return descs;
+}
+
+void container_metrics_destroy(struct metric_desc *descs) {
+    for (size_t i = 0; descs != NULL && i < CONTAINER_N_METRICS; i++) {
+        free((char *)descs[i].name);
+    }
+    free(descs);
+}
+
+static void add(struct snapshot *out, const struct metric_desc *desc, const struct labels *labels,
+                double value) {
+    if (isfinite(value)) {
+        snapshot_add(out, desc, labels, value);
+    }
+}
+
+/* cAdvisor's formula, with its rounding down. */
+static double shares_of_weight(double weight) {
+    return weight > 0 ? floor(2 + (weight - 1) * 262142 / 9999) : NAN;
+}
+
+void container_metrics_add(const struct metric_desc *descs, const struct cgroup_stats *stats,
+                           const struct labels *labels, struct snapshot *out) {
+    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+        double value = stats->values[values[i].value];
+        bool unset = isinf(value) && values[i].unlimited == ZERO;
+        add(out, &descs[values[i].metric], labels, unset ? 0 : value);
+    }
+    for (size_t i = 0;
+         isfinite(stats->values[CGROUP_CPU_QUOTA_USEC]) && i < ARRAY_LEN(quota_values); i++) {
+        add(out, &descs[quota_values[i].metric], labels, stats->values[quota_values[i].value]);
+    }
+    add(out, &descs[CONTAINER_MEMORY_WORKING_SET], labels, cgroup_stats_working_set(stats));
+    add(out, &descs[CONTAINER_SPEC_CPU_SHARES], labels,
+        shares_of_weight(stats->values[CGROUP_CPU_WEIGHT]));
+    /* What v1 counts as failures is v2's event. */
+    if (isnan(stats->values[CGROUP_MEMORY_FAILCNT])) {
+        add(out, &descs[CONTAINER_MEMORY_FAILCNT], labels, stats->values[CGROUP_MEMORY_EVENTS_MAX]);
+    }
+}

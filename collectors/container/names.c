@@ -1,0 +1,311 @@
+#include "collectors/container/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/container/client.h"
+#include "collectors/container/cri_client.h"
+#include "collectors/container/json.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/file.h"
+#include "exporter/settings/settings.h"
+
+#define MIN_BUNDLE_WAIT_NS CLOCK_NS_PER_SEC
+#define MIN_CRI_WAIT_NS (CLOCK_NS_PER_SEC / 4)
+#define MAX_WAIT_NS (300 * CLOCK_NS_PER_SEC)
+
+enum { MAX_BUNDLE_BYTES = 4 << 20 };
+
+/* Runtimes that can be asked, by the setting that names their socket. */
+static const struct {
+    const char *setting;
+    enum container_client_kind kind;
+    enum container_runtime runtime;
+} sources[] = {
+    {"collector.container.crio-socket", CONTAINER_CLIENT_CRIO, CONTAINER_CRIO},
+    {"collector.container.docker-socket", CONTAINER_CLIENT_LIST, CONTAINER_DOCKER},
+    {"collector.container.podman-socket", CONTAINER_CLIENT_LIST, CONTAINER_PODMAN},
+};
+
+/* Where containerd keeps the bundles of running containers, and under which of its namespaces. */
+static const char *const bundle_directories[] = {
+    "run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io",
+    "run/containerd/io.containerd.runtime.v2.task/k8s.io",
+    "run/k0s/containerd/io.containerd.runtime.v2.task/k8s.io",
+    "var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io",
+};
+
+/* Where runtimes answer Kubernetes. */
+static const char *const cri_sockets[] = {
+    "run/k3s/containerd/containerd.sock",
+    "run/containerd/containerd.sock",
+    "run/crio/crio.sock",
+    "run/cri-dockerd.sock",
+    "run/k0s/containerd.sock",
+    "var/snap/microk8s/common/run/containerd.sock",
+};
+
+struct container_names {
+    struct container_client *clients[ARRAY_LEN(sources)]; /* NULL: not to be asked */
+    struct cri_client *cri;                               /* NULL: not to be asked */
+    char *bundles[ARRAY_LEN(bundle_directories)];
+    container_label_patterns wanted;
+    struct buf scratch;
+};
+
+static bool open_client(struct container_names *names, size_t i, const char *rootfs,
+                        const struct settings *settings) {
+    const char *setting = settings_string(settings, sources[i].setting);
+    if (setting[0] == '\0') {
+        return true;
+    }
+    char *path CLEANUP_FREE = file_path_join(rootfs, setting);
+    names->clients[i] =
+        path != NULL ? container_client_create(sources[i].kind, path, names->wanted) : NULL;
+    return names->clients[i] != NULL;
+}
+
+/* "auto", "off" or a path. */
+static bool open_cri(struct container_names *names, const char *rootfs,
+                     const struct settings *settings) {
+    const char *setting = settings_string(settings, "collector.container.cri-socket");
+    const bool automatic = strcmp(setting, "auto") == 0;
+    if (setting[0] == '\0' || strcmp(setting, "off") == 0) {
+        return true;
+    }
+    char *paths[ARRAY_LEN(cri_sockets)];
+    size_t n = automatic ? ARRAY_LEN(cri_sockets) : 1;
+    bool complete = true;
+    for (size_t i = 0; i < n; i++) {
+        paths[i] = file_path_join(rootfs, automatic ? cri_sockets[i] : setting);
+        complete = complete && paths[i] != NULL;
+    }
+    names->cri = complete ? cri_client_create(paths, n, names->wanted) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        free(paths[i]);
+    }
+    return names->cri != NULL;
+}
+
+struct container_names *container_names_create(const char *rootfs,
+                                               const struct settings *settings) {
+    struct container_names *names = calloc(1, sizeof(*names));
+    if (names == NULL) {
+        return NULL;
+    }
+    names->wanted = settings_list(settings, "collector.container.label-include");
+    bool complete = open_cri(names, rootfs, settings);
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        complete = complete && open_client(names, i, rootfs, settings);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bundle_directories); i++) {
+        names->bundles[i] = file_path_join(rootfs, bundle_directories[i]);
+        complete = complete && names->bundles[i] != NULL;
+    }
+    if (!complete) {
+        container_names_destroy(names);
+        return NULL;
+    }
+    return names;
+}
+
+void container_names_destroy(struct container_names *names) {
+    if (names == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        container_client_destroy(names->clients[i]);
+    }
+    cri_client_destroy(names->cri);
+    for (size_t i = 0; i < ARRAY_LEN(bundle_directories); i++) {
+        free(names->bundles[i]);
+    }
+    buf_finish(&names->scratch);
+    free(names);
+}
+
+void container_names_step(struct container_names *names, int64_t now_ns) {
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        if (names->clients[i] != NULL) {
+            container_client_step(names->clients[i], now_ns);
+        }
+    }
+    if (names->cri != NULL) {
+        cri_client_step(names->cri, now_ns);
+    }
+}
+
+static unsigned generation(const struct container_names *names) {
+    unsigned sum = 1; /* so that 0 means: never looked up */
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        sum += names->clients[i] != NULL ? container_client_generation(names->clients[i]) : 0;
+    }
+    return sum + (names->cri != NULL ? cri_client_generation(names->cri) : 0);
+}
+
+/* These answer for root's containers only. */
+static bool may_have_bundle(const struct container *container) {
+    return container->owner == 0 &&
+           (container->runtime == CONTAINER_CONTAINERD || container->runtime == CONTAINER_UNKNOWN);
+}
+
+static bool may_be_in_pod(const struct container *container) {
+    if (container->owner != 0) {
+        return false;
+    }
+    return container->pod_uid != NULL || container->runtime == CONTAINER_CONTAINERD ||
+           container->runtime == CONTAINER_CRIO || container->runtime == CONTAINER_UNKNOWN;
+}
+
+static bool cri_due(const struct container_names *names, const struct container *container,
+                    int64_t now_ns) {
+    return names->cri != NULL && now_ns >= container->next_cri_ns && may_be_in_pod(container);
+}
+
+bool container_names_due(const struct container_names *names, const struct container *container,
+                         int64_t now_ns) {
+    return container->names_generation != generation(names) || cri_due(names, container, now_ns) ||
+           (may_have_bundle(container) && now_ns >= container->next_bundle_ns);
+}
+
+/* A name that leads out of the directory is none. */
+static bool is_plain(const char *id) {
+    return id[0] != '.' && strchr(id, '/') == NULL;
+}
+
+static int read_bundle(struct container_names *names, const char *directory, const char *id,
+                       struct container_info *ret_info) {
+    struct buf path CLEANUP_BUF = {0};
+    buf_printf(&path, "%s/%s/config.json", directory, id);
+    if (path.failed) {
+        return -ENOMEM;
+    }
+    int r = file_read_at(AT_FDCWD, buf_str(&path), MAX_BUNDLE_BYTES, &names->scratch, NULL);
+    return r < 0 ? r
+                 : container_json_bundle(buf_str(&names->scratch), names->scratch.len,
+                                         names->wanted, ret_info);
+}
+
+/* Waits twice as long each time. */
+static void wait_longer(int64_t *next_ns, int64_t *wait_ns, int64_t min_ns, int64_t now_ns) {
+    *wait_ns = *wait_ns == 0 ? min_ns : *wait_ns < MAX_WAIT_NS / 2 ? 2 * *wait_ns : MAX_WAIT_NS;
+    *next_ns = now_ns + *wait_ns;
+}
+
+static bool look_into_bundles(struct container_names *names, struct container *container,
+                              struct container_info *ret_info) {
+    for (size_t i = 0; is_plain(container->id) && i < ARRAY_LEN(bundle_directories); i++) {
+        if (read_bundle(names, names->bundles[i], container->id, ret_info) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_of_runtime(const struct container *container, enum container_runtime runtime) {
+    return container->runtime == runtime || container->runtime == CONTAINER_UNKNOWN ||
+           (container->runtime == CONTAINER_CONTAINERD && runtime == CONTAINER_DOCKER);
+}
+
+/* The client of sources[i], or NULL if it does not answer for the container. */
+static struct container_client *client_for(const struct container_names *names, size_t i,
+                                           const struct container *container) {
+    struct container_client *client = names->clients[i];
+    bool answers = client != NULL && is_of_runtime(container, sources[i].runtime) &&
+                   (container->owner == 0 || container_client_serves(client, container->owner));
+    return answers ? client : NULL;
+}
+
+/* An image's labels become labels of its containers. Only the kubelet overwrites those that name a
+ * pod, so they count only for a container in one of its cgroups. */
+static int take_told(const struct container *container, const struct container_info *told,
+                     struct container_info *info) {
+    info->sandbox = told->sandbox;
+    int r = container_info_fill(info, told);
+    if (container->pod_uid == NULL) {
+        container_info_leave_pod(info);
+    }
+    return r;
+}
+
+static int ask_clients(struct container_names *names, const struct container *container,
+                       int64_t now_ns, struct container_info *info) {
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        struct container_client *client = client_for(names, i, container);
+        const struct container_info *told =
+            client != NULL ? container_client_find(client, container->id, now_ns) : NULL;
+        if (told != NULL) {
+            return take_told(container, told, info);
+        }
+    }
+    return 0;
+}
+
+/* A runtime may hear of a container after we do; and there are those that it does not know. */
+static int ask_cri(struct container_names *names, struct container *container, int64_t now_ns,
+                   struct container_info *info) {
+    if (names->cri == NULL || !may_be_in_pod(container)) {
+        return 0;
+    }
+    const struct container_info *told = cri_client_find(names->cri, container->id);
+    if (told != NULL) {
+        container->next_cri_ns = INT64_MAX;
+        info->sandbox = info->sandbox || told->sandbox;
+        return container_info_fill(info, told);
+    }
+    if (now_ns >= container->next_cri_ns) {
+        wait_longer(&container->next_cri_ns, &container->cri_wait_ns, MIN_CRI_WAIT_NS, now_ns);
+        cri_client_ask(names->cri);
+    }
+    return 0;
+}
+
+int container_names_look_up(struct container_names *names, struct container *container,
+                            int64_t now_ns, struct container_info *ret_info) {
+    struct container_info info CLEANUP_CONTAINER_INFO = {0};
+    container->names_generation = generation(names);
+    bool from_bundle = false;
+    int r = 0;
+    if (container->next_bundle_ns == INT64_MAX) {
+        from_bundle = true;
+        info.sandbox = container->info.sandbox;
+        r = container_info_fill(&info, &container->info);
+    } else if (may_have_bundle(container) && now_ns >= container->next_bundle_ns) {
+        from_bundle = look_into_bundles(names, container, &info);
+        if (from_bundle) { /* it does not change: once it is found it is not read again */
+            container->next_bundle_ns = INT64_MAX;
+        } else {
+            wait_longer(&container->next_bundle_ns, &container->bundle_wait_ns, MIN_BUNDLE_WAIT_NS,
+                        now_ns);
+        }
+    }
+    r = r == 0 && !from_bundle ? ask_clients(names, container, now_ns, &info) : r;
+    r = r == 0 ? ask_cri(names, container, now_ns, &info) : r;
+    if (r == 0) {
+        *ret_info = info;
+        info = (struct container_info){0};
+    }
+    return r;
+}
+
+bool container_names_will_come(const struct container_names *names,
+                               const struct container *container) {
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        const struct container_client *client = client_for(names, i, container);
+        if (client != NULL && container_client_listens(client)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void container_names_forget(struct container_names *names, const struct container *container) {
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        if (names->clients[i] != NULL) {
+            container_client_forget(names->clients[i], container->id);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+#include "collectors/container/network.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collectors/source/net_dev.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/file.h"
+
+enum { MAX_BYTES = 1 << 20, MAX_INTERFACES = 256 };
+
+/* Columns of /proc/net/dev in the order of the metrics. */
+static const struct {
+    enum container_metric metric;
+    size_t field;
+} columns[] = {
+    {CONTAINER_NETWORK_RECEIVE_BYTES, 0},    {CONTAINER_NETWORK_RECEIVE_PACKETS, 1},
+    {CONTAINER_NETWORK_RECEIVE_ERRORS, 2},   {CONTAINER_NETWORK_RECEIVE_DROPPED, 3},
+    {CONTAINER_NETWORK_TRANSMIT_BYTES, 8},   {CONTAINER_NETWORK_TRANSMIT_PACKETS, 9},
+    {CONTAINER_NETWORK_TRANSMIT_ERRORS, 10}, {CONTAINER_NETWORK_TRANSMIT_DROPPED, 11},
+};
+
+void container_network_init(struct container_network *network) {
+    *network = (struct container_network){.proc_fd = -1};
+}
+
+void container_network_relabel(struct container_network *network) {
+    for (size_t i = 0; i < network->n_rows; i++) {
+        free(network->rows[i].name);
+        labels_destroy(network->rows[i].labels);
+    }
+    network->n_rows = 0;
+}
+
+void container_network_finish(struct container_network *network) {
+    container_network_relabel(network);
+    free(network->rows);
+    if (network->proc_fd >= 0) {
+        close(network->proc_fd);
+    }
+    container_network_init(network);
+}
+
+/* A directory of /proc whose process is gone is empty. */
+bool container_network_alive(const struct container_network *network) {
+    return network->proc_fd >= 0 && faccessat(network->proc_fd, "stat", F_OK, 0) == 0;
+}
+
+/* Every network namespace has files of its own under net/, so that their inodes tell it, too;
+ * unlike ns/net, anybody may look at them. */
+static uint64_t namespace_of(int dirfd, const char *path) {
+    struct stat stat;
+    return fstatat(dirfd, path, &stat, 0) == 0 ? stat.st_ino : 0;
+}
+
+void container_network_enter(struct container_network *network, const char *procfs, pid_t pid) {
+    if (network->proc_fd >= 0) {
+        close(TAKE_FD(network->proc_fd));
+    }
+    network->namespace = 0;
+    char number[16];
+    snprintf(number, sizeof(number), "%d", (int)pid);
+    char *path CLEANUP_FREE = file_path_join(procfs, number);
+    if (path != NULL && pid > 0) {
+        network->proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (network->proc_fd >= 0) {
+        network->namespace = namespace_of(network->proc_fd, "net/dev");
+    }
+}
+
+uint64_t container_network_host(const char *procfs) {
+    char *path CLEANUP_FREE = file_path_join(procfs, "1/net/dev");
+    return path != NULL ? namespace_of(AT_FDCWD, path) : 0;
+}
+
+static bool skipped(struct scan_word name) {
+    static const char *const prefixes[] = {"lo", "veth", "docker", "nerdctl"};
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+        size_t len = strlen(prefixes[i]);
+        if (name.len >= len && memcmp(name.text, prefixes[i], len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool make_room(struct container_network *network) {
+    if (network->n_rows < network->cap_rows) {
+        return true;
+    }
+    size_t cap = 2 * network->cap_rows + 2;
+    struct container_interface *rows = reallocarray(network->rows, cap, sizeof(*rows));
+    if (rows == NULL || cap > MAX_INTERFACES) {
+        network->rows = rows != NULL ? rows : network->rows;
+        return false;
+    }
+    network->rows = rows;
+    network->cap_rows = cap;
+    return true;
+}
+
+static const struct labels *labels_of(struct container_network *network, struct scan_word name,
+                                      const struct labels *base) {
+    for (size_t i = 0; i < network->n_rows; i++) {
+        const struct container_interface *row = &network->rows[i];
+        if (row->name_len == name.len && memcmp(row->name, name.text, name.len) == 0) {
+            return row->labels;
+        }
+    }
+    char *copy CLEANUP_FREE = strndup(name.text, name.len);
+    if (copy == NULL || !make_room(network)) {
+        return NULL;
+    }
+    struct labels *labels = labels_with(base, "interface", copy);
+    if (labels != NULL) {
+        network->rows[network->n_rows++] = (struct container_interface){
+            .name = TAKE(copy), .name_len = name.len, .labels = labels};
+    }
+    return labels;
+}
+
+static void add_line(struct container_network *network, const char *text,
+                     const struct metric_desc *descs, const struct labels *base,
+                     struct snapshot *out) {
+    struct net_dev_line line;
+    if (net_dev_parse(text, &line) < 0 || skipped(line.device)) {
+        return;
+    }
+    const struct labels *labels = labels_of(network, line.device, base);
+    for (size_t i = 0; labels != NULL && i < ARRAY_LEN(columns); i++) {
+        snapshot_add(out, &descs[columns[i].metric], labels, (double)line.fields[columns[i].field]);
+    }
+}
+
+void container_network_add(struct container_network *network, const struct metric_desc *descs,
+                           const struct labels *base, struct buf *scratch, struct snapshot *out) {
+    if (file_read_at(network->proc_fd, "net/dev", MAX_BYTES, scratch, NULL) < 0) {
+        return;
+    }
+    const char *line = buf_str(scratch);
+    for (size_t number = 1; *line != '\0'; number++) {
+        if (number > 2) { /* two lines of headings */
+            add_line(network, line, descs, base, out);
+        }
+        line = strchrnul(line, '\n');
+        line += *line == '\n' ? 1 : 0;
+    }
+}

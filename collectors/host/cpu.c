@@ -1,0 +1,249 @@
+#include "collectors/host/cpu.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectors/host/part.h"
+#include "collectors/source/source_file.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/scan.h"
+
+enum { CPU_MIN_ROWS = 8, CPU_JUMP_SECONDS = 3 };
+enum { CPU_SECONDS, CPU_GUEST_SECONDS, CPU_FIRST_TOTAL };
+
+const struct metric_desc host_cpu_metrics[HOST_CPU_N_METRICS] = {
+    {"node_cpu_seconds_total", "Time each CPU has spent in each mode.", METRIC_COUNTER, "seconds",
+     "cpu, mode"},
+    {"node_cpu_guest_seconds_total",
+     "Time each CPU has spent running virtual machines; also part of its user and nice time.",
+     METRIC_COUNTER, "seconds", "cpu, mode"},
+    {"node_boot_time_seconds", "When the system was booted, in seconds since 1970.", METRIC_GAUGE,
+     "seconds", NULL},
+    {"node_context_switches_total", "Context switches on all CPUs.", METRIC_COUNTER, NULL, NULL},
+    {"node_forks_total", "Processes and threads created since boot.", METRIC_COUNTER, NULL, NULL},
+    {"node_intr_total", "Interrupts served since boot.", METRIC_COUNTER, NULL, NULL},
+    {"node_procs_blocked", "Processes waiting for input or output.", METRIC_GAUGE, NULL, NULL},
+    {"node_procs_running", "Processes running or ready to run.", METRIC_GAUGE, NULL, NULL},
+};
+
+/* Lines of /proc/stat that hold one number we want, in the order of the metrics above. */
+static const char *const total_keys[] = {
+    "btime", "ctxt", "processes", "intr", "procs_blocked", "procs_running",
+};
+enum { CPU_N_TOTALS = ARRAY_LEN(total_keys) };
+
+static const struct {
+    int metric;
+    const char *mode;
+} modes[CPU_STAT_N_MODES] = {
+    [CPU_STAT_USER] = {CPU_SECONDS, "user"},
+    [CPU_STAT_NICE] = {CPU_SECONDS, "nice"},
+    [CPU_STAT_SYSTEM] = {CPU_SECONDS, "system"},
+    [CPU_STAT_IDLE] = {CPU_SECONDS, "idle"},
+    [CPU_STAT_IOWAIT] = {CPU_SECONDS, "iowait"},
+    [CPU_STAT_IRQ] = {CPU_SECONDS, "irq"},
+    [CPU_STAT_SOFTIRQ] = {CPU_SECONDS, "softirq"},
+    [CPU_STAT_STEAL] = {CPU_SECONDS, "steal"},
+    [CPU_STAT_GUEST] = {CPU_GUEST_SECONDS, "user"},
+    [CPU_STAT_GUEST_NICE] = {CPU_GUEST_SECONDS, "nice"},
+};
+
+struct cpu_row {
+    struct cpu_stat_line line;
+    unsigned round;
+    struct labels *labels[CPU_STAT_N_MODES];
+};
+
+struct cpu {
+    struct source_file file;
+    uint64_t ticks_per_second;
+    struct cpu_row *rows;
+    size_t n_rows;
+    size_t cap_rows;
+    size_t next; /* where the next CPU is expected */
+    unsigned round;
+    bool total_seen[CPU_N_TOTALS];
+    uint64_t totals[CPU_N_TOTALS];
+};
+
+void host_cpu_follow(struct cpu_stat_line *kept, const struct cpu_stat_line *seen,
+                     uint64_t ticks_per_second) {
+    if (kept->ticks[CPU_STAT_IDLE] >=
+        seen->ticks[CPU_STAT_IDLE] + CPU_JUMP_SECONDS * ticks_per_second) {
+        *kept = *seen;
+        return;
+    }
+    kept->n_modes = seen->n_modes;
+    for (size_t i = 0; i < seen->n_modes; i++) {
+        if (seen->ticks[i] > kept->ticks[i]) {
+            kept->ticks[i] = seen->ticks[i];
+        }
+    }
+}
+
+static void finish_row(struct cpu_row *row) {
+    for (size_t i = 0; i < CPU_STAT_N_MODES; i++) {
+        labels_destroy(row->labels[i]);
+    }
+}
+
+static struct cpu_row *find_row(struct cpu *cpu, uint64_t id) {
+    for (size_t i = 0; i < cpu->n_rows; i++) {
+        size_t at = (cpu->next + i) % cpu->n_rows;
+        if (cpu->rows[at].line.id == id) {
+            cpu->next = at + 1;
+            return &cpu->rows[at];
+        }
+    }
+    return NULL;
+}
+
+static struct cpu_row *add_row(struct cpu *cpu, uint64_t id) {
+    if (cpu->n_rows == cpu->cap_rows) {
+        size_t cap = cpu->cap_rows == 0 ? CPU_MIN_ROWS : 2 * cpu->cap_rows;
+        struct cpu_row *rows = realloc(cpu->rows, cap * sizeof(*rows));
+        if (rows == NULL) {
+            return NULL;
+        }
+        cpu->rows = rows;
+        cpu->cap_rows = cap;
+    }
+    struct cpu_row *row = &cpu->rows[cpu->n_rows];
+    *row = (struct cpu_row){.line.id = id};
+    char name[24];
+    snprintf(name, sizeof(name), "%" PRIu64, id);
+    for (size_t i = 0; i < CPU_STAT_N_MODES; i++) {
+        row->labels[i] = labels_render("cpu", name, "mode", modes[i].mode);
+        if (row->labels[i] == NULL) {
+            finish_row(row);
+            return NULL;
+        }
+    }
+    cpu->n_rows++;
+    cpu->next = cpu->n_rows;
+    return row;
+}
+
+static int see_cpu(struct cpu *cpu, const char *text) {
+    struct cpu_stat_line line;
+    int r = cpu_stat_parse(text, &line);
+    if (r < 0) {
+        return r;
+    }
+    struct cpu_row *row = find_row(cpu, line.id);
+    if (row == NULL) {
+        row = add_row(cpu, line.id);
+    }
+    if (row == NULL) {
+        return -ENOMEM;
+    }
+    host_cpu_follow(&row->line, &line, cpu->ticks_per_second);
+    row->round = cpu->round;
+    return 0;
+}
+
+static int stat_line(void *context, size_t number, const char *line) {
+    (void)number;
+    struct cpu *cpu = context;
+    struct scan_word key;
+    const char *cursor = line;
+    if (!scan_word(&cursor, &key) || scan_word_equal(key, "cpu")) {
+        return 0; /* the sum of all CPUs */
+    }
+    if (key.len > 3 && memcmp(key.text, "cpu", 3) == 0) {
+        return see_cpu(cpu, line);
+    }
+    for (size_t i = 0; i < CPU_N_TOTALS; i++) {
+        if (scan_word_equal(key, total_keys[i])) {
+            cpu->total_seen[i] = scan_u64(&cursor, &cpu->totals[i]);
+            return cpu->total_seen[i] ? 0 : -EINVAL;
+        }
+    }
+    return 0;
+}
+
+/* A CPU that was switched off has no line; its series end. */
+static void sweep(struct cpu *cpu) {
+    size_t kept = 0;
+    for (size_t i = 0; i < cpu->n_rows; i++) {
+        if (cpu->rows[i].round == cpu->round) {
+            cpu->rows[kept++] = cpu->rows[i];
+        } else {
+            finish_row(&cpu->rows[i]);
+        }
+    }
+    cpu->n_rows = kept;
+}
+
+static void emit_modes(const struct cpu *cpu, int metric, struct snapshot *out) {
+    double per_second = (double)cpu->ticks_per_second;
+    for (size_t i = 0; i < cpu->n_rows; i++) {
+        const struct cpu_row *row = &cpu->rows[i];
+        for (size_t mode = 0; mode < row->line.n_modes; mode++) {
+            if (modes[mode].metric == metric) {
+                snapshot_add(out, &host_cpu_metrics[metric], row->labels[mode],
+                             (double)row->line.ticks[mode] / per_second);
+            }
+        }
+    }
+}
+
+static int cpu_collect(void *state, struct buf *scratch, struct snapshot *out, struct error *err) {
+    struct cpu *cpu = state;
+    int r = source_file_read(&cpu->file, scratch, err);
+    if (r < 0) {
+        return source_file_absent(r) ? 0 : r;
+    }
+    cpu->round++;
+    cpu->next = 0;
+    memset(cpu->total_seen, 0, sizeof(cpu->total_seen));
+    r = scan_lines(buf_str(scratch), cpu->file.path, stat_line, cpu, err);
+    sweep(cpu);
+    emit_modes(cpu, CPU_SECONDS, out);
+    emit_modes(cpu, CPU_GUEST_SECONDS, out);
+    for (size_t i = 0; i < CPU_N_TOTALS; i++) {
+        if (cpu->total_seen[i]) {
+            snapshot_add(out, &host_cpu_metrics[CPU_FIRST_TOTAL + i], NULL, (double)cpu->totals[i]);
+        }
+    }
+    return r;
+}
+
+static void cpu_close(void *state) {
+    struct cpu *cpu = state;
+    if (cpu != NULL) {
+        for (size_t i = 0; i < cpu->n_rows; i++) {
+            finish_row(&cpu->rows[i]);
+        }
+        free(cpu->rows);
+        source_file_finish(&cpu->file);
+    }
+    free(cpu);
+}
+
+static int cpu_open(const struct collector_env *env, void **ret_state, struct error *err) {
+    struct cpu *cpu = calloc(1, sizeof(*cpu));
+    if (cpu == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    cpu->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
+    int r = source_file_init(&cpu->file, env->procfs, "stat", NULL, err);
+    if (r < 0) {
+        cpu_close(cpu);
+        return r;
+    }
+    *ret_state = cpu;
+    return 0;
+}
+
+const struct host_part host_cpu_part = {
+    .name = "cpu",
+    .open = cpu_open,
+    .collect = cpu_collect,
+    .close = cpu_close,
+};

@@ -1,0 +1,341 @@
+#include <errno.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "collectors/host/mount.h"
+#include "collectors/host/part.h"
+#include "collectors/host/statfs.h"
+#include "collectors/source/filter.h"
+#include "collectors/source/source_file.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/file.h"
+#include "exporter/core/scan.h"
+#include "exporter/metrics/labels.h"
+
+enum {
+    FILESYSTEM_TIMEOUT_MS = 500,
+    FILESYSTEM_MIN_MOUNTS = 16,
+    FILESYSTEM_MAX_TRUST = 15, /* collections that may rely on one reading of the mounts */
+};
+
+#define FILESYSTEM(name, help, unit)                                                               \
+    { "node_filesystem_" name, help, METRIC_GAUGE, unit, "device, fstype, mountpoint" }
+
+enum {
+    FILESYSTEM_AVAIL,
+    FILESYSTEM_DEVICE_ERROR,
+    FILESYSTEM_FILES,
+    FILESYSTEM_FILES_FREE,
+    FILESYSTEM_FREE,
+    FILESYSTEM_READONLY,
+    FILESYSTEM_SIZE,
+};
+
+const struct metric_desc host_filesystem_metrics[HOST_FILESYSTEM_N_METRICS] = {
+    FILESYSTEM("avail_bytes", "Space that users other than root can still use.", "bytes"),
+    FILESYSTEM("device_error",
+               "Whether the file system failed to say in time how full it is (1) or not (0).",
+               NULL),
+    FILESYSTEM("files", "Number of inodes.", NULL),
+    FILESYSTEM("files_free", "Number of inodes that are free.", NULL),
+    FILESYSTEM("free_bytes", "Free space, including what is kept for root.", "bytes"),
+    FILESYSTEM("readonly", "Whether the file system is mounted read-only (1) or not (0).", NULL),
+    FILESYSTEM("size_bytes", "Size of the file system.", "bytes"),
+};
+
+/* A mount that exists, with its rendered labels. Excluded ones are kept too, so that the
+ * expressions are matched only once. */
+struct mount {
+    char *key; /* its device, mount point and type as in the file */
+    size_t key_len;
+    unsigned round;
+    bool read_only;
+    struct labels *labels;       /* NULL: excluded */
+    struct host_statfs_job *job; /* NULL: excluded */
+    int answer;                  /* of statfs: 0 or a negative errno */
+    double values[HOST_FILESYSTEM_N_METRICS];
+};
+
+struct filesystem {
+    struct source_file file;
+    char *rootfs;
+    struct filter exclude_mount_points;
+    struct filter exclude_types;
+    struct buf text; /* of the mounts: an equal table is not parsed again */
+    int text_result;
+    unsigned trusted; /* how often it was relied on without reading it again */
+    struct mount *mounts;
+    size_t n_mounts;
+    size_t cap_mounts;
+    size_t next;
+    unsigned round;
+    struct host_statfs *statfs;
+    struct host_statfs_job **jobs; /* of the mounts that are not excluded */
+    size_t n_jobs;
+};
+
+static void mount_finish(struct filesystem *filesystem, struct mount *mount) {
+    free(mount->key);
+    labels_destroy(mount->labels);
+    host_statfs_job_destroy(filesystem->statfs, mount->job);
+}
+
+static int mount_init(struct filesystem *filesystem, struct mount *mount,
+                      const struct host_mount_line *line) {
+    char *device CLEANUP_FREE = strndup(line->device.text, line->device.len);
+    char *type CLEANUP_FREE = strndup(line->type.text, line->type.len);
+    char *seen CLEANUP_FREE = host_mount_unescape(line->mount_point);
+    mount->key = strndup(line->key.text, line->key.len);
+    mount->key_len = line->key.len;
+    if (device == NULL || type == NULL || seen == NULL || mount->key == NULL) {
+        return -ENOMEM;
+    }
+    const char *mount_point = host_mount_strip(seen, filesystem->rootfs);
+    if (filter_matches(&filesystem->exclude_mount_points, mount_point) ||
+        filter_matches(&filesystem->exclude_types, type)) {
+        return 0;
+    }
+    char *path CLEANUP_FREE = file_path_join(filesystem->rootfs, mount_point);
+    if (path == NULL) {
+        return -ENOMEM;
+    }
+    mount->labels = labels_render("device", device, "fstype", type, "mountpoint", mount_point);
+    mount->job = host_statfs_job_create(filesystem->statfs, path);
+    return mount->labels != NULL && mount->job != NULL ? 0 : -ENOMEM;
+}
+
+static struct mount *find_mount(struct filesystem *filesystem, struct scan_word key) {
+    for (size_t i = 0; i < filesystem->n_mounts; i++) {
+        size_t at = (filesystem->next + i) % filesystem->n_mounts;
+        struct mount *mount = &filesystem->mounts[at];
+        if (mount->key_len == key.len && memcmp(mount->key, key.text, key.len) == 0) {
+            filesystem->next = at + 1;
+            return mount;
+        }
+    }
+    return NULL;
+}
+
+static int add_mount(struct filesystem *filesystem, const struct host_mount_line *line,
+                     struct mount **ret_mount) {
+    if (filesystem->n_mounts == filesystem->cap_mounts) {
+        size_t cap =
+            filesystem->cap_mounts == 0 ? FILESYSTEM_MIN_MOUNTS : 2 * filesystem->cap_mounts;
+        struct mount *mounts = realloc(filesystem->mounts, cap * sizeof(*mounts));
+        if (mounts == NULL) {
+            return -ENOMEM;
+        }
+        filesystem->mounts = mounts;
+        filesystem->cap_mounts = cap;
+    }
+    struct mount *mount = &filesystem->mounts[filesystem->n_mounts];
+    *mount = (struct mount){0};
+    int r = mount_init(filesystem, mount, line);
+    if (r < 0) {
+        mount_finish(filesystem, mount);
+        return r;
+    }
+    filesystem->n_mounts++;
+    filesystem->next = filesystem->n_mounts;
+    *ret_mount = mount;
+    return 0;
+}
+
+static int mount_line(void *context, size_t number, const char *text) {
+    (void)number;
+    struct filesystem *filesystem = context;
+    struct host_mount_line line;
+    int r = host_mount_parse(text, &line);
+    if (r < 0) {
+        return r;
+    }
+    struct mount *mount = find_mount(filesystem, line.key);
+    if (mount == NULL) {
+        r = add_mount(filesystem, &line, &mount);
+    }
+    if (r == 0) {
+        mount->round = filesystem->round;
+        /* Of the same thing mounted twice in one place, the later one is on top. */
+        mount->read_only = line.read_only;
+    }
+    return r;
+}
+
+static void sweep(struct filesystem *filesystem) {
+    size_t kept = 0;
+    for (size_t i = 0; i < filesystem->n_mounts; i++) {
+        if (filesystem->mounts[i].round == filesystem->round) {
+            filesystem->mounts[kept++] = filesystem->mounts[i];
+        } else {
+            mount_finish(filesystem, &filesystem->mounts[i]);
+        }
+    }
+    filesystem->n_mounts = kept;
+}
+
+static int list_jobs(struct filesystem *filesystem) {
+    struct host_statfs_job **jobs =
+        realloc(filesystem->jobs, (filesystem->n_mounts + 1) * sizeof(struct host_statfs_job *));
+    filesystem->n_jobs = 0;
+    if (jobs == NULL) {
+        return -ENOMEM;
+    }
+    filesystem->jobs = jobs;
+    for (size_t i = 0; i < filesystem->n_mounts; i++) {
+        if (filesystem->mounts[i].job != NULL) {
+            jobs[filesystem->n_jobs++] = filesystem->mounts[i].job;
+        }
+    }
+    return 0;
+}
+
+/* Mount tables are long and rarely change: with twenty containers, writing out their options costs
+ * the kernel more than all other files together. It marks its file when something is mounted or
+ * unmounted; an ordinary file, as tests have, is read every time. */
+static bool is_unchanged(struct filesystem *filesystem) {
+    struct pollfd mark = {.fd = filesystem->file.fd, .events = POLLPRI};
+    struct statfs stat;
+    return filesystem->file.fd >= 0 && filesystem->text.len > 0 && filesystem->text_result == 0 &&
+           filesystem->trusted++ < FILESYSTEM_MAX_TRUST &&
+           fstatfs(filesystem->file.fd, &stat) == 0 && stat.f_type == PROC_SUPER_MAGIC &&
+           poll(&mark, 1, 0) == 0;
+}
+
+static bool is_same_text(const struct buf *a, const struct buf *b) {
+    return a->len == b->len && a->len > 0 && memcmp(a->data, b->data, a->len) == 0;
+}
+
+static int parse_mounts(struct filesystem *filesystem, const struct buf *text, struct error *err) {
+    buf_reset(&filesystem->text);
+    buf_add(&filesystem->text, buf_str(text), text->len);
+    filesystem->round++;
+    filesystem->next = 0;
+    int r = scan_lines(buf_str(text), filesystem->file.path, mount_line, filesystem, err);
+    sweep(filesystem);
+    if (list_jobs(filesystem) < 0 || filesystem->text.failed) {
+        buf_finish(&filesystem->text);
+        return error_set(err, -ENOMEM, "%s: out of memory", filesystem->file.path);
+    }
+    return r;
+}
+
+static int update_mounts(struct filesystem *filesystem, const struct buf *text, struct error *err) {
+    filesystem->trusted = 0;
+    if (filesystem->text_result < 0 || !is_same_text(&filesystem->text, text)) {
+        filesystem->text_result = parse_mounts(filesystem, text, err);
+    }
+    return filesystem->text_result;
+}
+
+static void take_answer(struct filesystem *filesystem, struct mount *mount) {
+    struct statfs stat = {0};
+    mount->answer = host_statfs_answer(filesystem->statfs, mount->job, &stat);
+    double block = (double)stat.f_bsize;
+    mount->values[FILESYSTEM_AVAIL] = (double)stat.f_bavail * block;
+    mount->values[FILESYSTEM_DEVICE_ERROR] = mount->answer < 0;
+    mount->values[FILESYSTEM_FILES] = (double)stat.f_files;
+    mount->values[FILESYSTEM_FILES_FREE] = (double)stat.f_ffree;
+    mount->values[FILESYSTEM_FREE] = (double)stat.f_bfree * block;
+    /* After a fault a file system may turn read-only by itself, which marks no mount table. */
+    mount->values[FILESYSTEM_READONLY] = mount->read_only || (stat.f_flags & ST_RDONLY) != 0;
+    mount->values[FILESYSTEM_SIZE] = (double)stat.f_blocks * block;
+}
+
+static void emit(const struct filesystem *filesystem, struct snapshot *out) {
+    for (int metric = 0; metric < HOST_FILESYSTEM_N_METRICS; metric++) {
+        bool always = metric == FILESYSTEM_DEVICE_ERROR || metric == FILESYSTEM_READONLY;
+        for (size_t i = 0; i < filesystem->n_mounts; i++) {
+            const struct mount *mount = &filesystem->mounts[i];
+            if (mount->labels != NULL && (always || mount->answer == 0)) {
+                snapshot_add(out, &host_filesystem_metrics[metric], mount->labels,
+                             mount->values[metric]);
+            }
+        }
+    }
+}
+
+static int filesystem_collect(void *state, struct buf *scratch, struct snapshot *out,
+                              struct error *err) {
+    struct filesystem *filesystem = state;
+    int r = 0;
+    if (!is_unchanged(filesystem)) {
+        r = source_file_read(&filesystem->file, scratch, err);
+        if (r < 0) {
+            return source_file_absent(r) ? 0 : r;
+        }
+        r = update_mounts(filesystem, scratch, err);
+    }
+    host_statfs_ask(filesystem->statfs, filesystem->jobs, filesystem->n_jobs,
+                    FILESYSTEM_TIMEOUT_MS);
+    for (size_t i = 0; i < filesystem->n_mounts; i++) {
+        struct mount *mount = &filesystem->mounts[i];
+        if (mount->job != NULL) {
+            take_answer(filesystem, mount);
+        }
+    }
+    emit(filesystem, out);
+    return r;
+}
+
+static void filesystem_close(void *state) {
+    struct filesystem *filesystem = state;
+    if (filesystem == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < filesystem->n_mounts; i++) {
+        mount_finish(filesystem, &filesystem->mounts[i]);
+    }
+    free(filesystem->mounts);
+    free(filesystem->jobs);
+    free(filesystem->rootfs);
+    buf_finish(&filesystem->text);
+    host_statfs_destroy(filesystem->statfs);
+    filter_finish(&filesystem->exclude_mount_points);
+    filter_finish(&filesystem->exclude_types);
+    source_file_finish(&filesystem->file);
+    free(filesystem);
+}
+
+static int init(struct filesystem *filesystem, const struct collector_env *env, struct error *err) {
+    filesystem->rootfs = strdup(env->rootfs);
+    filesystem->statfs = host_statfs_create(statfs);
+    if (filesystem->rootfs == NULL || filesystem->statfs == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = filter_init(&filesystem->exclude_mount_points, env->settings,
+                        "collector.host.filesystem.mount-points-exclude", err);
+    if (r < 0) {
+        return r;
+    }
+    r = filter_init(&filesystem->exclude_types, env->settings,
+                    "collector.host.filesystem.fs-types-exclude", err);
+    if (r < 0) {
+        return r;
+    }
+    /* mounts is what we see; the host's mounts are those of its first process. */
+    return source_file_init(&filesystem->file, env->procfs, "1/mounts", "mounts", err);
+}
+
+static int filesystem_open(const struct collector_env *env, void **ret_state, struct error *err) {
+    struct filesystem *filesystem = calloc(1, sizeof(*filesystem));
+    if (filesystem == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = init(filesystem, env, err);
+    if (r < 0) {
+        filesystem_close(filesystem);
+        return r;
+    }
+    *ret_state = filesystem;
+    return 0;
+}
+
+const struct host_part host_filesystem_part = {
+    .name = "filesystem",
+    .open = filesystem_open,
+    .collect = filesystem_collect,
+    .close = filesystem_close,
+};

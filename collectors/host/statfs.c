@@ -1,0 +1,260 @@
+#include "collectors/host/statfs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/clock.h"
+
+enum {
+    STATFS_MAX_HELPERS = 16,
+    STATFS_PATIENCE_MS = 20, /* a call that takes longer no longer holds up those behind it */
+    STATFS_STACK_BYTES = 256 * 1024,
+};
+
+enum job_state { JOB_IDLE, JOB_QUEUED, JOB_RUNNING };
+
+/* Guarded by the lock of its host_statfs, but for `path`, which never changes. */
+struct host_statfs_job {
+    unsigned refs; /* the owner's and that of a helper at work on it */
+    enum job_state state;
+    uint64_t round; /* in which it was asked */
+    int answer;
+    struct statfs stat;
+    struct host_statfs_job *next; /* in the queue */
+    char path[];
+};
+
+struct host_statfs {
+    host_statfs_call *call;
+    pthread_mutex_t lock; /* guards everything below, and all jobs */
+    pthread_cond_t work;  /* the queue got longer, or `closing` */
+    pthread_cond_t done;  /* `open` became zero */
+    unsigned refs;        /* the owner's and one per helper */
+    bool closing;
+    unsigned n_helpers;
+    unsigned n_idle;
+    uint64_t round;
+    size_t open; /* questions of this round without an answer */
+    struct host_statfs_job *queue;
+    struct host_statfs_job **queue_end;
+};
+
+struct host_statfs *host_statfs_create(host_statfs_call *call) {
+    struct host_statfs *statfs = calloc(1, sizeof(*statfs));
+    if (statfs == NULL) {
+        return NULL;
+    }
+    statfs->call = call;
+    statfs->refs = 1;
+    statfs->queue_end = &statfs->queue;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&statfs->lock, NULL);
+    pthread_cond_init(&statfs->work, NULL);
+    pthread_cond_init(&statfs->done, &attr);
+    pthread_condattr_destroy(&attr);
+    return statfs;
+}
+
+/* Unlocks, and frees it with the last reference. */
+static void unlock_and_unref(struct host_statfs *statfs) {
+    bool last = --statfs->refs == 0;
+    pthread_mutex_unlock(&statfs->lock);
+    if (last) {
+        pthread_cond_destroy(&statfs->work);
+        pthread_cond_destroy(&statfs->done);
+        pthread_mutex_destroy(&statfs->lock);
+        free(statfs);
+    }
+}
+
+void host_statfs_destroy(struct host_statfs *statfs) {
+    if (statfs == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&statfs->lock);
+    statfs->closing = true;
+    pthread_cond_broadcast(&statfs->work);
+    unlock_and_unref(statfs);
+}
+
+struct host_statfs_job *host_statfs_job_create(struct host_statfs *statfs, const char *path) {
+    (void)statfs;
+    size_t size = strlen(path) + 1;
+    struct host_statfs_job *job = calloc(1, sizeof(*job) + size);
+    if (job != NULL) {
+        job->refs = 1;
+        job->answer = -ETIMEDOUT;
+        memcpy(job->path, path, size);
+    }
+    return job;
+}
+
+static void job_unref(struct host_statfs_job *job) {
+    if (--job->refs == 0) {
+        free(job);
+    }
+}
+
+void host_statfs_job_destroy(struct host_statfs *statfs, struct host_statfs_job *job) {
+    if (job != NULL) {
+        pthread_mutex_lock(&statfs->lock);
+        job_unref(job);
+        pthread_mutex_unlock(&statfs->lock);
+    }
+}
+
+static struct host_statfs_job *take_job(struct host_statfs *statfs) {
+    struct host_statfs_job *job = statfs->queue;
+    statfs->queue = job->next;
+    if (statfs->queue == NULL) {
+        statfs->queue_end = &statfs->queue;
+    }
+    return job;
+}
+
+/* Called with the lock held, which is let go during the call itself. */
+static void run_job(struct host_statfs *statfs, struct host_statfs_job *job) {
+    job->state = JOB_RUNNING;
+    job->refs++;
+    pthread_mutex_unlock(&statfs->lock);
+    struct statfs stat = {0};
+    int answer = statfs->call(job->path, &stat) < 0 ? -errno : 0;
+    pthread_mutex_lock(&statfs->lock);
+    job->state = JOB_IDLE;
+    if (job->round == statfs->round && statfs->open > 0) {
+        job->answer = answer;
+        job->stat = stat;
+        if (--statfs->open == 0) {
+            pthread_cond_signal(&statfs->done);
+        }
+    }
+    job_unref(job);
+}
+
+/* One helper stays for the next round; those that replaced a slow one end. */
+static void *helper_main(void *argument) {
+    struct host_statfs *statfs = argument;
+    pthread_mutex_lock(&statfs->lock);
+    while (!statfs->closing) {
+        if (statfs->queue != NULL) {
+            run_job(statfs, take_job(statfs));
+            continue;
+        }
+        if (statfs->n_idle > 0) {
+            break;
+        }
+        statfs->n_idle++;
+        pthread_cond_wait(&statfs->work, &statfs->lock);
+        statfs->n_idle--;
+    }
+    statfs->n_helpers--;
+    unlock_and_unref(statfs);
+    return NULL;
+}
+
+/* Helpers take no signals: those are for the main thread. */
+static bool start_helper(struct host_statfs *statfs) {
+    if (statfs->n_helpers >= STATFS_MAX_HELPERS) {
+        return false;
+    }
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STATFS_STACK_BYTES);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    int r = pthread_create(&thread, &attr, helper_main, statfs);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (r == 0) {
+        statfs->n_helpers++;
+        statfs->refs++;
+    }
+    return r == 0;
+}
+
+static void wait_until(struct host_statfs *statfs, int64_t until_ns) {
+    struct timespec until = {
+        .tv_sec = (time_t)(until_ns / CLOCK_NS_PER_SEC),
+        .tv_nsec = (long)(until_ns % CLOCK_NS_PER_SEC),
+    };
+    pthread_cond_timedwait(&statfs->done, &statfs->lock, &until);
+}
+
+static void enqueue(struct host_statfs *statfs, struct host_statfs_job *const *jobs,
+                    size_t n_jobs) {
+    for (size_t i = 0; i < n_jobs; i++) {
+        struct host_statfs_job *job = jobs[i];
+        job->answer = -ETIMEDOUT;
+        if (job->state == JOB_IDLE) {
+            job->state = JOB_QUEUED;
+            job->round = statfs->round;
+            job->next = NULL;
+            *statfs->queue_end = job;
+            statfs->queue_end = &job->next;
+            statfs->open++;
+        }
+    }
+}
+
+/* Returns whether there is anything to wait for. The helper is woken without the lock, which it
+ * would only have to wait for. */
+static bool begin_round(struct host_statfs *statfs, struct host_statfs_job *const *jobs,
+                        size_t n_jobs) {
+    pthread_mutex_lock(&statfs->lock);
+    statfs->round++;
+    statfs->open = 0;
+    enqueue(statfs, jobs, n_jobs);
+    bool idle = statfs->n_idle > 0;
+    bool helped = statfs->open > 0 && (idle || start_helper(statfs));
+    pthread_mutex_unlock(&statfs->lock);
+    if (helped && idle) {
+        pthread_cond_signal(&statfs->work);
+    }
+    return helped;
+}
+
+static void await_round(struct host_statfs *statfs, int64_t deadline) {
+    for (int64_t now; statfs->open > 0 && (now = clock_monotonic_ns()) < deadline;) {
+        int64_t patience = now + STATFS_PATIENCE_MS * CLOCK_NS_PER_MS;
+        size_t before = statfs->open;
+        wait_until(statfs, patience < deadline ? patience : deadline);
+        if (statfs->open == before && statfs->queue != NULL && statfs->n_idle == 0) {
+            start_helper(statfs);
+        }
+    }
+}
+
+void host_statfs_ask(struct host_statfs *statfs, struct host_statfs_job *const *jobs, size_t n_jobs,
+                     int64_t timeout_ms) {
+    int64_t deadline = clock_monotonic_ns() + timeout_ms * CLOCK_NS_PER_MS;
+    bool helped = begin_round(statfs, jobs, n_jobs);
+    pthread_mutex_lock(&statfs->lock);
+    if (helped) {
+        await_round(statfs, deadline);
+    }
+    while (statfs->queue != NULL) {
+        take_job(statfs)->state = JOB_IDLE;
+    }
+    statfs->open = 0;
+    pthread_mutex_unlock(&statfs->lock);
+}
+
+int host_statfs_answer(struct host_statfs *statfs, struct host_statfs_job *job,
+                       struct statfs *ret_stat) {
+    pthread_mutex_lock(&statfs->lock);
+    int answer = job->answer;
+    if (answer == 0) {
+        *ret_stat = job->stat;
+    }
+    pthread_mutex_unlock(&statfs->lock);
+    return answer;
+}

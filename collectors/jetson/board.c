@@ -1,0 +1,112 @@
+#include "collectors/jetson/board.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/source/source_file.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/file.h"
+#include "exporter/core/scan.h"
+#include "exporter/settings/settings.h"
+
+int jetson_l4t_parse(const char *text, struct buf *out) {
+    static const char key[] = "REVISION:";
+    struct scan_word word;
+    const char *cursor = text;
+    if (!scan_word(&cursor, &word) || !scan_word_equal(word, "#") || !scan_word(&cursor, &word) ||
+        word.len < 2 || word.text[0] != 'R') {
+        return -EINVAL;
+    }
+    struct scan_word major = {.text = word.text + 1, .len = word.len - 1};
+    while (scan_word(&cursor, &word) && !scan_word_equal(word, key)) {
+    }
+    if (!scan_word_equal(word, key) || !scan_word(&cursor, &word)) {
+        return -EINVAL;
+    }
+    size_t len = word.len - (word.text[word.len - 1] == ',');
+    buf_printf(out, "%.*s.%.*s", (int)major.len, major.text, (int)len, word.text);
+    return 0;
+}
+
+static int render_info(struct jetson_board *board, const struct collector_env *env,
+                       struct error *err) {
+    struct buf model CLEANUP_BUF = {0};
+    struct buf l4t CLEANUP_BUF = {0};
+    char *release CLEANUP_FREE = source_file_text(env->rootfs, "etc/nv_tegra_release");
+    tegra_read_device_tree(env, "model", &model);
+    if (release != NULL) {
+        jetson_l4t_parse(release, &l4t);
+    }
+    board->info = labels_render("l4t", buf_str(&l4t), "model", buf_str(&model), "soc",
+                                board->soc != NULL ? board->soc->name : "");
+    if (board->info == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+int jetson_board_name_gpu(struct jetson_board *board, const char *uuid) {
+    struct labels *gpu CLEANUP_LABELS = labels_render("gpu", "0", "uuid", uuid);
+    struct labels *info CLEANUP_LABELS =
+        labels_render("gpu", "0", "uuid", uuid, "name", board->soc != NULL ? board->soc->gpu : "");
+    char *copy CLEANUP_FREE = strdup(uuid);
+    if (gpu == NULL || info == NULL || copy == NULL) {
+        return -ENOMEM;
+    }
+    labels_destroy(board->gpu);
+    labels_destroy(board->gpu_info);
+    free(board->gpu_uuid);
+    board->gpu = TAKE(gpu);
+    board->gpu_info = TAKE(info);
+    board->gpu_uuid = TAKE(copy);
+    return 0;
+}
+
+static int name_gpu(struct jetson_board *board, const struct collector_env *env,
+                    struct error *err) {
+    struct buf serial CLEANUP_BUF = {0};
+    struct buf uuid CLEANUP_BUF = {0};
+    if (board->detected && tegra_read_device_tree(env, "serial-number", &serial) == 0) {
+        tegra_gpu_uuid(buf_str(&serial), &uuid);
+    }
+    return jetson_board_name_gpu(board, buf_str(&uuid)) == 0
+               ? 0
+               : error_set(err, -ENOMEM, "out of memory");
+}
+
+/* Three samples may be lost before a gap is one, and a second is never one. */
+static int64_t max_gap_ns(const struct settings *settings) {
+    int64_t gap_ns = 3 * CLOCK_NS_PER_SEC / settings_int(settings, "sample.hz");
+    return gap_ns > CLOCK_NS_PER_SEC ? gap_ns : CLOCK_NS_PER_SEC;
+}
+
+int jetson_board_init(struct jetson_board *board, const struct collector_env *env,
+                      struct error *err) {
+    *board = (struct jetson_board){
+        .peak_window_ns =
+            settings_duration_ms(env->settings, "sample.peak-window") * CLOCK_NS_PER_MS,
+        .max_gap_ns = max_gap_ns(env->settings),
+        .compat = settings_choice(env->settings, "collector.jetson.compat") == 1,
+    };
+    int found = tegra_detect(env, &board->soc, err);
+    if (found < 0 && found != -ENODEV) {
+        return found;
+    }
+    board->detected = found == 0;
+    board->nvml = board->soc != NULL && board->soc->nvml;
+    int r = render_info(board, env, err);
+    if (r == 0) {
+        r = name_gpu(board, env, err);
+    }
+    return r < 0 ? r : found;
+}
+
+void jetson_board_finish(struct jetson_board *board) {
+    labels_destroy(board->info);
+    labels_destroy(board->gpu);
+    labels_destroy(board->gpu_info);
+    free(board->gpu_uuid);
+    *board = (struct jetson_board){0};
+}

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collectors/collector.h"
+#include "collectors/source/tegra.h"
+#include "exporter/core/buf.h"
+
+/* What is known of the machine from the start, and what all parts share. */
+struct jetson_board {
+    bool detected;               /* this is a Jetson: there are files to read */
+    bool nvml;                   /* what nvmap and files tell of other GPUs, NVML tells of this */
+    const struct tegra_soc *soc; /* NULL: not known */
+    struct labels *info;         /* of jetson_info */
+    char *gpu_uuid;              /* "": not known */
+    struct labels *gpu;          /* gpu="0" and the uuid */
+    struct labels *gpu_info;     /* of gpu_info */
+    int64_t peak_window_ns;
+    int64_t max_gap_ns; /* samples further apart are not joined */
+    bool compat;        /* also the tegra_* names */
+};
+
+/* Looks at the device tree and the release file. -ENODEV where this is no Jetson; the board is then
+ * one that was not detected, and otherwise as good. */
+int jetson_board_init(struct jetson_board *board, const struct collector_env *env,
+                      struct error *err);
+void jetson_board_finish(struct jetson_board *board);
+
+/* Gives the GPU another uuid. -ENOMEM: it keeps the one it has. */
+int jetson_board_name_gpu(struct jetson_board *board, const char *uuid);
+
+/* Appends "36.4.4" for "# R36 (release), REVISION: 4.4, GCID: …"; -EINVAL. */
+int jetson_l4t_parse(const char *text, struct buf *out);

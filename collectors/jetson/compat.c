@@ -1,0 +1,216 @@
+#include "collectors/jetson/compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/jetson/metrics.h"
+#include "collectors/source/cpu_stat.h"
+#include "collectors/source/gpu_metrics.h"
+#include "collectors/source/label_pool.h"
+#include "collectors/source/source_file.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/scan.h"
+
+enum { COMPAT_MAX_CPUS = 64, COMPAT_CPU_INTERVAL_MS = 2000 };
+
+const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS] = {
+    [TEGRA_CPU_FREQUENCY] = {"tegra_cpu_frequency_hz", "Clock of a CPU; CPUs are counted from 1.",
+                             METRIC_GAUGE, NULL, "cpu"},
+    [TEGRA_CPU_UTIL] = {"tegra_cpu_util_percentage",
+                        "Load of a CPU, in percent; CPUs are counted from 1.", METRIC_GAUGE, NULL,
+                        "cpu"},
+    [TEGRA_EMC_FREQUENCY] = {"tegra_emc_frequency_hz", "Clock of the memory controller.",
+                             METRIC_GAUGE, NULL, NULL},
+    [TEGRA_EMC_UTIL] = {"tegra_emc_util_percentage", "Load of the memory controller.", METRIC_GAUGE,
+                        NULL, NULL},
+    [TEGRA_GPU_FREQUENCY] = {"tegra_gpu_frequency_hz", "Clock of the GPU.", METRIC_GAUGE, NULL,
+                             NULL},
+    [TEGRA_GPU_UTIL] = {"tegra_gpu_util_percentage", "Load of the GPU.", METRIC_GAUGE, NULL, NULL},
+    [TEGRA_LAST_UPDATED] = {"tegra_last_updated_timestamp_epoch",
+                            "When the values were read, in seconds since 1970.", METRIC_GAUGE, NULL,
+                            NULL},
+    [TEGRA_LFB_NBLOCK] = {"tegra_lfb_nblock_count",
+                          "How many of the largest free blocks there are.", METRIC_GAUGE, NULL,
+                          NULL},
+    [TEGRA_LFB_SIZE] = {"tegra_lfb_size_bytes", "Size of the largest free blocks.", METRIC_GAUGE,
+                        NULL, NULL},
+    [TEGRA_MTS_BG] = {"tegra_mts_bg_percentage", "Background share of the code optimiser.",
+                      METRIC_GAUGE, NULL, NULL},
+    [TEGRA_MTS_FG] = {"tegra_mts_fg_percentage", "Foreground share of the code optimiser.",
+                      METRIC_GAUGE, NULL, NULL},
+    [TEGRA_RAM_TOTAL] = {"tegra_ram_total_bytes", "Memory.", METRIC_GAUGE, NULL, NULL},
+    [TEGRA_RAM_USED] = {"tegra_ram_used_bytes", "Memory in use.", METRIC_GAUGE, NULL, NULL},
+    [TEGRA_SWAP_CACHED] = {"tegra_swap_cached_bytes", "Swapped memory that is also in memory.",
+                           METRIC_GAUGE, NULL, NULL},
+    [TEGRA_SWAP_TOTAL] = {"tegra_swap_total_bytes", "Swap space.", METRIC_GAUGE, NULL, NULL},
+    [TEGRA_SWAP_USED] = {"tegra_swap_used_bytes", "Swap space in use.", METRIC_GAUGE, NULL, NULL},
+    [TEGRA_TEMPERATURE] = {"tegra_temperature_celcius", "Temperature of a thermal zone.",
+                           METRIC_GAUGE, NULL, "sensor"},
+    [TEGRA_WATTAGE_AVERAGE] = {"tegra_wattage_average_milliwatts",
+                               "Mean power on a supply rail since the exporter started.",
+                               METRIC_GAUGE, NULL, "sensor"},
+    [TEGRA_WATTAGE_CURRENT] = {"tegra_wattage_current_milliwatts", "Power on a supply rail.",
+                               METRIC_GAUGE, NULL, "sensor"},
+};
+
+/* What is the same value under another name. */
+static const struct {
+    const struct metric_desc *from;
+    enum jetson_compat_metric to;
+    double factor;
+    const char *label; /* NULL: none */
+} translations[] = {
+    {&gpu_descs[GPU_FREQUENCY], TEGRA_GPU_FREQUENCY, 1, NULL},
+    {&gpu_descs[GPU_UTILIZATION], TEGRA_GPU_UTIL, 100, NULL},
+    {&jetson_descs[JETSON_CPU_FREQUENCY], TEGRA_CPU_FREQUENCY, 1, "cpu"},
+    {&jetson_descs[JETSON_EMC_FREQUENCY], TEGRA_EMC_FREQUENCY, 1, NULL},
+    {&jetson_descs[JETSON_EMC_UTILIZATION], TEGRA_EMC_UTIL, 100, NULL},
+    {&jetson_descs[JETSON_FREE_BLOCKS], TEGRA_LFB_NBLOCK, 1, NULL},
+    {&jetson_descs[JETSON_FREE_BLOCK_BYTES], TEGRA_LFB_SIZE, 1, NULL},
+    {&jetson_descs[JETSON_MEMORY_TOTAL], TEGRA_RAM_TOTAL, 1, NULL},
+    {&jetson_descs[JETSON_MEMORY_USED], TEGRA_RAM_USED, 1, NULL},
+    {&jetson_descs[JETSON_RAIL_POWER], TEGRA_WATTAGE_CURRENT, 1000, "sensor"},
+    {&jetson_descs[JETSON_SWAP_CACHED], TEGRA_SWAP_CACHED, 1, NULL},
+    {&jetson_descs[JETSON_SWAP_TOTAL], TEGRA_SWAP_TOTAL, 1, NULL},
+    {&jetson_descs[JETSON_SWAP_USED], TEGRA_SWAP_USED, 1, NULL},
+    {&jetson_descs[JETSON_TEMPERATURE], TEGRA_TEMPERATURE, 1, "sensor"},
+};
+
+struct cpu_load {
+    uint64_t idle, all; /* ticks at the latest look */
+    double percent;     /* over the interval before it; below zero: not known */
+};
+
+struct jetson_compat {
+    struct source_file stat;
+    int64_t looked_ns;
+    struct cpu_load cpus[COMPAT_MAX_CPUS];
+    struct labels *cpu_labels[COMPAT_MAX_CPUS];
+    struct label_pool pool; /* of the translations in the latest snapshot */
+};
+
+static void note_load(struct cpu_load *cpu, const struct cpu_stat_line *line) {
+    uint64_t all = 0;
+    for (size_t i = 0; i < line->n_modes && i <= CPU_STAT_STEAL; i++) {
+        all += line->ticks[i];
+    }
+    uint64_t iowait = line->n_modes > CPU_STAT_IOWAIT ? line->ticks[CPU_STAT_IOWAIT] : 0;
+    uint64_t idle = line->ticks[CPU_STAT_IDLE] + iowait;
+    bool advanced = cpu->all > 0 && all > cpu->all && idle >= cpu->idle;
+    double span = (double)(all - cpu->all);
+    cpu->percent = advanced ? 100 * (1 - (double)(idle - cpu->idle) / span) : -1;
+    cpu->idle = idle;
+    cpu->all = all;
+}
+
+static int stat_line(void *context, size_t number, const char *text) {
+    (void)number;
+    struct jetson_compat *compat = context;
+    struct cpu_stat_line line;
+    if (cpu_stat_parse(text, &line) == 0 && line.id < COMPAT_MAX_CPUS) {
+        note_load(&compat->cpus[line.id], &line);
+    }
+    return 0;
+}
+
+void jetson_compat_sample(struct jetson_compat *compat, int64_t now_ns, struct buf *scratch) {
+    bool first = compat->looked_ns == 0;
+    if ((!first && now_ns - compat->looked_ns < COMPAT_CPU_INTERVAL_MS * CLOCK_NS_PER_MS) ||
+        source_file_read(&compat->stat, scratch, NULL) < 0) {
+        return;
+    }
+    compat->looked_ns = now_ns;
+    for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
+        compat->cpus[i].percent = -1; /* those that are switched off have no line */
+    }
+    scan_lines(buf_str(scratch), compat->stat.path, stat_line, compat, NULL);
+}
+
+/* The value of the first label, `zone="cpu"`. Zones, rails and CPUs have no quotes in theirs. */
+static struct scan_word label_value(const struct labels *labels) {
+    const char *begin = labels != NULL ? strchr(labels->text, '"') : NULL;
+    size_t len = begin != NULL ? strcspn(begin + 1, "\"") : 0;
+    return (struct scan_word){.text = begin != NULL ? begin + 1 : "", .len = len};
+}
+
+static const struct labels *translate(struct jetson_compat *compat, const struct labels *labels,
+                                      const char *name) {
+    struct scan_word word = label_value(labels);
+    char text[64];
+    snprintf(text, sizeof(text), "%.*s", (int)word.len, word.text);
+    if (strcmp(name, "cpu") == 0) {
+        snprintf(text, sizeof(text), "%lu", strtoul(text, NULL, 10) + 1);
+    }
+    return label_pool_render(&compat->pool, name, text);
+}
+
+/* The families move in memory as others are added. */
+static void add_family(struct jetson_compat *compat, size_t translation, size_t family,
+                       struct snapshot *out) {
+    const struct metric_desc *desc = &jetson_compat_descs[translations[translation].to];
+    size_t n = out->families[family].n_samples;
+    for (size_t i = 0; i < n; i++) {
+        struct sample sample = out->families[family].samples[i];
+        const char *label = translations[translation].label;
+        const struct labels *labels =
+            label != NULL ? translate(compat, sample.labels, label) : NULL;
+        if (label == NULL || labels != NULL) {
+            snapshot_add(out, desc, labels, sample.value * translations[translation].factor);
+        }
+    }
+}
+
+void jetson_compat_add(struct jetson_compat *compat, struct snapshot *out) {
+    label_pool_clear(&compat->pool);
+    size_t n = out->n_families;
+    for (size_t i = 0; i < ARRAY_LEN(translations); i++) {
+        for (size_t family = 0; family < n; family++) {
+            if (out->families[family].desc == translations[i].from) {
+                add_family(compat, i, family, out);
+            }
+        }
+    }
+    for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
+        if (compat->cpus[i].percent >= 0) {
+            snapshot_add(out, &jetson_compat_descs[TEGRA_CPU_UTIL], compat->cpu_labels[i],
+                         compat->cpus[i].percent);
+        }
+    }
+    snapshot_add(out, &jetson_compat_descs[TEGRA_LAST_UPDATED], NULL, clock_wall_seconds());
+}
+
+void jetson_compat_destroy(struct jetson_compat *compat) {
+    if (compat != NULL) {
+        label_pool_finish(&compat->pool);
+        source_file_finish(&compat->stat);
+        for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
+            labels_destroy(compat->cpu_labels[i]);
+        }
+    }
+    free(compat);
+}
+
+int jetson_compat_create(const struct collector_env *env, struct jetson_compat **ret_compat,
+                         struct error *err) {
+    struct jetson_compat *compat = calloc(1, sizeof(*compat));
+    if (compat == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = source_file_init(&compat->stat, env->procfs, "stat", NULL, err);
+    for (size_t i = 0; i < COMPAT_MAX_CPUS && r == 0; i++) {
+        char number[8];
+        snprintf(number, sizeof(number), "%zu", i + 1);
+        compat->cpu_labels[i] = labels_render("cpu", number);
+        compat->cpus[i].percent = -1;
+        r = compat->cpu_labels[i] != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
+    }
+    if (r < 0) {
+        jetson_compat_destroy(compat);
+        return r;
+    }
+    *ret_compat = compat;
+    return 0;
+}

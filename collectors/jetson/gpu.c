@@ -1,0 +1,232 @@
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "collectors/jetson/pace.h"
+#include "collectors/jetson/part.h"
+#include "collectors/source/integral.h"
+#include "collectors/source/peak.h"
+#include "collectors/source/tegra_gpu.h"
+#include "exporter/core/cleanup.h"
+
+enum { AUTOSUSPEND_MS = 500 }; /* nvgpu's own */
+
+enum gpu_file {
+    GPU_LOAD, /* tenths of a percent */
+    GPU_RUNTIME_STATUS,
+    GPU_CUR_FREQ, /* hertz */
+    GPU_MAX_FREQ,
+    GPU_MIN_FREQ,
+    GPU_N_FILES,
+};
+
+static const struct {
+    bool devfreq; /* in that directory, not in the device's */
+    const char *name;
+} gpu_files[GPU_N_FILES] = {
+    [GPU_LOAD] = {false, "load"},        [GPU_RUNTIME_STATUS] = {false, "power/runtime_status"},
+    [GPU_CUR_FREQ] = {true, "cur_freq"}, [GPU_MAX_FREQ] = {true, "max_freq"},
+    [GPU_MIN_FREQ] = {true, "min_freq"},
+};
+
+/* Clocks as the hardware measures them, per cluster, by generation. */
+enum { GPU_N_CLUSTERS = 2, GPU_N_CLOCKS = 3 };
+static const char *const gpc_names[GPU_N_CLUSTERS] = {"0", "1"};
+static const char *const gpc_clocks[GPU_N_CLUSTERS][GPU_N_CLOCKS] = {
+    {
+        JETSON_DEBUGFS "bpmp/debug/clk/nafll_gpc0/pto_counter", /* Orin */
+        JETSON_DEBUGFS "bpmp/debug/clk/gpcclk/rate",            /* TX2, Xavier */
+        JETSON_DEBUGFS "clk/gpcclk/clk_rate",                   /* Nano, TX1 */
+    },
+    {JETSON_DEBUGFS "bpmp/debug/clk/nafll_gpc1/pto_counter"},
+};
+
+struct gpu {
+    const char *sysfs;
+    bool found;
+    struct source_file files[GPU_N_FILES];
+    struct source_file clocks[GPU_N_CLUSTERS];
+    struct labels *gpcs[GPU_N_CLUSTERS];
+
+    struct jetson_pace pace;
+    double load;  /* 0 to 1; NAN: could not be read */
+    bool counted; /* there has been a load */
+    struct integral busy;
+    struct peak peak;
+};
+
+static double autosuspend_ms(const char *device) {
+    double value;
+    struct source_file file;
+    if (source_file_init(&file, device, "power/autosuspend_delay_ms", NULL, NULL) < 0) {
+        return AUTOSUSPEND_MS;
+    }
+    int r = source_file_number(&file, &value, NULL);
+    source_file_finish(&file);
+    return r > 0 ? value : AUTOSUSPEND_MS;
+}
+
+/* The driver may come after us; until it is there, every collection looks again. */
+static int find(struct gpu *gpu, struct error *err) {
+    struct jetson_gpu_paths paths CLEANUP_JETSON_GPU_PATHS = {0};
+    int r = jetson_gpu_find(gpu->sysfs, &paths, err);
+    if (r < 0) {
+        return r == -ENODEV ? 0 : r;
+    }
+    for (size_t i = 0; i < GPU_N_FILES; i++) {
+        const char *dir = gpu_files[i].devfreq ? paths.devfreq : paths.device;
+        if (dir != NULL) {
+            r = source_file_init(&gpu->files[i], dir, gpu_files[i].name, NULL, err);
+            if (r < 0) {
+                return r;
+            }
+        }
+    }
+    if (paths.device != NULL) {
+        jetson_pace_init(&gpu->pace, autosuspend_ms(paths.device));
+    }
+    gpu->found = true;
+    return 0;
+}
+
+static enum jetson_power read_power(struct gpu *gpu, struct buf *scratch) {
+    struct source_file *file = &gpu->files[GPU_RUNTIME_STATUS];
+    if (file->path == NULL || source_file_read(file, scratch, NULL) < 0) {
+        return JETSON_POWER_UNKNOWN;
+    }
+    return jetson_power_parse(buf_str(scratch));
+}
+
+/* The load from 0 to 1, or NAN. */
+static double read_load(struct gpu *gpu, const struct jetson_round *round) {
+    double permille;
+    if (source_file_number(&gpu->files[GPU_LOAD], &permille, NULL) <= 0 || permille < 0) {
+        return NAN;
+    }
+    jetson_pace_note(&gpu->pace, round->now_ns, permille, round->gpu_rail_watts);
+    return fmin(permille, 1000) / 1000;
+}
+
+static void gpu_sample(void *state, struct jetson_round *round) {
+    struct gpu *gpu = state;
+    if (gpu->files[GPU_LOAD].path == NULL) {
+        return;
+    }
+    enum jetson_power power = jetson_pace_idle(&gpu->pace, round->now_ns)
+                                  ? read_power(gpu, round->scratch)
+                                  : JETSON_POWER_UNKNOWN;
+    bool due = jetson_pace_due(&gpu->pace, round->now_ns, power, round->gpu_rail_watts);
+    gpu->load = due ? read_load(gpu, round) : 0;
+    if (isnan(gpu->load)) {
+        integral_break(&gpu->busy);
+        return;
+    }
+    gpu->counted = true;
+    integral_add(&gpu->busy, round->now_ns, gpu->load, round->board->max_gap_ns);
+    peak_add(&gpu->peak, round->now_ns, gpu->load);
+    round->energy.gpu_busy_seconds = gpu->busy.total;
+}
+
+static void add_load(struct gpu *gpu, const struct jetson_round *round, struct snapshot *out) {
+    const struct labels *labels = round->board->gpu;
+    double peak;
+    if (!isnan(gpu->load)) {
+        snapshot_add(out, &gpu_descs[GPU_UTILIZATION], labels, gpu->load);
+    }
+    if (gpu->counted && peak_get(&gpu->peak, round->now_ns, &peak)) {
+        snapshot_add(out, &gpu_descs[GPU_UTILIZATION_PEAK], labels, peak);
+    }
+    if (gpu->counted) {
+        snapshot_add(out, &gpu_descs[GPU_BUSY_SECONDS], labels, gpu->busy.total);
+    }
+}
+
+static int add_clocks(struct gpu *gpu, struct snapshot *out, struct error *err) {
+    int result = 0;
+    for (size_t i = 0; i < GPU_N_CLUSTERS; i++) {
+        int r = jetson_add_number(&gpu->clocks[i], 1, &jetson_descs[JETSON_GPC_FREQUENCY],
+                                  gpu->gpcs[i], out, result == 0 ? err : NULL);
+        result = result == 0 ? r : result;
+    }
+    return result;
+}
+
+static int gpu_collect(void *state, struct jetson_round *round, struct snapshot *out,
+                       struct error *err) {
+    static const struct {
+        enum gpu_file file;
+        enum gpu_metric metric;
+    } frequencies[] = {
+        {GPU_CUR_FREQ, GPU_FREQUENCY},
+        {GPU_MAX_FREQ, GPU_FREQUENCY_MAX},
+        {GPU_MIN_FREQ, GPU_FREQUENCY_MIN},
+    };
+    struct gpu *gpu = state;
+    int result = gpu->found ? 0 : find(gpu, err);
+    if (!gpu->found) {
+        return result;
+    }
+    snapshot_add(out, &gpu_descs[GPU_INFO], round->board->gpu_info, 1);
+    add_load(gpu, round, out);
+    for (size_t i = 0; i < ARRAY_LEN(frequencies); i++) {
+        int r = jetson_add_number(&gpu->files[frequencies[i].file], 1,
+                                  &gpu_descs[frequencies[i].metric], round->board->gpu, out,
+                                  result == 0 ? err : NULL);
+        result = result == 0 ? r : result;
+    }
+    int r = add_clocks(gpu, out, result == 0 ? err : NULL);
+    return result == 0 ? r : result;
+}
+
+static void gpu_close(void *state) {
+    struct gpu *gpu = state;
+    if (gpu != NULL) {
+        for (size_t i = 0; i < GPU_N_FILES; i++) {
+            source_file_finish(&gpu->files[i]);
+        }
+        for (size_t i = 0; i < GPU_N_CLUSTERS; i++) {
+            source_file_finish(&gpu->clocks[i]);
+            labels_destroy(gpu->gpcs[i]);
+        }
+    }
+    free(gpu);
+}
+
+static int init(struct gpu *gpu, const struct collector_env *env, const struct jetson_board *board,
+                struct error *err) {
+    gpu->load = NAN;
+    peak_init(&gpu->peak, board->peak_window_ns);
+    gpu->sysfs = env->sysfs;
+    int r = 0;
+    for (size_t i = 0; i < GPU_N_CLUSTERS && r == 0; i++) {
+        gpu->gpcs[i] = labels_render("gpc", gpc_names[i]);
+        r = jetson_find_file(&gpu->clocks[i], env->sysfs, gpc_clocks[i], GPU_N_CLOCKS, err);
+        if (r == 0 && gpu->gpcs[i] == NULL) {
+            r = error_set(err, -ENOMEM, "out of memory");
+        }
+    }
+    return r == 0 ? find(gpu, err) : r;
+}
+
+static int gpu_open(const struct collector_env *env, const struct jetson_board *board,
+                    void **ret_state, struct error *err) {
+    struct gpu *gpu = calloc(1, sizeof(*gpu));
+    if (gpu == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = init(gpu, env, board, err);
+    if (r < 0) {
+        gpu_close(gpu);
+        return r;
+    }
+    *ret_state = gpu;
+    return 0;
+}
+
+const struct jetson_part jetson_gpu_part = {
+    .name = "gpu",
+    .open = gpu_open,
+    .sample = gpu_sample,
+    .collect = gpu_collect,
+    .close = gpu_close,
+};

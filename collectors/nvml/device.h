@@ -1,0 +1,78 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "collectors/collector.h"
+#include "collectors/nvml/library.h"
+#include "collectors/nvml/metrics.h"
+#include "collectors/source/gpu_metrics.h"
+#include "exporter/metrics/labels.h"
+
+/* What holds for all GPUs. */
+struct nvml_config {
+    const char *procfs;
+    const char *sysfs;
+    int64_t peak_window_ns;
+    int64_t max_gap_ns; /* samples further apart are not joined */
+    size_t max_processes;
+    bool processes;        /* one series per process */
+    bool pcie_throughput;  /* takes 20 ms per direction */
+    bool integrated;       /* a Jetson's own GPU: only what its files do not tell, as GPU 0 */
+    struct energy *energy; /* to tell it; or NULL */
+    const char *uuid;      /* of a GPU that NVML gives none; may be NULL */
+};
+
+enum { NVML_N_PARTS = 6, NVML_MAX_TEXT = 96 };
+
+/* One GPU. What it is asked is spread over parts, each with its own state. */
+struct nvml_device {
+    unsigned index;
+    const struct nvml_library *library;
+    const struct nvml_config *config;
+    struct nvml_handle *handle;
+    char name[NVML_MAX_TEXT];
+    char uuid[NVML_MAX_TEXT];
+    struct labels *labels; /* gpu, uuid */
+    struct labels *info;
+    enum nvml_verdict state; /* NVML_GOOD, NVML_LOST or NVML_NO_DRIVER */
+    unsigned code;           /* the latest that was not good, of this collection */
+    double n_impossible;
+    char *runtime_status;   /* path of the kernel's file, if the GPU may power down by itself */
+    struct nvml_xids *xids; /* NULL: not opened, as the GPU was lost from the start */
+    void *parts[NVML_N_PARTS];
+};
+
+/* One topic. */
+struct nvml_part {
+    bool integrated; /* also of a Jetson's own GPU */
+    int (*open)(struct nvml_device *device, void **ret_state);
+    void (*sample)(struct nvml_device *device, void *state, int64_t now_ns);        /* optional */
+    void (*collect)(struct nvml_device *device, void *state, struct snapshot *out); /* optional */
+    void (*close)(void *state); /* accepts NULL */
+};
+extern const struct nvml_part nvml_call_part;
+extern const struct nvml_part nvml_energy_part;
+extern const struct nvml_part nvml_link_part;
+extern const struct nvml_part nvml_mig_part;
+extern const struct nvml_part nvml_process_part;
+extern const struct nvml_part nvml_sampler_part;
+
+/* Learns who the GPU is and opens the parts. One that is lost already is good, too: it is there as
+ * such. */
+int nvml_device_init(struct nvml_device *device, const struct nvml_library *library,
+                     const struct nvml_config *config, unsigned index, struct error *err);
+void nvml_device_finish(struct nvml_device *device);
+
+/* Both do nothing to a GPU that is lost, or that is powered down and would be woken. */
+void nvml_device_sample(struct nvml_device *device, int64_t now_ns);
+void nvml_device_collect(struct nvml_device *device, struct snapshot *out);
+
+/* For parts: whether an answer can be used. Sets `*never` (may be NULL) where asking again is of no
+ * use, and notes what the code says about the GPU. */
+bool nvml_device_check(struct nvml_device *device, unsigned code, bool *never);
+
+/* For parts: adds a value from 0 to `max`, leaves NAN out, counts the rest as impossible. `labels`
+ * NULL: those of the GPU. */
+void nvml_device_add(struct nvml_device *device, struct snapshot *out,
+                     const struct metric_desc *desc, const struct labels *labels, double value,
+                     double max);

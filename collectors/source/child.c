@@ -1,0 +1,174 @@
+#include "collectors/source/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "exporter/core/clock.h"
+
+enum {
+    LEASH_FD = 3, /* in the child */
+    PROGRAM_FD = 4,
+    POLITE_MS = 80,
+    KILL_MS = 20,
+};
+
+/* The program gets a copy of the descriptor under one of the first few numbers: it must not be one
+ * of them already, should we have been started without a standard input or output. */
+static int copy_high(int fd, int *ret_fd, struct error *err) {
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, PROGRAM_FD + 1);
+    if (copy < 0) {
+        return error_set(err, -errno, "dup: %m");
+    }
+    *ret_fd = copy;
+    return 0;
+}
+
+static int open_pipe(int ret_ends[static 2], struct error *err) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return error_set(err, -errno, "pipe: %m");
+    }
+    int r = copy_high(ends[1], &ret_ends[1], err);
+    close(ends[1]);
+    if (r < 0) {
+        close(ends[0]);
+        return r;
+    }
+    ret_ends[0] = ends[0];
+    return 0;
+}
+
+/* Our descriptors are all closed on exec. Our threads block signals and ignore SIGPIPE; the program
+ * should know neither. What runs is the open file, whatever its name leads to by then; the
+ * descriptor stays open because the interpreter of a script opens the script by it. */
+static int spawn(int program_fd, const char *const *argv, int output_fd, int leash_fd,
+                 pid_t *ret_pid) {
+    static const char program[] = "/proc/self/fd/4";
+    _Static_assert(PROGRAM_FD == 4, "named in the path");
+    static const char *const environment[] = {"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+                                              "TZ=UTC", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, leash_fd, LEASH_FD);
+    posix_spawn_file_actions_adddup2(&actions, program_fd, PROGRAM_FD);
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    int code = posix_spawn(ret_pid, program, &actions, &attributes, (char *const *)argv,
+                           (char *const *)environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return -code;
+}
+
+/* The program holds the writing end of a pipe of which we hold the other one and that nobody uses.
+ * When the last reader goes, because we close it or die, the kernel tells the owner of the writing
+ * end, and we ask for that to be SIGKILL to the program's group. PR_SET_PDEATHSIG would have to be
+ * asked for between fork and exec, where posix_spawn does not let us, and goes off when the thread
+ * ends that started the program, not the process. Should a kernel not know this, the program still
+ * dies of SIGPIPE when it prints next. */
+static void put_on_leash(int leash_fd, pid_t pid) {
+    (void)fcntl(leash_fd, F_SETOWN, -pid);
+    (void)fcntl(leash_fd, F_SETSIG, SIGKILL);
+    (void)fcntl(leash_fd, F_SETFL, O_ASYNC);
+}
+
+int child_start(struct child *child, int program_fd, const char *const *argv, struct error *err) {
+    int output[2] = {-1, -1};
+    int leash[2] = {-1, -1};
+    pid_t pid;
+    int r = open_pipe(output, err);
+    if (r < 0) {
+        return r;
+    }
+    int output_read CLEANUP_CLOSE = output[0];
+    int output_write CLEANUP_CLOSE = output[1];
+    r = open_pipe(leash, err);
+    if (r < 0) {
+        return r;
+    }
+    int leash_read CLEANUP_CLOSE = leash[0];
+    int leash_write CLEANUP_CLOSE = leash[1];
+    if (fcntl(output_read, F_SETFL, O_NONBLOCK) < 0) {
+        return error_set(err, -errno, "fcntl: %m");
+    }
+    int program CLEANUP_CLOSE = -1;
+    r = copy_high(program_fd, &program, err);
+    if (r < 0) {
+        return r;
+    }
+    r = spawn(program, argv, output_write, leash_write, &pid);
+    if (r < 0) {
+        return error_set(err, r, "start %s: %s", argv[0], strerror(-r));
+    }
+    put_on_leash(leash_write, pid);
+    *child = (struct child){
+        .pid = pid,
+        .output_fd = TAKE_FD(output_read),
+        .leash_fd = TAKE_FD(leash_read),
+    };
+    return 0;
+}
+
+void child_signal(const struct child *child, int signal) {
+    if (child->pid > 0) {
+        kill(-child->pid, signal);
+    }
+}
+
+bool child_ended(struct child *child, int *ret_status) {
+    if (child->pid == 0) {
+        return false;
+    }
+    pid_t pid = waitpid(child->pid, ret_status, WNOHANG);
+    if (pid == 0 || (pid < 0 && errno == EINTR)) {
+        return false;
+    }
+    if (pid < 0) { /* somebody else has collected it */
+        *ret_status = 0;
+    }
+    child->pid = 0;
+    return true;
+}
+
+static bool wait_ended(struct child *child, int64_t timeout_ms) {
+    static const struct timespec pause = {.tv_nsec = CLOCK_NS_PER_MS};
+    int64_t until_ns = clock_monotonic_ns() + timeout_ms * CLOCK_NS_PER_MS;
+    int status;
+    while (!child_ended(child, &status)) {
+        if (clock_monotonic_ns() >= until_ns) {
+            return false;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+/* What does not even end by SIGKILL hangs in a driver; the kernel ends it when that returns. */
+void child_finish(struct child *child) {
+    if (child->pid > 0) {
+        child_signal(child, SIGTERM);
+        if (!wait_ended(child, POLITE_MS)) {
+            child_signal(child, SIGKILL);
+            wait_ended(child, KILL_MS);
+        }
+    }
+    cleanup_close(&child->output_fd);
+    cleanup_close(&child->leash_fd);
+    *child = CHILD_NONE;
+}

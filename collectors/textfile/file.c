@@ -1,0 +1,258 @@
+#include "collectors/textfile/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/file.h"
+
+/* The clocks behind a file's times tick slowly, on some file systems every two seconds: a file that
+ * changed that short ago may change again without getting another stamp. */
+enum { SETTLE_SECONDS = 3 };
+
+/* Room behind the content in which the end of the file is noticed without another allocation. */
+enum { READ_SLACK = 8192 };
+
+struct textfile_file *textfile_file_create(const char *path) {
+    struct textfile_file *file = calloc(1, sizeof(*file));
+    if (file == NULL) {
+        return NULL;
+    }
+    file->path = strdup(path);
+    file->labels = labels_render("file", path);
+    if (file->path == NULL || file->labels == NULL) {
+        textfile_file_destroy(file);
+        return NULL;
+    }
+    return file;
+}
+
+static void drop_families(struct textfile_file *file) {
+    free(file->families);
+    free(file->samples);
+    buf_finish(&file->block);
+    file->families = NULL;
+    file->samples = NULL;
+    file->n_families = 0;
+}
+
+void textfile_file_destroy(struct textfile_file *file) {
+    if (file == NULL) {
+        return;
+    }
+    drop_families(file);
+    free(file->problem);
+    labels_destroy(file->labels);
+    free(file->path);
+    free(file);
+}
+
+/* While the block still grows, what points into it is an offset, one more than the true one: NULL
+ * stays NULL. */
+static void *offset_pointer(size_t offset) {
+    return (void *)(uintptr_t)(offset + 1);
+}
+
+static void *resolve(const struct buf *block, const void *pointer) {
+    return pointer != NULL ? block->data + (uintptr_t)pointer - 1 : NULL;
+}
+
+static const char *add_string(struct buf *block, const char *text) {
+    if (text == NULL) {
+        return NULL;
+    }
+    size_t offset = block->len;
+    buf_add(block, text, strlen(text) + 1);
+    return offset_pointer(offset);
+}
+
+/* Takes the families that have samples; `starts[i]` becomes the place of the first sample of the
+ * document's family i, so that the samples of each come together. */
+static void take_families(struct textfile_file *file, const struct exposition_doc *doc,
+                          size_t *starts) {
+    size_t start = 0;
+    for (size_t i = 0; i < doc->n_families; i++) {
+        const struct exposition_family *family = &doc->families[i];
+        starts[i] = start;
+        start += family->n_samples;
+        if (family->n_samples == 0) {
+            continue;
+        }
+        file->families[file->n_families++] = (struct textfile_family){
+            .desc =
+                {
+                    .name = add_string(&file->block, family->desc.name),
+                    .help = add_string(&file->block, family->desc.help),
+                    .type = family->desc.type,
+                },
+            .samples = file->samples + starts[i],
+            .n_samples = family->n_samples,
+        };
+    }
+}
+
+static void take_samples(struct textfile_file *file, const struct exposition_doc *doc,
+                         size_t *starts) {
+    for (size_t i = 0; i < doc->n_samples; i++) {
+        const struct exposition_sample *sample = &doc->samples[i];
+        const struct label *labels = exposition_doc_labels(doc, sample);
+        file->samples[starts[sample->family]++] = (struct sample){
+            .labels = sample->n_labels > 0
+                          ? offset_pointer(labels_append(&file->block, labels, sample->n_labels))
+                          : NULL,
+            .suffix = sample->suffix,
+            .value = sample->value,
+        };
+    }
+}
+
+static void settle(struct textfile_file *file, size_t n_samples) {
+    struct buf *block = &file->block;
+    char *fitting = realloc(block->data, block->len + 1);
+    if (fitting != NULL) {
+        block->data = fitting;
+        block->cap = block->len + 1;
+    }
+    for (size_t i = 0; i < file->n_families; i++) {
+        struct metric_desc *desc = &file->families[i].desc;
+        desc->name = resolve(block, desc->name);
+        desc->help = resolve(block, desc->help);
+    }
+    for (size_t i = 0; i < n_samples; i++) {
+        file->samples[i].labels = resolve(block, file->samples[i].labels);
+    }
+}
+
+static int take_doc(struct textfile_file *file, const struct exposition_doc *doc,
+                    struct error *err) {
+    size_t *starts CLEANUP_FREE = calloc(doc->n_families + 1, sizeof(*starts));
+    file->families = calloc(doc->n_families + 1, sizeof(*file->families));
+    file->samples = calloc(doc->n_samples + 1, sizeof(*file->samples));
+    if (starts != NULL && file->families != NULL && file->samples != NULL) {
+        take_families(file, doc, starts);
+        take_samples(file, doc, starts);
+        if (!file->block.failed) {
+            settle(file, doc->n_samples);
+            return 0;
+        }
+    }
+    drop_families(file);
+    return error_set(err, -ENOMEM, "%s: out of memory", file->path);
+}
+
+static int check_stat(const struct textfile_file *file, const struct stat *st,
+                      const struct textfile_limits *limits, struct error *err) {
+    if (!S_ISREG(st->st_mode)) {
+        return error_set(err, -EINVAL, "%s: not a regular file", file->path);
+    }
+    if ((uint64_t)st->st_size > limits->max_bytes) {
+        return error_set(err, -EFBIG, "%s: larger than %zu bytes", file->path, limits->max_bytes);
+    }
+    if ((uint64_t)st->st_size > limits->left_bytes) {
+        return error_set(err, -EFBIG, "%s: with it, the text files are larger than %zu bytes",
+                         file->path, limits->max_total_bytes);
+    }
+    return 0;
+}
+
+static int parse(struct textfile_file *file, struct buf *text, const struct textfile_limits *limits,
+                 struct error *err) {
+    struct exposition_doc doc CLEANUP_EXPOSITION_DOC = {0};
+    struct error reason;
+    int r = exposition_parse(text->data, text->len, &limits->page, &doc, &reason);
+    if (r < 0) {
+        return error_set(err, r, "%s: %s", file->path, reason.text);
+    }
+    return take_doc(file, &doc, err);
+}
+
+static struct textfile_stamp stamp_of(const struct stat *st) {
+    return (struct textfile_stamp){
+        .dev = st->st_dev,
+        .ino = st->st_ino,
+        .size = st->st_size,
+        .mtime = st->st_mtim,
+        .ctime = st->st_ctim,
+    };
+}
+
+static bool same_time(struct timespec a, struct timespec b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static bool same_stamp(const struct textfile_stamp *a, const struct textfile_stamp *b) {
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           same_time(a->mtime, b->mtime) && same_time(a->ctime, b->ctime);
+}
+
+static bool is_settled(const struct stat *st) {
+    double age = clock_wall_seconds() - (double)st->st_ctim.tv_sec;
+    return age > SETTLE_SECONDS || age < -SETTLE_SECONDS;
+}
+
+/* What was read counts for the stamp taken before: a file that changes meanwhile is read again, and
+ * so is one that could not be read. */
+static int load(struct textfile_file *file, const struct textfile_limits *limits,
+                struct error *err) {
+    /* A pipe may have taken the file's place since stat: do not wait for its other end. */
+    int fd CLEANUP_CLOSE = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        return error_set(err, -errno, "open %s: %m", file->path);
+    }
+    size_t max_bytes =
+        limits->left_bytes < limits->max_bytes ? limits->left_bytes : limits->max_bytes;
+    struct buf text CLEANUP_BUF = {0};
+    int r = check_stat(file, &st, limits, err);
+    if (r == 0) {
+        buf_reserve(&text, (size_t)st.st_size + READ_SLACK);
+        r = file_reread(fd, file->path, max_bytes, &text, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    file->stamp = stamp_of(&st);
+    r = parse(file, &text, limits, err);
+    file->trusted = is_settled(&st) && r != -ENOMEM;
+    return r;
+}
+
+/* Whether the path is there at all, as a dangling link is. */
+static bool is_gone(const char *path) {
+    struct stat st;
+    return lstat(path, &st) < 0 && errno == ENOENT;
+}
+
+int textfile_file_refresh(struct textfile_file *file, const struct textfile_limits *limits,
+                          bool *changed) {
+    struct stat st;
+    struct error err = {0};
+    int r = 0;
+    if (stat(file->path, &st) < 0) {
+        r = error_set(&err, -errno, "stat %s: %m", file->path);
+    }
+    if (r == -ENOENT && is_gone(file->path)) {
+        return -ENOENT;
+    }
+    if (r == 0) {
+        struct textfile_stamp stamp = stamp_of(&st);
+        r = check_stat(file, &st, limits, &err);
+        if (r == 0 && file->trusted && same_stamp(&stamp, &file->stamp)) {
+            return 0;
+        }
+    }
+    *changed = *changed || file->n_families > 0;
+    file->trusted = false;
+    drop_families(file);
+    free(TAKE(file->problem));
+    r = r < 0 ? r : load(file, limits, &err);
+    if (r < 0) {
+        file->problem = strdup(err.text);
+    }
+    *changed = *changed || file->n_families > 0;
+    return r < 0 && file->problem == NULL ? -ENOMEM : 0;
+}

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/snapshot.h"
+
+struct textfile_limits {
+    size_t max_bytes;
+    size_t max_total_bytes; /* of all files together */
+    size_t left_bytes;      /* of those, for this file and the ones after it */
+    struct exposition_limits page;
+};
+
+struct textfile_family {
+    struct metric_desc desc; /* help is NULL where the file has none */
+    const struct sample *samples;
+    size_t n_samples;
+};
+
+/* By this a file is known to be the same as before. */
+struct textfile_stamp {
+    dev_t dev;
+    ino_t ino;
+    off_t size;
+    struct timespec mtime, ctime;
+};
+
+/* One *.prom file and what it said when it was last read. */
+struct textfile_file {
+    char *path;
+    struct labels *labels; /* file="…" */
+    bool seen;             /* in this round */
+
+    struct textfile_stamp stamp;
+    bool trusted;  /* an equal stamp means equal content */
+    char *problem; /* why it has no families; NULL: it was read */
+
+    struct textfile_family *families; /* none of them empty */
+    size_t n_families;
+    struct sample *samples;
+    struct buf block; /* holds the labels and strings of all */
+};
+
+/* A file that has not been read yet. The caller destroys it. NULL when memory is out. */
+struct textfile_file *textfile_file_create(const char *path);
+void textfile_file_destroy(struct textfile_file *file); /* accepts NULL */
+
+/* Reads the file if it is not as it was. Sets `*changed` where its families are others than before,
+ * and `problem` where it cannot be used. -ENOENT where it is gone, -ENOMEM, else 0. Never waits for
+ * a pipe or a device. */
+int textfile_file_refresh(struct textfile_file *file, const struct textfile_limits *limits,
+                          bool *changed);

@@ -1,0 +1,334 @@
+#include "collectors/textfile/textfile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/textfile/file.h"
+#include "collectors/textfile/merge.h"
+#include "exporter/core/file.h"
+#include "exporter/settings/option.h"
+#include "exporter/settings/settings.h"
+
+enum { MAX_NAME_LEN = 512 };
+
+static const struct metric_desc mtime_desc = {
+    .name = "node_textfile_mtime_seconds",
+    .help = "When a text file that could be used was last changed, in seconds since 1970.",
+    .type = METRIC_GAUGE,
+    .unit = "seconds",
+    .labels = "file",
+};
+
+static const struct metric_desc scrape_error_desc = {
+    .name = "node_textfile_scrape_error",
+    .help = "Whether any text file or directory could not be read or used (1) or none (0).",
+    .type = METRIC_GAUGE,
+};
+
+static const struct metric_desc *const metrics[] = {&mtime_desc, &scrape_error_desc, NULL};
+
+static const struct option options[] = {
+    {
+        .name = "collector.textfile.directory",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .help = "Directory whose *.prom files are served; may be a pattern such as /srv/*/metrics",
+    },
+    {
+        .name = "collector.textfile.max-file-size",
+        .type = OPTION_SIZE,
+        .default_text = "16MiB",
+        .min = 1024,
+        .max = INT64_C(1) << 30,
+        .help = "Largest text file that is read",
+    },
+    {
+        .name = "collector.textfile.max-files",
+        .type = OPTION_INT,
+        .default_text = "1000",
+        .min = 1,
+        .max = 100000,
+        .help = "Most text files that are read",
+    },
+    {
+        .name = "collector.textfile.max-label-length",
+        .type = OPTION_SIZE,
+        .default_text = "4KiB",
+        .min = 1,
+        .max = 1 << 20,
+        .help = "Longest label value in a text file",
+    },
+    {
+        .name = "collector.textfile.max-labels",
+        .type = OPTION_INT,
+        .default_text = "64",
+        .min = 1,
+        .max = 1000,
+        .help = "Most labels of one series in a text file",
+    },
+    {
+        .name = "collector.textfile.max-series",
+        .type = OPTION_INT,
+        .default_text = "200000",
+        .min = 1,
+        .max = 10000000,
+        .help = "Most series of one text file",
+    },
+    {
+        .name = "collector.textfile.max-total-size",
+        .type = OPTION_SIZE,
+        .default_text = "64MiB",
+        .min = 1024,
+        .max = INT64_C(1) << 34,
+        .help = "Largest size of all text files together; those beyond are left out",
+    },
+    {0},
+};
+
+struct textfile {
+    const char *const *directories;
+    struct textfile_limits limits;
+    size_t max_files;
+    struct textfile_file **files; /* sorted by path, but for those added in this round */
+    size_t n_files, n_sorted, cap_files;
+    struct textfile_merge merge;
+
+    /* Of the current round: */
+    bool changed;
+    size_t n_seen;
+    size_t n_problems;
+    struct error first_problem;
+};
+
+static void textfile_close(void *state) {
+    struct textfile *textfile = state;
+    for (size_t i = 0; i < textfile->n_files; i++) {
+        textfile_file_destroy(textfile->files[i]);
+    }
+    free(textfile->files);
+    textfile_merge_finish(&textfile->merge);
+    free(textfile);
+}
+
+static int textfile_open(const struct collector_env *env, void **ret_state, struct error *err) {
+    const struct settings *settings = env->settings;
+    const char *const *directories = settings_list(settings, "collector.textfile.directory");
+    if (directories[0] == NULL) {
+        return error_set(err, -ENODEV, "no collector.textfile.directory is set");
+    }
+    struct textfile *textfile = calloc(1, sizeof(*textfile));
+    if (textfile == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    textfile->directories = directories;
+    textfile->max_files = (size_t)settings_int(settings, "collector.textfile.max-files");
+    textfile->limits = (struct textfile_limits){
+        .max_bytes = (size_t)settings_int(settings, "collector.textfile.max-file-size"),
+        .max_total_bytes = (size_t)settings_int(settings, "collector.textfile.max-total-size"),
+        .page =
+            {
+                .max_families = (size_t)settings_int(settings, "collector.textfile.max-series"),
+                .max_samples = (size_t)settings_int(settings, "collector.textfile.max-series"),
+                .max_labels = (size_t)settings_int(settings, "collector.textfile.max-labels"),
+                .max_name_len = MAX_NAME_LEN,
+                .max_value_len =
+                    (size_t)settings_int(settings, "collector.textfile.max-label-length"),
+                .no_timestamps = true,
+            },
+    };
+    *ret_state = textfile;
+    return 0;
+}
+
+/* Counts a problem; where to word it, if it is the round's first one. */
+static struct error *next_problem(struct textfile *textfile) {
+    return textfile->n_problems++ == 0 ? &textfile->first_problem : NULL;
+}
+
+static int compare_path(const void *path, const void *file) {
+    return strcmp(path, (*(struct textfile_file *const *)file)->path);
+}
+
+static int compare_files(const void *a, const void *b) {
+    return compare_path((*(struct textfile_file *const *)a)->path, b);
+}
+
+static struct textfile_file *find_file(const struct textfile *textfile, const char *path) {
+    struct textfile_file **found = NULL;
+    if (textfile->n_sorted > 0) {
+        found = bsearch(path, textfile->files, textfile->n_sorted, sizeof(struct textfile_file *),
+                        compare_path);
+    }
+    for (size_t i = textfile->n_sorted; found == NULL && i < textfile->n_files; i++) {
+        found = strcmp(textfile->files[i]->path, path) == 0 ? &textfile->files[i] : NULL;
+    }
+    return found != NULL ? *found : NULL;
+}
+
+static struct textfile_file *add_file(struct textfile *textfile, const char *path) {
+    if (textfile->n_files == textfile->cap_files) {
+        size_t cap = 2 * textfile->cap_files + 16;
+        struct textfile_file **files =
+            reallocarray(textfile->files, cap, sizeof(struct textfile_file *));
+        if (files == NULL) {
+            return NULL;
+        }
+        textfile->files = files;
+        textfile->cap_files = cap;
+    }
+    struct textfile_file *file = textfile_file_create(path);
+    if (file != NULL) {
+        textfile->files[textfile->n_files++] = file;
+    }
+    return file;
+}
+
+static void visit_file(struct textfile *textfile, const char *path) {
+    struct textfile_file *file = find_file(textfile, path);
+    if (file != NULL && file->seen) {
+        return; /* two directories given are the same */
+    }
+    if (textfile->n_seen == textfile->max_files) {
+        error_set(next_problem(textfile), -E2BIG, "%s: more than %zu files", path,
+                  textfile->max_files);
+        return;
+    }
+    file = file != NULL ? file : add_file(textfile, path);
+    int r =
+        file != NULL ? textfile_file_refresh(file, &textfile->limits, &textfile->changed) : -ENOMEM;
+    if (r == -ENOENT) {
+        return; /* gone since the directory was read */
+    }
+    if (r < 0) {
+        error_set(next_problem(textfile), r, "%s: out of memory", path);
+        return;
+    }
+    file->seen = true;
+    textfile->n_seen++;
+    if (file->problem != NULL) {
+        error_set(next_problem(textfile), -EIO, "%s", file->problem);
+        return;
+    }
+    textfile->limits.left_bytes -= (size_t)file->stamp.size;
+}
+
+static bool is_textfile(const char *name) {
+    size_t len = strlen(name);
+    return len >= 5 && memcmp(name + len - 5, ".prom", 5) == 0;
+}
+
+/* Sorted, so that the problem that is reported is the same in every round. */
+static void visit_directory(struct textfile *textfile, const char *path) {
+    struct dirent **entries = NULL;
+    int n = scandir(path, &entries, NULL, alphasort);
+    if (n < 0) {
+        error_set(next_problem(textfile), -errno, "open directory %s: %m", path);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        if (is_textfile(entries[i]->d_name)) {
+            char *file_path CLEANUP_FREE = file_path_join(path, entries[i]->d_name);
+            visit_file(textfile, file_path != NULL ? file_path : "");
+        }
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+/* A pattern that matches nothing stands for itself. */
+static void visit_pattern(struct textfile *textfile, const char *pattern) {
+    glob_t found = {0};
+    if (glob(pattern, GLOB_NOCHECK, NULL, &found) != 0) {
+        error_set(next_problem(textfile), -ENOMEM, "%s: out of memory", pattern);
+        return;
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        visit_directory(textfile, found.gl_pathv[i]);
+    }
+    globfree(&found);
+}
+
+static void drop_unseen(struct textfile *textfile) {
+    size_t n_kept = 0;
+    for (size_t i = 0; i < textfile->n_files; i++) {
+        struct textfile_file *file = textfile->files[i];
+        if (file->seen) {
+            textfile->files[n_kept++] = file;
+            continue;
+        }
+        textfile->changed = textfile->changed || file->n_families > 0;
+        textfile_file_destroy(file);
+    }
+    textfile->n_files = n_kept;
+}
+
+/* Looks at all files; afterwards those that are there lie sorted by path. */
+static void visit_all(struct textfile *textfile) {
+    textfile->n_seen = 0;
+    textfile->limits.left_bytes = textfile->limits.max_total_bytes;
+    for (size_t i = 0; i < textfile->n_files; i++) {
+        textfile->files[i]->seen = false;
+    }
+    for (size_t i = 0; textfile->directories[i] != NULL; i++) {
+        visit_pattern(textfile, textfile->directories[i]);
+    }
+    drop_unseen(textfile);
+    if (textfile->n_files > 0) {
+        qsort(textfile->files, textfile->n_files, sizeof(struct textfile_file *), compare_files);
+    }
+    textfile->n_sorted = textfile->n_files;
+}
+
+static void merge(struct textfile *textfile) {
+    struct error err;
+    if (textfile->changed) {
+        int r = textfile_merge_update(&textfile->merge, textfile->files, textfile->n_files, &err);
+        if (r < 0) {
+            error_set(next_problem(textfile), r, "%s", err.text);
+            return;
+        }
+    }
+    textfile->changed = false;
+    if (textfile->merge.n_conflicts > 0) {
+        error_set(next_problem(textfile), -EINVAL, "%s", textfile->merge.first_conflict.text);
+        textfile->n_problems += textfile->merge.n_conflicts - 1;
+    }
+}
+
+static int textfile_collect(void *state, struct snapshot *out, struct error *err) {
+    struct textfile *textfile = state;
+    textfile->n_problems = 0;
+    visit_all(textfile);
+    merge(textfile);
+
+    textfile_merge_add(&textfile->merge, out);
+    for (size_t i = 0; i < textfile->n_files; i++) {
+        const struct textfile_file *file = textfile->files[i];
+        if (file->problem == NULL) {
+            snapshot_add(out, &mtime_desc, file->labels, (double)file->stamp.mtime.tv_sec);
+        }
+    }
+    snapshot_add(out, &scrape_error_desc, NULL, textfile->n_problems > 0 ? 1 : 0);
+    if (textfile->n_problems == 0) {
+        return 0;
+    }
+    if (textfile->n_problems == 1) {
+        return error_set(err, -EIO, "%s", textfile->first_problem.text);
+    }
+    return error_set(err, -EIO, "%s (and %zu more)", textfile->first_problem.text,
+                     textfile->n_problems - 1);
+}
+
+const struct collector textfile_collector = {
+    .name = "textfile",
+    .help = "Metrics from *.prom files in given directories",
+    .metrics = metrics,
+    .options = options,
+    .on_by_default = true,
+    .open = textfile_open,
+    .collect = textfile_collect,
+    .close = textfile_close,
+};

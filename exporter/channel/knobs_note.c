@@ -1,0 +1,126 @@
+#include "exporter/channel/knobs_note.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX "param "
+
+/* ---- writing ---- */
+
+static void format_spec(const struct param_spec *spec, struct buf *out) {
+    buf_add_char(out, '{');
+    param_spec_format(spec, out);
+    buf_add_char(out, '}');
+}
+
+int params_note_keep(struct push_store *store, struct push_owner *owner,
+                     const struct param_spec *spec, const struct params_wish *wish,
+                     struct error *err) {
+    struct buf key CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
+    buf_printf(&key, PREFIX "%s", spec->name);
+    if (wish->value.form == PARAM_ABSENT && !key.failed) {
+        return push_store_put_note(store, owner, buf_str(&key), NULL, err);
+    }
+    buf_printf(&text, "%.3f %s\n", wish->seconds, wish->by);
+    param_value_format(&wish->value, &text);
+    size_t len = text.len;
+    buf_add_char(&text, '\n');
+    format_spec(spec, &text);
+    buf_add_char(&text, '\0');
+    if (key.failed || text.failed) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = push_store_put_note(store, owner, buf_str(&key), text.data, err);
+    if (r == -E2BIG) {
+        text.data[len] = '\0';
+        r = push_store_put_note(store, owner, buf_str(&key), text.data, err);
+    }
+    return r;
+}
+
+/* ---- reading ---- */
+
+/* Ends a line; returns the next one, or NULL. */
+static char *cut_line(char *text) {
+    char *end = strchr(text, '\n');
+    if (end != NULL) {
+        *end = '\0';
+    }
+    return end != NULL ? end + 1 : NULL;
+}
+
+bool params_note_parse(const char *text, struct params_note *ret_note) {
+    struct params_note note = {.text = strdup(text)};
+    char *value = note.text != NULL ? cut_line(note.text) : NULL;
+    bool good = false;
+    if (value != NULL) {
+        char *by;
+        note.declaration = cut_line(value);
+        note.wish.seconds = strtod(note.text, &by);
+        note.wish.by = by + strspn(by, " ");
+        struct json json = json_begin(value, strlen(value), 1);
+        good = param_value_read(&json, &note.wish.value, NULL) == 0;
+    }
+    if (!good) {
+        params_note_finish(&note);
+        return false;
+    }
+    *ret_note = note;
+    return true;
+}
+
+void params_note_finish(struct params_note *note) {
+    free(note->text);
+    *note = (struct params_note){0};
+}
+
+bool params_note_find(const struct push_store *store, const struct push_owner *owner,
+                      const char *name, struct params_note *ret_note) {
+    struct buf key CLEANUP_BUF = {0};
+    buf_printf(&key, PREFIX "%s", name);
+    const char *text = key.failed ? NULL : push_store_note(store, owner, buf_str(&key));
+    return text != NULL && params_note_parse(text, ret_note);
+}
+
+bool params_note_declares(const struct params_note *note, const struct param_spec *spec) {
+    struct buf text CLEANUP_BUF = {0};
+    format_spec(spec, &text);
+    return note->declaration != NULL && strcmp(note->declaration, buf_str(&text)) == 0;
+}
+
+bool params_note_spec(struct params_note *note, struct push_json *reader,
+                      struct param_spec *ret_spec) {
+    struct push_message message;
+    if (note->declaration == NULL) {
+        return false;
+    }
+    struct json json = json_begin(note->declaration, strlen(note->declaration), 1);
+    push_json_reset(reader);
+    if (push_json_read(reader, &json, 1, &message, NULL) < 0 ||
+        message.kind != PUSH_MESSAGE_DECLARE) {
+        return false;
+    }
+    *ret_spec = message.declared;
+    return true;
+}
+
+struct visitor {
+    void (*visit)(struct params_note *note, void *context);
+    void *context;
+};
+
+static void look_at(const char *key, const char *text, void *context) {
+    const struct visitor *visitor = context;
+    struct params_note note;
+    if (strncmp(key, PREFIX, strlen(PREFIX)) == 0 && params_note_parse(text, &note)) {
+        visitor->visit(&note, visitor->context);
+        params_note_finish(&note);
+    }
+}
+
+void params_note_visit(const struct push_store *store, const struct push_owner *owner,
+                       void (*visit)(struct params_note *note, void *context), void *context) {
+    struct visitor visitor = {.visit = visit, .context = context};
+    push_store_visit_notes(store, owner, look_at, &visitor);
+}

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "exporter/loop/loop.h"
+#include "exporter/push/log.h"
+#include "exporter/push/store.h"
+#include "exporter/settings/settings.h"
+
+/* Follows the run logs of plugins that use pywaggle (--push.pywaggle-log): what they publish
+ * becomes metrics of theirs, though they know nothing of us. In each directory, data.ndjson belongs
+ * to the plugin of the directory's name, and NAME/data.ndjson to the plugin NAME. What was written
+ * before we were told of the directory is passed over, and so is what names a plugin that came
+ * another way. On the loop thread. */
+struct pywaggle;
+
+/* NULL when memory is out. */
+struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store, struct push_log *log);
+void pywaggle_destroy(struct pywaggle *pywaggle); /* accepts NULL */
+
+/* Takes over the directories, at start and after a reload. */
+void pywaggle_configure(struct pywaggle *pywaggle, const struct settings *settings);

@@ -1,0 +1,371 @@
+#include "exporter/channel/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/number.h"
+#include "exporter/push/claim.h"
+
+/* How long who was refused may go on in vain. Clients come back with the same hello, which may do
+ * by then: a name has become free, or room. */
+#define PATIENCE_NS (10 * CLOCK_NS_PER_SEC)
+
+enum { MAX_CLAIM = 32 };
+
+/* ---- the log ---- */
+
+/* For the log. No process numbers: what comes back again and again is the same one. */
+static void describe(const struct push_session *session, struct buf *out) {
+    const struct push_peer *peer = &session->peer;
+    if (session->owner != NULL) {
+        buf_add_str(out, push_owner_view(session->env->store, session->owner).name);
+    } else {
+        buf_printf(out, "process %s", peer->process != NULL ? peer->process : "unknown");
+    }
+    if (peer->container != NULL) {
+        buf_printf(out, " in %s", peer->container);
+    } else if (peer->pid != 0) {
+        buf_printf(out, " of uid %u", (unsigned)peer->uid);
+    }
+}
+
+static void log_refused(const struct push_session *session, int code, const char *name,
+                        const char *why) {
+    struct buf who CLEANUP_BUF = {0};
+    if (session->env->log != NULL) {
+        describe(session, &who);
+        push_log_refused(session->env->log, buf_str(&who), code, name, why);
+    }
+}
+
+/* ---- answers ---- */
+
+static bool has_room(struct push_session *session, size_t max) {
+    return session->out.len < max && !session->out.failed;
+}
+
+static void complain(struct push_session *session, const char *what, const char *name,
+                     const char *text) {
+    struct buf *out = &session->out;
+    if (!has_room(session, PUSH_SESSION_MAX_COMPLAINTS)) {
+        return;
+    }
+    buf_add_str(out, "{\"error\":");
+    json_add_string(out, text);
+    if (name != NULL) {
+        buf_printf(out, ",\"%s\":", what);
+        json_add_string(out, name);
+    }
+    buf_printf(out, ",\"line\":%zu}\n", session->line);
+}
+
+static void note_deaf(struct push_session *session) {
+    if (session->must_end != PUSH_SESSION_DEAF) {
+        session->must_end = PUSH_SESSION_DEAF;
+        log_refused(session, -E2BIG, NULL, "does not take its answers, disconnected");
+    }
+}
+
+static void acknowledge(struct push_session *session, uint64_t seq) {
+    char number[NUMBER_MAX_LEN];
+    if (!has_room(session, PUSH_SESSION_MAX_OUT)) {
+        note_deaf(session);
+        return;
+    }
+    buf_add(&session->out, "{\"ack\":", 7);
+    buf_add(&session->out, number, number_format_u64(seq, number));
+    buf_add(&session->out, "}\n", 2);
+}
+
+/* Whether the owner is still the session's: a better known peer may have claimed it. */
+static bool owns(const struct push_session *session) {
+    return session->claim == push_claim_number(session->owner);
+}
+
+static void send_knob(struct params_link *link, const char *name, const struct param_value *value) {
+    struct push_session *session = CONTAINER_OF(link, struct push_session, knobs);
+    if (!owns(session)) {
+        return;
+    }
+    if (has_room(session, PUSH_SESSION_MAX_OUT)) {
+        buf_add_str(&session->out, "{\"param\":");
+        json_add_string(&session->out, name);
+        buf_add_str(&session->out, ",\"value\":");
+        param_value_format(value, &session->out);
+        buf_add_str(&session->out, "}\n");
+    } else {
+        note_deaf(session);
+    }
+    if (session->answered != NULL) {
+        session->answered(session);
+    }
+}
+
+/* Counts a refusal of ours; the store counts its own. */
+static int counted(struct push_session *session, int code) {
+    if (code < 0) {
+        push_store_count_refused(session->env->store, code);
+    }
+    return code;
+}
+
+/* ---- who it is ---- */
+
+/* What makes a peer the same as the one that used a plugin's name before: its container by the
+ * owner's labels, else its user. Whether a process that pushes once and ends is seen alive is
+ * chance, so one that was in no container's network stays its user. */
+static void describe_claim(const struct push_peer *peer, char out[static MAX_CLAIM]) {
+    if (peer->pid == 0) {
+        snprintf(out, MAX_CLAIM, "unverified");
+    } else if (peer->gone && !peer->of_our_network) {
+        snprintf(out, MAX_CLAIM, "ended uid %u", (unsigned)peer->uid);
+    } else if (peer->container_id != NULL) {
+        snprintf(out, MAX_CLAIM, "container");
+    } else {
+        snprintf(out, MAX_CLAIM, "uid %u", (unsigned)peer->uid);
+    }
+}
+
+/* Root on this machine may have everything; not on the word of a network alone, nor from what may
+ * be a container. */
+static int claim(struct push_session *session, struct push_owner *owner, struct error *err) {
+    char who[MAX_CLAIM];
+    describe_claim(&session->peer, who);
+    bool may_take =
+        strcmp(who, "uid 0") == 0 && !session->peer.gone && session->peer.container == NULL;
+    int r = push_claim(session->env->store, owner, who, may_take, err);
+    session->claim = r == 0 ? push_claim_number(owner) : session->claim;
+    return r;
+}
+
+static void leave(struct push_session *session) {
+    params_leave(session->env->params, &session->knobs);
+    push_owner_unref(session->env->store, TAKE(session->owner));
+}
+
+/* Whether the labels of a hello say what only the kernel may say. */
+static int check_labels(const struct push_hello *hello, struct error *err) {
+    for (size_t i = 0; i < hello->n_labels; i++) {
+        const char *name = hello->labels[i].name;
+        if (push_label_is_identity(name)) {
+            return error_set(err, -EINVAL, "label %s: comes from the kernel", name);
+        }
+    }
+    return 0;
+}
+
+/* Finds out whose series these are; `hello` is empty where it said none. */
+static int become(struct push_session *session, const struct push_hello *hello, struct error *err) {
+    const struct push_peer *peer = &session->peer;
+    bool believed = peer->pid == 0;
+    struct push_identity identity = {
+        .plugin = hello->plugin != NULL     ? hello->plugin
+                  : peer->container != NULL ? peer->container
+                  : peer->process != NULL   ? peer->process
+                                            : "unknown",
+        .job = hello->job,
+        .container = believed ? hello->container : peer->container,
+        .pod = believed ? hello->pod : peer->pod,
+        .namespace = believed ? hello->namespace : peer->namespace,
+        .labels = hello->labels,
+        .n_labels = hello->n_labels,
+    };
+    struct push_store *store = session->env->store;
+    struct push_owner *owner;
+    int r = believed ? 0 : counted(session, check_labels(hello, err));
+    if (r == 0) {
+        char who[MAX_CLAIM];
+        describe_claim(peer, who);
+        r = counted(session, push_claim_check(store, &identity, who, err));
+    }
+    r = r < 0 ? r : push_store_owner(store, &identity, &owner, err);
+    if (r < 0) {
+        return r;
+    }
+    r = counted(session, claim(session, owner, err));
+    if (r < 0 || owner == session->owner) { /* which has its reference already */
+        push_owner_unref(store, owner);
+        return r;
+    }
+    leave(session);
+    session->owner = owner;
+    return 0;
+}
+
+/* 0: none. */
+static void begin_start(struct push_session *session, uint64_t start) {
+    struct push_store *store = session->env->store;
+    if (start != 0) {
+        push_store_start_enter(store, start);
+    }
+    if (session->start != 0) {
+        push_store_start_leave(store, session->start);
+    }
+    session->start = start;
+}
+
+static int take_hello(struct push_session *session, const struct push_hello *hello,
+                      struct error *err) {
+    int r = hello->plugin != NULL
+                ? become(session, hello, err)
+                : counted(session, error_set(err, -EINVAL, "hello: says no plugin"));
+    if (r == 0) {
+        begin_start(session, hello->start != NULL ? push_start_number(hello->start) : 0);
+        session->is_refused = false;
+    }
+    return r;
+}
+
+static void note_refusal(struct push_session *session) {
+    leave(session);
+    session->is_refused = true;
+    session->refused_ns = clock_monotonic_ns();
+}
+
+/* Claims anew what another has claimed meanwhile; where that cannot be the session has lost it. */
+static int keep_owner(struct push_session *session, struct error *err) {
+    if (owns(session)) {
+        return 0;
+    }
+    int r = counted(session, claim(session, session->owner, err));
+    if (r < 0) {
+        note_refusal(session);
+    }
+    return r;
+}
+
+void push_session_check(struct push_session *session) {
+    struct error err;
+    int r = session->owner != NULL ? keep_owner(session, &err) : 0;
+    if (r < 0) {
+        log_refused(session, r, NULL, err.text);
+        complain(session, "metric", NULL, err.text);
+    }
+}
+
+/* Sees that the next line has an owner, and that this is still the session's. */
+static int ensure_owner(struct push_session *session, struct error *err) {
+    if (session->is_refused) {
+        bool too_long = clock_monotonic_ns() - session->refused_ns > PATIENCE_NS;
+        session->must_end = too_long ? PUSH_SESSION_REFUSED : session->must_end;
+        return counted(session, error_set(err, -EACCES, "the hello was refused: say another"));
+    }
+    if (session->owner == NULL) {
+        return become(session, &(struct push_hello){0}, err);
+    }
+    return keep_owner(session, err);
+}
+
+/* ---- what it says ---- */
+
+static int take_metrics(struct push_session *session, const struct push_message *message,
+                        struct error *err) {
+    if (message->plugin != NULL) {
+        return counted(session,
+                       error_set(err, -EINVAL, "plugin: say it in a hello on this connection"));
+    }
+    if (message->group != NULL) {
+        return counted(session, error_set(err, -EINVAL, "group: groups are pushed over HTTP"));
+    }
+    struct push_batch batch = {.mode = PUSH_MERGE, .start = session->start};
+    batch.updates = push_json_updates(session->env->reader, &batch.n_updates);
+    return push_store_apply(session->env->store, session->owner, &batch, NULL, err);
+}
+
+static int take_message(struct push_session *session, const struct push_message *message,
+                        struct error *err) {
+    if (message->kind == PUSH_MESSAGE_HELLO) {
+        return take_hello(session, &message->hello, err);
+    }
+    int r = message->kind != PUSH_MESSAGE_EMPTY ? ensure_owner(session, err) : 0;
+    if (r < 0) {
+        return r;
+    }
+    switch (message->kind) {
+    case PUSH_MESSAGE_METRICS:
+        return take_metrics(session, message, err);
+    case PUSH_MESSAGE_DECLARE:
+        r = params_declare(session->env->params, &session->knobs, session->owner,
+                           &message->declared, err);
+        return counted(session, r);
+    case PUSH_MESSAGE_APPLIED:
+        r = params_applied(session->env->params, &session->knobs, message->name, &message->applied,
+                           err);
+        return counted(session, r);
+    default:
+        return 0;
+    }
+}
+
+/* Neither a plugin with many connections nor a connection with many names may send more. */
+int64_t push_session_wait_ns(struct push_session *session, size_t max_rate) {
+    if (max_rate == 0) {
+        return 0;
+    }
+    int64_t now_ns = clock_monotonic_ns();
+    struct push_allowance *const allowances[] = {
+        &session->allowance,
+        session->owner != NULL ? push_owner_allowance(session->owner) : NULL,
+    };
+    int64_t wait_ns = 0;
+    for (size_t i = 0; i < ARRAY_LEN(allowances) && allowances[i] != NULL; i++) {
+        int64_t ns = push_allowance_wait_ns(allowances[i], max_rate, now_ns);
+        wait_ns = ns > wait_ns ? ns : wait_ns;
+    }
+    for (size_t i = 0; wait_ns == 0 && i < ARRAY_LEN(allowances) && allowances[i] != NULL; i++) {
+        push_allowance_spend(allowances[i], max_rate, 1);
+    }
+    return wait_ns;
+}
+
+void push_session_line(struct push_session *session, char *text, size_t len) {
+    struct push_json *reader = session->env->reader;
+    struct json json = json_begin(text, len, ++session->line);
+    struct push_message message;
+    struct error err;
+    if (json_at_end(&json)) {
+        return;
+    }
+    push_json_reset(reader);
+    int r = push_json_read(reader, &json, session->line, &message, &err);
+    if (r == 0 && !json_at_end(&json)) {
+        r = json_fail(&json, &err, "more behind the object; the next begins on a line of its own");
+    }
+    if (r < 0) {
+        r = -EBADMSG;
+        push_store_count_refused(session->env->store, r);
+    } else {
+        r = take_message(session, &message, &err);
+    }
+    if (r < 0) {
+        log_refused(session, r, message.name, err.text);
+        if (message.kind == PUSH_MESSAGE_HELLO) {
+            note_refusal(session);
+        }
+        bool knob = message.kind == PUSH_MESSAGE_DECLARE || message.kind == PUSH_MESSAGE_APPLIED;
+        complain(session, knob ? "param" : "metric", message.name, err.text);
+    }
+    if (message.has_seq) {
+        acknowledge(session, message.seq);
+    }
+}
+
+void push_session_refuse(struct push_session *session, int code, const char *why) {
+    session->line++;
+    push_store_count_refused(session->env->store, code);
+    log_refused(session, code, NULL, why);
+    complain(session, "metric", NULL, why);
+}
+
+void push_session_init(struct push_session *session, const struct push_session_env *env) {
+    *session = (struct push_session){.env = env, .knobs = {.send = send_knob}};
+}
+
+void push_session_finish(struct push_session *session) {
+    begin_start(session, 0);
+    leave(session);
+    buf_finish(&session->out);
+}

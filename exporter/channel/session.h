@@ -1,0 +1,68 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/channel/knobs.h"
+#include "exporter/channel/peer.h"
+#include "exporter/channel/push_json.h"
+#include "exporter/core/buf.h"
+#include "exporter/push/log.h"
+#include "exporter/push/store.h"
+
+/* What one peer on the plugin channel says, line by line, and what it is answered. Knows nothing of
+ * sockets. */
+
+struct push_session_env {
+    struct push_store *store;
+    struct params_table *params;
+    struct push_json *reader;
+    struct push_log *log; /* NULL: refusals are not logged */
+};
+
+/* Why a connection must end. */
+enum push_session_end {
+    PUSH_SESSION_GOES_ON,
+    PUSH_SESSION_DEAF,    /* it does not take its answers */
+    PUSH_SESSION_REFUSED, /* its hello was; it may come back with the same */
+};
+
+struct push_session {
+    const struct push_session_env *env;
+    struct push_peer peer;           /* filled in by whoever has the connection */
+    struct push_owner *owner;        /* NULL: it has not said anything yet */
+    uint64_t claim;                  /* of the owner, when it was this session's */
+    bool is_refused;                 /* its hello was: nobody knows whose the lines after it are */
+    int64_t refused_ns;              /* since then */
+    struct push_allowance allowance; /* of lines, where there is a limit */
+    uint64_t start;
+    struct params_link knobs;
+    size_t line;    /* how many it has sent */
+    struct buf out; /* answers that wait to be sent */
+    enum push_session_end must_end;
+    void (*answered)(struct push_session *session); /* something was added to `out` unasked */
+};
+
+/* What may wait to be sent. Complaints are left out long before: who never reads them, like the
+ * predecessor's clients, goes on. */
+enum { PUSH_SESSION_MAX_OUT = 64 * 1024, PUSH_SESSION_MAX_COMPLAINTS = 16 * 1024 };
+
+void push_session_init(struct push_session *session, const struct push_session_env *env);
+
+/* Leaves its owner and knobs; the peer is not freed. */
+void push_session_finish(struct push_session *session);
+
+/* How long the next line has to wait where one connection, and one plugin, may say `max_rate` lines
+ * in a second; 0: there is no limit. 0 where it need not, and then it is paid for. */
+int64_t push_session_wait_ns(struct push_session *session, size_t max_rate);
+
+/* Takes one line, without its newline; decodes it in place. Blank lines say nothing. */
+void push_session_line(struct push_session *session, char *text, size_t len);
+
+/* Lets go of an owner that another has claimed, be the peer ever so quiet: to be called about once
+ * a second. */
+void push_session_check(struct push_session *session);
+
+/* Refuses a line unread; counted under `code` as push_store_count_refused has it. */
+void push_session_refuse(struct push_session *session, int code, const char *why);

@@ -1,0 +1,440 @@
+#include "exporter/channel/socket.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "exporter/channel/lines.h"
+#include "exporter/channel/listen.h"
+#include "exporter/channel/session.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/log.h"
+
+/* One turn of the loop reads about TURN_BYTES from all together. What it takes depends on what is
+ * said, so after every LINES_AT_ONCE it is looked whether the turn is long. */
+enum {
+    TURN_BYTES = 256 * 1024,
+    MIN_READ = 4 * 1024,
+    MAX_READ = 64 * 1024,
+    KEPT_BYTES = 4 * 1024,
+    LINES_AT_ONCE = 4,
+};
+
+/* Who has to wait for its rate does so at least this long, so that many lines take one turn, and at
+ * most that long, as the rate may have been changed. */
+#define MIN_WAIT_NS (20 * CLOCK_NS_PER_MS)
+#define MAX_WAIT_NS CLOCK_NS_PER_SEC
+
+/* One connection. */
+struct link {
+    struct loop_source source;
+    struct push_socket *owner;
+    struct push_session session;
+    struct push_lines lines;
+    bool watched; /* by the loop: not before we know who it is, nor while held */
+    bool held;    /* until its rate, or the turn, lets its next line be taken */
+    struct link *next_held;
+    uint32_t events; /* that the loop watches for */
+    struct link *next, *previous;
+};
+
+struct push_socket {
+    struct loop *loop;
+    struct push_session_env env;
+    struct push_peers *peers;
+    struct push_listen *listen;
+    struct link *links;
+    size_t n_links;
+    size_t max_links;
+    size_t max_peer_links;
+    size_t max_line;
+    size_t max_rate; /* lines per second of one connection, and of one plugin; 0: no limit */
+    struct link *held, **held_end; /* a queue: who has waited longest comes first */
+    size_t n_held;
+    struct loop_timer resume;
+    struct buf in; /* what is being read, whoever sent it */
+    struct loop_timer check;
+    unsigned n_lines;
+    uint64_t n_refused;
+    uint64_t n_cut;
+};
+
+/* ---- connections ---- */
+
+/* Takes the link that `at` refers to out of the queue of those that are held. */
+static void release(struct push_socket *socket, struct link **at) {
+    struct link *link = *at;
+    *at = TAKE(link->next_held);
+    socket->held_end = *at == NULL ? at : socket->held_end;
+    socket->n_held--;
+    link->held = false;
+}
+
+static void enqueue(struct push_socket *socket, struct link *link) {
+    *socket->held_end = link;
+    socket->held_end = &link->next_held;
+    socket->n_held++;
+    link->held = true;
+}
+
+static void link_destroy(struct link *link) {
+    struct push_socket *owner = link->owner;
+    if (link->watched) {
+        loop_remove(owner->loop, &link->source);
+    }
+    if (link->held) {
+        struct link **at = &owner->held;
+        while (*at != link) {
+            at = &(*at)->next_held;
+        }
+        release(owner, at);
+    }
+    *(link->previous != NULL ? &link->previous->next : &owner->links) = link->next;
+    if (link->next != NULL) {
+        link->next->previous = link->previous;
+    }
+    owner->n_links--;
+    close(link->source.fd);
+    push_session_finish(&link->session);
+    push_peers_forget(owner->peers, &link->session.peer);
+    push_lines_finish(&link->lines);
+    free(link);
+}
+
+/* Sends what waits as far as there is room. False: the connection is of no use any more. Who has
+ * left hears no answer, but what it has said is still to be taken. */
+static bool flush(struct link *link) {
+    struct buf *out = &link->session.out;
+    size_t sent = 0;
+    while (sent < out->len) {
+        ssize_t n =
+            send(link->source.fd, out->data + sent, out->len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        bool has_left = n < 0 && (errno == EPIPE || errno == ECONNRESET);
+        if (n < 0 && !has_left && errno != EINTR) {
+            if (errno != EAGAIN) {
+                return false;
+            }
+            break;
+        }
+        sent = has_left ? out->len : sent + (n > 0 ? (size_t)n : 0);
+    }
+    if (sent > 0) {
+        memmove(out->data, out->data + sent, out->len - sent);
+        buf_truncate(out, out->len - sent);
+    }
+    if (out->len == 0 && out->cap > KEPT_BYTES) {
+        buf_finish(out);
+    }
+    uint32_t events = (link->lines.ended ? 0 : EPOLLIN) | (out->len > 0 ? EPOLLOUT : 0);
+    if (link->watched && events != link->events) {
+        link->events = events;
+        loop_change(link->owner->loop, &link->source, events);
+    }
+    return true;
+}
+
+/* After anything was said: answers, and ends what is over. */
+static void settle(struct link *link) {
+    struct push_session *session = &link->session;
+    bool useful = flush(link);
+    if (useful && session->out.failed) {
+        push_session_refuse(session, -ENOMEM, "out of memory, disconnected");
+        useful = false;
+    } else if (useful && session->must_end != PUSH_SESSION_GOES_ON) {
+        link->owner->n_cut += session->must_end == PUSH_SESSION_DEAF;
+        useful = false;
+    }
+    if (!useful || (link->lines.ended && !link->held && session->out.len == 0)) {
+        link_destroy(link);
+    }
+}
+
+/* A knob was turned. What has to end is only told so: others may be looking at it. */
+static void session_answered(struct push_session *session) {
+    struct link *link = CONTAINER_OF(session, struct link, session);
+    if (!flush(link)) {
+        shutdown(link->source.fd, SHUT_RDWR);
+    }
+}
+
+/* ---- reading ---- */
+
+static bool take_line(struct push_lines *lines, char *text, size_t len) {
+    struct link *link = CONTAINER_OF(lines, struct link, lines);
+    struct push_socket *socket = link->owner;
+    struct loop_timer *resume = &socket->resume;
+    if (++socket->n_lines % LINES_AT_ONCE == 0 && loop_turn_is_long(socket->loop)) {
+        resume->due_ns = 0;
+        return false;
+    }
+    int64_t wait_ns = push_session_wait_ns(&link->session, socket->max_rate);
+    if (wait_ns > 0) {
+        wait_ns = wait_ns < MIN_WAIT_NS ? MIN_WAIT_NS : wait_ns;
+        wait_ns = wait_ns > MAX_WAIT_NS ? MAX_WAIT_NS : wait_ns;
+        int64_t due_ns = clock_monotonic_ns() + wait_ns;
+        resume->due_ns = due_ns < resume->due_ns ? due_ns : resume->due_ns;
+        return false;
+    }
+    push_session_line(&link->session, text, len);
+    return true;
+}
+
+static void refuse_line(struct push_lines *lines) {
+    struct link *link = CONTAINER_OF(lines, struct link, lines);
+    struct error err;
+    error_set(&err, -E2BIG, "line is longer than %zu bytes (push.max-line-size)", lines->max_line);
+    push_session_refuse(&link->session, -E2BIG, err.text);
+}
+
+/* Fewer bytes each where there are many: one who writes all the time does not keep others, or
+ * scrapes, waiting. */
+static size_t share(const struct push_socket *socket) {
+    size_t bytes = TURN_BYTES / (socket->n_links > 0 ? socket->n_links : 1);
+    return bytes < MIN_READ ? MIN_READ : bytes > MAX_READ ? MAX_READ : bytes;
+}
+
+/* Reads once. */
+static void receive(struct link *link) {
+    struct buf *in = &link->owner->in;
+    size_t room = share(link->owner);
+    buf_reset(in);
+    char *to = buf_reserve(in, room);
+    if (to == NULL) {
+        link->session.out.failed = true;
+        return;
+    }
+    link->lines.max_line = link->owner->max_line;
+    ssize_t n = recv(link->source.fd, to, room, MSG_DONTWAIT);
+    if (n > 0) {
+        push_lines_add(&link->lines, to, (size_t)n);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        push_lines_end(&link->lines);
+    }
+    link->session.out.failed |= link->lines.rest.failed;
+}
+
+/* Reads no more before the lines that wait are taken: what comes meanwhile fills the peer's end of
+ * the connection, as it should. Not watched at all, as the loop would hear of a peer that has left
+ * again and again. */
+static void hold(struct link *link) {
+    loop_remove(link->owner->loop, &link->source);
+    link->watched = false;
+    enqueue(link->owner, link);
+}
+
+static void link_ready(struct loop_source *source, uint32_t events) {
+    struct link *link = CONTAINER_OF(source, struct link, source);
+    if (push_store_is_busy(link->owner->env.store) || loop_turn_is_long(link->owner->loop)) {
+        return; /* it is called again: what is there to be read stays there */
+    }
+    if (!link->lines.ended && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+        receive(link);
+        if (link->lines.held) {
+            hold(link);
+        }
+    } else if (link->lines.ended && (events & (EPOLLHUP | EPOLLERR)) != 0) {
+        link_destroy(link); /* it takes no answers either */
+        return;
+    }
+    settle(link);
+}
+
+/* It is known who it is, or its rate allows more: the conversation goes on. */
+static bool link_begin(struct link *link) {
+    struct error err;
+    if (loop_add(link->owner->loop, &link->source, EPOLLIN, &err) < 0) {
+        log_warn("push: %s", err.text);
+        link_destroy(link);
+        return false;
+    }
+    link->watched = true;
+    link->events = EPOLLIN;
+    return true;
+}
+
+/* Takes lines that wait, of as many as one turn has time for. Who was served goes to the end of the
+ * queue: the connections of one plugin share its rate. */
+static void resume_fire(struct loop_timer *timer) {
+    struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, resume);
+    struct link **at = &socket->held;
+    size_t n_bytes = 0;
+    bool busy = push_store_is_busy(socket->env.store);
+    timer->due_ns = busy ? clock_monotonic_ns() + MIN_WAIT_NS : LOOP_NEVER;
+    for (size_t n = busy ? 0 : socket->n_held; n > 0 && *at != NULL; n--) {
+        if (n_bytes >= TURN_BYTES || (n_bytes > 0 && loop_turn_is_long(socket->loop))) {
+            timer->due_ns = 0;
+            return;
+        }
+        struct link *link = *at;
+        size_t n_taken = push_lines_resume(&link->lines);
+        if (n_taken == 0 && link->lines.held) {
+            at = &link->next_held;
+            continue;
+        }
+        n_bytes += n_taken;
+        release(socket, at);
+        if (link->lines.held) {
+            enqueue(socket, link);
+        }
+        if (link->lines.held || link_begin(link)) {
+            settle(link);
+        }
+    }
+}
+
+/* ---- who connects ---- */
+
+static void refuse(struct push_socket *socket, int fd, const char *why) {
+    struct buf answer CLEANUP_BUF = {0};
+    socket->n_refused++;
+    buf_add_str(&answer, "{\"error\":");
+    json_add_string(&answer, why);
+    buf_add_str(&answer, "}\n");
+    if (!answer.failed) {
+        ssize_t ignored = send(fd, answer.data, answer.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)ignored;
+    }
+}
+
+/* Whether the peer has as many connections as one may have. */
+static bool has_its_share(const struct link *link) {
+    size_t n = 0;
+    for (const struct link *other = link->owner->links; other != NULL; other = other->next) {
+        n += push_peer_is_same(&other->session.peer, &link->session.peer);
+    }
+    return n > link->owner->max_peer_links;
+}
+
+static void peer_named(struct push_peer *peer) {
+    link_begin(CONTAINER_OF(peer, struct link, session.peer));
+}
+
+static struct link *link_create(struct push_socket *socket, int fd) {
+    struct link *link = calloc(1, sizeof(*link));
+    if (link == NULL) {
+        return NULL;
+    }
+    link->source = (struct loop_source){.fd = fd, .ready = link_ready};
+    link->owner = socket;
+    link->lines = (struct push_lines){.take = take_line, .too_long = refuse_line};
+    push_session_init(&link->session, &socket->env);
+    link->session.answered = session_answered;
+    link->session.peer.named = peer_named;
+    link->next = socket->links;
+    if (link->next != NULL) {
+        link->next->previous = link;
+    }
+    socket->links = link;
+    socket->n_links++;
+    return link;
+}
+
+static void accepted(int fd, void *context) {
+    struct push_socket *socket = context;
+    struct error err;
+    if (socket->n_links >= socket->max_links) {
+        refuse(socket, fd, "too many connections in all (push.max-connections)");
+        close(fd);
+        return;
+    }
+    struct link *link = link_create(socket, fd);
+    if (link == NULL) {
+        close(fd);
+        return;
+    }
+    if (push_peers_identify(socket->peers, fd, &link->session.peer, &err) < 0) {
+        log_warn("%s", err.text);
+        link_destroy(link);
+    } else if (has_its_share(link)) {
+        refuse(socket, fd,
+               "too many connections of this container or user "
+               "(push.max-connections-per-peer)");
+        link_destroy(link);
+    } else if (!link->session.peer.waiting) {
+        link_begin(link);
+    }
+}
+
+static void check_fire(struct loop_timer *timer) {
+    struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, check);
+    timer->due_ns = clock_monotonic_ns() + CLOCK_NS_PER_SEC;
+    bool busy = push_store_is_busy(socket->env.store);
+    for (struct link *link = busy ? NULL : socket->links, *next; link != NULL; link = next) {
+        next = link->next; /* settling may end it */
+        push_session_check(&link->session);
+        if (link->session.out.len > 0) {
+            settle(link);
+        }
+    }
+}
+
+/* ---- life ---- */
+
+int push_socket_create(struct loop *loop, struct push_store *store, struct params_table *params,
+                       struct push_log *log, struct push_socket **ret_socket, struct error *err) {
+    struct push_socket *socket = calloc(1, sizeof(*socket));
+    if (socket == NULL) {
+        return error_set(err, -ENOMEM, "push: out of memory");
+    }
+    socket->loop = loop;
+    socket->env = (struct push_session_env){
+        .store = store,
+        .params = params,
+        .reader = push_json_create(),
+        .log = log,
+    };
+    socket->check = (struct loop_timer){.due_ns = 0, .fire = check_fire};
+    socket->resume = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = resume_fire};
+    socket->held_end = &socket->held;
+    loop_timer_add(loop, &socket->check);
+    loop_timer_add(loop, &socket->resume);
+    socket->peers = push_peers_create(loop);
+    socket->listen = push_listen_create(loop, accepted, socket);
+    if (socket->env.reader == NULL || socket->peers == NULL || socket->listen == NULL) {
+        push_socket_destroy(socket);
+        return error_set(err, -ENOMEM, "push: out of memory");
+    }
+    *ret_socket = socket;
+    return 0;
+}
+
+void push_socket_configure(struct push_socket *socket, struct config *config) {
+    const struct settings *settings = config->settings;
+    socket->max_links = push_listen_room(settings);
+    socket->max_peer_links = (size_t)settings_int(settings, "push.max-connections-per-peer");
+    socket->max_line = (size_t)settings_int(settings, "push.max-line-size");
+    push_json_limit(socket->env.reader, push_memory_limit(socket->max_line));
+    socket->max_rate = (size_t)settings_int(settings, "push.max-line-rate");
+    params_limit(socket->env.params, (size_t)settings_int(settings, "push.max-params"),
+                 (size_t)settings_int(settings, "push.max-params-size-per-peer"));
+    push_peers_configure(socket->peers, config);
+    push_listen_configure(socket->listen, config);
+}
+
+void push_socket_destroy(struct push_socket *socket) {
+    if (socket == NULL) {
+        return;
+    }
+    push_listen_destroy(socket->listen);
+    loop_timer_remove(socket->loop, &socket->check);
+    loop_timer_remove(socket->loop, &socket->resume);
+    while (socket->links != NULL) {
+        link_destroy(socket->links);
+    }
+    push_peers_destroy(socket->peers);
+    push_json_destroy(socket->env.reader);
+    buf_finish(&socket->in);
+    free(socket);
+}
+
+struct push_socket_stats push_socket_stats(const struct push_socket *socket) {
+    return (struct push_socket_stats){
+        .n_connections = socket->n_links,
+        .n_refused = socket->n_refused,
+        .n_cut = socket->n_cut,
+    };
+}

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/channel/knobs.h"
+#include "exporter/core/error.h"
+#include "exporter/loop/loop.h"
+#include "exporter/push/log.h"
+#include "exporter/push/store.h"
+#include "exporter/settings/config.h"
+
+/* The plugin channel: Unix stream sockets, one JSON object per line, both ways. */
+struct push_socket;
+
+int push_socket_create(struct loop *loop, struct push_store *store, struct params_table *params,
+                       struct push_log *log, struct push_socket **ret_socket, struct error *err);
+
+/* Listens where the settings say and takes over their limits. A path that cannot be used is a
+ * warning: the daemon goes on without it. */
+void push_socket_configure(struct push_socket *socket, struct config *config);
+
+/* Ends all connections and removes the sockets. Accepts NULL. */
+void push_socket_destroy(struct push_socket *socket);
+
+struct push_socket_stats {
+    size_t n_connections;
+    uint64_t n_refused; /* connections, for lack of room */
+    uint64_t n_cut;     /* connections that did not take their answers */
+};
+
+struct push_socket_stats push_socket_stats(const struct push_socket *socket);

@@ -1,0 +1,175 @@
+#include "exporter/cli/healthcheck.h"
+
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include "exporter/core/file.h"
+#include "exporter/http/web_config.h"
+#include "exporter/net/address.h"
+#include "exporter/settings/config.h"
+
+enum { TIMEOUT_S = 5, MAX_ARGUMENTS = 256 };
+
+static const char request[] = "GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n"
+                              "Connection: close\r\n\r\n";
+
+bool healthcheck_is_good(const char *answer) {
+    unsigned status = 0;
+    return sscanf(answer, "HTTP/1.%*1u %3u", &status) == 1 && status >= 200 && status < 500;
+}
+
+/* ---- connecting ---- */
+
+static int connect_to(const struct sockaddr *address, socklen_t len) {
+    const struct timeval timeout = {.tv_sec = TIMEOUT_S};
+    int fd CLEANUP_CLOSE = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return -errno;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+    if (connect(fd, address, len) < 0) {
+        return -errno;
+    }
+    return TAKE_FD(fd);
+}
+
+static int connect_unix(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    return connect_to((const struct sockaddr *)&address, sizeof(address));
+}
+
+/* Who listens on all addresses is reached on this machine's own. */
+static int connect_tcp(const struct http_address *where) {
+    bool all = where->host[0] == '\0' || strcmp(where->host, "0.0.0.0") == 0 ||
+               strcmp(where->host, "::") == 0;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    if (getaddrinfo(all ? NULL : where->host, where->port, &hints, &list) != 0) {
+        return -EADDRNOTAVAIL;
+    }
+    int fd = -EADDRNOTAVAIL;
+    for (const struct addrinfo *info = list; info != NULL && fd < 0; info = info->ai_next) {
+        fd = connect_to(info->ai_addr, info->ai_addrlen);
+    }
+    freeaddrinfo(list);
+    return fd;
+}
+
+/* ---- asking ---- */
+
+static int ask_plain(int fd, char *answer, size_t size) {
+    if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0) {
+        return -errno;
+    }
+    ssize_t n = recv(fd, answer, size - 1, 0);
+    answer[n > 0 ? n : 0] = '\0';
+    return n < 0 ? -errno : 0;
+}
+
+/* The certificate is not looked at: the question is whether it lives, and nothing secret is said.
+ * One that wants a certificate of ours has answered by asking for it. */
+static int ask_tls(int fd, char *answer, size_t size) {
+    gnutls_certificate_credentials_t credentials;
+    gnutls_session_t session;
+    gnutls_certificate_allocate_credentials(&credentials);
+    gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NO_SIGNAL); /* it may hang up at any time */
+    gnutls_set_default_priority(session);
+    gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials);
+    gnutls_transport_set_int(session, fd);
+    gnutls_handshake_set_timeout(session, TIMEOUT_S * 1000);
+    int r;
+    do {
+        r = gnutls_handshake(session);
+    } while (r < 0 && gnutls_error_is_fatal(r) == 0);
+    ssize_t n = -1;
+    if (r >= 0 && gnutls_record_send(session, request, strlen(request)) > 0) {
+        n = gnutls_record_recv(session, answer, size - 1);
+    }
+    answer[n > 0 ? n : 0] = '\0';
+    bool wants_ours = gnutls_certificate_client_get_request_status(session) != 0;
+    gnutls_deinit(session);
+    gnutls_certificate_free_credentials(credentials);
+    if (n <= 0 && wants_ours) {
+        snprintf(answer, size, "HTTP/1.1 401");
+        return 0;
+    }
+    return n > 0 ? 0 : -EPROTO;
+}
+
+static int check(const char *where, bool tls) {
+    struct http_address address;
+    struct error error;
+    char answer[256];
+    if (http_address_parse(where, &address, &error) < 0) {
+        fprintf(stderr, "waap: %s: %s\n", where, error.text);
+        return 2;
+    }
+    int fd CLEANUP_CLOSE = address.is_unix ? connect_unix(address.path) : connect_tcp(&address);
+    int r = fd < 0 ? fd
+            : tls  ? ask_tls(fd, answer, sizeof(answer))
+                   : ask_plain(fd, answer, sizeof(answer));
+    if (r < 0) {
+        fprintf(stderr, "waap: %s: %s\n", where, strerror(-r));
+        return 1;
+    }
+    if (!healthcheck_is_good(answer)) {
+        fprintf(stderr, "waap: %s: answers \"%.*s\"\n", where, (int)strcspn(answer, "\r\n"),
+                answer);
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- where to ask ---- */
+
+/* The words of process 1, where it is `waap serve`; they lie in `text`. 0: it is another. */
+static int arguments_of_first(struct buf *text, char **argv) {
+    struct error error;
+    int argc = 0;
+    if (file_read("/proc/1/cmdline", text, &error) < 0) {
+        return 0;
+    }
+    for (char *word = text->data; word < text->data + text->len && argc < MAX_ARGUMENTS;
+         word += strlen(word) + 1) {
+        argv[argc++] = word;
+    }
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *program = argc > 0 ? (slash != NULL ? slash + 1 : argv[0]) : "";
+    bool is_serve = argc > 1 && strcmp(program, "waap") == 0 && strcmp(argv[1], "serve") == 0;
+    return is_serve ? argc : 0;
+}
+
+int healthcheck_main(const struct collector *const *collectors, int argc, char **argv) {
+    struct buf text CLEANUP_BUF = {0};
+    char *words[MAX_ARGUMENTS + 1] = {NULL};
+    int n_words = argc == 1 ? arguments_of_first(&text, words) : 0;
+    struct problems problems CLEANUP_PROBLEMS = {0};
+    struct config *config CLEANUP_CONFIG = NULL;
+    int r = n_words > 1
+                ? config_from_command_line(collectors, n_words - 1, words + 1, &config, &problems)
+                : config_from_command_line(collectors, argc, argv, &config, &problems);
+    struct web_config *web_config CLEANUP_WEB_CONFIG = NULL;
+    const char *web_file = r == 0 ? settings_string(config->settings, "web.config.file") : "";
+    if (web_file[0] != '\0') {
+        r = web_config_load(web_file, &web_config, &problems);
+    }
+    if (r < 0) {
+        problems_print(&problems, stderr);
+        return 2;
+    }
+    const char *const *addresses = settings_list(config->settings, "web.listen-address");
+    if (addresses[0] == NULL) {
+        fprintf(stderr, "waap: no address to ask\n");
+        return 2;
+    }
+    return check(addresses[0], web_config != NULL && web_config_tls(web_config) != NULL);
+}

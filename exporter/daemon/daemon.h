@@ -1,0 +1,54 @@
+#pragma once
+
+#include "exporter/channel/knobs.h"
+#include "exporter/channel/pywaggle.h"
+#include "exporter/channel/socket.h"
+#include "exporter/demo/demo.h"
+#include "exporter/demo/plugin.h"
+#include "exporter/engine/engine.h"
+#include "exporter/http/server.h"
+#include "exporter/loop/loop.h"
+#include "exporter/loop/notify.h"
+#include "exporter/loop/worker.h"
+#include "exporter/push/keeper.h"
+#include "exporter/settings/config.h"
+
+struct http_listing;
+struct http_upload;
+struct page;
+
+/* `waap serve` as a whole: the context of its HTTP server. */
+struct daemon {
+    const struct collector *const *collectors;
+    int argc; /* of `serve`: read again on every reload */
+    char **argv;
+    struct config *config;
+    struct demo *demo; /* NULL: the machine is shown as it is */
+    struct loop *loop;
+    struct notify *notify;
+    struct engine *engine;
+    struct push_keeper *push_keeper;
+    struct push_store *push_store; /* the keeper's */
+    struct push_log *push_log;     /* the same */
+    struct pywaggle *pywaggle;
+    struct push_socket *push_socket;
+    struct params_table *params;
+    struct demo_plugins *demo_plugins; /* NULL: no demo */
+    struct self_metrics *self_metrics;
+    struct http_server *http;
+    struct http_upload *uploads;   /* the large ones: that under way, then those that wait */
+    struct http_listing *listings; /* that under way, then those that wait */
+    struct page *pages;            /* that are built or being sent */
+    struct worker *page_worker;
+    struct worker *reload_worker;
+    struct web_watch *web_watch;
+    struct loop_source signals; /* a signalfd */
+    bool stopping;
+    bool reload_ok;
+    double start_wall_seconds;
+    double reload_wall_seconds; /* when the configuration in force was read */
+};
+
+static inline struct daemon *daemon_of(const struct http_request *request) {
+    return request->context;
+}

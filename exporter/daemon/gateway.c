@@ -1,0 +1,470 @@
+#include "exporter/daemon/gateway.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/daemon/daemon.h"
+#include "exporter/daemon/idle.h"
+#include "exporter/daemon/push.h"
+#include "exporter/daemon/upload.h"
+#include "exporter/gateway/body.h"
+#include "exporter/gateway/match.h"
+#include "exporter/gateway/path.h"
+#include "exporter/gateway/type.h"
+#include "exporter/http/access.h"
+#include "exporter/http/json.h"
+#include "exporter/push/store.h"
+#include "exporter/settings/option.h"
+#include "exporter/settings/suggest.h"
+
+static const char path_prefix[] = "/metrics/";
+
+static unsigned status_of(int code) {
+    switch (code) {
+    case -EAGAIN:
+        return MHD_HTTP_TOO_MANY_REQUESTS;
+    case -EACCES:
+        return MHD_HTTP_FORBIDDEN;
+    case -E2BIG:
+    case -EFBIG:
+        return MHD_HTTP_CONTENT_TOO_LARGE;
+    case -EBUSY:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    case -ENOMEM:
+    case -ENOSPC:
+        return MHD_HTTP_INSUFFICIENT_STORAGE;
+    default:
+        return MHD_HTTP_BAD_REQUEST;
+    }
+}
+
+/* Answers a push that could not be read or applied. */
+static void refuse(struct http_request *request, int code, const struct error *error) {
+    http_reply_text(request, status_of(code), "%s", error->text);
+}
+
+/* A push to a group. */
+struct gateway_push {
+    struct http_upload upload;
+    struct gateway_path path;
+    struct gateway_body body;
+    struct exposition_limits limits;
+    bool protobuf;
+};
+
+static void destroy_push(struct http_upload *upload) {
+    struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
+    gateway_path_finish(&push->path);
+    gateway_body_finish(&push->body);
+    free(push);
+}
+
+/* ---- what goes beyond the Pushgateway ---- */
+
+static int read_ttl(const char *text, int64_t *ret_ttl_ms, struct error *err) {
+    static const struct option duration = {.type = OPTION_DURATION};
+    int r = option_parse(&duration, text, ret_ttl_ms, err);
+    return r < 0 ? error_set(err, r, "ttl: %s", err->text) : 0;
+}
+
+static int read_mode(const char *text, bool *ret_add, struct error *err) {
+    *ret_add = strcmp(text, "add") == 0;
+    if (!*ret_add && strcmp(text, "replace") != 0) {
+        return error_set(err, -EINVAL, "mode: expected \"add\" or \"replace\", got \"%s\"", text);
+    }
+    return 0;
+}
+
+/* Proxies and clients put parameters of their own there, which a Pushgateway passes over; but what
+ * looks like one of ours was meant as such. */
+static int check_unknown(const char *name, struct error *err) {
+    char lower[SUGGEST_MAX_LEN + 1] = "";
+    for (size_t i = 0; i < SUGGEST_MAX_LEN && name[i] != '\0'; i++) {
+        lower[i] = (char)tolower((unsigned char)name[i]);
+    }
+    struct suggest suggest;
+    suggest_init(&suggest, lower);
+    suggest_offer(&suggest, "mode", strlen("mode"));
+    suggest_offer(&suggest, "ttl", strlen("ttl"));
+    if (suggest.best[0] == '\0') {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "unknown parameter \"%s\", did you mean %s?", name,
+                     suggest.best);
+}
+
+/* Of a gauge the last value counts; what else cannot be added must not replace what is there. */
+static int make_add(struct push_update *update, struct error *err) {
+    if (update->type == PUSH_COUNTER || update->type == PUSH_HISTOGRAM) {
+        update->op = PUSH_INC;
+        return 0;
+    }
+    if (update->type == PUSH_GAUGE) {
+        return 0;
+    }
+    return error_set(err, -EINVAL,
+                     "%s: is %s: mode=add takes counters, histograms and gauges, and the TYPE of "
+                     "each must be said",
+                     update->name, update->type == PUSH_SUMMARY ? "a summary" : "untyped");
+}
+
+/* Applies the query to the updates; `*ret_mode` is what becomes of the group's other series. */
+static int apply_query(const struct http_request *request, struct gateway_body *body,
+                       enum push_mode *ret_mode, struct error *err) {
+    int64_t ttl_ms = PUSH_TTL_DEFAULT;
+    bool add = false;
+    for (size_t i = 0; i < request->url.n_parameters; i++) {
+        const struct http_parameter *parameter = &request->url.parameters[i];
+        int r = strcmp(parameter->name, "ttl") == 0    ? read_ttl(parameter->value, &ttl_ms, err)
+                : strcmp(parameter->name, "mode") == 0 ? read_mode(parameter->value, &add, err)
+                                                       : check_unknown(parameter->name, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    for (size_t i = 0; i < body->n_updates; i++) {
+        struct push_update *update = &body->updates[i];
+        update->ttl_ms = ttl_ms;
+        int r = add ? make_add(update, err) : 0;
+        if (r < 0) {
+            return r;
+        }
+    }
+    if (add && request->method == HTTP_PUT) {
+        return error_set(err, -EINVAL, "mode=add goes with POST: PUT replaces the whole group");
+    }
+    *ret_mode = request->method == HTTP_PUT ? PUSH_REPLACE_ALL
+                : add                       ? PUSH_MERGE
+                                            : PUSH_REPLACE_FAMILIES;
+    return 0;
+}
+
+/* ---- groups ---- */
+
+static struct push_identity identity_of(const struct gateway_path *path) {
+    return (struct push_identity){
+        .group = true, .labels = path->labels, .n_labels = path->n_labels};
+}
+
+static int read_push(struct http_upload *upload, struct error *err) {
+    struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
+    struct gateway_body *body = &push->body;
+    struct buf *text = &upload->request->body;
+    push->limits.max_bytes = upload->max_memory;
+    int r = push->protobuf ? gateway_protobuf_read(text->data, text->len, &push->limits, body, err)
+                           : gateway_text_read(text->data, text->len, &push->limits, body, err);
+    if (r == 0) {
+        r = apply_query(upload->request, body, &upload->batch.mode, err);
+    }
+    if (r == 0) {
+        gateway_body_drop_labels(body, push->path.labels, push->path.n_labels);
+    }
+    upload->batch.updates = body->updates;
+    upload->batch.n_updates = body->n_updates;
+    return r;
+}
+
+static int prepare_push(struct http_upload *upload, struct error *err) {
+    struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
+    struct push_store *store = daemon_of(upload->request)->push_store;
+    struct push_identity identity = identity_of(&push->path);
+    int r = http_push_owner(upload->request, &identity, &upload->owner, err);
+    r = r == 0 ? http_push_check_rate(store, upload->owner, err) : r;
+    if (r == 0 && push->body.has_timestamps) {
+        r = error_set(err, -EINVAL, "pushed metrics must not have timestamps");
+        push_store_count_refused(store, r);
+    }
+    if (r == 0) {
+        http_push_spend_rate(store, upload->owner, upload->batch.n_updates);
+    }
+    return r;
+}
+
+/* One that could be read leaves its mark in push_failure_time_seconds. */
+static void note_failure(struct http_upload *upload, int code) {
+    const struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
+    struct push_store *store = daemon_of(upload->request)->push_store;
+    struct push_identity identity = identity_of(&push->path);
+    if (upload->owner != NULL ||
+        (code == -EEXIST && push_store_owner(store, &identity, &upload->owner, NULL) == 0)) {
+        push_owner_note_failure(store, upload->owner, clock_wall_seconds());
+    }
+}
+
+static void finish_push(struct http_upload *upload, int code, const struct error *err) {
+    struct http_request *request = upload->request;
+    if (code < 0) {
+        note_failure(upload, code);
+    }
+    if (code < 0) {
+        refuse(request, code, err);
+    } else {
+        struct buf empty CLEANUP_BUF = {0};
+        buf_add_str(&empty, "");
+        http_reply_buf(request, MHD_HTTP_OK, "text/plain; charset=utf-8", &empty);
+    }
+    push_owner_unref(daemon_of(request)->push_store, upload->owner);
+}
+
+/* Takes the path over. */
+static void take_push(struct http_request *request, struct gateway_path *path) {
+    const struct push_limits *limits = push_store_limits(daemon_of(request)->push_store);
+    struct gateway_push *push = calloc(1, sizeof(*push));
+    struct error error;
+    if (push == NULL) {
+        error_set(&error, -ENOMEM, "out of memory");
+        refuse(request, -ENOMEM, &error);
+        return;
+    }
+    push->limits = (struct exposition_limits){
+        .max_families = limits->max_owner_series,
+        .max_samples = limits->max_owner_series * (limits->max_buckets + 3),
+        .max_labels = limits->max_labels + 1, /* le or quantile */
+        .max_name_len = limits->max_name_len,
+        .max_value_len = limits->max_value_len,
+    };
+    push->path = *path;
+    *path = (struct gateway_path){0};
+    push->upload = (struct http_upload){.request = request,
+                                        .read = read_push,
+                                        .prepare = prepare_push,
+                                        .finish = finish_push,
+                                        .destroy = destroy_push};
+    int r = gateway_type_parse(http_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), &push->protobuf,
+                               &error);
+    if (r < 0) {
+        push_store_count_refused(daemon_of(request)->push_store, -EBADMSG);
+        http_upload_log(request, NULL, -EBADMSG, NULL, error.text);
+        finish_push(&push->upload, r, &error);
+        destroy_push(&push->upload);
+        return;
+    }
+    http_upload_start(&push->upload);
+}
+
+/* A slash within a value would be taken for one between labels, and file the push elsewhere. */
+static int parse_path(const struct http_url *url, struct gateway_path *ret_path,
+                      struct error *err) {
+    if (url->has_encoded_slash) {
+        return error_set(err, -EINVAL,
+                         "%%2F in the path: a value with a slash is said as LABEL@base64/…");
+    }
+    return gateway_path_parse(url->path + strlen(path_prefix), ret_path, err);
+}
+
+/* False: the request has been answered. */
+static bool read_path(struct http_request *request, struct gateway_path *ret_path) {
+    struct error error;
+    int r = parse_path(&request->url, ret_path, &error);
+    if (r < 0) {
+        push_store_count_refused(daemon_of(request)->push_store, -EBADMSG);
+        http_upload_log(request, NULL, -EBADMSG, NULL, error.text);
+        refuse(request, r, &error);
+    }
+    return r == 0;
+}
+
+static void delete_group(struct http_request *request) {
+    struct gateway_path path CLEANUP_GATEWAY_PATH = {0};
+    if (!read_path(request, &path)) {
+        return;
+    }
+    struct push_identity identity = identity_of(&path);
+    struct push_owner *owner = push_store_find_owner(daemon_of(request)->push_store, &identity);
+    if (owner != NULL) {
+        push_store_remove_owner(daemon_of(request)->push_store, owner);
+    }
+    http_reply_text(request, MHD_HTTP_ACCEPTED, "deleted");
+}
+
+void http_gateway_push(struct http_request *request) {
+    struct gateway_path path CLEANUP_GATEWAY_PATH = {0};
+    if (!http_upload_may_push(request)) {
+        return;
+    }
+    if (request->method == HTTP_DELETE) {
+        http_when_idle(request, delete_group);
+    } else if (read_path(request, &path)) {
+        take_push(request, &path);
+    }
+}
+
+/* ---- deleting in turns ---- */
+
+/* What the tests of all selectors of a request may take; about a fifth of a second. AT_ONCE: how
+ * many series are tested before it is looked whether the turn is long. */
+enum { MAX_WORK = 32 << 20, AT_ONCE = 4 };
+
+struct deletion {
+    struct http_request *request;
+    struct push_match *matches[HTTP_URL_MAX_PARAMETERS];
+    size_t n_matches; /* 0: all series go */
+    bool is_weighed;
+    size_t n_deleted;
+    struct push_cursor cursor;
+    struct loop_timer turn;
+    void (*answer)(const struct deletion *deletion);
+};
+
+static bool is_meant(const struct push_series_view *series, void *context) {
+    const struct deletion *deletion = context;
+    const struct push_store *store = daemon_of(deletion->request)->push_store;
+    struct push_owner_view owner = push_owner_view(store, series->owner);
+    bool meant = deletion->n_matches == 0;
+    for (size_t i = 0; i < deletion->n_matches && !meant; i++) {
+        meant = push_match_test(deletion->matches[i], series->name, owner.labels, owner.n_labels,
+                                series->labels, series->n_labels);
+    }
+    return meant;
+}
+
+/* Before anything is deleted the selectors are tried on all that is there: expressions can take
+ * long with long values, many conditions with many series. */
+static bool weigh(const struct push_series_view *series, void *context) {
+    is_meant(series, context);
+    return false;
+}
+
+static bool is_too_much(const struct deletion *deletion) {
+    uint64_t work = 0;
+    for (size_t i = 0; i < deletion->n_matches; i++) {
+        work += push_match_work(deletion->matches[i]);
+    }
+    return !deletion->is_weighed && work > MAX_WORK;
+}
+
+static void end_deletion(struct deletion *deletion) {
+    struct daemon *daemon = deletion->request->context;
+    loop_timer_remove(daemon->loop, &deletion->turn);
+    push_cursor_end(daemon->push_store, &deletion->cursor);
+    deletion->answer(deletion);
+    for (size_t i = 0; i < deletion->n_matches; i++) {
+        push_match_destroy(deletion->matches[i]);
+    }
+    free(deletion);
+}
+
+/* False: there is no more to do. */
+static bool delete_some(struct push_store *store, struct deletion *deletion) {
+    bool more = push_store_remove_some(store, &deletion->cursor, AT_ONCE,
+                                       deletion->is_weighed ? is_meant : weigh, deletion,
+                                       &deletion->n_deleted);
+    if (more || deletion->is_weighed) {
+        return more && !is_too_much(deletion);
+    }
+    push_cursor_end(store, &deletion->cursor);
+    push_cursor_begin(store, &deletion->cursor);
+    deletion->is_weighed = !is_too_much(deletion);
+    return deletion->is_weighed;
+}
+
+static void delete_turn(struct loop_timer *timer) {
+    struct deletion *deletion = CONTAINER_OF(timer, struct deletion, turn);
+    struct daemon *daemon = deletion->request->context;
+    bool more = true;
+    if (!push_store_is_busy(daemon->push_store)) {
+        do {
+            more = delete_some(daemon->push_store, deletion);
+        } while (more && !loop_turn_is_long(daemon->loop));
+    }
+    timer->due_ns = 0;
+    if (!more) {
+        end_deletion(deletion);
+    }
+}
+
+/* Takes the matches over. */
+static void begin_deletion(struct http_request *request, struct push_match *const *matches,
+                           size_t n_matches, void (*answer)(const struct deletion *deletion)) {
+    struct deletion *deletion = calloc(1, sizeof(*deletion));
+    if (deletion == NULL || !http_hold(request)) {
+        for (size_t i = 0; i < n_matches; i++) {
+            push_match_destroy(matches[i]);
+        }
+        if (deletion == NULL) {
+            http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
+        }
+        free(deletion);
+        return;
+    }
+    *deletion = (struct deletion){
+        .request = request,
+        .n_matches = n_matches,
+        .is_weighed = n_matches == 0,
+        .turn = {.due_ns = 0, .fire = delete_turn},
+        .answer = answer,
+    };
+    for (size_t i = 0; i < n_matches; i++) {
+        deletion->matches[i] = matches[i];
+    }
+    push_cursor_begin(daemon_of(request)->push_store, &deletion->cursor);
+    loop_timer_add(daemon_of(request)->loop, &deletion->turn);
+}
+
+static void answer_wiped(const struct deletion *deletion) {
+    http_reply_text(deletion->request, MHD_HTTP_ACCEPTED, "wiped");
+}
+
+void http_gateway_wipe(struct http_request *request) {
+    if (!settings_bool(daemon_of(request)->config->settings, "web.enable-admin-api")) {
+        http_reply_text(request, MHD_HTTP_FORBIDDEN,
+                        "wiping is not allowed: start with --web.enable-admin-api");
+    } else if (http_access_may_write(request)) {
+        begin_deletion(request, NULL, 0, answer_wiped);
+    }
+}
+
+/* ---- deleting by selector ---- */
+
+/* Reads all selectors before anything is deleted. */
+static int read_selectors(const struct http_url *url, struct push_match **matches, size_t *ret_n,
+                          struct error *err) {
+    *ret_n = 0;
+    for (size_t i = 0; i < url->n_parameters; i++) {
+        const struct http_parameter *parameter = &url->parameters[i];
+        if (strcmp(parameter->name, "match[]") != 0) {
+            return error_set(err, -EINVAL, "unknown parameter \"%s\": match[] is known",
+                             parameter->name);
+        }
+        int r = push_match_create(parameter->value, &matches[*ret_n], err);
+        if (r < 0) {
+            return r;
+        }
+        (*ret_n)++;
+    }
+    return *ret_n > 0 ? 0 : error_set(err, -EINVAL, "which series? say ?match[]=fps{plugin=\"x\"}");
+}
+
+static void answer_deleted(const struct deletion *deletion) {
+    struct buf data CLEANUP_BUF = {0};
+    if (!deletion->is_weighed) {
+        http_json_fail(deletion->request, MHD_HTTP_BAD_REQUEST,
+                       "the selectors take too long with what is pushed: say simpler ones, or "
+                       "fewer at a time");
+    } else {
+        buf_printf(&data, "{\"deleted\":%zu}", deletion->n_deleted);
+        http_json_reply(deletion->request, &data);
+    }
+}
+
+void http_gateway_delete(struct http_request *request) {
+    struct push_match *matches[HTTP_URL_MAX_PARAMETERS];
+    struct error error;
+    size_t n;
+    if (!http_access_may_write(request)) {
+        return;
+    }
+    int r = read_selectors(&request->url, matches, &n, &error);
+    if (r == 0) {
+        begin_deletion(request, matches, n, answer_deleted);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        push_match_destroy(matches[i]);
+    }
+    http_json_fail(request, http_json_status(r), error.text);
+}

@@ -1,0 +1,400 @@
+#include "exporter/daemon/push.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "exporter/channel/push_json.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/daemon/daemon.h"
+#include "exporter/daemon/upload.h"
+#include "exporter/http/json.h"
+#include "exporter/net/network.h"
+#include "exporter/push/claim.h"
+
+/* Whom an object names: a plugin, a group, or nobody. */
+struct push_whose {
+    const char *plugin;
+    const struct label *group;
+    size_t n_group;
+};
+
+/* Objects one behind the other that name the same. */
+struct push_run {
+    struct push_run *next;
+    struct push_whose whose;
+    size_t first; /* of its updates */
+    struct push_owner *owner;
+    uint64_t claim; /* of the owner, when it was found */
+};
+
+/* A request while it is being taken. */
+struct push_request {
+    struct http_upload upload;
+    struct push_json *reader;
+    struct push_store *store;
+    struct push_hello hello;
+    struct push_run *runs, *last_run; /* in the reader's memory */
+    struct push_run *found;           /* the last one whose owner was found */
+    size_t index;                     /* of the object that is wrong, from 1; 0: none alone */
+    const char *name;                 /* of its metric */
+};
+
+static void destroy(struct http_upload *upload) {
+    struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
+    push_json_destroy(push->reader);
+    free(push);
+}
+
+/* ---- reading ---- */
+
+static bool is_nobody(const struct push_whose *whose) {
+    return whose->plugin == NULL && whose->group == NULL;
+}
+
+static bool is_same(const struct push_whose *a, const struct push_whose *b) {
+    if (a->plugin != NULL || b->plugin != NULL) {
+        return a->plugin != NULL && b->plugin != NULL && strcmp(a->plugin, b->plugin) == 0;
+    }
+    bool same = a->n_group == b->n_group;
+    for (size_t i = 0; same && i < a->n_group; i++) {
+        same = strcmp(a->group[i].name, b->group[i].name) == 0 &&
+               strcmp(a->group[i].value, b->group[i].value) == 0;
+    }
+    return same;
+}
+
+static int check_hello(const struct push_request *push, const struct push_whose *whose,
+                       struct error *err) {
+    const char *said = push->hello.plugin;
+    if (said == NULL || is_nobody(whose) ||
+        (whose->plugin != NULL && strcmp(said, whose->plugin) == 0)) {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "%s%s: the hello says that all is plugin %s's",
+                     whose->plugin != NULL ? "plugin " : "group",
+                     whose->plugin != NULL ? whose->plugin : "", said);
+}
+
+/* Begins a run at update number `first`, unless one goes on. Who names nobody means the one named
+ * before, or the first that is named; else the plugin of the hello or of the query. */
+static int name_owner(struct push_request *push, const struct push_whose *whose, size_t first,
+                      struct error *err) {
+    int r = check_hello(push, whose, err);
+    if (r < 0) {
+        return r;
+    }
+    struct push_run *last = push->last_run;
+    if (last != NULL && is_nobody(&last->whose)) {
+        last->whose = *whose;
+    }
+    if (last != NULL && (is_nobody(whose) || is_same(&last->whose, whose))) {
+        return 0;
+    }
+    struct arena *arena = push_json_arena(push->reader);
+    struct push_run *run = arena_take(arena, sizeof(*run));
+    if (run == NULL) {
+        return arena_fail(arena, err);
+    }
+    *run = (struct push_run){.whose = *whose, .first = first};
+    *(last != NULL ? &last->next : &push->runs) = run;
+    push->last_run = run;
+    return 0;
+}
+
+static int take_message(struct push_request *push, const struct push_message *message, size_t first,
+                        struct error *err) {
+    switch (message->kind) {
+    case PUSH_MESSAGE_HELLO:
+        if (push->index > 1) {
+            return error_set(err, -EINVAL, "hello: comes first");
+        }
+        push->hello = message->hello;
+        return 0;
+    case PUSH_MESSAGE_METRICS:
+        return name_owner(push,
+                          &(struct push_whose){message->plugin, message->group, message->n_group},
+                          first, err);
+    case PUSH_MESSAGE_EMPTY:
+        return 0;
+    default:
+        return error_set(err, -EINVAL, "param %s: knobs need the plugin's own connection",
+                         message->name);
+    }
+}
+
+static int read_object(struct push_request *push, struct json *json, struct error *err) {
+    struct push_message message;
+    size_t first;
+    push_json_updates(push->reader, &first);
+    push->index++;
+    int r = push_json_read(push->reader, json, push->index, &message, err);
+    push->name = message.name;
+    return r < 0 ? r : take_message(push, &message, first, err);
+}
+
+/* One object, several behind each other, or an array of them. */
+static int read_objects(struct push_request *push, char *text, size_t len, struct error *err) {
+    struct json json = len > 0 ? json_begin(text, len, 1) : (struct json){0};
+    bool array = json_take(&json, '[');
+    bool first = true;
+    int r = 0;
+    while (r == 0 && (array || !json_at_end(&json))) {
+        r = array ? json_next_element(&json, &first, err) : 1;
+        if (r <= 0) {
+            break;
+        }
+        r = read_object(push, &json, err);
+    }
+    if (r == 0 && !json_at_end(&json)) {
+        r = json_fail(&json, err, "more behind the array");
+    }
+    if (r == 0 && push->index == 0) {
+        r = error_set(err, -EINVAL, "nothing was sent: expected {\"metric\": …}");
+    }
+    push->index = r < 0 ? push->index : 0;
+    push->upload.metric = r < 0 ? push->name : NULL;
+    return r;
+}
+
+static int read_body(struct http_upload *upload, struct error *err) {
+    struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
+    struct buf *body = &upload->request->body;
+    push_json_limit(push->reader, upload->max_memory);
+    return read_objects(push, body->data, body->len, err);
+}
+
+/* ---- applying ---- */
+
+/* All addresses of this machine's own are one: anybody on it has them all. */
+static void describe_client(const struct http_client *client, struct buf *out) {
+    char address[INET6_ADDRSTRLEN];
+    struct ucred credentials;
+    socklen_t len = sizeof(credentials);
+    buf_add_str(out, "http");
+    if (client->is_unix &&
+        getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) == 0) {
+        buf_printf(out, " uid %u", (unsigned)credentials.uid);
+    } else if (!client->is_unix && network_is_loopback(&client->address)) {
+        buf_add_str(out, " localhost");
+    } else if (!client->is_unix) {
+        network_format(&client->address, address);
+        buf_printf(out, " %s", address);
+    }
+}
+
+int http_push_owner(const struct http_request *request, const struct push_identity *identity,
+                    struct push_owner **ret_owner, struct error *err) {
+    struct push_store *store = daemon_of(request)->push_store;
+    struct push_owner *owner = NULL;
+    struct buf who CLEANUP_BUF = {0};
+    describe_client(request->client, &who);
+    int r = who.failed ? error_set(err, -ENOMEM, "out of memory")
+                       : push_claim_check(store, identity, buf_str(&who), err);
+    if (r < 0) {
+        push_store_count_refused(store, r);
+        return r;
+    }
+    r = push_store_owner(store, identity, &owner, err);
+    if (r < 0) {
+        return r;
+    }
+    r = push_claim(store, owner, buf_str(&who), false, err);
+    if (r < 0) {
+        push_store_count_refused(store, r);
+        push_owner_unref(store, owner);
+        return r;
+    }
+    *ret_owner = owner;
+    return 0;
+}
+
+int http_push_check_rate(struct push_store *store, struct push_owner *owner, struct error *err) {
+    size_t max = push_store_limits(store)->max_line_rate;
+    if (max == 0 ||
+        push_allowance_wait_ns(push_owner_allowance(owner), max, clock_monotonic_ns()) == 0) {
+        return 0;
+    }
+    push_store_count_refused(store, -EAGAIN);
+    return error_set(err, -EAGAIN, "%s: more than %zu metrics in a second (push.max-line-rate)",
+                     push_owner_view(store, owner).name, max);
+}
+
+void http_push_spend_rate(const struct push_store *store, struct push_owner *owner,
+                          size_t n_updates) {
+    size_t max = push_store_limits(store)->max_line_rate;
+    if (max > 0) {
+        push_allowance_spend(push_owner_allowance(owner), max, n_updates);
+    }
+}
+
+static int find_group(const struct push_request *push, struct push_run *run, struct error *err) {
+    struct push_identity identity = {
+        .group = true, .labels = run->whose.group, .n_labels = run->whose.n_group};
+    for (size_t i = 0; i < identity.n_labels; i++) {
+        if (strcmp(identity.labels[i].name, "job") == 0) {
+            return http_push_owner(push->upload.request, &identity, &run->owner, err);
+        }
+    }
+    push_store_count_refused(push->store, -EINVAL);
+    return error_set(err, -EINVAL, "group: expected a job among its labels");
+}
+
+/* Finds whose the run is, and that it may be. */
+static int find_owner(const struct push_request *push, const struct http_url *url,
+                      struct push_run *run, struct error *err) {
+    if (run->whose.group != NULL) {
+        return find_group(push, run, err);
+    }
+    const char *plugin = run->whose.plugin != NULL    ? run->whose.plugin
+                         : push->hello.plugin != NULL ? push->hello.plugin
+                                                      : http_url_parameter(url, "plugin");
+    if (plugin == NULL || plugin[0] == '\0') {
+        push_store_count_refused(push->store, -EINVAL);
+        return error_set(err, -EINVAL,
+                         "whose metrics are these? say \"plugin\" in an object, in a hello, or as "
+                         "?plugin=NAME; or \"group\" in an object");
+    }
+    struct push_identity identity = {
+        .plugin = plugin,
+        .job = push->hello.job != NULL ? push->hello.job : http_url_parameter(url, "job"),
+        .container = push->hello.container,
+        .pod = push->hello.pod,
+        .namespace = push->hello.namespace,
+        .labels = push->hello.labels,
+        .n_labels = push->hello.n_labels,
+    };
+    return http_push_owner(push->upload.request, &identity, &run->owner, err);
+}
+
+static size_t end_of_run(const struct push_run *run, const struct push_batch *batch) {
+    return run->next != NULL ? run->next->first : batch->n_updates;
+}
+
+/* Whether the owners are still those of the client: others may have claimed them in between. */
+static int check_claims(const struct push_request *push, struct error *err) {
+    for (const struct push_run *run = push->runs; run != NULL; run = run->next) {
+        if (push_claim_number(run->owner) != run->claim) {
+            push_store_count_refused(push->store, -EACCES);
+            return error_set(err, -EACCES, "%s: another peer has claimed it meanwhile",
+                             push_owner_view(push->store, run->owner).name);
+        }
+    }
+    return 0;
+}
+
+/* Finds the owners of as many runs as the turn has time for. Returns 1 if there are more. */
+static int find_owners(struct push_request *push, const struct http_upload *upload,
+                       struct error *err) {
+    struct push_run *run = push->found != NULL ? push->found->next : push->runs;
+    for (; run != NULL; run = run->next) {
+        int r = find_owner(push, &upload->request->url, run, err);
+        push_json_assign(push->reader, run->first, end_of_run(run, &upload->batch), run->owner);
+        r = r == 0 ? http_push_check_rate(push->store, run->owner, err) : r;
+        if (r < 0) {
+            return r;
+        }
+        push->found = run;
+        run->claim = push_claim_number(run->owner);
+        if (run->next != NULL && loop_turn_is_long(daemon_of(upload->request)->loop)) {
+            return 1;
+        }
+    }
+    return check_claims(push, err);
+}
+
+static int prepare(struct http_upload *upload, struct error *err) {
+    struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
+    const char *start = push->hello.start;
+    struct push_batch *batch = &upload->batch;
+    *batch = (struct push_batch){
+        .mode = PUSH_MERGE,
+        .start = start != NULL ? push_start_number(start) : 0,
+    };
+    batch->updates = push_json_updates(push->reader, &batch->n_updates);
+    int r = push->runs == NULL ? name_owner(push, &(struct push_whose){0}, 0, err) : 0;
+    r = r == 0 ? find_owners(push, upload, err) : r;
+    bool is_limited = push_store_limits(push->store)->max_line_rate > 0;
+    for (struct push_run *run = push->runs; is_limited && run != NULL && r == 0; run = run->next) {
+        size_t n_updates = end_of_run(run, batch) - run->first; /* once all may */
+        http_push_spend_rate(push->store, run->owner, n_updates);
+    }
+    upload->owner = push->runs != NULL ? push->runs->owner : NULL;
+    return r;
+}
+
+/* ---- answering ---- */
+
+/* All groups of the request: none of it was applied. */
+static void note_failures(const struct push_request *push) {
+    double seconds = clock_wall_seconds();
+    for (const struct push_run *run = push->runs; run != NULL; run = run->next) {
+        if (run->owner != NULL && run->whose.group != NULL) {
+            push_owner_note_failure(push->store, run->owner, seconds);
+        }
+    }
+}
+
+static void fail(struct http_request *request, const struct push_request *push, int code,
+                 const struct error *err) {
+    struct buf body CLEANUP_BUF = {0};
+    buf_add_str(&body, "{\"status\":\"error\",\"error\":");
+    json_add_string(&body, err->text);
+    if (push->index > 0) {
+        buf_printf(&body, ",\"index\":%zu", push->index);
+    }
+    if (push->index > 0 && push->name != NULL) {
+        buf_add_str(&body, ",\"metric\":");
+        json_add_string(&body, push->name);
+    }
+    buf_add_str(&body, "}\n");
+    http_reply_buf(request, http_json_status(code), "application/json", &body);
+}
+
+static void finish(struct http_upload *upload, int code, const struct error *err) {
+    struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
+    const struct push_batch *batch = &upload->batch;
+    if (code < 0) {
+        if (upload->failed < batch->n_updates) {
+            push->index = batch->updates[upload->failed].index;
+            push->name = batch->updates[upload->failed].name;
+        }
+        note_failures(push);
+        fail(upload->request, push, code, err);
+    } else {
+        if (batch->start != 0) { /* there for as long as the push took */
+            push_store_start_enter(push->store, batch->start);
+            push_store_start_leave(push->store, batch->start);
+        }
+        struct buf data CLEANUP_BUF = {0};
+        buf_printf(&data, "{\"applied\":%zu}", batch->n_updates);
+        http_json_reply(upload->request, &data);
+    }
+    for (struct push_run *run = push->runs; run != NULL; run = run->next) {
+        push_owner_unref(push->store, run->owner);
+    }
+}
+
+void http_push_handle(struct http_request *request) {
+    if (!http_upload_may_push(request)) {
+        return;
+    }
+    struct push_request *push = calloc(1, sizeof(*push));
+    struct push_json *reader = push_json_create();
+    if (push == NULL || reader == NULL) {
+        push_json_destroy(reader);
+        free(push);
+        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
+        return;
+    }
+    push->reader = reader;
+    push->store = daemon_of(request)->push_store;
+    push->upload = (struct http_upload){.request = request,
+                                        .read = read_body,
+                                        .prepare = prepare,
+                                        .finish = finish,
+                                        .destroy = destroy};
+    http_upload_start(&push->upload);
+}

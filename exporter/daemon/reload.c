@@ -1,0 +1,155 @@
+#include "exporter/daemon/reload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/channel/listen.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/log.h"
+#include "exporter/http/listen_web.h"
+
+struct reload {
+    struct daemon *daemon;
+    struct http_request *request;
+    struct worker_job job;
+    struct config *config;
+    struct web_config *web_config;
+    struct problems problems;
+};
+
+/* Names that are slow to find out hold up nobody where this runs. */
+static int look_up_names(struct config *config, struct problems *problems) {
+    config->names = listen_names_create();
+    if (config->names == NULL || http_listeners_lookup(config->settings, config->names) < 0 ||
+        push_listen_lookup(config->settings, config->names) < 0) {
+        problems_add(problems, "configuration", 0, 0, "out of memory");
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+int reload_read(const struct daemon *daemon, struct config **ret_config,
+                struct web_config **ret_web_config, struct problems *problems) {
+    struct config *config CLEANUP_CONFIG = NULL;
+    int r =
+        config_from_command_line(daemon->collectors, daemon->argc, daemon->argv, &config, problems);
+    if (r < 0) {
+        return r;
+    }
+    struct web_config *web_config = NULL;
+    const char *path = settings_string(config->settings, "web.config.file");
+    if (path[0] != '\0') {
+        r = web_config_load(path, &web_config, problems);
+        if (r < 0) {
+            return r;
+        }
+    }
+    r = look_up_names(config, problems);
+    if (r < 0) {
+        web_config_unref(web_config);
+        return r;
+    }
+    *ret_config = TAKE(config);
+    *ret_web_config = web_config;
+    return 0;
+}
+
+int reload_apply(struct daemon *daemon, struct config *config, struct web_config *web_config,
+                 struct error *err) {
+    const struct settings *settings = config->settings;
+    struct web_config *old_web_config = http_server_web_config(daemon->http);
+    old_web_config = old_web_config != NULL ? web_config_ref(old_web_config) : NULL;
+    int r = http_server_configure(daemon->http, config, web_config, err);
+    if (r == 0) {
+        r = engine_configure(daemon->engine, config, err);
+        if (r < 0 && daemon->config != NULL) { /* back to the addresses and limits before */
+            http_server_configure(daemon->http, daemon->config, old_web_config, NULL);
+        }
+    }
+    web_config_unref(old_web_config);
+    if (r < 0) {
+        return r;
+    }
+    push_keeper_configure(daemon->push_keeper, settings);
+    pywaggle_configure(daemon->pywaggle, settings);
+    push_socket_configure(daemon->push_socket, config);
+    log_configure((enum log_level)settings_choice(settings, "log.level"),
+                  (enum log_format)settings_choice(settings, "log.format"));
+    struct config *old = daemon->config;
+    daemon->config = config_ref(config);
+    config_unref(old);
+    daemon->reload_ok = true;
+    daemon->reload_wall_seconds = clock_wall_seconds();
+    for (size_t i = 0; i < config->warnings.n_lines; i++) {
+        log_warn("%s", config->warnings.lines[i]);
+    }
+    return 0;
+}
+
+static void reload_run(struct worker_job *job) {
+    struct reload *reload = CONTAINER_OF(job, struct reload, job);
+    struct error err;
+    if (reload_read(reload->daemon, &reload->config, &reload->web_config, &reload->problems) == 0 &&
+        demo_redirect(reload->daemon->demo, reload->config->settings, &err) < 0) {
+        problems_add(&reload->problems, "demo", 0, 0, "%s", err.text);
+        config_unref(TAKE(reload->config));
+    }
+}
+
+static void refuse(struct reload *reload) {
+    struct buf text CLEANUP_BUF = {0};
+    buf_add_str(&text, "configuration refused, the old one stays in force:");
+    for (size_t i = 0; i < reload->problems.n_lines; i++) {
+        log_error("reload: %s", reload->problems.lines[i]);
+        buf_printf(&text, "\n%s", reload->problems.lines[i]);
+    }
+    log_error("reload: configuration refused, the old one stays in force");
+    reload->daemon->reload_ok = false;
+    notify_ready(reload->daemon->notify, "configuration refused, the old one stays in force");
+    if (reload->request != NULL) {
+        http_reply_text(reload->request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s", buf_str(&text));
+    }
+}
+
+static void reload_done(struct worker_job *job) {
+    struct reload *reload = CONTAINER_OF(job, struct reload, job);
+    struct error error = {0};
+    if (reload->daemon->stopping) {
+        error_set(&error, -ESHUTDOWN, "waap is stopping");
+        problems_add(&reload->problems, "reload", 0, 0, "%s", error.text);
+    } else if (reload->config != NULL &&
+               reload_apply(reload->daemon, reload->config, reload->web_config, &error) < 0) {
+        problems_add(&reload->problems, "reload", 0, 0, "%s", error.text);
+    }
+    if (reload->config == NULL || error.text[0] != '\0') {
+        refuse(reload);
+    } else {
+        log_info("reload: configuration applied");
+        notify_ready(reload->daemon->notify, "serving");
+        if (reload->request != NULL) {
+            http_reply_text(reload->request, MHD_HTTP_OK, "configuration applied");
+        }
+    }
+    config_unref(reload->config);
+    web_config_unref(reload->web_config);
+    problems_finish(&reload->problems);
+    free(reload);
+}
+
+void reload_start(struct daemon *daemon, struct http_request *request) {
+    struct reload *reload = calloc(1, sizeof(*reload));
+    if (reload == NULL) {
+        log_error("reload: out of memory");
+        if (request != NULL) {
+            http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
+        }
+        return;
+    }
+    reload->daemon = daemon;
+    reload->request = request;
+    reload->job = (struct worker_job){.run = reload_run, .done = reload_done};
+    notify_reloading(daemon->notify);
+    worker_submit(daemon->reload_worker, &reload->job);
+}

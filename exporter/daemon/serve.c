@@ -1,0 +1,273 @@
+#include "exporter/daemon/serve.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/log.h"
+#include "exporter/core/version.h"
+#include "exporter/daemon/daemon.h"
+#include "exporter/daemon/gateway.h"
+#include "exporter/daemon/knobs.h"
+#include "exporter/daemon/lifecycle.h"
+#include "exporter/daemon/metrics.h"
+#include "exporter/daemon/pages.h"
+#include "exporter/daemon/push.h"
+#include "exporter/daemon/reload.h"
+#include "exporter/daemon/self_metrics.h"
+#include "exporter/daemon/upload.h"
+#include "exporter/daemon/web_watch.h"
+#include "exporter/http/access.h"
+#include "exporter/http/health.h"
+
+enum { EXIT_USAGE = 2, DRAIN_MS = 1000, STOP_COLLECTORS_MS = 500, STOP_WORKER_MS = 200 };
+
+static const struct http_route routes[] = {
+    /* First, as it may be set to "/" and then takes that path over. */
+    {NULL, "/metrics", HTTP_GET | HTTP_HEAD, .handle = http_metrics_handle},
+    {"/", "/", HTTP_GET | HTTP_HEAD, .handle = http_pages_landing},
+    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_alive},
+    {"/-/quit", "/-/quit", HTTP_POST | HTTP_PUT, .handle = http_lifecycle_quit},
+    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_ready},
+    {"/-/reload", "/-/reload", HTTP_POST | HTTP_PUT, .handle = http_lifecycle_reload},
+    {"/api/v1/admin/wipe", "/api/v1/admin/wipe", HTTP_PUT, .handle = http_gateway_wipe},
+    {"/api/v1/metrics", "/api/v1/metrics", HTTP_GET | HTTP_HEAD, .handle = http_gateway_metrics},
+    {"/api/v1/plugins", "/api/v1/plugins", HTTP_GET | HTTP_HEAD | HTTP_PUT, .prefix = true,
+     .takes_body = true, .may_write = http_access_may_write, .handle = http_params_handle},
+    {"/api/v1/push", "/api/v1/push", HTTP_POST | HTTP_PUT, .takes_body = true,
+     .may_write = http_upload_may_push, .refused = http_upload_refused, .handle = http_push_handle},
+    {"/api/v1/series", "/api/v1/series", HTTP_DELETE, .handle = http_gateway_delete},
+    {"/api/v1/status", "/api/v1/status", HTTP_GET | HTTP_HEAD, .handle = http_gateway_status},
+    {"/live.css", "/live.css", HTTP_GET | HTTP_HEAD, .handle = http_pages_file},
+    {"/live.js", "/live.js", HTTP_GET | HTTP_HEAD, .handle = http_pages_file},
+    {"/metrics/job", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,
+     .takes_body = true, .may_write = http_upload_may_push, .refused = http_upload_refused,
+     .handle = http_gateway_push},
+    {"/metrics/job@base64", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,
+     .takes_body = true, .may_write = http_upload_may_push, .refused = http_upload_refused,
+     .handle = http_gateway_push},
+};
+
+/* ---- signals ---- */
+
+static void signals_ready(struct loop_source *source, uint32_t events) {
+    (void)events;
+    struct daemon *daemon = CONTAINER_OF(source, struct daemon, signals);
+    struct signalfd_siginfo info;
+    while (read(source->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo != SIGHUP) {
+            log_info("serve: stopping on signal %u", info.ssi_signo);
+            loop_stop(daemon->loop);
+        } else if (!daemon->stopping) {
+            reload_start(daemon, NULL);
+        }
+    }
+}
+
+/* The file that the push table is mapped from was cut off, or its medium failed: there is nothing
+ * to go on with. Coming back, the same access ends the process. */
+static void say_sigbus(int number) {
+    (void)number;
+    static const char words[] =
+        "waap: a mapped file was cut off or cannot be read: see --push.table\n";
+    (void)!write(STDERR_FILENO, words, sizeof(words) - 1);
+}
+
+static int take_signals(struct daemon *daemon, struct error *err) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    sigaction(SIGBUS, &(struct sigaction){.sa_handler = say_sigbus, .sa_flags = SA_RESETHAND},
+              NULL);
+    daemon->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    daemon->signals.ready = signals_ready;
+    if (daemon->signals.fd < 0) {
+        return error_set(err, -errno, "signalfd: %m");
+    }
+    return loop_add(daemon->loop, &daemon->signals, EPOLLIN, err);
+}
+
+/* ---- start and end ---- */
+
+static int start_push(struct daemon *daemon, const struct settings *settings, struct error *err) {
+    int r =
+        push_keeper_create(daemon->loop, settings, daemon->collectors, &daemon->push_keeper, err);
+    if (r == 0) {
+        daemon->push_store = push_keeper_store(daemon->push_keeper);
+        engine_set_push_store(daemon->engine, daemon->push_store);
+        daemon->push_log = push_keeper_log(daemon->push_keeper);
+        daemon->pywaggle = pywaggle_create(daemon->loop, daemon->push_store, daemon->push_log);
+        daemon->params = params_create(daemon->push_store);
+        bool complete = daemon->pywaggle != NULL && daemon->params != NULL;
+        r = complete ? 0 : error_set(err, -ENOMEM, "out of memory");
+    }
+    if (r == 0) {
+        r = push_socket_create(daemon->loop, daemon->push_store, daemon->params, daemon->push_log,
+                               &daemon->push_socket, err);
+    }
+    if (r == 0 && daemon->demo != NULL) {
+        r = demo_plugins_create(daemon->loop, daemon->push_store, daemon->params,
+                                &daemon->demo_plugins, err);
+    }
+    return r;
+}
+
+static int start(struct daemon *daemon, struct config *config, struct web_config *web_config,
+                 struct error *err) {
+    int r = loop_create(&daemon->loop, err);
+    if (r == 0) {
+        r = take_signals(daemon, err);
+    }
+    if (r == 0) {
+        daemon->notify = notify_create(daemon->loop);
+        r = daemon->notify == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
+    }
+    if (r == 0) {
+        r = demo_create(config->settings, &daemon->demo, err);
+    }
+    if (r == 0) {
+        r = demo_redirect(daemon->demo, config->settings, err);
+    }
+    if (r == 0) {
+        r = worker_create(daemon->loop, "page", &daemon->page_worker, err);
+    }
+    if (r == 0) {
+        r = worker_create(daemon->loop, "reload", &daemon->reload_worker, err);
+    }
+    if (r == 0) {
+        r = engine_create(daemon->loop, daemon->collectors, &daemon->engine, err);
+    }
+    if (r == 0) {
+        engine_set_nvml(daemon->engine, demo_nvml(daemon->demo));
+    }
+    if (r == 0) {
+        r = start_push(daemon, config->settings, err);
+    }
+    if (r == 0) {
+        daemon->self_metrics = self_metrics_create(daemon->engine);
+        r = daemon->self_metrics == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
+    }
+    if (r == 0) {
+        r = http_server_create(daemon, daemon->loop, routes, ARRAY_LEN(routes), &daemon->http, err);
+    }
+    if (r == 0) {
+        r = reload_apply(daemon, config, web_config, err);
+    }
+    if (r == 0) {
+        daemon->web_watch = web_watch_create(daemon);
+        r = daemon->web_watch == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
+    }
+    return r;
+}
+
+/* Answers who waits with what there is, and gives the answers a second to get out. */
+static void drain(struct daemon *daemon) {
+    int64_t until_ns = clock_monotonic_ns() + DRAIN_MS * CLOCK_NS_PER_MS;
+    http_server_close(daemon->http);
+    engine_release(daemon->engine);
+    while (http_server_n_busy(daemon->http) > 0 && clock_monotonic_ns() < until_ns) {
+        loop_turn(daemon->loop, 10);
+    }
+}
+
+/* False where threads or requests had to be left behind. */
+static bool stop(struct daemon *daemon) {
+    daemon->stopping = true;
+    notify_stopping(daemon->notify);
+    if (daemon->http != NULL) {
+        drain(daemon);
+        http_server_shut(daemon->http);
+    }
+    bool clean = worker_destroy(daemon->reload_worker, STOP_WORKER_MS);
+    if (daemon->loop != NULL) {
+        loop_turn(daemon->loop, 0); /* a reload that has just been read is put away */
+    }
+    if (daemon->http != NULL) {
+        clean &= http_server_n_held(daemon->http) == 0;
+    }
+    clean &= push_keeper_stop(daemon->push_keeper);
+    if (daemon->engine != NULL) {
+        clean &= engine_destroy(daemon->engine, STOP_COLLECTORS_MS);
+    }
+    clean = clean && worker_destroy(daemon->page_worker, STOP_WORKER_MS);
+    if (!clean) {
+        return false;
+    }
+    self_metrics_destroy(daemon->self_metrics);
+    web_watch_destroy(daemon->web_watch);
+    http_server_destroy(daemon->http);
+    pywaggle_destroy(daemon->pywaggle);
+    demo_plugins_destroy(daemon->demo_plugins);
+    push_socket_destroy(daemon->push_socket);
+    params_destroy(daemon->params);
+    push_keeper_destroy(daemon->push_keeper);
+    notify_destroy(daemon->notify);
+    config_unref(daemon->config);
+    if (daemon->signals.fd > 0) {
+        close(daemon->signals.fd);
+    }
+    loop_destroy(daemon->loop);
+    return true;
+}
+
+/* Pages are made anew for every scrape: memory that comes and goes at the system's hands costs more
+ * than rendering them. Up to KEPT_BYTES is kept. All threads share one arena, which is locked while
+ * a block that grows is copied: large ones are mapped on their own, so that the loop does not wait
+ * for a worker's. */
+static void tune_memory(void) {
+    enum { KEPT_BYTES = 32 << 20, LARGE_BLOCK = 4 << 20 };
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+}
+
+int serve_main(const struct collector *const *collectors, int argc, char **argv) {
+    struct daemon daemon = {.collectors = collectors,
+                            .argc = argc,
+                            .argv = argv,
+                            .start_wall_seconds = clock_wall_seconds()};
+    struct problems problems CLEANUP_PROBLEMS = {0};
+    struct config *config = NULL;
+    struct web_config *web_config = NULL;
+    if (reload_read(&daemon, &config, &web_config, &problems) < 0) {
+        problems_print(&problems, stderr);
+        return EXIT_USAGE;
+    }
+    tune_memory();
+    log_configure((enum log_level)settings_choice(config->settings, "log.level"),
+                  (enum log_format)settings_choice(config->settings, "log.format"));
+    log_info("serve: waap %s (%s)", VERSION_TEXT, version_revision);
+
+    struct error error;
+    int code = EXIT_SUCCESS;
+    if (start(&daemon, config, web_config, &error) == 0) {
+        notify_ready(daemon.notify, "serving");
+        loop_run(daemon.loop);
+    } else {
+        log_error("serve: %s", error.text);
+        code = EXIT_FAILURE;
+    }
+    config_unref(config);
+    web_config_unref(web_config);
+    bool clean = stop(&daemon);
+    demo_destroy(daemon.demo);
+    if (!clean) {
+        log_warn("serve: left behind what did not end in time");
+        _exit(code);
+    }
+    if (code == EXIT_SUCCESS) {
+        log_info("serve: stopped");
+    }
+    return code;
+}

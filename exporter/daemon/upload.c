@@ -1,0 +1,259 @@
+#include "exporter/daemon/upload.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "exporter/core/container_of.h"
+#include "exporter/core/gzip.h"
+#include "exporter/daemon/daemon.h"
+#include "exporter/http/access.h"
+#include "exporter/net/network.h"
+
+/* Bodies up to this size are read and applied at once, which takes about a millisecond. Of larger
+ * ones as much is applied per turn as it has time for, so many updates at a time. */
+enum { SMALL_BODY = 16 << 10, UPDATES_AT_ONCE = 64 };
+
+static struct push_store *store_of(const struct http_upload *upload) {
+    return daemon_of(upload->request)->push_store;
+}
+
+/* ---- refusals ---- */
+
+void http_upload_log(const struct http_request *request, const struct push_owner *owner, int code,
+                     const char *metric, const char *why) {
+    const struct http_client *client = request->client;
+    const struct daemon *daemon = request->context;
+    struct buf who CLEANUP_BUF = {0};
+    char address[INET6_ADDRSTRLEN] = "a unix socket";
+    if (!client->is_unix) {
+        network_format(&client->address, address);
+    }
+    const char *name = owner != NULL ? push_owner_view(daemon->push_store, owner).name : "client";
+    buf_printf(&who, "%s from %s", name, address);
+    push_log_refused(daemon->push_log, buf_str(&who), code, metric, why);
+}
+
+static void finish(struct http_upload *upload, int code, const struct error *err) {
+    if (code < 0) {
+        const struct push_batch *batch = &upload->batch;
+        const struct push_update *update =
+            upload->failed < batch->n_updates ? &batch->updates[upload->failed] : NULL;
+        http_upload_log(upload->request,
+                        update != NULL && update->owner != NULL ? update->owner : upload->owner,
+                        code, update != NULL ? update->name : upload->metric, err->text);
+    }
+    upload->finish(upload, code, err);
+}
+
+/* The same for what did not come as far as those who count. */
+static void refuse(struct http_upload *upload) {
+    push_store_count_refused(store_of(upload), upload->code);
+    finish(upload, upload->code, &upload->error);
+    upload->destroy(upload);
+}
+
+void http_upload_refused(struct http_request *request, int code, const char *why) {
+    push_store_count_refused(daemon_of(request)->push_store, code);
+    http_upload_log(request, NULL, code, NULL, why);
+}
+
+bool http_upload_may_push(struct http_request *request) {
+    struct error err;
+    if (http_access_check(request, &err) == 0) {
+        return true;
+    }
+    http_upload_refused(request, -EACCES, err.text);
+    http_reply_text(request, MHD_HTTP_FORBIDDEN, "%s", err.text);
+    return false;
+}
+
+/* ---- the body ---- */
+
+/* Whether the body is packed; -EPROTONOSUPPORT where we cannot undo it. */
+static int find_encoding(const struct http_request *request, bool *ret_packed, struct error *err) {
+    const char *encoding = http_header(request, MHD_HTTP_HEADER_CONTENT_ENCODING);
+    bool plain = encoding == NULL || encoding[0] == '\0' || strcasecmp(encoding, "identity") == 0;
+    *ret_packed = !plain;
+    if (!plain && strcasecmp(encoding, "gzip") != 0) {
+        return error_set(err, -EPROTONOSUPPORT,
+                         "Content-Encoding \"%s\" is not understood, only gzip is", encoding);
+    }
+    return 0;
+}
+
+static int unpack(struct buf *body, size_t max, struct error *err) {
+    static const char magic[] = "\x1f\x8b";
+    struct buf plain CLEANUP_BUF = {0};
+    if (body->len < strlen(magic) || memcmp(body->data, magic, strlen(magic)) != 0) {
+        return error_set(err, -EINVAL, "Content-Encoding says gzip, but the body is not");
+    }
+    int r = gzip_unpack(body->data, body->len, max, &plain, err);
+    if (r == -EFBIG) {
+        return error_set(err, r, "%s (web.max-body-size)", err->text);
+    }
+    if (r == 0) {
+        struct buf packed = *body;
+        *body = plain;
+        plain = packed;
+    }
+    return r;
+}
+
+static void read_body(struct http_upload *upload) {
+    struct buf *body = &upload->request->body;
+    struct error *err = &upload->error;
+    int r = body->failed ? error_set(err, -ENOMEM, "out of memory") : 0;
+    if (r == 0 && upload->packed) {
+        r = unpack(body, upload->max_body, err);
+    }
+    if (r == 0) {
+        r = upload->read(upload, err);
+        r = r == -EFBIG ? error_set(err, r, "%s: push it in parts (web.max-body-size)", err->text)
+                        : r;
+    }
+    upload->code = r == -EINVAL ? -EBADMSG : r;
+}
+
+/* ---- small ones ---- */
+
+static void apply_at_once(struct http_upload *upload) {
+    struct error *err = &upload->error;
+    if (upload->code < 0) {
+        refuse(upload);
+        return;
+    }
+    int r;
+    do {
+        r = upload->prepare(upload, err);
+    } while (r > 0);
+    if (r == 0) {
+        r = push_store_apply(store_of(upload), upload->owner, &upload->batch, &upload->failed, err);
+    }
+    finish(upload, r, err);
+    upload->destroy(upload);
+}
+
+/* ---- large ones ---- */
+
+/* Read and applied one after the other, so that no more than one takes memory for what it says. */
+
+static void read_run(struct worker_job *job) {
+    read_body(CONTAINER_OF(job, struct http_upload, job));
+}
+
+static void read_done(struct worker_job *job);
+
+static void read_first(struct daemon *daemon) {
+    struct http_upload *upload = daemon->uploads;
+    if (upload != NULL) {
+        upload->job = (struct worker_job){.run = read_run, .done = read_done};
+        worker_submit(daemon->page_worker, &upload->job);
+    }
+}
+
+static void enqueue(struct http_upload *upload) {
+    struct daemon *daemon = upload->request->context;
+    struct http_upload **link = &daemon->uploads;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = upload;
+    if (daemon->uploads == upload) {
+        read_first(daemon);
+    }
+}
+
+static void destroy_run(struct worker_job *job) {
+    struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
+    buf_finish(&upload->spent_body);
+    upload->destroy(upload);
+}
+
+/* The worker frees what it has read before it reads the next. */
+static void finish_first(struct daemon *daemon, int code, const struct error *err) {
+    struct http_upload *upload = daemon->uploads;
+    daemon->uploads = upload->next;
+    finish(upload, code, err);
+    upload->spent_body = upload->request->body;
+    upload->request->body = (struct buf){0};
+    upload->job = (struct worker_job){.run = destroy_run};
+    worker_submit(daemon->page_worker, &upload->job);
+    read_first(daemon);
+}
+
+static void apply_turn(struct loop_timer *timer) {
+    struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
+    struct push_applying *applying = &upload->applying;
+    struct daemon *daemon = upload->request->context;
+    bool more;
+    do {
+        more = push_store_apply_some(daemon->push_store, applying, UPDATES_AT_ONCE);
+    } while (more && !loop_turn_is_long(daemon->loop));
+    if (more) {
+        timer->due_ns = 0;
+        return;
+    }
+    loop_timer_remove(daemon->loop, timer);
+    upload->failed = applying->failed;
+    finish_first(daemon, applying->code, &applying->error);
+}
+
+static void prepare_turn(struct loop_timer *timer) {
+    struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
+    struct daemon *daemon = upload->request->context;
+    timer->due_ns = 0;
+    if (push_store_is_busy(daemon->push_store)) {
+        return;
+    }
+    upload->code = upload->prepare(upload, &upload->error);
+    if (upload->code < 0) {
+        loop_timer_remove(daemon->loop, timer);
+        finish_first(daemon, upload->code, &upload->error);
+        return;
+    }
+    if (upload->code == 0) {
+        push_store_apply_begin(daemon->push_store, &upload->applying, upload->owner,
+                               &upload->batch);
+        timer->fire = apply_turn;
+    }
+}
+
+static void read_done(struct worker_job *job) {
+    struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
+    struct daemon *daemon = upload->request->context;
+    if (upload->code < 0) {
+        push_store_count_refused(daemon->push_store, upload->code);
+        finish_first(daemon, upload->code, &upload->error);
+        return;
+    }
+    upload->turn = (struct loop_timer){.due_ns = 0, .fire = prepare_turn};
+    loop_timer_add(daemon->loop, &upload->turn);
+}
+
+/* ---- both ---- */
+
+void http_upload_start(struct http_upload *upload) {
+    struct http_request *request = upload->request;
+    upload->failed = SIZE_MAX;
+    upload->max_body =
+        (size_t)settings_int(daemon_of(request)->config->settings, "web.max-body-size");
+    upload->max_memory = push_memory_limit(upload->max_body);
+    upload->code = find_encoding(request, &upload->packed, &upload->error);
+    if (upload->code < 0) {
+        refuse(upload);
+        return;
+    }
+    /* What is packed may become large. */
+    bool small =
+        request->body.len <= SMALL_BODY && !upload->packed && !push_store_is_busy(store_of(upload));
+    if ((!small || loop_turn_is_long(daemon_of(request)->loop)) && http_hold_upload(request)) {
+        enqueue(upload);
+    } else if (small) {
+        read_body(upload);
+        apply_at_once(upload);
+    } else {
+        upload->code =
+            error_set(&upload->error, -EBUSY, "too many are pushing at a time, try again later");
+        refuse(upload);
+    }
+}

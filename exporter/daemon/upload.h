@@ -1,0 +1,57 @@
+#pragma once
+
+#include "exporter/http/request.h"
+#include "exporter/push/store.h"
+
+/* What a request pushes, from its body to the store. A small one is read and applied at once, a
+ * large one is read on a worker and applied in turns, while others are answered. Embedded in what
+ * the handler needs for it. */
+struct http_upload {
+    struct http_request *request;
+
+    /* Reads the request's body, unpacked by then. Perhaps on a worker: nothing but the request, the
+     * upload and what it is part of may be looked at. */
+    int (*read)(struct http_upload *upload, struct error *err);
+
+    /* On the loop: whose it is and what is to be done, as `owner` and `batch`. Refusals are its own
+     * to count. Returns 1 if it is to be called again, on another turn. */
+    int (*prepare)(struct http_upload *upload, struct error *err);
+
+    /* On the loop: answers, and lets owners go. */
+    void (*finish)(struct http_upload *upload, int code, const struct error *err);
+
+    /* Frees the upload. Perhaps on a worker, as giving much memory back takes long: the request may
+     * be over. */
+    void (*destroy)(struct http_upload *upload);
+
+    size_t max_memory; /* for what the body says, beside the body */
+    struct push_owner *owner;
+    const char *metric; /* at which reading failed; NULL: not known */
+    struct push_batch batch;
+    size_t failed; /* the update that was refused; batch.n_updates or more: none alone */
+
+    /* Not for handlers. */
+    bool packed;
+    size_t max_body;
+    struct buf spent_body; /* of the request, once it was answered */
+    int code;
+    struct error error;
+    struct worker_job job;
+    struct loop_timer turn;
+    struct push_applying applying;
+    struct http_upload *next; /* waits for this one */
+};
+
+/* Whether the client may push; where it may not it has been answered, counted and logged. */
+bool http_upload_may_push(struct http_request *request);
+
+/* Counts and logs a push whose body is not taken. */
+void http_upload_refused(struct http_request *request, int code, const char *why);
+
+/* Logs that a request was refused before it became an upload; for an upload it is done. `owner` is
+ * whose it is, or NULL; `metric` as push_log_refused has it. */
+void http_upload_log(const struct http_request *request, const struct push_owner *owner, int code,
+                     const char *metric, const char *why);
+
+/* Takes the upload, filled in up to `destroy`, to its end. */
+void http_upload_start(struct http_upload *upload);

@@ -1,0 +1,238 @@
+#include "exporter/demo/plugin.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/channel/session.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/json.h"
+#include "exporter/demo/container.h"
+#include "exporter/demo/math.h"
+
+/* With as many lines as by default the target is missed, with fewer it is not. */
+enum { TICK_MS = 200, DEFAULT_LINES = 720, CAMERA_FPS = 30, TARGET_FPS = 25 };
+
+static const double latency_bounds[] = {0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25};
+
+enum { N_BOUNDS = ARRAY_LEN(latency_bounds) };
+
+struct demo_plugins {
+    struct loop *loop;
+    struct loop_timer timer;
+    struct push_session_env env;
+    struct push_session detector, uploader;
+    struct buf line;
+    uint64_t random;
+    int64_t last_ns;
+
+    double lines; /* of a picture: the knob */
+    double frames;
+    uint64_t counts[N_BOUNDS + 1]; /* of latencies, each on its own */
+    double latency_sum;
+    double uploads;
+    double queue;
+};
+
+/* ---- how fast the detector is ---- */
+
+double demo_plugin_latency(double lines) {
+    double scale = lines / DEFAULT_LINES;
+    return 0.006 + 0.042 * scale * scale;
+}
+
+double demo_plugin_fps(double lines) {
+    return fmin(CAMERA_FPS, 1 / demo_plugin_latency(lines));
+}
+
+/* ---- what they say ---- */
+
+/* Says the line that has been put together. */
+static void say(struct demo_plugins *plugins, struct push_session *session) {
+    if (!plugins->line.failed) {
+        push_session_line(session, plugins->line.data, plugins->line.len);
+    }
+    buf_reset(&plugins->line);
+}
+
+/* Each is called as its container. */
+static void say_hello(struct demo_plugins *plugins, struct push_session *session,
+                      enum demo_container_index container) {
+    const char *name = demo_container_name(container);
+    buf_printf(&plugins->line,
+               "{\"hello\": {\"plugin\": \"%s\", \"job\": \"cars\", \"start\": \"demo\", "
+               "\"container\": \"%s\", \"pod\": \"%s\", \"namespace\": \"ses\"}}",
+               name, name, demo_container_pod(container));
+    say(plugins, session);
+}
+
+static void greet(struct demo_plugins *plugins) {
+    say_hello(plugins, &plugins->detector, DEMO_DETECTOR);
+    say_hello(plugins, &plugins->uploader, DEMO_UPLOADER);
+    buf_printf(&plugins->line,
+               "{\"param\": \"res\", \"type\": \"int\", \"default\": %d, \"min\": 240, "
+               "\"max\": 1080, \"step\": 120, \"unit\": \"lines\", "
+               "\"help\": \"Lines of the pictures that are looked at\"}",
+               DEFAULT_LINES);
+    say(plugins, &plugins->detector);
+}
+
+static void look_at_frame(struct demo_plugins *plugins) {
+    double latency = demo_plugin_latency(plugins->lines) * (1 + demo_noise(&plugins->random, 0.25));
+    size_t i = 0;
+    while (i < N_BOUNDS && latency > latency_bounds[i]) {
+        i++;
+    }
+    plugins->counts[i]++;
+    plugins->latency_sum += latency;
+}
+
+static void say_latencies(struct demo_plugins *plugins) {
+    struct buf *line = &plugins->line;
+    buf_add_str(line, "{\"metric\": \"inference_seconds\", \"type\": \"histogram\", "
+                      "\"help\": \"Time that one picture takes\", \"buckets\": [");
+    for (size_t i = 0; i < N_BOUNDS; i++) {
+        buf_printf(line, "%s%g", i > 0 ? ", " : "", latency_bounds[i]);
+    }
+    buf_add_str(line, "], \"total\": {\"counts\": [");
+    uint64_t count = 0;
+    for (size_t i = 0; i < N_BOUNDS; i++) {
+        count += plugins->counts[i];
+        buf_printf(line, "%s%" PRIu64, i > 0 ? ", " : "", count);
+    }
+    buf_printf(line, "], \"count\": %" PRIu64 ", \"sum\": %.9g}}",
+               count + plugins->counts[N_BOUNDS], plugins->latency_sum);
+    say(plugins, &plugins->detector);
+}
+
+static void work_detector(struct demo_plugins *plugins, double seconds) {
+    uint64_t before = (uint64_t)plugins->frames;
+    plugins->frames += seconds * demo_plugin_fps(plugins->lines);
+    for (uint64_t n = (uint64_t)plugins->frames - before; n > 0; n--) {
+        look_at_frame(plugins);
+    }
+    buf_printf(&plugins->line,
+               "{\"metric\": \"fps\", \"type\": \"rate\", \"help\": \"Pictures looked at\", "
+               "\"total\": %.0f}",
+               floor(plugins->frames));
+    say(plugins, &plugins->detector);
+    buf_printf(&plugins->line,
+               "{\"metric\": \"fps_target\", \"type\": \"gauge\", "
+               "\"help\": \"Pictures per second that are wanted\", \"set\": %d}",
+               TARGET_FPS);
+    say(plugins, &plugins->detector);
+    say_latencies(plugins);
+}
+
+static void work_uploader(struct demo_plugins *plugins, double seconds) {
+    plugins->queue = demo_clamp(plugins->queue + demo_noise(&plugins->random, 1.5), 0, 40);
+    plugins->uploads += seconds * (0.5 + 0.1 * plugins->queue);
+    buf_printf(&plugins->line,
+               "{\"metric\": \"uploads_total\", \"type\": \"counter\", \"help\": \"Files sent\", "
+               "\"total\": %.0f}",
+               floor(plugins->uploads));
+    say(plugins, &plugins->uploader);
+    buf_printf(&plugins->line,
+               "{\"metric\": \"upload_queue_length\", \"type\": \"gauge\", "
+               "\"help\": \"Files that wait to be sent\", \"set\": %.0f}",
+               floor(plugins->queue));
+    say(plugins, &plugins->uploader);
+}
+
+/* ---- what they are told ---- */
+
+/* {"param": "res", "value": 480} */
+static bool read_knob(char *text, size_t len, double *ret_lines) {
+    struct json json = json_begin(text, len, 1);
+    bool first = true, good = false;
+    char *key;
+    size_t key_len;
+    if (!json_take(&json, '{')) {
+        return false;
+    }
+    while (json_next_key(&json, &first, &key, &key_len, NULL) > 0) {
+        bool value = strcmp(key, "value") == 0;
+        if ((value ? json_number(&json, ret_lines, NULL) : json_skip(&json, NULL)) < 0) {
+            return false;
+        }
+        good |= value;
+    }
+    return good;
+}
+
+static void hear(struct demo_plugins *plugins) {
+    struct buf heard CLEANUP_BUF = plugins->detector.out;
+    plugins->detector.out = (struct buf){0};
+    char *rest = heard.data;
+    for (char *line; rest != NULL && (line = strsep(&rest, "\n")) != NULL;) {
+        double lines;
+        if (read_knob(line, strlen(line), &lines)) {
+            plugins->lines = lines;
+            buf_printf(&plugins->line, "{\"param\": \"res\", \"applied\": %.0f}", lines);
+            say(plugins, &plugins->detector);
+        }
+    }
+    buf_reset(&plugins->uploader.out);
+}
+
+/* ---- life ---- */
+
+static void fire(struct loop_timer *timer) {
+    struct demo_plugins *plugins = CONTAINER_OF(timer, struct demo_plugins, timer);
+    int64_t now_ns = clock_monotonic_ns();
+    double seconds = (double)(now_ns - plugins->last_ns) / 1e9;
+    plugins->last_ns = now_ns;
+    seconds = fmin(seconds, 2); /* a machine that slept has seen no pictures meanwhile */
+    work_detector(plugins, seconds);
+    work_uploader(plugins, seconds);
+    hear(plugins);
+    timer->due_ns = now_ns + TICK_MS * CLOCK_NS_PER_MS;
+}
+
+/* A knob was turned: the plugin hears of it on the loop's next turn. */
+static void answered(struct push_session *session) {
+    struct demo_plugins *plugins = CONTAINER_OF(session, struct demo_plugins, detector);
+    plugins->timer.due_ns = 0;
+}
+
+static void ignore(struct push_session *session) {
+    (void)session;
+}
+
+int demo_plugins_create(struct loop *loop, struct push_store *store, struct params_table *params,
+                        struct demo_plugins **ret_plugins, struct error *err) {
+    struct demo_plugins *plugins = calloc(1, sizeof(*plugins));
+    struct push_json *reader = push_json_create();
+    if (plugins == NULL || reader == NULL) {
+        free(plugins);
+        push_json_destroy(reader);
+        return error_set(err, -ENOMEM, "demo: out of memory");
+    }
+    plugins->loop = loop;
+    plugins->env = (struct push_session_env){.store = store, .params = params, .reader = reader};
+    plugins->lines = DEFAULT_LINES;
+    plugins->last_ns = clock_monotonic_ns();
+    push_session_init(&plugins->detector, &plugins->env);
+    push_session_init(&plugins->uploader, &plugins->env);
+    plugins->detector.answered = answered;
+    plugins->uploader.answered = ignore;
+    plugins->timer.fire = fire;
+    greet(plugins);
+    loop_timer_add(loop, &plugins->timer);
+    *ret_plugins = plugins;
+    return 0;
+}
+
+void demo_plugins_destroy(struct demo_plugins *plugins) {
+    if (plugins == NULL) {
+        return;
+    }
+    loop_timer_remove(plugins->loop, &plugins->timer);
+    push_session_finish(&plugins->detector);
+    push_session_finish(&plugins->uploader);
+    push_json_destroy(plugins->env.reader);
+    buf_finish(&plugins->line);
+    free(plugins);
+}

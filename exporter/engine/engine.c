@@ -1,0 +1,396 @@
+#include "exporter/engine/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "collectors/source/energy.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/log.h"
+#include "exporter/engine/slot.h"
+#include "exporter/settings/settings.h"
+
+/* A round older than this is not joined: its first answers would be stale. */
+#define ROUND_SHARED_NS CLOCK_NS_PER_SEC
+
+#define REAP_INTERVAL_NS CLOCK_NS_PER_SEC
+
+struct engine {
+    struct loop *loop;
+    const struct collector *const *collectors;
+    size_t n_collectors;
+    struct energy *energy;                            /* of all collectors */
+    struct engine_slot *slots[ENGINE_MAX_COLLECTORS]; /* NULL: switched off */
+    struct engine_slot *retired;                      /* replaced, their threads not yet ended */
+    struct engine_scrape *waiting;
+    struct engine_entry entries[ENGINE_MAX_COLLECTORS];
+    uint64_t generation;
+    int64_t joinable_until_ns; /* the round */
+    uint64_t done;             /* collectors that have answered in the round */
+    struct push_store *push_store;
+    const struct nvml_library *nvml;
+    struct loop_timer deadline;
+    struct loop_timer reap;
+};
+
+static uint64_t bit(size_t index) {
+    return UINT64_C(1) << index;
+}
+
+/* ---- rounds ---- */
+
+/* Scrapes that have waited since before keep what they have until newer answers replace it: however
+ * many wait for a collector that hangs, there is one set of answers. */
+static void begin_round(struct engine *engine, int64_t now_ns) {
+    engine->joinable_until_ns = now_ns + ROUND_SHARED_NS;
+    engine->done = 0;
+    engine->generation++;
+}
+
+static void clear_entry(struct engine_entry *entry) {
+    exposition_part_unref(entry->part);
+    *entry = (struct engine_entry){0};
+}
+
+static void end_round_if_idle(struct engine *engine) {
+    if (engine->waiting != NULL) {
+        return;
+    }
+    engine->joinable_until_ns = 0;
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        clear_entry(&engine->entries[i]);
+    }
+}
+
+static void take_result(struct engine *engine, size_t index, const struct engine_result *result) {
+    clear_entry(&engine->entries[index]);
+    engine->entries[index] = (struct engine_entry){
+        .answered = true,
+        .code = result->code,
+        .duration_seconds = result->duration_seconds,
+        .part = result->part != NULL ? exposition_part_ref(result->part) : NULL,
+    };
+    engine->done |= bit(index);
+    engine->generation++;
+}
+
+/* ---- scrapes ---- */
+
+static void arm_deadline(struct engine *engine) {
+    int64_t first_ns = LOOP_NEVER;
+    for (const struct engine_scrape *s = engine->waiting; s != NULL; s = s->next) {
+        first_ns = s->deadline_ns < first_ns ? s->deadline_ns : first_ns;
+    }
+    engine->deadline.due_ns = first_ns;
+}
+
+/* Ends the waits that are over: everything there, or no time left. */
+static void finish_scrapes(struct engine *engine, int64_t now_ns) {
+    struct engine_scrape *finished = NULL;
+    for (struct engine_scrape **link = &engine->waiting; *link != NULL;) {
+        struct engine_scrape *scrape = *link;
+        if (scrape->awaited != 0 && scrape->deadline_ns > now_ns) {
+            link = &scrape->next;
+            continue;
+        }
+        for (size_t i = 0; i < engine->n_collectors; i++) {
+            if ((scrape->awaited & bit(i)) != 0 && engine->slots[i] != NULL) {
+                engine_slot_note_late(engine->slots[i]);
+            }
+        }
+        scrape->missed |= scrape->awaited;
+        scrape->awaited = 0;
+        *link = scrape->next;
+        scrape->next = finished;
+        finished = scrape;
+    }
+    arm_deadline(engine);
+    while (finished != NULL) {
+        struct engine_scrape *scrape = finished;
+        finished = scrape->next;
+        scrape->finished(scrape);
+    }
+    end_round_if_idle(engine);
+}
+
+static void deadline_fire(struct loop_timer *timer) {
+    struct engine *engine = CONTAINER_OF(timer, struct engine, deadline);
+    finish_scrapes(engine, clock_monotonic_ns());
+}
+
+bool engine_scrape(struct engine *engine, struct engine_scrape *scrape) {
+    int64_t now_ns = clock_monotonic_ns();
+    if (now_ns >= engine->joinable_until_ns) {
+        begin_round(engine, now_ns);
+    }
+    scrape->missed = 0;
+    scrape->awaited = 0;
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        if ((scrape->want & bit(i)) == 0 || (engine->done & bit(i)) != 0) {
+            continue;
+        }
+        struct engine_slot *slot = engine->slots[i];
+        if (slot == NULL || slot->late) {
+            scrape->missed |= bit(i);
+            continue;
+        }
+        if (!slot->running) { /* otherwise its answer serves this round as well */
+            engine_slot_start(slot);
+        }
+        scrape->awaited |= bit(i);
+    }
+    if (scrape->awaited == 0) {
+        return true;
+    }
+    scrape->next = engine->waiting;
+    engine->waiting = scrape;
+    arm_deadline(engine);
+    return false;
+}
+
+void engine_scrape_cancel(struct engine *engine, struct engine_scrape *scrape) {
+    struct engine_scrape **link = &engine->waiting;
+    while (*link != scrape) {
+        link = &(*link)->next;
+    }
+    *link = scrape->next;
+    arm_deadline(engine);
+    end_round_if_idle(engine);
+}
+
+static void slot_finished(struct engine_worker *worker, void *context) {
+    struct engine_slot *slot = context;
+    struct engine *engine = slot->engine;
+    const struct engine_result *result = engine_worker_result(worker);
+    slot->running = false;
+    if (engine->slots[slot->index] != slot) {
+        return; /* retired meanwhile */
+    }
+    engine_slot_note_result(slot, result);
+    if (engine->waiting != NULL) {
+        take_result(engine, slot->index, result);
+    }
+    for (struct engine_scrape *scrape = engine->waiting; scrape != NULL; scrape = scrape->next) {
+        scrape->awaited &= ~bit(slot->index);
+    }
+    finish_scrapes(engine, clock_monotonic_ns());
+}
+
+void engine_release(struct engine *engine) {
+    finish_scrapes(engine, LOOP_NEVER);
+}
+
+/* ---- collectors come and go ---- */
+
+static void reap_fire(struct loop_timer *timer) {
+    struct engine *engine = CONTAINER_OF(timer, struct engine, reap);
+    for (struct engine_slot **link = &engine->retired; *link != NULL;) {
+        struct engine_slot *slot = *link;
+        struct engine_slot *next = slot->next;
+        /* While it runs, its result may still be on its way to the loop. */
+        if (!slot->running && engine_slot_destroy(slot, 0)) {
+            *link = next;
+        } else {
+            link = &slot->next;
+        }
+    }
+    if (engine->retired != NULL) {
+        timer->due_ns = clock_monotonic_ns() + REAP_INTERVAL_NS;
+    }
+}
+
+/* Ends a slot's thread when it returns, whenever that is. */
+static void retire_slot(struct engine *engine, struct engine_slot *slot) {
+    engine_worker_quit(slot->worker);
+    slot->next = engine->retired;
+    engine->retired = slot;
+    engine->reap.due_ns = clock_monotonic_ns() + REAP_INTERVAL_NS;
+}
+
+static void retire(struct engine *engine, size_t index) {
+    struct engine_slot *slot = TAKE(engine->slots[index]);
+    if (slot == NULL) {
+        return;
+    }
+    retire_slot(engine, slot);
+    engine->joinable_until_ns = 0; /* it has asked the slot that is gone, not its successor */
+    for (struct engine_scrape *scrape = engine->waiting; scrape != NULL; scrape = scrape->next) {
+        scrape->missed |= scrape->awaited & bit(index);
+        scrape->awaited &= ~bit(index);
+    }
+    finish_scrapes(engine, clock_monotonic_ns());
+}
+
+static bool same_settings(const struct collector *collector, const struct settings *a,
+                          const struct settings *b) {
+    char prefix[128];
+    snprintf(prefix, sizeof(prefix), "collector.%s.", collector->name);
+    return settings_equal(a, b, prefix) && settings_equal(a, b, "path.") &&
+           settings_equal(a, b, "sample.") && settings_equal(a, b, "collector.reprobe-interval");
+}
+
+static bool is_enabled(const struct collector *collector, const struct settings *settings) {
+    char name[128];
+    snprintf(name, sizeof(name), "collector.%s", collector->name);
+    return settings_bool(settings, name);
+}
+
+/* Starts a slot where the configuration wants another than there is; NULL: it does not. */
+static int start_changed(struct engine *engine, size_t index, struct config *config,
+                         struct engine_slot **ret_slot, struct error *err) {
+    const struct collector *collector = engine->collectors[index];
+    const struct engine_slot *old = engine->slots[index];
+    if (!is_enabled(collector, config->settings) ||
+        (old != NULL && same_settings(collector, old->config->settings, config->settings))) {
+        return 0;
+    }
+    struct engine_slot *slot;
+    struct collector_env shared = {
+        .energy = engine->energy, .nvml = engine->nvml, .push_store = engine->push_store};
+    int r = engine_slot_create(collector, config, shared, engine->loop, slot_finished, &slot, err);
+    if (r < 0) {
+        return r;
+    }
+    slot->engine = engine;
+    slot->index = index;
+    if (old != NULL) {
+        slot->last_success_seconds = old->last_success_seconds;
+        slot->duplicates = old->duplicates;
+    }
+    *ret_slot = slot;
+    return 0;
+}
+
+int engine_configure(struct engine *engine, struct config *config, struct error *err) {
+    struct engine_slot *started[ENGINE_MAX_COLLECTORS] = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < engine->n_collectors; i++) {
+        r = start_changed(engine, i, config, &started[i], err);
+    }
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        if (r < 0 && started[i] != NULL) {
+            retire_slot(engine, started[i]);
+        } else if (r == 0 &&
+                   (started[i] != NULL || !is_enabled(engine->collectors[i], config->settings))) {
+            retire(engine, i);
+            engine->slots[i] = started[i];
+        }
+    }
+    return r;
+}
+
+/* A name that Prometheus cannot read would cost whole scrapes: it is refused before the first. */
+static int check_metrics(const struct collector *collector, struct error *err) {
+    const struct metric_desc *const *desc = collector->metrics;
+    int r = 0;
+    while (r == 0 && desc != NULL && *desc != NULL) {
+        r = metric_desc_check(*desc++, err);
+    }
+    return r;
+}
+
+int engine_create(struct loop *loop, const struct collector *const *collectors,
+                  struct engine **ret_engine, struct error *err) {
+    for (size_t i = 0; collectors[i] != NULL; i++) {
+        int r = check_metrics(collectors[i], err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    struct engine *engine = calloc(1, sizeof(*engine));
+    struct energy *energy = energy_create();
+    if (engine == NULL || energy == NULL) {
+        free(engine);
+        energy_destroy(energy);
+        return error_set(err, -ENOMEM, "engine: out of memory");
+    }
+    engine->energy = energy;
+    engine->loop = loop;
+    engine->collectors = collectors;
+    while (collectors[engine->n_collectors] != NULL &&
+           engine->n_collectors < ENGINE_MAX_COLLECTORS) {
+        engine->n_collectors++;
+    }
+    engine->deadline = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = deadline_fire};
+    engine->reap = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = reap_fire};
+    loop_timer_add(loop, &engine->deadline);
+    loop_timer_add(loop, &engine->reap);
+    *ret_engine = engine;
+    return 0;
+}
+
+void engine_set_push_store(struct engine *engine, struct push_store *store) {
+    engine->push_store = store;
+}
+
+void engine_set_nvml(struct engine *engine, const struct nvml_library *library) {
+    engine->nvml = library;
+}
+
+bool engine_destroy(struct engine *engine, int64_t timeout_ms) {
+    int64_t until_ns = clock_monotonic_ns() + timeout_ms * CLOCK_NS_PER_MS;
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        retire(engine, i);
+    }
+    loop_timer_remove(engine->loop, &engine->deadline);
+    loop_timer_remove(engine->loop, &engine->reap);
+    for (struct engine_slot **link = &engine->retired; *link != NULL;) {
+        struct engine_slot *next = (*link)->next;
+        int64_t left_ns = until_ns - clock_monotonic_ns();
+        if (engine_slot_destroy(*link, left_ns > 0 ? left_ns / CLOCK_NS_PER_MS : 0)) {
+            *link = next;
+        } else {
+            link = &(*link)->next;
+        }
+    }
+    if (engine->retired != NULL) {
+        return false;
+    }
+    energy_destroy(engine->energy);
+    free(engine);
+    return true;
+}
+
+/* ---- what others ask ---- */
+
+uint64_t engine_enabled(const struct engine *engine) {
+    uint64_t enabled = 0;
+    for (size_t i = 0; i < engine->n_collectors; i++) {
+        enabled |= engine->slots[i] != NULL ? bit(i) : 0;
+    }
+    return enabled;
+}
+
+size_t engine_n_collectors(const struct engine *engine) {
+    return engine->n_collectors;
+}
+
+struct engine_status engine_status(const struct engine *engine, size_t index) {
+    struct engine_status status = {.collector = engine->collectors[index], .error = ""};
+    const struct engine_slot *slot = engine->slots[index];
+    if (slot != NULL) {
+        status.enabled = true;
+        status.state = engine_worker_state(slot->worker);
+        status.asked = slot->asked;
+        status.healthy = slot->asked && !slot->late && slot->error.text[0] == '\0';
+        status.error = slot->error.text;
+        status.duration_seconds = slot->duration_seconds;
+        status.last_success_seconds = slot->last_success_seconds;
+        status.duplicates = slot->duplicates;
+    }
+    return status;
+}
+
+const struct engine_entry *engine_entry(const struct engine *engine, size_t index) {
+    return &engine->entries[index];
+}
+
+uint64_t engine_generation(const struct engine *engine) {
+    return engine->generation;
+}
+
+void engine_add_duplicates(struct engine *engine, size_t index, uint64_t n) {
+    if (engine->slots[index] != NULL) {
+        engine->slots[index]->duplicates += n;
+    }
+}

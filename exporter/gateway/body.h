@@ -1,0 +1,42 @@
+#pragma once
+
+#include <stddef.h>
+
+#include "exporter/core/arena.h"
+#include "exporter/metrics/exposition_doc.h"
+#include "exporter/metrics/exposition_parse.h"
+#include "exporter/push/update.h"
+
+/* What the body of a push to a group says, as updates that set values. A zeroed struct is empty;
+ * one is best used for many bodies, as it keeps its memory. */
+struct gateway_body {
+    struct push_update *updates;
+    size_t n_updates, cap_updates;
+    struct arena arena; /* what updates point to, beside the body itself */
+    struct exposition_doc doc;
+    bool has_timestamps; /* which the text may say, but nobody may push */
+};
+
+/* Frees what it holds and leaves it empty. */
+void gateway_body_finish(struct gateway_body *body);
+
+/* Empties it but keeps a modest amount of its memory. */
+void gateway_body_reset(struct gateway_body *body);
+
+/* Makes room for `n` updates, but for no more than may take memory; false when it is out. */
+bool gateway_body_reserve(struct gateway_body *body, size_t n);
+
+/* The next of those, zeroed but for its index, time to live and operation; NULL: see arena_fail. */
+struct push_update *gateway_body_add(struct gateway_body *body);
+
+/* Takes labels of these names off all updates: a group's own win. */
+void gateway_body_drop_labels(struct gateway_body *body, const struct label *labels, size_t n);
+
+/* Read a body in the text format, which is overwritten and pointed into, or in protobuf with each
+ * family behind its length. -EINVAL and -E2BIG say what is wrong and where, -EEXIST what is
+ * readable but at odds with itself: something given twice, or of another type; -EFBIG that it takes
+ * too much memory; -ENOMEM. `body` is empty then. */
+int gateway_text_read(char *data, size_t len, const struct exposition_limits *limits,
+                      struct gateway_body *body, struct error *err);
+int gateway_protobuf_read(const char *data, size_t len, const struct exposition_limits *limits,
+                          struct gateway_body *body, struct error *err);

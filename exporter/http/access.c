@@ -1,0 +1,195 @@
+#include "exporter/http/access.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "exporter/core/log.h"
+#include "exporter/http/route.h"
+#include "exporter/http/server_private.h"
+#include "exporter/net/network.h"
+
+enum { MAX_NAME = 255 }; /* of DNS */
+
+static bool is_listed(const char *const *names, const char *name) {
+    while (*names != NULL && strcmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+/* With `by_itself` only by an entry for this one address. */
+static bool is_within(const char *const *networks, const struct in6_addr *address, bool by_itself) {
+    for (; *networks != NULL; networks++) {
+        struct network network;
+        if (network_parse(*networks, &network, NULL) == 0 && network_contains(&network, address) &&
+            (!by_itself || network_is_address(&network))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A page from elsewhere can make a browser send requests that look like its user's. */
+static bool is_foreign_page(const struct http_access_peer *peer) {
+    const char *scheme_end = peer->origin != NULL ? strstr(peer->origin, "://") : NULL;
+    return peer->origin != NULL &&
+           (scheme_end == NULL || peer->host == NULL || strcmp(scheme_end + 3, peer->host) != 0);
+}
+
+/* Whether the host is an address or a name of this machine, with or without a port. */
+static bool is_own_name(const char *host, const struct http_access_rules *rules) {
+    char name[MAX_NAME + 1] = {0};
+    size_t len = strcspn(host, ":");
+    struct in_addr address;
+    if (host[0] == '[') {
+        return true;
+    }
+    memcpy(name, host, len < sizeof(name) ? len : 0);
+    if (inet_pton(AF_INET, name, &address) == 1 || strcasecmp(name, "localhost") == 0 ||
+        strcasecmp(name, rules->hostname) == 0) {
+        return name[0] != '\0';
+    }
+    const char *const *names = rules->names;
+    while (*names != NULL && strcasecmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+/* The owner of a name can let it resolve to this machine once a browser shows the owner's page
+ * (DNS rebinding). Passwords protect: a browser sends them to the name that asked for them only. */
+static int check_page(const struct http_access_peer *peer, const struct http_access_rules *rules,
+                      struct error *err) {
+    if (is_foreign_page(peer)) {
+        return error_set(err, -EPERM, "a page of %s may not write here", peer->origin);
+    }
+    if (peer->is_browser && !peer->is_unix && peer->user == NULL &&
+        (peer->host == NULL || !is_own_name(peer->host, rules))) {
+        const char *host = peer->host != NULL ? peer->host : "";
+        return error_set(
+            err, -EPERM,
+            "a page of %s may not write here: if this is a name of this machine, start "
+            "waap with --web.hostname=%.*s",
+            host, (int)strcspn(host, ":"), host);
+    }
+    return 0;
+}
+
+int http_access_judge(const struct http_access_peer *peer, const struct http_access_rules *rules,
+                      struct error *err) {
+    int r = check_page(peer, rules, err);
+    if (r < 0) {
+        return r;
+    }
+    bool is_loopback = !peer->is_unix && network_is_loopback(&peer->address);
+    bool is_local = peer->is_unix || (is_loopback && rules->allow_local);
+    bool forwards = peer->forwarded || peer->is_gateway;
+    if ((is_local && !peer->forwarded) ||
+        (peer->user != NULL && is_listed(rules->users, peer->user)) ||
+        (!peer->is_unix && is_within(rules->networks, &peer->address, forwards))) {
+        return 0;
+    }
+    char address[INET6_ADDRSTRLEN];
+    network_format(&peer->address, address);
+    if (peer->forwarded) {
+        return error_set(err, -EPERM,
+                         "a proxy that asks for others may not write: start waap with "
+                         "--push.allow=%s to trust it, or with --push.user=NAME and let a user of "
+                         "the web configuration log in",
+                         peer->is_unix ? "127.0.0.1" : address);
+    }
+    if (peer->is_gateway) {
+        return error_set(err, -EPERM,
+                         "%s may not write with its network: it is a gateway, which also forwards "
+                         "for strangers; use the plugin socket, start waap with --push.user=NAME "
+                         "and log in as that user of the web configuration, or with "
+                         "--push.allow=%s to trust all that it forwards",
+                         address, address);
+    }
+    return error_set(err, -EPERM,
+                     "%s may not write: start waap with --push.allow=%s (or its network, as "
+                     "172.17.0.0/16), or with --push.user=NAME and log in as that user of the web "
+                     "configuration",
+                     address, address);
+}
+
+char *http_access_user(const struct http_request *request) {
+    return request->user != NULL ? strdup(request->user) : NULL;
+}
+
+/* By what one proxy or another adds: none adds all of them. */
+static bool is_forwarded(const struct http_request *request) {
+    static const char *const names[] = {"Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (http_header(request, names[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Looked up once per connection, and only for those that a network lets in. Where that fails they
+ * stay out: a published port would let everybody in. */
+static bool is_gateway(struct http_client *client, const char *const *networks) {
+    if (client->is_unix || !is_within(networks, &client->address, false)) {
+        return false;
+    }
+    struct error err;
+    if (!client->asked_routes &&
+        route_is_gateway(&client->address, &client->is_gateway, &err) < 0) {
+        log_warn("http: networks of push.allow are ignored: %s", err.text);
+        client->is_gateway = true;
+    }
+    client->asked_routes = true;
+    return client->is_gateway;
+}
+
+static int judge(const struct http_request *request, bool is_browser, struct error *err) {
+    const struct settings *settings = request->server->config->settings;
+    const char *const *networks = settings_list(settings, "push.allow");
+    struct http_access_peer peer = {
+        .is_unix = request->client->is_unix,
+        .address = request->client->address,
+        .is_gateway = is_gateway(request->client, networks),
+        .forwarded = is_forwarded(request),
+        .is_browser = is_browser,
+        .origin = http_header(request, MHD_HTTP_HEADER_ORIGIN),
+        .host = http_header(request, MHD_HTTP_HEADER_HOST),
+        .user = request->user,
+    };
+    char hostname[MAX_NAME + 1] = "";
+    gethostname(hostname, sizeof(hostname) - 1);
+    struct http_access_rules rules = {
+        .hostname = hostname,
+        .allow_local = settings_bool(settings, "push.allow-local"),
+        .networks = networks,
+        .users = settings_list(settings, "push.user"),
+        .names = settings_list(settings, "web.hostname"),
+    };
+    return http_access_judge(&peer, &rules, err);
+}
+
+int http_access_check(const struct http_request *request, struct error *err) {
+    /* Browsers send Origin with every request that may change something. */
+    bool is_browser = http_header(request, MHD_HTTP_HEADER_ORIGIN) != NULL ||
+                      http_header(request, "Sec-Fetch-Site") != NULL;
+    return judge(request, is_browser, err);
+}
+
+int http_access_check_viewer(const struct http_request *request, struct error *err) {
+    return judge(request, true, err);
+}
+
+bool http_access_may_write(struct http_request *request) {
+    struct error err;
+    if (http_access_check(request, &err) == 0) {
+        return true;
+    }
+    http_reply_text(request, MHD_HTTP_FORBIDDEN, "%s", err.text);
+    return false;
+}

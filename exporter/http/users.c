@@ -1,0 +1,342 @@
+#include "exporter/http/users.h"
+
+#include <crypt.h>
+#include <ctype.h>
+#include <errno.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "exporter/core/tls_start.h"
+
+enum {
+    USERS_MAX_HEADER = 1024, /* libcrypt takes passwords of up to 511 bytes */
+    USERS_MAX_REJECTED = 64,
+    USERS_KEY_LEN = 32,
+    USERS_TAG_LEN = 32,
+    BCRYPT_LEN = 60,
+    BCRYPT_SETTING_LEN = 29, /* "$2b$10$" and 22 characters of salt; the checksum follows */
+    BCRYPT_MIN_COST = 4,
+    BCRYPT_MAX_COST = 18, /* 17 s here; each step more doubles it */
+};
+
+struct user {
+    char *name;
+    char hash[BCRYPT_LEN + 1];
+};
+
+/* "name:password" as it came, decoded. Lives on the stack and is wiped after use. */
+struct credentials {
+    char text[USERS_MAX_HEADER];
+    size_t len;
+    size_t name_len;
+    const char *password;
+};
+
+/* What stands for a pair of name and password, without revealing it. */
+struct tag {
+    unsigned char bytes[USERS_TAG_LEN];
+};
+
+/* The last `cap` pairs that got one verdict; the oldest makes room. */
+struct verdicts {
+    struct tag *tags;
+    size_t n_tags;
+    size_t cap_tags;
+    size_t next;
+};
+
+struct users {
+    struct user *users;
+    size_t n_users;
+    unsigned char key[USERS_KEY_LEN];
+    pthread_mutex_t lock; /* guards the verdicts */
+    /* Apart from each other, so that a flood of wrong passwords pushes out no right one. */
+    struct verdicts granted;
+    struct verdicts rejected;
+};
+
+static void credentials_wipe(struct credentials *credentials) {
+    explicit_bzero(credentials, sizeof(*credentials));
+}
+#define CLEANUP_CREDENTIALS CLEANUP(credentials_wipe)
+
+static int base64_value(char c) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c == '\0' ? NULL : strchr(digits, c);
+    return at == NULL ? -1 : (int)(at - digits);
+}
+
+/* Strict base64 with padding; `out` must have room for 3/4 of `len`. */
+static int base64_decode(const char *text, size_t len, char *out, size_t *ret_len) {
+    if (len % 4 != 0) {
+        return -EINVAL;
+    }
+    size_t n_padding = 0;
+    while (n_padding < 2 && n_padding < len && text[len - n_padding - 1] == '=') {
+        n_padding++;
+    }
+    size_t n_digits = len - n_padding;
+    size_t n_out = 0;
+    uint32_t bits = 0;
+    for (size_t i = 0; i < n_digits; i++) {
+        int value = base64_value(text[i]);
+        if (value < 0) {
+            return -EINVAL;
+        }
+        bits = bits << 6 | (uint32_t)value;
+        if (i % 4 > 0) {
+            out[n_out++] = (char)(bits >> (6 - 2 * (i % 4)));
+        }
+    }
+    *ret_len = n_out;
+    return 0;
+}
+
+/* "Basic bmFtZTpwYXNzd29yZA==" (RFC 7617). A NUL inside is refused: for libcrypt the password would
+ * end there. */
+static int credentials_parse(const char *authorization, struct credentials *out) {
+    static const char scheme[] = "Basic ";
+    if (authorization == NULL || strnlen(authorization, USERS_MAX_HEADER) == USERS_MAX_HEADER ||
+        strncasecmp(authorization, scheme, strlen(scheme)) != 0) {
+        return -EINVAL;
+    }
+    const char *token = authorization + strlen(scheme);
+    token += strspn(token, " ");
+    size_t len = strlen(token);
+    while (len > 0 && (token[len - 1] == ' ' || token[len - 1] == '\t')) {
+        len--;
+    }
+    if (base64_decode(token, len, out->text, &out->len) < 0) {
+        return -EINVAL;
+    }
+    out->text[out->len] = '\0';
+    const char *colon = memchr(out->text, ':', out->len);
+    if (colon == NULL || strlen(out->text) != out->len) {
+        return -EINVAL;
+    }
+    out->name_len = (size_t)(colon - out->text);
+    out->password = colon + 1;
+    return 0;
+}
+
+static int tag_compute(const struct users *users, const void *data, size_t len, struct tag *ret) {
+    int r =
+        gnutls_hmac_fast(GNUTLS_MAC_SHA256, users->key, sizeof(users->key), data, len, ret->bytes);
+    return r < 0 ? -EIO : 0;
+}
+
+static bool verdicts_contain(const struct verdicts *verdicts, const struct tag *tag) {
+    bool found = false;
+    for (size_t i = 0; i < verdicts->n_tags; i++) {
+        found |= gnutls_memcmp(&verdicts->tags[i], tag, sizeof(*tag)) == 0;
+    }
+    return found;
+}
+
+static void verdicts_add(struct verdicts *verdicts, const struct tag *tag) {
+    if (verdicts->cap_tags == 0 || verdicts_contain(verdicts, tag)) {
+        return;
+    }
+    verdicts->tags[verdicts->next] = *tag;
+    verdicts->next = (verdicts->next + 1) % verdicts->cap_tags;
+    if (verdicts->n_tags < verdicts->cap_tags) {
+        verdicts->n_tags++;
+    }
+}
+
+static bool verdicts_grow(struct verdicts *verdicts, size_t cap) {
+    struct tag *tags = realloc(verdicts->tags, cap * sizeof(*tags));
+    if (tags == NULL) {
+        return false;
+    }
+    verdicts->tags = tags;
+    verdicts->cap_tags = cap;
+    return true;
+}
+
+struct users *users_create(void) {
+    struct users *users = calloc(1, sizeof(*users));
+    if (users == NULL) {
+        return NULL;
+    }
+    pthread_mutex_init(&users->lock, NULL);
+    tls_start();
+    if (gnutls_rnd(GNUTLS_RND_KEY, users->key, sizeof(users->key)) < 0 ||
+        !verdicts_grow(&users->rejected, USERS_MAX_REJECTED)) {
+        users_destroy(users);
+        return NULL;
+    }
+    return users;
+}
+
+void users_destroy(struct users *users) {
+    if (users == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < users->n_users; i++) {
+        free(users->users[i].name);
+    }
+    free(users->users);
+    free(users->granted.tags);
+    free(users->rejected.tags);
+    pthread_mutex_destroy(&users->lock);
+    explicit_bzero(users, sizeof(*users));
+    free(users);
+}
+
+static int hash_check(const char *hash, struct error *err) {
+    static const char digits[] = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    bool known = strlen(hash) == BCRYPT_LEN && strncmp(hash, "$2", 2) == 0 &&
+                 strchr("aby", hash[2]) != NULL && hash[3] == '$' &&
+                 isdigit((unsigned char)hash[4]) && isdigit((unsigned char)hash[5]) &&
+                 hash[6] == '$' && strspn(hash + 7, digits) == BCRYPT_LEN - 7;
+    if (!known) {
+        return error_set(err, -EINVAL,
+                         "expected a bcrypt hash: $2a$, $2b$ or $2y$, 60 characters in all");
+    }
+    int cost = (hash[4] - '0') * 10 + (hash[5] - '0');
+    if (cost < BCRYPT_MIN_COST || cost > BCRYPT_MAX_COST) {
+        return error_set(err, -EINVAL, "expected a bcrypt cost from %d to %d, got %d",
+                         BCRYPT_MIN_COST, BCRYPT_MAX_COST, cost);
+    }
+    return 0;
+}
+
+int users_add(struct users *users, const char *name, const char *hash, struct error *err) {
+    if (strchr(name, ':') != NULL) {
+        return error_set(err, -EINVAL, "expected a name without a colon");
+    }
+    int r = hash_check(hash, err);
+    if (r < 0) {
+        return r;
+    }
+    struct user *grown = reallocarray(users->users, users->n_users + 1, sizeof(*grown));
+    if (grown == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    users->users = grown;
+    struct user *user = &grown[users->n_users];
+    user->name = strdup(name);
+    /* One right password each: none of them ever has to make room for another. */
+    if (user->name == NULL || !verdicts_grow(&users->granted, users->n_users + 1)) {
+        free(user->name);
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    memcpy(user->hash, hash, sizeof(user->hash));
+    users->n_users++;
+    return 0;
+}
+
+static bool is_equal(const struct users *a, const struct users *b) {
+    bool equal = a->n_users == b->n_users;
+    for (size_t i = 0; equal && i < a->n_users; i++) {
+        equal = strcmp(a->users[i].name, b->users[i].name) == 0 &&
+                strcmp(a->users[i].hash, b->users[i].hash) == 0;
+    }
+    return equal;
+}
+
+static void verdicts_copy(struct verdicts *to, const struct verdicts *from) {
+    memcpy(to->tags, from->tags, from->n_tags * sizeof(*from->tags));
+    to->n_tags = from->n_tags;
+    to->next = from->next;
+}
+
+void users_inherit(struct users *users, struct users *from) {
+    if (users == from || memcmp(users->key, from->key, sizeof(users->key)) == 0 ||
+        !is_equal(users, from)) {
+        return;
+    }
+    memcpy(users->key, from->key, sizeof(users->key));
+    pthread_mutex_lock(&from->lock);
+    verdicts_copy(&users->granted, &from->granted);
+    verdicts_copy(&users->rejected, &from->rejected);
+    pthread_mutex_unlock(&from->lock);
+}
+
+enum users_verdict users_lookup(struct users *users, const char *authorization) {
+    struct credentials credentials CLEANUP_CREDENTIALS;
+    struct tag tag;
+    if (credentials_parse(authorization, &credentials) < 0) {
+        return USERS_DENIED;
+    }
+    if (tag_compute(users, credentials.text, credentials.len, &tag) < 0) {
+        return USERS_UNKNOWN;
+    }
+    pthread_mutex_lock(&users->lock);
+    bool granted = verdicts_contain(&users->granted, &tag);
+    bool rejected = verdicts_contain(&users->rejected, &tag);
+    pthread_mutex_unlock(&users->lock);
+    return granted ? USERS_GRANTED : rejected ? USERS_DENIED : USERS_UNKNOWN;
+}
+
+static const struct user *user_find(const struct users *users, const char *name, size_t len) {
+    for (size_t i = 0; i < users->n_users; i++) {
+        const char *known = users->users[i].name;
+        if (strlen(known) == len && memcmp(known, name, len) == 0) {
+            return &users->users[i];
+        }
+    }
+    return NULL;
+}
+
+/* Somebody to check an unknown name against, always the same for the same name: with hashes of
+ * several costs, too, the time taken does not tell who exists. */
+static const struct user *user_stand_in(const struct users *users, const char *name, size_t len) {
+    struct tag tag = {0};
+    uint64_t number;
+    tag_compute(users, name, len, &tag);
+    memcpy(&number, tag.bytes, sizeof(number));
+    return &users->users[number % users->n_users];
+}
+
+static bool password_matches(const char *password, const char *hash) {
+    struct crypt_data *data = calloc(1, sizeof(*data));
+    if (data == NULL) {
+        return false;
+    }
+    const char *made = crypt_rn(password, hash, data, sizeof(*data));
+    /* The checksum alone is compared: libcrypt clears unused bits of the salt it repeats. */
+    bool same = made != NULL && strlen(made) == BCRYPT_LEN &&
+                gnutls_memcmp(made + BCRYPT_SETTING_LEN, hash + BCRYPT_SETTING_LEN,
+                              BCRYPT_LEN - BCRYPT_SETTING_LEN) == 0;
+    explicit_bzero(data, sizeof(*data));
+    free(data);
+    return same;
+}
+
+bool users_verify(struct users *users, const char *authorization) {
+    /* An equal request may have been decided while this one waited for its turn. */
+    enum users_verdict known = users_lookup(users, authorization);
+    if (known != USERS_UNKNOWN) {
+        return known == USERS_GRANTED;
+    }
+    struct credentials credentials CLEANUP_CREDENTIALS;
+    struct tag tag;
+    if (users->n_users == 0 || credentials_parse(authorization, &credentials) < 0) {
+        return false;
+    }
+    const struct user *user = user_find(users, credentials.text, credentials.name_len);
+    const struct user *against =
+        user != NULL ? user : user_stand_in(users, credentials.text, credentials.name_len);
+    bool matches = password_matches(credentials.password, against->hash);
+    bool granted = matches && user != NULL;
+    if (tag_compute(users, credentials.text, credentials.len, &tag) == 0) {
+        pthread_mutex_lock(&users->lock);
+        verdicts_add(granted ? &users->granted : &users->rejected, &tag);
+        pthread_mutex_unlock(&users->lock);
+    }
+    return granted;
+}
+
+char *users_name(const char *authorization) {
+    struct credentials credentials CLEANUP_CREDENTIALS;
+    return credentials_parse(authorization, &credentials) == 0
+               ? strndup(credentials.text, credentials.name_len)
+               : NULL;
+}

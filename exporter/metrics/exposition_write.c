@@ -1,0 +1,366 @@
+#include "exporter/metrics/exposition.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/escape.h"
+#include "exporter/metrics/exposition_merge.h"
+
+/* One place in each part's sorted blocks: pages are written by merging the parts by name. */
+struct cursor {
+    const struct exposition_block *block;
+    const struct exposition_block *end;
+    const struct exposition_block *first;
+};
+
+/* Lines of a family that are at least this long are referred to, not copied. */
+enum { REFERENCE_MIN = 4096 };
+
+struct page {
+    struct exposition_page *result;
+    struct buf *out;  /* the result's text */
+    size_t run_start; /* where in it the piece under way begins */
+    enum exposition_format format;
+    struct cursor *cursors;
+    size_t n_cursors;
+    uint64_t *duplicates; /* per cursor, or NULL */
+};
+
+/* The block named `name` (the first `len` bytes of it) plus `ending`, from the earliest of the
+ * first `n_parts` parts that has one; NULL if none has. */
+static const struct exposition_block *find_block(const struct page *page, size_t n_parts,
+                                                 const char *name, size_t len, const char *ending) {
+    for (size_t i = 0; i < n_parts; i++) {
+        const struct exposition_block *low = page->cursors[i].first;
+        const struct exposition_block *high = page->cursors[i].end;
+        while (low < high) {
+            const struct exposition_block *mid = low + (high - low) / 2;
+            int order = strncmp(mid->name, name, len);
+            order = order != 0 ? order : strcmp(mid->name + len, ending);
+            if (order == 0) {
+                return mid;
+            }
+            if (order < 0) {
+                low = mid + 1;
+            } else {
+                high = mid;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool is_composite(const struct exposition_block *block) {
+    return block != NULL && (block->type == METRIC_HISTOGRAM || block->type == METRIC_SUMMARY);
+}
+
+/* The endings of a histogram's or summary's samples. */
+static const char *const sample_endings[] = {"_bucket", "_count", "_sum"};
+
+/* Whether a name is one that a histogram or summary of the first `n_parts` parts writes its samples
+ * under: x_count beside a histogram x. */
+static bool is_sample_name(const struct page *page, size_t n_parts, const char *name, size_t len) {
+    for (size_t i = 0; i < ARRAY_LEN(sample_endings); i++) {
+        if (metric_name_ends_with(name, len, sample_endings[i]) &&
+            is_composite(find_block(page, n_parts, name, len - strlen(sample_endings[i]), ""))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the samples of a family would be taken for those of another one: of a histogram x and a
+ * gauge x_count only the one from the earlier part can be served. */
+static bool is_ambiguous(const struct page *page, size_t part,
+                         const struct exposition_block *block) {
+    size_t len = strlen(block->name);
+    if (is_sample_name(page, part + 1, block->name, len)) {
+        return true;
+    }
+    for (size_t i = 0; is_composite(block) && i < ARRAY_LEN(sample_endings); i++) {
+        if (find_block(page, part, block->name, len, sample_endings[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* OpenMetrics keeps x_created for the time of birth of a counter, histogram or summary x and
+ * forbids any other family of that name. Python's client writes such gauges in the text format. */
+static bool is_creation_time(const struct page *page, const struct exposition_block *block) {
+    size_t len = strlen(block->name);
+    if (!metric_name_ends_with(block->name, len, "_created")) {
+        return false;
+    }
+    len -= strlen("_created");
+    const struct exposition_block *owner = find_block(page, page->n_cursors, block->name, len, "");
+    if (owner != NULL) {
+        return is_composite(owner);
+    }
+    owner = find_block(page, page->n_cursors, block->name, len, "_total");
+    return owner != NULL && owner->type == METRIC_COUNTER;
+}
+
+/* "# TYPE name text": pages of small families consist of these, hence without printf. */
+static void write_comment(struct buf *out, const char *keyword, const char *name, size_t len,
+                          const char *text) {
+    buf_add_str(out, keyword);
+    buf_add(out, name, len);
+    buf_add_char(out, ' ');
+    buf_add_str(out, text);
+    buf_add_char(out, '\n');
+}
+
+static void write_help(struct buf *out, const struct exposition_block *block, size_t len,
+                       bool quotes) {
+    if (block->help[0] == '\0') {
+        return;
+    }
+    buf_add_str(out, "# HELP ");
+    buf_add(out, block->name, len);
+    buf_add_char(out, ' ');
+    escape_add(out, block->help, quotes);
+    buf_add_char(out, '\n');
+}
+
+static void write_text_head(struct buf *out, const struct exposition_block *block) {
+    enum metric_type type = block->type == METRIC_INFO ? METRIC_GAUGE : block->type;
+    size_t len = strlen(block->name);
+    write_help(out, block, len, false);
+    write_comment(out, "# TYPE ", block->name, len, metric_type_name(type));
+}
+
+/* OpenMetrics names the family of the counter x_total and of the info x_info just x. Where the name
+ * lacks that ending, or x is also another family's name (a counter fps_total beside a gauge fps),
+ * the family keeps its full name and gets the type that allows it. */
+static bool loses_ending(const struct page *page, const struct exposition_block *block,
+                         const char *ending) {
+    size_t len = strlen(block->name);
+    if (!metric_name_ends_with(block->name, len, ending)) {
+        return false;
+    }
+    len -= strlen(ending);
+    bool is_info = block->type == METRIC_INFO;
+    return find_block(page, page->n_cursors, block->name, len, "") == NULL &&
+           !(is_info && find_block(page, page->n_cursors, block->name, len, "_total") != NULL) &&
+           !is_sample_name(page, page->n_cursors, block->name, len);
+}
+
+/* What a family is called in OpenMetrics: the first `len` bytes of its name. */
+struct openmetrics_name {
+    const char *type;
+    size_t len;
+};
+
+static struct openmetrics_name openmetrics_name(const struct page *page,
+                                                const struct exposition_block *block) {
+    static const struct {
+        const char *ending;
+        const char *type_without;
+    } kinds[] = {
+        [METRIC_COUNTER] = {"_total", "unknown"},
+        [METRIC_INFO] = {"_info", "gauge"},
+    };
+    size_t len = strlen(block->name);
+    if (block->type == METRIC_UNTYPED) {
+        return (struct openmetrics_name){"unknown", len};
+    }
+    const char *ending = kinds[block->type].ending;
+    if (ending == NULL) {
+        return (struct openmetrics_name){metric_type_name(block->type), len};
+    }
+    if (!loses_ending(page, block, ending)) {
+        return (struct openmetrics_name){kinds[block->type].type_without, len};
+    }
+    return (struct openmetrics_name){metric_type_name(block->type), len - strlen(ending)};
+}
+
+/* The unit must be the name's last word, and an info can have none. */
+static bool fits_unit(const struct exposition_block *block, size_t len) {
+    if (block->unit == NULL || block->unit[0] == '\0' || block->type == METRIC_INFO) {
+        return false;
+    }
+    return metric_name_has_unit(block->name, len, block->unit);
+}
+
+static void write_openmetrics_head(const struct page *page, const struct exposition_block *block) {
+    struct openmetrics_name name = openmetrics_name(page, block);
+    struct buf *out = page->out;
+    write_comment(out, "# TYPE ", block->name, name.len, name.type);
+    if (fits_unit(block, name.len)) {
+        write_comment(out, "# UNIT ", block->name, name.len, block->unit);
+    }
+    write_help(out, block, name.len, true);
+}
+
+/* Writes the blocks of that name of all cursors and moves these on. */
+static void write_shared(struct page *page, const char *name) {
+    const struct exposition_block **blocks CLEANUP_FREE = calloc(page->n_cursors, sizeof(*blocks));
+    uint64_t *dropped CLEANUP_FREE = calloc(page->n_cursors, sizeof(*dropped));
+    if (blocks == NULL || dropped == NULL) {
+        page->out->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < page->n_cursors; i++) {
+        struct cursor *cursor = &page->cursors[i];
+        if (cursor->block < cursor->end && strcmp(cursor->block->name, name) == 0) {
+            blocks[i] = cursor->block++;
+        }
+    }
+    exposition_merge(page->out, blocks, page->n_cursors, dropped);
+    for (size_t i = 0; i < page->n_cursors && page->duplicates != NULL; i++) {
+        page->duplicates[i] += dropped[i];
+    }
+}
+
+/* The cursor with the smallest name; how many stand at that name. */
+static struct cursor *next_cursor(const struct page *page, size_t *ret_n_same) {
+    struct cursor *next = NULL;
+    for (size_t i = 0; i < page->n_cursors; i++) {
+        struct cursor *cursor = &page->cursors[i];
+        if (cursor->block == cursor->end) {
+            continue;
+        }
+        int order = next == NULL ? -1 : strcmp(cursor->block->name, next->block->name);
+        if (order < 0) {
+            next = cursor;
+            *ret_n_same = 1;
+        } else if (order == 0) {
+            (*ret_n_same)++;
+        }
+    }
+    return next;
+}
+
+static void add_piece(struct page *page, const char *data, size_t len) {
+    struct exposition_page *result = page->result;
+    if (result->n_pieces == result->cap_pieces) {
+        size_t cap = result->cap_pieces == 0 ? 8 : 2 * result->cap_pieces;
+        struct iovec *pieces = realloc(result->pieces, cap * sizeof(*pieces));
+        if (pieces == NULL) {
+            page->out->failed = true;
+            return;
+        }
+        result->pieces = pieces;
+        result->cap_pieces = cap;
+    }
+    result->pieces[result->n_pieces++] = (struct iovec){(char *)data, len};
+    result->len += len;
+}
+
+/* Ends the piece of own text under way; it has no address yet, as the text may still move. */
+static void end_run(struct page *page) {
+    size_t len = page->out->len - page->run_start;
+    if (len > 0) {
+        add_piece(page, NULL, len);
+    }
+    page->run_start = page->out->len;
+}
+
+static void write_lines(struct page *page, const struct exposition_block *block) {
+    bool refer = block->len >= REFERENCE_MIN;
+    if (refer) {
+        end_run(page);
+    }
+    for (size_t i = 0; i < block->n_pieces; i++) {
+        const struct iovec *piece = &block->pieces[i];
+        if (refer) {
+            add_piece(page, piece->iov_base, piece->iov_len);
+        } else {
+            buf_add(page->out, piece->iov_base, piece->iov_len);
+        }
+    }
+}
+
+/* Passes over the blocks of that name; what they hold is lost. */
+static void skip(struct page *page, const char *name, bool counted) {
+    for (size_t i = 0; i < page->n_cursors; i++) {
+        struct cursor *cursor = &page->cursors[i];
+        if (cursor->block == cursor->end || strcmp(cursor->block->name, name) != 0) {
+            continue;
+        }
+        if (counted && page->duplicates != NULL) {
+            page->duplicates[i] += cursor->block->n_samples;
+        }
+        cursor->block++;
+    }
+}
+
+static void write_family(struct page *page, struct cursor *cursor, size_t n_same) {
+    const struct exposition_block *block = cursor->block;
+    bool text = page->format == EXPOSITION_TEXT;
+    if (is_ambiguous(page, (size_t)(cursor - page->cursors), block)) {
+        skip(page, block->name, true);
+        return;
+    }
+    if (!text && is_creation_time(page, block)) {
+        skip(page, block->name, false);
+        return;
+    }
+    if (text) {
+        write_text_head(page->out, block);
+    } else {
+        write_openmetrics_head(page, block);
+    }
+    if (n_same > 1) {
+        write_shared(page, block->name);
+    } else {
+        write_lines(page, block);
+        cursor->block++;
+    }
+}
+
+/* Gives the pieces of own text their addresses. */
+static void settle(struct exposition_page *result) {
+    char *text = result->text.data;
+    for (size_t i = 0; i < result->n_pieces; i++) {
+        if (result->pieces[i].iov_base == NULL) {
+            result->pieces[i].iov_base = text;
+            text += result->pieces[i].iov_len;
+        }
+    }
+}
+
+int exposition_page_write(struct exposition_page *result, struct exposition_choice choice,
+                          struct exposition_part *const *parts, size_t n_parts,
+                          uint64_t *duplicates) {
+    struct cursor *cursors CLEANUP_FREE = calloc(n_parts + 1, sizeof(*cursors));
+    if (cursors == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < n_parts; i++) {
+        size_t n_blocks = 0;
+        const struct exposition_block *blocks =
+            parts[i] != NULL ? exposition_part_blocks(parts[i], &n_blocks) : NULL;
+        if (n_blocks == 0) {
+            continue; /* a zeroed cursor is at its end */
+        }
+        cursors[i] = (struct cursor){.block = blocks, .first = blocks, .end = blocks + n_blocks};
+    }
+    struct page page = {
+        .result = result,
+        .out = &result->text,
+        .format = choice.format,
+        .cursors = cursors,
+        .n_cursors = n_parts,
+        .duplicates = duplicates,
+    };
+    size_t n_same = 0;
+    struct cursor *next;
+    while (!page.out->failed && (next = next_cursor(&page, &n_same)) != NULL) {
+        write_family(&page, next, n_same);
+    }
+    if (choice.format != EXPOSITION_TEXT) {
+        buf_add_str(page.out, "# EOF\n");
+    }
+    end_run(&page);
+    settle(result);
+    return page.out->failed ? -ENOMEM : 0;
+}
+
+void exposition_page_finish(struct exposition_page *page) {
+    buf_finish(&page->text);
+    free(page->pieces);
+    *page = (struct exposition_page){0};
+}

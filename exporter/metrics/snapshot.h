@@ -1,0 +1,74 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/core/cleanup.h"
+#include "exporter/metrics/labels.h"
+#include "exporter/metrics/metric.h"
+
+/* What one collector saw at one moment: families and their samples. It borrows the descriptions and
+ * labels: both stay the collector's and must live until it is asked to collect again. By then the
+ * samples have been rendered (exposition_part_create), on the same thread. */
+
+struct sample {
+    const struct labels *labels; /* NULL: none */
+    const char *suffix;          /* "", or "_bucket", "_sum", "_count" of a histogram or summary */
+    double value;
+};
+
+struct family {
+    const struct metric_desc *desc;
+    struct sample *samples;
+    size_t n_samples;
+    size_t cap_samples;
+};
+
+struct snapshot {
+    struct family *families;
+    size_t n_families;
+    size_t cap_families;
+    uint32_t *slots; /* of a hash table: where each description's family is, plus one; 0 is free */
+    size_t last;     /* the family that got the previous sample: the next is mostly the same */
+    bool failed;     /* memory ran out on the way */
+};
+
+/* Frees what the snapshot holds and leaves it empty. A zeroed struct is an empty snapshot. */
+void snapshot_finish(struct snapshot *snapshot);
+#define CLEANUP_SNAPSHOT CLEANUP(snapshot_finish)
+
+/* Empties it for the next collection but keeps its memory. */
+void snapshot_reset(struct snapshot *snapshot);
+
+/* What the two calls below do where the family that got the previous sample is another one, or has
+ * no more room. */
+void snapshot_add_elsewhere(struct snapshot *out, const struct metric_desc *desc,
+                            const char *suffix, const struct labels *labels, double value);
+
+/* Adds one sample of a histogram or summary: `suffix` is a string literal, "_bucket", "_sum",
+ * "_count" or "". */
+static inline void snapshot_add_suffixed(struct snapshot *out, const struct metric_desc *desc,
+                                         const char *suffix, const struct labels *labels,
+                                         double value) {
+    struct family *family = out->n_families > 0 ? &out->families[out->last] : NULL;
+    if (family == NULL || family->desc != desc || family->n_samples == family->cap_samples) {
+        snapshot_add_elsewhere(out, desc, suffix, labels, value);
+        return;
+    }
+    family->samples[family->n_samples++] = (struct sample){labels, suffix, value};
+}
+
+/* Adds one sample; a value that could not be read is simply not added. */
+static inline void snapshot_add(struct snapshot *out, const struct metric_desc *desc,
+                                const struct labels *labels, double value) {
+    snapshot_add_suffixed(out, desc, "", labels, value);
+}
+
+/* Adds many samples at once to the family added last, if that is the one of `desc`, else to one of
+ * its own. It looks for no earlier one: for collectors with thousands of families. A family without
+ * samples shows its HELP and TYPE only. */
+void snapshot_append(struct snapshot *out, const struct metric_desc *desc,
+                     const struct sample *samples, size_t n_samples);
+
+size_t snapshot_n_samples(const struct snapshot *snapshot);

@@ -1,0 +1,484 @@
+#include "exporter/push/keeper.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/file.h"
+#include "exporter/core/log.h"
+#include "exporter/loop/worker.h"
+#include "exporter/push/metrics.h"
+#include "exporter/push/recover.h"
+#include "exporter/push/state.h"
+
+/* …_AT_ONCE: what is done before it is looked whether the turn is long. */
+enum {
+    MAX_NAME_LEN = 256,
+    MAX_HELP_LEN = 1024,
+    STOP_WORKER_MS = 10000,
+    SERIES_AT_ONCE = 100,
+    BYTES_AT_ONCE = 256 << 10,
+};
+
+#define INTERVAL_NS CLOCK_NS_PER_SEC
+#define PAUSE_NS (2 * CLOCK_NS_PER_MS)  /* for others, between the turns of one pass */
+#define RETRY_NS (50 * CLOCK_NS_PER_MS) /* while the store is busy */
+#define TIDY_NS (100 * CLOCK_NS_PER_MS) /* lines fill what pushes leave of the table in longer */
+
+#define IN_MEMORY "what is pushed is in memory only, and gone after a restart (see --push.table)"
+
+struct push_keeper {
+    struct loop *loop;
+    struct push_store *store;
+    struct push_log *log;
+    struct push_metrics metrics;
+    int table_lock_fd; /* -1: none */
+    struct loop_timer expire;
+    struct loop_timer tidy;
+    char *places; /* what the settings of the start said of files */
+
+    char *state_path;  /* NULL: no state file, or one that is not ours to write */
+    int state_lock_fd; /* -1: none yet; the save under way has it */
+    int64_t save_interval_ns;
+    struct loop_timer save;
+    struct worker *worker;
+    uint64_t saved_changes;
+    double saved_seconds;
+    bool copying; /* the pages, for the next save */
+    bool failing; /* the fault was logged, its end was not */
+
+    /* A save under way. */
+    struct worker_job job;
+    bool saving;
+    struct buf pages;
+    uint64_t changes;
+    int code;
+    struct error error;
+};
+
+/* ---- settings ---- */
+
+static size_t size_setting(const struct settings *settings, const char *name) {
+    return (size_t)settings_int(settings, name);
+}
+
+static struct push_store_config read_settings(const struct settings *settings) {
+    return (struct push_store_config){
+        .limits =
+            {
+                .max_owners = size_setting(settings, "push.max-plugins"),
+                .max_groups = size_setting(settings, "push.max-groups"),
+                .max_peer_owners = size_setting(settings, "push.max-plugins-per-peer"),
+                .max_series = size_setting(settings, "push.max-series"),
+                .max_peer_series = size_setting(settings, "push.max-series-per-peer"),
+                .max_owner_series = size_setting(settings, "push.max-series-per-plugin"),
+                .max_text = size_setting(settings, "push.max-text-size"),
+                .max_peer_text = size_setting(settings, "push.max-text-size-per-peer"),
+                .max_labels = size_setting(settings, "push.max-labels"),
+                .max_name_len = MAX_NAME_LEN,
+                .max_value_len = size_setting(settings, "push.max-label-length"),
+                .max_help_len = MAX_HELP_LEN,
+                .max_buckets = size_setting(settings, "push.max-buckets"),
+                .max_line_rate = size_setting(settings, "push.max-line-rate"),
+            },
+        .ttl_ms = settings_duration_ms(settings, "push.ttl"),
+        .table_bytes = size_setting(settings, "push.table-size"),
+    };
+}
+
+static const char *path_setting(const struct settings *settings, const char *name) {
+    const char *path = settings_string(settings, name);
+    return path[0] != '\0' ? path : NULL;
+}
+
+/* What only a start can change, as one text. */
+static char *describe_places(const struct settings *settings) {
+    struct buf text = {0};
+    buf_printf(&text, "table \"%s\" of %zu bytes, state file \"%s\"",
+               settings_string(settings, "push.table"), size_setting(settings, "push.table-size"),
+               settings_string(settings, "push.state-file"));
+    return buf_take(&text);
+}
+
+/* ---- opening ---- */
+
+/* What was there at the start. */
+struct old_files {
+    struct push_remains table, state;
+    bool has_table, has_state;
+    /* Of no use and could not be set aside, or never a file of ours alone: not ours to lose. */
+    bool table_is_stuck, state_is_stuck;
+};
+
+static void old_files_finish(struct old_files *old) {
+    push_remains_finish(&old->table);
+    push_remains_finish(&old->state);
+}
+#define CLEANUP_OLD_FILES CLEANUP(old_files_finish)
+
+/* Puts a file of no use out of the way; says whether that cannot be. */
+static bool set_aside(const char *path, const char *why) {
+    struct buf name CLEANUP_BUF = {0};
+    struct error err;
+    if (push_recover_set_aside(path, &name, &err) < 0) {
+        log_warn("push: %s; it cannot be set aside: %s", why, err.text);
+        return true;
+    }
+    log_warn("push: %s; set aside as %s", why, buf_str(&name));
+    return false;
+}
+
+/* Whether there is something to load. Where there is no telling what a file holds, it is kept for
+ * somebody to look at. */
+static bool take_remains(const char *path, struct push_remains *remains, bool *ret_is_stuck,
+                         int (*recover)(const char *path, struct push_remains *ret_remains,
+                                        struct error *err)) {
+    struct error err;
+    int r = path != NULL ? recover(path, remains, &err) : -ENOENT;
+    if (r == -EMEDIUMTYPE || r == -EPERM) { /* a path given by mistake, or another's file */
+        log_warn("push: %s", err.text);
+        *ret_is_stuck = true;
+    } else if (r < 0 && r != -ENOENT) {
+        *ret_is_stuck = set_aside(path, err.text);
+    }
+    return r == 0;
+}
+
+/* The table of this boot is the truth; after another boot the state file is, which was written as a
+ * whole. It is looked at in any case, as it is going to be replaced. */
+static void read_old_files(const char *table_path, const char *state_path, struct old_files *old) {
+    old->has_table =
+        take_remains(table_path, &old->table, &old->table_is_stuck, push_recover_table);
+    old->has_state =
+        take_remains(state_path, &old->state, &old->state_is_stuck, push_recover_state);
+    if (old->state.n_damaged > 0) {
+        struct buf why CLEANUP_BUF = {0};
+        buf_printf(&why, "%s: %zu damaged pages", state_path, old->state.n_damaged);
+        old->state_is_stuck = set_aside(state_path, buf_str(&why));
+    }
+    if (old->has_table && old->table.same_boot) {
+        push_remains_finish(&old->state);
+        old->has_state = false;
+    }
+}
+
+static void load(struct push_store *store, const char *path, const struct push_remains *remains) {
+    struct push_load_report report;
+    push_store_load(store, remains->file.data + remains->offset, remains->len, &report);
+    size_t n_damaged = remains->n_damaged + report.n_damaged_pages;
+    if (n_damaged > 0 || report.n_dropped > 0) {
+        log_warn("push: %s: %zu damaged pages and %zu entries of no use; %zu series are left", path,
+                 n_damaged, report.n_dropped, report.n_series);
+    } else if (report.n_series > 0) {
+        log_info("push: %s: %zu series taken over", path, report.n_series);
+    }
+}
+
+/* The state file has a lock of its own, as daemons without a table or with another one may be given
+ * the same. Where it cannot be had for another reason, as on a full disk, each save asks again. */
+static int claim_state(struct push_keeper *keeper, const char *path, struct error *err) {
+    if (path == NULL) {
+        return 0;
+    }
+    keeper->state_path = strdup(path);
+    if (keeper->state_path == NULL) {
+        return error_set(err, -ENOMEM, "push: out of memory");
+    }
+    struct error problem;
+    int r = push_recover_lock(path, &keeper->state_lock_fd, &problem);
+    if (r < 0 && r != -EBUSY) {
+        log_warn("push: %s; nothing can be saved so far (see --push.state-file)", problem.text);
+    } else if (r < 0) {
+        log_warn("push: %s; nothing is taken from it, and nothing is saved (see --push.state-file)",
+                 problem.text);
+        free(TAKE(keeper->state_path));
+    }
+    return 0;
+}
+
+/* Without its file the store is kept in memory: pushing goes on. */
+static int make_store(struct push_keeper *keeper, struct push_store_config *config,
+                      struct error *err) {
+    struct error problem;
+    if (config->table_path != NULL && push_store_create(config, &keeper->store, &problem) < 0) {
+        log_warn("push: %s; " IN_MEMORY, problem.text);
+    }
+    if (keeper->store != NULL) {
+        return 0;
+    }
+    config->table_path = NULL;
+    return push_store_create(config, &keeper->store, err);
+}
+
+/* Fills the store with what there is. */
+static void restore(struct push_keeper *keeper, const char *table_path,
+                    const struct old_files *old) {
+    if (old->has_state) {
+        load(keeper->store, keeper->state_path, &old->state);
+    } else if (old->has_table) {
+        load(keeper->store, table_path, &old->table);
+    }
+    if (old->has_state && old->state.n_damaged == 0) {
+        keeper->saved_changes = push_store_stats(keeper->store).changes;
+    }
+}
+
+static int open_store(struct push_keeper *keeper, struct push_store_config *config,
+                      struct error *err) {
+    struct old_files old CLEANUP_OLD_FILES = {0};
+    struct error problem;
+    const char *table_path = config->table_path;
+    /* The table of another daemon is not ours to take over. */
+    if (table_path != NULL && push_recover_lock(table_path, &keeper->table_lock_fd, &problem) < 0) {
+        log_warn("push: %s; " IN_MEMORY, problem.text);
+        table_path = NULL;
+    }
+    read_old_files(table_path, keeper->state_path, &old);
+    if (old.table_is_stuck) {
+        log_warn("push: %s is left as it is; " IN_MEMORY, table_path);
+    }
+    config->table_path = old.table_is_stuck ? NULL : table_path;
+    int r = make_store(keeper, config, err);
+    if (r < 0) {
+        return r;
+    }
+    restore(keeper, table_path, &old);
+    if (push_store_publish(keeper->store, &problem) < 0) {
+        log_warn("push: %s; what is pushed is gone after a restart", problem.text);
+    }
+    if (old.state_is_stuck) {
+        log_warn("push: %s is left as it is; nothing is saved until the next start",
+                 keeper->state_path);
+        free(TAKE(keeper->state_path));
+    }
+    return 0;
+}
+
+/* ---- saving ---- */
+
+static void note_saved(struct push_keeper *keeper) {
+    if (keeper->code < 0) {
+        if (!keeper->failing) {
+            log_warn("push: state file: %s", keeper->error.text);
+        }
+        keeper->failing = true;
+        return;
+    }
+    if (keeper->failing) {
+        log_info("push: state file: can be written again");
+    }
+    keeper->failing = false;
+    keeper->saved_changes = keeper->changes;
+    keeper->saved_seconds = clock_wall_seconds();
+}
+
+static void begin_copy(struct push_keeper *keeper) {
+    push_store_copy_begin(keeper->store, &keeper->pages);
+    keeper->changes = push_store_stats(keeper->store).changes;
+}
+
+static void save_run(struct worker_job *job) {
+    struct push_keeper *keeper = CONTAINER_OF(job, struct push_keeper, job);
+    struct buf content CLEANUP_BUF = {.failed = keeper->pages.failed};
+    push_state_encode(buf_str(&keeper->pages), keeper->pages.len, &content);
+    buf_finish(&keeper->pages);
+    int r = 0;
+    if (keeper->state_lock_fd < 0) {
+        r = push_recover_lock(keeper->state_path, &keeper->state_lock_fd, &keeper->error);
+    }
+    if (r == 0) {
+        r = content.failed
+                ? error_set(&keeper->error, -ENOMEM, "out of memory")
+                : file_replace(keeper->state_path, 0600, content.data, content.len, &keeper->error);
+    }
+    keeper->code = r;
+}
+
+static void save_done(struct worker_job *job) {
+    struct push_keeper *keeper = CONTAINER_OF(job, struct push_keeper, job);
+    keeper->saving = false;
+    note_saved(keeper);
+}
+
+static bool has_changed(const struct push_keeper *keeper) {
+    return push_store_stats(keeper->store).changes != keeper->saved_changes;
+}
+
+static void copy_turn(struct push_keeper *keeper) {
+    bool more;
+    do {
+        more = push_store_copy_some(keeper->store, BYTES_AT_ONCE);
+    } while (more && !loop_turn_is_long(keeper->loop));
+    if (more) {
+        keeper->save.due_ns = 0;
+        return;
+    }
+    keeper->copying = false;
+    keeper->save.due_ns = clock_monotonic_ns() + keeper->save_interval_ns;
+    keeper->saving = true;
+    keeper->job = (struct worker_job){.run = save_run, .done = save_done};
+    worker_submit(keeper->worker, &keeper->job);
+}
+
+static void save_fire(struct loop_timer *timer) {
+    struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, save);
+    if (!keeper->copying && push_store_is_busy(keeper->store)) {
+        timer->due_ns = clock_monotonic_ns() + RETRY_NS;
+        return;
+    }
+    timer->due_ns = clock_monotonic_ns() + keeper->save_interval_ns;
+    if (!keeper->copying && !keeper->saving && has_changed(keeper)) {
+        begin_copy(keeper);
+        keeper->copying = true;
+    }
+    if (keeper->copying) {
+        copy_turn(keeper);
+    }
+}
+
+bool push_keeper_stop(struct push_keeper *keeper) {
+    if (keeper == NULL || keeper->worker == NULL) {
+        return true;
+    }
+    if (!worker_destroy(keeper->worker, STOP_WORKER_MS)) {
+        return false;
+    }
+    keeper->worker = NULL;
+    keeper->save.due_ns = LOOP_NEVER;
+    loop_cancel(keeper->loop, &keeper->job.message);
+    if (has_changed(keeper)) {
+        begin_copy(keeper);
+        push_store_copy_some(keeper->store, SIZE_MAX);
+        save_run(&keeper->job);
+        note_saved(keeper);
+    }
+    return true;
+}
+
+static int prepare_saving(struct push_keeper *keeper, struct error *err) {
+    keeper->save = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = save_fire};
+    loop_timer_add(keeper->loop, &keeper->save);
+    if (keeper->state_path == NULL) {
+        return 0;
+    }
+    struct push_stats stats = push_store_stats(keeper->store);
+    if (stats.n_owners == 0) {
+        keeper->saved_changes = stats.changes; /* an empty file would say no more than none */
+    }
+    keeper->save.due_ns = clock_monotonic_ns() + keeper->save_interval_ns;
+    return worker_create(keeper->loop, "push", &keeper->worker, err);
+}
+
+/* ---- life ---- */
+
+static void expire_fire(struct loop_timer *timer) {
+    struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, expire);
+    if (push_store_is_busy(keeper->store)) {
+        timer->due_ns = clock_monotonic_ns() + RETRY_NS;
+        return;
+    }
+    bool more;
+    do {
+        more = push_store_expire(keeper->store, SERIES_AT_ONCE);
+    } while (more && !loop_turn_is_long(keeper->loop));
+    timer->due_ns = clock_monotonic_ns() + (more ? PAUSE_NS : INTERVAL_NS);
+}
+
+static void tidy_fire(struct loop_timer *timer) {
+    struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, tidy);
+    bool more;
+    do {
+        more = push_store_tidy(keeper->store, SERIES_AT_ONCE);
+    } while (more && !loop_turn_is_long(keeper->loop));
+    timer->due_ns = more ? 0 : clock_monotonic_ns() + TIDY_NS;
+}
+
+int push_keeper_create(struct loop *loop, const struct settings *settings,
+                       const struct collector *const *collectors, struct push_keeper **ret_keeper,
+                       struct error *err) {
+    struct push_keeper *keeper = calloc(1, sizeof(*keeper));
+    if (keeper == NULL) {
+        return error_set(err, -ENOMEM, "push: out of memory");
+    }
+    keeper->loop = loop;
+    keeper->table_lock_fd = -1;
+    keeper->state_lock_fd = -1;
+    keeper->saved_changes = UINT64_MAX;
+    keeper->expire = (struct loop_timer){.fire = expire_fire};
+    loop_timer_add(loop, &keeper->expire);
+    keeper->tidy = (struct loop_timer){.fire = tidy_fire};
+    loop_timer_add(loop, &keeper->tidy);
+    struct push_store_config config = read_settings(settings);
+    config.collectors = collectors;
+    config.table_path = path_setting(settings, "push.table");
+    keeper->save_interval_ns =
+        settings_duration_ms(settings, "push.state-interval") * CLOCK_NS_PER_MS;
+    keeper->places = describe_places(settings);
+    keeper->log = push_log_create(loop);
+    int r = keeper->places != NULL && keeper->log != NULL
+                ? claim_state(keeper, path_setting(settings, "push.state-file"), err)
+                : error_set(err, -ENOMEM, "push: out of memory");
+    if (r == 0) {
+        r = open_store(keeper, &config, err);
+    }
+    if (r == 0) {
+        r = prepare_saving(keeper, err);
+    }
+    if (r < 0) {
+        push_keeper_destroy(keeper);
+        return r;
+    }
+    *ret_keeper = keeper;
+    return 0;
+}
+
+static void close_lock(int fd) {
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+void push_keeper_destroy(struct push_keeper *keeper) {
+    if (keeper == NULL) {
+        return;
+    }
+    loop_timer_remove(keeper->loop, &keeper->expire);
+    loop_timer_remove(keeper->loop, &keeper->tidy);
+    loop_timer_remove(keeper->loop, &keeper->save);
+    push_log_destroy(keeper->log);
+    push_store_destroy(keeper->store);
+    push_metrics_finish(&keeper->metrics);
+    buf_finish(&keeper->pages);
+    free(keeper->state_path);
+    free(keeper->places);
+    close_lock(keeper->table_lock_fd);
+    close_lock(keeper->state_lock_fd);
+    free(keeper);
+}
+
+void push_keeper_configure(struct push_keeper *keeper, const struct settings *settings) {
+    char *places CLEANUP_FREE = describe_places(settings);
+    if (places != NULL && strcmp(places, keeper->places) != 0) {
+        log_warn("push: in use stays %s until the next start", keeper->places);
+    }
+    struct push_store_config config = read_settings(settings);
+    push_store_configure(keeper->store, &config);
+    keeper->save_interval_ns =
+        settings_duration_ms(settings, "push.state-interval") * CLOCK_NS_PER_MS;
+}
+
+struct push_store *push_keeper_store(struct push_keeper *keeper) {
+    return keeper->store;
+}
+
+struct push_log *push_keeper_log(struct push_keeper *keeper) {
+    return keeper->log;
+}
+
+void push_keeper_collect(struct push_keeper *keeper, struct snapshot *out) {
+    struct push_stats stats = push_store_stats(keeper->store);
+    push_metrics_collect(&keeper->metrics, &stats, keeper->saved_seconds, out);
+}

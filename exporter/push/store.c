@@ -1,0 +1,259 @@
+#include "exporter/push/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/hash.h"
+#include "exporter/push/store_private.h"
+
+/* ---- time ---- */
+
+/* The coarse clock is read without leaving the process's own pages; 4 ms are near enough. */
+static int64_t system_now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * INT64_C(1000) + now.tv_nsec / CLOCK_NS_PER_MS;
+}
+
+int64_t push_store_now_ms(const struct push_store *store) {
+    return store->config.now_ms();
+}
+
+/* ---- memory that a snapshot may refer to ---- */
+
+/* The oldest collection that somebody may still be rendering. */
+static uint64_t oldest_in_use(const struct push_store *store) {
+    uint64_t oldest = UINT64_MAX;
+    for (const struct push_link *i = store->readers.next; i != &store->readers; i = i->next) {
+        uint64_t collection = CONTAINER_OF(i, struct push_reader, link)->collection;
+        oldest = collection != 0 && collection < oldest ? collection : oldest;
+    }
+    return oldest;
+}
+
+static void free_graves(struct push_graves *graves, uint64_t oldest) {
+    size_t n_kept = 0;
+    for (size_t i = 0; i < graves->n_items; i++) {
+        if (graves->items[i].collected < oldest) {
+            free(graves->items[i].memory);
+        } else {
+            graves->items[n_kept++] = graves->items[i];
+        }
+    }
+    graves->n_items = n_kept;
+    if (n_kept == 0) {
+        free(TAKE(graves->items));
+        graves->cap_items = 0;
+    }
+}
+
+void push_bury(struct push_store *store, void *memory, uint64_t collected) {
+    if (memory == NULL) {
+        return;
+    }
+    if (collected == 0 || collected < oldest_in_use(store)) {
+        free(memory);
+        return;
+    }
+    struct push_graves *graves = &store->graves;
+    if (graves->n_items == graves->cap_items) {
+        size_t cap = 2 * graves->cap_items + 64;
+        struct push_grave *items = reallocarray(graves->items, cap, sizeof(*items));
+        if (items == NULL) {
+            return; /* lost, rather than freed under a reader */
+        }
+        graves->items = items;
+        graves->cap_items = cap;
+    }
+    graves->items[graves->n_items++] = (struct push_grave){memory, collected};
+}
+
+void push_store_open_graves(struct push_store *store) {
+    free_graves(&store->graves, oldest_in_use(store));
+}
+
+/* ---- who takes snapshots ---- */
+
+struct push_reader *push_reader_create(struct push_store *store) {
+    struct push_reader *reader = calloc(1, sizeof(*reader));
+    if (reader != NULL) {
+        reader->store = store;
+        pthread_mutex_lock(&store->lock);
+        push_link_append(&store->readers, &reader->link);
+        pthread_mutex_unlock(&store->lock);
+    }
+    return reader;
+}
+
+void push_reader_destroy(struct push_reader *reader) {
+    if (reader == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&reader->store->lock);
+    push_link_remove(&reader->link);
+    push_store_open_graves(reader->store);
+    pthread_mutex_unlock(&reader->store->lock);
+    free(reader);
+}
+
+/* ---- life ---- */
+
+void push_store_configure(struct push_store *store, const struct push_store_config *config) {
+    store->config.limits = config->limits;
+    store->config.ttl_ms = config->ttl_ms;
+    size_t most = PUSH_MAX_WORDS - 2;
+    if (store->config.limits.max_buckets > most) {
+        store->config.limits.max_buckets = most;
+    }
+}
+
+const struct push_limits *push_store_limits(const struct push_store *store) {
+    return &store->config.limits;
+}
+
+int push_store_create(const struct push_store_config *config, struct push_store **ret_store,
+                      struct error *err) {
+    struct push_store *store = calloc(1, sizeof(*store));
+    if (store == NULL) {
+        return error_set(err, -ENOMEM, "push: out of memory");
+    }
+    int r = push_reserved_init(&store->reserved, config->collectors, err);
+    if (r < 0) {
+        free(store);
+        return r;
+    }
+    push_store_configure(store, config);
+    store->config.table_bytes = config->table_bytes;
+    store->config.now_ms = config->now_ms != NULL ? config->now_ms : system_now_ms;
+    store->seed = hash_seed();
+    pthread_mutex_init(&store->lock, NULL);
+    push_link_init(&store->families);
+    push_link_init(&store->readers);
+    push_link_init(&store->owners);
+    push_link_init(&store->shares);
+    push_link_init(&store->starts_left);
+    store->created_ms = push_store_now_ms(store);
+    r = push_table_create(config->table_path, config->table_bytes, &store->table, err);
+    if (r < 0) {
+        push_store_destroy(store);
+        return r;
+    }
+    *ret_store = store;
+    return 0;
+}
+
+void push_store_destroy(struct push_store *store) {
+    if (store == NULL) {
+        return;
+    }
+    push_store_settle(store);
+    struct push_table *table = TAKE(store->table); /* nothing is removed from it */
+    while (store->owners.next != &store->owners) {
+        push_owner_destroy(store, CONTAINER_OF(store->owners.next, struct push_owner, link));
+    }
+    push_table_destroy(table);
+    hash_index_finish(&store->names);
+    hash_index_finish(&store->series);
+    hash_index_finish(&store->members);
+    hash_index_finish(&store->by_identity);
+    hash_index_finish(&store->by_plugin);
+    push_starts_finish(store);
+    free_graves(&store->graves, UINT64_MAX);
+    push_reserved_finish(&store->reserved);
+    free(store->steps);
+    free(store->fresh);
+    free(store->replaced);
+    free(store->hidden);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+int push_store_publish(struct push_store *store, struct error *err) {
+    return push_table_publish(store->table, err);
+}
+
+void push_store_copy_begin(struct push_store *store, struct buf *out) {
+    size_t len = 0;
+    push_store_settle(store);
+    push_table_pages(store->table, &len);
+    buf_reset(out);
+    buf_reserve(out, len);
+    store->copy = out;
+}
+
+bool push_store_copy_some(struct push_store *store, size_t n) {
+    struct buf *out = store->copy;
+    if (out == NULL) {
+        return false;
+    }
+    size_t len = 0;
+    const char *pages = push_table_pages(store->table, &len);
+    size_t left = len - out->len;
+    buf_add(out, pages + out->len, n < left ? n : left);
+    store->copy = out->len < len && !out->failed ? out : NULL;
+    return store->copy != NULL;
+}
+
+/* ---- figures ---- */
+
+enum reason { CONFLICT, FORBIDDEN, INVALID, LIMIT, MEMORY, RATE, RESERVED, ROOM, UNREADABLE };
+
+static const char *const reasons[PUSH_REASONS] = {
+    [CONFLICT] = "conflict", [FORBIDDEN] = "forbidden", [INVALID] = "invalid",
+    [LIMIT] = "limit",       [MEMORY] = "memory",       [RATE] = "rate",
+    [RESERVED] = "reserved", [ROOM] = "room",           [UNREADABLE] = "unreadable",
+};
+
+static enum reason find_reason(int code) {
+    static const struct {
+        int code;
+        enum reason reason;
+    } codes[] = {
+        {E2BIG, LIMIT},
+        {EACCES, FORBIDDEN},
+        {EAGAIN, RATE},
+        {EBADMSG, UNREADABLE},
+        {EBUSY, RATE},
+        {EEXIST, CONFLICT},
+        {EFBIG, LIMIT},
+        {ENOMEM, MEMORY},
+        {ENOSPC, ROOM},
+        {EPERM, RESERVED},
+        {EPROTONOSUPPORT, UNREADABLE},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        if (codes[i].code == -code) {
+            return codes[i].reason;
+        }
+    }
+    return INVALID;
+}
+
+const char *push_reason(int code) {
+    return reasons[find_reason(code)];
+}
+
+void push_store_count_refused(struct push_store *store, int code) {
+    store->refused[find_reason(code)]++;
+}
+
+struct push_stats push_store_stats(const struct push_store *store) {
+    struct push_stats stats = {
+        .n_series = store->series.n_items,
+        .n_owners = store->by_identity.n_items,
+        .table_bytes = push_table_used(store->table),
+        .in_file = push_table_is_file(store->table),
+        .changes = store->batch + store->removals,
+        .updates = store->updates,
+        .expired = store->expired,
+    };
+    for (size_t i = 0; i < PUSH_REASONS; i++) {
+        stats.refused[i].reason = reasons[i];
+        stats.refused[i].n = store->refused[i];
+    }
+    return stats;
+}

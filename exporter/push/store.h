@@ -1,0 +1,346 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collectors/collector.h"
+#include "exporter/core/buf.h"
+#include "exporter/core/error.h"
+#include "exporter/metrics/labels.h"
+#include "exporter/push/update.h"
+
+/* Series that plugins and other clients pushed: their families, owners, values, times to live.
+ * Lives on the loop thread; only readers come from others, the workers of the `push`
+ * collector, and a lock stands between. */
+struct push_store;
+
+/* Who pushes: found again by its identity, after a reconnect, over HTTP, after a restart of ours.
+ */
+struct push_owner;
+
+struct push_limits {
+    size_t max_owners;       /* plugins */
+    size_t max_groups;       /* counted apart, so that they leave plugins their room */
+    size_t max_peer_owners;  /* plugins and groups that one peer claims, see push_claim.h */
+    size_t max_series;       /* in all */
+    size_t max_peer_series;  /* of all owners that one peer claims */
+    size_t max_owner_series; /* of one owner */
+    size_t max_text;         /* bytes that names and labels of all series take on a page */
+    size_t max_peer_text;    /* of all owners that one peer claims */
+    size_t max_labels;       /* of one series, without those of its owner */
+    size_t max_name_len;     /* of metrics and labels */
+    size_t max_value_len;    /* of a label */
+    size_t max_help_len;
+    size_t max_buckets;
+    size_t max_line_rate; /* lines or metrics in a second, of one owner; 0: no limit */
+};
+
+struct push_store_config {
+    struct push_limits limits;
+    int64_t ttl_ms; /* how long series outlive their plugin's last sign of life; 0: for ever */
+    const struct collector *const *collectors; /* whose metrics nobody may push; may be NULL */
+    const char *table_path;                    /* of the file that outlives us; NULL: in memory */
+    size_t table_bytes;                        /* at most */
+    int64_t (*now_ms)(void);                   /* monotonic; NULL: the system's clock */
+};
+
+int push_store_create(const struct push_store_config *config, struct push_store **ret_store,
+                      struct error *err);
+void push_store_destroy(struct push_store *store); /* accepts NULL */
+
+struct push_load_report {
+    size_t n_series;
+    size_t n_dropped;       /* entries of no use */
+    size_t n_damaged_pages; /* whose entries are missing, at least in part */
+};
+
+/* Fills a store that has just been made from what another one left behind: pages of a table or of
+ * a state file, aligned to 8. */
+void push_store_load(struct push_store *store, const void *pages, size_t len,
+                     struct push_load_report *ret_report);
+
+/* Puts the table in its place, once what was there has been loaded. Does nothing for memory. */
+int push_store_publish(struct push_store *store, struct error *err);
+
+/* Makes `out` a copy of the pages of the table, in steps of `n` bytes; false: it is whole. */
+void push_store_copy_begin(struct push_store *store, struct buf *out);
+bool push_store_copy_some(struct push_store *store, size_t n);
+
+/* Drops what is dead from a table that is full of it, in steps of `n` entries: to be called about
+ * once a second, and again as long as it returns true. */
+bool push_store_tidy(struct push_store *store, size_t n);
+
+/* Takes over limits and time to live, after a reload. What is there stays. */
+void push_store_configure(struct push_store *store, const struct push_store_config *config);
+
+/* Those in force. */
+const struct push_limits *push_store_limits(const struct push_store *store);
+
+/* ---- owners ---- */
+
+/* All but `plugin`, or `labels` of a group, may be NULL. Every series of the owner carries these
+ * labels. */
+struct push_identity {
+    const char *plugin, *job, *container, *pod, *namespace;
+    const struct label *labels; /* further ones in any order; of a group: all, with its job */
+    size_t n_labels;
+    bool group; /* came the Pushgateway's way: never expires unless asked, push_time_seconds & co.,
+                   counters keep their names and may be set */
+};
+
+/* Whether a label says where a plugin runs, which is not for its metrics to say. */
+bool push_label_is_identity(const char *name);
+
+/* The owner of that identity, made if need be. Valid until push_owner_unref: a connection keeps
+ * its reference, and so stays alive; a request takes one for its time. -EINVAL, -E2BIG, -ENOMEM,
+ * -ENOSPC. */
+int push_store_owner(struct push_store *store, const struct push_identity *identity,
+                     struct push_owner **ret_owner, struct error *err);
+void push_owner_unref(struct push_store *store, struct push_owner *owner); /* accepts NULL */
+
+/* The same without making or referencing one; NULL: there is none. */
+struct push_owner *push_store_find_owner(const struct push_store *store,
+                                         const struct push_identity *identity);
+
+/* How much may come at once where a rate is limited; grows with time. A zeroed one is full. */
+struct push_allowance {
+    double left;
+    int64_t counted_ns; /* when that was worked out */
+};
+
+/* How long to wait until something is left of `max` in a second; 0: something is. */
+int64_t push_allowance_wait_ns(struct push_allowance *allowance, size_t max, int64_t now_ns);
+
+/* Takes `n` off; what is not there yet is owed, for ten seconds at most. */
+void push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n);
+
+/* The owner's, for who takes what several connections and requests say in its name. */
+struct push_allowance *push_owner_allowance(struct push_owner *owner);
+
+/* Notes when a push of a group was refused: push_failure_time_seconds. */
+void push_owner_note_failure(struct push_store *store, struct push_owner *owner, double seconds);
+
+/* The series vanish; the owner too once nobody refers to it. */
+void push_store_remove_owner(struct push_store *store, struct push_owner *owner);
+
+/* ---- updates ---- */
+
+enum push_mode {
+    PUSH_MERGE,
+    PUSH_REPLACE_FAMILIES, /* other series of the families named vanish: POST of the Pushgateway */
+    PUSH_REPLACE_ALL,      /* all other series of the owner vanish: PUT */
+};
+
+struct push_batch {
+    enum push_mode mode;
+    uint64_t start; /* push_start_number of the peer's start, for PUSH_TOTAL; 0: none */
+    const struct push_update *updates;
+    size_t n_updates;
+};
+
+/* The number by which the start of a peer's process is known, from the text in its hello. Never
+ * 0. */
+uint64_t push_start_number(const char *start);
+
+/* A peer of that start has connected, or has left again; as often left as entered. The totals of
+ * one that is there, or has just left, are remembered before those of others. */
+void push_store_start_enter(struct push_store *store, uint64_t number);
+void push_store_start_leave(struct push_store *store, uint64_t number);
+
+/* Applies all updates or none. `*ret_failed` (may be NULL) is then the place in `updates` of the
+ * first offender, and the error says its metric, what was expected, and the other owner where types
+ * conflict. After return it survives kill -9. Successes and failures are counted in waap_push_*.
+ * -EINVAL: not valid; -EEXIST: another type, or a series of another owner's; -EPERM: a name that
+ * nobody may push; -E2BIG: beyond a limit; -ENOSPC, -ENOMEM: no room. */
+int push_store_apply(struct push_store *store, struct push_owner *owner,
+                     const struct push_batch *batch, size_t *ret_failed, struct error *err);
+
+/* The same by somebody else in the owner's name: no sign of life, its series end when they would
+ * have. */
+int push_store_apply_for(struct push_store *store, struct push_owner *owner,
+                         const struct push_batch *batch, struct error *err);
+
+/* push_store_apply in turns, for a batch that would hold up the loop: call push_store_apply_some,
+ * which does about as much as `n_updates` take, until it says that the batch is over; `code`,
+ * `failed` and `error` then say how it went. What it points to must stay until then. Until it is
+ * over readers wait, and whatever else is asked of the store takes it to its end first. */
+struct push_applying {
+    bool over;
+    int code;
+    size_t failed;
+    struct error error;
+
+    /* Not for callers. */
+    struct push_owner *owner;
+    const struct push_batch *batch;
+    int64_t now_ms;
+    enum push_stage {
+        PUSH_STAGE_PREPARE,
+        PUSH_STAGE_PRESET,
+        PUSH_STAGE_PERFORM,
+        PUSH_STAGE_SWEEP,
+        PUSH_STAGE_TAKE_BACK,
+    } stage;
+    size_t next;                  /* of the updates, in this stage */
+    struct push_link *next_swept; /* of the owner's series */
+    bool made_room;               /* and started over */
+};
+
+void push_store_apply_begin(struct push_store *store, struct push_applying *applying,
+                            struct push_owner *owner, const struct push_batch *batch);
+bool push_store_apply_some(struct push_store *store, struct push_applying *applying,
+                           size_t n_updates);
+
+/* Whether a batch, a copy or push_store_tidy is between two steps, or a large store is being
+ * collected: callers that can wait should. */
+bool push_store_is_busy(const struct push_store *store);
+
+/* Counts a refusal that happened outside: codes as above, -EBADMSG and -EPROTONOSUPPORT: not
+ * readable, -EAGAIN and -EBUSY: too fast, -EACCES: not allowed, -EFBIG: beyond a limit. */
+void push_store_count_refused(struct push_store *store, int code);
+
+/* What such a code is counted as. */
+const char *push_reason(int code);
+
+/* Drops what has outlived its time, groups with their last series, and what groups have of a plugin
+ * that somebody has claimed, see push_claim.h. A pass over all is due about once a second; a call
+ * looks at no more than `n` owners and series. True: the pass is to be continued. */
+bool push_store_expire(struct push_store *store, size_t n);
+
+/* ---- notes: small texts kept as safely as the series, for the values of knobs ---- */
+
+/* NULL: none. Valid until the next put. */
+const char *push_store_note(const struct push_store *store, const struct push_owner *owner,
+                            const char *key);
+
+/* Calls `visit` for each note of the owner. Changing anything meanwhile is not allowed. */
+void push_store_visit_notes(const struct push_store *store, const struct push_owner *owner,
+                            void (*visit)(const char *key, const char *text, void *context),
+                            void *context);
+
+/* `text` NULL drops the note. One whose key begins with a point goes with its owner's last series;
+ * others keep the owner. -E2BIG, -ENOMEM, -ENOSPC. */
+int push_store_put_note(struct push_store *store, struct push_owner *owner, const char *key,
+                        const char *text, struct error *err);
+
+/* ---- what is there ---- */
+
+struct push_owner_view {
+    uint64_t number;            /* those made later have a higher one */
+    const char *name;           /* "plugin objcounter", "group job=nightly" */
+    const struct label *labels; /* sorted by name */
+    size_t n_labels;
+    bool group;
+    size_t n_series;
+    size_t n_refs;               /* connections */
+    double seen_seconds;         /* last sign of life, since 1970 */
+    double push_seconds;         /* of a group: its last push; 0: never */
+    double push_failure_seconds; /* of a group: the last that was refused; 0: never */
+};
+
+struct push_owner_view push_owner_view(const struct push_store *store,
+                                       const struct push_owner *owner);
+
+/* One after the other, beginning with NULL; NULL at the end. Pushing meanwhile is not allowed. */
+struct push_owner *push_store_next_owner(const struct push_store *store,
+                                         const struct push_owner *after);
+
+/* The first whose number is higher, for a walk with pauses; NULL at the end. */
+struct push_owner *push_store_owner_after(const struct push_store *store, uint64_t number);
+
+struct push_series_view {
+    struct push_owner *owner;
+    uint64_t family;  /* its number */
+    const char *name; /* as exported; of a rate that of the gauge */
+    const char *help;
+    enum push_type type;
+    const struct label *labels; /* without the owner's */
+    size_t n_labels;
+    const char *text;     /* all labels, rendered */
+    const double *values; /* as in struct push_update for PUSH_SET; of a rate: total, then mean */
+    size_t n_values;
+    const double *bounds;
+    size_t n_bounds;
+};
+
+/* Calls `visit` for each series of the owner (NULL: of all), those of one family in one run.
+ * Changing anything meanwhile is not allowed. */
+void push_store_visit(struct push_store *store, const struct push_owner *owner,
+                      void (*visit)(const struct push_series_view *series, void *context),
+                      void *context);
+
+/* The number of the owner, family or series that was made last. */
+uint64_t push_store_newest(const struct push_store *store);
+
+/* How far a walk over the series of one owner has come: the numbers of the last one and its family.
+ * Series with a number above `newest` are passed over, so that writers cannot outrun the walk. */
+struct push_place {
+    uint64_t newest;
+    uint64_t family, series;
+};
+
+/* The same for the series of the owner that follow on `place`, which moves on, as long as `visit`
+ * returns true. False: the last one has been visited. */
+bool push_store_visit_some(struct push_store *store, const struct push_owner *owner,
+                           struct push_place *place,
+                           bool (*visit)(const struct push_series_view *series, void *context),
+                           void *context);
+
+/* Where a walk over all owners and their series goes on, whatever is removed meanwhile. */
+struct push_cursor {
+    struct push_link *owner;  /* comes next */
+    struct push_link *series; /* of that owner; NULL: it has not been looked at */
+    size_t n_removed;         /* of its series, by this walk */
+    struct push_cursor *next;
+};
+
+/* From the first owner on. To be ended before the store is. */
+void push_cursor_begin(struct push_store *store, struct push_cursor *cursor);
+void push_cursor_end(struct push_store *store, struct push_cursor *cursor);
+
+/* Removes the series of which `match` says so (NULL: all); returns how many. A group goes with its
+ * last series; one that has none, and counts as one, if it says so of a push time. */
+size_t push_store_remove_if(struct push_store *store,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context);
+
+/* The same by a cursor, looking at about `n` series; adds to `*n_removed`. True: there are more. */
+bool push_store_remove_some(struct push_store *store, struct push_cursor *cursor, size_t n,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context, size_t *n_removed);
+
+/* The same among the series of one owner. */
+size_t push_store_remove_of(struct push_store *store, struct push_owner *owner,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context);
+
+/* Removes the one series of the owner that the update would change; false: there is none. */
+bool push_store_remove_series(struct push_store *store, struct push_owner *owner,
+                              const struct push_update *update);
+
+enum { PUSH_REASONS = 9 };
+
+struct push_stats {
+    size_t n_series, n_owners;
+    size_t table_bytes; /* used, by what was removed too */
+    bool in_file;       /* what is pushed outlives us */
+    uint64_t changes;   /* of anything that a state file holds */
+    uint64_t updates, expired;
+    struct push_refused {
+        const char *reason;
+        uint64_t n;
+    } refused[PUSH_REASONS];
+};
+
+struct push_stats push_store_stats(const struct push_store *store);
+
+/* Who takes snapshots on a thread of its own. While a reload exchanges the collector, several of
+ * its threads can be there, and the older ones may still be rendering. */
+struct push_reader;
+
+struct push_reader *push_reader_create(struct push_store *store); /* NULL: no memory */
+void push_reader_destroy(struct push_reader *reader);             /* accepts NULL */
+
+/* Adds all series to a snapshot; what it refers to stays until the reader's next call or end. */
+void push_reader_collect(struct push_reader *reader, struct snapshot *out);

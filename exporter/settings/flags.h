@@ -1,0 +1,31 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "exporter/settings/option.h"
+#include "exporter/settings/problems.h"
+#include "exporter/settings/settings.h"
+
+/* The command line of a command: flags by a table of options, and what is no flag. */
+
+enum { FLAGS_MAX_WORDS = 256 };
+
+struct flags {
+    struct settings *settings;
+    const char *words[FLAGS_MAX_WORDS]; /* in order */
+    size_t n_words;
+};
+
+/* Reads argv behind argv[0]: --name=value, --name value, --name and --no-name of switches; behind
+ * -- nothing is a flag. -EINVAL with every mistake in `problems`. The caller finishes it in any
+ * case. */
+int flags_read(struct flags *flags, const struct option *const *options, size_t n_options, int argc,
+               char *const *argv, struct problems *problems);
+void flags_finish(struct flags *flags);
+
+/* Whether --help or -h is among the arguments. */
+bool flags_ask_for_help(int argc, char *const *argv);
+
+/* One line per option. */
+void flags_print_help(const struct option *const *options, size_t n_options, FILE *to);

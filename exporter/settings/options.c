@@ -1,0 +1,509 @@
+#include "exporter/settings/options.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "exporter/net/address.h"
+#include "exporter/net/network.h"
+
+#define KIB INT64_C(1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+#define SECONDS INT64_C(1000)
+#define MINUTES (60 * SECONDS)
+#define HOURS (60 * MINUTES)
+
+static const char *const demos[] = {"off", "jetson", "dgpu", NULL}; /* enum demo_kind */
+static const char *const log_formats[] = {"logfmt", "json", NULL};  /* enum log_format */
+static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL}; /* log_level */
+
+static int check_url_path(const char *text, struct error *err) {
+    if (text[0] == '/' && strpbrk(text, "?# ") == NULL) {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "expected a path that begins with /, got \"%s\"", text);
+}
+
+static int check_socket_path(const char *text, struct error *err) {
+    struct sockaddr_un name;
+    if (text[0] == '/' && strlen(text) < sizeof(name.sun_path)) {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "expected an absolute path of less than %zu bytes, got \"%s\"",
+                     sizeof(name.sun_path), text);
+}
+
+static int check_file_mode(const char *text, struct error *err) {
+    size_t len = strlen(text);
+    if ((len == 3 || len == 4) && strspn(text, "01234567") == len) {
+        return 0;
+    }
+    return error_set(err, -EINVAL, "expected permissions in octal such as 0660, got \"%s\"", text);
+}
+
+const struct option exporter_options[] = {
+    {
+        .name = "collector.disable-defaults",
+        .type = OPTION_BOOL,
+        .help = "Leave out all collectors but those switched on explicitly",
+    },
+    {
+        .name = "collector.reprobe-interval",
+        .type = OPTION_DURATION,
+        .default_text = "60s",
+        .min = 1 * SECONDS,
+        .max = 24 * HOURS,
+        .help = "How often to look again for a source that this machine lacked",
+    },
+    {
+        .name = "config.file",
+        .type = OPTION_STRING,
+        .not_in_file = true,
+        .help = "YAML file to read settings from",
+    },
+    {
+        .name = "demo",
+        .type = OPTION_CHOICE,
+        .default_text = "off",
+        .bare_text = "jetson",
+        .choices = demos,
+        .help = "Show simulated hardware instead of this machine: a Jetson, or a server with cards",
+    },
+    {
+        .name = "log.format",
+        .type = OPTION_CHOICE,
+        .default_text = "logfmt",
+        .choices = log_formats,
+        .help = "Form of the log lines on standard error",
+    },
+    {
+        .name = "log.level",
+        .type = OPTION_CHOICE,
+        .default_text = "info",
+        .choices = log_levels,
+        .help = "Least severity that is logged",
+    },
+    {
+        .name = "path.cgroupfs",
+        .type = OPTION_STRING,
+        .default_text = "/sys/fs/cgroup",
+        .help = "Where the host's cgroup hierarchy is mounted",
+    },
+    {
+        .name = "path.procfs",
+        .type = OPTION_STRING,
+        .default_text = "/proc",
+        .help = "Where the host's proc file system is mounted",
+    },
+    {
+        .name = "path.rootfs",
+        .type = OPTION_STRING,
+        .default_text = "/",
+        .help = "Where the host's root file system is mounted",
+    },
+    {
+        .name = "path.sysfs",
+        .type = OPTION_STRING,
+        .default_text = "/sys",
+        .help = "Where the host's sys file system is mounted",
+    },
+    {
+        .name = "push.allow",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .check = network_check,
+        .help = "Networks that may push, turn knobs, reload and quit over TCP, besides localhost; "
+                "gateways and proxies, which forward for others, only by their own address",
+    },
+    {
+        .name = "push.allow-local",
+        .type = OPTION_BOOL,
+        .default_text = "true",
+        .help = "Let localhost push, turn knobs, reload and quit over TCP; turn it off if a proxy "
+                "here adds no Forwarded, Via, X-Forwarded-For or X-Real-IP",
+    },
+    {
+        .name = "push.max-buckets",
+        .type = OPTION_INT,
+        .default_text = "100",
+        .min = 1,
+        .max = 200,
+        .help = "Most buckets of a histogram, or quantiles of a summary, that is pushed",
+    },
+    {
+        .name = "push.max-connections",
+        .type = OPTION_INT,
+        .default_text = "256",
+        .min = 1,
+        .max = 65536,
+        .help = "Most connections of plugins open at once",
+    },
+    {
+        .name = "push.max-connections-per-peer",
+        .type = OPTION_INT,
+        .default_text = "64",
+        .min = 1,
+        .max = 65536,
+        .help = "Most connections open at once from one container, or one user outside of any",
+    },
+    {
+        .name = "push.max-groups",
+        .type = OPTION_INT,
+        .default_text = "1000",
+        .min = 1,
+        .max = 100000,
+        .help = "Most Pushgateway groups",
+    },
+    {
+        .name = "push.max-label-length",
+        .type = OPTION_SIZE,
+        .default_text = "1KiB",
+        .min = 1,
+        .max = 2 * KIB,
+        .help = "Longest value of a label that is pushed",
+    },
+    {
+        .name = "push.max-labels",
+        .type = OPTION_INT,
+        .default_text = "32",
+        .min = 0,
+        .max = 64,
+        .help = "Most labels of a series that is pushed, those of its plugin not counted",
+    },
+    {
+        .name = "push.max-line-rate",
+        .type = OPTION_INT,
+        .default_text = "0",
+        .min = 0,
+        .max = 10000000,
+        .help = "Most lines in a second of one plugin, on all its connections, where more wait, or "
+                "metrics of one plugin or group over HTTP, where more are refused; 0: no limit",
+    },
+    {
+        .name = "push.max-line-size",
+        .type = OPTION_SIZE,
+        .default_text = "64KiB",
+        .min = 256,
+        .max = 16 * MIB,
+        .help = "Longest line of a plugin",
+    },
+    {
+        .name = "push.max-params",
+        .type = OPTION_INT,
+        .default_text = "64",
+        .min = 0,
+        .max = 10000,
+        .help = "Most knobs of one plugin",
+    },
+    {
+        .name = "push.max-params-size-per-peer",
+        .type = OPTION_SIZE,
+        .default_text = "4MiB",
+        .min = 4 * KIB,
+        .max = 1 * GIB,
+        .help = "Most bytes that knobs of one container or user take in memory",
+    },
+    {
+        .name = "push.max-plugins",
+        .type = OPTION_INT,
+        .default_text = "1000",
+        .min = 1,
+        .max = 100000,
+        .help = "Most plugins that can push",
+    },
+    {
+        .name = "push.max-plugins-per-peer",
+        .type = OPTION_INT,
+        .default_text = "250",
+        .min = 1,
+        .max = 100000,
+        .help = "Most plugins and groups of one container, user outside of any, or address",
+    },
+    {
+        .name = "push.max-series",
+        .type = OPTION_INT,
+        .default_text = "100000",
+        .min = 1,
+        .max = 10000000,
+        .help = "Most series that are kept of all pushes",
+    },
+    {
+        .name = "push.max-series-per-peer",
+        .type = OPTION_INT,
+        .default_text = "25000",
+        .min = 1,
+        .max = 10000000,
+        .help = "Most series that are kept of one container, user outside of any, or address",
+    },
+    {
+        .name = "push.max-series-per-plugin",
+        .type = OPTION_INT,
+        .default_text = "10000",
+        .min = 1,
+        .max = 10000000,
+        .help = "Most series that are kept of one plugin or group",
+    },
+    {
+        .name = "push.max-text-size",
+        .type = OPTION_SIZE,
+        .default_text = "64MiB",
+        .min = 4 * KIB,
+        .max = 1 * GIB,
+        .help = "Most bytes that names and labels of all pushed series take on a page",
+    },
+    {
+        .name = "push.max-text-size-per-peer",
+        .type = OPTION_SIZE,
+        .default_text = "16MiB",
+        .min = 4 * KIB,
+        .max = 1 * GIB,
+        .help = "Most bytes that they take of one container, user outside of any, or address",
+    },
+    {
+        .name = "push.pywaggle-log",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .help = "Directories of pywaggle's run logs: what plugins publish there becomes metrics",
+    },
+    {
+        .name = "push.socket",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .default_text = "/run/waap/push.sock",
+        .check = check_socket_path,
+        .help = "Unix socket on which plugins push and hear of their knobs; empty: none",
+    },
+    {
+        .name = "push.socket-group",
+        .type = OPTION_STRING,
+        .help = "Group that owns push.socket; empty: that of the process",
+    },
+    {
+        .name = "push.socket-mode",
+        .type = OPTION_STRING,
+        .default_text = "0666",
+        .check = check_file_mode,
+        .help = "Permissions of push.socket",
+    },
+    {
+        .name = "push.state-file",
+        .type = OPTION_STRING,
+        .help = "File on disk that what was pushed is saved to, for the time after a reboot",
+    },
+    {
+        .name = "push.state-interval",
+        .type = OPTION_DURATION,
+        .default_text = "60s",
+        .min = 1 * SECONDS,
+        .max = 24 * HOURS,
+        .help = "How often the state file is written, if there is something to write",
+    },
+    {
+        .name = "push.table",
+        .type = OPTION_STRING,
+        .default_text = "/run/waap-store/push.table",
+        .help = "File on tmpfs that keeps what was pushed over a restart, in a directory for waap "
+                "alone; empty: in memory only",
+    },
+    {
+        .name = "push.table-size",
+        .type = OPTION_SIZE,
+        .default_text = "64MiB",
+        .min = 64 * KIB,
+        .max = 1 * GIB,
+        .help = "Largest size of push.table",
+    },
+    {
+        .name = "push.ttl",
+        .type = OPTION_DURATION,
+        .default_text = "5m",
+        .min = 0,
+        .max = 365 * 24 * HOURS,
+        .help = "How long series outlive the last sign of life of their plugin; 0: for ever",
+    },
+    {
+        .name = "push.user",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .help =
+            "Users of web.config.file who may push, turn knobs, reload and quit from everywhere",
+    },
+    {
+        .name = "sample.hz",
+        .type = OPTION_INT,
+        .default_text = "10",
+        .min = 1,
+        .max = 100,
+        .help = "Samples per second between scrapes, for integrals and peaks",
+    },
+    {
+        .name = "sample.peak-window",
+        .type = OPTION_DURATION,
+        .default_text = "60s",
+        .min = 1 * SECONDS,
+        .max = 1 * HOURS,
+        .help = "How far back the peak metrics look",
+    },
+    {
+        .name = "scrape.timeout",
+        .type = OPTION_DURATION,
+        .default_text = "10s",
+        .min = SECONDS / 10,
+        .max = 10 * MINUTES,
+        .help = "Limit of a scrape that sends no X-Prometheus-Scrape-Timeout-Seconds",
+    },
+    {
+        .name = "scrape.timeout-offset",
+        .type = OPTION_DURATION,
+        .default_text = "500ms",
+        .min = 0,
+        .max = 10 * SECONDS,
+        .help = "How long before the scraper's own limit the answer is sent",
+    },
+    {
+        .name = "web.auth-exempt-health",
+        .type = OPTION_BOOL,
+        .help = "Serve /-/healthy and /-/ready without password",
+    },
+    {
+        .name = "web.config.file",
+        .type = OPTION_STRING,
+        .help = "YAML file with TLS and user settings, in the form of the exporter toolkit",
+    },
+    {
+        .name = "web.disable-exporter-metrics",
+        .type = OPTION_BOOL,
+        .help = "Leave out the metrics about the exporter itself",
+    },
+    {
+        .name = "web.enable-admin-api",
+        .type = OPTION_BOOL,
+        .help = "Allow PUT /api/v1/admin/wipe, which drops everything that was pushed",
+    },
+    {
+        .name = "web.enable-lifecycle",
+        .type = OPTION_BOOL,
+        .help = "Allow /-/reload and /-/quit",
+    },
+    {
+        .name = "web.header-timeout",
+        .type = OPTION_DURATION,
+        .default_text = "10s",
+        .min = 1 * SECONDS,
+        .max = 10 * MINUTES,
+        .help = "How long a client may take to send a request's header, and fall behind 4 KiB/s in "
+                "its body",
+    },
+    {
+        .name = "web.hostname",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .help = "Names under which browsers may push, turn knobs, reload and quit without a "
+                "password, besides addresses, localhost and the host name",
+    },
+    {
+        .name = "web.idle-timeout",
+        .type = OPTION_DURATION,
+        .default_text = "120s",
+        .min = 1 * SECONDS,
+        .max = 24 * HOURS,
+        .help = "How long a connection may stay open without a request",
+    },
+    {
+        .name = "web.listen-address",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .default_text = ":9090",
+        .check = http_address_check,
+        .help = "Where to listen: host:port, [IPv6]:port, :port or unix:/path",
+    },
+    {
+        .name = "web.listen-group",
+        .type = OPTION_STRING,
+        .help = "Group that owns Unix sockets; empty: that of the process",
+    },
+    {
+        .name = "web.listen-mode",
+        .type = OPTION_STRING,
+        .default_text = "0660",
+        .check = check_file_mode,
+        .help = "Permissions of Unix sockets",
+    },
+    {
+        .name = "web.max-bodies-size",
+        .type = OPTION_SIZE,
+        .default_text = "64MiB",
+        .min = 1 * KIB,
+        .max = 64 * GIB,
+        .help =
+            "Most memory for all bodies above 64 KiB together, one of web.max-body-size at least; "
+            "others are answered with 503",
+    },
+    {
+        .name = "web.max-body-size",
+        .type = OPTION_SIZE,
+        .default_text = "10MiB",
+        .min = 1 * KIB,
+        .max = 1 * GIB,
+        .help =
+            "Largest body of a request, unpacked; larger ones are answered with 413, and so are "
+            "pushes whose content takes more than about 1.5 times as much memory",
+    },
+    {
+        .name = "web.max-connections",
+        .type = OPTION_INT,
+        .default_text = "128",
+        .min = 8,
+        .max = 65536,
+        .help = "Most connections open at once; one more takes the place of the least valuable",
+    },
+    {
+        .name = "web.max-connections-per-address",
+        .type = OPTION_INT,
+        .default_text = "0",
+        .min = 0,
+        .max = 65536,
+        .help = "Most connections open at once from one address; 0: no limit",
+    },
+    {
+        .name = "web.max-header-size",
+        .type = OPTION_SIZE,
+        .default_text = "16KiB",
+        .min = 4 * KIB,
+        .max = 1 * MIB,
+        .help = "Largest header of a request; larger ones are answered with 431",
+    },
+    {
+        .name = "web.max-requests",
+        .type = OPTION_INT,
+        .default_text = "0",
+        .min = 0,
+        .max = 10000,
+        .help = "Most scrapes in progress at once; beyond it the address that has most of them is "
+                "answered with 503; 0: half of web.max-connections, which is the most it can be",
+    },
+    {
+        .name = "web.max-sending-size",
+        .type = OPTION_SIZE,
+        .default_text = "32MiB",
+        .min = 1 * MIB,
+        .max = 64 * GIB,
+        .help =
+            "Most memory for all answers above 64 KiB that clients have not read completely; the "
+            "readers of the oldest are disconnected beyond it",
+    },
+    {
+        .name = "web.systemd-socket",
+        .type = OPTION_BOOL,
+        .help = "Do not start without sockets from systemd, which replace web.listen-address",
+    },
+    {
+        .name = "web.telemetry-path",
+        .type = OPTION_STRING,
+        .default_text = "/metrics",
+        .check = check_url_path,
+        .help = "Path under which metrics are served",
+    },
+    {0},
+};

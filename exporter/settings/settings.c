@@ -1,0 +1,210 @@
+#include "exporter/settings/settings.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct value {
+    enum settings_source source;
+    int64_t number;
+    char **texts; /* NULL-terminated: one text, or the items of a repeatable option */
+    size_t n_texts;
+};
+
+struct named {
+    const char *name;
+    size_t index; /* of the option */
+};
+
+struct settings {
+    const struct option *const *options;
+    size_t n_options;
+    struct value *values; /* one per option */
+    struct named *names;  /* sorted: requests look settings up */
+};
+
+static void clear_texts(struct value *value) {
+    for (size_t i = 0; i < value->n_texts; i++) {
+        free(value->texts[i]);
+    }
+    value->n_texts = 0;
+    if (value->texts != NULL) {
+        value->texts[0] = NULL;
+    }
+}
+
+static int add_text(struct value *value, const char *text) {
+    char *copy CLEANUP_FREE = strdup(text);
+    char **texts = realloc(value->texts, (value->n_texts + 2) * sizeof(*texts));
+    if (texts != NULL) {
+        value->texts = texts;
+        value->texts[value->n_texts] = NULL;
+    }
+    if (copy == NULL || texts == NULL) {
+        return -ENOMEM;
+    }
+    value->texts[value->n_texts++] = TAKE(copy);
+    value->texts[value->n_texts] = NULL;
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+/* Where the option stands; the number of options: there is none of that name. */
+static size_t index_of(const struct settings *settings, const char *name) {
+    const struct named wanted = {.name = name};
+    const struct named *found =
+        bsearch(&wanted, settings->names, settings->n_options, sizeof(wanted), compare_names);
+    return found != NULL ? found->index : settings->n_options;
+}
+
+static void sort_names(struct settings *settings) {
+    for (size_t i = 0; i < settings->n_options; i++) {
+        settings->names[i] = (struct named){settings->options[i]->name, i};
+    }
+    qsort(settings->names, settings->n_options, sizeof(struct named), compare_names);
+}
+
+struct settings *settings_create(const struct option *const *options, size_t n_options) {
+    struct settings *settings CLEANUP_SETTINGS = calloc(1, sizeof(*settings));
+    if (settings == NULL) {
+        return NULL;
+    }
+    settings->options = options;
+    settings->n_options = n_options;
+    settings->values = calloc(n_options + 1, sizeof(*settings->values));
+    settings->names = calloc(n_options + 1, sizeof(*settings->names));
+    if (settings->values == NULL || settings->names == NULL) {
+        return NULL;
+    }
+    sort_names(settings);
+    for (size_t i = 0; i < n_options; i++) {
+        const char *none = options[i]->type == OPTION_BOOL ? "false" : "";
+        const char *text = options[i]->default_text != NULL ? options[i]->default_text : none;
+        int r = settings_set(settings, options[i], SETTINGS_DEFAULT, text, NULL);
+        assert(r != -EINVAL);
+        if (r < 0) {
+            return NULL;
+        }
+    }
+    return TAKE(settings);
+}
+
+void settings_destroy(struct settings *settings) {
+    if (settings == NULL) {
+        return;
+    }
+    for (size_t i = 0; settings->values != NULL && i < settings->n_options; i++) {
+        clear_texts(&settings->values[i]);
+        free(settings->values[i].texts);
+    }
+    free(settings->values);
+    free(settings->names);
+    free(settings);
+}
+
+const struct option *settings_option(const struct settings *settings, const char *name) {
+    size_t i = index_of(settings, name);
+    return i < settings->n_options ? settings->options[i] : NULL;
+}
+
+int settings_set(struct settings *settings, const struct option *option,
+                 enum settings_source source, const char *text, struct error *err) {
+    size_t index = index_of(settings, option->name);
+    assert(index < settings->n_options);
+    struct value *value = &settings->values[index];
+    bool empties = option->repeatable && text[0] == '\0';
+    int64_t number = 0;
+    int r = empties ? 0 : option_parse(option, text, &number, err);
+    if (r < 0 || source < value->source) {
+        return r;
+    }
+    if (empties || !option->repeatable || source > value->source) {
+        clear_texts(value);
+    }
+    value->source = source;
+    value->number = number;
+    if (!empties && add_text(value, text) < 0) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+static bool is_text(const struct option *option) {
+    return option->type == OPTION_STRING || option->type == OPTION_REGEX || option->repeatable;
+}
+
+/* Numbers may be written in several ways: 60s is 1m. */
+static bool equal_values(const struct option *option, const struct value *a,
+                         const struct value *b) {
+    if (!is_text(option)) {
+        return a->number == b->number;
+    }
+    bool equal = a->n_texts == b->n_texts;
+    for (size_t i = 0; equal && i < a->n_texts; i++) {
+        equal = strcmp(a->texts[i], b->texts[i]) == 0;
+    }
+    return equal;
+}
+
+bool settings_equal(const struct settings *a, const struct settings *b, const char *prefix) {
+    assert(a->n_options == b->n_options);
+    for (size_t i = 0; i < a->n_options; i++) {
+        const struct option *option = a->options[i];
+        if (strncmp(option->name, prefix, strlen(prefix)) == 0 &&
+            !equal_values(option, &a->values[i], &b->values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The value of an option whose type is one of `types` (bits) and which is a list or not. */
+static const struct value *get(const struct settings *settings, const char *name, unsigned types,
+                               bool repeatable) {
+    size_t i = index_of(settings, name);
+    if (i == settings->n_options || (types & 1U << settings->options[i]->type) == 0 ||
+        settings->options[i]->repeatable != repeatable) {
+        fprintf(stderr, "settings: no option \"%s\" of the type asked for\n", name);
+        abort();
+    }
+    return &settings->values[i];
+}
+
+enum settings_source settings_origin(const struct settings *settings, const char *name) {
+    size_t i = index_of(settings, name);
+    assert(i < settings->n_options);
+    return settings->values[i].source;
+}
+
+bool settings_bool(const struct settings *settings, const char *name) {
+    return get(settings, name, 1U << OPTION_BOOL, false)->number != 0;
+}
+
+int64_t settings_int(const struct settings *settings, const char *name) {
+    return get(settings, name, 1U << OPTION_INT | 1U << OPTION_SIZE, false)->number;
+}
+
+int64_t settings_duration_ms(const struct settings *settings, const char *name) {
+    return get(settings, name, 1U << OPTION_DURATION, false)->number;
+}
+
+const char *settings_string(const struct settings *settings, const char *name) {
+    unsigned types = 1U << OPTION_STRING | 1U << OPTION_REGEX | 1U << OPTION_CHOICE;
+    return get(settings, name, types, false)->texts[0];
+}
+
+size_t settings_choice(const struct settings *settings, const char *name) {
+    return (size_t)get(settings, name, 1U << OPTION_CHOICE, false)->number;
+}
+
+const char *const *settings_list(const struct settings *settings, const char *name) {
+    static const char *const none[] = {NULL};
+    unsigned types = 1U << OPTION_STRING | 1U << OPTION_REGEX | 1U << OPTION_CHOICE;
+    const struct value *value = get(settings, name, types, true);
+    return value->texts != NULL ? (const char *const *)value->texts : none;
+}

@@ -1,0 +1,350 @@
+#include "placement/client/web_client.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <strings.h>
+
+#include "exporter/core/file.h"
+#include "exporter/core/tls_start.h"
+
+enum {
+    DEFAULT_TIMEOUT_MS = 10000,
+    DEFAULT_MAX_BYTES = 16 << 20,
+    MAX_CONNECT_MS = 5000,
+    MAX_SECRET_BYTES = 64 << 10,
+};
+
+struct web_client {
+    struct web_endpoint endpoint;
+    CURL *curl;
+    char *base;     /* the address without a slash at its end */
+    char *no_proxy; /* hosts that are asked directly */
+    struct curl_slist *headers;
+    atomic_bool aborted;
+    struct buf *body; /* of the call under way */
+    bool too_large;
+    char words[CURL_ERROR_SIZE];
+};
+
+static bool is_given(const char *text) {
+    return text != NULL && text[0] != '\0';
+}
+
+/* ---- addresses ---- */
+
+static int check_parts(CURLU *parts, const char *url, struct error *err) {
+    char *scheme = NULL;
+    char *found = NULL;
+    if (curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
+        (strcasecmp(scheme, "http") != 0 && strcasecmp(scheme, "https") != 0)) {
+        curl_free(scheme);
+        return error_set(err, -EINVAL,
+                         "expected an address such as http://127.0.0.1:9090, got "
+                         "\"%s\"",
+                         url);
+    }
+    curl_free(scheme);
+    if (curl_url_get(parts, CURLUPART_USER, &found, 0) == CURLUE_OK) {
+        curl_free(found);
+        return error_set(err, -EINVAL, "an address may not hold a user or a password");
+    }
+    if (curl_url_get(parts, CURLUPART_QUERY, &found, 0) == CURLUE_OK ||
+        curl_url_get(parts, CURLUPART_FRAGMENT, &found, 0) == CURLUE_OK) {
+        curl_free(found);
+        return error_set(err, -EINVAL, "expected an address without ? and #, got \"%s\"", url);
+    }
+    return 0;
+}
+
+int web_url_check(const char *url, struct error *err) {
+    CURLU *parts = curl_url();
+    if (parts == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    CURLUcode code = curl_url_set(parts, CURLUPART_URL, url, 0);
+    int r = code == CURLUE_OK
+                ? check_parts(parts, url, err)
+                : error_set(err, -EINVAL,
+                            "expected an address such as http://127.0.0.1:9090, got \"%s\"", url);
+    curl_url_cleanup(parts);
+    return r;
+}
+
+void web_add_escaped(struct buf *out, const char *text) {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+    for (; *text != '\0'; text++) {
+        if (strchr(plain, *text) != NULL) {
+            buf_add_char(out, *text);
+        } else {
+            buf_printf(out, "%%%02X", (unsigned)(unsigned char)*text);
+        }
+    }
+}
+
+/* ---- what libcurl calls ---- */
+
+static size_t take_body(char *data, size_t size, size_t n, void *context) {
+    struct web_client *client = context;
+    size_t len = size * n;
+    client->too_large = client->body->len + len > client->endpoint.max_bytes;
+    if (client->too_large) {
+        return 0;
+    }
+    buf_add(client->body, data, len);
+    return client->body->failed ? 0 : len;
+}
+
+static int note_progress(void *context, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                         curl_off_t up) {
+    (void)down_total;
+    (void)down;
+    (void)up_total;
+    (void)up;
+    const struct web_client *client = context;
+    return atomic_load(&client->aborted);
+}
+
+/* ---- setting up ---- */
+
+static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
+
+static void start_curl(void) {
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static void set_text(CURL *curl, CURLoption option, const char *text) {
+    if (is_given(text)) {
+        curl_easy_setopt(curl, option, text);
+    }
+}
+
+static void set_tls(CURL *curl, const struct web_endpoint *endpoint) {
+    set_text(curl, CURLOPT_CAINFO, endpoint->ca_file);
+    set_text(curl, CURLOPT_SSLCERT, endpoint->cert_file);
+    set_text(curl, CURLOPT_SSLKEY, endpoint->key_file);
+    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, endpoint->insecure ? 0L : 1L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, endpoint->insecure ? 0L : 2L);
+}
+
+/* A proxy of the environment is for other machines, not for this one. */
+static char *direct_hosts(void) {
+    const char *others = getenv("no_proxy") != NULL ? getenv("no_proxy") : getenv("NO_PROXY");
+    struct buf hosts CLEANUP_BUF = {0};
+    buf_printf(&hosts, "localhost,127.0.0.1,::1%s%s", is_given(others) ? "," : "",
+               is_given(others) ? others : "");
+    return buf_take(&hosts);
+}
+
+static void set_once(struct web_client *client) {
+    CURL *curl = client->curl;
+    const struct web_endpoint *endpoint = &client->endpoint;
+    int64_t connect_ms =
+        endpoint->timeout_ms < MAX_CONNECT_MS ? endpoint->timeout_ms : MAX_CONNECT_MS;
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOPROXY, client->no_proxy);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)endpoint->timeout_ms);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->words);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, client);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, note_progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "waap");
+    set_tls(curl, endpoint);
+}
+
+int web_client_create(const struct web_endpoint *endpoint, struct web_client **ret_client,
+                      struct error *err) {
+    pthread_once(&curl_once, start_curl);
+    int r = web_url_check(endpoint->url, err);
+    if (r < 0) {
+        return r;
+    }
+    struct web_client *client CLEANUP_WEB_CLIENT = calloc(1, sizeof(*client));
+    if (client == NULL) {
+        error_set(err, -ENOMEM, "out of memory");
+        return -ENOMEM;
+    }
+    client->endpoint = *endpoint;
+    if (strncasecmp(endpoint->url, "https:", strlen("https:")) == 0) {
+        tls_start(); /* libcurl takes for granted that GnuTLS is */
+    }
+    if (client->endpoint.timeout_ms == 0) {
+        client->endpoint.timeout_ms = DEFAULT_TIMEOUT_MS;
+    }
+    if (client->endpoint.max_bytes == 0) {
+        client->endpoint.max_bytes = DEFAULT_MAX_BYTES;
+    }
+    client->curl = curl_easy_init();
+    client->base = strdup(endpoint->url);
+    client->no_proxy = direct_hosts();
+    if (client->curl == NULL || client->base == NULL || client->no_proxy == NULL) {
+        error_set(err, -ENOMEM, "out of memory");
+        return -ENOMEM;
+    }
+    for (size_t len = strlen(client->base); len > 0 && client->base[len - 1] == '/'; len--) {
+        client->base[len - 1] = '\0';
+    }
+    set_once(client);
+    *ret_client = TAKE(client);
+    return 0;
+}
+
+void web_client_destroy(struct web_client *client) {
+    if (client == NULL) {
+        return;
+    }
+    curl_slist_free_all(client->headers);
+    curl_easy_cleanup(client->curl);
+    free(client->no_proxy);
+    free(client->base);
+    free(client);
+}
+
+void web_client_abort(struct web_client *client) {
+    atomic_store(&client->aborted, true);
+}
+
+/* ---- one call ---- */
+
+/* What a file or the configuration has: files end with a newline that is no part of it. */
+static int read_secret(const char *text, const char *file, struct buf *out, struct error *err) {
+    if (!is_given(file)) {
+        buf_add_str(out, text != NULL ? text : "");
+        return 0;
+    }
+    int r = file_read_stored(file, MAX_SECRET_BYTES, out, err);
+    if (r == 0) {
+        buf_truncate(out, strcspn(buf_str(out), "\r\n"));
+    }
+    return r;
+}
+
+static void finish_secret(struct buf *secret) {
+    if (secret->data != NULL) {
+        explicit_bzero(secret->data, secret->cap);
+    }
+    buf_finish(secret);
+}
+
+static int set_login(struct web_client *client, struct error *err) {
+    const struct web_endpoint *endpoint = &client->endpoint;
+    struct buf secret CLEANUP(finish_secret) = {0};
+    int r = 0;
+    if (is_given(endpoint->bearer_token) || is_given(endpoint->bearer_token_file)) {
+        r = read_secret(endpoint->bearer_token, endpoint->bearer_token_file, &secret, err);
+        curl_easy_setopt(client->curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+        curl_easy_setopt(client->curl, CURLOPT_XOAUTH2_BEARER, buf_str(&secret));
+    } else if (is_given(endpoint->user)) {
+        r = read_secret(endpoint->password, endpoint->password_file, &secret, err);
+        curl_easy_setopt(client->curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+        curl_easy_setopt(client->curl, CURLOPT_USERNAME, endpoint->user);
+        curl_easy_setopt(client->curl, CURLOPT_PASSWORD, buf_str(&secret));
+    }
+    return r;
+}
+
+static bool add_header(struct web_client *client, const char *name, const char *value) {
+    struct buf line CLEANUP_BUF = {0};
+    buf_printf(&line, "%s%s", name, value);
+    struct curl_slist *longer = curl_slist_append(client->headers, buf_str(&line));
+    client->headers = longer != NULL ? longer : client->headers;
+    return longer != NULL;
+}
+
+static int set_headers(struct web_client *client, const struct web_request *request,
+                       struct error *err) {
+    curl_slist_free_all(TAKE(client->headers));
+    /* Waiting for "100 Continue" costs a second where a server does not know it. */
+    bool complete = add_header(client, "Expect:", "");
+    if (request->accept != NULL) {
+        complete = complete && add_header(client, "Accept: ", request->accept);
+    }
+    if (request->body != NULL) {
+        complete = complete && add_header(client, "Content-Type: ", request->content_type);
+    }
+    const char *const *header = client->endpoint.headers;
+    for (; header != NULL && *header != NULL; header++) {
+        complete = complete && add_header(client, *header, "");
+    }
+    curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, client->headers);
+    return complete ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
+static const char *method_of(const struct web_request *request) {
+    return request->method != NULL ? request->method : "GET";
+}
+
+static void set_request(struct web_client *client, const struct web_request *request,
+                        const char *url) {
+    curl_easy_setopt(client->curl, CURLOPT_URL, url);
+    if (request->body != NULL) {
+        curl_easy_setopt(client->curl, CURLOPT_POST, 1L);
+        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDSIZE_LARGE,
+                         (curl_off_t)strlen(request->body));
+        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, request->body);
+    } else {
+        curl_easy_setopt(client->curl, CURLOPT_HTTPGET, 1L);
+    }
+    curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method_of(request));
+}
+
+static int word_failure(const struct web_client *client, const struct web_request *request,
+                        CURLcode code, struct error *err) {
+    const char *words = client->words[0] != '\0' ? client->words : curl_easy_strerror(code);
+    int r = code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT
+            : code == CURLE_OUT_OF_MEMORY    ? -ENOMEM
+            : code == CURLE_COULDNT_CONNECT  ? -ECONNREFUSED
+                                             : -EIO;
+    if (client->too_large) {
+        return error_set(err, -EFBIG, "%s %s%s: the answer is larger than %zu bytes",
+                         method_of(request), client->base, request->path,
+                         client->endpoint.max_bytes);
+    }
+    return error_set(err, r, "%s %s%s: %s", method_of(request), client->base, request->path,
+                     atomic_load(&client->aborted) ? "given up" : words);
+}
+
+int web_client_call(struct web_client *client, const struct web_request *request,
+                    unsigned *ret_status, struct buf *ret_body, struct error *err) {
+    struct buf url CLEANUP_BUF = {0};
+    buf_printf(&url, "%s%s", client->base, request->path);
+    buf_reset(ret_body);
+    int r = url.failed ? error_set(err, -ENOMEM, "out of memory") : 0;
+    if (r == 0) {
+        r = set_login(client, err);
+    }
+    if (r == 0) {
+        r = set_headers(client, request, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    set_request(client, request, buf_str(&url));
+    client->body = ret_body;
+    client->words[0] = '\0';
+    client->too_large = false;
+    CURLcode code = curl_easy_perform(client->curl);
+    if (code != CURLE_OK) {
+        return word_failure(client, request, code, err);
+    }
+    long status = 0;
+    curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+    *ret_status = (unsigned)status;
+    return 0;
+}
+
+int web_client_fail(const struct web_client *client, const struct web_request *request,
+                    unsigned status, const char *words, struct error *err) {
+    int len = (int)strcspn(words, "\r\n");
+    return error_set(err, -EREMOTEIO, "%s %s%s: HTTP %u%s%.*s", method_of(request), client->base,
+                     request->path, status, len > 0 ? ": " : "", len < 400 ? len : 400, words);
+}

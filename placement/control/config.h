@@ -1,0 +1,61 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/channel/knob.h"
+#include "exporter/core/arena.h"
+#include "exporter/settings/problems.h"
+#include "placement/client/selector.h"
+#include "placement/client/web_client.h"
+#include "placement/control/law.h"
+
+/* What `waap control` is told by its file. */
+
+/* Which knob: what is not given (NULL) may be anything. */
+struct control_knob_name {
+    const char *plugin, *param;
+    const char *container, *job, *namespace, *pod;
+};
+
+struct control_loop_config {
+    const char *name;
+    const char *query;
+    const char *age_query;    /* how many seconds old the measure is; NULL: not asked for */
+    bool from_exporter;       /* the query is `selector`, on the exporter's own page */
+    struct selector selector; /* its text is freed with the configuration */
+    struct control_knob_name knob;
+    struct param_value *levels; /* in order; none: the position is the number itself */
+    size_t n_levels;
+    struct control_rule rule;
+    int64_t interval_ms;
+    int64_t stale_ms;
+    int64_t ack_ms; /* how long the plugin may take to apply a value */
+};
+
+struct control_config {
+    struct web_endpoint prometheus, exporter;
+    const char *metrics_path;
+    struct {
+        const char *directory; /* NULL: no messages */
+        const char *namespace; /* of the pods that are plugins; "": all containers */
+        int64_t interval_ms;
+    } waggle;
+    struct control_loop_config *loops;
+    size_t n_loops;
+    struct arena arena;
+};
+
+/* Reads the file, and the tables that it names. 0, or -EINVAL with every mistake in `problems` as
+ * file:line:column. Free it with control_config_finish in any case. */
+int control_config_load(const char *path, struct control_config *config, struct problems *problems);
+
+/* The same for a text, as if it stood in a file of that name. */
+int control_config_parse(const char *file, const char *text, size_t len,
+                         struct control_config *config, struct problems *problems);
+
+void control_config_finish(struct control_config *config);
+
+/* The index of a value among the levels; -1: it is none of them. */
+int control_config_level(const struct control_loop_config *loop, const struct param_value *value);

@@ -1,0 +1,385 @@
+#include "placement/control/control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/log.h"
+#include "exporter/http/access.h"
+#include "exporter/http/health.h"
+#include "exporter/settings/flags.h"
+#include "placement/control/loop.h"
+#include "placement/control/metrics.h"
+#include "placement/control/waggle.h"
+#include "placement/service/service.h"
+
+enum { EXIT_USAGE = 2, STOP_MS = 3000 };
+
+#define DEFAULT_ADDRESS "127.0.0.1:7003"
+
+static const struct option option_check = {
+    .name = "check",
+    .type = OPTION_BOOL,
+    .help = "Only say what is wrong with the configuration",
+};
+static const struct option option_dry_run = {
+    .name = "dry-run",
+    .type = OPTION_BOOL,
+    .help = "Say what would be turned, and turn nothing",
+};
+static const struct option option_once = {
+    .name = "once",
+    .type = OPTION_BOOL,
+    .help = "One round of every loop, then end: 0 if all had a measure and a knob, else 1",
+};
+static const struct option option_pause_file = {
+    .name = "pause-file",
+    .type = OPTION_STRING,
+    .help = "While this file exists, all knobs are left alone",
+};
+static const struct option option_state_file = {
+    .name = "state-file",
+    .type = OPTION_STRING,
+    .help = "What loops remember over a restart",
+};
+static const struct option *const options[] = {
+    &option_check, &option_dry_run, &option_once, &option_pause_file, &option_state_file,
+};
+
+/* One loop and its thread. What others see is copied when a round is over. */
+struct runner {
+    struct control *control;
+    struct control_loop loop;
+    struct control_labels labels;
+    struct worker *worker;
+    struct worker_job job;
+    struct loop_timer timer;
+    bool is_running;
+    bool is_paused; /* in the round under way */
+    struct control_status shown;
+};
+
+struct control {
+    struct service service;
+    struct flags flags;
+    struct control_config config;
+    struct runner *runners;
+    struct control_memory_entry *memories; /* of the runners */
+    size_t n_runners;
+    struct control_waggle *waggle; /* NULL: no messages */
+    bool is_paused;                /* by a request */
+    bool save_failed;
+};
+
+/* ---- pausing ---- */
+
+static bool is_paused(const struct control *control) {
+    const char *file = settings_string(control->flags.settings, "pause-file");
+    return control->is_paused || (file[0] != '\0' && access(file, F_OK) == 0);
+}
+
+static struct control *control_of(const struct http_request *request) {
+    struct service *service = request->context;
+    return CONTAINER_OF(service, struct control, service);
+}
+
+static void set_paused(struct http_request *request, bool paused) {
+    struct control *control = control_of(request);
+    if (!http_access_may_write(request)) {
+        return;
+    }
+    control->is_paused = paused;
+    log_info("control: %s by request", paused ? "paused" : "resumed");
+    http_reply_text(request, MHD_HTTP_OK, "%s",
+                    paused               ? "paused"
+                    : is_paused(control) ? "still paused by --pause-file"
+                                         : "resumed");
+}
+
+static void handle_pause(struct http_request *request) {
+    set_paused(request, true);
+}
+
+static void handle_resume(struct http_request *request) {
+    set_paused(request, false);
+}
+
+/* ---- showing ---- */
+
+static void handle_metrics(struct http_request *request) {
+    struct control *control = control_of(request);
+    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
+    control_metrics_add_paused(&snapshot, is_paused(control));
+    for (size_t i = 0; i < control->n_runners; i++) {
+        const struct runner *runner = &control->runners[i];
+        control_metrics_add(&snapshot, &runner->labels, &runner->loop.loop->rule, &runner->shown);
+    }
+    service_reply_metrics(request, &snapshot);
+}
+
+static const struct http_route routes[] = {
+    {NULL, "/metrics", HTTP_GET | HTTP_HEAD, .handle = handle_metrics},
+    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_alive},
+    {"/-/pause", "/-/pause", HTTP_POST | HTTP_PUT, .handle = handle_pause},
+    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_ready},
+    {"/-/resume", "/-/resume", HTTP_POST | HTTP_PUT, .handle = handle_resume},
+};
+
+/* ---- remembering ---- */
+
+static void load_memories(struct control *control) {
+    const char *path = settings_string(control->flags.settings, "state-file");
+    struct error err;
+    if (path[0] == '\0') {
+        return;
+    }
+    if (control_memory_load(path, control->memories, control->n_runners, &err) < 0) {
+        log_warn("control: state of the process before is not used: %s", err.text);
+        return;
+    }
+    for (size_t i = 0; i < control->n_runners; i++) {
+        control->runners[i].loop.memory = control->memories[i].memory;
+    }
+}
+
+/* Written only when something has changed: flash wears out. */
+static void save_memory(struct control *control, const struct runner *runner) {
+    const char *path = settings_string(control->flags.settings, "state-file");
+    size_t index = (size_t)(runner - control->runners);
+    struct control_memory *known = &control->memories[index].memory;
+    if (path[0] == '\0' || !runner->loop.has_state || runner->loop.is_dry) {
+        return;
+    }
+    struct control_memory memory = control_memory_of(&runner->loop.state);
+    double moved = memory.changed_at - known->changed_at;
+    bool is_same = known->is_set && moved > -1 && moved < 1 && known->position == memory.position &&
+                   known->widening == memory.widening;
+    struct error err;
+    if (is_same && !control->save_failed) {
+        return;
+    }
+    *known = memory;
+    bool failed = control_memory_save(path, control->memories, control->n_runners, &err) < 0;
+    if (failed && !control->save_failed) {
+        log_warn("control: %s", err.text);
+    }
+    control->save_failed = failed;
+}
+
+/* ---- running ---- */
+
+static void round_run(struct worker_job *job) {
+    struct runner *runner = CONTAINER_OF(job, struct runner, job);
+    control_loop_run(&runner->loop, runner->is_paused);
+}
+
+static void round_done(struct worker_job *job) {
+    struct runner *runner = CONTAINER_OF(job, struct runner, job);
+    runner->is_running = false;
+    runner->shown = runner->loop.status;
+    save_memory(runner->control, runner);
+}
+
+/* A round that takes longer than its interval lets the next one fall out. */
+static void timer_fire(struct loop_timer *timer) {
+    struct runner *runner = CONTAINER_OF(timer, struct runner, timer);
+    timer->due_ns = clock_monotonic_ns() + runner->loop.loop->interval_ms * CLOCK_NS_PER_MS;
+    if (runner->is_running) {
+        return;
+    }
+    runner->is_running = true;
+    runner->is_paused = is_paused(runner->control);
+    runner->job = (struct worker_job){.run = round_run, .done = round_done};
+    worker_submit(runner->worker, &runner->job);
+}
+
+static int start_runners(struct control *control, struct error *err) {
+    struct loop *loop = control->service.loop;
+    for (size_t i = 0; i < control->n_runners; i++) {
+        struct runner *runner = &control->runners[i];
+        int r = worker_create(loop, runner->loop.loop->name, &runner->worker, err);
+        if (r < 0) {
+            return r;
+        }
+        runner->timer = (struct loop_timer){.due_ns = clock_monotonic_ns(), .fire = timer_fire};
+        loop_timer_add(loop, &runner->timer);
+    }
+    return 0;
+}
+
+static bool stop_runners(struct control *control) {
+    bool clean = true;
+    for (size_t i = 0; i < control->n_runners; i++) {
+        struct runner *runner = &control->runners[i];
+        control_loop_stop(&runner->loop);
+        /* The loop goes on turning until the last request is answered. */
+        loop_timer_remove(control->service.loop, &runner->timer);
+    }
+    for (size_t i = 0; i < control->n_runners; i++) {
+        clean = worker_destroy(control->runners[i].worker, STOP_MS) && clean;
+    }
+    return clean;
+}
+
+static int create_runners(struct control *control, struct error *err) {
+    bool is_dry = settings_bool(control->flags.settings, "dry-run");
+    size_t n = control->config.n_loops;
+    control->runners = calloc(n + 1, sizeof(*control->runners));
+    control->memories = calloc(n + 1, sizeof(*control->memories));
+    if (control->runners == NULL || control->memories == NULL) {
+        error_set(err, -ENOMEM, "out of memory");
+        return -ENOMEM;
+    }
+    for (control->n_runners = 0; control->n_runners < n;) {
+        size_t i = control->n_runners++;
+        struct runner *runner = &control->runners[i];
+        runner->control = control;
+        control->memories[i].name = control->config.loops[i].name;
+        int r = control_loop_init(&runner->loop, &control->config, i, is_dry, err);
+        if (r < 0) {
+            return r;
+        }
+        if (!control_labels_init(&runner->labels, control->config.loops[i].name)) {
+            return error_set(err, -ENOMEM, "out of memory");
+        }
+    }
+    return 0;
+}
+
+static void destroy_runners(struct control *control) {
+    for (size_t i = 0; i < control->n_runners; i++) {
+        control_loop_finish(&control->runners[i].loop);
+        control_labels_finish(&control->runners[i].labels);
+    }
+    free(control->runners);
+    free(control->memories);
+}
+
+static int run_once(struct control *control) {
+    int code = EXIT_SUCCESS;
+    load_memories(control);
+    for (size_t i = 0; i < control->n_runners; i++) {
+        struct runner *runner = &control->runners[i];
+        control_loop_run(&runner->loop, is_paused(control));
+        const struct control_status *status = &runner->loop.status;
+        struct buf line CLEANUP_BUF = {0};
+        buf_printf(&line, "%s: %s", runner->loop.loop->name,
+                   control_reason_name(status->last.reason));
+        if (status->has_measure) {
+            buf_printf(&line, ", measure %g", status->measure);
+        }
+        if (status->has_position) {
+            buf_printf(&line, ", knob at %g", status->position);
+        }
+        printf("%s%s%s\n", buf_str(&line), status->words.text[0] != '\0' ? ": " : "",
+               status->words.text);
+        save_memory(control, runner);
+        bool good = status->has_measure && status->has_position;
+        code = good ? code : EXIT_FAILURE;
+    }
+    return code;
+}
+
+/* False where a thread had to be left behind. */
+static bool run_service(struct control *control, int *ret_code) {
+    struct service *service = &control->service;
+    struct error err;
+    int r = service_open(service, &err);
+    if (r == 0) {
+        r = service_listen(service, routes, ARRAY_LEN(routes), &err);
+    }
+    load_memories(control);
+    if (r == 0) {
+        r = start_runners(control, &err);
+    }
+    if (r == 0 && control->config.waggle.directory != NULL) {
+        r = control_waggle_create(service->loop, &control->config, &control->waggle, &err);
+    }
+    if (r == 0) {
+        service_run(service);
+    } else {
+        log_error("control: %s", err.text);
+        *ret_code = EXIT_FAILURE;
+    }
+    bool clean = stop_runners(control) && control_waggle_destroy(control->waggle);
+    return service_close(service) && clean;
+}
+
+static int run(struct control *control) {
+    int code = EXIT_SUCCESS;
+    bool clean = true;
+    struct error err;
+    if (create_runners(control, &err) < 0) {
+        log_error("control: %s", err.text);
+        code = EXIT_FAILURE;
+    } else if (settings_bool(control->flags.settings, "once")) {
+        code = run_once(control);
+    } else {
+        clean = run_service(control, &code);
+    }
+    if (!clean) {
+        log_warn("control: left behind what did not end in time");
+        _exit(code);
+    }
+    destroy_runners(control);
+    return code;
+}
+
+/* ---- the command ---- */
+
+static int print_help(void) {
+    printf("usage: waap control CONFIG [flags]\n\n"
+           "Turns the knobs of plugins by what Prometheus or the exporter measures.\n\n");
+    flags_print_help(options, ARRAY_LEN(options), stdout);
+    printf(
+        "  --web.listen-address      Where to show metrics and take /-/pause and /-/resume (%s)\n"
+        "  --web.…, --log.…, --push.allow, --push.user  As of waap serve\n",
+        DEFAULT_ADDRESS);
+    return 0;
+}
+
+static int read_everything(struct control *control, int argc, char **argv,
+                           struct problems *problems) {
+    char **service_flags CLEANUP_FREE = calloc((size_t)argc + 1, sizeof(*service_flags));
+    if (service_flags == NULL) {
+        problems_add(problems, "control", 0, 0, "out of memory");
+        return -ENOMEM;
+    }
+    service_split_flags(&argc, argv, service_flags);
+    int r = flags_read(&control->flags, options, ARRAY_LEN(options), argc, argv, problems);
+    if (r == 0 && control->flags.n_words != 1) {
+        problems_add(problems, "control", 0, 0,
+                     "expected one configuration file, got %zu (see waap control --help)",
+                     control->flags.n_words);
+        r = -EINVAL;
+    }
+    if (r == 0) {
+        r = control_config_load(control->flags.words[0], &control->config, problems);
+    }
+    int s = service_init(&control->service, "control", DEFAULT_ADDRESS, service_flags, problems);
+    return r < 0 ? r : s;
+}
+
+int control_main(int argc, char **argv) {
+    if (flags_ask_for_help(argc, argv)) {
+        return print_help();
+    }
+    struct control control = {0};
+    struct problems problems CLEANUP_PROBLEMS = {0};
+    int code = EXIT_USAGE;
+    if (read_everything(&control, argc, argv, &problems) < 0) {
+        problems_print(&problems, stderr);
+    } else if (settings_bool(control.flags.settings, "check")) {
+        printf("%s: nothing wrong; loops: %zu\n", control.flags.words[0], control.config.n_loops);
+        code = EXIT_SUCCESS;
+    } else {
+        code = run(&control);
+    }
+    service_finish(&control.service);
+    control_config_finish(&control.config);
+    flags_finish(&control.flags);
+    return code;
+}

@@ -1,0 +1,201 @@
+#include "placement/control/knob.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "exporter/core/json.h"
+
+enum { HTTP_OK = 200, HTTP_NOT_FOUND = 404 };
+
+void control_knob_finish(struct control_knob *knob) {
+    buf_finish(&knob->text);
+    *knob = (struct control_knob){0};
+}
+
+/* ---- reading ---- */
+
+static int read_type(struct json *json, enum param_type *ret_type, struct error *err) {
+    char *text;
+    size_t len;
+    int r = json_string(json, &text, &len, err);
+    if (r == 0 && !param_type_find(text, ret_type)) {
+        r = json_fail(json, err, "unknown type %s", text);
+    }
+    return r;
+}
+
+static int read_key(struct json *json, const char *key, struct control_knob *knob,
+                    struct error *err) {
+    static const struct {
+        const char *key;
+        size_t offset;
+        bool is_value;
+    } keys[] = {
+        {"applied", offsetof(struct control_knob, applied), true},
+        {"applied_at", offsetof(struct control_knob, applied_seconds), false},
+        {"default", offsetof(struct control_knob, initial), true},
+        {"max", offsetof(struct control_knob, max), false},
+        {"min", offsetof(struct control_knob, min), false},
+        {"requested", offsetof(struct control_knob, requested), true},
+        {"requested_at", offsetof(struct control_knob, requested_seconds), false},
+        {"step", offsetof(struct control_knob, step), false},
+    };
+    if (strcmp(key, "type") == 0) {
+        return read_type(json, &knob->type, err);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        void *to = (char *)knob + keys[i].offset;
+        if (strcmp(keys[i].key, key) == 0) {
+            return keys[i].is_value ? param_value_read(json, to, err) : json_number(json, to, err);
+        }
+    }
+    return json_skip(json, err);
+}
+
+static int read_data(struct json *json, struct control_knob *knob, struct error *err) {
+    bool first = true;
+    char *key;
+    size_t len;
+    int r;
+    if (!json_take(json, '{')) {
+        return json_fail(json, err, "expected a knob");
+    }
+    while ((r = json_next_key(json, &first, &key, &len, err)) > 0) {
+        r = read_key(json, key, knob, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return r;
+}
+
+int control_knob_parse(struct control_knob *knob, struct error *err) {
+    struct json json = knob->text.len > 0 ? json_begin(knob->text.data, knob->text.len, 1)
+                                          : (struct json){.line = 1};
+    bool first = true, has_data = false;
+    char *key, *text = NULL;
+    size_t len;
+    int r;
+    knob->min = -INFINITY;
+    knob->max = INFINITY;
+    if (!json_take(&json, '{')) {
+        return json_fail(&json, err, "expected an object");
+    }
+    while ((r = json_next_key(&json, &first, &key, &len, err)) > 0) {
+        if (strcmp(key, "data") == 0) {
+            has_data = true;
+            r = read_data(&json, knob, err);
+        } else if (strcmp(key, "error") == 0) {
+            r = json_string(&json, &text, &len, err);
+        } else {
+            r = json_skip(&json, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+    }
+    if (r < 0) {
+        return r;
+    }
+    if (text != NULL) {
+        return error_set(err, -EREMOTEIO, "%.800s", text);
+    }
+    return has_data ? 0 : error_set(err, -EINVAL, "no knob in it");
+}
+
+/* ---- asking ---- */
+
+static void add_path(struct buf *out, const struct control_knob_name *name) {
+    const struct {
+        const char *key;
+        const char *value;
+    } selectors[] = {
+        {"container", name->container},
+        {"job", name->job},
+        {"namespace", name->namespace},
+        {"pod", name->pod},
+    };
+    char before = '?';
+    buf_add_str(out, "/api/v1/plugins/");
+    web_add_escaped(out, name->plugin);
+    buf_add_str(out, "/params/");
+    web_add_escaped(out, name->param);
+    for (size_t i = 0; i < ARRAY_LEN(selectors); i++) {
+        if (selectors[i].value != NULL) {
+            buf_printf(out, "%c%s=", before, selectors[i].key);
+            web_add_escaped(out, selectors[i].value);
+            before = '&';
+        }
+    }
+}
+
+static int call(struct web_client *exporter, const struct control_knob_name *name,
+                const char *method, const char *body, struct control_knob *knob,
+                struct error *err) {
+    struct buf path CLEANUP_BUF = {0};
+    add_path(&path, name);
+    if (path.failed) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    const struct web_request request = {
+        .method = method,
+        .path = buf_str(&path),
+        .body = body,
+        .content_type = "application/json",
+        .accept = "application/json",
+    };
+    unsigned status;
+    control_knob_finish(knob);
+    int r = web_client_call(exporter, &request, &status, &knob->text, err);
+    if (r < 0) {
+        return r;
+    }
+    /* Refusals for want of rights come as plain text. */
+    char head[400] = {0};
+    memcpy(head, buf_str(&knob->text),
+           knob->text.len < sizeof(head) ? knob->text.len : sizeof(head) - 1);
+    struct error reason;
+    r = control_knob_parse(knob, &reason);
+    if (status == HTTP_OK && r == 0) {
+        return 0;
+    }
+    web_client_fail(exporter, &request, status,
+                    r == -EREMOTEIO || status == HTTP_OK ? reason.text : head, err);
+    return status == HTTP_NOT_FOUND ? -ENOENT : -EREMOTEIO;
+}
+
+int control_knob_read(struct web_client *exporter, const struct control_knob_name *name,
+                      struct control_knob *knob, struct error *err) {
+    return call(exporter, name, "GET", NULL, knob, err);
+}
+
+int control_knob_write(struct web_client *exporter, const struct control_knob_name *name,
+                       const struct param_value *value, struct control_knob *knob,
+                       struct error *err) {
+    struct buf body CLEANUP_BUF = {0};
+    buf_add_str(&body, "{\"value\":");
+    param_value_format(value, &body);
+    buf_add_char(&body, '}');
+    if (body.failed) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    return call(exporter, name, "PUT", buf_str(&body), knob, err);
+}
+
+bool control_knob_is_pending(const struct control_knob *knob) {
+    if (knob->requested.form == PARAM_ABSENT) {
+        return false;
+    }
+    /* A plugin may apply another value than the one asked for; it has answered then, too. */
+    return knob->applied.form == PARAM_ABSENT ||
+           (!param_value_equal(&knob->requested, &knob->applied) &&
+            knob->applied_seconds < knob->requested_seconds);
+}
+
+const struct param_value *control_knob_value(const struct control_knob *knob) {
+    return knob->applied.form != PARAM_ABSENT     ? &knob->applied
+           : knob->requested.form != PARAM_ABSENT ? &knob->requested
+                                                  : &knob->initial;
+}

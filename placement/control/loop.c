@@ -1,0 +1,393 @@
+#include "placement/control/loop.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/log.h"
+
+enum { ACK_PAUSE_MS = 20, ACK_MAX_PAUSE_MS = 500, RETRY_MS = 1000, MAX_RETRY_DOUBLINGS = 6 };
+
+/* A measure that wavers about the edge of the band is not worth two lines in every round. */
+enum { SHORT_MIN_MS = 60000 };
+
+/* ---- life ---- */
+
+int control_loop_init(struct control_loop *loop, const struct control_config *config, size_t index,
+                      bool is_dry, struct error *err) {
+    *loop = (struct control_loop){
+        .config = config,
+        .loop = &config->loops[index],
+        .rule = config->loops[index].rule,
+        .is_dry = is_dry,
+    };
+    int r = web_client_create(&config->exporter, &loop->exporter, err);
+    if (r == 0 && !loop->loop->from_exporter) {
+        r = web_client_create(&config->prometheus, &loop->prometheus, err);
+    }
+    return r;
+}
+
+void control_loop_finish(struct control_loop *loop) {
+    web_client_destroy(loop->prometheus);
+    web_client_destroy(loop->exporter);
+    control_knob_finish(&loop->knob);
+}
+
+void control_loop_stop(struct control_loop *loop) {
+    atomic_store(&loop->is_stopping, true);
+    web_client_abort(loop->exporter);
+    if (loop->prometheus != NULL) {
+        web_client_abort(loop->prometheus);
+    }
+}
+
+/* ---- positions and values ---- */
+
+/* NAN where the value is none that the loop could have. */
+static double position_of(const struct control_loop *loop, const struct param_value *value) {
+    if (loop->loop->n_levels > 0) {
+        int level = control_config_level(loop->loop, value);
+        return level >= 0 ? level : NAN;
+    }
+    return value->form == PARAM_NUMBER ? value->number : NAN;
+}
+
+static struct param_value value_at(const struct control_loop *loop, double position) {
+    if (loop->loop->n_levels > 0) {
+        return loop->loop->levels[(size_t)lround(position)];
+    }
+    return (struct param_value){.form = PARAM_NUMBER, .number = position};
+}
+
+/* What the plugin has declared holds as well: the narrower bounds, its steps where we have none. */
+static int fit_rule(struct control_loop *loop, struct error *err) {
+    const struct control_knob *knob = &loop->knob;
+    struct control_rule *rule = &loop->rule;
+    *rule = loop->loop->rule;
+    if (loop->loop->n_levels > 0) {
+        return 0;
+    }
+    if (knob->type != PARAM_INT && knob->type != PARAM_FLOAT) {
+        return error_set(err, -EINVAL, "%s is of type %s: the loop needs levels",
+                         loop->loop->knob.param, param_type_name(knob->type));
+    }
+    if (rule->step == 0) {
+        rule->step = knob->step > 0 ? knob->step : knob->type == PARAM_INT ? 1 : 0;
+        rule->up.max_step = fmax(rule->up.max_step, rule->step);
+        rule->down.max_step = fmax(rule->down.max_step, rule->step);
+    }
+    if (knob->min > rule->min) {
+        double steps = rule->step > 0 ? ceil((knob->min - rule->min) / rule->step - 1e-9) : 0;
+        rule->min = rule->step > 0 ? rule->min + steps * rule->step : knob->min;
+    }
+    rule->max = fmin(rule->max, knob->max);
+    if (rule->min >= rule->max) {
+        return error_set(err, -EINVAL, "%s goes from %g to %g, the loop from %g to %g",
+                         loop->loop->knob.param, knob->min, knob->max, loop->loop->rule.min,
+                         loop->loop->rule.max);
+    }
+    rule->safe = fmin(fmax(rule->safe, rule->min), rule->max);
+    return 0;
+}
+
+/* ---- telling ---- */
+
+static void format_position(const struct control_loop *loop, double position, struct buf *out) {
+    struct param_value value = value_at(loop, position);
+    param_value_format(&value, out);
+}
+
+static void add_target(const struct control_loop *loop, struct buf *out) {
+    const struct control_rule *rule = &loop->rule;
+    if (rule->low == rule->high) {
+        buf_printf(out, "%g", rule->low);
+    } else {
+        buf_printf(out, "%g to %g", rule->low, rule->high);
+    }
+}
+
+/* The record of one turn: whatever one wants to know afterwards, in one line. */
+static void record(const struct control_loop *loop, const struct control_decision *decision,
+                   double to, const char *verb) {
+    struct buf before CLEANUP_BUF = {0}, after CLEANUP_BUF = {0}, why CLEANUP_BUF = {0};
+    format_position(loop, loop->state.position, &before);
+    format_position(loop, to, &after);
+    if (loop->status.has_measure) {
+        buf_printf(&why, "measure %g, wanted ", loop->status.measure);
+        add_target(loop, &why);
+    } else {
+        buf_printf(&why, "no measure for %u rounds, %s", loop->state.failures,
+                   loop->status.words.text);
+    }
+    log_info("control: %s: %s %s of %s from %s to %s: %s: %s, query %s", loop->loop->name, verb,
+             loop->loop->knob.param, loop->loop->knob.plugin, buf_str(&before), buf_str(&after),
+             control_reason_name(decision->reason), buf_str(&why), loop->loop->query);
+}
+
+/* The knob is where it does best, and that is not enough. A PI law that stays for a round may go on
+ * in the next. */
+static bool is_short(const struct control_loop *loop, enum control_reason reason) {
+    return reason == CONTROL_SATURATED ||
+           (reason == CONTROL_SETTLED && loop->rule.kind == CONTROL_TABLE);
+}
+
+static void tell_shortfall(struct control_loop *loop, const struct control_decision *decision) {
+    int64_t now_ns = clock_monotonic_ns();
+    if (is_short(loop, decision->reason) && !loop->falls_short) {
+        struct buf at CLEANUP_BUF = {0}, wanted CLEANUP_BUF = {0};
+        format_position(loop, decision->position, &at);
+        add_target(loop, &wanted);
+        log_warn("control: %s: %s, %s of %s stays at %s: measure %g, wanted %s, off by %g",
+                 loop->loop->name,
+                 decision->reason == CONTROL_SATURATED ? "the knob is at its bound"
+                                                       : "no entry of the table does better",
+                 loop->loop->knob.param, loop->loop->knob.plugin, buf_str(&at),
+                 loop->status.measure, buf_str(&wanted), decision->error);
+        loop->falls_short = true;
+        loop->short_ns = now_ns;
+    } else if (loop->falls_short && decision->reason == CONTROL_IN_BAND &&
+               now_ns - loop->short_ns >= SHORT_MIN_MS * CLOCK_NS_PER_MS) {
+        log_info("control: %s: the measure is where it is to be again", loop->loop->name);
+        loop->falls_short = false;
+    }
+}
+
+/* Holds that somebody should know of; the others are part of every loop's day. */
+static bool is_trouble(enum control_reason reason) {
+    return reason >= CONTROL_EMPTY;
+}
+
+static void conclude(struct control_loop *loop, const struct control_decision *decision) {
+    struct control_status *status = &loop->status;
+    enum control_reason before = status->last.reason, after = decision->reason;
+    bool was_trouble = status->has_run && is_trouble(before);
+    if (is_trouble(after) && (!was_trouble || before != after)) {
+        log_warn("control: %s: holds: %s%s%s", loop->loop->name, control_reason_name(after),
+                 status->words.text[0] != '\0' ? ": " : "", status->words.text);
+    } else if (was_trouble && !is_trouble(after) && !control_reason_is_action(after)) {
+        log_info("control: %s: goes on: %s", loop->loop->name, control_reason_name(after));
+    }
+    tell_shortfall(loop, decision);
+    status->actions[after]++;
+    status->last = *decision;
+    status->has_run = true;
+    status->failures = loop->state.failures;
+    status->is_safe = loop->state.is_safe;
+    bool oscillates = control_law_oscillates(&loop->state);
+    if (oscillates && !status->oscillates) {
+        log_warn("control: %s: goes back and forth: its dead band is widened to %g",
+                 loop->loop->name, loop->rule.deadband + loop->state.widening);
+    }
+    status->oscillates = oscillates;
+    status->position = loop->state.position;
+    status->has_position = loop->has_state;
+}
+
+static struct control_decision hold(const struct control_loop *loop, enum control_reason reason) {
+    return (struct control_decision){.reason = reason, .position = loop->state.position};
+}
+
+/* ---- the knob ---- */
+
+static void turned(struct control_loop *loop, double position) {
+    loop->has_pending = false;
+    loop->n_retries = 0;
+    control_law_turned(&loop->rule, &loop->state, &loop->pending, position, clock_monotonic_ns());
+}
+
+/* Whether somebody else has asked for something since we did. */
+static bool is_overruled(const struct control_loop *loop) {
+    struct param_value ours = value_at(loop, loop->pending.position);
+    return !param_value_equal(&loop->knob.requested, &ours);
+}
+
+/* The plugin has answered: the knob is where it says. False where somebody else has put it there.
+ */
+static bool confirm(struct control_loop *loop, double position) {
+    if (is_overruled(loop)) {
+        loop->has_pending = false;
+        loop->n_retries = 0;
+        return false;
+    }
+    if (position != loop->pending.position) {
+        log_warn("control: %s: %s has applied another value than asked for", loop->loop->name,
+                 loop->loop->knob.plugin);
+    }
+    turned(loop, position);
+    return true;
+}
+
+/* False where the value is none that the loop can go on from. */
+static bool find_position(struct control_loop *loop, double *ret_position) {
+    *ret_position = position_of(loop, control_knob_value(&loop->knob));
+    if (isnan(*ret_position)) {
+        error_set(&loop->status.words, -EINVAL, "the value of %s is none of the levels",
+                  loop->loop->knob.param);
+    }
+    return !isnan(*ret_position);
+}
+
+static int64_t back_off_ns(struct control_loop *loop) {
+    unsigned doublings =
+        loop->n_retries < MAX_RETRY_DOUBLINGS ? loop->n_retries : MAX_RETRY_DOUBLINGS;
+    loop->n_retries++;
+    return (int64_t)RETRY_MS * CLOCK_NS_PER_MS << doublings;
+}
+
+/* What was requested is not applied yet: asks for it again, less and less often. */
+static void ask_again(struct control_loop *loop) {
+    struct control_knob *knob = &loop->knob;
+    int64_t now_ns = clock_monotonic_ns();
+    error_set(&loop->status.words, -EAGAIN, "%s has not applied the requested value",
+              loop->loop->knob.plugin);
+    if (!loop->has_pending || is_overruled(loop) || now_ns < loop->retry_ns) {
+        return;
+    }
+    loop->retry_ns = now_ns + back_off_ns(loop);
+    struct param_value value = value_at(loop, loop->pending.position);
+    struct error err;
+    if (control_knob_write(loop->exporter, &loop->loop->knob, &value, knob, &err) < 0) {
+        loop->status.words = err;
+    }
+}
+
+/* Waits until the plugin has answered, as long as it may take. */
+static bool wait_applied(struct control_loop *loop) {
+    int64_t until_ns = clock_monotonic_ns() + loop->loop->ack_ms * CLOCK_NS_PER_MS;
+    int64_t pause_ms = ACK_PAUSE_MS;
+    while (control_knob_is_pending(&loop->knob)) {
+        if (clock_monotonic_ns() >= until_ns || atomic_load(&loop->is_stopping)) {
+            error_set(&loop->status.words, -ETIMEDOUT, "%s did not apply the value within %g s",
+                      loop->loop->knob.plugin, (double)loop->loop->ack_ms / 1e3);
+            return false;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = pause_ms * CLOCK_NS_PER_MS}, NULL);
+        pause_ms = pause_ms * 2 < ACK_MAX_PAUSE_MS ? pause_ms * 2 : ACK_MAX_PAUSE_MS;
+        if (control_knob_read(loop->exporter, &loop->loop->knob, &loop->knob, &loop->status.words) <
+            0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void act(struct control_loop *loop, struct control_decision *decision) {
+    if (loop->is_dry) {
+        record(loop, decision, decision->position, "would turn");
+        control_law_turned(&loop->rule, &loop->state, decision, loop->state.position,
+                           clock_monotonic_ns());
+        return;
+    }
+    record(loop, decision, decision->position, "turns");
+    struct param_value value = value_at(loop, decision->position);
+    loop->pending = *decision;
+    loop->has_pending = true;
+    if (control_knob_write(loop->exporter, &loop->loop->knob, &value, &loop->knob,
+                           &loop->status.words) < 0) {
+        /* As if turned in place: asked for again after the dwell. */
+        turned(loop, loop->state.position);
+        decision->reason = CONTROL_REFUSED;
+        return;
+    }
+    loop->retry_ns = clock_monotonic_ns() + back_off_ns(loop);
+    if (!wait_applied(loop)) {
+        loop->status.unconfirmed++;
+        log_warn("control: %s: %s", loop->loop->name, loop->status.words.text);
+        return;
+    }
+    /* What is odd about the answer, the next round finds out. */
+    double position;
+    if (find_position(loop, &position)) {
+        confirm(loop, position);
+    }
+}
+
+/* Finds out where the knob is. Returns whether the loop may go on; else `*ret_reason` says why. */
+static bool look_at_knob(struct control_loop *loop, enum control_reason *ret_reason) {
+    struct error *words = &loop->status.words;
+    *ret_reason = CONTROL_NO_KNOB;
+    if (control_knob_read(loop->exporter, &loop->loop->knob, &loop->knob, words) < 0 ||
+        fit_rule(loop, words) < 0) {
+        return false;
+    }
+    if (control_knob_is_pending(&loop->knob)) {
+        *ret_reason = CONTROL_UNCONFIRMED;
+        ask_again(loop);
+        return false;
+    }
+    double position;
+    if (!find_position(loop, &position)) {
+        return false;
+    }
+    if (loop->has_pending) {
+        confirm(loop, position);
+    }
+    if (!loop->has_state) {
+        control_law_start(&loop->state, position);
+        control_memory_recall(&loop->memory, &loop->state);
+        loop->has_state = true;
+    } else if (position != loop->state.position) {
+        error_set(words, 0, "somebody else has turned %s", loop->loop->knob.param);
+        control_law_moved(&loop->state, position, clock_monotonic_ns());
+        *ret_reason = CONTROL_MANUAL;
+        return false;
+    }
+    return true;
+}
+
+/* ---- one round ---- */
+
+static void measure(struct control_loop *loop, struct control_measure *ret_measure) {
+    control_measure_take(loop->config, loop->loop, loop->prometheus, loop->exporter, ret_measure);
+    loop->status.has_measure = ret_measure->has_value;
+    loop->status.measure = ret_measure->value;
+    if (!ret_measure->has_value) {
+        loop->status.words = ret_measure->words;
+    }
+    if (strcmp(ret_measure->remark.text, loop->remark.text) != 0) {
+        loop->remark = ret_measure->remark;
+        if (loop->remark.text[0] != '\0') {
+            log_warn("control: %s: prometheus: %s", loop->loop->name, loop->remark.text);
+        }
+    }
+}
+
+static struct control_decision decide(struct control_loop *loop, bool is_paused) {
+    struct control_measure taken;
+    enum control_reason reason;
+    loop->status.words.text[0] = '\0';
+    measure(loop, &taken);
+    struct error words = loop->status.words;
+    if (!look_at_knob(loop, &reason)) {
+        return hold(loop, reason);
+    }
+    loop->status.words = words;
+    if (is_paused) {
+        return hold(loop, CONTROL_PAUSED);
+    }
+    struct control_input input = {
+        .now_ns = clock_monotonic_ns(),
+        .measure = taken.value,
+        .has_measure = taken.has_value,
+        .trouble = taken.trouble,
+    };
+    struct control_decision decision = control_law_decide(&loop->rule, &loop->state, &input);
+    if (control_reason_is_action(decision.reason)) {
+        act(loop, &decision);
+    }
+    return decision;
+}
+
+void control_loop_run(struct control_loop *loop, bool is_paused) {
+    int64_t begin_ns = clock_monotonic_ns();
+    struct control_decision decision = decide(loop, is_paused);
+    if (atomic_load(&loop->is_stopping)) {
+        return; /* what failed has been given up */
+    }
+    conclude(loop, &decision);
+    loop->status.run_at = clock_wall_seconds();
+    loop->status.run_seconds = (double)(clock_monotonic_ns() - begin_ns) / 1e9;
+}

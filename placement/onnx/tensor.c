@@ -1,0 +1,285 @@
+#include "placement/onnx/graph.h"
+
+#include <errno.h>
+
+/* Field numbers of onnx.proto. */
+enum {
+    TENSOR_DIMS = 1,
+    TENSOR_DATA_TYPE = 2,
+    TENSOR_FLOAT_DATA = 4,
+    TENSOR_INT64_DATA = 7,
+    TENSOR_NAME = 8,
+    TENSOR_RAW_DATA = 9,
+    TENSOR_DATA_LOCATION = 14,
+    VALUE_NAME = 1,
+    VALUE_TYPE = 2,
+    TYPE_TENSOR = 1,
+    TENSOR_TYPE_ELEM = 1,
+    TENSOR_TYPE_SHAPE = 2,
+    SHAPE_DIM = 1,
+    DIM_VALUE = 1,
+};
+
+enum { TYPE_FLOAT = 1, TYPE_INT64 = 7, LOCATION_EXTERNAL = 1 };
+
+struct dims {
+    int64_t at[ONNX_MAX_RANK];
+    size_t n;
+};
+
+static int add_dim(const struct onnx_model *model, const char *at, struct dims *dims, int64_t dim,
+                   struct error *err) {
+    if (dims->n == ONNX_MAX_RANK) {
+        return onnx_fail(model, at, err, "a tensor of more than %d dimensions", ONNX_MAX_RANK);
+    }
+    dims->at[dims->n++] = dim;
+    return 0;
+}
+
+/* Numbers one after the other in one field, as a later protobuf writes them. */
+static int add_packed(const struct onnx_model *model, struct protobuf row, struct dims *dims,
+                      struct error *err) {
+    while (row.len > 0) {
+        const char *at = row.data;
+        uint64_t dim;
+        if (protobuf_next_varint(&row, &dim) < 0) {
+            return onnx_fail(model, at, err, "a dimension that is cut off");
+        }
+        int r = add_dim(model, at, dims, (int64_t)dim, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
+static int count_elements(const struct onnx_model *model, const char *at, const struct dims *dims,
+                          uint64_t *ret_n, struct error *err) {
+    uint64_t n = 1;
+    bool has_zero = false;
+    for (size_t i = 0; i < dims->n; i++) {
+        if (dims->at[i] < 0) {
+            return onnx_fail(model, at, err, "a tensor with a negative dimension");
+        }
+        has_zero = has_zero || dims->at[i] == 0;
+    }
+    for (size_t i = 0; i < dims->n && !has_zero; i++) {
+        if (__builtin_mul_overflow(n, (uint64_t)dims->at[i], &n) || n > INT64_MAX) {
+            return onnx_fail(model, at, err, "a tensor of more elements than can be counted");
+        }
+    }
+    *ret_n = has_zero ? 0 : n;
+    return 0;
+}
+
+static const int64_t *keep_dims(struct onnx_model *model, const struct dims *dims) {
+    return onnx_keep(model, dims->at, dims->n * sizeof(dims->at[0]));
+}
+
+static int read_tensor_field(struct onnx_model *model, const struct protobuf_field *field,
+                             struct dims *dims, struct onnx_tensor *tensor, struct error *err) {
+    switch (onnx_key(field)) {
+    case ONNX_KEY(TENSOR_DIMS, PROTOBUF_BYTES):
+        return add_packed(model, field->bytes, dims, err);
+    case ONNX_KEY(TENSOR_DATA_TYPE, PROTOBUF_VARINT):
+        tensor->data_type = (int64_t)field->value;
+        return 0;
+    case ONNX_KEY(TENSOR_FLOAT_DATA, PROTOBUF_BYTES):
+        tensor->floats = field->bytes;
+        return 0;
+    case ONNX_KEY(TENSOR_INT64_DATA, PROTOBUF_BYTES):
+        tensor->int64s = field->bytes;
+        return 0;
+    case ONNX_KEY(TENSOR_RAW_DATA, PROTOBUF_BYTES):
+        tensor->raw = field->bytes;
+        return 0;
+    case ONNX_KEY(TENSOR_DATA_LOCATION, PROTOBUF_VARINT):
+        tensor->external = field->value == LOCATION_EXTERNAL;
+        model->has_external_data = model->has_external_data || tensor->external;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+int onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct onnx_tensor *ret,
+                     struct protobuf *ret_name, struct error *err) {
+    const char *start = message.data;
+    struct onnx_tensor tensor = {0};
+    struct protobuf name = {.data = start};
+    struct dims dims = {.n = 0};
+    struct protobuf_field field;
+    int r;
+    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+        if (onnx_key(&field) == ONNX_KEY(TENSOR_NAME, PROTOBUF_BYTES)) {
+            name = field.bytes;
+        } else if (onnx_key(&field) == ONNX_KEY(TENSOR_DIMS, PROTOBUF_VARINT)) {
+            r = add_dim(model, start, &dims, (int64_t)field.value, err);
+        } else {
+            r = read_tensor_field(model, &field, &dims, &tensor, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+    }
+    r = r < 0 ? r : count_elements(model, start, &dims, &tensor.n_elements, err);
+    if (r < 0) {
+        return r;
+    }
+    tensor.dims = keep_dims(model, &dims);
+    tensor.n_dims = dims.n;
+    if (tensor.dims == NULL) {
+        return onnx_out_of_memory(model, err);
+    }
+    *ret = tensor;
+    *ret_name = name;
+    return 0;
+}
+
+/* A dimension has a number, or a name that stands for any, or neither. */
+static int read_dim(const struct onnx_model *model, struct protobuf message, struct dims *dims,
+                    struct error *err) {
+    const char *at = message.data;
+    int64_t dim = -1;
+    struct protobuf_field field;
+    int r;
+    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+        if (onnx_key(&field) == ONNX_KEY(DIM_VALUE, PROTOBUF_VARINT) && (int64_t)field.value >= 0) {
+            dim = (int64_t)field.value;
+        }
+    }
+    return r < 0 ? r : add_dim(model, at, dims, dim, err);
+}
+
+static int read_shape(struct onnx_model *model, struct protobuf message, struct onnx_shape *shape,
+                      struct error *err) {
+    struct dims dims = {.n = 0};
+    struct protobuf_field field;
+    int r;
+    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+        if (onnx_key(&field) == ONNX_KEY(SHAPE_DIM, PROTOBUF_BYTES)) {
+            r = read_dim(model, field.bytes, &dims, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+    }
+    if (r < 0) {
+        return r;
+    }
+    shape->known = true;
+    shape->n_dims = dims.n;
+    shape->dims = keep_dims(model, &dims);
+    return shape->dims != NULL ? 0 : onnx_out_of_memory(model, err);
+}
+
+/* TypeProto around TypeProto.Tensor: of other types the form is not known. */
+static int read_type(struct onnx_model *model, struct protobuf message, bool inner,
+                     struct onnx_shape *shape, struct error *err) {
+    struct protobuf_field field;
+    int r;
+    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+        uint32_t key = onnx_key(&field);
+        if (!inner && key == ONNX_KEY(TYPE_TENSOR, PROTOBUF_BYTES)) {
+            r = read_type(model, field.bytes, true, shape, err);
+        } else if (inner && key == ONNX_KEY(TENSOR_TYPE_ELEM, PROTOBUF_VARINT)) {
+            shape->data_type = (int64_t)field.value;
+        } else if (inner && key == ONNX_KEY(TENSOR_TYPE_SHAPE, PROTOBUF_BYTES)) {
+            r = read_shape(model, field.bytes, shape, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+    }
+    return r;
+}
+
+int onnx_value_info_read(struct onnx_model *model, struct protobuf message,
+                         struct onnx_shape *ret_shape, struct protobuf *ret_name,
+                         struct error *err) {
+    struct onnx_shape shape = {0};
+    struct protobuf name = {.data = message.data};
+    struct protobuf_field field;
+    int r;
+    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+        uint32_t key = onnx_key(&field);
+        if (key == ONNX_KEY(VALUE_NAME, PROTOBUF_BYTES)) {
+            name = field.bytes;
+        } else if (key == ONNX_KEY(VALUE_TYPE, PROTOBUF_BYTES)) {
+            r = read_type(model, field.bytes, false, &shape, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+    }
+    if (r == 0) {
+        *ret_shape = shape;
+        *ret_name = name;
+    }
+    return r;
+}
+
+int onnx_tensor_ints(const struct onnx_tensor *tensor, int64_t *out, size_t max) {
+    if (tensor->data_type != TYPE_INT64 || tensor->n_elements > max || tensor->external) {
+        return -1;
+    }
+    size_t n = (size_t)tensor->n_elements;
+    if (tensor->raw.len == n * sizeof(*out)) {
+        for (size_t i = 0; i < n; i++) {
+            memcpy(&out[i], tensor->raw.data + i * sizeof(*out), sizeof(*out));
+            out[i] = (int64_t)le64toh((uint64_t)out[i]);
+        }
+        return (int)n;
+    }
+    struct protobuf row = tensor->int64s;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t value;
+        if (protobuf_next_varint(&row, &value) < 0) {
+            return -1;
+        }
+        out[i] = (int64_t)value;
+    }
+    return (int)n;
+}
+
+int onnx_tensor_floats(const struct onnx_tensor *tensor, float *out, size_t max) {
+    if (tensor->data_type != TYPE_FLOAT || tensor->n_elements > max || tensor->external) {
+        return -1;
+    }
+    size_t n = (size_t)tensor->n_elements;
+    const struct protobuf *from = tensor->raw.len > 0 ? &tensor->raw : &tensor->floats;
+    if (from->len != n * sizeof(*out)) {
+        return -1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, from->data + i * sizeof(bits), sizeof(bits));
+        bits = le32toh(bits);
+        memcpy(&out[i], &bits, sizeof(bits));
+    }
+    return (int)n;
+}
+
+size_t onnx_type_size(int64_t data_type) {
+    static const unsigned char sizes[] = {
+        [1] = 4,                                 /* FLOAT */
+        [2] = 1,                                 /* UINT8 */
+        [3] = 1,                                 /* INT8 */
+        [4] = 2,                                 /* UINT16 */
+        [5] = 2,                                 /* INT16 */
+        [6] = 4,                                 /* INT32 */
+        [7] = 8,                                 /* INT64 */
+        [9] = 1,                                 /* BOOL */
+        [10] = 2,                                /* FLOAT16 */
+        [11] = 8,                                /* DOUBLE */
+        [12] = 4,                                /* UINT32 */
+        [13] = 8,                                /* UINT64 */
+        [14] = 8,                                /* COMPLEX64 */
+        [15] = 16,                               /* COMPLEX128 */
+        [16] = 2,                                /* BFLOAT16 */
+        [17] = 1,                                /* the four kinds of FLOAT8 */
+        [18] = 1,  [19] = 1, [20] = 1, [21] = 1, /* UINT4 */
+        [22] = 1,                                /* INT4 */
+    };
+    return data_type > 0 && data_type < (int64_t)sizeof(sizes) ? sizes[data_type] : 0;
+}

@@ -1,0 +1,276 @@
+#include "placement/onnx/traits.h"
+
+#include <errno.h>
+
+#include "exporter/core/hash.h"
+#include "placement/onnx/op.h"
+
+enum { MAX_CALLS = 64 }; /* of functions within functions */
+
+const char *const onnx_total_names[ONNX_N_TOTALS] = {
+    [ONNX_CONV_LAYERS] = "conv_layers",
+    [ONNX_DEPTHWISE_LAYERS] = "depthwise_conv_layers",
+    [ONNX_GROUPED_LAYERS] = "grouped_conv_layers",
+    [ONNX_FILTERS] = "filters",
+    [ONNX_FC_LAYERS] = "fc_layers",
+    [ONNX_MATMUL_LAYERS] = "matmul_layers",
+    [ONNX_POOL_LAYERS] = "pool_layers",
+    [ONNX_RECURRENT_LAYERS] = "recurrent_layers",
+    [ONNX_QUANTISED_LAYERS] = "quantised_layers",
+    [ONNX_FUSED_LAYERS] = "fused_layers",
+    [ONNX_PARAMETERS] = "parameters",
+    [ONNX_WEIGHT_BYTES] = "weight_bytes",
+    [ONNX_MACS] = "macs",
+    [ONNX_MACS_UNKNOWN] = "layers_without_macs",
+    [ONNX_NODES] = "nodes",
+    [ONNX_SUBGRAPHS] = "subgraphs",
+};
+
+struct sums {
+    uint64_t at[ONNX_N_TOTALS];
+};
+
+/* A function that was counted, or that is being counted. */
+struct called {
+    const struct onnx_graph *function;
+    bool done;
+    struct sums sums;
+};
+
+struct counter {
+    const struct onnx_model *model;
+    struct hash_index functions; /* of struct called */
+    int depth;
+    struct error *err;
+};
+
+static uint64_t hash_text(struct protobuf text) {
+    return hash_bytes(text.data, text.len);
+}
+
+static void add_sums(struct sums *to, const struct sums *from) {
+    for (size_t i = 0; i < ONNX_N_TOTALS; i++) {
+        to->at[i] = onnx_add(to->at[i], from->at[i]);
+    }
+}
+
+static void count_tensor(const struct onnx_tensor *tensor, struct sums *sums) {
+    sums->at[ONNX_PARAMETERS] = onnx_add(sums->at[ONNX_PARAMETERS], tensor->n_elements);
+    sums->at[ONNX_WEIGHT_BYTES] =
+        onnx_add(sums->at[ONNX_WEIGHT_BYTES],
+                 onnx_multiply(tensor->n_elements, onnx_type_size(tensor->data_type)));
+}
+
+/* Of the weights' form [filters, channels per group, …] one channel per group is depthwise. */
+static void count_conv(const struct onnx_node *node, const struct onnx_tensor *weights,
+                       struct sums *sums) {
+    int64_t group = onnx_attribute_int(node, "group", 1);
+    sums->at[ONNX_CONV_LAYERS]++;
+    if (weights == NULL || weights->n_dims < 2) {
+        sums->at[ONNX_GROUPED_LAYERS] += group > 1;
+        return;
+    }
+    bool transposed = onnx_op_find(node)->kind == ONNX_CONV_TRANSPOSE;
+    bool depthwise = group > 1 && weights->dims[1] == 1;
+    uint64_t filters = (uint64_t)weights->dims[transposed ? 1 : 0];
+    sums->at[ONNX_FILTERS] =
+        onnx_add(sums->at[ONNX_FILTERS],
+                 transposed ? onnx_multiply(filters, group > 0 ? (uint64_t)group : 1) : filters);
+    sums->at[ONNX_DEPTHWISE_LAYERS] += depthwise;
+    sums->at[ONNX_GROUPED_LAYERS] += group > 1 && !depthwise;
+}
+
+static bool count_product(const struct onnx_model *model, const struct onnx_node *node,
+                          const struct onnx_tensor *weights, enum onnx_kind kind,
+                          struct sums *sums) {
+    bool quantised = false;
+    bool stored = weights != NULL || kind == ONNX_GEMM ||
+                  onnx_input_weights(model, node, 0, &quantised) != NULL;
+    sums->at[stored ? ONNX_FC_LAYERS : ONNX_MATMUL_LAYERS]++;
+    return quantised;
+}
+
+static void count_macs(const struct onnx_model *model, const struct onnx_node *node,
+                       struct sums *sums) {
+    uint64_t macs = onnx_node_macs(model, node);
+    if (macs == UINT64_MAX) {
+        sums->at[ONNX_MACS_UNKNOWN]++;
+    } else {
+        sums->at[ONNX_MACS] = onnx_add(sums->at[ONNX_MACS], macs);
+    }
+}
+
+static void count_layer(const struct onnx_model *model, const struct onnx_node *node,
+                        struct sums *sums) {
+    const struct onnx_op *op = onnx_op_find(node);
+    bool quantised = false;
+    const struct onnx_tensor *weights =
+        op->kind != ONNX_OTHER && op->kind != ONNX_POOL
+            ? onnx_input_weights(model, node, op->weight_input, &quantised)
+            : NULL;
+    switch (op->kind) {
+    case ONNX_OTHER:
+        return;
+    case ONNX_CONV:
+    case ONNX_CONV_TRANSPOSE:
+        count_conv(node, weights, sums);
+        break;
+    case ONNX_GEMM:
+    case ONNX_MATMUL:
+        quantised = count_product(model, node, weights, op->kind, sums) || quantised;
+        break;
+    case ONNX_POOL:
+        sums->at[ONNX_POOL_LAYERS]++;
+        break;
+    case ONNX_RECURRENT:
+        sums->at[ONNX_RECURRENT_LAYERS]++;
+        break;
+    }
+    sums->at[ONNX_QUANTISED_LAYERS] += quantised || (op->flags & ONNX_QUANTISED) != 0;
+    sums->at[ONNX_FUSED_LAYERS] += (op->flags & ONNX_FUSED) != 0;
+    count_macs(model, node, sums);
+}
+
+static int count_graph(struct counter *counter, const struct onnx_graph *graph, struct sums *sums);
+
+static bool same_text(struct protobuf a, struct protobuf b) {
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+static struct called *find_function(const struct counter *counter, const struct onnx_node *node) {
+    if (counter->functions.n_items == 0) {
+        return NULL;
+    }
+    size_t cursor = 0;
+    struct called *called;
+    while ((called = hash_index_next(&counter->functions, hash_text(node->op_type), &cursor)) !=
+           NULL) {
+        if (same_text(called->function->name, node->op_type) &&
+            same_text(called->function->domain, node->domain)) {
+            break;
+        }
+    }
+    return called;
+}
+
+static int count_call(struct counter *counter, struct called *called, struct sums *sums) {
+    if (!called->done) {
+        if (counter->depth == MAX_CALLS) {
+            return onnx_fail(counter->model, called->function->start, counter->err,
+                             "a function that calls itself, or calls more than %d deep", MAX_CALLS);
+        }
+        struct sums own = {{0}};
+        counter->depth++;
+        int r = count_graph(counter, called->function, &own);
+        counter->depth--;
+        if (r < 0) {
+            return r;
+        }
+        called->sums = own;
+        called->done = true;
+    }
+    add_sums(sums, &called->sums);
+    return 0;
+}
+
+/* Of the branches of an If the one with more layers and weights is taken; how often a loop goes
+ * round is not in the file, so its multiplications are not known. */
+static int count_subgraphs(struct counter *counter, const struct onnx_node *node,
+                           struct sums *sums) {
+    bool is_if = onnx_text_is(node->op_type, "If");
+    struct sums best = {{0}};
+    for (size_t i = 0; i < node->n_subgraphs; i++) {
+        struct sums own = {.at = {[ONNX_SUBGRAPHS] = 1}};
+        int r = count_graph(counter, node->subgraphs[i], &own);
+        if (r < 0) {
+            return r;
+        }
+        if (!is_if) {
+            own.at[ONNX_MACS_UNKNOWN] = onnx_add(own.at[ONNX_MACS_UNKNOWN], own.at[ONNX_MACS] > 0);
+            own.at[ONNX_MACS] = 0;
+            add_sums(&best, &own);
+        } else if (own.at[ONNX_PARAMETERS] > best.at[ONNX_PARAMETERS] ||
+                   (own.at[ONNX_PARAMETERS] == best.at[ONNX_PARAMETERS] &&
+                    own.at[ONNX_NODES] > best.at[ONNX_NODES])) {
+            best = own;
+        }
+    }
+    add_sums(sums, &best);
+    return 0;
+}
+
+static int count_graph(struct counter *counter, const struct onnx_graph *graph, struct sums *sums) {
+    sums->at[ONNX_PARAMETERS] =
+        onnx_add(sums->at[ONNX_PARAMETERS], onnx_add(graph->n_parameters, graph->n_sparse_values));
+    sums->at[ONNX_WEIGHT_BYTES] = onnx_add(sums->at[ONNX_WEIGHT_BYTES], graph->n_weight_bytes);
+    for (const struct onnx_node *node = graph->nodes; node != NULL; node = node->next) {
+        sums->at[ONNX_NODES]++;
+        if (node->n_outputs > 0 && !node->outputs[0]->is_initializer &&
+            node->outputs[0]->tensor != NULL) {
+            count_tensor(node->outputs[0]->tensor, sums);
+        }
+        struct called *called = find_function(counter, node);
+        int r = 0;
+        if (called != NULL) {
+            r = count_call(counter, called, sums);
+        } else {
+            count_layer(counter->model, node, sums);
+        }
+        r = r < 0 ? r : count_subgraphs(counter, node, sums);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
+static int64_t bytes_of(const struct onnx_port *ports, bool *batch_assumed) {
+    uint64_t sum = 0;
+    for (const struct onnx_port *port = ports; port != NULL; port = port->next) {
+        struct onnx_dims dims;
+        size_t size = onnx_type_size(port->shape.data_type);
+        if (port->value->is_initializer) {
+            continue;
+        }
+        /* An output's form may have been told by the layers only. */
+        const struct onnx_shape *shape =
+            onnx_shape_dims(&port->shape, &dims) ? &port->shape : &port->value->shape;
+        if (!onnx_shape_dims(shape, &dims) || size == 0) {
+            return -1;
+        }
+        *batch_assumed = *batch_assumed || (shape->n_dims > 0 && shape->dims[0] < 0);
+        sum = onnx_add(sum, onnx_multiply(onnx_dims_product(&dims, 0), size));
+    }
+    return sum > INT64_MAX ? -1 : (int64_t)sum;
+}
+
+static int list_functions(struct onnx_model *model, struct counter *counter) {
+    for (const struct onnx_graph *f = model->functions; f != NULL; f = f->next) {
+        struct called *called = onnx_take(model, sizeof(*called));
+        if (called == NULL || !hash_index_reserve(&counter->functions, 1)) {
+            return onnx_out_of_memory(model, counter->err);
+        }
+        *called = (struct called){.function = f};
+        hash_index_add(&counter->functions, hash_text(f->name), called);
+    }
+    return 0;
+}
+
+int onnx_traits_get(struct onnx_model *model, struct onnx_traits *ret_traits, struct error *err) {
+    struct counter counter = {.model = model, .err = err};
+    struct sums sums = {{0}};
+    onnx_shapes_fill(model, model->graph);
+    int r = model->is_full ? onnx_out_of_memory(model, err) : list_functions(model, &counter);
+    r = r < 0 ? r : count_graph(&counter, model->graph, &sums);
+    hash_index_finish(&counter.functions);
+    if (r < 0) {
+        return r;
+    }
+    struct onnx_traits traits = {0};
+    onnx_traits_compatible(model, &traits);
+    memcpy(traits.totals, sums.at, sizeof(sums.at));
+    traits.input_bytes = bytes_of(model->graph->inputs, &traits.batch_assumed);
+    traits.output_bytes = bytes_of(model->graph->outputs, &traits.batch_assumed);
+    *ret_traits = traits;
+    return 0;
+}

@@ -1,0 +1,349 @@
+#include "placement/predictor/collect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+
+#include "exporter/core/file.h"
+#include "exporter/settings/flags.h"
+#include "placement/onnx/file.h"
+#include "placement/onnx/traits.h"
+#include "placement/predictor/burner.h"
+#include "placement/predictor/predictor.h"
+
+enum { EXIT_USAGE = 2, MAX_COMMAND = 250, MAX_FILE = 64 << 20 };
+
+static const char header[] =
+    "conv_layers,device,device_disk_usage_percent,device_load_percent,disk_io_read_bytes,"
+    "disk_io_write_bytes,execution_number,execution_time,filter_details,fully_conn_layers,"
+    "model_name,pool_layers,total_parameters\n";
+
+static const struct option option_device = {
+    .name = "device",
+    .type = OPTION_STRING,
+    .help = "Kind of this device: raspberrypi, jetson or desktop; default by its own name",
+};
+static const struct option option_input_size = {
+    .name = "input-size",
+    .type = OPTION_SIZE,
+    .default_text = "0",
+    .max = INT64_MAX,
+    .help = "What the application reads; default is the size of the model's inputs",
+};
+static const struct option option_model = {
+    .name = "model",
+    .type = OPTION_STRING,
+    .help = "The ONNX file that the application uses",
+};
+static const struct option option_name = {
+    .name = "name",
+    .type = OPTION_STRING,
+    .help = "Name of the model; default is that of its file",
+};
+static const struct option option_out = {
+    .name = "out",
+    .type = OPTION_STRING,
+    .help = "CSV file to append to",
+};
+static const struct option option_output_size = {
+    .name = "output-size",
+    .type = OPTION_SIZE,
+    .default_text = "0",
+    .max = INT64_MAX,
+    .help = "What it writes; default is the size of the model's outputs",
+};
+static const struct option option_records = {
+    .name = "records",
+    .type = OPTION_STRING,
+    .help = "Folder for the records of waap run; default is a new one in /tmp",
+};
+static const struct option option_runs = {
+    .name = "runs",
+    .type = OPTION_INT,
+    .default_text = "20",
+    .min = 1,
+    .max = 10000,
+    .help = "How often to run it, under loads from 0 to 100 percent",
+};
+static const struct option option_settle = {
+    .name = "settle",
+    .type = OPTION_DURATION,
+    .default_text = "10s",
+    .min = 100,
+    .max = 600000,
+    .help = "How long a load is on, and measured, before each run",
+};
+static const struct option *const options[] = {
+    &option_device,      &option_input_size, &option_model, &option_name,   &option_out,
+    &option_output_size, &option_records,    &option_runs,  &option_settle,
+};
+
+struct collect {
+    struct flags flags;
+    struct onnx_traits traits;
+    int64_t input_bytes, output_bytes;
+    struct buf name, device, records;
+    FILE *out;
+};
+
+static int help(void) {
+    printf(
+        "usage: waap place collect --model=FILE.onnx --out=RUNS.csv [flags] -- COMMAND...\n\n"
+        "Runs an application again and again while the CPUs are kept busy to different degrees,\n"
+        "and appends how long it took to a file for waap place train. The load that is noted is\n"
+        "what was measured just before the run, other work on the node included.\n\n");
+    flags_print_help(options, ARRAY_LEN(options), stdout);
+    return 0;
+}
+
+/* "vgg16" of "models/vgg16.onnx"; commas and quotes would need quoting. */
+static void add_name(struct buf *out, const char *path) {
+    const char *slash = strrchr(path, '/');
+    const char *base = slash != NULL ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    size_t len = dot != NULL && strcmp(dot, ".onnx") == 0 ? (size_t)(dot - base) : strlen(base);
+    for (size_t i = 0; i < len; i++) {
+        buf_add_char(out, strchr(",\"\r\n", base[i]) != NULL ? '_' : base[i]);
+    }
+}
+
+static void add_device(struct buf *out, const char *given) {
+    static const char *const names[] = {"desktop", "raspberrypi", "jetson"};
+    struct buf board CLEANUP_BUF = {0};
+    if (given[0] == '\0' && file_read("/proc/device-tree/model", &board, NULL) == 0) {
+        given = buf_str(&board);
+    }
+    buf_add_str(out, names[device_of(given) - DEVICE_OTHER]);
+}
+
+static int64_t size_or(const struct settings *settings, const char *flag, int64_t known) {
+    return settings_origin(settings, flag) != SETTINGS_DEFAULT ? settings_int(settings, flag)
+                                                               : known;
+}
+
+static int read_model(struct collect *collect, struct error *err) {
+    const struct settings *settings = collect->flags.settings;
+    const char *path = settings_string(settings, "model");
+    struct onnx_model model CLEANUP_ONNX_FILE = {0};
+    int r = onnx_file_open(path, &model, err);
+    r = r < 0 ? r : onnx_traits_get(&model, &collect->traits, err);
+    if (r < 0) {
+        return r;
+    }
+    collect->input_bytes = size_or(settings, "input-size", collect->traits.input_bytes);
+    collect->output_bytes = size_or(settings, "output-size", collect->traits.output_bytes);
+    if (collect->input_bytes < 0 || collect->output_bytes < 0) {
+        return error_set(err, -EINVAL, "%s: an open dimension: say --input-size and --output-size",
+                         path);
+    }
+    const char *name = settings_string(settings, "name");
+    add_name(&collect->name, name[0] != '\0' ? name : path);
+    add_device(&collect->device, settings_string(settings, "device"));
+    return 0;
+}
+
+/* A file that is there must have the same columns, or its rows would not fit together. */
+static int open_out(struct collect *collect, struct error *err) {
+    const char *path = settings_string(collect->flags.settings, "out");
+    collect->out = fopen(path, "a+e");
+    if (collect->out == NULL) {
+        return error_set(err, -errno, "open %s: %m", path);
+    }
+    char line[sizeof(header)] = "";
+    rewind(collect->out);
+    size_t len = fread(line, 1, sizeof(header) - 1, collect->out);
+    if (len > 0 && memcmp(line, header, sizeof(header) - 1) != 0) {
+        return error_set(err, -EINVAL, "%s: has other columns", path);
+    }
+    fseek(collect->out, 0, SEEK_END);
+    if (len == 0 && fputs(header, collect->out) == EOF) {
+        return error_set(err, -errno, "write %s: %m", path);
+    }
+    return 0;
+}
+
+static int prepare(struct collect *collect, struct error *err) {
+    const char *records = settings_string(collect->flags.settings, "records");
+    int r = read_model(collect, err);
+    r = r < 0 ? r : open_out(collect, err);
+    if (r < 0) {
+        return r;
+    }
+    buf_add_str(&collect->records, records[0] != '\0' ? records : "/tmp/waap-collect-XXXXXX");
+    if (collect->records.failed) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    if (records[0] == '\0' && mkdtemp(collect->records.data) == NULL) {
+        return error_set(err, -errno, "make %s: %m", buf_str(&collect->records));
+    }
+    return 0;
+}
+
+/* ---- one run ---- */
+
+/* `waap run --force --out=DIR -- COMMAND...`; what it prints goes to standard error. */
+static int run_command(const struct collect *collect, const char *dir, struct error *err) {
+    const char *program = getenv("WAAP_PROGRAM");
+    char *argv[MAX_COMMAND + 6] = {"waap", "run", "--force", (char *)dir, "--"};
+    int argc = 5;
+    for (size_t i = 0; i < collect->flags.n_words; i++) {
+        argv[argc++] = (char *)collect->flags.words[i];
+    }
+    fflush(NULL);
+    pid_t parent = getpid(), child = fork();
+    if (child < 0) {
+        return error_set(err, -errno, "fork: %m");
+    }
+    if (child == 0) {
+        /* Whoever ends us means the application too. */
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent) {
+            _exit(EXIT_FAILURE);
+        }
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        execvp(program != NULL ? program : "waap", argv);
+        perror("waap place collect: waap run");
+        _exit(EXIT_FAILURE);
+    }
+    int status;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        return error_set(err, -ECHILD, "the application did not end well: see %s",
+                         strchr(dir, '=') + 1);
+    }
+    return 0;
+}
+
+static int read_seconds(const char *dir, double *ret_seconds, struct error *err) {
+    struct buf path CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
+    buf_printf(&path, "%s/summary.json", dir);
+    int r = file_read_stored(buf_str(&path), MAX_FILE, &text, err);
+    if (r < 0) {
+        return r;
+    }
+    json_t *root = json_loadb(buf_str(&text), text.len, 0, NULL);
+    json_t *target = json_array_get(json_object_get(root, "targets"), 0);
+    json_t *run = json_array_get(json_object_get(target, "runs"), 0);
+    double seconds = json_number_value(json_object_get(run, "wall_seconds"));
+    json_decref(root);
+    if (!(seconds > 0)) {
+        return error_set(err, -EINVAL, "%s: no wall_seconds of a run", buf_str(&path));
+    }
+    *ret_seconds = seconds;
+    return 0;
+}
+
+static double disk_percent(void) {
+    struct statvfs disk;
+    return statvfs("/", &disk) == 0 && disk.f_blocks > 0
+               ? 100 * (1 - (double)disk.f_bavail / (double)disk.f_blocks)
+               : 0;
+}
+
+static int run_one(struct collect *collect, unsigned number, double wanted, struct error *err) {
+    struct burner burner CLEANUP_BURNER = {0};
+    struct buf dir CLEANUP_BUF = {0};
+    double load = 0, seconds = 0;
+    double settle = (double)settings_duration_ms(collect->flags.settings, "settle") / 1e3;
+    buf_printf(&dir, "--out=%s/%s-%u", buf_str(&collect->records), buf_str(&collect->name), number);
+    int r = burner_start(&burner, wanted, err);
+    r = r < 0 ? r : burner_measure(settle, &load, err);
+    r = r < 0 ? r : run_command(collect, buf_str(&dir), err);
+    r = r < 0 ? r : read_seconds(buf_str(&dir) + strlen("--out="), &seconds, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct onnx_traits *traits = &collect->traits;
+    fprintf(collect->out,
+            "%" PRIu64 ",%s,%.1f,%.1f,%" PRId64 ",%" PRId64 ",%u,%.6f,%" PRIu64 ",%" PRIu64
+            ",%s,%" PRIu64 ",%" PRIu64 "\n",
+            traits->conv_layers, buf_str(&collect->device), disk_percent(), load,
+            collect->input_bytes, collect->output_bytes, number, seconds, traits->filter_details,
+            traits->fc_layers, buf_str(&collect->name), traits->pool_layers,
+            traits->total_parameters);
+    if (fflush(collect->out) == EOF) {
+        return error_set(err, -errno, "write %s: %m",
+                         settings_string(collect->flags.settings, "out"));
+    }
+    printf("run %u: %.3f s under a load of %.1f %%\n", number, seconds, load);
+    return 0;
+}
+
+static unsigned common_divisor(unsigned a, unsigned b) {
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* Loads from none to all in even steps, but not in order: what drifts must not look like load. */
+static double load_of(unsigned run, unsigned n_runs) {
+    unsigned stride = 7;
+    while (common_divisor(stride, n_runs) != 1) {
+        stride++;
+    }
+    return n_runs > 1 ? 100.0 * (run * stride % n_runs) / (n_runs - 1) : 0;
+}
+
+static int read_flags(struct collect *collect, int argc, char **argv, struct problems *problems) {
+    int r = flags_read(&collect->flags, options, ARRAY_LEN(options), argc, argv, problems);
+    if (r < 0) {
+        return r;
+    }
+    static const char *const needed[] = {"model", "out"};
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
+        if (settings_string(collect->flags.settings, needed[i])[0] == '\0') {
+            problems_add(problems, "place collect", 0, 0, "--%s is missing", needed[i]);
+            r = -EINVAL;
+        }
+    }
+    if (collect->flags.n_words == 0 || collect->flags.n_words > MAX_COMMAND) {
+        problems_add(problems, "place collect", 0, 0, "expected -- and a command to run");
+        r = -EINVAL;
+    }
+    return r;
+}
+
+static int run_all(struct collect *collect) {
+    struct error err = {0};
+    unsigned n_runs = (unsigned)settings_int(collect->flags.settings, "runs");
+    int r = prepare(collect, &err);
+    for (unsigned i = 0; r == 0 && i < n_runs; i++) {
+        r = run_one(collect, i + 1, load_of(i, n_runs), &err);
+    }
+    if (r < 0) {
+        fflush(stdout);
+        fprintf(stderr, "waap place collect: %s\n", err.text);
+        return EXIT_FAILURE;
+    }
+    printf("%s: %u runs of %s; records in %s\n", settings_string(collect->flags.settings, "out"),
+           n_runs, buf_str(&collect->name), buf_str(&collect->records));
+    return EXIT_SUCCESS;
+}
+
+int collect_main(int argc, char **argv) {
+    if (flags_ask_for_help(argc, argv)) {
+        return help();
+    }
+    struct collect collect = {.out = NULL};
+    struct problems problems CLEANUP_PROBLEMS = {0};
+    int code = EXIT_USAGE;
+    if (read_flags(&collect, argc, argv, &problems) < 0) {
+        problems_print(&problems, stderr);
+    } else {
+        code = run_all(&collect);
+    }
+    if (collect.out != NULL) {
+        fclose(collect.out);
+    }
+    buf_finish(&collect.name);
+    buf_finish(&collect.device);
+    buf_finish(&collect.records);
+    flags_finish(&collect.flags);
+    return code;
+}

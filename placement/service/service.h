@@ -1,0 +1,52 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "exporter/core/error.h"
+#include "exporter/http/server.h"
+#include "exporter/metrics/snapshot.h"
+#include "exporter/settings/problems.h"
+
+/* A program with an event loop and the daemon's HTTP server: its addresses, limits, TLS, users and
+ * logging, by the daemon's own flags. The context of its requests; embedded in what handlers use.
+ */
+struct service {
+    struct loop *loop;
+    struct config *config;
+    struct web_config *web_config;
+    struct http_server *http;
+    struct loop_source signals; /* a signalfd */
+    const char *name;           /* for the log */
+};
+
+/* Moves the flags of the server (--web.…, --log.…, --push.allow, --push.user) from `argv` into
+ * `flags`, which has room for argc + 1, both ended by NULL; returns how many were moved and writes
+ * how many are left, argv[0] among them. */
+int service_split_flags(int *argc, char **argv, char **flags);
+
+/* Reads the flags, and what they name. Where none says so it listens at `default_address`. -EINVAL
+ * with every mistake in `problems`. The caller ends it with service_finish in any case. */
+int service_init(struct service *service, const char *name, const char *default_address,
+                 char *const *flags, struct problems *problems);
+
+/* Makes the loop, takes SIGINT and SIGTERM. */
+int service_open(struct service *service, struct error *err);
+
+/* Answers requests from here on. */
+int service_listen(struct service *service, const struct http_route *routes, size_t n_routes,
+                   struct error *err);
+
+/* Runs until a signal comes. */
+void service_run(struct service *service);
+
+/* Answers with 503 what would have to wait. */
+void service_stop(struct service *service);
+
+/* Answers nothing any more; the loop is still there. False where requests had to be left behind:
+ * the process should leave by _exit. */
+bool service_close(struct service *service);
+void service_finish(struct service *service);
+
+/* Answers with a page of metrics: those given, and those of the process. */
+void service_reply_metrics(struct http_request *request, const struct snapshot *snapshot);

@@ -1,0 +1,154 @@
+#include "profiler/analysis/gate.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "exporter/settings/suggest.h"
+
+static const char *const kinds[] = {
+    [GATE_MAX] = "max",
+    [GATE_MAX_DECREASE] = "max_decrease",
+    [GATE_MAX_INCREASE] = "max_increase",
+    [GATE_MIN] = "min",
+};
+
+const char *gate_kind_name(enum gate_kind kind) {
+    return kinds[kind];
+}
+
+bool gate_is_relative(const struct gate *gate) {
+    return gate->kind == GATE_MAX_DECREASE || gate->kind == GATE_MAX_INCREASE;
+}
+
+static bool wants_low(enum gate_kind kind) {
+    return kind == GATE_MAX || kind == GATE_MAX_INCREASE;
+}
+
+/* The value of all that the name means that is worst for the gate; NaN where it means none. */
+static double worst(const struct measures *measures, const struct gate *gate, const char **unit) {
+    double found = NAN;
+    for (size_t i = 0; i < measures->n; i++) {
+        const struct measure_stat *stat;
+        if (!measure_matches(&measures->items[i], gate->metric, &stat)) {
+            continue;
+        }
+        double value = measure_stat(&measures->items[i], stat);
+        if (isnan(found) || (wants_low(gate->kind) ? value > found : value < found)) {
+            found = value;
+            *unit = measures->items[i].unit;
+        }
+    }
+    return found;
+}
+
+static bool holds(const struct gate *gate) {
+    double change = (gate->value - gate->base) / fabs(gate->base);
+    switch (gate->kind) {
+    case GATE_MAX:
+        return gate->value <= gate->limit;
+    case GATE_MIN:
+        return gate->value >= gate->limit;
+    case GATE_MAX_INCREASE:
+        return gate->value <= gate->base || change <= gate->limit;
+    case GATE_MAX_DECREASE:
+        return gate->value >= gate->base || -change <= gate->limit;
+    }
+    return false;
+}
+
+static void judge(struct gate *gate, const struct measures *measures, const struct measures *base) {
+    gate->unit = "";
+    gate->base = NAN;
+    gate->value = worst(measures, gate, &gate->unit);
+    if (gate_is_relative(gate)) {
+        const char *unit = "";
+        gate->base = base != NULL ? worst(base, gate, &unit) : NAN;
+        if (base == NULL || (isnan(gate->base) && !isnan(gate->value))) {
+            gate->state = GATE_SKIPPED;
+            return;
+        }
+    }
+    gate->state = !isnan(gate->value) && holds(gate) ? GATE_OK : GATE_FAILED;
+}
+
+/* ".p50" of "fps.p50"; "" where no statistic is named. */
+static const char *stat_of(const char *metric) {
+    const char *dot = strrchr(metric, '.');
+    for (size_t i = 0; dot != NULL && i < N_MEASURE_STATS; i++) {
+        if (strcmp(measure_stats[i].name, dot + 1) == 0) {
+            return dot;
+        }
+    }
+    return "";
+}
+
+/* The name as gates write it: without labels, and where that suffices without the unit. */
+static void offer(struct suggest *suggest, const struct measure *measure) {
+    const struct measure_stat *stat;
+    struct buf name CLEANUP_BUF = {0};
+    buf_add(&name, measure->name, strcspn(measure->name, "{"));
+    suggest_offer(suggest, buf_str(&name), name.len);
+    while (name.len > 0 && strchr("._", name.data[name.len - 1]) == NULL) {
+        buf_truncate(&name, name.len - 1);
+    }
+    buf_truncate(&name, name.len > 0 ? name.len - 1 : 0);
+    if (measure_matches(measure, buf_str(&name), &stat)) {
+        suggest_offer(suggest, buf_str(&name), name.len);
+    }
+}
+
+void gate_explain(const struct gate *gate, const struct measures *measures, struct buf *out) {
+    const char *suffix = stat_of(gate->metric);
+    struct buf stem CLEANUP_BUF = {0};
+    struct suggest suggest;
+    buf_add(&stem, gate->metric, strlen(gate->metric) - strlen(suffix));
+    suggest_init(&suggest, buf_str(&stem));
+    for (size_t i = 0; i < measures->n; i++) {
+        const struct measure_stat *stat;
+        if (measure_matches(&measures->items[i], gate->metric, &stat)) {
+            buf_printf(out, "%s was not measured", gate->metric);
+            return;
+        }
+        offer(&suggest, &measures->items[i]);
+    }
+    buf_printf(out, "%s: there is no such measure", gate->metric);
+    if (suggest.best[0] != '\0') {
+        buf_printf(out, ", did you mean %s%s?", suggest.best, suffix);
+    }
+}
+
+static bool is_for(const json_t *gate, const char *target, const char *of) {
+    const char *only = json_string_value(json_object_get(gate, "target"));
+    return only == NULL || strcmp(only, target) == 0 || (of != NULL && strcmp(only, of) == 0);
+}
+
+int gates_judge(const struct json_t *gates, const char *name, const char *of,
+                const struct measures *measures, const struct measures *base,
+                struct gate **ret_gates, size_t *ret_n, struct error *err) {
+    size_t n = 0, cap = json_array_size(gates) * ARRAY_LEN(kinds);
+    struct gate *judged CLEANUP_FREE = calloc(cap + 1, sizeof(*judged));
+    if (judged == NULL) {
+        error_set(err, -ENOMEM, "out of memory");
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < json_array_size(gates); i++) {
+        const json_t *row = json_array_get(gates, i);
+        const char *metric = json_string_value(json_object_get(row, "metric"));
+        for (size_t kind = 0; kind < ARRAY_LEN(kinds); kind++) {
+            const json_t *limit = json_object_get(row, kinds[kind]);
+            if (metric == NULL || !json_is_number(limit) || !is_for(row, name, of)) {
+                continue;
+            }
+            struct gate *gate = &judged[n++];
+            gate->metric = metric;
+            gate->kind = (enum gate_kind)kind;
+            gate->limit = json_number_value(limit);
+            judge(gate, measures, base);
+        }
+    }
+    *ret_gates = TAKE(judged);
+    *ret_n = n;
+    return 0;
+}

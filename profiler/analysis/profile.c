@@ -1,0 +1,365 @@
+#include "profiler/analysis/profile.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+static const double window_s = 1;
+
+/* ---- finding and making ---- */
+
+static struct profile_target *get_target(struct profile *profile, const char *name) {
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        if (strcmp(profile->targets[i].name, name) == 0) {
+            return &profile->targets[i];
+        }
+    }
+    struct profile_target *targets =
+        reallocarray(profile->targets, profile->n_targets + 1, sizeof(*targets));
+    if (targets == NULL) {
+        return NULL;
+    }
+    profile->targets = targets;
+    struct profile_target *target = &targets[profile->n_targets];
+    *target = (struct profile_target){.name = strdup(name)};
+    profile->n_targets += target->name != NULL;
+    return target->name != NULL ? target : NULL;
+}
+
+/* The run under way; a number that comes again after its end is another run. */
+static struct profile_run *get_run(struct profile_target *target, const struct record_line *line) {
+    struct profile_run *last = target->n_runs > 0 ? &target->runs[target->n_runs - 1] : NULL;
+    bool ended =
+        last != NULL && last->end != NULL && line->kind == RECORD_PHASE &&
+        (line->phase == PHASE_WARMUP || line->phase == PHASE_RUN || line->phase == PHASE_BASELINE);
+    if (last != NULL && last->number == line->run && !ended) {
+        return last;
+    }
+    struct profile_run *runs = reallocarray(target->runs, target->n_runs + 1, sizeof(*runs));
+    if (runs == NULL) {
+        return NULL;
+    }
+    target->runs = runs;
+    runs[target->n_runs] = (struct profile_run){.number = line->run, .began_at = line->at};
+    return &runs[target->n_runs++];
+}
+
+static struct profile_column *get_column(struct profile_run *run, size_t index) {
+    if (index >= run->n_columns) {
+        size_t n = index + 16;
+        struct profile_column *columns = reallocarray(run->columns, n, sizeof(*columns));
+        if (columns == NULL) {
+            return NULL;
+        }
+        memset(columns + run->n_columns, 0, (n - run->n_columns) * sizeof(*columns));
+        run->columns = columns;
+        run->n_columns = n;
+    }
+    return &run->columns[index];
+}
+
+static struct profile_pool *get_pool(struct profile_target *target, size_t index) {
+    if (index >= target->n_pools) {
+        size_t n = index + 16;
+        struct profile_pool *pools = reallocarray(target->pools, n, sizeof(*pools));
+        if (pools == NULL) {
+            return NULL;
+        }
+        memset(pools + target->n_pools, 0, (n - target->n_pools) * sizeof(*pools));
+        target->pools = pools;
+        target->n_pools = n;
+    }
+    return &target->pools[index];
+}
+
+/* ---- samples ---- */
+
+static enum record_phase phase_of(const struct profile_run *run) {
+    return run->n_phases > 0 && run->end == NULL ? run->phases[run->n_phases - 1].phase
+                                                 : PHASE_NONE;
+}
+
+static void add_measured(struct profile_column *column, struct profile_pool *pool, double value) {
+    moments_add(&column->moments, value);
+    moments_add(&pool->moments, value);
+    quantiles_add(&pool->quantiles, value);
+}
+
+/* How a series grows. */
+enum growth {
+    GAUGE,
+    COUNTER,
+    APP_COUNTER, /* from zero, at the beginning of the run */
+};
+
+static void add_counter(struct profile_column *column, struct profile_pool *pool,
+                        enum growth growth, double t, double value) {
+    if (column->n == 0) {
+        bool begins = growth == APP_COUNTER && column->timeline.n_bins == 1;
+        column->initial = column->grown = column->window_grown = begins ? value : 0;
+        column->window_t = t;
+    } else {
+        /* A counter that falls has begun again at zero. */
+        column->grown += value >= column->value ? value - column->value : value;
+    }
+    double waited = t - column->window_t;
+    /* A sample that comes a little early must not make the window two intervals longer. */
+    if (waited >= window_s - 0.01) {
+        add_measured(column, pool, (column->grown - column->window_grown) / waited);
+        column->window_t = t;
+        column->window_grown = column->grown;
+    }
+}
+
+static int add_value(struct profile_target *target, struct profile_run *run, size_t index,
+                     enum growth growth, double t, double value) {
+    struct profile_column *column = get_column(run, index);
+    struct profile_pool *pool = get_pool(target, index);
+    if (column == NULL || pool == NULL) {
+        return -ENOMEM;
+    }
+    timeline_add(&column->timeline, t, value);
+    if (phase_of(run) == PHASE_RUN) {
+        if (growth == GAUGE) {
+            add_measured(column, pool, value);
+        } else {
+            add_counter(column, pool, growth, t, value);
+        }
+        column->first_t = column->n == 0 ? t : column->first_t;
+        column->n++;
+        column->t = t;
+        column->value = value;
+    }
+    return column->timeline.failed || pool->quantiles.failed ? -ENOMEM : 0;
+}
+
+/* What is made of one sample's values. */
+struct derived {
+    double cpu, user, system, joules, watts;
+};
+
+static double *derived_place(struct derived *derived, const char *key) {
+    const struct {
+        const char *key;
+        double *place;
+    } rows[] = {
+        {"cpu.seconds", &derived->cpu},       {"cpu.system_seconds", &derived->system},
+        {"cpu.user_seconds", &derived->user}, {"energy.joules", &derived->joules},
+        {"power.watts", &derived->watts},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (strcmp(rows[i].key, key) == 0) {
+            return rows[i].place;
+        }
+    }
+    return NULL;
+}
+
+/* The joules by now: as counted, or as the watts have it by trapezoids. */
+static double joules_by(struct profile_run *run, const struct derived *derived, double t) {
+    if (!isnan(derived->joules) || isnan(derived->watts)) {
+        return derived->joules;
+    }
+    if (run->watts_t > 0) {
+        run->joules += (derived->watts + run->watts) / 2 * (t - run->watts_t);
+    }
+    run->watts_t = t;
+    run->watts = derived->watts;
+    return run->joules;
+}
+
+static void add_idle(struct profile_run *run, double t, double joules) {
+    const struct profile_column *energy = &run->columns[DERIVED_ENERGY];
+    const struct timeline *timeline = &energy->timeline;
+    if (timeline->n_bins < 2) {
+        return;
+    }
+    const struct timeline_bin *first = &timeline->bins[0];
+    run->idle_s = t - first->t;
+    run->idle_joules = joules - first->last;
+}
+
+static int add_derived(struct profile_target *target, struct profile_run *run, double t,
+                       const struct derived *derived) {
+    int r = 0;
+    double cpu = isnan(derived->cpu) ? derived->user + derived->system : derived->cpu;
+    if (!isnan(cpu)) {
+        r = add_value(target, run, DERIVED_CPU, COUNTER, t, cpu);
+    }
+    double joules = joules_by(run, derived, t);
+    if (r == 0 && !isnan(joules)) {
+        r = add_value(target, run, DERIVED_ENERGY, COUNTER, t, joules);
+        if (r == 0 && phase_of(run) == PHASE_BASELINE) {
+            add_idle(run, t, joules);
+        }
+    }
+    return r;
+}
+
+static enum growth growth_of(const struct record_series *series) {
+    return series->type == RECORD_GAUGE     ? GAUGE
+           : record_key_is_app(series->key) ? APP_COUNTER
+                                            : COUNTER;
+}
+
+static int take_sample(struct profile_target *target, struct profile_run *run,
+                       const struct record_line *line) {
+    struct derived derived = {NAN, NAN, NAN, NAN, NAN};
+    for (size_t i = 0; i < line->n_values; i++) {
+        const struct record_series *series = line->values[i].series;
+        double value = line->values[i].value;
+        if (!isfinite(value)) {
+            continue;
+        }
+        double *place = derived_place(&derived, series->key);
+        if (place != NULL) {
+            *place = value;
+        }
+        int r =
+            add_value(target, run, N_DERIVED + series->index, growth_of(series), line->t, value);
+        if (r < 0) {
+            return r;
+        }
+    }
+    run->n_samples++;
+    run->end_t = line->t;
+    if (phase_of(run) == PHASE_RUN) {
+        run->measured_s = line->t - run->phases[run->n_phases - 1].t;
+    }
+    return add_derived(target, run, line->t, &derived);
+}
+
+/* ---- other lines ---- */
+
+static void end_phase(struct profile_run *run, double t) {
+    if (phase_of(run) == PHASE_RUN) {
+        run->measured_s = t - run->phases[run->n_phases - 1].t;
+    }
+    run->end_t = t > run->end_t ? t : run->end_t;
+}
+
+static void take_phase(struct profile_run *run, const struct record_line *line) {
+    end_phase(run, line->t);
+    run->measured = run->measured || line->phase == PHASE_RUN;
+    if (run->n_phases < PROFILE_MAX_PHASES) {
+        run->phases[run->n_phases++] = (struct profile_phase){line->phase, line->t};
+    }
+}
+
+static void take_end(struct profile_run *run, const struct record_line *line) {
+    end_phase(run, line->t);
+    json_decref(run->end);
+    run->end = json_incref(line->object);
+}
+
+static int take_run_line(struct profile *profile, const struct record_line *line) {
+    struct profile_target *target = get_target(profile, line->target);
+    struct profile_run *run = target != NULL ? get_run(target, line) : NULL;
+    if (run == NULL) {
+        return -ENOMEM;
+    }
+    switch (line->kind) {
+    case RECORD_SAMPLE:
+        profile->n_samples++;
+        return take_sample(target, run, line);
+    case RECORD_PHASE:
+        take_phase(run, line);
+        return 0;
+    case RECORD_END:
+        take_end(run, line);
+        return 0;
+    default:
+        run->n_lost += (size_t)json_integer_value(json_object_get(line->object, "samples"));
+        return 0;
+    }
+}
+
+static int take_line(struct profile *profile, const struct record_line *line) {
+    profile->last_t = line->t > profile->last_t ? line->t : profile->last_t;
+    struct profile_target *target;
+    switch (line->kind) {
+    case RECORD_SERIES:
+        return 0;
+    case RECORD_RUN:
+        json_decref(profile->run);
+        profile->run = json_incref(line->object);
+        return 0;
+    case RECORD_FINISHED:
+        profile->finished = true;
+        profile->interrupted = json_is_true(json_object_get(line->object, "interrupted"));
+        return 0;
+    case RECORD_TARGET:
+        target = get_target(profile, line->target);
+        if (target == NULL) {
+            return -ENOMEM;
+        }
+        json_decref(target->object);
+        target->object = json_incref(line->object);
+        return 0;
+    default:
+        return take_run_line(profile, line);
+    }
+}
+
+int profile_read(const char *path, struct profile **ret_profile, struct error *err) {
+    struct profile *profile CLEANUP_PROFILE = calloc(1, sizeof(*profile));
+    if (profile == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = record_open(path, &profile->record, err);
+    if (r < 0) {
+        return r;
+    }
+    struct record_line line;
+    while ((r = record_next(profile->record, &line, err)) > 0) {
+        if (take_line(profile, &line) < 0) {
+            return error_set(err, -ENOMEM, "%s: out of memory", path);
+        }
+    }
+    if (r < 0) {
+        return r;
+    }
+    if (profile->run == NULL) {
+        return error_set(err, -ENODATA, "%s: has no line of kind \"run\"", path);
+    }
+    profile->torn = record_is_torn(profile->record);
+    *ret_profile = TAKE(profile);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+static void finish_run(struct profile_run *run) {
+    for (size_t i = 0; i < run->n_columns; i++) {
+        timeline_finish(&run->columns[i].timeline);
+    }
+    free(run->columns);
+    json_decref(run->end);
+}
+
+static void finish_target(struct profile_target *target) {
+    for (size_t i = 0; i < target->n_runs; i++) {
+        finish_run(&target->runs[i]);
+    }
+    for (size_t i = 0; i < target->n_pools; i++) {
+        quantiles_finish(&target->pools[i].quantiles);
+    }
+    free(target->runs);
+    free(target->pools);
+    free(target->name);
+    json_decref(target->object);
+}
+
+void profile_destroy(struct profile *profile) {
+    if (profile == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        finish_target(&profile->targets[i]);
+    }
+    free(profile->targets);
+    json_decref(profile->run);
+    record_close(profile->record);
+    free(profile);
+}

@@ -1,0 +1,187 @@
+#include "profiler/analysis/report_text.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "exporter/core/json.h"
+#include "exporter/core/number.h"
+#include "exporter/core/utf8.h"
+
+void text_add_string(struct buf *out, const char *text) {
+    json_add_string(out, text);
+}
+
+void text_add_number(struct buf *out, double value) {
+    char digits[NUMBER_MAX_LEN];
+    if (isfinite(value)) {
+        buf_add(out, digits, number_format(value, digits));
+    } else {
+        buf_add_str(out, "null");
+    }
+}
+
+void text_add_key(struct buf *out, const char *key) {
+    char last = out->len > 0 ? out->data[out->len - 1] : '{';
+    if (last != '{' && last != '[' && last != '\n') {
+        buf_add_char(out, ',');
+    }
+    json_add_string(out, key);
+    buf_add_char(out, ':');
+}
+
+void text_add_text_of(struct buf *out, const char *key, const char *text) {
+    text_add_key(out, key);
+    text_add_string(out, text);
+}
+
+void text_add_number_of(struct buf *out, const char *key, double value) {
+    text_add_key(out, key);
+    text_add_number(out, value);
+}
+
+static const char *entity(char c) {
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    case '\n':
+    case '\t':
+        return NULL;
+    default:
+        return (unsigned char)c < ' ' ? UTF8_REPLACEMENT : NULL;
+    }
+}
+
+void text_add_escaped(struct buf *out, const char *text) {
+    for (size_t left = strlen(text); left > 0;) {
+        size_t n = utf8_sequence(text, left);
+        const char *instead = n == 0 ? UTF8_REPLACEMENT : n == 1 ? entity(*text) : NULL;
+        /* U+FFFE and U+FFFF are no characters of XML. */
+        if (n == 3 && memcmp(text, "\xef\xbf", 2) == 0 && (unsigned char)text[2] >= 0xbe) {
+            instead = UTF8_REPLACEMENT;
+        }
+        if (instead != NULL) {
+            buf_add_str(out, instead);
+        } else {
+            buf_add(out, text, n);
+        }
+        n = n > 0 ? n : 1;
+        text += n;
+        left -= n;
+    }
+}
+
+struct prefix {
+    double from;
+    double factor;
+    const char *text;
+};
+
+static const struct prefix decimal[] = {
+    {1e9, 1e-9, "G"}, {1e6, 1e-6, "M"}, {1e4, 1e-3, "k"},
+    {0.1, 1, ""},     {1e-4, 1e3, "m"}, {0, 1e6, "µ"},
+};
+static const struct prefix binary[] = {
+    {0x1p40, 0x1p-40, "Ti"},
+    {0x1p30, 0x1p-30, "Gi"},
+    {0x1p20, 0x1p-20, "Mi"},
+    {0x1p10, 0x1p-10, "Ki"},
+    {0, 1, ""},
+};
+static const struct prefix plain[] = {
+    {1e9, 1e-9, "G"},
+    {1e6, 1e-6, "M"},
+    {1e5, 1e-3, "k"},
+    {0, 1, ""},
+};
+
+static const struct prefix *prefix_of(const struct prefix *table, double value) {
+    const struct prefix *prefix = table;
+    while (prefix->from > 0 && fabs(value) < prefix->from) {
+        prefix++;
+    }
+    return prefix;
+}
+
+/* Four digits, and those before the point always. */
+static void add_digits(struct buf *out, double value) {
+    buf_printf(out, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
+}
+
+void text_add_human(struct buf *out, double value, const char *unit) {
+    if (!isfinite(value)) {
+        buf_add_str(out, "–");
+        return;
+    }
+    /* It goes into markup as it is. */
+    unit = strpbrk(unit, "<>&\"'") == NULL ? unit : "";
+    bool is_ratio = strcmp(unit, "ratio") == 0;
+    bool scales = strcmp(unit, "s") == 0 || strcmp(unit, "J") == 0 || strcmp(unit, "W") == 0;
+    const struct prefix *table = strcmp(unit, "B") == 0 ? binary : scales ? decimal : plain;
+    const char *shown = is_ratio ? "%" : strcmp(unit, "celsius") == 0 ? "°C" : unit;
+    value *= is_ratio ? 100 : 1;
+    const struct prefix *prefix =
+        value == 0 ? &(const struct prefix){0, 1, ""} : prefix_of(table, value);
+    add_digits(out, value * prefix->factor);
+    if (prefix->text[0] != '\0' || shown[0] != '\0') {
+        buf_printf(out, " %s%s", prefix->text, shown);
+    }
+}
+
+int text_file_open(struct text_file *file, const char *dir, const char *name, struct error *err) {
+    if (asprintf(&file->path, "%s/%s", dir, name) < 0) {
+        file->path = NULL;
+    }
+    if (asprintf(&file->partial, "%s/.%s.part", dir, name) < 0) {
+        file->partial = NULL;
+    }
+    if (file->path == NULL || file->partial == NULL) {
+        return error_set(err, -ENOMEM, "%s/%s: out of memory", dir, name);
+    }
+    file->file = fopen(file->partial, "we");
+    return file->file != NULL ? 0 : error_set(err, -errno, "open %s: %m", file->partial);
+}
+
+int text_file_commit(struct text_file *file, struct error *err) {
+    bool failed = ferror(file->file) != 0;
+    failed = fclose(TAKE(file->file)) != 0 || failed;
+    if (failed) {
+        int r = errno != 0 ? -errno : -EIO;
+        error_set(err, r, "write %s: %m", file->path);
+        unlink(file->partial);
+        return r;
+    }
+    return rename(file->partial, file->path) == 0
+               ? 0
+               : error_set(err, -errno, "rename %s: %m", file->path);
+}
+
+void text_file_finish(struct text_file *file) {
+    if (file->file != NULL) {
+        fclose(file->file);
+        unlink(file->partial);
+    }
+    free(file->path);
+    free(file->partial);
+    *file = (struct text_file){0};
+}
+
+int text_write_file(const char *dir, const char *name, const struct buf *text, struct error *err) {
+    struct text_file file CLEANUP_TEXT_FILE = {0};
+    if (text->failed) {
+        return error_set(err, -ENOMEM, "%s/%s: out of memory", dir, name);
+    }
+    int r = text_file_open(&file, dir, name, err);
+    if (r < 0) {
+        return r;
+    }
+    fwrite(buf_str(text), 1, text->len, file.file);
+    return text_file_commit(&file, err);
+}

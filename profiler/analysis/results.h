@@ -1,0 +1,38 @@
+#pragma once
+
+#include "profiler/analysis/gate.h"
+#include "profiler/analysis/measure.h"
+#include "profiler/analysis/profile.h"
+
+/* All that reports say about a record. A zeroed struct is empty. */
+struct results {
+    struct profile *profile;
+    struct result *items; /* one per target of the profile, in its order */
+    size_t n;
+};
+
+struct result {
+    const struct profile_target *target;
+    struct measures measures;
+    struct gate *gates;
+    size_t n_gates;
+    size_t n_measured;    /* runs that count */
+    size_t n_failed_runs; /* of all, warm-up included */
+};
+
+/* Reads DIR/samples.jsonl and judges the gates that need no baseline. */
+int results_read(const char *dir, struct results *ret_results, struct error *err);
+
+/* The same for the record itself. */
+int results_read_record(const char *path, struct results *ret_results, struct error *err);
+
+/* Frees what the results hold and leaves none. */
+void results_finish(struct results *results);
+#define CLEANUP_RESULTS CLEANUP(results_finish)
+
+/* The text at a path of keys below the record's first line, as in ("application", "name"); ""
+ * where there is none. */
+const char *results_text(const struct results *results, const char *object, const char *key);
+
+/* Whether targets are settings of knobs. */
+bool results_is_sweep(const struct results *results);

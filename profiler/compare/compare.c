@@ -1,0 +1,290 @@
+#include "profiler/compare/compare.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+/* Chance must be less likely than this. Four runs of each are the fewest that can get there. */
+static const double max_p = 0.05;
+enum { ENOUGH_RUNS = 4 };
+
+static const struct compare_target *find_target(const struct compare_side *side, const char *name) {
+    for (size_t i = 0; i < side->n_targets; i++) {
+        if (strcmp(side->targets[i].name, name) == 0) {
+            return &side->targets[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- measures ---- */
+
+static enum compare_change change_of(const struct compare_row *row, double threshold) {
+    if (!(fabs(row->change) >= threshold)) {
+        return CHANGE_NONE;
+    }
+    if (row->a->n_runs < ENOUGH_RUNS || row->b->n_runs < ENOUGH_RUNS) {
+        return CHANGE_UNCLEAR;
+    }
+    if (row->p >= max_p) {
+        return CHANGE_NONE;
+    }
+    if (row->b->better == BETTER_NEITHER) {
+        return CHANGE_OTHER;
+    }
+    return (row->change > 0) == (row->b->better == BETTER_HIGHER) ? CHANGE_BETTER : CHANGE_WORSE;
+}
+
+/* From nothing to something is an infinite change. */
+static double relative(double from, double to) {
+    if (from == to) {
+        return 0;
+    }
+    return from == 0 ? copysign(INFINITY, to) : (to - from) / fabs(from);
+}
+
+static struct compare_row make_row(const char *target, const struct measure *a,
+                                   const struct measure *b, double threshold) {
+    struct compare_row row = {
+        .target = target,
+        .a = a,
+        .b = b,
+        .change = relative(a->mean, b->mean),
+        .p = statistics_mann_whitney(a->runs, a->n_runs, b->runs, b->n_runs),
+    };
+    row.kind = change_of(&row, threshold);
+    return row;
+}
+
+static int add_rows(struct comparison *comparison, const struct compare_target *a,
+                    const struct compare_target *b, struct error *err) {
+    struct compare_row *rows =
+        reallocarray(comparison->rows, comparison->n_rows + b->measures.n + 1, sizeof(*rows));
+    if (rows == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    comparison->rows = rows;
+    for (size_t i = 0; i < b->measures.n; i++) {
+        const struct measure *after = &b->measures.items[i];
+        const struct measure *before = measures_find(&a->measures, after->name);
+        if (before != NULL && isfinite(before->mean) && isfinite(after->mean)) {
+            rows[comparison->n_rows++] = make_row(b->name, before, after, comparison->threshold);
+        }
+    }
+    return 0;
+}
+
+/* ---- what one side lacks ---- */
+
+static int add_absence(struct comparison *comparison, const char *target,
+                       const struct measure *measure, bool lost, struct error *err) {
+    struct compare_absence *absences =
+        reallocarray(comparison->absences, comparison->n_absences + 1, sizeof(*absences));
+    if (absences == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    comparison->absences = absences;
+    absences[comparison->n_absences++] = (struct compare_absence){target, measure, lost};
+    return 0;
+}
+
+/* The measures that `has` has figures of and `lacks` does not. */
+static int add_absent_measures(struct comparison *comparison, const struct compare_target *has,
+                               const struct compare_target *lacks, bool lost, struct error *err) {
+    int r = 0;
+    for (size_t i = 0; i < has->measures.n && r == 0; i++) {
+        const struct measure *measure = &has->measures.items[i];
+        const struct measure *other = measures_find(&lacks->measures, measure->name);
+        if (isfinite(measure->mean) && (other == NULL || !isfinite(other->mean))) {
+            r = add_absence(comparison, has->name, measure, lost, err);
+        }
+    }
+    return r;
+}
+
+/* All of one side that the other lacks. */
+static int add_absent(struct comparison *comparison, const struct compare_side *has,
+                      const struct compare_side *lacks, bool lost, struct error *err) {
+    int r = 0;
+    for (size_t i = 0; i < has->n_targets && r == 0; i++) {
+        const struct compare_target *target = &has->targets[i];
+        const struct compare_target *other = find_target(lacks, target->name);
+        r = other == NULL ? add_absence(comparison, target->name, NULL, lost, err)
+                          : add_absent_measures(comparison, target, other, lost, err);
+    }
+    return r;
+}
+
+/* ---- gates ---- */
+
+/* Whether all measures that a gate means differ between A and B no more than their runs do. */
+static bool is_chance(const struct comparison *comparison, const char *target,
+                      const struct gate *gate) {
+    size_t n = 0, by_chance = 0;
+    for (size_t i = 0; i < comparison->n_rows; i++) {
+        const struct compare_row *row = &comparison->rows[i];
+        const struct measure_stat *stat;
+        if (strcmp(row->target, target) == 0 && measure_matches(row->b, gate->metric, &stat)) {
+            n++;
+            by_chance +=
+                row->p >= max_p && row->a->n_runs >= ENOUGH_RUNS && row->b->n_runs >= ENOUGH_RUNS;
+        }
+    }
+    return n > 0 && by_chance == n;
+}
+
+/* A target that A does not have keeps the gates that need no baseline. */
+static int add_gates(struct comparison *comparison, const struct compare_target *a,
+                     const struct compare_target *b, struct error *err) {
+    struct gate *gates CLEANUP_FREE = NULL;
+    size_t n = 0;
+    int r = gates_judge(json_object_get(comparison->b.summary, "gates"), b->name, b->of,
+                        &b->measures, a != NULL ? &a->measures : NULL, &gates, &n, err);
+    if (r < 0) {
+        return r;
+    }
+    struct compare_gate *judged =
+        reallocarray(comparison->gates, comparison->n_gates + n + 1, sizeof(*judged));
+    if (judged == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    comparison->gates = judged;
+    for (size_t i = 0; i < n; i++) {
+        if (a == NULL && gates[i].state == GATE_SKIPPED) {
+            continue;
+        }
+        struct compare_gate gate = {.target = b->name, .gate = gates[i]};
+        gate.by_chance = gates[i].state == GATE_FAILED && gate_is_relative(&gates[i]) &&
+                         is_chance(comparison, b->name, &gates[i]);
+        judged[comparison->n_gates++] = gate;
+    }
+    return 0;
+}
+
+/* ---- environments ---- */
+
+/* Other differences (a commit, an image) are what one compares. */
+static bool matters(const char *key) {
+    static const char *const keys[] = {"board", "power_mode"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        if (strcmp(keys[i], key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static char *shown(const json_t *value) {
+    if (json_is_string(value)) {
+        return strdup(json_string_value(value));
+    }
+    char *text = value != NULL ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
+    return text != NULL ? text : strdup("unknown");
+}
+
+static int add_difference(struct comparison *comparison, const char *key, const json_t *a,
+                          const json_t *b, struct error *err) {
+    struct compare_difference *differences =
+        reallocarray(comparison->differences, comparison->n_differences + 1, sizeof(*differences));
+    if (differences == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    comparison->differences = differences;
+    struct compare_difference difference = {strdup(key), shown(a), shown(b), matters(key)};
+    differences[comparison->n_differences++] = difference;
+    return difference.key != NULL && difference.a != NULL && difference.b != NULL
+               ? 0
+               : error_set(err, -ENOMEM, "out of memory");
+}
+
+/* Why a run had no cgroup names its process, so no two are equal; that it had none is `launch`. */
+static bool is_comparable(const char *key) {
+    return strcmp(key, "no_cgroup") != 0;
+}
+
+static int add_differences(struct comparison *comparison, struct error *err) {
+    json_t *a = json_object_get(comparison->a.summary, "environment");
+    json_t *b = json_object_get(comparison->b.summary, "environment");
+    const char *key;
+    json_t *value;
+    int r = 0;
+    json_object_foreach(b, key, value) {
+        const json_t *before = json_object_get(a, key);
+        if (r == 0 && is_comparable(key) && (before == NULL || !json_equal(before, value))) {
+            r = add_difference(comparison, key, before, value, err);
+        }
+    }
+    json_object_foreach(a, key, value) {
+        if (r == 0 && is_comparable(key) && json_object_get(b, key) == NULL) {
+            r = add_difference(comparison, key, value, NULL, err);
+        }
+    }
+    return r;
+}
+
+/* ---- the whole ---- */
+
+int compare_make(struct comparison *comparison, struct error *err) {
+    int r = add_differences(comparison, err);
+    for (size_t i = 0; i < comparison->b.n_targets && r == 0; i++) {
+        const struct compare_target *b = &comparison->b.targets[i];
+        const struct compare_target *a = find_target(&comparison->a, b->name);
+        if (a != NULL) {
+            comparison->n_targets++;
+            r = add_rows(comparison, a, b, err);
+        }
+        r = r < 0 ? r : add_gates(comparison, a, b, err);
+    }
+    if (r == 0 && comparison->n_targets == 0) {
+        return error_set(err, -ENODATA, "%s and %s have no target in common", comparison->a.name,
+                         comparison->b.name);
+    }
+    r = r < 0 ? r : add_absent(comparison, &comparison->a, &comparison->b, true, err);
+    return r < 0 ? r : add_absent(comparison, &comparison->b, &comparison->a, false, err);
+}
+
+void comparison_finish(struct comparison *comparison) {
+    for (size_t i = 0; i < comparison->n_differences; i++) {
+        free(comparison->differences[i].key);
+        free(comparison->differences[i].a);
+        free(comparison->differences[i].b);
+    }
+    free(comparison->differences);
+    free(comparison->absences);
+    free(comparison->rows);
+    free(comparison->gates);
+    compare_side_finish(&comparison->a);
+    compare_side_finish(&comparison->b);
+    *comparison = (struct comparison){0};
+}
+
+static bool is_worse(const struct comparison *comparison) {
+    bool worse = false;
+    for (size_t i = 0; i < comparison->n_gates; i++) {
+        const struct compare_gate *gate = &comparison->gates[i];
+        worse = worse || (gate->gate.state == GATE_FAILED && !gate->by_chance);
+    }
+    for (size_t i = 0; i < comparison->n_rows && comparison->n_gates == 0; i++) {
+        worse = worse || comparison->rows[i].kind == CHANGE_WORSE;
+    }
+    for (size_t i = 0; i < comparison->n_absences; i++) {
+        const struct compare_absence *absence = &comparison->absences[i];
+        bool counts = absence->measure == NULL ||
+                      (comparison->n_gates == 0 && absence->measure->better != BETTER_NEITHER);
+        worse = worse || (absence->lost && counts);
+    }
+    return worse;
+}
+
+int compare_exit_code(const struct comparison *comparison) {
+    for (size_t i = 0; i < comparison->n_differences; i++) {
+        if (comparison->differences[i].matters) {
+            return 4;
+        }
+    }
+    if (comparison->b.n_failed_runs > 0) {
+        return 3;
+    }
+    return is_worse(comparison) ? 1 : 0;
+}

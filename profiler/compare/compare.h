@@ -1,0 +1,98 @@
+#pragma once
+
+#include "exporter/core/buf.h"
+#include "exporter/core/error.h"
+#include "profiler/analysis/gate.h"
+#include "profiler/analysis/measure.h"
+
+/* `waap compare A B`: what changed from one record to another, and whether that means anything. */
+
+/* One of the two, as its summary has it. A zeroed struct is empty. */
+struct compare_side {
+    const char *name; /* as the user gave it */
+    struct json_t *summary;
+    struct compare_target *targets;
+    size_t n_targets;
+    size_t n_failed_runs;
+};
+
+struct compare_target {
+    const char *name; /* borrowed from the summary, as `of` */
+    const char *of;
+    struct measures measures;
+};
+
+enum compare_change {
+    CHANGE_NONE,    /* too small or too likely by chance */
+    CHANGE_UNCLEAR, /* large enough, but too few runs to tell */
+    CHANGE_BETTER,
+    CHANGE_WORSE,
+    CHANGE_OTHER, /* of something that is neither good nor bad */
+};
+
+struct compare_row {
+    const char *target;
+    const struct measure *a, *b;
+    double change; /* relative to A */
+    double p;      /* that it is chance */
+    enum compare_change kind;
+};
+
+struct compare_gate {
+    const char *target;
+    struct gate gate;
+    bool by_chance; /* broken by size, but the runs differ as much */
+};
+
+/* What only one side has. */
+struct compare_absence {
+    const char *target;
+    const struct measure *measure; /* NULL: the whole target */
+    bool lost;                     /* A has it */
+};
+
+/* What differs between the two environments. */
+struct compare_difference {
+    char *key;
+    char *a, *b;
+    bool matters; /* figures of these two cannot be compared */
+};
+
+struct comparison {
+    struct compare_side a, b;
+    double threshold; /* smaller changes are none */
+    struct compare_row *rows;
+    size_t n_rows;
+    struct compare_gate *gates;
+    size_t n_gates;
+    struct compare_absence *absences;
+    size_t n_absences;
+    struct compare_difference *differences;
+    size_t n_differences;
+    size_t n_targets; /* that both have */
+};
+
+/* Reads a side from the text of its summary; the name is borrowed. */
+int compare_side_parse(const char *name, const char *text, size_t len,
+                       struct compare_side *ret_side, struct error *err);
+void compare_side_finish(struct compare_side *side);
+
+/* Fills the comparison of its two sides. */
+int compare_make(struct comparison *comparison, struct error *err);
+void comparison_finish(struct comparison *comparison);
+#define CLEANUP_COMPARISON CLEANUP(comparison_finish)
+
+/* 0 ok, 1 worse, 3 the application failed in B, 4 the environments differ. A target that
+ * is lost is worse. Of measures, the gates decide where B has any, otherwise each that got worse or
+ * is lost. */
+int compare_exit_code(const struct comparison *comparison);
+
+/* Appends a table for people; colours for terminals. */
+void compare_write_text(const struct comparison *comparison, bool all, bool colours,
+                        struct buf *out);
+
+/* Appends everything as JSON. */
+void compare_write_json(const struct comparison *comparison, struct buf *out);
+
+/* The command; returns the exit code. */
+int compare_main(int argc, char **argv);

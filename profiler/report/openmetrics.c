@@ -1,0 +1,364 @@
+#include "profiler/report/openmetrics.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "exporter/core/arena.h"
+#include "exporter/core/escape.h"
+#include "exporter/core/file.h"
+#include "exporter/core/number.h"
+#include "profiler/analysis/histogram_key.h"
+#include "profiler/analysis/report_text.h"
+
+enum { MAX_POINTS = 1000 * 1000 };
+
+/* A family's samples stand together, but come one by one out of the record: they are turned round
+ * in memory. */
+
+struct row {
+    double at;
+    size_t source; /* which run of which target */
+};
+
+struct point {
+    size_t row;
+    double value;
+};
+
+struct points {
+    struct point *items;
+    size_t n, cap;
+};
+
+struct table {
+    struct row *rows;
+    size_t n_rows, cap_rows;
+    struct points *series; /* by index of the series */
+    size_t n_series;
+    char **sources; /* the labels of each: target="cpu",run="1" */
+    size_t n_sources;
+    double step; /* seconds between two samples, at least */
+    double next_t;
+};
+
+static void table_finish(struct table *table) {
+    for (size_t i = 0; i < table->n_series; i++) {
+        free(table->series[i].items);
+    }
+    for (size_t i = 0; i < table->n_sources; i++) {
+        free(table->sources[i]);
+    }
+    free(table->series);
+    free(table->sources);
+    free(table->rows);
+}
+
+/* ---- reading ---- */
+
+static bool add_source(struct table *table, const struct record_line *line) {
+    struct buf labels CLEANUP_BUF = {0};
+    buf_add_str(&labels, "target=\"");
+    escape_add(&labels, line->target, true);
+    buf_printf(&labels, "\",run=\"%u\"", line->run);
+    char *text CLEANUP_FREE = buf_take(&labels);
+    if (table->n_sources > 0 && text != NULL &&
+        strcmp(table->sources[table->n_sources - 1], text) == 0) {
+        return true;
+    }
+    char **sources = reallocarray(table->sources, table->n_sources + 1, sizeof(char *));
+    if (text == NULL || sources == NULL) {
+        table->sources = sources != NULL ? sources : table->sources;
+        return false;
+    }
+    table->sources = sources;
+    sources[table->n_sources++] = TAKE(text);
+    table->next_t = line->t;
+    return true;
+}
+
+static bool add_point(struct points *points, size_t row, double value) {
+    if (points->n == points->cap) {
+        size_t cap = points->cap > 0 ? 2 * points->cap : 64;
+        struct point *items = reallocarray(points->items, cap, sizeof(*items));
+        if (items == NULL) {
+            return false;
+        }
+        points->items = items;
+        points->cap = cap;
+    }
+    points->items[points->n++] = (struct point){row, value};
+    return true;
+}
+
+static bool add_row(struct table *table, const struct record_line *line) {
+    if (!add_source(table, line)) {
+        return false;
+    }
+    if (line->t < table->next_t - 1e-3) {
+        return true;
+    }
+    table->next_t = line->t + table->step;
+    if (table->n_rows == table->cap_rows) {
+        size_t cap = table->cap_rows > 0 ? 2 * table->cap_rows : 256;
+        struct row *rows = reallocarray(table->rows, cap, sizeof(*rows));
+        if (rows == NULL) {
+            return false;
+        }
+        table->rows = rows;
+        table->cap_rows = cap;
+    }
+    table->rows[table->n_rows] = (struct row){line->at, table->n_sources - 1};
+    for (size_t i = 0; i < line->n_values; i++) {
+        size_t index = line->values[i].series->index;
+        if (index < table->n_series &&
+            !add_point(&table->series[index], table->n_rows, line->values[i].value)) {
+            return false;
+        }
+    }
+    table->n_rows++;
+    return true;
+}
+
+static int table_read(struct table *table, struct record *record, struct error *err) {
+    struct record_line line;
+    int r;
+    while ((r = record_next(record, &line, err)) > 0) {
+        if (line.kind == RECORD_SAMPLE && !add_row(table, &line)) {
+            return error_set(err, -ENOMEM, "metrics.om: out of memory");
+        }
+    }
+    return r;
+}
+
+/* ---- writing ---- */
+
+struct writer {
+    const struct profile *profile;
+    const struct table *table;
+    bool *done;        /* series that a family has taken */
+    const char **keys; /* the histogram that a series is part of; equal ones are the same pointer */
+    FILE *file;
+    struct buf line;
+};
+
+static bool ends_in(const char *text, const char *end) {
+    size_t len = strlen(text), n = strlen(end);
+    return len >= n && strcmp(text + len - n, end) == 0;
+}
+
+/* "cpu.user_seconds" becomes "waap_run_cpu_user_seconds". */
+static void add_name(struct buf *out, const char *name, size_t len) {
+    buf_add_str(out, "waap_run_");
+    for (size_t i = 0; i < len; i++) {
+        char c = name[i];
+        bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        buf_add_char(out, fits ? c : '_');
+    }
+}
+
+static void flush(struct writer *writer) {
+    fwrite(buf_str(&writer->line), 1, writer->line.len, writer->file);
+    buf_reset(&writer->line);
+}
+
+static void write_head(struct writer *writer, const struct record_series *series, const char *type,
+                       size_t len) {
+    struct buf *line = &writer->line;
+    buf_add_str(line, "# TYPE ");
+    add_name(line, series->name, len);
+    buf_printf(line, " %s\n", type);
+    if (series->help[0] != '\0') {
+        buf_add_str(line, "# HELP ");
+        add_name(line, series->name, len);
+        buf_add_char(line, ' ');
+        escape_add(line, series->help, true);
+        buf_add_char(line, '\n');
+    }
+    flush(writer);
+}
+
+/* One line; `len` bytes of the series' name, then `suffix`. */
+static void write_point(struct writer *writer, const struct record_series *series, size_t len,
+                        const char *suffix, const struct point *point) {
+    const struct row *row = &writer->table->rows[point->row];
+    struct buf *line = &writer->line;
+    char digits[NUMBER_MAX_LEN];
+    add_name(line, series->name, len);
+    buf_printf(line, "%s{%s", suffix, writer->table->sources[row->source]);
+    if (series->labels[0] != '\0') {
+        buf_add_char(line, ',');
+    }
+    for (const char *c = series->labels; *c != '\0'; c++) {
+        if (*c == '\n') {
+            buf_add_str(line, "\\n");
+        } else {
+            buf_add_char(line, *c);
+        }
+    }
+    buf_add_str(line, "} ");
+    buf_add(line, digits, number_format(point->value, digits));
+    buf_printf(line, " %.3f\n", row->at);
+    flush(writer);
+}
+
+/* All series of the same name and type. */
+static void write_plain(struct writer *writer, const struct record_series *first) {
+    const struct record *record = writer->profile->record;
+    bool is_counter = first->type == RECORD_COUNTER;
+    size_t len = strlen(first->name);
+    len -= is_counter && ends_in(first->name, "_total") ? strlen("_total") : 0;
+    write_head(writer, first, is_counter ? "counter" : "gauge", len);
+    for (size_t i = first->index; i < writer->table->n_series; i++) {
+        const struct record_series *series = record_series_at(record, i);
+        if (series->type != first->type || strcmp(series->name, first->name) != 0) {
+            continue;
+        }
+        writer->done[i] = true;
+        for (size_t j = 0; j < writer->table->series[i].n; j++) {
+            write_point(writer, series, len, is_counter ? "_total" : "",
+                        &writer->table->series[i].items[j]);
+        }
+    }
+}
+
+/* The points of one row stand together: all buckets, the count, the sum. */
+static void write_histogram_row(struct writer *writer, const char *key, size_t row,
+                                size_t *cursors) {
+    static const enum record_type parts[] = {RECORD_BUCKET, RECORD_COUNT, RECORD_SUM};
+    for (size_t part = 0; part < ARRAY_LEN(parts); part++) {
+        for (size_t i = 0; i < writer->table->n_series; i++) {
+            const struct record_series *series = record_series_at(writer->profile->record, i);
+            const struct points *points = &writer->table->series[i];
+            if (writer->keys[i] == key && series->type == parts[part] && cursors[i] < points->n &&
+                points->items[cursors[i]].row == row) {
+                write_point(writer, series, strlen(series->name),
+                            series->type == RECORD_BUCKET ? "_bucket" : "",
+                            &points->items[cursors[i]++]);
+            }
+        }
+    }
+}
+
+static void write_histogram(struct writer *writer, const char *key, size_t *cursors) {
+    for (size_t row = 0; row < writer->table->n_rows; row++) {
+        write_histogram_row(writer, key, row, cursors);
+    }
+    for (size_t i = 0; i < writer->table->n_series; i++) {
+        writer->done[i] = writer->done[i] || writer->keys[i] == key;
+    }
+}
+
+/* One family: the histograms of one name, each of another set of labels. */
+static int write_histograms(struct writer *writer, const struct record_series *first,
+                            struct error *err) {
+    size_t n = writer->table->n_series;
+    size_t *cursors CLEANUP_FREE = calloc(n + 1, sizeof(*cursors));
+    if (cursors == NULL) {
+        return error_set(err, -ENOMEM, "metrics.om: out of memory");
+    }
+    write_head(writer, first, "histogram", strlen(first->name));
+    for (size_t i = first->index; i < n; i++) {
+        const struct record_series *series = record_series_at(writer->profile->record, i);
+        if (!writer->done[i] && writer->keys[i] != NULL && series->type == RECORD_BUCKET &&
+            strcmp(series->name, first->name) == 0) {
+            write_histogram(writer, writer->keys[i], cursors);
+        }
+    }
+    return 0;
+}
+
+/* A gauge beside a counter, as `fps` beside `fps_total`, would be a family of the same name; its
+ * values follow from the counter's. */
+static bool has_counter(const struct record *record, const struct record_series *gauge) {
+    size_t len = strlen(gauge->name);
+    for (size_t i = 0; i < record_n_series(record); i++) {
+        const struct record_series *series = record_series_at(record, i);
+        if (series->type == RECORD_COUNTER && strncmp(series->name, gauge->name, len) == 0 &&
+            (strcmp(series->name + len, "_total") == 0 || series->name[len] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int write_families(struct writer *writer, struct error *err) {
+    const struct record *record = writer->profile->record;
+    int r = 0;
+    for (size_t i = 0; i < writer->table->n_series && r == 0; i++) {
+        const struct record_series *series = record_series_at(record, i);
+        bool is_gauge = series->type == RECORD_GAUGE;
+        if (writer->done[i]) {
+            continue;
+        }
+        if (series->type == RECORD_BUCKET && writer->keys[i] != NULL) {
+            r = write_histograms(writer, series, err);
+        } else if (series->type == RECORD_COUNTER || (is_gauge && !has_counter(record, series))) {
+            write_plain(writer, series);
+        }
+    }
+    fputs("# EOF\n", writer->file);
+    return writer->line.failed ? error_set(err, -ENOMEM, "metrics.om: out of memory") : r;
+}
+
+static double step_of(const struct profile *profile) {
+    double points = (double)profile->n_samples * (double)record_n_series(profile->record);
+    return points <= MAX_POINTS
+               ? 0
+               : ceil(profile->last_t / (double)profile->n_samples * points / MAX_POINTS);
+}
+
+static int read_table(const char *dir, const struct profile *profile, struct table *table,
+                      struct error *err) {
+    struct record *record CLEANUP_RECORD = NULL;
+    char *path CLEANUP_FREE = file_path_join(dir, "samples.jsonl");
+    table->n_series = record_n_series(profile->record);
+    table->series = calloc(table->n_series + 1, sizeof(*table->series));
+    table->step = step_of(profile);
+    if (path == NULL || table->series == NULL) {
+        return error_set(err, -ENOMEM, "metrics.om: out of memory");
+    }
+    int r = record_open(path, &record, err);
+    return r < 0 ? r : table_read(table, record, err);
+}
+
+/* Finds the histogram of each series; the texts go into `arena`. */
+static bool find_keys(const struct record *record, struct arena *arena, const char **keys) {
+    for (size_t i = 0; i < record_n_series(record); i++) {
+        struct buf key CLEANUP_BUF = {0};
+        double le;
+        if (histogram_key_of(record_series_at(record, i), &key, &le) < 0) {
+            continue;
+        }
+        for (size_t j = 0; j < i && keys[i] == NULL; j++) {
+            keys[i] = keys[j] != NULL && strcmp(keys[j], buf_str(&key)) == 0 ? keys[j] : NULL;
+        }
+        if (keys[i] == NULL) {
+            keys[i] = arena_copy(arena, buf_str(&key), key.len + 1);
+        }
+        if (keys[i] == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int report_openmetrics_write(const char *dir, const struct profile *profile, struct error *err) {
+    struct table table CLEANUP(table_finish) = {0};
+    struct text_file file CLEANUP_TEXT_FILE = {0};
+    struct arena arena CLEANUP_ARENA = {0};
+    size_t n = record_n_series(profile->record);
+    bool *done CLEANUP_FREE = calloc(n + 1, sizeof(*done));
+    const char **keys CLEANUP_FREE = calloc(n + 1, sizeof(*keys));
+    if (done == NULL || keys == NULL || !find_keys(profile->record, &arena, keys)) {
+        return error_set(err, -ENOMEM, "metrics.om: out of memory");
+    }
+    int r = read_table(dir, profile, &table, err);
+    r = r < 0 ? r : text_file_open(&file, dir, "metrics.om", err);
+    if (r < 0) {
+        return r;
+    }
+    struct writer writer = {profile, &table, done, keys, file.file, {0}};
+    r = write_families(&writer, err);
+    buf_finish(&writer.line);
+    return r < 0 ? r : text_file_commit(&file, err);
+}

@@ -1,0 +1,355 @@
+#include "profiler/report/timeline.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "profiler/analysis/histogram_key.h"
+#include "profiler/analysis/report_text.h"
+#include "profiler/report/svg.h"
+
+/* How a line is made of columns. */
+enum how {
+    AS_IT_IS,
+    RATE,  /* growth per second */
+    RATIO, /* growth of one column per growth of another: a histogram's mean */
+};
+
+struct source {
+    size_t column, below; /* `below`: what a ratio is divided by */
+    const char *name;
+};
+
+enum { MAX_LINES = 24, MAX_SOURCES = 6 };
+
+struct chart {
+    const char *title;
+    const char *unit;
+    double scale;
+    enum how how;
+    bool from_zero;
+    struct source sources[MAX_SOURCES];
+    size_t n_sources;
+};
+
+struct line {
+    struct svg_point *points;
+    size_t n;
+    size_t colour;
+    bool faint;
+    char name[64];
+};
+
+/* ---- one line ---- */
+
+/* When the application was started, which is 0 of the time line. */
+static double start_of(const struct profile_run *run) {
+    for (size_t i = 0; i < run->n_phases; i++) {
+        if (run->phases[i].phase == PHASE_RUN || run->phases[i].phase == PHASE_WARMUP) {
+            return run->phases[i].t;
+        }
+    }
+    return 0;
+}
+
+/* Growth between the sample `i` and one about a second before it; NaN where there is none: over a
+ * tenth of a second a frame more or less would be a spike. */
+static double growth(const struct timeline *timeline, size_t i, size_t *before) {
+    while (*before + 1 < i && timeline->bins[i].t - timeline->bins[*before + 1].t >= 1 - 1e-3) {
+        (*before)++;
+    }
+    double time = timeline->bins[i].t - timeline->bins[*before].t;
+    double grown = timeline->bins[i].last - timeline->bins[*before].last;
+    return time >= 0.5 && grown >= 0 ? grown / time : NAN;
+}
+
+static double value_at(const struct chart *chart, const struct profile_run *run,
+                       const struct source *source, size_t i, size_t *before) {
+    const struct timeline *timeline = &run->columns[source->column].timeline;
+    if (chart->how == AS_IT_IS) {
+        return timeline->bins[i].sum / (double)timeline->bins[i].n;
+    }
+    size_t same = *before;
+    double rate = growth(timeline, i, before);
+    if (chart->how == RATE) {
+        return rate;
+    }
+    const struct timeline *below = &run->columns[source->below].timeline;
+    return i < below->n_bins ? rate / growth(below, i, &same) : NAN;
+}
+
+/* Makes at most `max` points by taking the mean of neighbours. */
+static void make_line(const struct chart *chart, const struct profile_run *run,
+                      const struct source *source, size_t max, struct line *line) {
+    size_t n_bins =
+        source->column < run->n_columns ? run->columns[source->column].timeline.n_bins : 0;
+    if (chart->how == RATIO && source->below >= run->n_columns) {
+        n_bins = 0;
+    }
+    size_t stride = n_bins / max + 1, before = 0, in = 0;
+    struct svg_point sum = {0};
+    line->points = n_bins > 0 ? calloc(n_bins, sizeof(*line->points)) : NULL;
+    for (size_t i = 0; line->points != NULL && i < n_bins; i++) {
+        double value = value_at(chart, run, source, i, &before) * chart->scale;
+        if (isfinite(value)) {
+            sum.x += run->columns[source->column].timeline.bins[i].t - start_of(run);
+            sum.y += value;
+            in++;
+        }
+        if (in > 0 && (i % stride == stride - 1 || i + 1 == n_bins)) {
+            line->points[line->n++] = (struct svg_point){sum.x / (double)in, sum.y / (double)in};
+            sum = (struct svg_point){0};
+            in = 0;
+        }
+    }
+}
+
+/* ---- one chart ---- */
+
+static const struct profile_run *last_measured(const struct profile_target *target) {
+    for (size_t i = target->n_runs; i > 0; i--) {
+        if (target->runs[i - 1].measured) {
+            return &target->runs[i - 1];
+        }
+    }
+    return NULL;
+}
+
+/* `zone="cpu"` is named by its value. */
+static void name_by_labels(char *name, size_t size, const char *labels) {
+    const char *from = strchr(labels, '"');
+    const char *to = from != NULL ? strchr(from + 1, '"') : NULL;
+    if (to != NULL && to[1] == '\0') {
+        snprintf(name, size, "%.*s", (int)(to - from - 1), from + 1);
+    } else {
+        snprintf(name, size, "%s", labels);
+    }
+}
+
+/* One source: a line per run. Several: those of the last run, as colours are for one thing. */
+static size_t make_lines(const struct chart *chart, const struct result *result, size_t max_points,
+                         struct line lines[MAX_LINES]) {
+    size_t n = 0, n_runs = result->n_measured < MAX_LINES ? result->n_measured : MAX_LINES;
+    size_t max = max_points / (chart->n_sources > 1 ? chart->n_sources : n_runs + 1) + 16;
+    const struct profile_run *last = last_measured(result->target);
+    for (size_t i = 0; i < result->target->n_runs && n < MAX_LINES; i++) {
+        const struct profile_run *run = &result->target->runs[i];
+        if (!run->measured || (chart->n_sources > 1 && run != last)) {
+            continue;
+        }
+        for (size_t j = 0; j < chart->n_sources && n < MAX_LINES; j++) {
+            lines[n] = (struct line){.colour = j, .faint = chart->n_sources == 1 && n_runs > 1};
+            if (chart->n_sources > 1) {
+                name_by_labels(lines[n].name, sizeof(lines[n].name), chart->sources[j].name);
+            } else {
+                snprintf(lines[n].name, sizeof(lines[n].name), "run %u", run->number);
+            }
+            make_line(chart, run, &chart->sources[j], max, &lines[n]);
+            if (lines[n].n > 1) {
+                n++;
+            } else {
+                free(lines[n].points);
+            }
+        }
+    }
+    return n;
+}
+
+static void find_range(const struct line *lines, size_t n, struct svg_plot *plot) {
+    plot->x0 = plot->y0 = INFINITY;
+    plot->x1 = plot->y1 = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < lines[i].n; j++) {
+            plot->x0 = fmin(plot->x0, lines[i].points[j].x);
+            plot->x1 = fmax(plot->x1, lines[i].points[j].x);
+            plot->y0 = fmin(plot->y0, lines[i].points[j].y);
+            plot->y1 = fmax(plot->y1, lines[i].points[j].y);
+        }
+    }
+}
+
+/* All charts of a target share the time axis: their phases stand under each other. */
+static void find_times(const struct profile_target *target, double *x0, double *x1) {
+    *x0 = 0;
+    *x1 = 0;
+    for (size_t i = 0; i < target->n_runs; i++) {
+        const struct profile_run *run = &target->runs[i];
+        if (run->measured && run->n_phases > 0) {
+            *x0 = fmin(*x0, run->phases[0].t - start_of(run));
+            *x1 = fmax(*x1, run->end_t - start_of(run));
+        }
+    }
+}
+
+static void add_phases(struct svg_plot *plot, const struct profile_run *run) {
+    for (size_t i = 0; i < run->n_phases; i++) {
+        double end = i + 1 < run->n_phases ? run->phases[i + 1].t : run->end_t;
+        double from = svg_x(plot, fmax(run->phases[i].t - start_of(run), plot->x0));
+        double to = svg_x(plot, fmin(end - start_of(run), plot->x1));
+        const char *name = record_phase_name(run->phases[i].phase);
+        if (to - from < 0.5) {
+            continue;
+        }
+        buf_printf(plot->out,
+                   "<rect class=\"phase %s\" fill-opacity=\"0.06\" x=\"%.1f\" y=\"%d\" "
+                   "width=\"%.1f\" height=\"%.1f\"/>",
+                   name, from, SVG_TOP, to - from, plot->height - SVG_TOP - SVG_BOTTOM);
+        if (to - from > 7.0 * (double)strlen(name)) {
+            svg_text(plot->out, (from + to) / 2, SVG_TOP - 3, "middle", "phase-name", name);
+        }
+    }
+}
+
+static void add_legend(struct buf *out, const struct line *lines, size_t n) {
+    buf_add_str(out, "<ul class=\"legend\">");
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(out, "<li class=\"c%zu\"><i></i><span>", lines[i].colour);
+        text_add_escaped(out, lines[i].name);
+        buf_add_str(out, "</span></li>");
+    }
+    buf_add_str(out, "</ul>");
+}
+
+static void draw(struct svg_plot *plot, const struct chart *chart, const struct result *result,
+                 const struct line *lines, size_t n) {
+    buf_add_str(plot->out, "<figure class=\"card\"><figcaption>");
+    text_add_escaped(plot->out, chart->title);
+    buf_add_str(plot->out, "</figcaption>");
+    svg_begin(plot, "plot time", chart->title, chart->from_zero);
+    add_phases(plot, last_measured(result->target));
+    for (size_t i = 0; i < n; i++) {
+        svg_line(plot, lines[i].points, lines[i].n, lines[i].colour, lines[i].faint, lines[i].name);
+    }
+    svg_end(plot);
+    if (chart->n_sources > 1) {
+        add_legend(plot->out, lines, n);
+    }
+    buf_add_str(plot->out, "</figure>\n");
+}
+
+static void add_chart(struct buf *out, const struct chart *chart, const struct result *result,
+                      size_t max_points) {
+    struct line lines[MAX_LINES];
+    size_t n = make_lines(chart, result, max_points, lines);
+    struct svg_plot plot = {.out = out, .unit = chart->unit, .x_unit = "s"};
+    find_range(lines, n, &plot);
+    find_times(result->target, &plot.x0, &plot.x1);
+    /* Not where there is none, nor where it is wider than numbers are. */
+    if (svg_can_show(plot.y0, plot.y1) && svg_can_show(plot.x0, plot.x1)) {
+        draw(&plot, chart, result, lines, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        free(lines[i].points);
+    }
+}
+
+/* ---- which charts ---- */
+
+/* Charts of the machine; series of one name with different labels are lines of one chart. */
+static const struct {
+    const char *name;
+    struct chart chart;
+} machine[] = {
+    {"memory.bytes", {"Memory", "B", 1, AS_IT_IS, true}},
+    {"gpu.utilization_ratio", {"GPU", "ratio", 1, AS_IT_IS, true}},
+    {"gpu.memory_bytes", {"GPU memory", "B", 1, AS_IT_IS, true}},
+    {"power.watts", {"Power", "W", 1, AS_IT_IS, true}},
+    {"temperature.celsius", {"Temperature", "celsius", 1, AS_IT_IS, false}},
+    {"throttled.ratio", {"Clocks held back", "ratio", 1, AS_IT_IS, true}},
+};
+
+static void add_machine_charts(struct buf *out, const struct results *results,
+                               const struct result *result, size_t max_points) {
+    const struct profile *profile = results->profile;
+    for (size_t i = 0; i < ARRAY_LEN(machine); i++) {
+        struct chart chart = machine[i].chart;
+        for (size_t j = N_DERIVED; j < profile_n_columns(profile); j++) {
+            const struct record_series *series = profile_series(profile, j);
+            if (strcmp(series->name, machine[i].name) == 0 && chart.n_sources < MAX_SOURCES) {
+                chart.sources[chart.n_sources++] =
+                    (struct source){.column = j, .name = series->labels};
+            }
+        }
+        add_chart(out, &chart, result, max_points);
+    }
+}
+
+static bool is_rate(const struct profile *profile, const struct record_series *series) {
+    return series->type == RECORD_COUNTER && record_key_is_app(series->key) &&
+           (profile_find_gauge(profile, series) >= 0 ||
+            strcmp(series->name, "app.frames_total") == 0);
+}
+
+/* What the application counts as a rate: frames per second, first of all. */
+static void add_rate_charts(struct buf *out, const struct results *results,
+                            const struct result *result, size_t max_points) {
+    const struct profile *profile = results->profile;
+    for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
+        const struct record_series *series = profile_series(profile, i);
+        if (is_rate(profile, series)) {
+            struct buf title CLEANUP_BUF = {0};
+            buf_printf(&title, "%.*s%s", (int)(strlen(series->name) - strlen("app._total")),
+                       record_short_key(series->name), series->key + strlen(series->name));
+            struct chart chart = {buf_str(&title), "/s", 1, RATE, true, {{.column = i}}, 1};
+            add_chart(out, &chart, result, max_points);
+        }
+    }
+}
+
+/* The mean of a histogram over time: growth of its sum per growth of its count. */
+static void add_histogram_charts(struct buf *out, const struct results *results,
+                                 const struct result *result, size_t max_points) {
+    const struct profile *profile = results->profile;
+    for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
+        const struct record_series *series = profile_series(profile, i);
+        struct buf key CLEANUP_BUF = {0}, count CLEANUP_BUF = {0}, title CLEANUP_BUF = {0};
+        double le;
+        if (series->type != RECORD_SUM || histogram_key_of(series, &key, &le) < 0) {
+            continue;
+        }
+        size_t bare = strlen(series->name) - strlen("_sum");
+        buf_printf(&count, "%.*s_count%s", (int)bare, series->name, buf_str(&key) + bare);
+        int below = profile_find(profile, buf_str(&count));
+        if (below >= 0) {
+            buf_printf(&title, "%s, mean", record_short_key(buf_str(&key)));
+            struct chart chart = {buf_str(&title),
+                                  series->unit,
+                                  1,
+                                  RATIO,
+                                  true,
+                                  {{.column = i, .below = (size_t)below}},
+                                  1};
+            add_chart(out, &chart, result, max_points);
+        }
+    }
+}
+
+static void add_app_gauges(struct buf *out, const struct results *results,
+                           const struct result *result, size_t max_points) {
+    enum { MAX_GAUGES = 6 };
+    const struct profile *profile = results->profile;
+    size_t n = 0;
+    for (size_t i = N_DERIVED; i < profile_n_columns(profile) && n < MAX_GAUGES; i++) {
+        const struct record_series *series = profile_series(profile, i);
+        if (series->type == RECORD_GAUGE && record_key_is_app(series->key) &&
+            strncmp(series->name, "app.param", strlen("app.param")) != 0 &&
+            profile_find_counter(profile, series) < 0) {
+            struct chart chart = {
+                record_short_key(series->key), series->unit, 1, AS_IT_IS, true, {{.column = i}}, 1};
+            add_chart(out, &chart, result, max_points);
+            n++;
+        }
+    }
+}
+
+void report_timelines_write(const struct results *results, const struct result *result,
+                            size_t max_points, struct buf *out) {
+    static const struct chart cpu = {"CPU", "%", 100, RATE, true, {{.column = DERIVED_CPU}}, 1};
+    if (result->n_measured == 0) {
+        return;
+    }
+    add_rate_charts(out, results, result, max_points);
+    add_histogram_charts(out, results, result, max_points);
+    add_chart(out, &cpu, result, max_points);
+    add_machine_charts(out, results, result, max_points);
+    add_app_gauges(out, results, result, max_points);
+}

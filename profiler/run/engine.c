@@ -1,0 +1,292 @@
+#include "profiler/run/engine.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exporter/core/file.h"
+#include "profiler/run/http.h"
+
+enum { CALL_MS = 30000, FIND_MS = 2000, MAX_IMAGE = 512, FRAME_HEAD = 8 };
+
+static inline void object_cleanup(json_t **object) {
+    json_decref(*object);
+}
+#define CLEANUP_OBJECT CLEANUP(object_cleanup)
+
+/* ---- asking ---- */
+
+/* Calls the engine; a status beyond 399 is an error with the engine's own words. */
+static int call(const struct run_engine *engine, const char *method, const char *path,
+                const char *body, struct run_http_answer *answer, struct error *err) {
+    int r = run_http_call(engine->socket, method, path, body, CALL_MS, answer, err);
+    if (r < 0 || answer->status < 400) {
+        return r;
+    }
+    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer->body), answer->body.len, 0, NULL);
+    const char *message = json_string_value(json_object_get(object, "message"));
+    int code = answer->status == 404 ? -ENOENT : -EIO;
+    return error_set(err, code, "container engine: %s",
+                     message != NULL ? message : "refused without a word");
+}
+
+/* The same where only success counts. */
+static int order(const struct run_engine *engine, const char *method, struct error *err,
+                 const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static int order(const struct run_engine *engine, const char *method, struct error *err,
+                 const char *format, ...) {
+    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    struct buf path CLEANUP_BUF = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&path, format, args);
+    va_end(args);
+    return call(engine, method, buf_str(&path), NULL, &answer, err);
+}
+
+static bool answers(const char *socket) {
+    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    return run_http_call(socket, "GET", "/_ping", NULL, FIND_MS, &answer, NULL) == 0 &&
+           answer.status == 200;
+}
+
+static char *below(const char *base, const char *path) {
+    return path == NULL || path[0] == '\0' ? NULL : file_path_join(base, path);
+}
+
+const char *run_engine_host(void) {
+    const char *host = getenv("DOCKER_HOST");
+    return host != NULL && strncmp(host, "unix://", 7) == 0 ? host + 7 : NULL;
+}
+
+int run_engine_open(struct run_engine *engine, const struct settings *settings, struct error *err) {
+    const char *host = run_engine_host();
+    const char *root = settings_string(settings, "path.rootfs");
+    const char *of_user = getenv("XDG_RUNTIME_DIR");
+    char *places[] = {
+        host != NULL ? strdup(host)
+                     : below(root, settings_string(settings, "collector.container.docker-socket")),
+        below(root, settings_string(settings, "collector.container.podman-socket")),
+        of_user != NULL ? file_path_join(of_user, "podman/podman.sock") : NULL,
+    };
+    struct buf asked CLEANUP_BUF = {0};
+    engine->socket = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        if (engine->socket == NULL && places[i] != NULL && answers(places[i])) {
+            engine->socket = TAKE(places[i]);
+        } else if (places[i] != NULL) {
+            buf_printf(&asked, "%s%s", asked.len > 0 ? ", " : "", places[i]);
+        }
+        free(places[i]);
+    }
+    return engine->socket != NULL
+               ? 0
+               : error_set(err, -ENODEV, "no container engine answers at %s", buf_str(&asked));
+}
+
+void run_engine_close(struct run_engine *engine) {
+    free(TAKE(engine->socket));
+}
+
+/* ---- images ---- */
+
+/* The name becomes part of a path: nothing that could mean more than a name there. */
+static bool image_name_good(const char *image) {
+    size_t len = strlen(image);
+    return len > 0 && len <= MAX_IMAGE && strstr(image, "..") == NULL &&
+           strspn(image, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@-") ==
+               len;
+}
+
+int run_engine_image(const struct run_engine *engine, const char *image, char **ret_digest,
+                     struct error *err) {
+    if (!image_name_good(image)) {
+        return error_set(err, -EINVAL, "\"%s\" is not the name of an image", image);
+    }
+    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    struct buf path CLEANUP_BUF = {0};
+    buf_printf(&path, "/images/%s/json", image);
+    int r = call(engine, "GET", buf_str(&path), NULL, &answer, err);
+    if (r == -ENOENT) {
+        return error_set(err, r, "image %s is not on this machine: pull it first", image);
+    }
+    if (r < 0) {
+        return r;
+    }
+    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+    const char *digest =
+        json_string_value(json_array_get(json_object_get(object, "RepoDigests"), 0));
+    const char *id = json_string_value(json_object_get(object, "Id"));
+    *ret_digest = digest != NULL || id != NULL ? strdup(digest != NULL ? digest : id) : NULL;
+    return 0;
+}
+
+bool run_engine_has_nvidia(const struct run_engine *engine) {
+    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    if (call(engine, "GET", "/info", NULL, &answer, NULL) < 0) {
+        return false;
+    }
+    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+    return json_object_get(json_object_get(object, "Runtimes"), "nvidia") != NULL;
+}
+
+/* ---- containers ---- */
+
+static bool is_id(const char *text) {
+    return text[0] != '\0' && text[strspn(text, "0123456789abcdef")] == '\0';
+}
+
+int run_engine_create(const struct run_engine *engine, const struct run_container_wish *wish,
+                      char **ret_id, struct error *err) {
+    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    struct buf body CLEANUP_BUF = {0};
+    run_engine_describe(wish, &body);
+    int r = call(engine, "POST", "/containers/create", buf_str(&body), &answer, err);
+    if (r < 0) {
+        return r;
+    }
+    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+    const char *id = json_string_value(json_object_get(object, "Id"));
+    char *copy = id != NULL && is_id(id) ? strdup(id) : NULL;
+    if (copy == NULL) {
+        error_set(err, -EBADMSG, "container engine: made a container without telling its id");
+        return -EBADMSG;
+    }
+    *ret_id = copy;
+    return 0;
+}
+
+int run_engine_start(const struct run_engine *engine, const char *id, struct error *err) {
+    return order(engine, "POST", err, "/containers/%s/start", id);
+}
+
+int run_engine_wait(const struct run_engine *engine, const char *id, struct error *err) {
+    return order(engine, "POST", err, "/containers/%s/wait", id);
+}
+
+int run_engine_kill(const struct run_engine *engine, const char *id, int signal,
+                    struct error *err) {
+    return order(engine, "POST", err, "/containers/%s/kill?signal=%d", id, signal);
+}
+
+void run_engine_remove(const struct run_engine *engine, const char *id) {
+    order(engine, "DELETE", NULL, "/containers/%s?force=1&v=1", id);
+}
+
+void run_engine_clear(const struct run_engine *engine, bool (*is_gone)(const char *owner)) {
+    /* ?filters={"label":["waap.run"]} */
+    static const char path[] =
+        "/containers/json?all=1&filters=%7B%22label%22%3A%5B%22" RUN_ENGINE_LABEL "%22%5D%7D";
+    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    if (call(engine, "GET", path, NULL, &answer, NULL) < 0) {
+        return;
+    }
+    json_t *list CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *container = json_array_get(list, i);
+        const char *id = json_string_value(json_object_get(container, "Id"));
+        const char *owner = json_string_value(
+            json_object_get(json_object_get(container, "Labels"), RUN_ENGINE_LABEL));
+        if (id != NULL && owner != NULL && is_id(id) && is_gone(owner)) {
+            run_engine_remove(engine, id);
+        }
+    }
+}
+
+double run_engine_parse_time(const char *text) {
+    struct tm tm = {0};
+    const char *rest = text != NULL ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    if (rest == NULL || tm.tm_year < 0) {
+        return 0;
+    }
+    double fraction = 0, scale = 1;
+    rest += *rest == '.' ? 1 : 0;
+    while (*rest >= '0' && *rest <= '9') {
+        scale /= 10;
+        fraction += (*rest++ - '0') * scale;
+    }
+    int hours = 0, minutes = 0;
+    char sign = '+';
+    if (sscanf(rest, "%c%2d:%2d", &sign, &hours, &minutes) != 3 || (sign != '+' && sign != '-')) {
+        hours = minutes = 0;
+    }
+    double offset = (sign == '-' ? -60.0 : 60.0) * (hours * 60 + minutes);
+    return (double)timegm(&tm) - offset + fraction;
+}
+
+/* 128 and more stand for a signal, as in a shell; but 255 is what an application makes of -1. */
+static void split_exit(int code, struct run_container_state *state) {
+    bool by_signal = code > 128 && code - 128 <= SIGRTMAX;
+    state->exit_code = by_signal ? 0 : code;
+    state->exit_signal = by_signal ? code - 128 : 0;
+}
+
+int run_engine_parse_state(const char *text, size_t len, struct run_container_state *ret_state) {
+    json_t *object CLEANUP_OBJECT = json_loadb(text, len, 0, NULL);
+    const json_t *state = json_object_get(object, "State");
+    if (!json_is_object(state)) {
+        return -EBADMSG;
+    }
+    *ret_state = (struct run_container_state){
+        .running = json_is_true(json_object_get(state, "Running")),
+        .pid = (pid_t)json_integer_value(json_object_get(state, "Pid")),
+        .started_seconds =
+            run_engine_parse_time(json_string_value(json_object_get(state, "StartedAt"))),
+        .finished_seconds =
+            run_engine_parse_time(json_string_value(json_object_get(state, "FinishedAt"))),
+    };
+    split_exit((int)json_integer_value(json_object_get(state, "ExitCode")), ret_state);
+    return 0;
+}
+
+int run_engine_inspect(const struct run_engine *engine, const char *id,
+                       struct run_container_state *ret_state, struct error *err) {
+    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    struct buf path CLEANUP_BUF = {0};
+    buf_printf(&path, "/containers/%s/json", id);
+    int r = call(engine, "GET", buf_str(&path), NULL, &answer, err);
+    if (r == 0 && run_engine_parse_state(buf_str(&answer.body), answer.body.len, ret_state) < 0) {
+        r = error_set(err, -EBADMSG, "container engine: tells no state of a container");
+    }
+    return r;
+}
+
+/* Of what is too much for one answer, the last lines. */
+static int read_output(const struct run_engine *engine, const char *id,
+                       struct run_http_answer *answer, struct error *err) {
+    int r = -EFBIG;
+    for (int n_lines = 100000; r == -EFBIG && n_lines > 0; n_lines /= 10) {
+        struct buf path CLEANUP_BUF = {0};
+        buf_printf(&path, "/containers/%s/logs?stdout=1&stderr=1&tail=%d", id, n_lines);
+        r = call(engine, "GET", buf_str(&path), NULL, answer, err);
+    }
+    return r;
+}
+
+/* The two streams come in frames: the number of the stream, three bytes of nothing, the length. */
+void run_engine_copy_output(const struct run_engine *engine, const char *id, int fd) {
+    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    struct error err;
+    if (read_output(engine, id, &answer, &err) < 0) {
+        dprintf(fd, "waap run: what it printed cannot be read: %s\n", err.text);
+        return;
+    }
+    const unsigned char *data = (const unsigned char *)buf_str(&answer.body);
+    for (size_t at = 0; at + FRAME_HEAD <= answer.body.len;) {
+        const unsigned char *head = data + at;
+        size_t len = (size_t)head[4] << 24 | (size_t)head[5] << 16 | (size_t)head[6] << 8 | head[7];
+        at += FRAME_HEAD;
+        len = len < answer.body.len - at ? len : answer.body.len - at;
+        if (write(fd, data + at, len) < 0) {
+            return;
+        }
+        at += len;
+    }
+}

@@ -1,0 +1,222 @@
+#include "profiler/run/environment.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/file.h"
+#include "exporter/core/version.h"
+#include "profiler/run/cgroup.h"
+#include "profiler/run/output.h"
+
+enum { MAX_BYTES = 1 << 16, MAX_PARENTS = 32 };
+
+/* ---- the commit ---- */
+
+/* The first line of a file, or NULL. The caller frees it. */
+static char *first_line(const char *dir, const char *name) {
+    struct buf path CLEANUP_BUF = {0};
+    struct buf text CLEANUP_BUF = {0};
+    buf_printf(&path, "%s/%s", dir, name);
+    if (file_read(buf_str(&path), &text, NULL) < 0 || text.len == 0) {
+        return NULL;
+    }
+    return strndup(text.data, strcspn(text.data, "\n"));
+}
+
+/* "gitdir: /path" of a work tree's .git file leads to its folder; `base` has the objects of all. */
+static char *git_folder(const char *dir) {
+    char *folder = file_path_join(dir, ".git");
+    char *pointer CLEANUP_FREE = folder != NULL ? first_line(dir, ".git") : NULL;
+    if (pointer != NULL && strncmp(pointer, "gitdir: ", 8) == 0) {
+        free(folder);
+        folder = run_output_resolve(dir, pointer + 8, NULL);
+    }
+    return folder;
+}
+
+static char *packed_ref(const char *folder, const char *ref) {
+    struct buf path CLEANUP_BUF = {0};
+    struct buf text CLEANUP_BUF = {0};
+    buf_printf(&path, "%s/packed-refs", folder);
+    if (file_read(buf_str(&path), &text, NULL) < 0) {
+        return NULL;
+    }
+    for (const char *at = buf_str(&text); *at != '\0';) {
+        size_t len = strcspn(at, "\n"); /* "<40 digits> refs/heads/main" */
+        if (len == 41 + strlen(ref) && strncmp(at + 41, ref, strlen(ref)) == 0) {
+            return strndup(at, 40);
+        }
+        at += len + (at[len] == '\n' ? 1 : 0);
+    }
+    return NULL;
+}
+
+static char *find_ref(const char *folder, const char *ref) {
+    char *common_name CLEANUP_FREE = first_line(folder, "commondir");
+    char *common CLEANUP_FREE =
+        common_name != NULL ? run_output_resolve(folder, common_name, NULL) : NULL;
+    const char *const folders[] = {folder, common};
+    char *commit = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(folders) && commit == NULL; i++) {
+        if (folders[i] != NULL) {
+            commit = first_line(folders[i], ref);
+            commit = commit != NULL ? commit : packed_ref(folders[i], ref);
+        }
+    }
+    return commit;
+}
+
+char *run_environment_commit(const char *dir) {
+    char *at CLEANUP_FREE = run_output_resolve(NULL, dir, NULL);
+    for (int i = 0; at != NULL && i < MAX_PARENTS; i++) {
+        char *folder CLEANUP_FREE = git_folder(at);
+        char *head CLEANUP_FREE = folder != NULL ? first_line(folder, "HEAD") : NULL;
+        if (head != NULL) {
+            bool ref = strncmp(head, "ref: ", 5) == 0;
+            return ref ? find_ref(folder, head + 5) : TAKE(head);
+        }
+        char *slash = strrchr(at, '/');
+        if (slash == NULL || slash == at) {
+            return NULL;
+        }
+        *slash = '\0';
+    }
+    return NULL;
+}
+
+/* ---- the line ---- */
+
+static void write_file(struct run_record *record, const char *key, const char *dir,
+                       const char *name) {
+    char *line CLEANUP_FREE = first_line(dir, name);
+    run_record_text(record, key, line);
+}
+
+static void write_cpu(struct run_session *session) {
+    struct run_record *record = &session->record;
+    const char *sysfs = settings_string(session->config->settings, "path.sysfs");
+    char *dir CLEANUP_FREE = file_path_join(sysfs, "devices/system/cpu/cpu0/cpufreq");
+    run_record_number(record, "cpus", (double)sysconf(_SC_NPROCESSORS_ONLN));
+    run_record_number(record, "memory_bytes",
+                      (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
+    if (dir != NULL) {
+        write_file(record, "cpu_governor", dir, "scaling_governor");
+        write_file(record, "cpu_frequency_khz", dir, "scaling_cur_freq");
+        write_file(record, "cpu_frequency_max_khz", dir, "scaling_max_freq");
+    }
+}
+
+/* A Jenkins agent on the machine takes part in what is measured. */
+static const char *find_agent(void) {
+    static const struct {
+        const char *variable, *agent;
+    } agents[] = {
+        {"JENKINS_URL", "jenkins"},
+        {"GITLAB_CI", "gitlab"},
+        {"GITHUB_ACTIONS", "github"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(agents); i++) {
+        if (getenv(agents[i].variable) != NULL) {
+            return agents[i].agent;
+        }
+    }
+    return NULL;
+}
+
+/* How a command is kept together and measured, found by trying. */
+static void write_launch(struct run_session *session, const char *image) {
+    const struct settings *settings = session->config->settings;
+    struct run_record *record = &session->record;
+    struct run_cgroup cgroup = {0};
+    struct error err;
+    if (image != NULL) {
+        run_record_text(record, "launch", "container");
+    } else if (run_cgroup_create(&cgroup, settings_string(settings, "path.procfs"),
+                                 settings_string(settings, "path.cgroupfs"), &err) < 0) {
+        run_record_text(record, "launch", "process group");
+        run_record_text(record, "no_cgroup", err.text);
+    } else {
+        run_record_text(record, "launch", "cgroup");
+        run_record_text(record, "cgroup", cgroup_mode_name(cgroup.tree.mode));
+        run_cgroup_finish(&cgroup);
+    }
+}
+
+static void write_environment(struct run_session *session, const char *image,
+                              const char *image_digest) {
+    struct run_record *record = &session->record;
+    const char *file = session->spec->file;
+    struct utsname system;
+    run_record_open_object(record, "environment");
+    if (uname(&system) == 0) {
+        run_record_text(record, "kernel", system.release);
+        run_record_text(record, "machine", system.machine);
+        run_record_text(record, "node", system.nodename);
+    }
+    write_file(record, "model", settings_string(session->config->settings, "path.procfs"),
+               "device-tree/model");
+    write_cpu(session);
+    run_probe_describe(session->probe, record);
+    write_launch(session, image);
+    run_record_text(record, "image", image);
+    run_record_text(record, "image_digest", image_digest);
+    char *folder CLEANUP_FREE = run_output_folder(file != NULL ? file : "./");
+    char *commit CLEANUP_FREE = folder != NULL ? run_environment_commit(folder) : NULL;
+    run_record_text(record, "commit", commit);
+    run_record_text(record, "agent", find_agent());
+    run_record_close_object(record);
+}
+
+static void write_gates(struct run_record *record, const struct run_spec *spec) {
+    struct buf gates CLEANUP_BUF = {0};
+    struct run_record line = {0}; /* each gate is an object of its own */
+    buf_add_char(&gates, '[');
+    for (size_t i = 0; i < spec->n_gates; i++) {
+        buf_reset(&line.line);
+        buf_add_char(&line.line, '{');
+        run_record_text(&line, "metric", spec->gates[i].metric);
+        run_record_text(&line, "target", spec->gates[i].target);
+        for (size_t k = 0; k < RUN_N_LIMITS; k++) {
+            run_record_number(&line, run_limit_names[k], spec->gates[i].limits[k]);
+        }
+        buf_printf(&gates, "%s%s}", i > 0 ? "," : "", buf_str(&line.line));
+    }
+    buf_add_char(&gates, ']');
+    buf_finish(&line.line);
+    run_record_json(record, "gates", buf_str(&gates));
+}
+
+void run_environment_write(struct run_session *session, const char *image,
+                           const char *image_digest) {
+    struct run_record *record = &session->record;
+    const struct run_spec *spec = session->spec;
+    struct error err;
+    run_record_begin(record, "run");
+    run_record_text(record, "format", "waap-run/1");
+    run_record_number(record, "began", clock_wall_seconds());
+    run_record_text(record, "waap", VERSION_TEXT);
+    run_record_open_object(record, "application");
+    run_record_text(record, "name", spec->name);
+    run_record_text(record, "version", spec->version);
+    run_record_text(record, "file", spec->file);
+    run_record_close_object(record);
+    write_environment(session, image, image_digest);
+    run_record_open_object(record, "settings");
+    run_record_number(record, "interval", (double)spec->interval_ms / 1e3);
+    run_record_number(record, "baseline", (double)spec->baseline_ms / 1e3);
+    run_record_number(record, "cooldown", (double)spec->cooldown_ms / 1e3);
+    run_record_number(record, "cooldown_max", (double)spec->cooldown_max_ms / 1e3);
+    run_record_number(record, "grace", (double)spec->grace_ms / 1e3);
+    run_record_number(record, "max_runtime", (double)spec->max_runtime_ms / 1e3);
+    if (spec->formats != NULL) {
+        run_record_texts(record, "formats", spec->formats);
+    }
+    run_record_close_object(record);
+    write_gates(record, spec);
+    run_session_check(session, run_record_end(record, &err), &err);
+}

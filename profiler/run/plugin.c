@@ -1,0 +1,278 @@
+#include "profiler/run/plugin.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/channel/knobs.h"
+#include "exporter/channel/socket.h"
+#include "exporter/core/buf.h"
+#include "exporter/core/number.h"
+#include "exporter/push/keeper.h"
+
+struct run_plugin {
+    struct push_keeper *keeper;
+    struct push_store *store;
+    struct params_table *params;
+    struct push_socket *socket;
+};
+
+int run_plugin_create(struct loop *loop, struct config *config,
+                      const struct collector *const *collectors, struct run_plugin **ret_plugin,
+                      struct error *err) {
+    struct run_plugin *plugin = calloc(1, sizeof(*plugin));
+    if (plugin == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    int r = push_keeper_create(loop, config->settings, collectors, &plugin->keeper, err);
+    if (r == 0) {
+        plugin->store = push_keeper_store(plugin->keeper);
+        plugin->params = params_create(plugin->store);
+        r = plugin->params != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
+    }
+    if (r == 0) {
+        r = push_socket_create(loop, plugin->store, plugin->params, push_keeper_log(plugin->keeper),
+                               &plugin->socket, err);
+    }
+    if (r < 0) {
+        run_plugin_destroy(plugin);
+        return r;
+    }
+    push_socket_configure(plugin->socket, config);
+    *ret_plugin = plugin;
+    return 0;
+}
+
+void run_plugin_destroy(struct run_plugin *plugin) {
+    if (plugin == NULL) {
+        return;
+    }
+    push_socket_destroy(plugin->socket);
+    params_destroy(plugin->params);
+    push_keeper_stop(plugin->keeper);
+    push_keeper_destroy(plugin->keeper);
+    free(plugin);
+}
+
+/* ---- into the sample ---- */
+
+struct visit {
+    struct run_plugin *plugin;
+    struct run_record *record;
+    struct run_live *live;
+    const struct push_owner *first; /* whose series need no name in front */
+    double frames[2];               /* fps_total, frames_total */
+};
+
+/* The name by which the owner is known, for all but the first. */
+static const char *plugin_label(const struct visit *visit, const struct push_owner *owner) {
+    struct push_owner_view view = push_owner_view(visit->plugin->store, owner);
+    for (size_t i = 0; owner != visit->first && i < view.n_labels; i++) {
+        if (strcmp(view.labels[i].name, "plugin") == 0) {
+            return view.labels[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* What the record calls a series: its own name but for the values of knobs. */
+static const char *recorded_name(const char *name) {
+    static const char prefix[] = "plugin_param";
+    if (strncmp(name, prefix, strlen(prefix)) != 0) {
+        return name;
+    }
+    return name[strlen(prefix)] == '\0' ? "param" : NULL;
+}
+
+static void put(const struct visit *visit, const struct push_series_view *series,
+                const char *suffix, const char *le, enum run_type type, double value) {
+    const char *name = recorded_name(series->name);
+    struct label *labels CLEANUP_FREE = calloc(series->n_labels + 2, sizeof(*labels));
+    if (name == NULL || labels == NULL) {
+        return;
+    }
+    size_t n = series->n_labels;
+    if (n > 0) {
+        memcpy(labels, series->labels, n * sizeof(*labels));
+    }
+    const char *plugin = plugin_label(visit, series->owner);
+    if (plugin != NULL) {
+        labels[n++] = (struct label){"plugin", plugin};
+    }
+    if (le != NULL) {
+        labels[n++] = (struct label){"le", le};
+    }
+    struct buf key CLEANUP_BUF = {0};
+    buf_printf(&key, "app.%s%s", name, suffix);
+    struct labels *rendered CLEANUP_LABELS = n > 0 ? labels_create(labels, n) : NULL;
+    if (rendered != NULL) {
+        buf_printf(&key, "{%.*s}", (int)rendered->len, rendered->text);
+    }
+    struct run_series row = {
+        .key = buf_str(&key),
+        .type = type,
+        .unit = "",
+        .help = series->help != NULL ? series->help : "",
+    };
+    run_record_value(visit->record, &row, value);
+}
+
+static void put_histogram(const struct visit *visit, const struct push_series_view *series) {
+    for (size_t i = 0; i <= series->n_bounds; i++) {
+        char le[NUMBER_MAX_LEN + 1];
+        size_t len =
+            number_format_canonical(i < series->n_bounds ? series->bounds[i] : INFINITY, le);
+        le[len] = '\0';
+        put(visit, series, "", le, RUN_HISTOGRAM_BUCKET, series->values[i]);
+    }
+    put(visit, series, "_count", NULL, RUN_HISTOGRAM_COUNT, series->values[series->n_bounds]);
+    put(visit, series, "_sum", NULL, RUN_HISTOGRAM_SUM, series->values[series->n_bounds + 1]);
+}
+
+static void note_frames(struct visit *visit, const struct push_series_view *series) {
+    bool rate = series->type == PUSH_RATE;
+    if (rate && strcmp(series->name, "fps") == 0) {
+        visit->frames[0] = (isnan(visit->frames[0]) ? 0 : visit->frames[0]) + series->values[0];
+    } else if (strcmp(series->name, rate ? "frames" : "frames_total") == 0) {
+        visit->frames[1] = (isnan(visit->frames[1]) ? 0 : visit->frames[1]) + series->values[0];
+    }
+}
+
+static void visit_series(const struct push_series_view *series, void *context) {
+    struct visit *visit = context;
+    if (visit->record == NULL) {
+        note_frames(visit, series);
+        return;
+    }
+    switch (series->type) {
+    case PUSH_HISTOGRAM:
+        put_histogram(visit, series);
+        break;
+    case PUSH_RATE:
+        put(visit, series, "_total", NULL, RUN_COUNTER, series->values[0]);
+        put(visit, series, "", NULL, RUN_GAUGE, series->n_values > 1 ? series->values[1] : NAN);
+        if (strcmp(series->name, "fps") == 0 && series->n_values > 1) {
+            visit->live->fps = series->values[1];
+        }
+        break;
+    case PUSH_SUMMARY:
+        break; /* its quantiles are of the application's choosing and do not add up */
+    default:
+        put(visit, series, "", NULL, series->type == PUSH_COUNTER ? RUN_COUNTER : RUN_GAUGE,
+            series->values[0]);
+        break;
+    }
+}
+
+void run_plugin_write(struct run_plugin *plugin, struct run_record *record, struct run_live *live) {
+    struct visit visit = {
+        .plugin = plugin,
+        .record = record,
+        .live = live,
+        .first = push_store_next_owner(plugin->store, NULL),
+    };
+    push_store_visit(plugin->store, NULL, visit_series, &visit);
+}
+
+double run_plugin_frames(struct run_plugin *plugin) {
+    struct visit visit = {.plugin = plugin, .frames = {NAN, NAN}};
+    push_store_visit(plugin->store, NULL, visit_series, &visit);
+    return isnan(visit.frames[0]) ? visit.frames[1] : visit.frames[0];
+}
+
+/* ---- knobs ---- */
+
+/* 1: applied; 0: not yet, or not its knob. */
+static int turn(struct run_plugin *plugin, struct push_owner *owner, const struct run_knob *knob,
+                struct error *err) {
+    struct params_plugin *params = params_of(plugin->params, owner);
+    struct params_knob *found = params != NULL ? params_find_knob(params, knob->name) : NULL;
+    if (found == NULL) {
+        return 0;
+    }
+    if (!param_value_equal(&found->requested, &knob->value)) {
+        return params_request(plugin->params, owner, params, found, &knob->value, "waap run", err);
+    }
+    return param_value_equal(&found->applied, &knob->value) ? 1 : 0;
+}
+
+int run_plugin_turn(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
+                    struct error *err) {
+    int n_applied = 0;
+    for (size_t i = 0; i < n_knobs; i++) {
+        int applied = 0;
+        for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
+             owner = push_store_next_owner(plugin->store, owner)) {
+            int r = turn(plugin, owner, &knobs[i], err);
+            if (r < 0) {
+                return r;
+            }
+            applied = r > 0 ? 1 : applied;
+        }
+        n_applied += applied;
+    }
+    return n_applied;
+}
+
+static void list_knobs(struct run_plugin *plugin, struct buf *out) {
+    const char *between = "";
+    for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
+         owner = push_store_next_owner(plugin->store, owner)) {
+        const struct params_plugin *params = params_of(plugin->params, owner);
+        for (const struct params_knob *k = params != NULL ? params->knobs : NULL; k; k = k->next) {
+            buf_printf(out, "%s%s", between, k->spec.name);
+            between = ", ";
+        }
+    }
+}
+
+/* What the first plugin that has the knob says of it; NULL: nobody has it. */
+static const struct params_knob *find_knob(struct run_plugin *plugin, const char *name) {
+    for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
+         owner = push_store_next_owner(plugin->store, owner)) {
+        const struct params_plugin *params = params_of(plugin->params, owner);
+        const struct params_knob *knob = params != NULL ? params_find_knob(params, name) : NULL;
+        if (knob != NULL) {
+            return knob;
+        }
+    }
+    return NULL;
+}
+
+enum run_knobs run_plugin_knobs(struct run_plugin *plugin, const struct run_knob *knobs,
+                                size_t n_knobs) {
+    struct buf names CLEANUP_BUF = {0};
+    list_knobs(plugin, &names);
+    if (names.len == 0) {
+        return RUN_KNOBS_NONE;
+    }
+    for (size_t i = 0; i < n_knobs; i++) {
+        if (find_knob(plugin, knobs[i].name) == NULL) {
+            return RUN_KNOBS_OTHERS;
+        }
+    }
+    return RUN_KNOBS_ALL;
+}
+
+void run_plugin_explain(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
+                        struct buf *out) {
+    for (size_t i = 0; i < n_knobs; i++) {
+        const struct params_knob *found = find_knob(plugin, knobs[i].name);
+        if (found == NULL) {
+            struct buf names CLEANUP_BUF = {0};
+            list_knobs(plugin, &names);
+            if (names.len > 0) {
+                buf_printf(out, "no plugin has a knob %s, only %s", knobs[i].name, buf_str(&names));
+            } else {
+                buf_add_str(out, "no plugin has declared a knob");
+            }
+            return;
+        }
+        if (!param_value_equal(&found->applied, &knobs[i].value)) {
+            buf_printf(out, "%s is at ", knobs[i].name);
+            param_value_format(&found->applied, out);
+            return;
+        }
+    }
+}

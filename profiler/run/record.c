@@ -1,0 +1,266 @@
+#include "profiler/run/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/json.h"
+#include "exporter/core/number.h"
+#include "profiler/record/read.h"
+
+/* Of a line that readers take, for what ends it. */
+enum { MAX_SAMPLE = RECORD_MAX_LINE - 64 };
+
+static const char *const type_names[] = {
+    [RUN_COUNTER] = "counter",
+    [RUN_GAUGE] = "gauge",
+    [RUN_HISTOGRAM_BUCKET] = "histogram_bucket",
+    [RUN_HISTOGRAM_SUM] = "histogram_sum",
+    [RUN_HISTOGRAM_COUNT] = "histogram_count",
+};
+
+int run_record_open(struct run_record *record, const char *path, struct error *err) {
+    int fd CLEANUP_CLOSE = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return error_set(err, -errno, "open %s: %m", path);
+    }
+    /* Held until we end; a file system that knows no locks is as good. */
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        return error_set(err, -EBUSY, "%s: another waap run is writing it", path);
+    }
+    if (ftruncate(fd, 0) < 0 && errno != EINVAL) { /* which a device says */
+        return error_set(err, -errno, "empty %s: %m", path);
+    }
+    *record =
+        (struct run_record){.fd = TAKE_FD(fd), .began_ns = clock_monotonic_ns(), .target = ""};
+    return 0;
+}
+
+void run_record_close(struct run_record *record) {
+    if (record->began_ns == 0) {
+        return;
+    }
+    close(record->fd);
+    buf_finish(&record->line);
+    buf_finish(&record->declared);
+    for (size_t i = 0; i < record->n_keys; i++) {
+        free(record->keys[i]);
+    }
+    free(record->keys);
+    *record = (struct run_record){0};
+}
+
+double run_record_seconds(const struct run_record *record, int64_t now_ns) {
+    return (double)(now_ns - record->began_ns) / 1e9;
+}
+
+/* What could not be written whole is taken back, as readers take half a line at the end only. */
+static int write_all(struct run_record *record, const struct buf *text, struct error *err) {
+    if (text->failed) {
+        return error_set(err, -ENOMEM, "write the record: out of memory");
+    }
+    for (size_t done = 0; done < text->len;) {
+        ssize_t n = write(record->fd, text->data + done, text->len - done);
+        if (n < 0 && errno != EINTR) {
+            int r = error_set(err, -errno, "write the record: %m");
+            if (ftruncate(record->fd, record->n_bytes) < 0) {
+                return r; /* a device, which keeps nothing */
+            }
+            return r;
+        }
+        done += n > 0 ? (size_t)n : 0;
+    }
+    record->n_bytes += (off_t)text->len;
+    return 0;
+}
+
+/* ---- lines ---- */
+
+static void add_number(struct buf *out, double number) {
+    char text[NUMBER_MAX_LEN];
+    if (isfinite(number)) {
+        buf_add(out, text, number_format(number, text));
+    } else {
+        buf_add_str(out, isnan(number) ? "\"NaN\"" : number > 0 ? "\"+Inf\"" : "\"-Inf\"");
+    }
+}
+
+static void add_key(struct buf *out, const char *key) {
+    if (out->len > 0 && out->data[out->len - 1] != '{') {
+        buf_add_char(out, ',');
+    }
+    json_add_string(out, key);
+    buf_add_char(out, ':');
+}
+
+void run_record_begin(struct run_record *record, const char *kind) {
+    buf_reset(&record->line);
+    buf_add_char(&record->line, '{');
+    run_record_text(record, "kind", kind);
+}
+
+void run_record_text(struct run_record *record, const char *key, const char *text) {
+    if (text != NULL) {
+        add_key(&record->line, key);
+        json_add_string(&record->line, text);
+    }
+}
+
+void run_record_texts(struct run_record *record, const char *key, const char *const *texts) {
+    add_key(&record->line, key);
+    buf_add_char(&record->line, '[');
+    for (size_t i = 0; texts != NULL && texts[i] != NULL; i++) {
+        buf_add_str(&record->line, i > 0 ? "," : "");
+        json_add_string(&record->line, texts[i]);
+    }
+    buf_add_char(&record->line, ']');
+}
+
+void run_record_number(struct run_record *record, const char *key, double number) {
+    if (!isnan(number)) {
+        add_key(&record->line, key);
+        add_number(&record->line, number);
+    }
+}
+
+void run_record_bool(struct run_record *record, const char *key, bool truth) {
+    run_record_json(record, key, truth ? "true" : "false");
+}
+
+void run_record_open_object(struct run_record *record, const char *key) {
+    run_record_json(record, key, "{");
+}
+
+void run_record_close_object(struct run_record *record) {
+    buf_add_char(&record->line, '}');
+}
+
+void run_record_json(struct run_record *record, const char *key, const char *json) {
+    add_key(&record->line, key);
+    buf_add_str(&record->line, json);
+}
+
+void run_record_moment(struct run_record *record, int64_t now_ns) {
+    double ago = (double)(clock_monotonic_ns() - now_ns) / 1e9;
+    run_record_text(record, "target", record->target);
+    run_record_number(record, "run", record->run);
+    run_record_number(record, "t", run_record_seconds(record, now_ns));
+    run_record_number(record, "at", clock_wall_seconds() - ago);
+}
+
+int run_record_end(struct run_record *record, struct error *err) {
+    buf_add_str(&record->line, "}\n");
+    return write_all(record, &record->line, err);
+}
+
+int run_record_phase(struct run_record *record, const char *phase, struct error *err) {
+    run_record_begin(record, "phase");
+    run_record_text(record, "phase", phase);
+    run_record_moment(record, clock_monotonic_ns());
+    return run_record_end(record, err);
+}
+
+/* ---- samples ---- */
+
+void run_record_begin_sample(struct run_record *record, int64_t now_ns) {
+    buf_reset(&record->declared);
+    run_record_begin(record, "sample");
+    run_record_moment(record, now_ns);
+    run_record_open_object(record, "values");
+}
+
+/* Where the key is among those declared, or belongs. */
+static size_t find(const struct run_record *record, const char *key, bool *ret_found) {
+    size_t low = 0;
+    for (size_t high = record->n_keys; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(record->keys[middle], key);
+        if (order == 0) {
+            *ret_found = true;
+            return middle;
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *ret_found = false;
+    return low;
+}
+
+static bool insert(struct run_record *record, size_t place, const char *key) {
+    if (record->n_keys == record->cap_keys) {
+        size_t cap = record->cap_keys == 0 ? 64 : 2 * record->cap_keys;
+        char **keys = reallocarray(record->keys, cap, sizeof(*keys));
+        if (keys == NULL) {
+            return false;
+        }
+        record->keys = keys;
+        record->cap_keys = cap;
+    }
+    char *copy = strdup(key);
+    if (copy == NULL) {
+        return false;
+    }
+    memmove(&record->keys[place + 1], &record->keys[place],
+            (record->n_keys - place) * sizeof(*record->keys));
+    record->keys[place] = copy;
+    record->n_keys++;
+    return true;
+}
+
+/* A key is explained before its first use. False where readers would not take one more. */
+static bool declare(struct run_record *record, const struct run_series *series) {
+    bool found;
+    size_t place = find(record, series->key, &found);
+    if (found) {
+        return true;
+    }
+    if (record->n_keys == RECORD_MAX_SERIES || !insert(record, place, series->key)) {
+        return false;
+    }
+    struct buf *out = &record->declared;
+    buf_add_str(out, "{\"kind\":\"series\",\"key\":");
+    json_add_string(out, series->key);
+    buf_printf(out, ",\"type\":\"%s\",\"unit\":", type_names[series->type]);
+    json_add_string(out, series->unit);
+    buf_add_str(out, ",\"help\":");
+    json_add_string(out, series->help);
+    buf_add_str(out, "}\n");
+    return true;
+}
+
+void run_record_value(struct run_record *record, const struct run_series *series, double value) {
+    size_t len = record->line.len;
+    if (isnan(value)) {
+        return;
+    }
+    bool declared = declare(record, series);
+    if (declared) {
+        run_record_number(record, series->key, value);
+    }
+    if (!declared || record->line.len > MAX_SAMPLE) {
+        buf_truncate(&record->line, len);
+        record->left_out = true;
+    }
+}
+
+int run_record_end_sample(struct run_record *record, struct error *err) {
+    if (record->line.len > 0 && record->line.data[record->line.len - 1] == '{') {
+        return 0; /* nothing has answered */
+    }
+    run_record_close_object(record);
+    buf_add_str(&record->line, "}\n");
+    record->n_samples++;
+    if (record->declared.len == 0) {
+        return write_all(record, &record->line, err);
+    }
+    buf_add(&record->declared, record->line.data, record->line.len);
+    return write_all(record, &record->declared, err);
+}

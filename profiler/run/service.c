@@ -1,0 +1,174 @@
+#include "profiler/run/service.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "exporter/core/clock.h"
+#include "profiler/run/child.h"
+#include "profiler/run/output.h"
+#include "profiler/run/session.h"
+
+enum { LOOK_MS = 20, CONNECT_MS = 200, STOP_MS = 2000 };
+
+struct running {
+    const struct run_service *spec;
+    pid_t pid; /* 0: has ended */
+};
+
+struct run_services {
+    struct running *rows;
+    size_t n_rows;
+};
+
+static bool connects(const struct addrinfo *address) {
+    int fd CLEANUP_CLOSE =
+        socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    if (connect(fd, address->ai_addr, address->ai_addrlen) == 0) {
+        return true;
+    }
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    int failure = 0;
+    socklen_t len = sizeof(failure);
+    return errno == EINPROGRESS && poll(&poll_fd, 1, CONNECT_MS) == 1 &&
+           getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &len) == 0 && failure == 0;
+}
+
+bool run_service_listens(const char *address) {
+    const char *colon = strrchr(address, ':');
+    char *host CLEANUP_FREE = colon != NULL ? strndup(address, (size_t)(colon - address)) : NULL;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    if (getaddrinfo(host != NULL ? host : "localhost", colon != NULL ? colon + 1 : address, &hints,
+                    &found) != 0) {
+        return false;
+    }
+    bool listens = false;
+    for (const struct addrinfo *i = found; i != NULL && !listens; i = i->ai_next) {
+        listens = connects(i);
+    }
+    freeaddrinfo(found);
+    return listens;
+}
+
+static bool is_ready(const struct run_service *spec) {
+    return (spec->ready_tcp == NULL || run_service_listens(spec->ready_tcp)) &&
+           (spec->ready_file == NULL || access(spec->ready_file, F_OK) == 0);
+}
+
+static bool interrupted(struct run_session *session) {
+    return session->n_interrupts > 0;
+}
+
+static int await_ready(struct run_session *session, const struct running *row, struct error *err) {
+    const struct run_service *spec = row->spec;
+    int64_t began_ns = clock_monotonic_ns();
+    int64_t limit_ns = began_ns + spec->ready_timeout_ms * CLOCK_NS_PER_MS;
+    run_session_wait(session, began_ns + spec->ready_delay_ms * CLOCK_NS_PER_MS, interrupted);
+    for (;;) {
+        if (interrupted(session)) {
+            return error_set(err, -EINTR, "service %s: interrupted", spec->name);
+        }
+        if (is_ready(spec)) {
+            return 0;
+        }
+        if (row->pid == 0) {
+            return error_set(err, -ECHILD, "service %s: ended before it was ready", spec->name);
+        }
+        if (clock_monotonic_ns() >= limit_ns) {
+            return error_set(err, -ETIMEDOUT, "service %s: not ready after %.1f s", spec->name,
+                             (double)spec->ready_timeout_ms / 1e3);
+        }
+        run_session_wait(session, clock_monotonic_ns() + LOOK_MS * CLOCK_NS_PER_MS, NULL);
+    }
+}
+
+static int start(struct run_session *session, const char *dir, struct running *row,
+                 struct error *err) {
+    struct buf name CLEANUP_BUF = {0};
+    buf_add_str(&name, "service-");
+    run_output_add_name(&name, row->spec->name);
+    int output_fd CLEANUP_CLOSE = run_output_open(session->out_dir, buf_str(&name), err);
+    if (output_fd < 0) {
+        return output_fd;
+    }
+    struct run_command command = {
+        .argv = row->spec->command,
+        .env = row->spec->env,
+        .dir = dir,
+        .output_fd = output_fd,
+    };
+    int r = run_child_start(&command, &row->pid, err);
+    return r < 0 ? r : await_ready(session, row, err);
+}
+
+int run_services_start(struct run_session *session, const char *dir, struct error *err) {
+    const struct run_spec *spec = session->spec;
+    struct run_services *services = calloc(1, sizeof(*services));
+    struct running *rows = calloc(spec->n_services + 1, sizeof(*rows));
+    if (services == NULL || rows == NULL) {
+        free(services);
+        free(rows);
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    services->rows = rows;
+    session->services = services;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < spec->n_services; i++) {
+        rows[i].spec = &spec->services[i];
+        services->n_rows++;
+        r = start(session, dir, &rows[i], err);
+    }
+    return r;
+}
+
+static bool all_ended(struct run_session *session) {
+    for (size_t i = 0; i < session->services->n_rows; i++) {
+        if (session->services->rows[i].pid > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void signal_all(const struct run_services *services, int signal) {
+    for (size_t i = 0; i < services->n_rows; i++) {
+        if (services->rows[i].pid > 0) {
+            kill(-services->rows[i].pid, signal);
+        }
+    }
+}
+
+void run_services_stop(struct run_session *session) {
+    struct run_services *services = session->services;
+    if (services == NULL) {
+        return;
+    }
+    static const int signals[] = {SIGTERM, SIGKILL};
+    for (size_t i = 0; i < ARRAY_LEN(signals) && !all_ended(session); i++) {
+        signal_all(services, signals[i]);
+        run_session_wait(session, clock_monotonic_ns() + STOP_MS * CLOCK_NS_PER_MS, all_ended);
+    }
+    session->services = NULL;
+    free(services->rows);
+    free(services);
+}
+
+bool run_services_reaped(struct run_services *services, pid_t pid) {
+    for (size_t i = 0; services != NULL && i < services->n_rows; i++) {
+        if (services->rows[i].pid == pid) {
+            kill(-pid, SIGKILL); /* what it started goes with it */
+            services->rows[i].pid = 0;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/core/arena.h"
+#include "exporter/settings/problems.h"
+
+/* What to profile: the `profiling:` section of a plugin's sage.yaml. Lists of texts end in NULL;
+ * everything lies in the arena of the whole. */
+
+enum run_gpu { RUN_GPU_AUTO, RUN_GPU_ALL, RUN_GPU_NONE };
+
+/* One way of running the application. What a target does not say, the section above it says. */
+struct run_target {
+    const char *name;
+    const char *const *args;
+    const char *const *command; /* NULL: the image's own, or the one of the command line */
+    const char *image;          /* NULL: none */
+    const char *const *env;     /* "NAME=value" */
+    const char *dataset;        /* NULL: none */
+    int64_t timeout_ms;         /* 0: it ends by itself */
+    int64_t repeats;
+    int64_t warmup;
+    int64_t gpu; /* enum run_gpu */
+};
+
+/* A program that must be up before the application starts. */
+struct run_service {
+    const char *name;
+    const char *const *command;
+    const char *const *env;
+    const char *ready_tcp;  /* "8090", "host:8090"; NULL: not waited for */
+    const char *ready_file; /* a file or socket that must be there; NULL: not waited for */
+    int64_t ready_delay_ms;
+    int64_t ready_timeout_ms;
+};
+
+enum run_limit { RUN_MIN, RUN_MAX, RUN_MAX_INCREASE, RUN_MAX_DECREASE, RUN_N_LIMITS };
+
+/* NAN where a limit is not set; changes are parts of the old value. */
+struct run_gate {
+    const char *metric;
+    const char *target; /* NULL: of each */
+    double limits[RUN_N_LIMITS];
+};
+
+/* The name of a limit in files: "max_increase". */
+extern const char *const run_limit_names[RUN_N_LIMITS];
+
+/* Bits. */
+enum run_metrics {
+    RUN_METRICS_APP = 1 << 0,
+    RUN_METRICS_GPU = 1 << 1,
+    RUN_METRICS_POWER = 1 << 2,
+    RUN_METRICS_PROCESS = 1 << 3,
+    RUN_METRICS_SYSTEM = 1 << 4,
+};
+
+struct run_spec {
+    struct arena arena;
+    const char *file;    /* NULL: there is none */
+    bool has_section;    /* the file has `profiling:` */
+    const char *name;    /* of the application; NULL: not said */
+    const char *version; /* NULL: not said */
+    struct run_target *targets;
+    size_t n_targets;
+    int64_t metrics; /* of enum run_metrics */
+    int64_t interval_ms;
+    int64_t baseline_ms;
+    int64_t cooldown_ms;
+    int64_t cooldown_max_ms; /* for the machine to be as cool as it was before the first run */
+    int64_t grace_ms;
+    int64_t max_runtime_ms;
+    struct run_service *services;
+    size_t n_services;
+    struct run_gate *gates;
+    size_t n_gates;
+    const char *out_dir;        /* NULL: not said */
+    const char *const *formats; /* NULL: all */
+};
+
+/* What holds where no file says anything: one target that ends by itself. -ENOMEM. */
+int run_spec_init(struct run_spec *spec);
+
+/* Reads the text of `file`. -EINVAL where something is wrong; every mistake is then in `problems`,
+ * as file:line:column: key: what was expected. `spec` is to be finished in any case. */
+int run_spec_parse(const char *file, const char *text, size_t len, struct run_spec *spec,
+                   struct problems *problems);
+
+/* The same from the file itself. */
+int run_spec_load(const char *file, struct run_spec *spec, struct problems *problems);
+
+void run_spec_finish(struct run_spec *spec);
+#define CLEANUP_RUN_SPEC CLEANUP(run_spec_finish)
+
+/* The target of that name or number (from 1), or NULL. */
+const struct run_target *run_spec_target(const struct run_spec *spec, const char *name);

@@ -1,0 +1,167 @@
+#include "profiler/run/tree.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectors/source/entries.h"
+#include "exporter/core/clock.h"
+#include "exporter/core/file.h"
+
+#define LIST_INTERVAL_NS CLOCK_NS_PER_SEC
+
+int run_stat_parse(const char *text, struct run_stat *ret_stat) {
+    const char *name_end = strrchr(text, ')'); /* "7 (a) b) S 1 7 7 0 …" */
+    int pid, parent, group;
+    char state;
+    double user, system, reaped_user, reaped_system, pages;
+    if (name_end == NULL || sscanf(text, "%d (", &pid) != 1 ||
+        sscanf(name_end + 1,
+               " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %lf %lf %lf %lf %*d %*d %*d %*d %*u %*u "
+               "%lf",
+               &state, &parent, &group, &user, &system, &reaped_user, &reaped_system,
+               &pages) != 8) {
+        return -EINVAL;
+    }
+    *ret_stat = (struct run_stat){
+        .pid = pid,
+        .parent = parent,
+        .group = group,
+        .state = state,
+        .cpu_ticks = user + reaped_user,
+        .system_ticks = system + reaped_system,
+        .rss_pages = pages,
+    };
+    return 0;
+}
+
+static int read_stat(struct run_tree *tree, const char *pid, struct run_stat *ret_stat) {
+    char path[512];
+    int len = snprintf(path, sizeof(path), "%s/%s/stat", tree->procfs, pid);
+    if (len < 0 || (size_t)len >= sizeof(path)) {
+        return -ENAMETOOLONG;
+    }
+    int r = file_read(path, &tree->text, NULL);
+    return r < 0 ? r : run_stat_parse(buf_str(&tree->text), ret_stat);
+}
+
+static bool has(const struct run_pids *list, pid_t pid) {
+    for (size_t i = 0; i < list->n_pids; i++) {
+        if (list->pids[i] == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool add(struct run_pids *list, pid_t pid) {
+    if (list->n_pids == list->cap_pids) {
+        size_t cap = list->cap_pids == 0 ? 16 : 2 * list->cap_pids;
+        pid_t *pids = reallocarray(list->pids, cap, sizeof(*pids));
+        if (pids == NULL) {
+            return false;
+        }
+        list->pids = pids;
+        list->cap_pids = cap;
+    }
+    list->pids[list->n_pids++] = pid;
+    return true;
+}
+
+/* Children may be listed before their parents: until nobody is added any more. */
+static void choose(struct run_tree *tree, const struct run_stat *stats, size_t n_stats) {
+    struct run_pids *chosen = &tree->pids;
+    pid_t self = getpid();
+    chosen->n_pids = 0;
+    for (size_t n_before = SIZE_MAX; n_before != chosen->n_pids;) {
+        n_before = chosen->n_pids;
+        for (size_t i = 0; i < n_stats; i++) {
+            const struct run_stat *stat = &stats[i];
+            bool adopted = stat->parent == self && !has(&tree->others, stat->pid);
+            bool belongs = stat->pid == tree->root || stat->group == tree->root || adopted ||
+                           has(chosen, stat->parent);
+            if (belongs && stat->state != 'Z' && !has(chosen, stat->pid) &&
+                !add(chosen, stat->pid)) {
+                return;
+            }
+        }
+    }
+}
+
+static void list(struct run_tree *tree) {
+    struct entries entries CLEANUP_ENTRIES = {0};
+    if (entries_init(&entries, tree->procfs, "") < 0) {
+        return;
+    }
+    struct run_stat *stats CLEANUP_FREE = calloc(entries.n_names + 1, sizeof(*stats));
+    size_t n_stats = 0;
+    for (size_t i = 0; stats != NULL && i < entries.n_names; i++) {
+        const char *name = entries.names[i];
+        if (name[0] >= '1' && name[0] <= '9' && read_stat(tree, name, &stats[n_stats]) == 0) {
+            n_stats++;
+        }
+    }
+    choose(tree, stats, n_stats);
+    tree->listed_ns = clock_monotonic_ns();
+}
+
+void run_tree_init(struct run_tree *tree, const char *procfs, pid_t root) {
+    *tree = (struct run_tree){.procfs = procfs, .root = root};
+    list(tree); /* all of our children and what they started */
+    for (size_t i = 0; i < tree->pids.n_pids; i++) {
+        if (tree->pids.pids[i] != root) {
+            add(&tree->others, tree->pids.pids[i]);
+        }
+    }
+    tree->listed_ns = 0;
+}
+
+void run_tree_finish(struct run_tree *tree) {
+    free(tree->pids.pids);
+    free(tree->others.pids);
+    buf_finish(&tree->text);
+    *tree = (struct run_tree){0};
+}
+
+void run_tree_read(struct run_tree *tree, struct run_usage *ret_usage) {
+    if (tree->listed_ns == 0 || clock_monotonic_ns() - tree->listed_ns >= LIST_INTERVAL_NS) {
+        list(tree);
+    }
+    double ticks = (double)sysconf(_SC_CLK_TCK), page = (double)sysconf(_SC_PAGESIZE);
+    double user = 0, system = 0, memory = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < tree->pids.n_pids; i++) {
+        char name[16];
+        struct run_stat stat;
+        snprintf(name, sizeof(name), "%d", (int)tree->pids.pids[i]);
+        if (read_stat(tree, name, &stat) == 0) {
+            user += stat.cpu_ticks / ticks;
+            system += stat.system_ticks / ticks;
+            memory += stat.rss_pages * page;
+            n++;
+        }
+    }
+    tree->peak_bytes = memory > tree->peak_bytes ? memory : tree->peak_bytes;
+    *ret_usage = (struct run_usage){
+        .cpu_seconds = n > 0 ? user + system : NAN,
+        .user_seconds = n > 0 ? user : NAN,
+        .system_seconds = n > 0 ? system : NAN,
+        .throttled_seconds = NAN,
+        .memory_bytes = n > 0 ? memory : NAN,
+        .memory_peak_bytes = tree->peak_bytes > 0 ? tree->peak_bytes : NAN,
+        .read_bytes = NAN,
+        .written_bytes = NAN,
+        .processes = n > 0 ? (double)n : NAN,
+    };
+}
+
+size_t run_tree_signal(struct run_tree *tree, int signal) {
+    list(tree);
+    for (size_t i = 0; i < tree->pids.n_pids; i++) {
+        kill(tree->pids.pids[i], signal);
+    }
+    return tree->pids.n_pids;
+}

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unity.h>
+
+#include "exporter/metrics/exposition.h"
+#include "exporter/push/store.h"
+#include "tests/unit/exporter/metrics/exposition_text.h"
+
+/* A store under a clock of its own, and short ways to push to it. */
+
+static int64_t fixture_ms = 1000000;
+
+static inline int64_t fixture_now_ms(void) {
+    return fixture_ms;
+}
+
+static const struct push_limits fixture_limits = {
+    .max_owners = 10,
+    .max_groups = 10,
+    .max_peer_owners = 5,
+    .max_series = 100,
+    .max_peer_series = 60,
+    .max_owner_series = 50,
+    .max_text = 2 << 20,
+    .max_peer_text = 1 << 20,
+    .max_labels = 3,
+    .max_name_len = 40,
+    .max_value_len = 20,
+    .max_help_len = 60,
+    .max_buckets = 12,
+};
+
+static inline struct push_store_config fixture_config(void) {
+    return (struct push_store_config){
+        .limits = fixture_limits,
+        .table_bytes = 4 << 20,
+        .ttl_ms = 300000,
+        .now_ms = fixture_now_ms,
+    };
+}
+
+static inline struct push_owner *fixture_plugin(struct push_store *store, const char *name) {
+    struct push_owner *owner = NULL;
+    struct error err = {0};
+    struct push_identity identity = {.plugin = name};
+    int r = push_store_owner(store, &identity, &owner, &err);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, r, err.text);
+    return owner;
+}
+
+static inline struct push_owner *fixture_group(struct push_store *store, const char *job) {
+    struct push_owner *owner = NULL;
+    struct error err = {0};
+    struct push_identity identity = {.job = job, .group = true};
+    int r = push_store_owner(store, &identity, &owner, &err);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, r, err.text);
+    return owner;
+}
+
+static struct error fixture_err;
+
+static inline int fixture_apply(struct push_store *store, struct push_owner *owner,
+                                enum push_mode mode, uint64_t start,
+                                const struct push_update *updates, size_t n) {
+    struct push_batch batch = {.mode = mode, .start = start, .updates = updates, .n_updates = n};
+    fixture_err.text[0] = '\0';
+    return push_store_apply(store, owner, &batch, NULL, &fixture_err);
+}
+
+/* One update without labels. */
+static inline int fixture_push(struct push_store *store, struct push_owner *owner, const char *name,
+                               enum push_type type, enum push_op op, double value) {
+    struct push_update update = {
+        .name = name,
+        .type = type,
+        .op = op,
+        .values = &value,
+        .n_values = 1,
+        .ttl_ms = PUSH_TTL_DEFAULT,
+    };
+    return fixture_apply(store, owner, PUSH_MERGE, 7, &update, 1);
+}
+
+/* A copy of the table's pages; valid until the next one. */
+static inline char *fixture_pages(struct push_store *store, size_t *ret_len) {
+    static struct buf pages;
+    push_store_copy_begin(store, &pages);
+    while (push_store_copy_some(store, SIZE_MAX)) {
+    }
+    *ret_len = pages.len;
+    return pages.data;
+}
+
+/* What a scrape would show, without HELP lines; the caller frees it. */
+static inline char *fixture_scrape(struct push_store *store) {
+    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
+    struct push_reader *reader = push_reader_create(store);
+    push_reader_collect(reader, &snapshot);
+    struct exposition_part *part = exposition_part_create(&snapshot, NULL);
+    struct buf page CLEANUP_BUF = {0};
+    exposition_text(&page, (struct exposition_choice){EXPOSITION_TEXT, 0}, &part, 1, NULL);
+    exposition_part_unref(part);
+    push_reader_destroy(reader);
+    struct buf kept = {0};
+    buf_add_str(&kept, "");
+    for (char *save = NULL, *line = strtok_r(page.data, "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save)) {
+        if (strncmp(line, "# HELP", 6) != 0) {
+            buf_printf(&kept, "%s\n", line);
+        }
+    }
+    char *text = buf_take(&kept);
+    return text != NULL ? text : strdup("");
+}
+
+static inline void fixture_expect(struct push_store *store, const char *expected) {
+    char *page = fixture_scrape(store);
+    TEST_ASSERT_EQUAL_STRING(expected, page);
+    free(page);
+}

@@ -1,0 +1,102 @@
+#include "profiler/analysis/report_text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <unity.h>
+
+static void test_values_for_people(void) {
+    static const struct {
+        double value;
+        const char *unit, *text;
+    } rows[] = {
+        {0, "s", "0 s"},
+        {0.0314, "s", "31.4 ms"},
+        {2e-6, "s", "2 µs"},
+        {3600, "s", "3600 s"},
+        {1.5e9, "J", "1.5 GJ"},
+        {461373440, "B", "440 MiB"},
+        {512, "B", "512 B"},
+        {1536, "B", "1.5 KiB"},
+        {0.55, "ratio", "55 %"},
+        {57.83, "celsius", "57.83 °C"},
+        {20.0123, "/s", "20.01 /s"},
+        {-3.5, "W", "-3.5 W"},
+        {1234567, "", "1.235 M"},
+        {42, "", "42"},
+        {NAN, "s", "–"},
+        {1, "<b>", "1"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf text CLEANUP_BUF = {0};
+        text_add_human(&text, rows[i].value, rows[i].unit);
+        TEST_ASSERT_EQUAL_STRING(rows[i].text, buf_str(&text));
+    }
+}
+
+static void test_markup(void) {
+    static const char *const rows[][2] = {
+        {"a<b>&\"'", "a&lt;b&gt;&amp;&quot;&#39;"},
+        {"\x01\x1b", "\xef\xbf\xbd\xef\xbf\xbd"},
+        {"a\n\tb", "a\n\tb"},
+        {"\xff"
+         "x",
+         "\xef\xbf\xbdx"},
+        {"\xef\xbf\xbf", "\xef\xbf\xbd"},
+        {"é速🚗", "é速🚗"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf text CLEANUP_BUF = {0};
+        text_add_escaped(&text, rows[i][0]);
+        TEST_ASSERT_EQUAL_STRING(rows[i][1], buf_str(&text));
+    }
+}
+
+static void test_json(void) {
+    struct buf text CLEANUP_BUF = {0};
+    buf_add_char(&text, '{');
+    text_add_key(&text, "a\"b");
+    text_add_number(&text, 0.1);
+    text_add_key(&text, "c");
+    text_add_number(&text, INFINITY);
+    TEST_ASSERT_EQUAL_STRING("{\"a\\\"b\":0.1,\"c\":null", buf_str(&text));
+}
+
+/* What was there stays until the rest is whole. */
+static void test_files_are_replaced_at_once(void) {
+    char dir[] = "/tmp/waap-test-text-XXXXXX";
+    TEST_ASSERT_NOT_NULL(mkdtemp(dir));
+    struct buf text CLEANUP_BUF = {0};
+    buf_add_str(&text, "first");
+    TEST_ASSERT_EQUAL(0, text_write_file(dir, "x", &text, NULL));
+    struct text_file file = {0};
+    TEST_ASSERT_EQUAL(0, text_file_open(&file, dir, "x", NULL));
+    fputs("half", file.file);
+    text_file_finish(&file);
+    char path[64], read[16] = "";
+    snprintf(path, sizeof(path), "%s/x", dir);
+    FILE *stored = fopen(path, "r");
+    TEST_ASSERT_NOT_NULL(stored);
+    TEST_ASSERT_NOT_NULL(fgets(read, sizeof(read), stored));
+    fclose(stored);
+    TEST_ASSERT_EQUAL_STRING("first", read);
+    unlink(path);
+    TEST_ASSERT_EQUAL(0, rmdir(dir)); /* nothing else is left */
+    struct error err = {0};
+    TEST_ASSERT_LESS_THAN(0, text_write_file(dir, "x", &text, &err));
+    TEST_ASSERT_NOT_EQUAL('\0', err.text[0]);
+}
+
+/* A device without room in the place of the file that is not complete yet. */
+static void test_nothing_is_left_of_what_could_not_be_written(void) {
+    char dir[] = "/tmp/waap-text-XXXXXX";
+    TEST_ASSERT_NOT_NULL(mkdtemp(dir));
+    char partial[64];
+    snprintf(partial, sizeof(partial), "%s/.x.part", dir);
+    TEST_ASSERT_EQUAL(0, symlink("/dev/full", partial));
+    struct buf text CLEANUP_BUF = {0};
+    buf_add_str(&text, "first");
+    struct error err = {0};
+    TEST_ASSERT_EQUAL(-ENOSPC, text_write_file(dir, "x", &text, &err));
+    TEST_ASSERT_NOT_NULL(strstr(err.text, "/x: No space left"));
+    TEST_ASSERT_EQUAL(0, rmdir(dir));
+}
