@@ -1,8 +1,11 @@
 #include "exporter/core/buf.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "exporter/core/memory.h"
 
 enum { BUF_MIN_CAP = 256 };
 
@@ -13,7 +16,6 @@ void buf_finish(struct buf *buf) {
 
 void buf_reset(struct buf *buf) {
     buf->len = 0;
-    buf->failed = false;
     if (buf->data != NULL) {
         buf->data[0] = '\0';
     }
@@ -27,36 +29,24 @@ void buf_truncate(struct buf *buf, size_t len) {
 }
 
 char *buf_reserve(struct buf *buf, size_t n) {
-    if (buf->failed) {
-        return NULL;
-    }
     if (n < buf->cap - buf->len) { /* strictly less: the NUL needs a byte too */
         return buf->data + buf->len;
     }
     if (n > SIZE_MAX / 4 || buf->len > SIZE_MAX / 4) {
-        buf->failed = true;
-        return NULL;
+        mem_out();
     }
     size_t cap = buf->cap < BUF_MIN_CAP ? BUF_MIN_CAP : buf->cap;
     while (cap <= buf->len + n) {
         cap *= 2;
     }
-    char *data = realloc(buf->data, cap);
-    if (data == NULL) {
-        buf->failed = true;
-        return NULL;
-    }
-    buf->data = data;
+    buf->data = mem_resize(buf->data, cap, 1);
     buf->cap = cap;
-    data[buf->len] = '\0'; /* what is only reserved still reads as the string it was */
-    return data + buf->len;
+    buf->data[buf->len] = '\0'; /* what is only reserved still reads as the string it was */
+    return buf->data + buf->len;
 }
 
 void buf_add(struct buf *buf, const void *data, size_t n) {
     char *to = buf_reserve(buf, n);
-    if (to == NULL) {
-        return;
-    }
     if (n > 0) {
         memcpy(to, data, n);
     }
@@ -77,14 +67,11 @@ void buf_vprintf(struct buf *buf, const char *format, va_list args) {
     va_copy(again, args);
     int saved_errno = errno;
     int n = vsnprintf(NULL, 0, format, args);
-    char *to = n < 0 ? NULL : buf_reserve(buf, (size_t)n);
+    assert(n >= 0);
+    char *to = buf_reserve(buf, (size_t)n);
     errno = saved_errno; /* "%m" must say the same both times */
-    if (to == NULL) {
-        buf->failed = true;
-    } else {
-        vsnprintf(to, (size_t)n + 1, format, again);
-        buf->len += (size_t)n;
-    }
+    vsnprintf(to, (size_t)n + 1, format, again);
+    buf->len += (size_t)n;
     va_end(again);
 }
 
@@ -100,13 +87,8 @@ const char *buf_str(const struct buf *buf) {
 }
 
 char *buf_take(struct buf *buf) {
-    if (buf->failed || buf_reserve(buf, 0) == NULL) {
-        buf_finish(buf);
-        return NULL;
-    }
-    buf->data[buf->len] = '\0';
-    char *data = buf->data;
-    char *tight = realloc(data, buf->len + 1);
+    char *tight = mem_resize(buf->data, buf->len + 1, 1);
+    tight[buf->len] = '\0';
     *buf = (struct buf){0};
-    return tight != NULL ? tight : data;
+    return tight;
 }

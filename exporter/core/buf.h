@@ -9,8 +9,7 @@
 #include "exporter/core/cleanup.h"
 
 /* A growing run of bytes. `data` is always followed by a NUL once anything was added, so it can be
- * used as a string. When memory runs out `failed` is set, further additions do nothing, and the
- * caller checks once at the end. A zeroed struct is an empty buffer. */
+ * used as a string. A zeroed struct is an empty buffer. */
 struct buf {
     char *data;
     size_t len;
@@ -28,8 +27,8 @@ void buf_reset(struct buf *buf);
 /* Drops everything behind the first `len` bytes. */
 void buf_truncate(struct buf *buf, size_t len);
 
-/* Makes room for `n` more bytes (and the NUL); returns where to write them, or NULL when memory is
- * out. The caller adds what it wrote to `len`. */
+/* Makes room for `n` more bytes (and the NUL); returns where to write them. The caller adds what it
+ * wrote to `len`. */
 char *buf_reserve(struct buf *buf, size_t n);
 
 void buf_add(struct buf *buf, const void *data, size_t n);
@@ -42,6 +41,5 @@ void buf_vprintf(struct buf *buf, const char *format, va_list args)
 /* The content as a string; "" for an empty buffer. */
 const char *buf_str(const struct buf *buf);
 
-/* Hands the content to the caller, who frees it, in no more memory than it needs; NULL when an
- * addition failed. */
+/* Hands the content to the caller, who frees it, in no more memory than it needs. */
 char *buf_take(struct buf *buf);

@@ -33,16 +33,6 @@ static void test_grows_past_every_capacity(void) {
     TEST_ASSERT_EQUAL_CHAR('\0', buf.data[100000]);
 }
 
-static void test_impossible_size_fails_and_stays_failed(void) {
-    struct buf buf CLEANUP_BUF = {0};
-    buf_add_str(&buf, "kept");
-    TEST_ASSERT_NULL(buf_reserve(&buf, SIZE_MAX / 2));
-    buf_add_str(&buf, "lost");
-    TEST_ASSERT_TRUE(buf.failed);
-    TEST_ASSERT_EQUAL_STRING("kept", buf_str(&buf));
-    TEST_ASSERT_NULL(buf_take(&buf));
-}
-
 static void test_truncate_only_shortens(void) {
     struct buf buf CLEANUP_BUF = {0};
     buf_truncate(&buf, 0);
@@ -54,13 +44,12 @@ static void test_truncate_only_shortens(void) {
     TEST_ASSERT_EQUAL_STRING("ax", buf_str(&buf));
 }
 
-static void test_reset_keeps_memory_and_forgives(void) {
+static void test_reset_keeps_memory(void) {
     struct buf buf CLEANUP_BUF = {0};
     buf_reset(&buf);
     TEST_ASSERT_EQUAL_STRING("", buf_str(&buf));
     buf_add_str(&buf, "some");
     const char *data = buf.data;
-    buf.failed = true;
     buf_reset(&buf);
     TEST_ASSERT_EQUAL_STRING("", buf_str(&buf));
     buf_add_str(&buf, "more");

@@ -72,11 +72,6 @@ static void test_pages_shrink(void) {
     TEST_ASSERT_LESS_THAN(page.len / 4, packed.len);
 }
 
-static void test_failed_buffer_is_an_error(void) {
-    struct buf packed CLEANUP_BUF = {.failed = true};
-    TEST_ASSERT_EQUAL_INT(-ENOMEM, compress_one("x", 1, &packed, NULL));
-}
-
 /* ---- unpacking ---- */
 
 static void test_unpacks_several_members(void) {
