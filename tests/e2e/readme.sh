@@ -1,6 +1,6 @@
 #!/bin/bash
-# A new user's walk through README and its chapters: runs the commands they show, one after the other, in one
-# shell, and looks for what they say is printed. readme.sh SOURCE-ROOT [FILE...]; PORT is taken for 9090, PATIENCE
+# A new user's walk through README, docs/ and the chapters: runs the commands they show, one after the other, in one
+# shell, and looks for the output that they show. readme.sh SOURCE-ROOT [FILE...]; PORT replaces 9090, PATIENCE
 # is in tenths of a second.
 # Nothing outside of a scratch directory changes: it has links to the tree, and is HOME as well.
 set -euo pipefail
@@ -8,7 +8,7 @@ set -euo pipefail
 root=$(cd "$1" && pwd)
 shift
 cd "$root"
-[ $# -gt 0 ] || set -- README.md */README.md
+[ $# -gt 0 ] || set -- README.md docs/*.md */README.md
 port=${PORT:?}
 place=$(mktemp -d)
 server=
@@ -46,7 +46,7 @@ cut_into_blocks() {
     ' "$1"
 }
 
-# What cannot be done here, and who does it instead.
+# Commands that cannot run here, and the test that does it instead.
 reason_not_to() {
     case $1 in
     'make test'*) echo "runs this walk itself" ;;
@@ -188,7 +188,7 @@ try_plugin() {
     kill "${started[-1]}"
 }
 
-# By what it begins with; what is neither shown nor known has to be told about here.
+# The kind of a block by its first line; a block of unknown kind is an error.
 kind_of() {
     local first
     IFS= read -r first <"$1"
@@ -199,7 +199,7 @@ kind_of() {
     '/* objcounter.c */') echo c ;;
     'make '* | 'curl '* | 'docker '* | 'kubectl '* | 'export '* | 'cc '* | 'echo '* | 'xdg-open '*) echo shell ;;
     'apt '* | 'sudo '* | 'systemctl '*) echo shell ;;
-    'ts='* | '# '* | '→ '*) echo text ;;
+    'ts='* | '# '* | '→ '* | 'sources '* | 'return '*) echo text ;;
     *)
         [[ $first =~ ^[a-zA-Z_]+:( |$) ]] || { echo "what is this: $first" >&2; return 1; }
         echo text # YAML

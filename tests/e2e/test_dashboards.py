@@ -62,9 +62,9 @@ def queries():
 
 
 def cookbook():
-    front = (ROOT / "README.md").read_text().split("\n## Prometheus and Grafana\n")[1].split("\n## ")[0]
+    tutorial = (ROOT / "docs/prometheus.md").read_text().split("\n## Queries\n")[1].split("\n## ")[0]
     chapter = (ROOT / "grafana/README.md").read_text().split("\n## Queries for schedulers\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"^    # .*\n(?:    .*\n)+", front + chapter, flags=re.M)
+    blocks = re.findall(r"^    # .*\n(?:    .*\n)+", tutorial + chapter, flags=re.M)
     assert len(blocks) >= 10
     return [pytest.param(block, id=block.split("\n")[0].strip(" #")) for block in blocks]
 

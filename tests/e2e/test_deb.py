@@ -70,6 +70,7 @@ def test_chapters_stand_beside_each_other_as_in_the_tree():
     for chapter in ROOT.glob("*/README.md"):
         name = chapter.parent.name
         assert (f"{name}/README.md", f"usr/share/doc/waap/{name}") in found
+    assert ("docs", "usr/share/doc/waap") in found
 
 
 def test_the_service_reads_the_file_of_the_package():

@@ -1,4 +1,4 @@
-"""The chapters' table of metrics is what the program lists, and their links lead somewhere."""
+"""The table of metrics in the chapters is what the program lists, links resolve, and README stays short."""
 
 import pathlib
 import re
@@ -61,18 +61,18 @@ def test_every_metric_has_its_source(waap_binary, collector, heading):
 
 
 def texts():
-    """All of the tree, not what is made or fetched."""
+    """All texts of the tree, not those that are built or fetched."""
     names = [str(path.relative_to(ROOT)) for path in sorted(ROOT.rglob("*.md"))]
     return [pytest.param(ROOT / name, id=name) for name in names if not re.match(r"(build|subprojects)/|.*/\.", name)]
 
 
 def prose(path):
-    """Without code, in which brackets are no links and # is no heading."""
+    """A text without its code, in which brackets are no links and # is no heading."""
     return re.sub(r"^ {4}.*$", "", path.read_text(), flags=re.M)
 
 
 def anchors(path):
-    """Of its headings, as Git's web pages make them."""
+    """The anchors of its headings, as Git's web pages make them."""
     names = [re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
              for heading in re.findall(r"^#+ (.*)$", prose(path), flags=re.M)]
     assert len(names) == len(set(names)), f"{path}: two headings of one name"
@@ -95,6 +95,16 @@ def test_every_chapter_can_be_found():
     front = prose(ROOT / "README.md")
     for param in texts():
         assert f"]({param.id}" in front or param.id == "README.md" or param.id.startswith(".github/"), param.id
+
+
+@pytest.mark.parametrize("path", texts())
+def test_lines_are_short(path):
+    """Those of tables cannot be."""
+    assert [line for line in prose(path).splitlines() if len(line) > 120 and not line.lstrip().startswith("|")] == []
+
+
+def test_readme_is_one_page():
+    assert len((ROOT / "README.md").read_text().split()) < 1000
 
 
 if __name__ == "__main__":

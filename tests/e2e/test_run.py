@@ -706,7 +706,7 @@ def test_example(run_waap, source_root, tmp_path):
     ended = run_waap("run", example, "--target=absent", f"--out={tmp_path}")
     assert ended.returncode == 2 and 'there is no target "absent"' in ended.stderr
     section = example.read_text().split("\n\n")[1]
-    assert textwrap.indent(section, "    ") in (source_root / "README.md").read_text()
+    assert textwrap.indent(section, "    ") in (source_root / "docs/profile.md").read_text()
 
 
 def test_help(run_waap):

@@ -1,4 +1,4 @@
-"""The commands of README and of the chapters do what these say: tests/e2e/readme.sh runs them as a new user would."""
+"""The commands of README, docs/ and the chapters work as shown: tests/e2e/readme.sh runs them as a new user would."""
 
 import os
 import re
@@ -10,7 +10,9 @@ import pytest
 from running import ROOT, free_port
 
 SCRIPT = ROOT / "tests/e2e/readme.sh"
-CHAPTERS = ["collectors/README.md", "deploy/README.md", "grafana/README.md", "placement/README.md", "plugin/README.md",
+CHAPTERS = ["docs/architecture.md", "docs/comparison.md", "docs/control.md", "docs/getting-started.md", "docs/plugin.md",
+            "docs/profile.md", "docs/prometheus.md",
+            "collectors/README.md", "deploy/README.md", "grafana/README.md", "placement/README.md", "plugin/README.md",
             "profiler/README.md"]
 
 
