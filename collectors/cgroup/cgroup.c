@@ -129,7 +129,7 @@ static struct group *add_group(struct cgroup *cgroup, const char *path) {
 }
 
 static bool chosen(const struct cgroup *cgroup, const char *path) {
-    return (!cgroup->include.set || filter_matches(&cgroup->include, path)) &&
+    return (cgroup->include.regex == NULL || filter_matches(&cgroup->include, path)) &&
            !filter_matches(&cgroup->exclude, path);
 }
 

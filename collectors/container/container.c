@@ -59,7 +59,7 @@ static bool shown(void *context, const char *name, const char *image) {
     const struct filter *include = &containers->include;
     const struct filter *exclude = &containers->exclude;
     bool included =
-        !include->set || filter_matches(include, name) || filter_matches(include, image);
+        include->regex == NULL || filter_matches(include, name) || filter_matches(include, image);
     return included && !filter_matches(exclude, name) && !filter_matches(exclude, image);
 }
 

@@ -1,15 +1,13 @@
 #pragma once
 
-#include <regex.h>
 #include <stdbool.h>
 
-#include "exporter/core/error.h"
+#include "exporter/core/regex.h"
 #include "exporter/settings/settings.h"
 
-/* What a user wants left out, as a POSIX extended regular expression; "" leaves out nothing. */
+/* The names to leave out: those in which a regular expression matches any part. */
 struct filter {
-    regex_t regex;
-    bool set;
+    struct regex *regex; /* NULL leaves out nothing */
 };
 
 /* Takes the expression from the setting `name`. */

@@ -1,8 +1,9 @@
 #include "exporter/settings/option.h"
 
 #include <errno.h>
-#include <regex.h>
 #include <string.h>
+
+#include "exporter/core/regex.h"
 
 struct unit {
     const char *name;
@@ -142,17 +143,13 @@ static bool is_bounded(const struct option *option) {
 }
 
 static int check_regex(const char *text, struct error *err) {
-    regex_t regex;
-    int r = text[0] == '\0' ? 0 : regcomp(&regex, text, REG_EXTENDED | REG_NOSUB);
-    if (r == 0) {
-        if (text[0] != '\0') {
-            regfree(&regex);
-        }
-        return 0;
+    struct regex *regex CLEANUP_REGEX = NULL;
+    struct error reason;
+    if (regex_create(text, &regex, &reason) < 0) {
+        return error_set(err, -EINVAL, "expected a regular expression, got \"%s\": %s", text,
+                         reason.text);
     }
-    char reason[100];
-    regerror(r, NULL, reason, sizeof(reason));
-    return error_set(err, -EINVAL, "expected a regular expression, got \"%s\": %s", text, reason);
+    return 0;
 }
 
 int option_parse(const struct option *option, const char *text, int64_t *ret_number,

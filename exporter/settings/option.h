@@ -19,7 +19,7 @@ enum option_type {
     OPTION_DURATION, /* 500ms, 10s, 1m30s, 1h, a bare number: seconds; min..max in milliseconds */
     OPTION_STRING,
     OPTION_CHOICE, /* one of `choices` */
-    OPTION_REGEX,  /* POSIX extended; checked when it is set. "" means none */
+    OPTION_REGEX,  /* as core/regex.h has it; checked when it is set. "" means none */
 };
 
 struct option {

@@ -222,7 +222,7 @@ static void test_bad_files(void) {
          "waap.yaml:1:20: collector.alpha: expected a mapping, got a list\n"},
         {"collector: {alpha: {mount_points_exclude: '('}}\n",
          "waap.yaml:1:43: collector.alpha.mount_points_exclude: expected a regular expression, "
-         "got \"(\": Unmatched ( or \\(\n"},
+         "got \"(\": missing closing parenthesis at offset 1\n"},
         {"config: {file: other.yaml}\n",
          "waap.yaml:1:10: config.file: cannot be set in the file, only by --config.file\n"},
         {"log: {level: info}\nlog: {level: warn}\n",
