@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "collectors/source/pressure.h"
+#include "collectors/source/procfs.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/scan.h"
 

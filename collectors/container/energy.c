@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectors/source/cpu_stat.h"
 #include "collectors/source/energy.h"
 #include "collectors/source/energy_model.h"
+#include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collectors/source/net_dev.h"
+#include "collectors/source/procfs.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "collectors/source/cpu_stat.h"
+#include "collectors/source/procfs.h"
 
 /* Takes over newer readings. The kernel's idle and iowait counters now and then step back by a few
  * ticks, which Prometheus would take for a restart: such a counter stays where it is. A CPU whose

@@ -4,7 +4,7 @@
 
 #include "collectors/host/devices.h"
 #include "collectors/host/part.h"
-#include "collectors/source/diskstats.h"
+#include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 

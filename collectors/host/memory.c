@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "collectors/host/part.h"
-#include "collectors/source/meminfo.h"
+#include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 

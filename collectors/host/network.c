@@ -3,7 +3,7 @@
 
 #include "collectors/host/devices.h"
 #include "collectors/host/part.h"
-#include "collectors/source/net_dev.h"
+#include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 

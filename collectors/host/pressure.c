@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "collectors/host/part.h"
-#include "collectors/source/pressure.h"
+#include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/scan.h"

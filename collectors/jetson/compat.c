@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "collectors/jetson/metrics.h"
-#include "collectors/source/cpu_stat.h"
 #include "collectors/source/gpu_metrics.h"
 #include "collectors/source/label_pool.h"
+#include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"

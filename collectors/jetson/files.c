@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "collectors/source/meminfo.h"
+#include "collectors/source/procfs.h"
 
 enum { BUDDY_MAX_ORDERS = 32 };
 

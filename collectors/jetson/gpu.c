@@ -6,7 +6,7 @@
 #include "collectors/jetson/part.h"
 #include "collectors/source/integral.h"
 #include "collectors/source/peak.h"
-#include "collectors/source/tegra_gpu.h"
+#include "collectors/source/tegra.h"
 #include "exporter/core/cleanup.h"
 
 enum { AUTOSUSPEND_MS = 500 }; /* nvgpu's own */

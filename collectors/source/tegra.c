@@ -2,11 +2,131 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "collectors/source/tegra_gpu.h"
+#include "collectors/source/entries.h"
+#include "collectors/source/source_file.h"
+#include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
 #include "exporter/core/uuid.h"
+
+/* Devices by generation, for kernels that do not list the GPU in /sys/class/devfreq. */
+static const char *const devices[] = {
+    "devices/gpu.0",                       /* alias up to L4T 35 */
+    "devices/platform/gpu.0",              /* alias of L4T 35 */
+    "devices/platform/bus@0/17000000.gpu", /* Orin, L4T 36 and 39 */
+    "devices/platform/17000000.gpu",
+    "devices/17000000.ga10b",          /* Orin, L4T 34 and 35 */
+    "devices/17000000.gv11b",          /* Xavier */
+    "devices/17000000.gp10b",          /* TX2 */
+    "devices/57000000.gpu",            /* Nano, TX1 */
+    "devices/platform/host1x/gk20a.0", /* TK1 */
+    "devices/17810000.vgpu",           /* virtual machines */
+    "devices/18000000.vgpu",
+};
+
+bool jetson_gpu_name_matches(const char *name) {
+    static const char *const cores[] = {"gk20a", "gp10b", "gv11b", "ga10b", "gb10b", "gpu", "vgpu"};
+    if (strcmp(name, "gpu-gpc-0") == 0) {
+        return true; /* Thor; its other clock domains are gpu-nvd-0, … */
+    }
+    const char *point = strchr(name, '.');
+    const char *core = point != NULL && name[0] >= '0' && name[0] <= '9' ? point + 1 : name;
+    size_t len = strcspn(core, ".");
+    for (size_t i = 0; i < ARRAY_LEN(cores); i++) {
+        if (strlen(cores[i]) == len && memcmp(core, cores[i], len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static char *join3(const char *a, const char *b, const char *c) {
+    struct buf path = {0};
+    buf_printf(&path, "%s/%s/%s", a, b, c);
+    return buf_take(&path);
+}
+
+static bool has_load(const char *device) {
+    char *load CLEANUP_FREE = file_path_join(device, "load");
+    return load != NULL && access(load, F_OK) == 0;
+}
+
+static bool entry_is_gpu(const char *entry, const char *name) {
+    char *node CLEANUP_FREE = source_file_text(entry, "device/of_node/name");
+    return jetson_gpu_name_matches(name) || (node != NULL && jetson_gpu_name_matches(node));
+}
+
+static int find_devfreq(const char *sysfs, struct jetson_gpu_paths *paths) {
+    char *class CLEANUP_FREE = file_path_join(sysfs, "class/devfreq");
+    struct entries entries CLEANUP_ENTRIES = {0};
+    if (class == NULL || entries_init(&entries, class, "") < 0) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < entries.n_names && paths->devfreq == NULL; i++) {
+        char *entry CLEANUP_FREE = file_path_join(class, entries.names[i]);
+        if (entry == NULL) {
+            return -ENOMEM;
+        }
+        if (entry_is_gpu(entry, entries.names[i])) {
+            char *device CLEANUP_FREE = file_path_join(entry, "device");
+            paths->device = device != NULL && has_load(device) ? TAKE(device) : NULL;
+            paths->devfreq = TAKE(entry);
+        }
+    }
+    return 0;
+}
+
+static int find_device(const char *sysfs, struct jetson_gpu_paths *paths) {
+    for (size_t i = 0; i < ARRAY_LEN(devices) && paths->device == NULL; i++) {
+        char *device CLEANUP_FREE = file_path_join(sysfs, devices[i]);
+        if (device == NULL) {
+            return -ENOMEM;
+        }
+        paths->device = has_load(device) ? TAKE(device) : NULL;
+    }
+    return 0;
+}
+
+/* Where the class has no entry, the device's own directory may. */
+static int find_devfreq_of_device(struct jetson_gpu_paths *paths) {
+    char *dir CLEANUP_FREE = file_path_join(paths->device, "devfreq");
+    struct entries entries CLEANUP_ENTRIES = {0};
+    if (dir == NULL || entries_init(&entries, dir, "") < 0) {
+        return -ENOMEM;
+    }
+    if (entries.n_names > 0) {
+        paths->devfreq = join3(paths->device, "devfreq", entries.names[0]);
+    }
+    return 0;
+}
+
+int jetson_gpu_find(const char *sysfs, struct jetson_gpu_paths *ret_paths, struct error *err) {
+    struct jetson_gpu_paths paths CLEANUP_JETSON_GPU_PATHS = {0};
+    int r = find_devfreq(sysfs, &paths);
+    if (r == 0 && paths.device == NULL) {
+        r = find_device(sysfs, &paths);
+    }
+    if (r == 0 && paths.devfreq == NULL && paths.device != NULL) {
+        r = find_devfreq_of_device(&paths);
+    }
+    if (r < 0) {
+        return error_set(err, r, "%s: out of memory", sysfs);
+    }
+    if (paths.device == NULL && paths.devfreq == NULL) {
+        return error_set(err, -ENODEV, "%s: no integrated GPU", sysfs);
+    }
+    *ret_paths = paths;
+    paths = (struct jetson_gpu_paths){0};
+    return 0;
+}
+
+void jetson_gpu_paths_finish(struct jetson_gpu_paths *paths) {
+    free(paths->device);
+    free(paths->devfreq);
+    *paths = (struct jetson_gpu_paths){0};
+}
 
 static const struct tegra_soc socs[] = {
     {"tegra124", "GK20A", false, false},  {"tegra186", "NVIDIA Tegra X2", false, false},

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 
 #include "collectors/source/child.h"
-#include "collectors/source/program.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"

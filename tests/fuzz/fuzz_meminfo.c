@@ -1,5 +1,5 @@
-/* Covers collectors/source/meminfo.c. */
-#include "collectors/source/meminfo.h"
+/* Covers 10 % of collectors/source/procfs.c. */
+#include "collectors/source/procfs.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct meminfo_line *parsed, const char *line) {

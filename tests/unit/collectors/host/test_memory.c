@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unity.h>
 
-#include "collectors/source/meminfo.h"
+#include "collectors/source/procfs.h"
 #include "exporter/core/cleanup.h"
 
 static void test_lines_and_names(void) {

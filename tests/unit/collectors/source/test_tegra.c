@@ -1,9 +1,9 @@
-#include "collectors/source/tegra.h"
-
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unity.h>
 
+#include "collectors/source/tegra.h"
 #include "exporter/core/cleanup.h"
 
 static void test_chips(void) {
@@ -71,6 +71,33 @@ static void test_whose_gpu_it_is(void) {
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         TEST_ASSERT_EQUAL_MESSAGE(cases[i].integrated, tegra_gpu_is_integrated(cases[i].name),
+                                  cases[i].name);
+    }
+}
+
+static void test_which_device_is_the_gpu(void) {
+    static const struct {
+        const char *name;
+        bool gpu;
+    } cases[] = {
+        {"57000000.gpu", true},
+        {"17000000.gp10b", true},
+        {"17000000.gv11b", true},
+        {"17000000.ga10b", true},
+        {"17000000.gpu", true},
+        {"gpu-gpc-0", true},
+        {"gv11b", true},
+        {"gpu", true},
+        {"gpu.0", true},
+        {"gk20a.0", true},
+        {"gpu-nvd-0", false},
+        {"15340000.vic", false},
+        {"bwmgr", false},
+        {"", false},
+        {"13e40000.host1x", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        TEST_ASSERT_EQUAL_MESSAGE(cases[i].gpu, jetson_gpu_name_matches(cases[i].name),
                                   cases[i].name);
     }
 }
