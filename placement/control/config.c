@@ -161,7 +161,7 @@ int control_config_load(const char *path, struct control_config *config,
 
 void control_config_finish(struct control_config *config) {
     for (size_t i = 0; i < config->n_loops; i++) {
-        selector_finish(&config->loops[i].selector);
+        selector_destroy(config->loops[i].selector);
     }
     arena_finish(&config->arena);
     *config = (struct control_config){0};

@@ -6,8 +6,8 @@
 
 #include "exporter/channel/knob.h"
 #include "exporter/core/arena.h"
+#include "exporter/metrics/selector.h"
 #include "exporter/settings/problems.h"
-#include "placement/client/selector.h"
 #include "placement/client/web_client.h"
 #include "placement/control/law.h"
 
@@ -22,9 +22,9 @@ struct control_knob_name {
 struct control_loop_config {
     const char *name;
     const char *query;
-    const char *age_query;    /* how many seconds old the measure is; NULL: not asked for */
-    bool from_exporter;       /* the query is `selector`, on the exporter's own page */
-    struct selector selector; /* its text is freed with the configuration */
+    const char *age_query;     /* how many seconds old the measure is; NULL: not asked for */
+    bool from_exporter;        /* the query is `selector`, on the exporter's own page */
+    struct selector *selector; /* destroyed with the configuration */
     struct control_knob_name knob;
     struct param_value *levels; /* in order; none: the position is the number itself */
     size_t n_levels;

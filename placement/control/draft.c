@@ -46,10 +46,11 @@ static void finish_source(const struct place *place, struct control_draft *draft
         COMPLAIN(place, "expected a query");
         return;
     }
-    struct selector selector CLEANUP_SELECTOR = {0};
-    bool simple = selector_parse(draft->loop.query, &selector, &err) == 0;
+    struct selector *selector CLEANUP_SELECTOR = NULL;
+    bool simple = selector_create(draft->loop.query, &selector, &err) == 0;
     if (draft->loop.from_exporter && !simple) {
-        yaml_key_complain(place->reader, at_key(place, "query"), "query: %s", err.text);
+        yaml_key_complain(place->reader, at_key(place, "query"),
+                          "query: expected a selector such as fps{plugin=\"a\"}: %s", err.text);
     }
     if (draft->loop.from_exporter && draft->loop.age_query != NULL) {
         yaml_key_complain(place->reader, at_key(place, "age_query"),
@@ -62,8 +63,7 @@ static void finish_source(const struct place *place, struct control_draft *draft
         draft->loop.age_query = arena_copy(place->reader->arena, buf_str(&query), query.len + 1);
     }
     if (draft->loop.from_exporter) {
-        draft->loop.selector = selector;
-        selector.text = NULL;
+        draft->loop.selector = TAKE(selector);
     }
 }
 

@@ -112,7 +112,7 @@ static void look(const struct control_config *config, const struct control_loop_
         return;
     }
     double value = NAN;
-    size_t n = selector_find(&loop->selector, &page, &value);
+    size_t n = selector_find(loop->selector, &page, &value);
     take_count(measure, n, value);
 }
 

@@ -29,7 +29,7 @@ static void check(const struct control_loop_config *loop) {
     const struct control_rule *rule = &loop->rule;
     assert(loop->name != NULL && loop->query != NULL);
     assert(loop->knob.plugin != NULL && loop->knob.param != NULL);
-    assert(loop->from_exporter == (loop->selector.text != NULL));
+    assert(loop->from_exporter == (loop->selector != NULL));
     assert(rule->low <= rule->high && rule->deadband >= 0);
     assert(rule->direction == 1 || rule->direction == -1);
     assert(rule->kind != CONTROL_TABLE || rule->n_table >= 2);

@@ -1,11 +1,11 @@
-/* Covers placement/client/selector.c. */
+/* Covers exporter/metrics/selector.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/metrics/exposition_parse.h"
-#include "placement/client/selector.h"
+#include "exporter/metrics/selector.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -27,22 +27,25 @@ static const struct exposition_doc *page(void) {
     return &doc;
 }
 
-/* A selector of a user's configuration: any bytes up to the first NUL. */
+/* The first line as a selector, the rest as a label's value. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     char *text CLEANUP_FREE = strndup((const char *)data, len);
-    struct selector selector CLEANUP_SELECTOR = {0};
+    char *newline = strchr(text, '\n');
+    const char *value = newline != NULL ? newline + 1 : "";
+    if (newline != NULL) {
+        *newline = '\0';
+    }
+    struct selector *selector CLEANUP_SELECTOR = NULL;
     struct error err = {0};
-    if (selector_parse(text, &selector, &err) < 0) {
-        assert(err.text[0] != '\0' && selector.text == NULL);
+    if (selector_create(text, &selector, &err) < 0) {
+        assert(err.text[0] != '\0' && selector == NULL);
         return 0;
     }
-    assert(metric_name_valid(selector.name, strlen(selector.name)));
-    for (size_t i = 0; i < selector.n_matchers; i++) {
-        const char *label = selector.matchers[i].label;
-        assert(metric_label_name_valid(label, strlen(label)));
-    }
-    double value = 0;
-    size_t n = selector_find(&selector, page(), &value);
-    assert(n <= page()->n_samples && (n > 0) == (value != 0));
+    struct label label = {.name = "x", .value = value};
+    int r = selector_match(selector, "name", &label, 1, NULL, 0);
+    assert(selector_match(selector, "name", NULL, 0, &label, 1) == r);
+    double found = 0;
+    size_t n = selector_find(selector, page(), &found);
+    assert(n <= page()->n_samples && (n > 0) == (found != 0));
     return 0;
 }

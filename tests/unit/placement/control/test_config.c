@@ -132,7 +132,8 @@ static void test_from_the_exporter(void) {
                "loops: [{name: a, source: exporter, query: 'fps{plugin=\"p\"}', setpoint: 1, "
                "direction: up, min: 0, max: 1, knob: {plugin: p, param: q}}]\n");
     TEST_ASSERT_TRUE(config.loops[0].from_exporter);
-    TEST_ASSERT_EQUAL_STRING("fps", config.loops[0].selector.name);
+    const struct label plugin = {"plugin", "p"};
+    TEST_ASSERT_EQUAL_INT(1, selector_match(config.loops[0].selector, "fps", &plugin, 1, NULL, 0));
     TEST_ASSERT_NULL(config.loops[0].age_query);
 }
 
