@@ -97,6 +97,14 @@ def test_every_chapter_can_be_found():
         assert f"]({param.id}" in front or param.id == "README.md" or param.id.startswith(".github/"), param.id
 
 
+def test_the_architecture_lists_the_folders_in_their_order():
+    rooms = re.findall(r"^    '(.*)',$", (ROOT / "meson.build").read_text().split("\nrooms = [\n")[1].split("]")[0], flags=re.M)
+    section = (ROOT / "docs/architecture.md").read_text().split("\n## Folders, in their order\n")[1].split("\n## ")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| [")]
+    named = [name for cell in cells for name in re.findall(r"\[(.*?)\]", cell)]
+    assert named == [*rooms, "exporter/main.c"]
+
+
 @pytest.mark.parametrize("path", texts())
 def test_lines_are_short(path):
     """Those of tables cannot be."""
