@@ -6,14 +6,175 @@
 #include <string.h>
 
 #include "collectors/cgroup/container_path.h"
-#include "collectors/cgroup/metrics.h"
-#include "collectors/cgroup/place.h"
+#include "collectors/cgroup/tree.h"
 #include "collectors/source/filter.h"
 #include "collectors/source/io_series.h"
+#include "collectors/source/metric_list.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/settings/option.h"
 #include "exporter/settings/settings.h"
+
+#define COUNTER(id, name, help)                                                                    \
+    [id] = {"cgroup_" name "_total", help, METRIC_COUNTER, NULL, "cgroup"}
+#define SECONDS(id, name, help)                                                                    \
+    [id] = {"cgroup_" name "_seconds_total", help, METRIC_COUNTER, "seconds", "cgroup"}
+#define GAUGE(id, name, help) [id] = {"cgroup_" name, help, METRIC_GAUGE, NULL, "cgroup"}
+#define BYTES(id, name, help)                                                                      \
+    [id] = {"cgroup_" name "_bytes", help, METRIC_GAUGE, "bytes", "cgroup"}
+#define IO(id, name, help)                                                                         \
+    [id] = {"cgroup_io_" name "_total", help, METRIC_COUNTER, NULL, "cgroup, device"}
+#define IO_BYTES(id, name, help)                                                                   \
+    [id] = {"cgroup_io_" name "_bytes_total", help, METRIC_COUNTER, "bytes", "cgroup, device"}
+
+/* The quota in µs and its period are told together, as cgroup_cpu_quota_cores. */
+static const struct metric_desc descs[CGROUP_N_VALUES] = {
+    SECONDS(CGROUP_CPU_USAGE, "cpu_usage", "CPU time used."),
+    SECONDS(CGROUP_CPU_USER, "cpu_user", "CPU time used by the programs themselves."),
+    SECONDS(CGROUP_CPU_SYSTEM, "cpu_system", "CPU time used by the kernel for the programs."),
+    COUNTER(CGROUP_CPU_PERIODS, "cpu_periods", "Periods of the CPU quota in which something ran."),
+    COUNTER(CGROUP_CPU_THROTTLED_PERIODS, "cpu_throttled_periods",
+            "Periods in which the CPU quota was used up."),
+    SECONDS(CGROUP_CPU_THROTTLED, "cpu_throttled",
+            "Time that all CPUs together were held back by the quota."),
+    COUNTER(CGROUP_CPU_BURSTS, "cpu_bursts", "Periods in which saved-up quota was used."),
+    SECONDS(CGROUP_CPU_BURST, "cpu_burst",
+            "CPU time used beyond the quota from what was saved up."),
+    GAUGE(CGROUP_CPU_WEIGHT, "cpu_weight",
+          "Share of the CPU under contention, 1 to 10000 (cgroup v2)."),
+    GAUGE(CGROUP_CPU_SHARES, "cpu_shares",
+          "Share of the CPU under contention, 2 to 262144 (cgroup v1)."),
+    BYTES(CGROUP_MEMORY_CURRENT, "memory_usage",
+          "Memory in use, with page cache and kernel memory."),
+    BYTES(CGROUP_MEMORY_PEAK, "memory_peak", "Most memory that was ever in use."),
+    BYTES(CGROUP_MEMORY_MIN, "memory_min", "Memory that is never reclaimed."),
+    BYTES(CGROUP_MEMORY_LOW, "memory_low",
+          "Memory that is reclaimed only if nothing else is left."),
+    BYTES(CGROUP_MEMORY_HIGH, "memory_high",
+          "Memory beyond which the cgroup is slowed down; absent without limit."),
+    BYTES(CGROUP_MEMORY_MAX, "memory_max", "Most memory that may be in use; absent without limit."),
+    BYTES(CGROUP_MEMORY_SOFT_LIMIT, "memory_soft_limit",
+          "Memory beyond which reclaim prefers this cgroup (cgroup v1); absent without limit."),
+    BYTES(CGROUP_MEMORY_SWAP_CURRENT, "memory_swap_usage", "Swap in use."),
+    BYTES(CGROUP_MEMORY_SWAP_MAX, "memory_swap_max",
+          "Most swap that may be in use; absent without limit."),
+    BYTES(CGROUP_MEMORY_MEMSW_MAX, "memory_and_swap_max",
+          "Most memory and swap together (cgroup v1); absent without limit."),
+    COUNTER(CGROUP_MEMORY_FAILCNT, "memory_failures", "Times that the limit was hit (cgroup v1)."),
+    COUNTER(CGROUP_MEMORY_EVENTS_LOW, "memory_events_low",
+            "Times that memory below the low mark was reclaimed."),
+    COUNTER(CGROUP_MEMORY_EVENTS_HIGH, "memory_events_high",
+            "Times that the high mark slowed the cgroup down."),
+    COUNTER(CGROUP_MEMORY_EVENTS_MAX, "memory_events_max",
+            "Times that the limit was about to be exceeded."),
+    COUNTER(CGROUP_MEMORY_EVENTS_OOM, "memory_events_oom",
+            "Times that an allocation was about to fail for the limit."),
+    COUNTER(CGROUP_MEMORY_EVENTS_OOM_KILL, "memory_events_oom_kill",
+            "Processes killed for want of memory."),
+    COUNTER(CGROUP_MEMORY_EVENTS_OOM_GROUP_KILL, "memory_events_oom_group_kill",
+            "Times that the whole cgroup was killed for want of memory."),
+    BYTES(CGROUP_MEMORY_ANON, "memory_anon",
+          "Memory of the programs themselves: heap, stacks, private mappings."),
+    BYTES(CGROUP_MEMORY_FILE, "memory_file", "Page cache, with tmpfs and shared memory."),
+    BYTES(CGROUP_MEMORY_KERNEL, "memory_kernel", "Memory of the kernel for this cgroup."),
+    BYTES(CGROUP_MEMORY_KERNEL_STACK, "memory_kernel_stack", "Kernel stacks."),
+    BYTES(CGROUP_MEMORY_PAGETABLES, "memory_pagetables", "Page tables."),
+    BYTES(CGROUP_MEMORY_PERCPU, "memory_percpu", "The kernel's per-CPU data."),
+    BYTES(CGROUP_MEMORY_SOCK, "memory_sock", "Network buffers."),
+    BYTES(CGROUP_MEMORY_SHMEM, "memory_shmem", "tmpfs and shared memory."),
+    BYTES(CGROUP_MEMORY_ZSWAP, "memory_zswap", "Memory taken by compressed swap."),
+    BYTES(CGROUP_MEMORY_ZSWAPPED, "memory_zswapped", "Memory swapped out into compressed swap."),
+    BYTES(CGROUP_MEMORY_FILE_MAPPED, "memory_file_mapped", "Page cache that is mapped."),
+    BYTES(CGROUP_MEMORY_FILE_DIRTY, "memory_file_dirty", "Page cache that is to be written."),
+    BYTES(CGROUP_MEMORY_FILE_WRITEBACK, "memory_file_writeback",
+          "Page cache that is being written."),
+    BYTES(CGROUP_MEMORY_SWAPCACHED, "memory_swapcached", "Swap that is in memory too."),
+    BYTES(CGROUP_MEMORY_INACTIVE_ANON, "memory_inactive_anon",
+          "Program memory that was not used lately."),
+    BYTES(CGROUP_MEMORY_ACTIVE_ANON, "memory_active_anon", "Program memory that was used lately."),
+    BYTES(CGROUP_MEMORY_INACTIVE_FILE, "memory_inactive_file",
+          "Page cache that was not used lately."),
+    BYTES(CGROUP_MEMORY_ACTIVE_FILE, "memory_active_file", "Page cache that was used lately."),
+    BYTES(CGROUP_MEMORY_UNEVICTABLE, "memory_unevictable", "Memory that cannot be reclaimed."),
+    BYTES(CGROUP_MEMORY_SLAB_RECLAIMABLE, "memory_slab_reclaimable",
+          "Kernel caches that can be reclaimed."),
+    BYTES(CGROUP_MEMORY_SLAB_UNRECLAIMABLE, "memory_slab_unreclaimable",
+          "Kernel caches that cannot be reclaimed."),
+    COUNTER(CGROUP_MEMORY_REFAULT_ANON, "memory_refault_anon",
+            "Pages of programs that came back soon after being reclaimed."),
+    COUNTER(CGROUP_MEMORY_REFAULT_FILE, "memory_refault_file",
+            "Pages of files that came back soon after being reclaimed."),
+    COUNTER(CGROUP_MEMORY_PGSCAN, "memory_scanned_pages", "Pages looked at for reclaim."),
+    COUNTER(CGROUP_MEMORY_PGSTEAL, "memory_reclaimed_pages", "Pages reclaimed."),
+    COUNTER(CGROUP_MEMORY_PGFAULT, "memory_page_faults", "Page faults."),
+    COUNTER(CGROUP_MEMORY_PGMAJFAULT, "memory_major_page_faults",
+            "Page faults that had to read from a disk."),
+    GAUGE(CGROUP_PIDS_CURRENT, "pids", "Tasks: threads of all processes."),
+    GAUGE(CGROUP_PIDS_PEAK, "pids_peak", "Most tasks there ever were."),
+    GAUGE(CGROUP_PIDS_MAX, "pids_max", "Most tasks there may be; absent without limit."),
+    SECONDS(CGROUP_PRESSURE_CPU_WAITING, "pressure_cpu_waiting",
+            "Time during which some task waited for a CPU."),
+    SECONDS(CGROUP_PRESSURE_CPU_STALLED, "pressure_cpu_stalled",
+            "Time during which every task waited for a CPU."),
+    SECONDS(CGROUP_PRESSURE_IO_WAITING, "pressure_io_waiting",
+            "Time during which some task waited for input or output."),
+    SECONDS(CGROUP_PRESSURE_IO_STALLED, "pressure_io_stalled",
+            "Time during which every task waited for input or output."),
+    SECONDS(CGROUP_PRESSURE_MEMORY_WAITING, "pressure_memory_waiting",
+            "Time during which some task waited for memory."),
+    SECONDS(CGROUP_PRESSURE_MEMORY_STALLED, "pressure_memory_stalled",
+            "Time during which every task waited for memory."),
+    GAUGE(CGROUP_DESCENDANTS, "descendants", "Cgroups below this one."),
+    GAUGE(CGROUP_DYING_DESCENDANTS, "dying_descendants",
+          "Removed cgroups below this one that still hold memory."),
+};
+
+static const struct metric_desc io_metrics[CGROUP_IO_N_VALUES] = {
+    IO_BYTES(CGROUP_IO_READ_BYTES, "read", "Bytes read from the disk."),
+    IO_BYTES(CGROUP_IO_WRITTEN_BYTES, "written", "Bytes written to the disk."),
+    IO(CGROUP_IO_READS, "reads", "Read requests."),
+    IO(CGROUP_IO_WRITES, "writes", "Write requests."),
+    IO_BYTES(CGROUP_IO_DISCARDED_BYTES, "discarded", "Bytes discarded."),
+    IO(CGROUP_IO_DISCARDS, "discards", "Discard requests."),
+};
+
+static const struct metric_desc quota = {"cgroup_cpu_quota_cores",
+                                         "CPUs that may be used on average; absent without limit.",
+                                         METRIC_GAUGE, "cores", "cgroup"};
+static const struct metric_desc working_set = {
+    "cgroup_memory_working_set_bytes",
+    "Memory in use less page cache that was not used lately: what cannot be reclaimed soon.",
+    METRIC_GAUGE, "bytes", "cgroup"};
+static const struct metric_desc mode_metric = {"waap_cgroup_mode",
+                                               "How control groups are mounted: v1, v2 or hybrid.",
+                                               METRIC_GAUGE, NULL, "mode"};
+
+/* All but the quota and its period, which come first. */
+static const struct metric_desc *const metrics[] = {
+    &mode_metric,       &quota, &working_set, AT64(descs, 2), AT1(descs, 66), AT4(io_metrics, 0),
+    AT2(io_metrics, 4), NULL,
+};
+_Static_assert(CGROUP_N_VALUES == 67 && CGROUP_IO_N_VALUES == 6, "all are listed");
+
+static void add(struct snapshot *out, const struct metric_desc *desc, const struct labels *labels,
+                double value) {
+    if (isfinite(value)) {
+        snapshot_add(out, desc, labels, value);
+    }
+}
+
+/* Adds the statistics but for the disks. */
+static void add_values(const struct cgroup_stats *stats, const struct labels *labels,
+                       struct snapshot *out) {
+    for (size_t i = 0; i < ARRAY_LEN(descs); i++) {
+        if (descs[i].name != NULL) {
+            add(out, &descs[i], labels, stats->values[i]);
+        }
+    }
+    add(out, &quota, labels,
+        stats->values[CGROUP_CPU_QUOTA_USEC] / stats->values[CGROUP_CPU_PERIOD_USEC]);
+    add(out, &working_set, labels, cgroup_stats_working_set(stats));
+}
 
 #define FORGET_DEVICES_NS (60 * CLOCK_NS_PER_SEC)
 
@@ -217,7 +378,7 @@ static void add_devices(struct cgroup *cgroup, struct group *group, struct snaps
                              device->major, device->minor);
         for (size_t value = 0; labels != NULL && value < CGROUP_IO_N_VALUES; value++) {
             if (!isnan(device->values[value])) {
-                snapshot_add(out, &cgroup_io_metrics[value], labels, device->values[value]);
+                snapshot_add(out, &io_metrics[value], labels, device->values[value]);
             }
         }
     }
@@ -240,13 +401,13 @@ static int cgroup_collect(void *state, struct snapshot *out, struct error *err) 
     forget_devices(cgroup, now_ns);
     int result = find_groups(cgroup, err);
     struct cgroup_reading reading = {&cgroup->tree, CGROUP_FOR_CGROUP, NULL, &cgroup->scratch};
-    snapshot_add(out, &cgroup_mode_metric, cgroup->mode, 1);
+    snapshot_add(out, &mode_metric, cgroup->mode, 1);
     for (size_t i = 0; i < cgroup->n_groups; i++) {
         struct group *group = cgroup->groups[i];
         int r = cgroup_place_read(&group->place, &reading, now_ns, &cgroup->stats,
                                   result == 0 ? err : NULL);
         result = result == 0 ? r : result;
-        cgroup_metrics_add(&cgroup->stats, group->labels, out);
+        add_values(&cgroup->stats, group->labels, out);
         add_devices(cgroup, group, out);
     }
     return result;
@@ -307,7 +468,7 @@ static int cgroup_open(const struct collector_env *env, void **ret_state, struct
 const struct collector cgroup_collector = {
     .name = "cgroup",
     .help = "CPU, memory, disks, tasks and pressure of control groups, v1 and v2",
-    .metrics = cgroup_metrics,
+    .metrics = metrics,
     .options = options,
     .on_by_default = true,
     .open = cgroup_open,

@@ -1,8 +1,15 @@
 #include "collectors/cgroup/container_path.h"
 
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/file.h"
 #include "exporter/core/scan.h"
 
 enum { ID_LEN = 64, UUID_LEN = 36, HASH_UID_LEN = 32 };
@@ -203,4 +210,193 @@ bool container_path_classify(const char *path, struct container_path *ret_path) 
         found.in_unit = found.in_unit || ends(word, ".service") || ends(word, ".scope");
         parent = word;
     }
+}
+
+/* Lines "4:memory:/docker/<id>" or "0::/docker/<id>". The path may have colons of its own; it
+ * begins at `*ret_start`. */
+static bool find_container(const char *text, const char **ret_start,
+                           struct container_path *ret_path) {
+    while (*text != '\0') {
+        const char *end = strchrnul(text, '\n');
+        const char *colon = memchr(text, ':', (size_t)(end - text));
+        colon = colon != NULL ? memchr(colon + 1, ':', (size_t)(end - colon - 1)) : NULL;
+        if (colon != NULL && container_path_classify(colon + 1, ret_path)) {
+            *ret_start = colon + 1;
+            return true;
+        }
+        text = *end == '\n' ? end + 1 : end;
+    }
+    return false;
+}
+
+bool container_id_parse(const char *text, struct container_path *ret_path) {
+    const char *start;
+    return find_container(text, &start, ret_path);
+}
+
+int container_cgroup_of_pid(const char *procfs, pid_t pid, char **ret_path) {
+    struct buf name CLEANUP_BUF = {0};
+    struct buf text CLEANUP_BUF = {0};
+    buf_printf(&name, "%s/%d/cgroup", procfs, (int)pid);
+    if (name.failed) {
+        return -ENOMEM;
+    }
+    int r = file_read(buf_str(&name), &text, NULL);
+    if (r < 0) {
+        return r == -ENOENT ? -ESRCH : r;
+    }
+    const char *start;
+    struct container_path path;
+    if (!find_container(buf_str(&text), &start, &path)) {
+        return -ENOENT;
+    }
+    char *copy = strndup(start, path.len);
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    *ret_path = copy;
+    return 0;
+}
+
+struct container_home {
+    pid_t pid;
+    unsigned round; /* of the latest list that it was in */
+    char *path;     /* NULL: in no container */
+};
+
+void container_homes_begin(struct container_homes *homes) {
+    size_t kept = 0;
+    for (size_t i = 0; i < homes->n_rows; i++) {
+        if (homes->rows[i].round == homes->round) {
+            homes->rows[kept++] = homes->rows[i];
+        } else {
+            free(homes->rows[i].path);
+        }
+    }
+    homes->n_rows = kept;
+    homes->round++;
+}
+
+/* Where the process is, or belongs. */
+static size_t place_of(const struct container_homes *homes, pid_t pid) {
+    size_t low = 0, high = homes->n_rows;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (homes->rows[middle].pid < pid) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool is_at(const struct container_homes *homes, size_t i, pid_t pid) {
+    return i < homes->n_rows && homes->rows[i].pid == pid;
+}
+
+static bool make_room(struct container_homes *homes, size_t i) {
+    if (homes->n_rows == homes->cap_rows) {
+        size_t cap = 2 * homes->cap_rows + 8;
+        struct container_home *rows = reallocarray(homes->rows, cap, sizeof(*rows));
+        if (rows == NULL) {
+            return false;
+        }
+        homes->rows = rows;
+        homes->cap_rows = cap;
+    }
+    memmove(&homes->rows[i + 1], &homes->rows[i], (homes->n_rows - i) * sizeof(*homes->rows));
+    homes->n_rows++;
+    return true;
+}
+
+const char *container_homes_see(struct container_homes *homes, const char *procfs, pid_t pid) {
+    size_t i = place_of(homes, pid);
+    if (!is_at(homes, i, pid)) {
+        if (!make_room(homes, i)) {
+            return NULL;
+        }
+        char *path = NULL;
+        homes->rows[i] = (struct container_home){
+            .pid = pid,
+            .path = container_cgroup_of_pid(procfs, pid, &path) == 0 ? path : NULL,
+        };
+    }
+    homes->rows[i].round = homes->round;
+    return homes->rows[i].path;
+}
+
+const char *container_homes_find(const struct container_homes *homes, pid_t pid) {
+    size_t i = place_of(homes, pid);
+    return is_at(homes, i, pid) ? homes->rows[i].path : NULL;
+}
+
+void container_homes_finish(struct container_homes *homes) {
+    for (size_t i = 0; i < homes->n_rows; i++) {
+        free(homes->rows[i].path);
+    }
+    free(homes->rows);
+    *homes = (struct container_homes){0};
+}
+
+static uid_t owner_of(const char *directory) {
+    struct stat info;
+    if (stat(directory, &info) < 0 || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        return CONTAINER_OWNER_UNKNOWN;
+    }
+    return info.st_uid;
+}
+
+uid_t container_owner(const char *hierarchy, const char *path,
+                      const struct container_path *classified) {
+    if (!classified->in_unit) {
+        return 0; /* only root makes cgroups elsewhere */
+    }
+    /* Of a cgroup outside of our cgroup namespace the kernel shows no name. */
+    if (memmem(path, classified->len, "/../", strlen("/../")) != NULL) {
+        return CONTAINER_OWNER_UNKNOWN;
+    }
+    const char *end = path + classified->len;
+    for (const char *slash = path; (slash = memchr(slash + 1, '/', (size_t)(end - slash - 1)));) {
+        struct buf directory CLEANUP_BUF = {0};
+        buf_printf(&directory, "%s%.*s", hierarchy, (int)(slash - path), path);
+        uid_t owner = directory.failed ? CONTAINER_OWNER_UNKNOWN : owner_of(buf_str(&directory));
+        if (owner != 0) {
+            return owner;
+        }
+    }
+    return 0;
+}
+
+/* The directory of the hierarchy of a line "4:memory:/…", "1:name=systemd:/…" or "0::/…". */
+static void add_hierarchy(struct buf *out, const char *cgroupfs, const char *controllers,
+                          size_t len) {
+    static const char named[] = "name=";
+    bool is_named = len > strlen(named) && memcmp(controllers, named, strlen(named)) == 0;
+    size_t skip = is_named ? strlen(named) : 0;
+    buf_printf(out, "%s/%.*s", cgroupfs, (int)(len - skip), controllers + skip);
+    if (len == 0) {
+        size_t root_len = out->len;
+        buf_add_str(out, "unified"); /* beside hierarchies of v1 */
+        if (!out->failed && access(buf_str(out), F_OK) < 0) {
+            buf_truncate(out, root_len);
+        }
+    }
+}
+
+uid_t container_owner_in(const char *cgroupfs, const char *text,
+                         const struct container_path *classified) {
+    const char *line = classified->id;
+    while (line > text && line[-1] != '\n') {
+        line--;
+    }
+    const char *controllers = strchr(line, ':');
+    const char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+    struct buf hierarchy CLEANUP_BUF = {0};
+    if (path == NULL) {
+        return CONTAINER_OWNER_UNKNOWN;
+    }
+    add_hierarchy(&hierarchy, cgroupfs, controllers + 1, (size_t)(path - controllers - 1));
+    return hierarchy.failed ? CONTAINER_OWNER_UNKNOWN
+                            : container_owner(buf_str(&hierarchy), path + 1, classified);
 }

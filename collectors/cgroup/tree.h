@@ -1,6 +1,6 @@
 #pragma once
 
-#include "collectors/cgroup/files.h"
+#include "collectors/cgroup/parse.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
 
@@ -44,3 +44,50 @@ typedef bool cgroup_visit(void *context, const char *path, uint64_t inode, size_
  * way is skipped. `path` is scratch. 0, or the errno of not being able to read the first. */
 int cgroup_tree_walk(const struct cgroup_hierarchy *hierarchy, const char *from, struct buf *path,
                      cgroup_visit *visit, void *context, struct error *err);
+
+/* How many files may be kept open to be read again: reading is three times as fast then, but each
+ * costs about 5 KiB of kernel memory, which is charged to us. Shared by all places that use it. */
+struct cgroup_hot {
+    size_t n_kept;
+    size_t max_kept;
+};
+
+/* One cgroup, wherever the hierarchies have it: a directory descriptor each, so that reading a file
+ * is one openat, and nothing is read from a namesake that took its place. */
+struct cgroup_place {
+    int fds[CGROUP_MAX_HIERARCHIES]; /* -1: not in that hierarchy */
+    uint64_t inodes[CGROUP_MAX_HIERARCHIES];
+    uint64_t missing;    /* files that are not there: a bit per row of cgroup_files */
+    int64_t refresh_ns;  /* when to look for those again and to read the limits again */
+    int64_t interval_ns; /* from the last such time to the next */
+    double limits[CGROUP_N_LIMITS];
+    int *kept;              /* open files, by row of cgroup_files, -1 for none; NULL: none at all */
+    struct cgroup_hot *hot; /* where those are counted */
+};
+
+void cgroup_place_init(struct cgroup_place *place);
+void cgroup_place_finish(struct cgroup_place *place);
+
+/* Makes sure that the place has the cgroup `path` of row `row`, which has that inode (0: not
+ * known). What was open and is another cgroup is closed first. 0 or a negative errno. */
+int cgroup_place_enter(struct cgroup_place *place, const struct cgroup_tree *tree, size_t row,
+                       const char *path, uint64_t inode);
+
+/* Closes what the place has of that row. */
+void cgroup_place_leave(struct cgroup_place *place, size_t row);
+
+/* Who reads, and with what. */
+struct cgroup_reading {
+    const struct cgroup_tree *tree;
+    enum cgroup_reader reader;
+    struct cgroup_hot *hot; /* keeps open what is read every time, outlives the place; or NULL */
+    struct buf *scratch;    /* for the texts */
+};
+
+/* Reads the files that the reader wants into `out`, which is reset first. What is missing is no
+ * failure; what cannot be read or understood is worded once, and the rest goes on. */
+int cgroup_place_read(struct cgroup_place *place, const struct cgroup_reading *reading,
+                      int64_t now_ns, struct cgroup_stats *out, struct error *err);
+
+/* Whether an errno (negative) only says that a cgroup or one of its files is not there. */
+bool cgroup_place_absent(int result);

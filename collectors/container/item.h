@@ -1,7 +1,7 @@
 #pragma once
 
 #include "collectors/cgroup/container_path.h"
-#include "collectors/cgroup/place.h"
+#include "collectors/cgroup/tree.h"
 #include "collectors/container/info.h"
 #include "collectors/container/network.h"
 #include "collectors/source/io_series.h"

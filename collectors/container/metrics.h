@@ -1,6 +1,6 @@
 #pragma once
 
-#include "collectors/cgroup/stats.h"
+#include "collectors/cgroup/parse.h"
 #include "exporter/metrics/metric.h"
 #include "exporter/metrics/snapshot.h"
 

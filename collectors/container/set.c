@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collectors/container/owner.h"
+#include "collectors/cgroup/container_path.h"
 #include "collectors/container/watch.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/cgroup/container_homes.h"
+#include "collectors/cgroup/container_path.h"
 #include "collectors/jetson/files.h"
 #include "collectors/jetson/part.h"
 #include "exporter/core/cleanup.h"

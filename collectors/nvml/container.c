@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/cgroup/container_homes.h"
+#include "collectors/cgroup/container_path.h"
 #include "collectors/nvml/loads.h"
 #include "exporter/core/cleanup.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "collectors/cgroup/container_homes.h"
+#include "collectors/cgroup/container_path.h"
 #include "collectors/nvml/loads.h"
 #include "collectors/source/energy.h"
 

@@ -7,9 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collectors/cgroup/container_id.h"
+#include "collectors/cgroup/container_path.h"
 #include "collectors/container/names.h"
-#include "collectors/container/owner.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/file.h"

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "collectors/cgroup/place.h"
+#include "collectors/cgroup/tree.h"
 #include "exporter/core/error.h"
 #include "profiler/run/usage.h"
 

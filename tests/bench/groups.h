@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collectors/cgroup/files.h"
+#include "collectors/cgroup/parse.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 

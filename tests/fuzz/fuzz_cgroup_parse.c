@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/cgroup/files.h"
+#include "collectors/cgroup/parse.h"
 #include "exporter/core/cleanup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

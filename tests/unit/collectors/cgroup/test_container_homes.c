@@ -1,4 +1,4 @@
-#include "collectors/cgroup/container_homes.h"
+#include "collectors/cgroup/container_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "collectors/cgroup/container_id.h"
+#include "collectors/cgroup/container_path.h"
 
 #include <errno.h>
 #include <stdio.h>

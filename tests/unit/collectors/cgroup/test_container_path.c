@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unity.h>
 
-#include "collectors/cgroup/container_id.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unity.h>
 
-#include "collectors/cgroup/files.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 

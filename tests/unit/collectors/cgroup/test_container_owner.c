@@ -1,4 +1,4 @@
-#include "collectors/container/owner.h"
+#include "collectors/cgroup/container_path.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <unity.h>
 
-#include "collectors/cgroup/container_id.h"
 #include "exporter/core/cleanup.h"
 
 #define A "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
