@@ -1,8 +1,11 @@
 #include "profiler/analysis/measure.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
+
+#include "exporter/core/buf.h"
 
 const struct measure_stat measure_stats[] = {
     {"mean", offsetof(struct measure, mean)}, {"sd", offsetof(struct measure, sd)},
@@ -18,7 +21,7 @@ double measure_stat(const struct measure *measure, const struct measure_stat *st
     return value;
 }
 
-void measure_finish(struct measure *measure) {
+static void measure_finish(struct measure *measure) {
     free(measure->name);
     free(measure->unit);
     free(measure->runs);
@@ -142,4 +145,528 @@ bool measure_matches(const struct measure *measure, const char *text,
     }
     *ret_stat = &measure_stats[0];
     return is_name(measure, text, strlen(text));
+}
+
+/* ---- measures of which a run has one value ---- */
+
+struct scope {
+    const struct profile *profile;
+    const struct profile_run *run;
+    double idle_watts;
+};
+
+static double end_number(const struct scope *scope, const char *key) {
+    const json_t *value = json_object_get(scope->run->end, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* By how much a counter grew while the run was measured. */
+static double scope_grown(const struct scope *scope, const char *key) {
+    int index = profile_find(scope->profile, key);
+    const struct profile_column *column =
+        index >= 0 ? profile_column(scope->run, (size_t)index) : NULL;
+    return column != NULL ? column->grown : NAN;
+}
+
+static double or_else(double value, double other) {
+    return isnan(value) ? other : value;
+}
+
+static double wall(const struct scope *scope) {
+    return or_else(end_number(scope, "wall_seconds"), scope->run->measured_s);
+}
+
+static double user(const struct scope *scope) {
+    return or_else(end_number(scope, "user_seconds"), scope_grown(scope, "cpu.user_seconds"));
+}
+
+static double sys(const struct scope *scope) {
+    return or_else(end_number(scope, "system_seconds"), scope_grown(scope, "cpu.system_seconds"));
+}
+
+static double overhead(const struct scope *scope) {
+    return 100 * end_number(scope, "overhead_seconds") / wall(scope);
+}
+
+static double peak_memory(const struct scope *scope) {
+    int index = profile_find(scope->profile, "memory.peak_bytes");
+    const struct profile_column *column =
+        index >= 0 ? profile_column(scope->run, (size_t)index) : NULL;
+    return or_else(end_number(scope, "peak_memory_bytes"),
+                   column != NULL ? column->moments.max : NAN);
+}
+
+/* Mean watts of all samples times the length of the phase: the first sample comes a little after
+ * the phase has begun, and the last one before it ends. */
+static double joules(const struct scope *scope) {
+    const struct profile_column *energy = profile_column(scope->run, DERIVED_ENERGY);
+    return energy != NULL ? profile_rate(energy) * scope->run->measured_s : NAN;
+}
+
+static double net_joules(const struct scope *scope) {
+    return joules(scope) - scope->idle_watts * scope->run->measured_s;
+}
+
+static int frame_counter(const struct profile *profile) {
+    int fps = profile_find(profile, "app.fps_total");
+    return fps >= 0 ? fps : profile_find(profile, "app.frames_total");
+}
+
+static bool has_warmup(const struct profile_run *run) {
+    bool has = false;
+    for (size_t i = 0; i < run->n_phases; i++) {
+        has = has || run->phases[i].phase == PHASE_WARMUP;
+    }
+    return has;
+}
+
+/* The application's last word where all of the run is measured. */
+static double frames(const struct scope *scope) {
+    int index = frame_counter(scope->profile);
+    const struct profile_column *column =
+        index >= 0 ? profile_column(scope->run, (size_t)index) : NULL;
+    double counted = end_number(scope, "frames");
+    if (!isnan(counted) && (column == NULL || !has_warmup(scope->run))) {
+        return counted;
+    }
+    return column != NULL ? column->grown : NAN;
+}
+
+/* What the application adds to an idle machine, where its idle watts are known. */
+static double joules_per_frame(const struct scope *scope) {
+    double n = frames(scope);
+    return n > 0 ? or_else(net_joules(scope), joules(scope)) / n : NAN;
+}
+
+static double idle(const struct scope *scope) {
+    return scope->idle_watts;
+}
+
+static const struct scalar {
+    const char *name;
+    const char *unit;
+    enum better better;
+    double (*of)(const struct scope *scope);
+} scalars[] = {
+    {"cpu.system_seconds", "s", BETTER_LOWER, sys},
+    {"cpu.user_seconds", "s", BETTER_LOWER, user},
+    {"energy.joules", "J", BETTER_LOWER, joules},
+    {"energy.net_joules", "J", BETTER_LOWER, net_joules},
+    {"energy_per_frame.joules", "J", BETTER_LOWER, joules_per_frame},
+    {"frames", "", BETTER_HIGHER, frames},
+    {"memory.peak_bytes", "B", BETTER_LOWER, peak_memory},
+    {"overhead.percent", "%", BETTER_NEITHER, overhead},
+    {"power.idle_watts", "W", BETTER_NEITHER, idle},
+    {"wall.seconds", "s", BETTER_LOWER, wall},
+};
+
+static void add_idle_of(const struct profile_target *target, double *joules_sum, double *time) {
+    for (size_t i = 0; i < target->n_runs; i++) {
+        *joules_sum += target->runs[i].idle_joules;
+        *time += target->runs[i].idle_s;
+    }
+}
+
+static double idle_watts(const struct profile *profile, const struct profile_target *target) {
+    double energy = 0, time = 0;
+    add_idle_of(target, &energy, &time);
+    for (size_t i = 0; time == 0 && i < profile->n_targets; i++) {
+        add_idle_of(&profile->targets[i], &energy, &time);
+    }
+    return time > 0 ? energy / time : NAN;
+}
+
+static void add_scalar(struct measures *measures, const struct profile *profile,
+                       const struct profile_target *target, const struct scalar *scalar) {
+    struct measure *measure = measures_add(measures, scalar->name, scalar->unit);
+    if (measure == NULL) {
+        return;
+    }
+    measure->better = scalar->better;
+    double watts = idle_watts(profile, target);
+    for (size_t i = 0; i < target->n_runs; i++) {
+        struct scope scope = {profile, &target->runs[i], watts};
+        double value = target->runs[i].measured ? scalar->of(&scope) : NAN;
+        if (isfinite(value)) {
+            measure_add_run(measures, measure, target->runs[i].number, value);
+        }
+    }
+    measure_sum_up_runs(measure);
+}
+
+static void add_scalars(struct measures *measures, const struct profile *profile,
+                        const struct profile_target *target) {
+    for (size_t i = 0; i < ARRAY_LEN(scalars); i++) {
+        add_scalar(measures, profile, target, &scalars[i]);
+    }
+}
+
+/* ---- the application's histograms ---- */
+
+/* One histogram: the buckets of one name and one set of labels but `le`. */
+struct histogram {
+    char *key; /* name and the other labels */
+    const char *unit;
+    struct {
+        double le;
+        size_t column;
+    } * buckets;
+    size_t n_buckets;
+};
+
+struct histograms {
+    struct histogram *items;
+    size_t n;
+};
+
+static void histograms_finish(struct histograms *histograms) {
+    for (size_t i = 0; i < histograms->n; i++) {
+        free(histograms->items[i].key);
+        free(histograms->items[i].buckets);
+    }
+    free(histograms->items);
+}
+
+static struct histogram *get_histogram(struct histograms *histograms, const char *key,
+                                       const char *unit) {
+    for (size_t i = 0; i < histograms->n; i++) {
+        if (strcmp(histograms->items[i].key, key) == 0) {
+            return &histograms->items[i];
+        }
+    }
+    struct histogram *items = reallocarray(histograms->items, histograms->n + 1, sizeof(*items));
+    if (items == NULL) {
+        return NULL;
+    }
+    histograms->items = items;
+    items[histograms->n] = (struct histogram){.key = strdup(key), .unit = unit};
+    return items[histograms->n].key != NULL ? &items[histograms->n++] : NULL;
+}
+
+/* Keeps the bounds ascending. */
+static bool add_bucket(struct histogram *histogram, double le, size_t column) {
+    __typeof__(histogram->buckets) buckets =
+        reallocarray(histogram->buckets, histogram->n_buckets + 1, sizeof(*buckets));
+    if (buckets == NULL) {
+        return false;
+    }
+    histogram->buckets = buckets;
+    size_t i = histogram->n_buckets++;
+    for (; i > 0 && buckets[i - 1].le > le; i--) {
+        buckets[i] = buckets[i - 1];
+    }
+    buckets[i].le = le;
+    buckets[i].column = column;
+    return true;
+}
+
+static bool find_histograms(const struct profile *profile, struct histograms *ret) {
+    for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
+        const struct record_series *series = profile_series(profile, i);
+        struct buf key CLEANUP_BUF = {0};
+        double le;
+        if (series->type != RECORD_BUCKET || histogram_key_of(series, &key, &le) < 0) {
+            continue;
+        }
+        struct histogram *histogram = get_histogram(ret, buf_str(&key), series->unit);
+        if (histogram == NULL || !add_bucket(histogram, le, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static double grown(const struct profile_run *run, int index) {
+    const struct profile_column *column = index >= 0 ? profile_column(run, (size_t)index) : NULL;
+    return column != NULL ? column->grown : NAN;
+}
+
+/* The column `name_sum{labels}` of a histogram `name{labels}`. */
+static int find_part(const struct profile *profile, const char *key, const char *part) {
+    struct buf name CLEANUP_BUF = {0};
+    size_t bare = strcspn(key, "{");
+    buf_printf(&name, "%.*s%s%s", (int)bare, key, part, key + bare);
+    return profile_find(profile, buf_str(&name));
+}
+
+static void set_quantiles(struct measure *measure, const struct bucket *buckets, size_t n) {
+    measure->n = buckets[n - 1].count;
+    measure->p50 = statistics_bucket_quantile(buckets, n, 0.5);
+    measure->p90 = statistics_bucket_quantile(buckets, n, 0.9);
+    measure->p95 = statistics_bucket_quantile(buckets, n, 0.95);
+    measure->p99 = statistics_bucket_quantile(buckets, n, 0.99);
+    /* The bound above all of them, where there is one. */
+    size_t top = 0;
+    while (top < n - 1 && buckets[top].count < buckets[n - 1].count) {
+        top++;
+    }
+    measure->max = isfinite(buckets[top].le) ? buckets[top].le : NAN;
+}
+
+/* For the plot: what is in each bucket that has a bound. */
+static void set_spread(struct measures *measures, struct measure *measure,
+                       const struct bucket *buckets, size_t n) {
+    measure->spread = calloc(n, sizeof(*measure->spread));
+    measures->failed = measures->failed || measure->spread == NULL;
+    measure->bucketed = true;
+    for (size_t i = 0; measure->spread != NULL && i < n; i++) {
+        double count = buckets[i].count - (i > 0 ? buckets[i - 1].count : 0);
+        if (isfinite(buckets[i].le)) {
+            measure->spread[measure->n_spread++] = (struct weighted){buckets[i].le, count};
+        }
+    }
+}
+
+static void add_histogram_runs(struct measures *measures, struct measure *measure,
+                               const struct profile *profile, const struct profile_target *target,
+                               const struct histogram *histogram) {
+    int sum_at = find_part(profile, histogram->key, "_sum");
+    int last = (int)histogram->buckets[histogram->n_buckets - 1].column;
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < target->n_runs; i++) {
+        double run_sum = grown(&target->runs[i], sum_at), run_count = grown(&target->runs[i], last);
+        if (run_count > 0 && !isnan(run_sum)) {
+            measure_add_run(measures, measure, target->runs[i].number, run_sum / run_count);
+            sum += run_sum;
+            count += run_count;
+        }
+    }
+    measure->mean = count > 0 ? sum / count : NAN;
+}
+
+static void add_histogram(struct measures *measures, const struct profile *profile,
+                          const struct profile_target *target, const struct histogram *histogram) {
+    size_t n = histogram->n_buckets;
+    struct bucket *buckets CLEANUP_FREE = calloc(n, sizeof(*buckets));
+    struct measure *measure =
+        buckets != NULL ? measures_add(measures, record_short_key(histogram->key), histogram->unit)
+                        : NULL;
+    if (measure == NULL) {
+        measures->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        buckets[i].le = histogram->buckets[i].le;
+        for (size_t j = 0; j < target->n_runs; j++) {
+            double count = grown(&target->runs[j], (int)histogram->buckets[i].column);
+            buckets[i].count += isnan(count) ? 0 : count;
+        }
+    }
+    measure->better = BETTER_LOWER;
+    if (buckets[n - 1].count > 0) {
+        set_quantiles(measure, buckets, n);
+        set_spread(measures, measure, buckets, n);
+        add_histogram_runs(measures, measure, profile, target, histogram);
+    }
+}
+
+static void add_histograms(struct measures *measures, const struct profile *profile,
+                           const struct profile_target *target) {
+    struct histograms histograms CLEANUP(histograms_finish) = {0};
+    if (!find_histograms(profile, &histograms)) {
+        measures->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < histograms.n; i++) {
+        add_histogram(measures, profile, target, &histograms.items[i]);
+    }
+}
+
+/* ---- measures made of columns ---- */
+
+/* A run whose measure differs by more than this from others of its kind is not to be trusted. */
+static const double max_cv = 0.05;
+
+static bool ends_in(const char *text, size_t len, const char *end) {
+    size_t n = strlen(end);
+    return len >= n && strncmp(text + len - n, end, n) == 0;
+}
+
+static struct measure *add_measure(struct measures *measures, const char *name, const char *unit,
+                                   enum better better) {
+    struct measure *measure = measures_add(measures, name, unit);
+    if (measure != NULL) {
+        measure->better = better;
+    }
+    return measure;
+}
+
+/* Takes the statistics of a pool of samples. */
+static void take_pool(struct measures *measures, struct measure *measure,
+                      const struct profile_pool *pool) {
+    double weight;
+    if (pool->moments.n == 0) {
+        return;
+    }
+    measure->spread = quantiles_sorted(&pool->quantiles, &measure->n_spread, &weight);
+    if (measure->spread == NULL) {
+        measures->failed = true;
+        return;
+    }
+    measure->n = (double)pool->moments.n;
+    measure->mean = pool->moments.mean;
+    measure->sd = moments_sd(&pool->moments);
+    measure->min = pool->moments.min;
+    measure->max = pool->moments.max;
+    const struct weighted *spread = measure->spread;
+    measure->p50 = weighted_quantile(spread, measure->n_spread, weight, 0.5);
+    measure->p90 = weighted_quantile(spread, measure->n_spread, weight, 0.9);
+    measure->p95 = weighted_quantile(spread, measure->n_spread, weight, 0.95);
+    measure->p99 = weighted_quantile(spread, measure->n_spread, weight, 0.99);
+}
+
+/* A column as a measure: gauges by their samples, counters by their rate. */
+static void fill_from_column(struct measures *measures, struct measure *measure,
+                             const struct profile_target *target, size_t index, bool is_counter) {
+    if (measure == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < target->n_runs; i++) {
+        const struct profile_column *column = profile_column(&target->runs[i], index);
+        double value = column == NULL ? NAN
+                       : is_counter   ? profile_rate(column)
+                                      : column->moments.mean;
+        if (isfinite(value)) {
+            measure_add_run(measures, measure, target->runs[i].number, value);
+        }
+    }
+    if (index < target->n_pools && target->pools[index].moments.n > 0) {
+        take_pool(measures, measure, &target->pools[index]);
+    } else {
+        measure_sum_up_runs(measure);
+    }
+    /* Whole runs know better than windows, which leave out what does not fill one. */
+    if (is_counter && measure->n_runs > 0) {
+        measure->mean = moments_of(measure->runs, measure->n_runs).mean;
+    }
+}
+
+/* By how much a counter grew in each run. */
+static void add_growth(struct measures *measures, const struct profile_target *target, size_t index,
+                       const char *name, const char *unit) {
+    struct measure *measure = measures_add(measures, name, unit);
+    for (size_t i = 0; measure != NULL && i < target->n_runs; i++) {
+        const struct profile_column *column = profile_column(&target->runs[i], index);
+        if (column != NULL) {
+            measure_add_run(measures, measure, target->runs[i].number, column->grown);
+        }
+    }
+    if (measure != NULL) {
+        measure_sum_up_runs(measure);
+    }
+}
+
+static void add_app_counter(struct measures *measures, const struct profile *profile,
+                            const struct profile_target *target, size_t index) {
+    const struct record_series *series = profile_series(profile, index);
+    const char *name = record_short_key(series->key);
+    size_t bare = strcspn(name, "{");
+    add_growth(measures, target, index, name, series->unit);
+    if (!ends_in(name, bare, "_total")) {
+        return;
+    }
+    /* More frames are better; of other things nobody knows. */
+    bool is_rate = profile_find_gauge(profile, series) >= 0;
+    bool is_frames = (int)index == frame_counter(profile);
+    struct buf rate CLEANUP_BUF = {0};
+    buf_printf(&rate, "%.*s%s%s", (int)(bare - strlen("_total")), name,
+               is_rate ? "" : "_per_second", name + bare);
+    struct measure *measure = add_measure(measures, buf_str(&rate), "/s",
+                                          is_rate || is_frames ? BETTER_HIGHER : BETTER_NEITHER);
+    fill_from_column(measures, measure, target, index, true);
+}
+
+static enum better better_of(const struct record_series *series) {
+    static const char whole_machine[] = "system.";
+    size_t len = strlen(series->name);
+    if (strncmp(series->name, whole_machine, strlen(whole_machine)) == 0) {
+        return BETTER_NEITHER;
+    }
+    static const char *const lower[] = {"_seconds", "_bytes", "_joules",  "_watts",
+                                        ".bytes",   ".watts", ".celsius", "throttled.ratio"};
+    for (size_t i = 0; i < ARRAY_LEN(lower); i++) {
+        if (ends_in(series->name, len, lower[i])) {
+            return BETTER_LOWER;
+        }
+    }
+    return BETTER_NEITHER;
+}
+
+static void add_series(struct measures *measures, const struct profile *profile,
+                       const struct profile_target *target, size_t index) {
+    const struct record_series *series = profile_series(profile, index);
+    const char *name = record_short_key(series->key);
+    bool is_app = record_key_is_app(series->key);
+    if (series->type == RECORD_GAUGE) {
+        if (is_app ? profile_find_counter(profile, series) < 0
+                   : measures_find(measures, name) == NULL) {
+            struct measure *measure = add_measure(measures, name, series->unit, better_of(series));
+            fill_from_column(measures, measure, target, index, false);
+        }
+    } else if (series->type == RECORD_COUNTER && is_app) {
+        add_app_counter(measures, profile, target, index);
+    } else if (series->type == RECORD_COUNTER && measures_find(measures, name) == NULL) {
+        add_growth(measures, target, index, name, series->unit);
+    }
+}
+
+/* A second of CPU time per second is 100 %. */
+static void scale_to_percent(struct measure *measure) {
+    for (size_t i = 0; i < measure->n_runs; i++) {
+        measure->runs[i] *= 100;
+    }
+    for (size_t i = 0; i < measure->n_spread; i++) {
+        measure->spread[i].value *= 100;
+    }
+    for (size_t i = 0; i < N_MEASURE_STATS; i++) {
+        double value = 100 * measure_stat(measure, &measure_stats[i]);
+        memcpy((char *)measure + measure_stats[i].offset, &value, sizeof(value));
+    }
+}
+
+static int compare_names(const void *a, const void *b) {
+    const struct measure *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+/* Drops what no run has, and marks what the runs do not agree on. */
+static void keep_measured(struct measures *measures) {
+    size_t kept = 0;
+    for (size_t i = 0; i < measures->n; i++) {
+        struct measure *measure = &measures->items[i];
+        if (measure->n > 0) {
+            struct moments moments = moments_of(measure->runs, measure->n_runs);
+            measure->unsettled = measure->better != BETTER_NEITHER && moments.n >= 3 &&
+                                 moments_cv(&moments) > max_cv;
+            measures->items[kept++] = *measure;
+        } else {
+            measure_finish(measure);
+        }
+    }
+    measures->n = kept;
+    if (kept > 0) {
+        qsort(measures->items, kept, sizeof(*measures->items), compare_names);
+    }
+}
+
+int measures_make(const struct profile *profile, const struct profile_target *target,
+                  struct measures *ret_measures, struct error *err) {
+    struct measures measures CLEANUP_MEASURES = {0};
+    add_scalars(&measures, profile, target);
+    struct measure *cpu = add_measure(&measures, "cpu.percent", "%", BETTER_LOWER);
+    fill_from_column(&measures, cpu, target, DERIVED_CPU, true);
+    if (!measures.failed) {
+        scale_to_percent(cpu);
+    }
+    for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
+        add_series(&measures, profile, target, i);
+    }
+    add_histograms(&measures, profile, target);
+    if (measures.failed) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    keep_measured(&measures);
+    *ret_measures = measures;
+    measures = (struct measures){0};
+    return 0;
 }

@@ -58,9 +58,6 @@ double measure_stat(const struct measure *measure, const struct measure_stat *st
 bool measure_matches(const struct measure *measure, const char *text,
                      const struct measure_stat **ret_stat);
 
-/* Frees what one measure holds. */
-void measure_finish(struct measure *measure);
-
 /* How measures are made. */
 
 /* Appends a measure with all statistics NaN; NULL when memory is out. */
@@ -72,17 +69,3 @@ void measure_add_run(struct measures *measures, struct measure *measure, unsigne
 
 /* Takes mean, deviation and range from the runs themselves. */
 void measure_sum_up_runs(struct measure *measure);
-
-/* Adds those that a run has one value of: times, peak memory, energy. */
-void measures_add_scalars(struct measures *measures, const struct profile *profile,
-                          const struct profile_target *target);
-
-/* Adds the application's histograms. */
-void measures_add_histograms(struct measures *measures, const struct profile *profile,
-                             const struct profile_target *target);
-
-/* The watts of the machine before the application ran; NaN where nobody measured. */
-double profile_idle_watts(const struct profile *profile, const struct profile_target *target);
-
-/* The key of the counter that counts frames, as a column; -1 without. */
-int profile_frame_counter(const struct profile *profile);

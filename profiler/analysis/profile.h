@@ -3,11 +3,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
-#include "profiler/analysis/quantiles.h"
 #include "profiler/analysis/statistics.h"
-#include "profiler/analysis/timeline.h"
 #include "profiler/record/read.h"
 
 /* A record, read once and condensed: what all reports are made from but those that list samples.
@@ -118,3 +117,9 @@ double profile_rate(const struct profile_column *column);
 /* Whether the application failed in this run: it could not be started, or ended by itself with an
  * error. One that was stopped when its time was over did not fail. */
 bool profile_run_failed(const struct profile_run *run);
+
+/* Appends the key of the histogram that a series is a part of, `app.inference_seconds{stage="a"}`
+ * for `app.inference_seconds{stage="a",le="0.1"}` and for `app.inference_seconds_sum{stage="a"}`,
+ * and yields the upper bound of a bucket (NaN for the other parts). -EINVAL for what is no part of
+ * one. */
+int histogram_key_of(const struct record_series *series, struct buf *out, double *ret_le);

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
+#include <string.h>
 
 #include "exporter/core/file.h"
+#include "profiler/analysis/report_text.h"
 
 static int make_result(const struct profile *profile, const struct profile_target *target,
                        struct result *result, struct error *err) {
@@ -75,4 +78,233 @@ bool results_is_sweep(const struct results *results) {
         is = is || json_object_size(json_object_get(results->items[i].target->object, "knobs")) > 0;
     }
     return is;
+}
+
+static void add_bool(struct buf *out, const char *key, bool value) {
+    text_add_key(out, key);
+    buf_add_str(out, value ? "true" : "false");
+}
+
+static void add_value(struct buf *out, const json_t *value) {
+    char *text CLEANUP_FREE =
+        json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    buf_add_str(out, text != NULL ? text : "null");
+}
+
+/* A part of a line of the record, as it is; left out where it is missing. */
+static void add_copy(struct buf *out, const char *key, const json_t *object) {
+    const json_t *value = json_object_get(object, key);
+    if (value != NULL) {
+        text_add_key(out, key);
+        add_value(out, value);
+    }
+}
+
+/* ---- measures ---- */
+
+static void add_runs(struct buf *out, const struct measure *measure) {
+    text_add_key(out, "runs");
+    for (size_t i = 0; i < measure->n_runs; i++) {
+        buf_add_char(out, i == 0 ? '[' : ',');
+        text_add_number(out, measure->runs[i]);
+    }
+    buf_add_str(out, measure->n_runs > 0 ? "]" : "[]");
+}
+
+static void add_interval(struct buf *out, const struct measure *measure) {
+    if (measure->n_runs < 2) {
+        return;
+    }
+    struct moments moments = moments_of(measure->runs, measure->n_runs);
+    double half = moments_ci95(&moments);
+    text_add_key(out, "ci95");
+    buf_add_char(out, '[');
+    text_add_number(out, moments.mean - half);
+    buf_add_char(out, ',');
+    text_add_number(out, moments.mean + half);
+    buf_add_char(out, ']');
+    text_add_number_of(out, "cv", moments_cv(&moments));
+}
+
+static void add_measure(struct buf *out, const struct measure *measure) {
+    static const char *const better[] = {
+        [BETTER_HIGHER] = "higher", [BETTER_LOWER] = "lower", [BETTER_NEITHER] = NULL};
+    buf_add_char(out, '{');
+    if (measure->unit[0] != '\0') {
+        text_add_text_of(out, "unit", measure->unit);
+    }
+    if (better[measure->better] != NULL) {
+        text_add_text_of(out, "better", better[measure->better]);
+    }
+    text_add_number_of(out, "n", measure->n);
+    for (size_t i = 0; i < N_MEASURE_STATS; i++) {
+        double value = measure_stat(measure, &measure_stats[i]);
+        if (isfinite(value)) {
+            text_add_number_of(out, measure_stats[i].name, value);
+        }
+    }
+    add_interval(out, measure);
+    if (measure->unsettled) {
+        add_bool(out, "unstable", true);
+    }
+    add_runs(out, measure);
+    buf_add_char(out, '}');
+}
+
+static void add_measures(struct buf *out, const struct measures *measures) {
+    text_add_key(out, "measures");
+    buf_add_char(out, '{');
+    for (size_t i = 0; i < measures->n; i++) {
+        buf_add_str(out, i == 0 ? "\n    " : ",\n    ");
+        text_add_string(out, measures->items[i].name);
+        buf_add_char(out, ':');
+        add_measure(out, &measures->items[i]);
+    }
+    buf_add_char(out, '}');
+}
+
+/* ---- targets ---- */
+
+static void add_run_measures(struct buf *out, const struct measures *measures, unsigned number) {
+    text_add_key(out, "measures");
+    buf_add_char(out, '{');
+    for (size_t i = 0; i < measures->n; i++) {
+        const struct measure *measure = &measures->items[i];
+        for (size_t j = 0; j < measure->n_runs; j++) {
+            if (measure->run_numbers[j] == number) {
+                text_add_number_of(out, measure->name, measure->runs[j]);
+            }
+        }
+    }
+    buf_add_char(out, '}');
+}
+
+static void add_run(struct buf *out, const struct result *result, const struct profile_run *run) {
+    static const char *const copied[] = {"wall_seconds", "exit",   "signal",
+                                         "timed_out",    "error",  "stopped_by",
+                                         "frames",       "output", "peak_memory_source"};
+    buf_add_char(out, '{');
+    text_add_number_of(out, "run", run->number);
+    text_add_number_of(out, "began", run->began_at);
+    add_bool(out, "warmup", !run->measured);
+    add_bool(out, "ended", run->end != NULL);
+    add_bool(out, "failed", profile_run_failed(run));
+    for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
+        add_copy(out, copied[i], run->end);
+    }
+    text_add_number_of(out, "samples", (double)run->n_samples);
+    text_add_number_of(out, "lost", (double)run->n_lost);
+    add_run_measures(out, &result->measures, run->number);
+    buf_add_char(out, '}');
+}
+
+static void add_gate(struct buf *out, const struct gate *gate) {
+    static const char *const verdicts[] = {
+        [GATE_OK] = "true", [GATE_FAILED] = "false", [GATE_SKIPPED] = "null"};
+    buf_add_char(out, '{');
+    text_add_text_of(out, "metric", gate->metric);
+    text_add_text_of(out, "kind", gate_kind_name(gate->kind));
+    text_add_number_of(out, "limit", gate->limit);
+    text_add_number_of(out, "value", gate->value);
+    text_add_key(out, "ok");
+    buf_add_str(out, verdicts[gate->state]);
+    buf_add_char(out, '}');
+}
+
+static void add_unstable(struct buf *out, const struct measures *measures) {
+    text_add_key(out, "unstable");
+    buf_add_char(out, '[');
+    size_t n = 0;
+    for (size_t i = 0; i < measures->n; i++) {
+        if (measures->items[i].unsettled) {
+            buf_add_str(out, n++ > 0 ? "," : "");
+            text_add_string(out, measures->items[i].name);
+        }
+    }
+    buf_add_char(out, ']');
+}
+
+static void add_target(struct buf *out, const struct result *result) {
+    static const char *const copied[] = {"of",      "args",    "command", "knobs",
+                                         "timeout", "repeats", "warmup"};
+    const struct profile_target *target = result->target;
+    buf_add_char(out, '{');
+    text_add_text_of(out, "target", target->name);
+    for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
+        add_copy(out, copied[i], target->object);
+    }
+    text_add_key(out, "runs");
+    buf_add_char(out, '[');
+    for (size_t i = 0; i < target->n_runs; i++) {
+        buf_add_str(out, i == 0 ? "\n    " : ",\n    ");
+        add_run(out, result, &target->runs[i]);
+    }
+    buf_add_char(out, ']');
+    add_unstable(out, &result->measures);
+    add_measures(out, &result->measures);
+    text_add_key(out, "gates");
+    buf_add_char(out, '[');
+    for (size_t i = 0; i < result->n_gates; i++) {
+        buf_add_str(out, i > 0 ? "," : "");
+        add_gate(out, &result->gates[i]);
+    }
+    buf_add_str(out, "]}");
+}
+
+/* ---- the whole ---- */
+
+static void add_sweep_row(struct buf *out, const struct result *result, const json_t *knobs) {
+    buf_add_char(out, '{');
+    text_add_text_of(out, "target", result->target->name);
+    text_add_key(out, "knobs");
+    add_value(out, knobs);
+    text_add_key(out, "measures");
+    buf_add_char(out, '{');
+    for (size_t i = 0; i < result->measures.n; i++) {
+        const struct measure *measure = &result->measures.items[i];
+        if (isfinite(measure->mean)) {
+            text_add_number_of(out, measure->name, measure->mean);
+        }
+    }
+    buf_add_str(out, "}}");
+}
+
+static void add_sweep(struct buf *out, const struct results *results) {
+    size_t n = 0;
+    for (size_t i = 0; i < results->n; i++) {
+        const json_t *knobs = json_object_get(results->items[i].target->object, "knobs");
+        if (json_object_size(knobs) > 0) {
+            if (n++ == 0) {
+                text_add_key(out, "sweep");
+                buf_add_char(out, '[');
+            }
+            buf_add_str(out, n == 1 ? "\n    " : ",\n    ");
+            add_sweep_row(out, &results->items[i], knobs);
+        }
+    }
+    if (n > 0) {
+        buf_add_char(out, ']');
+    }
+}
+
+void summary_write(const struct results *results, struct buf *out) {
+    const struct profile *profile = results->profile;
+    static const char *const copied[] = {"waap", "began", "application", "environment", "settings"};
+    buf_add_char(out, '{');
+    text_add_text_of(out, "format", "waap-summary/1");
+    for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
+        add_copy(out, copied[i], profile->run);
+    }
+    add_bool(out, "complete", profile->finished && !profile->interrupted);
+    text_add_number_of(out, "samples", (double)profile->n_samples);
+    text_add_key(out, "targets");
+    buf_add_char(out, '[');
+    for (size_t i = 0; i < results->n; i++) {
+        buf_add_str(out, i == 0 ? "\n" : ",\n");
+        add_target(out, &results->items[i]);
+    }
+    buf_add_char(out, ']');
+    add_copy(out, "gates", profile->run);
+    add_sweep(out, results);
+    buf_add_str(out, "}\n");
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exporter/core/buf.h"
 #include "profiler/analysis/gate.h"
 #include "profiler/analysis/measure.h"
 #include "profiler/analysis/profile.h"
@@ -36,3 +37,7 @@ const char *results_text(const struct results *results, const char *object, cons
 
 /* Whether targets are settings of knobs. */
 bool results_is_sweep(const struct results *results);
+
+/* Appends summary.json: every measure of every target with its statistics, the gates' verdicts, and
+ * for sweeps the table from knobs to measures. */
+void summary_write(const struct results *results, struct buf *out);

@@ -168,3 +168,181 @@ double statistics_mann_whitney(const double *a, size_t n_a, const double *b, siz
     return n <= EXACT_MAX ? exact(pooled, n, n_a, seen)
                           : approximate(pooled, n, n_a, (double)seen / 2);
 }
+
+/* ---- quantiles of a stream ---- */
+
+struct quantiles_level {
+    double *values;
+    size_t n, cap;
+    bool odd; /* which half goes on the next time: alternating keeps the errors from adding up */
+};
+
+static bool grow(struct quantiles_level *level) {
+    size_t cap = level->cap > 0 ? 2 * level->cap : 64;
+    double *values = reallocarray(level->values, cap, sizeof(*values));
+    if (values == NULL) {
+        return false;
+    }
+    level->values = values;
+    level->cap = cap;
+    return true;
+}
+
+static bool add_level(struct quantiles *quantiles) {
+    struct quantiles_level *levels =
+        reallocarray(quantiles->levels, quantiles->n_levels + 1, sizeof(*levels));
+    if (levels == NULL) {
+        return false;
+    }
+    quantiles->levels = levels;
+    levels[quantiles->n_levels++] = (struct quantiles_level){0};
+    return true;
+}
+
+static bool put(struct quantiles *quantiles, size_t depth, double value) {
+    if (depth == quantiles->n_levels && !add_level(quantiles)) {
+        return false;
+    }
+    struct quantiles_level *level = &quantiles->levels[depth];
+    if (level->n == level->cap && !grow(level)) {
+        return false;
+    }
+    level->values[level->n++] = value;
+    return true;
+}
+
+/* Halves full levels, the lowest first. The level above has room for the half, as it was left with
+ * less than a full one. */
+static bool compact(struct quantiles *quantiles, size_t depth) {
+    for (; quantiles->levels[depth].n >= QUANTILES_EXACT; depth++) {
+        struct quantiles_level *level = &quantiles->levels[depth];
+        statistics_sort(level->values, level->n);
+        size_t n = level->n, from = level->odd;
+        level->odd = !level->odd;
+        level->n = 0;
+        for (size_t i = from; i < n; i += 2) {
+            /* `levels` may move with a level that is added. */
+            if (!put(quantiles, depth + 1, quantiles->levels[depth].values[i])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void quantiles_add(struct quantiles *quantiles, double value) {
+    if (quantiles->failed) {
+        return;
+    }
+    bool full = quantiles->n_levels > 0 && quantiles->levels[0].n == QUANTILES_EXACT;
+    quantiles->failed = (full && !compact(quantiles, 0)) || !put(quantiles, 0, value);
+}
+
+static int compare_weighted(const void *a, const void *b) {
+    const struct weighted *x = a, *y = b;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+struct weighted *quantiles_sorted(const struct quantiles *quantiles, size_t *ret_n,
+                                  double *ret_weight) {
+    size_t n = 0;
+    for (size_t i = 0; i < quantiles->n_levels; i++) {
+        n += quantiles->levels[i].n;
+    }
+    struct weighted *sorted = n > 0 ? calloc(n, sizeof(*sorted)) : NULL;
+    if (sorted == NULL) {
+        return NULL;
+    }
+    size_t at = 0;
+    double sum = 0;
+    for (size_t i = 0; i < quantiles->n_levels; i++) {
+        double weight = ldexp(1, (int)i);
+        for (size_t j = 0; j < quantiles->levels[i].n; j++) {
+            sorted[at++] = (struct weighted){quantiles->levels[i].values[j], weight};
+            sum += weight;
+        }
+    }
+    qsort(sorted, n, sizeof(*sorted), compare_weighted);
+    *ret_n = n;
+    *ret_weight = sum;
+    return sorted;
+}
+
+double weighted_quantile(const struct weighted *sorted, size_t n, double weight, double q) {
+    double place = q * (weight - 1), passed = 0;
+    for (size_t i = 0; i + 1 < n; i++) {
+        passed += sorted[i].weight;
+        if (passed > place) {
+            double share = place - (passed - 1); /* above 0 between this value and the next */
+            double step = sorted[i + 1].value - sorted[i].value;
+            return sorted[i].value + (share > 0 ? share * step : 0);
+        }
+    }
+    return sorted[n - 1].value;
+}
+
+void quantiles_finish(struct quantiles *quantiles) {
+    for (size_t i = 0; i < quantiles->n_levels; i++) {
+        free(quantiles->levels[i].values);
+    }
+    free(quantiles->levels);
+    *quantiles = (struct quantiles){0};
+}
+
+/* ---- time lines ---- */
+
+static struct timeline_bin merged(const struct timeline_bin *a, const struct timeline_bin *b) {
+    return (struct timeline_bin){
+        .t = b->t,
+        .last = b->last,
+        .sum = a->sum + b->sum,
+        .min = fmin(a->min, b->min),
+        .max = fmax(a->max, b->max),
+        .n = a->n + b->n,
+    };
+}
+
+static void halve(struct timeline *timeline) {
+    for (size_t i = 0; i < TIMELINE_BINS / 2; i++) {
+        timeline->bins[i] = merged(&timeline->bins[2 * i], &timeline->bins[2 * i + 1]);
+    }
+    timeline->n_bins = TIMELINE_BINS / 2;
+    timeline->per_bin *= 2;
+}
+
+static bool grow_timeline(struct timeline *timeline) {
+    size_t cap = timeline->cap_bins > 0 ? 2 * timeline->cap_bins : 16;
+    struct timeline_bin *bins = reallocarray(timeline->bins, cap, sizeof(*bins));
+    if (bins == NULL) {
+        return false;
+    }
+    timeline->bins = bins;
+    timeline->cap_bins = cap;
+    return true;
+}
+
+void timeline_add(struct timeline *timeline, double t, double value) {
+    struct timeline_bin bin = {t, value, value, value, value, 1};
+    if (timeline->failed) {
+        return;
+    }
+    timeline->per_bin = timeline->per_bin > 0 ? timeline->per_bin : 1;
+    size_t n = timeline->n_bins;
+    if (n > 0 && timeline->bins[n - 1].n < timeline->per_bin) {
+        timeline->bins[n - 1] = merged(&timeline->bins[n - 1], &bin);
+        return;
+    }
+    if (timeline->n_bins == TIMELINE_BINS) {
+        halve(timeline);
+    }
+    if (timeline->n_bins == timeline->cap_bins && !grow_timeline(timeline)) {
+        timeline->failed = true;
+        return;
+    }
+    timeline->bins[timeline->n_bins++] = bin;
+}
+
+void timeline_finish(struct timeline *timeline) {
+    free(timeline->bins);
+    *timeline = (struct timeline){0};
+}

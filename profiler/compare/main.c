@@ -6,7 +6,6 @@
 #include "exporter/core/file.h"
 #include "exporter/core/number.h"
 #include "profiler/analysis/results.h"
-#include "profiler/analysis/summary.h"
 #include "profiler/compare/compare.h"
 
 enum { SUMMARY_MAX = 64 << 20 };

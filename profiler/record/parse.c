@@ -1,4 +1,4 @@
-#include "profiler/record/parse.h"
+#include "profiler/record/read.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profiler/record/parse.h"
-
 struct record {
     char *path;
     FILE *file;

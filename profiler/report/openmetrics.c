@@ -7,7 +7,7 @@
 #include "exporter/core/escape.h"
 #include "exporter/core/file.h"
 #include "exporter/core/number.h"
-#include "profiler/analysis/histogram_key.h"
+#include "profiler/analysis/profile.h"
 #include "profiler/analysis/report_text.h"
 
 enum { MAX_POINTS = 1000 * 1000 };

@@ -9,7 +9,6 @@
 #include "exporter/core/file.h"
 #include "profiler/analysis/report_text.h"
 #include "profiler/analysis/results.h"
-#include "profiler/analysis/summary.h"
 #include "profiler/report/csv.h"
 #include "profiler/report/html.h"
 #include "profiler/report/junit.h"

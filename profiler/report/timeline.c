@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "profiler/analysis/histogram_key.h"
+#include "profiler/analysis/profile.h"
 #include "profiler/analysis/report_text.h"
 #include "profiler/report/svg.h"
 

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include "profiler/analysis/results.h"
-#include "profiler/analysis/summary.h"
 #include "profiler/report/html.h"
 #include "profiler/report/junit.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/record/parse.h"
+#include "profiler/record/read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,6 +1,7 @@
 #include "profiler/analysis/statistics.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <unity.h>
 
 #include "exporter/core/cleanup.h"
@@ -99,4 +100,140 @@ static void test_buckets(void) {
     near(2.5, statistics_bucket_quantile(gap, 4, 0.5));
     static const struct bucket negative[] = {{-1, 5}, {2, 5}, {INFINITY, 5}};
     near(-1, statistics_bucket_quantile(negative, 3, 0.5));
+}
+
+static const double wanted[] = {0, 0.5, 0.9, 0.95, 0.99, 1};
+
+/* Of ascending values, interpolated between neighbours as numpy does by default. */
+static double exact_quantile(const double *sorted, size_t n, double q) {
+    double place = q * (double)(n - 1);
+    size_t below = (size_t)place;
+    if (below + 1 >= n) {
+        return sorted[n - 1];
+    }
+    return sorted[below] + (place - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+static void check_quantiles(const double *values, size_t n, double max_rank_error) {
+    struct quantiles quantiles = {0};
+    double *sorted CLEANUP_FREE = calloc(n, sizeof(*sorted));
+    for (size_t i = 0; i < n; i++) {
+        quantiles_add(&quantiles, values[i]);
+        sorted[i] = values[i];
+    }
+    TEST_ASSERT_FALSE(quantiles.failed);
+    statistics_sort(sorted, n);
+    size_t n_kept;
+    double weight;
+    struct weighted *kept CLEANUP_FREE = quantiles_sorted(&quantiles, &n_kept, &weight);
+    TEST_ASSERT_DOUBLE_WITHIN(1e-9, (double)n, weight);
+    TEST_ASSERT_LESS_OR_EQUAL(16 * QUANTILES_EXACT, n_kept);
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        double low = wanted[i] - max_rank_error, high = wanted[i] + max_rank_error;
+        double got = weighted_quantile(kept, n_kept, weight, wanted[i]);
+        TEST_ASSERT_TRUE(got >= exact_quantile(sorted, n, low < 0 ? 0 : low) - 1e-9);
+        TEST_ASSERT_TRUE(got <= exact_quantile(sorted, n, high > 1 ? 1 : high) + 1e-9);
+    }
+    quantiles_finish(&quantiles);
+}
+
+/* Python: statistics.quantiles(v, n=…, method="inclusive"). */
+static void test_quantiles_as_python_has_them(void) {
+    static const double values[] = {3.5, 1.25, 9, 7.75, 2, 2, 8.5};
+    static const double expected[][2] = {{0, 1.25},     {0.25, 2},  {0.5, 3.5},
+                                         {0.75, 8.125}, {0.9, 8.7}, {1, 9}};
+    struct quantiles quantiles = {0};
+    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+        quantiles_add(&quantiles, values[i]);
+    }
+    size_t n;
+    double weight;
+    struct weighted *kept CLEANUP_FREE = quantiles_sorted(&quantiles, &n, &weight);
+    for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
+        double got = weighted_quantile(kept, n, weight, expected[i][0]);
+        TEST_ASSERT_DOUBLE_WITHIN(1e-9, expected[i][1], got);
+    }
+    quantiles_finish(&quantiles);
+}
+
+static void test_quantiles_are_exact_for_few_values(void) {
+    double values[QUANTILES_EXACT];
+    srand(3);
+    for (size_t i = 0; i < QUANTILES_EXACT; i++) {
+        values[i] = rand() % 1000 / 7.0;
+    }
+    for (size_t n = 1; n <= QUANTILES_EXACT; n = n * 3 + 1) {
+        check_quantiles(values, n, 0);
+    }
+    check_quantiles(values, QUANTILES_EXACT, 0);
+}
+
+/* In order, in the other order, and at random: within the promise. */
+static void test_quantiles_are_close_for_many_values(void) {
+    enum { MANY = 1000 * 1000 };
+    double *values CLEANUP_FREE = calloc(MANY, sizeof(*values));
+    for (int i = 0; i < MANY; i++) {
+        values[i] = i;
+    }
+    check_quantiles(values, MANY, 0.002);
+    for (int i = 0; i < MANY; i++) {
+        values[i] = MANY - i;
+    }
+    check_quantiles(values, MANY, 0.002);
+    srand(5);
+    for (int i = 0; i < MANY; i++) {
+        values[i] = rand();
+    }
+    check_quantiles(values, MANY, 0.002);
+}
+
+static void test_quantiles_of_nothing(void) {
+    struct quantiles quantiles = {0};
+    size_t n;
+    double weight;
+    TEST_ASSERT_NULL(quantiles_sorted(&quantiles, &n, &weight));
+    quantiles_finish(&quantiles);
+}
+
+/* Whatever the number of samples: few bins, no sample lost, all in order. */
+static void test_timeline_of_any_length(void) {
+    for (size_t n = 1; n < 300000; n = n * 3 + 1) {
+        struct timeline timeline = {0};
+        for (size_t i = 0; i < n; i++) {
+            timeline_add(&timeline, (double)i, (double)(i % 7));
+        }
+        TEST_ASSERT_FALSE(timeline.failed);
+        TEST_ASSERT_LESS_OR_EQUAL(TIMELINE_BINS, timeline.n_bins);
+        TEST_ASSERT_TRUE(timeline.n_bins == n || timeline.n_bins > TIMELINE_BINS / 2 - 1);
+        size_t samples = 0;
+        double sum = 0, expected = 0;
+        for (size_t i = 0; i < timeline.n_bins; i++) {
+            samples += timeline.bins[i].n;
+            sum += timeline.bins[i].sum;
+            TEST_ASSERT_TRUE(i == 0 || timeline.bins[i].t > timeline.bins[i - 1].t);
+        }
+        for (size_t i = 0; i < n; i++) {
+            expected += (double)(i % 7);
+        }
+        TEST_ASSERT_EQUAL(n, samples);
+        TEST_ASSERT_EQUAL_DOUBLE(expected, sum);
+        TEST_ASSERT_EQUAL_DOUBLE((double)(n - 1), timeline.bins[timeline.n_bins - 1].t);
+        timeline_finish(&timeline);
+    }
+}
+
+/* One spike among many samples stays visible. */
+static void test_timeline_keeps_peaks(void) {
+    struct timeline timeline = {0};
+    for (size_t i = 0; i < 100000; i++) {
+        timeline_add(&timeline, (double)i, i == 31234 ? 99 : i == 31235 ? -5 : 1);
+    }
+    double min = 0, max = 0;
+    for (size_t i = 0; i < timeline.n_bins; i++) {
+        min = timeline.bins[i].min < min ? timeline.bins[i].min : min;
+        max = timeline.bins[i].max > max ? timeline.bins[i].max : max;
+    }
+    TEST_ASSERT_EQUAL_DOUBLE(99, max);
+    TEST_ASSERT_EQUAL_DOUBLE(-5, min);
+    timeline_finish(&timeline);
 }
