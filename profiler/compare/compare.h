@@ -87,12 +87,5 @@ void comparison_finish(struct comparison *comparison);
  * is lost. */
 int compare_exit_code(const struct comparison *comparison);
 
-/* Appends a table for people; colours for terminals. */
-void compare_write_text(const struct comparison *comparison, bool all, bool colours,
-                        struct buf *out);
-
-/* Appends everything as JSON. */
-void compare_write_json(const struct comparison *comparison, struct buf *out);
-
 /* The command; returns the exit code. */
 int compare_main(int argc, char **argv);

@@ -1,12 +1,251 @@
+#include "profiler/compare/compare.h"
+
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "exporter/core/file.h"
 #include "exporter/core/number.h"
+#include "profiler/analysis/report_text.h"
 #include "profiler/analysis/results.h"
-#include "profiler/compare/compare.h"
+
+static const struct {
+    const char *word;
+    const char *colour;
+} changes[] = {
+    [CHANGE_NONE] = {"same", ""},
+    [CHANGE_UNCLEAR] = {"too few runs", "\033[33m"},
+    [CHANGE_BETTER] = {"better", "\033[32m"},
+    [CHANGE_WORSE] = {"worse", "\033[31m"},
+    [CHANGE_OTHER] = {"differs", "\033[33m"},
+};
+
+/* ---- for people ---- */
+
+/* Columns on a screen: bytes that do not continue a character. */
+static size_t width_of(const char *text) {
+    size_t n = 0;
+    for (; *text != '\0'; text++) {
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    }
+    return n;
+}
+
+static void pad(struct buf *out, const char *text, size_t width, bool right) {
+    size_t n = width_of(text), blanks = n < width ? width - n : 0;
+    if (right) {
+        buf_printf(out, "%*s%s", (int)blanks, "", text);
+    } else {
+        buf_printf(out, "%s%*s", text, (int)blanks, "");
+    }
+}
+
+static void add_change(struct buf *out, double change) {
+    if (isfinite(change)) {
+        buf_printf(out, "%+.1f %%", 100 * change);
+    } else {
+        buf_add_str(out, change > 0 ? "+inf" : "-inf");
+    }
+}
+
+static void add_mean(struct buf *out, const struct measure *measure) {
+    text_add_human(out, measure->mean, measure->unit);
+    struct moments moments = moments_of(measure->runs, measure->n_runs);
+    if (moments.n > 1 && moments.mean != 0) {
+        buf_printf(out, " ±%.1f %%", 100 * moments_ci95(&moments) / fabs(moments.mean));
+    }
+}
+
+static void add_row(struct buf *out, const struct compare_row *row, size_t name_width,
+                    bool colours) {
+    struct buf a CLEANUP_BUF = {0}, b CLEANUP_BUF = {0}, change CLEANUP_BUF = {0};
+    add_mean(&a, row->a);
+    add_mean(&b, row->b);
+    add_change(&change, row->change);
+    buf_add_str(out, "  ");
+    pad(out, row->b->name, name_width, false);
+    pad(out, buf_str(&a), 23, true);
+    pad(out, buf_str(&b), 23, true);
+    pad(out, buf_str(&change), 11, true);
+    buf_printf(out, "  p=%-8.3g", row->p);
+    const char *colour = colours ? changes[row->kind].colour : "";
+    buf_printf(out, "%s%s%s\n", colour, changes[row->kind].word,
+               colour[0] != '\0' ? "\033[0m" : "");
+}
+
+static bool is_shown(const struct compare_row *row, bool all) {
+    return all || row->kind != CHANGE_NONE || row->b->better != BETTER_NEITHER;
+}
+
+static void add_rows(struct buf *out, const struct comparison *comparison, bool all, bool colours) {
+    size_t width = 24;
+    for (size_t i = 0; i < comparison->n_rows; i++) {
+        size_t n = width_of(comparison->rows[i].b->name);
+        width = is_shown(&comparison->rows[i], all) && n > width ? n : width;
+    }
+    const char *target = NULL;
+    for (size_t i = 0; i < comparison->n_rows; i++) {
+        const struct compare_row *row = &comparison->rows[i];
+        if (!is_shown(row, all)) {
+            continue;
+        }
+        if (target == NULL || strcmp(target, row->target) != 0) {
+            target = row->target;
+            buf_printf(out, "%s (%zu runs, then %zu)\n", target, row->a->n_runs, row->b->n_runs);
+        }
+        add_row(out, row, width, colours);
+    }
+}
+
+/* "cpu: only before has fps, inference_seconds": one line per target and side. */
+static void add_absences(struct buf *out, const struct comparison *comparison) {
+    const struct compare_absence *last = NULL;
+    for (size_t i = 0; i < comparison->n_absences; i++) {
+        const struct compare_absence *absence = &comparison->absences[i];
+        const char *side = (absence->lost ? &comparison->a : &comparison->b)->name;
+        bool goes_on = last != NULL && last->measure != NULL && last->lost == absence->lost &&
+                       strcmp(last->target, absence->target) == 0;
+        if (goes_on) {
+            buf_printf(out, ", %s", absence->measure->name);
+        } else {
+            buf_printf(out, "%s%s: only %s has %s", last != NULL ? "\n" : "", absence->target, side,
+                       absence->measure != NULL ? absence->measure->name : "this target");
+        }
+        last = absence;
+    }
+    buf_add_str(out, last != NULL ? "\n" : "");
+}
+
+static void add_gates(struct buf *out, const struct comparison *comparison) {
+    static const char *const verdicts[] = {
+        [GATE_OK] = "kept", [GATE_FAILED] = "broken", [GATE_SKIPPED] = "not judged"};
+    for (size_t i = 0; i < comparison->n_gates; i++) {
+        const struct compare_gate *gate = &comparison->gates[i];
+        buf_printf(out, "gate %s: %s %s %.6g: ", gate->target, gate->gate.metric,
+                   gate_kind_name(gate->gate.kind), gate->gate.limit);
+        buf_add_str(out,
+                    gate->by_chance ? "within what the runs differ" : verdicts[gate->gate.state]);
+        buf_add_str(out, " (");
+        if (gate_is_relative(&gate->gate)) {
+            text_add_human(out, gate->gate.base, gate->gate.unit);
+            buf_add_str(out, ", then ");
+        }
+        text_add_human(out, gate->gate.value, gate->gate.unit);
+        buf_add_str(out, ")\n");
+    }
+}
+
+static void write_text(const struct comparison *comparison, bool all, bool colours,
+                       struct buf *out) {
+    for (size_t i = 0; i < comparison->n_differences; i++) {
+        const struct compare_difference *difference = &comparison->differences[i];
+        buf_printf(out, "%s: %s, then %s%s\n", difference->key, difference->a, difference->b,
+                   difference->matters ? ": these cannot be compared" : "");
+    }
+    add_rows(out, comparison, all, colours);
+    add_absences(out, comparison);
+    add_gates(out, comparison);
+    if (comparison->b.n_failed_runs > 0) {
+        buf_printf(out, "%s: the application failed in %zu runs\n", comparison->b.name,
+                   comparison->b.n_failed_runs);
+    }
+}
+
+/* ---- for programs ---- */
+
+static void add_json_row(struct buf *out, const struct compare_row *row) {
+    buf_add_char(out, '{');
+    text_add_text_of(out, "target", row->target);
+    text_add_text_of(out, "measure", row->b->name);
+    text_add_text_of(out, "unit", row->b->unit);
+    text_add_number_of(out, "a", row->a->mean);
+    text_add_number_of(out, "b", row->b->mean);
+    text_add_number_of(out, "change", row->change);
+    text_add_number_of(out, "p", row->p);
+    text_add_number_of(out, "runs_a", (double)row->a->n_runs);
+    text_add_number_of(out, "runs_b", (double)row->b->n_runs);
+    text_add_text_of(out, "verdict", changes[row->kind].word);
+    buf_add_char(out, '}');
+}
+
+static void add_json_gate(struct buf *out, const struct compare_gate *gate) {
+    static const char *const verdicts[] = {
+        [GATE_OK] = "true", [GATE_FAILED] = "false", [GATE_SKIPPED] = "null"};
+    buf_add_char(out, '{');
+    text_add_text_of(out, "target", gate->target);
+    text_add_text_of(out, "metric", gate->gate.metric);
+    text_add_text_of(out, "kind", gate_kind_name(gate->gate.kind));
+    text_add_number_of(out, "limit", gate->gate.limit);
+    text_add_number_of(out, "base", gate->gate.base);
+    text_add_number_of(out, "value", gate->gate.value);
+    text_add_key(out, "by_chance");
+    buf_add_str(out, gate->by_chance ? "true" : "false");
+    text_add_key(out, "ok");
+    buf_add_str(out, gate->by_chance ? "true" : verdicts[gate->gate.state]);
+    buf_add_char(out, '}');
+}
+
+static void add_json_absences(struct buf *out, const struct comparison *comparison, bool lost) {
+    const char *between = "";
+    text_add_key(out, lost ? "only_in_a" : "only_in_b");
+    buf_add_char(out, '[');
+    for (size_t i = 0; i < comparison->n_absences; i++) {
+        const struct compare_absence *absence = &comparison->absences[i];
+        if (absence->lost != lost) {
+            continue;
+        }
+        buf_printf(out, "%s\n{", between);
+        between = ",";
+        text_add_text_of(out, "target", absence->target);
+        if (absence->measure != NULL) {
+            text_add_text_of(out, "measure", absence->measure->name);
+        }
+        buf_add_char(out, '}');
+    }
+    buf_add_char(out, ']');
+}
+
+static void add_json_difference(struct buf *out, const struct compare_difference *difference) {
+    buf_add_char(out, '{');
+    text_add_text_of(out, "key", difference->key);
+    text_add_text_of(out, "a", difference->a);
+    text_add_text_of(out, "b", difference->b);
+    text_add_key(out, "matters");
+    buf_add_str(out, difference->matters ? "true}" : "false}");
+}
+
+static void write_json(const struct comparison *comparison, struct buf *out) {
+    buf_add_char(out, '{');
+    text_add_text_of(out, "format", "waap-compare/1");
+    text_add_text_of(out, "a", comparison->a.name);
+    text_add_text_of(out, "b", comparison->b.name);
+    text_add_number_of(out, "threshold", comparison->threshold);
+    text_add_number_of(out, "exit_code", compare_exit_code(comparison));
+    text_add_key(out, "differences");
+    for (size_t i = 0; i < comparison->n_differences; i++) {
+        buf_add_str(out, i == 0 ? "[\n" : ",\n");
+        add_json_difference(out, &comparison->differences[i]);
+    }
+    buf_add_str(out, comparison->n_differences > 0 ? "]" : "[]");
+    text_add_key(out, "measures");
+    for (size_t i = 0; i < comparison->n_rows; i++) {
+        buf_add_str(out, i == 0 ? "[\n" : ",\n");
+        add_json_row(out, &comparison->rows[i]);
+    }
+    buf_add_str(out, comparison->n_rows > 0 ? "]" : "[]");
+    add_json_absences(out, comparison, true);
+    add_json_absences(out, comparison, false);
+    text_add_key(out, "gates");
+    for (size_t i = 0; i < comparison->n_gates; i++) {
+        buf_add_str(out, i == 0 ? "[\n" : ",\n");
+        add_json_gate(out, &comparison->gates[i]);
+    }
+    buf_add_str(out, comparison->n_gates > 0 ? "]}\n" : "[]}\n");
+}
+
+/* ---- the command ---- */
 
 enum { SUMMARY_MAX = 64 << 20 };
 
@@ -137,9 +376,9 @@ int compare_main(int argc, char **argv) {
         return 2;
     }
     if (options.json) {
-        compare_write_json(&comparison, &text);
+        write_json(&comparison, &text);
     } else {
-        compare_write_text(&comparison, options.all, isatty(STDOUT_FILENO), &text);
+        write_text(&comparison, options.all, isatty(STDOUT_FILENO), &text);
     }
     if (text.failed || fputs(buf_str(&text), stdout) == EOF || fflush(stdout) == EOF) {
         perror("waap compare: standard output");

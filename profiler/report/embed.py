@@ -22,7 +22,7 @@ def main(css, script, output):
     css, script = (pathlib.Path(path).read_text(encoding="utf-8") for path in (css, script))
     policy = f"default-src 'none'; img-src data:; style-src {source(css)}; script-src {source(script)}; base-uri 'none'; form-action 'none'"
     pathlib.Path(output).write_text(
-        '#include "profiler/report/files.h"\n\n'
+        '#include "profiler/report/pages.h"\n\n'
         + literal("report_css", css)
         + literal("report_js", script)
         + literal("report_policy", policy),

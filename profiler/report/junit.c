@@ -1,4 +1,4 @@
-#include "profiler/report/junit.h"
+#include "profiler/report/pages.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -9,10 +9,7 @@
 #include "exporter/core/file.h"
 #include "profiler/analysis/report_text.h"
 #include "profiler/analysis/results.h"
-#include "profiler/report/csv.h"
-#include "profiler/report/html.h"
-#include "profiler/report/junit.h"
-#include "profiler/report/openmetrics.h"
+#include "profiler/report/pages.h"
 
 void run_verdict_finish(struct run_verdict *verdict) {
     problems_finish(&verdict->missing);

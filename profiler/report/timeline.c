@@ -1,11 +1,9 @@
-#include "profiler/report/timeline.h"
+#include "profiler/report/plot.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "profiler/analysis/profile.h"
 #include "profiler/analysis/report_text.h"
-#include "profiler/report/svg.h"
 
 /* How a line is made of columns. */
 enum how {
@@ -211,9 +209,7 @@ static void add_legend(struct buf *out, const struct line *lines, size_t n) {
 
 static void draw(struct svg_plot *plot, const struct chart *chart, const struct result *result,
                  const struct line *lines, size_t n) {
-    buf_add_str(plot->out, "<figure class=\"card\"><figcaption>");
-    text_add_escaped(plot->out, chart->title);
-    buf_add_str(plot->out, "</figcaption>");
+    svg_begin_figure(plot->out, chart->title);
     svg_begin(plot, "plot time", chart->title, chart->from_zero);
     add_phases(plot, last_measured(result->target));
     for (size_t i = 0; i < n; i++) {

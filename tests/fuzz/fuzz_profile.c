@@ -5,8 +5,7 @@
 #include <sys/mman.h>
 
 #include "profiler/analysis/results.h"
-#include "profiler/report/html.h"
-#include "profiler/report/junit.h"
+#include "profiler/report/pages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
