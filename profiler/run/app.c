@@ -1,8 +1,371 @@
 #include "profiler/run/app.h"
 
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/file.h"
+
+#include "profiler/run/engine.h"
+#include "profiler/run/process.h"
+#include "profiler/run/spec.h"
+
+/* ---- a command ---- */
+
+/* A command in a cgroup of its own; where none can be made, in a process group of its own, and what
+ * outlives its parent becomes our child. */
+struct command_app {
+    struct run_app base;
+    pid_t pid; /* 0: not started */
+    bool has_cgroup;
+    struct run_cgroup cgroup;
+    struct run_tree tree;
+    double reaped_user, reaped_system; /* of what we have waited for */
+    double max_rss_bytes;
+};
+
+static struct command_app *command_of(struct run_app *app) {
+    return CONTAINER_OF(app, struct command_app, base);
+}
+
+static int command_start(struct run_app *app, struct error *err) {
+    struct command_app *command = command_of(app);
+    const char *procfs = settings_string(app->config.settings, "path.procfs");
+    const char *cgroupfs = settings_string(app->config.settings, "path.cgroupfs");
+    command->has_cgroup = run_cgroup_create(&command->cgroup, procfs, cgroupfs, NULL) == 0;
+    struct run_command start = {
+        .argv = app->config.argv,
+        .env = app->config.env,
+        .dir = app->config.dir,
+        .output_fd = app->config.output_fd,
+        .cgroup = command->has_cgroup ? &command->cgroup : NULL,
+    };
+    app->started_ns = clock_monotonic_ns();
+    int r = run_child_start(&start, &command->pid, err);
+    if (r == 0) {
+        run_tree_init(&command->tree, procfs, command->pid);
+    }
+    return r;
+}
+
+static void command_signal(struct run_app *app, int signal) {
+    if (command_of(app)->pid > 0) {
+        kill(-command_of(app)->pid, signal);
+    }
+}
+
+static size_t command_kill(struct run_app *app) {
+    struct command_app *command = command_of(app);
+    if (command->pid == 0) {
+        return 0;
+    }
+    return command->has_cgroup ? run_cgroup_kill(&command->cgroup)
+                               : run_tree_signal(&command->tree, SIGKILL);
+}
+
+static double seconds(const struct timeval *time) {
+    return (double)time->tv_sec + (double)time->tv_usec / 1e6;
+}
+
+static void command_reaped(struct run_app *app, pid_t pid, int status, const struct rusage *usage) {
+    struct command_app *command = command_of(app);
+    double rss = (double)usage->ru_maxrss * 1024;
+    command->reaped_user += seconds(&usage->ru_utime);
+    command->reaped_system += seconds(&usage->ru_stime);
+    command->max_rss_bytes = rss > command->max_rss_bytes ? rss : command->max_rss_bytes;
+    if (pid == command->pid) {
+        app->ended = true;
+        app->ended_ns = clock_monotonic_ns();
+        app->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+        app->exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    }
+}
+
+static double plus(double a, double b) {
+    return isnan(a) ? b : a + b;
+}
+
+/* Without a cgroup: what lives, what we have reaped, and the largest process that has ended. */
+static void usage_of_tree(struct command_app *command, struct run_usage *usage) {
+    run_tree_read(&command->tree, usage);
+    usage->user_seconds = plus(usage->user_seconds, command->reaped_user);
+    usage->system_seconds = plus(usage->system_seconds, command->reaped_system);
+    usage->cpu_seconds = usage->user_seconds + usage->system_seconds;
+    usage->memory_peak_bytes = fmax(usage->memory_peak_bytes, command->max_rss_bytes);
+}
+
+static void command_usage(struct run_app *app, struct run_usage *ret_usage) {
+    struct command_app *command = command_of(app);
+    struct run_usage tree;
+    if (!command->has_cgroup || !run_cgroup_read(&command->cgroup, ret_usage)) {
+        usage_of_tree(command, ret_usage);
+        app->peak_source = "rusage";
+        return;
+    }
+    app->peak_source = run_cgroup_peak_source(&command->cgroup);
+    if (app->peak_source == NULL) { /* v2 without its memory controller */
+        usage_of_tree(command, &tree);
+        ret_usage->memory_bytes = tree.memory_bytes;
+        ret_usage->memory_peak_bytes = tree.memory_peak_bytes;
+        app->peak_source = "rusage";
+    }
+}
+
+static void command_destroy(struct run_app *app) {
+    struct command_app *command = command_of(app);
+    run_tree_finish(&command->tree);
+    run_cgroup_finish(&command->cgroup);
+    free(command);
+}
+
+static const struct run_app_kind command_kind = {
+    .start = command_start,
+    .signal = command_signal,
+    .kill = command_kill,
+    .reaped = command_reaped,
+    .usage = command_usage,
+    .destroy = command_destroy,
+};
+
+static struct run_app *command_create(void) {
+    struct command_app *command = calloc(1, sizeof(*command));
+    if (command == NULL) {
+        return NULL;
+    }
+    command->base.kind = &command_kind;
+    return &command->base;
+}
+
+/* ---- a container ---- */
+
+#define LOOK_INTERVAL_NS (500 * CLOCK_NS_PER_MS)
+
+/* What `docker run` ends with when the engine itself has failed. */
+enum { EXIT_UNKNOWN = 125 };
+
+/* An application in a container. Its end is told by a descriptor of its first process, at a time
+ * when its cgroup is still there; where there is no such descriptor the engine is asked now and
+ * then. */
+struct container_app {
+    struct run_app base;
+    struct run_engine engine;
+    char *id; /* NULL: not made */
+    bool has_cgroup;
+    struct run_cgroup cgroup;
+    struct run_usage usage; /* latest: the cgroup goes with the container */
+    const char *peak_source;
+    struct loop_source pid; /* fd -1: none */
+    int64_t look_ns;        /* when to ask the engine, without one */
+};
+
+static const struct run_usage nothing = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+
+static struct container_app *container_of(struct run_app *app) {
+    return CONTAINER_OF(app, struct container_app, base);
+}
+
+static void read_usage(struct container_app *container) {
+    struct run_usage usage;
+    if (container->has_cgroup && run_cgroup_read(&container->cgroup, &usage)) {
+        container->usage = usage;
+        container->peak_source = run_cgroup_peak_source(&container->cgroup);
+    }
+}
+
+static void stop_watching(struct container_app *container) {
+    if (container->pid.fd >= 0) {
+        loop_remove(container->base.config.loop, &container->pid);
+        close(TAKE_FD(container->pid.fd));
+    }
+}
+
+/* The engine has the exact times and the exit code. */
+static void note_end(struct container_app *container) {
+    struct run_app *app = &container->base;
+    struct run_container_state state;
+    app->ended = true;
+    app->ended_ns = clock_monotonic_ns();
+    app->exit_code = EXIT_UNKNOWN;
+    if (run_engine_wait(&container->engine, container->id, NULL) < 0 ||
+        run_engine_inspect(&container->engine, container->id, &state, NULL) < 0) {
+        return;
+    }
+    app->exit_code = state.exit_code;
+    app->exit_signal = state.exit_signal;
+    double seconds = state.finished_seconds - state.started_seconds;
+    if (state.started_seconds > 0 && seconds >= 0) {
+        app->started_ns = app->ended_ns - (int64_t)(seconds * 1e9);
+    }
+}
+
+static void pid_ready(struct loop_source *source, uint32_t events) {
+    (void)events;
+    struct container_app *container = CONTAINER_OF(source, struct container_app, pid);
+    read_usage(container); /* at once, before the engine tidies up */
+    stop_watching(container);
+    note_end(container);
+}
+
+/* The process is the container's if its cgroup says so: pids of another namespace mean others. */
+static bool is_its_process(const struct container_app *container, const char *procfs, pid_t pid) {
+    struct buf path CLEANUP_BUF = {0};
+    struct buf text CLEANUP_BUF = {0};
+    buf_printf(&path, "%s/%d/cgroup", procfs, (int)pid);
+    return pid > 0 && file_read(buf_str(&path), &text, NULL) == 0 &&
+           strstr(buf_str(&text), container->id) != NULL;
+}
+
+static void watch(struct container_app *container, pid_t pid) {
+    struct run_app *app = &container->base;
+    const struct settings *settings = app->config.settings;
+    const char *procfs = settings_string(settings, "path.procfs");
+    if (!is_its_process(container, procfs, pid)) {
+        return;
+    }
+    container->has_cgroup =
+        run_cgroup_attach(&container->cgroup, procfs, settings_string(settings, "path.cgroupfs"),
+                          pid, NULL) == 0;
+    container->pid.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    container->pid.ready = pid_ready;
+    if (container->pid.fd >= 0 && loop_add(app->config.loop, &container->pid, EPOLLIN, NULL) < 0) {
+        close(TAKE_FD(container->pid.fd));
+    }
+}
+
+/* "4026531836.1234": our namespace of processes, in which alone our number means something. */
+static uint64_t process_namespace(void) {
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+static bool maker_is_gone(const char *owner) {
+    unsigned long long namespace;
+    int pid;
+    return sscanf(owner, "%llu.%d", &namespace, &pid) == 2 && namespace == process_namespace() &&
+           pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+static int make(struct container_app *container, struct error *err) {
+    const struct run_app_config *config = &container->base.config;
+    char owner[64];
+    snprintf(owner, sizeof(owner), "%llu.%d", (unsigned long long)process_namespace(),
+             (int)getpid());
+    bool nvidia = config->gpu != RUN_GPU_NONE && run_engine_has_nvidia(&container->engine);
+    struct run_container_wish wish = {
+        .owner = owner,
+        .image = config->image,
+        .argv = config->argv,
+        .env = config->env,
+        .socket_dir = config->socket_dir,
+        .dataset = config->dataset,
+        .nvidia_runtime = nvidia,
+        .gpu_request = config->gpu == RUN_GPU_ALL && !nvidia,
+    };
+    run_engine_clear(&container->engine, maker_is_gone);
+    chmod(config->socket_dir, 0755); /* the user in the container may be another */
+    return run_engine_create(&container->engine, &wish, &container->id, err);
+}
+
+static int container_start(struct run_app *app, struct error *err) {
+    struct container_app *container = container_of(app);
+    struct run_container_state state;
+    int r = run_engine_open(&container->engine, app->config.settings, err);
+    if (r == 0) {
+        r = make(container, err);
+    }
+    app->started_ns = clock_monotonic_ns();
+    if (r == 0) {
+        r = run_engine_start(&container->engine, container->id, err);
+    }
+    if (r == 0) {
+        r = run_engine_inspect(&container->engine, container->id, &state, err);
+    }
+    if (r == 0 && state.running) {
+        watch(container, state.pid);
+    }
+    return r;
+}
+
+static void container_signal(struct run_app *app, int signal) {
+    run_engine_kill(&container_of(app)->engine, container_of(app)->id, signal, NULL);
+}
+
+static size_t container_kill(struct run_app *app) {
+    if (app->ended || container_of(app)->id == NULL) {
+        return 0;
+    }
+    container_signal(app, SIGKILL);
+    return 1;
+}
+
+/* Without a descriptor the end is seen here, a little late. */
+static void look_for_end(struct container_app *container) {
+    struct run_container_state state;
+    int64_t now_ns = clock_monotonic_ns();
+    if (container->pid.fd >= 0 || container->base.ended || now_ns < container->look_ns) {
+        return;
+    }
+    container->look_ns = now_ns + LOOK_INTERVAL_NS;
+    int r = run_engine_inspect(&container->engine, container->id, &state, NULL);
+    if (r == -ENOENT || (r == 0 && !state.running)) { /* somebody else may have removed it */
+        note_end(container);
+    }
+}
+
+static void container_usage(struct run_app *app, struct run_usage *ret_usage) {
+    struct container_app *container = container_of(app);
+    if (!app->ended) {
+        read_usage(container);
+        look_for_end(container);
+    }
+    *ret_usage = container->usage;
+    app->peak_source = container->peak_source;
+}
+
+static void container_destroy(struct run_app *app) {
+    struct container_app *container = container_of(app);
+    stop_watching(container);
+    if (container->id != NULL) {
+        run_engine_copy_output(&container->engine, container->id, app->config.output_fd);
+        run_engine_remove(&container->engine, container->id);
+    }
+    run_cgroup_finish(&container->cgroup);
+    run_engine_close(&container->engine);
+    free(container->id);
+    free(container);
+}
+
+static const struct run_app_kind container_kind = {
+    .start = container_start,
+    .signal = container_signal,
+    .kill = container_kill,
+    .usage = container_usage,
+    .destroy = container_destroy,
+};
+
+static struct run_app *container_create(void) {
+    struct container_app *container = calloc(1, sizeof(*container));
+    if (container == NULL) {
+        return NULL;
+    }
+    container->base.kind = &container_kind;
+    container->pid.fd = -1;
+    container->usage = nothing;
+    return &container->base;
+}
+
 struct run_app *run_app_create(const struct run_app_config *config) {
-    struct run_app *app =
-        config->image != NULL ? run_app_container_create() : run_app_command_create();
+    struct run_app *app = config->image != NULL ? container_create() : command_create();
     if (app != NULL) {
         app->config = *config;
     }

@@ -8,7 +8,7 @@
 #include "exporter/core/error.h"
 #include "exporter/loop/loop.h"
 #include "exporter/settings/settings.h"
-#include "profiler/run/usage.h"
+#include "profiler/run/cgroup.h"
 
 /* The application under test while it runs: a command or a container. */
 
@@ -53,7 +53,3 @@ struct run_app_kind {
  * is out. */
 struct run_app *run_app_create(const struct run_app_config *config);
 void run_app_destroy(struct run_app *app); /* accepts NULL */
-
-/* The two kinds, for that call. */
-struct run_app *run_app_command_create(void);
-struct run_app *run_app_container_create(void);

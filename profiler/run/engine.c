@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "exporter/core/file.h"
+#include "profiler/analysis/report_text.h"
 #include "profiler/run/http.h"
 
 enum { CALL_MS = 30000, FIND_MS = 2000, MAX_IMAGE = 512, FRAME_HEAD = 8 };
@@ -135,6 +136,52 @@ bool run_engine_has_nvidia(const struct run_engine *engine) {
     }
     json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
     return json_object_get(json_object_get(object, "Runtimes"), "nvidia") != NULL;
+}
+
+/* ---- describing a container ---- */
+
+static void add_list(struct buf *out, const char *key, const char *const *texts) {
+    text_add_key(out, key);
+    buf_add_char(out, '[');
+    for (size_t i = 0; texts != NULL && texts[i] != NULL; i++) {
+        buf_add_str(out, i > 0 ? "," : "");
+        text_add_string(out, texts[i]);
+    }
+    buf_add_char(out, ']');
+}
+
+static void add_mount(struct buf *out, const char *from, const char *to) {
+    buf_add_str(out, "{\"Type\":\"bind\"");
+    text_add_text_of(out, "Source", from);
+    text_add_text_of(out, "Target", to);
+    buf_add_str(out, ",\"ReadOnly\":true}");
+}
+
+void run_engine_describe(const struct run_container_wish *wish, struct buf *out) {
+    buf_add_char(out, '{');
+    text_add_text_of(out, "Image", wish->image);
+    if (wish->argv != NULL && wish->argv[0] != NULL) {
+        add_list(out, "Cmd", wish->argv);
+    }
+    add_list(out, "Env", wish->env);
+    buf_add_str(out, ",\"Labels\":{");
+    text_add_text_of(out, RUN_ENGINE_LABEL, wish->owner);
+    buf_add_str(out, "},\"HostConfig\":{\"NetworkMode\":\"host\","
+                     "\"Mounts\":[");
+    add_mount(out, wish->socket_dir, "/run/waap");
+    if (wish->dataset != NULL) {
+        buf_add_char(out, ',');
+        add_mount(out, wish->dataset, "/dataset");
+    }
+    buf_add_char(out, ']');
+    if (wish->nvidia_runtime) {
+        buf_add_str(out, ",\"Runtime\":\"nvidia\"");
+    }
+    if (wish->gpu_request) {
+        buf_add_str(out, ",\"DeviceRequests\":[{\"Driver\":\"nvidia\",\"Count\":-1,"
+                         "\"Capabilities\":[[\"gpu\"]]}]");
+    }
+    buf_add_str(out, "}}");
 }
 
 /* ---- containers ---- */

@@ -1,4 +1,4 @@
-#include "profiler/run/environment.h"
+#include "profiler/run/session.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "exporter/channel/knob.h"
 #include "exporter/loop/loop.h"
 #include "exporter/settings/config.h"
-#include "profiler/run/live.h"
+#include "profiler/run/progress.h"
 #include "profiler/run/record.h"
 
 /* The plugin channel of one run, as the daemon has it, at the socket that the settings name. What

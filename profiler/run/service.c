@@ -1,4 +1,4 @@
-#include "profiler/run/service.h"
+#include "profiler/run/session.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include "exporter/core/clock.h"
-#include "profiler/run/child.h"
 #include "profiler/run/output.h"
-#include "profiler/run/session.h"
+#include "profiler/run/process.h"
 
 enum { LOOK_MS = 20, CONNECT_MS = 200, STOP_MS = 2000 };
 

@@ -21,7 +21,6 @@
 #include "exporter/settings/settings.h"
 #include "profiler/run/cgroup.h"
 #include "profiler/run/engine.h"
-#include "profiler/run/service.h"
 
 enum { FIRST_ANSWER_MS = 3000 };
 

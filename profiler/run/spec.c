@@ -1,11 +1,14 @@
 #include "profiler/run/spec.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/buf.h"
 #include "exporter/core/file.h"
-#include "profiler/run/spec_parts.h"
+#include "exporter/core/number.h"
+#include "exporter/settings/yaml_key.h"
 
 enum {
     MAX_BYTES = 1 << 20,
@@ -14,7 +17,334 @@ enum {
     MAX_REPEATS = 1000,
     MIN_INTERVAL_MS = 10,
     MAX_INTERVAL_MS = 10 * 1000,
+    DAY_MS = 24 * 60 * 60 * 1000,
 };
+
+/* ---- words ---- */
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Takes one word, of which at least one character is there, and moves behind it. */
+static int take_word(const char **at, struct buf *word, struct error *err) {
+    char quote = '\0';
+    for (; **at != '\0' && (quote != '\0' || !is_blank(**at)); ++*at) {
+        char c = **at;
+        if (c == quote) {
+            quote = '\0';
+        } else if (quote == '\0' && (c == '\'' || c == '"')) {
+            quote = c;
+        } else if (c == '\\' && quote != '\'') {
+            c = *++*at;
+            if (c == '\0') {
+                return error_set(err, -EINVAL, "expected a character behind the last \\");
+            }
+            buf_add_char(word, c);
+        } else {
+            buf_add_char(word, c);
+        }
+    }
+    if (quote != '\0') {
+        return error_set(err, -EINVAL, "expected a closing %c", quote);
+    }
+    return word->failed ? error_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+/* Appends the words to `words`, as pointers. */
+static int take_words(const char *text, struct arena *arena, struct buf *words, struct error *err) {
+    for (;;) {
+        while (is_blank(*text)) {
+            text++;
+        }
+        if (*text == '\0') {
+            return 0;
+        }
+        struct buf word CLEANUP_BUF = {0};
+        int r = take_word(&text, &word, err);
+        if (r < 0) {
+            return r;
+        }
+        char *copy = arena_copy(arena, buf_str(&word), word.len + 1);
+        if (copy == NULL) {
+            return error_set(err, -ENOMEM, "out of memory");
+        }
+        buf_add(words, &copy, sizeof(copy));
+    }
+}
+
+const char *const *run_args_list(struct buf *words, struct arena *arena) {
+    const char *end = NULL;
+    buf_add(words, &end, sizeof(end));
+    return words->failed ? NULL : arena_copy(arena, words->data, words->len);
+}
+
+int run_args_split(const char *text, struct arena *arena, const char *const **ret_words,
+                   struct error *err) {
+    struct buf words CLEANUP_BUF = {0};
+    int r = take_words(text, arena, &words, err);
+    if (r < 0) {
+        return r;
+    }
+    const char *const *list = run_args_list(&words, arena);
+    if (list == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    *ret_words = list;
+    return 0;
+}
+
+static void add_word(struct yaml_reader *reader, struct buf *words, const char *text) {
+    const char *copy = arena_copy(reader->arena, text, strlen(text) + 1);
+    buf_add(words, &copy, sizeof(copy));
+}
+
+static void read_word(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
+                      void *to) {
+    (void)index;
+    const char *text = yaml_key_scalar(reader, node);
+    if (text != NULL) {
+        add_word(reader, to, text);
+    }
+}
+
+static void read_words(struct yaml_reader *reader, const struct yaml_key *key,
+                       const struct yaml_node *node, void *to) {
+    (void)key;
+    const char *const **list = to;
+    struct error err;
+    if (node->kind == YAML_KIND_SCALAR) {
+        const char *text = yaml_node_is_null(node) ? "" : node->text;
+        if (run_args_split(text, reader->arena, list, &err) < 0) {
+            yaml_key_complain(reader, node, "%s", err.text);
+        }
+        return;
+    }
+    if (node->kind != YAML_KIND_SEQUENCE) {
+        yaml_key_complain(reader, node, "expected a list or one text, got a mapping");
+        return;
+    }
+    struct buf words CLEANUP_BUF = {0};
+    yaml_key_each(reader, node, read_word, &words);
+    *list = run_args_list(&words, reader->arena);
+}
+
+static void read_env(struct yaml_reader *reader, const struct yaml_key *key,
+                     const struct yaml_node *node, void *to) {
+    (void)key;
+    if (node->kind != YAML_KIND_MAPPING && !yaml_node_is_null(node)) {
+        yaml_key_complain(reader, node, "expected names and values, got %s",
+                          yaml_node_kind_name(node));
+        return;
+    }
+    struct buf words CLEANUP_BUF = {0};
+    size_t len = reader->path.len;
+    for (size_t i = 0; i < node->n_items; i++) {
+        const struct yaml_node *item = &node->items[i];
+        buf_printf(&reader->path, ".%s", item->key);
+        if (item->key[0] == '\0' || strchr(item->key, '=') != NULL) {
+            yaml_key_complain(reader, item, "expected the name of a variable");
+        } else if (item->kind != YAML_KIND_SCALAR) {
+            yaml_key_complain(reader, item, "expected a value, got %s", yaml_node_kind_name(item));
+        } else {
+            struct buf pair CLEANUP_BUF = {0};
+            buf_printf(&pair, "%s=%s", item->key, yaml_node_is_null(item) ? "" : item->text);
+            add_word(reader, &words, buf_str(&pair));
+        }
+        buf_truncate(&reader->path, len);
+    }
+    *(const char *const **)to = run_args_list(&words, reader->arena);
+}
+
+const char *const run_limit_names[RUN_N_LIMITS] = {
+    [RUN_MIN] = "min",
+    [RUN_MAX] = "max",
+    [RUN_MAX_INCREASE] = "max_increase",
+    [RUN_MAX_DECREASE] = "max_decrease",
+};
+
+#define KEY_WORDS(key, type, field)                                                                \
+    {                                                                                              \
+        key, read_words, offsetof(type, field), {                                                  \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+/* ---- services ---- */
+
+static const struct yaml_key ready_keys[] = {
+    {"delay", yaml_key_number, offsetof(struct run_service, ready_delay_ms),
+     YAML_KEY_DURATION(0, DAY_MS)},
+    YAML_KEY_TEXT("file", struct run_service, ready_file),
+    YAML_KEY_TEXT("tcp", struct run_service, ready_tcp),
+    {"timeout", yaml_key_number, offsetof(struct run_service, ready_timeout_ms),
+     YAML_KEY_DURATION(1, DAY_MS)},
+    {0},
+};
+
+static void read_ready(struct yaml_reader *reader, const struct yaml_key *key,
+                       const struct yaml_node *node, void *to) {
+    (void)key;
+    yaml_key_read_all(reader, ready_keys, node, to);
+    const struct run_service *service = to;
+    const char *colon = service->ready_tcp != NULL ? strrchr(service->ready_tcp, ':') : NULL;
+    const char *port = colon != NULL ? colon + 1 : service->ready_tcp;
+    static const struct option port_option = {.type = OPTION_INT, .min = 1, .max = 65535};
+    int64_t number;
+    if (port != NULL && option_parse(&port_option, port, &number, NULL) < 0) {
+        yaml_key_complain(reader, node, "tcp: expected a port or host:port, got \"%s\"",
+                          service->ready_tcp);
+    }
+}
+
+static const struct yaml_key service_keys[] = {
+    KEY_WORDS("command", struct run_service, command),
+    {"env", read_env, offsetof(struct run_service, env), {0}},
+    YAML_KEY_TEXT("name", struct run_service, name),
+    {"ready", read_ready, 0, {0}},
+    {0},
+};
+
+static void read_service(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
+                         void *to) {
+    struct run_service *service = &((struct run_service *)to)[index];
+    *service = (struct run_service){.name = "service", .ready_timeout_ms = 30 * 1000};
+    yaml_key_read_all(reader, service_keys, node, service);
+    if (service->command == NULL || service->command[0] == NULL) {
+        yaml_key_complain(reader, node, "expected a command");
+    }
+}
+
+/* ---- gates ---- */
+
+/* A number, or one with % behind it. */
+static void read_limit(struct yaml_reader *reader, const struct yaml_key *key,
+                       const struct yaml_node *node, void *to) {
+    const char *text = yaml_key_scalar(reader, node);
+    if (text == NULL) {
+        return;
+    }
+    size_t len = strlen(text);
+    bool change = strncmp(key->name, "max_", 4) == 0;
+    bool percent = change && len > 0 && text[len - 1] == '%';
+    double value;
+    if (number_parse(text, len - percent, &value) < 0 || !isfinite(value) ||
+        (change && value < 0)) {
+        yaml_key_complain(reader, node, "expected a number%s, got \"%s\"",
+                          change ? " such as 0.05 or 5%" : "", text);
+        return;
+    }
+    *(double *)to = percent ? value / 100 : value;
+}
+
+#define LIMIT(key, limit)                                                                          \
+    {                                                                                              \
+        key, read_limit, offsetof(struct run_gate, limits[limit]), {                               \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+static const struct yaml_key gate_keys[] = {
+    LIMIT("max", RUN_MAX),
+    LIMIT("max_decrease", RUN_MAX_DECREASE),
+    LIMIT("max_increase", RUN_MAX_INCREASE),
+    YAML_KEY_TEXT("metric", struct run_gate, metric),
+    LIMIT("min", RUN_MIN),
+    YAML_KEY_TEXT("target", struct run_gate, target),
+    {0},
+};
+
+static void read_gate(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
+                      void *to) {
+    struct run_gate *gate = &((struct run_gate *)to)[index];
+    *gate = (struct run_gate){.limits = {NAN, NAN, NAN, NAN}};
+    size_t n_before = reader->problems->n_lines;
+    yaml_key_read_all(reader, gate_keys, node, gate);
+    bool limited = false;
+    for (size_t i = 0; i < RUN_N_LIMITS; i++) {
+        limited = limited || !isnan(gate->limits[i]);
+    }
+    if (reader->problems->n_lines > n_before) {
+        return;
+    }
+    if (gate->metric == NULL) {
+        yaml_key_complain(reader, node, "expected a metric, such as fps.p50");
+    } else if (!limited) {
+        yaml_key_complain(reader, node, "expected min, max, max_increase or max_decrease");
+    }
+}
+
+/* ---- lists of words out of a set ---- */
+
+struct choice {
+    const char *name;
+    int64_t bits;
+};
+
+static const struct choice metric_groups[] = {
+    {"app", RUN_METRICS_APP},
+    {"gpu", RUN_METRICS_GPU},
+    {"gpu-summary", RUN_METRICS_GPU},
+    {"power", RUN_METRICS_POWER},
+    {"process", RUN_METRICS_PROCESS},
+    {"system", RUN_METRICS_SYSTEM},
+    {NULL, 0},
+};
+static const struct choice format_choices[] = {
+    {"csv", 0},         {"html", 0},         {"jsonl", 0}, {"junit", 0},
+    {"openmetrics", 0}, {"summary.json", 0}, {NULL, 0},
+};
+
+/* The bits of a word; -1 with a problem that lists the known ones. */
+static int64_t choose(struct yaml_reader *reader, const struct yaml_node *node,
+                      const struct choice *choices) {
+    const char *text = yaml_key_scalar(reader, node);
+    if (text == NULL) {
+        return -1;
+    }
+    struct buf known CLEANUP_BUF = {0};
+    for (size_t i = 0; choices[i].name != NULL; i++) {
+        if (strcmp(choices[i].name, text) == 0) {
+            return choices[i].bits;
+        }
+        buf_printf(&known, "%s%s", i > 0 ? ", " : "", choices[i].name);
+    }
+    yaml_key_complain(reader, node, "expected one of %s, got \"%s\"", buf_str(&known), text);
+    return -1;
+}
+
+static void read_metric_group(struct yaml_reader *reader, const struct yaml_node *node,
+                              size_t index, void *to) {
+    (void)index;
+    int64_t bits = choose(reader, node, metric_groups);
+    *(int64_t *)to |= bits > 0 ? bits : 0;
+}
+
+/* The application's own figures and its cgroup's are always there: without them there is no
+ * profile. */
+static void read_metrics(struct yaml_reader *reader, const struct yaml_key *key,
+                         const struct yaml_node *node, void *to) {
+    (void)key;
+    *(int64_t *)to = RUN_METRICS_APP | RUN_METRICS_PROCESS;
+    yaml_key_each(reader, node, read_metric_group, to);
+}
+
+static void read_format(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
+                        void *to) {
+    (void)index;
+    if (choose(reader, node, format_choices) == 0) {
+        const char *copy = arena_copy(reader->arena, node->text, strlen(node->text) + 1);
+        buf_add(to, &copy, sizeof(copy));
+    }
+}
+
+static void read_formats(struct yaml_reader *reader, const struct yaml_key *key,
+                         const struct yaml_node *node, void *to) {
+    (void)key;
+    struct buf words CLEANUP_BUF = {0};
+    yaml_key_each(reader, node, read_format, &words);
+    *(const char *const **)to = run_args_list(&words, reader->arena);
+}
 
 /* The section as it is read: what it says of every target, and the rest. */
 struct section {
@@ -35,9 +365,9 @@ static const char *const no_words[] = {NULL};
 /* ---- targets ---- */
 
 #define TARGET_KEYS(in, prefix)                                                                    \
-    RUN_KEY_WORDS("args", in, prefix args), RUN_KEY_WORDS("command", in, prefix command),          \
+    KEY_WORDS("args", in, prefix args), KEY_WORDS("command", in, prefix command),                  \
         YAML_KEY_TEXT("dataset", in, prefix dataset),                                              \
-        {"env", run_key_env, offsetof(in, prefix env), {0}},                                       \
+        {"env", read_env, offsetof(in, prefix env), {0}},                                          \
         {"gpu",                                                                                    \
          yaml_key_number,                                                                          \
          offsetof(in, prefix gpu),                                                                 \
@@ -48,7 +378,7 @@ static const char *const no_words[] = {NULL};
          offsetof(in, prefix repeats),                                                             \
          {.type = OPTION_INT, .min = 1, .max = MAX_REPEATS}},                                      \
         {"timeout", yaml_key_number, offsetof(in, prefix timeout_ms),                              \
-         YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},                                                   \
+         YAML_KEY_DURATION(0, DAY_MS)},                                                            \
     {                                                                                              \
         "warmup", yaml_key_number, offsetof(in, prefix warmup), {                                  \
             .type = OPTION_INT, .max = MAX_REPEATS                                                 \
@@ -137,7 +467,7 @@ static void read_services(struct yaml_reader *reader, const struct yaml_key *key
     struct run_spec *spec = &((struct section *)to)->spec;
     spec->services = take_items(reader, node, sizeof(*spec->services), &spec->n_services);
     if (spec->services != NULL) {
-        yaml_key_each(reader, node, run_spec_read_service, spec->services);
+        yaml_key_each(reader, node, read_service, spec->services);
     }
 }
 
@@ -147,7 +477,7 @@ static void read_gates(struct yaml_reader *reader, const struct yaml_key *key,
     struct run_spec *spec = &((struct section *)to)->spec;
     spec->gates = take_items(reader, node, sizeof(*spec->gates), &spec->n_gates);
     if (spec->gates != NULL) {
-        yaml_key_each(reader, node, run_spec_read_gate, spec->gates);
+        yaml_key_each(reader, node, read_gate, spec->gates);
     }
 }
 
@@ -182,11 +512,11 @@ static void read_targets(struct yaml_reader *reader, struct section *section) {
 
 static const struct yaml_key sampling_keys[] = {
     {"baseline", yaml_key_number, offsetof(struct run_spec, baseline_ms),
-     YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
+     YAML_KEY_DURATION(0, DAY_MS)},
     {"cooldown", yaml_key_number, offsetof(struct run_spec, cooldown_ms),
-     YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
+     YAML_KEY_DURATION(0, DAY_MS)},
     {"cooldown_max", yaml_key_number, offsetof(struct run_spec, cooldown_max_ms),
-     YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
+     YAML_KEY_DURATION(0, DAY_MS)},
     {"interval", yaml_key_number, offsetof(struct run_spec, interval_ms),
      YAML_KEY_DURATION(MIN_INTERVAL_MS, MAX_INTERVAL_MS)},
     {0},
@@ -194,7 +524,7 @@ static const struct yaml_key sampling_keys[] = {
 
 static const struct yaml_key output_keys[] = {
     YAML_KEY_TEXT("dir", struct run_spec, out_dir),
-    {"formats", run_spec_read_formats, offsetof(struct run_spec, formats), {0}},
+    {"formats", read_formats, offsetof(struct run_spec, formats), {0}},
     {0},
 };
 
@@ -214,10 +544,10 @@ static const struct yaml_key section_keys[] = {
     TARGET_KEYS(struct section, common.),
     {"gates", read_gates, 0, {0}},
     {"grace", yaml_key_number, offsetof(struct section, spec.grace_ms),
-     YAML_KEY_DURATION(0, RUN_SPEC_DAY_MS)},
+     YAML_KEY_DURATION(0, DAY_MS)},
     {"max_runtime", yaml_key_number, offsetof(struct section, spec.max_runtime_ms),
-     YAML_KEY_DURATION(1, RUN_SPEC_DAY_MS)},
-    {"metrics", run_spec_read_metrics, offsetof(struct section, spec.metrics), {0}},
+     YAML_KEY_DURATION(1, DAY_MS)},
+    {"metrics", read_metrics, offsetof(struct section, spec.metrics), {0}},
     {"output", read_output, 0, {0}},
     {"sampling", read_sampling, 0, {0}},
     {"services", read_services, 0, {0}},

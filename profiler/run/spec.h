@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include "exporter/core/arena.h"
+#include "exporter/core/buf.h"
+#include "exporter/core/error.h"
 #include "exporter/settings/problems.h"
 
 /* What to profile: the `profiling:` section of a plugin's sage.yaml. Lists of texts end in NULL;
@@ -97,3 +99,13 @@ void run_spec_finish(struct run_spec *spec);
 
 /* The target of that name or number (from 1), or NULL. */
 const struct run_target *run_spec_target(const struct run_spec *spec, const char *name);
+
+/* Splits a text into the words of a command line, without a shell and what one would put in: words
+ * end at blanks; '…' holds anything but its own quote; in "…" and outside of quotes a backslash
+ * takes the next character as it is. The list ends in NULL and lies, like the words, in the arena.
+ * -EINVAL with what is not closed, -ENOMEM. */
+int run_args_split(const char *text, struct arena *arena, const char *const **ret_words,
+                   struct error *err);
+
+/* Ends a buffer of pointers with NULL and copies it into the arena; NULL when memory is out. */
+const char *const *run_args_list(struct buf *words, struct arena *arena);

@@ -1,4 +1,4 @@
-#include "profiler/run/environment.h"
+#include "profiler/run/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "profiler/run/tree.h"
+#include "profiler/run/process.h"
 
 #include <errno.h>
 #include <signal.h>

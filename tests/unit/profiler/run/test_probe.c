@@ -1,4 +1,4 @@
-#include "profiler/run/probe_map.h"
+#include "profiler/run/probe.h"
 
 #include <string.h>
 #include <unity.h>
