@@ -4,27 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/channel/knobs_export.h"
 #include "exporter/channel/knobs_knob.h"
 #include "exporter/channel/knobs_note.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "exporter/push/claim.h"
 
 struct params_table {
     struct push_store *store;
     size_t max_knobs, max_peer_bytes;
     int64_t swept_ns;
-    struct params_plugin *plugins;
+    struct params_plugin *plugins; /* sorted by number */
+    struct snapshot snapshot;      /* for its memory */
+    struct exposition_renderer renderer;
 };
 
 enum { DEFAULT_MAX_KNOBS = 64, DEFAULT_MAX_PEER_BYTES = 4 << 20 };
 
 /* ---- plugins ---- */
-
-static struct labels *key_of(const struct params_table *params, const struct push_owner *owner) {
-    struct push_owner_view view = push_owner_view(params->store, owner);
-    return labels_create(view.labels, view.n_labels);
-}
 
 static void plugin_destroy(struct params_plugin *plugin) {
     while (plugin->knobs != NULL) {
@@ -32,71 +29,64 @@ static void plugin_destroy(struct params_plugin *plugin) {
         plugin->knobs = knob->next;
         params_knob_destroy(knob);
     }
-    labels_destroy(plugin->key);
     free(plugin->peer);
     free(plugin);
 }
 
-static struct params_plugin *find(const struct params_table *params, const struct labels *key) {
-    struct params_plugin *plugin = params->plugins;
-    while (plugin != NULL && !labels_equal(plugin->key, key)) {
-        plugin = plugin->next;
-    }
-    return plugin;
+static uint64_t number_of(const struct params_table *params, const struct push_owner *owner) {
+    return push_owner_view(params->store, owner).number;
 }
 
-static struct params_plugin *find_plugin(const struct params_table *params,
-                                         const struct push_owner *owner) {
-    struct labels *key CLEANUP_LABELS = key_of(params, owner);
-    return key != NULL ? find(params, key) : NULL;
+/* Where the plugin of that number is, or belongs. */
+static struct params_plugin **find_place(struct params_table *params, uint64_t number) {
+    struct params_plugin **place = &params->plugins;
+    while (*place != NULL && (*place)->owner_number < number) {
+        place = &(*place)->next;
+    }
+    return place;
+}
+
+static struct params_plugin *plugin_at(struct params_plugin *const *place, uint64_t number) {
+    return *place != NULL && (*place)->owner_number == number ? *place : NULL;
+}
+
+/* Forgets the plugins from `place` on whose numbers are below: their owners are gone from the
+ * store. */
+static void forget_below(struct params_plugin **place, uint64_t number) {
+    while (*place != NULL && (*place)->owner_number < number) {
+        struct params_plugin *plugin = *place;
+        *place = plugin->next;
+        plugin_destroy(plugin);
+    }
 }
 
 /* Forgets the plugins that are gone from the store. */
 static void sweep(struct params_table *params) {
-    params->swept_ns = clock_monotonic_ns();
-    for (struct params_plugin *plugin = params->plugins; plugin != NULL; plugin = plugin->next) {
-        plugin->is_there = plugin->owner != NULL;
-    }
+    struct params_plugin **place = &params->plugins;
     struct push_owner *owner = NULL;
+    params->swept_ns = clock_monotonic_ns();
     while ((owner = push_store_next_owner(params->store, owner)) != NULL) {
-        struct labels *key CLEANUP_LABELS = key_of(params, owner);
-        struct params_plugin *plugin = find(params, key);
-        if (plugin != NULL) {
-            plugin->is_there = true;
-        }
+        uint64_t number = number_of(params, owner);
+        forget_below(place, number);
+        place = plugin_at(place, number) != NULL ? &(*place)->next : place;
     }
-    for (struct params_plugin **link = &params->plugins; *link != NULL;) {
-        struct params_plugin *plugin = *link;
-        if (plugin->is_there) {
-            link = &plugin->next;
-        } else {
-            *link = plugin->next;
-            plugin_destroy(plugin);
-        }
-    }
+    forget_below(place, UINT64_MAX);
 }
 
-static struct params_plugin *add_plugin(struct params_table *params,
-                                        const struct push_owner *owner) {
-    struct params_plugin *plugin = calloc(1, sizeof(*plugin));
-    if (plugin == NULL) {
-        return NULL;
-    }
-    plugin->key = key_of(params, owner);
-    if (plugin->key == NULL) {
-        free(plugin);
-        return NULL;
-    }
-    plugin->next = params->plugins;
-    params->plugins = plugin;
+static struct params_plugin *add_plugin(struct params_plugin **place, uint64_t number) {
+    struct params_plugin *plugin = mem_zalloc(1, sizeof(*plugin));
+    plugin->owner_number = number;
+    plugin->next = *place;
+    *place = plugin;
     return plugin;
 }
 
 static struct params_plugin *enter(struct params_table *params, const struct push_owner *owner) {
-    struct params_plugin *plugin = find_plugin(params, owner);
+    uint64_t number = number_of(params, owner);
+    struct params_plugin *plugin = plugin_at(find_place(params, number), number);
     if (plugin == NULL) {
         sweep(params);
-        plugin = add_plugin(params, owner);
+        plugin = add_plugin(find_place(params, number), number);
     }
     return plugin;
 }
@@ -166,6 +156,8 @@ static int declare_knob(struct params_table *params, struct params_plugin *plugi
     }
     plugin->n_bytes += params_knob_room(&knob->spec);
     param_value_finish(&knob->requested);
+    labels_destroy(TAKE(knob->requested_labels));
+    labels_destroy(TAKE(knob->applied_labels));
     *ret_knob = knob;
     return 0;
 }
@@ -188,22 +180,14 @@ static void recall_request(struct params_table *params, struct push_owner *owner
 }
 
 /* A plugin that comes back declares anew what it has: what it no longer has is not shown. */
-static void forget_knobs(struct params_table *params, struct params_plugin *plugin,
-                         struct push_owner *owner) {
+static void forget_knobs(struct params_plugin *plugin) {
     while (plugin->knobs != NULL) {
         struct params_knob *knob = plugin->knobs;
         plugin->knobs = knob->next;
-        param_value_finish(&knob->requested);
-        param_value_finish(&knob->applied);
-        params_export(params->store, owner, knob);
         params_knob_destroy(knob);
     }
     plugin->n_knobs = 0;
     plugin->n_bytes = 0;
-    if (!plugin->cleared) {
-        params_export_clear(params->store, owner);
-        plugin->cleared = true;
-    }
 }
 
 /* Whether somebody declared them who has lost the plugin's name to a better known one since. */
@@ -221,9 +205,9 @@ static void note_peer(struct params_plugin *plugin, const struct push_owner *own
 }
 
 /* Its connections may not know it yet. */
-static void turn_out(struct params_table *params, struct params_plugin *plugin) {
+static void turn_out(struct params_plugin *plugin) {
     while (plugin->links != NULL) {
-        params_leave(params, plugin->links);
+        params_leave(plugin->links);
     }
     free(TAKE(plugin->peer));
 }
@@ -231,20 +215,17 @@ static void turn_out(struct params_table *params, struct params_plugin *plugin) 
 int params_declare(struct params_table *params, struct params_link *link, struct push_owner *owner,
                    const struct param_spec *spec, struct error *err) {
     struct params_plugin *plugin = link->plugin != NULL ? link->plugin : enter(params, owner);
-    if (plugin == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     if (is_anothers(plugin, owner)) {
-        turn_out(params, plugin);
+        turn_out(plugin);
     }
     if (plugin->links == NULL) {
-        forget_knobs(params, plugin, owner);
+        forget_knobs(plugin);
     }
     if (link->plugin == NULL) {
         link->plugin = plugin;
         link->next = plugin->links;
         plugin->links = link;
-        plugin->owner = owner;
+        push_owner_linger(owner);
     }
     note_peer(plugin, owner);
     struct params_knob *knob = NULL;
@@ -261,12 +242,11 @@ int params_declare(struct params_table *params, struct params_link *link, struct
     if (knob->requested.form != PARAM_ABSENT) {
         link->send(link, knob->spec.name, &knob->requested);
     }
-    params_export(params->store, owner, knob);
     return 0;
 }
 
-int params_applied(struct params_table *params, struct params_link *link, const char *name,
-                   const struct param_value *value, struct error *err) {
+int params_applied(struct params_link *link, const char *name, const struct param_value *value,
+                   struct error *err) {
     struct params_knob *knob = link->plugin != NULL ? params_find_knob(link->plugin, name) : NULL;
     if (knob == NULL) {
         return error_set(err, -ENOENT, "%s: no such param was declared", name);
@@ -276,13 +256,12 @@ int params_applied(struct params_table *params, struct params_link *link, const 
     if (r < 0) {
         return r;
     }
+    labels_destroy(TAKE(knob->applied_labels));
     knob->applied_seconds = clock_wall_seconds();
-    params_export(params->store, link->plugin->owner, knob);
     return 0;
 }
 
-void params_leave(struct params_table *params, struct params_link *link) {
-    (void)params;
+void params_leave(struct params_link *link) {
     struct params_plugin *plugin = TAKE(link->plugin);
     if (plugin == NULL) {
         return;
@@ -292,9 +271,6 @@ void params_leave(struct params_table *params, struct params_link *link) {
         at = &(*at)->next;
     }
     *at = link->next;
-    if (plugin->links == NULL) {
-        plugin->owner = NULL;
-    }
 }
 
 /* ---- what users say ---- */
@@ -315,9 +291,7 @@ static void recall_knob(struct params_note *note, void *context) {
         declare_knob(recall->params, recall->plugin, &spec, &knob, NULL) < 0 || knob == NULL) {
         return;
     }
-    if (params_knob_ask(knob, &note->wish)) {
-        param_value_set(&knob->shown_requested, &knob->requested, NULL); /* by the daemon before */
-    }
+    params_knob_ask(knob, &note->wish);
 }
 
 static void count_note(struct params_note *note, void *context) {
@@ -327,6 +301,7 @@ static void count_note(struct params_note *note, void *context) {
 
 /* The plugin has not come back since the daemon has: what was asked of it is known all the same. */
 static struct params_plugin *recall_plugin(struct params_table *params,
+                                           struct params_plugin **place,
                                            const struct push_owner *owner) {
     size_t n = 0;
     params_note_visit(params->store, owner, count_note, &n);
@@ -334,23 +309,23 @@ static struct params_plugin *recall_plugin(struct params_table *params,
     if (recall.reader == NULL) {
         return NULL;
     }
-    recall.plugin = add_plugin(params, owner);
-    if (recall.plugin != NULL) {
-        note_peer(recall.plugin, owner);
-        params_note_visit(params->store, owner, recall_knob, &recall);
-    }
+    recall.plugin = add_plugin(place, number_of(params, owner));
+    note_peer(recall.plugin, owner);
+    params_note_visit(params->store, owner, recall_knob, &recall);
     push_json_destroy(recall.reader);
     return recall.plugin;
 }
 
 struct params_plugin *params_of(struct params_table *params, struct push_owner *owner) {
-    struct params_plugin *plugin = find_plugin(params, owner);
+    struct push_owner_view view = push_owner_view(params->store, owner);
+    struct params_plugin **place = find_place(params, view.number);
+    struct params_plugin *plugin = plugin_at(place, view.number);
     if (plugin != NULL && is_anothers(plugin, owner)) {
         return NULL;
     }
     /* One that is connected says itself which knobs it has. */
-    bool is_away = push_owner_view(params->store, owner).n_refs == 0;
-    return plugin != NULL || !is_away ? plugin : recall_plugin(params, owner);
+    bool is_away = view.n_refs == 0;
+    return plugin != NULL || !is_away ? plugin : recall_plugin(params, place, owner);
 }
 
 bool params_is_connected(const struct params_plugin *plugin) {
@@ -379,17 +354,125 @@ int params_request(struct params_table *params, struct push_owner *owner,
     knob->requested_seconds = wish.seconds;
     free(knob->requested_by);
     knob->requested_by = TAKE(who);
+    labels_destroy(TAKE(knob->requested_labels));
     const struct param_value *wanted =
         value->form != PARAM_ABSENT ? &knob->requested : &knob->spec.initial;
     for (struct params_link *link = plugin->links; link != NULL; link = link->next) {
         link->send(link, knob->spec.name, wanted);
     }
-    if (params_is_connected(plugin)) {
-        params_export(params->store, owner, knob);
-    } else {
-        params_export_away(params->store, owner, knob);
-    }
     return 0;
+}
+
+/* ---- what a page shows ---- */
+
+const struct metric_desc params_applied_metric = {
+    .name = "plugin_param",
+    .help = "Value of a plugin's knob as the plugin has applied it.",
+    .type = METRIC_GAUGE,
+    .labels = "plugin, job, container, pod, namespace, param",
+};
+const struct metric_desc params_requested_metric = {
+    .name = "plugin_param_requested",
+    .help = "Value that was asked of a plugin's knob; absent where the default holds.",
+    .type = METRIC_GAUGE,
+    .labels = "plugin, job, container, pod, namespace, param",
+};
+const struct metric_desc params_applied_info_metric = {
+    .name = "plugin_param_info",
+    .help = "Text of a plugin's knob as the plugin has applied it.",
+    .type = METRIC_GAUGE,
+    .labels = "plugin, job, container, pod, namespace, param, value",
+};
+const struct metric_desc params_requested_info_metric = {
+    .name = "plugin_param_requested_info",
+    .help = "Text that was asked of a plugin's knob; absent where the default holds.",
+    .type = METRIC_GAUGE,
+    .labels = "plugin, job, container, pod, namespace, param, value",
+};
+
+/* Adds a label to a sorted list; replaces another of that name. */
+static size_t insert_label(struct label *labels, size_t n, struct label label) {
+    size_t i = n;
+    while (i > 0 && strcmp(labels[i - 1].name, label.name) > 0) {
+        i--;
+    }
+    bool is_there = i > 0 && strcmp(labels[i - 1].name, label.name) == 0;
+    if (is_there) {
+        labels[i - 1] = label;
+        return n;
+    }
+    memmove(&labels[i + 1], &labels[i], (n - i) * sizeof(*labels));
+    labels[i] = label;
+    return n + 1;
+}
+
+/* Those of the owner, and which knob it is. */
+static struct labels *render_labels(const struct push_owner_view *owner, const char *name,
+                                    const struct param_value *value) {
+    struct label *labels CLEANUP_FREE = mem_alloc((owner->n_labels + 2) * sizeof(*labels));
+    size_t n = owner->n_labels;
+    memcpy(labels, owner->labels, n * sizeof(*labels));
+    n = insert_label(labels, n, (struct label){"param", name});
+    if (value->form == PARAM_TEXT) {
+        n = insert_label(labels, n, (struct label){"value", value->text});
+    }
+    return labels_create(labels, n);
+}
+
+static void add_value(struct snapshot *out, const struct metric_desc *number,
+                      const struct metric_desc *text, const struct param_value *value,
+                      const struct labels *labels) {
+    if (value->form == PARAM_TEXT) {
+        snapshot_add(out, text, labels, 1);
+    } else if (value->form != PARAM_ABSENT) {
+        snapshot_add(out, number, labels, value->number);
+    }
+}
+
+static void add_knob(struct snapshot *out, const struct push_owner_view *owner,
+                     struct params_knob *knob) {
+    if (knob->applied_labels == NULL) {
+        knob->applied_labels = render_labels(owner, knob->spec.name, &knob->applied);
+    }
+    if (knob->requested_labels == NULL) {
+        knob->requested_labels = render_labels(owner, knob->spec.name, &knob->requested);
+    }
+    add_value(out, &params_applied_metric, &params_applied_info_metric, &knob->applied,
+              knob->applied_labels);
+    add_value(out, &params_requested_metric, &params_requested_info_metric, &knob->requested,
+              knob->requested_labels);
+}
+
+/* The knobs of one owner, those of a plugin that is away until it expires. Returns where those of
+ * the next owner begin. */
+static struct params_plugin **add_owner(struct params_table *params, struct params_plugin **place,
+                                        struct push_owner *owner) {
+    struct push_owner_view view = push_owner_view(params->store, owner);
+    forget_below(place, view.number);
+    struct params_plugin *plugin = plugin_at(place, view.number);
+    if (plugin == NULL && view.n_refs == 0 && !view.expired) {
+        plugin = recall_plugin(params, place, owner);
+    }
+    if (plugin == NULL) {
+        return place;
+    }
+    bool is_shown = !view.expired && !is_anothers(plugin, owner);
+    for (struct params_knob *knob = is_shown ? plugin->knobs : NULL; knob != NULL;
+         knob = knob->next) {
+        add_knob(&params->snapshot, &view, knob);
+    }
+    return &plugin->next;
+}
+
+struct exposition_part *params_part(struct params_table *params) {
+    struct params_plugin **place = &params->plugins;
+    struct push_owner *owner = NULL;
+    snapshot_reset(&params->snapshot);
+    while ((owner = push_store_next_owner(params->store, owner)) != NULL) {
+        place = add_owner(params, place, owner);
+    }
+    forget_below(place, UINT64_MAX);
+    return exposition_render(&params->renderer, &params->snapshot, NULL);
 }
 
 /* ---- life ---- */
@@ -418,5 +501,7 @@ void params_destroy(struct params_table *params) {
         params->plugins = plugin->next;
         plugin_destroy(plugin);
     }
+    exposition_renderer_finish(&params->renderer);
+    snapshot_finish(&params->snapshot);
     free(params);
 }

@@ -5,11 +5,12 @@
 
 #include "exporter/channel/knob.h"
 #include "exporter/core/error.h"
+#include "exporter/metrics/exposition.h"
 #include "exporter/push/store.h"
 
 /* The knobs of all plugins: what they declared, what was asked of them, what they have applied.
  * What was asked is a note of the plugin's owner in the push store, so it outlives connections and
- * daemons; values are exported as plugin_param and plugin_param_requested. On the loop thread. */
+ * daemons. On the loop thread. */
 struct params_table;
 
 /* One connection of a plugin, where values go to. Embedded in the connection. */
@@ -27,18 +28,15 @@ struct params_knob {
     char *requested_by;
     struct param_value applied; /* absent: not known */
     double applied_seconds;
-    struct param_value shown_applied, shown_requested; /* by the push store */
+    struct labels *requested_labels, *applied_labels; /* of its series; NULL: not rendered yet */
     struct params_knob *next;
 };
 
 /* The knobs of one plugin: of one owner in the store. */
 struct params_plugin {
-    struct labels *key;       /* the owner's labels */
-    struct push_owner *owner; /* NULL: nobody is connected */
+    uint64_t owner_number;
     struct params_link *links;
     char *peer;                /* who declared them, by all its names: see push_claim_share */
-    bool is_there;             /* in the store, when that was last looked at */
-    bool cleared;              /* the push store shows nothing but what these knobs say */
     struct params_knob *knobs; /* sorted by name */
     size_t n_knobs;
     size_t n_bytes; /* that they can take */
@@ -58,11 +56,11 @@ int params_declare(struct params_table *params, struct params_link *link, struct
                    const struct param_spec *spec, struct error *err);
 
 /* It has applied a value. -ENOENT: it has declared no such knob; -EINVAL: no value for it. */
-int params_applied(struct params_table *params, struct params_link *link, const char *name,
-                   const struct param_value *value, struct error *err);
+int params_applied(struct params_link *link, const char *name, const struct param_value *value,
+                   struct error *err);
 
 /* The connection ends, or speaks for another owner from here on. */
-void params_leave(struct params_table *params, struct params_link *link);
+void params_leave(struct params_link *link);
 
 /* The knobs of that owner; NULL: it has none. Of a plugin that has not been connected since the
  * daemon began, these are the ones of which something was asked; what they have applied is absent.
@@ -79,3 +77,13 @@ bool params_is_connected(const struct params_plugin *plugin);
 int params_request(struct params_table *params, struct push_owner *owner,
                    struct params_plugin *plugin, struct params_knob *knob,
                    const struct param_value *value, const char *by, struct error *err);
+
+/* Renders the values of all knobs as plugin_param and, if a value was requested,
+ * plugin_param_requested. Strings and enums have no number: they are the label `value` of
+ * plugin_param_info and plugin_param_requested_info. The caller drops the part with
+ * exposition_part_unref. */
+struct exposition_part *params_part(struct params_table *params);
+
+/* Their descriptions; nobody may push these names. */
+extern const struct metric_desc params_applied_metric, params_requested_metric,
+    params_applied_info_metric, params_requested_info_metric;

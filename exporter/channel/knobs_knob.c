@@ -7,8 +7,8 @@ void params_knob_destroy(struct params_knob *knob) {
     param_spec_finish(&knob->spec);
     param_value_finish(&knob->requested);
     param_value_finish(&knob->applied);
-    param_value_finish(&knob->shown_applied);
-    param_value_finish(&knob->shown_requested);
+    labels_destroy(knob->requested_labels);
+    labels_destroy(knob->applied_labels);
     free(knob->requested_by);
     free(knob);
 }
@@ -41,6 +41,7 @@ bool params_knob_ask(struct params_knob *knob, const struct params_wish *wish) {
         free(by);
         return false;
     }
+    labels_destroy(TAKE(knob->requested_labels));
     knob->requested_seconds = wish->seconds;
     free(knob->requested_by);
     knob->requested_by = by;

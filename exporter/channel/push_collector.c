@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "exporter/channel/knobs_export.h"
+#include "exporter/channel/knobs.h"
 #include "exporter/push/metrics.h"
 #include "exporter/push/store.h"
 

@@ -142,7 +142,7 @@ static int claim(struct push_session *session, struct push_owner *owner, struct 
 }
 
 static void leave(struct push_session *session) {
-    params_leave(session->env->params, &session->knobs);
+    params_leave(&session->knobs);
     push_owner_unref(session->env->store, TAKE(session->owner));
 }
 
@@ -292,8 +292,7 @@ static int take_message(struct push_session *session, const struct push_message 
                            &message->declared, err);
         return counted(session, r);
     case PUSH_MESSAGE_APPLIED:
-        r = params_applied(session->env->params, &session->knobs, message->name, &message->applied,
-                           err);
+        r = params_applied(&session->knobs, message->name, &message->applied, err);
         return counted(session, r);
     default:
         return 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/channel/push_collector.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/gzip.h"
 #include "exporter/core/log.h"
@@ -48,9 +49,9 @@ struct page {
     struct buf compressed;       /* the same, where gzip was asked for */
     int error_code;
     struct error error;
-    uint64_t duplicates[ENGINE_MAX_COLLECTORS + 2];
+    uint64_t duplicates[ENGINE_MAX_COLLECTORS + 3];
     size_t n_parts;
-    struct exposition_part *parts[ENGINE_MAX_COLLECTORS + 2]; /* collectors, self, process */
+    struct exposition_part *parts[ENGINE_MAX_COLLECTORS + 3]; /* collectors, knobs, self, process */
 };
 
 static void drop_text(struct page *page) {
@@ -243,6 +244,16 @@ static struct page *find_page(const struct daemon *daemon, const struct page_key
     return NULL;
 }
 
+/* Knobs are shown with what plugins push. */
+static bool wants_knobs(const struct daemon *daemon, uint64_t want) {
+    bool wanted = false;
+    for (size_t i = 0; i < engine_n_collectors(daemon->engine); i++) {
+        bool is_push = engine_status(daemon->engine, i).collector == &push_collector;
+        wanted |= is_push && (want & UINT64_C(1) << i) != 0;
+    }
+    return wanted;
+}
+
 static struct page *page_create(struct daemon *daemon, const struct engine_scrape *scrape,
                                 const struct page_key *key) {
     struct page *page = calloc(1, sizeof(*page));
@@ -257,6 +268,8 @@ static struct page *page_create(struct daemon *daemon, const struct engine_scrap
         struct exposition_part *part = there ? engine_entry(daemon->engine, i)->part : NULL;
         page->parts[page->n_parts++] = part != NULL ? exposition_part_ref(part) : NULL;
     }
+    page->parts[page->n_parts++] =
+        wants_knobs(daemon, key->want) ? params_part(daemon->params) : NULL;
     bool self = !settings_bool(daemon->config->settings, "web.disable-exporter-metrics");
     page->parts[page->n_parts++] = self ? self_metrics_part(daemon, scrape) : NULL;
     page->with_process = self;

@@ -386,12 +386,3 @@ int push_store_apply(struct push_store *store, struct push_owner *owner,
     }
     return applying.code < 0 ? error_set(err, applying.code, "%s", applying.error.text) : 0;
 }
-
-int push_store_apply_for(struct push_store *store, struct push_owner *owner,
-                         const struct push_batch *batch, struct error *err) {
-    push_store_settle(store); /* what is under way may be a sign of life */
-    int64_t seen_ms = owner->seen_ms;
-    int r = push_store_apply(store, owner, batch, NULL, err);
-    owner->seen_ms = seen_ms;
-    return r;
-}

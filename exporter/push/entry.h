@@ -19,7 +19,7 @@ enum push_entry_type {
     PUSH_ENTRY_NOTE,   /* key: its key, its text */
 };
 
-enum { PUSH_FAMILY_PLAIN = 1 /* counters keep their names */, PUSH_FAMILY_OWN = 2 /* ours */ };
+enum { PUSH_FAMILY_PLAIN = 1 /* counters keep their names */ };
 
 struct push_entry {
     uint32_t commit; /* push_entry_check; 0: not there yet. Stored last */

@@ -4,9 +4,8 @@
 
 /* ---- what goes ---- */
 
-/* Whether a plugin has not been heard of for too long, or a group that only was refused. */
-static bool is_gone(const struct push_store *store, const struct push_owner *owner,
-                    int64_t now_ms) {
+bool push_owner_has_expired(const struct push_store *store, const struct push_owner *owner,
+                            int64_t now_ms) {
     bool stays = owner->group && (owner->push_seconds > 0 || owner->n_series > 0);
     int64_t ttl_ms = store->config.ttl_ms;
     return owner->n_refs == 0 && !stays && ttl_ms > 0 && now_ms - owner->seen_ms > ttl_ms;
@@ -47,7 +46,7 @@ static bool begin_owner(struct push_store *store, struct push_owner *owner, int6
     expiry->at.series = owner->series.next;
     expiry->is_evicted = is_checked && seems_plugins(store, owner, NULL);
     return expiry->is_evicted || owner->n_with_ttl > 0 || (is_checked && owner->n_naming > 0) ||
-           is_gone(store, owner, now_ms);
+           push_owner_has_expired(store, owner, now_ms);
 }
 
 /* Looks at one series. */
@@ -56,7 +55,7 @@ static void expire_next(struct push_store *store, struct push_owner *owner, int6
     struct push_series *series = CONTAINER_OF(expiry->at.series, struct push_series, of_owner);
     bool is_evicted = expiry->is_evicted ||
                       (owner->group && expiry->has_claims && seems_plugins(store, owner, series));
-    bool has_ended = has_expired(series, is_gone(store, owner, now_ms), now_ms);
+    bool has_ended = has_expired(series, push_owner_has_expired(store, owner, now_ms), now_ms);
     expiry->at.series = expiry->at.series->next;
     if (is_evicted || has_ended) {
         push_series_destroy(store, series);
@@ -72,6 +71,7 @@ static void leave_owner(struct push_cursor *at, const struct push_owner *owner) 
 static void end_owner(struct push_store *store, struct push_owner *owner) {
     struct push_expiry *expiry = &store->expiry;
     leave_owner(&expiry->at, owner);
+    owner->lingers &= !push_owner_has_expired(store, owner, push_store_now_ms(store));
     if (expiry->is_evicted) {
         push_owner_clear(store, owner);
     } else if (owner->group && owner->n_series == 0) {

@@ -99,7 +99,7 @@ static bool go_together(enum push_type a, enum push_type b) {
 static bool may_join(const struct push_store *store, const struct push_name *name,
                      enum push_type type, const struct push_owner *owner) {
     const struct push_family *family = name->family;
-    return name == &family->names[0] && go_together(family->type, type) && !family->own &&
+    return name == &family->names[0] && go_together(family->type, type) &&
            !push_member_is(store, family, owner);
 }
 
@@ -252,7 +252,7 @@ static int settle_names(struct push_store *store, struct push_family *family,
         if (name->text == NULL) {
             return error_set(err, -ENOMEM, "%s: out of memory", update->name);
         }
-        if (!update->own && push_reserved_has(&store->reserved, name->text)) {
+        if (push_reserved_has(&store->reserved, name->text)) {
             return refuse_reserved(name->text, err);
         }
         int r = settle_name(store, family, name, owner, update, replace, err);
@@ -281,7 +281,6 @@ static int create_family(struct push_store *store, const struct push_owner *owne
     }
     family->type = update->type;
     family->plain_names = owner->group;
-    family->own = update->own;
     push_link_init(&family->series);
     name_family(store, family, update->name);
     r = settle_names(store, family, owner, update, replace, err);
@@ -341,10 +340,6 @@ int push_family_for(struct push_store *store, const struct push_owner *owner,
         return create_family(store, owner, update, replace, ret_family, err);
     }
     struct push_family *family = name->family;
-    if (family->own && !update->own) {
-        return refuse_reserved(update->name, err);
-    }
-    family->own = update->own;
     bool as_exported = name == &family->names[0];
     bool same_type = update->type == PUSH_UNSAID || update->type == family->type;
     if (name->callable && same_type && (as_exported || !owner->group)) {

@@ -109,7 +109,6 @@ static int load_family(struct loader *loader, const struct push_entry *entry) {
         .name = name,
         .type = entry->detail,
         .help = help[0] != '\0' ? help : NULL,
-        .own = (entry->owner & PUSH_FAMILY_OWN) != 0,
     };
     struct push_owner nobody = {.group = (entry->owner & PUSH_FAMILY_PLAIN) != 0, .name = "nobody"};
     push_link_init(&nobody.series);

@@ -255,6 +255,10 @@ void push_owner_note_failure(struct push_store *store, struct push_owner *owner,
     push_store_unlock(store);
 }
 
+void push_owner_linger(struct push_owner *owner) {
+    owner->lingers = true;
+}
+
 /* ---- end ---- */
 
 static void free_notes(struct push_store *store, struct push_owner *owner) {
@@ -298,7 +302,8 @@ static bool has_lasting_note(const struct push_owner *owner) {
 
 void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner) {
     bool has_pushed = owner->push_seconds > 0 || owner->push_failure_seconds > 0;
-    if (owner->n_refs == 0 && owner->n_series == 0 && !has_lasting_note(owner) && !has_pushed) {
+    if (owner->n_refs == 0 && owner->n_series == 0 && !owner->lingers && !has_lasting_note(owner) &&
+        !has_pushed) {
         push_owner_destroy(store, owner);
     }
 }
@@ -325,6 +330,7 @@ void push_owner_unref(struct push_store *store, struct push_owner *owner) {
 
 void push_owner_clear(struct push_store *store, struct push_owner *owner) {
     free_notes(store, owner);
+    owner->lingers = false;
     push_owner_forget_pushes(store, owner);
 }
 

@@ -73,8 +73,7 @@ int push_persist_family(struct push_store *store, struct push_family *family, ui
                (struct push_entry_spec){
                    .type = PUSH_ENTRY_FAMILY,
                    .id = id != 0 ? id : next_id(store),
-                   .owner = (family->plain_names ? PUSH_FAMILY_PLAIN : 0) |
-                            (family->own ? PUSH_FAMILY_OWN : 0),
+                   .owner = family->plain_names ? PUSH_FAMILY_PLAIN : 0,
                    .detail = family->type,
                    .key = {{name, strlen(name) + 1}, {help, strlen(help) + 1}},
                },

@@ -99,6 +99,9 @@ int push_store_owner(struct push_store *store, const struct push_identity *ident
                      struct push_owner **ret_owner, struct error *err);
 void push_owner_unref(struct push_store *store, struct push_owner *owner); /* accepts NULL */
 
+/* Keeps a plugin without series until its time to live is over. */
+void push_owner_linger(struct push_owner *owner);
+
 /* The same without making or referencing one; NULL: there is none. */
 struct push_owner *push_store_find_owner(const struct push_store *store,
                                          const struct push_identity *identity);
@@ -155,11 +158,6 @@ void push_store_start_leave(struct push_store *store, uint64_t number);
  * nobody may push; -E2BIG: beyond a limit; -ENOSPC, -ENOMEM: no room. */
 int push_store_apply(struct push_store *store, struct push_owner *owner,
                      const struct push_batch *batch, size_t *ret_failed, struct error *err);
-
-/* The same by somebody else in the owner's name: no sign of life, its series end when they would
- * have. */
-int push_store_apply_for(struct push_store *store, struct push_owner *owner,
-                         const struct push_batch *batch, struct error *err);
 
 /* push_store_apply in turns, for a batch that would hold up the loop: call push_store_apply_some,
  * which does about as much as `n_updates` take, until it says that the batch is over; `code`,
@@ -235,6 +233,7 @@ struct push_owner_view {
     size_t n_series;
     size_t n_refs;               /* connections */
     double seen_seconds;         /* last sign of life, since 1970 */
+    bool expired;                /* a plugin whose time to live is over; its notes may be left */
     double push_seconds;         /* of a group: its last push; 0: never */
     double push_failure_seconds; /* of a group: the last that was refused; 0: never */
 };

@@ -38,7 +38,6 @@ struct push_family {
     struct push_family *twin; /* a gauge's: the rate of the same name; and the other way round */
     struct push_desc *desc;
     bool has_help; /* somebody gave one */
-    bool own;      /* ours: nobody else may push it */
     uint64_t hash;
     uint64_t number; /* the order in which they were made */
     struct push_link series;
@@ -142,6 +141,7 @@ struct push_owner {
     uint64_t number; /* the order in which they were made */
     bool group;
     size_t n_refs;
+    bool lingers; /* stays without series until it expires */
     struct push_link series;
     size_t n_series;
     size_t n_totals;   /* of all its series */
@@ -435,6 +435,10 @@ size_t push_text_size(const struct push_series *series);
 int push_owner_restore(struct push_store *store, bool group, const struct label *labels, size_t n,
                        struct push_owner **ret_owner);
 void push_owner_drop_if_idle(struct push_store *store, struct push_owner *owner);
+
+/* Whether a plugin has not been heard of for too long, or a group that only was refused. */
+bool push_owner_has_expired(const struct push_store *store, const struct push_owner *owner,
+                            int64_t now_ms);
 /* Series and times vanish, and the owner if it is idle then; notes stay. */
 void push_owner_forget_pushes(struct push_store *store, struct push_owner *owner);
 /* The same with its notes. */

@@ -45,7 +45,6 @@ struct push_update {
     uint32_t index; /* which of the peer's objects or lines, from 1; 0: not said; for messages */
     enum push_type type : 8;
     enum push_op op : 8;
-    bool own; /* it is ours, of a name that nobody else may push */
 };
 
 /* A large push has as many of them as its peer likes. */

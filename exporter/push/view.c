@@ -19,6 +19,7 @@ struct push_owner_view push_owner_view(const struct push_store *store,
         .n_series = owner->n_series,
         .n_refs = owner->n_refs,
         .seen_seconds = clock_wall_seconds() - age,
+        .expired = push_owner_has_expired(store, owner, push_store_now_ms(store)),
         .push_seconds = owner->push_seconds,
         .push_failure_seconds = owner->push_failure_seconds,
     };

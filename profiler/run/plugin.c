@@ -8,6 +8,7 @@
 #include "exporter/channel/knobs.h"
 #include "exporter/channel/socket.h"
 #include "exporter/core/buf.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/push/keeper.h"
 
@@ -76,22 +77,9 @@ static const char *plugin_label(const struct visit *visit, const struct push_own
     return NULL;
 }
 
-/* What the record calls a series: its own name but for the values of knobs. */
-static const char *recorded_name(const char *name) {
-    static const char prefix[] = "plugin_param";
-    if (strncmp(name, prefix, strlen(prefix)) != 0) {
-        return name;
-    }
-    return name[strlen(prefix)] == '\0' ? "param" : NULL;
-}
-
 static void put(const struct visit *visit, const struct push_series_view *series,
                 const char *suffix, const char *le, enum run_type type, double value) {
-    const char *name = recorded_name(series->name);
-    struct label *labels CLEANUP_FREE = calloc(series->n_labels + 2, sizeof(*labels));
-    if (name == NULL || labels == NULL) {
-        return;
-    }
+    struct label *labels CLEANUP_FREE = mem_zalloc(series->n_labels + 2, sizeof(*labels));
     size_t n = series->n_labels;
     if (n > 0) {
         memcpy(labels, series->labels, n * sizeof(*labels));
@@ -104,7 +92,7 @@ static void put(const struct visit *visit, const struct push_series_view *series
         labels[n++] = (struct label){"le", le};
     }
     struct buf key CLEANUP_BUF = {0};
-    buf_printf(&key, "app.%s%s", name, suffix);
+    buf_printf(&key, "app.%s%s", series->name, suffix);
     struct labels *rendered CLEANUP_LABELS = n > 0 ? labels_create(labels, n) : NULL;
     if (rendered != NULL) {
         buf_printf(&key, "{%.*s}", (int)rendered->len, rendered->text);
@@ -165,6 +153,23 @@ static void visit_series(const struct push_series_view *series, void *context) {
     }
 }
 
+static void put_knobs(const struct visit *visit, struct push_owner *owner) {
+    const struct params_plugin *params = params_of(visit->plugin->params, owner);
+    for (const struct params_knob *k = params != NULL ? params->knobs : NULL; k; k = k->next) {
+        struct label label = {"param", k->spec.name};
+        struct push_series_view series = {
+            .owner = owner,
+            .name = "param",
+            .help = params_applied_metric.help,
+            .labels = &label,
+            .n_labels = 1,
+        };
+        if (k->applied.form == PARAM_NUMBER || k->applied.form == PARAM_TRUTH) {
+            put(visit, &series, "", NULL, RUN_GAUGE, k->applied.number);
+        }
+    }
+}
+
 void run_plugin_write(struct run_plugin *plugin, struct run_record *record, struct run_live *live) {
     struct visit visit = {
         .plugin = plugin,
@@ -173,6 +178,10 @@ void run_plugin_write(struct run_plugin *plugin, struct run_record *record, stru
         .first = push_store_next_owner(plugin->store, NULL),
     };
     push_store_visit(plugin->store, NULL, visit_series, &visit);
+    struct push_owner *owner = NULL;
+    while ((owner = push_store_next_owner(plugin->store, owner)) != NULL) {
+        put_knobs(&visit, owner);
+    }
 }
 
 double run_plugin_frames(struct run_plugin *plugin) {

@@ -922,7 +922,7 @@ def test_requests_survive_restarts(how, daemon, tmp_path):
         labels = {"plugin": "p", "param": "mode"}
         info = values(second, "plugin_param_info")
         assert info == {frozenset({**labels, "value": "a"}.items()): 1}
-        plugin.say({"metric": "plugin_param", "set": 1, "labels": {"param": "res"}})
+        plugin.say({"metric": "plugin_param", "type": "gauge", "set": 1, "labels": {"param": "res"}})
         assert "waap's own" in plugin.hear()["error"]
 
 

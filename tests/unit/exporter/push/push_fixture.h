@@ -94,16 +94,11 @@ static inline char *fixture_pages(struct push_store *store, size_t *ret_len) {
     return pages.data;
 }
 
-/* What a scrape would show, without HELP lines; the caller frees it. */
-static inline char *fixture_scrape(struct push_store *store) {
-    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
-    struct push_reader *reader = push_reader_create(store);
-    push_reader_collect(reader, &snapshot);
-    struct exposition_part *part = exposition_part_create(&snapshot, NULL);
+/* A part as text, without HELP lines; drops the part. The caller frees the text. */
+static inline char *fixture_text(struct exposition_part *part) {
     struct buf page CLEANUP_BUF = {0};
     exposition_text(&page, (struct exposition_choice){EXPOSITION_TEXT, 0}, &part, 1, NULL);
     exposition_part_unref(part);
-    push_reader_destroy(reader);
     struct buf kept = {0};
     buf_add_str(&kept, "");
     for (char *save = NULL, *line = strtok_r(page.data, "\n", &save); line != NULL;
@@ -114,6 +109,16 @@ static inline char *fixture_scrape(struct push_store *store) {
     }
     char *text = buf_take(&kept);
     return text != NULL ? text : strdup("");
+}
+
+/* What a scrape would show. */
+static inline char *fixture_scrape(struct push_store *store) {
+    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
+    struct push_reader *reader = push_reader_create(store);
+    push_reader_collect(reader, &snapshot);
+    struct exposition_part *part = exposition_part_create(&snapshot, NULL);
+    push_reader_destroy(reader);
+    return fixture_text(part);
 }
 
 static inline void fixture_expect(struct push_store *store, const char *expected) {
