@@ -1,11 +1,11 @@
 #include "exporter/push/entry.h"
 
-#include "exporter/core/crc32c.h"
+#include <libdeflate.h>
 
 uint32_t push_entry_check(const struct push_entry *entry) {
     const char *from = (const char *)&entry->size;
-    uint32_t crc = crc32c(0, from, (size_t)((const char *)&entry->dead - from));
-    crc = crc32c(crc, entry->words + entry->n_words, entry->key_len);
+    uint32_t crc = libdeflate_crc32(0, from, (size_t)((const char *)&entry->dead - from));
+    crc = libdeflate_crc32(crc, entry->words + entry->n_words, entry->key_len);
     return crc != 0 ? crc : 1;
 }
 

@@ -3,7 +3,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
-#include "exporter/core/sha256.h"
+#include "exporter/core/hash.h"
 #include "exporter/push/store_private.h"
 
 /* How long one that has left, or that was there before us, may take to come back; and how many of
@@ -11,11 +11,8 @@
 enum { RETURN_MS = 60 * 1000, MAX_LEFT = 4096 };
 
 uint64_t push_start_number(const char *start) {
-    /* Kept over restarts of ours, so no seed can stand between two starts and a collision. */
-    uint8_t digest[SHA256_SIZE];
-    uint64_t number;
-    sha256(start, strlen(start), digest);
-    memcpy(&number, digest, sizeof(number));
+    /* The seed is constant: numbers are kept over restarts of the daemon. */
+    uint64_t number = hash_seeded(UINT64_C(0x5741415053544152), start, strlen(start));
     return number != 0 ? number : 1;
 }
 

@@ -1,10 +1,10 @@
 #include "exporter/push/state.h"
 
 #include <errno.h>
+#include <libdeflate.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "exporter/core/crc32c.h"
 #include "exporter/push/entry.h"
 
 enum { STATE_VERSION = 1 };
@@ -34,11 +34,11 @@ static void add_padding(struct buf *out, size_t begin) {
 }
 
 static uint32_t header_check(const struct header *header) {
-    return crc32c(0, header, offsetof(struct header, header_check));
+    return libdeflate_crc32(0, header, offsetof(struct header, header_check));
 }
 
 static uint32_t page_check(const void *pages, size_t number) {
-    return crc32c(0, (const char *)pages + number * PUSH_PAGE_SIZE, PUSH_PAGE_SIZE);
+    return libdeflate_crc32(0, (const char *)pages + number * PUSH_PAGE_SIZE, PUSH_PAGE_SIZE);
 }
 
 void push_state_encode(const void *pages, size_t len, struct buf *out) {
@@ -54,7 +54,7 @@ void push_state_encode(const void *pages, size_t len, struct buf *out) {
         .version = STATE_VERSION,
         .byte_order = STATE_BYTE_ORDER,
         .n_pages = padded.len / PUSH_PAGE_SIZE,
-        .checks_check = crc32c(0, buf_str(&checks), checks.len),
+        .checks_check = libdeflate_crc32(0, buf_str(&checks), checks.len),
     };
     memcpy(header.magic, magic, sizeof(magic));
     header.header_check = header_check(&header);
@@ -95,7 +95,7 @@ int push_state_decode(void *data, size_t len, size_t *ret_offset, size_t *ret_le
     size_t n_pages = (size_t)header.n_pages;
     size_t checks_len = n_pages * sizeof(uint32_t);
     size_t offset = PUSH_PAGE_SIZE + round_up(checks_len);
-    if (offset > len || crc32c(0, checks, checks_len) != header.checks_check) {
+    if (offset > len || libdeflate_crc32(0, checks, checks_len) != header.checks_check) {
         return error_set(err, -EINVAL, "cut off or damaged near its begin");
     }
     size_t n_there = (len - offset) / PUSH_PAGE_SIZE;
