@@ -91,6 +91,13 @@ def test_links_lead_somewhere(path):
         assert not anchor or anchor in anchors(target), link
 
 
+@pytest.mark.parametrize("path", texts())
+def test_files_named_in_prose_exist(path):
+    tops = "|".join(sorted(top.name for top in ROOT.iterdir() if top.is_dir() and top.name not in ("build", "subprojects")))
+    for name in re.findall(rf"`((?:{tops})/[\w./-]*)`", prose(path)):
+        assert (ROOT / name).exists(), name
+
+
 def test_every_chapter_can_be_found():
     front = prose(ROOT / "README.md")
     for param in texts():
