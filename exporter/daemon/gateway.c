@@ -16,7 +16,6 @@
 #include "exporter/gateway/path.h"
 #include "exporter/gateway/type.h"
 #include "exporter/http/access.h"
-#include "exporter/http/json.h"
 #include "exporter/push/store.h"
 #include "exporter/settings/option.h"
 #include "exporter/settings/suggest.h"

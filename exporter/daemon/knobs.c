@@ -13,7 +13,6 @@
 #include "exporter/daemon/knobs_find.h"
 #include "exporter/daemon/listing.h"
 #include "exporter/http/access.h"
-#include "exporter/http/json.h"
 #include "exporter/net/network.h"
 #include "exporter/push/claim.h"
 

@@ -4,7 +4,6 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/daemon/daemon.h"
-#include "exporter/http/json.h"
 #include "exporter/settings/suggest.h"
 
 /* Names for an answer, sorted: of labels by which plugins of one name are chosen, as parameters of

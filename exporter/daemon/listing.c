@@ -6,7 +6,6 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/daemon/daemon.h"
-#include "exporter/http/json.h"
 
 /* TURN_BYTES: what is written per turn, in a millisecond or two. REST: how many times as long the
  * loop is left to others. */

@@ -89,7 +89,7 @@ static void scrape_finished(struct engine_scrape *scrape) {
 }
 
 static void cancel_scrape(struct http_request *request) {
-    struct page_request *reader = request->state;
+    struct page_request *reader = request->handler_state;
     if (reader->page != NULL) {
         page_request_cancel(reader);
     } else {
@@ -116,7 +116,7 @@ void http_metrics_handle(struct http_request *request) {
         return;
     }
     *reader = (struct page_request){.request = request, .scrape = scrape};
-    request->state = reader;
+    request->handler_state = reader;
     request->free_state = free_reader;
     if (http_hold_scrape(request, cancel_scrape) &&
         engine_scrape(daemon_of(request)->engine, &reader->scrape)) {

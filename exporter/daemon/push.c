@@ -10,7 +10,6 @@
 #include "exporter/core/container_of.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/daemon/upload.h"
-#include "exporter/http/json.h"
 #include "exporter/net/network.h"
 #include "exporter/push/claim.h"
 

@@ -8,7 +8,6 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
-#include "exporter/http/listen_web.h"
 
 struct reload {
     struct daemon *daemon;
@@ -22,7 +21,7 @@ struct reload {
 /* Names that are slow to find out hold up nobody where this runs. */
 static int look_up_names(struct config *config, struct problems *problems) {
     config->names = listen_names_create();
-    if (config->names == NULL || http_listeners_lookup(config->settings, config->names) < 0 ||
+    if (config->names == NULL || http_server_look_up(config->settings, config->names) < 0 ||
         push_listen_lookup(config->settings, config->names) < 0) {
         problems_add(problems, "configuration", 0, 0, "out of memory");
         return -ENOMEM;
@@ -59,7 +58,7 @@ int reload_read(const struct daemon *daemon, struct config **ret_config,
 int reload_apply(struct daemon *daemon, struct config *config, struct web_config *web_config,
                  struct error *err) {
     const struct settings *settings = config->settings;
-    struct web_config *old_web_config = http_server_web_config(daemon->http);
+    struct web_config *old_web_config = daemon->http->web_config;
     old_web_config = old_web_config != NULL ? web_config_ref(old_web_config) : NULL;
     int r = http_server_configure(daemon->http, config, web_config, err);
     if (r == 0) {

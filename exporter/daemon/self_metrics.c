@@ -137,14 +137,14 @@ static void add_collector(const struct daemon *daemon, const struct engine_scrap
 
 static void add_daemon(const struct daemon *daemon, const struct labels *build,
                        struct snapshot *out) {
-    const struct http_gate *gate = http_server_gate(daemon->http);
+    const struct http_gate *gate = &daemon->http->gate;
     snapshot_add(out, &build_info, build, 1);
     if (daemon->demo != NULL) {
         snapshot_add(out, &demo_running, NULL, 1);
     }
     snapshot_add(out, &connections, NULL, (double)gate->n_clients);
     snapshot_add(out, &connections_evicted, NULL, (double)gate->n_evicted);
-    const struct http_sendings *sendings = http_server_sendings(daemon->http);
+    const struct http_sendings *sendings = &daemon->http->sendings;
     snapshot_add(out, &readers_cut, NULL, (double)sendings->n_cut);
     snapshot_add(out, &sending_bytes, NULL, (double)sendings->n_bytes);
     snapshot_add(out, &scrapes_in_flight, NULL, (double)http_server_n_in_flight(daemon->http));
@@ -155,7 +155,7 @@ static void add_daemon(const struct daemon *daemon, const struct labels *build,
     snapshot_add(out, &push_connections_cut, NULL, (double)push.n_cut);
     snapshot_add(out, &push_connections_refused, NULL, (double)push.n_refused);
     push_keeper_collect(daemon->push_keeper, out);
-    http_stats_collect(http_server_stats(daemon->http), out);
+    http_stats_collect(daemon->http->stats, out);
 }
 
 struct self_metrics {

@@ -25,7 +25,6 @@
 #include "exporter/daemon/upload.h"
 #include "exporter/daemon/web_watch.h"
 #include "exporter/http/access.h"
-#include "exporter/http/health.h"
 
 enum { EXIT_USAGE = 2, DRAIN_MS = 1000, STOP_COLLECTORS_MS = 500, STOP_WORKER_MS = 200 };
 

@@ -52,7 +52,7 @@ static void watch_done(struct worker_job *job) {
     struct web_watch *watch = CONTAINER_OF(job, struct web_watch, job);
     struct daemon *daemon = watch->daemon;
     /* A reload meanwhile has read the files too. */
-    bool current = http_server_web_config(daemon->http) == watch->in_force && !daemon->stopping;
+    bool current = daemon->http->web_config == watch->in_force && !daemon->stopping;
     if (watch->fresh != NULL && current) {
         apply(watch);
     }
@@ -73,7 +73,7 @@ static void watch_done(struct worker_job *job) {
 static void watch_fire(struct loop_timer *timer) {
     struct web_watch *watch = CONTAINER_OF(timer, struct web_watch, timer);
     struct daemon *daemon = watch->daemon;
-    struct web_config *in_force = http_server_web_config(daemon->http);
+    struct web_config *in_force = daemon->http->web_config;
     timer->due_ns = clock_monotonic_ns() + WATCH_INTERVAL_NS;
     if (in_force == NULL || daemon->stopping) { /* its worker may be gone already */
         return;

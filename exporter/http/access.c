@@ -2,15 +2,21 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "exporter/core/buf.h"
+#include "exporter/core/file.h"
 #include "exporter/core/log.h"
-#include "exporter/http/route.h"
-#include "exporter/http/server_private.h"
+#include "exporter/core/memory.h"
+#include "exporter/core/scan.h"
+#include "exporter/http/server.h"
 #include "exporter/net/network.h"
 
 enum { MAX_NAME = 255 }; /* of DNS */
@@ -122,6 +128,74 @@ char *http_access_user(const struct http_request *request) {
     return request->user != NULL ? strdup(request->user) : NULL;
 }
 
+/* ---- gateways ---- */
+
+/* About 1000 routes, which the kernel takes 2 ms to write: the time grows with their square. */
+enum { MAX_TABLE = 128 << 10, MAX_HEX = 2 * sizeof(struct in6_addr) + 1 };
+
+struct table {
+    const char *path;
+    unsigned n_before; /* words of a line before the gateway, which is zero where there is none */
+};
+
+/* Iface Destination Gateway Flags … */
+static const struct table table_v4 = {"/proc/self/net/route", 2};
+
+/* Destination, its bits, source, its bits, gateway, … */
+static const struct table table_v6 = {"/proc/self/net/ipv6_route", 4};
+
+static const struct table *table_of(const struct in6_addr *address) {
+    return IN6_IS_ADDR_V4MAPPED(address) ? &table_v4 : &table_v6;
+}
+
+/* The address as its table has it: IPv4 as a number of this machine's byte order. */
+static void format_hex(const struct in6_addr *address, char out[static MAX_HEX]) {
+    if (IN6_IS_ADDR_V4MAPPED(address)) {
+        uint32_t number;
+        memcpy(&number, &address->s6_addr[12], sizeof(number));
+        snprintf(out, MAX_HEX, "%08X", (unsigned)number);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(address->s6_addr); i++) {
+        snprintf(out + 2 * i, 3, "%02x", address->s6_addr[i]);
+    }
+}
+
+static bool has_word(const char *line, unsigned n_before, const char *text) {
+    struct scan_word word;
+    while (scan_word(&line, &word)) {
+        if (n_before-- == 0) {
+            return scan_word_equal(word, text);
+        }
+    }
+    return false;
+}
+
+bool http_access_names_gateway(const char *text, const struct in6_addr *address) {
+    char hex[MAX_HEX];
+    format_hex(address, hex);
+    while (!has_word(text, table_of(address)->n_before, hex)) {
+        text = strchr(text, '\n');
+        if (text == NULL) {
+            return false;
+        }
+        text++;
+    }
+    return true;
+}
+
+int http_access_is_gateway(const struct in6_addr *address, bool *ret_is_gateway,
+                           struct error *err) {
+    struct buf text CLEANUP_BUF = {0};
+    int r = file_read_at(AT_FDCWD, table_of(address)->path, MAX_TABLE, &text, err);
+    if (r == 0) {
+        *ret_is_gateway = http_access_names_gateway(buf_str(&text), address);
+    }
+    return r;
+}
+
+/* ---- requests ---- */
+
 /* By what one proxy or another adds: none adds all of them. */
 static bool is_forwarded(const struct http_request *request) {
     static const char *const names[] = {"Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"};
@@ -141,7 +215,7 @@ static bool is_gateway(struct http_client *client, const char *const *networks) 
     }
     struct error err;
     if (!client->asked_routes &&
-        route_is_gateway(&client->address, &client->is_gateway, &err) < 0) {
+        http_access_is_gateway(&client->address, &client->is_gateway, &err) < 0) {
         log_warn("http: networks of push.allow are ignored: %s", err.text);
         client->is_gateway = true;
     }

@@ -46,3 +46,10 @@ bool http_access_may_write(struct http_request *request);
 /* The name that came with a password which was found to be right; the caller frees it. NULL: none
  * was asked for. */
 char *http_access_user(const struct http_request *request);
+
+/* Whether a routing table has a route by way of this address. `text` is the kernel's
+ * /proc/net/route for IPv4 (mapped) addresses, its ipv6_route for others. */
+bool http_access_names_gateway(const char *text, const struct in6_addr *address);
+
+/* The same for the network that this process is in. */
+int http_access_is_gateway(const struct in6_addr *address, bool *ret_is_gateway, struct error *err);

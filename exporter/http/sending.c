@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "exporter/core/container_of.h"
-#include "exporter/http/server_private.h"
+#include "exporter/http/server.h"
 #include "exporter/net/network.h"
 
 static void append(struct http_sendings *all, struct http_sending *sending) {

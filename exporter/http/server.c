@@ -12,20 +12,16 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
-#include "exporter/http/dispatch.h"
-#include "exporter/http/listen_web.h"
-#include "exporter/http/server_private.h"
+#include "exporter/core/memory.h"
 #include "exporter/http/tls.h"
+#include "exporter/net/listen_passed.h"
 
-/* libmicrohttpd's own limit would refuse newcomers instead of making room: the gate alone decides.
- * FDS_KEPT are for everything but connections. */
-enum { MHD_NO_LIMIT = 1 << 20, FDS_KEPT = 128 };
-
-/* By then libmicrohttpd has made something of all that a client had sent. */
-enum { LOOK_MS = 500 };
-
-/* Bytes per second; the poorest mobile link is faster. */
-enum { MIN_BODY_RATE = 4 << 10 };
+enum {
+    MHD_NO_LIMIT = 1 << 20,  /* the gate decides: libmicrohttpd would reject new connections */
+    FDS_KEPT = 128,          /* for everything but connections */
+    LOOK_MS = 500,           /* libmicrohttpd has processed what the client sent by then */
+    MIN_BODY_RATE = 4 << 10, /* bytes per second; the slowest mobile link is faster */
+};
 
 /* ---- libmicrohttpd on our loop ---- */
 
@@ -76,15 +72,15 @@ static int port_open(struct http_server *server, struct http_port *port, bool tl
         {MHD_OPTION_END, 0, NULL},
     };
     port->mhd = MHD_start_daemon(
-        tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, http_dispatch, server,
+        tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, http_request_step, server,
         MHD_OPTION_EXTERNAL_LOGGER, mhd_log, NULL, MHD_OPTION_NOTIFY_CONNECTION, client_changed,
-        server, MHD_OPTION_NOTIFY_COMPLETED, http_dispatch_completed, server,
-        MHD_OPTION_URI_LOG_CALLBACK, http_dispatch_begin, server, MHD_OPTION_CONNECTION_LIMIT,
+        server, MHD_OPTION_NOTIFY_COMPLETED, http_request_completed, server,
+        MHD_OPTION_URI_LOG_CALLBACK, http_request_begin, server, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)MHD_NO_LIMIT, MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_size,
         MHD_OPTION_CONNECTION_TIMEOUT, idle_timeout_s(settings), MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_ARRAY, tls ? tls_options : tls_options + 1, MHD_OPTION_END);
     if (port->mhd == NULL) {
-        return error_set(err, -EIO, "http: libmicrohttpd does not start%s", tls ? " with TLS" : "");
+        return error_set(err, -EIO, "http: cannot start libmicrohttpd%s", tls ? " with TLS" : "");
     }
     if (server->pool_size == 0 || pool_size < server->pool_size) {
         server->pool_size = pool_size;
@@ -103,7 +99,7 @@ static int port_open(struct http_server *server, struct http_port *port, bool tl
 
 static void port_close(struct http_server *server, struct http_port *port) {
     if (port->mhd != NULL) {
-        MHD_run(port->mhd); /* it aborts at its end if one is still to be resumed */
+        MHD_run(port->mhd); /* otherwise it aborts if a connection is being resumed */
         loop_pump_remove(server->loop, &port->pump);
         loop_remove(server->loop, &port->source);
         MHD_stop_daemon(TAKE(port->mhd));
@@ -130,7 +126,7 @@ static void client_started(struct http_server *server, struct MHD_Connection *co
 
 static void client_gone(struct http_server *server, struct http_client *client) {
     if (client != NULL) {
-        http_dispatch_end(client);
+        http_request_end(client);
         web_config_unref(client->web_config);
         http_gate_leave(&server->gate, client);
     }
@@ -140,7 +136,7 @@ static void client_changed(void *context, struct MHD_Connection *connection, voi
                            enum MHD_ConnectionNotificationCode code) {
     struct http_server *server = context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        /* 0.9.75 says so within MHD_add_connection, 1.0 and later from the next MHD_run. */
+        /* 0.9.75 calls it from MHD_add_connection, 1.0 and later from the next MHD_run. */
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         *client_slot = http_gate_find(&server->gate, info->connect_fd);
@@ -162,7 +158,7 @@ static void sweep_fire(struct loop_timer *timer) {
     timer->due_ns = http_gate_sweep(&server->gate, clock_monotonic_ns());
 }
 
-/* The kernel would keep up to 4 MiB of an answer for each client, and copy as much at a time. */
+/* The kernel would buffer up to 4 MiB of a response per client, and copy as much at a time. */
 static void limit_send_buffer(int fd) {
     static const int n_bytes = 256 << 10;
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n_bytes, sizeof(n_bytes));
@@ -184,51 +180,48 @@ static void accepted(int fd, void *context) {
     getpeername(fd, (struct sockaddr *)&peer, &len);
     if (MHD_add_connection(tls ? server->secure.mhd : server->plain.mhd, fd,
                            (struct sockaddr *)&peer, len) == MHD_YES) {
-        http_server_client_sent(server, client);
+        http_server_look_soon(server, client);
         return;
     }
-    /* The descriptor is closed; one that had been announced has left already. */
+    /* The descriptor is closed, and an announced client is gone already. */
     client_gone(server, http_gate_find(&server->gate, fd));
 }
 
-void http_server_client_sent(struct http_server *server, struct http_client *client) {
+void http_server_look_soon(struct http_server *server, struct http_client *client) {
     client->look_ns = clock_monotonic_ns() + LOOK_MS * CLOCK_NS_PER_MS;
     schedule_sweep(server, client);
 }
 
-void http_server_client_reads(struct http_server *server, struct http_client *client) {
-    if (client->due_ns == INT64_MAX) { /* otherwise it has been sending since it came */
+void http_server_expect_head(struct http_server *server, struct http_client *client) {
+    if (client->due_ns == INT64_MAX) { /* otherwise its time began when it connected */
         client->due_ns = clock_monotonic_ns() + server->gate.header_timeout_ns;
     }
-    http_server_client_sent(server, client);
+    http_server_look_soon(server, client);
 }
 
-void http_server_client_sends(struct http_server *server, struct http_client *client, size_t size,
-                              int64_t due_ns) {
+void http_server_expect_body(struct http_server *server, struct http_client *client, size_t size,
+                             int64_t due_ns) {
     client->sends_body = true;
     int64_t latest_ns = clock_monotonic_ns() + server->gate.header_timeout_ns;
     int64_t earned_ns = (int64_t)(size * CLOCK_NS_PER_SEC / MIN_BODY_RATE);
     latest_ns = latest_ns < due_ns ? latest_ns : due_ns;
-    /* What was sent faster than that buys no time to be idle later. */
+    /* Bytes sent faster than the minimum rate earn no idle time. */
     client->due_ns =
         client->due_ns < latest_ns - earned_ns ? client->due_ns + earned_ns : latest_ns;
-    http_server_client_sent(server, client);
+    http_server_look_soon(server, client);
 }
 
-void http_server_client_goes_on(struct http_server *server, struct http_client *client) {
+void http_server_expect_progress(struct http_server *server, struct http_client *client) {
     client->sends_body = false;
     client->due_ns = clock_monotonic_ns() + server->idle_timeout_s * CLOCK_NS_PER_SEC;
-    http_server_client_sent(server, client);
+    http_server_look_soon(server, client);
 }
 
 /* ---- life ---- */
 
 int http_server_create(void *context, struct loop *loop, const struct http_route *routes,
                        size_t n_routes, struct http_server **ret_server, struct error *err) {
-    struct http_server *server = calloc(1, sizeof(*server));
-    if (server == NULL) {
-        return error_set(err, -ENOMEM, "http: out of memory");
-    }
+    struct http_server *server = mem_zalloc(1, sizeof(*server));
     server->context = context;
     server->loop = loop;
     server->routes = routes;
@@ -236,9 +229,7 @@ int http_server_create(void *context, struct loop *loop, const struct http_route
     server->stats = http_stats_create();
     server->sweep = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = sweep_fire};
     loop_timer_add(loop, &server->sweep);
-    int r = server->stats == NULL
-                ? error_set(err, -ENOMEM, "http: out of memory")
-                : http_listeners_create(loop, accepted, server, &server->listeners, err);
+    int r = http_listeners_create(loop, accepted, server, &server->listeners, err);
     if (r == 0) {
         r = worker_create(loop, "auth", &server->auth_worker, err);
     }
@@ -250,7 +241,7 @@ int http_server_create(void *context, struct loop *loop, const struct http_route
     return 0;
 }
 
-/* How many connections there may be: as many as wanted, or as the process has descriptors for. */
+/* The limit of the settings, or as many as the process has descriptors for. */
 static size_t max_clients(const struct settings *settings) {
     rlim_t wanted = (rlim_t)settings_int(settings, "web.max-connections");
     struct rlimit limit;
@@ -279,10 +270,10 @@ static void apply_limits(struct http_server *server, const struct settings *sett
     server->max_body = (size_t)settings_int(settings, "web.max-body-size");
     server->max_bodies = (size_t)settings_int(settings, "web.max-bodies-size");
     if (server->max_bodies < server->max_body) {
-        server->max_bodies = server->max_body; /* one alone is always taken */
+        server->max_bodies = server->max_body; /* a single one is always accepted */
     }
     server->sendings.max_bytes = (size_t)settings_int(settings, "web.max-sending-size");
-    /* Held connections cannot be sent away, so some room is always kept for others. */
+    /* Held connections cannot be evicted, so some room is always left for others. */
     size_t most_held = server->gate.max_clients / 2;
     server->max_uploads = server->gate.max_clients / 4;
     server->max_tasks = server->gate.max_clients / 4;
@@ -290,6 +281,37 @@ static void apply_limits(struct http_server *server, const struct settings *sett
     size_t max_requests = (size_t)settings_int(settings, "web.max-requests");
     server->max_scrapes = max_requests == 0 || max_requests > most_held ? most_held : max_requests;
     server->health_is_open = settings_bool(settings, "web.auth-exempt-health");
+}
+
+/* A service manager that passes sockets wants them used: enabling waap.socket is enough. */
+static bool uses_passed(const struct settings *settings) {
+    int fds[LISTEN_PASSED_MAX];
+    return settings_bool(settings, "web.systemd-socket") || listen_passed_find("http", fds) > 0;
+}
+
+int http_server_look_up(const struct settings *settings, struct listen_names *names) {
+    const char *const *addresses = settings_list(settings, "web.listen-address");
+    int r = listen_names_add_group(names, settings_string(settings, "web.listen-group"));
+    for (; r == 0 && !uses_passed(settings) && *addresses != NULL; addresses++) {
+        r = listen_names_add_host(names, *addresses);
+    }
+    return r;
+}
+
+int http_server_listen(struct http_listeners *listeners, const struct settings *settings,
+                       const struct listen_names *names, struct error *err) {
+    const struct http_listen_config config = {
+        .name = "http",
+        .addresses = settings_list(settings, "web.listen-address"),
+        .passed = uses_passed(settings),
+        .mode = settings_string(settings, "web.listen-mode"),
+        .group = settings_string(settings, "web.listen-group"),
+        .group_option = "web.listen-group",
+        .names = names,
+    };
+    struct error cause;
+    int r = http_listeners_listen(listeners, &config, &cause);
+    return r < 0 ? error_set(err, r, "%s (see --web.listen-address)", cause.text) : 0;
 }
 
 int http_server_configure(struct http_server *server, struct config *config,
@@ -304,14 +326,14 @@ int http_server_configure(struct http_server *server, struct config *config,
         r = port_open(server, &server->secure, true, settings, err);
     }
     if (r == 0) {
-        r = http_listeners_configure(server->listeners, settings, config->names, err);
+        r = http_server_listen(server->listeners, settings, config->names, err);
     }
     if (r < 0) {
         return r;
     }
     if (server->config != NULL &&
         !settings_equal(server->config->settings, settings, "web.max-header-size")) {
-        log_warn("http: web.max-header-size changes with the next start only");
+        log_warn("http: restart to change web.max-header-size");
     }
     apply_limits(server, settings);
     struct config *old_config = server->config;
@@ -330,10 +352,6 @@ int http_server_configure(struct http_server *server, struct config *config,
 void http_server_close(struct http_server *server) {
     server->is_closing = true;
     http_listeners_destroy(TAKE(server->listeners));
-}
-
-bool http_server_is_closing(const struct http_server *server) {
-    return server->is_closing;
 }
 
 void http_server_shut(struct http_server *server) {
@@ -371,18 +389,14 @@ void http_server_destroy(struct http_server *server) {
     free(server);
 }
 
-struct web_config *http_server_web_config(const struct http_server *server) {
-    return server->web_config;
+void http_health_alive(struct http_request *request) {
+    http_reply_text(request, MHD_HTTP_OK, "waap is healthy.");
 }
 
-struct http_stats *http_server_stats(struct http_server *server) {
-    return server->stats;
-}
-
-const struct http_gate *http_server_gate(const struct http_server *server) {
-    return &server->gate;
-}
-
-const struct http_sendings *http_server_sendings(const struct http_server *server) {
-    return &server->sendings;
+void http_health_ready(struct http_request *request) {
+    if (request->server->is_closing) {
+        http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "waap is stopping.");
+    } else {
+        http_reply_text(request, MHD_HTTP_OK, "waap is ready.");
+    }
 }

@@ -9,7 +9,6 @@
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
 #include "exporter/http/access.h"
-#include "exporter/http/health.h"
 #include "exporter/settings/flags.h"
 #include "placement/control/loop.h"
 #include "placement/control/metrics.h"

@@ -8,7 +8,6 @@
 #include "exporter/core/container_of.h"
 #include "exporter/core/json.h"
 #include "exporter/core/log.h"
-#include "exporter/http/health.h"
 #include "exporter/settings/flags.h"
 #include "placement/client/promql.h"
 #include "placement/place/choice.h"

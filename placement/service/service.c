@@ -12,7 +12,6 @@
 #include "exporter/core/gzip.h"
 #include "exporter/core/log.h"
 #include "exporter/core/version.h"
-#include "exporter/http/listen_web.h"
 #include "exporter/http/process_metrics.h"
 #include "exporter/metrics/exposition.h"
 #include "exporter/settings/options.h"
@@ -109,7 +108,7 @@ int service_init(struct service *service, const char *name, const char *default_
     }
     config->names = listen_names_create();
     if (r == 0 &&
-        (config->names == NULL || http_listeners_lookup(config->settings, config->names) < 0)) {
+        (config->names == NULL || http_server_look_up(config->settings, config->names) < 0)) {
         problems_add(problems, name, 0, 0, "out of memory");
         r = -ENOMEM;
     }

@@ -525,8 +525,8 @@ def test_this_machine_can_be_kept_from_writing(daemon):
 @pytest.mark.parametrize(
     "method, path, status, error",
     [
-        ("GET", "/api/v1/push", 405, "/api/v1/push answers to POST, PUT only"),
-        ("POST", RES_PATH, 405, RES_PATH + " answers to GET, HEAD, PUT only"),
+        ("GET", "/api/v1/push", 405, "/api/v1/push accepts POST, PUT only"),
+        ("POST", RES_PATH, 405, RES_PATH + " accepts GET, HEAD, PUT only"),
         ("GET", "/api/v1/nothing", 404, "404: nothing here"),
     ],
 )

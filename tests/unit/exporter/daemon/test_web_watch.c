@@ -7,11 +7,11 @@
 
 #include "exporter/core/clock.h"
 
-/* The loop, the worker and the server are the test's own: it says when the timer fires and what is
- * in force, and counts what is asked of them. */
+/* The loop, the worker and the server are the test's own: it decides when the timer fires and what
+ * is in force, and counts what is asked of them. */
 static struct loop_timer *timer;
 static struct worker_job *submitted;
-static struct web_config *in_force;
+static struct http_server http;
 static int n_submitted, n_applied;
 
 void loop_timer_add(struct loop *loop, struct loop_timer *added) {
@@ -28,11 +28,6 @@ void worker_submit(struct worker *worker, struct worker_job *job) {
     (void)worker;
     submitted = job;
     n_submitted++;
-}
-
-struct web_config *http_server_web_config(const struct http_server *server) {
-    (void)server;
-    return in_force;
 }
 
 int http_server_configure(struct http_server *server, struct config *config,
@@ -60,11 +55,11 @@ void setUp(void) {
     struct problems problems CLEANUP_PROBLEMS = {0};
     n_submitted = n_applied = 0;
     write_file("");
-    TEST_ASSERT_EQUAL_INT(0, web_config_load(path, &in_force, &problems));
+    TEST_ASSERT_EQUAL_INT(0, web_config_load(path, &http.web_config, &problems));
     config.settings = settings_create(options, ARRAY_LEN(options));
     TEST_ASSERT_EQUAL_INT(0,
                           settings_set(config.settings, &config_file, SETTINGS_FLAG, path, NULL));
-    daemon_of_test = (struct daemon){.config = &config};
+    daemon_of_test = (struct daemon){.config = &config, .http = &http};
     watch = web_watch_create(&daemon_of_test);
     TEST_ASSERT_NOT_NULL(watch);
 }
@@ -72,7 +67,7 @@ void setUp(void) {
 void tearDown(void) {
     web_watch_destroy(watch);
     settings_destroy(config.settings);
-    web_config_unref(TAKE(in_force));
+    web_config_unref(TAKE(http.web_config));
 }
 
 static void check_waiting(void) {
@@ -99,11 +94,11 @@ static void test_one_look_at_a_time(void) {
 }
 
 static void test_without_a_web_configuration_there_is_nothing_to_look_at(void) {
-    struct web_config *before = TAKE(in_force);
+    struct web_config *before = TAKE(http.web_config);
     timer->fire(timer);
     TEST_ASSERT_EQUAL_INT(0, n_submitted);
     check_waiting();
-    in_force = before;
+    http.web_config = before;
 }
 
 /* The worker has ended by then. */

@@ -3,7 +3,7 @@
 #include <unity.h>
 
 #include "exporter/core/container_of.h"
-#include "exporter/http/server_private.h"
+#include "exporter/http/server.h"
 
 enum { MIB = 1 << 20, N = 6 };
 

@@ -1,4 +1,4 @@
-#include "exporter/http/listen_web.h"
+#include "exporter/http/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,8 +68,8 @@ static struct settings *settings_of(const char *const *addresses, const char *mo
 
 static int apply(const struct settings *settings) {
     struct listen_names *names CLEANUP_LISTEN_NAMES = listen_names_create();
-    TEST_ASSERT_EQUAL_INT(0, http_listeners_lookup(settings, names));
-    return http_listeners_configure(listeners, settings, names, &err);
+    TEST_ASSERT_EQUAL_INT(0, http_server_look_up(settings, names));
+    return http_server_listen(listeners, settings, names, &err);
 }
 
 static int configure(const char *first, const char *second) {
