@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "collectors/container/http.h"
-#include "collectors/container/json.h"
+#include "collectors/container/info.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 

@@ -1,24 +1,265 @@
 #include "collectors/container/container.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "collectors/cgroup/parse.h"
 #include "collectors/container/energy.h"
-#include "collectors/container/finished.h"
 #include "collectors/container/names.h"
-#include "collectors/container/options.h"
-#include "collectors/container/procs.h"
-#include "collectors/container/sample.h"
 #include "collectors/container/set.h"
 #include "collectors/source/filter.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/scan.h"
+#include "exporter/metrics/metric.h"
+#include "exporter/settings/option.h"
 #include "exporter/settings/settings.h"
+
+/* The processes of a cgroup and of those below it. */
+struct procs {
+    size_t n;
+    pid_t first; /* one of them; 0: none that we can see */
+};
+
+static int check_prefix(const char *text, struct error *err) {
+    if (!metric_name_valid(text, strlen(text))) {
+        return error_set(err, -EINVAL, "expected the beginning of a metric's name, got \"%s\"",
+                         text);
+    }
+    return 0;
+}
+
+static const struct option options[] = {
+    {
+        .name = "collector.container.cri-socket",
+        .type = OPTION_STRING,
+        .default_text = "auto",
+        .help = "Where the labels of pods are asked for (CRI), below path.rootfs; auto: where k3s, "
+                "containerd or CRI-O listen; off: not",
+    },
+    {
+        .name = "collector.container.crio-socket",
+        .type = OPTION_STRING,
+        .default_text = "/run/crio/crio.sock",
+        .help = "Where CRI-O is asked for names, below path.rootfs; empty: not",
+    },
+    {
+        .name = "collector.container.docker-socket",
+        .type = OPTION_STRING,
+        .default_text = "/run/docker.sock",
+        .help = "Where Docker is asked for names, below path.rootfs; empty: not",
+    },
+    {
+        .name = "collector.container.exclude",
+        .type = OPTION_REGEX,
+        .default_text = "",
+        .help = "Leave out containers whose name or image matches",
+    },
+    {
+        .name = "collector.container.include",
+        .type = OPTION_REGEX,
+        .default_text = "",
+        .help = "Show only containers whose name or image matches",
+    },
+    {
+        .name = "collector.container.label-include",
+        .type = OPTION_STRING,
+        .repeatable = true,
+        .default_text = "com.docker.compose.*",
+        .help = "Label of containers that is shown, as container_label_...; may hold * and ?",
+    },
+    {
+        .name = "collector.container.max-containers",
+        .type = OPTION_INT,
+        .default_text = "1000",
+        .min = 1,
+        .max = 100000,
+        .help = "Most containers that are shown",
+    },
+    {
+        .name = "collector.container.podman-socket",
+        .type = OPTION_STRING,
+        .default_text = "/run/podman/podman.sock",
+        .help = "Where podman is asked for names, below path.rootfs; empty: not",
+    },
+    {
+        .name = "collector.container.prefix",
+        .type = OPTION_STRING,
+        .default_text = "container",
+        .help = "What the names of the metrics begin with, where cAdvisor is scraped too",
+        .check = check_prefix,
+    },
+    {0},
+};
+
+enum { MAX_PROCS_BYTES = 1 << 20, MAX_DEPTH = 4, START_FIELD = 22, FIRST_FIELD_BEHIND_NAME = 3 };
+
+/* One number per line; a process that lives in another pid namespace is a 0. */
+static void count_pids(const char *text, struct procs *procs) {
+    while (*text != '\0') {
+        uint64_t pid = 0;
+        if (scan_u64(&text, &pid)) {
+            procs->n++;
+            procs->first = procs->first == 0 ? (pid_t)pid : procs->first;
+        }
+        text = strchrnul(text, '\n');
+        text += *text == '\n' ? 1 : 0;
+    }
+}
+
+static int read_level(int dirfd, size_t depth, struct buf *scratch, struct procs *procs);
+
+static void read_children(int parent, size_t depth, struct buf *scratch, struct procs *procs) {
+    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (directory == NULL) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return;
+    }
+    struct dirent *entry;
+    while ((entry = readdir(directory)) != NULL) {
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+            int child CLEANUP_CLOSE =
+                openat(fd, entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (child >= 0) {
+                read_level(child, depth + 1, scratch, procs);
+            }
+        }
+    }
+    closedir(directory);
+}
+
+static int read_level(int dirfd, size_t depth, struct buf *scratch, struct procs *procs) {
+    struct stat stat;
+    int r = file_read_at(dirfd, "cgroup.procs", MAX_PROCS_BYTES, scratch, NULL);
+    if (r == 0) {
+        count_pids(buf_str(scratch), procs);
+    }
+    if (depth < MAX_DEPTH && fstat(dirfd, &stat) == 0 && stat.st_nlink != 2) {
+        read_children(dirfd, depth, scratch, procs);
+    }
+    return r;
+}
+
+/* Reads cgroup.procs of the directory and, where it has any, of its children. `scratch` is for the
+ * texts. 0 or a negative errno. */
+static int read_procs(int dirfd, struct buf *scratch, struct procs *ret_procs) {
+    *ret_procs = (struct procs){0};
+    return read_level(dirfd, 0, scratch, ret_procs);
+}
+
+/* When process `pid` started, in seconds since boot, from the text of /proc/<pid>/stat; negative
+ * where it is not understood. */
+static double parse_start(const char *text) {
+    const char *cursor = strrchr(text, ')'); /* the name before it may hold anything */
+    if (cursor == NULL) {
+        return -1;
+    }
+    cursor++;
+    struct scan_word word;
+    uint64_t ticks;
+    for (int field = FIRST_FIELD_BEHIND_NAME; field < START_FIELD; field++) {
+        if (!scan_word(&cursor, &word)) {
+            return -1;
+        }
+    }
+    return scan_u64(&cursor, &ticks) ? (double)ticks / (double)sysconf(_SC_CLK_TCK) : -1;
+}
+
+/* When the machine booted, in seconds since 1970, from "btime 1763280000" of /proc/stat; 0 if it is
+ * not known. */
+static double boot_time(const char *procfs) {
+    struct buf text CLEANUP_BUF = {0};
+    char *path CLEANUP_FREE = file_path_join(procfs, "stat");
+    uint64_t seconds = 0;
+    if (path != NULL && file_read(path, &text, NULL) == 0) {
+        const char *line = strstr(buf_str(&text), "\nbtime ");
+        const char *cursor = line != NULL ? line + strlen("\nbtime ") : "";
+        seconds = scan_u64(&cursor, &seconds) ? seconds : 0;
+    }
+    return (double)seconds;
+}
+
+/* Closer than this the kernel's own steps show. */
+#define MIN_INTERVAL_NS (20 * CLOCK_NS_PER_MS)
+
+static size_t cpu_row(const struct cgroup_tree *tree) {
+    for (size_t i = 0; i < tree->n_rows; i++) {
+        if ((tree->rows[i].controllers & CGROUP_CPUACCT) != 0) {
+            return i;
+        }
+    }
+    return tree->primary;
+}
+
+static int open_cpu(const struct container *container, const struct cgroup_tree *tree, size_t row) {
+    if (container->place.fds[row] < 0) {
+        return -1;
+    }
+    const char *name = tree->rows[row].unified ? "cpu.stat" : "cpuacct.usage";
+    return openat(container->place.fds[row], name, O_RDONLY | O_CLOEXEC);
+}
+
+/* NaN where it cannot be read. */
+static double read_cpu(int fd, bool unified) {
+    static const struct cgroup_key usage[] = {CGROUP_KEY("usage_usec", CGROUP_CPU_USAGE, 1e6)};
+    struct cgroup_stats stats = {.values[CGROUP_CPU_USAGE] = NAN};
+    char text[512];
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    if (n <= 0) {
+        return NAN;
+    }
+    text[n] = '\0';
+    if (unified) {
+        cgroup_parse_keyed(text, usage, ARRAY_LEN(usage), &stats);
+    } else {
+        cgroup_parse_scalar(text, CGROUP_CPU_USAGE, 1e9, &stats);
+    }
+    return stats.values[CGROUP_CPU_USAGE];
+}
+
+static void take_cpu(struct container *container, double seconds, int64_t now_ns) {
+    container->used_seconds = seconds;
+    int64_t interval_ns = now_ns - container->cpu_ns;
+    if (container->cpu_ns != 0 && interval_ns < MIN_INTERVAL_NS) {
+        return;
+    }
+    if (container->cpu_ns != 0 && seconds >= container->cpu_seconds) {
+        double cores = (seconds - container->cpu_seconds) * 1e9 / (double)interval_ns;
+        peak_add(&container->peak, now_ns, cores);
+    }
+    container->cpu_seconds = seconds;
+    container->cpu_ns = now_ns;
+}
+
+/* Reads how much CPU time the container has used and what that means for its peak. `keep_open`:
+ * the file may be kept for the next time. */
+static void sample_cpu(struct container *container, const struct cgroup_tree *tree, bool keep_open,
+                       int64_t now_ns) {
+    size_t row = cpu_row(tree);
+    if (container->cpu_fd < 0) {
+        container->cpu_fd = open_cpu(container, tree, row);
+    }
+    if (container->cpu_fd < 0) {
+        return;
+    }
+    double seconds = read_cpu(container->cpu_fd, tree->rows[row].unified);
+    if (isfinite(seconds)) {
+        take_cpu(container, seconds, now_ns);
+    }
+    if (!isfinite(seconds) || !keep_open) {
+        close(TAKE_FD(container->cpu_fd));
+    }
+}
 
 #define FORGET_DEVICES_NS (60 * CLOCK_NS_PER_SEC)
 
@@ -49,8 +290,7 @@ struct containers {
  */
 static void changed(void *context, struct container *container) {
     struct containers *containers = context;
-    container_sample_cpu(container, &containers->tree, container->cpu_fd >= 0,
-                         clock_monotonic_ns());
+    sample_cpu(container, &containers->tree, container->cpu_fd >= 0, clock_monotonic_ns());
 }
 
 /* One that is chosen by name or by image is shown; one that is left out by either is not. */
@@ -114,7 +354,7 @@ int container_sample_at(void *state, int64_t now_ns) {
     int r = update(containers, false, now_ns, NULL);
     for (size_t i = 0; i < container_set_n(containers->set); i++) {
         struct container *container = container_set_at(containers->set, i);
-        container_sample_cpu(container, &containers->tree, i < MAX_KEPT_OPEN, now_ns);
+        sample_cpu(container, &containers->tree, i < MAX_KEPT_OPEN, now_ns);
     }
     container_energy_step(containers->energy, containers->set, &containers->finished, false,
                           now_ns);
@@ -153,16 +393,16 @@ static void correct_start(struct containers *containers, struct container *conta
         file_read_at(fd, "stat", MAX_STAT_BYTES, &containers->scratch, NULL) < 0) {
         return;
     }
-    double start = container_procs_parse_start(buf_str(&containers->scratch));
+    double start = parse_start(buf_str(&containers->scratch));
     if (start >= 0 && containers->boot_seconds + start < container->start_seconds) {
         container->start_seconds = containers->boot_seconds + start;
     }
 }
 
 static int read_processes(struct containers *containers, struct container *container,
-                          struct container_procs *ret_procs) {
+                          struct procs *ret_procs) {
     int dirfd = container->place.fds[containers->tree.primary];
-    int r = container_procs_read(dirfd, &containers->scratch, ret_procs);
+    int r = read_procs(dirfd, &containers->scratch, ret_procs);
     if (r == 0 && ret_procs->first > 0 && !container_network_alive(&container->network)) {
         container_network_enter(&container->network, containers->procfs, ret_procs->first);
         correct_start(containers, container);
@@ -249,8 +489,7 @@ static void forget_devices(struct containers *containers, int64_t now_ns) {
 
 /* v1 does not list processes that are not in our pid namespace or below it: none is not a number if
  * there are tasks. (v2 lists each of them as 0.) */
-static bool hides_processes(const struct containers *containers,
-                            const struct container_procs *procs) {
+static bool hides_processes(const struct containers *containers, const struct procs *procs) {
     return procs->n == 0 && !containers->tree.rows[containers->tree.primary].unified &&
            containers->stats.values[CGROUP_PIDS_CURRENT] > 0;
 }
@@ -259,7 +498,7 @@ static bool hides_processes(const struct containers *containers,
  */
 static int collect_one(struct containers *containers, struct container *container, int64_t now_ns,
                        double now_seconds, struct snapshot *out, struct error *err) {
-    struct container_procs procs;
+    struct procs procs;
     struct cgroup_reading reading = {&containers->tree, CGROUP_FOR_CONTAINER, &containers->hot,
                                      &containers->scratch};
     int r = cgroup_place_read(&container->place, &reading, now_ns, &containers->stats, err);
@@ -352,7 +591,7 @@ static int prepare(struct containers *containers, const struct collector_env *en
         return error_set(err, -ENOMEM, "out of memory");
     }
     containers->host_namespace = container_network_host(env->procfs);
-    containers->boot_seconds = container_procs_boot_time(env->procfs);
+    containers->boot_seconds = boot_time(env->procfs);
     int r = filter_init(&containers->include, settings, "collector.container.include", err);
     if (r == 0) {
         r = filter_init(&containers->exclude, settings, "collector.container.exclude", err);
@@ -390,7 +629,7 @@ const struct collector container_collector = {
     .name = "container",
     .help = "CPU, memory, disks, network and pressure of containers, under cAdvisor's names",
     .metrics = container_metrics,
-    .options = container_options,
+    .options = options,
     .on_by_default = true,
     .open = containers_open,
     .sample = containers_sample,

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "collectors/container/client.h"
-#include "collectors/container/cri_client.h"
-#include "collectors/container/json.h"
+#include "collectors/container/cri.h"
+#include "collectors/container/info.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "collectors/container/item.h"
+#include "collectors/container/set.h"
 #include "exporter/settings/settings.h"
 
 /* Where names and images come from: the runtimes' sockets and containerd's bundles. */

@@ -7,10 +7,147 @@
 #include <string.h>
 
 #include "collectors/textfile/file.h"
-#include "collectors/textfile/merge.h"
 #include "exporter/core/file.h"
 #include "exporter/settings/option.h"
 #include "exporter/settings/settings.h"
+
+struct member {
+    const struct textfile_family *family;
+    const struct textfile_file *file;
+    size_t number; /* of the file: the order of precedence */
+};
+
+/* Members of one name. */
+struct group {
+    struct metric_desc desc;
+    const struct member *members;
+    size_t n_members;
+};
+
+/* The families of several files, those of one name together. It borrows from the files. A zeroed
+ * struct is empty. */
+struct merge {
+    struct member *members; /* sorted by name, then by file */
+    size_t n_members;
+    struct group *groups;
+    size_t n_groups;
+    size_t n_conflicts;          /* families left out because an earlier file gives another type */
+    struct error first_conflict; /* in words */
+};
+
+static const char no_help[] = "From a text file, without a help text";
+
+/* Frees what it holds and leaves it empty. */
+static void merge_finish(struct merge *merge) {
+    free(merge->members);
+    free(merge->groups);
+    *merge = (struct merge){0};
+}
+
+static int compare_members(const void *a, const void *b) {
+    const struct member *left = a;
+    const struct member *right = b;
+    int order = strcmp(left->family->desc.name, right->family->desc.name);
+    return order != 0 ? order : (left->number > right->number) - (left->number < right->number);
+}
+
+static void gather(struct merge *merge, struct textfile_file *const *files, size_t n_files) {
+    for (size_t i = 0; i < n_files; i++) {
+        for (size_t k = 0; k < files[i]->n_families; k++) {
+            merge->members[merge->n_members++] = (struct member){
+                .family = &files[i]->families[k],
+                .file = files[i],
+                .number = i,
+            };
+        }
+    }
+    if (merge->n_members > 0) {
+        qsort(merge->members, merge->n_members, sizeof(*merge->members), compare_members);
+    }
+}
+
+static bool is_simple(enum metric_type type) {
+    return type == METRIC_COUNTER || type == METRIC_GAUGE;
+}
+
+/* Whether a family can join a group; a group without a type takes that of the newcomer. */
+static bool join(struct group *group, const struct metric_desc *desc) {
+    enum metric_type *type = &group->desc.type;
+    if (*type == METRIC_UNTYPED && is_simple(desc->type)) {
+        *type = desc->type;
+    }
+    if (*type != desc->type && !(is_simple(*type) && desc->type == METRIC_UNTYPED)) {
+        return false;
+    }
+    group->desc.help = group->desc.help != NULL ? group->desc.help : desc->help;
+    return true;
+}
+
+static void note_conflict(struct merge *merge, const struct group *group,
+                          const struct member *member) {
+    if (merge->n_conflicts++ == 0) {
+        error_set(&merge->first_conflict, -EINVAL, "%s: %s \"%s\" is a %s in %s",
+                  member->file->path, metric_type_name(member->family->desc.type),
+                  member->family->desc.name, metric_type_name(group->desc.type),
+                  group->members[0].file->path);
+    }
+}
+
+/* Makes groups of equal names; members that do not fit are dropped from the array. */
+static void group_members(struct merge *merge) {
+    size_t n_kept = 0;
+    struct group *group = NULL;
+    for (size_t i = 0; i < merge->n_members; i++) {
+        struct member member = merge->members[i];
+        const struct metric_desc *desc = &member.family->desc;
+        if (group == NULL || strcmp(group->desc.name, desc->name) != 0) {
+            group = &merge->groups[merge->n_groups++];
+            *group = (struct group){.desc = *desc, .members = &merge->members[n_kept]};
+        }
+        if (!join(group, desc)) {
+            note_conflict(merge, group, &member);
+            continue;
+        }
+        merge->members[n_kept++] = member;
+        group->n_members++;
+    }
+    merge->n_members = n_kept;
+}
+
+/* Merges anew. Of several help texts the first is taken; a family without a type goes with counters
+ * and gauges of its name. -ENOMEM leaves it empty. */
+static int merge_update(struct merge *merge, struct textfile_file *const *files, size_t n_files,
+                        struct error *err) {
+    merge_finish(merge);
+    size_t n = 0;
+    for (size_t i = 0; i < n_files; i++) {
+        n += files[i]->n_families;
+    }
+    merge->members = calloc(n + 1, sizeof(*merge->members));
+    merge->groups = calloc(n + 1, sizeof(*merge->groups));
+    if (merge->members == NULL || merge->groups == NULL) {
+        merge_finish(merge);
+        return error_set(err, -ENOMEM, "merge %zu families: out of memory", n);
+    }
+    gather(merge, files, n_files);
+    group_members(merge);
+    for (size_t i = 0; i < merge->n_groups; i++) {
+        const char **help = &merge->groups[i].desc.help;
+        *help = *help != NULL ? *help : no_help;
+    }
+    return 0;
+}
+
+/* Adds all families; valid until the next change. */
+static void merge_add(const struct merge *merge, struct snapshot *out) {
+    for (size_t i = 0; i < merge->n_groups; i++) {
+        const struct group *group = &merge->groups[i];
+        for (size_t k = 0; k < group->n_members; k++) {
+            const struct textfile_family *family = group->members[k].family;
+            snapshot_append(out, &group->desc, family->samples, family->n_samples);
+        }
+    }
+}
 
 enum { MAX_NAME_LEN = 512 };
 
@@ -94,7 +231,7 @@ struct textfile {
     size_t max_files;
     struct textfile_file **files; /* sorted by path, but for those added in this round */
     size_t n_files, n_sorted, cap_files;
-    struct textfile_merge merge;
+    struct merge merge;
 
     /* Of the current round: */
     bool changed;
@@ -109,7 +246,7 @@ static void textfile_close(void *state) {
         textfile_file_destroy(textfile->files[i]);
     }
     free(textfile->files);
-    textfile_merge_finish(&textfile->merge);
+    merge_finish(&textfile->merge);
     free(textfile);
 }
 
@@ -282,10 +419,10 @@ static void visit_all(struct textfile *textfile) {
     textfile->n_sorted = textfile->n_files;
 }
 
-static void merge(struct textfile *textfile) {
+static void merge_files(struct textfile *textfile) {
     struct error err;
     if (textfile->changed) {
-        int r = textfile_merge_update(&textfile->merge, textfile->files, textfile->n_files, &err);
+        int r = merge_update(&textfile->merge, textfile->files, textfile->n_files, &err);
         if (r < 0) {
             error_set(next_problem(textfile), r, "%s", err.text);
             return;
@@ -302,9 +439,9 @@ static int textfile_collect(void *state, struct snapshot *out, struct error *err
     struct textfile *textfile = state;
     textfile->n_problems = 0;
     visit_all(textfile);
-    merge(textfile);
+    merge_files(textfile);
 
-    textfile_merge_add(&textfile->merge, out);
+    merge_add(&textfile->merge, out);
     for (size_t i = 0; i < textfile->n_files; i++) {
         const struct textfile_file *file = textfile->files[i];
         if (file->problem == NULL) {

@@ -1,5 +1,5 @@
-/* Covers collectors/container/cri_call.c. */
-#include "collectors/container/cri_call.h"
+/* Covers 35 % of collectors/container/cri.c. */
+#include "collectors/container/cri.h"
 #include "exporter/core/cleanup.h"
 #include "tests/fuzz/listener.h"
 

@@ -1,8 +1,8 @@
-/* Covers collectors/container/cri_message.c. */
+/* Covers 25 % of collectors/container/cri.c. */
 #include <assert.h>
 #include <stdint.h>
 
-#include "collectors/container/cri_message.h"
+#include "collectors/container/cri.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/protobuf.h"
 

@@ -1,4 +1,4 @@
-#include "collectors/container/cri_call.h"
+#include "collectors/container/cri.h"
 
 #include <errno.h>
 #include <string.h>
@@ -6,7 +6,6 @@
 #include <unistd.h>
 #include <unity.h>
 
-#include "collectors/container/http2_frame.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 

@@ -1,4 +1,4 @@
-#include "collectors/container/cri_client.h"
+#include "collectors/container/cri.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <unity.h>
 
-#include "collectors/container/http2_frame.h"
 #include "exporter/core/clock.h"
 #include "tests/unit/collectors/container/cri_text.h"
 

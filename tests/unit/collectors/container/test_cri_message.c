@@ -1,4 +1,4 @@
-#include "collectors/container/cri_message.h"
+#include "collectors/container/cri.h"
 
 #include <errno.h>
 #include <stdlib.h>

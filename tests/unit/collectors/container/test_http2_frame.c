@@ -1,4 +1,4 @@
-#include "collectors/container/http2_frame.h"
+#include "collectors/container/cri.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "collectors/container/json.h"
+#include "collectors/container/info.h"
 
 #include <errno.h>
 #include <stdio.h>
