@@ -1,6 +1,8 @@
 #include "exporter/core/json.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,7 +40,6 @@ int json_fail_at(struct json_place place, struct error *err, const char *format,
     return r;
 }
 
-/* Words what stands at the cursor instead of what was expected. */
 /* Where the word, number or string at the cursor ends, or what else is there. */
 static const char *token_end(const struct json *json) {
     const char *c = json->at + 1;
@@ -54,6 +55,7 @@ static const char *token_end(const struct json *json) {
     return c;
 }
 
+/* Names the text at the cursor that is not what was expected. */
 static int fail_expected(const struct json *json, struct error *err, const char *expected) {
     if (json->at == json->end) {
         return json_fail(json, err, "expected %s, got the end", expected);
@@ -426,4 +428,49 @@ void json_add_string(struct buf *out, const char *text) {
         left -= n;
     }
     buf_add_char(out, '"');
+}
+
+/* A value or member that came before needs a comma; an opening bracket or a key does not. */
+static void begin(struct buf *out, const char *key) {
+    unsigned char last = out->len > 0 ? (unsigned char)out->data[out->len - 1] : '\0';
+    if (isalnum(last) || last == '"' || last == '}' || last == ']') {
+        buf_add_char(out, ',');
+    }
+    if (key != NULL) {
+        json_add_string(out, key);
+        buf_add_char(out, ':');
+    }
+}
+
+void json_open(struct buf *out, const char *key, char bracket) {
+    begin(out, key);
+    buf_add_char(out, bracket);
+}
+
+void json_close(struct buf *out, char bracket) {
+    buf_add_char(out, bracket);
+}
+
+void json_put_bool(struct buf *out, const char *key, bool value) {
+    begin(out, key);
+    buf_add_str(out, value ? "true" : "false");
+}
+
+void json_put_string(struct buf *out, const char *key, const char *text) {
+    begin(out, key);
+    json_add_string(out, text);
+}
+
+void json_put_number(struct buf *out, const char *key, double number) {
+    char text[NUMBER_MAX_LEN + 1];
+    text[number_format(number, text)] = '\0';
+    json_put(out, key, isfinite(number) ? "%s" : "\"%s\"", text);
+}
+
+void json_put(struct buf *out, const char *key, const char *format, ...) {
+    va_list args;
+    begin(out, key);
+    va_start(args, format);
+    buf_vprintf(out, format, args);
+    va_end(args);
 }

@@ -233,3 +233,32 @@ static void test_writes_strings(void) {
     json_add_string(&out, "a\"b\\c\n\x01\xc3\xa9\xff");
     TEST_ASSERT_EQUAL_STRING("\"a\\\"b\\\\c\\u000a\\u0001\xc3\xa9\xef\xbf\xbd\"", buf_str(&out));
 }
+
+static void test_writes_commas(void) {
+    struct buf out CLEANUP_BUF = {0};
+    json_open(&out, NULL, '{');
+    json_put_string(&out, "a\"b", "{[:,");
+    json_put_number(&out, "n", 0.5);
+    json_put_bool(&out, "t", true);
+    json_open(&out, "list", '[');
+    json_put_number(&out, NULL, INFINITY);
+    json_put(&out, NULL, "%d", -1);
+    json_put(&out, NULL, "null");
+    json_open(&out, NULL, '{');
+    json_close(&out, '}');
+    json_open(&out, NULL, '[');
+    json_close(&out, ']');
+    json_put_string(&out, NULL, "");
+    json_close(&out, ']');
+    json_open(&out, "o", '{');
+    json_put_bool(&out, "f", false);
+    json_close(&out, '}');
+    json_put_string(&out, "", "");
+    json_close(&out, '}');
+    buf_add_char(&out, '\n');
+    json_open(&out, NULL, '{'); /* the next line */
+    TEST_ASSERT_EQUAL_STRING(
+        "{\"a\\\"b\":\"{[:,\",\"n\":0.5,\"t\":true,\"list\":[\"+Inf\",-1,null,{},"
+        "[],\"\"],\"o\":{\"f\":false},\"\":\"\"}\n{",
+        buf_str(&out));
+}
