@@ -32,6 +32,7 @@ struct collector {
     const char *name; /* YAML key, flag, `collector` label, file name, fixture folder, test */
     const char *help; /* what it reads, for --list-collectors */
     const struct metric_desc *const *metrics; /* all it may emit by itself, NULL-terminated */
+    const struct metric_desc *const *tables;  /* and those of tables that end in a nameless row */
     const struct option *options; /* its own settings, ended by a nameless row; or NULL */
     bool on_by_default;
 
@@ -53,3 +54,23 @@ struct collector {
 
     void (*close)(void *state);
 };
+
+/* The i-th metric of `metrics` and `tables` together; NULL beyond the last one. */
+static inline const struct metric_desc *collector_metric(const struct collector *collector,
+                                                         size_t i) {
+    const struct metric_desc *const *metric = collector->metrics;
+    for (; metric != NULL && *metric != NULL; metric++) {
+        if (i-- == 0) {
+            return *metric;
+        }
+    }
+    const struct metric_desc *const *table = collector->tables;
+    for (; table != NULL && *table != NULL; table++) {
+        for (const struct metric_desc *row = *table; row->name != NULL; row++) {
+            if (i-- == 0) {
+                return row;
+            }
+        }
+    }
+    return NULL;
+}

@@ -9,7 +9,6 @@
 #include "collectors/cgroup/tree.h"
 #include "collectors/source/filter.h"
 #include "collectors/source/io_series.h"
-#include "collectors/source/metric_list.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/settings/option.h"
@@ -28,7 +27,7 @@
     [id] = {"cgroup_io_" name "_bytes_total", help, METRIC_COUNTER, "bytes", "cgroup, device"}
 
 /* The quota in µs and its period are told together, as cgroup_cpu_quota_cores. */
-static const struct metric_desc descs[CGROUP_N_VALUES] = {
+static const struct metric_desc descs[CGROUP_N_VALUES + 1] = {
     SECONDS(CGROUP_CPU_USAGE, "cpu_usage", "CPU time used."),
     SECONDS(CGROUP_CPU_USER, "cpu_user", "CPU time used by the programs themselves."),
     SECONDS(CGROUP_CPU_SYSTEM, "cpu_system", "CPU time used by the kernel for the programs."),
@@ -129,7 +128,7 @@ static const struct metric_desc descs[CGROUP_N_VALUES] = {
           "Removed cgroups below this one that still hold memory."),
 };
 
-static const struct metric_desc io_metrics[CGROUP_IO_N_VALUES] = {
+static const struct metric_desc io_metrics[CGROUP_IO_N_VALUES + 1] = {
     IO_BYTES(CGROUP_IO_READ_BYTES, "read", "Bytes read from the disk."),
     IO_BYTES(CGROUP_IO_WRITTEN_BYTES, "written", "Bytes written to the disk."),
     IO(CGROUP_IO_READS, "reads", "Read requests."),
@@ -149,12 +148,9 @@ static const struct metric_desc mode_metric = {"waap_cgroup_mode",
                                                "How control groups are mounted: v1, v2 or hybrid.",
                                                METRIC_GAUGE, NULL, "mode"};
 
+static const struct metric_desc *const metrics[] = {&mode_metric, &quota, &working_set, NULL};
 /* All but the quota and its period, which come first. */
-static const struct metric_desc *const metrics[] = {
-    &mode_metric,       &quota, &working_set, AT64(descs, 2), AT1(descs, 66), AT4(io_metrics, 0),
-    AT2(io_metrics, 4), NULL,
-};
-_Static_assert(CGROUP_N_VALUES == 67 && CGROUP_IO_N_VALUES == 6, "all are listed");
+static const struct metric_desc *const tables[] = {&descs[2], io_metrics, NULL};
 
 static void add(struct snapshot *out, const struct metric_desc *desc, const struct labels *labels,
                 double value) {
@@ -469,6 +465,7 @@ const struct collector cgroup_collector = {
     .name = "cgroup",
     .help = "CPU, memory, disks, tasks and pressure of control groups, v1 and v2",
     .metrics = metrics,
+    .tables = tables,
     .options = options,
     .on_by_default = true,
     .open = cgroup_open,

@@ -140,7 +140,8 @@ int container_energy_create(const struct collector_env *env, struct container_en
     energy->busy_seconds = NAN;
     energy->idle = labels_render("source", "idle");
     energy->shared = labels_render("source", "shared");
-    int r = source_file_init(&energy->stat, env->procfs, "stat", NULL, err);
+    source_file_init(&energy->stat, env->procfs, "stat", NULL);
+    int r = 0;
     if (r == 0 && (energy->idle == NULL || energy->shared == NULL)) {
         r = error_set(err, -ENOMEM, "out of memory");
     }

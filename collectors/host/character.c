@@ -1,4 +1,4 @@
-#include "collectors/host/character.h"
+#include "collectors/host/parse.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include "collectors/source/source_file.h"
 #include "collectors/source/tegra.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/core/uuid.h"
 #include "exporter/metrics/labels.h"
@@ -30,7 +31,7 @@ enum {
 
 #define NODE_LABELS "char_node_name, char_node_class, char_node_uuid"
 
-const struct metric_desc host_character_metrics[HOST_CHARACTER_N_METRICS] = {
+const struct metric_desc host_character_metrics[] = {
     [CHARACTER_BATTERY] = {"char_node_battery", "Charge of the battery, in percent.", METRIC_GAUGE,
                            NULL, NODE_LABELS ", char_node_plugged_battery"},
     [CHARACTER_CORES] = {"char_node_cpu_total_cores", "CPUs of the node.", METRIC_GAUGE, NULL,
@@ -43,6 +44,7 @@ const struct metric_desc host_character_metrics[HOST_CHARACTER_N_METRICS] = {
                       NODE_LABELS ", char_node_os_name, char_node_os_version"},
     [CHARACTER_MEMORY] = {"char_node_ram_total_bytes", "Memory of the node.", METRIC_GAUGE, "bytes",
                           NODE_LABELS},
+    {0},
 };
 
 enum { N_NODE_LABELS = 3, N_OWN_LABELS = 3 };
@@ -141,7 +143,7 @@ void host_device_name(const char *model, struct buf *out) {
 
 static void read_proc(const struct collector_env *env, const char *name, struct buf *out) {
     char *path CLEANUP_FREE = file_path_join(env->procfs, name);
-    if (path == NULL || file_read(path, out, NULL) < 0) {
+    if (file_read(path, out, NULL) < 0) {
         buf_reset(out);
     }
 }
@@ -227,8 +229,7 @@ static void render_cores(struct host_character *host, const char *cpuinfo) {
 static void render_os(struct host_character *host, const struct collector_env *env) {
     struct buf text CLEANUP_BUF = {0}, name CLEANUP_BUF = {0}, version CLEANUP_BUF = {0};
     char *path CLEANUP_FREE = file_path_join(env->rootfs, "etc/os-release");
-    if (path == NULL || file_read(path, &text, NULL) < 0 ||
-        !host_os_release_find(buf_str(&text), "NAME", &name)) {
+    if (file_read(path, &text, NULL) < 0 || !host_os_release_find(buf_str(&text), "NAME", &name)) {
         return;
     }
     host_os_release_find(buf_str(&text), "VERSION_ID", &version);
@@ -289,20 +290,15 @@ static void character_close(void *state) {
 }
 
 static int character_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct host_character *host = calloc(1, sizeof(*host));
-    if (host == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    (void)err;
+    struct host_character *host = mem_zalloc(1, sizeof(*host));
     host->on = settings_bool(env->settings, "collector.host.characterization");
     *ret_state = host;
     if (!host->on) {
         return 0;
     }
-    host->rootfs = strdup(env->rootfs);
+    host->rootfs = mem_strdup(env->rootfs);
     host->supplies = file_path_join(env->sysfs, "class/power_supply");
-    if (host->rootfs == NULL || host->supplies == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     look_around(host, env);
     return 0;
 }
@@ -314,10 +310,10 @@ static void add_battery(const struct host_character *host, struct snapshot *out)
     bool done = directory == NULL;
     while (!done && (entry = readdir(directory)) != NULL) {
         char *place CLEANUP_FREE = file_path_join(host->supplies, entry->d_name);
-        char *type CLEANUP_FREE = place != NULL ? source_file_text(place, "type") : NULL;
-        char *scope CLEANUP_FREE = place != NULL ? source_file_text(place, "scope") : NULL;
-        char *charge CLEANUP_FREE = place != NULL ? source_file_text(place, "capacity") : NULL;
-        char *status CLEANUP_FREE = place != NULL ? source_file_text(place, "status") : NULL;
+        char *type CLEANUP_FREE = source_file_text(place, "type");
+        char *scope CLEANUP_FREE = source_file_text(place, "scope");
+        char *charge CLEANUP_FREE = source_file_text(place, "capacity");
+        char *status CLEANUP_FREE = source_file_text(place, "status");
         double percent;
         if (type == NULL || strcmp(type, "Battery") != 0 || charge == NULL ||
             (scope != NULL && strcmp(scope, "Device") == 0) ||

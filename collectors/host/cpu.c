@@ -1,4 +1,4 @@
-#include "collectors/host/cpu.h"
+#include "collectors/host/parse.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,12 +11,13 @@
 #include "collectors/host/part.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
 enum { CPU_MIN_ROWS = 8, CPU_JUMP_SECONDS = 3 };
 enum { CPU_SECONDS, CPU_GUEST_SECONDS, CPU_FIRST_TOTAL };
 
-const struct metric_desc host_cpu_metrics[HOST_CPU_N_METRICS] = {
+const struct metric_desc host_cpu_metrics[] = {
     {"node_cpu_seconds_total", "Time each CPU has spent in each mode.", METRIC_COUNTER, "seconds",
      "cpu, mode"},
     {"node_cpu_guest_seconds_total",
@@ -29,6 +30,7 @@ const struct metric_desc host_cpu_metrics[HOST_CPU_N_METRICS] = {
     {"node_intr_total", "Interrupts served since boot.", METRIC_COUNTER, NULL, NULL},
     {"node_procs_blocked", "Processes waiting for input or output.", METRIC_GAUGE, NULL, NULL},
     {"node_procs_running", "Processes running or ready to run.", METRIC_GAUGE, NULL, NULL},
+    {0},
 };
 
 /* Lines of /proc/stat that hold one number we want, in the order of the metrics above. */
@@ -104,27 +106,14 @@ static struct cpu_row *find_row(struct cpu *cpu, uint64_t id) {
 }
 
 static struct cpu_row *add_row(struct cpu *cpu, uint64_t id) {
-    if (cpu->n_rows == cpu->cap_rows) {
-        size_t cap = cpu->cap_rows == 0 ? CPU_MIN_ROWS : 2 * cpu->cap_rows;
-        struct cpu_row *rows = realloc(cpu->rows, cap * sizeof(*rows));
-        if (rows == NULL) {
-            return NULL;
-        }
-        cpu->rows = rows;
-        cpu->cap_rows = cap;
-    }
-    struct cpu_row *row = &cpu->rows[cpu->n_rows];
+    ARRAY_GROW(&cpu->rows, &cpu->cap_rows, cpu->n_rows + 1);
+    struct cpu_row *row = &cpu->rows[cpu->n_rows++];
     *row = (struct cpu_row){.line.id = id};
     char name[24];
     snprintf(name, sizeof(name), "%" PRIu64, id);
     for (size_t i = 0; i < CPU_STAT_N_MODES; i++) {
         row->labels[i] = labels_render("cpu", name, "mode", modes[i].mode);
-        if (row->labels[i] == NULL) {
-            finish_row(row);
-            return NULL;
-        }
     }
-    cpu->n_rows++;
     cpu->next = cpu->n_rows;
     return row;
 }
@@ -138,9 +127,6 @@ static int see_cpu(struct cpu *cpu, const char *text) {
     struct cpu_row *row = find_row(cpu, line.id);
     if (row == NULL) {
         row = add_row(cpu, line.id);
-    }
-    if (row == NULL) {
-        return -ENOMEM;
     }
     host_cpu_follow(&row->line, &line, cpu->ticks_per_second);
     row->round = cpu->round;
@@ -227,16 +213,10 @@ static void cpu_close(void *state) {
 }
 
 static int cpu_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct cpu *cpu = calloc(1, sizeof(*cpu));
-    if (cpu == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    (void)err;
+    struct cpu *cpu = mem_zalloc(1, sizeof(*cpu));
     cpu->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
-    int r = source_file_init(&cpu->file, env->procfs, "stat", NULL, err);
-    if (r < 0) {
-        cpu_close(cpu);
-        return r;
-    }
+    source_file_init(&cpu->file, env->procfs, "stat", NULL);
     *ret_state = cpu;
     return 0;
 }

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "exporter/core/cleanup.h"
-
-enum { DEVICES_MIN_ROWS = 8 };
+#include "exporter/core/memory.h"
 
 static void finish_row(struct host_device *device) {
     free(device->name);
@@ -38,34 +37,13 @@ static struct host_device *find(struct host_devices *devices, struct scan_word n
     return NULL;
 }
 
-static bool make_room(struct host_devices *devices) {
-    if (devices->n_rows < devices->cap_rows) {
-        return true;
-    }
-    size_t cap = devices->cap_rows == 0 ? DEVICES_MIN_ROWS : 2 * devices->cap_rows;
-    struct host_device *rows = realloc(devices->rows, cap * sizeof(*rows));
-    if (rows == NULL) {
-        return false;
-    }
-    devices->rows = rows;
-    devices->cap_rows = cap;
-    return true;
-}
-
 static struct host_device *add(struct host_devices *devices, struct scan_word name) {
-    char *copy CLEANUP_FREE = strndup(name.text, name.len);
-    if (copy == NULL || !make_room(devices)) {
-        return NULL;
-    }
-    struct labels *labels = NULL;
-    if (!filter_matches(&devices->exclude, copy)) {
-        labels = labels_render("device", copy);
-        if (labels == NULL) {
-            return NULL;
-        }
-    }
+    ARRAY_GROW(&devices->rows, &devices->cap_rows, devices->n_rows + 1);
     struct host_device *device = &devices->rows[devices->n_rows++];
-    *device = (struct host_device){.name = TAKE(copy), .name_len = name.len, .labels = labels};
+    *device = (struct host_device){.name = mem_strndup(name.text, name.len), .name_len = name.len};
+    if (!filter_matches(&devices->exclude, device->name)) {
+        device->labels = labels_render("device", device->name);
+    }
     devices->next = devices->n_rows;
     return device;
 }
@@ -75,9 +53,7 @@ struct host_device *host_devices_see(struct host_devices *devices, struct scan_w
     if (device == NULL) {
         device = add(devices, name);
     }
-    if (device != NULL) {
-        device->round = devices->round;
-    }
+    device->round = devices->round;
     return device;
 }
 
@@ -94,9 +70,9 @@ void host_devices_sweep(struct host_devices *devices) {
 }
 
 void host_devices_emit(const struct host_devices *devices, const struct metric_desc *descs,
-                       size_t n_descs, struct snapshot *out) {
+                       struct snapshot *out) {
     /* Family by family: the snapshot finds the family of the previous sample at once. */
-    for (size_t i = 0; i < n_descs; i++) {
+    for (size_t i = 0; descs[i].name != NULL; i++) {
         for (size_t row = 0; row < devices->n_rows; row++) {
             const struct host_device *device = &devices->rows[row];
             if (device->labels != NULL && i < device->n_values) {

@@ -35,13 +35,13 @@ void host_devices_finish(struct host_devices *devices);
 /* Begins a collection. */
 void host_devices_begin(struct host_devices *devices);
 
-/* The row of that device, added if it is not there yet; valid until the next call. NULL when memory
- * is out. The caller sets its values. */
+/* The row of that device, added if it is not there yet; valid until the next call. The caller
+ * sets its values. */
 struct host_device *host_devices_see(struct host_devices *devices, struct scan_word name);
 
 /* Ends a collection: forgets the devices that were not seen in it. */
 void host_devices_sweep(struct host_devices *devices);
 
-/* Adds value i of each device that has so many to the family descs[i]. */
+/* Adds value i of each device that has so many to the family descs[i], up to a nameless one. */
 void host_devices_emit(const struct host_devices *devices, const struct metric_desc *descs,
-                       size_t n_descs, struct snapshot *out);
+                       struct snapshot *out);

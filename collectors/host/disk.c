@@ -7,9 +7,10 @@
 #include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 /* In the order of the fields of /proc/diskstats. */
-const struct metric_desc host_disk_metrics[HOST_DISK_N_METRICS] = {
+const struct metric_desc host_disk_metrics[] = {
     {"node_disk_reads_completed_total", "Read requests that the disk has completed.",
      METRIC_COUNTER, NULL, "device"},
     {"node_disk_reads_merged_total", "Read requests merged with a neighbour before being issued.",
@@ -43,6 +44,7 @@ const struct metric_desc host_disk_metrics[HOST_DISK_N_METRICS] = {
      METRIC_COUNTER, NULL, "device"},
     {"node_disk_flush_requests_time_seconds_total", "Time that all flush requests took together.",
      METRIC_COUNTER, "seconds", "device"},
+    {0},
 };
 
 struct disk {
@@ -68,9 +70,6 @@ static int disk_line(void *context, size_t number, const char *text) {
         return r;
     }
     struct host_device *device = host_devices_see(&disk->devices, line.device);
-    if (device == NULL) {
-        return -ENOMEM;
-    }
     device->n_values = line.n_fields;
     for (size_t i = 0; i < line.n_fields; i++) {
         device->values[i] = in_unit(&host_disk_metrics[i], line.fields[i]);
@@ -87,7 +86,7 @@ static int disk_collect(void *state, struct buf *scratch, struct snapshot *out, 
     host_devices_begin(&disk->devices);
     r = scan_lines(buf_str(scratch), disk->file.path, disk_line, disk, err);
     host_devices_sweep(&disk->devices);
-    host_devices_emit(&disk->devices, host_disk_metrics, ARRAY_LEN(host_disk_metrics), out);
+    host_devices_emit(&disk->devices, host_disk_metrics, out);
     return r;
 }
 
@@ -101,15 +100,10 @@ static void disk_close(void *state) {
 }
 
 static int disk_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct disk *disk = calloc(1, sizeof(*disk));
-    if (disk == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct disk *disk = mem_zalloc(1, sizeof(*disk));
+    source_file_init(&disk->file, env->procfs, "diskstats", NULL);
     int r = filter_init(&disk->devices.exclude, env->settings, "collector.host.disk.device-exclude",
                         err);
-    if (r == 0) {
-        r = source_file_init(&disk->file, env->procfs, "diskstats", NULL, err);
-    }
     if (r < 0) {
         disk_close(disk);
         return r;

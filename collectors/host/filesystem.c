@@ -5,13 +5,14 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "collectors/host/mount.h"
+#include "collectors/host/parse.h"
 #include "collectors/host/part.h"
 #include "collectors/host/statfs.h"
 #include "collectors/source/filter.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 #include "exporter/metrics/labels.h"
 
@@ -32,9 +33,10 @@ enum {
     FILESYSTEM_FREE,
     FILESYSTEM_READONLY,
     FILESYSTEM_SIZE,
+    FILESYSTEM_N_METRICS,
 };
 
-const struct metric_desc host_filesystem_metrics[HOST_FILESYSTEM_N_METRICS] = {
+const struct metric_desc host_filesystem_metrics[] = {
     FILESYSTEM("avail_bytes", "Space that users other than root can still use.", "bytes"),
     FILESYSTEM("device_error",
                "Whether the file system failed to say in time how full it is (1) or not (0).",
@@ -44,6 +46,7 @@ const struct metric_desc host_filesystem_metrics[HOST_FILESYSTEM_N_METRICS] = {
     FILESYSTEM("free_bytes", "Free space, including what is kept for root.", "bytes"),
     FILESYSTEM("readonly", "Whether the file system is mounted read-only (1) or not (0).", NULL),
     FILESYSTEM("size_bytes", "Size of the file system.", "bytes"),
+    {0},
 };
 
 /* A mount that exists, with its rendered labels. Excluded ones are kept too, so that the
@@ -56,7 +59,7 @@ struct mount {
     struct labels *labels;       /* NULL: excluded */
     struct host_statfs_job *job; /* NULL: excluded */
     int answer;                  /* of statfs: 0 or a negative errno */
-    double values[HOST_FILESYSTEM_N_METRICS];
+    double values[FILESYSTEM_N_METRICS];
 };
 
 struct filesystem {
@@ -75,7 +78,76 @@ struct filesystem {
     struct host_statfs *statfs;
     struct host_statfs_job **jobs; /* of the mounts that are not excluded */
     size_t n_jobs;
+    size_t cap_jobs;
 };
+
+/* ---- lines of the mount table ---- */
+
+static bool has_option(struct scan_word options, const char *option) {
+    size_t n = strlen(option);
+    const char *at = options.text;
+    const char *end = options.text + options.len;
+    while (at < end) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        size_t len = (size_t)((comma != NULL ? comma : end) - at);
+        if (len == n && memcmp(at, option, n) == 0) {
+            return true;
+        }
+        at += len + 1;
+    }
+    return false;
+}
+
+int host_mount_parse(const char *line, struct host_mount_line *ret_line) {
+    struct scan_word options;
+    if (!scan_word(&line, &ret_line->device) || !scan_word(&line, &ret_line->mount_point) ||
+        !scan_word(&line, &ret_line->type) || !scan_word(&line, &options)) {
+        return -EINVAL;
+    }
+    const char *begin = ret_line->device.text;
+    const char *end = ret_line->type.text + ret_line->type.len;
+    ret_line->key = (struct scan_word){.text = begin, .len = (size_t)(end - begin)};
+    ret_line->read_only = has_option(options, "ro");
+    return 0;
+}
+
+static bool is_octal(char c) {
+    return c >= '0' && c <= '7';
+}
+
+char *host_mount_unescape(struct scan_word word) {
+    char *path = mem_alloc(word.len + 1);
+    const char *in = word.text;
+    const char *end = in + word.len;
+    char *out = path;
+    while (in < end) {
+        if (*in == '\\' && end - in >= 4 && in[1] <= '3' && is_octal(in[1]) && is_octal(in[2]) &&
+            is_octal(in[3])) {
+            *out++ = (char)((in[1] - '0') << 6 | (in[2] - '0') << 3 | (in[3] - '0'));
+            in += 4;
+        } else {
+            *out++ = *in++;
+        }
+    }
+    *out = '\0';
+    return path;
+}
+
+const char *host_mount_strip(const char *path, const char *rootfs) {
+    size_t n = strlen(rootfs);
+    while (n > 0 && rootfs[n - 1] == '/') {
+        n--;
+    }
+    if (n == 0 || strncmp(path, rootfs, n) != 0) {
+        return path;
+    }
+    if (path[n] == '\0') {
+        return "/";
+    }
+    return path[n] == '/' ? path + n : path;
+}
+
+/* ---- mounts ---- */
 
 static void mount_finish(struct filesystem *filesystem, struct mount *mount) {
     free(mount->key);
@@ -83,28 +155,21 @@ static void mount_finish(struct filesystem *filesystem, struct mount *mount) {
     host_statfs_job_destroy(filesystem->statfs, mount->job);
 }
 
-static int mount_init(struct filesystem *filesystem, struct mount *mount,
-                      const struct host_mount_line *line) {
-    char *device CLEANUP_FREE = strndup(line->device.text, line->device.len);
-    char *type CLEANUP_FREE = strndup(line->type.text, line->type.len);
+static void mount_init(struct filesystem *filesystem, struct mount *mount,
+                       const struct host_mount_line *line) {
+    char *device CLEANUP_FREE = mem_strndup(line->device.text, line->device.len);
+    char *type CLEANUP_FREE = mem_strndup(line->type.text, line->type.len);
     char *seen CLEANUP_FREE = host_mount_unescape(line->mount_point);
-    mount->key = strndup(line->key.text, line->key.len);
+    mount->key = mem_strndup(line->key.text, line->key.len);
     mount->key_len = line->key.len;
-    if (device == NULL || type == NULL || seen == NULL || mount->key == NULL) {
-        return -ENOMEM;
-    }
     const char *mount_point = host_mount_strip(seen, filesystem->rootfs);
     if (filter_matches(&filesystem->exclude_mount_points, mount_point) ||
         filter_matches(&filesystem->exclude_types, type)) {
-        return 0;
+        return;
     }
     char *path CLEANUP_FREE = file_path_join(filesystem->rootfs, mount_point);
-    if (path == NULL) {
-        return -ENOMEM;
-    }
     mount->labels = labels_render("device", device, "fstype", type, "mountpoint", mount_point);
-    mount->job = host_statfs_job_create(filesystem->statfs, path);
-    return mount->labels != NULL && mount->job != NULL ? 0 : -ENOMEM;
+    mount->job = host_statfs_job_create(path);
 }
 
 static struct mount *find_mount(struct filesystem *filesystem, struct scan_word key) {
@@ -119,29 +184,13 @@ static struct mount *find_mount(struct filesystem *filesystem, struct scan_word 
     return NULL;
 }
 
-static int add_mount(struct filesystem *filesystem, const struct host_mount_line *line,
-                     struct mount **ret_mount) {
-    if (filesystem->n_mounts == filesystem->cap_mounts) {
-        size_t cap =
-            filesystem->cap_mounts == 0 ? FILESYSTEM_MIN_MOUNTS : 2 * filesystem->cap_mounts;
-        struct mount *mounts = realloc(filesystem->mounts, cap * sizeof(*mounts));
-        if (mounts == NULL) {
-            return -ENOMEM;
-        }
-        filesystem->mounts = mounts;
-        filesystem->cap_mounts = cap;
-    }
-    struct mount *mount = &filesystem->mounts[filesystem->n_mounts];
+static struct mount *add_mount(struct filesystem *filesystem, const struct host_mount_line *line) {
+    ARRAY_GROW(&filesystem->mounts, &filesystem->cap_mounts, filesystem->n_mounts + 1);
+    struct mount *mount = &filesystem->mounts[filesystem->n_mounts++];
     *mount = (struct mount){0};
-    int r = mount_init(filesystem, mount, line);
-    if (r < 0) {
-        mount_finish(filesystem, mount);
-        return r;
-    }
-    filesystem->n_mounts++;
+    mount_init(filesystem, mount, line);
     filesystem->next = filesystem->n_mounts;
-    *ret_mount = mount;
-    return 0;
+    return mount;
 }
 
 static int mount_line(void *context, size_t number, const char *text) {
@@ -154,14 +203,12 @@ static int mount_line(void *context, size_t number, const char *text) {
     }
     struct mount *mount = find_mount(filesystem, line.key);
     if (mount == NULL) {
-        r = add_mount(filesystem, &line, &mount);
+        mount = add_mount(filesystem, &line);
     }
-    if (r == 0) {
-        mount->round = filesystem->round;
-        /* Of the same thing mounted twice in one place, the later one is on top. */
-        mount->read_only = line.read_only;
-    }
-    return r;
+    mount->round = filesystem->round;
+    /* Of the same thing mounted twice in one place, the later one is on top. */
+    mount->read_only = line.read_only;
+    return 0;
 }
 
 static void sweep(struct filesystem *filesystem) {
@@ -176,20 +223,14 @@ static void sweep(struct filesystem *filesystem) {
     filesystem->n_mounts = kept;
 }
 
-static int list_jobs(struct filesystem *filesystem) {
-    struct host_statfs_job **jobs =
-        realloc(filesystem->jobs, (filesystem->n_mounts + 1) * sizeof(struct host_statfs_job *));
+static void list_jobs(struct filesystem *filesystem) {
+    ARRAY_GROW(&filesystem->jobs, &filesystem->cap_jobs, filesystem->n_mounts);
     filesystem->n_jobs = 0;
-    if (jobs == NULL) {
-        return -ENOMEM;
-    }
-    filesystem->jobs = jobs;
     for (size_t i = 0; i < filesystem->n_mounts; i++) {
         if (filesystem->mounts[i].job != NULL) {
-            jobs[filesystem->n_jobs++] = filesystem->mounts[i].job;
+            filesystem->jobs[filesystem->n_jobs++] = filesystem->mounts[i].job;
         }
     }
-    return 0;
 }
 
 /* Mount tables are long and rarely change: with twenty containers, writing out their options costs
@@ -215,10 +256,7 @@ static int parse_mounts(struct filesystem *filesystem, const struct buf *text, s
     filesystem->next = 0;
     int r = scan_lines(buf_str(text), filesystem->file.path, mount_line, filesystem, err);
     sweep(filesystem);
-    if (list_jobs(filesystem) < 0 || filesystem->text.failed) {
-        buf_finish(&filesystem->text);
-        return error_set(err, -ENOMEM, "%s: out of memory", filesystem->file.path);
-    }
+    list_jobs(filesystem);
     return r;
 }
 
@@ -245,7 +283,7 @@ static void take_answer(struct filesystem *filesystem, struct mount *mount) {
 }
 
 static void emit(const struct filesystem *filesystem, struct snapshot *out) {
-    for (int metric = 0; metric < HOST_FILESYSTEM_N_METRICS; metric++) {
+    for (int metric = 0; metric < FILESYSTEM_N_METRICS; metric++) {
         bool always = metric == FILESYSTEM_DEVICE_ERROR || metric == FILESYSTEM_READONLY;
         for (size_t i = 0; i < filesystem->n_mounts; i++) {
             const struct mount *mount = &filesystem->mounts[i];
@@ -300,30 +338,21 @@ static void filesystem_close(void *state) {
 }
 
 static int init(struct filesystem *filesystem, const struct collector_env *env, struct error *err) {
-    filesystem->rootfs = strdup(env->rootfs);
+    filesystem->rootfs = mem_strdup(env->rootfs);
     filesystem->statfs = host_statfs_create(statfs);
-    if (filesystem->rootfs == NULL || filesystem->statfs == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    /* mounts is what we see; the host's mounts are those of its first process. */
+    source_file_init(&filesystem->file, env->procfs, "1/mounts", "mounts");
     int r = filter_init(&filesystem->exclude_mount_points, env->settings,
                         "collector.host.filesystem.mount-points-exclude", err);
     if (r < 0) {
         return r;
     }
-    r = filter_init(&filesystem->exclude_types, env->settings,
-                    "collector.host.filesystem.fs-types-exclude", err);
-    if (r < 0) {
-        return r;
-    }
-    /* mounts is what we see; the host's mounts are those of its first process. */
-    return source_file_init(&filesystem->file, env->procfs, "1/mounts", "mounts", err);
+    return filter_init(&filesystem->exclude_types, env->settings,
+                       "collector.host.filesystem.fs-types-exclude", err);
 }
 
 static int filesystem_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct filesystem *filesystem = calloc(1, sizeof(*filesystem));
-    if (filesystem == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct filesystem *filesystem = mem_zalloc(1, sizeof(*filesystem));
     int r = init(filesystem, env, err);
     if (r < 0) {
         filesystem_close(filesystem);

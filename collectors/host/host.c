@@ -7,12 +7,27 @@
 #include "collectors/host/part.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/settings/option.h"
 
 static const struct host_part *const parts[] = {
     &host_character_part, &host_cpu_part,     &host_disk_part,    &host_filesystem_part,
     &host_load_part,      &host_memory_part,  &host_network_part, &host_system_part,
     &host_pressure_part,  &host_thermal_part,
+};
+
+static const struct metric_desc *const tables[] = {
+    host_character_metrics,
+    host_cpu_metrics,
+    host_disk_metrics,
+    host_filesystem_metrics,
+    host_load_metrics,
+    host_memory_metrics,
+    host_network_metrics,
+    host_pressure_metrics,
+    host_system_metrics,
+    host_thermal_metrics,
+    NULL,
 };
 
 struct host {
@@ -81,13 +96,10 @@ static void host_close(void *state) {
 
 static int host_open(const struct collector_env *env, void **ret_state, struct error *err) {
     char *stat CLEANUP_FREE = file_path_join(env->procfs, "stat");
-    if (stat != NULL && access(stat, F_OK) < 0) {
+    if (access(stat, F_OK) < 0) {
         return error_set(err, -ENODEV, "%s: %m", stat);
     }
-    struct host *host = calloc(1, sizeof(*host));
-    if (host == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct host *host = mem_zalloc(1, sizeof(*host));
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         int r = parts[i]->open(env, &host->states[i], err);
         if (r < 0) {
@@ -114,7 +126,7 @@ static int host_collect(void *state, struct snapshot *out, struct error *err) {
 const struct collector host_collector = {
     .name = "host",
     .help = "CPUs, memory, load, file systems, disks, network devices, pressure, temperatures",
-    .metrics = host_metrics,
+    .tables = tables,
     .options = host_options,
     .on_by_default = true,
     .open = host_open,

@@ -1,18 +1,20 @@
-#include "collectors/host/load.h"
+#include "collectors/host/parse.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "collectors/host/part.h"
 #include "collectors/source/source_file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/core/scan.h"
 
-const struct metric_desc host_load_metrics[HOST_LOAD_N_METRICS] = {
+const struct metric_desc host_load_metrics[] = {
     {"node_load1", "Mean number of running or blocked processes over one minute.", METRIC_GAUGE},
     {"node_load5", "Mean number of running or blocked processes over five minutes.", METRIC_GAUGE},
     {"node_load15", "Mean number of running or blocked processes over fifteen minutes.",
      METRIC_GAUGE},
+    {0},
 };
 
 struct load {
@@ -63,15 +65,9 @@ static void load_close(void *state) {
 }
 
 static int load_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct load *load = calloc(1, sizeof(*load));
-    if (load == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    int r = source_file_init(&load->file, env->procfs, "loadavg", NULL, err);
-    if (r < 0) {
-        load_close(load);
-        return r;
-    }
+    (void)err;
+    struct load *load = mem_zalloc(1, sizeof(*load));
+    source_file_init(&load->file, env->procfs, "loadavg", NULL);
     *ret_state = load;
     return 0;
 }

@@ -1,4 +1,4 @@
-#include "collectors/host/memory.h"
+#include "collectors/host/parse.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,6 +8,86 @@
 #include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
+
+#define BYTES(field, help)                                                                         \
+    { "node_memory_" field "_bytes", help, METRIC_GAUGE, "bytes" }
+#define COUNT(field, help)                                                                         \
+    { "node_memory_" field, help, METRIC_GAUGE }
+
+/* The fields of /proc/meminfo up to Linux 6.18, and those of the Jetson's kernel. One that is not
+ * listed is exported all the same, with a plainer help text. */
+const struct metric_desc host_memory_metrics[] = {
+    BYTES("Active", "Memory used lately, kept if possible."),
+    BYTES("Active_anon", "Anonymous memory used lately."),
+    BYTES("Active_file", "Page cache used lately."),
+    BYTES("AnonHugePages", "Anonymous memory in transparent huge pages."),
+    BYTES("AnonPages", "Anonymous memory mapped by processes."),
+    BYTES("Balloon", "Memory that a balloon driver has given back to the hypervisor."),
+    BYTES("Bounce", "Memory of bounce buffers for block devices."),
+    BYTES("Buffers", "Cache of raw block devices."),
+    BYTES("Cached", "Page cache, without swap cache."),
+    BYTES("CmaFree", "Free part of the contiguous memory area."),
+    BYTES("CmaTotal", "Size of the contiguous memory area."),
+    BYTES("CommitLimit", "Memory that may be promised while overcommit is strict."),
+    BYTES("Committed_AS", "Memory promised to processes."),
+    BYTES("DirectMap1G", "Kernel memory mapped by pages of 1 GiB."),
+    BYTES("DirectMap2M", "Kernel memory mapped by pages of 2 MiB."),
+    BYTES("DirectMap4M", "Kernel memory mapped by pages of 4 MiB."),
+    BYTES("DirectMap4k", "Kernel memory mapped by pages of 4 KiB."),
+    BYTES("Dirty", "Memory waiting to be written to disk."),
+    BYTES("EarlyMemtestBad", "Memory found faulty by the test at boot."),
+    BYTES("FileHugePages", "Page cache in huge pages."),
+    BYTES("FilePmdMapped", "Page cache mapped into processes by huge pages."),
+    BYTES("GPUActive", "Memory that graphics drivers use."),
+    BYTES("GPUReclaim", "Memory that graphics drivers keep and could give back."),
+    BYTES("HardwareCorrupted", "Memory given up as faulty."),
+    BYTES("HighFree", "Free memory that the kernel does not map permanently."),
+    BYTES("HighTotal", "Memory that the kernel does not map permanently."),
+    COUNT("HugePages_Free", "Huge pages of the pool that are free."),
+    COUNT("HugePages_Rsvd", "Huge pages promised but not yet used."),
+    COUNT("HugePages_Surp", "Huge pages beyond the size of the pool."),
+    COUNT("HugePages_Total", "Huge pages in the pool."),
+    BYTES("Hugepagesize", "Default size of a huge page."),
+    BYTES("Hugetlb", "Memory in huge pages of all sizes."),
+    BYTES("Inactive", "Memory not used lately, first to be reclaimed."),
+    BYTES("Inactive_anon", "Anonymous memory not used lately."),
+    BYTES("Inactive_file", "Page cache not used lately."),
+    BYTES("KReclaimable", "Kernel memory that can be reclaimed under pressure."),
+    BYTES("KernelStack", "Stacks of tasks in the kernel."),
+    BYTES("LowFree", "Free memory that the kernel maps permanently."),
+    BYTES("LowTotal", "Memory that the kernel maps permanently."),
+    BYTES("Mapped", "Page cache mapped by processes."),
+    BYTES("MemAvailable", "Estimate of what can be allocated without swapping."),
+    BYTES("MemFree", "Memory that is not used at all."),
+    BYTES("MemTotal", "Usable memory of the machine."),
+    BYTES("Mlocked", "Memory locked by mlock."),
+    BYTES("NFS_Unstable", "Pages sent to an NFS server and not yet on its disk."),
+    BYTES("NvMapMemFree", "Free memory of the Tegra carveout allocator."),
+    BYTES("NvMapMemUsed", "Memory held by the Tegra allocator."),
+    BYTES("PageTables", "Page tables of processes."),
+    BYTES("Percpu", "Memory of per-CPU allocations."),
+    BYTES("SReclaimable", "Slab that can be reclaimed, such as caches."),
+    BYTES("SUnreclaim", "Slab that cannot be reclaimed."),
+    BYTES("SecPageTables", "Secondary page tables, such as those of virtual machines."),
+    BYTES("Shmem", "Shared memory and tmpfs."),
+    BYTES("ShmemHugePages", "Shared memory and tmpfs in huge pages."),
+    BYTES("ShmemPmdMapped", "Shared memory mapped into processes by huge pages."),
+    BYTES("Slab", "Kernel's slab allocator."),
+    BYTES("SwapCached", "Swapped memory that is also in memory."),
+    BYTES("SwapFree", "Unused swap space."),
+    BYTES("SwapTotal", "Size of the swap space."),
+    BYTES("Unaccepted", "Memory that a confidential guest has not accepted yet."),
+    BYTES("Unevictable", "Memory that cannot be reclaimed."),
+    BYTES("VmallocChunk", "Largest free run of vmalloc space."),
+    BYTES("VmallocTotal", "Size of the vmalloc space."),
+    BYTES("VmallocUsed", "Used part of the vmalloc space."),
+    BYTES("Writeback", "Memory being written to disk."),
+    BYTES("WritebackTmp", "Temporary buffers of FUSE for writing back."),
+    BYTES("Zswap", "Memory that compressed swap occupies."),
+    BYTES("Zswapped", "Anonymous memory held in compressed swap, before compression."),
+    {0},
+};
 
 /* One field of meminfo as seen at run time, with what it is called here. */
 struct memory_row {
@@ -29,8 +109,6 @@ struct memory {
     struct snapshot *out;
 };
 
-enum { MEMORY_MIN_ROWS = 64 };
-
 void host_memory_name(struct buf *out, struct scan_word key, bool kilobytes) {
     buf_add_str(out, "node_memory_");
     for (size_t i = 0; i < key.len; i++) {
@@ -44,37 +122,27 @@ void host_memory_name(struct buf *out, struct scan_word key, bool kilobytes) {
 }
 
 static void row_destroy(struct memory_row *row) {
-    if (row != NULL) {
-        free(row->key);
-        free(row->own_name);
-        free(row->own_help);
-    }
+    free(row->key);
+    free(row->own_name);
+    free(row->own_help);
     free(row);
 }
 
-static void row_cleanup(struct memory_row **row) {
-    row_destroy(*row);
-}
-
 static const struct metric_desc *known(const char *name) {
-    for (size_t i = 0; i < ARRAY_LEN(host_memory_metrics); i++) {
-        if (strcmp(host_memory_metrics[i].name, name) == 0) {
-            return &host_memory_metrics[i];
-        }
+    const struct metric_desc *metric = host_memory_metrics;
+    while (metric->name != NULL && strcmp(metric->name, name) != 0) {
+        metric++;
     }
-    return NULL;
+    return metric->name != NULL ? metric : NULL;
 }
 
 static struct memory_row *row_create(const struct meminfo_line *line) {
-    struct memory_row *row CLEANUP(row_cleanup) = calloc(1, sizeof(*row));
+    struct memory_row *row = mem_zalloc(1, sizeof(*row));
     struct buf name CLEANUP_BUF = {0};
     struct buf help CLEANUP_BUF = {0};
     host_memory_name(&name, line->key, line->kilobytes);
     buf_printf(&help, "The field %.*s of /proc/meminfo.", (int)line->key.len, line->key.text);
-    if (row == NULL || name.failed || help.failed) {
-        return NULL;
-    }
-    row->key = strndup(line->key.text, line->key.len);
+    row->key = mem_strndup(line->key.text, line->key.len);
     row->key_len = line->key.len;
     row->kilobytes = line->kilobytes;
     row->metric = known(buf_str(&name));
@@ -89,7 +157,7 @@ static struct memory_row *row_create(const struct meminfo_line *line) {
         };
         row->metric = &row->own;
     }
-    return row->key != NULL ? TAKE(row) : NULL;
+    return row;
 }
 
 static struct memory_row *find_row(struct memory *memory, const struct meminfo_line *line) {
@@ -106,21 +174,10 @@ static struct memory_row *find_row(struct memory *memory, const struct meminfo_l
 }
 
 static struct memory_row *add_row(struct memory *memory, const struct meminfo_line *line) {
-    if (memory->n_rows == memory->cap_rows) {
-        size_t cap = memory->cap_rows == 0 ? MEMORY_MIN_ROWS : 2 * memory->cap_rows;
-        struct memory_row **rows = realloc(memory->rows, cap * sizeof(*rows));
-        if (rows == NULL) {
-            return NULL;
-        }
-        memory->rows = rows;
-        memory->cap_rows = cap;
-    }
-    struct memory_row *row = row_create(line);
-    if (row != NULL) {
-        memory->rows[memory->n_rows++] = row;
-        memory->next = memory->n_rows;
-    }
-    return row;
+    ARRAY_GROW(&memory->rows, &memory->cap_rows, memory->n_rows + 1);
+    memory->rows[memory->n_rows++] = row_create(line);
+    memory->next = memory->n_rows;
+    return memory->rows[memory->n_rows - 1];
 }
 
 static int memory_line(void *context, size_t number, const char *text) {
@@ -134,9 +191,6 @@ static int memory_line(void *context, size_t number, const char *text) {
     struct memory_row *row = find_row(memory, &line);
     if (row == NULL) {
         row = add_row(memory, &line);
-    }
-    if (row == NULL) {
-        return -ENOMEM;
     }
     double value = (double)line.value;
     snapshot_add(memory->out, row->metric, NULL, line.kilobytes ? value * 1024 : value);
@@ -168,15 +222,9 @@ static void memory_close(void *state) {
 }
 
 static int memory_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct memory *memory = calloc(1, sizeof(*memory));
-    if (memory == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    int r = source_file_init(&memory->file, env->procfs, "meminfo", NULL, err);
-    if (r < 0) {
-        memory_close(memory);
-        return r;
-    }
+    (void)err;
+    struct memory *memory = mem_zalloc(1, sizeof(*memory));
+    source_file_init(&memory->file, env->procfs, "meminfo", NULL);
     *ret_state = memory;
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 #define NETWORK(name, help)                                                                        \
     { "node_network_" name "_total", help, METRIC_COUNTER, NULL, "device" }
@@ -13,7 +14,7 @@
     { "node_network_" name "_bytes_total", help, METRIC_COUNTER, "bytes", "device" }
 
 /* In the order of the columns of /proc/net/dev. */
-const struct metric_desc host_network_metrics[HOST_NETWORK_N_METRICS] = {
+const struct metric_desc host_network_metrics[] = {
     NETWORK_BYTES("receive", "Bytes received."),
     NETWORK("receive_packets", "Packets received."),
     NETWORK("receive_errs", "Received packets that were faulty."),
@@ -30,6 +31,7 @@ const struct metric_desc host_network_metrics[HOST_NETWORK_N_METRICS] = {
     NETWORK("transmit_colls", "Collisions while sending."),
     NETWORK("transmit_carrier", "Packets not sent because the link was lost."),
     NETWORK("transmit_compressed", "Compressed packets sent."),
+    {0},
 };
 
 struct network {
@@ -48,9 +50,6 @@ static int network_line(void *context, size_t number, const char *text) {
         return r;
     }
     struct host_device *device = host_devices_see(&network->devices, line.device);
-    if (device == NULL) {
-        return -ENOMEM;
-    }
     device->n_values = NET_DEV_FIELDS;
     for (size_t i = 0; i < NET_DEV_FIELDS; i++) {
         device->values[i] = (double)line.fields[i];
@@ -68,8 +67,7 @@ static int network_collect(void *state, struct buf *scratch, struct snapshot *ou
     host_devices_begin(&network->devices);
     r = scan_lines(buf_str(scratch), network->file.path, network_line, network, err);
     host_devices_sweep(&network->devices);
-    host_devices_emit(&network->devices, host_network_metrics, ARRAY_LEN(host_network_metrics),
-                      out);
+    host_devices_emit(&network->devices, host_network_metrics, out);
     return r;
 }
 
@@ -83,16 +81,11 @@ static void network_close(void *state) {
 }
 
 static int network_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct network *network = calloc(1, sizeof(*network));
-    if (network == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct network *network = mem_zalloc(1, sizeof(*network));
+    /* net/ is our own network namespace; the host's is that of its first process. */
+    source_file_init(&network->file, env->procfs, "1/net/dev", "net/dev");
     int r = filter_init(&network->devices.exclude, env->settings,
                         "collector.host.network.device-exclude", err);
-    if (r == 0) {
-        /* net/ is our own network namespace; the host's is that of its first process. */
-        r = source_file_init(&network->file, env->procfs, "1/net/dev", "net/dev", err);
-    }
     if (r < 0) {
         network_close(network);
         return r;

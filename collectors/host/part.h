@@ -26,28 +26,14 @@ extern const struct host_part host_pressure_part;
 extern const struct host_part host_system_part;
 extern const struct host_part host_thermal_part;
 
-/* What each part may emit; host_metrics lists them all for the collector. */
-enum {
-    HOST_CHARACTER_N_METRICS = 6,
-    HOST_CPU_N_METRICS = 8,
-    HOST_DISK_N_METRICS = 17,
-    HOST_FILESYSTEM_N_METRICS = 7,
-    HOST_LOAD_N_METRICS = 3,
-    HOST_MEMORY_N_METRICS = 68,
-    HOST_NETWORK_N_METRICS = 16,
-    HOST_PRESSURE_N_METRICS = 6,
-    HOST_SYSTEM_N_METRICS = 2,
-    HOST_THERMAL_N_METRICS = 1,
-};
-extern const struct metric_desc host_character_metrics[HOST_CHARACTER_N_METRICS];
-extern const struct metric_desc host_cpu_metrics[HOST_CPU_N_METRICS];
-extern const struct metric_desc host_disk_metrics[HOST_DISK_N_METRICS];
-extern const struct metric_desc host_filesystem_metrics[HOST_FILESYSTEM_N_METRICS];
-extern const struct metric_desc host_load_metrics[HOST_LOAD_N_METRICS];
-extern const struct metric_desc host_memory_metrics[HOST_MEMORY_N_METRICS];
-extern const struct metric_desc host_network_metrics[HOST_NETWORK_N_METRICS];
-extern const struct metric_desc host_pressure_metrics[HOST_PRESSURE_N_METRICS];
-extern const struct metric_desc host_system_metrics[HOST_SYSTEM_N_METRICS];
-extern const struct metric_desc host_thermal_metrics[HOST_THERMAL_N_METRICS];
-
-extern const struct metric_desc *const host_metrics[];
+/* What each part may emit; ended by a nameless row. */
+extern const struct metric_desc host_character_metrics[];
+extern const struct metric_desc host_cpu_metrics[];
+extern const struct metric_desc host_disk_metrics[];
+extern const struct metric_desc host_filesystem_metrics[];
+extern const struct metric_desc host_load_metrics[];
+extern const struct metric_desc host_memory_metrics[];
+extern const struct metric_desc host_network_metrics[];
+extern const struct metric_desc host_pressure_metrics[];
+extern const struct metric_desc host_system_metrics[];
+extern const struct metric_desc host_thermal_metrics[];

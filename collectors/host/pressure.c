@@ -5,18 +5,20 @@
 #include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
 #define PRESSURE(name, help)                                                                       \
     { "node_pressure_" name "_seconds_total", help, METRIC_COUNTER, "seconds" }
 
-const struct metric_desc host_pressure_metrics[HOST_PRESSURE_N_METRICS] = {
+const struct metric_desc host_pressure_metrics[] = {
     PRESSURE("cpu_waiting", "Time during which some task waited for a CPU."),
     PRESSURE("io_waiting", "Time during which some task waited for input or output."),
     PRESSURE("io_stalled", "Time during which every task waited for input or output."),
     PRESSURE("memory_waiting", "Time during which some task waited for memory."),
     PRESSURE("memory_stalled", "Time during which every task waited for memory."),
     PRESSURE("irq_stalled", "Time during which interrupts kept every task from running."),
+    {0},
 };
 
 /* The kernel also prints a "full" line for the CPU, which is always zero for the whole system. */
@@ -84,16 +86,10 @@ static void pressure_close(void *state) {
 }
 
 static int pressure_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct pressure *pressure = calloc(1, sizeof(*pressure));
-    if (pressure == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    (void)err;
+    struct pressure *pressure = mem_zalloc(1, sizeof(*pressure));
     for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
-        int r = source_file_init(&pressure->files[i], env->procfs, resources[i].file, NULL, err);
-        if (r < 0) {
-            pressure_close(pressure);
-            return r;
-        }
+        source_file_init(&pressure->files[i], env->procfs, resources[i].file, NULL);
     }
     *ret_state = pressure;
     return 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 
 enum {
     STATFS_MAX_HELPERS = 16,
@@ -44,10 +45,7 @@ struct host_statfs {
 };
 
 struct host_statfs *host_statfs_create(host_statfs_call *call) {
-    struct host_statfs *statfs = calloc(1, sizeof(*statfs));
-    if (statfs == NULL) {
-        return NULL;
-    }
+    struct host_statfs *statfs = mem_zalloc(1, sizeof(*statfs));
     statfs->call = call;
     statfs->refs = 1;
     statfs->queue_end = &statfs->queue;
@@ -83,15 +81,12 @@ void host_statfs_destroy(struct host_statfs *statfs) {
     unlock_and_unref(statfs);
 }
 
-struct host_statfs_job *host_statfs_job_create(struct host_statfs *statfs, const char *path) {
-    (void)statfs;
+struct host_statfs_job *host_statfs_job_create(const char *path) {
     size_t size = strlen(path) + 1;
-    struct host_statfs_job *job = calloc(1, sizeof(*job) + size);
-    if (job != NULL) {
-        job->refs = 1;
-        job->answer = -ETIMEDOUT;
-        memcpy(job->path, path, size);
-    }
+    struct host_statfs_job *job = mem_zalloc(1, sizeof(*job) + size);
+    job->refs = 1;
+    job->answer = -ETIMEDOUT;
+    memcpy(job->path, path, size);
     return job;
 }
 

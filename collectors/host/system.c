@@ -5,16 +5,18 @@
 
 #include "collectors/host/part.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "exporter/metrics/labels.h"
 
 enum { SYSTEM_TIME, SYSTEM_UNAME };
 
-const struct metric_desc host_system_metrics[HOST_SYSTEM_N_METRICS] = {
+const struct metric_desc host_system_metrics[] = {
     [SYSTEM_TIME] = {"node_time_seconds", "The system's clock, in seconds since 1970.",
                      METRIC_GAUGE, "seconds", NULL},
     [SYSTEM_UNAME] = {"node_uname_info", "What uname says of the kernel and the host; always 1.",
                       METRIC_INFO, NULL,
                       "domainname, machine, nodename, release, sysname, version"},
+    {0},
 };
 
 struct host_system {
@@ -34,9 +36,6 @@ static int update_labels(struct host_system *host, struct error *err) {
     struct labels *labels = labels_render("domainname", seen.domainname, "machine", seen.machine,
                                           "nodename", seen.nodename, "release", seen.release,
                                           "sysname", seen.sysname, "version", seen.version);
-    if (labels == NULL) {
-        return error_set(err, -ENOMEM, "uname: out of memory");
-    }
     labels_destroy(host->labels);
     host->labels = labels;
     host->uname = seen;
@@ -64,11 +63,9 @@ static void system_close(void *state) {
 }
 
 static int system_open(const struct collector_env *env, void **ret_state, struct error *err) {
+    (void)err;
     (void)env;
-    struct host_system *host = calloc(1, sizeof(*host));
-    if (host == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct host_system *host = mem_zalloc(1, sizeof(*host));
     *ret_state = host;
     return 0;
 }

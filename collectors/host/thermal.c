@@ -1,4 +1,4 @@
-#include "collectors/host/thermal.h"
+#include "collectors/host/parse.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,12 +11,14 @@
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/core/scan.h"
 
-const struct metric_desc host_thermal_metrics[HOST_THERMAL_N_METRICS] = {
+const struct metric_desc host_thermal_metrics[] = {
     {"node_thermal_zone_temp", "Temperature of a thermal zone in degrees Celsius.", METRIC_GAUGE,
      NULL, "type, zone"},
+    {0},
 };
 
 static const char zone_prefix[] = "thermal_zone";
@@ -33,6 +35,7 @@ struct thermal {
     DIR *dir; /* NULL: to be opened by the next collection */
     struct zone *zones;
     size_t n_zones;
+    size_t cap_zones;
     unsigned round;
 };
 
@@ -75,15 +78,9 @@ static int zone_init(struct zone *zone, const char *dir, const char *id, struct 
     buf_add(&type, buf_str(scratch), strcspn(buf_str(scratch), "\n"));
     buf_reset(&path);
     buf_printf(&path, "%s%s/temp", zone_prefix, id);
-    r = source_file_init(&zone->file, dir, buf_str(&path), NULL, err);
-    if (r < 0) {
-        return r;
-    }
+    source_file_init(&zone->file, dir, buf_str(&path), NULL);
     zone->labels = labels_render("type", buf_str(&type), "zone", id);
-    zone->id = strdup(id);
-    if (zone->labels == NULL || zone->id == NULL) {
-        return error_set(err, -ENOMEM, "%s: out of memory", dir);
-    }
+    zone->id = mem_strdup(id);
     return 0;
 }
 
@@ -100,12 +97,8 @@ static int see_zone(struct thermal *thermal, const char *id, struct buf *scratch
                     struct error *err) {
     struct zone *zone = find_zone(thermal, id);
     if (zone == NULL) {
-        struct zone *zones = realloc(thermal->zones, (thermal->n_zones + 1) * sizeof(*zones));
-        if (zones == NULL) {
-            return error_set(err, -ENOMEM, "%s: out of memory", thermal->path);
-        }
-        thermal->zones = zones;
-        zone = &zones[thermal->n_zones];
+        ARRAY_GROW(&thermal->zones, &thermal->cap_zones, thermal->n_zones + 1);
+        zone = &thermal->zones[thermal->n_zones];
         *zone = (struct zone){.file.fd = -1};
         int r = zone_init(zone, thermal->path, id, scratch, err);
         if (r < 0) {
@@ -197,14 +190,9 @@ static void thermal_close(void *state) {
 }
 
 static int thermal_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct thermal *thermal = calloc(1, sizeof(*thermal));
-    if (thermal != NULL) {
-        thermal->path = file_path_join(env->sysfs, "class/thermal");
-    }
-    if (thermal == NULL || thermal->path == NULL) {
-        thermal_close(thermal);
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    (void)err;
+    struct thermal *thermal = mem_zalloc(1, sizeof(*thermal));
+    thermal->path = file_path_join(env->sysfs, "class/thermal");
     *ret_state = thermal;
     return 0;
 }

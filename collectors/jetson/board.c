@@ -8,6 +8,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 #include "exporter/settings/settings.h"
 
@@ -30,8 +31,7 @@ int jetson_l4t_parse(const char *text, struct buf *out) {
     return 0;
 }
 
-static int render_info(struct jetson_board *board, const struct collector_env *env,
-                       struct error *err) {
+static void render_info(struct jetson_board *board, const struct collector_env *env) {
     struct buf model CLEANUP_BUF = {0};
     struct buf l4t CLEANUP_BUF = {0};
     char *release CLEANUP_FREE = source_file_text(env->rootfs, "etc/nv_tegra_release");
@@ -41,39 +41,26 @@ static int render_info(struct jetson_board *board, const struct collector_env *e
     }
     board->info = labels_render("l4t", buf_str(&l4t), "model", buf_str(&model), "soc",
                                 board->soc != NULL ? board->soc->name : "");
-    if (board->info == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    return 0;
 }
 
-int jetson_board_name_gpu(struct jetson_board *board, const char *uuid) {
-    struct labels *gpu CLEANUP_LABELS = labels_render("gpu", "0", "uuid", uuid);
-    struct labels *info CLEANUP_LABELS =
-        labels_render("gpu", "0", "uuid", uuid, "name", board->soc != NULL ? board->soc->gpu : "");
-    char *copy CLEANUP_FREE = strdup(uuid);
-    if (gpu == NULL || info == NULL || copy == NULL) {
-        return -ENOMEM;
-    }
+void jetson_board_name_gpu(struct jetson_board *board, const char *uuid) {
+    char *copy = mem_strdup(uuid);
     labels_destroy(board->gpu);
     labels_destroy(board->gpu_info);
     free(board->gpu_uuid);
-    board->gpu = TAKE(gpu);
-    board->gpu_info = TAKE(info);
-    board->gpu_uuid = TAKE(copy);
-    return 0;
+    board->gpu = labels_render("gpu", "0", "uuid", copy);
+    board->gpu_info =
+        labels_render("gpu", "0", "uuid", copy, "name", board->soc != NULL ? board->soc->gpu : "");
+    board->gpu_uuid = copy;
 }
 
-static int name_gpu(struct jetson_board *board, const struct collector_env *env,
-                    struct error *err) {
+static void name_gpu(struct jetson_board *board, const struct collector_env *env) {
     struct buf serial CLEANUP_BUF = {0};
     struct buf uuid CLEANUP_BUF = {0};
     if (board->detected && tegra_read_device_tree(env, "serial-number", &serial) == 0) {
         tegra_gpu_uuid(buf_str(&serial), &uuid);
     }
-    return jetson_board_name_gpu(board, buf_str(&uuid)) == 0
-               ? 0
-               : error_set(err, -ENOMEM, "out of memory");
+    jetson_board_name_gpu(board, buf_str(&uuid));
 }
 
 /* Three samples may be lost before a gap is one, and a second is never one. */
@@ -96,11 +83,9 @@ int jetson_board_init(struct jetson_board *board, const struct collector_env *en
     }
     board->detected = found == 0;
     board->nvml = board->soc != NULL && board->soc->nvml;
-    int r = render_info(board, env, err);
-    if (r == 0) {
-        r = name_gpu(board, env, err);
-    }
-    return r < 0 ? r : found;
+    render_info(board, env);
+    name_gpu(board, env);
+    return found;
 }
 
 void jetson_board_finish(struct jetson_board *board) {

@@ -28,8 +28,8 @@ int jetson_board_init(struct jetson_board *board, const struct collector_env *en
                       struct error *err);
 void jetson_board_finish(struct jetson_board *board);
 
-/* Gives the GPU another uuid. -ENOMEM: it keeps the one it has. */
-int jetson_board_name_gpu(struct jetson_board *board, const char *uuid);
+/* Gives the GPU another uuid. */
+void jetson_board_name_gpu(struct jetson_board *board, const char *uuid);
 
 /* Appends "36.4.4" for "# R36 (release), REVISION: 4.4, GCID: …"; -EINVAL. */
 int jetson_l4t_parse(const char *text, struct buf *out);

@@ -12,11 +12,12 @@
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
 enum { COMPAT_MAX_CPUS = 64, COMPAT_CPU_INTERVAL_MS = 2000 };
 
-const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS] = {
+const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS + 1] = {
     [TEGRA_CPU_FREQUENCY] = {"tegra_cpu_frequency_hz", "Clock of a CPU; CPUs are counted from 1.",
                              METRIC_GAUGE, NULL, "cpu"},
     [TEGRA_CPU_UTIL] = {"tegra_cpu_util_percentage",
@@ -157,9 +158,7 @@ static void add_family(struct jetson_compat *compat, size_t translation, size_t 
         const char *label = translations[translation].label;
         const struct labels *labels =
             label != NULL ? translate(compat, sample.labels, label) : NULL;
-        if (label == NULL || labels != NULL) {
-            snapshot_add(out, desc, labels, sample.value * translations[translation].factor);
-        }
+        snapshot_add(out, desc, labels, sample.value * translations[translation].factor);
     }
 }
 
@@ -193,24 +192,14 @@ void jetson_compat_destroy(struct jetson_compat *compat) {
     free(compat);
 }
 
-int jetson_compat_create(const struct collector_env *env, struct jetson_compat **ret_compat,
-                         struct error *err) {
-    struct jetson_compat *compat = calloc(1, sizeof(*compat));
-    if (compat == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    int r = source_file_init(&compat->stat, env->procfs, "stat", NULL, err);
-    for (size_t i = 0; i < COMPAT_MAX_CPUS && r == 0; i++) {
+struct jetson_compat *jetson_compat_create(const struct collector_env *env) {
+    struct jetson_compat *compat = mem_zalloc(1, sizeof(*compat));
+    source_file_init(&compat->stat, env->procfs, "stat", NULL);
+    for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
         char number[8];
         snprintf(number, sizeof(number), "%zu", i + 1);
         compat->cpu_labels[i] = labels_render("cpu", number);
         compat->cpus[i].percent = -1;
-        r = compat->cpu_labels[i] != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
     }
-    if (r < 0) {
-        jetson_compat_destroy(compat);
-        return r;
-    }
-    *ret_compat = compat;
-    return 0;
+    return compat;
 }

@@ -30,13 +30,12 @@ enum jetson_compat_metric {
     JETSON_COMPAT_N_METRICS,
 };
 
-extern const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS];
+extern const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS + 1]; /* as above */
 
 struct jetson_compat;
 
 /* The caller destroys it. */
-int jetson_compat_create(const struct collector_env *env, struct jetson_compat **ret_compat,
-                         struct error *err);
+struct jetson_compat *jetson_compat_create(const struct collector_env *env);
 void jetson_compat_destroy(struct jetson_compat *compat); /* accepts NULL */
 
 /* Follows the load of the CPUs, for which tegrastats looked back one interval. */

@@ -7,6 +7,7 @@
 #include "collectors/jetson/part.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 
 /* The GPU's clients, added up by the container they run in. */
 
@@ -28,6 +29,7 @@ struct holders {
     struct container_homes homes;
     struct holder *rows;
     size_t n_rows;
+    size_t cap_rows;
     unsigned round;
     bool followed; /* somebody wants to know who has the GPU between collections */
     int64_t next_ns;
@@ -45,20 +47,13 @@ static struct holder *see(struct holders *holders, const char *id) {
             return &holders->rows[i];
         }
     }
-    size_t n = holders->n_rows;
-    struct holder *rows =
-        n < MAX_CONTAINERS ? reallocarray(holders->rows, n + 1, sizeof(*rows)) : NULL;
-    if (rows == NULL) {
+    if (holders->n_rows == MAX_CONTAINERS) {
         return NULL;
     }
-    holders->rows = rows;
-    rows[n] = (struct holder){.id = strdup(id), .labels = labels_with(holders->gpu, "id", id)};
-    if (rows[n].id == NULL || rows[n].labels == NULL) {
-        holder_finish(&rows[n]);
-        return NULL;
-    }
-    holders->n_rows++;
-    return &rows[n];
+    ARRAY_GROW(&holders->rows, &holders->cap_rows, holders->n_rows + 1);
+    struct holder *row = &holders->rows[holders->n_rows++];
+    *row = (struct holder){.id = mem_strdup(id), .labels = labels_with(holders->gpu, "id", id)};
+    return row;
 }
 
 static int client_line(void *context, size_t number, const char *text) {
@@ -137,34 +132,22 @@ static int container_collect(void *state, struct jetson_round *round, struct sna
 
 static void container_close(void *state) {
     struct holders *holders = state;
-    if (holders != NULL) {
-        for (size_t i = 0; i < holders->n_rows; i++) {
-            holder_finish(&holders->rows[i]);
-        }
-        free(holders->rows);
-        container_homes_finish(&holders->homes);
-        source_file_finish(&holders->clients);
+    for (size_t i = 0; i < holders->n_rows; i++) {
+        holder_finish(&holders->rows[i]);
     }
+    free(holders->rows);
+    container_homes_finish(&holders->homes);
+    source_file_finish(&holders->clients);
     free(holders);
 }
 
-static int container_open(const struct collector_env *env, const struct jetson_board *board,
-                          void **ret_state, struct error *err) {
-    struct holders *holders = calloc(1, sizeof(*holders));
-    if (holders == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+static void *container_open(const struct collector_env *env, const struct jetson_board *board) {
+    struct holders *holders = mem_zalloc(1, sizeof(*holders));
     holders->procfs = env->procfs;
     holders->gpu = board->gpu;
     holders->followed = env->energy != NULL;
-    int r = source_file_init(&holders->clients, env->sysfs, JETSON_DEBUGFS "nvmap/iovmm/clients",
-                             NULL, err);
-    if (r < 0) {
-        container_close(holders);
-        return r;
-    }
-    *ret_state = holders;
-    return 0;
+    source_file_init(&holders->clients, env->sysfs, JETSON_DEBUGFS "nvmap/iovmm/clients", NULL);
+    return holders;
 }
 
 const struct jetson_part jetson_container_part = {

@@ -6,6 +6,7 @@
 #include "collectors/source/entries.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 
 enum cpu_file { CPU_ONLINE, CPU_MEASURED, CPU_REQUESTED, CPU_MAX, CPU_MIN, CPU_N_FILES };
 
@@ -27,13 +28,11 @@ struct cpus {
     size_t n_rows;
 };
 
-static int cpu_init(struct cpu *cpu, const char *dir, const char *number, struct error *err) {
+static void cpu_init(struct cpu *cpu, const char *dir, const char *number) {
     cpu->labels = labels_render("cpu", number);
-    int r = cpu->labels != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
-    for (size_t i = 0; i < CPU_N_FILES && r == 0; i++) {
-        r = source_file_init(&cpu->files[i], dir, cpu_files[i], NULL, err);
+    for (size_t i = 0; i < CPU_N_FILES; i++) {
+        source_file_init(&cpu->files[i], dir, cpu_files[i], NULL);
     }
-    return r;
 }
 
 static int add_frequencies(struct cpu *cpu, struct snapshot *out, struct error *err) {
@@ -76,56 +75,37 @@ static int cpu_collect(void *state, struct jetson_round *round, struct snapshot 
 
 static void cpu_close(void *state) {
     struct cpus *cpus = state;
-    if (cpus != NULL) {
-        for (size_t i = 0; i < cpus->n_rows; i++) {
-            labels_destroy(cpus->rows[i].labels);
-            for (size_t file = 0; file < CPU_N_FILES; file++) {
-                source_file_finish(&cpus->rows[i].files[file]);
-            }
+    for (size_t i = 0; i < cpus->n_rows; i++) {
+        labels_destroy(cpus->rows[i].labels);
+        for (size_t file = 0; file < CPU_N_FILES; file++) {
+            source_file_finish(&cpus->rows[i].files[file]);
         }
-        free(cpus->rows);
     }
+    free(cpus->rows);
     free(cpus);
 }
 
 /* All that the module has: those that are switched off stay listed. */
-static int find_cpus(struct cpus *cpus, const char *sysfs, struct error *err) {
+static void find_cpus(struct cpus *cpus, const char *sysfs) {
     char *base CLEANUP_FREE = file_path_join(sysfs, "devices/system/cpu");
     struct entries entries CLEANUP_ENTRIES = {0};
-    if (base == NULL || entries_init(&entries, base, "cpu") < 0) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    cpus->rows = calloc(entries.n_names + 1, sizeof(*cpus->rows));
-    if (cpus->rows == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    int r = 0;
-    for (size_t i = 0; i < entries.n_names && r == 0; i++) {
+    entries_init(&entries, base, "cpu");
+    cpus->rows = mem_zalloc(entries.n_names + 1, sizeof(*cpus->rows));
+    for (size_t i = 0; i < entries.n_names; i++) {
         const char *number = entries.names[i] + strlen("cpu");
         if (number[0] == '\0' || number[strspn(number, "0123456789")] != '\0') {
             continue; /* cpufreq, cpuidle */
         }
         char *dir CLEANUP_FREE = file_path_join(base, entries.names[i]);
-        r = dir != NULL ? cpu_init(&cpus->rows[cpus->n_rows++], dir, number, err)
-                        : error_set(err, -ENOMEM, "out of memory");
+        cpu_init(&cpus->rows[cpus->n_rows++], dir, number);
     }
-    return r;
 }
 
-static int cpu_open(const struct collector_env *env, const struct jetson_board *board,
-                    void **ret_state, struct error *err) {
+static void *cpu_open(const struct collector_env *env, const struct jetson_board *board) {
     (void)board;
-    struct cpus *cpus = calloc(1, sizeof(*cpus));
-    if (cpus == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    int r = find_cpus(cpus, env->sysfs, err);
-    if (r < 0) {
-        cpu_close(cpus);
-        return r;
-    }
-    *ret_state = cpus;
-    return 0;
+    struct cpus *cpus = mem_zalloc(1, sizeof(*cpus));
+    find_cpus(cpus, env->sysfs);
+    return cpus;
 }
 
 const struct jetson_part jetson_cpu_part = {

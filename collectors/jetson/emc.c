@@ -4,6 +4,7 @@
 
 #include "collectors/jetson/part.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 enum emc_file { EMC_RATE, EMC_MAX, EMC_MIN, EMC_ACTIVITY, EMC_N_FILES };
 enum { EMC_N_PATHS = 3 };
@@ -56,29 +57,19 @@ static int emc_collect(void *state, struct jetson_round *round, struct snapshot 
 
 static void emc_close(void *state) {
     struct emc *emc = state;
-    for (size_t i = 0; emc != NULL && i < EMC_N_FILES; i++) {
+    for (size_t i = 0; i < EMC_N_FILES; i++) {
         source_file_finish(&emc->files[i]);
     }
     free(emc);
 }
 
-static int emc_open(const struct collector_env *env, const struct jetson_board *board,
-                    void **ret_state, struct error *err) {
+static void *emc_open(const struct collector_env *env, const struct jetson_board *board) {
     (void)board;
-    struct emc *emc = calloc(1, sizeof(*emc));
-    if (emc == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
+    struct emc *emc = mem_zalloc(1, sizeof(*emc));
+    for (size_t i = 0; i < EMC_N_FILES; i++) {
+        jetson_find_file(&emc->files[i], env->sysfs, emc_paths[i], EMC_N_PATHS);
     }
-    int r = 0;
-    for (size_t i = 0; i < EMC_N_FILES && r == 0; i++) {
-        r = jetson_find_file(&emc->files[i], env->sysfs, emc_paths[i], EMC_N_PATHS, err);
-    }
-    if (r < 0) {
-        emc_close(emc);
-        return r;
-    }
-    *ret_state = emc;
-    return 0;
+    return emc;
 }
 
 const struct jetson_part jetson_emc_part = {

@@ -5,6 +5,7 @@
 
 #include "collectors/jetson/part.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 /* The clock that stands for each engine; it is called differently on different chips. */
 enum { ENGINE_N_CLOCKS = 2 };
@@ -56,33 +57,26 @@ struct engines {
     struct engine rows[ARRAY_LEN(engines)];
 };
 
-static int find_clock(struct engine *engine, const char *sysfs, const char *clock,
-                      struct error *err) {
+static void find_clock(struct engine *engine, const char *sysfs, const char *clock) {
     for (size_t i = 0; i < ARRAY_LEN(trees) && engine->rate.path == NULL; i++) {
         char rate[96], enabled[96];
         snprintf(rate, sizeof(rate), "%s/%s/%s", trees[i].dir, clock, trees[i].rate);
         snprintf(enabled, sizeof(enabled), "%s/%s/%s", trees[i].dir, clock, trees[i].enabled);
         const char *const rates[] = {rate};
-        int r = jetson_find_file(&engine->rate, sysfs, rates, 1, err);
-        if (r == 0 && engine->rate.path != NULL) {
-            r = source_file_init(&engine->enabled, sysfs, enabled, NULL, err);
-        }
-        if (r < 0) {
-            return r;
+        jetson_find_file(&engine->rate, sysfs, rates, 1);
+        if (engine->rate.path != NULL) {
+            source_file_init(&engine->enabled, sysfs, enabled, NULL);
         }
     }
-    return 0;
 }
 
-static int engine_init(struct engine *engine, size_t index, const char *sysfs, struct error *err) {
+static void engine_init(struct engine *engine, size_t index, const char *sysfs) {
     engine->labels = labels_render("engine", engines[index].engine);
-    int r = engine->labels != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
-    for (size_t i = 0; i < ENGINE_N_CLOCKS && r == 0 && engine->rate.path == NULL; i++) {
+    for (size_t i = 0; i < ENGINE_N_CLOCKS && engine->rate.path == NULL; i++) {
         if (engines[index].clocks[i] != NULL) {
-            r = find_clock(engine, sysfs, engines[index].clocks[i], err);
+            find_clock(engine, sysfs, engines[index].clocks[i]);
         }
     }
-    return r;
 }
 
 /* The clock of a gated engine still has a rate: the one that it would get. */
@@ -118,7 +112,7 @@ static int engine_collect(void *state, struct jetson_round *round, struct snapsh
 
 static void engine_close(void *state) {
     struct engines *all = state;
-    for (size_t i = 0; all != NULL && i < ARRAY_LEN(engines); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
         labels_destroy(all->rows[i].labels);
         source_file_finish(&all->rows[i].enabled);
         source_file_finish(&all->rows[i].rate);
@@ -127,27 +121,15 @@ static void engine_close(void *state) {
     free(all);
 }
 
-static int engine_open(const struct collector_env *env, const struct jetson_board *board,
-                       void **ret_state, struct error *err) {
+static void *engine_open(const struct collector_env *env, const struct jetson_board *board) {
     (void)board;
-    struct engines *all = calloc(1, sizeof(*all));
-    if (all == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
+    struct engines *all = mem_zalloc(1, sizeof(*all));
+    for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
+        engine_init(&all->rows[i], i, env->sysfs);
     }
-    int r = 0;
-    for (size_t i = 0; i < ARRAY_LEN(engines) && r == 0; i++) {
-        r = engine_init(&all->rows[i], i, env->sysfs, err);
-    }
-    if (r == 0) {
-        struct engine *vic = &all->rows[ARRAY_LEN(engines) - 1];
-        r = jetson_find_file(&vic->load, env->sysfs, vic_loads, ARRAY_LEN(vic_loads), err);
-    }
-    if (r < 0) {
-        engine_close(all);
-        return r;
-    }
-    *ret_state = all;
-    return 0;
+    struct engine *vic = &all->rows[ARRAY_LEN(engines) - 1];
+    jetson_find_file(&vic->load, env->sysfs, vic_loads, ARRAY_LEN(vic_loads));
+    return all;
 }
 
 const struct jetson_part jetson_engine_part = {

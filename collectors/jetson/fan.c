@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "collectors/jetson/part.h"
-#include "collectors/jetson/values.h"
 #include "collectors/source/entries.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 
 enum { PWM_SCALE = -255 };
 
@@ -44,53 +44,48 @@ struct fans {
 
 /* Adds a file as that of the next fan that has none of its kind; further files of the same device
  * with the same meaning are passed over. */
-static int add_file(struct fans *fans, const char *base, const char *file, int scale,
-                    enum jetson_metric metric, unsigned *n) {
+static void add_file(struct fans *fans, const char *base, const char *file, int scale,
+                     enum jetson_metric metric, unsigned *n) {
     char number[16];
     snprintf(number, sizeof(number), "%u", *n);
-    int r = jetson_values_add(&fans->values, base, file, scale, metric, "fan", number);
-    *n += r > 0;
-    return r;
+    *n += jetson_values_add(&fans->values, base, file, scale, metric, "fan", number);
 }
 
-static int add_device(struct fans *fans, const char *device, const char *name) {
+static void add_device(struct fans *fans, const char *device, const char *name) {
     unsigned n_drives = fans->n_drives;
     unsigned n_counters = fans->n_counters;
-    int r = 0;
-    for (size_t i = 0; i < ARRAY_LEN(fan_files) && r >= 0; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(fan_files); i++) {
         bool drive = fan_files[i].metric == JETSON_FAN_PWM;
         bool done = drive ? fans->n_drives > n_drives : fans->n_counters > n_counters;
         if (!done && strcmp(name, fan_files[i].device) == 0) {
-            r = add_file(fans, device, fan_files[i].file, fan_files[i].scale, fan_files[i].metric,
-                         drive ? &fans->n_drives : &fans->n_counters);
+            add_file(fans, device, fan_files[i].file, fan_files[i].scale, fan_files[i].metric,
+                     drive ? &fans->n_drives : &fans->n_counters);
         }
     }
-    return r < 0 ? r : 0;
 }
 
-static int find_fans(struct fans *fans, const char *sysfs) {
+static void find_fans(struct fans *fans, const char *sysfs) {
     char *class CLEANUP_FREE = file_path_join(sysfs, "class/hwmon");
     struct entries entries CLEANUP_ENTRIES = {0};
-    int r = class != NULL ? entries_init(&entries, class, "hwmon") : -ENOMEM;
-    for (size_t i = 0; i < entries.n_names && r == 0; i++) {
+    entries_init(&entries, class, "hwmon");
+    for (size_t i = 0; i < entries.n_names; i++) {
         char *device CLEANUP_FREE = file_path_join(class, entries.names[i]);
-        char *name CLEANUP_FREE = device != NULL ? source_file_text(device, "name") : NULL;
-        r = name != NULL ? add_device(fans, device, name) : 0;
+        char *name CLEANUP_FREE = source_file_text(device, "name");
+        if (name != NULL) {
+            add_device(fans, device, name);
+        }
     }
-    return r;
 }
 
-static int find_old_fan(struct fans *fans, const char *sysfs) {
-    int r = 0;
-    for (size_t i = 0; i < ARRAY_LEN(old_fan_files) && r >= 0; i++) {
+static void find_old_fan(struct fans *fans, const char *sysfs) {
+    for (size_t i = 0; i < ARRAY_LEN(old_fan_files); i++) {
         bool drive = old_fan_files[i].metric == JETSON_FAN_PWM;
         unsigned *n = drive ? &fans->n_drives : &fans->n_counters;
         if (*n == 0) {
-            r = add_file(fans, sysfs, old_fan_files[i].file, old_fan_files[i].scale,
-                         old_fan_files[i].metric, n);
+            add_file(fans, sysfs, old_fan_files[i].file, old_fan_files[i].scale,
+                     old_fan_files[i].metric, n);
         }
     }
-    return r < 0 ? r : 0;
 }
 
 static int fan_collect(void *state, struct jetson_round *round, struct snapshot *out,
@@ -102,26 +97,16 @@ static int fan_collect(void *state, struct jetson_round *round, struct snapshot 
 
 static void fan_close(void *state) {
     struct fans *fans = state;
-    if (fans != NULL) {
-        jetson_values_finish(&fans->values);
-    }
+    jetson_values_finish(&fans->values);
     free(fans);
 }
 
-static int fan_open(const struct collector_env *env, const struct jetson_board *board,
-                    void **ret_state, struct error *err) {
+static void *fan_open(const struct collector_env *env, const struct jetson_board *board) {
     (void)board;
-    struct fans *fans = calloc(1, sizeof(*fans));
-    int r = fans != NULL ? find_fans(fans, env->sysfs) : -ENOMEM;
-    if (r == 0) {
-        r = find_old_fan(fans, env->sysfs);
-    }
-    if (r < 0) {
-        fan_close(fans);
-        return error_set(err, r, "out of memory");
-    }
-    *ret_state = fans;
-    return 0;
+    struct fans *fans = mem_zalloc(1, sizeof(*fans));
+    find_fans(fans, env->sysfs);
+    find_old_fan(fans, env->sysfs);
+    return fans;
 }
 
 const struct jetson_part jetson_fan_part = {

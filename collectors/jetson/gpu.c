@@ -8,6 +8,7 @@
 #include "collectors/source/peak.h"
 #include "collectors/source/tegra.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 enum { AUTOSUSPEND_MS = 500 }; /* nvgpu's own */
 
@@ -58,35 +59,28 @@ struct gpu {
 static double autosuspend_ms(const char *device) {
     double value;
     struct source_file file;
-    if (source_file_init(&file, device, "power/autosuspend_delay_ms", NULL, NULL) < 0) {
-        return AUTOSUSPEND_MS;
-    }
+    source_file_init(&file, device, "power/autosuspend_delay_ms", NULL);
     int r = source_file_number(&file, &value, NULL);
     source_file_finish(&file);
     return r > 0 ? value : AUTOSUSPEND_MS;
 }
 
 /* The driver may come after us; until it is there, every collection looks again. */
-static int find(struct gpu *gpu, struct error *err) {
+static void find(struct gpu *gpu) {
     struct jetson_gpu_paths paths CLEANUP_JETSON_GPU_PATHS = {0};
-    int r = jetson_gpu_find(gpu->sysfs, &paths, err);
-    if (r < 0) {
-        return r == -ENODEV ? 0 : r;
+    if (jetson_gpu_find(gpu->sysfs, &paths, NULL) < 0) {
+        return;
     }
     for (size_t i = 0; i < GPU_N_FILES; i++) {
         const char *dir = gpu_files[i].devfreq ? paths.devfreq : paths.device;
         if (dir != NULL) {
-            r = source_file_init(&gpu->files[i], dir, gpu_files[i].name, NULL, err);
-            if (r < 0) {
-                return r;
-            }
+            source_file_init(&gpu->files[i], dir, gpu_files[i].name, NULL);
         }
     }
     if (paths.device != NULL) {
         jetson_pace_init(&gpu->pace, autosuspend_ms(paths.device));
     }
     gpu->found = true;
-    return 0;
 }
 
 static enum jetson_power read_power(struct gpu *gpu, struct buf *scratch) {
@@ -162,10 +156,13 @@ static int gpu_collect(void *state, struct jetson_round *round, struct snapshot 
         {GPU_MIN_FREQ, GPU_FREQUENCY_MIN},
     };
     struct gpu *gpu = state;
-    int result = gpu->found ? 0 : find(gpu, err);
     if (!gpu->found) {
-        return result;
+        find(gpu);
     }
+    if (!gpu->found) {
+        return 0;
+    }
+    int result = 0;
     snapshot_add(out, &gpu_descs[GPU_INFO], round->board->gpu_info, 1);
     add_load(gpu, round, out);
     for (size_t i = 0; i < ARRAY_LEN(frequencies); i++) {
@@ -180,47 +177,27 @@ static int gpu_collect(void *state, struct jetson_round *round, struct snapshot 
 
 static void gpu_close(void *state) {
     struct gpu *gpu = state;
-    if (gpu != NULL) {
-        for (size_t i = 0; i < GPU_N_FILES; i++) {
-            source_file_finish(&gpu->files[i]);
-        }
-        for (size_t i = 0; i < GPU_N_CLUSTERS; i++) {
-            source_file_finish(&gpu->clocks[i]);
-            labels_destroy(gpu->gpcs[i]);
-        }
+    for (size_t i = 0; i < GPU_N_FILES; i++) {
+        source_file_finish(&gpu->files[i]);
+    }
+    for (size_t i = 0; i < GPU_N_CLUSTERS; i++) {
+        source_file_finish(&gpu->clocks[i]);
+        labels_destroy(gpu->gpcs[i]);
     }
     free(gpu);
 }
 
-static int init(struct gpu *gpu, const struct collector_env *env, const struct jetson_board *board,
-                struct error *err) {
+static void *gpu_open(const struct collector_env *env, const struct jetson_board *board) {
+    struct gpu *gpu = mem_zalloc(1, sizeof(*gpu));
     gpu->load = NAN;
     peak_init(&gpu->peak, board->peak_window_ns);
     gpu->sysfs = env->sysfs;
-    int r = 0;
-    for (size_t i = 0; i < GPU_N_CLUSTERS && r == 0; i++) {
+    for (size_t i = 0; i < GPU_N_CLUSTERS; i++) {
         gpu->gpcs[i] = labels_render("gpc", gpc_names[i]);
-        r = jetson_find_file(&gpu->clocks[i], env->sysfs, gpc_clocks[i], GPU_N_CLOCKS, err);
-        if (r == 0 && gpu->gpcs[i] == NULL) {
-            r = error_set(err, -ENOMEM, "out of memory");
-        }
+        jetson_find_file(&gpu->clocks[i], env->sysfs, gpc_clocks[i], GPU_N_CLOCKS);
     }
-    return r == 0 ? find(gpu, err) : r;
-}
-
-static int gpu_open(const struct collector_env *env, const struct jetson_board *board,
-                    void **ret_state, struct error *err) {
-    struct gpu *gpu = calloc(1, sizeof(*gpu));
-    if (gpu == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    int r = init(gpu, env, board, err);
-    if (r < 0) {
-        gpu_close(gpu);
-        return r;
-    }
-    *ret_state = gpu;
-    return 0;
+    find(gpu);
+    return gpu;
 }
 
 const struct jetson_part jetson_gpu_part = {

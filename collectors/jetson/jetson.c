@@ -10,6 +10,7 @@
 #include "collectors/jetson/tegrastats.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "exporter/settings/option.h"
 
 /* Rails come before the GPU, which looks at what its rail says. */
@@ -19,6 +20,8 @@ static const struct jetson_part *const parts[] = {
     &jetson_mode_part,    &jetson_nvml_part,   &jetson_process_part,   &jetson_throttle_part,
     &jetson_thermal_part,
 };
+
+static const struct metric_desc *const tables[] = {jetson_compat_descs, jetson_descs, NULL};
 
 struct jetson {
     struct jetson_board board;
@@ -65,7 +68,7 @@ static void jetson_close(void *state) {
     if (jetson == NULL) {
         return;
     }
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(parts) && jetson->states[i] != NULL; i++) {
         parts[i]->close(jetson->states[i]);
     }
     jetson_tegrastats_destroy(jetson->tegrastats);
@@ -77,41 +80,24 @@ static void jetson_close(void *state) {
     free(jetson);
 }
 
-static int open_parts(struct jetson *jetson, const struct collector_env *env, struct error *err) {
-    int r = 0;
-    for (size_t i = 0; i < ARRAY_LEN(parts) && r == 0 && jetson->board.detected; i++) {
-        r = parts[i]->open(env, &jetson->board, &jetson->states[i], err);
-    }
-    return r;
-}
-
 /* A program that the user names is a source, be this a Jetson or not. */
 static int open_sources(struct jetson *jetson, const struct collector_env *env, struct error *err) {
-    int r = jetson_tegrastats_create(env, &jetson->tegrastats, err);
-    if (r < 0) {
+    jetson->tegrastats = jetson_tegrastats_create(env);
+    int r = jetson_board_init(&jetson->board, env, err);
+    if (r < 0 && (r != -ENODEV || !jetson_tegrastats_named(jetson->tegrastats))) {
         return r;
     }
-    r = jetson_board_init(&jetson->board, env, err);
-    if (r == -ENODEV && jetson_tegrastats_named(jetson->tegrastats)) {
-        r = 0;
+    for (size_t i = 0; i < ARRAY_LEN(parts) && jetson->board.detected; i++) {
+        jetson->states[i] = parts[i]->open(env, &jetson->board);
     }
-    if (r == 0) {
-        r = open_parts(jetson, env, err);
-    }
-    if (r == 0 && jetson->board.compat) {
-        r = jetson_compat_create(env, &jetson->compat, err);
-    }
-    return r;
+    jetson->compat = jetson->board.compat ? jetson_compat_create(env) : NULL;
+    return 0;
 }
 
 static int jetson_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct jetson *jetson = calloc(1, sizeof(*jetson));
-    if (jetson == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct jetson *jetson = mem_zalloc(1, sizeof(*jetson));
     jetson->sysfs = labels_render("source", "sysfs");
-    int r = jetson->sysfs != NULL ? open_sources(jetson, env, err)
-                                  : error_set(err, -ENOMEM, "out of memory");
+    int r = open_sources(jetson, env, err);
     if (r < 0) {
         jetson_close(jetson);
         return r;
@@ -194,7 +180,8 @@ static int jetson_collect(void *state, struct snapshot *out, struct error *err) 
 const struct collector jetson_collector = {
     .name = "jetson",
     .help = "NVIDIA Jetson: GPU, supply rails, temperatures, clocks, engines, fans, memory",
-    .metrics = jetson_metrics,
+    .metrics = jetson_gpu_metrics,
+    .tables = tables,
     .options = jetson_options,
     .on_by_default = true,
     .open = jetson_open,

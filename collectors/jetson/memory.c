@@ -7,6 +7,7 @@
 #include "collectors/jetson/files.h"
 #include "collectors/jetson/part.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 enum memory_file {
     MEMORY_MEMINFO,
@@ -119,31 +120,21 @@ static int memory_collect(void *state, struct jetson_round *round, struct snapsh
 
 static void memory_close(void *state) {
     struct memory *memory = state;
-    for (size_t i = 0; memory != NULL && i < MEMORY_N_FILES; i++) {
+    for (size_t i = 0; i < MEMORY_N_FILES; i++) {
         source_file_finish(&memory->files[i]);
     }
     free(memory);
 }
 
-static int memory_open(const struct collector_env *env, const struct jetson_board *board,
-                       void **ret_state, struct error *err) {
+static void *memory_open(const struct collector_env *env, const struct jetson_board *board) {
     (void)board;
-    struct memory *memory = calloc(1, sizeof(*memory));
-    if (memory == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct memory *memory = mem_zalloc(1, sizeof(*memory));
     memory->page_size = (double)sysconf(_SC_PAGESIZE);
-    int r = 0;
-    for (size_t i = 0; i < MEMORY_N_FILES && r == 0; i++) {
+    for (size_t i = 0; i < MEMORY_N_FILES; i++) {
         const char *base = memory_files[i].procfs ? env->procfs : env->sysfs;
-        r = source_file_init(&memory->files[i], base, memory_files[i].name, NULL, err);
+        source_file_init(&memory->files[i], base, memory_files[i].name, NULL);
     }
-    if (r < 0) {
-        memory_close(memory);
-        return r;
-    }
-    *ret_state = memory;
-    return 0;
+    return memory;
 }
 
 const struct jetson_part jetson_memory_part = {

@@ -3,9 +3,8 @@
 #include "collectors/jetson/compat.h"
 #include "collectors/nvml/metrics.h"
 #include "collectors/source/gpu_metrics.h"
-#include "collectors/source/metric_list.h"
 
-const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
+const struct metric_desc jetson_descs[JETSON_N_METRICS + 1] = {
     [JETSON_CPU_FREQUENCY] = {"jetson_cpu_frequency_hertz",
                               "Clock of a CPU; measured where that may be read.", METRIC_GAUGE,
                               "hertz", "cpu"},
@@ -114,10 +113,7 @@ const struct metric_desc jetson_descs[JETSON_N_METRICS] = {
          METRIC_GAUGE, NULL, "type"},
 };
 
-_Static_assert(JETSON_N_METRICS == 32 + 8 + 1, "list all of them");
-_Static_assert(JETSON_COMPAT_N_METRICS == 16 + 2 + 1, "list all of them");
-
-const struct metric_desc *const jetson_metrics[] = {
+const struct metric_desc *const jetson_gpu_metrics[] = {
     &gpu_descs[CONTAINER_GPU_MEMORY],
     &gpu_descs[CONTAINER_GPU_UTILIZATION],
     &gpu_descs[GPU_BUSY_SECONDS],
@@ -136,11 +132,5 @@ const struct metric_desc *const jetson_metrics[] = {
     &gpu_descs[GPU_UTILIZATION],
     &nvml_descs[NVML_NVIDIA_IMPOSSIBLE_READINGS],
     &nvml_descs[NVML_NVIDIA_NVML_RETURN_CODE],
-    AT32(jetson_descs, 0),
-    AT8(jetson_descs, 32),
-    AT1(jetson_descs, 40),
-    AT16(jetson_compat_descs, 0),
-    AT2(jetson_compat_descs, 16),
-    AT1(jetson_compat_descs, 18),
     NULL,
 };

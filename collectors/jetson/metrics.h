@@ -48,7 +48,7 @@ enum jetson_metric {
     JETSON_N_METRICS,
 };
 
-extern const struct metric_desc jetson_descs[JETSON_N_METRICS];
+extern const struct metric_desc jetson_descs[JETSON_N_METRICS + 1]; /* ended by a nameless row */
 
-/* The same, the gpu_* ones and those of --collector.jetson.compat, NULL-terminated. */
-extern const struct metric_desc *const jetson_metrics[];
+/* The gpu_* and nvidia_* ones that it may emit, too, NULL-terminated. */
+extern const struct metric_desc *const jetson_gpu_metrics[];

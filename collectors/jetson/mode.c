@@ -7,6 +7,7 @@
 #include "collectors/jetson/part.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 
 struct mode {
     char *status; /* paths: nvpmodel replaces its file, so none is kept open */
@@ -16,9 +17,9 @@ struct mode {
 };
 
 /* The mode rarely changes; its name is looked up only then. */
-static int update_labels(struct mode *mode, unsigned id, struct buf *scratch, struct error *err) {
+static void update_labels(struct mode *mode, unsigned id, struct buf *scratch) {
     if (mode->labels != NULL && mode->id == id) {
-        return 0;
+        return;
     }
     char number[16];
     struct buf name CLEANUP_BUF = {0};
@@ -29,7 +30,6 @@ static int update_labels(struct mode *mode, unsigned id, struct buf *scratch, st
     labels_destroy(mode->labels);
     mode->labels = labels_render("id", number, "name", buf_str(&name));
     mode->id = id;
-    return mode->labels != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
 static int mode_collect(void *state, struct jetson_round *round, struct snapshot *out,
@@ -43,37 +43,25 @@ static int mode_collect(void *state, struct jetson_round *round, struct snapshot
         return error_set(err, -EINVAL, "%s:1: not understood: \"%.20s\"", mode->status,
                          buf_str(round->scratch));
     }
-    int r = update_labels(mode, id, round->scratch, err);
-    if (r == 0) {
-        snapshot_add(out, &jetson_descs[JETSON_POWER_MODE], mode->labels, 1);
-    }
-    return r;
+    update_labels(mode, id, round->scratch);
+    snapshot_add(out, &jetson_descs[JETSON_POWER_MODE], mode->labels, 1);
+    return 0;
 }
 
 static void mode_close(void *state) {
     struct mode *mode = state;
-    if (mode != NULL) {
-        free(mode->status);
-        free(mode->config);
-        labels_destroy(mode->labels);
-    }
+    free(mode->status);
+    free(mode->config);
+    labels_destroy(mode->labels);
     free(mode);
 }
 
-static int mode_open(const struct collector_env *env, const struct jetson_board *board,
-                     void **ret_state, struct error *err) {
+static void *mode_open(const struct collector_env *env, const struct jetson_board *board) {
     (void)board;
-    struct mode *mode = calloc(1, sizeof(*mode));
-    if (mode != NULL) {
-        mode->status = file_path_join(env->rootfs, "var/lib/nvpmodel/status");
-        mode->config = file_path_join(env->rootfs, "etc/nvpmodel.conf");
-    }
-    if (mode == NULL || mode->status == NULL || mode->config == NULL) {
-        mode_close(mode);
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    *ret_state = mode;
-    return 0;
+    struct mode *mode = mem_zalloc(1, sizeof(*mode));
+    mode->status = file_path_join(env->rootfs, "var/lib/nvpmodel/status");
+    mode->config = file_path_join(env->rootfs, "etc/nvpmodel.conf");
+    return mode;
 }
 
 const struct jetson_part jetson_mode_part = {

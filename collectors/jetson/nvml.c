@@ -8,6 +8,7 @@
 #include "collectors/source/tegra.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "exporter/settings/settings.h"
 
 /* Load and processes of a GPU whose driver tells them by NVML alone: Thor. On Orin the library
@@ -136,25 +137,20 @@ static int nvml_collect(void *state, struct jetson_round *round, struct snapshot
 
 static void nvml_close(void *state) {
     struct source *source = state;
-    if (source != NULL) {
-        disconnect(source);
-        labels_destroy(source->label);
-        free(source->path);
-        free(source->uuid);
-    }
+    disconnect(source);
+    labels_destroy(source->label);
+    free(source->path);
+    free(source->uuid);
     free(source);
 }
 
-static int init(struct source *source, const struct collector_env *env,
-                const struct jetson_board *board, struct error *err) {
+static void *nvml_open(const struct collector_env *env, const struct jetson_board *board) {
+    struct source *source = mem_zalloc(1, sizeof(*source));
     const struct settings *settings = env->settings;
     const char *where = settings_string(settings, "collector.jetson.nvml");
-    source->path = strdup(strcmp(where, "auto") == 0 ? "" : where);
-    source->uuid = strdup(board->gpu_uuid);
+    source->path = mem_strdup(strcmp(where, "auto") == 0 ? "" : where);
+    source->uuid = mem_strdup(board->gpu_uuid);
     source->label = labels_render("source", "nvml");
-    if (source->path == NULL || source->uuid == NULL || source->label == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     source->interval_ns =
         settings_duration_ms(settings, "collector.reprobe-interval") * CLOCK_NS_PER_MS;
     source->config = (struct nvml_config){
@@ -169,22 +165,7 @@ static int init(struct source *source, const struct collector_env *env,
     };
     source->followed = env->energy != NULL;
     source->wanted = board->nvml && strcmp(where, "off") != 0;
-    return 0;
-}
-
-static int nvml_open(const struct collector_env *env, const struct jetson_board *board,
-                     void **ret_state, struct error *err) {
-    struct source *source = calloc(1, sizeof(*source));
-    if (source == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    int r = init(source, env, board, err);
-    if (r < 0) {
-        nvml_close(source);
-        return r;
-    }
-    *ret_state = source;
-    return 0;
+    return source;
 }
 
 const struct jetson_part jetson_nvml_part = {

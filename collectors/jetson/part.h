@@ -26,8 +26,7 @@ struct jetson_round {
  * failure; a part that fails does not keep the others from collecting. */
 struct jetson_part {
     const char *name;
-    int (*open)(const struct collector_env *env, const struct jetson_board *board, void **ret_state,
-                struct error *err);
+    void *(*open)(const struct collector_env *env, const struct jetson_board *board);
 
     /* Optional: integrals and peaks. Comes before every collection, too. */
     void (*sample)(void *state, struct jetson_round *round);
@@ -35,7 +34,7 @@ struct jetson_part {
     int (*collect)(void *state, struct jetson_round *round, struct snapshot *out,
                    struct error *err);
 
-    void (*close)(void *state); /* accepts NULL */
+    void (*close)(void *state);
 };
 
 extern const struct jetson_part jetson_container_part;
@@ -65,9 +64,33 @@ int jetson_add_number(struct source_file *file, int scale, const struct metric_d
                       const struct labels *labels, struct snapshot *out, struct error *err);
 
 /* Names the first of at most `n_names` files under `base` (a NULL ends them, too) that can be read,
- * and none (path NULL) if there is no such file. -ENOMEM. */
-int jetson_find_file(struct source_file *file, const char *base, const char *const *names,
-                     size_t n_names, struct error *err);
+ * and none (path NULL) if there is no such file. */
+void jetson_find_file(struct source_file *file, const char *base, const char *const *names,
+                      size_t n_names);
 
 /* "VDD_IN" as "vdd_in". */
 void jetson_lower(char *text);
+
+/* Files of one number each that go to a metric as they are: the state of a part that is a list of
+ * them. A zeroed struct is an empty list. */
+struct jetson_value {
+    struct source_file file;
+    int scale;
+    enum jetson_metric metric;
+    struct labels *labels;
+};
+
+struct jetson_values {
+    struct jetson_value *rows;
+    size_t n_rows;
+    size_t cap_rows;
+};
+
+/* Adds the file `name` under `base` to the list if it exists, with the label `label="value"`;
+ * false if not. */
+bool jetson_values_add(struct jetson_values *values, const char *base, const char *name, int scale,
+                       enum jetson_metric metric, const char *label, const char *value);
+
+/* Reads every file of the list. The first one that holds no number is reported. */
+int jetson_values_collect(struct jetson_values *values, struct snapshot *out, struct error *err);
+void jetson_values_finish(struct jetson_values *values);

@@ -7,6 +7,7 @@
 #include "collectors/jetson/files.h"
 #include "collectors/jetson/part.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 #include "exporter/settings/settings.h"
 
 enum { PROCESS_MAX = 1024 };
@@ -43,17 +44,14 @@ static struct process *see(struct processes *processes, const struct jetson_nvma
         return NULL;
     }
     char pid[24];
-    char *name CLEANUP_FREE = strndup(line->process.text, line->process.len);
+    char *name CLEANUP_FREE = mem_strndup(line->process.text, line->process.len);
     snprintf(pid, sizeof(pid), "%" PRIu64, line->pid);
-    struct process *row = &processes->rows[processes->n_rows];
+    struct process *row = &processes->rows[processes->n_rows++];
     *row = (struct process){
         .pid = line->pid,
-        .labels = name != NULL
-                      ? labels_render("comm", name, "gpu", "0", "pid", pid, "uuid", processes->uuid)
-                      : NULL,
+        .labels = labels_render("comm", name, "gpu", "0", "pid", pid, "uuid", processes->uuid),
     };
-    processes->n_rows += row->labels != NULL;
-    return row->labels != NULL ? row : NULL;
+    return row;
 }
 
 /* A process has a row for each time it has opened the device. */
@@ -91,35 +89,20 @@ static int process_collect(void *state, struct jetson_round *round, struct snaps
 
 static void process_close(void *state) {
     struct processes *processes = state;
-    if (processes != NULL) {
-        clear(processes);
-        free(processes->rows);
-        source_file_finish(&processes->clients);
-    }
+    clear(processes);
+    free(processes->rows);
+    source_file_finish(&processes->clients);
     free(processes);
 }
 
-static int process_open(const struct collector_env *env, const struct jetson_board *board,
-                        void **ret_state, struct error *err) {
-    struct processes *processes = calloc(1, sizeof(*processes));
-    if (processes == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+static void *process_open(const struct collector_env *env, const struct jetson_board *board) {
+    struct processes *processes = mem_zalloc(1, sizeof(*processes));
     processes->enabled = !board->nvml && settings_bool(env->settings, "collector.jetson.processes");
     if (processes->enabled) {
-        processes->rows = calloc(PROCESS_MAX, sizeof(*processes->rows));
+        processes->rows = mem_zalloc(PROCESS_MAX, sizeof(*processes->rows));
     }
-    int r = source_file_init(&processes->clients, env->sysfs, JETSON_DEBUGFS "nvmap/iovmm/clients",
-                             NULL, err);
-    if (r == 0 && processes->enabled && processes->rows == NULL) {
-        r = error_set(err, -ENOMEM, "out of memory");
-    }
-    if (r < 0) {
-        process_close(processes);
-        return r;
-    }
-    *ret_state = processes;
-    return 0;
+    source_file_init(&processes->clients, env->sysfs, JETSON_DEBUGFS "nvmap/iovmm/clients", NULL);
+    return processes;
 }
 
 const struct jetson_part jetson_process_part = {

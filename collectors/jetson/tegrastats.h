@@ -4,6 +4,8 @@
 
 #include "collectors/collector.h"
 #include "collectors/jetson/board.h"
+#include "collectors/source/label_pool.h"
+#include "collectors/source/tegrastats_line.h"
 
 /* tegrastats as the second source of the `jetson` collector: it adds what the files do not tell,
  * and nothing that they do. */
@@ -11,8 +13,7 @@ struct jetson_tegrastats;
 
 /* Prepares as the setting says: "off", "auto" (where the program is found and can add something) or
  * a path. The caller destroys it. */
-int jetson_tegrastats_create(const struct collector_env *env, struct jetson_tegrastats **ret_source,
-                             struct error *err);
+struct jetson_tegrastats *jetson_tegrastats_create(const struct collector_env *env);
 void jetson_tegrastats_destroy(struct jetson_tegrastats *source); /* accepts NULL */
 
 /* Whether the setting names a program: then there is a source even if this is no Jetson. */
@@ -25,3 +26,8 @@ void jetson_tegrastats_sample(struct jetson_tegrastats *source, int64_t now_ns);
  * setting names does not run. */
 int jetson_tegrastats_add(struct jetson_tegrastats *source, const struct jetson_board *board,
                           int64_t now_ns, struct snapshot *out, struct error *err);
+
+/* Adds to a snapshot what a line of tegrastats tells and the snapshot does not hold. `pool` keeps
+ * the labels. */
+void jetson_fill(const struct tegrastats_line *line, const struct jetson_board *board,
+                 struct label_pool *pool, struct snapshot *out);

@@ -1,14 +1,91 @@
-#include <errno.h>
+#include "collectors/jetson/thermal.h"
+
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "collectors/jetson/files.h"
 #include "collectors/jetson/part.h"
-#include "collectors/jetson/trips.h"
 #include "collectors/source/entries.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
+#include "exporter/core/number.h"
+
+/* ---- trip points ---- */
+
+enum { MAX_TRIPS = 64, MAX_CELSIUS = 200 };
+
+static const char *const types[JETSON_N_TRIP_TYPES] = {"active", "critical", "hot", "passive"};
+
+static void clear(struct jetson_trips *trips) {
+    *trips = (struct jetson_trips){0};
+    for (size_t i = 0; i < JETSON_N_TRIP_TYPES; i++) {
+        trips->celsius[i] = NAN;
+    }
+}
+
+void jetson_trips_take(struct jetson_trips *trips, const char *type, const char *millicelsius) {
+    double value;
+    if (number_parse(millicelsius, strlen(millicelsius), &value) < 0) {
+        return;
+    }
+    /* Switched off is -274000 or the largest number there is; those of fans begin at 0 and below.
+     */
+    double celsius = value / 1000;
+    if (!(celsius > 0 && celsius < MAX_CELSIUS)) {
+        return;
+    }
+    for (size_t i = 0; i < JETSON_N_TRIP_TYPES; i++) {
+        if (strcmp(types[i], type) == 0) {
+            trips->celsius[i] = fmin(trips->celsius[i], celsius); /* NAN is never the lower one */
+        }
+    }
+}
+
+/* Whether there is a trip point of that number. */
+static bool read_trip(struct jetson_trips *trips, const char *dir, unsigned number) {
+    char name[sizeof("trip_point_4294967295_type")];
+    snprintf(name, sizeof(name), "trip_point_%u_type", number);
+    char *type CLEANUP_FREE = source_file_text(dir, name);
+    snprintf(name, sizeof(name), "trip_point_%u_temp", number);
+    char *temp CLEANUP_FREE = source_file_text(dir, name);
+    if (type != NULL && temp != NULL) {
+        jetson_trips_take(trips, type, temp);
+    }
+    return type != NULL;
+}
+
+static void trips_init(struct jetson_trips *trips, const char *dir, const char *zone) {
+    clear(trips);
+    for (unsigned i = 0; i < MAX_TRIPS && read_trip(trips, dir, i); i++) {
+    }
+    for (size_t i = 0; i < JETSON_N_TRIP_TYPES; i++) {
+        if (!isnan(trips->celsius[i])) {
+            trips->labels[i] = labels_render("zone", zone, "type", types[i]);
+        }
+    }
+}
+
+static void trips_finish(struct jetson_trips *trips) {
+    for (size_t i = 0; i < JETSON_N_TRIP_TYPES; i++) {
+        labels_destroy(trips->labels[i]);
+    }
+    clear(trips);
+}
+
+static void trips_add(const struct jetson_trips *trips, struct snapshot *out) {
+    for (size_t i = 0; i < JETSON_N_TRIP_TYPES; i++) {
+        if (trips->labels[i] != NULL) {
+            snapshot_add(out, &jetson_descs[JETSON_THERMAL_TRIP], trips->labels[i],
+                         trips->celsius[i]);
+        }
+    }
+}
+
+/* ---- the part ---- */
 
 static const char zone_prefix[] = "thermal_zone";
 static const double gated_millicelsius = -256000; /* what a gated sensor shows on L4T 34 and 35 */
@@ -24,6 +101,7 @@ struct thermal {
     char *path;
     struct zone *zones;
     size_t n_zones;
+    size_t cap_zones;
 };
 
 static bool is_taken(const struct thermal *thermal, const char *name) {
@@ -45,38 +123,30 @@ static char *unique_name(const struct thermal *thermal, const char *entry, const
     return buf_take(&name);
 }
 
-static int add_zone(struct thermal *thermal, const char *entry, const char *type) {
-    struct zone *zones = realloc(thermal->zones, (thermal->n_zones + 1) * sizeof(*zones));
-    if (zones == NULL) {
-        return -ENOMEM;
-    }
-    thermal->zones = zones;
+static void add_zone(struct thermal *thermal, const char *entry, const char *type) {
+    ARRAY_GROW(&thermal->zones, &thermal->cap_zones, thermal->n_zones + 1);
     char *dir CLEANUP_FREE = file_path_join(thermal->path, entry);
     char *name = unique_name(thermal, entry, type);
-    struct zone *zone = &zones[thermal->n_zones++];
+    struct zone *zone = &thermal->zones[thermal->n_zones++];
     *zone = (struct zone){
         .name = name,
-        .labels = name != NULL ? labels_render("zone", name) : NULL,
-        .temp = {.path = dir != NULL ? file_path_join(dir, "temp") : NULL, .fd = -1},
+        .labels = labels_render("zone", name),
+        .temp = {.path = file_path_join(dir, "temp"), .fd = -1},
     };
-    if (zone->labels == NULL || zone->temp.path == NULL) {
-        return -ENOMEM;
-    }
-    return jetson_trips_init(&zone->trips, dir, name);
+    trips_init(&zone->trips, dir, name);
 }
 
-static int find_zones(struct thermal *thermal, struct error *err) {
+static void find_zones(struct thermal *thermal) {
     struct entries entries CLEANUP_ENTRIES = {0};
-    int r = entries_init(&entries, thermal->path, zone_prefix);
-    for (size_t i = 0; i < entries.n_names && r == 0; i++) {
+    entries_init(&entries, thermal->path, zone_prefix);
+    for (size_t i = 0; i < entries.n_names; i++) {
         char *dir CLEANUP_FREE = file_path_join(thermal->path, entries.names[i]);
-        char *type CLEANUP_FREE = dir != NULL ? source_file_text(dir, "type") : NULL;
+        char *type CLEANUP_FREE = source_file_text(dir, "type");
         /* The zone of the power chip is a dummy that never changes. */
         if (type != NULL && type[0] != '\0' && strcasestr(type, "pmic") == NULL) {
-            r = add_zone(thermal, entries.names[i], type);
+            add_zone(thermal, entries.names[i], type);
         }
     }
-    return r == 0 ? 0 : error_set(err, r, "%s: out of memory", thermal->path);
 }
 
 static int add_temperature(struct zone *zone, const struct jetson_round *round,
@@ -88,7 +158,7 @@ static int add_temperature(struct zone *zone, const struct jetson_round *round,
     }
     double celsius = millicelsius / 1000;
     snapshot_add(out, &jetson_descs[JETSON_TEMPERATURE], zone->labels, celsius);
-    jetson_trips_add(&zone->trips, out);
+    trips_add(&zone->trips, out);
     if (strcmp(zone->name, "gpu") == 0) {
         snapshot_add(out, &gpu_descs[GPU_TEMPERATURE], round->board->gpu, celsius);
     }
@@ -98,7 +168,10 @@ static int add_temperature(struct zone *zone, const struct jetson_round *round,
 static int thermal_collect(void *state, struct jetson_round *round, struct snapshot *out,
                            struct error *err) {
     struct thermal *thermal = state;
-    int result = thermal->n_zones > 0 ? 0 : find_zones(thermal, err);
+    int result = 0;
+    if (thermal->n_zones == 0) {
+        find_zones(thermal);
+    }
     for (size_t i = 0; i < thermal->n_zones; i++) {
         int r = add_temperature(&thermal->zones[i], round, out, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
@@ -108,32 +181,22 @@ static int thermal_collect(void *state, struct jetson_round *round, struct snaps
 
 static void thermal_close(void *state) {
     struct thermal *thermal = state;
-    if (thermal != NULL) {
-        for (size_t i = 0; i < thermal->n_zones; i++) {
-            free(thermal->zones[i].name);
-            labels_destroy(thermal->zones[i].labels);
-            source_file_finish(&thermal->zones[i].temp);
-            jetson_trips_finish(&thermal->zones[i].trips);
-        }
-        free(thermal->zones);
-        free(thermal->path);
+    for (size_t i = 0; i < thermal->n_zones; i++) {
+        free(thermal->zones[i].name);
+        labels_destroy(thermal->zones[i].labels);
+        source_file_finish(&thermal->zones[i].temp);
+        trips_finish(&thermal->zones[i].trips);
     }
+    free(thermal->zones);
+    free(thermal->path);
     free(thermal);
 }
 
-static int thermal_open(const struct collector_env *env, const struct jetson_board *board,
-                        void **ret_state, struct error *err) {
+static void *thermal_open(const struct collector_env *env, const struct jetson_board *board) {
     (void)board;
-    struct thermal *thermal = calloc(1, sizeof(*thermal));
-    if (thermal != NULL) {
-        thermal->path = file_path_join(env->sysfs, "class/thermal");
-    }
-    if (thermal == NULL || thermal->path == NULL) {
-        thermal_close(thermal);
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    *ret_state = thermal;
-    return 0;
+    struct thermal *thermal = mem_zalloc(1, sizeof(*thermal));
+    thermal->path = file_path_join(env->sysfs, "class/thermal");
+    return thermal;
 }
 
 const struct jetson_part jetson_thermal_part = {

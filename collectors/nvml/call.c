@@ -5,6 +5,7 @@
 #include "collectors/nvml/device.h"
 #include "collectors/nvml/read.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 /* The calls that answer one number or a few. */
 
@@ -122,10 +123,7 @@ struct call_state {
 };
 
 static int call_open(struct nvml_device *device, void **ret_state) {
-    struct call_state *state = calloc(1, sizeof(*state));
-    if (state == NULL) {
-        return -ENOMEM;
-    }
+    struct call_state *state = mem_zalloc(1, sizeof(*state));
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         bool is_slow = calls[i].function == AT(pcie_throughput);
         bool is_load = calls[i].read == nvml_read_utilization;

@@ -7,6 +7,7 @@
 #include "collectors/cgroup/container_path.h"
 #include "collectors/nvml/loads.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 struct container {
     char *id; /* the path of its cgroup, as cAdvisor has it */
@@ -25,7 +26,7 @@ struct nvml_containers {
 };
 
 struct nvml_containers *nvml_containers_create(void) {
-    return calloc(1, sizeof(struct nvml_containers));
+    return mem_zalloc(1, sizeof(struct nvml_containers));
 }
 
 static void container_finish(struct container *container) {
@@ -60,7 +61,7 @@ static struct container *see_container(struct nvml_containers *containers,
     }
     containers->containers = rows;
     rows[n] = (struct container){
-        .id = strdup(id),
+        .id = mem_strdup(id),
         .labels = labels_with(device->labels, "id", id),
     };
     if (rows[n].id == NULL || rows[n].labels == NULL) {

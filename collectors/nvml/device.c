@@ -74,9 +74,6 @@ static int identify(struct nvml_device *device) {
     device->info = labels_render("gpu", gpu, "uuid", device->uuid, "name", device->name,
                                  "pci_bus_id", has_pci ? bus_id : "", "driver_version", driver,
                                  "cuda_version", cuda, "vbios_version", vbios);
-    if (device->labels == NULL || device->info == NULL) {
-        return -ENOMEM;
-    }
     return has_pci ? find_runtime_status(device, &pci) : 0;
 }
 

@@ -6,6 +6,7 @@
 #include "collectors/nvml/shares.h"
 #include "collectors/source/energy.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 
 /* Tells who attributes energy what the card has used, and which containers have kept it busy. */
 
@@ -63,10 +64,7 @@ static void energy_sample(struct nvml_device *device, void *state, int64_t now_n
 }
 
 static int energy_open(struct nvml_device *device, void **ret_state) {
-    struct teller *teller = calloc(1, sizeof(*teller));
-    if (teller == NULL) {
-        return -ENOMEM;
-    }
+    struct teller *teller = mem_zalloc(1, sizeof(*teller));
     teller->meter = energy_meter_open(device->config->energy, device->uuid);
     *ret_state = teller;
     return 0;

@@ -5,6 +5,7 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 
 /* Application faults, memory errors, NVLink, page retirement, falling off the bus, firmware. */
 static const unsigned usual_codes[] = {
@@ -47,7 +48,7 @@ static struct xid *add_row(struct nvml_xids *xids, unsigned long long code, int6
 }
 
 struct nvml_xids *nvml_xids_create(const struct labels *gpu) {
-    struct nvml_xids *xids = calloc(1, sizeof(*xids));
+    struct nvml_xids *xids = mem_zalloc(1, sizeof(*xids));
     if (xids == NULL) {
         return NULL;
     }

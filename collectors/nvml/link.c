@@ -6,6 +6,7 @@
 #include "collectors/nvml/device.h"
 #include "collectors/nvml/read.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 /* NVLink: which links there are is found out at open; their traffic comes in one call. */
 
@@ -51,10 +52,7 @@ static void links_close(void *state) {
 }
 
 static int links_open(struct nvml_device *device, void **ret_state) {
-    struct links *links = calloc(1, sizeof(*links));
-    if (links == NULL) {
-        return -ENOMEM;
-    }
+    struct links *links = mem_zalloc(1, sizeof(*links));
     unsigned active;
     for (unsigned i = 0; device->library->link_state != NULL && i < NVML_MAX_LINKS; i++) {
         if (device->library->link_state(device->handle, i, &active) != NVML_CODE_SUCCESS) {

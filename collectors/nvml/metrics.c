@@ -3,9 +3,8 @@
 #include <stddef.h>
 
 #include "collectors/source/gpu_metrics.h"
-#include "collectors/source/metric_list.h"
 
-const struct metric_desc nvml_descs[NVML_N_METRICS] = {
+const struct metric_desc nvml_descs[NVML_N_METRICS + 1] = {
     [NVML_NVIDIA_COMPUTE_MODE] = {"nvidia_compute_mode",
                                   "Who may compute: 0 everybody, 2 nobody, 3 one process.",
                                   METRIC_GAUGE, NULL, "gpu, uuid"},
@@ -84,11 +83,4 @@ const struct metric_desc nvml_descs[NVML_N_METRICS] = {
     [NVML_NVIDIA_XID_ERRORS] = {"nvidia_xid_errors_total",
                                 "Errors that the driver reported, by NVIDIA's Xid code.",
                                 METRIC_COUNTER, NULL, "gpu, uuid, xid"},
-};
-
-_Static_assert(NVML_N_METRICS == 16 + 8, "list all of them");
-_Static_assert(GPU_FREQUENCY_MIN == 32 + 16, "list all before it");
-
-const struct metric_desc *const nvml_metrics[] = {
-    AT32(gpu_descs, 0), AT16(gpu_descs, 32), AT16(nvml_descs, 0), AT8(nvml_descs, 16), NULL,
 };

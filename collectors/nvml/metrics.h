@@ -31,7 +31,4 @@ enum nvml_metric {
     NVML_N_METRICS,
 };
 
-extern const struct metric_desc nvml_descs[NVML_N_METRICS];
-
-/* The same and the gpu_* ones, NULL-terminated. */
-extern const struct metric_desc *const nvml_metrics[];
+extern const struct metric_desc nvml_descs[NVML_N_METRICS + 1]; /* ended by a nameless row */

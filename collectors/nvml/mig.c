@@ -6,6 +6,7 @@
 #include "collectors/nvml/device.h"
 #include "collectors/nvml/read.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 /* The instances that a GPU is split into. They come and go while we look. */
 
@@ -26,10 +27,7 @@ struct mig {
 };
 
 static int mig_open(struct nvml_device *device, void **ret_state) {
-    struct mig *mig = calloc(1, sizeof(*mig));
-    if (mig == NULL) {
-        return -ENOMEM;
-    }
+    struct mig *mig = mem_zalloc(1, sizeof(*mig));
     const struct nvml_library *library = device->library;
     mig->never = library->mig_mode == NULL || library->mig_max == NULL ||
                  library->mig_handle == NULL || library->gpu_instance == NULL ||

@@ -10,6 +10,7 @@
 #include "collectors/source/tegra.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "exporter/settings/option.h"
 #include "exporter/settings/settings.h"
 
@@ -104,10 +105,7 @@ static struct nvml_config read_config(const struct collector_env *env) {
 }
 
 static int nvml_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct nvml *nvml = calloc(1, sizeof(*nvml));
-    if (nvml == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct nvml *nvml = mem_zalloc(1, sizeof(*nvml));
     nvml->config = read_config(env);
     nvml->restart_interval_ns =
         settings_duration_ms(env->settings, "collector.reprobe-interval") * CLOCK_NS_PER_MS;
@@ -217,10 +215,12 @@ static int nvml_collect(void *state, struct snapshot *out, struct error *err) {
     return result;
 }
 
+static const struct metric_desc *const tables[] = {gpu_descs, nvml_descs, NULL};
+
 const struct collector nvml_collector = {
     .name = "nvml",
     .help = "NVIDIA GPUs: load, memory, power, clocks, temperatures, errors, processes",
-    .metrics = nvml_metrics,
+    .tables = tables,
     .options = nvml_options,
     .on_by_default = true,
     .open = nvml_open,

@@ -11,6 +11,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 
 /* Who uses the GPU. */
 
@@ -24,13 +25,10 @@ struct processes {
 };
 
 static int process_open(struct nvml_device *device, void **ret_state) {
-    struct processes *processes = calloc(1, sizeof(*processes));
-    if (processes == NULL) {
-        return -ENOMEM;
-    }
+    struct processes *processes = mem_zalloc(1, sizeof(*processes));
     *ret_state = processes;
     processes->containers = nvml_containers_create();
-    processes->offsets = calloc(device->config->max_processes, sizeof(*processes->offsets));
+    processes->offsets = mem_zalloc(device->config->max_processes, sizeof(*processes->offsets));
     return processes->containers != NULL && processes->offsets != NULL ? 0 : -ENOMEM;
 }
 

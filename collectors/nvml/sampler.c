@@ -8,6 +8,7 @@
 #include "collectors/source/peak.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 
 /* What happens between scrapes: integrals and peaks. */
 
@@ -200,10 +201,7 @@ static void sampler_collect(struct nvml_device *device, void *state, struct snap
 }
 
 static int sampler_open(struct nvml_device *device, void **ret_state) {
-    struct sampler *sampler = calloc(1, sizeof(*sampler));
-    if (sampler == NULL) {
-        return -ENOMEM;
-    }
+    struct sampler *sampler = mem_zalloc(1, sizeof(*sampler));
     sampler->load = (struct follow){
         .kind = NVML_SAMPLES_OF_UTILIZATION,
         .read = nvml_read_utilization,

@@ -53,7 +53,8 @@ enum gpu_metric {
     GPU_UTILIZATION,
     GPU_VIDEO_FREQUENCY,
     GPU_VIDEO_FREQUENCY_MAX,
-    GPU_FREQUENCY_MIN, /* last, as cards do not tell it */
+    GPU_N_CARD_METRICS, /* a nameless row: cards have nothing of what follows */
+    GPU_FREQUENCY_MIN,
     GPU_N_METRICS,
 };
 

@@ -2,29 +2,12 @@
 
 #include <stdlib.h>
 
-enum { POOL_MIN_ROWS = 16 };
-
-static bool make_room(struct label_pool *pool) {
-    if (pool->n_rows < pool->cap_rows) {
-        return true;
-    }
-    size_t cap = pool->cap_rows == 0 ? POOL_MIN_ROWS : 2 * pool->cap_rows;
-    struct labels **rows = realloc(pool->rows, cap * sizeof(*rows));
-    if (rows == NULL) {
-        return false;
-    }
-    pool->rows = rows;
-    pool->cap_rows = cap;
-    return true;
-}
+#include "exporter/core/memory.h"
 
 const struct labels *label_pool_render(struct label_pool *pool, const char *name,
                                        const char *value) {
-    struct labels *labels = make_room(pool) ? labels_render(name, value) : NULL;
-    if (labels != NULL) {
-        pool->rows[pool->n_rows++] = labels;
-    }
-    return labels;
+    ARRAY_GROW(&pool->rows, &pool->cap_rows, pool->n_rows + 1);
+    return pool->rows[pool->n_rows++] = labels_render(name, value);
 }
 
 void label_pool_clear(struct label_pool *pool) {

@@ -12,7 +12,7 @@ struct label_pool {
     size_t cap_rows;
 };
 
-/* A set of one label, the pool's until it is cleared; NULL when memory is out. */
+/* A set of one label, the pool's until it is cleared. */
 const struct labels *label_pool_render(struct label_pool *pool, const char *name,
                                        const char *value);
 

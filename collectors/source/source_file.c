@@ -12,18 +12,14 @@
 /* /proc/stat has a word per interrupt: more than 100 KiB on large machines. */
 enum { SOURCE_FILE_MAX_BYTES = 4 << 20, SOURCE_FILE_NUMBER_BYTES = 64 };
 
-int source_file_init(struct source_file *file, const char *base, const char *name,
-                     const char *fallback, struct error *err) {
+void source_file_init(struct source_file *file, const char *base, const char *name,
+                      const char *fallback) {
     file->fd = -1;
     file->path = file_path_join(base, name);
-    if (file->path != NULL && fallback != NULL && access(file->path, R_OK) < 0) {
+    if (fallback != NULL && access(file->path, R_OK) < 0) {
         free(file->path);
         file->path = file_path_join(base, fallback);
     }
-    if (file->path == NULL) {
-        return error_set(err, -ENOMEM, "%s/%s: out of memory", base, name);
-    }
-    return 0;
 }
 
 static void close_file(struct source_file *file) {

@@ -14,8 +14,8 @@ struct source_file {
 
 /* Names the file `name` under `base`, or, where that cannot be read, `fallback` (may be NULL).
  * Opens nothing yet. */
-int source_file_init(struct source_file *file, const char *base, const char *name,
-                     const char *fallback, struct error *err);
+void source_file_init(struct source_file *file, const char *base, const char *name,
+                      const char *fallback);
 void source_file_finish(struct source_file *file);
 
 /* Reads the whole file into `out`. A file that was missing or failed is opened afresh. */

@@ -42,15 +42,9 @@ bool jetson_gpu_name_matches(const char *name) {
     return false;
 }
 
-static char *join3(const char *a, const char *b, const char *c) {
-    struct buf path = {0};
-    buf_printf(&path, "%s/%s/%s", a, b, c);
-    return buf_take(&path);
-}
-
 static bool has_load(const char *device) {
     char *load CLEANUP_FREE = file_path_join(device, "load");
-    return load != NULL && access(load, F_OK) == 0;
+    return access(load, F_OK) == 0;
 }
 
 static bool entry_is_gpu(const char *entry, const char *name) {
@@ -58,61 +52,45 @@ static bool entry_is_gpu(const char *entry, const char *name) {
     return jetson_gpu_name_matches(name) || (node != NULL && jetson_gpu_name_matches(node));
 }
 
-static int find_devfreq(const char *sysfs, struct jetson_gpu_paths *paths) {
+static void find_devfreq(const char *sysfs, struct jetson_gpu_paths *paths) {
     char *class CLEANUP_FREE = file_path_join(sysfs, "class/devfreq");
     struct entries entries CLEANUP_ENTRIES = {0};
-    if (class == NULL || entries_init(&entries, class, "") < 0) {
-        return -ENOMEM;
-    }
+    entries_init(&entries, class, "");
     for (size_t i = 0; i < entries.n_names && paths->devfreq == NULL; i++) {
         char *entry CLEANUP_FREE = file_path_join(class, entries.names[i]);
-        if (entry == NULL) {
-            return -ENOMEM;
-        }
         if (entry_is_gpu(entry, entries.names[i])) {
             char *device CLEANUP_FREE = file_path_join(entry, "device");
-            paths->device = device != NULL && has_load(device) ? TAKE(device) : NULL;
+            paths->device = has_load(device) ? TAKE(device) : NULL;
             paths->devfreq = TAKE(entry);
         }
     }
-    return 0;
 }
 
-static int find_device(const char *sysfs, struct jetson_gpu_paths *paths) {
+static void find_device(const char *sysfs, struct jetson_gpu_paths *paths) {
     for (size_t i = 0; i < ARRAY_LEN(devices) && paths->device == NULL; i++) {
         char *device CLEANUP_FREE = file_path_join(sysfs, devices[i]);
-        if (device == NULL) {
-            return -ENOMEM;
-        }
         paths->device = has_load(device) ? TAKE(device) : NULL;
     }
-    return 0;
 }
 
 /* Where the class has no entry, the device's own directory may. */
-static int find_devfreq_of_device(struct jetson_gpu_paths *paths) {
+static void find_devfreq_of_device(struct jetson_gpu_paths *paths) {
     char *dir CLEANUP_FREE = file_path_join(paths->device, "devfreq");
     struct entries entries CLEANUP_ENTRIES = {0};
-    if (dir == NULL || entries_init(&entries, dir, "") < 0) {
-        return -ENOMEM;
-    }
+    entries_init(&entries, dir, "");
     if (entries.n_names > 0) {
-        paths->devfreq = join3(paths->device, "devfreq", entries.names[0]);
+        paths->devfreq = file_path_join(dir, entries.names[0]);
     }
-    return 0;
 }
 
 int jetson_gpu_find(const char *sysfs, struct jetson_gpu_paths *ret_paths, struct error *err) {
     struct jetson_gpu_paths paths CLEANUP_JETSON_GPU_PATHS = {0};
-    int r = find_devfreq(sysfs, &paths);
-    if (r == 0 && paths.device == NULL) {
-        r = find_device(sysfs, &paths);
+    find_devfreq(sysfs, &paths);
+    if (paths.device == NULL) {
+        find_device(sysfs, &paths);
     }
-    if (r == 0 && paths.devfreq == NULL && paths.device != NULL) {
-        r = find_devfreq_of_device(&paths);
-    }
-    if (r < 0) {
-        return error_set(err, r, "%s: out of memory", sysfs);
+    if (paths.devfreq == NULL && paths.device != NULL) {
+        find_devfreq_of_device(&paths);
     }
     if (paths.device == NULL && paths.devfreq == NULL) {
         return error_set(err, -ENODEV, "%s: no integrated GPU", sysfs);

@@ -3,6 +3,7 @@
 
 #include "exporter/cli/cli.h"
 #include "exporter/core/arena.h"
+#include "exporter/core/memory.h"
 
 enum { LIST_MAX_COLUMNS = 6 };
 
@@ -13,6 +14,7 @@ struct row {
 struct list {
     struct row *rows;
     size_t n_rows;
+    size_t cap_rows;
     size_t n_columns;
 };
 
@@ -37,24 +39,16 @@ static void list_write(const struct list *list, struct buf *out) {
     }
 }
 
-static size_t count(const struct metric_desc *const *metrics) {
-    size_t n = 0;
-    while (metrics != NULL && metrics[n] != NULL) {
-        n++;
-    }
-    return n;
-}
-
-static void add_metrics(struct list *list, const char *collector,
-                        const struct metric_desc *const *metrics) {
-    for (size_t i = 0; i < count(metrics); i++) {
-        const char *labels = metrics[i]->labels;
+static void add_metrics(struct list *list, const struct collector *collector) {
+    const struct metric_desc *metric;
+    for (size_t i = 0; (metric = collector_metric(collector, i)) != NULL; i++) {
+        ARRAY_GROW(&list->rows, &list->cap_rows, list->n_rows + 1);
         list->rows[list->n_rows++] = (struct row){{
-            metrics[i]->name,
-            metric_type_name(metrics[i]->type),
-            labels != NULL && labels[0] != '\0' ? labels : "-",
-            collector,
-            metrics[i]->help,
+            metric->name,
+            metric_type_name(metric->type),
+            metric->labels != NULL && metric->labels[0] != '\0' ? metric->labels : "-",
+            collector->name,
+            metric->help,
         }};
     }
 }
@@ -66,24 +60,14 @@ static int compare_rows(const void *a, const void *b) {
 }
 
 void cli_write_metrics(const struct cli_build *build, struct buf *out) {
-    size_t n = 1;
-    for (size_t i = 0; build->own_metrics[i] != NULL; i++) {
-        n += count(build->own_metrics[i]);
-    }
-    for (size_t i = 0; build->collectors[i] != NULL; i++) {
-        n += count(build->collectors[i]->metrics);
-    }
-    struct list list CLEANUP(list_finish) = {
-        .rows = calloc(n, sizeof(struct row)), .n_rows = 1, .n_columns = 5};
-    if (list.rows == NULL) {
-        return;
-    }
+    struct list list CLEANUP(list_finish) = {.n_rows = 1, .n_columns = 5};
+    ARRAY_GROW(&list.rows, &list.cap_rows, 1);
     list.rows[0] = (struct row){{"metric", "type", "labels", "collector", "help"}};
     for (size_t i = 0; build->collectors[i] != NULL; i++) {
-        add_metrics(&list, build->collectors[i]->name, build->collectors[i]->metrics);
+        add_metrics(&list, build->collectors[i]);
     }
     for (size_t i = 0; build->own_metrics[i] != NULL; i++) {
-        add_metrics(&list, "-", build->own_metrics[i]);
+        add_metrics(&list, &(struct collector){.name = "-", .metrics = build->own_metrics[i]});
     }
     qsort(list.rows + 1, list.n_rows - 1, sizeof(*list.rows), compare_rows);
     list_write(&list, out);

@@ -281,10 +281,10 @@ int engine_configure(struct engine *engine, struct config *config, struct error 
 
 /* A name that Prometheus cannot read would cost whole scrapes: it is refused before the first. */
 static int check_metrics(const struct collector *collector, struct error *err) {
-    const struct metric_desc *const *desc = collector->metrics;
+    const struct metric_desc *desc;
     int r = 0;
-    while (r == 0 && desc != NULL && *desc != NULL) {
-        r = metric_desc_check(*desc++, err);
+    for (size_t i = 0; r == 0 && (desc = collector_metric(collector, i)) != NULL; i++) {
+        r = metric_desc_check(desc, err);
     }
     return r;
 }

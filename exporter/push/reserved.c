@@ -11,10 +11,10 @@ static int compare_names(const void *a, const void *b) {
 static size_t gather(const struct collector *const *collectors, const char **names) {
     size_t n = 0;
     for (; *collectors != NULL; collectors++) {
-        const struct metric_desc *const *desc = (*collectors)->metrics;
-        for (; desc != NULL && *desc != NULL; desc++, n++) {
+        const struct metric_desc *desc;
+        for (size_t i = 0; (desc = collector_metric(*collectors, i)) != NULL; i++, n++) {
             if (names != NULL) {
-                names[n] = (*desc)->name;
+                names[n] = desc->name;
             }
         }
     }

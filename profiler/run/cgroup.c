@@ -265,9 +265,7 @@ static void remove_stale(const char *root, const char *home, int fd) {
     struct entries entries CLEANUP_ENTRIES = {0};
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s%s", root, home);
-    if (entries_init(&entries, buf_str(&path), OUR_PREFIX) < 0) {
-        return;
-    }
+    entries_init(&entries, buf_str(&path), OUR_PREFIX);
     for (size_t i = 0; i < entries.n_names; i++) {
         if (is_running(entries.names[i])) {
             continue;

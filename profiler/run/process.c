@@ -208,9 +208,7 @@ static void choose(struct run_tree *tree, const struct run_stat *stats, size_t n
 
 static void list(struct run_tree *tree) {
     struct entries entries CLEANUP_ENTRIES = {0};
-    if (entries_init(&entries, tree->procfs, "") < 0) {
-        return;
-    }
+    entries_init(&entries, tree->procfs, "");
     struct run_stat *stats CLEANUP_FREE = calloc(entries.n_names + 1, sizeof(*stats));
     size_t n_stats = 0;
     for (size_t i = 0; stats != NULL && i < entries.n_names; i++) {

@@ -141,9 +141,7 @@ static bool is_running(const char *name) {
 /* A run that was killed leaves its folder behind; one that lives holds a lock on it. */
 static void remove_stale(const char *tmp) {
     struct entries entries CLEANUP_ENTRIES = {0};
-    if (entries_init(&entries, tmp, DIR_PREFIX) < 0) {
-        return;
-    }
+    entries_init(&entries, tmp, DIR_PREFIX);
     for (size_t i = 0; i < entries.n_names; i++) {
         if (is_running(entries.names[i])) {
             continue;

@@ -1,5 +1,5 @@
 /* Covers collectors/host/mount.c. */
-#include "collectors/host/mount.h"
+#include "collectors/host/parse.h"
 #include "tests/fuzz/lines.h"
 
 static void check(const struct host_mount_line *parsed, const char *line) {

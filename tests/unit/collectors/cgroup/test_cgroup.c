@@ -163,10 +163,11 @@ static void test_no_cgroups_is_no_source(void) {
 }
 
 static void test_descriptions_are_sound_and_listed(void) {
-    for (const struct metric_desc *const *desc = cgroup_collector.metrics; *desc != NULL; desc++) {
-        TEST_ASSERT_EQUAL_INT_MESSAGE(0, metric_desc_check(*desc, &err), err.text);
-        for (const struct metric_desc *const *other = desc + 1; *other != NULL; other++) {
-            TEST_ASSERT_TRUE_MESSAGE(strcmp((*desc)->name, (*other)->name) != 0, (*desc)->name);
+    const struct metric_desc *desc, *other;
+    for (size_t i = 0; (desc = collector_metric(&cgroup_collector, i)) != NULL; i++) {
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, metric_desc_check(desc, &err), err.text);
+        for (size_t j = i + 1; (other = collector_metric(&cgroup_collector, j)) != NULL; j++) {
+            TEST_ASSERT_TRUE_MESSAGE(strcmp(desc->name, other->name) != 0, desc->name);
         }
     }
     static const char *const trees[] = {"v1", "v2"};
@@ -174,8 +175,9 @@ static void test_descriptions_are_sound_and_listed(void) {
         TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect_from(trees[t]), err.text);
         for (size_t i = 0; i < snapshot.n_families; i++) {
             bool listed = false;
-            for (size_t j = 0; cgroup_collector.metrics[j] != NULL; j++) {
-                listed = listed || cgroup_collector.metrics[j] == snapshot.families[i].desc;
+            for (size_t j = 0; collector_metric(&cgroup_collector, j) != NULL; j++) {
+                listed =
+                    listed || collector_metric(&cgroup_collector, j) == snapshot.families[i].desc;
             }
             TEST_ASSERT_TRUE_MESSAGE(listed, snapshot.families[i].desc->name);
         }

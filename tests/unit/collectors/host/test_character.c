@@ -1,4 +1,4 @@
-#include "collectors/host/character.h"
+#include "collectors/host/parse.h"
 
 #include <sys/utsname.h>
 

@@ -1,4 +1,4 @@
-#include "collectors/host/cpu.h"
+#include "collectors/host/parse.h"
 
 #include <unity.h>
 

@@ -12,6 +12,7 @@ static struct snapshot snapshot;
 static const struct metric_desc descs[] = {
     {"a_total", "a", METRIC_COUNTER},
     {"b_total", "b", METRIC_COUNTER},
+    {0},
 };
 
 void setUp(void) {
@@ -49,7 +50,7 @@ static void test_what_is_not_seen_is_forgotten(void) {
     TEST_ASSERT_EQUAL_UINT64(2, devices.n_rows);
     TEST_ASSERT_EQUAL_PTR(kept, devices.rows[1].labels);
 
-    host_devices_emit(&devices, descs, ARRAY_LEN(descs), &snapshot);
+    host_devices_emit(&devices, descs, &snapshot);
     TEST_ASSERT_EQUAL_UINT64(2, snapshot.n_families);
     TEST_ASSERT_EQUAL_UINT64(2, snapshot.families[0].n_samples);
     TEST_ASSERT_EQUAL_UINT64(1, snapshot.families[1].n_samples);

@@ -133,19 +133,20 @@ static void test_whole_collector(void) {
 }
 
 static void test_descriptions_are_sound_and_listed(void) {
-    for (const struct metric_desc *const *desc = host_collector.metrics; *desc != NULL; desc++) {
-        TEST_ASSERT_EQUAL_INT_MESSAGE(0, metric_desc_check(*desc, &err), err.text);
-        for (const struct metric_desc *const *other = desc + 1; *other != NULL; other++) {
-            TEST_ASSERT_TRUE_MESSAGE(strcmp((*desc)->name, (*other)->name) != 0, (*desc)->name);
+    const struct metric_desc *desc, *other;
+    for (size_t i = 0; (desc = collector_metric(&host_collector, i)) != NULL; i++) {
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, metric_desc_check(desc, &err), err.text);
+        for (size_t j = i + 1; (other = collector_metric(&host_collector, j)) != NULL; j++) {
+            TEST_ASSERT_TRUE_MESSAGE(strcmp(desc->name, other->name) != 0, desc->name);
         }
     }
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
     for (size_t i = 0; i < snapshot.n_families; i++) {
-        const struct metric_desc *desc = snapshot.families[i].desc;
+        desc = snapshot.families[i].desc;
         TEST_ASSERT_EQUAL_INT_MESSAGE(0, metric_desc_check(desc, &err), err.text);
         bool listed = strstr(desc->name, "Fancy") != NULL;
-        for (size_t j = 0; host_collector.metrics[j] != NULL; j++) {
-            listed = listed || host_collector.metrics[j] == desc;
+        for (size_t j = 0; collector_metric(&host_collector, j) != NULL; j++) {
+            listed = listed || collector_metric(&host_collector, j) == desc;
         }
         TEST_ASSERT_TRUE_MESSAGE(listed, desc->name);
     }

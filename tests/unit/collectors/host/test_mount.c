@@ -1,4 +1,4 @@
-#include "collectors/host/mount.h"
+#include "collectors/host/parse.h"
 
 #include <errno.h>
 #include <string.h>

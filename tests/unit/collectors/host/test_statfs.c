@@ -67,7 +67,7 @@ void tearDown(void) {
 }
 
 static struct host_statfs_job *add(const char *path) {
-    struct host_statfs_job *job = host_statfs_job_create(helpers, path);
+    struct host_statfs_job *job = host_statfs_job_create(path);
     TEST_ASSERT_NOT_NULL(job);
     jobs[n_jobs++] = job;
     return job;

@@ -1,4 +1,4 @@
-#include "collectors/host/thermal.h"
+#include "collectors/host/parse.h"
 
 #include <errno.h>
 #include <unity.h>

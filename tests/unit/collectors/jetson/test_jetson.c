@@ -78,18 +78,19 @@ static void test_the_gpu_alone_gives_it_away(void) {
 }
 
 static void test_descriptions_are_sound_and_listed(void) {
-    for (const struct metric_desc *const *desc = jetson_collector.metrics; *desc != NULL; desc++) {
-        TEST_ASSERT_EQUAL_INT_MESSAGE(0, metric_desc_check(*desc, &err), err.text);
-        for (const struct metric_desc *const *other = desc + 1; *other != NULL; other++) {
-            TEST_ASSERT_TRUE_MESSAGE(strcmp((*desc)->name, (*other)->name) != 0, (*desc)->name);
+    const struct metric_desc *desc, *other;
+    for (size_t i = 0; (desc = collector_metric(&jetson_collector, i)) != NULL; i++) {
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, metric_desc_check(desc, &err), err.text);
+        for (size_t j = i + 1; (other = collector_metric(&jetson_collector, j)) != NULL; j++) {
+            TEST_ASSERT_TRUE_MESSAGE(strcmp(desc->name, other->name) != 0, desc->name);
         }
     }
     set_option("collector.jetson.compat", "tegra");
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
     for (size_t i = 0; i < snapshot.n_families; i++) {
         bool listed = false;
-        for (size_t j = 0; jetson_collector.metrics[j] != NULL; j++) {
-            listed = listed || jetson_collector.metrics[j] == snapshot.families[i].desc;
+        for (size_t j = 0; collector_metric(&jetson_collector, j) != NULL; j++) {
+            listed = listed || collector_metric(&jetson_collector, j) == snapshot.families[i].desc;
         }
         TEST_ASSERT_TRUE_MESSAGE(listed, snapshot.families[i].desc->name);
     }

@@ -312,12 +312,12 @@ static void test_the_peak_between_two_looks(void) {
 }
 
 static void test_descriptions_are_valid_and_sorted(void) {
-    for (size_t i = 0; nvml_collector.metrics[i] != NULL; i++) {
-        const struct metric_desc *desc = nvml_collector.metrics[i];
+    const struct metric_desc *desc;
+    for (size_t i = 0; (desc = collector_metric(&nvml_collector, i)) != NULL; i++) {
         TEST_ASSERT_EQUAL_INT_MESSAGE(0, metric_desc_check(desc, &err), err.text);
         if (i > 0) {
-            TEST_ASSERT_TRUE_MESSAGE(strcmp(nvml_collector.metrics[i - 1]->name, desc->name) < 0,
-                                     desc->name);
+            TEST_ASSERT_TRUE_MESSAGE(
+                strcmp(collector_metric(&nvml_collector, i - 1)->name, desc->name) < 0, desc->name);
         }
     }
 }

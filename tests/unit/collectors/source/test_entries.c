@@ -32,7 +32,7 @@ static void test_order_and_prefix(void) {
     make("hwmon0");
     make(".hwmon3");
     struct entries entries CLEANUP_ENTRIES = {0};
-    TEST_ASSERT_EQUAL_INT(0, entries_init(&entries, dir, "hwmon"));
+    entries_init(&entries, dir, "hwmon");
     TEST_ASSERT_EQUAL_UINT64(3, entries.n_names);
     TEST_ASSERT_EQUAL_STRING("hwmon0", entries.names[0]);
     TEST_ASSERT_EQUAL_STRING("hwmon2", entries.names[1]);
@@ -43,12 +43,12 @@ static void test_all_but_hidden(void) {
     make("a");
     make("b");
     struct entries entries CLEANUP_ENTRIES = {0};
-    TEST_ASSERT_EQUAL_INT(0, entries_init(&entries, dir, ""));
+    entries_init(&entries, dir, "");
     TEST_ASSERT_EQUAL_UINT64(2, entries.n_names);
 }
 
 static void test_no_directory_is_empty(void) {
     struct entries entries CLEANUP_ENTRIES = {0};
-    TEST_ASSERT_EQUAL_INT(0, entries_init(&entries, "/nonexistent", ""));
+    entries_init(&entries, "/nonexistent", "");
     TEST_ASSERT_EQUAL_UINT64(0, entries.n_names);
 }

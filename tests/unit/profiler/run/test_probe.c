@@ -7,8 +7,9 @@
 
 static bool is_collected(const char *metric) {
     for (const struct collector *const *i = collectors_all; *i != NULL; i++) {
-        for (const struct metric_desc *const *k = (*i)->metrics; *k != NULL; k++) {
-            if (strcmp((*k)->name, metric) == 0) {
+        const struct metric_desc *desc;
+        for (size_t k = 0; (desc = collector_metric(*i, k)) != NULL; k++) {
+            if (strcmp(desc->name, metric) == 0) {
                 return true;
             }
         }

@@ -1,4 +1,4 @@
-#include "collectors/jetson/trips.h"
+#include "collectors/jetson/thermal.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "exporter/metrics/labels.h"
-#include "exporter/metrics/snapshot.h"
 
 enum { JETSON_N_TRIP_TYPES = 4 };
 
@@ -16,9 +15,3 @@ struct jetson_trips {
 /* Takes in one trip point by the texts of its files; what is switched off or unknown is left out.
  */
 void jetson_trips_take(struct jetson_trips *trips, const char *type, const char *millicelsius);
-
-/* Reads those of the zone whose directory it is. 0 or -ENOMEM; finish it in either case. */
-int jetson_trips_init(struct jetson_trips *trips, const char *dir, const char *zone);
-void jetson_trips_finish(struct jetson_trips *trips);
-
-void jetson_trips_add(const struct jetson_trips *trips, struct snapshot *out);

@@ -1,4 +1,4 @@
-#include "collectors/jetson/fill.h"
+#include "collectors/jetson/tegrastats.h"
 
 #include <stdio.h>
 #include <unity.h>

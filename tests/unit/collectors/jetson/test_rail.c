@@ -1,4 +1,4 @@
-#include "collectors/jetson/rail_rule.h"
+#include "collectors/jetson/rail.h"
 
 #include <stdio.h>
 #include <string.h>
