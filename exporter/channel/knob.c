@@ -4,60 +4,61 @@
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/metrics/metric.h"
 
 #define MAX_EXACT 9007199254740992.0 /* 2^53 */
 
 static const char *const type_names[] = {
-    [PARAM_INT] = "int",       [PARAM_FLOAT] = "float", [PARAM_BOOL] = "bool",
-    [PARAM_STRING] = "string", [PARAM_ENUM] = "enum",
+    [KNOB_INT] = "int",       [KNOB_FLOAT] = "float", [KNOB_BOOL] = "bool",
+    [KNOB_STRING] = "string", [KNOB_ENUM] = "enum",
 };
 
 static const char *const expected[] = {
-    [PARAM_INT] = "a whole number",     [PARAM_FLOAT] = "a number",
-    [PARAM_BOOL] = "true or false",     [PARAM_STRING] = "a string",
-    [PARAM_ENUM] = "one of its values",
+    [KNOB_INT] = "a whole number", [KNOB_FLOAT] = "a number",         [KNOB_BOOL] = "true or false",
+    [KNOB_STRING] = "a string",    [KNOB_ENUM] = "one of its values",
 };
 
-const char *param_type_name(enum param_type type) {
+const char *knob_type_name(enum knob_type type) {
     return type_names[type];
 }
 
-bool param_type_find(const char *name, enum param_type *ret_type) {
+bool knob_type_find(const char *name, enum knob_type *ret_type) {
     for (size_t i = 0; i < ARRAY_LEN(type_names); i++) {
         if (strcmp(type_names[i], name) == 0) {
-            *ret_type = (enum param_type)i;
+            *ret_type = (enum knob_type)i;
             return true;
         }
     }
     return false;
 }
 
-static bool is_number(enum param_type type) {
-    return type == PARAM_INT || type == PARAM_FLOAT;
+static bool is_number(enum knob_type type) {
+    return type == KNOB_INT || type == KNOB_FLOAT;
 }
 
 /* What is kept of each knob is bounded, not by the longest line only. */
-static int check_texts(const struct param_spec *spec, struct error *err) {
-    if (strlen(spec->name) > PARAM_MAX_NAME) {
+static int check_texts(const struct knob_spec *spec, struct error *err) {
+    if (strlen(spec->name) > KNOB_MAX_NAME) {
         return error_set(err, -E2BIG, "%.40s…: a name of more than %d bytes", spec->name,
-                         PARAM_MAX_NAME);
+                         KNOB_MAX_NAME);
     }
     size_t len = spec->unit != NULL ? strlen(spec->unit) : 0;
     len += spec->help != NULL ? strlen(spec->help) : 0;
     for (size_t i = 0; i < spec->n_values; i++) {
         len += strlen(spec->values[i]);
     }
-    size_t max = PARAM_MAX_TEXT * (spec->type == PARAM_ENUM ? 4 : 2);
+    size_t max = KNOB_MAX_TEXT * (spec->type == KNOB_ENUM ? 4 : 2);
     return len <= max ? 0
                       : error_set(err, -E2BIG, "%s: unit, help and values of more than %zu bytes",
                                   spec->name, max);
 }
 
-int param_spec_check(const struct param_spec *spec, struct error *err) {
+int knob_spec_check(const struct knob_spec *spec, struct error *err) {
     int r = check_texts(spec, err);
     if (r < 0) {
         return r;
@@ -71,7 +72,7 @@ int param_spec_check(const struct param_spec *spec, struct error *err) {
     bool bounded = isfinite(spec->min) || isfinite(spec->max) || spec->step != 0;
     if (bounded && !is_number(spec->type)) {
         return error_set(err, -EINVAL, "%s: min, max and step are for int and float, not for %s",
-                         spec->name, param_type_name(spec->type));
+                         spec->name, knob_type_name(spec->type));
     }
     if (!(spec->min <= spec->max)) {
         return error_set(err, -EINVAL, "%s: its minimum is above its maximum", spec->name);
@@ -79,16 +80,16 @@ int param_spec_check(const struct param_spec *spec, struct error *err) {
     if (!(spec->step >= 0) || isinf(spec->step)) {
         return error_set(err, -EINVAL, "%s: its step is not above 0", spec->name);
     }
-    if ((spec->n_values > 0) != (spec->type == PARAM_ENUM)) {
+    if ((spec->n_values > 0) != (spec->type == KNOB_ENUM)) {
         return error_set(err, -EINVAL,
-                         spec->type == PARAM_ENUM ? "%s: an enum needs its values"
-                                                  : "%s: values are for an enum",
+                         spec->type == KNOB_ENUM ? "%s: an enum needs its values"
+                                                 : "%s: values are for an enum",
                          spec->name);
     }
-    if (spec->initial.form == PARAM_ABSENT) {
+    if (spec->initial.form == KNOB_ABSENT) {
         return error_set(err, -EINVAL, "%s: has no default", spec->name);
     }
-    return param_check(spec, &spec->initial, err);
+    return knob_check(spec, &spec->initial, err);
 }
 
 static void add_number(struct buf *out, double number) {
@@ -125,7 +126,7 @@ static void add_rounded(struct buf *out, double number) {
 }
 
 /* " is not one of its steps of 120, the nearest are 480 and 600" */
-static void add_steps(struct buf *out, const struct param_spec *spec, double number) {
+static void add_steps(struct buf *out, const struct knob_spec *spec, double number) {
     double base = isfinite(spec->min) ? spec->min : 0;
     double below = base + floor((number - base) / spec->step) * spec->step;
     double above = below + spec->step;
@@ -139,9 +140,9 @@ static void add_steps(struct buf *out, const struct param_spec *spec, double num
     }
 }
 
-static bool is_on_step(const struct param_spec *spec, double number) {
+static bool is_on_step(const struct knob_spec *spec, double number) {
     double base = isfinite(spec->min) ? spec->min : 0;
-    bool whole = spec->type == PARAM_INT && spec->step == nearbyint(spec->step);
+    bool whole = spec->type == KNOB_INT && spec->step == nearbyint(spec->step);
     if (whole && fabs(base) > MAX_EXACT) { /* no int is there to count from */
         base = 0;
     }
@@ -149,10 +150,10 @@ static bool is_on_step(const struct param_spec *spec, double number) {
                                    : is_near_step(number, base, spec->step);
 }
 
-static int check_number(const struct param_spec *spec, double number, struct error *err) {
+static int check_number(const struct knob_spec *spec, double number, struct error *err) {
     struct buf text CLEANUP_BUF = {0};
     add_number(&text, number);
-    if (spec->type == PARAM_INT && !is_exact(number)) {
+    if (spec->type == KNOB_INT && !is_exact(number)) {
         return error_set(err, -EINVAL, "%s: %s is not a whole number up to 2^53", spec->name,
                          buf_str(&text));
     }
@@ -168,7 +169,7 @@ static int check_number(const struct param_spec *spec, double number, struct err
     return error_set(err, -EINVAL, "%s: %s", spec->name, buf_str(&text));
 }
 
-static int check_enum(const struct param_spec *spec, const char *text, struct error *err) {
+static int check_enum(const struct knob_spec *spec, const char *text, struct error *err) {
     struct buf list CLEANUP_BUF = {0};
     for (size_t i = 0; i < spec->n_values; i++) {
         if (strcmp(spec->values[i], text) == 0) {
@@ -180,41 +181,41 @@ static int check_enum(const struct param_spec *spec, const char *text, struct er
                      text);
 }
 
-int param_check(const struct param_spec *spec, const struct param_value *value, struct error *err) {
-    enum param_form wanted = is_number(spec->type)      ? PARAM_NUMBER
-                             : spec->type == PARAM_BOOL ? PARAM_TRUTH
-                                                        : PARAM_TEXT;
-    if (value->form != wanted || (wanted == PARAM_NUMBER && !isfinite(value->number))) {
+int knob_check(const struct knob_spec *spec, const struct knob_value *value, struct error *err) {
+    enum knob_form wanted = is_number(spec->type)     ? KNOB_NUMBER
+                            : spec->type == KNOB_BOOL ? KNOB_TRUTH
+                                                      : KNOB_TEXT;
+    if (value->form != wanted || (wanted == KNOB_NUMBER && !isfinite(value->number))) {
         struct buf got CLEANUP_BUF = {0};
-        param_value_format(value, &got);
+        knob_value_format(value, &got);
         return error_set(err, -EINVAL, "%s: expected %s, got %s", spec->name, expected[spec->type],
                          buf_str(&got));
     }
-    if (wanted == PARAM_NUMBER) {
+    if (wanted == KNOB_NUMBER) {
         return check_number(spec, value->number, err);
     }
-    if (wanted == PARAM_TEXT && strlen(value->text) > PARAM_MAX_TEXT) {
-        return error_set(err, -EINVAL, "%s: is longer than %d bytes", spec->name, PARAM_MAX_TEXT);
+    if (wanted == KNOB_TEXT && strlen(value->text) > KNOB_MAX_TEXT) {
+        return error_set(err, -EINVAL, "%s: is longer than %d bytes", spec->name, KNOB_MAX_TEXT);
     }
-    return spec->type == PARAM_ENUM ? check_enum(spec, value->text, err) : 0;
+    return spec->type == KNOB_ENUM ? check_enum(spec, value->text, err) : 0;
 }
 
-bool param_value_equal(const struct param_value *a, const struct param_value *b) {
-    if (a->form != b->form || a->form == PARAM_ABSENT) {
+bool knob_value_equal(const struct knob_value *a, const struct knob_value *b) {
+    if (a->form != b->form || a->form == KNOB_ABSENT) {
         return a->form == b->form;
     }
-    return a->form == PARAM_TEXT ? strcmp(a->text, b->text) == 0 : a->number == b->number;
+    return a->form == KNOB_TEXT ? strcmp(a->text, b->text) == 0 : a->number == b->number;
 }
 
-void param_value_format(const struct param_value *value, struct buf *out) {
+void knob_value_format(const struct knob_value *value, struct buf *out) {
     switch (value->form) {
-    case PARAM_NUMBER:
+    case KNOB_NUMBER:
         add_number(out, value->number);
         break;
-    case PARAM_TRUTH:
+    case KNOB_TRUTH:
         buf_add_str(out, value->number != 0 ? "true" : "false");
         break;
-    case PARAM_TEXT:
+    case KNOB_TEXT:
         json_add_string(out, value->text);
         break;
     default:
@@ -236,12 +237,12 @@ static void add_bound(struct buf *out, const char *key, double number) {
     }
 }
 
-void param_spec_format(const struct param_spec *spec, struct buf *out) {
+void knob_spec_format(const struct knob_spec *spec, struct buf *out) {
     buf_add_str(out, "\"param\":");
     json_add_string(out, spec->name);
-    add_text(out, "type", param_type_name(spec->type));
+    add_text(out, "type", knob_type_name(spec->type));
     buf_add_str(out, ",\"default\":");
-    param_value_format(&spec->initial, out);
+    knob_value_format(&spec->initial, out);
     add_bound(out, "min", spec->min);
     add_bound(out, "max", spec->max);
     add_bound(out, "step", spec->step > 0 ? spec->step : INFINITY);
@@ -254,21 +255,21 @@ void param_spec_format(const struct param_spec *spec, struct buf *out) {
     add_text(out, "help", spec->help);
 }
 
-int param_value_read(struct json *json, struct param_value *ret_value, struct error *err) {
-    struct param_value value = {0};
+int knob_value_read(struct json *json, struct knob_value *ret_value, struct error *err) {
+    struct knob_value value = {0};
     char *text = NULL;
     size_t len;
     bool truth = false;
     int r;
     switch (json_peek(json)) {
     case '"':
-        value.form = PARAM_TEXT;
+        value.form = KNOB_TEXT;
         r = json_string(json, &text, &len, err);
         value.text = text;
         break;
     case 't':
     case 'f':
-        value.form = PARAM_TRUTH;
+        value.form = KNOB_TRUTH;
         r = json_bool(json, &truth, err);
         value.number = truth;
         break;
@@ -276,11 +277,85 @@ int param_value_read(struct json *json, struct param_value *ret_value, struct er
         r = json_null(json, err);
         break;
     default:
-        value.form = PARAM_NUMBER;
+        value.form = KNOB_NUMBER;
         r = json_number(json, &value.number, err);
     }
     if (r == 0) {
         *ret_value = value;
     }
     return r;
+}
+
+/* ---- values and declarations that own their texts ---- */
+
+void knob_value_finish(struct knob_value *value) {
+    free((char *)value->text);
+    *value = (struct knob_value){0};
+}
+
+int knob_value_set(struct knob_value *to, const struct knob_value *from, struct error *err) {
+    struct knob_value value = *from;
+    if (value.text != NULL) {
+        value.text = strdup(value.text);
+        if (value.text == NULL) {
+            return error_set(err, -ENOMEM, "out of memory");
+        }
+    }
+    knob_value_finish(to);
+    *to = value;
+    return 0;
+}
+
+void knob_spec_finish(struct knob_spec *spec) {
+    free(spec->memory);
+    *spec = (struct knob_spec){0};
+}
+
+static size_t size_of(const char *text) {
+    return text != NULL ? strlen(text) + 1 : 0;
+}
+
+/* The list of an enum's values, then all texts. */
+static size_t memory_of(const struct knob_spec *spec) {
+    size_t size = spec->n_values * sizeof(*spec->values) + size_of(spec->name) +
+                  size_of(spec->unit) + size_of(spec->help) + size_of(spec->initial.text);
+    for (size_t i = 0; i < spec->n_values; i++) {
+        size += size_of(spec->values[i]);
+    }
+    return size;
+}
+
+size_t knob_spec_room(const struct knob_spec *spec) {
+    size_t longest = spec->type == KNOB_STRING ? KNOB_MAX_TEXT + 1 : 0;
+    for (size_t i = 0; i < spec->n_values; i++) {
+        size_t size = size_of(spec->values[i]);
+        longest = size > longest ? size : longest;
+    }
+    return sizeof(*spec) + memory_of(spec) + 4 * longest;
+}
+
+/* NULL stays NULL. */
+static const char *put(char **at, const char *text) {
+    size_t size = size_of(text);
+    return size > 0 ? memcpy((*at += size) - size, text, size) : NULL;
+}
+
+int knob_spec_copy(const struct knob_spec *from, struct knob_spec *ret_spec, struct error *err) {
+    const char **values = malloc(memory_of(from));
+    if (values == NULL) {
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    char *at = (char *)(values + from->n_values);
+    for (size_t i = 0; i < from->n_values; i++) {
+        values[i] = put(&at, from->values[i]);
+    }
+    struct knob_spec spec = *from;
+    spec.memory = values;
+    spec.values = values;
+    spec.name = put(&at, from->name);
+    spec.unit = put(&at, from->unit);
+    spec.help = put(&at, from->help);
+    spec.initial.text = put(&at, from->initial.text);
+    *ret_spec = spec;
+    return 0;
 }

@@ -4,89 +4,137 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/channel/knobs_knob.h"
-#include "exporter/channel/knobs_note.h"
+#include "exporter/channel/knob_note.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
 #include "exporter/push/claim.h"
 
-struct params_table {
+struct knobs {
     struct push_store *store;
     size_t max_knobs, max_peer_bytes;
     int64_t swept_ns;
-    struct params_plugin *plugins; /* sorted by number */
-    struct snapshot snapshot;      /* for its memory */
+    struct knobs_plugin *plugins; /* sorted by number */
+    struct snapshot snapshot;     /* for its memory */
     struct exposition_renderer renderer;
 };
 
 enum { DEFAULT_MAX_KNOBS = 64, DEFAULT_MAX_PEER_BYTES = 4 << 20 };
 
+/* ---- one knob ---- */
+
+static void knob_destroy(struct knob *knob) {
+    knob_spec_finish(&knob->spec);
+    knob_value_finish(&knob->requested);
+    knob_value_finish(&knob->applied);
+    labels_destroy(knob->requested_labels);
+    labels_destroy(knob->applied_labels);
+    free(knob->requested_by);
+    free(knob);
+}
+
+/* Most bytes that a knob of this kind takes. */
+static size_t knob_room(const struct knob_spec *spec) {
+    return sizeof(struct knob) + knob_spec_room(spec);
+}
+
+struct knob *knobs_find(const struct knobs_plugin *plugin, const char *name) {
+    struct knob *knob = plugin->knobs;
+    while (knob != NULL && strcmp(knob->spec.name, name) != 0) {
+        knob = knob->next;
+    }
+    return knob;
+}
+
+static void knob_insert(struct knobs_plugin *plugin, struct knob *knob) {
+    struct knob **link = &plugin->knobs;
+    while (*link != NULL && strcmp((*link)->spec.name, knob->spec.name) < 0) {
+        link = &(*link)->next;
+    }
+    knob->next = *link;
+    *link = knob;
+    plugin->n_knobs++;
+}
+
+/* Notes what was requested. */
+static bool knob_ask(struct knob *knob, const struct knob_request *request) {
+    char *by = strdup(request->by);
+    if (by == NULL || knob_value_set(&knob->requested, &request->value, NULL) < 0) {
+        free(by);
+        return false;
+    }
+    labels_destroy(TAKE(knob->requested_labels));
+    knob->requested_seconds = request->seconds;
+    free(knob->requested_by);
+    knob->requested_by = by;
+    return true;
+}
+
 /* ---- plugins ---- */
 
-static void plugin_destroy(struct params_plugin *plugin) {
+static void plugin_destroy(struct knobs_plugin *plugin) {
     while (plugin->knobs != NULL) {
-        struct params_knob *knob = plugin->knobs;
+        struct knob *knob = plugin->knobs;
         plugin->knobs = knob->next;
-        params_knob_destroy(knob);
+        knob_destroy(knob);
     }
     free(plugin->peer);
     free(plugin);
 }
 
-static uint64_t number_of(const struct params_table *params, const struct push_owner *owner) {
-    return push_owner_view(params->store, owner).number;
+static uint64_t number_of(const struct knobs *knobs, const struct push_owner *owner) {
+    return push_owner_view(knobs->store, owner).number;
 }
 
 /* Where the plugin of that number is, or belongs. */
-static struct params_plugin **find_place(struct params_table *params, uint64_t number) {
-    struct params_plugin **place = &params->plugins;
+static struct knobs_plugin **find_place(struct knobs *knobs, uint64_t number) {
+    struct knobs_plugin **place = &knobs->plugins;
     while (*place != NULL && (*place)->owner_number < number) {
         place = &(*place)->next;
     }
     return place;
 }
 
-static struct params_plugin *plugin_at(struct params_plugin *const *place, uint64_t number) {
+static struct knobs_plugin *plugin_at(struct knobs_plugin *const *place, uint64_t number) {
     return *place != NULL && (*place)->owner_number == number ? *place : NULL;
 }
 
 /* Forgets the plugins from `place` on whose numbers are below: their owners are gone from the
  * store. */
-static void forget_below(struct params_plugin **place, uint64_t number) {
+static void forget_below(struct knobs_plugin **place, uint64_t number) {
     while (*place != NULL && (*place)->owner_number < number) {
-        struct params_plugin *plugin = *place;
+        struct knobs_plugin *plugin = *place;
         *place = plugin->next;
         plugin_destroy(plugin);
     }
 }
 
 /* Forgets the plugins that are gone from the store. */
-static void sweep(struct params_table *params) {
-    struct params_plugin **place = &params->plugins;
+static void sweep(struct knobs *knobs) {
+    struct knobs_plugin **place = &knobs->plugins;
     struct push_owner *owner = NULL;
-    params->swept_ns = clock_monotonic_ns();
-    while ((owner = push_store_next_owner(params->store, owner)) != NULL) {
-        uint64_t number = number_of(params, owner);
+    knobs->swept_ns = clock_monotonic_ns();
+    while ((owner = push_store_next_owner(knobs->store, owner)) != NULL) {
+        uint64_t number = number_of(knobs, owner);
         forget_below(place, number);
         place = plugin_at(place, number) != NULL ? &(*place)->next : place;
     }
     forget_below(place, UINT64_MAX);
 }
 
-static struct params_plugin *add_plugin(struct params_plugin **place, uint64_t number) {
-    struct params_plugin *plugin = mem_zalloc(1, sizeof(*plugin));
+static struct knobs_plugin *add_plugin(struct knobs_plugin **place, uint64_t number) {
+    struct knobs_plugin *plugin = mem_zalloc(1, sizeof(*plugin));
     plugin->owner_number = number;
     plugin->next = *place;
     *place = plugin;
     return plugin;
 }
 
-static struct params_plugin *enter(struct params_table *params, const struct push_owner *owner) {
-    uint64_t number = number_of(params, owner);
-    struct params_plugin *plugin = plugin_at(find_place(params, number), number);
+static struct knobs_plugin *enter(struct knobs *knobs, const struct push_owner *owner) {
+    uint64_t number = number_of(knobs, owner);
+    struct knobs_plugin *plugin = plugin_at(find_place(knobs, number), number);
     if (plugin == NULL) {
-        sweep(params);
-        plugin = add_plugin(find_place(params, number), number);
+        sweep(knobs);
+        plugin = add_plugin(find_place(knobs, number), number);
     }
     return plugin;
 }
@@ -94,9 +142,9 @@ static struct params_plugin *enter(struct params_table *params, const struct pus
 /* ---- what plugins say ---- */
 
 /* Bytes of all that the plugin's peer has declared, by whatever name. */
-static size_t peer_bytes(const struct params_table *params, const struct params_plugin *plugin) {
+static size_t peer_bytes(const struct knobs *knobs, const struct knobs_plugin *plugin) {
     size_t n = 0;
-    for (const struct params_plugin *p = params->plugins; p != NULL; p = p->next) {
+    for (const struct knobs_plugin *p = knobs->plugins; p != NULL; p = p->next) {
         bool same = p == plugin ||
                     (p->peer != NULL && plugin->peer != NULL && strcmp(p->peer, plugin->peer) == 0);
         n += same ? p->n_bytes : 0;
@@ -104,23 +152,21 @@ static size_t peer_bytes(const struct params_table *params, const struct params_
     return n;
 }
 
-static int check_room(struct params_table *params, const struct params_plugin *plugin,
-                      const struct params_knob *before, const struct param_spec *spec,
-                      struct error *err) {
-    if (before == NULL && plugin->n_knobs >= params->max_knobs) {
+static int check_room(struct knobs *knobs, const struct knobs_plugin *plugin,
+                      const struct knob *before, const struct knob_spec *spec, struct error *err) {
+    if (before == NULL && plugin->n_knobs >= knobs->max_knobs) {
         return error_set(err, -E2BIG, "%s: the plugin has %zu params already (push.max-params)",
                          spec->name, plugin->n_knobs);
     }
-    size_t more = params_knob_room(spec),
-           less = before != NULL ? params_knob_room(&before->spec) : 0;
-    size_t max = params->max_peer_bytes;
-    if (peer_bytes(params, plugin) - less + more <= max) {
+    size_t more = knob_room(spec), less = before != NULL ? knob_room(&before->spec) : 0;
+    size_t max = knobs->max_peer_bytes;
+    if (peer_bytes(knobs, plugin) - less + more <= max) {
         return 0;
     }
     /* Some may be long gone. Looking for them takes its time, and who is refused may insist. */
-    if (clock_monotonic_ns() - params->swept_ns > CLOCK_NS_PER_SEC) {
-        sweep(params);
-        if (peer_bytes(params, plugin) - less + more <= max) {
+    if (clock_monotonic_ns() - knobs->swept_ns > CLOCK_NS_PER_SEC) {
+        sweep(knobs);
+        if (peer_bytes(knobs, plugin) - less + more <= max) {
             return 0;
         }
     }
@@ -128,34 +174,33 @@ static int check_room(struct params_table *params, const struct params_plugin *p
                      "%s: the params of %s would take more than %zu bytes by all its names "
                      "(push.max-params-size-per-peer)",
                      spec->name, plugin->peer != NULL ? plugin->peer : "the plugin",
-                     params->max_peer_bytes);
+                     knobs->max_peer_bytes);
 }
 
-static int declare_knob(struct params_table *params, struct params_plugin *plugin,
-                        const struct param_spec *spec, struct params_knob **ret_knob,
-                        struct error *err) {
-    struct params_knob *knob = params_find_knob(plugin, spec->name);
-    struct param_spec copy;
-    int r = check_room(params, plugin, knob, spec, err);
-    r = r == 0 ? param_spec_copy(spec, &copy, err) : r;
+static int declare_knob(struct knobs *knobs, struct knobs_plugin *plugin,
+                        const struct knob_spec *spec, struct knob **ret_knob, struct error *err) {
+    struct knob *knob = knobs_find(plugin, spec->name);
+    struct knob_spec copy;
+    int r = check_room(knobs, plugin, knob, spec, err);
+    r = r == 0 ? knob_spec_copy(spec, &copy, err) : r;
     if (r < 0) {
         return r;
     }
     if (knob == NULL) {
         knob = calloc(1, sizeof(*knob));
         if (knob == NULL) {
-            param_spec_finish(&copy);
+            knob_spec_finish(&copy);
             return error_set(err, -ENOMEM, "out of memory");
         }
         knob->spec = copy;
-        params_knob_insert(plugin, knob);
+        knob_insert(plugin, knob);
     } else {
-        plugin->n_bytes -= params_knob_room(&knob->spec);
-        param_spec_finish(&knob->spec);
+        plugin->n_bytes -= knob_room(&knob->spec);
+        knob_spec_finish(&knob->spec);
         knob->spec = copy;
     }
-    plugin->n_bytes += params_knob_room(&knob->spec);
-    param_value_finish(&knob->requested);
+    plugin->n_bytes += knob_room(&knob->spec);
+    knob_value_finish(&knob->requested);
     labels_destroy(TAKE(knob->requested_labels));
     labels_destroy(TAKE(knob->applied_labels));
     *ret_knob = knob;
@@ -163,41 +208,39 @@ static int declare_knob(struct params_table *params, struct params_plugin *plugi
 }
 
 /* Takes up what was asked of the knob in an earlier life, unless it no longer fits. */
-static void recall_request(struct params_table *params, struct push_owner *owner,
-                           struct params_knob *knob) {
-    struct params_note note;
-    if (!params_note_find(params->store, owner, knob->spec.name, &note)) {
+static void recall_request(struct knobs *knobs, struct push_owner *owner, struct knob *knob) {
+    struct knob_note note;
+    if (!knob_note_find(knobs->store, owner, knob->spec.name, &note)) {
         return;
     }
-    if (param_check(&knob->spec, &note.wish.value, NULL) == 0 &&
-        params_knob_ask(knob, &note.wish)) {
+    if (knob_check(&knob->spec, &note.request.value, NULL) == 0 && knob_ask(knob, &note.request)) {
         /* It is to be shown as it is declared now, should the daemon be back before the plugin. */
-        if (!params_note_declares(&note, &knob->spec)) {
-            params_note_keep(params->store, owner, &knob->spec, &note.wish, NULL);
+        if (!knob_note_declares(&note, &knob->spec)) {
+            knob_note_keep(knobs->store, owner, &knob->spec, &note.request, NULL);
         }
     }
-    params_note_finish(&note);
+    knob_note_finish(&note);
 }
 
 /* A plugin that comes back declares anew what it has: what it no longer has is not shown. */
-static void forget_knobs(struct params_plugin *plugin) {
+static void forget_knobs(struct knobs_plugin *plugin) {
     while (plugin->knobs != NULL) {
-        struct params_knob *knob = plugin->knobs;
+        struct knob *knob = plugin->knobs;
         plugin->knobs = knob->next;
-        params_knob_destroy(knob);
+        knob_destroy(knob);
     }
     plugin->n_knobs = 0;
     plugin->n_bytes = 0;
 }
 
 /* Whether somebody declared them who has lost the plugin's name to a better known one since. */
-static bool is_anothers(const struct params_plugin *plugin, const struct push_owner *owner) {
+static bool is_anothers(const struct knobs_plugin *plugin, const struct push_owner *owner) {
     const char *peer = push_claim_share(owner);
     return peer != NULL && plugin->peer != NULL && strcmp(plugin->peer, peer) != 0;
 }
 
 /* When memory is out they are counted as nobody's. */
-static void note_peer(struct params_plugin *plugin, const struct push_owner *owner) {
+static void note_peer(struct knobs_plugin *plugin, const struct push_owner *owner) {
     const char *peer = push_claim_share(owner);
     if (peer != NULL && plugin->peer == NULL) {
         plugin->peer = strdup(peer);
@@ -205,16 +248,16 @@ static void note_peer(struct params_plugin *plugin, const struct push_owner *own
 }
 
 /* Its connections may not know it yet. */
-static void turn_out(struct params_plugin *plugin) {
+static void turn_out(struct knobs_plugin *plugin) {
     while (plugin->links != NULL) {
-        params_leave(plugin->links);
+        knobs_leave(plugin->links);
     }
     free(TAKE(plugin->peer));
 }
 
-int params_declare(struct params_table *params, struct params_link *link, struct push_owner *owner,
-                   const struct param_spec *spec, struct error *err) {
-    struct params_plugin *plugin = link->plugin != NULL ? link->plugin : enter(params, owner);
+int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owner *owner,
+                  const struct knob_spec *spec, struct error *err) {
+    struct knobs_plugin *plugin = link->plugin != NULL ? link->plugin : enter(knobs, owner);
     if (is_anothers(plugin, owner)) {
         turn_out(plugin);
     }
@@ -228,31 +271,31 @@ int params_declare(struct params_table *params, struct params_link *link, struct
         push_owner_linger(owner);
     }
     note_peer(plugin, owner);
-    struct params_knob *knob = NULL;
-    int r = declare_knob(params, plugin, spec, &knob, err);
+    struct knob *knob = NULL;
+    int r = declare_knob(knobs, plugin, spec, &knob, err);
     if (r < 0 || knob == NULL) {
         return r;
     }
-    r = param_value_set(&knob->applied, &spec->initial, err);
+    r = knob_value_set(&knob->applied, &spec->initial, err);
     if (r < 0) {
         return r;
     }
     knob->applied_seconds = clock_wall_seconds();
-    recall_request(params, owner, knob);
-    if (knob->requested.form != PARAM_ABSENT) {
+    recall_request(knobs, owner, knob);
+    if (knob->requested.form != KNOB_ABSENT) {
         link->send(link, knob->spec.name, &knob->requested);
     }
     return 0;
 }
 
-int params_applied(struct params_link *link, const char *name, const struct param_value *value,
-                   struct error *err) {
-    struct params_knob *knob = link->plugin != NULL ? params_find_knob(link->plugin, name) : NULL;
+int knobs_applied(struct knobs_link *link, const char *name, const struct knob_value *value,
+                  struct error *err) {
+    struct knob *knob = link->plugin != NULL ? knobs_find(link->plugin, name) : NULL;
     if (knob == NULL) {
         return error_set(err, -ENOENT, "%s: no such param was declared", name);
     }
-    int r = param_check(&knob->spec, value, err);
-    r = r == 0 ? param_value_set(&knob->applied, value, err) : r;
+    int r = knob_check(&knob->spec, value, err);
+    r = r == 0 ? knob_value_set(&knob->applied, value, err) : r;
     if (r < 0) {
         return r;
     }
@@ -261,12 +304,12 @@ int params_applied(struct params_link *link, const char *name, const struct para
     return 0;
 }
 
-void params_leave(struct params_link *link) {
-    struct params_plugin *plugin = TAKE(link->plugin);
+void knobs_leave(struct knobs_link *link) {
+    struct knobs_plugin *plugin = TAKE(link->plugin);
     if (plugin == NULL) {
         return;
     }
-    struct params_link **at = &plugin->links;
+    struct knobs_link **at = &plugin->links;
     while (*at != link) {
         at = &(*at)->next;
     }
@@ -277,87 +320,86 @@ void params_leave(struct params_link *link) {
 
 /* The knobs of one plugin that are recalled. */
 struct recall {
-    struct params_table *params;
-    struct params_plugin *plugin;
+    struct knobs *knobs;
+    struct knobs_plugin *plugin;
     struct push_json *reader;
 };
 
-static void recall_knob(struct params_note *note, void *context) {
+static void recall_knob(struct knob_note *note, void *context) {
     const struct recall *recall = context;
-    struct param_spec spec;
-    struct params_knob *knob = NULL;
-    if (!params_note_spec(note, recall->reader, &spec) ||
-        param_check(&spec, &note->wish.value, NULL) < 0 ||
-        declare_knob(recall->params, recall->plugin, &spec, &knob, NULL) < 0 || knob == NULL) {
+    struct knob_spec spec;
+    struct knob *knob = NULL;
+    if (!knob_note_spec(note, recall->reader, &spec) ||
+        knob_check(&spec, &note->request.value, NULL) < 0 ||
+        declare_knob(recall->knobs, recall->plugin, &spec, &knob, NULL) < 0 || knob == NULL) {
         return;
     }
-    params_knob_ask(knob, &note->wish);
+    knob_ask(knob, &note->request);
 }
 
-static void count_note(struct params_note *note, void *context) {
+static void count_note(struct knob_note *note, void *context) {
     size_t *n = context;
     *n += note->declaration != NULL;
 }
 
 /* The plugin has not come back since the daemon has: what was asked of it is known all the same. */
-static struct params_plugin *recall_plugin(struct params_table *params,
-                                           struct params_plugin **place,
-                                           const struct push_owner *owner) {
+static struct knobs_plugin *recall_plugin(struct knobs *knobs, struct knobs_plugin **place,
+                                          const struct push_owner *owner) {
     size_t n = 0;
-    params_note_visit(params->store, owner, count_note, &n);
-    struct recall recall = {.params = params, .reader = n > 0 ? push_json_create() : NULL};
+    knob_note_visit(knobs->store, owner, count_note, &n);
+    struct recall recall = {.knobs = knobs, .reader = n > 0 ? push_json_create() : NULL};
     if (recall.reader == NULL) {
         return NULL;
     }
-    recall.plugin = add_plugin(place, number_of(params, owner));
+    recall.plugin = add_plugin(place, number_of(knobs, owner));
     note_peer(recall.plugin, owner);
-    params_note_visit(params->store, owner, recall_knob, &recall);
+    knob_note_visit(knobs->store, owner, recall_knob, &recall);
     push_json_destroy(recall.reader);
     return recall.plugin;
 }
 
-struct params_plugin *params_of(struct params_table *params, struct push_owner *owner) {
-    struct push_owner_view view = push_owner_view(params->store, owner);
-    struct params_plugin **place = find_place(params, view.number);
-    struct params_plugin *plugin = plugin_at(place, view.number);
+struct knobs_plugin *knobs_of(struct knobs *knobs, struct push_owner *owner) {
+    struct push_owner_view view = push_owner_view(knobs->store, owner);
+    struct knobs_plugin **place = find_place(knobs, view.number);
+    struct knobs_plugin *plugin = plugin_at(place, view.number);
     if (plugin != NULL && is_anothers(plugin, owner)) {
         return NULL;
     }
     /* One that is connected says itself which knobs it has. */
     bool is_away = view.n_refs == 0;
-    return plugin != NULL || !is_away ? plugin : recall_plugin(params, place, owner);
+    return plugin != NULL || !is_away ? plugin : recall_plugin(knobs, place, owner);
 }
 
-bool params_is_connected(const struct params_plugin *plugin) {
+bool knobs_is_connected(const struct knobs_plugin *plugin) {
     return plugin->links != NULL;
 }
 
-int params_request(struct params_table *params, struct push_owner *owner,
-                   struct params_plugin *plugin, struct params_knob *knob,
-                   const struct param_value *value, const char *by, struct error *err) {
-    int r = value->form != PARAM_ABSENT ? param_check(&knob->spec, value, err) : 0;
+int knobs_request(struct knobs *knobs, struct push_owner *owner, struct knobs_plugin *plugin,
+                  struct knob *knob, const struct knob_value *value, const char *by,
+                  struct error *err) {
+    int r = value->form != KNOB_ABSENT ? knob_check(&knob->spec, value, err) : 0;
     if (r < 0) {
         return r;
     }
-    struct params_wish wish = {.seconds = clock_wall_seconds(), .by = by};
+    struct knob_request request = {.seconds = clock_wall_seconds(), .by = by};
     char *who CLEANUP_FREE = strdup(by);
     r = who == NULL ? error_set(err, -ENOMEM, "out of memory")
-                    : param_value_set(&wish.value, value, err);
+                    : knob_value_set(&request.value, value, err);
     /* What cannot be kept is not done: the plugin would lose it with its connection. */
-    r = r < 0 ? r : params_note_keep(params->store, owner, &knob->spec, &wish, err);
+    r = r < 0 ? r : knob_note_keep(knobs->store, owner, &knob->spec, &request, err);
     if (r < 0) {
-        param_value_finish(&wish.value);
+        knob_value_finish(&request.value);
         return r;
     }
-    param_value_finish(&knob->requested);
-    knob->requested = wish.value;
-    knob->requested_seconds = wish.seconds;
+    knob_value_finish(&knob->requested);
+    knob->requested = request.value;
+    knob->requested_seconds = request.seconds;
     free(knob->requested_by);
     knob->requested_by = TAKE(who);
     labels_destroy(TAKE(knob->requested_labels));
-    const struct param_value *wanted =
-        value->form != PARAM_ABSENT ? &knob->requested : &knob->spec.initial;
-    for (struct params_link *link = plugin->links; link != NULL; link = link->next) {
+    const struct knob_value *wanted =
+        value->form != KNOB_ABSENT ? &knob->requested : &knob->spec.initial;
+    for (struct knobs_link *link = plugin->links; link != NULL; link = link->next) {
         link->send(link, knob->spec.name, wanted);
     }
     return 0;
@@ -365,25 +407,25 @@ int params_request(struct params_table *params, struct push_owner *owner,
 
 /* ---- what a page shows ---- */
 
-const struct metric_desc params_applied_metric = {
+const struct metric_desc knobs_applied_metric = {
     .name = "plugin_param",
     .help = "Value of a plugin's knob as the plugin has applied it.",
     .type = METRIC_GAUGE,
     .labels = "plugin, job, container, pod, namespace, param",
 };
-const struct metric_desc params_requested_metric = {
+const struct metric_desc knobs_requested_metric = {
     .name = "plugin_param_requested",
     .help = "Value that was asked of a plugin's knob; absent where the default holds.",
     .type = METRIC_GAUGE,
     .labels = "plugin, job, container, pod, namespace, param",
 };
-const struct metric_desc params_applied_info_metric = {
+const struct metric_desc knobs_applied_info_metric = {
     .name = "plugin_param_info",
     .help = "Text of a plugin's knob as the plugin has applied it.",
     .type = METRIC_GAUGE,
     .labels = "plugin, job, container, pod, namespace, param, value",
 };
-const struct metric_desc params_requested_info_metric = {
+const struct metric_desc knobs_requested_info_metric = {
     .name = "plugin_param_requested_info",
     .help = "Text that was asked of a plugin's knob; absent where the default holds.",
     .type = METRIC_GAUGE,
@@ -408,100 +450,98 @@ static size_t insert_label(struct label *labels, size_t n, struct label label) {
 
 /* Those of the owner, and which knob it is. */
 static struct labels *render_labels(const struct push_owner_view *owner, const char *name,
-                                    const struct param_value *value) {
+                                    const struct knob_value *value) {
     struct label *labels CLEANUP_FREE = mem_alloc((owner->n_labels + 2) * sizeof(*labels));
     size_t n = owner->n_labels;
     memcpy(labels, owner->labels, n * sizeof(*labels));
     n = insert_label(labels, n, (struct label){"param", name});
-    if (value->form == PARAM_TEXT) {
+    if (value->form == KNOB_TEXT) {
         n = insert_label(labels, n, (struct label){"value", value->text});
     }
     return labels_create(labels, n);
 }
 
 static void add_value(struct snapshot *out, const struct metric_desc *number,
-                      const struct metric_desc *text, const struct param_value *value,
+                      const struct metric_desc *text, const struct knob_value *value,
                       const struct labels *labels) {
-    if (value->form == PARAM_TEXT) {
+    if (value->form == KNOB_TEXT) {
         snapshot_add(out, text, labels, 1);
-    } else if (value->form != PARAM_ABSENT) {
+    } else if (value->form != KNOB_ABSENT) {
         snapshot_add(out, number, labels, value->number);
     }
 }
 
-static void add_knob(struct snapshot *out, const struct push_owner_view *owner,
-                     struct params_knob *knob) {
+static void add_knob(struct snapshot *out, const struct push_owner_view *owner, struct knob *knob) {
     if (knob->applied_labels == NULL) {
         knob->applied_labels = render_labels(owner, knob->spec.name, &knob->applied);
     }
     if (knob->requested_labels == NULL) {
         knob->requested_labels = render_labels(owner, knob->spec.name, &knob->requested);
     }
-    add_value(out, &params_applied_metric, &params_applied_info_metric, &knob->applied,
+    add_value(out, &knobs_applied_metric, &knobs_applied_info_metric, &knob->applied,
               knob->applied_labels);
-    add_value(out, &params_requested_metric, &params_requested_info_metric, &knob->requested,
+    add_value(out, &knobs_requested_metric, &knobs_requested_info_metric, &knob->requested,
               knob->requested_labels);
 }
 
 /* The knobs of one owner, those of a plugin that is away until it expires. Returns where those of
  * the next owner begin. */
-static struct params_plugin **add_owner(struct params_table *params, struct params_plugin **place,
-                                        struct push_owner *owner) {
-    struct push_owner_view view = push_owner_view(params->store, owner);
+static struct knobs_plugin **add_owner(struct knobs *knobs, struct knobs_plugin **place,
+                                       struct push_owner *owner) {
+    struct push_owner_view view = push_owner_view(knobs->store, owner);
     forget_below(place, view.number);
-    struct params_plugin *plugin = plugin_at(place, view.number);
+    struct knobs_plugin *plugin = plugin_at(place, view.number);
     if (plugin == NULL && view.n_refs == 0 && !view.expired) {
-        plugin = recall_plugin(params, place, owner);
+        plugin = recall_plugin(knobs, place, owner);
     }
     if (plugin == NULL) {
         return place;
     }
     bool is_shown = !view.expired && !is_anothers(plugin, owner);
-    for (struct params_knob *knob = is_shown ? plugin->knobs : NULL; knob != NULL;
-         knob = knob->next) {
-        add_knob(&params->snapshot, &view, knob);
+    for (struct knob *knob = is_shown ? plugin->knobs : NULL; knob != NULL; knob = knob->next) {
+        add_knob(&knobs->snapshot, &view, knob);
     }
     return &plugin->next;
 }
 
-struct exposition_part *params_part(struct params_table *params) {
-    struct params_plugin **place = &params->plugins;
+struct exposition_part *knobs_part(struct knobs *knobs) {
+    struct knobs_plugin **place = &knobs->plugins;
     struct push_owner *owner = NULL;
-    snapshot_reset(&params->snapshot);
-    while ((owner = push_store_next_owner(params->store, owner)) != NULL) {
-        place = add_owner(params, place, owner);
+    snapshot_reset(&knobs->snapshot);
+    while ((owner = push_store_next_owner(knobs->store, owner)) != NULL) {
+        place = add_owner(knobs, place, owner);
     }
     forget_below(place, UINT64_MAX);
-    return exposition_render(&params->renderer, &params->snapshot, NULL);
+    return exposition_render(&knobs->renderer, &knobs->snapshot, NULL);
 }
 
 /* ---- life ---- */
 
-struct params_table *params_create(struct push_store *store) {
-    struct params_table *params = calloc(1, sizeof(*params));
-    if (params != NULL) {
-        params->store = store;
-        params->max_knobs = DEFAULT_MAX_KNOBS;
-        params->max_peer_bytes = DEFAULT_MAX_PEER_BYTES;
+struct knobs *knobs_create(struct push_store *store) {
+    struct knobs *knobs = calloc(1, sizeof(*knobs));
+    if (knobs != NULL) {
+        knobs->store = store;
+        knobs->max_knobs = DEFAULT_MAX_KNOBS;
+        knobs->max_peer_bytes = DEFAULT_MAX_PEER_BYTES;
     }
-    return params;
+    return knobs;
 }
 
-void params_limit(struct params_table *params, size_t max_knobs, size_t max_peer_bytes) {
-    params->max_knobs = max_knobs;
-    params->max_peer_bytes = max_peer_bytes;
+void knobs_limit(struct knobs *knobs, size_t max_knobs, size_t max_peer_bytes) {
+    knobs->max_knobs = max_knobs;
+    knobs->max_peer_bytes = max_peer_bytes;
 }
 
-void params_destroy(struct params_table *params) {
-    if (params == NULL) {
+void knobs_destroy(struct knobs *knobs) {
+    if (knobs == NULL) {
         return;
     }
-    while (params->plugins != NULL) {
-        struct params_plugin *plugin = params->plugins;
-        params->plugins = plugin->next;
+    while (knobs->plugins != NULL) {
+        struct knobs_plugin *plugin = knobs->plugins;
+        knobs->plugins = plugin->next;
         plugin_destroy(plugin);
     }
-    exposition_renderer_finish(&params->renderer);
-    snapshot_finish(&params->snapshot);
-    free(params);
+    exposition_renderer_finish(&knobs->renderer);
+    snapshot_finish(&knobs->snapshot);
+    free(knobs);
 }

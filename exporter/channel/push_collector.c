@@ -7,10 +7,10 @@
 #include "exporter/push/store.h"
 
 static const struct metric_desc *const metrics[] = {
-    &params_applied_metric,
-    &params_applied_info_metric,
-    &params_requested_metric,
-    &params_requested_info_metric,
+    &knobs_applied_metric,
+    &knobs_applied_info_metric,
+    &knobs_requested_metric,
+    &knobs_requested_info_metric,
     &push_failure_time,
     &push_time,
     NULL,

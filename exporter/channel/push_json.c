@@ -181,19 +181,19 @@ static int finish_metric(struct push_json_reading *reading) {
 }
 
 static int finish_declaration(struct push_json_reading *reading) {
-    struct param_spec *spec = &reading->message->declared;
+    struct knob_spec *spec = &reading->message->declared;
     spec->name = reading->message->name;
     spec->help = reading->update.help;
     if (reading->type == NULL) {
         return json_fail_at(reading->start, reading->err,
                             "%s: has no type: int, float, bool, string or enum", spec->name);
     }
-    if (!param_type_find(reading->type, &spec->type)) {
+    if (!knob_type_find(reading->type, &spec->type)) {
         return json_fail_at(reading->type_place, reading->err,
                             "%s: type: expected int, float, bool, string or enum, got \"%.40s\"",
                             spec->name, reading->type);
     }
-    return param_spec_check(spec, reading->err);
+    return knob_spec_check(spec, reading->err);
 }
 
 /* What the object is by what was seen of it, or what it may still become. */

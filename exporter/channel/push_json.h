@@ -36,8 +36,8 @@ struct push_message {
     bool has_seq;
     uint64_t seq;
     struct push_hello hello;
-    struct param_spec declared;
-    struct param_value applied;
+    struct knob_spec declared;
+    struct knob_value applied;
 };
 
 struct push_json;

@@ -243,7 +243,7 @@ static int read_seq(struct push_json_reading *reading) {
 static int read_values(struct push_json_reading *reading) {
     enum { MAX_VALUES = 256 };
     const char *values[MAX_VALUES];
-    struct param_spec *spec = &reading->message->declared;
+    struct knob_spec *spec = &reading->message->declared;
     size_t n = 0;
     bool first = true;
     int r;
@@ -301,15 +301,15 @@ static int read_hello(struct push_json_reading *reading) {
 }
 
 int push_json_read_key(struct push_json_reading *reading, enum push_json_key key) {
-    struct param_spec *spec = &reading->message->declared;
+    struct knob_spec *spec = &reading->message->declared;
     struct push_update *update = &reading->update;
     switch (key) {
     case KEY_APPLIED:
-        return param_value_read(reading->json, &reading->message->applied, reading->err);
+        return knob_value_read(reading->json, &reading->message->applied, reading->err);
     case KEY_BUCKETS:
         return read_buckets(reading);
     case KEY_DEFAULT:
-        return param_value_read(reading->json, &spec->initial, reading->err);
+        return knob_value_read(reading->json, &spec->initial, reading->err);
     case KEY_GROUP:
         return read_labels(reading, &reading->message->group, &reading->message->n_group);
     case KEY_HELLO:

@@ -85,7 +85,7 @@ static bool owns(const struct push_session *session) {
     return session->claim == push_claim_number(session->owner);
 }
 
-static void send_knob(struct params_link *link, const char *name, const struct param_value *value) {
+static void send_knob(struct knobs_link *link, const char *name, const struct knob_value *value) {
     struct push_session *session = CONTAINER_OF(link, struct push_session, knobs);
     if (!owns(session)) {
         return;
@@ -94,7 +94,7 @@ static void send_knob(struct params_link *link, const char *name, const struct p
         buf_add_str(&session->out, "{\"param\":");
         json_add_string(&session->out, name);
         buf_add_str(&session->out, ",\"value\":");
-        param_value_format(value, &session->out);
+        knob_value_format(value, &session->out);
         buf_add_str(&session->out, "}\n");
     } else {
         note_deaf(session);
@@ -142,7 +142,7 @@ static int claim(struct push_session *session, struct push_owner *owner, struct 
 }
 
 static void leave(struct push_session *session) {
-    params_leave(&session->knobs);
+    knobs_leave(&session->knobs);
     push_owner_unref(session->env->store, TAKE(session->owner));
 }
 
@@ -288,11 +288,11 @@ static int take_message(struct push_session *session, const struct push_message 
     case PUSH_MESSAGE_METRICS:
         return take_metrics(session, message, err);
     case PUSH_MESSAGE_DECLARE:
-        r = params_declare(session->env->params, &session->knobs, session->owner,
-                           &message->declared, err);
+        r = knobs_declare(session->env->knobs, &session->knobs, session->owner, &message->declared,
+                          err);
         return counted(session, r);
     case PUSH_MESSAGE_APPLIED:
-        r = params_applied(&session->knobs, message->name, &message->applied, err);
+        r = knobs_applied(&session->knobs, message->name, &message->applied, err);
         return counted(session, r);
     default:
         return 0;

@@ -16,7 +16,7 @@
 
 struct push_session_env {
     struct push_store *store;
-    struct params_table *params;
+    struct knobs *knobs;
     struct push_json *reader;
     struct push_log *log; /* NULL: refusals are not logged */
 };
@@ -37,7 +37,7 @@ struct push_session {
     int64_t refused_ns;              /* since then */
     struct push_allowance allowance; /* of lines, where there is a limit */
     uint64_t start;
-    struct params_link knobs;
+    struct knobs_link knobs;
     size_t line;    /* how many it has sent */
     struct buf out; /* answers that wait to be sent */
     enum push_session_end must_end;

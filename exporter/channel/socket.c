@@ -374,7 +374,7 @@ static void check_fire(struct loop_timer *timer) {
 
 /* ---- life ---- */
 
-int push_socket_create(struct loop *loop, struct push_store *store, struct params_table *params,
+int push_socket_create(struct loop *loop, struct push_store *store, struct knobs *knobs,
                        struct push_log *log, struct push_socket **ret_socket, struct error *err) {
     struct push_socket *socket = calloc(1, sizeof(*socket));
     if (socket == NULL) {
@@ -383,7 +383,7 @@ int push_socket_create(struct loop *loop, struct push_store *store, struct param
     socket->loop = loop;
     socket->env = (struct push_session_env){
         .store = store,
-        .params = params,
+        .knobs = knobs,
         .reader = push_json_create(),
         .log = log,
     };
@@ -409,8 +409,8 @@ void push_socket_configure(struct push_socket *socket, struct config *config) {
     socket->max_line = (size_t)settings_int(settings, "push.max-line-size");
     push_json_limit(socket->env.reader, push_memory_limit(socket->max_line));
     socket->max_rate = (size_t)settings_int(settings, "push.max-line-rate");
-    params_limit(socket->env.params, (size_t)settings_int(settings, "push.max-params"),
-                 (size_t)settings_int(settings, "push.max-params-size-per-peer"));
+    knobs_limit(socket->env.knobs, (size_t)settings_int(settings, "push.max-params"),
+                (size_t)settings_int(settings, "push.max-params-size-per-peer"));
     push_peers_configure(socket->peers, config);
     push_listen_configure(socket->listen, config);
 }

@@ -13,7 +13,7 @@
 /* The plugin channel: Unix stream sockets, one JSON object per line, both ways. */
 struct push_socket;
 
-int push_socket_create(struct loop *loop, struct push_store *store, struct params_table *params,
+int push_socket_create(struct loop *loop, struct push_store *store, struct knobs *knobs,
                        struct push_log *log, struct push_socket **ret_socket, struct error *err);
 
 /* Listens where the settings say and takes over their limits. A path that cannot be used is a

@@ -32,7 +32,7 @@ struct daemon {
     struct push_log *push_log;     /* the same */
     struct pywaggle *pywaggle;
     struct push_socket *push_socket;
-    struct params_table *params;
+    struct knobs *knobs;
     struct demo_plugins *demo_plugins; /* NULL: no demo */
     struct self_metrics *self_metrics;
     struct http_server *http;

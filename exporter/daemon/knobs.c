@@ -10,14 +10,244 @@
 #include "exporter/core/log.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/daemon/idle.h"
-#include "exporter/daemon/knobs_find.h"
 #include "exporter/daemon/listing.h"
 #include "exporter/http/access.h"
 #include "exporter/net/network.h"
 #include "exporter/push/claim.h"
+#include "exporter/settings/suggest.h"
 
 #define BASE "/api/v1/plugins"
 #define PARAMS "/params/"
+
+/* ---- which knob an address means ---- */
+
+struct found_knob {
+    struct push_owner *owner;
+    struct knobs_plugin *plugin;
+    struct knob *knob;
+};
+
+/* Names for an answer, sorted: of labels by which plugins of one name are chosen, as parameters of
+ * the address, or of knobs. Those beyond can be used as well: they are just not named. */
+enum { MAX_NAMES = 32 };
+
+struct names {
+    const char *at[MAX_NAMES];
+    size_t n;
+};
+
+/* What any plugin may have or lack. */
+static const char *const usual[] = {"container", "job", "namespace", "pod"};
+
+static void add_name(struct names *names, const char *name) {
+    size_t at = 0;
+    while (at < names->n && strcmp(names->at[at], name) < 0) {
+        at++;
+    }
+    bool there = at < names->n && strcmp(names->at[at], name) == 0;
+    if (there || names->n == MAX_NAMES) {
+        return;
+    }
+    const char **place = &names->at[at];
+    memmove(place + 1, place, (names->n - at) * sizeof(*place));
+    *place = name;
+    names->n++;
+}
+
+static void write_names(const struct names *names, struct buf *out) {
+    for (size_t i = 0; i < names->n; i++) {
+        buf_printf(out, "%s %s", i > 0 ? "," : "", names->at[i]);
+    }
+}
+
+/* The plugins that are meant, and what knobs they have. */
+struct candidates {
+    size_t n_plugins;
+    size_t n_connections;
+    struct names knobs;
+};
+
+static void add_candidate(struct candidates *candidates, const struct push_owner_view *view,
+                          const struct knobs_plugin *plugin) {
+    candidates->n_plugins++;
+    candidates->n_connections += view->n_refs;
+    for (const struct knob *i = plugin != NULL ? plugin->knobs : NULL; i != NULL; i = i->next) {
+        add_name(&candidates->knobs, i->spec.name);
+    }
+}
+
+static void add_selectors_of(struct names *selectors, const struct push_owner_view *view) {
+    for (size_t i = 0; i < view->n_labels; i++) {
+        if (strcmp(view->labels[i].name, "plugin") != 0) {
+            add_name(selectors, view->labels[i].name);
+        }
+    }
+}
+
+static const char *label_of(const struct push_owner_view *view, const char *name) {
+    return label_find(view->labels, view->n_labels, name);
+}
+
+/* Whether it is a plugin, not a group of a Pushgateway's client. */
+static bool is_plugin(const struct push_owner_view *view) {
+    return !view->group && label_of(view, "plugin") != NULL;
+}
+
+static bool is_named(const struct push_owner_view *view, const char *plugin) {
+    return is_plugin(view) && strcmp(label_of(view, "plugin"), plugin) == 0;
+}
+
+/* A label that it lacks is chosen as an empty one. */
+static bool is_selected(const struct http_request *request, const struct push_owner_view *view,
+                        const char *plugin) {
+    bool selected = is_named(view, plugin);
+    for (size_t i = 0; selected && i < request->url.n_parameters; i++) {
+        const struct http_parameter *parameter = &request->url.parameters[i];
+        const char *value = label_of(view, parameter->name);
+        selected = strcmp(parameter->value, value != NULL ? value : "") == 0;
+    }
+    return selected;
+}
+
+static struct knob *knob_of(const struct daemon *daemon, struct push_owner *owner,
+                            const char *param, struct knobs_plugin **ret_plugin) {
+    *ret_plugin = knobs_of(daemon->knobs, owner);
+    return *ret_plugin != NULL ? knobs_find(*ret_plugin, param) : NULL;
+}
+
+/* By what one of them has the others are told apart, also by not having it: "?job=". */
+static void add_choice(struct buf *out, const struct push_owner_view *view,
+                       const struct names *selectors) {
+    for (size_t i = 0; i < selectors->n; i++) {
+        const char *value = label_of(view, selectors->at[i]);
+        buf_printf(out, "%c%s=%s", i == 0 ? '?' : '&', selectors->at[i],
+                   value != NULL ? value : "");
+    }
+}
+
+/* Says that several have the knob, and how each is called. */
+static void fail_ambiguous(struct http_request *request, const char *plugin, const char *param,
+                           const struct names *selectors) {
+    struct daemon *daemon = request->context;
+    struct buf text CLEANUP_BUF = {0};
+    buf_printf(&text, "%s: several plugins have the param %s, choose one by ", plugin, param);
+    struct push_owner *owner = NULL;
+    struct knobs_plugin *knobs;
+    for (bool first = true; (owner = push_store_next_owner(daemon->push_store, owner)) != NULL;) {
+        struct push_owner_view view = push_owner_view(daemon->push_store, owner);
+        if (is_selected(request, &view, plugin) && knob_of(daemon, owner, param, &knobs) != NULL) {
+            buf_add_str(&text, first ? "" : " or ");
+            add_choice(&text, &view, selectors);
+            first = false;
+        }
+    }
+    http_json_fail(request, MHD_HTTP_CONFLICT, buf_str(&text));
+}
+
+static void add_likely_plugin(const struct push_store *store, const char *wanted, struct buf *out) {
+    struct suggest suggest;
+    suggest_init(&suggest, wanted);
+    struct push_owner *owner = NULL;
+    while ((owner = push_store_next_owner(store, owner)) != NULL) {
+        struct push_owner_view view = push_owner_view(store, owner);
+        if (is_plugin(&view)) {
+            const char *name = label_of(&view, "plugin");
+            suggest_offer(&suggest, name, strlen(name));
+        }
+    }
+    suggest_write(&suggest, "", out);
+}
+
+/* A plugin that is away may have the knob: after a restart of the daemon, it has yet to say so. */
+static void fail_absent(struct http_request *request, const char *plugin, const char *param,
+                        const struct candidates *candidates) {
+    struct buf text CLEANUP_BUF = {0};
+    if (candidates->n_plugins == 0 && request->url.n_parameters > 0) {
+        buf_printf(&text, "%s: no such plugin with these labels", plugin);
+    } else if (candidates->n_plugins == 0) {
+        buf_printf(&text, "%s: no such plugin", plugin);
+        add_likely_plugin(daemon_of(request)->push_store, plugin, &text);
+    } else {
+        bool away = candidates->n_connections == 0;
+        buf_printf(&text, "%s: has declared no param %s%s", plugin, param,
+                   away ? " since the daemon began, and is not connected" : "");
+        buf_add_str(&text, candidates->knobs.n > 0 ? "; known:" : "");
+        write_names(&candidates->knobs, &text);
+    }
+    http_json_fail(request, MHD_HTTP_NOT_FOUND, buf_str(&text));
+}
+
+/* Whether a plugin of that name can be chosen by it; adds by what else. */
+static bool is_selector(struct http_request *request, const char *plugin, const char *name,
+                        struct names *selectors) {
+    struct push_store *store = daemon_of(request)->push_store;
+    bool known = false, any = false;
+    for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+        known = known || strcmp(usual[i], name) == 0;
+        add_name(selectors, usual[i]);
+    }
+    struct push_owner *owner = NULL;
+    while (!known && (owner = push_store_next_owner(store, owner)) != NULL) {
+        struct push_owner_view view = push_owner_view(store, owner);
+        if (is_named(&view, plugin)) {
+            any = true;
+            known = label_of(&view, name) != NULL;
+            add_selectors_of(selectors, &view);
+        }
+    }
+    return known || !any; /* that there is no such plugin is said later */
+}
+
+/* A mistyped label must not choose just anybody. */
+static bool check_parameters(struct http_request *request, const char *plugin) {
+    for (size_t i = 0; i < request->url.n_parameters; i++) {
+        const char *name = request->url.parameters[i].name;
+        struct names selectors = {0};
+        if (is_selector(request, plugin, name, &selectors)) {
+            continue;
+        }
+        struct buf text CLEANUP_BUF = {0};
+        buf_printf(&text, "%s: unknown parameter, a plugin %s is chosen by", name, plugin);
+        write_names(&selectors, &text);
+        http_json_fail(request, MHD_HTTP_BAD_REQUEST, buf_str(&text));
+        return false;
+    }
+    return true;
+}
+
+/* Finds the one knob that is meant; false: there is none or several, and the request has been
+ * answered. */
+static bool find_knob(struct http_request *request, const char *plugin, const char *param,
+                      struct found_knob *ret_found) {
+    struct daemon *daemon = request->context;
+    struct push_owner *owner = NULL;
+    struct names selectors = {0};
+    struct candidates candidates = {0};
+    size_t n_found = 0;
+    if (!check_parameters(request, plugin)) {
+        return false;
+    }
+    while ((owner = push_store_next_owner(daemon->push_store, owner)) != NULL) {
+        struct push_owner_view view = push_owner_view(daemon->push_store, owner);
+        if (!is_selected(request, &view, plugin)) {
+            continue;
+        }
+        struct knobs_plugin *knobs;
+        struct knob *knob = knob_of(daemon, owner, param, &knobs);
+        add_candidate(&candidates, &view, knobs);
+        if (knob != NULL) {
+            n_found++;
+            add_selectors_of(&selectors, &view);
+            *ret_found = (struct found_knob){.owner = owner, .plugin = knobs, .knob = knob};
+        }
+    }
+    if (n_found > 1) {
+        fail_ambiguous(request, plugin, param, &selectors);
+    } else if (n_found == 0) {
+        fail_absent(request, plugin, param, &candidates);
+    }
+    return n_found == 1;
+}
 
 /* ---- showing ---- */
 
@@ -30,25 +260,24 @@ static void add_text(struct buf *out, const char *key, const char *text) {
     }
 }
 
-static void add_value(struct buf *out, const char *key, const struct param_value *value,
+static void add_value(struct buf *out, const char *key, const struct knob_value *value,
                       double seconds) {
     buf_printf(out, ",\"%s\":", key);
-    param_value_format(value, out);
-    if (value->form != PARAM_ABSENT) {
+    knob_value_format(value, out);
+    if (value->form != KNOB_ABSENT) {
         buf_printf(out, ",\"%s_at\":%.3f", key, seconds);
     }
 }
 
-static void add_knob(struct buf *out, const struct params_plugin *plugin,
-                     const struct params_knob *knob) {
+static void add_knob(struct buf *out, const struct knobs_plugin *plugin, const struct knob *knob) {
     buf_add_char(out, '{');
-    param_spec_format(&knob->spec, out);
+    knob_spec_format(&knob->spec, out);
     add_value(out, "requested", &knob->requested, knob->requested_seconds);
-    if (knob->requested.form != PARAM_ABSENT) {
+    if (knob->requested.form != KNOB_ABSENT) {
         add_text(out, "requested_by", knob->requested_by);
     }
     add_value(out, "applied", &knob->applied, knob->applied_seconds);
-    buf_printf(out, ",\"connected\":%s}", params_is_connected(plugin) ? "true" : "false");
+    buf_printf(out, ",\"connected\":%s}", knobs_is_connected(plugin) ? "true" : "false");
 }
 
 static void add_labels(struct buf *out, const struct push_owner_view *view) {
@@ -70,7 +299,7 @@ static bool add_plugin(struct daemon *daemon, struct push_owner *owner,
     bool verified = claimant != NULL && (strcmp(claimant, "container") == 0 ||
                                          strncmp(claimant, "uid ", strlen("uid ")) == 0);
     buf_add_str(out, "{\"plugin\":");
-    json_add_string(out, http_params_label(&view, "plugin"));
+    json_add_string(out, label_of(&view, "plugin"));
     buf_add_str(out, ",\"labels\":");
     add_labels(out, &view);
     buf_printf(out, ",\"connections\":%zu,\"verified\":%s", view.n_refs,
@@ -78,8 +307,8 @@ static bool add_plugin(struct daemon *daemon, struct push_owner *owner,
     add_text(out, "peer", claimant);
     buf_printf(out, ",\"series\":%zu,\"seen_at\":%.3f,\"params\":[", view.n_series,
                view.seen_seconds);
-    const struct params_plugin *plugin = params_of(daemon->params, owner);
-    const struct params_knob *knob = plugin != NULL ? plugin->knobs : NULL;
+    const struct knobs_plugin *plugin = knobs_of(daemon->knobs, owner);
+    const struct knob *knob = plugin != NULL ? plugin->knobs : NULL;
     for (bool first = true; knob != NULL; knob = knob->next, first = false) {
         buf_add_str(out, first ? "" : ",");
         add_knob(out, plugin, knob);
@@ -92,7 +321,7 @@ static void list(struct http_request *request) {
     static const struct http_listing_kind plugins = {
         .begin = "{\"status\":\"success\",\"data\":[",
         .end = "]}\n",
-        .is_meant = http_params_is_plugin,
+        .is_meant = is_plugin,
         .add = add_plugin,
     };
     http_listing_reply(request, &plugins);
@@ -120,7 +349,7 @@ static void add_asker(const struct http_request *request, struct buf *out) {
 }
 
 /* {"value": 480}; null: back to the default. */
-static int read_request(struct http_request *request, struct param_value *ret_value,
+static int read_request(struct http_request *request, struct knob_value *ret_value,
                         struct error *err) {
     struct buf *body = &request->body;
     struct json json = body->len > 0 ? json_begin(body->data, body->len, 1) : (struct json){0};
@@ -138,7 +367,7 @@ static int read_request(struct http_request *request, struct param_value *ret_va
                              found ? " as well" : "");
         }
         found = true;
-        r = param_value_read(&json, ret_value, err);
+        r = knob_value_read(&json, ret_value, err);
         if (r < 0) {
             return r;
         }
@@ -149,36 +378,36 @@ static int read_request(struct http_request *request, struct param_value *ret_va
     return r;
 }
 
-static void format_requested(const struct params_knob *knob, struct buf *out) {
-    if (knob->requested.form == PARAM_ABSENT) {
+static void format_requested(const struct knob *knob, struct buf *out) {
+    if (knob->requested.form == KNOB_ABSENT) {
         buf_add_str(out, "the default");
     } else {
-        param_value_format(&knob->requested, out);
+        knob_value_format(&knob->requested, out);
     }
 }
 
 /* For whoever asks later who did it: which one of several of that name, too. */
-static void record(const struct http_request *request, const struct http_params_found *found,
+static void record(const struct http_request *request, const struct found_knob *found,
                    const struct buf *before, const char *asker) {
     struct push_owner_view view = push_owner_view(daemon_of(request)->push_store, found->owner);
     struct buf after CLEANUP_BUF = {0};
     format_requested(found->knob, &after);
     log_info("params: %s: %s: from %s to %s, asked by %s%s", view.name, found->knob->spec.name,
              buf_str(before), buf_str(&after), asker,
-             params_is_connected(found->plugin) ? "" : ", kept until the plugin is back");
+             knobs_is_connected(found->plugin) ? "" : ", kept until the plugin is back");
 }
 
 /* False: the request has been answered. */
-static bool turn(struct http_request *request, const struct http_params_found *found) {
-    struct param_value value;
+static bool turn(struct http_request *request, const struct found_knob *found) {
+    struct knob_value value;
     struct error err;
     struct buf asker CLEANUP_BUF = {0}, before CLEANUP_BUF = {0};
     add_asker(request, &asker);
     format_requested(found->knob, &before);
     int r = read_request(request, &value, &err);
     r = r < 0 ? r
-              : params_request(daemon_of(request)->params, found->owner, found->plugin, found->knob,
-                               &value, buf_str(&asker), &err);
+              : knobs_request(daemon_of(request)->knobs, found->owner, found->plugin, found->knob,
+                              &value, buf_str(&asker), &err);
     if (r < 0) {
         http_json_fail(request, http_json_status(r), err.text);
         return false;
@@ -190,11 +419,11 @@ static bool turn(struct http_request *request, const struct http_params_found *f
 /* ---- the addresses ---- */
 
 static void handle_knob(struct http_request *request, const char *plugin, const char *param) {
-    struct http_params_found found;
+    struct found_knob found;
     if (request->method == HTTP_PUT && !http_access_may_write(request)) {
         return;
     }
-    if (!http_params_find(request, plugin, param, &found) ||
+    if (!find_knob(request, plugin, param, &found) ||
         (request->method == HTTP_PUT && !turn(request, &found))) {
         return;
     }
@@ -222,7 +451,7 @@ static void handle(struct http_request *request) {
     handle_knob(request, plugin, last + 1);
 }
 
-void http_params_handle(struct http_request *request) {
+void http_knobs_handle(struct http_request *request) {
     if (request->method == HTTP_PUT) {
         http_when_idle(request, handle);
     } else if (request->url.path[strlen(BASE)] == '\0') {

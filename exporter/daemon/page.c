@@ -269,7 +269,7 @@ static struct page *page_create(struct daemon *daemon, const struct engine_scrap
         page->parts[page->n_parts++] = part != NULL ? exposition_part_ref(part) : NULL;
     }
     page->parts[page->n_parts++] =
-        wants_knobs(daemon, key->want) ? params_part(daemon->params) : NULL;
+        wants_knobs(daemon, key->want) ? knobs_part(daemon->knobs) : NULL;
     bool self = !settings_bool(daemon->config->settings, "web.disable-exporter-metrics");
     page->parts[page->n_parts++] = self ? self_metrics_part(daemon, scrape) : NULL;
     page->with_process = self;

@@ -39,7 +39,7 @@ static const struct http_route routes[] = {
     {"/api/v1/admin/wipe", "/api/v1/admin/wipe", HTTP_PUT, .handle = http_gateway_wipe},
     {"/api/v1/metrics", "/api/v1/metrics", HTTP_GET | HTTP_HEAD, .handle = http_gateway_metrics},
     {"/api/v1/plugins", "/api/v1/plugins", HTTP_GET | HTTP_HEAD | HTTP_PUT, .prefix = true,
-     .takes_body = true, .may_write = http_access_may_write, .handle = http_params_handle},
+     .takes_body = true, .may_write = http_access_may_write, .handle = http_knobs_handle},
     {"/api/v1/push", "/api/v1/push", HTTP_POST | HTTP_PUT, .takes_body = true,
      .may_write = http_upload_may_push, .refused = http_upload_refused, .handle = http_push_handle},
     {"/api/v1/series", "/api/v1/series", HTTP_DELETE, .handle = http_gateway_delete},
@@ -107,16 +107,16 @@ static int start_push(struct daemon *daemon, const struct settings *settings, st
         engine_set_push_store(daemon->engine, daemon->push_store);
         daemon->push_log = push_keeper_log(daemon->push_keeper);
         daemon->pywaggle = pywaggle_create(daemon->loop, daemon->push_store, daemon->push_log);
-        daemon->params = params_create(daemon->push_store);
-        bool complete = daemon->pywaggle != NULL && daemon->params != NULL;
+        daemon->knobs = knobs_create(daemon->push_store);
+        bool complete = daemon->pywaggle != NULL && daemon->knobs != NULL;
         r = complete ? 0 : error_set(err, -ENOMEM, "out of memory");
     }
     if (r == 0) {
-        r = push_socket_create(daemon->loop, daemon->push_store, daemon->params, daemon->push_log,
+        r = push_socket_create(daemon->loop, daemon->push_store, daemon->knobs, daemon->push_log,
                                &daemon->push_socket, err);
     }
     if (r == 0 && daemon->demo != NULL) {
-        r = demo_plugins_create(daemon->loop, daemon->push_store, daemon->params,
+        r = demo_plugins_create(daemon->loop, daemon->push_store, daemon->knobs,
                                 &daemon->demo_plugins, err);
     }
     return r;
@@ -209,7 +209,7 @@ static bool stop(struct daemon *daemon) {
     pywaggle_destroy(daemon->pywaggle);
     demo_plugins_destroy(daemon->demo_plugins);
     push_socket_destroy(daemon->push_socket);
-    params_destroy(daemon->params);
+    knobs_destroy(daemon->knobs);
     push_keeper_destroy(daemon->push_keeper);
     notify_destroy(daemon->notify);
     config_unref(daemon->config);

@@ -201,7 +201,7 @@ static void ignore(struct push_session *session) {
     (void)session;
 }
 
-int demo_plugins_create(struct loop *loop, struct push_store *store, struct params_table *params,
+int demo_plugins_create(struct loop *loop, struct push_store *store, struct knobs *knobs,
                         struct demo_plugins **ret_plugins, struct error *err) {
     struct demo_plugins *plugins = calloc(1, sizeof(*plugins));
     struct push_json *reader = push_json_create();
@@ -211,7 +211,7 @@ int demo_plugins_create(struct loop *loop, struct push_store *store, struct para
         return error_set(err, -ENOMEM, "demo: out of memory");
     }
     plugins->loop = loop;
-    plugins->env = (struct push_session_env){.store = store, .params = params, .reader = reader};
+    plugins->env = (struct push_session_env){.store = store, .knobs = knobs, .reader = reader};
     plugins->lines = DEFAULT_LINES;
     plugins->last_ns = clock_monotonic_ns();
     push_session_init(&plugins->detector, &plugins->env);

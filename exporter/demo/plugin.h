@@ -10,7 +10,7 @@
  * On the loop thread. */
 struct demo_plugins;
 
-int demo_plugins_create(struct loop *loop, struct push_store *store, struct params_table *params,
+int demo_plugins_create(struct loop *loop, struct push_store *store, struct knobs *knobs,
                         struct demo_plugins **ret_plugins, struct error *err);
 void demo_plugins_destroy(struct demo_plugins *plugins); /* accepts NULL */
 

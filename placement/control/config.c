@@ -167,9 +167,9 @@ void control_config_finish(struct control_config *config) {
     *config = (struct control_config){0};
 }
 
-int control_config_level(const struct control_loop_config *loop, const struct param_value *value) {
+int control_config_level(const struct control_loop_config *loop, const struct knob_value *value) {
     for (size_t i = 0; i < loop->n_levels; i++) {
-        if (param_value_equal(&loop->levels[i], value)) {
+        if (knob_value_equal(&loop->levels[i], value)) {
             return (int)i;
         }
     }

@@ -26,7 +26,7 @@ struct control_loop_config {
     bool from_exporter;        /* the query is `selector`, on the exporter's own page */
     struct selector *selector; /* destroyed with the configuration */
     struct control_knob_name knob;
-    struct param_value *levels; /* in order; none: the position is the number itself */
+    struct knob_value *levels; /* in order; none: the position is the number itself */
     size_t n_levels;
     struct control_rule rule;
     int64_t interval_ms;
@@ -58,4 +58,4 @@ int control_config_parse(const char *file, const char *text, size_t len,
 void control_config_finish(struct control_config *config);
 
 /* The index of a value among the levels; -1: it is none of them. */
-int control_config_level(const struct control_loop_config *loop, const struct param_value *value);
+int control_config_level(const struct control_loop_config *loop, const struct knob_value *value);

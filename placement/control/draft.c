@@ -138,11 +138,11 @@ static void finish_safe(const struct place *place, struct control_draft *draft) 
     if (draft->safe == NULL) {
         return;
     }
-    struct param_value value = control_draft_value(place->reader, draft->safe);
+    struct knob_value value = control_draft_value(place->reader, draft->safe);
     int level = control_config_level(&draft->loop, &value);
     rule->safe = draft->loop.n_levels > 0 ? level : value.number;
     bool is_level = draft->loop.n_levels > 0 && level >= 0;
-    bool is_inside = draft->loop.n_levels == 0 && value.form == PARAM_NUMBER &&
+    bool is_inside = draft->loop.n_levels == 0 && value.form == KNOB_NUMBER &&
                      value.number >= rule->min && value.number <= rule->max;
     if (!is_level && !is_inside) {
         yaml_key_complain(place->reader, draft->safe, "safe: expected %s, got \"%s\"",

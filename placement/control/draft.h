@@ -32,4 +32,4 @@ void control_draft_finish(struct yaml_reader *reader, const struct yaml_node *no
                           struct control_draft *draft);
 
 /* A scalar as JSON has it: a number or truth without quotes, else a text. */
-struct param_value control_draft_value(struct yaml_reader *reader, const struct yaml_node *node);
+struct knob_value control_draft_value(struct yaml_reader *reader, const struct yaml_node *node);

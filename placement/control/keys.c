@@ -66,17 +66,17 @@ static void read_band(struct yaml_reader *reader, const struct yaml_key *key,
     }
 }
 
-struct param_value control_draft_value(struct yaml_reader *reader, const struct yaml_node *node) {
+struct knob_value control_draft_value(struct yaml_reader *reader, const struct yaml_node *node) {
     double number;
     const char *text = node->text;
     if (node->plain && number_parse(text, strlen(text), &number) == 0) {
-        return (struct param_value){.form = PARAM_NUMBER, .number = number};
+        return (struct knob_value){.form = KNOB_NUMBER, .number = number};
     }
     if (node->plain && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)) {
-        return (struct param_value){.form = PARAM_TRUTH, .number = text[0] == 't'};
+        return (struct knob_value){.form = KNOB_TRUTH, .number = text[0] == 't'};
     }
-    return (struct param_value){.form = PARAM_TEXT,
-                                .text = arena_copy(reader->arena, text, strlen(text) + 1)};
+    return (struct knob_value){.form = KNOB_TEXT,
+                               .text = arena_copy(reader->arena, text, strlen(text) + 1)};
 }
 
 static void read_level(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
@@ -86,7 +86,7 @@ static void read_level(struct yaml_reader *reader, const struct yaml_node *node,
     if (yaml_key_scalar(reader, node) == NULL) {
         return;
     }
-    struct param_value value = control_draft_value(reader, node);
+    struct knob_value value = control_draft_value(reader, node);
     if (control_config_level(&draft->loop, &value) >= 0) {
         yaml_key_complain(reader, node, "%s stands there twice", node->text);
         return;

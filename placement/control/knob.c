@@ -16,11 +16,11 @@ void control_knob_finish(struct control_knob *knob) {
 
 /* ---- reading ---- */
 
-static int read_type(struct json *json, enum param_type *ret_type, struct error *err) {
+static int read_type(struct json *json, enum knob_type *ret_type, struct error *err) {
     char *text;
     size_t len;
     int r = json_string(json, &text, &len, err);
-    if (r == 0 && !param_type_find(text, ret_type)) {
+    if (r == 0 && !knob_type_find(text, ret_type)) {
         r = json_fail(json, err, "unknown type %s", text);
     }
     return r;
@@ -48,7 +48,7 @@ static int read_key(struct json *json, const char *key, struct control_knob *kno
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         void *to = (char *)knob + keys[i].offset;
         if (strcmp(keys[i].key, key) == 0) {
-            return keys[i].is_value ? param_value_read(json, to, err) : json_number(json, to, err);
+            return keys[i].is_value ? knob_value_read(json, to, err) : json_number(json, to, err);
         }
     }
     return json_skip(json, err);
@@ -172,11 +172,11 @@ int control_knob_read(struct web_client *exporter, const struct control_knob_nam
 }
 
 int control_knob_write(struct web_client *exporter, const struct control_knob_name *name,
-                       const struct param_value *value, struct control_knob *knob,
+                       const struct knob_value *value, struct control_knob *knob,
                        struct error *err) {
     struct buf body CLEANUP_BUF = {0};
     buf_add_str(&body, "{\"value\":");
-    param_value_format(value, &body);
+    knob_value_format(value, &body);
     buf_add_char(&body, '}');
     if (body.failed) {
         return error_set(err, -ENOMEM, "out of memory");
@@ -185,17 +185,17 @@ int control_knob_write(struct web_client *exporter, const struct control_knob_na
 }
 
 bool control_knob_is_pending(const struct control_knob *knob) {
-    if (knob->requested.form == PARAM_ABSENT) {
+    if (knob->requested.form == KNOB_ABSENT) {
         return false;
     }
     /* A plugin may apply another value than the one asked for; it has answered then, too. */
-    return knob->applied.form == PARAM_ABSENT ||
-           (!param_value_equal(&knob->requested, &knob->applied) &&
+    return knob->applied.form == KNOB_ABSENT ||
+           (!knob_value_equal(&knob->requested, &knob->applied) &&
             knob->applied_seconds < knob->requested_seconds);
 }
 
-const struct param_value *control_knob_value(const struct control_knob *knob) {
-    return knob->applied.form != PARAM_ABSENT     ? &knob->applied
-           : knob->requested.form != PARAM_ABSENT ? &knob->requested
-                                                  : &knob->initial;
+const struct knob_value *control_knob_value(const struct control_knob *knob) {
+    return knob->applied.form != KNOB_ABSENT     ? &knob->applied
+           : knob->requested.form != KNOB_ABSENT ? &knob->requested
+                                                 : &knob->initial;
 }

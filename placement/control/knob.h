@@ -10,9 +10,9 @@
 
 /* A knob as the exporter shows it. */
 struct control_knob {
-    enum param_type type;
+    enum knob_type type;
     double min, max, step; /* infinite, 0: not said */
-    struct param_value initial, requested, applied;
+    struct knob_value initial, requested, applied;
     double requested_seconds, applied_seconds; /* since 1970 */
     struct buf text;                           /* what the texts lie in */
 };
@@ -29,11 +29,11 @@ int control_knob_read(struct web_client *exporter, const struct control_knob_nam
 
 /* Asks the exporter to turn it; `knob` is what it shows then. */
 int control_knob_write(struct web_client *exporter, const struct control_knob_name *name,
-                       const struct param_value *value, struct control_knob *knob,
+                       const struct knob_value *value, struct control_knob *knob,
                        struct error *err);
 
 /* Whether the plugin has still to say something about what was requested last. */
 bool control_knob_is_pending(const struct control_knob *knob);
 
 /* Where the knob is: what the plugin has applied, else what was requested, else the default. */
-const struct param_value *control_knob_value(const struct control_knob *knob);
+const struct knob_value *control_knob_value(const struct control_knob *knob);

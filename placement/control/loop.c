@@ -47,19 +47,19 @@ void control_loop_stop(struct control_loop *loop) {
 /* ---- positions and values ---- */
 
 /* NAN where the value is none that the loop could have. */
-static double position_of(const struct control_loop *loop, const struct param_value *value) {
+static double position_of(const struct control_loop *loop, const struct knob_value *value) {
     if (loop->loop->n_levels > 0) {
         int level = control_config_level(loop->loop, value);
         return level >= 0 ? level : NAN;
     }
-    return value->form == PARAM_NUMBER ? value->number : NAN;
+    return value->form == KNOB_NUMBER ? value->number : NAN;
 }
 
-static struct param_value value_at(const struct control_loop *loop, double position) {
+static struct knob_value value_at(const struct control_loop *loop, double position) {
     if (loop->loop->n_levels > 0) {
         return loop->loop->levels[(size_t)lround(position)];
     }
-    return (struct param_value){.form = PARAM_NUMBER, .number = position};
+    return (struct knob_value){.form = KNOB_NUMBER, .number = position};
 }
 
 /* What the plugin has declared holds as well: the narrower bounds, its steps where we have none. */
@@ -70,12 +70,12 @@ static int fit_rule(struct control_loop *loop, struct error *err) {
     if (loop->loop->n_levels > 0) {
         return 0;
     }
-    if (knob->type != PARAM_INT && knob->type != PARAM_FLOAT) {
+    if (knob->type != KNOB_INT && knob->type != KNOB_FLOAT) {
         return error_set(err, -EINVAL, "%s is of type %s: the loop needs levels",
-                         loop->loop->knob.param, param_type_name(knob->type));
+                         loop->loop->knob.param, knob_type_name(knob->type));
     }
     if (rule->step == 0) {
-        rule->step = knob->step > 0 ? knob->step : knob->type == PARAM_INT ? 1 : 0;
+        rule->step = knob->step > 0 ? knob->step : knob->type == KNOB_INT ? 1 : 0;
         rule->up.max_step = fmax(rule->up.max_step, rule->step);
         rule->down.max_step = fmax(rule->down.max_step, rule->step);
     }
@@ -96,8 +96,8 @@ static int fit_rule(struct control_loop *loop, struct error *err) {
 /* ---- telling ---- */
 
 static void format_position(const struct control_loop *loop, double position, struct buf *out) {
-    struct param_value value = value_at(loop, position);
-    param_value_format(&value, out);
+    struct knob_value value = value_at(loop, position);
+    knob_value_format(&value, out);
 }
 
 static void add_target(const struct control_loop *loop, struct buf *out) {
@@ -200,8 +200,8 @@ static void turned(struct control_loop *loop, double position) {
 
 /* Whether somebody else has asked for something since we did. */
 static bool is_overruled(const struct control_loop *loop) {
-    struct param_value ours = value_at(loop, loop->pending.position);
-    return !param_value_equal(&loop->knob.requested, &ours);
+    struct knob_value ours = value_at(loop, loop->pending.position);
+    return !knob_value_equal(&loop->knob.requested, &ours);
 }
 
 /* The plugin has answered: the knob is where it says. False where somebody else has put it there.
@@ -247,7 +247,7 @@ static void ask_again(struct control_loop *loop) {
         return;
     }
     loop->retry_ns = now_ns + back_off_ns(loop);
-    struct param_value value = value_at(loop, loop->pending.position);
+    struct knob_value value = value_at(loop, loop->pending.position);
     struct error err;
     if (control_knob_write(loop->exporter, &loop->loop->knob, &value, knob, &err) < 0) {
         loop->status.words = err;
@@ -282,7 +282,7 @@ static void act(struct control_loop *loop, struct control_decision *decision) {
         return;
     }
     record(loop, decision, decision->position, "turns");
-    struct param_value value = value_at(loop, decision->position);
+    struct knob_value value = value_at(loop, decision->position);
     loop->pending = *decision;
     loop->has_pending = true;
     if (control_knob_write(loop->exporter, &loop->loop->knob, &value, &loop->knob,

@@ -48,8 +48,8 @@ static int read_knob(struct reading *in, const char *key, double *position) {
     if (strcmp(key, in->loop->knob.param) != 0) {
         return json_skip(&in->json, in->err);
     }
-    struct param_value value;
-    int r = param_value_read(&in->json, &value, in->err);
+    struct knob_value value;
+    int r = knob_value_read(&in->json, &value, in->err);
     if (r < 0) {
         return r;
     }
@@ -57,7 +57,7 @@ static int read_knob(struct reading *in, const char *key, double *position) {
         int level = control_config_level(in->loop, &value);
         *position = level >= 0 ? level : NAN;
     } else {
-        *position = value.form == PARAM_NUMBER ? value.number : NAN;
+        *position = value.form == KNOB_NUMBER ? value.number : NAN;
     }
     return 0;
 }

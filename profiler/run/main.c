@@ -23,7 +23,7 @@
 /* A knob to be swept over values. */
 struct sweep {
     const char *name;
-    struct param_value *values;
+    struct knob_value *values;
     size_t n_values;
 };
 
@@ -57,15 +57,15 @@ static const char help[] =
 
 enum { MAX_VALUES = 100 };
 
-static struct param_value read_value(const char *text) {
+static struct knob_value read_value(const char *text) {
     double number;
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
-        return (struct param_value){.form = PARAM_TRUTH, .number = text[0] == 't'};
+        return (struct knob_value){.form = KNOB_TRUTH, .number = text[0] == 't'};
     }
     if (number_parse(text, strlen(text), &number) == 0 && isfinite(number)) {
-        return (struct param_value){.form = PARAM_NUMBER, .number = number};
+        return (struct knob_value){.form = KNOB_NUMBER, .number = number};
     }
-    return (struct param_value){.form = PARAM_TEXT, .text = text};
+    return (struct knob_value){.form = KNOB_TEXT, .text = text};
 }
 
 /* "res=240,480". */
@@ -76,7 +76,7 @@ static int read_sweep(const char *text, struct arena *arena, struct sweep *ret_s
         return error_set(err, -EINVAL, "--knob: expected NAME=VALUE,VALUE,…, got \"%s\"", text);
     }
     char *name = arena_copy(arena, text, strlen(text) + 1);
-    struct param_value *values = arena_take(arena, MAX_VALUES * sizeof(*values));
+    struct knob_value *values = arena_take(arena, MAX_VALUES * sizeof(*values));
     if (name == NULL || values == NULL) {
         return error_set(err, -ENOMEM, "out of memory");
     }
@@ -366,11 +366,11 @@ static const char *sweep_name(struct call *call, const char *target, const struc
     buf_printf(&name, "%s.", target);
     for (size_t i = 0; i < n_knobs; i++) {
         buf_printf(&name, "%s%s=", i > 0 ? "," : "", knobs[i].name);
-        const struct param_value *value = &knobs[i].value;
-        if (value->form == PARAM_TEXT) {
+        const struct knob_value *value = &knobs[i].value;
+        if (value->form == KNOB_TEXT) {
             buf_add_str(&name, value->text);
         } else {
-            param_value_format(value, &name);
+            knob_value_format(value, &name);
         }
     }
     const char *copy = copy_text(&call->arena, &name);

@@ -15,7 +15,7 @@
 struct run_plugin {
     struct push_keeper *keeper;
     struct push_store *store;
-    struct params_table *params;
+    struct knobs *knobs;
     struct push_socket *socket;
 };
 
@@ -29,11 +29,11 @@ int run_plugin_create(struct loop *loop, struct config *config,
     int r = push_keeper_create(loop, config->settings, collectors, &plugin->keeper, err);
     if (r == 0) {
         plugin->store = push_keeper_store(plugin->keeper);
-        plugin->params = params_create(plugin->store);
-        r = plugin->params != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
+        plugin->knobs = knobs_create(plugin->store);
+        r = plugin->knobs != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
     }
     if (r == 0) {
-        r = push_socket_create(loop, plugin->store, plugin->params, push_keeper_log(plugin->keeper),
+        r = push_socket_create(loop, plugin->store, plugin->knobs, push_keeper_log(plugin->keeper),
                                &plugin->socket, err);
     }
     if (r < 0) {
@@ -50,7 +50,7 @@ void run_plugin_destroy(struct run_plugin *plugin) {
         return;
     }
     push_socket_destroy(plugin->socket);
-    params_destroy(plugin->params);
+    knobs_destroy(plugin->knobs);
     push_keeper_stop(plugin->keeper);
     push_keeper_destroy(plugin->keeper);
     free(plugin);
@@ -154,17 +154,17 @@ static void visit_series(const struct push_series_view *series, void *context) {
 }
 
 static void put_knobs(const struct visit *visit, struct push_owner *owner) {
-    const struct params_plugin *params = params_of(visit->plugin->params, owner);
-    for (const struct params_knob *k = params != NULL ? params->knobs : NULL; k; k = k->next) {
+    const struct knobs_plugin *knobs = knobs_of(visit->plugin->knobs, owner);
+    for (const struct knob *k = knobs != NULL ? knobs->knobs : NULL; k; k = k->next) {
         struct label label = {"param", k->spec.name};
         struct push_series_view series = {
             .owner = owner,
             .name = "param",
-            .help = params_applied_metric.help,
+            .help = knobs_applied_metric.help,
             .labels = &label,
             .n_labels = 1,
         };
-        if (k->applied.form == PARAM_NUMBER || k->applied.form == PARAM_TRUTH) {
+        if (k->applied.form == KNOB_NUMBER || k->applied.form == KNOB_TRUTH) {
             put(visit, &series, "", NULL, RUN_GAUGE, k->applied.number);
         }
     }
@@ -195,15 +195,15 @@ double run_plugin_frames(struct run_plugin *plugin) {
 /* 1: applied; 0: not yet, or not its knob. */
 static int turn(struct run_plugin *plugin, struct push_owner *owner, const struct run_knob *knob,
                 struct error *err) {
-    struct params_plugin *params = params_of(plugin->params, owner);
-    struct params_knob *found = params != NULL ? params_find_knob(params, knob->name) : NULL;
+    struct knobs_plugin *knobs = knobs_of(plugin->knobs, owner);
+    struct knob *found = knobs != NULL ? knobs_find(knobs, knob->name) : NULL;
     if (found == NULL) {
         return 0;
     }
-    if (!param_value_equal(&found->requested, &knob->value)) {
-        return params_request(plugin->params, owner, params, found, &knob->value, "waap run", err);
+    if (!knob_value_equal(&found->requested, &knob->value)) {
+        return knobs_request(plugin->knobs, owner, knobs, found, &knob->value, "waap run", err);
     }
-    return param_value_equal(&found->applied, &knob->value) ? 1 : 0;
+    return knob_value_equal(&found->applied, &knob->value) ? 1 : 0;
 }
 
 int run_plugin_turn(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
@@ -228,8 +228,8 @@ static void list_knobs(struct run_plugin *plugin, struct buf *out) {
     const char *between = "";
     for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
          owner = push_store_next_owner(plugin->store, owner)) {
-        const struct params_plugin *params = params_of(plugin->params, owner);
-        for (const struct params_knob *k = params != NULL ? params->knobs : NULL; k; k = k->next) {
+        const struct knobs_plugin *knobs = knobs_of(plugin->knobs, owner);
+        for (const struct knob *k = knobs != NULL ? knobs->knobs : NULL; k; k = k->next) {
             buf_printf(out, "%s%s", between, k->spec.name);
             between = ", ";
         }
@@ -237,11 +237,11 @@ static void list_knobs(struct run_plugin *plugin, struct buf *out) {
 }
 
 /* What the first plugin that has the knob says of it; NULL: nobody has it. */
-static const struct params_knob *find_knob(struct run_plugin *plugin, const char *name) {
+static const struct knob *find_knob(struct run_plugin *plugin, const char *name) {
     for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
          owner = push_store_next_owner(plugin->store, owner)) {
-        const struct params_plugin *params = params_of(plugin->params, owner);
-        const struct params_knob *knob = params != NULL ? params_find_knob(params, name) : NULL;
+        const struct knobs_plugin *knobs = knobs_of(plugin->knobs, owner);
+        const struct knob *knob = knobs != NULL ? knobs_find(knobs, name) : NULL;
         if (knob != NULL) {
             return knob;
         }
@@ -267,7 +267,7 @@ enum run_knobs run_plugin_knobs(struct run_plugin *plugin, const struct run_knob
 void run_plugin_explain(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
                         struct buf *out) {
     for (size_t i = 0; i < n_knobs; i++) {
-        const struct params_knob *found = find_knob(plugin, knobs[i].name);
+        const struct knob *found = find_knob(plugin, knobs[i].name);
         if (found == NULL) {
             struct buf names CLEANUP_BUF = {0};
             list_knobs(plugin, &names);
@@ -278,9 +278,9 @@ void run_plugin_explain(struct run_plugin *plugin, const struct run_knob *knobs,
             }
             return;
         }
-        if (!param_value_equal(&found->applied, &knobs[i].value)) {
+        if (!knob_value_equal(&found->applied, &knobs[i].value)) {
             buf_printf(out, "%s is at ", knobs[i].name);
-            param_value_format(&found->applied, out);
+            knob_value_format(&found->applied, out);
             return;
         }
     }

@@ -27,7 +27,7 @@ double run_plugin_frames(struct run_plugin *plugin);
 /* A knob and the value that it is to have. */
 struct run_knob {
     const char *name;
-    struct param_value value;
+    struct knob_value value;
 };
 
 /* Asks every plugin that has the knobs for these values, once; how many have been applied. A value

@@ -73,7 +73,7 @@ static void write_target(struct run_session *session, const struct run_plan *pla
         run_record_open_object(record, "knobs");
         for (size_t i = 0; i < plan->n_knobs; i++) {
             struct buf value CLEANUP_BUF = {0};
-            param_value_format(&plan->knobs[i].value, &value);
+            knob_value_format(&plan->knobs[i].value, &value);
             run_record_json(record, plan->knobs[i].name, buf_str(&value));
         }
         run_record_close_object(record);

@@ -882,7 +882,7 @@ def test_requests_survive_reconnects(daemon):
         assert plugin.settle() == []
 
 
-def test_a_wish_is_no_sign_of_life(daemon):
+def test_a_request_is_no_sign_of_life(daemon):
     waap = daemon("--push.ttl=1s")
     with Plugin(waap.socket, {"plugin": "p"}) as plugin:
         plugin.tell(RES)

@@ -9,8 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 /* The summary of a sweep: any bytes, for a knob that is a number and for one of levels. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
-    struct param_value levels[] = {{.form = PARAM_TEXT, .text = "slow"},
-                                   {.form = PARAM_NUMBER, .number = 2}};
+    struct knob_value levels[] = {{.form = KNOB_TEXT, .text = "slow"},
+                                  {.form = KNOB_NUMBER, .number = 2}};
     for (size_t n_levels = 0; n_levels <= ARRAY_LEN(levels); n_levels += ARRAY_LEN(levels)) {
         struct control_loop_config loop = {
             .knob = {.param = "res"}, .levels = levels, .n_levels = n_levels};

@@ -26,7 +26,7 @@ static void read_objects(struct push_json *reader, struct json *json) {
     size_t index = 0, n;
     while (!json_at_end(json) && push_json_read(reader, json, ++index, &message, &err) == 0) {
         assert(message.kind != PUSH_MESSAGE_DECLARE ||
-               param_check(&message.declared, &message.declared.initial, NULL) == 0);
+               knob_check(&message.declared, &message.declared.initial, NULL) == 0);
     }
     assert(err.text[0] != '\0' || json_at_end(json));
     const struct push_update *updates = push_json_updates(reader, &n);

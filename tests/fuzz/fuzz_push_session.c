@@ -76,8 +76,8 @@ static void begin(struct connection *connection, const struct push_peer *peer) {
     struct push_session_env *env = &connection->env;
     int r = push_store_create(&config, &env->store, NULL);
     assert(r == 0);
-    env->params = params_create(env->store);
-    params_limit(env->params, 5, 1 << 16);
+    env->knobs = knobs_create(env->store);
+    knobs_limit(env->knobs, 5, 1 << 16);
     env->reader = push_json_create();
     push_session_init(&connection->session, env);
     push_session_init(&connection->other, env);
@@ -112,12 +112,12 @@ static void feed(struct connection *connection, const uint8_t *data, size_t len,
 /* Requests the default of each knob, which the session sends to the plugin. */
 static void turn_knobs(struct connection *connection) {
     struct push_session *session = &connection->session;
-    struct params_plugin *plugin =
-        session->owner != NULL ? params_of(connection->env.params, session->owner) : NULL;
-    struct params_knob *knob = plugin != NULL ? plugin->knobs : NULL;
+    struct knobs_plugin *plugin =
+        session->owner != NULL ? knobs_of(connection->env.knobs, session->owner) : NULL;
+    struct knob *knob = plugin != NULL ? plugin->knobs : NULL;
     for (; knob != NULL; knob = knob->next) {
-        params_request(connection->env.params, session->owner, plugin, knob, &knob->spec.initial,
-                       "fuzz", NULL);
+        knobs_request(connection->env.knobs, session->owner, plugin, knob, &knob->spec.initial,
+                      "fuzz", NULL);
     }
 }
 
@@ -133,7 +133,7 @@ static void end(struct connection *connection) {
     push_session_finish(&connection->other);
     push_lines_finish(&connection->lines);
     push_json_destroy(connection->env.reader);
-    params_destroy(connection->env.params);
+    knobs_destroy(connection->env.knobs);
     push_store_destroy(connection->env.store);
 }
 

@@ -273,13 +273,13 @@ static void test_params(void) {
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, read_bytes(declared, strlen(declared)), err.text);
     TEST_ASSERT_EQUAL_INT(PUSH_MESSAGE_DECLARE, message.kind);
     TEST_ASSERT_EQUAL_STRING("mode", message.declared.name);
-    TEST_ASSERT_EQUAL_INT(PARAM_ENUM, message.declared.type);
+    TEST_ASSERT_EQUAL_INT(KNOB_ENUM, message.declared.type);
     TEST_ASSERT_EQUAL_STRING("exact", message.declared.values[1]);
     TEST_ASSERT_EQUAL_STRING("How.", message.declared.help);
     static const char applied[] = "{\"param\":\"flip\",\"applied\":true}";
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, read_bytes(applied, strlen(applied)), err.text);
     TEST_ASSERT_EQUAL_INT(PUSH_MESSAGE_APPLIED, message.kind);
-    TEST_ASSERT_EQUAL_INT(PARAM_TRUTH, message.applied.form);
+    TEST_ASSERT_EQUAL_INT(KNOB_TRUTH, message.applied.form);
     TEST_ASSERT_EQUAL_STRING("flip", message.name);
 }
 

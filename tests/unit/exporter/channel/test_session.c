@@ -20,7 +20,7 @@ static struct push_store *create_store(void) {
 
 void setUp(void) {
     env.store = create_store();
-    env.params = params_create(env.store);
+    env.knobs = knobs_create(env.store);
     env.reader = push_json_create();
     push_session_init(&session, &env);
     session.peer = (struct push_peer){.pid = 7, .uid = 1000};
@@ -30,7 +30,7 @@ void setUp(void) {
 void tearDown(void) {
     push_session_finish(&session);
     push_json_destroy(env.reader);
-    params_destroy(env.params);
+    knobs_destroy(env.knobs);
     push_store_destroy(env.store);
 }
 
@@ -295,15 +295,15 @@ static void test_a_name_lost_hears_no_knobs(void) {
     say("{\"hello\":{\"plugin\":\"p\"}}");
     say("{\"param\":\"res\",\"type\":\"int\",\"default\":720}");
     TEST_ASSERT_EQUAL_STRING("", push_as(&rightful, (struct push_peer){.pid = 8, .uid = 1}));
-    TEST_ASSERT_NULL(params_of(env.params, rightful.owner)); /* which has declared none */
+    TEST_ASSERT_NULL(knobs_of(env.knobs, rightful.owner)); /* which has declared none */
     char line[] = "{\"param\":\"res\",\"type\":\"int\",\"default\":720}";
     push_session_line(&rightful, line, strlen(line));
-    struct params_plugin *plugin = params_of(env.params, rightful.owner);
+    struct knobs_plugin *plugin = knobs_of(env.knobs, rightful.owner);
     TEST_ASSERT_NOT_NULL(plugin);
-    struct param_value wish = {.form = PARAM_NUMBER, .number = 480};
+    struct knob_value request = {.form = KNOB_NUMBER, .number = 480};
     buf_reset(&session.out);
-    params_request(env.params, rightful.owner, plugin, params_find_knob(plugin, "res"), &wish, "x",
-                   NULL);
+    knobs_request(env.knobs, rightful.owner, plugin, knobs_find(plugin, "res"), &request, "x",
+                  NULL);
     TEST_ASSERT_EQUAL_size_t(0, session.out.len); /* also before it has said anything */
     TEST_ASSERT_NOT_NULL(strstr(say("{\"param\":\"res\",\"applied\":1}"), "another's"));
     TEST_ASSERT_NULL(session.knobs.plugin);
@@ -390,12 +390,12 @@ static void test_knobs(void) {
     session.answered = note_answered;
     say("{\"hello\":{\"plugin\":\"p\"}}");
     TEST_ASSERT_EQUAL_STRING("", say("{\"param\":\"res\",\"type\":\"int\",\"default\":720}"));
-    struct params_plugin *plugin = params_of(env.params, session.owner);
-    struct params_knob *knob = params_find_knob(plugin, "res");
+    struct knobs_plugin *plugin = knobs_of(env.knobs, session.owner);
+    struct knob *knob = knobs_find(plugin, "res");
     TEST_ASSERT_NOT_NULL(knob);
-    struct param_value value = {.form = PARAM_NUMBER, .number = 480};
+    struct knob_value value = {.form = KNOB_NUMBER, .number = 480};
     TEST_ASSERT_EQUAL_INT(
-        0, params_request(env.params, session.owner, plugin, knob, &value, "me", NULL));
+        0, knobs_request(env.knobs, session.owner, plugin, knob, &value, "me", NULL));
     TEST_ASSERT_EQUAL_size_t(1, n_answered);
     TEST_ASSERT_EQUAL_STRING("{\"param\":\"res\",\"value\":480}\n", buf_str(&session.out));
     TEST_ASSERT_EQUAL_STRING("", say("{\"param\":\"res\",\"applied\":480}"));
@@ -406,5 +406,5 @@ static void test_knobs(void) {
     /* Under another name it is another plugin. */
     say("{\"hello\":{\"plugin\":\"q\"}}");
     TEST_ASSERT_EQUAL_STRING("", say("{\"param\":\"res\",\"type\":\"int\",\"default\":720}"));
-    TEST_ASSERT_FALSE(params_is_connected(plugin));
+    TEST_ASSERT_FALSE(knobs_is_connected(plugin));
 }

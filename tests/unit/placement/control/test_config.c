@@ -115,13 +115,13 @@ static void test_levels(void) {
                          "    safe: fast\n");
     const struct control_loop_config *loop = &config.loops[0];
     TEST_ASSERT_EQUAL_size_t(4, loop->n_levels);
-    TEST_ASSERT_EQUAL_INT(PARAM_TEXT, loop->levels[0].form);
-    TEST_ASSERT_EQUAL_INT(PARAM_NUMBER, loop->levels[1].form);
-    TEST_ASSERT_EQUAL_INT(PARAM_TRUTH, loop->levels[2].form);
+    TEST_ASSERT_EQUAL_INT(KNOB_TEXT, loop->levels[0].form);
+    TEST_ASSERT_EQUAL_INT(KNOB_NUMBER, loop->levels[1].form);
+    TEST_ASSERT_EQUAL_INT(KNOB_TRUTH, loop->levels[2].form);
     TEST_ASSERT_EQUAL_DOUBLE(3, loop->rule.safe);
     TEST_ASSERT_EQUAL_DOUBLE(3, loop->rule.max);
     TEST_ASSERT_EQUAL_DOUBLE(1, loop->rule.up.max_step);
-    struct param_value two = {.form = PARAM_NUMBER, .number = 2};
+    struct knob_value two = {.form = KNOB_NUMBER, .number = 2};
     TEST_ASSERT_EQUAL_INT(1, control_config_level(loop, &two));
     two.number = 1;
     TEST_ASSERT_EQUAL_INT(-1, control_config_level(loop, &two));

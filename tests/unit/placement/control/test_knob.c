@@ -36,7 +36,7 @@ static void test_reading(void) {
         "\"min\":240,\"max\":1080,\"step\":120,\"unit\":\"lines\",\"requested\":480,"
         "\"requested_at\":12.5,\"requested_by\":\"x\",\"applied\":720,\"applied_at\":10.5}}\n");
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, control_knob_read(client, &name, &knob, &error), error.text);
-    TEST_ASSERT_EQUAL_INT(PARAM_INT, knob.type);
+    TEST_ASSERT_EQUAL_INT(KNOB_INT, knob.type);
     TEST_ASSERT_EQUAL_DOUBLE(240, knob.min);
     TEST_ASSERT_EQUAL_DOUBLE(1080, knob.max);
     TEST_ASSERT_EQUAL_DOUBLE(120, knob.step);
@@ -48,7 +48,7 @@ static void test_reading(void) {
 }
 
 static void test_writing(void) {
-    struct param_value value = {.form = PARAM_TEXT, .text = "fa\"st"};
+    struct knob_value value = {.form = KNOB_TEXT, .text = "fa\"st"};
     say(200, "{\"status\":\"success\",\"data\":{\"type\":\"enum\",\"default\":\"slow\","
              "\"requested\":\"fa\\\"st\",\"applied\":null}}");
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, control_knob_write(client, &name, &value, &knob, &error),
@@ -70,13 +70,13 @@ static void test_pending(void) {
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct control_knob one = {
-            .requested = {.form = cases[i].requested > 0 ? PARAM_NUMBER : PARAM_ABSENT,
+            .requested = {.form = cases[i].requested > 0 ? KNOB_NUMBER : KNOB_ABSENT,
                           .number = cases[i].requested},
             .requested_seconds = cases[i].requested_at,
-            .applied = {.form = cases[i].applied > 0 ? PARAM_NUMBER : PARAM_ABSENT,
+            .applied = {.form = cases[i].applied > 0 ? KNOB_NUMBER : KNOB_ABSENT,
                         .number = cases[i].applied},
             .applied_seconds = cases[i].applied_at,
-            .initial = {.form = PARAM_NUMBER, .number = 1},
+            .initial = {.form = KNOB_NUMBER, .number = 1},
         };
         TEST_ASSERT_EQUAL_INT(cases[i].pending, control_knob_is_pending(&one));
         double value = cases[i].applied > 0     ? cases[i].applied

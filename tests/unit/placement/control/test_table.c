@@ -39,8 +39,8 @@ static void test_sorted_and_averaged(void) {
 }
 
 static void test_levels(void) {
-    struct param_value levels[] = {{.form = PARAM_TEXT, .text = "slow"},
-                                   {.form = PARAM_TEXT, .text = "fast"}};
+    struct knob_value levels[] = {{.form = KNOB_TEXT, .text = "slow"},
+                                  {.form = KNOB_TEXT, .text = "fast"}};
     struct control_loop_config loop = {.knob = {.param = "mode"}, .levels = levels, .n_levels = 2};
     TEST_ASSERT_EQUAL_INT(
         0, parse(&loop, "{\"sweep\":[{\"knobs\":{\"mode\":\"fast\"},\"measures\":{\"fps\":20}},"

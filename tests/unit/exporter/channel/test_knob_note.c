@@ -1,4 +1,4 @@
-#include "exporter/channel/knobs_note.h"
+#include "exporter/channel/knob_note.h"
 
 #include <string.h>
 #include <unity.h>
@@ -24,23 +24,22 @@ static void test_notes(void) {
     };
     struct push_json *reader = push_json_create();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct params_note note;
-        struct param_spec spec;
-        TEST_ASSERT_EQUAL_MESSAGE(rows[i].good, params_note_parse(rows[i].text, &note),
-                                  rows[i].text);
+        struct knob_note note;
+        struct knob_spec spec;
+        TEST_ASSERT_EQUAL_MESSAGE(rows[i].good, knob_note_parse(rows[i].text, &note), rows[i].text);
         if (!rows[i].good) {
             continue;
         }
-        TEST_ASSERT_EQUAL_DOUBLE(1700000000.5, note.wish.seconds);
-        TEST_ASSERT_EQUAL_STRING("alice@10.1.2.3", note.wish.by);
-        TEST_ASSERT_EQUAL_DOUBLE(480, note.wish.value.number);
-        TEST_ASSERT_EQUAL_MESSAGE(rows[i].has_spec, params_note_spec(&note, reader, &spec),
+        TEST_ASSERT_EQUAL_DOUBLE(1700000000.5, note.request.seconds);
+        TEST_ASSERT_EQUAL_STRING("alice@10.1.2.3", note.request.by);
+        TEST_ASSERT_EQUAL_DOUBLE(480, note.request.value.number);
+        TEST_ASSERT_EQUAL_MESSAGE(rows[i].has_spec, knob_note_spec(&note, reader, &spec),
                                   rows[i].text);
         if (rows[i].has_spec) {
             TEST_ASSERT_EQUAL_STRING("res", spec.name);
             TEST_ASSERT_EQUAL_DOUBLE(720, spec.initial.number);
         }
-        params_note_finish(&note);
+        knob_note_finish(&note);
     }
     push_json_destroy(reader);
 }

@@ -1,10 +1,10 @@
-/* Covers exporter/channel/knobs_note.c. */
+/* Covers exporter/channel/knob_note.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/channel/knobs_note.h"
+#include "exporter/channel/knob_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -26,22 +26,22 @@ static struct push_store *create(void) {
 }
 
 /* A note that is kept and found again means the same. */
-static void keep(struct push_store *store, struct push_owner *owner, const struct param_spec *spec,
-                 const struct params_wish *wish) {
-    struct params_note again;
-    if (params_note_keep(store, owner, spec, wish, NULL) < 0) {
+static void keep(struct push_store *store, struct push_owner *owner, const struct knob_spec *spec,
+                 const struct knob_request *request) {
+    struct knob_note again;
+    if (knob_note_keep(store, owner, spec, request, NULL) < 0) {
         return;
     }
-    bool found = params_note_find(store, owner, spec->name, &again);
-    assert(found == (wish->value.form != PARAM_ABSENT));
+    bool found = knob_note_find(store, owner, spec->name, &again);
+    assert(found == (request->value.form != KNOB_ABSENT));
     if (found) {
-        assert(param_value_equal(&wish->value, &again.wish.value));
-        assert(again.declaration == NULL || params_note_declares(&again, spec));
-        params_note_finish(&again);
+        assert(knob_value_equal(&request->value, &again.request.value));
+        assert(again.declaration == NULL || knob_note_declares(&again, spec));
+        knob_note_finish(&again);
     }
 }
 
-static void count(struct params_note *note, void *context) {
+static void count(struct knob_note *note, void *context) {
     assert(note->text != NULL);
     ++*(size_t *)context;
 }
@@ -58,21 +58,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
         assert(r == 0);
     }
     char *text CLEANUP_FREE = strndup((const char *)data, len);
-    struct params_note note;
-    struct param_spec spec;
-    if (!params_note_parse(text, &note)) {
+    struct knob_note note;
+    struct knob_spec spec;
+    if (!knob_note_parse(text, &note)) {
         return 0;
     }
-    if (params_note_spec(&note, reader, &spec)) {
-        assert(param_spec_check(&spec, NULL) == 0);
-        keep(store, owner, &spec, &note.wish);
+    if (knob_note_spec(&note, reader, &spec)) {
+        assert(knob_spec_check(&spec, NULL) == 0);
+        keep(store, owner, &spec, &note.request);
         size_t n = 0;
-        params_note_visit(store, owner, count, &n);
-        assert(n == (note.wish.value.form != PARAM_ABSENT));
-        keep(store, owner, &spec, &(struct params_wish){0});
+        knob_note_visit(store, owner, count, &n);
+        assert(n == (note.request.value.form != KNOB_ABSENT));
+        keep(store, owner, &spec, &(struct knob_request){0});
         while (push_store_tidy(store, SIZE_MAX)) { /* the note that has gone left its room behind */
         }
     }
-    params_note_finish(&note);
+    knob_note_finish(&note);
     return 0;
 }

@@ -1,4 +1,4 @@
-#include "exporter/channel/knobs_note.h"
+#include "exporter/channel/knob_note.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,22 +8,21 @@
 
 /* ---- writing ---- */
 
-static void format_spec(const struct param_spec *spec, struct buf *out) {
+static void format_spec(const struct knob_spec *spec, struct buf *out) {
     buf_add_char(out, '{');
-    param_spec_format(spec, out);
+    knob_spec_format(spec, out);
     buf_add_char(out, '}');
 }
 
-int params_note_keep(struct push_store *store, struct push_owner *owner,
-                     const struct param_spec *spec, const struct params_wish *wish,
-                     struct error *err) {
+int knob_note_keep(struct push_store *store, struct push_owner *owner, const struct knob_spec *spec,
+                   const struct knob_request *request, struct error *err) {
     struct buf key CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
     buf_printf(&key, PREFIX "%s", spec->name);
-    if (wish->value.form == PARAM_ABSENT && !key.failed) {
+    if (request->value.form == KNOB_ABSENT && !key.failed) {
         return push_store_put_note(store, owner, buf_str(&key), NULL, err);
     }
-    buf_printf(&text, "%.3f %s\n", wish->seconds, wish->by);
-    param_value_format(&wish->value, &text);
+    buf_printf(&text, "%.3f %s\n", request->seconds, request->by);
+    knob_value_format(&request->value, &text);
     size_t len = text.len;
     buf_add_char(&text, '\n');
     format_spec(spec, &text);
@@ -50,47 +49,46 @@ static char *cut_line(char *text) {
     return end != NULL ? end + 1 : NULL;
 }
 
-bool params_note_parse(const char *text, struct params_note *ret_note) {
-    struct params_note note = {.text = strdup(text)};
+bool knob_note_parse(const char *text, struct knob_note *ret_note) {
+    struct knob_note note = {.text = strdup(text)};
     char *value = note.text != NULL ? cut_line(note.text) : NULL;
     bool good = false;
     if (value != NULL) {
         char *by;
         note.declaration = cut_line(value);
-        note.wish.seconds = strtod(note.text, &by);
-        note.wish.by = by + strspn(by, " ");
+        note.request.seconds = strtod(note.text, &by);
+        note.request.by = by + strspn(by, " ");
         struct json json = json_begin(value, strlen(value), 1);
-        good = param_value_read(&json, &note.wish.value, NULL) == 0;
+        good = knob_value_read(&json, &note.request.value, NULL) == 0;
     }
     if (!good) {
-        params_note_finish(&note);
+        knob_note_finish(&note);
         return false;
     }
     *ret_note = note;
     return true;
 }
 
-void params_note_finish(struct params_note *note) {
+void knob_note_finish(struct knob_note *note) {
     free(note->text);
-    *note = (struct params_note){0};
+    *note = (struct knob_note){0};
 }
 
-bool params_note_find(const struct push_store *store, const struct push_owner *owner,
-                      const char *name, struct params_note *ret_note) {
+bool knob_note_find(const struct push_store *store, const struct push_owner *owner,
+                    const char *name, struct knob_note *ret_note) {
     struct buf key CLEANUP_BUF = {0};
     buf_printf(&key, PREFIX "%s", name);
     const char *text = key.failed ? NULL : push_store_note(store, owner, buf_str(&key));
-    return text != NULL && params_note_parse(text, ret_note);
+    return text != NULL && knob_note_parse(text, ret_note);
 }
 
-bool params_note_declares(const struct params_note *note, const struct param_spec *spec) {
+bool knob_note_declares(const struct knob_note *note, const struct knob_spec *spec) {
     struct buf text CLEANUP_BUF = {0};
     format_spec(spec, &text);
     return note->declaration != NULL && strcmp(note->declaration, buf_str(&text)) == 0;
 }
 
-bool params_note_spec(struct params_note *note, struct push_json *reader,
-                      struct param_spec *ret_spec) {
+bool knob_note_spec(struct knob_note *note, struct push_json *reader, struct knob_spec *ret_spec) {
     struct push_message message;
     if (note->declaration == NULL) {
         return false;
@@ -106,21 +104,21 @@ bool params_note_spec(struct params_note *note, struct push_json *reader,
 }
 
 struct visitor {
-    void (*visit)(struct params_note *note, void *context);
+    void (*visit)(struct knob_note *note, void *context);
     void *context;
 };
 
 static void look_at(const char *key, const char *text, void *context) {
     const struct visitor *visitor = context;
-    struct params_note note;
-    if (strncmp(key, PREFIX, strlen(PREFIX)) == 0 && params_note_parse(text, &note)) {
+    struct knob_note note;
+    if (strncmp(key, PREFIX, strlen(PREFIX)) == 0 && knob_note_parse(text, &note)) {
         visitor->visit(&note, visitor->context);
-        params_note_finish(&note);
+        knob_note_finish(&note);
     }
 }
 
-void params_note_visit(const struct push_store *store, const struct push_owner *owner,
-                       void (*visit)(struct params_note *note, void *context), void *context) {
+void knob_note_visit(const struct push_store *store, const struct push_owner *owner,
+                     void (*visit)(struct knob_note *note, void *context), void *context) {
     struct visitor visitor = {.visit = visit, .context = context};
     push_store_visit_notes(store, owner, look_at, &visitor);
 }
