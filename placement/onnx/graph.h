@@ -116,42 +116,22 @@ int onnx_model_read(struct onnx_model *model, struct error *err);
 void onnx_model_finish(struct onnx_model *model);
 #define CLEANUP_ONNX_MODEL CLEANUP(onnx_model_finish)
 
-/* The value of a name, made where it is not there yet; NULL when memory is out. */
-struct onnx_value *onnx_value_get(struct onnx_model *model, struct onnx_graph *graph,
-                                  struct protobuf name);
+/* Maps the file at `path` and reads it into `ret_model`, which is zeroed; texts and tensors point
+ * into the mapping. Errors name the file. */
+int onnx_file_open(const char *path, struct onnx_model *ret_model, struct error *err);
+
+/* Unmaps and frees. */
+void onnx_file_close(struct onnx_model *model);
+#define CLEANUP_ONNX_FILE CLEANUP(onnx_file_close)
 
 /* The value as its graph or one around it defines it. */
 const struct onnx_value *onnx_value_resolve(const struct onnx_model *model,
                                             const struct onnx_value *value);
 
-/* An empty graph in `parent` (NULL: on its own) whose message begins at `start`; NULL when memory
- * is out. */
-struct onnx_graph *onnx_graph_add(struct onnx_model *model, struct onnx_graph *parent,
-                                  const char *start);
-
-/* Reads a GraphProto into a graph that may hold something already. */
-int onnx_graph_read(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph,
-                    struct error *err);
-
-/* Reads a NodeProto, with the graphs in its attributes, and appends it to the graph. */
-int onnx_node_read(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph,
-                   struct error *err);
-
 /* Memory that lasts as long as the model. A short file can ask for much, so it is counted: NULL
  * when memory is out or the model may have no more. */
 void *onnx_take(struct onnx_model *model, size_t n);
 void *onnx_keep(struct onnx_model *model, const void *data, size_t n);
-
-/* onnx_value_get with words. */
-int onnx_value_add(struct onnx_model *model, struct onnx_graph *graph, struct protobuf name,
-                   struct onnx_value **ret_value, struct error *err);
-
-/* Gives back the pages of a large tensor: the kernel maps many around each one that is touched. */
-void onnx_release(const struct onnx_model *model, struct protobuf message);
-
-/* Fails if nodes feed themselves in a circle. */
-int onnx_graph_check_order(const struct onnx_model *model, struct onnx_graph *graph,
-                           struct error *err);
 
 /* Words why onnx_take gave nothing: -EFBIG or -ENOMEM. */
 int onnx_out_of_memory(const struct onnx_model *model, struct error *err);

@@ -1,10 +1,175 @@
 #include "placement/onnx/model.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "placement/onnx/file.h"
-#include "placement/onnx/model_text.h"
+#include "exporter/core/json.h"
+
+/* ---- text ---- */
+
+static void add_json_text(struct buf *out, struct protobuf text) {
+    struct buf copy CLEANUP_BUF = {0};
+    buf_add(&copy, text.data, text.len);
+    json_add_string(out, buf_str(&copy));
+}
+
+/* Texts of the file on a line of ours: what is not printable is a question mark. */
+static void add_plain(struct buf *out, struct protobuf text) {
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        buf_add_char(out, c < ' ' || c == 0x7f ? '?' : (char)c);
+    }
+}
+
+static void add_size(struct buf *out, const char *key, int64_t bytes) {
+    if (bytes < 0) {
+        buf_printf(out, "\"%s\": null", key);
+    } else {
+        buf_printf(out, "\"%s\": %" PRId64, key, bytes);
+    }
+}
+
+static const char *type_name(int64_t data_type) {
+    static const char *const names[] = {
+        "undefined", "float",  "uint8",     "int8",       "uint16",   "int16",
+        "int32",     "int64",  "string",    "bool",       "float16",  "double",
+        "uint32",    "uint64", "complex64", "complex128", "bfloat16",
+    };
+    return data_type > 0 && data_type < (int64_t)ARRAY_LEN(names) ? names[data_type] : "other";
+}
+
+static void add_shape(struct buf *out, const struct onnx_shape *shape, const char *open_dim) {
+    if (!shape->known) {
+        buf_add_str(out, open_dim[0] == 'n' ? "null" : "of any form");
+        return;
+    }
+    buf_add_char(out, '[');
+    for (size_t i = 0; i < shape->n_dims; i++) {
+        buf_add_str(out, i > 0 ? ", " : "");
+        if (shape->dims[i] < 0) {
+            buf_add_str(out, open_dim);
+        } else {
+            buf_printf(out, "%" PRId64, shape->dims[i]);
+        }
+    }
+    buf_add_char(out, ']');
+}
+
+static void add_json_ports(struct buf *out, const char *key, const struct onnx_port *ports) {
+    buf_printf(out, "    \"%s\": [", key);
+    const char *separator = "";
+    for (const struct onnx_port *port = ports; port != NULL; port = port->next) {
+        if (port->value->is_initializer) {
+            continue;
+        }
+        buf_printf(out, "%s{\"name\": ", separator);
+        add_json_text(out, port->value->name);
+        buf_printf(out, ", \"type\": \"%s\", \"shape\": ", type_name(port->shape.data_type));
+        add_shape(out, &port->shape, "null");
+        buf_add_char(out, '}');
+        separator = ", ";
+    }
+    buf_add_str(out, "],\n");
+}
+
+/* Multiplications that are only partly known are not given as if they were all. */
+static void add_json_totals(struct buf *out, const struct onnx_traits *traits) {
+    for (size_t i = 0; i < ONNX_N_TOTALS; i++) {
+        if (i == ONNX_MACS && traits->totals[ONNX_MACS_UNKNOWN] > 0) {
+            buf_printf(out, "    \"macs\": null,\n    \"macs_known\": %" PRIu64 ",\n",
+                       traits->totals[i]);
+        } else {
+            buf_printf(out, "    \"%s\": %" PRIu64 ",\n", onnx_total_names[i], traits->totals[i]);
+        }
+    }
+}
+
+void model_text_write_json(const struct model_text *text, struct buf *out) {
+    const struct onnx_model *model = text->model;
+    const struct onnx_traits *traits = text->traits;
+    buf_printf(out, "{\n  \"conv_layers\": %" PRIu64 ",\n  \"fc_layers\": %" PRIu64 ",\n",
+               traits->conv_layers, traits->fc_layers);
+    buf_printf(out, "  \"filter_details\": %" PRIu64 ",\n  \"model\": ", traits->filter_details);
+    json_add_string(out, text->name);
+    buf_add_str(out, ",\n  ");
+    add_size(out, "model_input_size", traits->input_bytes);
+    buf_add_str(out, ",\n  ");
+    add_size(out, "model_output_size", traits->output_bytes);
+    buf_printf(out, ",\n  \"pool_layers\": %" PRIu64 ",\n  \"total_parameters\": %" PRIu64 ",\n",
+               traits->pool_layers, traits->total_parameters);
+    buf_add_str(out, "  \"details\": {\n");
+    add_json_totals(out, traits);
+    add_json_ports(out, "inputs", model->graph->inputs);
+    add_json_ports(out, "outputs", model->graph->outputs);
+    buf_printf(out, "    \"batch_assumed\": %s,\n    \"external_data\": %s,\n",
+               traits->batch_assumed ? "true" : "false",
+               model->has_external_data ? "true" : "false");
+    buf_add_str(out, "    \"producer\": ");
+    add_json_text(out, model->producer_name);
+    buf_add_str(out, ",\n    \"producer_version\": ");
+    add_json_text(out, model->producer_version);
+    buf_printf(out, ",\n    \"ir_version\": %" PRId64 ",\n    \"opset\": %" PRId64 "\n  }\n}\n",
+               model->ir_version, model->opset);
+}
+
+static void add_ports(struct buf *out, const char *title, const struct onnx_port *ports) {
+    for (const struct onnx_port *port = ports; port != NULL; port = port->next) {
+        if (port->value->is_initializer) {
+            continue;
+        }
+        buf_printf(out, "%-24s ", title);
+        add_plain(out, port->value->name);
+        buf_printf(out, ": %s ", type_name(port->shape.data_type));
+        add_shape(out, &port->shape, "?");
+        buf_add_char(out, '\n');
+    }
+}
+
+static void add_row(struct buf *out, const char *name, uint64_t value) {
+    buf_printf(out, "%-24s %" PRIu64 "\n", name, value);
+}
+
+static void add_bytes_row(struct buf *out, const char *name, int64_t bytes) {
+    if (bytes < 0) {
+        buf_printf(out, "%-24s unknown: an open dimension; give its size to the service\n", name);
+    } else {
+        add_row(out, name, (uint64_t)bytes);
+    }
+}
+
+void model_text_write(const struct model_text *text, struct buf *out) {
+    const struct onnx_model *model = text->model;
+    const struct onnx_traits *traits = text->traits;
+    buf_printf(out, "%s: ONNX IR %" PRId64 ", opset %" PRId64 ", by ", text->name,
+               model->ir_version, model->opset);
+    add_plain(out, model->producer_name.len > 0 ? model->producer_name
+                                                : (struct protobuf){"unknown", 7});
+    buf_printf(out, "%s", model->producer_version.len > 0 ? " " : "");
+    add_plain(out, model->producer_version);
+    buf_add_str(out, "\n\nfor POST /api/profiling\n");
+    add_row(out, "conv_layers", traits->conv_layers);
+    add_row(out, "fc_layers", traits->fc_layers);
+    add_row(out, "filter_details", traits->filter_details);
+    add_row(out, "pool_layers", traits->pool_layers);
+    add_row(out, "total_parameters", traits->total_parameters);
+    add_bytes_row(out, "model_input_size", traits->input_bytes);
+    add_bytes_row(out, "model_output_size", traits->output_bytes);
+    buf_add_str(out, "\nwith Constant nodes, subgraphs and functions\n");
+    for (size_t i = 0; i < ONNX_N_TOTALS; i++) {
+        add_row(out, onnx_total_names[i], traits->totals[i]);
+    }
+    add_ports(out, "input", model->graph->inputs);
+    add_ports(out, "output", model->graph->outputs);
+    if (traits->batch_assumed) {
+        buf_add_str(out, "an open first dimension counts as 1\n");
+    }
+    if (model->has_external_data) {
+        buf_add_str(out, "weights are in another file\n");
+    }
+}
+
+/* ---- the command ---- */
 
 static const char usage[] =
     "usage: waap model FILE.onnx [--json]\n\n"

@@ -1,137 +1,745 @@
 #include "placement/onnx/op.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-/* Sorted by name. Those of Microsoft's domain have names of their own. */
-static const struct onnx_op ops[] = {
-    {"Abs", .shape = onnx_shape_same},
-    {"Add", .shape = onnx_shape_broadcast},
-    {"And", .shape = onnx_shape_broadcast},
-    {"AveragePool", ONNX_POOL, 0, 0, onnx_shape_pool},
-    {"BatchNormalization", .shape = onnx_shape_same},
-    {"Cast", .shape = onnx_shape_same},
-    {"Ceil", .shape = onnx_shape_same},
-    {"Celu", .shape = onnx_shape_same},
-    {"Clip", .shape = onnx_shape_same},
-    {"Concat", .shape = onnx_shape_concat},
-    {"Conv", ONNX_CONV, 1, 0, onnx_shape_conv},
-    {"ConvInteger", ONNX_CONV, 1, ONNX_QUANTISED, onnx_shape_conv},
-    {"ConvTranspose", ONNX_CONV_TRANSPOSE, 1, 0, onnx_shape_conv_transpose},
-    {"Cos", .shape = onnx_shape_same},
-    {"CumSum", .shape = onnx_shape_same},
-    {"DeformConv", ONNX_CONV, 1, 0, onnx_shape_conv},
-    {"DepthToSpace", .shape = onnx_shape_depth_to_space},
-    {"DequantizeLinear", .shape = onnx_shape_same},
-    {"Div", .shape = onnx_shape_broadcast},
-    {"Dropout", .shape = onnx_shape_same},
-    {"DynamicQuantizeLinear", .shape = onnx_shape_same},
-    {"DynamicQuantizeMatMul", ONNX_MATMUL, 1, ONNX_QUANTISED | ONNX_FUSED, onnx_shape_matmul},
-    {"Elu", .shape = onnx_shape_same},
-    {"Equal", .shape = onnx_shape_broadcast},
-    {"Erf", .shape = onnx_shape_same},
-    {"Exp", .shape = onnx_shape_same},
-    {"FastGelu", .shape = onnx_shape_same},
-    {"Flatten", .shape = onnx_shape_flatten},
-    {"Floor", .shape = onnx_shape_same},
-    {"FusedConv", ONNX_CONV, 1, ONNX_FUSED, onnx_shape_conv},
-    {"FusedGemm", ONNX_GEMM, 1, ONNX_FUSED, onnx_shape_gemm},
-    {"FusedMatMul", ONNX_MATMUL, 1, ONNX_FUSED, NULL},
-    {"GRU", ONNX_RECURRENT, 1, 0, NULL},
-    {"Gelu", .shape = onnx_shape_same},
-    {"Gemm", ONNX_GEMM, 1, 0, onnx_shape_gemm},
-    {"GlobalAveragePool", ONNX_POOL, 0, 0, onnx_shape_global_pool},
-    {"GlobalLpPool", ONNX_POOL, 0, 0, onnx_shape_global_pool},
-    {"GlobalMaxPool", ONNX_POOL, 0, 0, onnx_shape_global_pool},
-    {"Greater", .shape = onnx_shape_broadcast},
-    {"HardSigmoid", .shape = onnx_shape_same},
-    {"HardSwish", .shape = onnx_shape_same},
-    {"Hardmax", .shape = onnx_shape_same},
-    {"Identity", .shape = onnx_shape_same},
-    {"InstanceNormalization", .shape = onnx_shape_same},
-    {"LRN", .shape = onnx_shape_same},
-    {"LSTM", ONNX_RECURRENT, 1, 0, NULL},
-    {"LayerNormalization", .shape = onnx_shape_same},
-    {"LeakyRelu", .shape = onnx_shape_same},
-    {"Less", .shape = onnx_shape_broadcast},
-    {"Log", .shape = onnx_shape_same},
-    {"LogSoftmax", .shape = onnx_shape_same},
-    {"LpPool", ONNX_POOL, 0, 0, onnx_shape_pool},
-    {"MatMul", ONNX_MATMUL, 1, 0, onnx_shape_matmul},
-    {"MatMulInteger", ONNX_MATMUL, 1, ONNX_QUANTISED, onnx_shape_matmul},
-    {"MatMulIntegerToFloat", ONNX_MATMUL, 1, ONNX_QUANTISED | ONNX_FUSED, onnx_shape_matmul},
-    {"Max", .shape = onnx_shape_broadcast},
-    {"MaxPool", ONNX_POOL, 0, 0, onnx_shape_pool},
-    {"MaxRoiPool", ONNX_POOL, 0, 0, NULL},
-    {"Mean", .shape = onnx_shape_broadcast},
-    {"Min", .shape = onnx_shape_broadcast},
-    {"Mish", .shape = onnx_shape_same},
-    {"Mod", .shape = onnx_shape_broadcast},
-    {"Mul", .shape = onnx_shape_broadcast},
-    {"Neg", .shape = onnx_shape_same},
-    {"Not", .shape = onnx_shape_same},
-    {"Or", .shape = onnx_shape_broadcast},
-    {"PRelu", .shape = onnx_shape_broadcast},
-    {"Pad", .shape = onnx_shape_pad},
-    {"Pow", .shape = onnx_shape_broadcast},
-    {"QGemm", ONNX_GEMM, 3, ONNX_QUANTISED | ONNX_FUSED, onnx_shape_gemm},
-    {"QLinearAveragePool", ONNX_POOL, 0, ONNX_QUANTISED, onnx_shape_pool},
-    {"QLinearConv", ONNX_CONV, 3, ONNX_QUANTISED, onnx_shape_conv},
-    {"QLinearGlobalAveragePool", ONNX_POOL, 0, ONNX_QUANTISED, onnx_shape_global_pool},
-    {"QLinearLeakyRelu", .shape = onnx_shape_same},
-    {"QLinearMatMul", ONNX_MATMUL, 3, ONNX_QUANTISED, onnx_shape_matmul},
-    {"QLinearSigmoid", .shape = onnx_shape_same},
-    {"QuantizeLinear", .shape = onnx_shape_same},
-    {"QuickGelu", .shape = onnx_shape_same},
-    {"RNN", ONNX_RECURRENT, 1, 0, NULL},
-    {"Reciprocal", .shape = onnx_shape_same},
-    {"ReduceL2", .shape = onnx_shape_reduce},
-    {"ReduceMax", .shape = onnx_shape_reduce},
-    {"ReduceMean", .shape = onnx_shape_reduce},
-    {"ReduceMin", .shape = onnx_shape_reduce},
-    {"ReduceSum", .shape = onnx_shape_reduce},
-    {"Relu", .shape = onnx_shape_same},
-    {"Reshape", .shape = onnx_shape_reshape},
-    {"Resize", .shape = onnx_shape_resize},
-    {"Round", .shape = onnx_shape_same},
-    {"Selu", .shape = onnx_shape_same},
-    {"Shrink", .shape = onnx_shape_same},
-    {"Sigmoid", .shape = onnx_shape_same},
-    {"Sign", .shape = onnx_shape_same},
-    {"Sin", .shape = onnx_shape_same},
-    {"Slice", .shape = onnx_shape_slice},
-    {"Softmax", .shape = onnx_shape_same},
-    {"Softplus", .shape = onnx_shape_same},
-    {"Softsign", .shape = onnx_shape_same},
-    {"SpaceToDepth", .shape = onnx_shape_space_to_depth},
-    {"Split", .shape = onnx_shape_split},
-    {"Sqrt", .shape = onnx_shape_same},
-    {"Squeeze", .shape = onnx_shape_squeeze},
-    {"Sub", .shape = onnx_shape_broadcast},
-    {"Sum", .shape = onnx_shape_broadcast},
-    {"Tanh", .shape = onnx_shape_same},
-    {"ThresholdedRelu", .shape = onnx_shape_same},
-    {"Transpose", .shape = onnx_shape_transpose},
-    {"Unsqueeze", .shape = onnx_shape_unsqueeze},
-    {"Upsample", .shape = onnx_shape_resize},
-    {"Where", .shape = onnx_shape_broadcast},
-    {"Xor", .shape = onnx_shape_broadcast},
-};
+/* ---- inputs and their shapes ---- */
 
-static const struct onnx_op unknown = {"", ONNX_OTHER, 0, 0, NULL};
+enum { MAX_UNPACKING = 4 };
 
-static int compare(const void *key, const void *row) {
-    const struct protobuf *name = key;
-    const struct onnx_op *op = row;
-    size_t len = strlen(op->name);
-    int order = memcmp(name->data, op->name, name->len < len ? name->len : len);
-    return order != 0 ? order : (name->len > len) - (name->len < len);
+bool onnx_shape_dims(const struct onnx_shape *shape, struct onnx_dims *ret) {
+    if (!shape->known) {
+        return false;
+    }
+    ret->n = shape->n_dims;
+    for (size_t i = 0; i < shape->n_dims; i++) {
+        ret->at[i] = i == 0 && shape->dims[i] < 0 ? 1 : shape->dims[i];
+        if (ret->at[i] < 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
+static const struct onnx_value *input_value(const struct onnx_layer *layer, size_t input) {
+    return onnx_value_resolve(layer->model, layer->node->inputs[input]);
+}
+
+bool onnx_input_dims(const struct onnx_layer *layer, size_t input, struct onnx_dims *ret) {
+    if (input >= layer->node->n_inputs) {
+        return false;
+    }
+    const struct onnx_value *value = input_value(layer, input);
+    if (value->tensor != NULL) {
+        ret->n = value->tensor->n_dims;
+        memcpy(ret->at, value->tensor->dims, ret->n * sizeof(ret->at[0]));
+        return true;
+    }
+    return onnx_shape_dims(&value->shape, ret);
+}
+
+uint64_t onnx_dims_product(const struct onnx_dims *dims, size_t from) {
+    uint64_t product = 1;
+    for (size_t i = from; i < dims->n; i++) {
+        if (__builtin_mul_overflow(product, (uint64_t)dims->at[i], &product)) {
+            return UINT64_MAX;
+        }
+    }
+    return product;
+}
+
+/* Operators between stored weights and the layer that uses them. */
+static bool only_unpacks(const struct onnx_node *node, bool *ret_quantised) {
+    if (onnx_text_is(node->op_type, "DequantizeLinear")) {
+        *ret_quantised = true;
+        return true;
+    }
+    return onnx_text_is(node->op_type, "Identity") || onnx_text_is(node->op_type, "Cast");
+}
+
+const struct onnx_tensor *onnx_input_weights(const struct onnx_layer *layer, size_t input,
+                                             bool *ret_quantised) {
+    const struct onnx_node *node = layer->node;
+    *ret_quantised = false;
+    for (int i = 0; i < MAX_UNPACKING && input < node->n_inputs; i++) {
+        const struct onnx_value *value = onnx_value_resolve(layer->model, node->inputs[input]);
+        if (value->tensor != NULL || value->producer == NULL ||
+            !only_unpacks(value->producer, ret_quantised)) {
+            return value->tensor;
+        }
+        node = value->producer;
+        input = 0;
+    }
+    return NULL;
+}
+
+/* The tensor of an input that is fixed in the file, or NULL. */
+static const struct onnx_tensor *fixed_input(const struct onnx_layer *layer, size_t input) {
+    return input < layer->node->n_inputs ? input_value(layer, input)->tensor : NULL;
+}
+
+/* Whole numbers from an attribute, or from a fixed input: how many, or -1. */
+static int input_ints(const struct onnx_layer *layer, const char *name, size_t input,
+                      int64_t out[static ONNX_MAX_RANK]) {
+    int n = onnx_attribute_ints(layer->node, name, out, ONNX_MAX_RANK);
+    const struct onnx_tensor *tensor = n < 0 ? fixed_input(layer, input) : NULL;
+    return tensor != NULL ? onnx_tensor_ints(tensor, out, ONNX_MAX_RANK) : n;
+}
+
+/* Fractions from a fixed input: how many, or -1. */
+static int input_floats(const struct onnx_layer *layer, size_t input,
+                        float out[static ONNX_MAX_RANK]) {
+    const struct onnx_tensor *tensor = fixed_input(layer, input);
+    return tensor != NULL ? onnx_tensor_floats(tensor, out, ONNX_MAX_RANK) : -1;
+}
+
+/* ---- operators that keep, join or rearrange their input ---- */
+
+/* An axis counted from the end where it is negative; -1 where it is none. */
+static int64_t axis_of(int64_t axis, size_t n) {
+    axis += axis < 0 ? (int64_t)n : 0;
+    return axis < 0 || axis >= (int64_t)n ? -1 : axis;
+}
+
+static bool shape_same(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    return onnx_input_dims(layer, 0, ret);
+}
+
+/* Joins two forms by their ends; a 1 stretches. */
+static bool broadcast(struct onnx_dims *into, const struct onnx_dims *with) {
+    struct onnx_dims wide = into->n >= with->n ? *into : *with;
+    const struct onnx_dims *narrow = into->n >= with->n ? with : into;
+    size_t shift = wide.n - narrow->n;
+    for (size_t i = 0; i < narrow->n; i++) {
+        int64_t *dim = &wide.at[i + shift];
+        if (*dim != narrow->at[i] && *dim != 1 && narrow->at[i] != 1) {
+            return false;
+        }
+        *dim = *dim == 1 ? narrow->at[i] : *dim;
+    }
+    *into = wide;
+    return true;
+}
+
+static bool shape_broadcast(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    bool ok = onnx_input_dims(layer, 0, ret);
+    for (size_t i = 1; ok && i < layer->node->n_inputs; i++) {
+        struct onnx_dims next;
+        ok = onnx_input_dims(layer, i, &next) && broadcast(ret, &next);
+    }
+    return ok;
+}
+
+static bool shape_concat(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    if (!onnx_input_dims(layer, 0, ret)) {
+        return false;
+    }
+    int64_t axis = axis_of(onnx_attribute_int(layer->node, "axis", 1), ret->n);
+    bool ok = axis >= 0;
+    for (size_t i = 1; ok && i < layer->node->n_inputs; i++) {
+        struct onnx_dims next;
+        ok = onnx_input_dims(layer, i, &next) && next.n == ret->n &&
+             !__builtin_add_overflow(ret->at[axis], next.at[axis], &ret->at[axis]);
+    }
+    return ok;
+}
+
+static bool shape_flatten(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct onnx_dims in;
+    if (!onnx_input_dims(layer, 0, &in)) {
+        return false;
+    }
+    int64_t axis = onnx_attribute_int(layer->node, "axis", 1);
+    axis += axis < 0 ? (int64_t)in.n : 0;
+    if (axis < 0 || axis > (int64_t)in.n) {
+        return false;
+    }
+    uint64_t right = onnx_dims_product(&in, (size_t)axis);
+    in.n = (size_t)axis;
+    uint64_t left = onnx_dims_product(&in, 0);
+    *ret = (struct onnx_dims){.n = 2, .at = {(int64_t)left, (int64_t)right}};
+    return left <= INT64_MAX && right <= INT64_MAX;
+}
+
+static bool shape_gemm(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct onnx_dims a, b;
+    if (!onnx_input_dims(layer, 0, &a) || !onnx_input_dims(layer, layer->op->weight_input, &b) ||
+        a.n != 2 || b.n != 2) {
+        return false;
+    }
+    bool trans_a = onnx_attribute_int(layer->node, "transA", 0) != 0;
+    bool trans_b = onnx_attribute_int(layer->node, "transB", 0) != 0;
+    *ret = (struct onnx_dims){.n = 2, .at = {a.at[trans_a], b.at[!trans_b]}};
+    return true;
+}
+
+static bool shape_matmul(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct onnx_dims b;
+    if (!onnx_input_dims(layer, 0, ret) || !onnx_input_dims(layer, layer->op->weight_input, &b) ||
+        ret->n < 2 || b.n < 2) {
+        return false;
+    }
+    int64_t rows = ret->at[ret->n - 2], columns = b.at[b.n - 1];
+    ret->at[ret->n - 2] = ret->at[ret->n - 1] = 1;
+    b.at[b.n - 2] = b.at[b.n - 1] = 1;
+    if (!broadcast(ret, &b)) {
+        return false;
+    }
+    ret->at[ret->n - 2] = rows;
+    ret->at[ret->n - 1] = columns;
+    return true;
+}
+
+static bool mark_axes(const int64_t *axes, int n_axes, size_t rank, bool *marks) {
+    for (int i = 0; i < n_axes; i++) {
+        int64_t axis = axis_of(axes[i], rank);
+        if (axis < 0) {
+            return false;
+        }
+        marks[axis] = true;
+    }
+    return true;
+}
+
+static bool shape_reduce(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct onnx_dims in;
+    int64_t axes[ONNX_MAX_RANK];
+    bool marks[ONNX_MAX_RANK] = {false};
+    int n_axes = input_ints(layer, "axes", 1, axes);
+    if (!onnx_input_dims(layer, 0, &in) || n_axes <= 0 || !mark_axes(axes, n_axes, in.n, marks)) {
+        return false;
+    }
+    bool keep = onnx_attribute_int(layer->node, "keepdims", 1) != 0;
+    ret->n = 0;
+    for (size_t i = 0; i < in.n; i++) {
+        if (!marks[i] || keep) {
+            ret->at[ret->n++] = marks[i] ? 1 : in.at[i];
+        }
+    }
+    return true;
+}
+
+/* 0 keeps a dimension, -1 takes what is left. */
+static bool shape_reshape(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct onnx_dims in;
+    int n = input_ints(layer, "shape", 1, ret->at);
+    if (!onnx_input_dims(layer, 0, &in) || n < 0) {
+        return false;
+    }
+    ret->n = (size_t)n;
+    size_t open = ONNX_MAX_RANK;
+    for (size_t i = 0; i < ret->n; i++) {
+        if (ret->at[i] == 0 && i < in.n) {
+            ret->at[i] = in.at[i];
+        }
+        if (ret->at[i] < -1 || (ret->at[i] == -1 && open != ONNX_MAX_RANK)) {
+            return false;
+        }
+        if (ret->at[i] == -1) {
+            open = i;
+            ret->at[i] = 1;
+        }
+    }
+    uint64_t all = onnx_dims_product(&in, 0), given = onnx_dims_product(ret, 0);
+    if (all > INT64_MAX || given == 0 || all % given != 0) {
+        return false;
+    }
+    if (open != ONNX_MAX_RANK) {
+        ret->at[open] = (int64_t)(all / given);
+    }
+    return true;
+}
+
+static bool shape_squeeze(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct onnx_dims in;
+    int64_t axes[ONNX_MAX_RANK];
+    bool marks[ONNX_MAX_RANK] = {false};
+    int n_axes = input_ints(layer, "axes", 1, axes);
+    if (!onnx_input_dims(layer, 0, &in) || !mark_axes(axes, n_axes, in.n, marks)) {
+        return false;
+    }
+    ret->n = 0;
+    for (size_t i = 0; i < in.n; i++) {
+        if (n_axes > 0 ? !marks[i] : in.at[i] != 1) {
+            ret->at[ret->n++] = in.at[i];
+        }
+    }
+    return true;
+}
+
+static bool shape_unsqueeze(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct onnx_dims in;
+    int64_t axes[ONNX_MAX_RANK];
+    bool marks[ONNX_MAX_RANK] = {false};
+    int n_axes = input_ints(layer, "axes", 1, axes);
+    if (!onnx_input_dims(layer, 0, &in) || n_axes < 0 || in.n + (size_t)n_axes > ONNX_MAX_RANK ||
+        !mark_axes(axes, n_axes, in.n + (size_t)n_axes, marks)) {
+        return false;
+    }
+    size_t taken = 0;
+    ret->n = in.n + (size_t)n_axes;
+    for (size_t i = 0; i < ret->n; i++) {
+        ret->at[i] = marks[i] || taken == in.n ? 1 : in.at[taken++];
+    }
+    return true;
+}
+
+static bool shape_transpose(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct onnx_dims in;
+    int64_t perm[ONNX_MAX_RANK];
+    if (!onnx_input_dims(layer, 0, &in)) {
+        return false;
+    }
+    int n = onnx_attribute_ints(layer->node, "perm", perm, ONNX_MAX_RANK);
+    if (n > 0 && (size_t)n != in.n) {
+        return false;
+    }
+    ret->n = in.n;
+    for (size_t i = 0; i < in.n; i++) {
+        int64_t from = n > 0 ? perm[i] : (int64_t)(in.n - 1 - i);
+        if (from < 0 || from >= (int64_t)in.n) {
+            return false;
+        }
+        ret->at[i] = in.at[from];
+    }
+    return true;
+}
+
+/* ---- operators that cut, stretch or frame their input ---- */
+
+/* How much they cut is in attributes of old versions and in fixed inputs of later ones. */
+
+enum { MAX_DIM = 1 << 30 };
+
+static bool set_dim(struct onnx_dims *dims, size_t axis, int64_t value) {
+    if (value < 0 || value > MAX_DIM) {
+        return false;
+    }
+    dims->at[axis] = value;
+    return true;
+}
+
+static bool shape_pad(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    int64_t pads[ONNX_MAX_RANK];
+    int n = input_ints(layer, "pads", 1, pads);
+    bool ok = onnx_input_dims(layer, 0, ret) && n >= 0 && (size_t)n == 2 * ret->n;
+    for (size_t i = 0; ok && i < ret->n; i++) {
+        int64_t both;
+        ok = !__builtin_add_overflow(pads[i], pads[i + ret->n], &both) &&
+             !__builtin_add_overflow(ret->at[i], both, &both) && set_dim(ret, i, both);
+    }
+    return ok;
+}
+
+/* Inputs are data, region, scales and sizes; before version 11 data and scales. */
+static bool shape_resize(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    int64_t sizes[ONNX_MAX_RANK];
+    float scales[ONNX_MAX_RANK];
+    if (!onnx_input_dims(layer, 0, ret)) {
+        return false;
+    }
+    bool ok = true;
+    if (layer->node->n_inputs > 3 && input_ints(layer, "", 3, sizes) == (int)ret->n) {
+        for (size_t i = 0; ok && i < ret->n; i++) {
+            ok = set_dim(ret, i, sizes[i]);
+        }
+        return ok;
+    }
+    ok = input_floats(layer, layer->node->n_inputs > 2 ? 2 : 1, scales) == (int)ret->n;
+    for (size_t i = 0; ok && i < ret->n; i++) {
+        double scaled = floor((double)ret->at[i] * (double)scales[i]);
+        ok = scaled >= 0 && scaled <= MAX_DIM && set_dim(ret, i, (int64_t)scaled);
+    }
+    return ok;
+}
+
+static int64_t clamp(int64_t value, int64_t min, int64_t max) {
+    return value < min ? min : value > max ? max : value;
+}
+
+/* What is left of a dimension; positions count from the end where they are negative. */
+static int64_t slice_len(int64_t dim, int64_t start, int64_t end, int64_t step) {
+    start = start < 0 && start > -MAX_DIM ? start + dim : start;
+    end = end < 0 && end > -MAX_DIM ? end + dim : end;
+    if (step > 0) {
+        int64_t len = clamp(end, 0, dim) - clamp(start, 0, dim);
+        return len <= 0 ? 0 : (len + step - 1) / step;
+    }
+    int64_t len = clamp(start, -1, dim - 1) - clamp(end, -1, dim - 1);
+    return len <= 0 ? 0 : (len - step - 1) / -step;
+}
+
+static bool shape_slice(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    int64_t starts[ONNX_MAX_RANK], ends[ONNX_MAX_RANK], axes[ONNX_MAX_RANK], steps[ONNX_MAX_RANK];
+    int n = input_ints(layer, "starts", 1, starts);
+    int n_axes = input_ints(layer, "axes", 3, axes);
+    int n_steps = input_ints(layer, "steps", 4, steps);
+    bool ok = onnx_input_dims(layer, 0, ret) && n >= 0 && (size_t)n <= ret->n &&
+              input_ints(layer, "ends", 2, ends) == n &&
+              (n_axes == n || (n_axes < 0 && layer->node->n_inputs <= 3)) &&
+              (n_steps == n || (n_steps < 0 && layer->node->n_inputs <= 4));
+    for (int i = 0; ok && i < n; i++) {
+        int64_t axis = n_axes == n ? axes[i] : i;
+        axis += axis < 0 ? (int64_t)ret->n : 0;
+        int64_t step = n_steps == n ? steps[i] : 1;
+        ok = axis >= 0 && axis < (int64_t)ret->n && step != 0 && step > -MAX_DIM &&
+             step < MAX_DIM && ret->at[axis] <= MAX_DIM &&
+             set_dim(ret, (size_t)axis, slice_len(ret->at[axis], starts[i], ends[i], step));
+    }
+    return ok;
+}
+
+static bool split_dims(const struct onnx_layer *layer, size_t output, struct onnx_dims *ret) {
+    int64_t parts[ONNX_MAX_RANK];
+    if (!onnx_input_dims(layer, 0, ret) || output >= ONNX_MAX_RANK) {
+        return false;
+    }
+    int64_t axis = onnx_attribute_int(layer->node, "axis", 0);
+    axis += axis < 0 ? (int64_t)ret->n : 0;
+    if (axis < 0 || axis >= (int64_t)ret->n) {
+        return false;
+    }
+    int n = input_ints(layer, "split", 1, parts);
+    if (n < 0 && layer->node->n_inputs <= 1) {
+        int64_t n_parts = (int64_t)layer->node->n_outputs;
+        return ret->at[axis] % n_parts == 0 && set_dim(ret, (size_t)axis, ret->at[axis] / n_parts);
+    }
+    return n == (int)layer->node->n_outputs && set_dim(ret, (size_t)axis, parts[output]);
+}
+
+static bool shape_split(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    return split_dims(layer, 0, ret);
+}
+
+/* Channels to pixels, or the other way round. */
+static bool regroup(const struct onnx_layer *layer, bool to_space, struct onnx_dims *ret) {
+    int64_t block = onnx_attribute_int(layer->node, "blocksize", 0);
+    if (!onnx_input_dims(layer, 0, ret) || ret->n != 4 || block <= 0 || block > 1024 ||
+        ret->at[1] > MAX_DIM || ret->at[2] > MAX_DIM || ret->at[3] > MAX_DIM) {
+        return false;
+    }
+    if (to_space) {
+        return ret->at[1] % (block * block) == 0 && set_dim(ret, 1, ret->at[1] / (block * block)) &&
+               set_dim(ret, 2, ret->at[2] * block) && set_dim(ret, 3, ret->at[3] * block);
+    }
+    return ret->at[2] % block == 0 && ret->at[3] % block == 0 &&
+           set_dim(ret, 1, ret->at[1] * block * block) && set_dim(ret, 2, ret->at[2] / block) &&
+           set_dim(ret, 3, ret->at[3] / block);
+}
+
+static bool shape_depth_to_space(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    return regroup(layer, true, ret);
+}
+
+static bool shape_space_to_depth(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    return regroup(layer, false, ret);
+}
+
+/* ---- operators that move a window over their input: convolution and pooling ---- */
+
+enum { MAX_SPATIAL = 8, MAX_NUMBER = 1 << 30 };
+
+struct window {
+    size_t n; /* spatial dimensions */
+    int64_t kernel[MAX_SPATIAL];
+    int64_t stride[MAX_SPATIAL];
+    int64_t dilation[MAX_SPATIAL];
+    int64_t pads[2 * MAX_SPATIAL];
+    int64_t output_padding[MAX_SPATIAL];
+    bool same;
+    bool ceil;
+};
+
+static bool read_row(const struct onnx_node *node, const char *name, int64_t fallback, size_t n,
+                     int64_t *out) {
+    int found = onnx_attribute_ints(node, name, out, n);
+    for (size_t i = 0; i < n && found <= 0; i++) {
+        out[i] = fallback;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (found > 0 && ((size_t)found != n || out[i] < 0 || out[i] > MAX_NUMBER)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_window(const struct onnx_node *node, size_t n, struct window *ret) {
+    ret->n = n;
+    struct protobuf auto_pad = onnx_attribute_text(node, "auto_pad");
+    ret->same = onnx_text_is(auto_pad, "SAME_UPPER") || onnx_text_is(auto_pad, "SAME_LOWER");
+    ret->ceil = onnx_attribute_int(node, "ceil_mode", 0) != 0;
+    bool ok = n > 0 && n <= MAX_SPATIAL && read_row(node, "strides", 1, n, ret->stride) &&
+              read_row(node, "dilations", 1, n, ret->dilation) &&
+              read_row(node, "pads", 0, 2 * n, ret->pads) &&
+              read_row(node, "output_padding", 0, n, ret->output_padding);
+    for (size_t i = 0; ok && i < n; i++) {
+        ok = ret->stride[i] > 0;
+    }
+    return ok;
+}
+
+/* The kernel's size is an attribute of pools, and of convolutions the form of the weights. */
+static bool read_kernel(const struct onnx_node *node, const struct onnx_dims *weights,
+                        struct window *window) {
+    for (size_t i = 0; weights != NULL && i < window->n; i++) {
+        window->kernel[i] = weights->at[i + 2];
+    }
+    if (weights == NULL &&
+        (onnx_attribute_ints(node, "kernel_shape", window->kernel, window->n) != (int)window->n)) {
+        return false;
+    }
+    for (size_t i = 0; i < window->n; i++) {
+        if (window->kernel[i] <= 0 || window->kernel[i] > MAX_NUMBER) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool slide(const struct window *window, struct onnx_dims *dims) {
+    for (size_t i = 0; i < window->n; i++) {
+        int64_t *dim = &dims->at[i + 2];
+        int64_t stride = window->stride[i];
+        if (*dim > MAX_NUMBER) {
+            return false;
+        }
+        int64_t room = *dim + window->pads[i] + window->pads[i + window->n] -
+                       (window->dilation[i] * (window->kernel[i] - 1) + 1);
+        if (window->same) {
+            *dim = (*dim + stride - 1) / stride;
+        } else if (room < 0) {
+            return false;
+        } else {
+            *dim = (room + (window->ceil ? stride - 1 : 0)) / stride + 1;
+        }
+    }
+    return true;
+}
+
+static bool shape_conv(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct onnx_dims weights;
+    struct window window;
+    if (!onnx_input_dims(layer, 0, ret) ||
+        !onnx_input_dims(layer, layer->op->weight_input, &weights) || ret->n < 3 ||
+        weights.n != ret->n || !read_window(layer->node, ret->n - 2, &window) ||
+        !read_kernel(layer->node, &weights, &window)) {
+        return false;
+    }
+    ret->at[1] = weights.at[0];
+    return slide(&window, ret);
+}
+
+static bool shape_conv_transpose(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct onnx_dims weights;
+    struct window window;
+    int64_t fixed[MAX_SPATIAL];
+    if (!onnx_input_dims(layer, 0, ret) ||
+        !onnx_input_dims(layer, layer->op->weight_input, &weights) || ret->n < 3 ||
+        weights.n != ret->n || !read_window(layer->node, ret->n - 2, &window) ||
+        !read_kernel(layer->node, &weights, &window) ||
+        onnx_attribute_ints(layer->node, "output_shape", fixed, MAX_SPATIAL) >= 0 || window.same) {
+        return false;
+    }
+    int64_t group = onnx_attribute_int(layer->node, "group", 1);
+    if (__builtin_mul_overflow(weights.at[1], group, &ret->at[1]) || group <= 0) {
+        return false;
+    }
+    for (size_t i = 0; i < window.n; i++) {
+        int64_t *dim = &ret->at[i + 2];
+        if (*dim <= 0 || *dim > MAX_NUMBER) {
+            return false;
+        }
+        *dim = window.stride[i] * (*dim - 1) + window.output_padding[i] +
+               (window.kernel[i] - 1) * window.dilation[i] + 1 - window.pads[i] -
+               window.pads[i + window.n];
+        if (*dim < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool shape_pool(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    struct window window;
+    return onnx_input_dims(layer, 0, ret) && ret->n >= 3 &&
+           read_window(layer->node, ret->n - 2, &window) &&
+           read_kernel(layer->node, NULL, &window) && slide(&window, ret);
+}
+
+static bool shape_global_pool(const struct onnx_layer *layer, struct onnx_dims *ret) {
+    if (!onnx_input_dims(layer, 0, ret) || ret->n < 3) {
+        return false;
+    }
+    for (size_t i = 2; i < ret->n; i++) {
+        ret->at[i] = 1;
+    }
+    return true;
+}
+
+/* ---- operators ---- */
+
+/* All sorted by name. Those of Microsoft's domain have names of their own. */
+static const char *const same_names[] = {"Abs",
+                                         "BatchNormalization",
+                                         "Cast",
+                                         "Ceil",
+                                         "Celu",
+                                         "Clip",
+                                         "Cos",
+                                         "CumSum",
+                                         "DequantizeLinear",
+                                         "Dropout",
+                                         "DynamicQuantizeLinear",
+                                         "Elu",
+                                         "Erf",
+                                         "Exp",
+                                         "FastGelu",
+                                         "Floor",
+                                         "Gelu",
+                                         "HardSigmoid",
+                                         "HardSwish",
+                                         "Hardmax",
+                                         "Identity",
+                                         "InstanceNormalization",
+                                         "LRN",
+                                         "LayerNormalization",
+                                         "LeakyRelu",
+                                         "Log",
+                                         "LogSoftmax",
+                                         "Mish",
+                                         "Neg",
+                                         "Not",
+                                         "QLinearLeakyRelu",
+                                         "QLinearSigmoid",
+                                         "QuantizeLinear",
+                                         "QuickGelu",
+                                         "Reciprocal",
+                                         "Relu",
+                                         "Round",
+                                         "Selu",
+                                         "Shrink",
+                                         "Sigmoid",
+                                         "Sign",
+                                         "Sin",
+                                         "Softmax",
+                                         "Softplus",
+                                         "Softsign",
+                                         "Sqrt",
+                                         "Tanh",
+                                         "ThresholdedRelu"};
+
+static const char *const broadcast_names[] = {"Add",   "And",  "Div", "Equal", "Greater", "Less",
+                                              "Max",   "Mean", "Min", "Mod",   "Mul",     "Or",
+                                              "PRelu", "Pow",  "Sub", "Sum",   "Where",   "Xor"};
+
+static const struct onnx_op ops[] = {
+    {"AveragePool", ONNX_POOL, 0, 0, shape_pool},
+    {"Concat", .shape = shape_concat},
+    {"Conv", ONNX_CONV, 1, 0, shape_conv},
+    {"ConvInteger", ONNX_CONV, 1, ONNX_QUANTISED, shape_conv},
+    {"ConvTranspose", ONNX_CONV_TRANSPOSE, 1, 0, shape_conv_transpose},
+    {"DeformConv", ONNX_CONV, 1, 0, shape_conv},
+    {"DepthToSpace", .shape = shape_depth_to_space},
+    {"DynamicQuantizeMatMul", ONNX_MATMUL, 1, ONNX_QUANTISED | ONNX_FUSED, shape_matmul},
+    {"Flatten", .shape = shape_flatten},
+    {"FusedConv", ONNX_CONV, 1, ONNX_FUSED, shape_conv},
+    {"FusedGemm", ONNX_GEMM, 1, ONNX_FUSED, shape_gemm},
+    {"FusedMatMul", ONNX_MATMUL, 1, ONNX_FUSED, NULL},
+    {"GRU", ONNX_RECURRENT, 1, 0, NULL},
+    {"Gemm", ONNX_GEMM, 1, 0, shape_gemm},
+    {"GlobalAveragePool", ONNX_POOL, 0, 0, shape_global_pool},
+    {"GlobalLpPool", ONNX_POOL, 0, 0, shape_global_pool},
+    {"GlobalMaxPool", ONNX_POOL, 0, 0, shape_global_pool},
+    {"LSTM", ONNX_RECURRENT, 1, 0, NULL},
+    {"LpPool", ONNX_POOL, 0, 0, shape_pool},
+    {"MatMul", ONNX_MATMUL, 1, 0, shape_matmul},
+    {"MatMulInteger", ONNX_MATMUL, 1, ONNX_QUANTISED, shape_matmul},
+    {"MatMulIntegerToFloat", ONNX_MATMUL, 1, ONNX_QUANTISED | ONNX_FUSED, shape_matmul},
+    {"MaxPool", ONNX_POOL, 0, 0, shape_pool},
+    {"MaxRoiPool", ONNX_POOL, 0, 0, NULL},
+    {"Pad", .shape = shape_pad},
+    {"QGemm", ONNX_GEMM, 3, ONNX_QUANTISED | ONNX_FUSED, shape_gemm},
+    {"QLinearAveragePool", ONNX_POOL, 0, ONNX_QUANTISED, shape_pool},
+    {"QLinearConv", ONNX_CONV, 3, ONNX_QUANTISED, shape_conv},
+    {"QLinearGlobalAveragePool", ONNX_POOL, 0, ONNX_QUANTISED, shape_global_pool},
+    {"QLinearMatMul", ONNX_MATMUL, 3, ONNX_QUANTISED, shape_matmul},
+    {"RNN", ONNX_RECURRENT, 1, 0, NULL},
+    {"ReduceL2", .shape = shape_reduce},
+    {"ReduceMax", .shape = shape_reduce},
+    {"ReduceMean", .shape = shape_reduce},
+    {"ReduceMin", .shape = shape_reduce},
+    {"ReduceSum", .shape = shape_reduce},
+    {"Reshape", .shape = shape_reshape},
+    {"Resize", .shape = shape_resize},
+    {"Slice", .shape = shape_slice},
+    {"SpaceToDepth", .shape = shape_space_to_depth},
+    {"Split", .shape = shape_split},
+    {"Squeeze", .shape = shape_squeeze},
+    {"Transpose", .shape = shape_transpose},
+    {"Unsqueeze", .shape = shape_unsqueeze},
+    {"Upsample", .shape = shape_resize},
+};
+
+static int compare(struct protobuf name, const char *with) {
+    size_t len = strlen(with);
+    int order = memcmp(name.data, with, name.len < len ? name.len : len);
+    return order != 0 ? order : (name.len > len) - (name.len < len);
+}
+
+static int compare_op(const void *key, const void *row) {
+    return compare(*(const struct protobuf *)key, ((const struct onnx_op *)row)->name);
+}
+
+static int compare_name(const void *key, const void *row) {
+    return compare(*(const struct protobuf *)key, *(const char *const *)row);
+}
+
+#define FIND(name, table, order) bsearch(name, table, ARRAY_LEN(table), sizeof((table)[0]), order)
+
 const struct onnx_op *onnx_op_find(const struct onnx_node *node) {
-    if (node->op_type.len == 0) {
+    static const struct onnx_op unknown = {""}, same = {.shape = shape_same},
+                                broadcasting = {.shape = shape_broadcast};
+    const struct protobuf *name = &node->op_type;
+    if (name->len == 0) {
         return &unknown;
     }
-    const struct onnx_op *op =
-        bsearch(&node->op_type, ops, ARRAY_LEN(ops), sizeof(ops[0]), compare);
-    return op != NULL ? op : &unknown;
+    const struct onnx_op *op = FIND(name, ops, compare_op);
+    return op != NULL                                          ? op
+           : FIND(name, same_names, compare_name) != NULL      ? &same
+           : FIND(name, broadcast_names, compare_name) != NULL ? &broadcasting
+                                                               : &unknown;
+}
+
+static void set_shape(struct onnx_model *model, struct onnx_value *value,
+                      const struct onnx_dims *dims) {
+    const int64_t *copy = onnx_keep(model, dims->at, dims->n * sizeof(dims->at[0]));
+    if (copy != NULL) {
+        value->shape = (struct onnx_shape){
+            .known = true,
+            .n_dims = dims->n,
+            .dims = copy,
+            .data_type = value->shape.data_type,
+        };
+    }
+}
+
+void onnx_shapes_fill(struct onnx_model *model, struct onnx_graph *graph) {
+    for (struct onnx_node *node = graph->nodes; node != NULL; node = node->next) {
+        const struct onnx_layer layer = {model, node, onnx_op_find(node)};
+        bool (*rule)(const struct onnx_layer *, struct onnx_dims *) = layer.op->shape;
+        struct onnx_dims dims;
+        if (rule != NULL && node->n_outputs > 0 &&
+            !onnx_shape_dims(&node->outputs[0]->shape, &dims) && rule(&layer, &dims)) {
+            set_shape(model, node->outputs[0], &dims);
+        }
+        for (size_t i = 1; rule == shape_split && i < node->n_outputs; i++) {
+            if (!onnx_shape_dims(&node->outputs[i]->shape, &dims) && split_dims(&layer, i, &dims)) {
+                set_shape(model, node->outputs[i], &dims);
+            }
+        }
+        for (size_t i = 0; i < node->n_subgraphs; i++) {
+            onnx_shapes_fill(model, node->subgraphs[i]);
+        }
+    }
 }

@@ -5,6 +5,142 @@
 #include "exporter/core/hash.h"
 #include "placement/onnx/op.h"
 
+/* ---- multiplications ---- */
+
+/* Multiplications with addition, as papers count them: additions of a bias and activations are
+ * left out. */
+
+static uint64_t product_of_output(const struct onnx_node *node) {
+    struct onnx_dims out;
+    return node->n_outputs > 0 && onnx_shape_dims(&node->outputs[0]->shape, &out)
+               ? onnx_dims_product(&out, 0)
+               : UINT64_MAX;
+}
+
+/* Every result takes one filter over its part of the channels. */
+static uint64_t macs_of_conv(const struct onnx_layer *layer) {
+    struct onnx_dims weights;
+    uint64_t out = product_of_output(layer->node);
+    if (out == UINT64_MAX || !onnx_input_dims(layer, layer->op->weight_input, &weights) ||
+        weights.n < 2) {
+        return UINT64_MAX;
+    }
+    return onnx_multiply(out, onnx_dims_product(&weights, 1));
+}
+
+/* Every input is spread by one filter. */
+static uint64_t macs_of_conv_transpose(const struct onnx_layer *layer) {
+    struct onnx_dims in, weights;
+    if (!onnx_input_dims(layer, 0, &in) ||
+        !onnx_input_dims(layer, layer->op->weight_input, &weights) || weights.n < 2) {
+        return UINT64_MAX;
+    }
+    return onnx_multiply(onnx_dims_product(&in, 0), onnx_dims_product(&weights, 1));
+}
+
+static uint64_t macs_of_gemm(const struct onnx_layer *layer) {
+    struct onnx_dims b;
+    uint64_t out = product_of_output(layer->node);
+    if (out == UINT64_MAX || !onnx_input_dims(layer, layer->op->weight_input, &b) || b.n != 2) {
+        return UINT64_MAX;
+    }
+    bool trans_b = onnx_attribute_int(layer->node, "transB", 0) != 0;
+    return onnx_multiply(out, (uint64_t)b.at[trans_b]);
+}
+
+static uint64_t macs_of_matmul(const struct onnx_layer *layer) {
+    struct onnx_dims a;
+    uint64_t out = product_of_output(layer->node);
+    if (out == UINT64_MAX || !onnx_input_dims(layer, 0, &a) || a.n < 2) {
+        return UINT64_MAX;
+    }
+    return onnx_multiply(out, (uint64_t)a.at[a.n - 1]);
+}
+
+/* Input and state go through their weights at every step of the sequence. */
+static uint64_t macs_of_recurrent(const struct onnx_layer *layer) {
+    struct onnx_dims in, weights, state;
+    if (!onnx_input_dims(layer, 0, &in) || !onnx_input_dims(layer, 1, &weights) ||
+        !onnx_input_dims(layer, 2, &state) || in.n != 3) {
+        return UINT64_MAX;
+    }
+    in.n = 2;
+    return onnx_multiply(onnx_dims_product(&in, 0),
+                         onnx_add(onnx_dims_product(&weights, 0), onnx_dims_product(&state, 0)));
+}
+
+/* UINT64_MAX if the number is unknown. */
+static uint64_t macs_of(const struct onnx_layer *layer) {
+    static uint64_t (*const rules[])(const struct onnx_layer *layer) = {
+        [ONNX_CONV] = macs_of_conv, [ONNX_CONV_TRANSPOSE] = macs_of_conv_transpose,
+        [ONNX_GEMM] = macs_of_gemm, [ONNX_MATMUL] = macs_of_matmul,
+        [ONNX_POOL] = NULL,         [ONNX_RECURRENT] = macs_of_recurrent,
+    };
+    return rules[layer->op->kind] != NULL ? rules[layer->op->kind](layer) : 0;
+}
+
+/* ---- the counts of the original service ---- */
+
+/* Counting as the original service does, odd rules included: predictors that were trained with its
+ * numbers need the same ones. */
+
+static const struct onnx_tensor *initializer_of(const struct onnx_node *node, size_t input) {
+    return input < node->n_inputs && node->inputs[input]->is_initializer
+               ? node->inputs[input]->tensor
+               : NULL;
+}
+
+static bool comes_from(const struct onnx_node *node, const char *op_type) {
+    const struct onnx_node *producer = node->n_inputs > 0 ? node->inputs[0]->producer : NULL;
+    return producer != NULL && onnx_text_is(producer->op_type, op_type);
+}
+
+/* A convolution behind the global pool is the classifier: it counts as both. */
+static void original_conv(const struct onnx_node *node, struct onnx_traits *traits) {
+    const struct onnx_tensor *weights = initializer_of(node, 1);
+    if (weights == NULL || weights->n_dims == 0) {
+        return;
+    }
+    traits->conv_layers++;
+    traits->filter_details = onnx_add(traits->filter_details, (uint64_t)weights->dims[0]);
+    traits->fc_layers += comes_from(node, "GlobalAveragePool");
+}
+
+static void original_pool(const struct onnx_node *node, struct onnx_traits *traits) {
+    (void)node;
+    traits->pool_layers++;
+}
+
+static void original_gemm(const struct onnx_node *node, struct onnx_traits *traits) {
+    (void)node;
+    traits->fc_layers++;
+}
+
+static void original_matmul(const struct onnx_node *node, struct onnx_traits *traits) {
+    traits->fc_layers += comes_from(node, "Flatten") || initializer_of(node, 1) != NULL;
+}
+
+static const struct {
+    const char *op_type;
+    void (*count)(const struct onnx_node *node, struct onnx_traits *traits);
+} counted[] = {
+    {"AveragePool", original_pool},       {"Conv", original_conv},     {"Gemm", original_gemm},
+    {"GlobalAveragePool", original_pool}, {"MatMul", original_matmul}, {"MaxPool", original_pool},
+};
+
+static void count_as_original(const struct onnx_model *model, struct onnx_traits *traits) {
+    traits->total_parameters = model->graph->n_parameters;
+    for (const struct onnx_node *node = model->graph->nodes; node != NULL; node = node->next) {
+        for (size_t i = 0; i < ARRAY_LEN(counted); i++) {
+            if (onnx_text_is(node->op_type, counted[i].op_type)) {
+                counted[i].count(node, traits);
+            }
+        }
+    }
+}
+
+/* ---- totals ---- */
+
 enum { MAX_CALLS = 64 }; /* of functions within functions */
 
 const char *const onnx_total_names[ONNX_N_TOTALS] = {
@@ -62,15 +198,15 @@ static void count_tensor(const struct onnx_tensor *tensor, struct sums *sums) {
 }
 
 /* Of the weights' form [filters, channels per group, …] one channel per group is depthwise. */
-static void count_conv(const struct onnx_node *node, const struct onnx_tensor *weights,
+static void count_conv(const struct onnx_layer *layer, const struct onnx_tensor *weights,
                        struct sums *sums) {
-    int64_t group = onnx_attribute_int(node, "group", 1);
+    int64_t group = onnx_attribute_int(layer->node, "group", 1);
     sums->at[ONNX_CONV_LAYERS]++;
     if (weights == NULL || weights->n_dims < 2) {
         sums->at[ONNX_GROUPED_LAYERS] += group > 1;
         return;
     }
-    bool transposed = onnx_op_find(node)->kind == ONNX_CONV_TRANSPOSE;
+    bool transposed = layer->op->kind == ONNX_CONV_TRANSPOSE;
     bool depthwise = group > 1 && weights->dims[1] == 1;
     uint64_t filters = (uint64_t)weights->dims[transposed ? 1 : 0];
     sums->at[ONNX_FILTERS] =
@@ -80,19 +216,17 @@ static void count_conv(const struct onnx_node *node, const struct onnx_tensor *w
     sums->at[ONNX_GROUPED_LAYERS] += group > 1 && !depthwise;
 }
 
-static bool count_product(const struct onnx_model *model, const struct onnx_node *node,
-                          const struct onnx_tensor *weights, enum onnx_kind kind,
+static bool count_product(const struct onnx_layer *layer, const struct onnx_tensor *weights,
                           struct sums *sums) {
     bool quantised = false;
-    bool stored = weights != NULL || kind == ONNX_GEMM ||
-                  onnx_input_weights(model, node, 0, &quantised) != NULL;
+    bool stored = weights != NULL || layer->op->kind == ONNX_GEMM ||
+                  onnx_input_weights(layer, 0, &quantised) != NULL;
     sums->at[stored ? ONNX_FC_LAYERS : ONNX_MATMUL_LAYERS]++;
     return quantised;
 }
 
-static void count_macs(const struct onnx_model *model, const struct onnx_node *node,
-                       struct sums *sums) {
-    uint64_t macs = onnx_node_macs(model, node);
+static void count_macs(const struct onnx_layer *layer, struct sums *sums) {
+    uint64_t macs = macs_of(layer);
     if (macs == UINT64_MAX) {
         sums->at[ONNX_MACS_UNKNOWN]++;
     } else {
@@ -103,21 +237,22 @@ static void count_macs(const struct onnx_model *model, const struct onnx_node *n
 static void count_layer(const struct onnx_model *model, const struct onnx_node *node,
                         struct sums *sums) {
     const struct onnx_op *op = onnx_op_find(node);
+    const struct onnx_layer layer = {model, node, op};
     bool quantised = false;
     const struct onnx_tensor *weights =
         op->kind != ONNX_OTHER && op->kind != ONNX_POOL
-            ? onnx_input_weights(model, node, op->weight_input, &quantised)
+            ? onnx_input_weights(&layer, op->weight_input, &quantised)
             : NULL;
     switch (op->kind) {
     case ONNX_OTHER:
         return;
     case ONNX_CONV:
     case ONNX_CONV_TRANSPOSE:
-        count_conv(node, weights, sums);
+        count_conv(&layer, weights, sums);
         break;
     case ONNX_GEMM:
     case ONNX_MATMUL:
-        quantised = count_product(model, node, weights, op->kind, sums) || quantised;
+        quantised = count_product(&layer, weights, sums) || quantised;
         break;
     case ONNX_POOL:
         sums->at[ONNX_POOL_LAYERS]++;
@@ -128,7 +263,7 @@ static void count_layer(const struct onnx_model *model, const struct onnx_node *
     }
     sums->at[ONNX_QUANTISED_LAYERS] += quantised || (op->flags & ONNX_QUANTISED) != 0;
     sums->at[ONNX_FUSED_LAYERS] += (op->flags & ONNX_FUSED) != 0;
-    count_macs(model, node, sums);
+    count_macs(&layer, sums);
 }
 
 static int count_graph(struct counter *counter, const struct onnx_graph *graph, struct sums *sums);
@@ -267,7 +402,7 @@ int onnx_traits_get(struct onnx_model *model, struct onnx_traits *ret_traits, st
         return r;
     }
     struct onnx_traits traits = {0};
-    onnx_traits_compatible(model, &traits);
+    count_as_original(model, &traits);
     memcpy(traits.totals, sums.at, sizeof(sums.at));
     traits.input_bytes = bytes_of(model->graph->inputs, &traits.batch_assumed);
     traits.output_bytes = bytes_of(model->graph->outputs, &traits.batch_assumed);

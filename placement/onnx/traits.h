@@ -52,9 +52,3 @@ struct onnx_traits {
 /* Counts; the model gets the forms of its results filled in. Fails with -EINVAL where a function
  * calls itself, -EFBIG and -ENOMEM. */
 int onnx_traits_get(struct onnx_model *model, struct onnx_traits *ret_traits, struct error *err);
-
-/* The counts of the original, of the outermost graph. */
-void onnx_traits_compatible(const struct onnx_model *model, struct onnx_traits *traits);
-
-/* Multiplications of one node; UINT64_MAX where they cannot be told. */
-uint64_t onnx_node_macs(const struct onnx_model *model, const struct onnx_node *node);

@@ -13,7 +13,7 @@
 
 #include "exporter/core/file.h"
 #include "exporter/settings/flags.h"
-#include "placement/onnx/file.h"
+#include "placement/onnx/graph.h"
 #include "placement/onnx/traits.h"
 #include "placement/predictor/burner.h"
 #include "placement/predictor/predictor.h"

@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "exporter/core/buf.h"
-#include "placement/onnx/model_text.h"
+#include "placement/onnx/model.h"
 #include "placement/onnx/traits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
