@@ -1,8 +1,57 @@
 #pragma once
 
+#include <stddef.h>
+
+#include "exporter/core/arena.h"
+#include "exporter/core/buf.h"
+#include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
-#include "placement/client/promql_answer.h"
+#include "exporter/metrics/labels.h"
 #include "placement/client/web_client.h"
+
+/* What Prometheus answers to a query. The order of series means nothing: find them by labels. */
+
+enum promql_kind { PROMQL_VECTOR, PROMQL_MATRIX, PROMQL_SCALAR, PROMQL_STRING };
+
+struct promql_point {
+    double seconds; /* since 1970: of the query, unless it asks for timestamps */
+    double value;   /* may be NaN or infinite */
+};
+
+struct promql_series {
+    struct label *labels; /* in no order; the name of the metric is __name__ */
+    size_t n_labels;
+    struct promql_point *points; /* one of a vector or scalar */
+    size_t n_points;
+};
+
+struct promql_answer {
+    enum promql_kind kind;
+    struct promql_series *series; /* one without labels of a scalar, none of a string */
+    size_t n_series;
+    size_t n_histograms;  /* series left out: native histograms */
+    const char **remarks; /* the server's warnings and infos */
+    size_t n_remarks;
+
+    struct buf text; /* what all texts point into */
+    struct arena arena;
+    size_t cap_series, cap_remarks;
+};
+
+/* Reads the body that stands in `answer->text`, in place; the rest of `answer` is zeroes. Fails
+ * with -EREMOTEIO and the server's words ("bad_data: invalid …") where it is an error, -EBADMSG
+ * where it is no answer of that kind at all, -E2BIG beyond `max_series`, -ENOMEM. Free it with
+ * promql_answer_finish in any case. */
+int promql_answer_parse(struct promql_answer *answer, size_t max_series, struct error *err);
+
+void promql_answer_finish(struct promql_answer *answer);
+#define CLEANUP_PROMQL_ANSWER CLEANUP(promql_answer_finish)
+
+/* The value of a label, or NULL. */
+const char *promql_series_label(const struct promql_series *series, const char *name);
+
+/* The name of a kind: "vector". */
+const char *promql_kind_name(enum promql_kind kind);
 
 /* Queries to Prometheus and what speaks like it: Thanos, Mimir, VictoriaMetrics; their path prefix
  * is part of the client's address. */

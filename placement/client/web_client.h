@@ -7,6 +7,8 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
+#include "exporter/settings/yaml_key.h"
+#include "placement/client/web_client.h"
 
 /* Requests to one server over HTTP or HTTPS, by libcurl. */
 
@@ -62,3 +64,13 @@ int web_client_fail(const struct web_client *client, const struct web_request *r
 
 /* Appends a text as it must stand in a path or form. */
 void web_add_escaped(struct buf *out, const char *text);
+
+/* Reads a mapping of a YAML file into the struct web_endpoint at `to`: url, timeout, headers,
+ * bearer_token, bearer_token_file, basic_auth, tls. Files are named from the folder of the YAML
+ * file. For tables of keys. */
+void web_endpoint_read(struct yaml_reader *reader, const struct yaml_key *key,
+                       const struct yaml_node *node, void *to);
+
+/* A path, from the folder of the YAML file: const char *. */
+void web_endpoint_read_path(struct yaml_reader *reader, const struct yaml_key *key,
+                            const struct yaml_node *node, void *to);

@@ -1,22 +1,507 @@
 #include "placement/control/config.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "exporter/core/file.h"
-#include "placement/client/endpoint_keys.h"
-#include "placement/control/draft.h"
+#include "exporter/core/number.h"
+#include "exporter/settings/yaml_key.h"
 
-enum { MAX_CONFIG_BYTES = 1 << 20, MAX_LOOPS = 100 };
+/* A loop while it is read: what depends on several keys is worked out at the end. */
+struct draft {
+    struct control_loop_config loop;
+    const char *source, *law, *direction;
+    double setpoint, band[2]; /* NAN: not given */
+    double min, max, step;
+    double deadband;
+    bool deadband_is_share; /* of the target */
+    double max_step;
+    int64_t dwell_ms;
+    struct side_draft {
+        double max_step;
+        int64_t dwell_ms;
+    } up, down; /* of the knob; NAN and -1: as above */
+    double kp, ki;
+    int64_t failures, reversals, window_ms;
+    const struct yaml_node *safe;
+    const char *table_file, *table_measure;
+};
+
+enum {
+    MAX_CONFIG_BYTES = 1 << 20,
+    MAX_TABLE_BYTES = 16 << 20,
+    MAX_LOOPS = 100,
+    NS_PER_MS = 1000000,
+    SECOND_MS = 1000,
+    DAY_MS = 24 * 3600 * SECOND_MS,
+};
+
+/* ---- values ---- */
+
+static void read_double(struct yaml_reader *reader, const struct yaml_key *key,
+                        const struct yaml_node *node, void *to) {
+    (void)key;
+    double value;
+    const char *text = yaml_key_scalar(reader, node);
+    if (text != NULL && (number_parse(text, strlen(text), &value) < 0 || !isfinite(value))) {
+        yaml_key_complain(reader, node, "expected a number, got \"%s\"", text);
+    } else if (text != NULL) {
+        *(double *)to = value;
+    }
+}
+
+static void read_positive(struct yaml_reader *reader, const struct yaml_key *key,
+                          const struct yaml_node *node, void *to) {
+    double value = 1;
+    read_double(reader, key, node, &value);
+    if (value <= 0) {
+        yaml_key_complain(reader, node, "expected a number above 0, got \"%s\"", node->text);
+    } else {
+        *(double *)to = value;
+    }
+}
+
+/* 0.5, or 5% of the target. */
+static void read_deadband(struct yaml_reader *reader, const struct yaml_key *key,
+                          const struct yaml_node *node, void *to) {
+    (void)key;
+    struct draft *draft = to;
+    const char *text = yaml_key_scalar(reader, node);
+    if (text == NULL) {
+        return;
+    }
+    size_t len = strlen(text);
+    bool share = len > 0 && text[len - 1] == '%';
+    double value;
+    if (number_parse(text, len - share, &value) < 0 || !isfinite(value) || value < 0) {
+        yaml_key_complain(reader, node, "expected a number such as 0.5 or 5%%, got \"%s\"", text);
+        return;
+    }
+    draft->deadband = share ? value / 100 : value;
+    draft->deadband_is_share = share;
+}
+
+static void read_band(struct yaml_reader *reader, const struct yaml_key *key,
+                      const struct yaml_node *node, void *to) {
+    double *band = to;
+    if (node->kind != YAML_KIND_SEQUENCE || node->n_items != 2) {
+        yaml_key_complain(reader, node, "expected a list of two numbers");
+        return;
+    }
+    read_double(reader, key, &node->items[0], &band[0]);
+    read_double(reader, key, &node->items[1], &band[1]);
+    if (band[0] > band[1]) {
+        yaml_key_complain(reader, node, "expected the lower number first");
+    }
+}
+
+/* A scalar as JSON has it: a number or truth without quotes, else a text. */
+static struct knob_value value_of(struct yaml_reader *reader, const struct yaml_node *node) {
+    double number;
+    const char *text = node->text;
+    if (node->plain && number_parse(text, strlen(text), &number) == 0) {
+        return (struct knob_value){.form = KNOB_NUMBER, .number = number};
+    }
+    if (node->plain && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)) {
+        return (struct knob_value){.form = KNOB_TRUTH, .number = text[0] == 't'};
+    }
+    return (struct knob_value){.form = KNOB_TEXT,
+                               .text = arena_copy(reader->arena, text, strlen(text) + 1)};
+}
+
+static void read_level(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
+                       void *to) {
+    struct draft *draft = to;
+    (void)index;
+    if (yaml_key_scalar(reader, node) == NULL) {
+        return;
+    }
+    struct knob_value value = value_of(reader, node);
+    if (control_config_level(&draft->loop, &value) >= 0) {
+        yaml_key_complain(reader, node, "%s stands there twice", node->text);
+        return;
+    }
+    draft->loop.levels[draft->loop.n_levels++] = value;
+}
+
+static void read_levels(struct yaml_reader *reader, const struct yaml_key *key,
+                        const struct yaml_node *node, void *to) {
+    (void)key;
+    struct draft *draft = to;
+    draft->loop.levels =
+        arena_take(reader->arena, (node->n_items + 1) * sizeof(*draft->loop.levels));
+    if (draft->loop.levels != NULL) {
+        yaml_key_each(reader, node, read_level, draft);
+    }
+    if (draft->loop.n_levels < 2) {
+        yaml_key_complain(reader, node, "expected a list of at least two values, in order");
+    }
+}
+
+static void read_node(struct yaml_reader *reader, const struct yaml_key *key,
+                      const struct yaml_node *node, void *to) {
+    (void)key;
+    if (yaml_key_scalar(reader, node) != NULL) {
+        *(const struct yaml_node **)to = node;
+    }
+}
+
+/* ---- keys ---- */
+
+#define TEXT(key, owner, field)                                                                    \
+    {                                                                                              \
+        key, yaml_key_text, offsetof(owner, field), {                                              \
+            0                                                                                      \
+        }                                                                                          \
+    }
+#define NUMBER(key, owner, field, low, high)                                                       \
+    {                                                                                              \
+        key, yaml_key_number, offsetof(owner, field), {                                            \
+            .type = OPTION_INT, .min = (low), .max = (high)                                        \
+        }                                                                                          \
+    }
+#define DURATION(key, owner, field)                                                                \
+    {                                                                                              \
+        key, yaml_key_number, offsetof(owner, field), {                                            \
+            .type = OPTION_DURATION, .max = DAY_MS                                                 \
+        }                                                                                          \
+    }
+static const struct yaml_key knob_keys[] = {
+    TEXT("container", struct control_knob_name, container),
+    TEXT("job", struct control_knob_name, job),
+    TEXT("namespace", struct control_knob_name, namespace),
+    TEXT("param", struct control_knob_name, param),
+    TEXT("plugin", struct control_knob_name, plugin),
+    TEXT("pod", struct control_knob_name, pod),
+    {0},
+};
+
+static const struct yaml_key oscillation_keys[] = {
+    NUMBER("reversals", struct draft, reversals, 0, CONTROL_MAX_REVERSALS),
+    DURATION("window", struct draft, window_ms),
+    {0},
+};
+
+static const struct yaml_key pi_keys[] = {
+    {"ki", read_double, offsetof(struct draft, ki), {0}},
+    {"kp", read_double, offsetof(struct draft, kp), {0}},
+    {0},
+};
+
+static const struct yaml_key side_keys[] = {
+    DURATION("dwell", struct side_draft, dwell_ms),
+    {"max_step", read_positive, offsetof(struct side_draft, max_step), {0}},
+    {0},
+};
+
+static const struct yaml_key table_keys[] = {
+    {"file", web_endpoint_read_path, offsetof(struct draft, table_file), {0}},
+    TEXT("measure", struct draft, table_measure),
+    {0},
+};
+
+static const struct {
+    const char *name;
+    const struct yaml_key *keys;
+} groups[] = {
+    {"down", side_keys}, {"knob", knob_keys},   {"oscillation", oscillation_keys},
+    {"pi", pi_keys},     {"table", table_keys}, {"up", side_keys},
+};
+
+static void read_group(struct yaml_reader *reader, const struct yaml_key *key,
+                       const struct yaml_node *node, void *to) {
+    for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
+        if (strcmp(groups[i].name, key->name) == 0) {
+            yaml_key_read_all(reader, groups[i].keys, node, to);
+        }
+    }
+}
+
+static const struct yaml_key loop_keys[] = {
+    DURATION("ack_timeout", struct draft, loop.ack_ms),
+    TEXT("age_query", struct draft, loop.age_query),
+    {"band", read_band, offsetof(struct draft, band), {0}},
+    {"deadband", read_deadband, 0, {0}},
+    TEXT("direction", struct draft, direction),
+    {"down", read_group, offsetof(struct draft, down), {0}},
+    DURATION("dwell", struct draft, dwell_ms),
+    NUMBER("failures", struct draft, failures, 1, 1000000),
+    {"interval",
+     yaml_key_number,
+     offsetof(struct draft, loop.interval_ms),
+     {.type = OPTION_DURATION, .min = 100, .max = DAY_MS}},
+    {"knob", read_group, offsetof(struct draft, loop.knob), {0}},
+    TEXT("law", struct draft, law),
+    {"levels", read_levels, 0, {0}},
+    {"max", read_double, offsetof(struct draft, max), {0}},
+    {"max_step", read_positive, offsetof(struct draft, max_step), {0}},
+    {"min", read_double, offsetof(struct draft, min), {0}},
+    TEXT("name", struct draft, loop.name),
+    {"oscillation", read_group, 0, {0}},
+    {"pi", read_group, 0, {0}},
+    TEXT("query", struct draft, loop.query),
+    {"safe", read_node, offsetof(struct draft, safe), {0}},
+    {"setpoint", read_double, offsetof(struct draft, setpoint), {0}},
+    TEXT("source", struct draft, source),
+    DURATION("stale_after", struct draft, loop.stale_ms),
+    {"step", read_positive, offsetof(struct draft, step), {0}},
+    {"table", read_group, 0, {0}},
+    {"up", read_group, offsetof(struct draft, up), {0}},
+    {0},
+};
+
+static const struct draft defaults = {
+    .loop = {.interval_ms = 10 * SECOND_MS, .stale_ms = 60 * SECOND_MS, .ack_ms = 5 * SECOND_MS},
+    .source = "prometheus",
+    .law = "step",
+    .setpoint = NAN,
+    .band = {NAN, NAN},
+    .min = NAN,
+    .max = NAN,
+    .step = NAN,
+    .deadband = 0.05,
+    .deadband_is_share = true,
+    .max_step = NAN,
+    .dwell_ms = 60 * SECOND_MS,
+    .up = {.max_step = NAN, .dwell_ms = -1},
+    .down = {.max_step = NAN, .dwell_ms = -1},
+    .failures = 5,
+    .reversals = 4,
+    .window_ms = -1,
+};
+
+/* ---- what depends on several keys ---- */
+
+struct place {
+    struct yaml_reader *reader;
+    const struct yaml_node *node; /* of the loop */
+};
+
+#define COMPLAIN(place, ...) yaml_key_complain((place)->reader, (place)->node, __VA_ARGS__)
+
+/* The node of a key, for complaints about its value; the loop's where it is not given. */
+static const struct yaml_node *at_key(const struct place *place, const char *key) {
+    const struct yaml_node *node = yaml_node_get(place->node, key);
+    return node != NULL ? node : place->node;
+}
+
+static size_t choose(const struct place *place, const char *key, const char *text,
+                     const char *const *choices, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(choices[i], text) == 0) {
+            return i;
+        }
+    }
+    struct buf all CLEANUP_BUF = {0};
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&all, "%s%s", i > 0 ? ", " : "", choices[i]);
+    }
+    yaml_key_complain(place->reader, at_key(place, key), "%s: expected one of %s, got \"%s\"", key,
+                      buf_str(&all), text);
+    return 0;
+}
+
+static void finish_source(const struct place *place, struct draft *draft) {
+    static const char *const sources[] = {"prometheus", "exporter"};
+    struct error err;
+    draft->loop.from_exporter =
+        choose(place, "source", draft->source, sources, ARRAY_LEN(sources)) == 1;
+    if (draft->loop.query == NULL) {
+        COMPLAIN(place, "expected a query");
+        return;
+    }
+    struct selector *selector CLEANUP_SELECTOR = NULL;
+    bool simple = selector_create(draft->loop.query, &selector, &err) == 0;
+    if (draft->loop.from_exporter && !simple) {
+        yaml_key_complain(place->reader, at_key(place, "query"),
+                          "query: expected a selector such as fps{plugin=\"a\"}: %s", err.text);
+    }
+    if (draft->loop.from_exporter && draft->loop.age_query != NULL) {
+        yaml_key_complain(place->reader, at_key(place, "age_query"),
+                          "age_query: an exporter's page is always of the moment");
+    }
+    /* Of a plain series Prometheus knows how old it is; of anything computed it does not. */
+    if (!draft->loop.from_exporter && draft->loop.age_query == NULL && simple) {
+        struct buf query CLEANUP_BUF = {0};
+        buf_printf(&query, "time() - timestamp(%s)", draft->loop.query);
+        draft->loop.age_query = arena_copy(place->reader->arena, buf_str(&query), query.len + 1);
+    }
+    if (draft->loop.from_exporter) {
+        draft->loop.selector = TAKE(selector);
+    }
+}
+
+static void finish_target(const struct place *place, struct draft *draft) {
+    struct control_rule *rule = &draft->loop.rule;
+    bool has_setpoint = !isnan(draft->setpoint);
+    bool has_band = !isnan(draft->band[0]) && !isnan(draft->band[1]);
+    if (has_setpoint == has_band) {
+        COMPLAIN(place, "expected either setpoint or band");
+        return;
+    }
+    rule->low = has_band ? draft->band[0] : draft->setpoint;
+    rule->high = has_band ? draft->band[1] : draft->setpoint;
+    double size = fmax(fabs(rule->low), fabs(rule->high));
+    rule->deadband = draft->deadband_is_share ? draft->deadband * size : draft->deadband;
+}
+
+static void finish_knob(const struct place *place, struct draft *draft) {
+    const struct control_knob_name *knob = &draft->loop.knob;
+    if (knob->plugin == NULL || knob->param == NULL) {
+        yaml_key_complain(place->reader, at_key(place, "knob"),
+                          "knob: expected a plugin and a param");
+    }
+    if (knob->param != NULL && strchr(knob->param, '/') != NULL) {
+        yaml_key_complain(place->reader, at_key(place, "knob"),
+                          "knob: a param has no / in its name");
+    }
+}
+
+static void finish_bounds(const struct place *place, struct draft *draft) {
+    struct control_rule *rule = &draft->loop.rule;
+    bool numbers = !isnan(draft->min) || !isnan(draft->max) || !isnan(draft->step);
+    if (draft->loop.n_levels > 0) {
+        if (numbers) {
+            COMPLAIN(place, "expected either levels, or min, max and step");
+        }
+        rule->max = (double)draft->loop.n_levels - 1;
+        rule->step = 1;
+        return;
+    }
+    if (isnan(draft->min) || isnan(draft->max) || draft->min >= draft->max) {
+        COMPLAIN(place, "expected min and, above it, max (or levels): the bounds of the knob");
+        return;
+    }
+    rule->min = draft->min;
+    rule->max = draft->max;
+    rule->step = isnan(draft->step) ? 0 : draft->step;
+    if (rule->step > rule->max - rule->min) {
+        yaml_key_complain(place->reader, at_key(place, "step"),
+                          "step: larger than from min to max");
+    }
+}
+
+static struct control_side finish_side(const struct place *place, const struct draft *draft,
+                                       const struct side_draft *side, const char *name) {
+    const struct control_rule *rule = &draft->loop.rule;
+    double range = rule->max - rule->min;
+    double usual = rule->kind == CONTROL_TABLE ? range : rule->step > 0 ? rule->step : range / 10;
+    double max_step = !isnan(side->max_step)    ? side->max_step
+                      : !isnan(draft->max_step) ? draft->max_step
+                                                : usual;
+    int64_t dwell_ms = side->dwell_ms >= 0 ? side->dwell_ms : draft->dwell_ms;
+    if (max_step < rule->step) {
+        COMPLAIN(place, "%s: max_step is smaller than step: the knob could not move", name);
+    }
+    return (struct control_side){.max_step = max_step, .dwell_ns = dwell_ms * NS_PER_MS};
+}
+
+static void finish_safe(const struct place *place, struct draft *draft) {
+    struct control_rule *rule = &draft->loop.rule;
+    rule->max_failures = draft->safe != NULL ? (unsigned)draft->failures : 0;
+    if (draft->safe == NULL) {
+        return;
+    }
+    struct knob_value value = value_of(place->reader, draft->safe);
+    int level = control_config_level(&draft->loop, &value);
+    rule->safe = draft->loop.n_levels > 0 ? level : value.number;
+    bool is_level = draft->loop.n_levels > 0 && level >= 0;
+    bool is_inside = draft->loop.n_levels == 0 && value.form == KNOB_NUMBER &&
+                     value.number >= rule->min && value.number <= rule->max;
+    if (!is_level && !is_inside) {
+        yaml_key_complain(place->reader, draft->safe, "safe: expected %s, got \"%s\"",
+                          draft->loop.n_levels > 0 ? "one of the levels"
+                                                   : "a number between min and max",
+                          draft->safe->text);
+    }
+}
+
+static void read_table(const struct place *place, struct draft *draft) {
+    struct control_rule *rule = &draft->loop.rule;
+    struct buf text CLEANUP_BUF = {0};
+    struct error err;
+    int r = file_read_stored(draft->table_file, MAX_TABLE_BYTES, &text, &err);
+    if (r == 0) {
+        buf_add_char(&text, ' '); /* an empty file has memory too */
+        r = control_table_parse(text.data, text.len, &draft->loop, draft->table_measure,
+                                place->reader->arena, &rule->table, &rule->n_table, &err);
+        if (r < 0) {
+            error_set(&err, r, "%s: %s", draft->table_file, err.text);
+        }
+    }
+    if (r < 0) {
+        yaml_key_complain(place->reader, at_key(place, "table"), "table: %s", err.text);
+    }
+}
+
+static void finish_law(const struct place *place, struct draft *draft) {
+    static const char *const laws[] = {"step", "pi", "table"};
+    static const char *const directions[] = {"up", "down"};
+    struct control_rule *rule = &draft->loop.rule;
+    rule->kind = (enum control_kind)choose(place, "law", draft->law, laws, ARRAY_LEN(laws));
+    rule->kp = draft->kp;
+    rule->ki = draft->ki;
+    if (rule->kind == CONTROL_PI && (draft->kp < 0 || draft->ki <= 0)) {
+        COMPLAIN(place, "expected pi: {kp, ki} of the law, ki above 0 and kp not below");
+    }
+    bool has_table = draft->table_file != NULL && draft->table_measure != NULL;
+    if (rule->kind == CONTROL_TABLE && !has_table) {
+        COMPLAIN(place, "expected table: {file, measure} of the law");
+    } else if (rule->kind == CONTROL_TABLE && draft->loop.knob.param != NULL) {
+        read_table(place, draft);
+    }
+    if (draft->direction == NULL && rule->kind == CONTROL_TABLE && rule->n_table > 0) {
+        bool rises = rule->table[rule->n_table - 1].measure > rule->table[0].measure;
+        rule->direction = rises ? 1 : -1;
+    } else if (draft->direction == NULL) {
+        COMPLAIN(place, "expected a direction: whether the measure goes up or down as the knob "
+                        "goes up");
+    } else {
+        size_t way =
+            choose(place, "direction", draft->direction, directions, ARRAY_LEN(directions));
+        rule->direction = way == 0 ? 1 : -1;
+    }
+}
+
+static void finish_times(const struct place *place, struct draft *draft) {
+    struct control_rule *rule = &draft->loop.rule;
+    rule->up = finish_side(place, draft, &draft->up, "up");
+    rule->down = finish_side(place, draft, &draft->down, "down");
+    rule->max_reversals = (unsigned)draft->reversals;
+    int64_t longest_ns =
+        rule->up.dwell_ns > rule->down.dwell_ns ? rule->up.dwell_ns : rule->down.dwell_ns;
+    int64_t interval_ns = draft->loop.interval_ms * NS_PER_MS;
+    rule->window_ns = draft->window_ms >= 0
+                          ? draft->window_ms * NS_PER_MS
+                          : 20 * (longest_ns > interval_ns ? longest_ns : interval_ns);
+}
+
+/* Adds what does not fit together to the problems. */
+static void finish_draft(struct yaml_reader *reader, const struct yaml_node *node,
+                         struct draft *draft) {
+    struct place place = {.reader = reader, .node = node};
+    if (draft->loop.name == NULL) {
+        COMPLAIN(&place, "expected a name");
+        draft->loop.name = "";
+    }
+    finish_source(&place, draft);
+    finish_target(&place, draft);
+    finish_knob(&place, draft);
+    finish_bounds(&place, draft);
+    finish_law(&place, draft);
+    finish_times(&place, draft);
+    finish_safe(&place, draft);
+}
 
 static void read_loop(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                       void *to) {
     (void)index;
     struct control_config *config = to;
-    struct control_draft draft;
-    control_draft_read(reader, node, &draft);
+    struct draft draft = defaults;
+    yaml_key_read_all(reader, loop_keys, node, &draft);
     if (node->kind == YAML_KIND_MAPPING) {
-        control_draft_finish(reader, node, &draft);
+        finish_draft(reader, node, &draft);
     }
     config->loops[config->n_loops++] = draft.loop;
 }
@@ -99,11 +584,11 @@ static void read_waggle(struct yaml_reader *reader, const struct yaml_key *key,
     yaml_key_read_all(reader, waggle_keys, node, config);
 }
 
-static const struct yaml_key keys[] = {
-    {"exporter", endpoint_keys_read, offsetof(struct control_config, exporter), {0}},
+static const struct yaml_key config_keys[] = {
+    {"exporter", web_endpoint_read, offsetof(struct control_config, exporter), {0}},
     {"loops", read_loops, 0, {0}},
     {"metrics_path", yaml_key_text, offsetof(struct control_config, metrics_path), {0}},
-    {"prometheus", endpoint_keys_read, offsetof(struct control_config, prometheus), {0}},
+    {"prometheus", web_endpoint_read, offsetof(struct control_config, prometheus), {0}},
     {"waggle", read_waggle, 0, {0}},
     {0},
 };
@@ -139,7 +624,7 @@ int control_config_parse(const char *file, const char *text, size_t len,
         return -EINVAL;
     }
     struct yaml_reader reader = {.file = file, .problems = problems, .arena = &config->arena};
-    yaml_key_read_all(&reader, keys, yaml_doc_root(doc), config);
+    yaml_key_read_all(&reader, config_keys, yaml_doc_root(doc), config);
     buf_finish(&reader.path);
     if (problems->n_lines == n_before) {
         check_endpoints(file, config, problems);

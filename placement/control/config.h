@@ -57,5 +57,14 @@ int control_config_parse(const char *file, const char *text, size_t len,
 
 void control_config_finish(struct control_config *config);
 
+/* Reads what a sweep of `waap run` has measured, the list "sweep" of a summary:
+ *     {"sweep": [{"knobs": {"res": 480}, "measures": {"fps": 14.2}}, …]}
+ * into entries sorted by the position of `loop`'s knob; those of one position are averaged. `text`
+ * is overwritten. -EINVAL if it is not a sweep, has no such knob or measure, or fewer than two
+ * positions. */
+int control_table_parse(char *text, size_t len, const struct control_loop_config *loop,
+                        const char *measure, struct arena *arena,
+                        const struct control_entry **ret_entries, size_t *ret_n, struct error *err);
+
 /* The index of a value among the levels; -1: it is none of them. */
 int control_config_level(const struct control_loop_config *loop, const struct knob_value *value);

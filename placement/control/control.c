@@ -1,17 +1,21 @@
 #include "placement/control/control.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
 #include "exporter/http/access.h"
+#include "exporter/metrics/labels.h"
+#include "exporter/metrics/metric.h"
+#include "exporter/metrics/snapshot.h"
 #include "exporter/settings/flags.h"
 #include "placement/control/loop.h"
-#include "placement/control/metrics.h"
 #include "placement/control/waggle.h"
 #include "placement/service/service.h"
 
@@ -46,6 +50,12 @@ static const struct option option_state_file = {
 };
 static const struct option *const options[] = {
     &option_check, &option_dry_run, &option_once, &option_pause_file, &option_state_file,
+};
+
+/* The label sets of one loop, which its samples borrow. */
+struct control_labels {
+    struct labels *loop;
+    struct labels *reasons[N_CONTROL_REASONS];
 };
 
 /* One loop and its thread. What others see is copied when a round is over. */
@@ -106,15 +116,133 @@ static void handle_resume(struct http_request *request) {
     set_paused(request, false);
 }
 
-/* ---- showing ---- */
+/* ---- metrics ---- */
+
+#define GAUGE(variable, name_, help_)                                                              \
+    static const struct metric_desc variable = {                                                   \
+        .name = name_, .help = help_, .type = METRIC_GAUGE, .labels = "loop"}
+
+static const struct metric_desc desc_actions = {
+    .name = "waap_control_actions_total",
+    .help = "Times the loop turned its knob, by reason: above, below, safe.",
+    .type = METRIC_COUNTER,
+    .labels = "loop, reason",
+};
+GAUGE(
+    desc_error, "waap_control_error",
+    "How far the measure is from its target, signed; 0 inside the band, absent without a measure.");
+GAUGE(desc_failures, "waap_control_failures", "Rounds in a row without a measure.");
+GAUGE(desc_hold_now, "waap_control_hold",
+      "1 while the loop does nothing although its measure is missing or off target.");
+static const struct metric_desc desc_holds = {
+    .name = "waap_control_holds_total",
+    .help = "Rounds in which the loop left its knob alone, by reason.",
+    .type = METRIC_COUNTER,
+    .labels = "loop, reason",
+};
+GAUGE(desc_knob, "waap_control_knob",
+      "Where the knob is: its value, or from 0 the place of its value among the levels.");
+static const struct metric_desc desc_last_run = {
+    .name = "waap_control_last_run_timestamp_seconds",
+    .help = "When the loop last ran, in seconds since 1970.",
+    .type = METRIC_GAUGE,
+    .unit = "seconds",
+    .labels = "loop",
+};
+GAUGE(desc_measure, "waap_control_measure",
+      "What the loop's query answered; absent without an answer.");
+GAUGE(desc_oscillating, "waap_control_oscillating",
+      "1 while the dead band is widened because the loop went back and forth.");
+static const struct metric_desc desc_paused = {
+    .name = "waap_control_paused",
+    .help = "1 while all loops are told to leave their knobs alone.",
+    .type = METRIC_GAUGE,
+};
+static const struct metric_desc desc_run_duration = {
+    .name = "waap_control_run_duration_seconds",
+    .help = "How long the last round took.",
+    .type = METRIC_GAUGE,
+    .unit = "seconds",
+    .labels = "loop",
+};
+GAUGE(desc_safe, "waap_control_safe",
+      "1 while the loop stays at its safe value for want of a measure.");
+GAUGE(desc_saturated, "waap_control_saturated",
+      "1 while the knob is at a bound and the measure wants it further.");
+GAUGE(desc_target_high, "waap_control_target_high", "Upper end of where the measure is to be.");
+GAUGE(desc_target_low, "waap_control_target_low", "Lower end of where the measure is to be.");
+static const struct metric_desc desc_unconfirmed = {
+    .name = "waap_control_unconfirmed_total",
+    .help = "Values that the plugin did not confirm in time.",
+    .type = METRIC_COUNTER,
+    .labels = "loop",
+};
+
+/* False when memory is out. */
+static bool labels_init(struct control_labels *labels, const char *name) {
+    *labels = (struct control_labels){.loop = labels_render("loop", name)};
+    bool complete = labels->loop != NULL;
+    for (size_t i = 0; i < N_CONTROL_REASONS; i++) {
+        const char *reason = control_reason_name((enum control_reason)i);
+        labels->reasons[i] = labels_render("loop", name, "reason", reason);
+        complete = complete && labels->reasons[i] != NULL;
+    }
+    return complete;
+}
+
+static void labels_finish(struct control_labels *labels) {
+    labels_destroy(labels->loop);
+    for (size_t i = 0; i < N_CONTROL_REASONS; i++) {
+        labels_destroy(labels->reasons[i]);
+    }
+}
+
+static void add_counts(struct snapshot *out, const struct control_labels *labels,
+                       const struct control_status *status) {
+    for (size_t i = 0; i < N_CONTROL_REASONS; i++) {
+        bool is_action = control_reason_is_action((enum control_reason)i);
+        snapshot_add(out, is_action ? &desc_actions : &desc_holds, labels->reasons[i],
+                     (double)status->actions[i]);
+    }
+}
+
+static void add_metrics(struct snapshot *out, const struct control_labels *labels,
+                        const struct control_rule *rule, const struct control_status *status) {
+    const struct labels *loop = labels->loop;
+    enum control_reason reason = status->last.reason;
+    add_counts(out, labels, status);
+    snapshot_add(out, &desc_target_low, loop, rule->low);
+    snapshot_add(out, &desc_target_high, loop, rule->high);
+    snapshot_add(out, &desc_unconfirmed, loop, (double)status->unconfirmed);
+    if (!status->has_run) {
+        return;
+    }
+    if (status->last.has_error) {
+        snapshot_add(out, &desc_error, loop, status->last.error);
+    }
+    if (status->has_measure) {
+        snapshot_add(out, &desc_measure, loop, status->measure);
+    }
+    if (status->has_position) {
+        snapshot_add(out, &desc_knob, loop, status->position);
+    }
+    snapshot_add(out, &desc_failures, loop, status->failures);
+    snapshot_add(out, &desc_hold_now, loop,
+                 !control_reason_is_action(reason) && reason != CONTROL_IN_BAND);
+    snapshot_add(out, &desc_last_run, loop, status->run_at);
+    snapshot_add(out, &desc_oscillating, loop, status->oscillates);
+    snapshot_add(out, &desc_run_duration, loop, status->run_seconds);
+    snapshot_add(out, &desc_safe, loop, status->is_safe);
+    snapshot_add(out, &desc_saturated, loop, status->last.is_saturated);
+}
 
 static void handle_metrics(struct http_request *request) {
     struct control *control = control_of(request);
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
-    control_metrics_add_paused(&snapshot, is_paused(control));
+    snapshot_add(&snapshot, &desc_paused, NULL, is_paused(control));
     for (size_t i = 0; i < control->n_runners; i++) {
         const struct runner *runner = &control->runners[i];
-        control_metrics_add(&snapshot, &runner->labels, &runner->loop.loop->rule, &runner->shown);
+        add_metrics(&snapshot, &runner->labels, &runner->loop.loop->rule, &runner->shown);
     }
     service_reply_metrics(request, &snapshot);
 }
@@ -241,7 +369,7 @@ static int create_runners(struct control *control, struct error *err) {
         if (r < 0) {
             return r;
         }
-        if (!control_labels_init(&runner->labels, control->config.loops[i].name)) {
+        if (!labels_init(&runner->labels, control->config.loops[i].name)) {
             return error_set(err, -ENOMEM, "out of memory");
         }
     }
@@ -251,7 +379,7 @@ static int create_runners(struct control *control, struct error *err) {
 static void destroy_runners(struct control *control) {
     for (size_t i = 0; i < control->n_runners; i++) {
         control_loop_finish(&control->runners[i].loop);
-        control_labels_finish(&control->runners[i].labels);
+        labels_finish(&control->runners[i].labels);
     }
     free(control->runners);
     free(control->memories);

@@ -5,11 +5,15 @@
 #include <stdint.h>
 
 #include "exporter/core/error.h"
+#include "exporter/metrics/exposition_doc.h"
 #include "placement/control/config.h"
 #include "placement/control/knob.h"
 #include "placement/control/law.h"
-#include "placement/control/measure.h"
 #include "placement/control/memory.h"
+
+/* Reads the exporter's page; `page` points into `text`. */
+int control_page_read(const struct control_config *config, struct web_client *exporter,
+                      struct buf *text, struct exposition_doc *page, struct error *err);
 
 /* One loop at work: measures, decides, turns the knob and waits for the plugin to confirm it. */
 

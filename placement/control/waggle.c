@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,10 +14,268 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/file.h"
+#include "exporter/core/json.h"
 #include "exporter/core/log.h"
+#include "exporter/core/number.h"
 #include "exporter/loop/worker.h"
-#include "placement/client/waggle.h"
-#include "placement/control/measure.h"
+#include "placement/control/loop.h"
+
+/* ---- messages ---- */
+
+/* A container on the page. Texts lie in the page. */
+struct usage {
+    const char *id, *task, *job, *image;
+    double cpu_seconds, memory_bytes, gpu_ratio; /* NAN: not told */
+    bool has_gpu_memory;
+};
+
+/* What is kept of it for the next. */
+struct past {
+    char *id;
+    double cpu_seconds;
+    int64_t ns;
+};
+
+struct waggle {
+    struct past *past;
+    size_t n_past;
+};
+
+/* What is read off one page. */
+struct reading {
+    const struct exposition_doc *page;
+    const char *namespace;
+    struct usage *usages;
+    size_t n_usages;
+    double gpu_ratio; /* of the busiest GPU; NAN: not told */
+    bool tells_gpu_memory;
+};
+
+struct waggle *waggle_create(void) {
+    return calloc(1, sizeof(struct waggle));
+}
+
+static void free_past(struct past *past, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        free(past[i].id);
+    }
+    free(past);
+}
+
+void waggle_destroy(struct waggle *waggle) {
+    if (waggle != NULL) {
+        free_past(waggle->past, waggle->n_past);
+    }
+    free(waggle);
+}
+
+/* ---- reading ---- */
+
+static const char *first_of(const char *a, const char *b) {
+    return a[0] != '\0' ? a : b;
+}
+
+static struct usage *find_usage(const struct reading *in, const char *id) {
+    for (size_t i = 0; i < in->n_usages; i++) {
+        if (strcmp(in->usages[i].id, id) == 0) {
+            return &in->usages[i];
+        }
+    }
+    return NULL;
+}
+
+/* CPU time is what every container has, and with it come the names. */
+static void take_cpu(struct reading *in, const struct exposition_sample *sample) {
+    const struct exposition_doc *page = in->page;
+    const char *cpu = exposition_doc_label(page, sample, "cpu");
+    const char *id = exposition_doc_label(page, sample, "id");
+    const char *name = first_of(exposition_doc_label(page, sample, "container"),
+                                exposition_doc_label(page, sample, "name"));
+    bool is_meant = in->namespace[0] == '\0' ||
+                    strcmp(exposition_doc_label(page, sample, "namespace"), in->namespace) == 0;
+    bool is_total = cpu[0] == '\0' || strcmp(cpu, "total") == 0;
+    if (!is_meant || !is_total || name[0] == '\0' || find_usage(in, id) != NULL) {
+        return;
+    }
+    in->usages[in->n_usages++] = (struct usage){
+        .id = id,
+        .task = first_of(
+            exposition_doc_label(page, sample, "container_label_sagecontinuum_org_plugin_task"),
+            name),
+        .job = exposition_doc_label(page, sample, "container_label_sagecontinuum_org_plugin_job"),
+        .image = exposition_doc_label(page, sample, "image"),
+        .cpu_seconds = sample->value,
+        .memory_bytes = NAN,
+        .gpu_ratio = NAN,
+    };
+}
+
+static void take_memory(struct reading *in, const struct exposition_sample *sample) {
+    struct usage *usage = find_usage(in, exposition_doc_label(in->page, sample, "id"));
+    if (usage != NULL) {
+        usage->memory_bytes = sample->value;
+    }
+}
+
+static void take_gpu_memory(struct reading *in, const struct exposition_sample *sample) {
+    struct usage *usage = find_usage(in, exposition_doc_label(in->page, sample, "id"));
+    in->tells_gpu_memory = true;
+    if (usage != NULL && sample->value > 0) {
+        usage->has_gpu_memory = true;
+    }
+}
+
+static void take_gpu_share(struct reading *in, const struct exposition_sample *sample) {
+    struct usage *usage = find_usage(in, exposition_doc_label(in->page, sample, "id"));
+    if (usage != NULL) {
+        usage->gpu_ratio = fmax(usage->gpu_ratio, sample->value);
+    }
+}
+
+static void take_gpu(struct reading *in, const struct exposition_sample *sample) {
+    in->gpu_ratio = fmax(in->gpu_ratio, sample->value);
+}
+
+/* In this order: the containers come first. */
+static const struct {
+    const char *name;
+    void (*take)(struct reading *in, const struct exposition_sample *sample);
+} families[] = {
+    {"container_cpu_usage_seconds_total", take_cpu},
+    {"container_memory_working_set_bytes", take_memory},
+    {"container_gpu_memory_bytes", take_gpu_memory},
+    {"container_gpu_utilization_ratio", take_gpu_share},
+    {"gpu_utilization_ratio", take_gpu},
+};
+
+static void take_family(struct reading *in, size_t index) {
+    const struct exposition_doc *page = in->page;
+    const char *name = families[index].name;
+    const struct exposition_family *family = exposition_doc_find(page, name, strlen(name));
+    if (family == NULL) {
+        return;
+    }
+    uint32_t number = (uint32_t)(family - page->families);
+    for (size_t i = 0; i < page->n_samples; i++) {
+        if (page->samples[i].family == number && isfinite(page->samples[i].value)) {
+            families[index].take(in, &page->samples[i]);
+        }
+    }
+}
+
+/* ---- telling ---- */
+
+struct telling {
+    int64_t wall_ns;
+    waggle_emit_function *emit;
+    void *context;
+    struct buf json;
+};
+
+static void add_meta(struct buf *out, const char *key, const char *value, bool *first) {
+    if (value[0] != '\0') {
+        buf_printf(out, "%s\"%s\":", *first ? "" : ",", key);
+        json_add_string(out, value);
+        *first = false;
+    }
+}
+
+static void tell(struct telling *out, const struct usage *usage, const char *name, double value) {
+    struct buf *json = &out->json;
+    char number[NUMBER_MAX_LEN];
+    bool first = true;
+    buf_reset(json);
+    buf_printf(json, "{\"name\":\"%s\",\"ts\":%" PRId64 ",\"meta\":{", name, out->wall_ns);
+    add_meta(json, "job", usage->job, &first);
+    add_meta(json, "plugin", usage->image, &first);
+    add_meta(json, "task", usage->task, &first);
+    buf_printf(json, "},\"val\":%.*s}", (int)number_format(value, number), number);
+    if (!json->failed) {
+        out->emit(out->context, name, json);
+    }
+}
+
+static const struct past *find_past(const struct waggle *waggle, const char *id) {
+    for (size_t i = 0; i < waggle->n_past; i++) {
+        if (strcmp(waggle->past[i].id, id) == 0) {
+            return &waggle->past[i];
+        }
+    }
+    return NULL;
+}
+
+/* Absent where it cannot be told: at first sight, and after a counter has begun anew. */
+static double cpu_percent(const struct past *past, const struct usage *usage, int64_t now_ns) {
+    if (past == NULL || now_ns <= past->ns || usage->cpu_seconds < past->cpu_seconds) {
+        return NAN;
+    }
+    return (usage->cpu_seconds - past->cpu_seconds) / ((double)(now_ns - past->ns) / 1e9) * 100;
+}
+
+static double gpu_percent(const struct reading *in, const struct usage *usage) {
+    if (!isnan(usage->gpu_ratio)) {
+        return usage->gpu_ratio * 100;
+    }
+    return usage->has_gpu_memory || !in->tells_gpu_memory ? in->gpu_ratio * 100 : NAN;
+}
+
+static void tell_usage(struct telling *out, const struct waggle *waggle, const struct reading *in,
+                       const struct usage *usage, int64_t now_ns) {
+    const struct {
+        const char *name;
+        double value;
+    } figures[] = {
+        {"sys.plugin.perf.cpu", cpu_percent(find_past(waggle, usage->id), usage, now_ns)},
+        {"sys.plugin.perf.gpu", gpu_percent(in, usage)},
+        {"sys.plugin.perf.mem", usage->memory_bytes},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
+        if (!isnan(figures[i].value)) {
+            tell(out, usage, figures[i].name, figures[i].value);
+        }
+    }
+}
+
+/* ---- one page ---- */
+
+static int remember(struct waggle *waggle, const struct reading *in, int64_t now_ns) {
+    struct past *past = calloc(in->n_usages + 1, sizeof(*past));
+    if (past == NULL) {
+        return -ENOMEM;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < in->n_usages; i++) {
+        past[n] = (struct past){
+            .id = strdup(in->usages[i].id), .cpu_seconds = in->usages[i].cpu_seconds, .ns = now_ns};
+        n += past[n].id != NULL;
+    }
+    free_past(waggle->past, waggle->n_past);
+    waggle->past = past;
+    waggle->n_past = n;
+    return n == in->n_usages ? 0 : -ENOMEM;
+}
+
+int waggle_take(struct waggle *waggle, const struct exposition_doc *page, const char *namespace,
+                int64_t wall_ns, int64_t monotonic_ns, waggle_emit_function *emit, void *context) {
+    struct usage *usages CLEANUP_FREE = calloc(page->n_samples + 1, sizeof(*usages));
+    struct reading in = {.page = page, .namespace = namespace, .usages = usages, .gpu_ratio = NAN};
+    if (usages == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        take_family(&in, i);
+    }
+    struct telling out = {.wall_ns = wall_ns, .emit = emit, .context = context};
+    for (size_t i = 0; i < in.n_usages; i++) {
+        tell_usage(&out, waggle, &in, &usages[i], monotonic_ns);
+    }
+    bool failed = out.json.failed;
+    buf_finish(&out.json);
+    int r = remember(waggle, &in, monotonic_ns);
+    return failed ? -ENOMEM : r;
+}
+
+/* ---- files ---- */
 
 /* Where nobody picks them up, files must not fill the memory that /run is made of. */
 enum { MAX_FILES = 3000, STOP_MS = 3000 };
@@ -101,7 +361,7 @@ static int open_place(struct control_waggle *waggle, struct error *err) {
 int control_waggle_run(struct control_waggle *waggle, struct error *err) {
     struct buf text CLEANUP_BUF = {0};
     struct exposition_doc page CLEANUP_EXPOSITION_DOC = {0};
-    int r = control_measure_page(waggle->config, waggle->exporter, &text, &page, err);
+    int r = control_page_read(waggle->config, waggle->exporter, &text, &page, err);
     if (r == 0) {
         r = open_place(waggle, err);
     }

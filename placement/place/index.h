@@ -4,7 +4,7 @@
 
 #include "exporter/core/error.h"
 #include "exporter/core/hash_index.h"
-#include "placement/client/promql_answer.h"
+#include "placement/client/promql.h"
 
 /* The series of an answer, by what tells which node they are of; it borrows the answer. */
 struct place_index {

@@ -2,7 +2,7 @@
 
 #include "exporter/core/arena.h"
 #include "exporter/core/error.h"
-#include "placement/client/promql_answer.h"
+#include "placement/client/promql.h"
 #include "placement/predictor/predictor.h"
 
 /* What is asked of Prometheus, one query each for all nodes. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "placement/control/table.h"
+#include "placement/control/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

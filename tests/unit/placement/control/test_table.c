@@ -1,4 +1,4 @@
-#include "placement/control/table.h"
+#include "placement/control/config.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "placement/client/waggle.h"
+#include "placement/control/waggle.h"
 
 #include <string.h>
 #include <unity.h>
