@@ -118,7 +118,7 @@ static void add_excluded(struct buf *out, const struct place_nodes *nodes) {
 static void add_explanation(struct buf *out, const struct gbt *gbt,
                             const struct place_request *request, const struct place_choice *choice,
                             const struct place_nodes *nodes) {
-    const struct gbt_about *about = gbt_about(gbt);
+    const struct gbt_notes *notes = gbt_notes(gbt);
     buf_add_str(out, "\"explain\":{");
     add_candidates(out, request, nodes);
     buf_printf(out, "\"confidence\":\"%s\",", choice->is_sure ? "normal" : "low");
@@ -131,10 +131,10 @@ static void add_explanation(struct buf *out, const struct gbt *gbt,
             separator = ",";
         }
     }
-    buf_printf(out, "],\"predictor\":{\"simulated\":%s,", about->simulated ? "true" : "false");
-    add_text(out, "trained", about->trained);
+    buf_printf(out, "],\"predictor\":{\"simulated\":%s,", notes->simulated ? "true" : "false");
+    add_text(out, "trained", notes->trained);
     buf_add_char(out, ',');
-    add_text(out, "xgboost", about->version);
+    add_text(out, "xgboost", notes->version);
     buf_add_str(out, "}},");
 }
 

@@ -17,9 +17,8 @@ void place_features(const struct place_request *request, const struct place_node
 }
 
 static bool is_outside(const struct gbt *gbt, size_t feature, float value) {
-    float min, max;
-    gbt_range(gbt, feature, &min, &max);
-    return value < min || value > max;
+    const struct gbt_feature *known = &gbt_notes(gbt)->features[feature];
+    return value < known->min || value > known->max;
 }
 
 static bool is_unknown(const struct gbt *gbt, const struct place_node *node) {
@@ -77,7 +76,7 @@ int place_choose(struct gbt *gbt, const struct place_request *request, struct pl
     if (r < 0) {
         return r;
     }
-    struct place_choice choice = {.is_sure = !gbt_about(gbt)->simulated};
+    struct place_choice choice = {.is_sure = !gbt_notes(gbt)->simulated};
     for (size_t i = 0; i < nodes->n_nodes; i++) {
         const struct place_node *node = &nodes->nodes[i];
         if (node->excluded == NULL &&

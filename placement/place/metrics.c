@@ -52,10 +52,10 @@ bool place_labels_init(struct place_labels *labels, const struct gbt *gbt) {
         [PLACE_BAD_REQUEST] = "bad_request",
         [PLACE_UNAVAILABLE] = "unavailable",
     };
-    const struct gbt_about *about = gbt_about(gbt);
+    const struct gbt_notes *notes = gbt_notes(gbt);
     *labels = (struct place_labels){
-        .predictor = labels_render("simulated", about->simulated ? "true" : "false", "trained",
-                                   about->trained, "xgboost", about->version),
+        .predictor = labels_render("simulated", notes->simulated ? "true" : "false", "trained",
+                                   notes->trained, "xgboost", notes->version),
     };
     bool complete = labels->predictor != NULL;
     for (size_t i = 0; i < N_PLACE_RESULTS; i++) {

@@ -338,9 +338,9 @@ static int run(struct place *place) {
         log_error("place: %s", err.text);
         code = EXIT_FAILURE;
     } else {
-        const struct gbt_about *about = gbt_about(place->gbt);
-        log_info("place: predicting by %s%s, asking %s", about->trained,
-                 about->simulated ? ": good for trying things out only" : "", buf_str(&place->url));
+        const struct gbt_notes *notes = gbt_notes(place->gbt);
+        log_info("place: predicting by %s%s, asking %s", notes->trained,
+                 notes->simulated ? ": good for trying things out only" : "", buf_str(&place->url));
         service_run(&place->service);
     }
     if (!stop(place)) {

@@ -21,25 +21,35 @@ struct gbt_data {
     size_t n_rows;
 };
 
-/* What the file says about itself. */
-struct gbt_about {
+/* What a model's file has beside the trees. */
+struct gbt_notes {
     bool simulated;    /* trained with made-up data */
-    size_t n_rows;     /* it was trained with */
+    size_t n_rows;     /* of the training data */
     char version[32];  /* of the library that wrote it */
     char trained[256]; /* what with, in words */
+    struct gbt_feature {
+        char name[64];
+        float min, max; /* in training */
+    } features[GBT_MAX_FEATURES];
+    size_t n_features;
+    struct gbt_check {
+        float row[GBT_MAX_FEATURES];
+        float expected; /* what the trees predict for the row */
+    } checks[GBT_MAX_CHECKS];
+    size_t n_checks;
 };
 
 /* Trains with what the original service uses: 145 rounds of depth 6, eta 0.1. The same data give
  * the same model. */
 int gbt_train(const struct gbt_data *data, struct gbt **ret_gbt, struct error *err);
 
-/* Puts the model into a file, .json or .ubj, as a whole or not at all. Beside the trees it has the
- * features with their ranges, and a few rows with what must come out for them. */
-int gbt_save(struct gbt *gbt, const struct gbt_about *about, const char *path, struct error *err);
+/* Replaces the file at `path`, .json or .ubj, by the model. `trained` says what with. */
+int gbt_save(struct gbt *gbt, bool simulated, const char *trained, const char *path,
+             struct error *err);
 
-/* Reads such a file. Refuses one that a later library has written, that has other features than
- * `names`, or that gives other results here than where it was made: a library that does not know
- * all of a later format can be silently wrong. */
+/* Reads such a file. Rejects a file that a later library has written, that has other features than
+ * `names`, or that predicts other results here than where it was written: a library that does not
+ * know all of a later format can be silently wrong. */
 int gbt_load(const char *path, const char *const *names, size_t n_features, struct gbt **ret_gbt,
              struct error *err);
 void gbt_destroy(struct gbt *gbt); /* accepts NULL */
@@ -52,7 +62,10 @@ static inline void gbt_cleanup(struct gbt **gbt) {
 /* Predicts `n_rows` numbers. */
 int gbt_predict(struct gbt *gbt, const float *rows, size_t n_rows, float *ret, struct error *err);
 
-/* The least and greatest value of a feature in training. */
-void gbt_range(const struct gbt *gbt, size_t feature, float *ret_min, float *ret_max);
+const struct gbt_notes *gbt_notes(const struct gbt *gbt);
 
-const struct gbt_about *gbt_about(const struct gbt *gbt);
+/* Appends the notes as JSON. */
+void gbt_notes_write(const struct gbt_notes *notes, struct buf *out);
+
+/* Reads what gbt_notes_write wrote; -EINVAL says what is wrong with it. */
+int gbt_notes_read(const char *text, size_t len, struct gbt_notes *ret_notes, struct error *err);

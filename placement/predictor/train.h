@@ -1,4 +1,68 @@
 #pragma once
 
+#include <stddef.h>
+
+#include "exporter/core/buf.h"
+#include "exporter/core/cleanup.h"
+#include "exporter/core/error.h"
+#include "placement/predictor/gbt.h"
+#include "placement/predictor/predictor.h"
+
+/* Measured runs to train with, as CSV with the original's columns. */
+struct training_row {
+    float features[N_FEATURES];
+    float seconds;
+    size_t model; /* index of its name */
+};
+
+struct training {
+    struct training_row *rows;
+    size_t n_rows, cap_rows;
+    char **models;
+    size_t n_models, cap_models;
+};
+
+/* Appends the rows of a CSV file. The columns are found by the names in its first line; others are
+ * passed over. Where there is a column device_cpu_cores the load is the original's: of each of so
+ * many of four cores, 0 meaning all. Fails with words that name file, line and column. */
+int training_read(struct training *training, const char *path, struct error *err);
+
+/* The same for text that is called `name`. */
+int training_parse(struct training *training, const char *name, const char *text, size_t len,
+                   struct error *err);
+
+void training_finish(struct training *training);
+#define CLEANUP_TRAINING CLEANUP(training_finish)
+
+/* Adds one; `model` is copied. */
+void training_add(struct training *training, const struct training_row *row, const char *model);
+
+/* How well run times are predicted that were not trained with. */
+struct validation {
+    size_t n_folds;
+    double mae_seconds;
+    double rmse_seconds;
+    double mape;      /* mean of |error| / measured */
+    size_t n_choices; /* how often there was more than one kind of device to choose from */
+    double top1;      /* share of choices that were the fastest */
+    double regret;    /* mean of extra time over the fastest, as a share of it */
+};
+
+enum validation_kind {
+    VALIDATION_GROUPED, /* no model is both trained with and tested */
+    VALIDATION_RANDOM,  /* rows at random: flattering, as repeated runs of one model are alike */
+};
+
+/* Trains and predicts fold by fold. */
+int validation_run(const struct training *training, enum validation_kind kind,
+                   struct validation *ret_validation, struct error *err);
+
+/* Trains with all rows. */
+int validation_train(const struct training *training, struct gbt **ret_gbt, struct error *err);
+
+/* Scores predictions, one per row. */
+void validation_score(const struct training *training, const float *predicted_seconds,
+                      struct validation *validation);
+
 /* `waap place train DATA... --out=MODEL`: validates, trains and saves. Returns the exit code. */
 int train_main(int argc, char **argv);

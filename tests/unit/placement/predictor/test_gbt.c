@@ -38,9 +38,8 @@ void tearDown(void) {
 }
 
 static int save_as(const char *name) {
-    struct gbt_about about = {.simulated = true, .trained = "400 rows"};
     snprintf(path, sizeof(path), "%s/%s", dir, name);
-    return gbt_save(gbt, &about, path, &err);
+    return gbt_save(gbt, true, "400 rows", path, &err);
 }
 
 static int load(struct gbt **ret) {
@@ -69,10 +68,8 @@ static void test_learns(void) {
     TEST_ASSERT_FLOAT_WITHIN(1, 12, result[0]);
     TEST_ASSERT_FLOAT_WITHIN(1, 62, result[1]);
     TEST_ASSERT_FLOAT_WITHIN(1, 107, result[2]);
-    float min, max;
-    gbt_range(gbt, 1, &min, &max);
-    TEST_ASSERT_EQUAL_FLOAT(0, min);
-    TEST_ASSERT_EQUAL_FLOAT(19, max);
+    TEST_ASSERT_EQUAL_FLOAT(0, gbt_notes(gbt)->features[1].min);
+    TEST_ASSERT_EQUAL_FLOAT(19, gbt_notes(gbt)->features[1].max);
 }
 
 static void test_comes_back_as_it_was(void) {
@@ -85,9 +82,9 @@ static void test_comes_back_as_it_was(void) {
         gbt_predict(gbt, rows, N_ROWS, before, &err);
         gbt_predict(again, rows, N_ROWS, after, &err);
         TEST_ASSERT_EQUAL_FLOAT_ARRAY(before, after, N_ROWS);
-        TEST_ASSERT_TRUE(gbt_about(again)->simulated);
-        TEST_ASSERT_EQUAL_STRING("400 rows", gbt_about(again)->trained);
-        TEST_ASSERT_EQUAL_UINT64(N_ROWS, gbt_about(again)->n_rows);
+        TEST_ASSERT_TRUE(gbt_notes(again)->simulated);
+        TEST_ASSERT_EQUAL_STRING("400 rows", gbt_notes(again)->trained);
+        TEST_ASSERT_EQUAL_UINT64(N_ROWS, gbt_notes(again)->n_rows);
         unlink(path);
     }
 }

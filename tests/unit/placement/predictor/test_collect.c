@@ -1,4 +1,4 @@
-#include "placement/predictor/burner.h"
+#include "placement/predictor/collect.h"
 
 #include <errno.h>
 #include <signal.h>
