@@ -1,10 +1,10 @@
 #include "profiler/analysis/gate.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
 #include "exporter/settings/suggest.h"
 
 static const char *const kinds[] = {
@@ -124,15 +124,11 @@ static bool is_for(const json_t *gate, const char *target, const char *of) {
     return only == NULL || strcmp(only, target) == 0 || (of != NULL && strcmp(only, of) == 0);
 }
 
-int gates_judge(const struct json_t *gates, const char *name, const char *of,
-                const struct measures *measures, const struct measures *base,
-                struct gate **ret_gates, size_t *ret_n, struct error *err) {
+struct gate *gates_judge(const struct json_t *gates, const char *name, const char *of,
+                         const struct measures *measures, const struct measures *base,
+                         size_t *ret_n) {
     size_t n = 0, cap = json_array_size(gates) * ARRAY_LEN(kinds);
-    struct gate *judged CLEANUP_FREE = calloc(cap + 1, sizeof(*judged));
-    if (judged == NULL) {
-        error_set(err, -ENOMEM, "out of memory");
-        return -ENOMEM;
-    }
+    struct gate *judged = mem_zalloc(cap, sizeof(*judged));
     for (size_t i = 0; i < json_array_size(gates); i++) {
         const json_t *row = json_array_get(gates, i);
         const char *metric = json_string_value(json_object_get(row, "metric"));
@@ -148,7 +144,6 @@ int gates_judge(const struct json_t *gates, const char *name, const char *of,
             judge(gate, measures, base);
         }
     }
-    *ret_gates = TAKE(judged);
     *ret_n = n;
-    return 0;
+    return judged;
 }

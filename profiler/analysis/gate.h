@@ -25,10 +25,10 @@ struct gate {
 
 /* Judges the gates (a JSON array, may be NULL) of one target: those for all, for its name, or for
  * the target `of` which it is a setting of (NULL outside of sweeps). `base` may be NULL. The caller
- * frees `*ret_gates`; the measures must outlive it. */
-int gates_judge(const struct json_t *gates, const char *name, const char *of,
-                const struct measures *measures, const struct measures *base,
-                struct gate **ret_gates, size_t *ret_n, struct error *err);
+ * frees the result; the measures must outlive it. */
+struct gate *gates_judge(const struct json_t *gates, const char *name, const char *of,
+                         const struct measures *measures, const struct measures *base,
+                         size_t *ret_n);
 
 /* Words why a gate of these measures has no value: "fpss.p50: there is no such measure, did you
  * mean fps.p50?" */

@@ -1,11 +1,11 @@
 #include "profiler/analysis/measure.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 
 #include "exporter/core/buf.h"
+#include "exporter/core/memory.h"
 
 const struct measure_stat measure_stats[] = {
     {"mean", offsetof(struct measure, mean)}, {"sd", offsetof(struct measure, sd)},
@@ -38,20 +38,11 @@ void measures_finish(struct measures *measures) {
 }
 
 struct measure *measures_add(struct measures *measures, const char *name, const char *unit) {
-    if (measures->n == measures->cap) {
-        size_t cap = measures->cap > 0 ? 2 * measures->cap : 32;
-        struct measure *items = reallocarray(measures->items, cap, sizeof(*items));
-        if (items == NULL) {
-            measures->failed = true;
-            return NULL;
-        }
-        measures->items = items;
-        measures->cap = cap;
-    }
-    struct measure *measure = &measures->items[measures->n];
+    ARRAY_GROW(&measures->items, &measures->cap, measures->n + 1);
+    struct measure *measure = &measures->items[measures->n++];
     *measure = (struct measure){
-        .name = strdup(name),
-        .unit = strdup(unit),
+        .name = mem_strdup(name),
+        .unit = mem_strdup(unit),
         .mean = NAN,
         .sd = NAN,
         .min = NAN,
@@ -61,25 +52,15 @@ struct measure *measures_add(struct measures *measures, const char *name, const 
         .p99 = NAN,
         .max = NAN,
     };
-    measures->n++;
-    measures->failed = measures->failed || measure->name == NULL || measure->unit == NULL;
-    return measures->failed ? NULL : measure;
+    return measure;
 }
 
-void measure_add_run(struct measures *measures, struct measure *measure, unsigned number,
-                     double value) {
-    size_t n = measure->n_runs + 1;
-    double *runs = reallocarray(measure->runs, n, sizeof(*runs));
-    measure->runs = runs != NULL ? runs : measure->runs;
-    unsigned *numbers = reallocarray(measure->run_numbers, n, sizeof(*numbers));
-    measure->run_numbers = numbers != NULL ? numbers : measure->run_numbers;
-    if (runs == NULL || numbers == NULL) {
-        measures->failed = true;
-        return;
-    }
-    runs[n - 1] = value;
-    numbers[n - 1] = number;
-    measure->n_runs = n;
+void measure_add_run(struct measure *measure, unsigned number, double value) {
+    size_t n = measure->n_runs++;
+    measure->runs = mem_resize(measure->runs, n + 1, sizeof(*measure->runs));
+    measure->run_numbers = mem_resize(measure->run_numbers, n + 1, sizeof(*measure->run_numbers));
+    measure->runs[n] = value;
+    measure->run_numbers[n] = number;
 }
 
 void measure_sum_up_runs(struct measure *measure) {
@@ -279,16 +260,13 @@ static double idle_watts(const struct profile *profile, const struct profile_tar
 static void add_scalar(struct measures *measures, const struct profile *profile,
                        const struct profile_target *target, const struct scalar *scalar) {
     struct measure *measure = measures_add(measures, scalar->name, scalar->unit);
-    if (measure == NULL) {
-        return;
-    }
     measure->better = scalar->better;
     double watts = idle_watts(profile, target);
     for (size_t i = 0; i < target->n_runs; i++) {
         struct scope scope = {profile, &target->runs[i], watts};
         double value = target->runs[i].measured ? scalar->of(&scope) : NAN;
         if (isfinite(value)) {
-            measure_add_run(measures, measure, target->runs[i].number, value);
+            measure_add_run(measure, target->runs[i].number, value);
         }
     }
     measure_sum_up_runs(measure);
@@ -334,22 +312,17 @@ static struct histogram *get_histogram(struct histograms *histograms, const char
             return &histograms->items[i];
         }
     }
-    struct histogram *items = reallocarray(histograms->items, histograms->n + 1, sizeof(*items));
-    if (items == NULL) {
-        return NULL;
-    }
-    histograms->items = items;
-    items[histograms->n] = (struct histogram){.key = strdup(key), .unit = unit};
-    return items[histograms->n].key != NULL ? &items[histograms->n++] : NULL;
+    histograms->items =
+        mem_resize(histograms->items, histograms->n + 1, sizeof(*histograms->items));
+    struct histogram *histogram = &histograms->items[histograms->n++];
+    *histogram = (struct histogram){.key = mem_strdup(key), .unit = unit};
+    return histogram;
 }
 
 /* Keeps the bounds ascending. */
-static bool add_bucket(struct histogram *histogram, double le, size_t column) {
+static void add_bucket(struct histogram *histogram, double le, size_t column) {
     __typeof__(histogram->buckets) buckets =
-        reallocarray(histogram->buckets, histogram->n_buckets + 1, sizeof(*buckets));
-    if (buckets == NULL) {
-        return false;
-    }
+        mem_resize(histogram->buckets, histogram->n_buckets + 1, sizeof(*buckets));
     histogram->buckets = buckets;
     size_t i = histogram->n_buckets++;
     for (; i > 0 && buckets[i - 1].le > le; i--) {
@@ -357,10 +330,9 @@ static bool add_bucket(struct histogram *histogram, double le, size_t column) {
     }
     buckets[i].le = le;
     buckets[i].column = column;
-    return true;
 }
 
-static bool find_histograms(const struct profile *profile, struct histograms *ret) {
+static void find_histograms(const struct profile *profile, struct histograms *ret) {
     for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
         const struct record_series *series = profile_series(profile, i);
         struct buf key CLEANUP_BUF = {0};
@@ -368,12 +340,8 @@ static bool find_histograms(const struct profile *profile, struct histograms *re
         if (series->type != RECORD_BUCKET || histogram_key_of(series, &key, &le) < 0) {
             continue;
         }
-        struct histogram *histogram = get_histogram(ret, buf_str(&key), series->unit);
-        if (histogram == NULL || !add_bucket(histogram, le, i)) {
-            return false;
-        }
+        add_bucket(get_histogram(ret, buf_str(&key), series->unit), le, i);
     }
-    return true;
 }
 
 static double grown(const struct profile_run *run, int index) {
@@ -404,12 +372,10 @@ static void set_quantiles(struct measure *measure, const struct bucket *buckets,
 }
 
 /* For the plot: what is in each bucket that has a bound. */
-static void set_spread(struct measures *measures, struct measure *measure,
-                       const struct bucket *buckets, size_t n) {
-    measure->spread = calloc(n, sizeof(*measure->spread));
-    measures->failed = measures->failed || measure->spread == NULL;
+static void set_spread(struct measure *measure, const struct bucket *buckets, size_t n) {
+    measure->spread = mem_zalloc(n, sizeof(*measure->spread));
     measure->bucketed = true;
-    for (size_t i = 0; measure->spread != NULL && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         double count = buckets[i].count - (i > 0 ? buckets[i - 1].count : 0);
         if (isfinite(buckets[i].le)) {
             measure->spread[measure->n_spread++] = (struct weighted){buckets[i].le, count};
@@ -417,8 +383,8 @@ static void set_spread(struct measures *measures, struct measure *measure,
     }
 }
 
-static void add_histogram_runs(struct measures *measures, struct measure *measure,
-                               const struct profile *profile, const struct profile_target *target,
+static void add_histogram_runs(struct measure *measure, const struct profile *profile,
+                               const struct profile_target *target,
                                const struct histogram *histogram) {
     int sum_at = find_part(profile, histogram->key, "_sum");
     int last = (int)histogram->buckets[histogram->n_buckets - 1].column;
@@ -426,7 +392,7 @@ static void add_histogram_runs(struct measures *measures, struct measure *measur
     for (size_t i = 0; i < target->n_runs; i++) {
         double run_sum = grown(&target->runs[i], sum_at), run_count = grown(&target->runs[i], last);
         if (run_count > 0 && !isnan(run_sum)) {
-            measure_add_run(measures, measure, target->runs[i].number, run_sum / run_count);
+            measure_add_run(measure, target->runs[i].number, run_sum / run_count);
             sum += run_sum;
             count += run_count;
         }
@@ -437,14 +403,9 @@ static void add_histogram_runs(struct measures *measures, struct measure *measur
 static void add_histogram(struct measures *measures, const struct profile *profile,
                           const struct profile_target *target, const struct histogram *histogram) {
     size_t n = histogram->n_buckets;
-    struct bucket *buckets CLEANUP_FREE = calloc(n, sizeof(*buckets));
+    struct bucket *buckets CLEANUP_FREE = mem_zalloc(n, sizeof(*buckets));
     struct measure *measure =
-        buckets != NULL ? measures_add(measures, record_short_key(histogram->key), histogram->unit)
-                        : NULL;
-    if (measure == NULL) {
-        measures->failed = true;
-        return;
-    }
+        measures_add(measures, record_short_key(histogram->key), histogram->unit);
     for (size_t i = 0; i < n; i++) {
         buckets[i].le = histogram->buckets[i].le;
         for (size_t j = 0; j < target->n_runs; j++) {
@@ -455,18 +416,15 @@ static void add_histogram(struct measures *measures, const struct profile *profi
     measure->better = BETTER_LOWER;
     if (buckets[n - 1].count > 0) {
         set_quantiles(measure, buckets, n);
-        set_spread(measures, measure, buckets, n);
-        add_histogram_runs(measures, measure, profile, target, histogram);
+        set_spread(measure, buckets, n);
+        add_histogram_runs(measure, profile, target, histogram);
     }
 }
 
 static void add_histograms(struct measures *measures, const struct profile *profile,
                            const struct profile_target *target) {
     struct histograms histograms CLEANUP(histograms_finish) = {0};
-    if (!find_histograms(profile, &histograms)) {
-        measures->failed = true;
-        return;
-    }
+    find_histograms(profile, &histograms);
     for (size_t i = 0; i < histograms.n; i++) {
         add_histogram(measures, profile, target, &histograms.items[i]);
     }
@@ -485,24 +443,14 @@ static bool ends_in(const char *text, size_t len, const char *end) {
 static struct measure *add_measure(struct measures *measures, const char *name, const char *unit,
                                    enum better better) {
     struct measure *measure = measures_add(measures, name, unit);
-    if (measure != NULL) {
-        measure->better = better;
-    }
+    measure->better = better;
     return measure;
 }
 
 /* Takes the statistics of a pool of samples. */
-static void take_pool(struct measures *measures, struct measure *measure,
-                      const struct profile_pool *pool) {
+static void take_pool(struct measure *measure, const struct profile_pool *pool) {
     double weight;
-    if (pool->moments.n == 0) {
-        return;
-    }
     measure->spread = quantiles_sorted(&pool->quantiles, &measure->n_spread, &weight);
-    if (measure->spread == NULL) {
-        measures->failed = true;
-        return;
-    }
     measure->n = (double)pool->moments.n;
     measure->mean = pool->moments.mean;
     measure->sd = moments_sd(&pool->moments);
@@ -516,22 +464,19 @@ static void take_pool(struct measures *measures, struct measure *measure,
 }
 
 /* A column as a measure: gauges by their samples, counters by their rate. */
-static void fill_from_column(struct measures *measures, struct measure *measure,
-                             const struct profile_target *target, size_t index, bool is_counter) {
-    if (measure == NULL) {
-        return;
-    }
+static void fill_from_column(struct measure *measure, const struct profile_target *target,
+                             size_t index, bool is_counter) {
     for (size_t i = 0; i < target->n_runs; i++) {
         const struct profile_column *column = profile_column(&target->runs[i], index);
         double value = column == NULL ? NAN
                        : is_counter   ? profile_rate(column)
                                       : column->moments.mean;
         if (isfinite(value)) {
-            measure_add_run(measures, measure, target->runs[i].number, value);
+            measure_add_run(measure, target->runs[i].number, value);
         }
     }
     if (index < target->n_pools && target->pools[index].moments.n > 0) {
-        take_pool(measures, measure, &target->pools[index]);
+        take_pool(measure, &target->pools[index]);
     } else {
         measure_sum_up_runs(measure);
     }
@@ -545,15 +490,13 @@ static void fill_from_column(struct measures *measures, struct measure *measure,
 static void add_growth(struct measures *measures, const struct profile_target *target, size_t index,
                        const char *name, const char *unit) {
     struct measure *measure = measures_add(measures, name, unit);
-    for (size_t i = 0; measure != NULL && i < target->n_runs; i++) {
+    for (size_t i = 0; i < target->n_runs; i++) {
         const struct profile_column *column = profile_column(&target->runs[i], index);
         if (column != NULL) {
-            measure_add_run(measures, measure, target->runs[i].number, column->grown);
+            measure_add_run(measure, target->runs[i].number, column->grown);
         }
     }
-    if (measure != NULL) {
-        measure_sum_up_runs(measure);
-    }
+    measure_sum_up_runs(measure);
 }
 
 static void add_app_counter(struct measures *measures, const struct profile *profile,
@@ -573,7 +516,7 @@ static void add_app_counter(struct measures *measures, const struct profile *pro
                is_rate ? "" : "_per_second", name + bare);
     struct measure *measure = add_measure(measures, buf_str(&rate), "/s",
                                           is_rate || is_frames ? BETTER_HIGHER : BETTER_NEITHER);
-    fill_from_column(measures, measure, target, index, true);
+    fill_from_column(measure, target, index, true);
 }
 
 static enum better better_of(const struct record_series *series) {
@@ -601,7 +544,7 @@ static void add_series(struct measures *measures, const struct profile *profile,
         if (is_app ? profile_find_counter(profile, series) < 0
                    : measures_find(measures, name) == NULL) {
             struct measure *measure = add_measure(measures, name, series->unit, better_of(series));
-            fill_from_column(measures, measure, target, index, false);
+            fill_from_column(measure, target, index, false);
         }
     } else if (series->type == RECORD_COUNTER && is_app) {
         add_app_counter(measures, profile, target, index);
@@ -649,24 +592,16 @@ static void keep_measured(struct measures *measures) {
     }
 }
 
-int measures_make(const struct profile *profile, const struct profile_target *target,
-                  struct measures *ret_measures, struct error *err) {
-    struct measures measures CLEANUP_MEASURES = {0};
-    add_scalars(&measures, profile, target);
-    struct measure *cpu = add_measure(&measures, "cpu.percent", "%", BETTER_LOWER);
-    fill_from_column(&measures, cpu, target, DERIVED_CPU, true);
-    if (!measures.failed) {
-        scale_to_percent(cpu);
-    }
+void measures_make(const struct profile *profile, const struct profile_target *target,
+                   struct measures *ret_measures) {
+    *ret_measures = (struct measures){0};
+    add_scalars(ret_measures, profile, target);
+    struct measure *cpu = add_measure(ret_measures, "cpu.percent", "%", BETTER_LOWER);
+    fill_from_column(cpu, target, DERIVED_CPU, true);
+    scale_to_percent(cpu);
     for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
-        add_series(&measures, profile, target, i);
+        add_series(ret_measures, profile, target, i);
     }
-    add_histograms(&measures, profile, target);
-    if (measures.failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    keep_measured(&measures);
-    *ret_measures = measures;
-    measures = (struct measures){0};
-    return 0;
+    add_histograms(ret_measures, profile, target);
+    keep_measured(ret_measures);
 }

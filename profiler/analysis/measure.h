@@ -26,18 +26,16 @@ struct measure {
 /* A target's measures, sorted by name. A zeroed struct is empty. */
 struct measures {
     struct measure *items;
-    size_t n;
-    size_t cap;
-    bool failed; /* memory was out */
+    size_t n, cap;
 };
 
 /* Frees the measures and leaves none. */
 void measures_finish(struct measures *measures);
 #define CLEANUP_MEASURES CLEANUP(measures_finish)
 
-/* Condenses what a target's measured runs have in the profile. 0 or -ENOMEM. */
-int measures_make(const struct profile *profile, const struct profile_target *target,
-                  struct measures *ret_measures, struct error *err);
+/* Condenses what a target's measured runs have in the profile. */
+void measures_make(const struct profile *profile, const struct profile_target *target,
+                   struct measures *ret_measures);
 
 /* The measure of exactly that name, or NULL. */
 const struct measure *measures_find(const struct measures *measures, const char *name);
@@ -60,12 +58,11 @@ bool measure_matches(const struct measure *measure, const char *text,
 
 /* How measures are made. */
 
-/* Appends a measure with all statistics NaN; NULL when memory is out. */
+/* Appends a measure with all statistics NaN; it stays there until the next one. */
 struct measure *measures_add(struct measures *measures, const char *name, const char *unit);
 
 /* Appends the value of one run. */
-void measure_add_run(struct measures *measures, struct measure *measure, unsigned number,
-                     double value);
+void measure_add_run(struct measure *measure, unsigned number, double value);
 
 /* Takes mean, deviation and range from the runs themselves. */
 void measure_sum_up_runs(struct measure *measure);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/core/buf.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 
 static const double window_s = 1;
@@ -18,16 +19,11 @@ static struct profile_target *get_target(struct profile *profile, const char *na
             return &profile->targets[i];
         }
     }
-    struct profile_target *targets =
-        reallocarray(profile->targets, profile->n_targets + 1, sizeof(*targets));
-    if (targets == NULL) {
-        return NULL;
-    }
-    profile->targets = targets;
-    struct profile_target *target = &targets[profile->n_targets];
-    *target = (struct profile_target){.name = strdup(name)};
-    profile->n_targets += target->name != NULL;
-    return target->name != NULL ? target : NULL;
+    profile->targets =
+        mem_resize(profile->targets, profile->n_targets + 1, sizeof(*profile->targets));
+    struct profile_target *target = &profile->targets[profile->n_targets++];
+    *target = (struct profile_target){.name = mem_strdup(name)};
+    return target;
 }
 
 /* The run under way; a number that comes again after its end is another run. */
@@ -39,41 +35,22 @@ static struct profile_run *get_run(struct profile_target *target, const struct r
     if (last != NULL && last->number == line->run && !ended) {
         return last;
     }
-    struct profile_run *runs = reallocarray(target->runs, target->n_runs + 1, sizeof(*runs));
-    if (runs == NULL) {
-        return NULL;
-    }
-    target->runs = runs;
-    runs[target->n_runs] = (struct profile_run){.number = line->run, .began_at = line->at};
-    return &runs[target->n_runs++];
+    target->runs = mem_resize(target->runs, target->n_runs + 1, sizeof(*target->runs));
+    struct profile_run *run = &target->runs[target->n_runs++];
+    *run = (struct profile_run){.number = line->run, .began_at = line->at};
+    return run;
 }
 
-static struct profile_column *get_column(struct profile_run *run, size_t index) {
-    if (index >= run->n_columns) {
-        size_t n = index + 16;
-        struct profile_column *columns = reallocarray(run->columns, n, sizeof(*columns));
-        if (columns == NULL) {
-            return NULL;
-        }
-        memset(columns + run->n_columns, 0, (n - run->n_columns) * sizeof(*columns));
-        run->columns = columns;
-        run->n_columns = n;
+/* Grows a table of zeroed rows until it has one of that index. */
+static void *reach(void *rows, size_t *n_rows, size_t index, size_t size) {
+    if (index < *n_rows) {
+        return rows;
     }
-    return &run->columns[index];
-}
-
-static struct profile_pool *get_pool(struct profile_target *target, size_t index) {
-    if (index >= target->n_pools) {
-        size_t n = index + 16;
-        struct profile_pool *pools = reallocarray(target->pools, n, sizeof(*pools));
-        if (pools == NULL) {
-            return NULL;
-        }
-        memset(pools + target->n_pools, 0, (n - target->n_pools) * sizeof(*pools));
-        target->pools = pools;
-        target->n_pools = n;
-    }
-    return &target->pools[index];
+    size_t n = index + 16;
+    char *grown = mem_resize(rows, n, size);
+    memset(grown + *n_rows * size, 0, (n - *n_rows) * size);
+    *n_rows = n;
+    return grown;
 }
 
 /* ---- samples ---- */
@@ -115,13 +92,12 @@ static void add_counter(struct profile_column *column, struct profile_pool *pool
     }
 }
 
-static int add_value(struct profile_target *target, struct profile_run *run, size_t index,
-                     enum growth growth, double t, double value) {
-    struct profile_column *column = get_column(run, index);
-    struct profile_pool *pool = get_pool(target, index);
-    if (column == NULL || pool == NULL) {
-        return -ENOMEM;
-    }
+static void add_value(struct profile_target *target, struct profile_run *run, size_t index,
+                      enum growth growth, double t, double value) {
+    run->columns = reach(run->columns, &run->n_columns, index, sizeof(*run->columns));
+    target->pools = reach(target->pools, &target->n_pools, index, sizeof(*target->pools));
+    struct profile_column *column = &run->columns[index];
+    struct profile_pool *pool = &target->pools[index];
     timeline_add(&column->timeline, t, value);
     if (phase_of(run) == PHASE_RUN) {
         if (growth == GAUGE) {
@@ -134,7 +110,6 @@ static int add_value(struct profile_target *target, struct profile_run *run, siz
         column->t = t;
         column->value = value;
     }
-    return column->timeline.failed || pool->quantiles.failed ? -ENOMEM : 0;
 }
 
 /* What is made of one sample's values. */
@@ -183,21 +158,19 @@ static void add_idle(struct profile_run *run, double t, double joules) {
     run->idle_joules = joules - first->last;
 }
 
-static int add_derived(struct profile_target *target, struct profile_run *run, double t,
-                       const struct derived *derived) {
-    int r = 0;
+static void add_derived(struct profile_target *target, struct profile_run *run, double t,
+                        const struct derived *derived) {
     double cpu = isnan(derived->cpu) ? derived->user + derived->system : derived->cpu;
     if (!isnan(cpu)) {
-        r = add_value(target, run, DERIVED_CPU, COUNTER, t, cpu);
+        add_value(target, run, DERIVED_CPU, COUNTER, t, cpu);
     }
     double joules = joules_by(run, derived, t);
-    if (r == 0 && !isnan(joules)) {
-        r = add_value(target, run, DERIVED_ENERGY, COUNTER, t, joules);
-        if (r == 0 && phase_of(run) == PHASE_BASELINE) {
+    if (!isnan(joules)) {
+        add_value(target, run, DERIVED_ENERGY, COUNTER, t, joules);
+        if (phase_of(run) == PHASE_BASELINE) {
             add_idle(run, t, joules);
         }
     }
-    return r;
 }
 
 static enum growth growth_of(const struct record_series *series) {
@@ -206,8 +179,8 @@ static enum growth growth_of(const struct record_series *series) {
                                             : COUNTER;
 }
 
-static int take_sample(struct profile_target *target, struct profile_run *run,
-                       const struct record_line *line) {
+static void take_sample(struct profile_target *target, struct profile_run *run,
+                        const struct record_line *line) {
     struct derived derived = {NAN, NAN, NAN, NAN, NAN};
     for (size_t i = 0; i < line->n_values; i++) {
         const struct record_series *series = line->values[i].series;
@@ -219,18 +192,14 @@ static int take_sample(struct profile_target *target, struct profile_run *run,
         if (place != NULL) {
             *place = value;
         }
-        int r =
-            add_value(target, run, N_DERIVED + series->index, growth_of(series), line->t, value);
-        if (r < 0) {
-            return r;
-        }
+        add_value(target, run, N_DERIVED + series->index, growth_of(series), line->t, value);
     }
     run->n_samples++;
     run->end_t = line->t;
     if (phase_of(run) == PHASE_RUN) {
         run->measured_s = line->t - run->phases[run->n_phases - 1].t;
     }
-    return add_derived(target, run, line->t, &derived);
+    add_derived(target, run, line->t, &derived);
 }
 
 /* ---- other lines ---- */
@@ -256,69 +225,60 @@ static void take_end(struct profile_run *run, const struct record_line *line) {
     run->end = json_incref(line->object);
 }
 
-static int take_run_line(struct profile *profile, const struct record_line *line) {
+static void take_run_line(struct profile *profile, const struct record_line *line) {
     struct profile_target *target = get_target(profile, line->target);
-    struct profile_run *run = target != NULL ? get_run(target, line) : NULL;
-    if (run == NULL) {
-        return -ENOMEM;
-    }
+    struct profile_run *run = get_run(target, line);
     switch (line->kind) {
     case RECORD_SAMPLE:
         profile->n_samples++;
-        return take_sample(target, run, line);
+        take_sample(target, run, line);
+        break;
     case RECORD_PHASE:
         take_phase(run, line);
-        return 0;
+        break;
     case RECORD_END:
         take_end(run, line);
-        return 0;
+        break;
     default:
         run->n_lost += (size_t)json_integer_value(json_object_get(line->object, "samples"));
-        return 0;
+        break;
     }
 }
 
-static int take_line(struct profile *profile, const struct record_line *line) {
+static void take_line(struct profile *profile, const struct record_line *line) {
     profile->last_t = line->t > profile->last_t ? line->t : profile->last_t;
     struct profile_target *target;
     switch (line->kind) {
     case RECORD_SERIES:
-        return 0;
+        break;
     case RECORD_RUN:
         json_decref(profile->run);
         profile->run = json_incref(line->object);
-        return 0;
+        break;
     case RECORD_FINISHED:
         profile->finished = true;
         profile->interrupted = json_is_true(json_object_get(line->object, "interrupted"));
-        return 0;
+        break;
     case RECORD_TARGET:
         target = get_target(profile, line->target);
-        if (target == NULL) {
-            return -ENOMEM;
-        }
         json_decref(target->object);
         target->object = json_incref(line->object);
-        return 0;
+        break;
     default:
-        return take_run_line(profile, line);
+        take_run_line(profile, line);
+        break;
     }
 }
 
 int profile_read(const char *path, struct profile **ret_profile, struct error *err) {
-    struct profile *profile CLEANUP_PROFILE = calloc(1, sizeof(*profile));
-    if (profile == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct profile *profile CLEANUP_PROFILE = mem_zalloc(1, sizeof(*profile));
     int r = record_open(path, &profile->record, err);
     if (r < 0) {
         return r;
     }
     struct record_line line;
     while ((r = record_next(profile->record, &line, err)) > 0) {
-        if (take_line(profile, &line) < 0) {
-            return error_set(err, -ENOMEM, "%s: out of memory", path);
-        }
+        take_line(profile, &line);
     }
     if (r < 0) {
         return r;

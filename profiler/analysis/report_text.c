@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "exporter/core/file.h"
 #include "exporter/core/json.h"
 #include "exporter/core/number.h"
 #include "exporter/core/utf8.h"
@@ -136,15 +137,10 @@ void text_add_human(struct buf *out, double value, const char *unit) {
 }
 
 int text_file_open(struct text_file *file, const char *dir, const char *name, struct error *err) {
-    if (asprintf(&file->path, "%s/%s", dir, name) < 0) {
-        file->path = NULL;
-    }
-    if (asprintf(&file->partial, "%s/.%s.part", dir, name) < 0) {
-        file->partial = NULL;
-    }
-    if (file->path == NULL || file->partial == NULL) {
-        return error_set(err, -ENOMEM, "%s/%s: out of memory", dir, name);
-    }
+    struct buf partial = {0};
+    buf_printf(&partial, "%s/.%s.part", dir, name);
+    file->path = file_path_join(dir, name);
+    file->partial = buf_take(&partial);
     file->file = fopen(file->partial, "we");
     return file->file != NULL ? 0 : error_set(err, -errno, "open %s: %m", file->partial);
 }
@@ -175,9 +171,6 @@ void text_file_finish(struct text_file *file) {
 
 int text_write_file(const char *dir, const char *name, const struct buf *text, struct error *err) {
     struct text_file file CLEANUP_TEXT_FILE = {0};
-    if (text->failed) {
-        return error_set(err, -ENOMEM, "%s/%s: out of memory", dir, name);
-    }
     int r = text_file_open(&file, dir, name, err);
     if (r < 0) {
         return r;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 /* ---- moments (Welford) ---- */
 
@@ -156,10 +157,10 @@ static double approximate(const double *sorted, size_t n, size_t n_a, double u) 
 
 double statistics_mann_whitney(const double *a, size_t n_a, const double *b, size_t n_b) {
     size_t n = n_a + n_b;
-    double *pooled CLEANUP_FREE = calloc(n + 1, sizeof(*pooled));
-    if (n_a == 0 || n_b == 0 || pooled == NULL) {
+    if (n_a == 0 || n_b == 0) {
         return 1;
     }
+    double *pooled CLEANUP_FREE = mem_alloc(n * sizeof(*pooled));
     for (size_t i = 0; i < n; i++) {
         pooled[i] = i < n_a ? a[i] : b[i - n_a];
     }
@@ -177,43 +178,19 @@ struct quantiles_level {
     bool odd; /* which half goes on the next time: alternating keeps the errors from adding up */
 };
 
-static bool grow(struct quantiles_level *level) {
-    size_t cap = level->cap > 0 ? 2 * level->cap : 64;
-    double *values = reallocarray(level->values, cap, sizeof(*values));
-    if (values == NULL) {
-        return false;
-    }
-    level->values = values;
-    level->cap = cap;
-    return true;
-}
-
-static bool add_level(struct quantiles *quantiles) {
-    struct quantiles_level *levels =
-        reallocarray(quantiles->levels, quantiles->n_levels + 1, sizeof(*levels));
-    if (levels == NULL) {
-        return false;
-    }
-    quantiles->levels = levels;
-    levels[quantiles->n_levels++] = (struct quantiles_level){0};
-    return true;
-}
-
-static bool put(struct quantiles *quantiles, size_t depth, double value) {
-    if (depth == quantiles->n_levels && !add_level(quantiles)) {
-        return false;
+static void put(struct quantiles *quantiles, size_t depth, double value) {
+    if (depth == quantiles->n_levels) {
+        quantiles->levels = mem_resize(quantiles->levels, depth + 1, sizeof(*quantiles->levels));
+        quantiles->levels[quantiles->n_levels++] = (struct quantiles_level){0};
     }
     struct quantiles_level *level = &quantiles->levels[depth];
-    if (level->n == level->cap && !grow(level)) {
-        return false;
-    }
+    ARRAY_GROW(&level->values, &level->cap, level->n + 1);
     level->values[level->n++] = value;
-    return true;
 }
 
 /* Halves full levels, the lowest first. The level above has room for the half, as it was left with
  * less than a full one. */
-static bool compact(struct quantiles *quantiles, size_t depth) {
+static void compact(struct quantiles *quantiles, size_t depth) {
     for (; quantiles->levels[depth].n >= QUANTILES_EXACT; depth++) {
         struct quantiles_level *level = &quantiles->levels[depth];
         statistics_sort(level->values, level->n);
@@ -222,20 +199,16 @@ static bool compact(struct quantiles *quantiles, size_t depth) {
         level->n = 0;
         for (size_t i = from; i < n; i += 2) {
             /* `levels` may move with a level that is added. */
-            if (!put(quantiles, depth + 1, quantiles->levels[depth].values[i])) {
-                return false;
-            }
+            put(quantiles, depth + 1, quantiles->levels[depth].values[i]);
         }
     }
-    return true;
 }
 
 void quantiles_add(struct quantiles *quantiles, double value) {
-    if (quantiles->failed) {
-        return;
+    if (quantiles->n_levels > 0 && quantiles->levels[0].n == QUANTILES_EXACT) {
+        compact(quantiles, 0);
     }
-    bool full = quantiles->n_levels > 0 && quantiles->levels[0].n == QUANTILES_EXACT;
-    quantiles->failed = (full && !compact(quantiles, 0)) || !put(quantiles, 0, value);
+    put(quantiles, 0, value);
 }
 
 static int compare_weighted(const void *a, const void *b) {
@@ -249,10 +222,10 @@ struct weighted *quantiles_sorted(const struct quantiles *quantiles, size_t *ret
     for (size_t i = 0; i < quantiles->n_levels; i++) {
         n += quantiles->levels[i].n;
     }
-    struct weighted *sorted = n > 0 ? calloc(n, sizeof(*sorted)) : NULL;
-    if (sorted == NULL) {
+    if (n == 0) {
         return NULL;
     }
+    struct weighted *sorted = mem_alloc(n * sizeof(*sorted));
     size_t at = 0;
     double sum = 0;
     for (size_t i = 0; i < quantiles->n_levels; i++) {
@@ -310,22 +283,8 @@ static void halve(struct timeline *timeline) {
     timeline->per_bin *= 2;
 }
 
-static bool grow_timeline(struct timeline *timeline) {
-    size_t cap = timeline->cap_bins > 0 ? 2 * timeline->cap_bins : 16;
-    struct timeline_bin *bins = reallocarray(timeline->bins, cap, sizeof(*bins));
-    if (bins == NULL) {
-        return false;
-    }
-    timeline->bins = bins;
-    timeline->cap_bins = cap;
-    return true;
-}
-
 void timeline_add(struct timeline *timeline, double t, double value) {
     struct timeline_bin bin = {t, value, value, value, value, 1};
-    if (timeline->failed) {
-        return;
-    }
     timeline->per_bin = timeline->per_bin > 0 ? timeline->per_bin : 1;
     size_t n = timeline->n_bins;
     if (n > 0 && timeline->bins[n - 1].n < timeline->per_bin) {
@@ -335,10 +294,7 @@ void timeline_add(struct timeline *timeline, double t, double value) {
     if (timeline->n_bins == TIMELINE_BINS) {
         halve(timeline);
     }
-    if (timeline->n_bins == timeline->cap_bins && !grow_timeline(timeline)) {
-        timeline->failed = true;
-        return;
-    }
+    ARRAY_GROW(&timeline->bins, &timeline->cap_bins, timeline->n_bins + 1);
     timeline->bins[timeline->n_bins++] = bin;
 }
 

@@ -53,7 +53,6 @@ void statistics_sort(double *values, size_t n);
 struct quantiles {
     struct quantiles_level *levels;
     size_t n_levels;
-    bool failed; /* memory was out; check once at the end */
 };
 
 enum { QUANTILES_EXACT = 4096 };
@@ -66,8 +65,8 @@ struct weighted {
     double weight;
 };
 
-/* What is kept, ascending, with the sum of the weights; NULL without values or when memory is out.
- * The caller frees it. */
+/* What is kept, ascending, with the sum of the weights; NULL without values. The caller frees it.
+ */
 struct weighted *quantiles_sorted(const struct quantiles *quantiles, size_t *ret_n,
                                   double *ret_weight);
 
@@ -83,7 +82,6 @@ struct timeline {
     struct timeline_bin *bins;
     size_t n_bins, cap_bins;
     size_t per_bin; /* samples that make a bin */
-    bool failed;    /* memory was out; check once at the end */
 };
 
 struct timeline_bin {

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
+
 /* Chance must be less likely than this. Four runs of each are the fewest that can get there. */
 static const double max_p = 0.05;
 enum { ENOUGH_RUNS = 4 };
@@ -57,63 +59,52 @@ static struct compare_row make_row(const char *target, const struct measure *a,
     return row;
 }
 
-static int add_rows(struct comparison *comparison, const struct compare_target *a,
-                    const struct compare_target *b, struct error *err) {
-    struct compare_row *rows =
-        reallocarray(comparison->rows, comparison->n_rows + b->measures.n + 1, sizeof(*rows));
-    if (rows == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    comparison->rows = rows;
+static void add_rows(struct comparison *comparison, const struct compare_target *a,
+                     const struct compare_target *b) {
     for (size_t i = 0; i < b->measures.n; i++) {
         const struct measure *after = &b->measures.items[i];
         const struct measure *before = measures_find(&a->measures, after->name);
         if (before != NULL && isfinite(before->mean) && isfinite(after->mean)) {
-            rows[comparison->n_rows++] = make_row(b->name, before, after, comparison->threshold);
+            ARRAY_GROW(&comparison->rows, &comparison->cap_rows, comparison->n_rows + 1);
+            comparison->rows[comparison->n_rows++] =
+                make_row(b->name, before, after, comparison->threshold);
         }
     }
-    return 0;
 }
 
 /* ---- what one side lacks ---- */
 
-static int add_absence(struct comparison *comparison, const char *target,
-                       const struct measure *measure, bool lost, struct error *err) {
-    struct compare_absence *absences =
-        reallocarray(comparison->absences, comparison->n_absences + 1, sizeof(*absences));
-    if (absences == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    comparison->absences = absences;
-    absences[comparison->n_absences++] = (struct compare_absence){target, measure, lost};
-    return 0;
+static void add_absence(struct comparison *comparison, const char *target,
+                        const struct measure *measure, bool lost) {
+    ARRAY_GROW(&comparison->absences, &comparison->cap_absences, comparison->n_absences + 1);
+    comparison->absences[comparison->n_absences++] =
+        (struct compare_absence){target, measure, lost};
 }
 
 /* The measures that `has` has figures of and `lacks` does not. */
-static int add_absent_measures(struct comparison *comparison, const struct compare_target *has,
-                               const struct compare_target *lacks, bool lost, struct error *err) {
-    int r = 0;
-    for (size_t i = 0; i < has->measures.n && r == 0; i++) {
+static void add_absent_measures(struct comparison *comparison, const struct compare_target *has,
+                                const struct compare_target *lacks, bool lost) {
+    for (size_t i = 0; i < has->measures.n; i++) {
         const struct measure *measure = &has->measures.items[i];
         const struct measure *other = measures_find(&lacks->measures, measure->name);
         if (isfinite(measure->mean) && (other == NULL || !isfinite(other->mean))) {
-            r = add_absence(comparison, has->name, measure, lost, err);
+            add_absence(comparison, has->name, measure, lost);
         }
     }
-    return r;
 }
 
 /* All of one side that the other lacks. */
-static int add_absent(struct comparison *comparison, const struct compare_side *has,
-                      const struct compare_side *lacks, bool lost, struct error *err) {
-    int r = 0;
-    for (size_t i = 0; i < has->n_targets && r == 0; i++) {
+static void add_absent(struct comparison *comparison, const struct compare_side *has,
+                       const struct compare_side *lacks, bool lost) {
+    for (size_t i = 0; i < has->n_targets; i++) {
         const struct compare_target *target = &has->targets[i];
         const struct compare_target *other = find_target(lacks, target->name);
-        r = other == NULL ? add_absence(comparison, target->name, NULL, lost, err)
-                          : add_absent_measures(comparison, target, other, lost, err);
+        if (other == NULL) {
+            add_absence(comparison, target->name, NULL, lost);
+        } else {
+            add_absent_measures(comparison, target, other, lost);
+        }
     }
-    return r;
 }
 
 /* ---- gates ---- */
@@ -135,21 +126,12 @@ static bool is_chance(const struct comparison *comparison, const char *target,
 }
 
 /* A target that A does not have keeps the gates that need no baseline. */
-static int add_gates(struct comparison *comparison, const struct compare_target *a,
-                     const struct compare_target *b, struct error *err) {
-    struct gate *gates CLEANUP_FREE = NULL;
-    size_t n = 0;
-    int r = gates_judge(json_object_get(comparison->b.summary, "gates"), b->name, b->of,
-                        &b->measures, a != NULL ? &a->measures : NULL, &gates, &n, err);
-    if (r < 0) {
-        return r;
-    }
-    struct compare_gate *judged =
-        reallocarray(comparison->gates, comparison->n_gates + n + 1, sizeof(*judged));
-    if (judged == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    comparison->gates = judged;
+static void add_gates(struct comparison *comparison, const struct compare_target *a,
+                      const struct compare_target *b) {
+    size_t n;
+    struct gate *gates CLEANUP_FREE =
+        gates_judge(json_object_get(comparison->b.summary, "gates"), b->name, b->of, &b->measures,
+                    a != NULL ? &a->measures : NULL, &n);
     for (size_t i = 0; i < n; i++) {
         if (a == NULL && gates[i].state == GATE_SKIPPED) {
             continue;
@@ -157,9 +139,9 @@ static int add_gates(struct comparison *comparison, const struct compare_target 
         struct compare_gate gate = {.target = b->name, .gate = gates[i]};
         gate.by_chance = gates[i].state == GATE_FAILED && gate_is_relative(&gates[i]) &&
                          is_chance(comparison, b->name, &gates[i]);
-        judged[comparison->n_gates++] = gate;
+        ARRAY_GROW(&comparison->gates, &comparison->cap_gates, comparison->n_gates + 1);
+        comparison->gates[comparison->n_gates++] = gate;
     }
-    return 0;
 }
 
 /* ---- environments ---- */
@@ -177,25 +159,18 @@ static bool matters(const char *key) {
 
 static char *shown(const json_t *value) {
     if (json_is_string(value)) {
-        return strdup(json_string_value(value));
+        return mem_strdup(json_string_value(value));
     }
     char *text = value != NULL ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
-    return text != NULL ? text : strdup("unknown");
+    return text != NULL ? text : mem_strdup("unknown");
 }
 
-static int add_difference(struct comparison *comparison, const char *key, const json_t *a,
-                          const json_t *b, struct error *err) {
-    struct compare_difference *differences =
-        reallocarray(comparison->differences, comparison->n_differences + 1, sizeof(*differences));
-    if (differences == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    comparison->differences = differences;
-    struct compare_difference difference = {strdup(key), shown(a), shown(b), matters(key)};
-    differences[comparison->n_differences++] = difference;
-    return difference.key != NULL && difference.a != NULL && difference.b != NULL
-               ? 0
-               : error_set(err, -ENOMEM, "out of memory");
+static void add_difference(struct comparison *comparison, const char *key, const json_t *a,
+                           const json_t *b) {
+    ARRAY_GROW(&comparison->differences, &comparison->cap_differences,
+               comparison->n_differences + 1);
+    comparison->differences[comparison->n_differences++] =
+        (struct compare_difference){mem_strdup(key), shown(a), shown(b), matters(key)};
 }
 
 /* Why a run had no cgroup names its process, so no two are equal; that it had none is `launch`. */
@@ -203,45 +178,44 @@ static bool is_comparable(const char *key) {
     return strcmp(key, "no_cgroup") != 0;
 }
 
-static int add_differences(struct comparison *comparison, struct error *err) {
+static void add_differences(struct comparison *comparison) {
     json_t *a = json_object_get(comparison->a.summary, "environment");
     json_t *b = json_object_get(comparison->b.summary, "environment");
     const char *key;
     json_t *value;
-    int r = 0;
     json_object_foreach(b, key, value) {
         const json_t *before = json_object_get(a, key);
-        if (r == 0 && is_comparable(key) && (before == NULL || !json_equal(before, value))) {
-            r = add_difference(comparison, key, before, value, err);
+        if (is_comparable(key) && (before == NULL || !json_equal(before, value))) {
+            add_difference(comparison, key, before, value);
         }
     }
     json_object_foreach(a, key, value) {
-        if (r == 0 && is_comparable(key) && json_object_get(b, key) == NULL) {
-            r = add_difference(comparison, key, value, NULL, err);
+        if (is_comparable(key) && json_object_get(b, key) == NULL) {
+            add_difference(comparison, key, value, NULL);
         }
     }
-    return r;
 }
 
 /* ---- the whole ---- */
 
 int compare_make(struct comparison *comparison, struct error *err) {
-    int r = add_differences(comparison, err);
-    for (size_t i = 0; i < comparison->b.n_targets && r == 0; i++) {
+    add_differences(comparison);
+    for (size_t i = 0; i < comparison->b.n_targets; i++) {
         const struct compare_target *b = &comparison->b.targets[i];
         const struct compare_target *a = find_target(&comparison->a, b->name);
         if (a != NULL) {
             comparison->n_targets++;
-            r = add_rows(comparison, a, b, err);
+            add_rows(comparison, a, b);
         }
-        r = r < 0 ? r : add_gates(comparison, a, b, err);
+        add_gates(comparison, a, b);
     }
-    if (r == 0 && comparison->n_targets == 0) {
+    if (comparison->n_targets == 0) {
         return error_set(err, -ENODATA, "%s and %s have no target in common", comparison->a.name,
                          comparison->b.name);
     }
-    r = r < 0 ? r : add_absent(comparison, &comparison->a, &comparison->b, true, err);
-    return r < 0 ? r : add_absent(comparison, &comparison->b, &comparison->a, false, err);
+    add_absent(comparison, &comparison->a, &comparison->b, true);
+    add_absent(comparison, &comparison->b, &comparison->a, false);
+    return 0;
 }
 
 void comparison_finish(struct comparison *comparison) {

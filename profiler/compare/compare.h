@@ -62,13 +62,13 @@ struct comparison {
     struct compare_side a, b;
     double threshold; /* smaller changes are none */
     struct compare_row *rows;
-    size_t n_rows;
+    size_t n_rows, cap_rows;
     struct compare_gate *gates;
-    size_t n_gates;
+    size_t n_gates, cap_gates;
     struct compare_absence *absences;
-    size_t n_absences;
+    size_t n_absences, cap_absences;
     struct compare_difference *differences;
-    size_t n_differences;
+    size_t n_differences, cap_differences;
     size_t n_targets; /* that both have */
 };
 
@@ -86,6 +86,13 @@ void comparison_finish(struct comparison *comparison);
  * is lost is worse. Of measures, the gates decide where B has any, otherwise each that got worse or
  * is lost. */
 int compare_exit_code(const struct comparison *comparison);
+
+/* Appends a table for people; colours for terminals. */
+void compare_write_text(const struct comparison *comparison, bool all, bool colours,
+                        struct buf *out);
+
+/* Appends everything as JSON. */
+void compare_write_json(const struct comparison *comparison, struct buf *out);
 
 /* The command; returns the exit code. */
 int compare_main(int argc, char **argv);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
 #include "profiler/compare/compare.h"
 
 static double number_or_nan(const json_t *value) {
@@ -22,9 +23,6 @@ static enum better better_of(const json_t *object) {
 static void add_measure(struct measures *measures, const char *name, const json_t *object) {
     const char *unit = json_string_value(json_object_get(object, "unit"));
     struct measure *measure = measures_add(measures, name, unit != NULL ? unit : "");
-    if (measure == NULL) {
-        return;
-    }
     measure->better = better_of(object);
     measure->n = json_number_value(json_object_get(object, "n"));
     for (size_t i = 0; i < N_MEASURE_STATS; i++) {
@@ -35,7 +33,7 @@ static void add_measure(struct measures *measures, const char *name, const json_
     for (size_t i = 0; i < json_array_size(runs); i++) {
         double value = number_or_nan(json_array_get(runs, i));
         if (isfinite(value)) {
-            measure_add_run(measures, measure, (unsigned)i + 1, value);
+            measure_add_run(measure, (unsigned)i + 1, value);
         }
     }
 }
@@ -62,7 +60,7 @@ static int add_target(struct compare_side *side, const json_t *object, struct er
     json_object_foreach(json_object_get(object, "measures"), name, measure) {
         add_measure(&target->measures, name, measure);
     }
-    return target->measures.failed ? error_set(err, -ENOMEM, "%s: out of memory", side->name) : 0;
+    return 0;
 }
 
 static int parse(struct compare_side *side, const char *text, size_t len, struct error *err) {
@@ -76,10 +74,7 @@ static int parse(struct compare_side *side, const char *text, size_t len, struct
         return error_set(err, -EINVAL, "%s: is no summary of waap", side->name);
     }
     const json_t *targets = json_object_get(side->summary, "targets");
-    side->targets = calloc(json_array_size(targets) + 1, sizeof(*side->targets));
-    if (side->targets == NULL) {
-        return error_set(err, -ENOMEM, "%s: out of memory", side->name);
-    }
+    side->targets = mem_zalloc(json_array_size(targets), sizeof(*side->targets));
     int r = 0;
     for (size_t i = 0; i < json_array_size(targets) && r == 0; i++) {
         r = add_target(side, json_array_get(targets, i), err);

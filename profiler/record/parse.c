@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exporter/core/hash.h"
+#include "exporter/core/memory.h"
 
 struct word {
     const char *text;
@@ -93,10 +94,7 @@ static const char *unit_in(const char *name, size_t len) {
 /* One block: the struct and its four texts. */
 static struct record_series *make_series(const char *key, const char *unit, const char *help) {
     size_t n_key = strlen(key) + 1, n_unit = strlen(unit) + 1, n_help = strlen(help) + 1;
-    struct record_series *series = calloc(1, sizeof(*series) + 2 * n_key + n_unit + n_help);
-    if (series == NULL) {
-        return NULL;
-    }
+    struct record_series *series = mem_zalloc(1, sizeof(*series) + 2 * n_key + n_unit + n_help);
     char *text = (char *)(series + 1);
     series->key = memcpy(text, key, n_key);
     char *name = memcpy(text + n_key, key, n_key);
@@ -113,32 +111,10 @@ static struct record_series *make_series(const char *key, const char *unit, cons
     return series;
 }
 
-static int reserve_series(struct record_parser *parser, struct error *err) {
-    if (parser->n_series == RECORD_MAX_SERIES) {
-        return error_set(err, -EINVAL, "more than %d series", RECORD_MAX_SERIES);
-    }
-    if (!hash_index_reserve(&parser->by_key, 1)) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    if (parser->n_series < parser->cap_series) {
-        return 0;
-    }
-    size_t cap = parser->cap_series > 0 ? 2 * parser->cap_series : 64;
-    struct record_series **series =
-        reallocarray(parser->series, cap, sizeof(struct record_series *));
-    if (series == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    parser->series = series;
-    parser->cap_series = cap;
-    return 0;
-}
-
 static int add_series(struct record_parser *parser, const char *key, enum record_type type,
                       struct error *err) {
-    int r = reserve_series(parser, err);
-    if (r < 0) {
-        return r;
+    if (parser->n_series == RECORD_MAX_SERIES) {
+        return error_set(err, -EINVAL, "more than %d series", RECORD_MAX_SERIES);
     }
     const char *unit = json_string_value(json_object_get(parser->object, "unit"));
     if (unit == NULL || unit[0] == '\0') {
@@ -146,12 +122,11 @@ static int add_series(struct record_parser *parser, const char *key, enum record
     }
     const char *help = json_string_value(json_object_get(parser->object, "help"));
     struct record_series *series = make_series(key, unit, help != NULL ? help : "");
-    if (series == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     series->type = type;
     series->index = parser->n_series;
+    ARRAY_GROW(&parser->series, &parser->cap_series, parser->n_series + 1);
     parser->series[parser->n_series++] = series;
+    hash_index_reserve(&parser->by_key, 1);
     hash_index_add(&parser->by_key, hash_bytes(key, strlen(key)), series);
     return 0;
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
+
 struct record {
     char *path;
     FILE *file;
@@ -27,10 +29,8 @@ const char *record_short_key(const char *key) {
 }
 
 int record_open(const char *path, struct record **ret_record, struct error *err) {
-    struct record *record CLEANUP_RECORD = calloc(1, sizeof(*record));
-    if (record == NULL || (record->path = strdup(path)) == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct record *record CLEANUP_RECORD = mem_zalloc(1, sizeof(*record));
+    record->path = mem_strdup(path);
     record->file = fopen(path, "re");
     if (record->file == NULL) {
         return error_set(err, -errno, "open %s: %m", path);
@@ -50,14 +50,7 @@ static int fill(struct record *record, struct error *err) {
         return error_set(err, -EFBIG, "%s:%zu: a line of more than %d bytes", record->path,
                          record->line + 1, RECORD_MAX_LINE);
     }
-    if (record->cap < record->end + BLOCK) {
-        char *text = realloc(record->text, record->end + BLOCK);
-        if (text == NULL) {
-            return error_set(err, -ENOMEM, "out of memory");
-        }
-        record->text = text;
-        record->cap = record->end + BLOCK;
-    }
+    ARRAY_GROW(&record->text, &record->cap, record->end + BLOCK);
     size_t n = fread(record->text + record->end, 1, BLOCK, record->file);
     if (n == 0 && ferror(record->file)) {
         return error_set(err, -EIO, "read %s: %m", record->path);

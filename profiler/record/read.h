@@ -113,7 +113,7 @@ struct record_parser {
     struct json_t *object;
 };
 
-/* Takes one line without its newline; the text is written to. 0, or -EINVAL or -ENOMEM. */
+/* Takes one line without its newline; the text is written to. 0 or -EINVAL. */
 int record_parse(struct record_parser *parser, char *text, size_t len, struct record_line *ret_line,
                  struct error *err);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exporter/core/json.h"
+#include "exporter/core/memory.h"
 
 /* Samples are the many lines of a record: read without making a tree. */
 
@@ -21,15 +22,7 @@ static int parse_values(struct record_parser *parser, struct json *json, struct 
         if (series == NULL) {
             return json_fail(json, err, "%s: no series line before", key);
         }
-        if (line->n_values == parser->cap_values) {
-            size_t cap = parser->cap_values > 0 ? 2 * parser->cap_values : 64;
-            struct record_value *values = reallocarray(parser->values, cap, sizeof(*values));
-            if (values == NULL) {
-                return error_set(err, -ENOMEM, "out of memory");
-            }
-            parser->values = values;
-            parser->cap_values = cap;
-        }
+        ARRAY_GROW(&parser->values, &parser->cap_values, line->n_values + 1);
         struct record_value *value = &parser->values[line->n_values++];
         value->series = series;
         r = json_value(json, &value->value, err);

@@ -1,6 +1,5 @@
 #include "profiler/report/report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -55,9 +54,7 @@ void run_report_remove(const char *dir) {
                                         "summary.json"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char *path CLEANUP_FREE = file_path_join(dir, names[i]);
-        if (path != NULL) {
-            unlink(path);
-        }
+        unlink(path);
     }
 }
 

@@ -1,11 +1,11 @@
 #include "profiler/report/pages.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "exporter/core/arena.h"
 #include "exporter/core/escape.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "profiler/analysis/report_text.h"
 
@@ -63,10 +63,7 @@ static void add_csv_row(struct buf *out, const struct record_line *line, enum re
 
 static int write_csv_rows(FILE *file, struct record *record, size_t n, struct error *err) {
     struct buf row CLEANUP_BUF = {0};
-    double *values CLEANUP_FREE = calloc(n + 1, sizeof(*values));
-    if (values == NULL) {
-        return error_set(err, -ENOMEM, "samples.csv: out of memory");
-    }
+    double *values CLEANUP_FREE = mem_alloc(n * sizeof(*values));
     for (size_t i = 0; i < n; i++) {
         values[i] = NAN;
     }
@@ -82,7 +79,7 @@ static int write_csv_rows(FILE *file, struct record *record, size_t n, struct er
             fwrite(buf_str(&row), 1, row.len, file);
         }
     }
-    return row.failed ? error_set(err, -ENOMEM, "samples.csv: out of memory") : r;
+    return r;
 }
 
 int report_csv_write(const char *dir, const struct profile *profile, struct error *err) {
@@ -90,9 +87,6 @@ int report_csv_write(const char *dir, const struct profile *profile, struct erro
     struct record *record CLEANUP_RECORD = NULL;
     struct buf header CLEANUP_BUF = {0};
     char *path CLEANUP_FREE = file_path_join(dir, "samples.jsonl");
-    if (path == NULL) {
-        return error_set(err, -ENOMEM, "samples.csv: out of memory");
-    }
     int r = record_open(path, &record, err);
     r = r < 0 ? r : text_file_open(&file, dir, "samples.csv", err);
     if (r < 0) {
@@ -132,7 +126,7 @@ struct table {
     struct points *series; /* by index of the series */
     size_t n_series;
     char **sources; /* the labels of each: target="cpu",run="1" */
-    size_t n_sources;
+    size_t n_sources, cap_sources;
     double step; /* seconds between two samples, at least */
     double next_t;
 };
@@ -149,79 +143,35 @@ static void table_finish(struct table *table) {
     free(table->rows);
 }
 
-static bool add_source(struct table *table, const struct record_line *line) {
+static void add_source(struct table *table, const struct record_line *line) {
     struct buf labels CLEANUP_BUF = {0};
     buf_add_str(&labels, "target=\"");
     escape_add(&labels, line->target, true);
     buf_printf(&labels, "\",run=\"%u\"", line->run);
-    char *text CLEANUP_FREE = buf_take(&labels);
-    if (table->n_sources > 0 && text != NULL &&
-        strcmp(table->sources[table->n_sources - 1], text) == 0) {
-        return true;
+    if (table->n_sources == 0 ||
+        strcmp(table->sources[table->n_sources - 1], buf_str(&labels)) != 0) {
+        ARRAY_GROW(&table->sources, &table->cap_sources, table->n_sources + 1);
+        table->sources[table->n_sources++] = buf_take(&labels);
+        table->next_t = line->t;
     }
-    char **sources = reallocarray(table->sources, table->n_sources + 1, sizeof(char *));
-    if (text == NULL || sources == NULL) {
-        table->sources = sources != NULL ? sources : table->sources;
-        return false;
-    }
-    table->sources = sources;
-    sources[table->n_sources++] = TAKE(text);
-    table->next_t = line->t;
-    return true;
 }
 
-static bool add_point(struct points *points, size_t row, double value) {
-    if (points->n == points->cap) {
-        size_t cap = points->cap > 0 ? 2 * points->cap : 64;
-        struct point *items = reallocarray(points->items, cap, sizeof(*items));
-        if (items == NULL) {
-            return false;
-        }
-        points->items = items;
-        points->cap = cap;
-    }
-    points->items[points->n++] = (struct point){row, value};
-    return true;
-}
-
-static bool add_row(struct table *table, const struct record_line *line) {
-    if (!add_source(table, line)) {
-        return false;
-    }
+static void add_row(struct table *table, const struct record_line *line) {
+    add_source(table, line);
     if (line->t < table->next_t - 1e-3) {
-        return true;
+        return;
     }
     table->next_t = line->t + table->step;
-    if (table->n_rows == table->cap_rows) {
-        size_t cap = table->cap_rows > 0 ? 2 * table->cap_rows : 256;
-        struct row *rows = reallocarray(table->rows, cap, sizeof(*rows));
-        if (rows == NULL) {
-            return false;
-        }
-        table->rows = rows;
-        table->cap_rows = cap;
-    }
-    table->rows[table->n_rows] = (struct row){line->at, table->n_sources - 1};
     for (size_t i = 0; i < line->n_values; i++) {
         size_t index = line->values[i].series->index;
-        if (index < table->n_series &&
-            !add_point(&table->series[index], table->n_rows, line->values[i].value)) {
-            return false;
+        if (index < table->n_series) {
+            struct points *points = &table->series[index];
+            ARRAY_GROW(&points->items, &points->cap, points->n + 1);
+            points->items[points->n++] = (struct point){table->n_rows, line->values[i].value};
         }
     }
-    table->n_rows++;
-    return true;
-}
-
-static int table_read(struct table *table, struct record *record, struct error *err) {
-    struct record_line line;
-    int r;
-    while ((r = record_next(record, &line, err)) > 0) {
-        if (line.kind == RECORD_SAMPLE && !add_row(table, &line)) {
-            return error_set(err, -ENOMEM, "metrics.om: out of memory");
-        }
-    }
-    return r;
+    ARRAY_GROW(&table->rows, &table->cap_rows, table->n_rows + 1);
+    table->rows[table->n_rows++] = (struct row){line->at, table->n_sources - 1};
 }
 
 struct writer {
@@ -341,13 +291,9 @@ static void write_histogram(struct writer *writer, const char *key, size_t *curs
 }
 
 /* One family: the histograms of one name, each of another set of labels. */
-static int write_histograms(struct writer *writer, const struct record_series *first,
-                            struct error *err) {
+static void write_histograms(struct writer *writer, const struct record_series *first) {
     size_t n = writer->table->n_series;
-    size_t *cursors CLEANUP_FREE = calloc(n + 1, sizeof(*cursors));
-    if (cursors == NULL) {
-        return error_set(err, -ENOMEM, "metrics.om: out of memory");
-    }
+    size_t *cursors CLEANUP_FREE = mem_zalloc(n, sizeof(*cursors));
     write_head(writer, first, "histogram", strlen(first->name));
     for (size_t i = first->index; i < n; i++) {
         const struct record_series *series = record_series_at(writer->profile->record, i);
@@ -356,7 +302,6 @@ static int write_histograms(struct writer *writer, const struct record_series *f
             write_histogram(writer, writer->keys[i], cursors);
         }
     }
-    return 0;
 }
 
 /* A gauge beside a counter, as `fps` beside `fps_total`, would be a family of the same name; its
@@ -373,23 +318,21 @@ static bool has_counter(const struct record *record, const struct record_series 
     return false;
 }
 
-static int write_families(struct writer *writer, struct error *err) {
+static void write_families(struct writer *writer) {
     const struct record *record = writer->profile->record;
-    int r = 0;
-    for (size_t i = 0; i < writer->table->n_series && r == 0; i++) {
+    for (size_t i = 0; i < writer->table->n_series; i++) {
         const struct record_series *series = record_series_at(record, i);
         bool is_gauge = series->type == RECORD_GAUGE;
         if (writer->done[i]) {
             continue;
         }
         if (series->type == RECORD_BUCKET && writer->keys[i] != NULL) {
-            r = write_histograms(writer, series, err);
+            write_histograms(writer, series);
         } else if (series->type == RECORD_COUNTER || (is_gauge && !has_counter(record, series))) {
             write_plain(writer, series);
         }
     }
     fputs("# EOF\n", writer->file);
-    return writer->line.failed ? error_set(err, -ENOMEM, "metrics.om: out of memory") : r;
 }
 
 static double step_of(const struct profile *profile) {
@@ -404,17 +347,20 @@ static int read_table(const char *dir, const struct profile *profile, struct tab
     struct record *record CLEANUP_RECORD = NULL;
     char *path CLEANUP_FREE = file_path_join(dir, "samples.jsonl");
     table->n_series = record_n_series(profile->record);
-    table->series = calloc(table->n_series + 1, sizeof(*table->series));
+    table->series = mem_zalloc(table->n_series, sizeof(*table->series));
     table->step = step_of(profile);
-    if (path == NULL || table->series == NULL) {
-        return error_set(err, -ENOMEM, "metrics.om: out of memory");
-    }
     int r = record_open(path, &record, err);
-    return r < 0 ? r : table_read(table, record, err);
+    struct record_line line;
+    while (r >= 0 && (r = record_next(record, &line, err)) > 0) {
+        if (line.kind == RECORD_SAMPLE) {
+            add_row(table, &line);
+        }
+    }
+    return r;
 }
 
 /* Finds the histogram of each series; the texts go into `arena`. */
-static bool find_keys(const struct record *record, struct arena *arena, const char **keys) {
+static void find_keys(const struct record *record, struct arena *arena, const char **keys) {
     for (size_t i = 0; i < record_n_series(record); i++) {
         struct buf key CLEANUP_BUF = {0};
         double le;
@@ -427,11 +373,7 @@ static bool find_keys(const struct record *record, struct arena *arena, const ch
         if (keys[i] == NULL) {
             keys[i] = arena_copy(arena, buf_str(&key), key.len + 1);
         }
-        if (keys[i] == NULL) {
-            return false;
-        }
     }
-    return true;
 }
 
 int report_openmetrics_write(const char *dir, const struct profile *profile, struct error *err) {
@@ -439,18 +381,16 @@ int report_openmetrics_write(const char *dir, const struct profile *profile, str
     struct text_file file CLEANUP_TEXT_FILE = {0};
     struct arena arena CLEANUP_ARENA = {0};
     size_t n = record_n_series(profile->record);
-    bool *done CLEANUP_FREE = calloc(n + 1, sizeof(*done));
-    const char **keys CLEANUP_FREE = calloc(n + 1, sizeof(*keys));
-    if (done == NULL || keys == NULL || !find_keys(profile->record, &arena, keys)) {
-        return error_set(err, -ENOMEM, "metrics.om: out of memory");
-    }
+    bool *done CLEANUP_FREE = mem_zalloc(n, sizeof(*done));
+    const char **keys CLEANUP_FREE = mem_zalloc(n, sizeof(*keys));
+    find_keys(profile->record, &arena, keys);
     int r = read_table(dir, profile, &table, err);
     r = r < 0 ? r : text_file_open(&file, dir, "metrics.om", err);
     if (r < 0) {
         return r;
     }
     struct writer writer = {profile, &table, done, keys, file.file, {0}};
-    r = write_families(&writer, err);
+    write_families(&writer);
     buf_finish(&writer.line);
-    return r < 0 ? r : text_file_commit(&file, err);
+    return text_file_commit(&file, err);
 }

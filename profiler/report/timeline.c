@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
 #include "profiler/analysis/report_text.h"
 
 /* How a line is made of columns. */
@@ -85,8 +86,8 @@ static void make_line(const struct chart *chart, const struct profile_run *run,
     }
     size_t stride = n_bins / max + 1, before = 0, in = 0;
     struct svg_point sum = {0};
-    line->points = n_bins > 0 ? calloc(n_bins, sizeof(*line->points)) : NULL;
-    for (size_t i = 0; line->points != NULL && i < n_bins; i++) {
+    line->points = mem_zalloc(n_bins, sizeof(*line->points));
+    for (size_t i = 0; i < n_bins; i++) {
         double value = value_at(chart, run, source, i, &before) * chart->scale;
         if (isfinite(value)) {
             sum.x += run->columns[source->column].timeline.bins[i].t - start_of(run);

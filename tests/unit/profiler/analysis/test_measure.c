@@ -45,8 +45,8 @@ static void test_runs_sum_up(void) {
     TEST_ASSERT_NOT_NULL(measure);
     measure_sum_up_runs(measure);
     TEST_ASSERT_TRUE(isnan(measure->mean));
-    measure_add_run(&measures, measure, 2, 3);
-    measure_add_run(&measures, measure, 3, 5);
+    measure_add_run(measure, 2, 3);
+    measure_add_run(measure, 3, 5);
     measure_sum_up_runs(measure);
     TEST_ASSERT_EQUAL_DOUBLE(4, measure->mean);
     TEST_ASSERT_EQUAL_DOUBLE(sqrt(2), measure->sd);
