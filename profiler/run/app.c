@@ -15,6 +15,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 
 #include "profiler/run/engine.h"
 #include "profiler/run/process.h"
@@ -136,15 +137,6 @@ static const struct run_app_kind command_kind = {
     .usage = command_usage,
     .destroy = command_destroy,
 };
-
-static struct run_app *command_create(void) {
-    struct command_app *command = calloc(1, sizeof(*command));
-    if (command == NULL) {
-        return NULL;
-    }
-    command->base.kind = &command_kind;
-    return &command->base;
-}
 
 /* ---- a container ---- */
 
@@ -353,22 +345,22 @@ static const struct run_app_kind container_kind = {
     .destroy = container_destroy,
 };
 
-static struct run_app *container_create(void) {
-    struct container_app *container = calloc(1, sizeof(*container));
-    if (container == NULL) {
-        return NULL;
-    }
-    container->base.kind = &container_kind;
-    container->pid.fd = -1;
-    container->usage = nothing;
-    return &container->base;
-}
+/* ---- either ---- */
 
 struct run_app *run_app_create(const struct run_app_config *config) {
-    struct run_app *app = config->image != NULL ? container_create() : command_create();
-    if (app != NULL) {
-        app->config = *config;
+    struct run_app *app;
+    if (config->image != NULL) {
+        struct container_app *container = mem_zalloc(1, sizeof(*container));
+        container->pid.fd = -1;
+        container->usage = nothing;
+        app = &container->base;
+        app->kind = &container_kind;
+    } else {
+        struct command_app *command = mem_zalloc(1, sizeof(*command));
+        app = &command->base;
+        app->kind = &command_kind;
     }
+    app->config = *config;
     return app;
 }
 

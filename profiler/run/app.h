@@ -49,7 +49,6 @@ struct run_app_kind {
     void (*destroy)(struct run_app *app);
 };
 
-/* Prepares a container where there is an image, else a command; nothing runs yet. NULL when memory
- * is out. */
+/* Prepares a container if there is an image, else a command; nothing runs yet. */
 struct run_app *run_app_create(const struct run_app_config *config);
 void run_app_destroy(struct run_app *app); /* accepts NULL */

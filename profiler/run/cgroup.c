@@ -12,6 +12,7 @@
 #include "collectors/source/entries.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
 enum { MAX_KEPT_FILES = 32, MAX_BYTES = 1 << 20, NAME_BYTES = 64 };
@@ -66,7 +67,7 @@ static char *path_in(const struct cgroup_hierarchy *row, const char *text) {
     size_t len;
     const char *found =
         run_cgroup_find_path(text, row->unified ? NULL : last_name(row->path), &len);
-    char *path = found != NULL ? strndup(found, len) : NULL;
+    char *path = found != NULL ? mem_strndup(found, len) : NULL;
     if (path != NULL && path[1] != '\0' && faccessat(row->fd, path + 1, F_OK, 0) < 0) {
         path[1] = '\0';
     }
@@ -365,7 +366,7 @@ static int make_in(struct run_cgroup *cgroup, size_t row, const char *name, stru
     }
     free(cgroup->paths[row]);
     cgroup->paths[row] = buf_take(&path);
-    return cgroup->paths[row] != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
+    return 0;
 }
 
 /* Hierarchies in which none can be made are gone without. */

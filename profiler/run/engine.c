@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "profiler/analysis/report_text.h"
 #include "profiler/run/http.h"
 
@@ -72,7 +73,7 @@ int run_engine_open(struct run_engine *engine, const struct settings *settings, 
     const char *root = settings_string(settings, "path.rootfs");
     const char *of_user = getenv("XDG_RUNTIME_DIR");
     char *places[] = {
-        host != NULL ? strdup(host)
+        host != NULL ? mem_strdup(host)
                      : below(root, settings_string(settings, "collector.container.docker-socket")),
         below(root, settings_string(settings, "collector.container.podman-socket")),
         of_user != NULL ? file_path_join(of_user, "podman/podman.sock") : NULL,
@@ -125,7 +126,7 @@ int run_engine_image(const struct run_engine *engine, const char *image, char **
     const char *digest =
         json_string_value(json_array_get(json_object_get(object, "RepoDigests"), 0));
     const char *id = json_string_value(json_object_get(object, "Id"));
-    *ret_digest = digest != NULL || id != NULL ? strdup(digest != NULL ? digest : id) : NULL;
+    *ret_digest = digest != NULL || id != NULL ? mem_strdup(digest != NULL ? digest : id) : NULL;
     return 0;
 }
 
@@ -201,12 +202,10 @@ int run_engine_create(const struct run_engine *engine, const struct run_containe
     }
     json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
     const char *id = json_string_value(json_object_get(object, "Id"));
-    char *copy = id != NULL && is_id(id) ? strdup(id) : NULL;
-    if (copy == NULL) {
-        error_set(err, -EBADMSG, "container engine: made a container without telling its id");
-        return -EBADMSG;
+    if (id == NULL || !is_id(id)) {
+        return error_set(err, -EBADMSG, "container engine: created a container without an id");
     }
-    *ret_id = copy;
+    *ret_id = mem_strdup(id);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/version.h"
 #include "profiler/run/cgroup.h"
 #include "profiler/run/output.h"
@@ -25,13 +26,13 @@ static char *first_line(const char *dir, const char *name) {
     if (file_read(buf_str(&path), &text, NULL) < 0 || text.len == 0) {
         return NULL;
     }
-    return strndup(text.data, strcspn(text.data, "\n"));
+    return mem_strndup(text.data, strcspn(text.data, "\n"));
 }
 
 /* "gitdir: /path" of a work tree's .git file leads to its folder; `base` has the objects of all. */
 static char *git_folder(const char *dir) {
     char *folder = file_path_join(dir, ".git");
-    char *pointer CLEANUP_FREE = folder != NULL ? first_line(dir, ".git") : NULL;
+    char *pointer CLEANUP_FREE = first_line(dir, ".git");
     if (pointer != NULL && strncmp(pointer, "gitdir: ", 8) == 0) {
         free(folder);
         folder = run_output_resolve(dir, pointer + 8, NULL);
@@ -49,7 +50,7 @@ static char *packed_ref(const char *folder, const char *ref) {
     for (const char *at = buf_str(&text); *at != '\0';) {
         size_t len = strcspn(at, "\n"); /* "<40 digits> refs/heads/main" */
         if (len == 41 + strlen(ref) && strncmp(at + 41, ref, strlen(ref)) == 0) {
-            return strndup(at, 40);
+            return mem_strndup(at, 40);
         }
         at += len + (at[len] == '\n' ? 1 : 0);
     }
@@ -104,11 +105,9 @@ static void write_cpu(struct run_session *session) {
     run_record_number(record, "cpus", (double)sysconf(_SC_NPROCESSORS_ONLN));
     run_record_number(record, "memory_bytes",
                       (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
-    if (dir != NULL) {
-        write_file(record, "cpu_governor", dir, "scaling_governor");
-        write_file(record, "cpu_frequency_khz", dir, "scaling_cur_freq");
-        write_file(record, "cpu_frequency_max_khz", dir, "scaling_max_freq");
-    }
+    write_file(record, "cpu_governor", dir, "scaling_governor");
+    write_file(record, "cpu_frequency_khz", dir, "scaling_cur_freq");
+    write_file(record, "cpu_frequency_max_khz", dir, "scaling_max_freq");
 }
 
 /* A Jenkins agent on the machine takes part in what is measured. */
@@ -166,7 +165,7 @@ static void write_environment(struct run_session *session, const char *image,
     run_record_text(record, "image", image);
     run_record_text(record, "image_digest", image_digest);
     char *folder CLEANUP_FREE = run_output_folder(file != NULL ? file : "./");
-    char *commit CLEANUP_FREE = folder != NULL ? run_environment_commit(folder) : NULL;
+    char *commit CLEANUP_FREE = run_environment_commit(folder);
     run_record_text(record, "commit", commit);
     run_record_text(record, "agent", find_agent());
     run_record_close_object(record);

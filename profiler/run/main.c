@@ -11,6 +11,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/settings/suggest.h"
 #include "profiler/report/report.h"
@@ -77,9 +78,6 @@ static int read_sweep(const char *text, struct arena *arena, struct sweep *ret_s
     }
     char *name = arena_copy(arena, text, strlen(text) + 1);
     struct knob_value *values = arena_take(arena, MAX_VALUES * sizeof(*values));
-    if (name == NULL || values == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     name[equals - text] = '\0';
     *ret_sweep = (struct sweep){.name = name, .values = values};
     char *rest = name + (equals - text) + 1;
@@ -199,9 +197,6 @@ static int read_options(int argc, char **argv, struct arena *arena, struct optio
         .targets = arena_take(arena, (size_t)argc * sizeof(*options.targets)),
         .sweeps = arena_take(arena, (size_t)argc * sizeof(*options.sweeps)),
     };
-    if (options.targets == NULL || options.sweeps == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     for (int i = 1; i < argc && options.command == NULL && !options.help; i++) {
         if (strcmp(argv[i], "--") == 0) {
             options.command = (const char *const *)argv + i + 1;
@@ -244,7 +239,7 @@ static int complain(int code, const char *text) {
 /* ---- what is to be run ---- */
 
 static const char *copy_text(struct arena *arena, const struct buf *text) {
-    return text->failed ? NULL : arena_copy(arena, buf_str(text), text->len + 1);
+    return arena_copy(arena, buf_str(text), text->len + 1);
 }
 
 static void add_words(struct buf *words, const char *const *list) {
@@ -326,9 +321,6 @@ static int make_plan(struct call *call, const struct run_target *target, struct 
         plan.dataset = arena_copy(&call->arena, path, strlen(path) + 1);
     }
     plan.env = make_env(call, &plan);
-    if (plan.argv == NULL || plan.env == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     int r = plan.image != NULL ? find_digest(call, &plan, err) : 0;
     *ret_plan = plan;
     return r;
@@ -341,9 +333,6 @@ static int choose_targets(struct call *call, const struct run_target ***ret_targ
     const struct run_spec *spec = &call->spec;
     size_t n = options->n_targets > 0 ? options->n_targets : spec->n_targets;
     const struct run_target **targets = arena_take(&call->arena, n * sizeof(*targets));
-    if (targets == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     for (size_t i = 0; i < n; i++) {
         targets[i] =
             options->n_targets > 0 ? run_spec_target(spec, options->targets[i]) : &spec->targets[i];
@@ -373,8 +362,7 @@ static const char *sweep_name(struct call *call, const char *target, const struc
             knob_value_format(value, &name);
         }
     }
-    const char *copy = copy_text(&call->arena, &name);
-    return copy != NULL ? copy : target;
+    return copy_text(&call->arena, &name);
 }
 
 /* Counts up over all combinations of values; false after the last. */
@@ -391,18 +379,18 @@ static bool next_combination(const struct options *options, size_t *at) {
 static void profile(struct call *call, struct run_plan *plan) {
     const struct options *options = &call->options;
     size_t n = options->n_sweeps;
-    size_t *at CLEANUP_FREE = calloc(n + 1, sizeof(*at));
-    struct run_knob *knobs CLEANUP_FREE = calloc(n + 1, sizeof(*knobs));
+    size_t *at CLEANUP_FREE = mem_zalloc(n, sizeof(*at));
+    struct run_knob *knobs CLEANUP_FREE = mem_zalloc(n, sizeof(*knobs));
     const char *name = plan->name;
     do {
-        for (size_t i = 0; at != NULL && knobs != NULL && i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             knobs[i] = (struct run_knob){options->sweeps[i].name, options->sweeps[i].values[at[i]]};
         }
         plan->knobs = knobs;
-        plan->n_knobs = knobs != NULL ? n : 0;
+        plan->n_knobs = n;
         plan->name = n > 0 ? sweep_name(call, name, knobs, n) : name;
         run_target_profile(&call->session, plan, &call->tally);
-    } while (at != NULL && next_combination(options, at) && !run_session_is_over(&call->session));
+    } while (next_combination(options, at) && !run_session_is_over(&call->session));
 }
 
 static void write_finished(struct run_session *session) {
@@ -482,7 +470,8 @@ static int load(struct call *call) {
     struct problems problems CLEANUP_PROBLEMS = {0};
     const char *file = call->options.file;
     if (file == NULL) {
-        return run_spec_init(&call->spec);
+        run_spec_init(&call->spec);
+        return 0;
     }
     if (run_spec_load(file, &call->spec, &problems) < 0) {
         problems_print(&problems, stderr);
@@ -492,7 +481,7 @@ static int load(struct call *call) {
         return -EINVAL;
     }
     char *folder CLEANUP_FREE = run_output_folder(file);
-    call->home = folder != NULL ? arena_copy(&call->arena, folder, strlen(folder) + 1) : NULL;
+    call->home = arena_copy(&call->arena, folder, strlen(folder) + 1);
     return 0;
 }
 
@@ -536,13 +525,13 @@ static int run_call(struct call *call, struct error *err) {
         return complain(EXIT_ENVIRONMENT, err->text);
     }
     struct run_plan *plans = arena_take(&call->arena, n * sizeof(*plans));
-    for (size_t i = 0; plans != NULL && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         int r = make_plan(call, targets[i], &plans[i], err);
         if (r < 0) {
             return complain(r == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT, err->text);
         }
     }
-    if (plans == NULL || run_plans(call, plans, n, err) < 0) {
+    if (run_plans(call, plans, n, err) < 0) {
         return complain(session->n_interrupts > 0 ? EXIT_INTERRUPTED : EXIT_ENVIRONMENT, err->text);
     }
     return report(call, err);

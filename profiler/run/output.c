@@ -9,13 +9,11 @@
 #include <unistd.h>
 
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "profiler/record/read.h"
 
 int run_output_make(const char *dir, struct error *err) {
-    char *path CLEANUP_FREE = strdup(dir);
-    if (path == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    char *path CLEANUP_FREE = mem_strdup(dir);
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         mkdir(path, 0755);
@@ -48,9 +46,6 @@ int run_output_check(const char *dir, struct error *err) {
     char *summary CLEANUP_FREE = file_path_join(dir, "summary.json");
     struct error why;
     double at = 0;
-    if (record == NULL || summary == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     int r = first_run(record, &at, &why);
     if (r == -ENOENT && access(summary, F_OK) == 0) {
         return error_set(err, -EEXIST, "%s has the summary of a run: " REMEDY, dir);
@@ -89,10 +84,10 @@ int run_output_open(const char *dir, const char *name, struct error *err) {
 
 char *run_output_resolve(const char *base, const char *path, struct error *err) {
     char *joined CLEANUP_FREE =
-        path[0] == '/' || base == NULL ? strdup(path) : file_path_join(base, path);
-    char *resolved = joined != NULL ? realpath(joined, NULL) : NULL;
+        path[0] == '/' || base == NULL ? mem_strdup(path) : file_path_join(base, path);
+    char *resolved = realpath(joined, NULL);
     if (resolved == NULL) {
-        error_set(err, -errno, "%s: %m", joined != NULL ? joined : path);
+        error_set(err, -errno, "%s: %m", joined);
     }
     return resolved;
 }
@@ -100,7 +95,7 @@ char *run_output_resolve(const char *base, const char *path, struct error *err) 
 char *run_output_folder(const char *file) {
     const char *slash = strrchr(file, '/');
     if (slash == NULL) {
-        return strdup(".");
+        return mem_strdup(".");
     }
-    return slash == file ? strdup("/") : strndup(file, (size_t)(slash - file));
+    return slash == file ? mem_strdup("/") : mem_strndup(file, (size_t)(slash - file));
 }

@@ -22,5 +22,5 @@ int run_output_open(const char *dir, const char *name, struct error *err);
  * where it is not there. The caller frees it. */
 char *run_output_resolve(const char *base, const char *path, struct error *err);
 
-/* The folder in which `file` is, "." for a bare name. The caller frees it; NULL: no memory. */
+/* The folder in which `file` is, "." for a bare name. The caller frees it. */
 char *run_output_folder(const char *file);

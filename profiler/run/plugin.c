@@ -22,17 +22,11 @@ struct run_plugin {
 int run_plugin_create(struct loop *loop, struct config *config,
                       const struct collector *const *collectors, struct run_plugin **ret_plugin,
                       struct error *err) {
-    struct run_plugin *plugin = calloc(1, sizeof(*plugin));
-    if (plugin == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct run_plugin *plugin = mem_zalloc(1, sizeof(*plugin));
     int r = push_keeper_create(loop, config->settings, collectors, &plugin->keeper, err);
     if (r == 0) {
         plugin->store = push_keeper_store(plugin->keeper);
         plugin->knobs = knobs_create(plugin->store);
-        r = plugin->knobs != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
-    }
-    if (r == 0) {
         r = push_socket_create(loop, plugin->store, plugin->knobs, push_keeper_log(plugin->keeper),
                                &plugin->socket, err);
     }

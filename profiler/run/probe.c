@@ -8,6 +8,7 @@
 #include "collectors/source/energy.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/engine/worker.h"
 #include "exporter/settings/settings.h"
@@ -308,14 +309,8 @@ static int start_workers(struct run_probe *probe, struct loop *loop,
 int run_probe_create(struct loop *loop, struct config *config,
                      const struct collector *const *collectors, int64_t interval_ms,
                      struct run_probe **ret_probe, struct error *err) {
-    struct run_probe *probe = calloc(1, sizeof(*probe));
-    struct energy *energy = energy_create();
-    if (probe == NULL || energy == NULL) {
-        free(probe);
-        energy_destroy(energy);
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    probe->energy = energy;
+    struct run_probe *probe = mem_zalloc(1, sizeof(*probe));
+    probe->energy = energy_create();
     probe->config = config_ref(config);
     int r = start_workers(probe, loop, collectors, interval_ms * CLOCK_NS_PER_MS, err);
     if (r < 0) {

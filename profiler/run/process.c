@@ -14,7 +14,7 @@
 #include "collectors/source/entries.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
-#include "profiler/run/spec.h"
+#include "exporter/core/memory.h"
 
 /* What went wrong between fork and exec. */
 struct fault {
@@ -29,22 +29,27 @@ static bool same_name(const char *a, const char *b) {
     return strncmp(a, b, len) == 0 && b[len] == '=';
 }
 
-/* Ours, with those of `env` added or in the place of those of the same name. */
-static const char *const *make_environment(const char *const *env, struct arena *arena) {
-    struct buf words CLEANUP_BUF = {0};
+/* Our environment, overridden by `env`. */
+static const char **make_environment(const char *const *env) {
+    const char **all = NULL;
+    size_t n = 0, cap = 0;
     for (char **ours = environ; *ours != NULL; ours++) {
-        bool replaced = false;
+        bool overridden = false;
         for (size_t i = 0; env != NULL && env[i] != NULL; i++) {
-            replaced = replaced || same_name(env[i], *ours);
+            overridden = overridden || same_name(env[i], *ours);
         }
-        if (!replaced) {
-            buf_add(&words, ours, sizeof(*ours));
+        if (!overridden) {
+            ARRAY_GROW(&all, &cap, n + 1);
+            all[n++] = *ours;
         }
     }
     for (size_t i = 0; env != NULL && env[i] != NULL; i++) {
-        buf_add(&words, &env[i], sizeof(env[i]));
+        ARRAY_GROW(&all, &cap, n + 1);
+        all[n++] = env[i];
     }
-    return run_args_list(&words, arena);
+    ARRAY_GROW(&all, &cap, n + 1);
+    all[n] = NULL;
+    return all;
 }
 
 static void reset_signals(void) {
@@ -93,12 +98,8 @@ static int word_fault(const struct run_command *command, const struct fault *fau
 }
 
 int run_child_start(const struct run_command *command, pid_t *ret_pid, struct error *err) {
-    struct arena arena CLEANUP_ARENA = {0};
-    const char *const *environment = make_environment(command->env, &arena);
+    const char **environment CLEANUP_FREE = make_environment(command->env);
     int ends[2];
-    if (environment == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     if (pipe2(ends, O_CLOEXEC) < 0) {
         return error_set(err, -errno, "pipe: %m");
     }
@@ -172,18 +173,9 @@ static bool has(const struct run_pids *list, pid_t pid) {
     return false;
 }
 
-static bool add(struct run_pids *list, pid_t pid) {
-    if (list->n_pids == list->cap_pids) {
-        size_t cap = list->cap_pids == 0 ? 16 : 2 * list->cap_pids;
-        pid_t *pids = reallocarray(list->pids, cap, sizeof(*pids));
-        if (pids == NULL) {
-            return false;
-        }
-        list->pids = pids;
-        list->cap_pids = cap;
-    }
+static void add(struct run_pids *list, pid_t pid) {
+    ARRAY_GROW(&list->pids, &list->cap_pids, list->n_pids + 1);
     list->pids[list->n_pids++] = pid;
-    return true;
 }
 
 /* Children may be listed before their parents: until nobody is added any more. */
@@ -198,9 +190,8 @@ static void choose(struct run_tree *tree, const struct run_stat *stats, size_t n
             bool adopted = stat->parent == self && !has(&tree->others, stat->pid);
             bool belongs = stat->pid == tree->root || stat->group == tree->root || adopted ||
                            has(chosen, stat->parent);
-            if (belongs && stat->state != 'Z' && !has(chosen, stat->pid) &&
-                !add(chosen, stat->pid)) {
-                return;
+            if (belongs && stat->state != 'Z' && !has(chosen, stat->pid)) {
+                add(chosen, stat->pid);
             }
         }
     }
@@ -209,9 +200,9 @@ static void choose(struct run_tree *tree, const struct run_stat *stats, size_t n
 static void list(struct run_tree *tree) {
     struct entries entries CLEANUP_ENTRIES = {0};
     entries_init(&entries, tree->procfs, "");
-    struct run_stat *stats CLEANUP_FREE = calloc(entries.n_names + 1, sizeof(*stats));
+    struct run_stat *stats CLEANUP_FREE = mem_alloc(entries.n_names * sizeof(*stats));
     size_t n_stats = 0;
-    for (size_t i = 0; stats != NULL && i < entries.n_names; i++) {
+    for (size_t i = 0; i < entries.n_names; i++) {
         const char *name = entries.names[i];
         if (name[0] >= '1' && name[0] <= '9' && read_stat(tree, name, &stats[n_stats]) == 0) {
             n_stats++;

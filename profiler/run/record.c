@@ -10,6 +10,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/json.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "profiler/record/read.h"
 
@@ -61,9 +62,6 @@ double run_record_seconds(const struct run_record *record, int64_t now_ns) {
 
 /* What could not be written whole is taken back, as readers take half a line at the end only. */
 static int write_all(struct run_record *record, const struct buf *text, struct error *err) {
-    if (text->failed) {
-        return error_set(err, -ENOMEM, "write the record: out of memory");
-    }
     for (size_t done = 0; done < text->len;) {
         ssize_t n = write(record->fd, text->data + done, text->len - done);
         if (n < 0 && errno != EINTR) {
@@ -194,25 +192,12 @@ static size_t find(const struct run_record *record, const char *key, bool *ret_f
     return low;
 }
 
-static bool insert(struct run_record *record, size_t place, const char *key) {
-    if (record->n_keys == record->cap_keys) {
-        size_t cap = record->cap_keys == 0 ? 64 : 2 * record->cap_keys;
-        char **keys = reallocarray(record->keys, cap, sizeof(*keys));
-        if (keys == NULL) {
-            return false;
-        }
-        record->keys = keys;
-        record->cap_keys = cap;
-    }
-    char *copy = strdup(key);
-    if (copy == NULL) {
-        return false;
-    }
+static void insert(struct run_record *record, size_t place, const char *key) {
+    ARRAY_GROW(&record->keys, &record->cap_keys, record->n_keys + 1);
     memmove(&record->keys[place + 1], &record->keys[place],
             (record->n_keys - place) * sizeof(*record->keys));
-    record->keys[place] = copy;
+    record->keys[place] = mem_strdup(key);
     record->n_keys++;
-    return true;
 }
 
 /* A key is explained before its first use. False where readers would not take one more. */
@@ -222,9 +207,10 @@ static bool declare(struct run_record *record, const struct run_series *series) 
     if (found) {
         return true;
     }
-    if (record->n_keys == RECORD_MAX_SERIES || !insert(record, place, series->key)) {
+    if (record->n_keys == RECORD_MAX_SERIES) {
         return false;
     }
+    insert(record, place, series->key);
     struct buf *out = &record->declared;
     buf_add_str(out, "{\"kind\":\"series\",\"key\":");
     json_add_string(out, series->key);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "profiler/run/output.h"
 #include "profiler/run/process.h"
 
@@ -43,7 +44,8 @@ static bool connects(const struct addrinfo *address) {
 
 bool run_service_listens(const char *address) {
     const char *colon = strrchr(address, ':');
-    char *host CLEANUP_FREE = colon != NULL ? strndup(address, (size_t)(colon - address)) : NULL;
+    char *host CLEANUP_FREE =
+        colon != NULL ? mem_strndup(address, (size_t)(colon - address)) : NULL;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     if (getaddrinfo(host != NULL ? host : "localhost", colon != NULL ? colon + 1 : address, &hints,
@@ -111,13 +113,8 @@ static int start(struct run_session *session, const char *dir, struct running *r
 
 int run_services_start(struct run_session *session, const char *dir, struct error *err) {
     const struct run_spec *spec = session->spec;
-    struct run_services *services = calloc(1, sizeof(*services));
-    struct running *rows = calloc(spec->n_services + 1, sizeof(*rows));
-    if (services == NULL || rows == NULL) {
-        free(services);
-        free(rows);
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct run_services *services = mem_zalloc(1, sizeof(*services));
+    struct running *rows = mem_zalloc(spec->n_services, sizeof(*rows));
     services->rows = rows;
     session->services = services;
     int r = 0;

@@ -122,9 +122,6 @@ static int load_config(struct run_session *session, struct error *err) {
         .argc = ARRAY_LEN(argv) - (host != NULL ? 1 : 2),
     };
     struct problems problems CLEANUP_PROBLEMS = {0};
-    if (socket.failed || rate.failed || engine.failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     int r = config_load(session->collectors, &sources, &session->config, &problems);
     return r < 0 ? error_set(err, r, "%s", problems.n_lines > 0 ? problems.lines[0] : "settings")
                  : 0;
@@ -147,8 +144,7 @@ static void remove_stale(const char *tmp) {
             continue;
         }
         char *path CLEANUP_FREE = file_path_join(tmp, entries.names[i]);
-        int fd CLEANUP_CLOSE =
-            path != NULL ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        int fd CLEANUP_CLOSE = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
             unlinkat(fd, "push.sock", 0);
             rmdir(path);
@@ -164,7 +160,7 @@ static int make_socket_dir(struct run_session *session, struct error *err) {
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s/" DIR_PREFIX "%d.XXXXXX", tmp, (int)getpid());
     session->socket_dir = buf_take(&path);
-    if (session->socket_dir == NULL || mkdtemp(session->socket_dir) == NULL) {
+    if (mkdtemp(session->socket_dir) == NULL) {
         int code = -errno;
         error_set(err, code, "make %s/" DIR_PREFIX "…: %m (see TMPDIR)", tmp);
         free(TAKE(session->socket_dir));

@@ -48,16 +48,24 @@ static int take_word(const char **at, struct buf *word, struct error *err) {
     if (quote != '\0') {
         return error_set(err, -EINVAL, "expected a closing %c", quote);
     }
-    return word->failed ? error_set(err, -ENOMEM, "out of memory") : 0;
+    return 0;
 }
 
-/* Appends the words to `words`, as pointers. */
-static int take_words(const char *text, struct arena *arena, struct buf *words, struct error *err) {
+const char *const *run_args_list(struct buf *words, struct arena *arena) {
+    const char *end = NULL;
+    buf_add(words, &end, sizeof(end));
+    return arena_copy(arena, words->data, words->len);
+}
+
+int run_args_split(const char *text, struct arena *arena, const char *const **ret_words,
+                   struct error *err) {
+    struct buf words CLEANUP_BUF = {0};
     for (;;) {
         while (is_blank(*text)) {
             text++;
         }
         if (*text == '\0') {
+            *ret_words = run_args_list(&words, arena);
             return 0;
         }
         struct buf word CLEANUP_BUF = {0};
@@ -65,33 +73,9 @@ static int take_words(const char *text, struct arena *arena, struct buf *words, 
         if (r < 0) {
             return r;
         }
-        char *copy = arena_copy(arena, buf_str(&word), word.len + 1);
-        if (copy == NULL) {
-            return error_set(err, -ENOMEM, "out of memory");
-        }
-        buf_add(words, &copy, sizeof(copy));
+        const char *copy = arena_copy(arena, buf_str(&word), word.len + 1);
+        buf_add(&words, &copy, sizeof(copy));
     }
-}
-
-const char *const *run_args_list(struct buf *words, struct arena *arena) {
-    const char *end = NULL;
-    buf_add(words, &end, sizeof(end));
-    return words->failed ? NULL : arena_copy(arena, words->data, words->len);
-}
-
-int run_args_split(const char *text, struct arena *arena, const char *const **ret_words,
-                   struct error *err) {
-    struct buf words CLEANUP_BUF = {0};
-    int r = take_words(text, arena, &words, err);
-    if (r < 0) {
-        return r;
-    }
-    const char *const *list = run_args_list(&words, arena);
-    if (list == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    *ret_words = list;
-    return 0;
 }
 
 static void add_word(struct yaml_reader *reader, struct buf *words, const char *text) {
@@ -416,8 +400,7 @@ static void check_name(struct yaml_reader *reader, const struct yaml_node *node,
 static const char *number_name(struct arena *arena, size_t number) {
     char text[24];
     int len = snprintf(text, sizeof(text), "%zu", number);
-    const char *copy = arena_copy(arena, text, (size_t)len + 1);
-    return copy != NULL ? copy : "";
+    return arena_copy(arena, text, (size_t)len + 1);
 }
 
 static void read_target(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
@@ -456,9 +439,8 @@ static void *take_items(struct yaml_reader *reader, const struct yaml_node *node
         yaml_key_complain(reader, node, "expected at most %d, got %zu", MAX_ITEMS, node->n_items);
         return NULL;
     }
-    void *items = arena_take(reader->arena, node->n_items * size);
-    *ret_n = items != NULL ? node->n_items : 0;
-    return items;
+    *ret_n = node->n_items;
+    return arena_take(reader->arena, node->n_items * size);
 }
 
 static void read_services(struct yaml_reader *reader, const struct yaml_key *key,
@@ -504,7 +486,7 @@ static void read_targets(struct yaml_reader *reader, struct section *section) {
     if (spec->n_targets == 0) {
         section->common.name = "1";
         spec->targets = arena_copy(reader->arena, &section->common, sizeof(section->common));
-        spec->n_targets = spec->targets != NULL ? 1 : 0;
+        spec->n_targets = 1;
     }
 }
 
@@ -575,11 +557,10 @@ static void set_defaults(struct run_spec *spec) {
     };
 }
 
-int run_spec_init(struct run_spec *spec) {
+void run_spec_init(struct run_spec *spec) {
     set_defaults(spec);
     spec->targets = arena_copy(&spec->arena, &plain_target, sizeof(plain_target));
-    spec->n_targets = spec->targets != NULL ? 1 : 0;
-    return spec->targets != NULL ? 0 : -ENOMEM;
+    spec->n_targets = 1;
 }
 
 /* Of the rest of the file only these two matter, and whatever they look like they are texts. */

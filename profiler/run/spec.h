@@ -83,8 +83,8 @@ struct run_spec {
     const char *const *formats; /* NULL: all */
 };
 
-/* What holds where no file says anything: one target that ends by itself. -ENOMEM. */
-int run_spec_init(struct run_spec *spec);
+/* The defaults without a file: one target that ends by itself. */
+void run_spec_init(struct run_spec *spec);
 
 /* Reads the text of `file`. -EINVAL where something is wrong; every mistake is then in `problems`,
  * as file:line:column: key: what was expected. `spec` is to be finished in any case. */
@@ -103,9 +103,9 @@ const struct run_target *run_spec_target(const struct run_spec *spec, const char
 /* Splits a text into the words of a command line, without a shell and what one would put in: words
  * end at blanks; '…' holds anything but its own quote; in "…" and outside of quotes a backslash
  * takes the next character as it is. The list ends in NULL and lies, like the words, in the arena.
- * -EINVAL with what is not closed, -ENOMEM. */
+ * -EINVAL for a quote that is not closed. */
 int run_args_split(const char *text, struct arena *arena, const char *const **ret_words,
                    struct error *err);
 
-/* Ends a buffer of pointers with NULL and copies it into the arena; NULL when memory is out. */
+/* Ends a buffer of pointers with NULL and copies it into the arena. */
 const char *const *run_args_list(struct buf *words, struct arena *arena);

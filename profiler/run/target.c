@@ -289,9 +289,6 @@ static int launch(struct run_session *session, const struct run_plan *plan, int 
         return r;
     }
     session->app = run_app_create(&config);
-    if (session->app == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     return session->app->kind->start(session->app, err);
 }
 

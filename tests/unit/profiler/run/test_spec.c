@@ -117,7 +117,7 @@ static void test_without_targets(void) {
         }
     }
     struct run_spec none CLEANUP_RUN_SPEC;
-    TEST_ASSERT_EQUAL_INT(0, run_spec_init(&none));
+    run_spec_init(&none);
     TEST_ASSERT_EQUAL_UINT(1, none.n_targets);
 }
 
