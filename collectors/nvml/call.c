@@ -122,7 +122,7 @@ struct call_state {
     struct labels *labels[ARRAY_LEN(calls)][NVML_MAX_VALUES];
 };
 
-static int call_open(struct nvml_device *device, void **ret_state) {
+static void *call_open(struct nvml_device *device) {
     struct call_state *state = mem_zalloc(1, sizeof(*state));
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         bool is_slow = calls[i].function == AT(pcie_throughput);
@@ -130,8 +130,7 @@ static int call_open(struct nvml_device *device, void **ret_state) {
         state->never[i] = (is_slow && !device->config->pcie_throughput) ||
                           (device->config->integrated && !is_load);
     }
-    *ret_state = state;
-    return 0;
+    return state;
 }
 
 /* The labels of an output, rendered when it first has a value; NULL: those of the GPU. */
@@ -178,11 +177,9 @@ static void call_collect(struct nvml_device *device, void *state, struct snapsho
 
 static void call_close(void *state) {
     struct call_state *calls_state = state;
-    if (calls_state != NULL) {
-        for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-            for (size_t j = 0; j < NVML_MAX_VALUES; j++) {
-                labels_destroy(calls_state->labels[i][j]);
-            }
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        for (size_t j = 0; j < NVML_MAX_VALUES; j++) {
+            labels_destroy(calls_state->labels[i][j]);
         }
     }
     free(calls_state);

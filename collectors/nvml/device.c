@@ -23,19 +23,18 @@ static bool file_says(const char *path, const char *word) {
 
 /* A laptop's GPU may power down while nobody asks it anything; the kernel tells without waking it.
  */
-static int find_runtime_status(struct nvml_device *device, const struct nvml_pci_info *pci) {
+static void find_runtime_status(struct nvml_device *device, const struct nvml_pci_info *pci) {
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s/bus/pci/devices/%04x:%02x:%02x.0/power/", device->config->sysfs,
                pci->domain, pci->bus, pci->device);
     size_t len = path.len;
     buf_add_str(&path, "control");
     if (!file_says(buf_str(&path), "auto")) {
-        return 0;
+        return;
     }
     buf_truncate(&path, len);
     buf_add_str(&path, "runtime_status");
     device->runtime_status = buf_take(&path);
-    return device->runtime_status != NULL ? 0 : -ENOMEM;
 }
 
 static bool is_suspended(const struct nvml_device *device) {
@@ -50,7 +49,7 @@ static void cuda_version(const struct nvml_library *library, char *out, size_t l
     }
 }
 
-static int identify(struct nvml_device *device) {
+static void identify(struct nvml_device *device) {
     const struct nvml_library *library = device->library;
     char gpu[16], cuda[32] = "", driver[NVML_MAX_TEXT] = "", vbios[NVML_MAX_TEXT] = "";
     struct nvml_pci_info pci = {0};
@@ -74,28 +73,27 @@ static int identify(struct nvml_device *device) {
     device->info = labels_render("gpu", gpu, "uuid", device->uuid, "name", device->name,
                                  "pci_bus_id", has_pci ? bus_id : "", "driver_version", driver,
                                  "cuda_version", cuda, "vbios_version", vbios);
-    return has_pci ? find_runtime_status(device, &pci) : 0;
+    if (has_pci) {
+        find_runtime_status(device, &pci);
+    }
 }
 
 static bool has_part(const struct nvml_device *device, size_t i) {
     return parts[i]->integrated || !device->config->integrated;
 }
 
-static int open_parts(struct nvml_device *device) {
+static void open_parts(struct nvml_device *device) {
     device->xids = nvml_xids_create(device->labels);
-    int r = device->xids != NULL ? 0 : -ENOMEM;
-    for (size_t i = 0; i < ARRAY_LEN(parts) && r == 0; i++) {
-        r = has_part(device, i) ? parts[i]->open(device, &device->parts[i]) : 0;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        device->parts[i] = has_part(device, i) ? parts[i]->open(device) : NULL;
     }
-    return r;
 }
 
 /* All that is known of a GPU that does not answer. */
-static int name_lost(struct nvml_device *device) {
+static void name_lost(struct nvml_device *device) {
     char gpu[16];
     snprintf(gpu, sizeof(gpu), "%u", device->index);
     device->labels = labels_render("gpu", gpu);
-    return device->labels != NULL ? 0 : -ENOMEM;
 }
 
 int nvml_device_init(struct nvml_device *device, const struct nvml_library *library,
@@ -107,20 +105,20 @@ int nvml_device_init(struct nvml_device *device, const struct nvml_library *libr
         return error_set(err, -ENODEV, "gpu %u: %s (%u)", index, nvml_library_words(library, code),
                          code);
     }
-    int r = good ? identify(device) : name_lost(device);
-    if (r == 0 && good) {
-        r = open_parts(device);
-    }
-    if (r < 0) {
-        nvml_device_finish(device);
-        return error_set(err, r, "gpu %u: out of memory", index);
+    if (good) {
+        identify(device);
+        open_parts(device);
+    } else {
+        name_lost(device);
     }
     return 0;
 }
 
 void nvml_device_finish(struct nvml_device *device) {
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        parts[i]->close(device->parts[i]);
+        if (device->parts[i] != NULL) {
+            parts[i]->close(device->parts[i]);
+        }
     }
     nvml_xids_destroy(device->xids);
     labels_destroy(device->labels);

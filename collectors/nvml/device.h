@@ -18,7 +18,7 @@ struct nvml_config {
     bool processes;        /* one series per process */
     bool pcie_throughput;  /* takes 20 ms per direction */
     bool integrated;       /* a Jetson's own GPU: only what its files do not tell, as GPU 0 */
-    struct energy *energy; /* to tell it; or NULL */
+    struct energy *energy; /* where to report it; or NULL */
     const char *uuid;      /* of a GPU that NVML gives none; may be NULL */
 };
 
@@ -45,10 +45,10 @@ struct nvml_device {
 /* One topic. */
 struct nvml_part {
     bool integrated; /* also of a Jetson's own GPU */
-    int (*open)(struct nvml_device *device, void **ret_state);
+    void *(*open)(struct nvml_device *device);
     void (*sample)(struct nvml_device *device, void *state, int64_t now_ns);        /* optional */
     void (*collect)(struct nvml_device *device, void *state, struct snapshot *out); /* optional */
-    void (*close)(void *state); /* accepts NULL */
+    void (*close)(void *state);
 };
 extern const struct nvml_part nvml_call_part;
 extern const struct nvml_part nvml_energy_part;

@@ -8,7 +8,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
 
-/* Tells who attributes energy what the card has used, and which containers have kept it busy. */
+/* Reports to the energy accounts what the card used, and which containers kept it busy. */
 
 #define TELL_NS CLOCK_NS_PER_SEC
 
@@ -26,7 +26,7 @@ struct teller {
     struct nvml_shares shares;
 };
 
-/* The counter begins anew when the driver does. */
+/* The counter starts from 0 when the driver does. */
 static void begin(struct teller *teller, struct nvml_device *device, double millijoules,
                   int64_t now_ns) {
     energy_meter_close(teller->meter);
@@ -63,19 +63,16 @@ static void energy_sample(struct nvml_device *device, void *state, int64_t now_n
     teller->next_ns = now_ns + (rests ? REST_NS : TELL_NS);
 }
 
-static int energy_open(struct nvml_device *device, void **ret_state) {
+static void *energy_open(struct nvml_device *device) {
     struct teller *teller = mem_zalloc(1, sizeof(*teller));
     teller->meter = energy_meter_open(device->config->energy, device->uuid);
-    *ret_state = teller;
-    return 0;
+    return teller;
 }
 
 static void energy_close(void *state) {
     struct teller *teller = state;
-    if (teller != NULL) {
-        energy_meter_close(teller->meter);
-        nvml_shares_finish(&teller->shares);
-    }
+    energy_meter_close(teller->meter);
+    nvml_shares_finish(&teller->shares);
     free(teller);
 }
 

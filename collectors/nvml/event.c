@@ -37,27 +37,17 @@ static struct xid *add_row(struct nvml_xids *xids, unsigned long long code, int6
     }
     char text[32];
     snprintf(text, sizeof(text), "%llu", code);
-    struct xid *xid = &xids->rows[xids->n_rows];
+    struct xid *xid = &xids->rows[xids->n_rows++];
     *xid = (struct xid){
         .code = code, .from_ns = from_ns, .labels = labels_with(xids->gpu, "xid", text)};
-    if (xid->labels == NULL) {
-        return NULL;
-    }
-    xids->n_rows++;
     return xid;
 }
 
 struct nvml_xids *nvml_xids_create(const struct labels *gpu) {
     struct nvml_xids *xids = mem_zalloc(1, sizeof(*xids));
-    if (xids == NULL) {
-        return NULL;
-    }
     xids->gpu = gpu;
     for (size_t i = 0; i < ARRAY_LEN(usual_codes); i++) {
-        if (add_row(xids, usual_codes[i], 0) == NULL) {
-            nvml_xids_destroy(xids);
-            return NULL;
-        }
+        add_row(xids, usual_codes[i], 0);
     }
     return xids;
 }

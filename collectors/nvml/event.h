@@ -5,8 +5,8 @@
 /* The Xid errors of one GPU, counted by code. */
 struct nvml_xids;
 
-struct nvml_xids *nvml_xids_create(const struct labels *gpu); /* NULL when memory is out */
-void nvml_xids_destroy(struct nvml_xids *xids);               /* accepts NULL */
+struct nvml_xids *nvml_xids_create(const struct labels *gpu);
+void nvml_xids_destroy(struct nvml_xids *xids); /* accepts NULL */
 
 /* Counts one; the codes that matter most are there from the beginning, at 0. */
 void nvml_xids_note(struct nvml_xids *xids, unsigned long long code, int64_t now_ns);

@@ -25,24 +25,21 @@ struct links {
     bool no_traffic;
 };
 
-static bool link_init(struct link *link, const struct nvml_device *device, unsigned number) {
+static void link_init(struct link *link, const struct nvml_device *device, unsigned number) {
     char text[16];
     snprintf(text, sizeof(text), "%u", number);
     *link = (struct link){
         .number = number,
         .labels = labels_with(device->labels, "link", text),
     };
-    bool good = link->labels != NULL;
-    for (size_t i = 0; i < ARRAY_LEN(error_kinds) && good; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(error_kinds); i++) {
         link->error_labels[i] = labels_with(link->labels, "kind", error_kinds[i]);
-        good = link->error_labels[i] != NULL;
     }
-    return good;
 }
 
 static void links_close(void *state) {
     struct links *links = state;
-    for (size_t i = 0; links != NULL && i < links->n_links; i++) {
+    for (size_t i = 0; i < links->n_links; i++) {
         labels_destroy(links->links[i].labels);
         for (size_t j = 0; j < ARRAY_LEN(error_kinds); j++) {
             labels_destroy(links->links[i].error_labels[j]);
@@ -51,20 +48,15 @@ static void links_close(void *state) {
     free(links);
 }
 
-static int links_open(struct nvml_device *device, void **ret_state) {
+static void *links_open(struct nvml_device *device) {
     struct links *links = mem_zalloc(1, sizeof(*links));
     unsigned active;
     for (unsigned i = 0; device->library->link_state != NULL && i < NVML_MAX_LINKS; i++) {
-        if (device->library->link_state(device->handle, i, &active) != NVML_CODE_SUCCESS) {
-            continue;
-        }
-        if (!link_init(&links->links[links->n_links++], device, i)) {
-            links_close(links);
-            return -ENOMEM;
+        if (device->library->link_state(device->handle, i, &active) == NVML_CODE_SUCCESS) {
+            link_init(&links->links[links->n_links++], device, i);
         }
     }
-    *ret_state = links;
-    return 0;
+    return links;
 }
 
 static void collect_state(struct nvml_device *device, const struct link *link,

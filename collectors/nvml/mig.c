@@ -26,14 +26,13 @@ struct mig {
     size_t n_instances;
 };
 
-static int mig_open(struct nvml_device *device, void **ret_state) {
+static void *mig_open(struct nvml_device *device) {
     struct mig *mig = mem_zalloc(1, sizeof(*mig));
     const struct nvml_library *library = device->library;
     mig->never = library->mig_mode == NULL || library->mig_max == NULL ||
                  library->mig_handle == NULL || library->gpu_instance == NULL ||
                  library->compute_instance == NULL;
-    *ret_state = mig;
-    return 0;
+    return mig;
 }
 
 static void instance_finish(struct instance *instance) {
@@ -59,10 +58,6 @@ static bool instance_init(struct instance *instance, const struct nvml_device *d
                               "gpu_instance", ids[0], "compute_instance", ids[1]),
     };
     snprintf(instance->uuid, sizeof(instance->uuid), "%s", uuid);
-    if (instance->labels == NULL || instance->info == NULL) {
-        instance_finish(instance);
-        return false;
-    }
     return true;
 }
 
@@ -151,7 +146,7 @@ static void mig_collect(struct nvml_device *device, void *state, struct snapshot
 
 static void mig_close(void *state) {
     struct mig *mig = state;
-    for (size_t i = 0; mig != NULL && i < mig->n_instances; i++) {
+    for (size_t i = 0; i < mig->n_instances; i++) {
         instance_finish(&mig->instances[i]);
     }
     free(mig);

@@ -77,7 +77,7 @@ static int open_devices(struct nvml *nvml, bool tegra, struct error *err) {
                          nvml_library_words(&nvml->library, code), code);
     }
     int r = error_set(err, -ENODEV, "NVML knows no GPU");
-    for (unsigned i = 0; i < n && nvml->n_devices < MAX_DEVICES && r != -ENOMEM; i++) {
+    for (unsigned i = 0; i < n && nvml->n_devices < MAX_DEVICES; i++) {
         struct nvml_device *device = &nvml->devices[nvml->n_devices];
         r = nvml_device_init(device, &nvml->library, &nvml->config, i, err);
         if (r == 0 && tegra && tegra_gpu_is_integrated(device->name)) {
@@ -86,7 +86,7 @@ static int open_devices(struct nvml *nvml, bool tegra, struct error *err) {
         }
         nvml->n_devices += r == 0;
     }
-    return nvml->n_devices > 0 && r != -ENOMEM ? 0 : r;
+    return nvml->n_devices > 0 ? 0 : r;
 }
 
 static struct nvml_config read_config(const struct collector_env *env) {

@@ -3,6 +3,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "exporter/core/memory.h"
+
 /* Entries were of 16, 24 and 32 bytes under one name in some drivers: room is made for the largest,
  * so that whatever comes stays within it. */
 enum { MAX_ENTRY = 32, MAX_ENTRIES = 1 << 16, MAX_TURNS = 5 };
@@ -21,11 +23,7 @@ static bool make_room(struct nvml_process_list *list, unsigned n) {
     if (n > MAX_ENTRIES) {
         return false;
     }
-    void *raw = realloc(list->raw, (size_t)n * MAX_ENTRY);
-    if (raw == NULL) {
-        return false;
-    }
-    list->raw = raw;
+    list->raw = mem_resize(list->raw, n, MAX_ENTRY);
     list->cap_raw = n;
     return true;
 }
@@ -35,15 +33,7 @@ static void add(struct nvml_process_list *list, unsigned pid, unsigned long long
         list->n_impossible++;
         return;
     }
-    if (list->n_uses == list->cap_uses) {
-        size_t cap = list->cap_uses * 2 + 16;
-        struct nvml_use *uses = realloc(list->uses, cap * sizeof(*uses));
-        if (uses == NULL) {
-            return;
-        }
-        list->uses = uses;
-        list->cap_uses = cap;
-    }
+    ARRAY_GROW(&list->uses, &list->cap_uses, list->n_uses + 1);
     list->uses[list->n_uses++] = (struct nvml_use){.pid = pid, .bytes = bytes};
 }
 

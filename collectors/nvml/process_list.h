@@ -26,8 +26,9 @@ struct nvml_process_list {
 
 void nvml_process_list_finish(struct nvml_process_list *list);
 
-/* Reads who computes and who draws; who does both is there once, with the larger of both sizes, as
- * they are the same memory. The worse of both codes: NVML_CODE_SUCCESS as long as one was told. */
+/* Reads the processes that compute and those that draw. One that does both is listed once, with the
+ * larger of both sizes, as they are the same memory. Returns the worse of both codes;
+ * NVML_CODE_SUCCESS if one list could be read. */
 unsigned nvml_process_list_read(struct nvml_process_list *list, const struct nvml_library *library,
                                 struct nvml_handle *device);
 

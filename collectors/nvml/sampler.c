@@ -74,11 +74,7 @@ static bool make_room(struct follow *follow, unsigned n) {
     if (n > MAX_SAMPLES) {
         return false;
     }
-    struct nvml_sample *samples = realloc(follow->samples, n * sizeof(*samples));
-    if (samples == NULL) {
-        return false;
-    }
-    follow->samples = samples;
+    follow->samples = mem_resize(follow->samples, n, sizeof(*follow->samples));
     follow->cap_samples = n;
     return true;
 }
@@ -200,7 +196,7 @@ static void sampler_collect(struct nvml_device *device, void *state, struct snap
     add_peak(device, &sampler->memory, &gpu_descs[GPU_MEMORY_USED_PEAK], out);
 }
 
-static int sampler_open(struct nvml_device *device, void **ret_state) {
+static void *sampler_open(struct nvml_device *device) {
     struct sampler *sampler = mem_zalloc(1, sizeof(*sampler));
     sampler->load = (struct follow){
         .kind = NVML_SAMPLES_OF_UTILIZATION,
@@ -224,16 +220,13 @@ static int sampler_open(struct nvml_device *device, void **ret_state) {
     if (device->config->integrated) { /* rails and files tell these */
         sampler->power.no_stream = sampler->power.never = sampler->no_memory = true;
     }
-    *ret_state = sampler;
-    return 0;
+    return sampler;
 }
 
 static void sampler_close(void *state) {
     struct sampler *sampler = state;
-    if (sampler != NULL) {
-        free(sampler->load.samples);
-        free(sampler->power.samples);
-    }
+    free(sampler->load.samples);
+    free(sampler->power.samples);
     free(sampler);
 }
 
