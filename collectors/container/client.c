@@ -10,6 +10,7 @@
 #include "collectors/container/info.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 
 #define ANSWER_NS (10 * CLOCK_NS_PER_SEC)
 #define MIN_RETRY_NS CLOCK_NS_PER_SEC
@@ -19,53 +20,32 @@
 /* type=container; the braces and quotes of {"type":["container"]} are spelled out. */
 #define EVENTS_PATH "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D"
 
-enum { MAX_LIST_BYTES = 32 << 20, MAX_EVENT_BYTES = 1 << 20, MAX_INFOS = 10000, MAX_ASKED = 1024 };
-
-/* A container that CRI-O did not know when it was asked. */
-struct asked {
-    char *id;
-    int64_t next_ns;
-    int64_t wait_ns;
-};
+enum { MAX_LIST_BYTES = 32 << 20, MAX_EVENT_BYTES = 1 << 20, MAX_INFOS = 10000 };
 
 struct container_client {
-    enum container_client_kind kind;
     char *socket;
     container_label_patterns wanted;
     struct container_info *infos;
     size_t n_infos, cap_infos;
     unsigned generation;
 
-    struct container_http question; /* the list, or one container */
+    struct container_http list;
     struct container_http events;
-    bool stale;               /* the list is to be asked for */
-    int64_t next_question_ns; /* not before then */
+    bool stale;           /* the list must be requested */
+    int64_t next_list_ns; /* not before then */
     int64_t next_events_ns;
     int64_t retry_ns;
-
-    char *asking; /* CRI-O: the id of the question under way */
-    struct asked *asked;
-    size_t n_asked, cap_asked;
 };
 
-struct container_client *container_client_create(enum container_client_kind kind,
-                                                 const char *socket,
+struct container_client *container_client_create(const char *socket,
                                                  container_label_patterns wanted) {
-    struct container_client *client = calloc(1, sizeof(*client));
-    if (client == NULL) {
-        return NULL;
-    }
-    client->kind = kind;
+    struct container_client *client = mem_zalloc(1, sizeof(*client));
     client->wanted = wanted;
-    client->socket = strdup(socket);
-    client->stale = kind == CONTAINER_CLIENT_LIST;
+    client->socket = mem_strdup(socket);
+    client->stale = true;
     client->retry_ns = MIN_RETRY_NS;
-    container_http_init(&client->question);
+    container_http_init(&client->list);
     container_http_init(&client->events);
-    if (client->socket == NULL) {
-        container_client_destroy(client);
-        return NULL;
-    }
     return client;
 }
 
@@ -82,12 +62,7 @@ void container_client_destroy(struct container_client *client) {
     }
     clear_infos(client);
     free(client->infos);
-    for (size_t i = 0; i < client->n_asked; i++) {
-        free(client->asked[i].id);
-    }
-    free(client->asked);
-    free(client->asking);
-    container_http_finish(&client->question);
+    container_http_finish(&client->list);
     container_http_finish(&client->events);
     free(client->socket);
     free(client);
@@ -118,34 +93,19 @@ static struct container_info *find_info(const struct container_client *client, c
 /* Takes over `info`, which has an id. */
 static void put_info(struct container_client *client, struct container_info *info) {
     struct container_info *old = find_info(client, info->id);
-    if (old == NULL && client->n_infos == client->cap_infos && client->n_infos < MAX_INFOS) {
-        size_t cap = 2 * client->cap_infos + 16;
-        struct container_info *infos = reallocarray(client->infos, cap, sizeof(*infos));
-        if (infos == NULL) {
-            return;
-        }
-        client->infos = infos;
-        client->cap_infos = cap;
-    }
-    if (old == NULL && client->n_infos == client->cap_infos) {
+    if (old == NULL && client->n_infos == MAX_INFOS) {
         return;
     }
     if (old != NULL) {
         container_info_finish(old);
     }
-    *(old != NULL ? old : &client->infos[client->n_infos++]) = *info;
+    if (old == NULL) {
+        ARRAY_GROW(&client->infos, &client->cap_infos, client->n_infos + 1);
+        old = &client->infos[client->n_infos++];
+    }
+    *old = *info;
     *info = (struct container_info){0};
     client->generation++;
-}
-
-static void drop_asked(struct container_client *client, const char *id) {
-    for (size_t i = 0; i < client->n_asked; i++) {
-        if (strcmp(client->asked[i].id, id) == 0) {
-            free(client->asked[i].id);
-            client->asked[i] = client->asked[--client->n_asked];
-            return;
-        }
-    }
 }
 
 void container_client_forget(struct container_client *client, const char *id) {
@@ -154,57 +114,29 @@ void container_client_forget(struct container_client *client, const char *id) {
         container_info_finish(info);
         *info = client->infos[--client->n_infos];
     }
-    drop_asked(client, id);
 }
 
-static void ask_later(struct container_client *client, const char *id, int64_t now_ns) {
-    for (size_t i = 0; i < client->n_asked; i++) {
-        if (strcmp(client->asked[i].id, id) == 0) {
-            return;
-        }
-    }
-    if (client->n_asked == MAX_ASKED) {
-        return;
-    }
-    if (client->n_asked == client->cap_asked) {
-        size_t cap = 2 * client->cap_asked + 16;
-        struct asked *asked = reallocarray(client->asked, cap, sizeof(*asked));
-        if (asked == NULL) {
-            return;
-        }
-        client->asked = asked;
-        client->cap_asked = cap;
-    }
-    char *copy = strdup(id);
-    if (copy != NULL) {
-        client->asked[client->n_asked++] =
-            (struct asked){.id = copy, .next_ns = now_ns, .wait_ns = MIN_RETRY_NS};
-    }
-}
-
-const struct container_info *container_client_find(struct container_client *client, const char *id,
-                                                   int64_t now_ns) {
+const struct container_info *container_client_find(struct container_client *client,
+                                                   const char *id) {
     struct container_info *info = find_info(client, id);
-    if (info == NULL && client->kind == CONTAINER_CLIENT_CRIO) {
-        ask_later(client, id, now_ns);
-    } else if (info == NULL && client->events.fd < 0 && client->question.fd < 0) {
-        client->stale = true; /* nobody would tell us of a container that came since */
+    if (info == NULL && client->events.fd < 0 && client->list.fd < 0) {
+        client->stale = true; /* no event will announce a container that started since */
     }
     return info;
 }
 
 /* A runtime that fails is asked again after 1, 2, 4, … seconds. */
 static void back_off(struct container_client *client, int64_t now_ns) {
-    client->next_question_ns = now_ns + client->retry_ns;
-    client->next_events_ns = client->next_question_ns;
+    client->next_list_ns = now_ns + client->retry_ns;
+    client->next_events_ns = client->next_list_ns;
     client->retry_ns = client->retry_ns < MAX_RETRY_NS / 2 ? 2 * client->retry_ns : MAX_RETRY_NS;
 }
 
 static void take_list(struct container_client *client) {
     struct container_info *infos CLEANUP_FREE = NULL;
     size_t n = 0;
-    const struct buf *answer = &client->question.answer;
-    if (client->question.status != 200 ||
+    const struct buf *answer = &client->list.answer;
+    if (client->list.status != 200 ||
         container_json_list(buf_str(answer), answer->len, client->wanted, &infos, &n) < 0) {
         return;
     }
@@ -217,81 +149,28 @@ static void take_list(struct container_client *client) {
     client->generation++;
 }
 
-static void take_crio(struct container_client *client, int64_t now_ns) {
-    struct container_info info CLEANUP_CONTAINER_INFO = {0};
-    const struct buf *answer = &client->question.answer;
-    if (client->question.status == 200 &&
-        container_json_crio(buf_str(answer), answer->len, client->wanted, &info) == 0) {
-        drop_asked(client, client->asking);
-        info.id = TAKE(client->asking);
-        put_info(client, &info);
-        client->retry_ns = MIN_RETRY_NS;
-        return;
-    }
-    for (size_t i = 0; i < client->n_asked; i++) {
-        struct asked *asked = &client->asked[i];
-        if (strcmp(asked->id, client->asking) == 0) { /* it hears of containers after we do */
-            asked->next_ns = now_ns + asked->wait_ns;
-            asked->wait_ns = asked->wait_ns < MAX_RETRY_NS ? 2 * asked->wait_ns : MAX_RETRY_NS;
-        }
-    }
-}
-
-static const char *next_to_ask(const struct container_client *client, int64_t now_ns) {
-    for (size_t i = 0; i < client->n_asked; i++) {
-        if (client->asked[i].next_ns <= now_ns) {
-            return client->asked[i].id;
-        }
-    }
-    return NULL;
-}
-
-static int begin_question(struct container_client *client, int64_t now_ns) {
-    int64_t deadline_ns = now_ns + ANSWER_NS;
-    if (client->kind == CONTAINER_CLIENT_LIST) {
-        if (!client->stale) {
-            return 0;
-        }
-        client->stale = false;
-        client->next_question_ns = now_ns + MIN_LIST_NS;
-        return container_http_get(&client->question, client->socket, "/containers/json",
-                                  deadline_ns);
-    }
-    const char *id = next_to_ask(client, now_ns);
-    if (id == NULL) {
+static int begin_list(struct container_client *client, int64_t now_ns) {
+    if (!client->stale || now_ns < client->next_list_ns) {
         return 0;
     }
-    struct buf path CLEANUP_BUF = {0};
-    free(client->asking);
-    client->asking = strdup(id);
-    buf_printf(&path, "/containers/%s", id);
-    if (path.failed || client->asking == NULL) {
-        return -ENOMEM;
-    }
-    return container_http_get(&client->question, client->socket, buf_str(&path), deadline_ns);
+    client->stale = false;
+    client->next_list_ns = now_ns + MIN_LIST_NS;
+    return container_http_get(&client->list, client->socket, "/containers/json",
+                              now_ns + ANSWER_NS);
 }
 
-static void step_question(struct container_client *client, int64_t now_ns) {
-    int r = 0;
-    if (client->question.fd < 0) {
-        r = now_ns >= client->next_question_ns ? begin_question(client, now_ns) : 0;
-    }
-    if (r == 0 && client->question.fd >= 0) {
-        r = container_http_step(&client->question, MAX_LIST_BYTES, now_ns);
+static void step_list(struct container_client *client, int64_t now_ns) {
+    int r = client->list.fd < 0 ? begin_list(client, now_ns) : 0;
+    if (r == 0 && client->list.fd >= 0) {
+        r = container_http_step(&client->list, MAX_LIST_BYTES, now_ns);
     }
     if (r < 0) {
-        container_http_finish(&client->question);
-        client->stale = client->kind == CONTAINER_CLIENT_LIST;
+        container_http_finish(&client->list);
+        client->stale = true;
         back_off(client, now_ns);
-        return;
-    }
-    if (client->question.fd >= 0 && client->question.ended) {
-        if (client->kind == CONTAINER_CLIENT_LIST) {
-            take_list(client);
-        } else {
-            take_crio(client, now_ns);
-        }
-        container_http_finish(&client->question);
+    } else if (client->list.fd >= 0 && client->list.ended) {
+        take_list(client);
+        container_http_finish(&client->list);
     }
 }
 
@@ -353,12 +232,10 @@ static void step_events(struct container_client *client, int64_t now_ns) {
 }
 
 void container_client_step(struct container_client *client, int64_t now_ns) {
-    if (client->kind == CONTAINER_CLIENT_LIST) {
-        step_events(client, now_ns);
-    }
-    step_question(client, now_ns);
-    /* A list under way may be older than what events tell: it comes first. */
-    if (client->events.status == 200 && client->question.fd < 0) {
+    step_events(client, now_ns);
+    step_list(client, now_ns);
+    /* A list under way may be older than the events: it comes first. */
+    if (client->events.status == 200 && client->list.fd < 0) {
         take_events(client);
     }
 }

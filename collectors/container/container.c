@@ -41,20 +41,14 @@ static const struct option options[] = {
         .name = "collector.container.cri-socket",
         .type = OPTION_STRING,
         .default_text = "auto",
-        .help = "Where the labels of pods are asked for (CRI), below path.rootfs; auto: where k3s, "
-                "containerd or CRI-O listen; off: not",
-    },
-    {
-        .name = "collector.container.crio-socket",
-        .type = OPTION_STRING,
-        .default_text = "/run/crio/crio.sock",
-        .help = "Where CRI-O is asked for names, below path.rootfs; empty: not",
+        .help = "CRI socket for names and labels of pods, below path.rootfs; auto: that of k3s, "
+                "containerd or CRI-O; off: none",
     },
     {
         .name = "collector.container.docker-socket",
         .type = OPTION_STRING,
         .default_text = "/run/docker.sock",
-        .help = "Where Docker is asked for names, below path.rootfs; empty: not",
+        .help = "Docker's socket, for names, below path.rootfs; empty: none",
     },
     {
         .name = "collector.container.exclude",
@@ -87,7 +81,7 @@ static const struct option options[] = {
         .name = "collector.container.podman-socket",
         .type = OPTION_STRING,
         .default_text = "/run/podman/podman.sock",
-        .help = "Where podman is asked for names, below path.rootfs; empty: not",
+        .help = "Podman's socket, for names, below path.rootfs; empty: none",
     },
     {
         .name = "collector.container.prefix",

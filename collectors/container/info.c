@@ -17,7 +17,7 @@ static const size_t fields[] = {
     offsetof(struct container_info, namespace), offsetof(struct container_info, container),
 };
 
-/* The labels that the kubelet, containerd and CRI-O add to a container. */
+/* The labels that the kubelet and containerd add to a container. */
 static const struct {
     const char *name;
     size_t field;
@@ -25,8 +25,6 @@ static const struct {
 } known[] = {
     {"io.kubernetes.container.name", offsetof(struct container_info, container),
      CONTAINER_LABELS_KUBELET},
-    {"io.kubernetes.cri-o.ImageName", offsetof(struct container_info, image),
-     CONTAINER_LABELS_CRIO},
     {"io.kubernetes.cri.container-name", offsetof(struct container_info, container),
      CONTAINER_LABELS_CONTAINERD},
     {"io.kubernetes.cri.image-name", offsetof(struct container_info, image),
@@ -47,7 +45,6 @@ static const struct {
     const char *value;
     enum container_label_writer writer;
 } sandbox_marks[] = {
-    {"io.kubernetes.cri-o.ContainerType", "sandbox", CONTAINER_LABELS_CRIO},
     {"io.kubernetes.cri.container-type", "sandbox", CONTAINER_LABELS_CONTAINERD},
     {"io.kubernetes.docker.type", "podsandbox", CONTAINER_LABELS_KUBELET},
 };
@@ -306,35 +303,6 @@ int container_json_event(const char *text, size_t len, container_label_patterns 
     r = r == 0 ? set(&info.name, without_slash(text_of(attributes, "name"))) : r;
     r = r == 0 ? set(&info.image, text_of(attributes, "image")) : r;
     r = r == 0 ? take_labels(&info, wanted, CONTAINER_LABELS_KUBELET, attributes) : r;
-    settle(&info);
-    if (r == 0) {
-        *ret_info = info;
-        info = (struct container_info){0};
-    }
-    return r;
-}
-
-int container_json_crio(const char *text, size_t len, container_label_patterns wanted,
-                        struct container_info *ret_info) {
-    json_t *answer CLEANUP_JSON = load(text, len);
-    if (!json_is_object(answer)) {
-        return -EINVAL;
-    }
-    struct container_info info CLEANUP_CONTAINER_INFO = {0};
-    static const struct {
-        const char *key;
-        enum container_label_writer writer;
-    } objects[] = {
-        {"annotations", CONTAINER_LABELS_ANYBODY},
-        {"crio_annotations", CONTAINER_LABELS_CRIO},
-        {"labels", CONTAINER_LABELS_KUBELET},
-    };
-    int r = set(&info.name, text_of(answer, "name"));
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(objects); i++) {
-        json_t *labels = json_object_get(answer, objects[i].key);
-        r = take_labels(&info, wanted, objects[i].writer, labels);
-    }
-    r = r == 0 ? set(&info.image, text_of(answer, "image")) : r;
     settle(&info);
     if (r == 0) {
         *ret_info = info;

@@ -31,7 +31,6 @@ typedef const char *const *container_label_patterns;
 enum container_label_writer {
     CONTAINER_LABELS_ANYBODY,
     CONTAINER_LABELS_CONTAINERD, /* annotations of its bundles */
-    CONTAINER_LABELS_CRIO,       /* its own annotations */
     CONTAINER_LABELS_KUBELET,    /* labels of containers that the kubelet started */
 };
 
@@ -66,10 +65,6 @@ int container_json_list(const char *text, size_t len, container_label_patterns w
  * events that tell nothing of a container's name. */
 int container_json_event(const char *text, size_t len, container_label_patterns wanted,
                          struct container_info *ret_info, bool *ret_gone);
-
-/* What CRI-O answers to GET /containers/<id>. */
-int container_json_crio(const char *text, size_t len, container_label_patterns wanted,
-                        struct container_info *ret_info);
 
 /* config.json of an OCI bundle: its annotations. -ENODATA where they name neither pod nor
  * container. */

@@ -22,12 +22,10 @@ enum { MAX_BUNDLE_BYTES = 4 << 20 };
 /* Runtimes that can be asked, by the setting that names their socket. */
 static const struct {
     const char *setting;
-    enum container_client_kind kind;
     enum container_runtime runtime;
 } sources[] = {
-    {"collector.container.crio-socket", CONTAINER_CLIENT_CRIO, CONTAINER_CRIO},
-    {"collector.container.docker-socket", CONTAINER_CLIENT_LIST, CONTAINER_DOCKER},
-    {"collector.container.podman-socket", CONTAINER_CLIENT_LIST, CONTAINER_PODMAN},
+    {"collector.container.docker-socket", CONTAINER_DOCKER},
+    {"collector.container.podman-socket", CONTAINER_PODMAN},
 };
 
 /* Where containerd keeps the bundles of running containers, and under which of its namespaces. */
@@ -63,8 +61,7 @@ static bool open_client(struct container_names *names, size_t i, const char *roo
         return true;
     }
     char *path CLEANUP_FREE = file_path_join(rootfs, setting);
-    names->clients[i] =
-        path != NULL ? container_client_create(sources[i].kind, path, names->wanted) : NULL;
+    names->clients[i] = path != NULL ? container_client_create(path, names->wanted) : NULL;
     return names->clients[i] != NULL;
 }
 
@@ -232,11 +229,11 @@ static int take_told(const struct container *container, const struct container_i
 }
 
 static int ask_clients(struct container_names *names, const struct container *container,
-                       int64_t now_ns, struct container_info *info) {
+                       struct container_info *info) {
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
         struct container_client *client = client_for(names, i, container);
         const struct container_info *told =
-            client != NULL ? container_client_find(client, container->id, now_ns) : NULL;
+            client != NULL ? container_client_find(client, container->id) : NULL;
         if (told != NULL) {
             return take_told(container, told, info);
         }
@@ -282,7 +279,7 @@ int container_names_look_up(struct container_names *names, struct container *con
                         now_ns);
         }
     }
-    r = r == 0 && !from_bundle ? ask_clients(names, container, now_ns, &info) : r;
+    r = r == 0 && !from_bundle ? ask_clients(names, container, &info) : r;
     r = r == 0 ? ask_cri(names, container, now_ns, &info) : r;
     if (r == 0) {
         *ret_info = info;

@@ -153,7 +153,6 @@ static void step_fire(struct loop_timer *timer) {
 }
 
 static const char *const name_options[] = {
-    "collector.container.crio-socket",
     "collector.container.docker-socket",
     "collector.container.label-include",
     "collector.container.podman-socket",

@@ -35,8 +35,7 @@ def docker(running_docker):
 def start(waap, docker):
     return lambda: waap("--collector.disable-defaults", "--collector.container",
                         f"--collector.container.docker-socket={docker.socket}",
-                        "--collector.container.podman-socket=",
-                        "--collector.container.crio-socket=")
+                        "--collector.container.podman-socket=")
 
 
 @pytest.fixture

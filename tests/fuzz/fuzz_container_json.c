@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static const char *const all[] = {"*", NULL};
 
-/* What a runtime says, read as each of the four things that it may be. */
+/* What a runtime says, read as each of the three things that it may be. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     const char *text = (const char *)data;
     struct container_info *infos CLEANUP_FREE = NULL;
@@ -26,8 +26,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     if (container_json_event(text, len, all, &event, &gone) == 0) {
         assert(event.id != NULL);
     }
-    struct container_info crio CLEANUP_CONTAINER_INFO = {0};
-    container_json_crio(text, len, all, &crio);
     struct container_info bundle CLEANUP_CONTAINER_INFO = {0};
     if (container_json_bundle(text, len, all, &bundle) == 0) {
         assert(bundle.pod != NULL || bundle.container != NULL || bundle.sandbox);

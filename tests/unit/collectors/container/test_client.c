@@ -41,9 +41,8 @@ void tearDown(void) {
     unlink(path);
 }
 
-static void start(enum container_client_kind kind) {
-    client = container_client_create(kind, path, wanted);
-    TEST_ASSERT_NOT_NULL(client);
+static void start(void) {
+    client = container_client_create(path, wanted);
     container_client_step(client, now_ns);
 }
 
@@ -70,14 +69,14 @@ static void say(int fd, const char *text) {
 }
 
 static const char *name_of(const char *id) {
-    const struct container_info *info = container_client_find(client, id, now_ns);
+    const struct container_info *info = container_client_find(client, id);
     return info != NULL && info->name != NULL ? info->name : "?";
 }
 
 #define OK "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
 
 static void test_list_and_events(void) {
-    start(CONTAINER_CLIENT_LIST);
+    start();
     int events = take("GET /events?");
     int list = take("GET /containers/json ");
     TEST_ASSERT_TRUE(events >= 0 && list >= 0);
@@ -123,7 +122,7 @@ static void test_list_and_events(void) {
 /* A container may start after the list was made and before events are heard. */
 static void test_events_begin_before_the_list(void) {
     long long began = time(NULL);
-    start(CONTAINER_CLIENT_LIST);
+    start();
     int events = take("GET /events?");
     TEST_ASSERT_TRUE(asked_since > 0 && asked_since < began);
     TEST_ASSERT_TRUE(asked_since > began - 10);
@@ -132,7 +131,7 @@ static void test_events_begin_before_the_list(void) {
 
 /* A list that was made before a container started does not take its name away. */
 static void test_events_overtake_the_list(void) {
-    start(CONTAINER_CLIENT_LIST);
+    start();
     int events = take("GET /events?");
     int list = take("GET /containers/json ");
     say(events,
@@ -147,7 +146,7 @@ static void test_events_overtake_the_list(void) {
 }
 
 static void test_silence_is_given_up(void) {
-    start(CONTAINER_CLIENT_LIST);
+    start();
     int events = take("GET /events?");
     int list = take("GET /containers/json ");
     for (int i = 0; i < 100; i++) {
@@ -179,7 +178,7 @@ static void test_garbage(void) {
         "HTTP/1.0\r\n\r\n",
     };
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
-        start(CONTAINER_CLIENT_LIST);
+        start();
         int events = take("GET /events?");
         int list = take("GET /containers/json ");
         say(list, answers[i]);
@@ -196,7 +195,7 @@ static void test_a_socket_that_appears_later(void) {
     char hidden[80];
     snprintf(hidden, sizeof(hidden), "%s.hidden", path);
     TEST_ASSERT_EQUAL_INT(0, rename(path, hidden));
-    start(CONTAINER_CLIENT_LIST);
+    start();
     TEST_ASSERT_EQUAL_INT(0, rename(hidden, path));
     container_client_step(client, now_ns);
     TEST_ASSERT_EQUAL_INT(-1, take("")); /* not before a second has passed */
@@ -205,31 +204,4 @@ static void test_a_socket_that_appears_later(void) {
     int events = take("GET /events?");
     TEST_ASSERT_TRUE(events >= 0);
     close(events);
-}
-
-static void test_crio_is_asked_one_by_one(void) {
-    start(CONTAINER_CLIENT_CRIO);
-    TEST_ASSERT_EQUAL_INT(-1, take(""));
-    TEST_ASSERT_EQUAL_STRING("?", name_of("a"));
-    TEST_ASSERT_EQUAL_STRING("?", name_of("b"));
-    TEST_ASSERT_EQUAL_STRING("?", name_of("a"));
-    container_client_step(client, now_ns);
-    int fd = take("GET /containers/a ");
-    TEST_ASSERT_TRUE(fd >= 0);
-    say(fd, "HTTP/1.0 404 Not Found\r\n\r\ncan't find the container");
-    close(fd);
-    container_client_step(client, now_ns);
-    container_client_step(client, now_ns);
-    fd = take("GET /containers/b ");
-    TEST_ASSERT_TRUE(fd >= 0);
-    say(fd, OK "{\"name\":\"cam\"}");
-    close(fd);
-    container_client_step(client, now_ns);
-    TEST_ASSERT_EQUAL_STRING("cam", name_of("b"));
-    TEST_ASSERT_EQUAL_INT(-1, take(""));
-    now_ns += SECOND;
-    container_client_step(client, now_ns);
-    fd = take("GET /containers/a ");
-    TEST_ASSERT_TRUE(fd >= 0);
-    close(fd);
 }

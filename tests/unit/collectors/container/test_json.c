@@ -113,55 +113,35 @@ static void test_event(void) {
     }
 }
 
-static void test_bundle_and_crio(void) {
+static void test_bundle(void) {
     static const struct {
-        int (*parse)(const char *text, size_t len, container_label_patterns patterns,
-                     struct container_info *ret_info);
         const char *text;
         int result;
         const char *expected;
     } cases[] = {
-        {container_json_bundle,
-         "{\"annotations\":{\"io.kubernetes.cri.container-type\":\"container\","
+        {"{\"annotations\":{\"io.kubernetes.cri.container-type\":\"container\","
          "\"io.kubernetes.cri.container-name\":\"counter\",\"io.kubernetes.cri.image-name\":"
          "\"waggle/counter:1\",\"io.kubernetes.cri.sandbox-name\":\"counter-1\","
          "\"io.kubernetes.cri.sandbox-namespace\":\"ses\"}}",
          0, "image=waggle/counter:1 pod=counter-1 namespace=ses container=counter "},
-        {container_json_bundle,
-         "{\"annotations\":{\"io.kubernetes.cri.container-type\":\"sandbox\","
+        {"{\"annotations\":{\"io.kubernetes.cri.container-type\":\"sandbox\","
          "\"io.kubernetes.cri.podsandbox.image-name\":\"pause:3\","
          "\"io.kubernetes.cri.sandbox-name\":\"counter-1\"}}",
          0, "image=pause:3 pod=counter-1 sandbox "},
         /* The author of a pod may be allowed annotations, but not those that containerd writes. */
-        {container_json_bundle,
-         "{\"annotations\":{\"io.kubernetes.container.name\":\"victim\","
+        {"{\"annotations\":{\"io.kubernetes.container.name\":\"victim\","
          "\"io.kubernetes.pod.name\":\"victim\",\"io.kubernetes.docker.type\":\"podsandbox\","
          "\"io.kubernetes.cri.sandbox-name\":\"own-1\"}}",
          0, "pod=own-1 "},
-        {container_json_bundle, "{\"annotations\":{}}", -ENODATA, ""},
-        {container_json_bundle, "{\"ociVersion\":\"1.0.2\"}", -ENODATA, ""},
-        {container_json_bundle, "{\"annotations\":[1]}", -ENODATA, ""},
-        {container_json_bundle, "", -EINVAL, ""},
-        {container_json_crio,
-         "{\"name\":\"k8s_x\",\"pid\":7,\"image\":\"quay.io/x:1\",\"labels\":{"
-         "\"io.kubernetes.container.name\":\"x\",\"io.kubernetes.pod.name\":\"p\","
-         "\"io.kubernetes.pod.namespace\":\"n\",\"app\":\"z\"},\"crio_annotations\":{"
-         "\"io.kubernetes.cri-o.ContainerType\":\"container\"}}",
-         0, "name=k8s_x image=quay.io/x:1 pod=p namespace=n container=x app=z "},
-        {container_json_crio,
-         "{\"name\":\"k8s_x\",\"labels\":{\"io.kubernetes.container.name\":\"x\"},"
-         "\"annotations\":{\"io.kubernetes.pod.name\":\"victim\"},\"crio_annotations\":{"
-         "\"io.kubernetes.cri.container-name\":\"victim\","
-         "\"io.kubernetes.pod.name\":\"victim\","
-         "\"io.kubernetes.cri-o.ImageName\":\"quay.io/x:1\"}}",
-         0, "name=k8s_x image=quay.io/x:1 container=x "},
-        {container_json_crio, "{}", 0, ""},
-        {container_json_crio, "\"can't find the container\"", -EINVAL, ""},
+        {"{\"annotations\":{}}", -ENODATA, ""},
+        {"{\"ociVersion\":\"1.0.2\"}", -ENODATA, ""},
+        {"{\"annotations\":[1]}", -ENODATA, ""},
+        {"", -EINVAL, ""},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct container_info info CLEANUP_CONTAINER_INFO = {0};
         struct buf got CLEANUP_BUF = {0};
-        int r = cases[i].parse(cases[i].text, strlen(cases[i].text), wanted, &info);
+        int r = container_json_bundle(cases[i].text, strlen(cases[i].text), wanted, &info);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].result, r, cases[i].text);
         print(&got, &info);
         TEST_ASSERT_EQUAL_STRING_MESSAGE(cases[i].expected, buf_str(&got), cases[i].text);
