@@ -20,7 +20,7 @@
 /* type=container; the braces and quotes of {"type":["container"]} are spelled out. */
 #define EVENTS_PATH "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D"
 
-enum { MAX_LIST_BYTES = 32 << 20, MAX_EVENT_BYTES = 1 << 20, MAX_INFOS = 10000 };
+enum { MAX_LIST_BYTES = 32 << 20, MAX_EVENT_BYTES = 1 << 20 };
 
 struct container_client {
     char *socket;
@@ -93,7 +93,7 @@ static struct container_info *find_info(const struct container_client *client, c
 /* Takes over `info`, which has an id. */
 static void put_info(struct container_client *client, struct container_info *info) {
     struct container_info *old = find_info(client, info->id);
-    if (old == NULL && client->n_infos == MAX_INFOS) {
+    if (old == NULL && client->n_infos == CONTAINER_MAX_LISTED) {
         return;
     }
     if (old != NULL) {
@@ -135,9 +135,9 @@ static void back_off(struct container_client *client, int64_t now_ns) {
 static void take_list(struct container_client *client) {
     struct container_info *infos CLEANUP_FREE = NULL;
     size_t n = 0;
-    const struct buf *answer = &client->list.answer;
+    struct buf *answer = &client->list.answer;
     if (client->list.status != 200 ||
-        container_json_list(buf_str(answer), answer->len, client->wanted, &infos, &n) < 0) {
+        container_json_list(answer->data, answer->len, client->wanted, &infos, &n) < 0) {
         return;
     }
     clear_infos(client);
@@ -174,7 +174,7 @@ static void step_list(struct container_client *client, int64_t now_ns) {
     }
 }
 
-static void take_event(struct container_client *client, const char *line, size_t len) {
+static void take_event(struct container_client *client, char *line, size_t len) {
     struct container_info info CLEANUP_CONTAINER_INFO = {0};
     bool gone = false;
     if (container_json_event(line, len, client->wanted, &info, &gone) < 0) {

@@ -297,23 +297,20 @@ static bool shown(void *context, const char *name, const char *image) {
     return included && !filter_matches(exclude, name) && !filter_matches(exclude, image);
 }
 
-static int name_one(struct containers *containers, struct container *container, int64_t now_ns) {
+static void name_one(struct containers *containers, struct container *container, int64_t now_ns) {
     struct container_info info CLEANUP_CONTAINER_INFO = {0};
-    int r = container_names_look_up(containers->names, container, now_ns, &info);
-    return r == 0 ? container_describe(container, &info, shown, containers) : r;
+    container_names_look_up(containers->names, container, now_ns, &info);
+    container_describe(container, &info, shown, containers);
 }
 
-static int name_all(struct containers *containers, int64_t now_ns) {
-    int result = 0;
+static void name_all(struct containers *containers, int64_t now_ns) {
     container_names_step(containers->names, now_ns);
     for (size_t i = 0; i < container_set_n(containers->set); i++) {
         struct container *container = container_set_at(containers->set, i);
         if (container_names_due(containers->names, container, now_ns)) {
-            int r = name_one(containers, container, now_ns);
-            result = result == 0 ? r : result;
+            name_one(containers, container, now_ns);
         }
     }
-    return result;
 }
 
 static void gone(void *context, struct container *container) {
@@ -337,9 +334,7 @@ static void gone(void *context, struct container *container) {
 
 static int update(struct containers *containers, bool all, int64_t now_ns, struct error *err) {
     int r = container_set_update(containers->set, all, now_ns, err);
-    if (name_all(containers, now_ns) < 0 && r == 0) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    name_all(containers, now_ns);
     return r;
 }
 

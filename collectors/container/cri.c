@@ -8,6 +8,7 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/protobuf.h"
 #include "exporter/net/unix_socket.h"
 
@@ -124,32 +125,20 @@ void cri_items_finish(struct cri_items *items) {
     *items = (struct cri_items){0};
 }
 
-static int add_item(struct cri_items *items, struct cri_item *item) {
-    if (items->n_rows == MAX_ITEMS) {
-        return 0;
+static void add_item(struct cri_items *items, struct cri_item *item) {
+    if (items->n_rows < MAX_ITEMS) {
+        ARRAY_GROW(&items->rows, &items->cap_rows, items->n_rows + 1);
+        items->rows[items->n_rows++] = *item;
+        *item = (struct cri_item){0};
     }
-    if (items->n_rows == items->cap_rows) {
-        size_t cap = 2 * items->cap_rows + 16;
-        struct cri_item *rows = reallocarray(items->rows, cap, sizeof(*rows));
-        if (rows == NULL) {
-            return -ENOMEM;
-        }
-        items->rows = rows;
-        items->cap_rows = cap;
-    }
-    items->rows[items->n_rows++] = *item;
-    *item = (struct cri_item){0};
-    return 0;
 }
 
 /* A text ends at a NUL that somebody may have put into it; an empty one tells nothing. */
-static int take_text(struct protobuf bytes, char **field) {
-    if (bytes.len == 0 || bytes.data[0] == '\0') {
-        return 0;
+static void take_text(struct protobuf bytes, char **field) {
+    if (bytes.len > 0 && bytes.data[0] != '\0') {
+        free(*field);
+        *field = mem_strndup(bytes.data, bytes.len);
     }
-    free(*field);
-    *field = strndup(bytes.data, bytes.len);
-    return *field != NULL ? 0 : -ENOMEM;
 }
 
 /* Which text of a message goes where. */
@@ -163,9 +152,8 @@ static int take_texts(struct protobuf message, const struct text_row *rows, size
     int r;
     while ((r = protobuf_next(&message, &field)) > 0) {
         for (size_t i = 0; i < n_rows; i++) {
-            if (field.number == rows[i].number && field.wire == PROTOBUF_BYTES &&
-                take_text(field.bytes, rows[i].field) < 0) {
-                return -ENOMEM;
+            if (field.number == rows[i].number && field.wire == PROTOBUF_BYTES) {
+                take_text(field.bytes, rows[i].field);
             }
         }
     }
@@ -178,9 +166,10 @@ static int take_label(struct protobuf entry, container_label_patterns wanted,
     char *value CLEANUP_FREE = NULL;
     const struct text_row rows[] = {{MAP_KEY, &name}, {MAP_VALUE, &value}};
     int r = take_texts(entry, rows, ARRAY_LEN(rows));
-    return r < 0 || name == NULL || value == NULL
-               ? r
-               : container_info_label(info, wanted, CONTAINER_LABELS_ANYBODY, name, value);
+    if (r == 0 && name != NULL && value != NULL) {
+        container_info_label(info, wanted, CONTAINER_LABELS_ANYBODY, name, value);
+    }
+    return r;
 }
 
 /* The kubelet asks for images by their digest; a name says more. */
@@ -218,7 +207,8 @@ static int take_pod_field(const struct protobuf_field *field, container_label_pa
     }
     switch (field->number) {
     case POD_ID:
-        return take_text(field->bytes, &info->id);
+        take_text(field->bytes, &info->id);
+        return 0;
     case POD_METADATA:
         return take_texts(field->bytes, metadata, ARRAY_LEN(metadata));
     case POD_LABELS:
@@ -240,15 +230,20 @@ static int take_container_field(const struct protobuf_field *field, container_la
     }
     switch (field->number) {
     case CONTAINER_ID:
-        return take_text(field->bytes, &info->id);
+        take_text(field->bytes, &info->id);
+        return 0;
     case CONTAINER_SANDBOX_ID:
-        return take_text(field->bytes, &item->sandbox_id);
+        take_text(field->bytes, &item->sandbox_id);
+        return 0;
     case CONTAINER_METADATA:
         return take_texts(field->bytes, metadata, ARRAY_LEN(metadata));
     case CONTAINER_IMAGE:
         return take_image(field->bytes, &info->image);
     case CONTAINER_IMAGE_REF:
-        return info->image == NULL ? take_text(field->bytes, &info->image) : 0;
+        if (info->image == NULL) {
+            take_text(field->bytes, &info->image);
+        }
+        return 0;
     case CONTAINER_LABELS:
         return take_label(field->bytes, wanted, info);
     default:
@@ -269,7 +264,7 @@ static int take_item(struct protobuf message, container_label_patterns wanted, t
         }
     }
     if (r == 0 && !ended && item.info.id != NULL) {
-        r = add_item(items, &item);
+        add_item(items, &item);
     }
     finish_item(&item);
     return r;
@@ -348,7 +343,6 @@ static void write_frame(struct cri_call *call, enum http2_type type, int flags, 
         .len = content->len,
     };
     http2_frame_write(&call->out, &frame);
-    call->out.failed = call->out.failed || content->failed;
 }
 
 static void write_greeting(struct cri_call *call) {
@@ -394,10 +388,6 @@ int cri_call_begin(struct cri_call *call, const char *socket, const char *const 
     for (size_t i = 0; i < n_methods; i++) {
         write_request(call, stream_of(i), methods[i]);
     }
-    if (call->out.failed) {
-        cri_call_finish(call);
-        return -ENOMEM;
-    }
     call->fd = TAKE_FD(fd);
     call->n_answers = n_methods;
     call->deadline_ns = deadline_ns;
@@ -423,7 +413,7 @@ static int take_data(struct cri_call *call, struct http2_frame *frame) {
         return answer->ended ? -EPROTO : -EFBIG;
     }
     buf_add(&answer->text, frame->data, frame->len);
-    return answer->text.failed ? -ENOMEM : 0;
+    return 0;
 }
 
 /* A peer that goes away says up to which stream it still answers. */
@@ -446,7 +436,7 @@ static int acknowledge(struct cri_call *call, const struct http2_frame *frame) {
         buf_add(&content, frame->data, frame->len);
     }
     write_frame(call, (enum http2_type)frame->type, HTTP2_ACK, 0, &content);
-    return call->out.failed ? -ENOMEM : call->out.len > MAX_OUT_BYTES ? -EPROTO : 0;
+    return call->out.len > MAX_OUT_BYTES ? -EPROTO : 0;
 }
 
 /* What the headers say is not looked at: a call that failed has no message. */
@@ -574,23 +564,14 @@ struct cri_client {
 
 struct cri_client *cri_client_create(char *const *sockets, size_t n_sockets,
                                      container_label_patterns wanted) {
-    struct cri_client *client = calloc(1, sizeof(*client));
-    if (client == NULL) {
-        return NULL;
-    }
+    struct cri_client *client = mem_zalloc(1, sizeof(*client));
     cri_call_init(&client->call);
     client->wanted = wanted;
     client->retry_ns = MIN_RETRY_NS;
-    client->sockets = calloc(n_sockets, sizeof(char *));
-    client->n_sockets = client->sockets != NULL ? n_sockets : 0;
-    bool complete = client->sockets != NULL;
-    for (size_t i = 0; complete && i < n_sockets; i++) {
-        client->sockets[i] = strdup(sockets[i]);
-        complete = client->sockets[i] != NULL;
-    }
-    if (!complete) {
-        cri_client_destroy(client);
-        return NULL;
+    client->sockets = mem_zalloc(n_sockets, sizeof(char *));
+    client->n_sockets = n_sockets;
+    for (size_t i = 0; i < n_sockets; i++) {
+        client->sockets[i] = mem_strdup(sockets[i]);
     }
     return client;
 }
@@ -626,30 +607,23 @@ static void sort(struct cri_items *items) {
 }
 
 /* A container has its pod's name and labels. */
-static int join(struct cri_items *containers, const struct cri_items *pods) {
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < containers->n_rows; i++) {
+static void join(struct cri_items *containers, const struct cri_items *pods) {
+    for (size_t i = 0; i < containers->n_rows; i++) {
         struct cri_item *item = &containers->rows[i];
         const struct cri_item *pod = item->sandbox_id != NULL ? find(pods, item->sandbox_id) : NULL;
-        r = pod != NULL ? container_info_fill(&item->info, &pod->info) : 0;
+        if (pod != NULL) {
+            container_info_fill(&item->info, &pod->info);
+        }
     }
-    return r;
 }
 
-static int move(struct cri_items *from, struct cri_items *to) {
-    struct cri_item *rows =
-        reallocarray(to->rows, to->n_rows + from->n_rows + 1, sizeof(*to->rows));
-    if (rows == NULL) {
-        return -ENOMEM;
-    }
+static void move(struct cri_items *from, struct cri_items *to) {
     if (from->n_rows > 0) {
-        memcpy(rows + to->n_rows, from->rows, from->n_rows * sizeof(*rows));
+        ARRAY_GROW(&to->rows, &to->cap_rows, to->n_rows + from->n_rows);
+        memcpy(to->rows + to->n_rows, from->rows, from->n_rows * sizeof(*to->rows));
+        to->n_rows += from->n_rows;
+        from->n_rows = 0;
     }
-    to->rows = rows;
-    to->n_rows += from->n_rows;
-    to->cap_rows = to->n_rows + 1;
-    from->n_rows = 0;
-    return 0;
 }
 
 static int take_answers(struct cri_client *client) {
@@ -660,12 +634,12 @@ static int take_answers(struct cri_client *client) {
     int r = cri_message_pods(text, len, client->wanted, &pods);
     text = cri_call_answer(&client->call, CALL_CONTAINERS, &len);
     r = r == 0 ? cri_message_containers(text, len, client->wanted, &containers) : r;
-    sort(&pods);
-    r = r == 0 ? join(&containers, &pods) : r;
-    r = r == 0 ? move(&containers, &pods) : r;
     if (r < 0) {
         return r;
     }
+    sort(&pods);
+    join(&containers, &pods);
+    move(&containers, &pods);
     sort(&pods);
     cri_items_finish(&client->items);
     client->items = pods;

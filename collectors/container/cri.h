@@ -88,8 +88,8 @@ struct cri_items {
 void cri_items_finish(struct cri_items *items);
 #define CLEANUP_CRI_ITEMS CLEANUP(cri_items_finish)
 
-/* Appends what ListPodSandbox answers, without the pods that have ended: 10,000 at most. 0, -EINVAL
- * where it is no such message, -ENOMEM. */
+/* Appends what ListPodSandbox answers, without the pods that have ended: 10,000 at most. 0, or
+ * -EINVAL if it is no such message. */
 int cri_message_pods(const char *data, size_t len, container_label_patterns wanted,
                      struct cri_items *items);
 
@@ -139,8 +139,7 @@ const char *cri_call_answer(const struct cri_call *call, size_t i, size_t *ret_l
  * theirs. Only this tells the labels of pods. Nothing here ever waits. */
 struct cri_client;
 
-/* Talks to the first of `sockets` that answers; they need not be there yet. NULL when memory is
- * out. */
+/* Talks to the first of `sockets` that answers; they need not exist yet. */
 struct cri_client *cri_client_create(char *const *sockets, size_t n_sockets,
                                      container_label_patterns wanted);
 void cri_client_destroy(struct cri_client *client); /* accepts NULL */

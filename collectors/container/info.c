@@ -2,12 +2,13 @@
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <jansson.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/cleanup.h"
+#include "exporter/core/json.h"
+#include "exporter/core/memory.h"
 
 enum { MAX_LABELS = 64, MAX_VALUE_LEN = 1024 };
 
@@ -65,14 +66,10 @@ void container_info_finish(struct container_info *info) {
     *info = (struct container_info){0};
 }
 
-int container_info_set(char **field, const char *text) {
-    char *copy = strdup(text);
-    if (copy == NULL) {
-        return -ENOMEM;
-    }
+void container_info_set(char **field, const char *text) {
+    char *copy = mem_strdup(text);
     free(*field);
     *field = copy;
-    return 0;
 }
 
 static bool matches(container_label_patterns wanted, const char *name) {
@@ -84,40 +81,27 @@ static bool matches(container_label_patterns wanted, const char *name) {
     return false;
 }
 
-static int keep_label(struct container_info *info, const char *name, const char *value) {
-    char *name_copy CLEANUP_FREE = strdup(name);
-    char *value_copy CLEANUP_FREE = strdup(value);
-    struct container_label *labels =
-        reallocarray(info->labels, info->n_labels + 1, sizeof(*labels));
-    if (labels == NULL) {
-        return -ENOMEM;
-    }
-    info->labels = labels;
-    if (name_copy == NULL || value_copy == NULL) {
-        return -ENOMEM;
-    }
+static void keep_label(struct container_info *info, const char *name, const char *value) {
+    info->labels = mem_resize(info->labels, info->n_labels + 1, sizeof(*info->labels));
     info->labels[info->n_labels++] =
-        (struct container_label){.name = TAKE(name_copy), .value = TAKE(value_copy)};
-    return 0;
+        (struct container_label){.name = mem_strdup(name), .value = mem_strdup(value)};
 }
 
-int container_info_label(struct container_info *info, container_label_patterns wanted,
-                         enum container_label_writer writer, const char *name, const char *value) {
+void container_info_label(struct container_info *info, container_label_patterns wanted,
+                          enum container_label_writer writer, const char *name, const char *value) {
     for (size_t i = 0; i < ARRAY_LEN(sandbox_marks); i++) {
         info->sandbox = info->sandbox || (sandbox_marks[i].writer == writer &&
                                           strcmp(name, sandbox_marks[i].name) == 0 &&
                                           strcmp(value, sandbox_marks[i].value) == 0);
     }
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (known[i].writer == writer && strcmp(name, known[i].name) == 0 &&
-            container_info_set(field_at(info, known[i].field), value) < 0) {
-            return -ENOMEM;
+        if (known[i].writer == writer && strcmp(name, known[i].name) == 0) {
+            container_info_set(field_at(info, known[i].field), value);
         }
     }
-    if (info->n_labels == MAX_LABELS || strlen(value) > MAX_VALUE_LEN || !matches(wanted, name)) {
-        return 0;
+    if (info->n_labels < MAX_LABELS && strlen(value) <= MAX_VALUE_LEN && matches(wanted, name)) {
+        keep_label(info, name, value);
     }
-    return keep_label(info, name, value);
 }
 
 void container_info_leave_pod(struct container_info *info) {
@@ -136,20 +120,20 @@ static bool has_label(const struct container_info *info, const char *name) {
     return false;
 }
 
-int container_info_fill(struct container_info *info, const struct container_info *from) {
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(fields); i++) {
+void container_info_fill(struct container_info *info, const struct container_info *from) {
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
         char **field = field_at(info, fields[i]);
         const char *text = *field_at(from, fields[i]);
         if (field != &info->id && *field == NULL && text != NULL) {
-            r = container_info_set(field, text);
+            container_info_set(field, text);
         }
     }
-    for (size_t i = 0; r == 0 && i < from->n_labels && info->n_labels < MAX_LABELS; i++) {
+    for (size_t i = 0; i < from->n_labels && info->n_labels < MAX_LABELS; i++) {
         const struct container_label *label = &from->labels[i];
-        r = has_label(info, label->name) ? 0 : keep_label(info, label->name, label->value);
+        if (!has_label(info, label->name)) {
+            keep_label(info, label->name, label->value);
+        }
     }
-    return r;
 }
 
 static bool same_text(const char *a, const char *b) {
@@ -174,87 +158,131 @@ bool container_info_equal(const struct container_info *a, const struct container
     return true;
 }
 
-static inline void json_cleanup(json_t **json) {
-    json_decref(*json);
-}
-#define CLEANUP_JSON CLEANUP(json_cleanup)
+/* ---- JSON of runtimes ---- */
 
-static json_t *load(const char *text, size_t len) {
-    return json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, NULL);
+struct reader {
+    struct json json;
+    container_label_patterns wanted;
+    enum container_label_writer writer; /* of the labels */
+    struct container_info info;
+    char *action, *type; /* of an event, in its text */
+};
+
+/* Reads the value of `key`. */
+typedef int read_value(struct reader *reader, const char *key);
+
+/* Reads the values of an object; anything else is skipped. */
+static int read_object(struct reader *reader, read_value *read) {
+    struct json *json = &reader->json;
+    if (!json_take(json, '{')) {
+        return json_skip(json, NULL);
+    }
+    bool first = true;
+    char *key;
+    size_t len;
+    int r;
+    while ((r = json_next_key(json, &first, &key, &len, NULL)) > 0) {
+        r = read(reader, key);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return r;
 }
 
-/* The text under `key`, or NULL; an empty one tells nothing. */
-static const char *text_of(const json_t *object, const char *key) {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text != NULL && text[0] != '\0' ? text : NULL;
+/* A string that is not empty; anything else is skipped, with NULL for the text. */
+static int read_string(struct reader *reader, char **ret_text) {
+    char *text = NULL;
+    size_t len = 0;
+    int r = json_peek(&reader->json) == '"' ? json_string(&reader->json, &text, &len, NULL)
+                                            : json_skip(&reader->json, NULL);
+    *ret_text = r == 0 && len > 0 ? text : NULL;
+    return r;
 }
 
-static int set(char **field, const char *text) {
-    return text != NULL ? container_info_set(field, text) : 0;
+static int read_field(struct reader *reader, char **field) {
+    char *text;
+    int r = read_string(reader, &text);
+    if (text != NULL) {
+        container_info_set(field, text);
+    }
+    return r;
 }
 
-static int take_labels(struct container_info *info, container_label_patterns wanted,
-                       enum container_label_writer writer, json_t *labels) {
-    const char *name;
-    json_t *value;
-    int r = 0;
-    json_object_foreach(labels, name, value) {
-        if (r == 0 && json_is_string(value)) {
-            r = container_info_label(info, wanted, writer, name, json_string_value(value));
+static int read_label(struct reader *reader, const char *name) {
+    if (json_peek(&reader->json) != '"') {
+        return json_skip(&reader->json, NULL);
+    }
+    char *value;
+    size_t len;
+    int r = json_string(&reader->json, &value, &len, NULL);
+    if (r == 0) {
+        container_info_label(&reader->info, reader->wanted, reader->writer, name, value);
+    }
+    return r;
+}
+
+/* Docker writes names with a slash before them. */
+static const char *without_slash(const char *name) {
+    return name[0] == '/' ? name + 1 : name;
+}
+
+/* A container that another links to also has that one's name for it, "/other/alias". */
+static int read_names(struct reader *reader) {
+    struct json *json = &reader->json;
+    if (!json_take(json, '[')) {
+        return json_skip(json, NULL);
+    }
+    bool first = true;
+    int r;
+    while ((r = json_next_element(json, &first, NULL)) > 0) {
+        char *text;
+        r = read_string(reader, &text);
+        if (r < 0) {
+            return r;
+        }
+        const char *name = text != NULL ? without_slash(text) : "";
+        if (reader->info.name == NULL && name[0] != '\0' && strchr(name, '/') == NULL) {
+            container_info_set(&reader->info.name, name);
         }
     }
     return r;
 }
 
 /* The pause container of a pod has no name within it; Docker's says POD. */
-static void settle(struct container_info *info) {
-    if (info->sandbox) {
-        free(TAKE(info->container));
+static void finish_reading(struct reader *reader, struct container_info *ret_info) {
+    if (reader->info.sandbox) {
+        free(TAKE(reader->info.container));
     }
+    *ret_info = reader->info;
+    reader->info = (struct container_info){0};
 }
 
-/* Docker writes names with a slash before them. */
-static const char *without_slash(const char *name) {
-    return name != NULL && name[0] == '/' ? name + 1 : name;
+static int read_listed(struct reader *reader, const char *key) {
+    struct container_info *info = &reader->info;
+    return strcmp(key, "Id") == 0       ? read_field(reader, &info->id)
+           : strcmp(key, "Image") == 0  ? read_field(reader, &info->image)
+           : strcmp(key, "Labels") == 0 ? read_object(reader, read_label)
+           : strcmp(key, "Names") == 0  ? read_names(reader)
+                                        : json_skip(&reader->json, NULL);
 }
 
-/* A container that another links to has that one's name for it, "/other/alias", beside its own. */
-static const char *own_name(const json_t *names) {
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        const char *name = without_slash(json_string_value(json_array_get(names, i)));
-        if (name != NULL && name[0] != '\0' && strchr(name, '/') == NULL) {
-            return name;
-        }
-    }
-    return NULL;
-}
-
-static int take_listed(const json_t *entry, container_label_patterns wanted,
-                       struct container_info *info) {
-    int r = set(&info->id, text_of(entry, "Id"));
-    r = r == 0 ? set(&info->name, own_name(json_object_get(entry, "Names"))) : r;
-    r = r == 0 ? set(&info->image, text_of(entry, "Image")) : r;
-    r = r == 0
-            ? take_labels(info, wanted, CONTAINER_LABELS_KUBELET, json_object_get(entry, "Labels"))
-            : r;
-    settle(info);
-    return r;
-}
-
-int container_json_list(const char *text, size_t len, container_label_patterns wanted,
+int container_json_list(char *text, size_t len, container_label_patterns wanted,
                         struct container_info **ret_infos, size_t *ret_n) {
-    json_t *list CLEANUP_JSON = load(text, len);
-    if (!json_is_array(list)) {
-        return -EINVAL;
-    }
-    size_t n = 0;
-    struct container_info *infos = calloc(json_array_size(list) + 1, sizeof(*infos));
-    int r = infos != NULL ? 0 : -ENOMEM;
-    for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
-        const json_t *entry = json_array_get(list, i);
-        if (text_of(entry, "Id") != NULL) {
-            r = take_listed(entry, wanted, &infos[n++]);
+    struct reader reader = {
+        .json = json_begin(text, len, 1), .wanted = wanted, .writer = CONTAINER_LABELS_KUBELET};
+    struct container_info *infos = NULL;
+    size_t n = 0, cap = 0;
+    bool first = true;
+    int r = json_take(&reader.json, '[') ? 1 : -EINVAL;
+    while (r > 0 && (r = json_next_element(&reader.json, &first, NULL)) > 0) {
+        int failed = read_object(&reader, read_listed);
+        if (failed == 0 && reader.info.id != NULL && n < CONTAINER_MAX_LISTED) {
+            ARRAY_GROW(&infos, &cap, n + 1);
+            finish_reading(&reader, &infos[n++]);
         }
+        container_info_finish(&reader.info);
+        r = failed < 0 ? failed : r;
     }
     if (r < 0) {
         for (size_t i = 0; i < n; i++) {
@@ -268,6 +296,36 @@ int container_json_list(const char *text, size_t len, container_label_patterns w
     return 0;
 }
 
+/* The attributes of an event are the container's labels, with name and image among them. */
+static int read_attribute(struct reader *reader, const char *key) {
+    char **field = strcmp(key, "name") == 0    ? &reader->info.name
+                   : strcmp(key, "image") == 0 ? &reader->info.image
+                                               : NULL;
+    if (field == NULL) {
+        return read_label(reader, key);
+    }
+    char *text;
+    int r = read_string(reader, &text);
+    if (text != NULL) {
+        container_info_set(field, field == &reader->info.name ? without_slash(text) : text);
+        container_info_label(&reader->info, reader->wanted, reader->writer, key, text);
+    }
+    return r;
+}
+
+static int read_actor(struct reader *reader, const char *key) {
+    return strcmp(key, "ID") == 0           ? read_field(reader, &reader->info.id)
+           : strcmp(key, "Attributes") == 0 ? read_object(reader, read_attribute)
+                                            : json_skip(&reader->json, NULL);
+}
+
+static int read_event(struct reader *reader, const char *key) {
+    return strcmp(key, "Action") == 0  ? read_string(reader, &reader->action)
+           : strcmp(key, "Actor") == 0 ? read_object(reader, read_actor)
+           : strcmp(key, "Type") == 0  ? read_string(reader, &reader->type)
+                                       : json_skip(&reader->json, NULL);
+}
+
 static bool is_one_of(const char *text, const char *const *words) {
     for (; *words != NULL; words++) {
         if (strcmp(text, *words) == 0) {
@@ -277,50 +335,38 @@ static bool is_one_of(const char *text, const char *const *words) {
     return false;
 }
 
-/* The attributes of an event are the container's labels, with name and image among them. */
-int container_json_event(const char *text, size_t len, container_label_patterns wanted,
+int container_json_event(char *text, size_t len, container_label_patterns wanted,
                          struct container_info *ret_info, bool *ret_gone) {
     static const char *const telling[] = {"create", "start", "init", "rename", NULL};
     static const char *const ending[] = {"destroy", "remove", NULL};
-    json_t *event CLEANUP_JSON = load(text, len);
-    if (!json_is_object(event)) {
-        return -EINVAL;
+    struct reader reader = {
+        .json = json_begin(text, len, 1), .wanted = wanted, .writer = CONTAINER_LABELS_KUBELET};
+    int r = json_peek(&reader.json) == '{' ? read_object(&reader, read_event) : -EINVAL;
+    if (r == 0 && (reader.action == NULL || reader.info.id == NULL ||
+                   (reader.type != NULL && strcmp(reader.type, "container") != 0) ||
+                   !(is_one_of(reader.action, telling) || is_one_of(reader.action, ending)))) {
+        r = -ENODATA;
     }
-    json_t *actor = json_object_get(event, "Actor");
-    json_t *attributes = json_object_get(actor, "Attributes");
-    const char *action = text_of(event, "Action");
-    const char *type = text_of(event, "Type");
-    const char *id = text_of(actor, "ID");
-    if (action == NULL || id == NULL || (type != NULL && strcmp(type, "container") != 0)) {
-        return -ENODATA;
-    }
-    *ret_gone = is_one_of(action, ending);
-    if (!*ret_gone && !is_one_of(action, telling)) {
-        return -ENODATA;
-    }
-    struct container_info info CLEANUP_CONTAINER_INFO = {0};
-    int r = set(&info.id, id);
-    r = r == 0 ? set(&info.name, without_slash(text_of(attributes, "name"))) : r;
-    r = r == 0 ? set(&info.image, text_of(attributes, "image")) : r;
-    r = r == 0 ? take_labels(&info, wanted, CONTAINER_LABELS_KUBELET, attributes) : r;
-    settle(&info);
     if (r == 0) {
-        *ret_info = info;
-        info = (struct container_info){0};
+        *ret_gone = is_one_of(reader.action, ending);
+        finish_reading(&reader, ret_info);
     }
+    container_info_finish(&reader.info);
     return r;
 }
 
-int container_json_bundle(const char *text, size_t len, container_label_patterns wanted,
+static int read_config(struct reader *reader, const char *key) {
+    return strcmp(key, "annotations") == 0 ? read_object(reader, read_label)
+                                           : json_skip(&reader->json, NULL);
+}
+
+int container_json_bundle(char *text, size_t len, container_label_patterns wanted,
                           struct container_info *ret_info) {
-    json_t *config CLEANUP_JSON = load(text, len);
-    if (!json_is_object(config)) {
-        return -EINVAL;
-    }
+    struct reader reader = {
+        .json = json_begin(text, len, 1), .wanted = wanted, .writer = CONTAINER_LABELS_CONTAINERD};
     struct container_info info CLEANUP_CONTAINER_INFO = {0};
-    int r = take_labels(&info, wanted, CONTAINER_LABELS_CONTAINERD,
-                        json_object_get(config, "annotations"));
-    settle(&info);
+    int r = json_peek(&reader.json) == '{' ? read_object(&reader, read_config) : -EINVAL;
+    finish_reading(&reader, &info);
     if (r < 0) {
         return r;
     }

@@ -34,39 +34,38 @@ enum container_label_writer {
     CONTAINER_LABELS_KUBELET,    /* labels of containers that the kubelet started */
 };
 
-/* Takes a label that the runtime tells: into the field it stands for, if it is the writer's, and
- * into the labels, if a pattern matches. At most 64 labels of at most 1 KiB are kept. 0 or -ENOMEM.
- */
-int container_info_label(struct container_info *info, container_label_patterns wanted,
-                         enum container_label_writer writer, const char *name, const char *value);
+/* Takes a label of a container: into the field it stands for, if that label is the writer's, and
+ * into the labels, if a pattern matches. At most 64 labels of at most 1 KiB are kept. */
+void container_info_label(struct container_info *info, container_label_patterns wanted,
+                          enum container_label_writer writer, const char *name, const char *value);
 
 /* Removes the names of the pod, for a container that the kubelet did not start. */
 void container_info_leave_pod(struct container_info *info);
 
-/* Sets one text. 0 or -ENOMEM. */
-int container_info_set(char **field, const char *text);
+/* Sets one text. */
+void container_info_set(char **field, const char *text);
 
-/* Adds the texts (but for the id) and the labels that `from` has and `info` has not. 0 or -ENOMEM.
- */
-int container_info_fill(struct container_info *info, const struct container_info *from);
+/* Adds the texts (but for the id) and the labels that `from` has and `info` lacks. */
+void container_info_fill(struct container_info *info, const struct container_info *from);
 
-/* Whether two tell the same. */
 bool container_info_equal(const struct container_info *a, const struct container_info *b);
 
-/* Pure readers of what runtimes say in JSON. They fill `ret_info`, which the caller finishes. 0,
- * -EINVAL where the text is not JSON of the expected shape, -ENOMEM. */
+/* Pure readers of the JSON of runtimes, which they overwrite. They return 0, or -EINVAL if the text
+ * is not JSON of the expected form; the caller finishes the result. */
+
+enum { CONTAINER_MAX_LISTED = 10000 };
 
 /* The list that Docker and podman answer to GET /containers/json. `*ret_infos` is an array that the
- * caller frees after finishing each. Entries without an id are left out. */
-int container_json_list(const char *text, size_t len, container_label_patterns wanted,
+ * caller frees after finishing each. Entries without an id are skipped. */
+int container_json_list(char *text, size_t len, container_label_patterns wanted,
                         struct container_info **ret_infos, size_t *ret_n);
 
-/* One line of GET /events. `*ret_gone`: the container is removed, only the id is told. -ENODATA for
- * events that tell nothing of a container's name. */
-int container_json_event(const char *text, size_t len, container_label_patterns wanted,
+/* One line of GET /events. `*ret_gone`: the container is removed, and only its id is known.
+ * -ENODATA for events that do not name a container. */
+int container_json_event(char *text, size_t len, container_label_patterns wanted,
                          struct container_info *ret_info, bool *ret_gone);
 
-/* config.json of an OCI bundle: its annotations. -ENODATA where they name neither pod nor
+/* config.json of an OCI bundle: its annotations. -ENODATA if they name neither pod nor
  * container. */
-int container_json_bundle(const char *text, size_t len, container_label_patterns wanted,
+int container_json_bundle(char *text, size_t len, container_label_patterns wanted,
                           struct container_info *ret_info);

@@ -11,6 +11,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/settings/settings.h"
 
 #define MIN_BUNDLE_WAIT_NS CLOCK_NS_PER_SEC
@@ -54,57 +55,44 @@ struct container_names {
     struct buf scratch;
 };
 
-static bool open_client(struct container_names *names, size_t i, const char *rootfs,
+static void open_client(struct container_names *names, size_t i, const char *rootfs,
                         const struct settings *settings) {
     const char *setting = settings_string(settings, sources[i].setting);
-    if (setting[0] == '\0') {
-        return true;
+    if (setting[0] != '\0') {
+        char *path CLEANUP_FREE = file_path_join(rootfs, setting);
+        names->clients[i] = container_client_create(path, names->wanted);
     }
-    char *path CLEANUP_FREE = file_path_join(rootfs, setting);
-    names->clients[i] = path != NULL ? container_client_create(path, names->wanted) : NULL;
-    return names->clients[i] != NULL;
 }
 
 /* "auto", "off" or a path. */
-static bool open_cri(struct container_names *names, const char *rootfs,
+static void open_cri(struct container_names *names, const char *rootfs,
                      const struct settings *settings) {
     const char *setting = settings_string(settings, "collector.container.cri-socket");
     const bool automatic = strcmp(setting, "auto") == 0;
     if (setting[0] == '\0' || strcmp(setting, "off") == 0) {
-        return true;
+        return;
     }
     char *paths[ARRAY_LEN(cri_sockets)];
     size_t n = automatic ? ARRAY_LEN(cri_sockets) : 1;
-    bool complete = true;
     for (size_t i = 0; i < n; i++) {
         paths[i] = file_path_join(rootfs, automatic ? cri_sockets[i] : setting);
-        complete = complete && paths[i] != NULL;
     }
-    names->cri = complete ? cri_client_create(paths, n, names->wanted) : NULL;
+    names->cri = cri_client_create(paths, n, names->wanted);
     for (size_t i = 0; i < n; i++) {
         free(paths[i]);
     }
-    return names->cri != NULL;
 }
 
 struct container_names *container_names_create(const char *rootfs,
                                                const struct settings *settings) {
-    struct container_names *names = calloc(1, sizeof(*names));
-    if (names == NULL) {
-        return NULL;
-    }
+    struct container_names *names = mem_zalloc(1, sizeof(*names));
     names->wanted = settings_list(settings, "collector.container.label-include");
-    bool complete = open_cri(names, rootfs, settings);
+    open_cri(names, rootfs, settings);
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        complete = complete && open_client(names, i, rootfs, settings);
+        open_client(names, i, rootfs, settings);
     }
     for (size_t i = 0; i < ARRAY_LEN(bundle_directories); i++) {
         names->bundles[i] = file_path_join(rootfs, bundle_directories[i]);
-        complete = complete && names->bundles[i] != NULL;
-    }
-    if (!complete) {
-        container_names_destroy(names);
-        return NULL;
     }
     return names;
 }
@@ -177,13 +165,10 @@ static int read_bundle(struct container_names *names, const char *directory, con
                        struct container_info *ret_info) {
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s/%s/config.json", directory, id);
-    if (path.failed) {
-        return -ENOMEM;
-    }
     int r = file_read_at(AT_FDCWD, buf_str(&path), MAX_BUNDLE_BYTES, &names->scratch, NULL);
     return r < 0 ? r
-                 : container_json_bundle(buf_str(&names->scratch), names->scratch.len,
-                                         names->wanted, ret_info);
+                 : container_json_bundle(names->scratch.data, names->scratch.len, names->wanted,
+                                         ret_info);
 }
 
 /* Waits twice as long each time. */
@@ -218,74 +203,63 @@ static struct container_client *client_for(const struct container_names *names, 
 
 /* An image's labels become labels of its containers. Only the kubelet overwrites those that name a
  * pod, so they count only for a container in one of its cgroups. */
-static int take_told(const struct container *container, const struct container_info *told,
-                     struct container_info *info) {
-    info->sandbox = told->sandbox;
-    int r = container_info_fill(info, told);
-    if (container->pod_uid == NULL) {
-        container_info_leave_pod(info);
-    }
-    return r;
-}
-
-static int ask_clients(struct container_names *names, const struct container *container,
-                       struct container_info *info) {
+static void ask_clients(struct container_names *names, const struct container *container,
+                        struct container_info *info) {
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
         struct container_client *client = client_for(names, i, container);
-        const struct container_info *told =
+        const struct container_info *found =
             client != NULL ? container_client_find(client, container->id) : NULL;
-        if (told != NULL) {
-            return take_told(container, told, info);
+        if (found != NULL) {
+            info->sandbox = found->sandbox;
+            container_info_fill(info, found);
+            if (container->pod_uid == NULL) {
+                container_info_leave_pod(info);
+            }
+            return;
         }
     }
-    return 0;
 }
 
-/* A runtime may hear of a container after we do; and there are those that it does not know. */
-static int ask_cri(struct container_names *names, struct container *container, int64_t now_ns,
-                   struct container_info *info) {
+/* The runtime may know a container later than the kernel does, or never. */
+static void ask_cri(struct container_names *names, struct container *container, int64_t now_ns,
+                    struct container_info *info) {
     if (names->cri == NULL || !may_be_in_pod(container)) {
-        return 0;
+        return;
     }
-    const struct container_info *told = cri_client_find(names->cri, container->id);
-    if (told != NULL) {
+    const struct container_info *found = cri_client_find(names->cri, container->id);
+    if (found != NULL) {
         container->next_cri_ns = INT64_MAX;
-        info->sandbox = info->sandbox || told->sandbox;
-        return container_info_fill(info, told);
-    }
-    if (now_ns >= container->next_cri_ns) {
+        info->sandbox = info->sandbox || found->sandbox;
+        container_info_fill(info, found);
+    } else if (now_ns >= container->next_cri_ns) {
         wait_longer(&container->next_cri_ns, &container->cri_wait_ns, MIN_CRI_WAIT_NS, now_ns);
         cri_client_ask(names->cri);
     }
-    return 0;
 }
 
-int container_names_look_up(struct container_names *names, struct container *container,
-                            int64_t now_ns, struct container_info *ret_info) {
-    struct container_info info CLEANUP_CONTAINER_INFO = {0};
+void container_names_look_up(struct container_names *names, struct container *container,
+                             int64_t now_ns, struct container_info *ret_info) {
+    struct container_info info = {0};
     container->names_generation = generation(names);
     bool from_bundle = false;
-    int r = 0;
     if (container->next_bundle_ns == INT64_MAX) {
         from_bundle = true;
         info.sandbox = container->info.sandbox;
-        r = container_info_fill(&info, &container->info);
+        container_info_fill(&info, &container->info);
     } else if (may_have_bundle(container) && now_ns >= container->next_bundle_ns) {
         from_bundle = look_into_bundles(names, container, &info);
-        if (from_bundle) { /* it does not change: once it is found it is not read again */
+        if (from_bundle) { /* a bundle does not change: it is read once */
             container->next_bundle_ns = INT64_MAX;
         } else {
             wait_longer(&container->next_bundle_ns, &container->bundle_wait_ns, MIN_BUNDLE_WAIT_NS,
                         now_ns);
         }
     }
-    r = r == 0 && !from_bundle ? ask_clients(names, container, &info) : r;
-    r = r == 0 ? ask_cri(names, container, now_ns, &info) : r;
-    if (r == 0) {
-        *ret_info = info;
-        info = (struct container_info){0};
+    if (!from_bundle) {
+        ask_clients(names, container, &info);
     }
-    return r;
+    ask_cri(names, container, now_ns, &info);
+    *ret_info = info;
 }
 
 bool container_names_will_come(const struct container_names *names,

@@ -6,7 +6,7 @@
 /* Where names and images come from: the runtimes' sockets and containerd's bundles. */
 struct container_names;
 
-/* `rootfs` is where the sockets and bundles are looked for. NULL when memory is out. */
+/* `rootfs` is where the sockets and bundles are searched. */
 struct container_names *container_names_create(const char *rootfs, const struct settings *settings);
 void container_names_destroy(struct container_names *names); /* accepts NULL */
 
@@ -17,9 +17,9 @@ void container_names_step(struct container_names *names, int64_t now_ns);
 bool container_names_due(const struct container_names *names, const struct container *container,
                          int64_t now_ns);
 
-/* All that is known of the container; the caller finishes it. 0 or -ENOMEM. */
-int container_names_look_up(struct container_names *names, struct container *container,
-                            int64_t now_ns, struct container_info *ret_info);
+/* All that is known of the container; the caller finishes it. */
+void container_names_look_up(struct container_names *names, struct container *container,
+                             int64_t now_ns, struct container_info *ret_info);
 
 /* Whether a runtime is being listened to that will tell what the container is called. */
 bool container_names_will_come(const struct container_names *names,

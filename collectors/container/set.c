@@ -45,24 +45,17 @@ static const char *const failure_scopes[] = {"container", "hierarchy", "containe
 
 struct container *container_create(const char *path, const struct container_path *classified,
                                    int64_t peak_window_ns) {
-    struct container *container = calloc(1, sizeof(*container));
-    if (container == NULL) {
-        return NULL;
-    }
+    struct container *container = mem_zalloc(1, sizeof(*container));
     cgroup_place_init(&container->place);
     container_network_init(&container->network);
     peak_init(&container->peak, peak_window_ns);
     container->cpu_fd = -1;
     container->counted_seconds = NAN;
     container->runtime = classified->runtime;
-    container->path = strdup(path);
-    container->id = strndup(classified->id, classified->id_len);
+    container->path = mem_strdup(path);
+    container->id = mem_strndup(classified->id, classified->id_len);
     if (classified->pod_uid != NULL) {
-        container->pod_uid = strndup(classified->pod_uid, classified->pod_uid_len);
-    }
-    if (container->path == NULL || container->id == NULL) {
-        container_destroy(container);
-        return NULL;
+        container->pod_uid = mem_strndup(classified->pod_uid, classified->pod_uid_len);
     }
     return container;
 }
@@ -124,9 +117,9 @@ static char *fallback_name(const struct container *container) {
         return unescape(container->id);
     case CONTAINER_CONTAINERD:
     case CONTAINER_CRIO:
-        return strdup(container->id);
+        return mem_strdup(container->id);
     default:
-        return strndup(container->id, SHORT_ID_LEN);
+        return mem_strndup(container->id, SHORT_ID_LEN);
     }
 }
 
@@ -158,7 +151,7 @@ static struct labels *render_own(const struct container *container) {
     size_t n = MAX_OWN_LABELS;
     for (size_t i = 0; i < info->n_labels && n < MAX_LABELS; i++) {
         char *name = label_name(info->labels[i].name);
-        if (name == NULL || has_label(labels, n, name)) { /* two may become one */
+        if (has_label(labels, n, name)) { /* two may become one */
             free(name);
             continue;
         }
@@ -171,48 +164,37 @@ static struct labels *render_own(const struct container *container) {
     return rendered;
 }
 
-static int render(struct container *container) {
+static void render(struct container *container) {
     container->labels = render_own(container);
-    if (container->labels == NULL) {
-        return -ENOMEM;
-    }
     container->cpu_labels = labels_with(container->labels, "cpu", "total");
-    bool failed = container->cpu_labels == NULL;
     for (size_t i = 0; i < CONTAINER_N_FAILURES; i++) {
         struct labels *type CLEANUP_LABELS =
             labels_with(container->labels, "failure_type", failure_types[i]);
-        container->failure_labels[i] =
-            type != NULL ? labels_with(type, "scope", failure_scopes[i]) : NULL;
-        failed = failed || container->failure_labels[i] == NULL;
+        container->failure_labels[i] = labels_with(type, "scope", failure_scopes[i]);
     }
     for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES; i++) {
         container->energy_labels[i] = labels_with(container->labels, "source", energy_sources[i]);
-        failed = failed || container->energy_labels[i] == NULL;
     }
-    if (failed) {
-        drop_labels(container);
-    }
-    return failed ? -ENOMEM : 0;
 }
 
-int container_describe(struct container *container, struct container_info *info,
-                       bool (*shown)(void *context, const char *name, const char *image),
-                       void *context) {
+void container_describe(struct container *container, struct container_info *info,
+                        bool (*shown)(void *context, const char *name, const char *image),
+                        void *context) {
     if (info->name == NULL) {
         info->name = fallback_name(container);
     }
     if (container->labels != NULL && container_info_equal(&container->info, info)) {
         container_info_finish(info);
-        return 0;
+        return;
     }
     drop_labels(container);
     container_info_finish(&container->info);
     container->info = *info;
     *info = (struct container_info){0};
-    const char *name = container->info.name;
     const char *image = container->info.image;
-    return shown(context, name != NULL ? name : "", image != NULL ? image : "") ? render(container)
-                                                                                : 0;
+    if (shown(context, container->info.name, image != NULL ? image : "")) {
+        render(container);
+    }
 }
 
 enum { MAX_WATCHES = 4096, EVENT_ROOM = 16384, MAX_READS = 64 };

@@ -57,16 +57,14 @@ struct container {
     double counted_seconds; /* of CPU time that the energy is known for; NAN: none so far */
 };
 
-/* NULL when memory is out. */
 struct container *container_create(const char *path, const struct container_path *classified,
                                    int64_t peak_window_ns);
 void container_destroy(struct container *container);
 
-/* Takes what is told of it (which is moved) and renders its labels; `shown` says whether it is to
- * have any. 0 or -ENOMEM. */
-int container_describe(struct container *container, struct container_info *info,
-                       bool (*shown)(void *context, const char *name, const char *image),
-                       void *context);
+/* Takes over the information about it and renders its labels, if `shown` returns true. */
+void container_describe(struct container *container, struct container_info *info,
+                        bool (*shown)(void *context, const char *name, const char *image),
+                        void *context);
 
 /* pgfault and pgmajfault, each in the scopes container and hierarchy. */
 extern const enum cgroup_value container_failure_values[CONTAINER_N_FAILURES];

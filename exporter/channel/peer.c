@@ -91,9 +91,7 @@ static void remember(struct push_peers *peers, const struct push_peer *peer) {
 /* Asks once more; true where the answer is there. */
 static bool look_up(struct push_peers *peers, struct push_peer *peer, int64_t now_ns) {
     struct container_info info CLEANUP_CONTAINER_INFO = {0};
-    if (container_names_look_up(peers->names, peer->asked, now_ns, &info) < 0) {
-        return false;
-    }
+    container_names_look_up(peers->names, peer->asked, now_ns, &info);
     const char *name = info.container != NULL ? info.container : info.name;
     if (name == NULL) {
         return false;

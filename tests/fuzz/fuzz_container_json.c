@@ -2,9 +2,11 @@
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "collectors/container/info.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -12,7 +14,7 @@ static const char *const all[] = {"*", NULL};
 
 /* What a runtime says, read as each of the three things that it may be. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
-    const char *text = (const char *)data;
+    char *text CLEANUP_FREE = mem_dup(data, len);
     struct container_info *infos CLEANUP_FREE = NULL;
     size_t n = 0;
     if (container_json_list(text, len, all, &infos, &n) == 0) {
@@ -21,11 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
             container_info_finish(&infos[i]);
         }
     }
+    memcpy(text, data, len);
     struct container_info event CLEANUP_CONTAINER_INFO = {0};
     bool gone;
     if (container_json_event(text, len, all, &event, &gone) == 0) {
         assert(event.id != NULL);
     }
+    memcpy(text, data, len);
     struct container_info bundle CLEANUP_CONTAINER_INFO = {0};
     if (container_json_bundle(text, len, all, &bundle) == 0) {
         assert(bundle.pod != NULL || bundle.container != NULL || bundle.sandbox);

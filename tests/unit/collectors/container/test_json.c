@@ -8,6 +8,7 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 static const char *const wanted[] = {"app", "com.docker.compose.*", NULL};
 
@@ -64,8 +65,9 @@ static void test_list(void) {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct container_info *infos CLEANUP_FREE = NULL;
         struct buf got CLEANUP_BUF = {0};
+        char *text CLEANUP_FREE = mem_strdup(cases[i].text);
         size_t n = 0;
-        int r = container_json_list(cases[i].text, strlen(cases[i].text), wanted, &infos, &n);
+        int r = container_json_list(text, strlen(text), wanted, &infos, &n);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].result, r, cases[i].text);
         for (size_t j = 0; j < n; j++) {
             print(&got, &infos[j]);
@@ -104,8 +106,9 @@ static void test_event(void) {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct container_info info CLEANUP_CONTAINER_INFO = {0};
         struct buf got CLEANUP_BUF = {0};
+        char *text CLEANUP_FREE = mem_strdup(cases[i].text);
         bool gone = false;
-        int r = container_json_event(cases[i].text, strlen(cases[i].text), wanted, &info, &gone);
+        int r = container_json_event(text, strlen(text), wanted, &info, &gone);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].result, r, cases[i].text);
         TEST_ASSERT_EQUAL_MESSAGE(cases[i].gone, gone, cases[i].text);
         print(&got, &info);
@@ -141,7 +144,8 @@ static void test_bundle(void) {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct container_info info CLEANUP_CONTAINER_INFO = {0};
         struct buf got CLEANUP_BUF = {0};
-        int r = container_json_bundle(cases[i].text, strlen(cases[i].text), wanted, &info);
+        char *text CLEANUP_FREE = mem_strdup(cases[i].text);
+        int r = container_json_bundle(text, strlen(text), wanted, &info);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].result, r, cases[i].text);
         print(&got, &info);
         TEST_ASSERT_EQUAL_STRING_MESSAGE(cases[i].expected, buf_str(&got), cases[i].text);
@@ -154,13 +158,11 @@ static void test_labels_are_bounded(void) {
     char name[32], value[1100];
     memset(value, 'x', sizeof(value));
     value[1025] = '\0';
-    TEST_ASSERT_EQUAL_INT(
-        0, container_info_label(&info, all, CONTAINER_LABELS_ANYBODY, "long", value));
+    container_info_label(&info, all, CONTAINER_LABELS_ANYBODY, "long", value);
     TEST_ASSERT_EQUAL_UINT64(0, info.n_labels);
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof(name), "label%d", i);
-        TEST_ASSERT_EQUAL_INT(
-            0, container_info_label(&info, all, CONTAINER_LABELS_ANYBODY, name, "v"));
+        container_info_label(&info, all, CONTAINER_LABELS_ANYBODY, name, "v");
     }
     TEST_ASSERT_EQUAL_UINT64(64, info.n_labels);
 }
