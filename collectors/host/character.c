@@ -11,9 +11,9 @@
 #include "collectors/source/source_file.h"
 #include "collectors/source/tegra.h"
 #include "exporter/core/file.h"
+#include "exporter/core/hash.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
-#include "exporter/core/uuid.h"
 #include "exporter/metrics/labels.h"
 #include "exporter/settings/settings.h"
 
@@ -191,9 +191,9 @@ static void find_uuid(const struct collector_env *env, struct buf *out) {
     char *id CLEANUP_FREE = source_file_text(env->rootfs, "etc/machine-id");
     buf_truncate(&serial, strcspn(buf_str(&serial), "\n"));
     if (buf_str(&serial)[strspn(buf_str(&serial), "0 ")] != '\0') {
-        uuid_derive("waap node serial", buf_str(&serial), out);
+        hash_uuid("waap node serial", buf_str(&serial), out);
     } else if (id != NULL && id[0] != '\0' && strcmp(id, "uninitialized") != 0) {
-        uuid_derive("waap node machine-id", id, out);
+        hash_uuid("waap node machine-id", id, out);
     }
 }
 

@@ -9,7 +9,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
-#include "exporter/core/uuid.h"
+#include "exporter/core/hash.h"
 
 /* Devices by generation, for kernels that do not list the GPU in /sys/class/devfreq. */
 static const char *const devices[] = {
@@ -186,6 +186,6 @@ void tegra_gpu_uuid(const char *serial, struct buf *out) {
     buf_add(&text, serial, strcspn(serial, "\n"));
     if (is_serial(serial) && !text.failed) {
         buf_add_str(out, "IGPU-");
-        uuid_derive("waap gpu uuid", buf_str(&text), out);
+        hash_uuid("waap gpu uuid", buf_str(&text), out);
     }
 }

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "exporter/core/buf.h"
 
 /* Hash of `n` bytes for tables in memory. Peers choose label values, so it is keyed anew in every
  * process: nobody outside can aim for collisions, and nothing may depend on it past a restart. */
@@ -45,4 +48,47 @@ static inline uint64_t hash_seeded(uint64_t seed, const void *data, size_t n) {
         hash = hash_mix(hash ^ hash_word(bytes), seed ^ odd);
     }
     return hash_mix(hash ^ hash_short(bytes, left), seed ^ odd);
+}
+
+/* Appends a UUID made from a secret (a serial number, a machine id): the same for the same purpose
+ * and secret, and the secret cannot be computed from it. */
+void hash_uuid(const char *purpose, const char *secret, struct buf *out);
+
+/* Finds things by a hash that the caller computes; equal hashes are the caller's to tell apart. It
+ * borrows the things. A zeroed struct is an empty index. */
+struct hash_index {
+    struct hash_index_slot *slots;
+    size_t n_slots; /* a power of two, or 0 */
+    size_t n_items;
+};
+
+struct hash_index_slot {
+    uint64_t hash;
+    void *item; /* NULL: free */
+};
+
+/* Frees the index and leaves it empty. */
+void hash_index_finish(struct hash_index *index);
+
+/* Makes room for `n` more at once; always true. */
+bool hash_index_reserve(struct hash_index *index, size_t n);
+
+void hash_index_add(struct hash_index *index, uint64_t hash, void *item);
+
+/* Removes one that is there. */
+void hash_index_remove(struct hash_index *index, uint64_t hash, const void *item);
+
+/* Walks over the things of one hash: `cursor` begins as 0; NULL at the end. */
+static inline void *hash_index_next(const struct hash_index *index, uint64_t hash, size_t *cursor) {
+    size_t mask = index->n_slots - 1;
+    while (*cursor < index->n_slots) {
+        const struct hash_index_slot *slot = &index->slots[(hash + (*cursor)++) & mask];
+        if (slot->item == NULL) {
+            return NULL;
+        }
+        if (slot->hash == hash) {
+            return slot->item;
+        }
+    }
+    return NULL;
 }

@@ -1,11 +1,148 @@
 #include "exporter/core/number.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "exporter/core/number_shortest.h"
+/* 10^k as the 128 highest bits of its digits. */
+struct power {
+    uint64_t high;
+    uint64_t low;
+};
+
+#include "exporter/core/number_powers.h"
+
+/* ---- the shortest decimal ---- */
+
+/* After Raffaello Giulietti, "The Schubfach way to render doubles" (2021). The value and the two
+ * borders of the numbers that round to it are scaled by one power of ten such that the interval
+ * between the borders is between one and ten units wide. Then it holds at least one integer, and at
+ * most one multiple of ten: where there is one, its digits are the fewest possible. */
+
+/* digits * 10^exponent. */
+struct shortest {
+    uint64_t digits;
+    int exponent;
+};
+
+enum { FRACTION_BITS = 52, EXPONENT_BIAS = 1023 + FRACTION_BITS };
+#define FRACTION_MASK ((UINT64_C(1) << FRACTION_BITS) - 1)
+
+/* The logarithms are products with a rounded constant, exact for every exponent of a double. Right
+ * shifts of negative numbers round down with gcc and clang. */
+
+static int floor_log10_pow2(int e) {
+    return (e * 1262611) >> 22; /* log10(2) * 2^22 */
+}
+
+static int floor_log10_three_quarters_pow2(int e) {
+    return (e * 1262611 - 524031) >> 22; /* log10(4/3) * 2^22 */
+}
+
+static int floor_log2_pow10(int e) {
+    return (e * 1741647) >> 19; /* log2(10) * 2^19 */
+}
+
+/* power * n / 2^64, cut off. That the power is rounded up adds less than one, as n has less than 64
+ * bits. */
+static unsigned __int128 multiply(struct power power, uint64_t n) {
+    unsigned __int128 low = (unsigned __int128)power.low * n;
+    return (unsigned __int128)power.high * n + (uint64_t)(low >> 64);
+}
+
+/* The whole part of power * n / 2^128, odd where something was cut off: comparisons with even
+ * numbers then come out as for the exact product. Where that is whole, the bits below stay 0. */
+static uint64_t multiply_round_to_odd(struct power power, uint64_t n) {
+    unsigned __int128 product = multiply(power, n);
+    return (uint64_t)(product >> 64) | ((uint64_t)product != 0);
+}
+
+/* `value` and the borders are in quarters of a unit. */
+static struct shortest choose(uint64_t lower, uint64_t value, uint64_t upper, int exponent) {
+    uint64_t unit = value / 4;
+    uint64_t ten = unit / 10;
+    bool ten_below = lower <= 40 * ten;
+    bool ten_above = 40 * ten + 40 <= upper;
+    if (ten_below != ten_above) {
+        return (struct shortest){ten + ten_above, exponent + 1};
+    }
+    bool below = lower <= 4 * unit;
+    bool above = 4 * unit + 4 <= upper;
+    if (below != above) {
+        return (struct shortest){unit + above, exponent};
+    }
+    uint64_t middle = 4 * unit + 2;
+    bool up = value > middle || (value == middle && unit % 2 == 1);
+    return (struct shortest){unit + up, exponent};
+}
+
+/* Kept apart, as it is hardly ever called. */
+__attribute__((noinline)) static struct shortest shortest_exact(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    uint64_t fraction = bits & FRACTION_MASK;
+    int biased = (int)(bits >> FRACTION_BITS);
+    bool subnormal = biased == 0;
+    uint64_t c = subnormal ? fraction : fraction | UINT64_C(1) << FRACTION_BITS;
+    int q = (subnormal ? 1 : biased) - EXPONENT_BIAS;
+
+    /* Below a power of two the next double is half as far away as above it. */
+    bool uneven = fraction == 0 && biased > 1;
+    int k = uneven ? floor_log10_three_quarters_pow2(q) : floor_log10_pow2(q);
+    int shift = q + floor_log2_pow10(-k) + 1;
+    struct power power = powers[-k - POWERS_FIRST];
+
+    /* A number right on a border rounds to the even neighbour. */
+    bool odd = c % 2 == 1;
+    uint64_t lower = multiply_round_to_odd(power, (4 * c - (uneven ? 1 : 2)) << shift) + odd;
+    uint64_t upper = multiply_round_to_odd(power, (4 * c + 2) << shift) - odd;
+    return choose(lower, multiply_round_to_odd(power, 4 * c << shift), upper, k);
+}
+
+/* Whether two lengths are so close that their last bits decide, which are not exact. */
+static bool is_close(uint64_t a, uint64_t b) {
+    return a - b + 8 <= 16;
+}
+
+/* The decimal with the fewest digits that reads back as `value`, which is finite and above zero;
+ * the closest one if several have that few. It may end in zeros, which do not count. The same as
+ * shortest_exact() finds, from one product if that leaves no doubt: nearly always. Which of the
+ * digits are taken cannot be foreseen, so that is no branch. */
+static struct shortest find_shortest(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    uint64_t fraction = bits & FRACTION_MASK;
+    int biased = (int)(bits >> FRACTION_BITS);
+    int q = biased - EXPONENT_BIAS;
+    int k = floor_log10_pow2(q);
+    int shift = q + floor_log2_pow10(-k) + 1;
+    struct power power = powers[-k - POWERS_FIRST];
+    uint64_t n = 4 * (fraction | UINT64_C(1) << FRACTION_BITS) << shift;
+    unsigned __int128 product = multiply(power, n);
+    uint64_t quarters = (uint64_t)(product >> 64);
+    uint64_t ten = quarters / 40;
+
+    /* Lengths, in quarters of a unit with 58 bits behind the point. */
+    uint64_t above_ten = (quarters - 40 * ten) << 58 | (uint64_t)product >> 6;
+    uint64_t below_next = (UINT64_C(40) << 58) - above_ten;
+    uint64_t above_unit = above_ten & ((UINT64_C(4) << 58) - 1);
+    uint64_t half_unit = UINT64_C(2) << 58;
+    uint64_t reach = power.high >> (5 - shift); /* half the way to the next double */
+    if (fraction == 0 || biased == 0 || is_close(above_ten, reach) || is_close(below_next, reach) ||
+        is_close(above_unit, half_unit)) {
+        return shortest_exact(value);
+    }
+    bool up = below_next < reach;
+    uint64_t is_ten = -(uint64_t)((above_ten < reach) | up);
+    uint64_t unit = quarters / 4 + (above_unit > half_unit);
+    return (struct shortest){(is_ten & 10 * (ten + up)) | (~is_ten & unit), k};
+}
+
+/* ---- writing ---- */
 
 enum {
     MIN_PLAIN_EXPONENT = -4, /* 0.0001, as C and Go do */
@@ -98,7 +235,7 @@ struct decimal {
 };
 
 static struct decimal take_digits(double value) {
-    struct number_decimal shortest = number_shortest(value);
+    struct shortest shortest = find_shortest(value);
     uint64_t whole = shortest.digits;
     int exponent = shortest.exponent + 16;
     /* Nearly all have 16 or 17 digits. Which it is cannot be foreseen, hence no branch. */
@@ -227,4 +364,168 @@ size_t number_format_canonical(double value, char out[static NUMBER_MAX_LEN]) {
 
 size_t number_format_u64(uint64_t value, char out[static NUMBER_MAX_LEN]) {
     return write_u64(out, value);
+}
+
+/* ---- parsing ---- */
+
+enum {
+    /* No double and no midpoint of two has more than 768 digits: behind that many it only matters
+     * whether anything but zeros follows. */
+    MAX_DIGITS = 780,
+    MAX_EXACT_DIGITS = 15,
+    MAX_EXACT_EXPONENT = 22,
+    MAX_EXPONENT = 1000000, /* far beyond what a double holds */
+};
+/* An exponent stops growing here: longer than any text, and far from what 64 bits hold. */
+#define SATURATED_EXPONENT (INT64_C(1) << 58)
+
+/* 0.<digits> * 10^exponent, without zeros in front. */
+struct parsed {
+    char digits[MAX_DIGITS + 1]; /* one more: stands for all that was cut off */
+    size_t n_digits;
+    int64_t exponent;
+};
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static void add_digit(struct parsed *number, char digit) {
+    if (number->n_digits < MAX_DIGITS) {
+        number->digits[number->n_digits++] = digit;
+    } else if (digit != '0') {
+        number->digits[MAX_DIGITS] = '1';
+        number->n_digits = MAX_DIGITS + 1;
+    }
+}
+
+/* Takes "12", "12.", ".5", "12.5"; returns what follows, or NULL where there is no digit. */
+static const char *parse_digits(const char *at, const char *end, struct parsed *number) {
+    bool point = false;
+    bool any = false;
+    for (; at < end; at++) {
+        if (*at == '.' && !point) {
+            point = true;
+            continue;
+        }
+        if (!is_digit(*at)) {
+            break;
+        }
+        any = true;
+        bool leading = number->n_digits == 0 && *at == '0';
+        if (!leading) {
+            add_digit(number, *at);
+        }
+        number->exponent += leading ? -point : !point;
+    }
+    return any ? at : NULL;
+}
+
+/* Takes "e5", "E+5", "e-05" and adds it; returns what follows, or NULL where it is broken. */
+static const char *parse_exponent(const char *at, const char *end, struct parsed *number) {
+    at++;
+    bool negative = at < end && *at == '-';
+    if (at < end && (*at == '-' || *at == '+')) {
+        at++;
+    }
+    if (at == end) {
+        return NULL;
+    }
+    int64_t exponent = 0;
+    for (; at < end && is_digit(*at); at++) {
+        if (exponent < SATURATED_EXPONENT) {
+            exponent = 10 * exponent + (*at - '0');
+        }
+    }
+    number->exponent += negative ? -exponent : exponent;
+    return at;
+}
+
+/* The value where one multiplication or division of exact doubles, rounded once, gives it. */
+static bool exact_value(const struct parsed *number, double *ret_value) {
+    static const double exact_powers[MAX_EXACT_EXPONENT + 1] = {
+        1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+    };
+    int64_t exponent = number->exponent - (int64_t)number->n_digits;
+    if (number->n_digits > MAX_EXACT_DIGITS || exponent < -MAX_EXACT_EXPONENT ||
+        exponent > MAX_EXACT_EXPONENT) {
+        return false;
+    }
+    uint64_t whole = 0;
+    for (size_t i = 0; i < number->n_digits; i++) {
+        whole = 10 * whole + (uint64_t)(number->digits[i] - '0');
+    }
+    *ret_value = exponent < 0 ? (double)whole / exact_powers[-exponent]
+                              : (double)whole * exact_powers[exponent];
+    return true;
+}
+
+/* The program never leaves the C locale, so the C library may do the rest. */
+static double library_value(const struct parsed *number) {
+    int64_t exponent = number->exponent;
+    exponent = exponent > MAX_EXPONENT ? MAX_EXPONENT : exponent;
+    exponent = exponent < -MAX_EXPONENT ? -MAX_EXPONENT : exponent;
+    char text[3 + sizeof(number->digits) + NUMBER_MAX_LEN + 1];
+    size_t n = 0;
+    text[n++] = '.';
+    memcpy(text + n, number->digits, number->n_digits);
+    n += number->n_digits;
+    text[n++] = 'e';
+    text[n++] = exponent < 0 ? '-' : '+';
+    n += number_format_u64((uint64_t)(exponent < 0 ? -exponent : exponent), text + n);
+    text[n] = '\0';
+    return strtod(text, NULL);
+}
+
+static bool equals_word(const char *text, size_t len, const char *word) {
+    return len == strlen(word) && strncasecmp(text, word, len) == 0;
+}
+
+/* As Prometheus reads them: an infinity may have a sign, a NaN may not. */
+static bool parse_word(const char *text, size_t len, bool is_signed, double *ret_magnitude) {
+    if (equals_word(text, len, "inf") || equals_word(text, len, "infinity")) {
+        *ret_magnitude = INFINITY;
+        return true;
+    }
+    if (!is_signed && equals_word(text, len, "nan")) {
+        *ret_magnitude = NAN;
+        return true;
+    }
+    return false;
+}
+
+static int parse_decimal(const char *at, const char *end, double *ret_magnitude) {
+    struct parsed number;
+    number.n_digits = 0;
+    number.exponent = 0;
+    at = parse_digits(at, end, &number);
+    if (at != NULL && at < end && (*at == 'e' || *at == 'E')) {
+        at = parse_exponent(at, end, &number);
+    }
+    if (at != end) {
+        return -EINVAL;
+    }
+    if (number.n_digits == 0) {
+        *ret_magnitude = 0;
+    } else if (!exact_value(&number, ret_magnitude)) {
+        *ret_magnitude = library_value(&number);
+    }
+    return isinf(*ret_magnitude) ? -ERANGE : 0;
+}
+
+int number_parse(const char *text, size_t len, double *ret_value) {
+    const char *end = text + len;
+    bool is_signed = len > 0 && (*text == '-' || *text == '+');
+    bool negative = is_signed && *text == '-';
+    text += is_signed;
+    double magnitude;
+    if (!parse_word(text, (size_t)(end - text), is_signed, &magnitude)) {
+        int result = parse_decimal(text, end, &magnitude);
+        if (result < 0) {
+            return result;
+        }
+    }
+    *ret_value = negative ? -magnitude : magnitude;
+    return 0;
 }

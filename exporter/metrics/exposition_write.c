@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/escape.h"
+#include "exporter/core/utf8.h"
 #include "exporter/metrics/exposition_merge.h"
 
 /* One place in each part's sorted blocks: pages are written by merging the parts by name. */
@@ -120,7 +120,7 @@ static void write_help(struct buf *out, const struct exposition_block *block, si
     buf_add_str(out, "# HELP ");
     buf_add(out, block->name, len);
     buf_add_char(out, ' ');
-    escape_add(out, block->help, quotes);
+    utf8_add_escaped(out, block->help, quotes);
     buf_add_char(out, '\n');
 }
 

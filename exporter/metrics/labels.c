@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/escape.h"
 #include "exporter/core/hash.h"
+#include "exporter/core/utf8.h"
 
 const char label_empty[] = "";
 
@@ -37,7 +37,7 @@ static void add_label(struct buf *out, size_t start, const char *name, const cha
     }
     buf_add_str(out, name);
     buf_add_str(out, "=\"");
-    escape_add(out, value, true);
+    utf8_add_escaped(out, value, true);
     buf_add_char(out, '"');
 }
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "exporter/core/hash_index.h"
+#include "exporter/core/hash.h"
 #include "exporter/metrics/snapshot.h"
 #include "exporter/push/rate.h"
 #include "exporter/push/reserved.h"

@@ -7,7 +7,7 @@
 
 #include "exporter/core/arena.h"
 #include "exporter/core/error.h"
-#include "exporter/core/hash_index.h"
+#include "exporter/core/hash.h"
 #include "exporter/core/protobuf.h"
 
 /* The graph of an ONNX model as far as its layers and shapes go: texts and tensors point into the

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "exporter/core/error.h"
-#include "exporter/core/hash_index.h"
+#include "exporter/core/hash.h"
 #include "placement/client/promql.h"
 
 /* The series of an answer, by what tells which node they are of; it borrows the answer. */

@@ -5,7 +5,7 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
-#include "exporter/core/hash_index.h"
+#include "exporter/core/hash.h"
 
 /* Reads samples.jsonl, the record of a run: one JSON object per line, of which "kind" is the first
  * key. Everything else that a run leaves behind is made from it. One line is held at a time. */

@@ -3,10 +3,10 @@
 #include <math.h>
 
 #include "exporter/core/arena.h"
-#include "exporter/core/escape.h"
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
+#include "exporter/core/utf8.h"
 #include "profiler/analysis/report_text.h"
 
 /* ---- samples.csv ---- */
@@ -146,7 +146,7 @@ static void table_finish(struct table *table) {
 static void add_source(struct table *table, const struct record_line *line) {
     struct buf labels CLEANUP_BUF = {0};
     buf_add_str(&labels, "target=\"");
-    escape_add(&labels, line->target, true);
+    utf8_add_escaped(&labels, line->target, true);
     buf_printf(&labels, "\",run=\"%u\"", line->run);
     if (table->n_sources == 0 ||
         strcmp(table->sources[table->n_sources - 1], buf_str(&labels)) != 0) {
@@ -213,7 +213,7 @@ static void write_head(struct writer *writer, const struct record_series *series
         buf_add_str(line, "# HELP ");
         add_name(line, series->name, len);
         buf_add_char(line, ' ');
-        escape_add(line, series->help, true);
+        utf8_add_escaped(line, series->help, true);
         buf_add_char(line, '\n');
     }
     flush(writer);

@@ -3,7 +3,7 @@
 #include <sys/utsname.h>
 
 #include "collectors/host/host.h"
-#include "exporter/core/uuid.h"
+#include "exporter/core/hash.h"
 #include "tests/unit/collector_tree.h"
 
 static char uuid[37];
@@ -24,7 +24,7 @@ void tearDown(void) {
 
 static void derive(const char *purpose, const char *secret) {
     struct buf text CLEANUP_BUF = {0};
-    uuid_derive(purpose, secret, &text);
+    hash_uuid(purpose, secret, &text);
     snprintf(uuid, sizeof(uuid), "%s", buf_str(&text));
 }
 

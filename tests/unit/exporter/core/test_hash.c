@@ -113,6 +113,72 @@ static void test_no_texts_are_equal_under_every_seed(void) {
     TEST_ASSERT_EQUAL_size_t(N, n);
 }
 
+static void expect_uuid(const char *purpose, const char *secret, const char *uuid) {
+    struct buf out CLEANUP_BUF = {0};
+    hash_uuid(purpose, secret, &out);
+    TEST_ASSERT_EQUAL_STRING(uuid, buf_str(&out));
+}
+
+/* By sha256sum: `printf 'a b' | sha256sum`, with version and variant put in. */
+static void test_uuid_as_others_compute_it(void) {
+    expect_uuid("a", "b", "c8687a08-aa5d-8ed2-8443-28fa6a697ab8");
+}
+
+static void test_uuid_depends_on_purpose_and_secret(void) {
+    struct buf one CLEANUP_BUF = {0}, two CLEANUP_BUF = {0}, three CLEANUP_BUF = {0};
+    hash_uuid("x", "1", &one);
+    hash_uuid("x", "2", &two);
+    hash_uuid("y", "1", &three);
+    TEST_ASSERT_EQUAL_size_t(36, one.len);
+    TEST_ASSERT_TRUE(strcmp(buf_str(&one), buf_str(&two)) != 0);
+    TEST_ASSERT_TRUE(strcmp(buf_str(&one), buf_str(&three)) != 0);
+}
+
+static bool has(const struct hash_index *index, uint64_t hash, const void *item) {
+    size_t cursor = 0;
+    const void *found;
+    while ((found = hash_index_next(index, hash, &cursor)) != NULL) {
+        if (found == item) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void test_empty_index(void) {
+    struct hash_index index = {0};
+    TEST_ASSERT_FALSE(has(&index, 5, &index));
+    hash_index_finish(&index);
+}
+
+/* Few different hashes, so that runs grow, meet and wrap around. */
+static void test_random_index_additions_and_removals(void) {
+    enum { ITEMS = 500, ROUNDS = 20000 };
+    struct hash_index index = {0};
+    static int items[ITEMS];
+    static bool there[ITEMS];
+    size_t n = 0;
+    srand(7);
+    for (int round = 0; round < ROUNDS; round++) {
+        int i = rand() % ITEMS;
+        uint64_t hash = (uint64_t)(i % 97) * 31 - 40;
+        TEST_ASSERT_EQUAL(there[i], has(&index, hash, &items[i]));
+        if (there[i]) {
+            hash_index_remove(&index, hash, &items[i]);
+            n--;
+        } else {
+            hash_index_add(&index, hash, &items[i]);
+            n++;
+        }
+        there[i] = !there[i];
+        TEST_ASSERT_EQUAL_UINT64(n, index.n_items);
+    }
+    for (int i = 0; i < ITEMS; i++) {
+        TEST_ASSERT_EQUAL(there[i], has(&index, (uint64_t)(i % 97) * 31 - 40, &items[i]));
+    }
+    hash_index_finish(&index);
+}
+
 void suiteSetUp(void) {
     if (getenv("TEST_HASH_PRINT") != NULL) {
         printf("%u\n", hash_bytes("key", 3));
