@@ -7,15 +7,15 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
+#include "exporter/core/memory.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/daemon/idle.h"
 #include "exporter/daemon/push.h"
 #include "exporter/daemon/upload.h"
 #include "exporter/gateway/body.h"
-#include "exporter/gateway/match.h"
 #include "exporter/gateway/path.h"
-#include "exporter/gateway/type.h"
 #include "exporter/http/access.h"
+#include "exporter/metrics/selector.h"
 #include "exporter/push/store.h"
 #include "exporter/settings/option.h"
 #include "exporter/settings/suggest.h"
@@ -212,13 +212,8 @@ static void finish_push(struct http_upload *upload, int code, const struct error
 /* Takes the path over. */
 static void take_push(struct http_request *request, struct gateway_path *path) {
     const struct push_limits *limits = push_store_limits(daemon_of(request)->push_store);
-    struct gateway_push *push = calloc(1, sizeof(*push));
+    struct gateway_push *push = mem_zalloc(1, sizeof(*push));
     struct error error;
-    if (push == NULL) {
-        error_set(&error, -ENOMEM, "out of memory");
-        refuse(request, -ENOMEM, &error);
-        return;
-    }
     push->limits = (struct exposition_limits){
         .max_families = limits->max_owner_series,
         .max_samples = limits->max_owner_series * (limits->max_buckets + 3),
@@ -294,46 +289,40 @@ void http_gateway_push(struct http_request *request) {
 
 /* ---- deleting in turns ---- */
 
-/* What the tests of all selectors of a request may take; about a fifth of a second. AT_ONCE: how
- * many series are tested before it is looked whether the turn is long. */
-enum { MAX_WORK = 32 << 20, AT_ONCE = 4 };
+/* How long the selectors of one request may take with all series. */
+#define MAX_TRIAL_NS (200 * CLOCK_NS_PER_MS)
 
 struct deletion {
     struct http_request *request;
-    struct push_match *matches[HTTP_URL_MAX_PARAMETERS];
-    size_t n_matches; /* 0: all series go */
-    bool is_weighed;
+    struct selector *selectors[HTTP_URL_MAX_PARAMETERS];
+    size_t n_selectors; /* 0: all series are deleted */
+    bool is_tried;      /* the selectors were tried on all series */
+    bool is_costly;     /* they take too long: nothing is deleted */
+    int64_t trial_ns;
     size_t n_deleted;
     struct push_cursor cursor;
     struct loop_timer turn;
     void (*answer)(const struct deletion *deletion);
 };
 
-static bool is_meant(const struct push_series_view *series, void *context) {
-    const struct deletion *deletion = context;
+static bool is_selected(const struct push_series_view *series, void *context) {
+    struct deletion *deletion = context;
     const struct push_store *store = daemon_of(deletion->request)->push_store;
     struct push_owner_view owner = push_owner_view(store, series->owner);
-    bool meant = deletion->n_matches == 0;
-    for (size_t i = 0; i < deletion->n_matches && !meant; i++) {
-        meant = push_match_test(deletion->matches[i], series->name, owner.labels, owner.n_labels,
-                                series->labels, series->n_labels);
+    int r = deletion->n_selectors == 0;
+    for (size_t i = 0; i < deletion->n_selectors && r == 0; i++) {
+        r = selector_match(deletion->selectors[i], series->name, owner.labels, owner.n_labels,
+                           series->labels, series->n_labels);
     }
-    return meant;
+    deletion->is_costly |= r < 0;
+    return r == 1;
 }
 
-/* Before anything is deleted the selectors are tried on all that is there: expressions can take
- * long with long values, many conditions with many series. */
-static bool weigh(const struct push_series_view *series, void *context) {
-    is_meant(series, context);
+/* Before anything is deleted the selectors are tried on all series: regular expressions can take
+ * long with long values, many matchers with many series. */
+static bool try_selectors(const struct push_series_view *series, void *context) {
+    is_selected(series, context);
     return false;
-}
-
-static bool is_too_much(const struct deletion *deletion) {
-    uint64_t work = 0;
-    for (size_t i = 0; i < deletion->n_matches; i++) {
-        work += push_match_work(deletion->matches[i]);
-    }
-    return !deletion->is_weighed && work > MAX_WORK;
 }
 
 static void end_deletion(struct deletion *deletion) {
@@ -341,24 +330,31 @@ static void end_deletion(struct deletion *deletion) {
     loop_timer_remove(daemon->loop, &deletion->turn);
     push_cursor_end(daemon->push_store, &deletion->cursor);
     deletion->answer(deletion);
-    for (size_t i = 0; i < deletion->n_matches; i++) {
-        push_match_destroy(deletion->matches[i]);
+    for (size_t i = 0; i < deletion->n_selectors; i++) {
+        selector_destroy(deletion->selectors[i]);
     }
     free(deletion);
 }
 
-/* False: there is no more to do. */
-static bool delete_some(struct push_store *store, struct deletion *deletion) {
-    bool more = push_store_remove_some(store, &deletion->cursor, AT_ONCE,
-                                       deletion->is_weighed ? is_meant : weigh, deletion,
+static bool try_some(struct push_store *store, struct deletion *deletion) {
+    int64_t begin_ns = clock_monotonic_ns();
+    bool more = push_store_remove_some(store, &deletion->cursor, 1, try_selectors, deletion,
                                        &deletion->n_deleted);
-    if (more || deletion->is_weighed) {
-        return more && !is_too_much(deletion);
+    deletion->trial_ns += clock_monotonic_ns() - begin_ns;
+    deletion->is_costly |= deletion->trial_ns > MAX_TRIAL_NS;
+    if (!more) {
+        push_cursor_end(store, &deletion->cursor);
+        push_cursor_begin(store, &deletion->cursor);
+        deletion->is_tried = true;
     }
-    push_cursor_end(store, &deletion->cursor);
-    push_cursor_begin(store, &deletion->cursor);
-    deletion->is_weighed = !is_too_much(deletion);
-    return deletion->is_weighed;
+    return !deletion->is_costly;
+}
+
+/* Looks at one series; false: there is no more to do. */
+static bool delete_some(struct push_store *store, struct deletion *deletion) {
+    return deletion->is_tried ? push_store_remove_some(store, &deletion->cursor, 1, is_selected,
+                                                       deletion, &deletion->n_deleted)
+                              : try_some(store, deletion);
 }
 
 static void delete_turn(struct loop_timer *timer) {
@@ -376,29 +372,23 @@ static void delete_turn(struct loop_timer *timer) {
     }
 }
 
-/* Takes the matches over. */
-static void begin_deletion(struct http_request *request, struct push_match *const *matches,
-                           size_t n_matches, void (*answer)(const struct deletion *deletion)) {
-    struct deletion *deletion = calloc(1, sizeof(*deletion));
-    if (deletion == NULL || !http_hold(request)) {
-        for (size_t i = 0; i < n_matches; i++) {
-            push_match_destroy(matches[i]);
+/* Takes the selectors over. */
+static void begin_deletion(struct http_request *request, struct selector *const *selectors,
+                           size_t n_selectors, void (*answer)(const struct deletion *deletion)) {
+    if (!http_hold(request)) {
+        for (size_t i = 0; i < n_selectors; i++) {
+            selector_destroy(selectors[i]);
         }
-        if (deletion == NULL) {
-            http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
-        }
-        free(deletion);
         return;
     }
-    *deletion = (struct deletion){
-        .request = request,
-        .n_matches = n_matches,
-        .is_weighed = n_matches == 0,
-        .turn = {.due_ns = 0, .fire = delete_turn},
-        .answer = answer,
-    };
-    for (size_t i = 0; i < n_matches; i++) {
-        deletion->matches[i] = matches[i];
+    struct deletion *deletion = mem_zalloc(1, sizeof(*deletion));
+    deletion->request = request;
+    deletion->n_selectors = n_selectors;
+    deletion->is_tried = n_selectors == 0;
+    deletion->turn = (struct loop_timer){.due_ns = 0, .fire = delete_turn};
+    deletion->answer = answer;
+    for (size_t i = 0; i < n_selectors; i++) {
+        deletion->selectors[i] = selectors[i];
     }
     push_cursor_begin(daemon_of(request)->push_store, &deletion->cursor);
     loop_timer_add(daemon_of(request)->loop, &deletion->turn);
@@ -420,7 +410,7 @@ void http_gateway_wipe(struct http_request *request) {
 /* ---- deleting by selector ---- */
 
 /* Reads all selectors before anything is deleted. */
-static int read_selectors(const struct http_url *url, struct push_match **matches, size_t *ret_n,
+static int read_selectors(const struct http_url *url, struct selector **selectors, size_t *ret_n,
                           struct error *err) {
     *ret_n = 0;
     for (size_t i = 0; i < url->n_parameters; i++) {
@@ -429,7 +419,7 @@ static int read_selectors(const struct http_url *url, struct push_match **matche
             return error_set(err, -EINVAL, "unknown parameter \"%s\": match[] is known",
                              parameter->name);
         }
-        int r = push_match_create(parameter->value, &matches[*ret_n], err);
+        int r = selector_create(parameter->value, &selectors[*ret_n], err);
         if (r < 0) {
             return r;
         }
@@ -440,10 +430,10 @@ static int read_selectors(const struct http_url *url, struct push_match **matche
 
 static void answer_deleted(const struct deletion *deletion) {
     struct buf data CLEANUP_BUF = {0};
-    if (!deletion->is_weighed) {
+    if (deletion->is_costly) {
         http_json_fail(deletion->request, MHD_HTTP_BAD_REQUEST,
-                       "the selectors take too long with what is pushed: say simpler ones, or "
-                       "fewer at a time");
+                       "the selectors take too long with the series that are there: use simpler "
+                       "ones, or fewer at a time");
     } else {
         buf_printf(&data, "{\"deleted\":%zu}", deletion->n_deleted);
         http_json_reply(deletion->request, &data);
@@ -451,19 +441,19 @@ static void answer_deleted(const struct deletion *deletion) {
 }
 
 void http_gateway_delete(struct http_request *request) {
-    struct push_match *matches[HTTP_URL_MAX_PARAMETERS];
+    struct selector *selectors[HTTP_URL_MAX_PARAMETERS];
     struct error error;
     size_t n;
     if (!http_access_may_write(request)) {
         return;
     }
-    int r = read_selectors(&request->url, matches, &n, &error);
+    int r = read_selectors(&request->url, selectors, &n, &error);
     if (r == 0) {
-        begin_deletion(request, matches, n, answer_deleted);
+        begin_deletion(request, selectors, n, answer_deleted);
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        push_match_destroy(matches[i]);
+        selector_destroy(selectors[i]);
     }
     http_json_fail(request, http_json_status(r), error.text);
 }

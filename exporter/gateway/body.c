@@ -1,7 +1,69 @@
 #include "exporter/gateway/body.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "exporter/core/memory.h"
+#include "exporter/core/number.h"
+
+/* ---- types ---- */
+
+static const char protobuf_type[] = "application/vnd.google.protobuf";
+static const char blanks[] = " \t";
+
+/* Whether the value of a parameter is that word, in quotes or without; moves behind it. */
+static bool take_value(const char **at, const char *word) {
+    bool quoted = **at == '"', same = true;
+    const char *end = quoted ? "\"" : "; \t";
+    *at += quoted ? 1 : 0;
+    while (**at != '\0' && strchr(end, **at) == NULL) {
+        *at += quoted && **at == '\\' && (*at)[1] != '\0' ? 1 : 0;
+        same = same && **at == *word;
+        word += same ? 1 : 0;
+        (*at)++;
+    }
+    *at += quoted && **at == '"' ? 1 : 0;
+    return same && *word == '\0';
+}
+
+/* Whether one of the parameters has that name and value. */
+static bool has_parameter(const char *parameters, const char *name, const char *value) {
+    const char *at = parameters;
+    while (*(at += strspn(at, "; \t")) != '\0') {
+        size_t len = strcspn(at, "=; \t");
+        bool named = len == strlen(name) && strncasecmp(at, name, len) == 0;
+        at += len;
+        if (*at == '=') {
+            at++;
+            if (take_value(&at, value) && named) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+int gateway_type_parse(const char *content_type, bool *ret_protobuf, struct error *err) {
+    const char *type = content_type != NULL ? content_type : "";
+    type += strspn(type, blanks);
+    size_t len = strcspn(type, "; \t");
+    *ret_protobuf = len == strlen(protobuf_type) && strncasecmp(type, protobuf_type, len) == 0;
+    if (*ret_protobuf &&
+        (!has_parameter(type + len, "proto", "io.prometheus.client.MetricFamily") ||
+         !has_parameter(type + len, "encoding", "delimited"))) {
+        return error_set(err, -EINVAL,
+                         "protobuf must be proto=io.prometheus.client.MetricFamily; "
+                         "encoding=delimited, got \"%s\"",
+                         content_type);
+    }
+    return 0;
+}
+
+/* ---- updates ---- */
 
 enum { KEPT_BYTES = 256 << 10, KEPT_UPDATES = 4096 };
 
@@ -22,20 +84,14 @@ void gateway_body_reset(struct gateway_body *body) {
     }
 }
 
-bool gateway_body_reserve(struct gateway_body *body, size_t n) {
+void gateway_body_reserve(struct gateway_body *body, size_t n) {
     const struct arena *arena = &body->arena;
     size_t left = (arena->max - arena->taken) / sizeof(*body->updates) + 1;
     n = arena->max > 0 && n > left ? left : n;
-    if (n <= body->cap_updates) {
-        return true;
+    if (n > body->cap_updates) {
+        body->updates = mem_resize(body->updates, n, sizeof(*body->updates));
+        body->cap_updates = n;
     }
-    struct push_update *updates = reallocarray(body->updates, n, sizeof(*updates));
-    if (updates == NULL) {
-        return false;
-    }
-    body->updates = updates;
-    body->cap_updates = n;
-    return true;
 }
 
 struct push_update *gateway_body_add(struct gateway_body *body) {
@@ -61,4 +117,199 @@ void gateway_body_drop_labels(struct gateway_body *body, const struct label *lab
         }
         update->n_labels = n_kept;
     }
+}
+
+/* ---- the text format ---- */
+
+/* One sample of a histogram or summary with what tells it from others of its series: the label `le`
+ * or `quantile`, the rest, and the name's ending. */
+struct piece {
+    const struct exposition_sample *sample; /* has lost the label of its bound */
+    const struct label *labels;
+    double bound; /* NaN: none */
+};
+
+static enum push_type type_of(enum metric_type type) {
+    switch (type) {
+    case METRIC_COUNTER:
+        return PUSH_COUNTER;
+    case METRIC_GAUGE:
+        return PUSH_GAUGE;
+    case METRIC_HISTOGRAM:
+        return PUSH_HISTOGRAM;
+    case METRIC_SUMMARY:
+        return PUSH_SUMMARY;
+    default:
+        return PUSH_UNTYPED;
+    }
+}
+
+static bool is_composed(const struct exposition_family *family) {
+    return family->desc.type == METRIC_HISTOGRAM || family->desc.type == METRIC_SUMMARY;
+}
+
+static struct push_update *add(struct gateway_body *body, const struct exposition_family *family) {
+    struct push_update *update = gateway_body_add(body);
+    if (update != NULL) {
+        update->name = family->desc.name;
+        update->help = family->desc.help != NULL ? family->desc.help : "";
+        update->type = type_of(family->desc.type);
+    }
+    return update;
+}
+
+static bool add_simple(struct gateway_body *body, const struct exposition_sample *sample) {
+    struct push_update *update = add(body, &body->doc.families[sample->family]);
+    if (update == NULL) {
+        return false;
+    }
+    update->labels = exposition_doc_labels(&body->doc, sample);
+    update->n_labels = sample->n_labels;
+    update->values = &sample->value;
+    update->n_values = 1;
+    return true;
+}
+
+/* ---- histograms and summaries: many samples, one series ---- */
+
+/* Takes the bound out of a sample's labels. */
+static struct piece make_piece(struct exposition_doc *doc, struct exposition_sample *sample) {
+    bool histogram = doc->families[sample->family].desc.type == METRIC_HISTOGRAM;
+    const char *bound_name = histogram ? "le" : "quantile";
+    struct label *labels = doc->labels + sample->first_label;
+    struct piece piece = {.sample = sample, .labels = labels, .bound = NAN};
+    bool bounded = strcmp(sample->suffix, histogram ? "_bucket" : "") == 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sample->n_labels; i++) {
+        if (bounded && strcmp(labels[i].name, bound_name) == 0) {
+            number_parse(labels[i].value, strlen(labels[i].value), &piece.bound);
+        } else {
+            labels[n++] = labels[i];
+        }
+    }
+    sample->n_labels = n;
+    return piece;
+}
+
+static int compare_series(const struct piece *a, const struct piece *b) {
+    if (a->sample->family != b->sample->family) {
+        return a->sample->family < b->sample->family ? -1 : 1;
+    }
+    if (a->sample->n_labels != b->sample->n_labels) {
+        return a->sample->n_labels < b->sample->n_labels ? -1 : 1;
+    }
+    for (size_t i = 0; i < a->sample->n_labels; i++) {
+        int order = strcmp(a->labels[i].name, b->labels[i].name);
+        order = order != 0 ? order : strcmp(a->labels[i].value, b->labels[i].value);
+        if (order != 0) {
+            return order;
+        }
+    }
+    return 0;
+}
+
+/* By series, then by bound; what has none comes last. */
+static int compare_pieces(const void *first, const void *second) {
+    const struct piece *a = first, *b = second;
+    int order = compare_series(a, b);
+    if (order != 0) {
+        return order;
+    }
+    if (isnan(a->bound) != isnan(b->bound)) {
+        return isnan(a->bound) ? 1 : -1;
+    }
+    return (a->bound > b->bound) - (a->bound < b->bound);
+}
+
+/* The figures of one series: per bound, then count and sum. As in the Pushgateway's own model, a
+ * count or sum that was not sent is 0; but a histogram's count is also what its last bucket says.
+ */
+static bool add_composed(struct gateway_body *body, const struct piece *pieces, size_t n) {
+    struct push_update *update = add(body, &body->doc.families[pieces[0].sample->family]);
+    double *figures = arena_take(&body->arena, 2 * (n + 2) * sizeof(*figures));
+    if (update == NULL || figures == NULL) {
+        return false;
+    }
+    double *bounds = figures + n + 2;
+    double count = 0, sum = 0;
+    size_t n_bounds = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct exposition_sample *sample = pieces[i].sample;
+        bool last_bucket = update->type == PUSH_HISTOGRAM && isinf(pieces[i].bound) == 1;
+        if (last_bucket || strcmp(sample->suffix, "_count") == 0) {
+            count = sample->value;
+        } else if (strcmp(sample->suffix, "_sum") == 0) {
+            sum = sample->value;
+        } else {
+            bounds[n_bounds] = pieces[i].bound;
+            figures[n_bounds++] = sample->value;
+        }
+    }
+    figures[n_bounds] = count;
+    figures[n_bounds + 1] = sum;
+    update->labels = pieces[0].labels;
+    update->n_labels = pieces[0].sample->n_labels;
+    update->values = figures;
+    update->n_values = (uint32_t)n_bounds + 2;
+    update->bounds = bounds;
+    update->n_bounds = (uint32_t)n_bounds;
+    return true;
+}
+
+static bool add_all_composed(struct gateway_body *body, size_t n_pieces) {
+    struct exposition_doc *doc = &body->doc;
+    struct piece *pieces = arena_take(&body->arena, n_pieces * sizeof(*pieces));
+    if (pieces == NULL || !arena_charge(&body->arena, n_pieces * sizeof(*pieces))) {
+        return false; /* sorting takes as much again */
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < doc->n_samples; i++) {
+        if (is_composed(&doc->families[doc->samples[i].family])) {
+            pieces[n++] = make_piece(doc, &doc->samples[i]);
+        }
+    }
+    qsort(pieces, n, sizeof(*pieces), compare_pieces);
+    for (size_t first = 0, end; first < n; first = end) {
+        for (end = first + 1; end < n && compare_series(&pieces[first], &pieces[end]) == 0; end++) {
+        }
+        if (!add_composed(body, pieces + first, end - first)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool add_all(struct gateway_body *body) {
+    size_t n_composed = 0;
+    for (size_t i = 0; i < body->doc.n_samples; i++) {
+        const struct exposition_sample *sample = &body->doc.samples[i];
+        body->has_timestamps |= sample->has_timestamp;
+        if (is_composed(&body->doc.families[sample->family])) {
+            n_composed++;
+        } else if (!add_simple(body, sample)) {
+            return false;
+        }
+    }
+    return n_composed == 0 || add_all_composed(body, n_composed);
+}
+
+int gateway_text_read(char *data, size_t len, const struct exposition_limits *limits,
+                      struct gateway_body *body, struct error *err) {
+    gateway_body_reset(body);
+    if (len > 0 && (data[0] == '{' || data[0] == '[')) {
+        return error_set(err, -EINVAL, "this looks like JSON, which goes to /api/v1/push");
+    }
+    body->arena.max = limits->max_bytes;
+    int r = exposition_parse(data, len, limits, &body->doc, err);
+    if (r < 0) {
+        return r;
+    }
+    exposition_doc_forget_index(&body->doc);
+    bool fits = arena_charge(&body->arena, exposition_doc_size(&body->doc));
+    gateway_body_reserve(body, body->doc.n_samples);
+    if (!fits || !add_all(body)) {
+        r = arena_fail(&body->arena, err);
+        gateway_body_reset(body);
+    }
+    return r;
 }

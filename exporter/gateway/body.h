@@ -17,14 +17,18 @@ struct gateway_body {
     bool has_timestamps; /* which the text may say, but nobody may push */
 };
 
+/* Whether a body of that Content-Type (NULL: none was said) is families in protobuf, each behind
+ * its length; all but protobuf is read as text. -EINVAL for another protobuf than we read. */
+int gateway_type_parse(const char *content_type, bool *ret_protobuf, struct error *err);
+
 /* Frees what it holds and leaves it empty. */
 void gateway_body_finish(struct gateway_body *body);
 
 /* Empties it but keeps a modest amount of its memory. */
 void gateway_body_reset(struct gateway_body *body);
 
-/* Makes room for `n` updates, but for no more than may take memory; false when it is out. */
-bool gateway_body_reserve(struct gateway_body *body, size_t n);
+/* Makes room for `n` updates, but for no more than the limit of memory allows. */
+void gateway_body_reserve(struct gateway_body *body, size_t n);
 
 /* The next of those, zeroed but for its index, time to live and operation; NULL: see arena_fail. */
 struct push_update *gateway_body_add(struct gateway_body *body);
@@ -35,7 +39,7 @@ void gateway_body_drop_labels(struct gateway_body *body, const struct label *lab
 /* Read a body in the text format, which is overwritten and pointed into, or in protobuf with each
  * family behind its length. -EINVAL and -E2BIG say what is wrong and where, -EEXIST what is
  * readable but at odds with itself: something given twice, or of another type; -EFBIG that it takes
- * too much memory; -ENOMEM. `body` is empty then. */
+ * too much memory. `body` is empty then. */
 int gateway_text_read(char *data, size_t len, const struct exposition_limits *limits,
                       struct gateway_body *body, struct error *err);
 int gateway_protobuf_read(const char *data, size_t len, const struct exposition_limits *limits,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
 #include "exporter/metrics/metric.h"
 
 static const char base64_suffix[] = "@base64";
@@ -66,12 +67,10 @@ static bool cut_base64_suffix(char *name) {
 static int read_pair(char *name, char *value, struct label *ret_label, struct error *err) {
     bool encoded = cut_base64_suffix(name);
     if (!metric_label_name_valid(name, strlen(name)) || strncmp(name, "__", 2) == 0) {
-        error_set(err, -EINVAL, "improper label name \"%s\"", name);
-        return -EINVAL;
+        return error_set(err, -EINVAL, "improper label name \"%s\"", name);
     }
     if (encoded && base64_decode(value) < 0) {
-        error_set(err, -EINVAL, "value of label %s is not URL-safe base64", name);
-        return -EINVAL;
+        return error_set(err, -EINVAL, "value of label %s is not URL-safe base64", name);
     }
     *ret_label = (struct label){.name = name, .value = value};
     return 0;
@@ -110,15 +109,14 @@ static int take_pair(char **rest, struct label *ret_label, struct error *err) {
     char *name = next_part(rest);
     char *value = next_part(rest);
     if (name == NULL || value == NULL) {
-        error_set(err, -EINVAL, "label \"%s\" has no value in the path", name != NULL ? name : "");
-        return -EINVAL;
+        return error_set(err, -EINVAL, "label \"%s\" has no value in the path",
+                         name != NULL ? name : "");
     }
     if (value[0] == '\0' && *rest != NULL) {
-        error_set(err, -EINVAL,
-                  "two slashes behind label \"%s\": LABEL@base64/= says an empty value, and "
-                  "LABEL@base64/… one that begins with a slash",
-                  name);
-        return -EINVAL;
+        return error_set(err, -EINVAL,
+                         "two slashes behind label \"%s\": LABEL@base64/= says an empty value, and "
+                         "LABEL@base64/… one that begins with a slash",
+                         name);
     }
     return read_pair(name, value, ret_label, err);
 }
@@ -153,12 +151,9 @@ static int by_name(const void *a, const void *b) {
 
 int gateway_path_parse(const char *text, struct gateway_path *ret_path, struct error *err) {
     struct gateway_path path CLEANUP_GATEWAY_PATH = {
-        .memory = strdup(text),
-        .labels = calloc(GATEWAY_PATH_MAX_LABELS, sizeof(struct label)),
+        .memory = mem_strdup(text),
+        .labels = mem_zalloc(GATEWAY_PATH_MAX_LABELS, sizeof(struct label)),
     };
-    if (path.memory == NULL || path.labels == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     int r = read_parts(&path, path.memory, err);
     if (r < 0) {
         return r;

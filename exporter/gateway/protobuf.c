@@ -21,7 +21,7 @@ static int fail(const struct reader *reader, int code, const char *what) {
     return error_set(reader->err, code, "family %zu: %s", reader->n_families, what);
 }
 
-/* Where no memory could be had. */
+/* The limit of memory is reached. */
 static int fail_memory(const struct reader *reader) {
     int r = arena_fail(&reader->body->arena, reader->err);
     return reader->err != NULL ? fail(reader, r, reader->err->text) : r;
@@ -320,7 +320,8 @@ int gateway_protobuf_read(const char *data, size_t len, const struct exposition_
     struct reader reader = {.body = body, .limits = limits, .err = err};
     gateway_body_reset(body);
     body->arena.max = limits->max_bytes;
-    int r = gateway_body_reserve(body, len / MIN_METRIC + 1) ? 0 : fail_memory(&reader);
+    int r = 0;
+    gateway_body_reserve(body, len / MIN_METRIC + 1);
     while (r == 0 && rest.len > 0) {
         struct protobuf family;
         reader.n_families++;

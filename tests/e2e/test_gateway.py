@@ -465,9 +465,9 @@ def test_delete_by_selector(ours):
     assert left() == others
     for selectors, words in (
         ((), "which series?"),
-        (('{job=~".*"}',), "must not match empty"),
+        (('{job=~".*"}',), "must not match the empty string"),
         (("x", "x{"), "column 3"),  # all are read before anything goes
-        (('x{job=~"a**"}',), "a repetition is repeated"),
+        (('x{job=~"a**"}',), "column 13"),
     ):
         answer = delete(*selectors)
         assert (answer.status, words in json.loads(answer.body)["error"]) == (400, True)
@@ -489,7 +489,7 @@ def test_a_selector_that_takes_too_long_deletes_nothing(ours):
     value = "a" * 900
     body = "".join(f'long{{a="{value}{i}"}} 1\n' for i in range(2000))
     send(ours, "PUT", "job/long", body, {})
-    costly = "(.*.*)" * 150 + "b"
+    costly = "(a|aa)+[bc]"
     answer = ours.get("/api/v1/series?" + urllib.parse.urlencode({"match[]": f'long{{a=~"{costly}"}}'}), method="DELETE")
     assert answer.status == 400 and "take too long" in json.loads(answer.body)["error"]
     answer = ours.get("/api/v1/series?" + urllib.parse.urlencode({"match[]": 'long{a=~"a+1?[0-9]*"}'}), method="DELETE")

