@@ -6,7 +6,154 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
 #include "exporter/core/tls_start.h"
+
+/* ---- versions, suites and curves ---- */
+
+/* The kind of key that a suite of TLS 1.2 needs; suites of TLS 1.3 go with any. */
+enum suite_key { SUITE_KEY_ANY, SUITE_KEY_ECDSA, SUITE_KEY_RSA };
+
+struct tls_suite {
+    const char *name;
+    const char *cipher; /* of GnuTLS */
+    enum suite_key key;
+    bool aead; /* also for TLS 1.3; the others are CBC with SHA1 */
+};
+
+struct tls_curve {
+    const char *name;
+    const char *group; /* of GnuTLS */
+};
+
+/* The suites that Go calls secure and that have forward secrecy. */
+static const struct tls_suite suites[] = {
+    {"TLS_AES_128_GCM_SHA256", "AES-128-GCM", SUITE_KEY_ANY, true},
+    {"TLS_AES_256_GCM_SHA384", "AES-256-GCM", SUITE_KEY_ANY, true},
+    {"TLS_CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305", SUITE_KEY_ANY, true},
+    {"TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "AES-128-CBC", SUITE_KEY_ECDSA, false},
+    {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "AES-128-GCM", SUITE_KEY_ECDSA, true},
+    {"TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA", "AES-256-CBC", SUITE_KEY_ECDSA, false},
+    {"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "AES-256-GCM", SUITE_KEY_ECDSA, true},
+    {"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305", SUITE_KEY_ECDSA, true},
+    {"TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "AES-128-CBC", SUITE_KEY_RSA, false},
+    {"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "AES-128-GCM", SUITE_KEY_RSA, true},
+    {"TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", "AES-256-CBC", SUITE_KEY_RSA, false},
+    {"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "AES-256-GCM", SUITE_KEY_RSA, true},
+    {"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305", SUITE_KEY_RSA, true},
+};
+_Static_assert(ARRAY_LEN(suites) <= TLS_POLICY_MAX_SUITES, "a policy can list every suite");
+
+static const struct tls_curve curves[] = {
+    {"CurveP256", "GROUP-SECP256R1"},
+    {"CurveP384", "GROUP-SECP384R1"},
+    {"CurveP521", "GROUP-SECP521R1"},
+    {"X25519", "GROUP-X25519"},
+};
+_Static_assert(ARRAY_LEN(curves) <= TLS_POLICY_MAX_CURVES, "a policy can list every curve");
+
+const struct tls_suite *tls_suite_find(const char *name) {
+    for (size_t i = 0; i < ARRAY_LEN(suites); i++) {
+        if (strcmp(suites[i].name, name) == 0) {
+            return &suites[i];
+        }
+    }
+    return NULL;
+}
+
+const struct tls_curve *tls_curve_find(const char *name) {
+    for (size_t i = 0; i < ARRAY_LEN(curves); i++) {
+        if (strcmp(curves[i].name, name) == 0) {
+            return &curves[i];
+        }
+    }
+    return NULL;
+}
+
+static enum suite_key key_of(gnutls_pk_algorithm_t algorithm) {
+    switch (algorithm) {
+    case GNUTLS_PK_RSA:
+    case GNUTLS_PK_RSA_PSS:
+        return SUITE_KEY_RSA;
+    case GNUTLS_PK_ECDSA:
+    case GNUTLS_PK_EDDSA_ED25519:
+    case GNUTLS_PK_EDDSA_ED448:
+        return SUITE_KEY_ECDSA;
+    default:
+        return SUITE_KEY_ANY;
+    }
+}
+
+/* What a list of suites allows. */
+struct selection {
+    bool aead, cbc;
+    bool tls12, tls13;
+};
+
+/* GnuTLS takes ciphers, not suites, and the same for both versions. With one kind of key and one
+ * key exchange, the ciphers name the suites of TLS 1.2 exactly. */
+static struct selection select_listed(const struct tls_policy *policy, enum suite_key key,
+                                      struct buf *ciphers) {
+    struct selection selection = {0};
+    for (size_t i = 0; i < policy->n_suites; i++) {
+        const struct tls_suite *suite = policy->suites[i];
+        if (suite->key != SUITE_KEY_ANY && suite->key != key) {
+            continue;
+        }
+        buf_printf(ciphers, ":+%s", suite->cipher);
+        selection.aead |= suite->aead;
+        selection.cbc |= !suite->aead;
+        selection.tls12 |= suite->key == key;
+        selection.tls13 |= suite->aead;
+    }
+    return selection;
+}
+
+static struct selection select_default(struct buf *ciphers) {
+    buf_add_str(ciphers, ":+AES-128-GCM:+CHACHA20-POLY1305:+AES-256-GCM");
+    return (struct selection){.aead = true, .tls12 = true, .tls13 = true};
+}
+
+static void add_groups(const struct tls_policy *policy, struct buf *out) {
+    if (policy->n_curves == 0) {
+        buf_add_str(out, ":+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-SECP521R1");
+    }
+    for (size_t i = 0; i < policy->n_curves; i++) {
+        buf_printf(out, ":+%s", policy->curves[i]->group);
+    }
+}
+
+int tls_policy_priority(const struct tls_policy *policy, gnutls_pk_algorithm_t algorithm,
+                        struct buf *out, struct error *err) {
+    enum suite_key key = key_of(algorithm);
+    if (key == SUITE_KEY_ANY) {
+        return error_set(err, -EINVAL, "expected a certificate with an RSA, ECDSA or EdDSA key");
+    }
+    struct buf ciphers CLEANUP_BUF = {0};
+    struct selection selection =
+        policy->n_suites > 0 ? select_listed(policy, key, &ciphers) : select_default(&ciphers);
+    bool tls12 = selection.tls12 && policy->min <= TLS_VERSION_1_2;
+    bool tls13 = selection.tls13 && policy->max >= TLS_VERSION_1_3;
+    if (!tls12 && !tls13) {
+        return error_set(err, -EINVAL,
+                         "none of these suites fits the certificate, whose key is %s, "
+                         "and the TLS versions",
+                         key == SUITE_KEY_RSA ? "RSA" : "ECDSA or EdDSA");
+    }
+    /* Listed one by one: NORMAL includes TLS 1.0 and finite-field groups, the most expensive. */
+    buf_add_str(out, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL"
+                     ":-SIGN-RSA-SHA1:-SIGN-ECDSA-SHA1:+ECDHE-ECDSA:+ECDHE-RSA");
+    buf_add_str(out, tls13 ? ":+VERS-TLS1.3" : "");
+    buf_add_str(out, tls12 ? ":+VERS-TLS1.2" : "");
+    buf_add(out, ciphers.data, ciphers.len);
+    buf_add_str(out, selection.aead ? ":+AEAD" : "");
+    buf_add_str(out, selection.cbc ? ":+SHA1" : "");
+    add_groups(policy, out);
+    buf_add_str(out, policy->client_order ? "" : ":%SERVER_PRECEDENCE");
+    return 0;
+}
+
+/* ---- sessions ---- */
 
 struct tls_context {
     gnutls_certificate_credentials_t credentials;
@@ -22,12 +169,12 @@ static int verify_client(gnutls_session_t session);
 
 struct tls_context *tls_context_create(void) {
     tls_start();
-    struct tls_context *tls CLEANUP_TLS_CONTEXT = calloc(1, sizeof(*tls));
-    if (tls == NULL || gnutls_certificate_allocate_credentials(&tls->credentials) < 0) {
-        return NULL;
+    struct tls_context *tls = mem_zalloc(1, sizeof(*tls));
+    if (gnutls_certificate_allocate_credentials(&tls->credentials) < 0) {
+        mem_out();
     }
     gnutls_certificate_set_verify_function(tls->credentials, verify_client);
-    return TAKE(tls);
+    return tls;
 }
 
 static void finish_chain(struct tls_context *tls) {
@@ -44,9 +191,7 @@ void tls_context_destroy(struct tls_context *tls) {
         return;
     }
     finish_chain(tls);
-    if (tls->credentials != NULL) {
-        gnutls_certificate_free_credentials(tls->credentials);
-    }
+    gnutls_certificate_free_credentials(tls->credentials);
     if (tls->priority != NULL) {
         gnutls_priority_deinit(tls->priority);
     }
@@ -75,11 +220,10 @@ int tls_context_set_certificate(struct tls_context *tls, const char *pem, size_t
 int tls_context_set_key(struct tls_context *tls, const char *pem, size_t len, struct error *err) {
     gnutls_datum_t data = datum(pem, len);
     gnutls_x509_privkey_t key;
-    int r = gnutls_x509_privkey_init(&key);
-    if (r < 0) {
-        return error_set(err, -ENOMEM, "out of memory");
+    if (gnutls_x509_privkey_init(&key) < 0) {
+        mem_out();
     }
-    r = gnutls_x509_privkey_import2(key, &data, GNUTLS_X509_FMT_PEM, NULL, 0);
+    int r = gnutls_x509_privkey_import2(key, &data, GNUTLS_X509_FMT_PEM, NULL, 0);
     if (r < 0) {
         gnutls_x509_privkey_deinit(key);
         return error_set(err, -EINVAL, "not a private key in PEM without password");
@@ -102,23 +246,13 @@ int tls_context_set_client_ca(struct tls_context *tls, const char *pem, size_t l
     return 0;
 }
 
-int tls_context_set_clients(struct tls_context *tls, enum tls_client_auth auth,
-                            const char *const *sans, size_t n_sans) {
+void tls_context_set_clients(struct tls_context *tls, enum tls_client_auth auth,
+                             const char *const *sans, size_t n_sans) {
     tls->client_auth = auth;
-    if (n_sans == 0) {
-        return 0;
-    }
-    tls->sans = calloc(n_sans, sizeof(*tls->sans));
-    if (tls->sans == NULL) {
-        return -ENOMEM;
-    }
+    tls->sans = mem_zalloc(n_sans, sizeof(*tls->sans));
     for (; tls->n_sans < n_sans; tls->n_sans++) {
-        tls->sans[tls->n_sans] = strdup(sans[tls->n_sans]);
-        if (tls->sans[tls->n_sans] == NULL) {
-            return -ENOMEM;
-        }
+        tls->sans[tls->n_sans] = mem_strdup(sans[tls->n_sans]);
     }
-    return 0;
 }
 
 int tls_context_set_policy(struct tls_context *tls, const struct tls_policy *policy,
@@ -146,8 +280,8 @@ int tls_context_apply(const struct tls_context *tls, gnutls_session_t session) {
         return -EIO;
     }
     gnutls_certificate_server_set_request(session, requests[tls->client_auth]);
-    /* The session's own pointer is libmicrohttpd's. That of the session cache is free: without a
-     * cache every session verifies its client itself. */
+    /* libmicrohttpd uses the session's own pointer. That of the session cache is free: without a
+     * cache every session verifies its client. */
     gnutls_db_set_ptr(session, (void *)tls);
     return 0;
 }
@@ -211,8 +345,8 @@ static bool certificate_allowed(const struct tls_context *tls, const gnutls_datu
     return allowed;
 }
 
-/* Without an alert the client would see nothing but a closed connection. */
-static int refuse(gnutls_session_t session, gnutls_alert_description_t alert) {
+/* Without an alert the client would only see a closed connection. */
+static int reject(gnutls_session_t session, gnutls_alert_description_t alert) {
     gnutls_alert_send(session, GNUTLS_AL_FATAL, alert);
     return GNUTLS_E_CERTIFICATE_ERROR;
 }
@@ -224,7 +358,7 @@ static gnutls_alert_description_t alert_of(unsigned status) {
     return status & GNUTLS_CERT_EXPIRED ? GNUTLS_A_CERTIFICATE_EXPIRED : GNUTLS_A_BAD_CERTIFICATE;
 }
 
-/* Called by GnuTLS in the handshake, also when the client had no certificate to send. */
+/* Called by GnuTLS in the handshake, even if the client sent no certificate. */
 static int verify_client(gnutls_session_t session) {
     const struct tls_context *tls = gnutls_db_get_ptr(session);
     unsigned n_chain = 0;
@@ -234,7 +368,7 @@ static int verify_client(gnutls_session_t session) {
     bool verified = tls->client_auth == TLS_CLIENT_VERIFY_IF_GIVEN ||
                     tls->client_auth == TLS_CLIENT_REQUIRE_AND_VERIFY;
     if (chain == NULL || n_chain == 0) {
-        return required ? refuse(session, GNUTLS_A_CERTIFICATE_REQUIRED) : 0;
+        return required ? reject(session, GNUTLS_A_CERTIFICATE_REQUIRED) : 0;
     }
     if (verified) {
         gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
@@ -242,11 +376,11 @@ static int verify_client(gnutls_session_t session) {
         unsigned status = 0;
         int r = gnutls_certificate_verify_peers(session, &purpose, 1, &status);
         if (r < 0 || status != 0) {
-            return refuse(session, r < 0 ? GNUTLS_A_BAD_CERTIFICATE : alert_of(status));
+            return reject(session, r < 0 ? GNUTLS_A_BAD_CERTIFICATE : alert_of(status));
         }
     }
     if (tls->n_sans > 0 && !certificate_allowed(tls, &chain[0])) {
-        return refuse(session, GNUTLS_A_ACCESS_DENIED);
+        return reject(session, GNUTLS_A_ACCESS_DENIED);
     }
     return 0;
 }

@@ -2,28 +2,58 @@
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "exporter/core/cleanup.h"
+#include "exporter/core/buf.h"
 #include "exporter/core/error.h"
-#include "exporter/http/tls_policy.h"
 
-/* What a TLS session of the server needs: certificate, versions and ciphers, and whom to let in.
- * Set up by the calls below, then shared and unchangeable. It must outlive the sessions it was
- * applied to: a connection holds the web_config that owns it. */
+/* The versions, cipher suites and curves of TLS that we accept. The names are those of Go's
+ * crypto/tls, because the web configuration file is shared with exporters written in Go. */
+
+enum tls_version { TLS_VERSION_1_2, TLS_VERSION_1_3 };
+
+struct tls_suite;
+struct tls_curve;
+
+enum { TLS_POLICY_MAX_SUITES = 16, TLS_POLICY_MAX_CURVES = 4 };
+
+struct tls_policy {
+    enum tls_version min, max;
+    const struct tls_suite *suites[TLS_POLICY_MAX_SUITES]; /* none: all with an AEAD cipher */
+    size_t n_suites;
+    const struct tls_curve *curves[TLS_POLICY_MAX_CURVES]; /* none: all */
+    size_t n_curves;
+    bool client_order; /* the client's order of preference wins */
+};
+
+/* The suite named as in Go ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"), or NULL. */
+const struct tls_suite *tls_suite_find(const char *name);
+
+/* The curve named as in Go ("CurveP256", "X25519"), or NULL. */
+const struct tls_curve *tls_curve_find(const char *name);
+
+/* Appends the GnuTLS priority string for a policy and the kind of key in our certificate. -EINVAL
+ * if they leave no suite. */
+int tls_policy_priority(const struct tls_policy *policy, gnutls_pk_algorithm_t algorithm,
+                        struct buf *out, struct error *err);
+
+/* Certificate, policy and client authentication of the server's TLS sessions. Set up by the calls
+ * below, then shared and immutable. It must outlive the sessions it was applied to: a connection
+ * holds the web_config that owns it. */
 struct tls_context;
 
 enum tls_client_auth {
-    TLS_CLIENT_NONE,               /* no certificate is asked for */
-    TLS_CLIENT_REQUEST,            /* asked for; any or none will do */
-    TLS_CLIENT_REQUIRE_ANY,        /* any will do */
+    TLS_CLIENT_NONE,               /* no certificate is requested */
+    TLS_CLIENT_REQUEST,            /* any or none */
+    TLS_CLIENT_REQUIRE_ANY,        /* any */
     TLS_CLIENT_VERIFY_IF_GIVEN,    /* none, or one signed by the client CA */
     TLS_CLIENT_REQUIRE_AND_VERIFY, /* one signed by the client CA */
 };
 
 enum { TLS_MAX_SAN_LEN = 2048 };
 
-/* The caller destroys it. NULL when memory is out. */
+/* The caller destroys it. */
 struct tls_context *tls_context_create(void);
 void tls_context_destroy(struct tls_context *tls); /* accepts NULL */
 
@@ -36,24 +66,24 @@ static inline void tls_context_cleanup(struct tls_context **tls) {
 int tls_context_set_certificate(struct tls_context *tls, const char *pem, size_t len,
                                 struct error *err);
 
-/* Sets the key of the certificate, which was set before, from PEM. */
+/* Sets the key of the certificate from PEM, after the certificate. */
 int tls_context_set_key(struct tls_context *tls, const char *pem, size_t len, struct error *err);
 
-/* Sets who may sign client certificates, from PEM. */
+/* Sets the CA of client certificates, from PEM. */
 int tls_context_set_client_ca(struct tls_context *tls, const char *pem, size_t len,
                               struct error *err);
 
-/* Sets which clients are let in: by certificate and, where `n_sans` is not 0, only if one of its
+/* Sets which clients may connect: by certificate and, if `n_sans` is not 0, only if one of its
  * alternative names (host, address, e-mail, URI) is among `sans`, each at most TLS_MAX_SAN_LEN
- * bytes long. -ENOMEM. */
-int tls_context_set_clients(struct tls_context *tls, enum tls_client_auth auth,
-                            const char *const *sans, size_t n_sans);
+ * bytes long. */
+void tls_context_set_clients(struct tls_context *tls, enum tls_client_auth auth,
+                             const char *const *sans, size_t n_sans);
 
-/* Sets versions, suites and curves; the certificate was set before. */
+/* Sets versions, suites and curves, after the certificate. */
 int tls_context_set_policy(struct tls_context *tls, const struct tls_policy *policy,
                            struct error *err);
 
-/* Prepares a server session before its handshake. -EIO when GnuTLS refuses: drop the connection. */
+/* Prepares a server session before its handshake. -EIO: close the connection. */
 int tls_context_apply(const struct tls_context *tls, gnutls_session_t session);
 
 /* A gnutls_certificate_retrieve_function2 that has no certificate. libmicrohttpd, started with it

@@ -31,7 +31,7 @@ struct user {
     char hash[BCRYPT_LEN + 1];
 };
 
-/* "name:password" as it came, decoded. Lives on the stack and is wiped after use. */
+/* "name:password" of a header, decoded. Lives on the stack and is wiped after use. */
 struct credentials {
     char text[USERS_MAX_HEADER];
     size_t len;
@@ -39,12 +39,12 @@ struct credentials {
     const char *password;
 };
 
-/* What stands for a pair of name and password, without revealing it. */
+/* Identifies a pair of name and password without revealing it. */
 struct tag {
     unsigned char bytes[USERS_TAG_LEN];
 };
 
-/* The last `cap` pairs that got one verdict; the oldest makes room. */
+/* The last `cap` pairs that got one verdict; a new one replaces the oldest. */
 struct verdicts {
     struct tag *tags;
     size_t n_tags;
@@ -57,7 +57,7 @@ struct users {
     size_t n_users;
     unsigned char key[USERS_KEY_LEN];
     pthread_mutex_t lock; /* guards the verdicts */
-    /* Apart from each other, so that a flood of wrong passwords pushes out no right one. */
+    /* Separate, so that a flood of wrong passwords evicts no right one. */
     struct verdicts granted;
     struct verdicts rejected;
 };
@@ -99,8 +99,8 @@ static int base64_decode(const char *text, size_t len, char *out, size_t *ret_le
     return 0;
 }
 
-/* "Basic bmFtZTpwYXNzd29yZA==" (RFC 7617). A NUL inside is refused: for libcrypt the password would
- * end there. */
+/* "Basic bmFtZTpwYXNzd29yZA==" (RFC 7617). A NUL inside is rejected: libcrypt would end the
+ * password there. */
 static int credentials_parse(const char *authorization, struct credentials *out) {
     static const char scheme[] = "Basic ";
     if (authorization == NULL || strnlen(authorization, USERS_MAX_HEADER) == USERS_MAX_HEADER ||
@@ -151,25 +151,17 @@ static void verdicts_add(struct verdicts *verdicts, const struct tag *tag) {
     }
 }
 
-static bool verdicts_grow(struct verdicts *verdicts, size_t cap) {
-    struct tag *tags = realloc(verdicts->tags, cap * sizeof(*tags));
-    if (tags == NULL) {
-        return false;
-    }
-    verdicts->tags = tags;
+static void verdicts_grow(struct verdicts *verdicts, size_t cap) {
+    verdicts->tags = mem_resize(verdicts->tags, cap, sizeof(*verdicts->tags));
     verdicts->cap_tags = cap;
-    return true;
 }
 
 struct users *users_create(void) {
-    struct users *users = calloc(1, sizeof(*users));
-    if (users == NULL) {
-        return NULL;
-    }
+    struct users *users = mem_zalloc(1, sizeof(*users));
     pthread_mutex_init(&users->lock, NULL);
+    verdicts_grow(&users->rejected, USERS_MAX_REJECTED);
     tls_start();
-    if (gnutls_rnd(GNUTLS_RND_KEY, users->key, sizeof(users->key)) < 0 ||
-        !verdicts_grow(&users->rejected, USERS_MAX_REJECTED)) {
+    if (gnutls_rnd(GNUTLS_RND_KEY, users->key, sizeof(users->key)) < 0) {
         users_destroy(users);
         return NULL;
     }
@@ -217,20 +209,12 @@ int users_add(struct users *users, const char *name, const char *hash, struct er
     if (r < 0) {
         return r;
     }
-    struct user *grown = reallocarray(users->users, users->n_users + 1, sizeof(*grown));
-    if (grown == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    users->users = grown;
-    struct user *user = &grown[users->n_users];
-    user->name = strdup(name);
-    /* One right password each: none of them ever has to make room for another. */
-    if (user->name == NULL || !verdicts_grow(&users->granted, users->n_users + 1)) {
-        free(user->name);
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    users->users = mem_resize(users->users, users->n_users + 1, sizeof(*users->users));
+    struct user *user = &users->users[users->n_users++];
+    user->name = mem_strdup(name);
     memcpy(user->hash, hash, sizeof(user->hash));
-    users->n_users++;
+    /* One right password each: none of them is ever evicted for another. */
+    verdicts_grow(&users->granted, users->n_users);
     return 0;
 }
 
@@ -287,8 +271,8 @@ static const struct user *user_find(const struct users *users, const char *name,
     return NULL;
 }
 
-/* Somebody to check an unknown name against, always the same for the same name: with hashes of
- * several costs, too, the time taken does not tell who exists. */
+/* The user to check an unknown name against, always the same for the same name: even with hashes
+ * of several costs, the time taken does not reveal which users exist. */
 static const struct user *user_stand_in(const struct users *users, const char *name, size_t len) {
     struct tag tag = {0};
     uint64_t number;
@@ -298,12 +282,9 @@ static const struct user *user_stand_in(const struct users *users, const char *n
 }
 
 static bool password_matches(const char *password, const char *hash) {
-    struct crypt_data *data = calloc(1, sizeof(*data));
-    if (data == NULL) {
-        return false;
-    }
+    struct crypt_data *data = mem_zalloc(1, sizeof(*data));
     const char *made = crypt_rn(password, hash, data, sizeof(*data));
-    /* The checksum alone is compared: libcrypt clears unused bits of the salt it repeats. */
+    /* Compares the checksum only: libcrypt clears unused bits of the salt it returns. */
     bool same = made != NULL && strlen(made) == BCRYPT_LEN &&
                 gnutls_memcmp(made + BCRYPT_SETTING_LEN, hash + BCRYPT_SETTING_LEN,
                               BCRYPT_LEN - BCRYPT_SETTING_LEN) == 0;
@@ -313,7 +294,7 @@ static bool password_matches(const char *password, const char *hash) {
 }
 
 bool users_verify(struct users *users, const char *authorization) {
-    /* An equal request may have been decided while this one waited for its turn. */
+    /* An equal request may have been checked while this one waited. */
     enum users_verdict known = users_lookup(users, authorization);
     if (known != USERS_UNKNOWN) {
         return known == USERS_GRANTED;
@@ -339,7 +320,7 @@ bool users_verify(struct users *users, const char *authorization) {
 char *users_name(const char *authorization) {
     struct credentials credentials CLEANUP_CREDENTIALS;
     return credentials_parse(authorization, &credentials) == 0
-               ? strndup(credentials.text, credentials.name_len)
+               ? mem_strndup(credentials.text, credentials.name_len)
                : NULL;
 }
 

@@ -8,10 +8,10 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
 
-/* Who may come in by HTTP basic authentication: names with bcrypt hashes, and the verdicts reached
- * so far. bcrypt is slow on purpose (66 ms at cost 10), so the event loop only looks verdicts up
- * and a worker reaches them. The table belongs to one web_config; a later one takes the verdicts
- * over only if it has the same hashes. */
+/* Users of HTTP basic authentication: names with bcrypt hashes, and the verdicts so far. bcrypt is
+ * slow on purpose (66 ms at cost 10), so the event loop only looks verdicts up, and a worker
+ * computes them. The table belongs to one web_config; a later one takes over its verdicts only if
+ * it has the same hashes. */
 struct users;
 
 enum users_verdict {
@@ -20,8 +20,8 @@ enum users_verdict {
     USERS_UNKNOWN, /* never seen: users_verify decides */
 };
 
-/* An empty table with a random key for its verdicts. The caller destroys it. NULL when memory or
- * randomness is out. */
+/* An empty table with a random key for its verdicts. The caller destroys it. NULL without a source
+ * of random numbers. */
 struct users *users_create(void);
 void users_destroy(struct users *users); /* accepts NULL */
 
@@ -33,30 +33,29 @@ static inline void users_cleanup(struct users **users) {
 /* Adds a user before the table is shared. -EINVAL with the reason, which never quotes the hash. */
 int users_add(struct users *users, const char *name, const char *hash, struct error *err);
 
-/* Takes over the verdicts of another table if it has the same users, so that a reload makes nobody
- * wait for a check. Before the table is shared, or between tables that share their verdicts. */
+/* Takes over the verdicts of another table if it has the same users, so that a reload makes no
+ * client wait for a check. Before the table is shared, or between tables that share their verdicts.
+ */
 void users_inherit(struct users *users, struct users *from);
 
-/* What is known of an Authorization header (NULL: none was sent). Quick; from any thread. */
+/* The verdict on an Authorization header (NULL: none was sent). Quick; from any thread. */
 enum users_verdict users_lookup(struct users *users, const char *authorization);
 
-/* Runs bcrypt for an Authorization header, remembers the verdict and returns whether it is good.
+/* Runs bcrypt for an Authorization header, remembers the verdict and returns whether it is right.
  * An unknown name takes as long as a known one. Slow; from any thread. */
 bool users_verify(struct users *users, const char *authorization);
 
-/* The name in an Authorization header that has been granted; the caller frees it. NULL where there
- * is none. */
+/* The name in an Authorization header that has been granted; the caller frees it, NULL: none. */
 char *users_name(const char *authorization);
 
-/* Passwords that wait to be checked, which takes a worker 66 ms each at cost 10. Guesses must not
- * keep a right password out, so the next one is from the address whose latest wrong password is
- * oldest, or that has sent none: addresses that guess are served in turn, after all others. Of that
- * address it is the oldest of the newest four. If many clients guess from there, a newcomer waits
- * for four of them at most, because each of them guesses again only when its check has ended. If
- * there are too many, the oldest of the address that goes last is dropped. Addresses of IPv6 count
- * by their /64. */
+/* Passwords that wait to be checked. Guesses must not keep a right password waiting, so the next
+ * one is from the address whose latest wrong password is oldest, or that has sent none: addresses
+ * that guess are served in turn, after all others. Of that address it is the oldest of the newest
+ * four. If many clients guess from there, a new client waits for four of them at most, because each
+ * guesses again only after its check has ended. If there are too many, the oldest of the last
+ * address is dropped. IPv6 addresses count by their /64. */
 
-/* Embedded in what waits. */
+/* Embedded in the request that waits. */
 struct http_check {
     struct in6_addr address;
     struct http_check *next;
@@ -74,10 +73,10 @@ struct http_checks {
     } failures[HTTP_CHECKS_MAX_FAILURES];
 };
 
-/* Adds a check. Returns the one that has to go, which may be the same, or NULL. */
+/* Adds a check. Returns the one that is dropped for it, which may be the same, or NULL. */
 struct http_check *http_checks_add(struct http_checks *checks, struct http_check *check);
 
-/* Takes the next one out; NULL: none waits. */
+/* Removes the next one; NULL: none waits. */
 struct http_check *http_checks_take(struct http_checks *checks);
 
 /* Notes a wrong password from an address. */

@@ -8,10 +8,11 @@
 #include "exporter/http/tls.h"
 #include "exporter/http/users.h"
 #include "exporter/settings/problems.h"
+#include "exporter/settings/yaml_doc.h"
 
-/* The web configuration file in force: TLS, users, headers, rate limit. Complete and checked before
- * anybody sees it, unchangeable and counted; a reload puts another in its place, and connections
- * keep theirs until they end. */
+/* The web configuration file in force, in the schema of Prometheus' exporter toolkit: TLS, users,
+ * headers, rate limit. Immutable and reference counted; a reload replaces it, and connections keep
+ * the one they were opened with. */
 struct web_config;
 
 struct web_config_header {
@@ -25,8 +26,7 @@ struct web_config_rate_limit {
 };
 
 /* Reads the file at `path` and the certificates it names, relative to its directory. 0, or a
- * negative errno with every mistake added to `problems`. The caller drops it with
- * web_config_unref. */
+ * negative errno with every mistake added to `problems`. Release it with web_config_unref. */
 int web_config_load(const char *path, struct web_config **ret_config, struct problems *problems);
 struct web_config *web_config_ref(struct web_config *config);
 void web_config_unref(struct web_config *config); /* accepts NULL */
@@ -36,10 +36,10 @@ static inline void web_config_cleanup(struct web_config **config) {
 }
 #define CLEANUP_WEB_CONFIG CLEANUP(web_config_cleanup)
 
-/* What sessions need, or NULL for plain HTTP. */
+/* For TLS sessions; NULL: plain HTTP. */
 const struct tls_context *web_config_tls(const struct web_config *config);
 
-/* Who may come in, or NULL for everybody. */
+/* The users with their passwords; NULL: no password is required. */
 struct users *web_config_users(const struct web_config *config);
 
 /* Headers to add to every response. */
@@ -47,7 +47,38 @@ const struct web_config_header *web_config_headers(const struct web_config *conf
 
 struct web_config_rate_limit web_config_rate_limit(const struct web_config *config);
 
-/* Whether a file that was read is another one by this time; `*ret_stamp` then tells one state of
- * the files from the next, so that a bad one need not be tried twice. Asks the file system: slow.
- */
+/* Whether a file that was read has been replaced since; `*ret_stamp` identifies the state of the
+ * files, so that a bad one is not tried twice. Reads the file system: slow. */
 bool web_config_outdated(const struct web_config *config, uint64_t *ret_stamp);
+
+/* ---- for tests ---- */
+
+enum { WEB_MAX_HEADERS = 5 };
+
+/* A value of the file; `node` is NULL if it is not given or empty. */
+struct web_value {
+    const struct yaml_node *node;
+    int64_t number; /* of switches, choices and numbers */
+};
+
+/* The content of a web configuration file: known keys, right types, nothing contradictory. The
+ * files it names are not opened. */
+struct web_settings {
+    struct yaml_doc *doc; /* owns all texts */
+    struct web_value users;
+    struct web_value headers[WEB_MAX_HEADERS];
+    struct web_value http2; /* we speak HTTP/1.1 in any case */
+    struct web_value burst, interval;
+    struct web_value tls;
+    struct web_value cert, cert_file, key, key_file, client_ca, client_ca_file;
+    struct web_value client_auth, client_sans;
+    struct web_value min_version, max_version, suites, curves, server_order;
+    struct tls_policy policy;
+};
+
+/* Reads `text`. 0, or -EINVAL with every mistake added to `problems` as `file`:line:column. The
+ * caller finishes `out` in either case. */
+int web_settings_parse(const char *file, const char *text, size_t len, struct web_settings *out,
+                       struct problems *problems);
+void web_settings_finish(struct web_settings *settings);
+#define CLEANUP_WEB_SETTINGS CLEANUP(web_settings_finish)
