@@ -1,32 +1,55 @@
 #include "exporter/engine/engine.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "collectors/source/energy.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
-#include "exporter/engine/slot.h"
+#include "exporter/core/memory.h"
 #include "exporter/settings/settings.h"
 
-/* A round older than this is not joined: its first answers would be stale. */
+/* A round older than this is not joined: its first results would be stale. */
 #define ROUND_SHARED_NS CLOCK_NS_PER_SEC
 
 #define REAP_INTERVAL_NS CLOCK_NS_PER_SEC
+
+/* If a scrape waited less than this, it goes without the collector, but other scrapes still wait
+ * for it. */
+#define LATE_MIN_NS (200 * CLOCK_NS_PER_MS)
+
+/* One running collector: its worker and its record. */
+struct slot {
+    struct engine *engine;
+    size_t index;
+    struct engine_worker *worker;
+    struct config *config;
+    bool running;
+    bool late;    /* missed a deadline and has not returned since */
+    bool asked;   /* has answered or missed a scrape */
+    bool failing; /* a failure was logged, and no recovery since */
+    int64_t started_ns;
+    struct error error; /* of the latest result; "" if good */
+    double duration_seconds;
+    double last_success_seconds;
+    uint64_t duplicates;
+    struct slot *next; /* among the retired */
+};
 
 struct engine {
     struct loop *loop;
     const struct collector *const *collectors;
     size_t n_collectors;
-    struct energy *energy;                            /* of all collectors */
-    struct engine_slot *slots[ENGINE_MAX_COLLECTORS]; /* NULL: switched off */
-    struct engine_slot *retired;                      /* replaced, their threads not yet ended */
+    struct energy *energy;                     /* shared by the collectors */
+    struct slot *slots[ENGINE_MAX_COLLECTORS]; /* NULL: switched off */
+    struct slot *retired;                      /* replaced; their threads have not ended */
     struct engine_scrape *waiting;
     struct engine_entry entries[ENGINE_MAX_COLLECTORS];
     uint64_t generation;
-    int64_t joinable_until_ns; /* the round */
-    uint64_t done;             /* collectors that have answered in the round */
+    int64_t joinable_until_ns; /* of the round */
+    uint64_t done;             /* collectors with a result in the round */
     struct push_store *push_store;
     const struct nvml_library *nvml;
     struct loop_timer deadline;
@@ -37,10 +60,119 @@ static uint64_t bit(size_t index) {
     return UINT64_C(1) << index;
 }
 
+/* ---- slots ---- */
+
+static struct collector_env make_env(const struct engine *engine, const struct settings *settings) {
+    return (struct collector_env){
+        .procfs = settings_string(settings, "path.procfs"),
+        .sysfs = settings_string(settings, "path.sysfs"),
+        .cgroupfs = settings_string(settings, "path.cgroupfs"),
+        .rootfs = settings_string(settings, "path.rootfs"),
+        .settings = settings,
+        .energy = engine->energy,
+        .nvml = engine->nvml,
+        .push_store = engine->push_store,
+    };
+}
+
+static void slot_finished(struct engine_worker *worker, void *context);
+
+static int slot_create(struct engine *engine, size_t index, struct config *config,
+                       struct slot **ret_slot, struct error *err) {
+    struct slot *slot = mem_zalloc(1, sizeof(*slot));
+    slot->engine = engine;
+    slot->index = index;
+    slot->config = config_ref(config);
+    const struct settings *settings = config->settings;
+    struct engine_worker_config worker_config = {
+        .collector = engine->collectors[index],
+        .env = make_env(engine, settings),
+        .sample_interval_ns = CLOCK_NS_PER_SEC / settings_int(settings, "sample.hz"),
+        .reprobe_interval_ns =
+            settings_duration_ms(settings, "collector.reprobe-interval") * CLOCK_NS_PER_MS,
+        .loop = engine->loop,
+        .finished = slot_finished,
+        .context = slot,
+    };
+    int r = engine_worker_create(&worker_config, &slot->worker, err);
+    if (r < 0) {
+        config_unref(slot->config);
+        free(slot);
+        return r;
+    }
+    *ret_slot = slot;
+    return 0;
+}
+
+/* Frees the slot once its thread has ended, waiting up to `timeout_ms`; false: it has not. */
+static bool slot_destroy(struct slot *slot, int64_t timeout_ms) {
+    if (!engine_worker_destroy(slot->worker, timeout_ms)) {
+        return false;
+    }
+    config_unref(slot->config);
+    free(slot);
+    return true;
+}
+
+static void slot_start(struct slot *slot) {
+    slot->running = true;
+    slot->started_ns = clock_monotonic_ns();
+    engine_worker_start(slot->worker);
+}
+
+static const char *slot_name(const struct slot *slot) {
+    return slot->engine->collectors[slot->index]->name;
+}
+
+/* Takes over the worker's result; logs when a failure begins and when it ends. */
+static void slot_note_result(struct slot *slot, const struct engine_result *result) {
+    const char *name = slot_name(slot);
+    slot->running = false;
+    slot->asked = true;
+    slot->duration_seconds = result->duration_seconds;
+    slot->duplicates += result->duplicates;
+    if (slot->late) {
+        log_info("%s: responds again, after %.1f s", name,
+                 (double)(clock_monotonic_ns() - slot->started_ns) / 1e9);
+        slot->late = false;
+    }
+    slot->error = result->error;
+    if (result->code == -ENODEV) {
+        slot->failing = false;
+        return; /* the worker logs it */
+    }
+    if (result->code < 0) {
+        if (!slot->failing) {
+            log_warn("%s: %s", name, result->error.text);
+        }
+        slot->failing = true;
+        return;
+    }
+    slot->error.text[0] = '\0';
+    slot->last_success_seconds = result->finished_wall_seconds;
+    if (slot->failing) {
+        log_info("%s: works again", name);
+        slot->failing = false;
+    }
+}
+
+/* A scrape did not wait any longer. */
+static void slot_note_late(struct slot *slot) {
+    int64_t waited_ns = clock_monotonic_ns() - slot->started_ns;
+    slot->asked = true;
+    if (slot->late || waited_ns < LATE_MIN_NS) {
+        return;
+    }
+    slot->late = true;
+    double waited = (double)waited_ns / 1e9;
+    error_set(&slot->error, -ETIMEDOUT, "no response within %.1f s", waited);
+    log_warn("%s: %s; scrapes go on without it", slot_name(slot), slot->error.text);
+}
+
 /* ---- rounds ---- */
 
-/* Scrapes that have waited since before keep what they have until newer answers replace it: however
- * many wait for a collector that hangs, there is one set of answers. */
+/* Scrapes that were waiting already keep their results until newer ones replace them: however many
+ * wait for a collector that hangs, there is one set of results. */
 static void begin_round(struct engine *engine, int64_t now_ns) {
     engine->joinable_until_ns = now_ns + ROUND_SHARED_NS;
     engine->done = 0;
@@ -84,7 +216,7 @@ static void arm_deadline(struct engine *engine) {
     engine->deadline.due_ns = first_ns;
 }
 
-/* Ends the waits that are over: everything there, or no time left. */
+/* Finishes scrapes that have all results or no time left. */
 static void finish_scrapes(struct engine *engine, int64_t now_ns) {
     struct engine_scrape *finished = NULL;
     for (struct engine_scrape **link = &engine->waiting; *link != NULL;) {
@@ -95,7 +227,7 @@ static void finish_scrapes(struct engine *engine, int64_t now_ns) {
         }
         for (size_t i = 0; i < engine->n_collectors; i++) {
             if ((scrape->awaited & bit(i)) != 0 && engine->slots[i] != NULL) {
-                engine_slot_note_late(engine->slots[i]);
+                slot_note_late(engine->slots[i]);
             }
         }
         scrape->missed |= scrape->awaited;
@@ -129,13 +261,13 @@ bool engine_scrape(struct engine *engine, struct engine_scrape *scrape) {
         if ((scrape->want & bit(i)) == 0 || (engine->done & bit(i)) != 0) {
             continue;
         }
-        struct engine_slot *slot = engine->slots[i];
+        struct slot *slot = engine->slots[i];
         if (slot == NULL || slot->late) {
             scrape->missed |= bit(i);
             continue;
         }
-        if (!slot->running) { /* otherwise its answer serves this round as well */
-            engine_slot_start(slot);
+        if (!slot->running) { /* otherwise its result counts for this round as well */
+            slot_start(slot);
         }
         scrape->awaited |= bit(i);
     }
@@ -159,14 +291,14 @@ void engine_scrape_cancel(struct engine *engine, struct engine_scrape *scrape) {
 }
 
 static void slot_finished(struct engine_worker *worker, void *context) {
-    struct engine_slot *slot = context;
+    struct slot *slot = context;
     struct engine *engine = slot->engine;
     const struct engine_result *result = engine_worker_result(worker);
     slot->running = false;
     if (engine->slots[slot->index] != slot) {
-        return; /* retired meanwhile */
+        return; /* it was retired */
     }
-    engine_slot_note_result(slot, result);
+    slot_note_result(slot, result);
     if (engine->waiting != NULL) {
         take_result(engine, slot->index, result);
     }
@@ -180,15 +312,15 @@ void engine_release(struct engine *engine) {
     finish_scrapes(engine, LOOP_NEVER);
 }
 
-/* ---- collectors come and go ---- */
+/* ---- configuration ---- */
 
 static void reap_fire(struct loop_timer *timer) {
     struct engine *engine = CONTAINER_OF(timer, struct engine, reap);
-    for (struct engine_slot **link = &engine->retired; *link != NULL;) {
-        struct engine_slot *slot = *link;
-        struct engine_slot *next = slot->next;
-        /* While it runs, its result may still be on its way to the loop. */
-        if (!slot->running && engine_slot_destroy(slot, 0)) {
+    for (struct slot **link = &engine->retired; *link != NULL;) {
+        struct slot *slot = *link;
+        struct slot *next = slot->next;
+        /* While it runs, its result may still be queued on the loop. */
+        if (!slot->running && slot_destroy(slot, 0)) {
             *link = next;
         } else {
             link = &slot->next;
@@ -199,8 +331,8 @@ static void reap_fire(struct loop_timer *timer) {
     }
 }
 
-/* Ends a slot's thread when it returns, whenever that is. */
-static void retire_slot(struct engine *engine, struct engine_slot *slot) {
+/* Ends the thread of a slot when its collector returns, whenever that is. */
+static void retire_slot(struct engine *engine, struct slot *slot) {
     engine_worker_quit(slot->worker);
     slot->next = engine->retired;
     engine->retired = slot;
@@ -208,7 +340,7 @@ static void retire_slot(struct engine *engine, struct engine_slot *slot) {
 }
 
 static void retire(struct engine *engine, size_t index) {
-    struct engine_slot *slot = TAKE(engine->slots[index]);
+    struct slot *slot = TAKE(engine->slots[index]);
     if (slot == NULL) {
         return;
     }
@@ -235,24 +367,20 @@ static bool is_enabled(const struct collector *collector, const struct settings 
     return settings_bool(settings, name);
 }
 
-/* Starts a slot where the configuration wants another than there is; NULL: it does not. */
+/* Starts a slot if the configuration needs a new one; NULL: it does not. */
 static int start_changed(struct engine *engine, size_t index, struct config *config,
-                         struct engine_slot **ret_slot, struct error *err) {
+                         struct slot **ret_slot, struct error *err) {
     const struct collector *collector = engine->collectors[index];
-    const struct engine_slot *old = engine->slots[index];
+    const struct slot *old = engine->slots[index];
     if (!is_enabled(collector, config->settings) ||
         (old != NULL && same_settings(collector, old->config->settings, config->settings))) {
         return 0;
     }
-    struct engine_slot *slot;
-    struct collector_env shared = {
-        .energy = engine->energy, .nvml = engine->nvml, .push_store = engine->push_store};
-    int r = engine_slot_create(collector, config, shared, engine->loop, slot_finished, &slot, err);
+    struct slot *slot;
+    int r = slot_create(engine, index, config, &slot, err);
     if (r < 0) {
         return r;
     }
-    slot->engine = engine;
-    slot->index = index;
     if (old != NULL) {
         slot->last_success_seconds = old->last_success_seconds;
         slot->duplicates = old->duplicates;
@@ -262,7 +390,7 @@ static int start_changed(struct engine *engine, size_t index, struct config *con
 }
 
 int engine_configure(struct engine *engine, struct config *config, struct error *err) {
-    struct engine_slot *started[ENGINE_MAX_COLLECTORS] = {0};
+    struct slot *started[ENGINE_MAX_COLLECTORS] = {0};
     int r = 0;
     for (size_t i = 0; r == 0 && i < engine->n_collectors; i++) {
         r = start_changed(engine, i, config, &started[i], err);
@@ -279,7 +407,8 @@ int engine_configure(struct engine *engine, struct config *config, struct error 
     return r;
 }
 
-/* A name that Prometheus cannot read would cost whole scrapes: it is refused before the first. */
+/* Prometheus rejects a whole page for one bad name, so names are checked before the first scrape.
+ */
 static int check_metrics(const struct collector *collector, struct error *err) {
     const struct metric_desc *desc;
     int r = 0;
@@ -297,14 +426,8 @@ int engine_create(struct loop *loop, const struct collector *const *collectors,
             return r;
         }
     }
-    struct engine *engine = calloc(1, sizeof(*engine));
-    struct energy *energy = energy_create();
-    if (engine == NULL || energy == NULL) {
-        free(engine);
-        energy_destroy(energy);
-        return error_set(err, -ENOMEM, "engine: out of memory");
-    }
-    engine->energy = energy;
+    struct engine *engine = mem_zalloc(1, sizeof(*engine));
+    engine->energy = energy_create();
     engine->loop = loop;
     engine->collectors = collectors;
     while (collectors[engine->n_collectors] != NULL &&
@@ -334,10 +457,10 @@ bool engine_destroy(struct engine *engine, int64_t timeout_ms) {
     }
     loop_timer_remove(engine->loop, &engine->deadline);
     loop_timer_remove(engine->loop, &engine->reap);
-    for (struct engine_slot **link = &engine->retired; *link != NULL;) {
-        struct engine_slot *next = (*link)->next;
+    for (struct slot **link = &engine->retired; *link != NULL;) {
+        struct slot *next = (*link)->next;
         int64_t left_ns = until_ns - clock_monotonic_ns();
-        if (engine_slot_destroy(*link, left_ns > 0 ? left_ns / CLOCK_NS_PER_MS : 0)) {
+        if (slot_destroy(*link, left_ns > 0 ? left_ns / CLOCK_NS_PER_MS : 0)) {
             *link = next;
         } else {
             link = &(*link)->next;
@@ -351,7 +474,7 @@ bool engine_destroy(struct engine *engine, int64_t timeout_ms) {
     return true;
 }
 
-/* ---- what others ask ---- */
+/* ---- status ---- */
 
 uint64_t engine_enabled(const struct engine *engine) {
     uint64_t enabled = 0;
@@ -367,7 +490,7 @@ size_t engine_n_collectors(const struct engine *engine) {
 
 struct engine_status engine_status(const struct engine *engine, size_t index) {
     struct engine_status status = {.collector = engine->collectors[index], .error = ""};
-    const struct engine_slot *slot = engine->slots[index];
+    const struct slot *slot = engine->slots[index];
     if (slot != NULL) {
         status.enabled = true;
         status.state = engine_worker_state(slot->worker);

@@ -10,20 +10,19 @@
 #include "exporter/metrics/exposition.h"
 #include "exporter/settings/config.h"
 
-/* Runs the collectors. A scrape asks for some of them and is told when all have answered or its
- * deadline has come; a collector that misses a deadline is missing in that scrape and is not waited
- * for again until it returns. Scrapes that arrive while a round is under way share its results.
- * Lives on the loop thread. Collectors are numbered by their row in the table; sets of them are bit
- * masks. */
+/* Runs the collectors. A scrape starts a round on some of them and finishes when all have
+ * responded or at its deadline. A collector that misses its deadline is skipped until it responds.
+ * Scrapes that arrive during a round share its results. Lives on the loop thread. Collectors are
+ * numbered by their row in the table; sets of them are bit masks. */
 struct engine;
 
 enum { ENGINE_MAX_COLLECTORS = 64 };
 
-/* The latest answer of a collector, while a scrape waits or is being finished. */
+/* The latest result of a collector, while a scrape waits or is being finished. */
 struct engine_entry {
     bool answered;
     int code;                     /* as in struct engine_result */
-    struct exposition_part *part; /* NULL: nothing */
+    struct exposition_part *part; /* its share of the page; NULL: none */
     double duration_seconds;
 };
 
@@ -35,19 +34,19 @@ struct engine_scrape {
      */
     void (*finished)(struct engine_scrape *scrape);
 
-    uint64_t missed; /* of want: those that have no answer in time */
+    uint64_t missed; /* of want: those without a result in time */
     uint64_t awaited;
     struct engine_scrape *next;
 };
 
-/* How a collector does: for the landing page and the self metrics. */
+/* The status of a collector, for the landing page and the self metrics. */
 struct engine_status {
     const struct collector *collector;
     bool enabled;
     enum engine_worker_state state;
-    bool asked;        /* has answered or missed a scrape at least once */
-    bool healthy;      /* its latest answer was good and in time */
-    const char *error; /* why not; "" */
+    bool asked;        /* has responded or missed a deadline at least once */
+    bool healthy;      /* its latest result was good and in time */
+    const char *error; /* "" if healthy */
     double duration_seconds;
     double last_success_seconds; /* 0: never */
     uint64_t duplicates;
@@ -56,16 +55,16 @@ struct engine_status {
 int engine_create(struct loop *loop, const struct collector *const *collectors,
                   struct engine **ret_engine, struct error *err);
 
-/* What the collectors find in their environment, from the next engine_configure on. */
+/* Set the environment of collectors that engine_configure starts from now on. */
 void engine_set_push_store(struct engine *engine, struct push_store *store);
 void engine_set_nvml(struct engine *engine, const struct nvml_library *library);
 
-/* Starts, keeps, restarts or ends collectors as the settings say: at start and after a reload. What
- * they do not change goes on undisturbed; after a failure, everything. Takes its own reference of
- * the configuration. */
+/* Starts, keeps, restarts or ends collectors according to the settings, at start and after a
+ * reload. Collectors whose settings are the same go on undisturbed; after a failure, all do. Takes
+ * its own reference of the configuration. */
 int engine_configure(struct engine *engine, struct config *config, struct error *err);
 
-/* Starts or joins a round. True: everything is there already and `finished` will not be called; the
+/* Starts or joins a round. True: all results are there already, and `finished` is not called; the
  * entries are valid until the loop turns. */
 bool engine_scrape(struct engine *engine, struct engine_scrape *scrape);
 
@@ -77,19 +76,19 @@ const struct engine_entry *engine_entry(const struct engine *engine, size_t inde
 /* Changes with every entry and every round: pages of one generation have the same content. */
 uint64_t engine_generation(const struct engine *engine);
 
-/* All collectors that are switched on. */
+/* The enabled collectors. */
 uint64_t engine_enabled(const struct engine *engine);
 
 size_t engine_n_collectors(const struct engine *engine);
 struct engine_status engine_status(const struct engine *engine, size_t index);
 
-/* Adds to what the collector lost to series of others. */
+/* Counts series that were dropped because another collector has them. */
 void engine_add_duplicates(struct engine *engine, size_t index, uint64_t n);
 
-/* Ends every wait at once, as if all deadlines had come. */
+/* Finishes every scrape at once, as at its deadline. */
 void engine_release(struct engine *engine);
 
-/* Stops the collectors and frees the engine; no scrape may wait and the loop may not turn any more.
- * Those that hang are left behind after `timeout_ms`: false is returned then, and the process
- * should leave by _exit (or try again). */
+/* Stops the collectors and frees the engine; no scrape may wait, and the loop must have stopped.
+ * False if a collector still hangs after `timeout_ms`: the process should call _exit, or try again.
+ */
 bool engine_destroy(struct engine *engine, int64_t timeout_ms);

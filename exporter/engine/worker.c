@@ -13,6 +13,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/loop/thread.h"
 
 struct engine_worker {
@@ -24,9 +25,9 @@ struct engine_worker {
     pthread_mutex_t lock; /* guards the next two */
     bool start;
     bool quit;
-    int changed_fd; /* an eventfd: one of those has been set */
+    int changed_fd; /* an eventfd: one of them was set */
 
-    /* The thread's own. */
+    /* Used by the thread only. */
     void *collector_state;
     struct snapshot snapshot;
     struct exposition_renderer renderer;
@@ -63,7 +64,7 @@ static void log_open(const struct engine_worker *worker, enum engine_worker_stat
     }
 }
 
-/* A collector should say what went wrong; where it does not, its code has to do. */
+/* A collector that fails without a text gets that of its code. */
 static void word_failure(struct error *error, int code) {
     if (code < 0 && error->text[0] == '\0') {
         error_set(error, code, "%s", strerror(-code));
@@ -86,7 +87,7 @@ static void open_collector(struct engine_worker *worker) {
     worker->next_sample_ns = now_ns + worker->config.sample_interval_ns;
 }
 
-/* The source is gone (a card unplugged, a driver unloaded): from here on it is looked for again. */
+/* The source is gone (a card unplugged, a driver unloaded) and is probed again from now on. */
 static void close_vanished(struct engine_worker *worker, const struct error *error) {
     worker->collector->close(TAKE(worker->collector_state));
     worker->wake_fd = -1;
@@ -111,9 +112,6 @@ static void collect(struct engine_worker *worker) {
             worker->collector->collect(worker->collector_state, &worker->snapshot, &result->error);
         result->code = result->code == -ENODATA ? 0 : result->code;
         result->part = exposition_render(&worker->renderer, &worker->snapshot, &result->duplicates);
-        if (result->part == NULL) {
-            result->code = error_set(&result->error, -ENOMEM, "out of memory");
-        }
         word_failure(&result->error, result->code);
         if (result->code == -ENODEV) {
             close_vanished(worker, &result->error);
@@ -148,7 +146,7 @@ static enum work wait_until(struct engine_worker *worker, int64_t due_ns) {
     };
     struct pollfd fds[] = {
         {.fd = worker->changed_fd, .events = POLLIN},
-        {.fd = worker->wake_fd, .events = POLLIN}, /* -1 is passed over */
+        {.fd = worker->wake_fd, .events = POLLIN}, /* -1 is ignored */
     };
     int n = ppoll(fds, ARRAY_LEN(fds), due_ns == LOOP_NEVER ? NULL : &timeout, NULL);
     if (n == 0) {
@@ -167,7 +165,7 @@ static enum work take_flags(struct engine_worker *worker) {
     bool quit = worker->quit;
     worker->start = false;
     pthread_mutex_unlock(&worker->lock);
-    if (quit && start) { /* whoever started it waits for the message */
+    if (quit && start) { /* the loop waits for the message */
         loop_post(worker->config.loop, &worker->finished);
     }
     return quit ? WORK_QUIT : start ? WORK_COLLECT : WORK_NONE;
@@ -176,7 +174,7 @@ static enum work take_flags(struct engine_worker *worker) {
 static enum work wait_for_work(struct engine_worker *worker) {
     for (;;) {
         enum work work = take_flags(worker);
-        /* A descriptor that is always readable must not keep samples from being taken. */
+        /* A descriptor that is always readable must not prevent sampling. */
         int64_t due_ns = next_due_ns(worker);
         if (work == WORK_NONE && clock_monotonic_ns() >= due_ns) {
             work = WORK_DUE;
@@ -192,7 +190,7 @@ static void sample(struct engine_worker *worker) {
     worker->collector->sample(worker->collector_state);
     worker->next_sample_ns += worker->config.sample_interval_ns;
     int64_t now_ns = clock_monotonic_ns();
-    if (worker->next_sample_ns < now_ns) { /* fell behind: do not catch up in a burst */
+    if (worker->next_sample_ns < now_ns) { /* late: do not catch up in a burst */
         worker->next_sample_ns = now_ns + worker->config.sample_interval_ns;
     }
 }
@@ -220,10 +218,7 @@ static void *worker_main(void *context) {
 
 int engine_worker_create(const struct engine_worker_config *config,
                          struct engine_worker **ret_worker, struct error *err) {
-    struct engine_worker *worker = calloc(1, sizeof(*worker));
-    if (worker == NULL) {
-        return error_set(err, -ENOMEM, "%s: out of memory", config->collector->name);
-    }
+    struct engine_worker *worker = mem_zalloc(1, sizeof(*worker));
     worker->config = *config;
     worker->collector = config->collector;
     worker->open_code = -ENODEV;

@@ -7,16 +7,16 @@
 #include "exporter/loop/loop.h"
 #include "exporter/metrics/exposition.h"
 
-/* The thread of one collector. It opens it, asks again now and then while the source is absent,
- * samples at its rate and collects when told; nothing else ever calls the collector. If a call
- * never returns, only this thread is lost. */
+/* The thread of one collector. It opens the collector, probes again while the source is absent,
+ * samples at its rate and collects on request; no other thread calls the collector. If a call never
+ * returns, only this thread is lost. */
 struct engine_worker;
 
 enum engine_worker_state {
     ENGINE_WORKER_OPENING,
     ENGINE_WORKER_OPEN,
     ENGINE_WORKER_ABSENT, /* this machine has no such source */
-    ENGINE_WORKER_FAILED, /* it could not be opened */
+    ENGINE_WORKER_FAILED, /* opening it failed */
 };
 
 struct engine_worker_config {
@@ -33,8 +33,8 @@ struct engine_worker_config {
 
 struct engine_result {
     int code;                     /* 0, or the negative errno of open or collect */
-    struct error error;           /* its words, where code < 0 */
-    struct exposition_part *part; /* what was collected; NULL: nothing */
+    struct error error;           /* if code < 0 */
+    struct exposition_part *part; /* NULL: none */
     uint64_t duplicates;          /* series dropped in it */
     double duration_seconds;
     double finished_wall_seconds;
@@ -43,7 +43,7 @@ struct engine_result {
 int engine_worker_create(const struct engine_worker_config *config,
                          struct engine_worker **ret_worker, struct error *err);
 
-/* Asks for one collection; must not be called again before it has finished. */
+/* Starts one collection; not to be called again before it has finished. */
 void engine_worker_start(struct engine_worker *worker);
 
 /* The latest result; on the loop thread, between finish and the next start. */
@@ -51,9 +51,9 @@ struct engine_result *engine_worker_result(struct engine_worker *worker);
 
 enum engine_worker_state engine_worker_state(const struct engine_worker *worker);
 
-/* Tells the thread to end; does not wait. */
+/* Makes the thread end; does not wait. */
 void engine_worker_quit(struct engine_worker *worker);
 
-/* Waits up to `timeout_ms` for the end and frees the worker. A thread that hangs in its collector
- * is left behind, with everything it uses: false is returned then. */
+/* Waits up to `timeout_ms` for the thread to end and frees the worker. False if the thread hangs in
+ * its collector: it goes on, with all its memory. */
 bool engine_worker_destroy(struct engine_worker *worker, int64_t timeout_ms);

@@ -138,7 +138,7 @@ def test_a_hanging_collector_comes_back(fake, hang_file):
     hang_file.unlink()
     wait_until(lambda: success(waap.samples(), "hang") == "1")
     assert "\nhang_calls_total " in waap.get("/metrics").text
-    assert "hang: answers again" in waap.output()
+    assert "hang: responds again" in waap.output()
 
 
 def test_a_collector_that_hangs_when_opened(fake, hang_file):

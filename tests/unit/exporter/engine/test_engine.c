@@ -79,7 +79,7 @@ static void test_who_was_late_is_not_waited_for_until_it_returns(void) {
     finish(&scrape);
     TEST_ASSERT_EQUAL_HEX64(B, scrape.scrape.missed);
     TEST_ASSERT_FALSE(engine_status(engine, 1).healthy);
-    TEST_ASSERT_NOT_NULL(strstr(engine_status(engine, 1).error, "no answer within"));
+    TEST_ASSERT_NOT_NULL(strstr(engine_status(engine, 1).error, "no response within"));
 
     begin(&scrape, A | B, ENDLESS_MS);
     finish(&scrape);
