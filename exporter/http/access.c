@@ -28,19 +28,19 @@ static bool is_listed(const char *const *names, const char *name) {
     return *names != NULL;
 }
 
-/* With `by_itself` only by an entry for this one address. */
-static bool is_within(const char *const *networks, const struct in6_addr *address, bool by_itself) {
+/* With `alone` only an entry for this one address counts. */
+static bool is_within(const char *const *networks, const struct in6_addr *address, bool alone) {
     for (; *networks != NULL; networks++) {
         struct network network;
         if (network_parse(*networks, &network, NULL) == 0 && network_contains(&network, address) &&
-            (!by_itself || network_is_address(&network))) {
+            (!alone || network_is_address(&network))) {
             return true;
         }
     }
     return false;
 }
 
-/* A page from elsewhere can make a browser send requests that look like its user's. */
+/* A page from elsewhere can make a browser send requests in its user's name. */
 static bool is_foreign_page(const struct http_access_peer *peer) {
     const char *scheme_end = peer->origin != NULL ? strstr(peer->origin, "://") : NULL;
     return peer->origin != NULL &&
@@ -67,8 +67,8 @@ static bool is_own_name(const char *host, const struct http_access_rules *rules)
     return *names != NULL;
 }
 
-/* The owner of a name can let it resolve to this machine once a browser shows the owner's page
- * (DNS rebinding). Passwords protect: a browser sends them to the name that asked for them only. */
+/* The owner of a name can make it resolve to this machine after a browser has loaded the owner's
+ * page (DNS rebinding). Passwords protect: a browser sends them only to the name they are for. */
 static int check_page(const struct http_access_peer *peer, const struct http_access_rules *rules,
                       struct error *err) {
     if (is_foreign_page(peer)) {
@@ -104,18 +104,19 @@ int http_access_judge(const struct http_access_peer *peer, const struct http_acc
     network_format(&peer->address, address);
     if (peer->forwarded) {
         return error_set(err, -EPERM,
-                         "a proxy that asks for others may not write: start waap with "
+                         "a proxy may not write for others: start waap with "
                          "--push.allow=%s to trust it, or with --push.user=NAME and let a user of "
                          "the web configuration log in",
                          peer->is_unix ? "127.0.0.1" : address);
     }
     if (peer->is_gateway) {
-        return error_set(err, -EPERM,
-                         "%s may not write with its network: it is a gateway, which also forwards "
-                         "for strangers; use the plugin socket, start waap with --push.user=NAME "
-                         "and log in as that user of the web configuration, or with "
-                         "--push.allow=%s to trust all that it forwards",
-                         address, address);
+        return error_set(
+            err, -EPERM,
+            "%s may not write as part of its network: it is a gateway, which may "
+            "forward for strangers; use the plugin socket, start waap with --push.user=NAME "
+            "and log in as that user of the web configuration, or with "
+            "--push.allow=%s to trust all that it forwards",
+            address, address);
     }
     return error_set(err, -EPERM,
                      "%s may not write: start waap with --push.allow=%s (or its network, as "
@@ -125,17 +126,17 @@ int http_access_judge(const struct http_access_peer *peer, const struct http_acc
 }
 
 char *http_access_user(const struct http_request *request) {
-    return request->user != NULL ? strdup(request->user) : NULL;
+    return request->user != NULL ? mem_strdup(request->user) : NULL;
 }
 
 /* ---- gateways ---- */
 
-/* About 1000 routes, which the kernel takes 2 ms to write: the time grows with their square. */
+/* About 1000 routes, which take the kernel 2 ms to write: the time grows with their square. */
 enum { MAX_TABLE = 128 << 10, MAX_HEX = 2 * sizeof(struct in6_addr) + 1 };
 
 struct table {
     const char *path;
-    unsigned n_before; /* words of a line before the gateway, which is zero where there is none */
+    unsigned n_before; /* words of a line before the gateway, which is zero if there is none */
 };
 
 /* Iface Destination Gateway Flags … */
@@ -148,7 +149,7 @@ static const struct table *table_of(const struct in6_addr *address) {
     return IN6_IS_ADDR_V4MAPPED(address) ? &table_v4 : &table_v6;
 }
 
-/* The address as its table has it: IPv4 as a number of this machine's byte order. */
+/* The address as in its table: IPv4 as a number in this machine's byte order. */
 static void format_hex(const struct in6_addr *address, char out[static MAX_HEX]) {
     if (IN6_IS_ADDR_V4MAPPED(address)) {
         uint32_t number;
@@ -196,7 +197,7 @@ int http_access_is_gateway(const struct in6_addr *address, bool *ret_is_gateway,
 
 /* ---- requests ---- */
 
-/* By what one proxy or another adds: none adds all of them. */
+/* Proxies add one or another of these. */
 static bool is_forwarded(const struct http_request *request) {
     static const char *const names[] = {"Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -207,19 +208,19 @@ static bool is_forwarded(const struct http_request *request) {
     return false;
 }
 
-/* Looked up once per connection, and only for those that a network lets in. Where that fails they
- * stay out: a published port would let everybody in. */
+/* Looked up once per connection, and only for clients that a network allows. If that fails they are
+ * rejected: otherwise a published port would admit everybody. */
 static bool is_gateway(struct http_client *client, const char *const *networks) {
     if (client->is_unix || !is_within(networks, &client->address, false)) {
         return false;
     }
     struct error err;
-    if (!client->asked_routes &&
+    if (!client->gateway_known &&
         http_access_is_gateway(&client->address, &client->is_gateway, &err) < 0) {
         log_warn("http: networks of push.allow are ignored: %s", err.text);
         client->is_gateway = true;
     }
-    client->asked_routes = true;
+    client->gateway_known = true;
     return client->is_gateway;
 }
 

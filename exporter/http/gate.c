@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "exporter/net/network.h"
 
 static struct in6_addr peer_address(int fd) {
@@ -32,7 +33,7 @@ static bool is_unix(int fd) {
     return domain == AF_UNIX;
 }
 
-static bool has_its_share(const struct http_gate *gate, const struct in6_addr *address) {
+static bool is_at_limit(const struct http_gate *gate, const struct in6_addr *address) {
     static const struct in6_addr none;
     if (gate->max_per_address == 0 || memcmp(address, &none, sizeof(none)) == 0) {
         return false;
@@ -55,8 +56,8 @@ void http_gate_evict(struct http_gate *gate, struct http_client *client) {
     hang_up(client);
 }
 
-/* libmicrohttpd 0.9.75 takes no answer while a body arrives, and sends nothing itself then. */
-static void answer_timeout(const struct http_client *client) {
+/* libmicrohttpd 0.9.75 accepts no response while a body arrives, and sends none itself. */
+static void send_timeout(const struct http_client *client) {
     static const char answer[] = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
                                  "Content-Type: text/plain; charset=utf-8\r\n\r\n"
                                  "the body of the request arrives too slowly\n";
@@ -67,8 +68,8 @@ static void answer_timeout(const struct http_client *client) {
     }
 }
 
-/* libmicrohttpd does not read again after a read that gave less than it had room for, until it is
- * told of something new. What a client sends and its farewell may come as one thing, though. */
+/* After a short read libmicrohttpd does not read again before the next event, but the last bytes of
+ * a client and the end of its stream may be one event. */
 static bool has_left(const struct http_client *client) {
     char byte;
     return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
@@ -113,12 +114,12 @@ static void take_out(struct http_gate *gate, const struct http_client *client) {
 
 struct http_client *http_gate_enter(struct http_gate *gate, int fd) {
     struct in6_addr address = peer_address(fd);
-    struct http_client *client = has_its_share(gate, &address) ? NULL : calloc(1, sizeof(*client));
-    if (client == NULL) {
+    if (is_at_limit(gate, &address)) {
         gate->n_evicted++;
         return NULL;
     }
     make_room(gate);
+    struct http_client *client = mem_alloc(sizeof(*client));
     *client = (struct http_client){
         .fd = fd,
         .class = HTTP_CLIENT_NEW,
@@ -161,7 +162,7 @@ int64_t http_gate_sweep(struct http_gate *gate, int64_t now_ns) {
         bool look = c->look_ns <= now_ns;
         if (c->due_ns <= now_ns) {
             if (c->sends_body) {
-                answer_timeout(c);
+                send_timeout(c);
             }
             http_gate_evict(gate, c);
             continue;

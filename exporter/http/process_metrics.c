@@ -10,46 +10,46 @@
 
 static const struct metric_desc cpu_seconds = {
     .name = "process_cpu_seconds_total",
-    .help = "User and system CPU time this process has used.",
+    .help = "Total user and system CPU time spent in seconds.",
     .type = METRIC_COUNTER,
     .unit = "seconds",
 };
 static const struct metric_desc max_fds = {
     .name = "process_max_fds",
-    .help = "How many file descriptors this process may have open.",
+    .help = "Maximum number of open file descriptors.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc open_fds = {
     .name = "process_open_fds",
-    .help = "How many file descriptors this process has open.",
+    .help = "Number of open file descriptors.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc resident_memory = {
     .name = "process_resident_memory_bytes",
-    .help = "Memory of this process that is in RAM.",
+    .help = "Resident memory size in bytes.",
     .type = METRIC_GAUGE,
     .unit = "bytes",
 };
 static const struct metric_desc start_time = {
     .name = "process_start_time_seconds",
-    .help = "When this process started, in seconds since 1970.",
+    .help = "Start time of the process since unix epoch in seconds.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
 };
 static const struct metric_desc threads = {
     .name = "process_threads",
-    .help = "How many threads this process has.",
+    .help = "Number of OS threads in the process.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc virtual_memory = {
     .name = "process_virtual_memory_bytes",
-    .help = "Address space this process uses.",
+    .help = "Virtual memory size in bytes.",
     .type = METRIC_GAUGE,
     .unit = "bytes",
 };
 static const struct metric_desc virtual_memory_max = {
     .name = "process_virtual_memory_max_bytes",
-    .help = "Address space this process may use.",
+    .help = "Maximum amount of virtual memory available in bytes.",
     .type = METRIC_GAUGE,
     .unit = "bytes",
 };
@@ -70,8 +70,8 @@ static bool boot_time(double *ret_seconds) {
     return line != NULL && sscanf(line, "\nbtime %lf", ret_seconds) == 1;
 }
 
-/* Fields of /proc/self/stat, counted from 1 as proc(5) does; the second, the name, may hold
- * anything and ends at the last parenthesis. */
+/* /proc/self/stat: the second field, the name, may contain anything and ends at the last
+ * parenthesis. */
 static void add_stat(struct snapshot *out) {
     struct buf text CLEANUP_BUF = {0};
     if (file_read("/proc/self/stat", &text, NULL) < 0) {

@@ -38,8 +38,8 @@ static void cut_readers(struct http_server *server, struct http_sending *sending
     }
 }
 
-/* Cuts off answers older than `newest` until the rest is within the limit; all of their readers
- * must have the address (NULL: any). */
+/* Cuts off responses older than `newest` until the rest is within the limit, only those whose
+ * readers all have the address (NULL: any). */
 static void make_room(struct http_server *server, const struct http_sending *newest,
                       const struct in6_addr *address) {
     struct http_sendings *all = &server->sendings;

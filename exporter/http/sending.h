@@ -5,17 +5,16 @@
 
 #include "exporter/http/gate.h"
 
-/* Answers on their way to clients. An answer stays in memory until its last reader has read it or
- * is disconnected, so all answers together have a limit, web.max-sending-size. An answer that
- * exceeds it is sent all the same; older answers are cut off instead, those whose readers have the
- * address of the new answer's reader first. Answers of up to HTTP_SENDING_SMALL bytes are not
- * counted. */
+/* Responses being sent. A response stays in memory until its last reader has read it or is
+ * disconnected, so all responses together have a limit, web.max-sending-size. A response that
+ * exceeds it is sent nevertheless; older responses are cut off instead, first those whose readers
+ * have the address of the new one's reader. Responses up to HTTP_SENDING_SMALL are not counted. */
 
 enum { HTTP_SENDING_SMALL = 64 << 10 };
 
 struct http_request;
 
-/* One answer; however many requests read it, it counts once. Embedded in its owner. */
+/* One response; it counts once, however many requests read it. Embedded in its owner. */
 struct http_sending {
     size_t len;
     struct http_request *readers; /* NULL: not in the list */
@@ -31,8 +30,8 @@ struct http_sendings {
 };
 
 /* The request begins to read `sending`, which must stay until http_sending_end; its `len` is set.
- * Closes connections that read older answers where the limit is exceeded. */
+ * Closes connections that read older responses if the limit is exceeded. */
 void http_sending_begin(struct http_request *request, struct http_sending *sending);
 
-/* The request does not read any more; may be called again. */
+/* The request does not read it any more; may be called again. */
 void http_sending_end(struct http_request *request);

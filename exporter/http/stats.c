@@ -4,18 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 
 const struct metric_desc http_stats_requests = {
     .name = "waap_http_requests_total",
-    .help = "HTTP requests answered, by status code and handler.",
+    .help = "HTTP requests by status code and handler.",
     .type = METRIC_COUNTER,
     .labels = "code, handler",
 };
 
 const struct metric_desc http_stats_duration = {
     .name = "waap_http_request_duration_seconds",
-    .help = "Time from a request's head to the end of its answer.",
+    .help = "Time from the head of a request to the end of its response.",
     .type = METRIC_HISTOGRAM,
     .unit = "seconds",
     .labels = "handler, le",
@@ -49,7 +50,7 @@ struct http_stats {
 };
 
 struct http_stats *http_stats_create(void) {
-    return calloc(1, sizeof(struct http_stats));
+    return mem_zalloc(1, sizeof(struct http_stats));
 }
 
 void http_stats_destroy(struct http_stats *stats) {
@@ -78,13 +79,11 @@ static void count_request(struct http_stats *stats, const char *handler, unsigne
             return;
         }
     }
-    char code_text[16];
-    snprintf(code_text, sizeof(code_text), "%u", code);
-    struct labels *labels = labels_render("code", code_text, "handler", handler);
-    if (stats->n_rows < MAX_ROWS && labels != NULL) {
-        stats->rows[stats->n_rows++] = (struct row){handler, code, 1, labels};
-    } else {
-        labels_destroy(labels);
+    if (stats->n_rows < MAX_ROWS) {
+        char code_text[16];
+        snprintf(code_text, sizeof(code_text), "%u", code);
+        stats->rows[stats->n_rows++] =
+            (struct row){handler, code, 1, labels_render("code", code_text, "handler", handler)};
     }
 }
 
@@ -94,11 +93,10 @@ static struct histogram *histogram_of(struct http_stats *stats, const char *hand
             return stats->histograms[i];
         }
     }
-    struct histogram *histogram =
-        stats->n_histograms < MAX_HANDLERS ? calloc(1, sizeof(*histogram)) : NULL;
-    if (histogram == NULL) {
+    if (stats->n_histograms == MAX_HANDLERS) {
         return NULL;
     }
+    struct histogram *histogram = mem_zalloc(1, sizeof(*histogram));
     histogram->handler = handler;
     histogram->labels = labels_render("handler", handler);
     for (size_t i = 0; i <= N_BOUNDS; i++) {

@@ -5,13 +5,13 @@
 #include "exporter/metrics/labels.h"
 #include "exporter/metrics/snapshot.h"
 
-/* How many requests were answered how, and how long that took. On the loop thread. */
+/* Counts requests by status and handler, and how long they took. On the loop thread. */
 struct http_stats;
 
-struct http_stats *http_stats_create(void); /* NULL when memory is out */
+struct http_stats *http_stats_create(void);
 void http_stats_destroy(struct http_stats *stats);
 
-/* Counts one answered request; `handler` must be a string that stays. */
+/* Counts one request; `handler` must be a static string. */
 void http_stats_note(struct http_stats *stats, const char *handler, unsigned code, double seconds);
 
 /* Adds waap_http_requests_total and waap_http_request_duration_seconds. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 static int hex_digit(char c) {
     if (c >= '0' && c <= '9') {
@@ -40,7 +40,7 @@ static int decode(char *text, bool query, struct error *err) {
         int high = hex_digit(from[1]);
         int low = high < 0 ? -1 : hex_digit(from[2]);
         if (low < 0) {
-            return error_set(err, -EINVAL, "broken %%-sequence in the address");
+            return error_set(err, -EINVAL, "invalid %%-sequence in the address");
         }
         if (high == 0 && low == 0) {
             return error_set(err, -EINVAL, "NUL in the address");
@@ -60,10 +60,7 @@ static int parse_query(char *query, struct http_url *url, struct error *err) {
     if (n_max > HTTP_URL_MAX_PARAMETERS) {
         return error_set(err, -EINVAL, "more than %d parameters", HTTP_URL_MAX_PARAMETERS);
     }
-    url->parameters = calloc(n_max, sizeof(*url->parameters));
-    if (url->parameters == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    url->parameters = mem_zalloc(n_max, sizeof(*url->parameters));
     char *rest = query;
     char *pair;
     while ((pair = strsep(&rest, "&")) != NULL) {
@@ -88,7 +85,7 @@ static int parse_query(char *query, struct http_url *url, struct error *err) {
     return 0;
 }
 
-/* "http://host/path": what is sent to proxies, and every server has to understand. */
+/* "http://host/path" is sent to proxies, and every server must accept it. */
 static const char *skip_origin(const char *target) {
     size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
                     : strncasecmp(target, "https://", 8) == 0 ? 8
@@ -107,12 +104,11 @@ int http_url_parse(const char *target, struct http_url *ret_url, struct error *e
     }
     size_t path_len = strcspn(target, "?");
     struct http_url url = {
-        .path = strndup(target, path_len),
-        .memory = target[path_len] == '?' ? strdup(target + path_len + 1) : NULL,
+        .path = mem_strndup(target, path_len),
+        .memory = target[path_len] == '?' ? mem_strdup(target + path_len + 1) : NULL,
     };
-    url.has_encoded_slash = url.path != NULL && has_encoded_slash(url.path);
-    int r =
-        url.path == NULL ? error_set(err, -ENOMEM, "out of memory") : decode(url.path, false, err);
+    url.has_encoded_slash = has_encoded_slash(url.path);
+    int r = decode(url.path, false, err);
     if (r == 0 && url.memory != NULL) {
         r = parse_query(url.memory, &url, err);
     }

@@ -11,17 +11,17 @@ struct http_url {
     char *path;
     struct http_parameter {
         const char *name;
-        const char *value; /* "" where there was no '=' */
+        const char *value; /* "" without '=' */
     } * parameters;
     size_t n_parameters;
-    bool has_encoded_slash; /* "%2F" in the path, which looks like any other once decoded */
-    char *memory;           /* what the parameters point into */
+    bool has_encoded_slash; /* "%2F" in the path: once decoded, it looks like any other slash */
+    char *memory;           /* of the parameters */
 };
 
 enum { HTTP_URL_MAX_PARAMETERS = 100 };
 
-/* Reads a request target. -EINVAL: not a path, a broken %-sequence, a NUL, or more parameters than
- * anyone needs. Free it with http_url_finish. */
+/* Reads a request target. -EINVAL: not a path, an invalid %-sequence, a NUL, or too many
+ * parameters. Free it with http_url_finish. */
 int http_url_parse(const char *target, struct http_url *ret_url, struct error *err);
 void http_url_finish(struct http_url *url); /* accepts a zeroed one */
 

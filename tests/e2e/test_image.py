@@ -303,7 +303,7 @@ def test_a_network_does_not_let_strangers_in_through_the_published_port(publish)
     stranger, neighbour = publish(f"--push.allow={SUBNET}")
     answer = wait_until(stranger.answered, 30, "the stranger's answer")
     assert answer.status == 403, answer.text
-    assert f"{GATEWAY} may not write with its network: it is a gateway" in answer.text
+    assert f"{GATEWAY} may not write as part of its network: it is a gateway" in answer.text
     assert f"--push.allow={GATEWAY} to trust" in answer.text
     assert "it is a gateway" in stranger.get("/").text
     assert neighbour.push().status == 200

@@ -90,7 +90,7 @@ def test_says_who_may_write(demo):
     program = demo()
     assert 'data-refusal=""' in program.get("/").text
     forwarded = program.get("/", {"X-Forwarded-For": "192.0.2.9"})
-    assert 'data-refusal="a proxy that asks for others may not write' in forwarded.text
+    assert 'data-refusal="a proxy may not write for others' in forwarded.text
 
 
 # ---- in a browser ----
@@ -164,7 +164,7 @@ def test_knob_reaches_the_plugin(demo, browser):
 def test_who_may_not_write_reads_why(demo, browser):
     program = demo()
     open_live(browser, program, headers={"X-Forwarded-For": "192.0.2.9"})
-    assert "a proxy that asks for others may not write" in browser.text(selector="#refusal")[0]
+    assert "a proxy may not write for others" in browser.text(selector="#refusal")[0]
     assert browser.evaluate(script='document.querySelector(".knob input").disabled')
     # One who was let in and is not any more: the server has the last word.
     turn = """() => {

@@ -474,7 +474,7 @@ def test_who_may_write(daemon):
     waap = daemon()
     status = waap.get("/api/v1/push", {"X-Forwarded-For": "1.2.3.4"}, "POST", body=b"{}").status
     assert status == 403
-    waap.wait_log("push: client from 127.0.0.1: refused (forbidden): a proxy that asks for others")
+    waap.wait_log("push: client from 127.0.0.1: refused (forbidden): a proxy may not write for others")
     assert value(waap, "waap_push_refused_total", reason="forbidden") == 1
     answer = waap.get(RES_PATH, {"Origin": "http://evil.example"}, "PUT", body=b'{"value": 1}')
     assert answer.status == 403 and "evil.example" in json.loads(answer.text)["error"]
@@ -540,7 +540,7 @@ def test_errors_below_api_are_json(daemon, method, path, status, error):
 def test_a_proxy_on_this_machine_is_not_this_machine(daemon, name):
     waap = daemon()
     answer = waap.get("/api/v1/push", {name: "1.2.3.4"}, "POST", body=json.dumps(GAUGE).encode())
-    assert (answer.status, "a proxy that asks for others" in answer.text) == (403, True)
+    assert (answer.status, "a proxy may not write for others" in answer.text) == (403, True)
 
 
 @pytest.mark.parametrize("target", ["POST /api/v1/push", "PUT /metrics/job/j", "PUT " + RES_PATH])

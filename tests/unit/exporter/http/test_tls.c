@@ -403,14 +403,14 @@ static void test_exactly_these_suites_are_spoken(void) {
          TLS_VERSION_1_2,
          TLS_VERSION_1_2,
          GNUTLS_PK_RSA,
-         "error: none of these suites fits the certificate, whose key is RSA, and the versions of "
-         "TLS"},
+         "error: none of these suites fits the certificate, whose key is RSA, and the TLS "
+         "versions"},
         {{RSA_CBC},
          TLS_VERSION_1_3,
          TLS_VERSION_1_3,
          GNUTLS_PK_RSA,
-         "error: none of these suites fits the certificate, whose key is RSA, and the versions of "
-         "TLS"},
+         "error: none of these suites fits the certificate, whose key is RSA, and the TLS "
+         "versions"},
         {{RSA_128, RSA_CBC},
          TLS_VERSION_1_2,
          TLS_VERSION_1_3,
