@@ -9,7 +9,6 @@ help:                        ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
 
 run: build                   ## start the daemon, by default on :9090; make run ARGS='--log.level=debug'
-	$(if $(ARGS),,@echo "waap: http://localhost:9090/metrics")
 	@exec build/exporter/waap serve $(ARGS)
 
 build:                       ## the optimised build: build/exporter/waap

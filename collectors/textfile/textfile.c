@@ -170,6 +170,7 @@ static const struct metric_desc *const metrics[] = {&mtime_desc, &scrape_error_d
 static const struct option options[] = {
     {
         .name = "collector.textfile.directory",
+        .common = true,
         .type = OPTION_STRING,
         .repeatable = true,
         .help = "Directory whose *.prom files are served; may be a pattern such as /srv/*/metrics",

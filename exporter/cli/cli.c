@@ -75,23 +75,33 @@ static size_t group_len(const char *name) {
     return strcspn(name, ".");
 }
 
-static bool begins_group(const struct config_table *table, size_t i) {
-    const char *name = table->options[i]->name;
-    size_t len = group_len(name);
-    return i == 0 || group_len(table->options[i - 1]->name) != len ||
-           strncmp(table->options[i - 1]->name, name, len) != 0;
+static void write_option(const struct config_entry *entry, struct buf *out) {
+    write_flag(entry->option, out);
+    buf_printf(out, "      %s\n", entry->option->help);
+    write_details(entry, out);
 }
 
-static void write_options(const struct config_table *table, struct buf *out) {
+static void write_common_options(const struct config_table *table, struct buf *out) {
+    buf_add_str(out, "common settings\n");
     for (size_t i = 0; i < table->n_entries; i++) {
-        const struct config_entry *entry = &table->entries[i];
-        if (begins_group(table, i)) {
-            const char *name = entry->option->name;
-            buf_printf(out, "\n%.*s\n", (int)group_len(name), name);
+        if (table->options[i]->common) {
+            write_option(&table->entries[i], out);
         }
-        write_flag(entry->option, out);
-        buf_printf(out, "      %s\n", entry->option->help);
-        write_details(entry, out);
+    }
+}
+
+static void write_other_options(const struct config_table *table, struct buf *out) {
+    const char *group = "";
+    for (size_t i = 0; i < table->n_entries; i++) {
+        const char *name = table->options[i]->name;
+        if (table->options[i]->common) {
+            continue;
+        }
+        if (strncmp(group, name, group_len(name) + 1) != 0) {
+            buf_printf(out, "\n%.*s\n", (int)group_len(name), name);
+            group = name;
+        }
+        write_option(&table->entries[i], out);
     }
 }
 
@@ -108,10 +118,11 @@ void cli_write_help(const struct cli_build *build, struct buf *out) {
                 "--web.max-requests is max_requests under web, --collector.NAME is enabled\n"
                 "under collector: NAME. Flags win over variables, variables over the file.\n"
                 "Sizes are written 512, 64KiB, 10MiB; durations 500ms, 10s, 1m30s, 1h.\n"
-                "Repeatable settings are lists in the file and split at commas in variables.\n\n"
-                "questions\n");
+                "Repeatable settings are lists in the file and split at commas in variables.\n\n");
+    write_common_options(&table, out);
+    buf_add_str(out, "\nquestions\n");
     for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
         buf_printf(out, "  %s\n      %s\n", questions[i].flag, questions[i].help);
     }
-    write_options(&table, out);
+    write_other_options(&table, out);
 }

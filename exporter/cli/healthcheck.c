@@ -1,5 +1,6 @@
 #include "exporter/cli/healthcheck.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <netdb.h>
@@ -7,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include "collectors/source/entries.h"
 #include "exporter/core/file.h"
 #include "exporter/http/web_config.h"
 #include "exporter/net/address.h"
@@ -131,11 +134,13 @@ static int check(const char *where, bool tls) {
 
 /* ---- where to ask ---- */
 
-/* The words of process 1, where it is `waap serve`; they lie in `text`. 0: it is another. */
-static int arguments_of_first(struct buf *text, char **argv) {
-    struct error error;
+/* The words of a process if it is `waap serve`; they point into `text`. 0: it is another program.
+ */
+static int read_arguments(const char *pid, struct buf *text, char **argv) {
+    char path[64];
     int argc = 0;
-    if (file_read("/proc/1/cmdline", text, &error) < 0) {
+    snprintf(path, sizeof(path), "/proc/%s/cmdline", pid);
+    if (file_read(path, text, NULL) < 0) {
         return 0;
     }
     for (char *word = text->data; word < text->data + text->len && argc < MAX_ARGUMENTS;
@@ -148,10 +153,37 @@ static int arguments_of_first(struct buf *text, char **argv) {
     return is_serve ? argc : 0;
 }
 
+/* Whether a process has our network: only then its addresses are ours. */
+static bool shares_network(const char *pid) {
+    char path[64];
+    struct stat own, other;
+    snprintf(path, sizeof(path), "/proc/%s/ns/net", pid);
+    return stat("/proc/self/ns/net", &own) == 0 && stat(path, &other) == 0 &&
+           own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
+/* The words of the daemon that runs here: in a container it is process 1, unless the container
+ * shares the host's processes; then an address in the environment wins. 0: there is none. */
+static int find_daemon(struct buf *text, char **argv) {
+    struct entries processes CLEANUP_ENTRIES = {0};
+    int argc = read_arguments("1", text, argv);
+    if (argc > 0 || getenv("WAAP_WEB_LISTEN_ADDRESS") != NULL) {
+        return argc;
+    }
+    entries_init(&processes, "/proc", "");
+    for (size_t i = 0; i < processes.n_names && argc == 0; i++) {
+        const char *pid = processes.names[i];
+        if (isdigit((unsigned char)pid[0]) && shares_network(pid)) {
+            argc = read_arguments(pid, text, argv);
+        }
+    }
+    return argc;
+}
+
 int healthcheck_main(const struct collector *const *collectors, int argc, char **argv) {
     struct buf text CLEANUP_BUF = {0};
     char *words[MAX_ARGUMENTS + 1] = {NULL};
-    int n_words = argc == 1 ? arguments_of_first(&text, words) : 0;
+    int n_words = argc == 1 ? find_daemon(&text, words) : 0;
     struct problems problems CLEANUP_PROBLEMS = {0};
     struct config *config CLEANUP_CONFIG = NULL;
     int r = n_words > 1

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #include "exporter/daemon/upload.h"
 #include "exporter/daemon/web_watch.h"
 #include "exporter/http/access.h"
+#include "exporter/net/address.h"
 
 enum { EXIT_USAGE = 2, DRAIN_MS = 1000, STOP_COLLECTORS_MS = 500, STOP_WORKER_MS = 200 };
 
@@ -231,6 +233,24 @@ static void tune_memory(void) {
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 }
 
+/* For whoever starts it by hand. A page that a proxy or a socket of systemd serves has another
+ * address, which is not known here. */
+static void log_live_page(const struct settings *settings, bool tls) {
+    const char *address = settings_list(settings, "web.listen-address")[0];
+    struct http_address where;
+    if (address == NULL || settings_bool(settings, "web.systemd-socket") ||
+        http_address_parse(address, &where, NULL) < 0 || where.is_unix ||
+        strcmp(settings_string(settings, "web.telemetry-path"), "/") == 0) {
+        return;
+    }
+    bool all = where.host[0] == '\0' || strcmp(where.host, "0.0.0.0") == 0 ||
+               strcmp(where.host, "::") == 0;
+    const char *host = all ? "localhost" : where.host;
+    bool is_v6 = strchr(host, ':') != NULL;
+    log_info("serve: live page: %s://%s%s%s:%s/", tls ? "https" : "http", is_v6 ? "[" : "", host,
+             is_v6 ? "]" : "", where.port);
+}
+
 int serve_main(const struct collector *const *collectors, int argc, char **argv) {
     struct daemon daemon = {.collectors = collectors,
                             .argc = argc,
@@ -251,6 +271,7 @@ int serve_main(const struct collector *const *collectors, int argc, char **argv)
     struct error error;
     int code = EXIT_SUCCESS;
     if (start(&daemon, config, web_config, &error) == 0) {
+        log_live_page(config->settings, web_config != NULL && web_config_tls(web_config) != NULL);
         notify_ready(daemon.notify, "serving");
         loop_run(daemon.loop);
     } else {

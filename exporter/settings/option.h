@@ -27,6 +27,7 @@ struct option {
     enum option_type type;
     bool repeatable;            /* a list: the flag may be given again, YAML takes a sequence */
     bool not_in_file;           /* makes sense as flag and variable only */
+    bool common;                /* comes first in --help */
     const char *default_text;   /* as one would write it on the command line; NULL: empty, false */
     const char *bare_text;      /* optional, of choices: what true means, and the flag alone */
     int64_t min, max;           /* both 0: unbounded */

@@ -58,12 +58,14 @@ const struct option exporter_options[] = {
     },
     {
         .name = "config.file",
+        .common = true,
         .type = OPTION_STRING,
         .not_in_file = true,
         .help = "YAML file to read settings from",
     },
     {
         .name = "demo",
+        .common = true,
         .type = OPTION_CHOICE,
         .default_text = "off",
         .bare_text = "jetson",
@@ -79,6 +81,7 @@ const struct option exporter_options[] = {
     },
     {
         .name = "log.level",
+        .common = true,
         .type = OPTION_CHOICE,
         .default_text = "info",
         .choices = log_levels,
@@ -98,6 +101,7 @@ const struct option exporter_options[] = {
     },
     {
         .name = "path.rootfs",
+        .common = true,
         .type = OPTION_STRING,
         .default_text = "/",
         .help = "Where the host's root file system is mounted",
@@ -110,6 +114,7 @@ const struct option exporter_options[] = {
     },
     {
         .name = "push.allow",
+        .common = true,
         .type = OPTION_STRING,
         .repeatable = true,
         .check = network_check,
@@ -268,6 +273,7 @@ const struct option exporter_options[] = {
     },
     {
         .name = "push.socket",
+        .common = true,
         .type = OPTION_STRING,
         .repeatable = true,
         .default_text = "/run/waap/push.sock",
@@ -288,6 +294,7 @@ const struct option exporter_options[] = {
     },
     {
         .name = "push.state-file",
+        .common = true,
         .type = OPTION_STRING,
         .help = "File on disk that what was pushed is saved to, for the time after a reboot",
     },
@@ -368,6 +375,7 @@ const struct option exporter_options[] = {
     },
     {
         .name = "web.config.file",
+        .common = true,
         .type = OPTION_STRING,
         .help = "YAML file with TLS and user settings, in the form of the exporter toolkit",
     },
@@ -412,6 +420,7 @@ const struct option exporter_options[] = {
     },
     {
         .name = "web.listen-address",
+        .common = true,
         .type = OPTION_STRING,
         .repeatable = true,
         .default_text = ":9090",

@@ -83,3 +83,24 @@ def test_tls(waap, run_waap, tmp_path, client_auth):
     waap("--collector.disable-defaults", *flags)
     done = run_waap("healthcheck", *flags)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_daemon_on_another_port_is_found_without_flags(waap_binary, tmp_path):
+    """As in a container that shares the host's processes: its network is its own."""
+    probe = subprocess.run(["unshare", "--net", "true"], capture_output=True)
+    if probe.returncode != 0:
+        pytest.skip("no right to make a network namespace")
+    script = """
+        ip link set lo up
+        "$0" serve --collector.disable-defaults --push.table= --push.socket= --web.listen-address=127.0.0.1:9555 2>"$1" &
+        for i in $(seq 100); do grep -q "listening on" "$1" && break; sleep 0.1; done
+        "$0" healthcheck
+        code=$?
+        kill $!
+        wait $!
+        "$0" healthcheck && code=9
+        exit $code"""
+    done = subprocess.run(["unshare", "--net", "sh", "-c", script, waap_binary, tmp_path / "log"], capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Connection refused") == 1

@@ -261,6 +261,14 @@ def test_install_gives_what_pkg_config_needs(tmp_path, waap_binary):
     here = {"LD_LIBRARY_PATH": os.path.dirname(folders[0])}
     run_example(program, tmp_path, **here)
 
+    places = sorted(path.parents[1] for path in tmp_path.rglob("waap/plugin.py"))
+    assert len(places) == 1
+    run("/usr/bin/python3", "-S", "-c", "import waap.plugin", env={"PYTHONPATH": str(places[0])})
+    if "/usr/local" in str(places[0]):
+        assert str(places[0]).removeprefix(str(tmp_path)) in run("/usr/bin/python3", "-c", "import sys; print(sys.path)")
+    dashboards = {path.name for path in tmp_path.rglob("grafana/dashboards/*.json")}
+    assert dashboards == {path.name for path in (ROOT / "grafana/dashboards").glob("*.json")}
+
     installed = {path.name for path in tmp_path.rglob("waap/prom/*.h")}
     assert installed == {path.name for path in (LIBRARY / "include/waap/prom").glob("*.h")}
     source = tmp_path / "prom.c"
