@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "collectors/container/http.h"
 #include "collectors/container/info.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
+#include "exporter/net/http_client.h"
 
 #define ANSWER_NS (10 * CLOCK_NS_PER_SEC)
 #define MIN_RETRY_NS CLOCK_NS_PER_SEC
@@ -29,8 +29,8 @@ struct container_client {
     size_t n_infos, cap_infos;
     unsigned generation;
 
-    struct container_http list;
-    struct container_http events;
+    struct http_client list;
+    struct http_client events;
     bool stale;           /* the list must be requested */
     int64_t next_list_ns; /* not before then */
     int64_t next_events_ns;
@@ -44,8 +44,8 @@ struct container_client *container_client_create(const char *socket,
     client->socket = mem_strdup(socket);
     client->stale = true;
     client->retry_ns = MIN_RETRY_NS;
-    container_http_init(&client->list);
-    container_http_init(&client->events);
+    client->list = HTTP_CLIENT_NONE;
+    client->events = HTTP_CLIENT_NONE;
     return client;
 }
 
@@ -62,8 +62,8 @@ void container_client_destroy(struct container_client *client) {
     }
     clear_infos(client);
     free(client->infos);
-    container_http_finish(&client->list);
-    container_http_finish(&client->events);
+    http_client_finish(&client->list);
+    http_client_finish(&client->events);
     free(client->socket);
     free(client);
 }
@@ -155,22 +155,22 @@ static int begin_list(struct container_client *client, int64_t now_ns) {
     }
     client->stale = false;
     client->next_list_ns = now_ns + MIN_LIST_NS;
-    return container_http_get(&client->list, client->socket, "/containers/json",
-                              now_ns + ANSWER_NS);
+    return http_client_begin(&client->list, client->socket, "GET", "/containers/json", NULL,
+                             now_ns + ANSWER_NS);
 }
 
 static void step_list(struct container_client *client, int64_t now_ns) {
     int r = client->list.fd < 0 ? begin_list(client, now_ns) : 0;
     if (r == 0 && client->list.fd >= 0) {
-        r = container_http_step(&client->list, MAX_LIST_BYTES, now_ns);
+        r = http_client_step(&client->list, MAX_LIST_BYTES, now_ns);
     }
     if (r < 0) {
-        container_http_finish(&client->list);
+        http_client_finish(&client->list);
         client->stale = true;
         back_off(client, now_ns);
     } else if (client->list.fd >= 0 && client->list.ended) {
         take_list(client);
-        container_http_finish(&client->list);
+        http_client_finish(&client->list);
     }
 }
 
@@ -208,11 +208,11 @@ static void take_events(struct container_client *client) {
 static int ask_events(struct container_client *client) {
     char path[sizeof(EVENTS_PATH) + 32];
     snprintf(path, sizeof(path), "%s&since=%lld", EVENTS_PATH, (long long)clock_wall_seconds() - 1);
-    return container_http_get(&client->events, client->socket, path, INT64_MAX);
+    return http_client_begin(&client->events, client->socket, "GET", path, NULL, INT64_MAX);
 }
 
 static void step_events(struct container_client *client, int64_t now_ns) {
-    struct container_http *events = &client->events;
+    struct http_client *events = &client->events;
     if (events->fd < 0) {
         if (now_ns < client->next_events_ns) {
             return;
@@ -224,9 +224,9 @@ static void step_events(struct container_client *client, int64_t now_ns) {
             return;
         }
     }
-    if (container_http_step(events, MAX_EVENT_BYTES, now_ns) < 0 || events->ended ||
+    if (http_client_step(events, MAX_EVENT_BYTES, now_ns) < 0 || events->ended ||
         (events->status != 0 && events->status != 200)) {
-        container_http_finish(events);
+        http_client_finish(events);
         client->next_events_ns = now_ns + client->retry_ns;
     }
 }

@@ -12,10 +12,10 @@
 
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
+#include "exporter/net/http_client.h"
 #include "profiler/analysis/report_text.h"
-#include "profiler/run/http.h"
 
-enum { CALL_MS = 30000, FIND_MS = 2000, MAX_IMAGE = 512, FRAME_HEAD = 8 };
+enum { CALL_MS = 30000, FIND_MS = 2000, MAX_ANSWER = 64 << 20, MAX_IMAGE = 512, FRAME_HEAD = 8 };
 
 static inline void object_cleanup(json_t **object) {
     json_decref(*object);
@@ -26,14 +26,21 @@ static inline void object_cleanup(json_t **object) {
 
 /* Calls the engine; a status beyond 399 is an error with the engine's own words. */
 static int call(const struct run_engine *engine, const char *method, const char *path,
-                const char *body, struct run_http_answer *answer, struct error *err) {
-    int r = run_http_call(engine->socket, method, path, body, CALL_MS, answer, err);
-    if (r < 0 || answer->status < 400) {
-        return r;
+                const char *body, struct http_client *client, struct error *err) {
+    int r = http_client_call(client, engine->socket, method, path, body, MAX_ANSWER, CALL_MS);
+    if (r < 0) {
+        return error_set(err, r, "container engine at %s: %s", engine->socket,
+                         r == -EFBIG    ? "the answer is too large"
+                         : r == -EPROTO ? "the answer is not HTTP"
+                                        : strerror(-r));
     }
-    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer->body), answer->body.len, 0, NULL);
+    if (client->status < 400) {
+        return 0;
+    }
+    json_t *object CLEANUP_OBJECT =
+        json_loadb(buf_str(&client->answer), client->answer.len, 0, NULL);
     const char *message = json_string_value(json_object_get(object, "message"));
-    int code = answer->status == 404 ? -ENOENT : -EIO;
+    int code = client->status == 404 ? -ENOENT : -EIO;
     return error_set(err, code, "container engine: %s",
                      message != NULL ? message : "refused without a word");
 }
@@ -44,19 +51,19 @@ static int order(const struct run_engine *engine, const char *method, struct err
 
 static int order(const struct run_engine *engine, const char *method, struct error *err,
                  const char *format, ...) {
-    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     struct buf path CLEANUP_BUF = {0};
     va_list args;
     va_start(args, format);
     buf_vprintf(&path, format, args);
     va_end(args);
-    return call(engine, method, buf_str(&path), NULL, &answer, err);
+    return call(engine, method, buf_str(&path), NULL, &client, err);
 }
 
 static bool answers(const char *socket) {
-    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
-    return run_http_call(socket, "GET", "/_ping", NULL, FIND_MS, &answer, NULL) == 0 &&
-           answer.status == 200;
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
+    return http_client_call(&client, socket, "GET", "/_ping", NULL, MAX_ANSWER, FIND_MS) == 0 &&
+           client.status == 200;
 }
 
 static char *below(const char *base, const char *path) {
@@ -112,17 +119,17 @@ int run_engine_image(const struct run_engine *engine, const char *image, char **
     if (!image_name_good(image)) {
         return error_set(err, -EINVAL, "\"%s\" is not the name of an image", image);
     }
-    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "/images/%s/json", image);
-    int r = call(engine, "GET", buf_str(&path), NULL, &answer, err);
+    int r = call(engine, "GET", buf_str(&path), NULL, &client, err);
     if (r == -ENOENT) {
         return error_set(err, r, "image %s is not on this machine: pull it first", image);
     }
     if (r < 0) {
         return r;
     }
-    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&client.answer), client.answer.len, 0, NULL);
     const char *digest =
         json_string_value(json_array_get(json_object_get(object, "RepoDigests"), 0));
     const char *id = json_string_value(json_object_get(object, "Id"));
@@ -131,11 +138,11 @@ int run_engine_image(const struct run_engine *engine, const char *image, char **
 }
 
 bool run_engine_has_nvidia(const struct run_engine *engine) {
-    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
-    if (call(engine, "GET", "/info", NULL, &answer, NULL) < 0) {
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
+    if (call(engine, "GET", "/info", NULL, &client, NULL) < 0) {
         return false;
     }
-    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&client.answer), client.answer.len, 0, NULL);
     return json_object_get(json_object_get(object, "Runtimes"), "nvidia") != NULL;
 }
 
@@ -193,14 +200,14 @@ static bool is_id(const char *text) {
 
 int run_engine_create(const struct run_engine *engine, const struct run_container_wish *wish,
                       char **ret_id, struct error *err) {
-    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     struct buf body CLEANUP_BUF = {0};
     run_engine_describe(wish, &body);
-    int r = call(engine, "POST", "/containers/create", buf_str(&body), &answer, err);
+    int r = call(engine, "POST", "/containers/create", buf_str(&body), &client, err);
     if (r < 0) {
         return r;
     }
-    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&client.answer), client.answer.len, 0, NULL);
     const char *id = json_string_value(json_object_get(object, "Id"));
     if (id == NULL || !is_id(id)) {
         return error_set(err, -EBADMSG, "container engine: created a container without an id");
@@ -230,11 +237,11 @@ void run_engine_clear(const struct run_engine *engine, bool (*is_gone)(const cha
     /* ?filters={"label":["waap.run"]} */
     static const char path[] =
         "/containers/json?all=1&filters=%7B%22label%22%3A%5B%22" RUN_ENGINE_LABEL "%22%5D%7D";
-    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
-    if (call(engine, "GET", path, NULL, &answer, NULL) < 0) {
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
+    if (call(engine, "GET", path, NULL, &client, NULL) < 0) {
         return;
     }
-    json_t *list CLEANUP_OBJECT = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+    json_t *list CLEANUP_OBJECT = json_loadb(buf_str(&client.answer), client.answer.len, 0, NULL);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *container = json_array_get(list, i);
         const char *id = json_string_value(json_object_get(container, "Id"));
@@ -294,42 +301,43 @@ int run_engine_parse_state(const char *text, size_t len, struct run_container_st
 
 int run_engine_inspect(const struct run_engine *engine, const char *id,
                        struct run_container_state *ret_state, struct error *err) {
-    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "/containers/%s/json", id);
-    int r = call(engine, "GET", buf_str(&path), NULL, &answer, err);
-    if (r == 0 && run_engine_parse_state(buf_str(&answer.body), answer.body.len, ret_state) < 0) {
+    int r = call(engine, "GET", buf_str(&path), NULL, &client, err);
+    if (r == 0 &&
+        run_engine_parse_state(buf_str(&client.answer), client.answer.len, ret_state) < 0) {
         r = error_set(err, -EBADMSG, "container engine: tells no state of a container");
     }
     return r;
 }
 
 /* Of what is too much for one answer, the last lines. */
-static int read_output(const struct run_engine *engine, const char *id,
-                       struct run_http_answer *answer, struct error *err) {
+static int read_output(const struct run_engine *engine, const char *id, struct http_client *client,
+                       struct error *err) {
     int r = -EFBIG;
     for (int n_lines = 100000; r == -EFBIG && n_lines > 0; n_lines /= 10) {
         struct buf path CLEANUP_BUF = {0};
         buf_printf(&path, "/containers/%s/logs?stdout=1&stderr=1&tail=%d", id, n_lines);
-        r = call(engine, "GET", buf_str(&path), NULL, answer, err);
+        r = call(engine, "GET", buf_str(&path), NULL, client, err);
     }
     return r;
 }
 
 /* The two streams come in frames: the number of the stream, three bytes of nothing, the length. */
 void run_engine_copy_output(const struct run_engine *engine, const char *id, int fd) {
-    struct run_http_answer answer CLEANUP_RUN_HTTP_ANSWER = {0};
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     struct error err;
-    if (read_output(engine, id, &answer, &err) < 0) {
+    if (read_output(engine, id, &client, &err) < 0) {
         dprintf(fd, "waap run: what it printed cannot be read: %s\n", err.text);
         return;
     }
-    const unsigned char *data = (const unsigned char *)buf_str(&answer.body);
-    for (size_t at = 0; at + FRAME_HEAD <= answer.body.len;) {
+    const unsigned char *data = (const unsigned char *)buf_str(&client.answer);
+    for (size_t at = 0; at + FRAME_HEAD <= client.answer.len;) {
         const unsigned char *head = data + at;
         size_t len = (size_t)head[4] << 24 | (size_t)head[5] << 16 | (size_t)head[6] << 8 | head[7];
         at += FRAME_HEAD;
-        len = len < answer.body.len - at ? len : answer.body.len - at;
+        len = len < client.answer.len - at ? len : client.answer.len - at;
         if (write(fd, data + at, len) < 0) {
             return;
         }
