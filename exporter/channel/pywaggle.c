@@ -119,7 +119,8 @@ static int find_owner(struct pywaggle *pywaggle, const struct pywaggle_file *fil
     if (r < 0) {
         return r;
     }
-    r = push_claim(pywaggle->store, owner, "pywaggle", false, err);
+    const struct push_claim claim = {.kind = PUSH_CLAIM_PYWAGGLE};
+    r = push_claim(pywaggle->store, owner, &claim, false, err);
     if (r < 0) {
         push_store_count_refused(pywaggle->store, r);
         push_owner_unref(pywaggle->store, owner);
@@ -319,12 +320,9 @@ static void look(struct pywaggle *pywaggle) {
 
 static void fire(struct loop_timer *timer) {
     struct pywaggle *pywaggle = CONTAINER_OF(timer, struct pywaggle, timer);
-    bool busy = push_store_is_busy(pywaggle->store);
-    if (!busy) {
-        look(pywaggle);
-    }
+    look(pywaggle);
     timer->due_ns =
-        clock_monotonic_ns() + (busy || pywaggle->more ? SOON_MS : INTERVAL_MS) * CLOCK_NS_PER_MS;
+        clock_monotonic_ns() + (pywaggle->more ? SOON_MS : INTERVAL_MS) * CLOCK_NS_PER_MS;
 }
 
 struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store,

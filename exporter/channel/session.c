@@ -13,8 +13,6 @@
  * by then: a name has become free, or room. */
 #define PATIENCE_NS (10 * CLOCK_NS_PER_SEC)
 
-enum { MAX_CLAIM = 32 };
-
 /* ---- the log ---- */
 
 /* For the log. No process numbers: what comes back again and again is the same one. */
@@ -117,26 +115,27 @@ static int counted(struct push_session *session, int code) {
 /* What makes a peer the same as the one that used a plugin's name before: its container by the
  * owner's labels, else its user. Whether a process that pushes once and ends is seen alive is
  * chance, so one that was in no container's network stays its user. */
-static void describe_claim(const struct push_peer *peer, char out[static MAX_CLAIM]) {
+static struct push_claim claim_of(const struct push_peer *peer) {
     if (peer->pid == 0) {
-        snprintf(out, MAX_CLAIM, "unverified");
-    } else if (peer->gone && !peer->of_our_network) {
-        snprintf(out, MAX_CLAIM, "ended uid %u", (unsigned)peer->uid);
-    } else if (peer->container_id != NULL) {
-        snprintf(out, MAX_CLAIM, "container");
-    } else {
-        snprintf(out, MAX_CLAIM, "uid %u", (unsigned)peer->uid);
+        return (struct push_claim){.kind = PUSH_CLAIM_UNVERIFIED};
     }
+    bool may_be_contained = peer->gone && !peer->of_our_network;
+    if (!may_be_contained && peer->container_id != NULL) {
+        return (struct push_claim){.kind = PUSH_CLAIM_CONTAINER};
+    }
+    return (struct push_claim){.kind = may_be_contained ? PUSH_CLAIM_ENDED : PUSH_CLAIM_UID,
+                               .has_uid = true,
+                               .uid = peer->uid};
 }
 
 /* Root on this machine may have everything; not on the word of a network alone, nor from what may
  * be a container. */
 static int claim(struct push_session *session, struct push_owner *owner, struct error *err) {
-    char who[MAX_CLAIM];
-    describe_claim(&session->peer, who);
+    const struct push_peer *peer = &session->peer;
+    struct push_claim own = claim_of(peer);
     bool may_take =
-        strcmp(who, "uid 0") == 0 && !session->peer.gone && session->peer.container == NULL;
-    int r = push_claim(session->env->store, owner, who, may_take, err);
+        own.kind == PUSH_CLAIM_UID && own.uid == 0 && !peer->gone && peer->container == NULL;
+    int r = push_claim(session->env->store, owner, &own, may_take, err);
     session->claim = r == 0 ? push_claim_number(owner) : session->claim;
     return r;
 }
@@ -177,9 +176,8 @@ static int become(struct push_session *session, const struct push_hello *hello, 
     struct push_owner *owner;
     int r = believed ? 0 : counted(session, check_labels(hello, err));
     if (r == 0) {
-        char who[MAX_CLAIM];
-        describe_claim(peer, who);
-        r = counted(session, push_claim_check(store, &identity, who, err));
+        struct push_claim own = claim_of(peer);
+        r = counted(session, push_claim_check(store, &identity, &own, err));
     }
     r = r < 0 ? r : push_store_owner(store, &identity, &owner, err);
     if (r < 0) {

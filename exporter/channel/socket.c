@@ -228,7 +228,7 @@ static void hold(struct link *link) {
 
 static void link_ready(struct loop_source *source, uint32_t events) {
     struct link *link = CONTAINER_OF(source, struct link, source);
-    if (push_store_is_busy(link->owner->env.store) || loop_turn_is_long(link->owner->loop)) {
+    if (loop_turn_is_long(link->owner->loop)) {
         return; /* it is called again: what is there to be read stays there */
     }
     if (!link->lines.ended && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
@@ -262,9 +262,8 @@ static void resume_fire(struct loop_timer *timer) {
     struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, resume);
     struct link **at = &socket->held;
     size_t n_bytes = 0;
-    bool busy = push_store_is_busy(socket->env.store);
-    timer->due_ns = busy ? clock_monotonic_ns() + MIN_WAIT_NS : LOOP_NEVER;
-    for (size_t n = busy ? 0 : socket->n_held; n > 0 && *at != NULL; n--) {
+    timer->due_ns = LOOP_NEVER;
+    for (size_t n = socket->n_held; n > 0 && *at != NULL; n--) {
         if (n_bytes >= TURN_BYTES || (n_bytes > 0 && loop_turn_is_long(socket->loop))) {
             timer->due_ns = 0;
             return;
@@ -362,8 +361,7 @@ static void accepted(int fd, void *context) {
 static void check_fire(struct loop_timer *timer) {
     struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, check);
     timer->due_ns = clock_monotonic_ns() + CLOCK_NS_PER_SEC;
-    bool busy = push_store_is_busy(socket->env.store);
-    for (struct link *link = busy ? NULL : socket->links, *next; link != NULL; link = next) {
+    for (struct link *link = socket->links, *next; link != NULL; link = next) {
         next = link->next; /* settling may end it */
         push_session_check(&link->session);
         if (link->session.out.len > 0) {

@@ -9,7 +9,6 @@
 #include "exporter/core/container_of.h"
 #include "exporter/core/memory.h"
 #include "exporter/daemon/daemon.h"
-#include "exporter/daemon/idle.h"
 #include "exporter/daemon/push.h"
 #include "exporter/daemon/upload.h"
 #include "exporter/gateway/body.h"
@@ -216,10 +215,10 @@ static void take_push(struct http_request *request, struct gateway_path *path) {
     struct error error;
     push->limits = (struct exposition_limits){
         .max_families = limits->max_owner_series,
-        .max_samples = limits->max_owner_series * (limits->max_buckets + 3),
-        .max_labels = limits->max_labels + 1, /* le or quantile */
-        .max_name_len = limits->max_name_len,
-        .max_value_len = limits->max_value_len,
+        .max_samples = limits->max_owner_series * (PUSH_MAX_BUCKETS + 3),
+        .max_labels = PUSH_MAX_LABELS + 1, /* le or quantile */
+        .max_name_len = PUSH_MAX_NAME,
+        .max_value_len = PUSH_MAX_VALUE,
     };
     push->path = *path;
     *path = (struct gateway_path){0};
@@ -281,7 +280,7 @@ void http_gateway_push(struct http_request *request) {
         return;
     }
     if (request->method == HTTP_DELETE) {
-        http_when_idle(request, delete_group);
+        delete_group(request);
     } else if (read_path(request, &path)) {
         take_push(request, &path);
     }
@@ -360,12 +359,10 @@ static bool delete_some(struct push_store *store, struct deletion *deletion) {
 static void delete_turn(struct loop_timer *timer) {
     struct deletion *deletion = CONTAINER_OF(timer, struct deletion, turn);
     struct daemon *daemon = deletion->request->context;
-    bool more = true;
-    if (!push_store_is_busy(daemon->push_store)) {
-        do {
-            more = delete_some(daemon->push_store, deletion);
-        } while (more && !loop_turn_is_long(daemon->loop));
-    }
+    bool more;
+    do {
+        more = delete_some(daemon->push_store, deletion);
+    } while (more && !loop_turn_is_long(daemon->loop));
     timer->due_ns = 0;
     if (!more) {
         end_deletion(deletion);

@@ -9,7 +9,6 @@
 #include "exporter/core/json.h"
 #include "exporter/core/log.h"
 #include "exporter/daemon/daemon.h"
-#include "exporter/daemon/idle.h"
 #include "exporter/daemon/listing.h"
 #include "exporter/http/access.h"
 #include "exporter/net/network.h"
@@ -295,16 +294,19 @@ static bool add_plugin(struct daemon *daemon, struct push_owner *owner,
                        struct http_listing_item *item, struct buf *out) {
     (void)item;
     struct push_owner_view view = push_owner_view(daemon->push_store, owner);
-    const char *claimant = push_claimant(daemon->push_store, owner);
-    bool verified = claimant != NULL && (strcmp(claimant, "container") == 0 ||
-                                         strncmp(claimant, "uid ", strlen("uid ")) == 0);
+    const struct push_claim *claim = push_claim_of(owner);
+    bool verified = claim != NULL && claim->kind >= PUSH_CLAIM_UID;
+    struct buf claimant CLEANUP_BUF = {0};
+    if (claim != NULL) {
+        push_claim_format(claim, &claimant);
+    }
     buf_add_str(out, "{\"plugin\":");
     json_add_string(out, label_of(&view, "plugin"));
     buf_add_str(out, ",\"labels\":");
     add_labels(out, &view);
     buf_printf(out, ",\"connections\":%zu,\"verified\":%s", view.n_refs,
                verified ? "true" : "false");
-    add_text(out, "peer", claimant);
+    add_text(out, "peer", claim != NULL ? buf_str(&claimant) : NULL);
     buf_printf(out, ",\"series\":%zu,\"seen_at\":%.3f,\"params\":[", view.n_series,
                view.seen_seconds);
     const struct knobs_plugin *plugin = knobs_of(daemon->knobs, owner);
@@ -452,9 +454,7 @@ static void handle(struct http_request *request) {
 }
 
 void http_knobs_handle(struct http_request *request) {
-    if (request->method == HTTP_PUT) {
-        http_when_idle(request, handle);
-    } else if (request->url.path[strlen(BASE)] == '\0') {
+    if (request->method != HTTP_PUT && request->url.path[strlen(BASE)] == '\0') {
         list(request);
     } else {
         handle(request);

@@ -9,7 +9,7 @@
 
 /* TURN_BYTES: what is written per turn, in a millisecond or two. REST: how many times as long the
  * loop is left to others. */
-enum { TURN_BYTES = 128 << 10, REST = 1, RETRY_MS = 10 };
+enum { TURN_BYTES = 128 << 10, REST = 1 };
 
 struct http_listing {
     const struct http_listing_kind *kind;
@@ -163,10 +163,6 @@ static void take_turn(struct loop_timer *timer) {
     struct http_listing *listing = CONTAINER_OF(timer, struct http_listing, turn);
     struct daemon *daemon = listing->daemon;
     int64_t begin_ns = clock_monotonic_ns();
-    if (push_store_is_busy(daemon->push_store)) {
-        timer->due_ns = begin_ns + RETRY_MS * CLOCK_NS_PER_MS;
-        return;
-    }
     if (write_some(listing)) {
         answer(listing);
         end_first(daemon);

@@ -13,6 +13,9 @@
 #include "exporter/net/network.h"
 #include "exporter/push/claim.h"
 
+/* Each is looked up on the loop, in about a microsecond. */
+enum { MAX_RUNS = 1000 };
+
 /* Whom an object names: a plugin, a group, or nobody. */
 struct push_whose {
     const char *plugin;
@@ -26,7 +29,6 @@ struct push_run {
     struct push_whose whose;
     size_t first; /* of its updates */
     struct push_owner *owner;
-    uint64_t claim; /* of the owner, when it was found */
 };
 
 /* A request while it is being taken. */
@@ -36,9 +38,9 @@ struct push_request {
     struct push_store *store;
     struct push_hello hello;
     struct push_run *runs, *last_run; /* in the reader's memory */
-    struct push_run *found;           /* the last one whose owner was found */
-    size_t index;                     /* of the object that is wrong, from 1; 0: none alone */
-    const char *name;                 /* of its metric */
+    size_t n_runs;
+    size_t index;     /* of the object that is wrong, from 1; 0: none alone */
+    const char *name; /* of its metric */
 };
 
 static void destroy(struct http_upload *upload) {
@@ -91,6 +93,9 @@ static int name_owner(struct push_request *push, const struct push_whose *whose,
     }
     if (last != NULL && (is_nobody(whose) || is_same(&last->whose, whose))) {
         return 0;
+    }
+    if (++push->n_runs > MAX_RUNS) {
+        return error_set(err, -EFBIG, "more than %d changes of plugin or group", MAX_RUNS);
     }
     struct arena *arena = push_json_arena(push->reader);
     struct push_run *run = arena_take(arena, sizeof(*run));
@@ -168,30 +173,25 @@ static int read_body(struct http_upload *upload, struct error *err) {
 /* ---- applying ---- */
 
 /* All addresses of this machine's own are one: anybody on it has them all. */
-static void describe_client(const struct http_client *client, struct buf *out) {
-    char address[INET6_ADDRSTRLEN];
+static struct push_claim claim_of(const struct http_client *client) {
+    struct push_claim claim = {.kind = PUSH_CLAIM_HTTP};
     struct ucred credentials;
     socklen_t len = sizeof(credentials);
-    buf_add_str(out, "http");
-    if (client->is_unix &&
-        getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) == 0) {
-        buf_printf(out, " uid %u", (unsigned)credentials.uid);
-    } else if (!client->is_unix && network_is_loopback(&client->address)) {
-        buf_add_str(out, " localhost");
-    } else if (!client->is_unix) {
-        network_format(&client->address, address);
-        buf_printf(out, " %s", address);
+    if (!client->is_unix) {
+        claim.address = network_is_loopback(&client->address) ? in6addr_loopback : client->address;
+    } else if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) == 0) {
+        claim.has_uid = true;
+        claim.uid = credentials.uid;
     }
+    return claim;
 }
 
 int http_push_owner(const struct http_request *request, const struct push_identity *identity,
                     struct push_owner **ret_owner, struct error *err) {
     struct push_store *store = daemon_of(request)->push_store;
     struct push_owner *owner = NULL;
-    struct buf who CLEANUP_BUF = {0};
-    describe_client(request->client, &who);
-    int r = who.failed ? error_set(err, -ENOMEM, "out of memory")
-                       : push_claim_check(store, identity, buf_str(&who), err);
+    struct push_claim claim = claim_of(request->client);
+    int r = push_claim_check(store, identity, &claim, err);
     if (r < 0) {
         push_store_count_refused(store, r);
         return r;
@@ -200,7 +200,7 @@ int http_push_owner(const struct http_request *request, const struct push_identi
     if (r < 0) {
         return r;
     }
-    r = push_claim(store, owner, buf_str(&who), false, err);
+    r = push_claim(store, owner, &claim, false, err);
     if (r < 0) {
         push_store_count_refused(store, r);
         push_owner_unref(store, owner);
@@ -272,36 +272,17 @@ static size_t end_of_run(const struct push_run *run, const struct push_batch *ba
     return run->next != NULL ? run->next->first : batch->n_updates;
 }
 
-/* Whether the owners are still those of the client: others may have claimed them in between. */
-static int check_claims(const struct push_request *push, struct error *err) {
-    for (const struct push_run *run = push->runs; run != NULL; run = run->next) {
-        if (push_claim_number(run->owner) != run->claim) {
-            push_store_count_refused(push->store, -EACCES);
-            return error_set(err, -EACCES, "%s: another peer has claimed it meanwhile",
-                             push_owner_view(push->store, run->owner).name);
-        }
-    }
-    return 0;
-}
-
-/* Finds the owners of as many runs as the turn has time for. Returns 1 if there are more. */
 static int find_owners(struct push_request *push, const struct http_upload *upload,
                        struct error *err) {
-    struct push_run *run = push->found != NULL ? push->found->next : push->runs;
-    for (; run != NULL; run = run->next) {
+    for (struct push_run *run = push->runs; run != NULL; run = run->next) {
         int r = find_owner(push, &upload->request->url, run, err);
         push_json_assign(push->reader, run->first, end_of_run(run, &upload->batch), run->owner);
         r = r == 0 ? http_push_check_rate(push->store, run->owner, err) : r;
         if (r < 0) {
             return r;
         }
-        push->found = run;
-        run->claim = push_claim_number(run->owner);
-        if (run->next != NULL && loop_turn_is_long(daemon_of(upload->request)->loop)) {
-            return 1;
-        }
     }
-    return check_claims(push, err);
+    return 0;
 }
 
 static int prepare(struct http_upload *upload, struct error *err) {
@@ -363,10 +344,6 @@ static void finish(struct http_upload *upload, int code, const struct error *err
         note_failures(push);
         fail(upload->request, push, code, err);
     } else {
-        if (batch->start != 0) { /* there for as long as the push took */
-            push_store_start_enter(push->store, batch->start);
-            push_store_start_leave(push->store, batch->start);
-        }
         struct buf data CLEANUP_BUF = {0};
         buf_printf(&data, "{\"applied\":%zu}", batch->n_updates);
         http_json_reply(upload->request, &data);

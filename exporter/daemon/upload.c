@@ -9,9 +9,8 @@
 #include "exporter/http/access.h"
 #include "exporter/net/network.h"
 
-/* Bodies up to this size are read and applied at once, which takes about a millisecond. Of larger
- * ones as much is applied per turn as it has time for, so many updates at a time. */
-enum { SMALL_BODY = 16 << 10, UPDATES_AT_ONCE = 64 };
+/* Bodies up to this size are read on the loop, which takes less than a millisecond. */
+enum { SMALL_BODY = 16 << 10 };
 
 static struct push_store *store_of(const struct http_upload *upload) {
     return daemon_of(upload->request)->push_store;
@@ -102,10 +101,7 @@ static int unpack(struct buf *body, size_t max, struct error *err) {
 static void read_body(struct http_upload *upload) {
     struct buf *body = &upload->request->body;
     struct error *err = &upload->error;
-    int r = body->failed ? error_set(err, -ENOMEM, "out of memory") : 0;
-    if (r == 0 && upload->packed) {
-        r = unpack(body, upload->max_body, err);
-    }
+    int r = upload->packed ? unpack(body, upload->max_body, err) : 0;
     if (r == 0) {
         r = upload->read(upload, err);
         r = r == -EFBIG ? error_set(err, r, "%s: push it in parts (web.max-body-size)", err->text)
@@ -114,28 +110,24 @@ static void read_body(struct http_upload *upload) {
     upload->code = r == -EINVAL ? -EBADMSG : r;
 }
 
-/* ---- small ones ---- */
-
-static void apply_at_once(struct http_upload *upload) {
+/* Counts and logs what becomes of it, but does not free it. */
+static void apply(struct http_upload *upload) {
     struct error *err = &upload->error;
-    if (upload->code < 0) {
-        refuse(upload);
-        return;
-    }
-    int r;
-    do {
+    int r = upload->code;
+    if (r < 0) {
+        push_store_count_refused(store_of(upload), r);
+    } else {
         r = upload->prepare(upload, err);
-    } while (r > 0);
+    }
     if (r == 0) {
         r = push_store_apply(store_of(upload), upload->owner, &upload->batch, &upload->failed, err);
     }
     finish(upload, r, err);
-    upload->destroy(upload);
 }
 
 /* ---- large ones ---- */
 
-/* Read and applied one after the other, so that no more than one takes memory for what it says. */
+/* Read one after the other, so that no more than one takes memory for its content. */
 
 static void read_run(struct worker_job *job) {
     read_body(CONTAINER_OF(job, struct http_upload, job));
@@ -170,64 +162,16 @@ static void destroy_run(struct worker_job *job) {
 }
 
 /* The worker frees what it has read before it reads the next. */
-static void finish_first(struct daemon *daemon, int code, const struct error *err) {
-    struct http_upload *upload = daemon->uploads;
+static void read_done(struct worker_job *job) {
+    struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
+    struct daemon *daemon = upload->request->context;
     daemon->uploads = upload->next;
-    finish(upload, code, err);
+    apply(upload);
     upload->spent_body = upload->request->body;
     upload->request->body = (struct buf){0};
     upload->job = (struct worker_job){.run = destroy_run};
     worker_submit(daemon->page_worker, &upload->job);
     read_first(daemon);
-}
-
-static void apply_turn(struct loop_timer *timer) {
-    struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
-    struct push_applying *applying = &upload->applying;
-    struct daemon *daemon = upload->request->context;
-    bool more;
-    do {
-        more = push_store_apply_some(daemon->push_store, applying, UPDATES_AT_ONCE);
-    } while (more && !loop_turn_is_long(daemon->loop));
-    if (more) {
-        timer->due_ns = 0;
-        return;
-    }
-    loop_timer_remove(daemon->loop, timer);
-    upload->failed = applying->failed;
-    finish_first(daemon, applying->code, &applying->error);
-}
-
-static void prepare_turn(struct loop_timer *timer) {
-    struct http_upload *upload = CONTAINER_OF(timer, struct http_upload, turn);
-    struct daemon *daemon = upload->request->context;
-    timer->due_ns = 0;
-    if (push_store_is_busy(daemon->push_store)) {
-        return;
-    }
-    upload->code = upload->prepare(upload, &upload->error);
-    if (upload->code < 0) {
-        loop_timer_remove(daemon->loop, timer);
-        finish_first(daemon, upload->code, &upload->error);
-        return;
-    }
-    if (upload->code == 0) {
-        push_store_apply_begin(daemon->push_store, &upload->applying, upload->owner,
-                               &upload->batch);
-        timer->fire = apply_turn;
-    }
-}
-
-static void read_done(struct worker_job *job) {
-    struct http_upload *upload = CONTAINER_OF(job, struct http_upload, job);
-    struct daemon *daemon = upload->request->context;
-    if (upload->code < 0) {
-        push_store_count_refused(daemon->push_store, upload->code);
-        finish_first(daemon, upload->code, &upload->error);
-        return;
-    }
-    upload->turn = (struct loop_timer){.due_ns = 0, .fire = prepare_turn};
-    loop_timer_add(daemon->loop, &upload->turn);
 }
 
 /* ---- both ---- */
@@ -244,13 +188,13 @@ void http_upload_start(struct http_upload *upload) {
         return;
     }
     /* What is packed may become large. */
-    bool small =
-        request->body.len <= SMALL_BODY && !upload->packed && !push_store_is_busy(store_of(upload));
+    bool small = request->body.len <= SMALL_BODY && !upload->packed;
     if ((!small || loop_turn_is_long(daemon_of(request)->loop)) && http_hold_upload(request)) {
         enqueue(upload);
     } else if (small) {
         read_body(upload);
-        apply_at_once(upload);
+        apply(upload);
+        upload->destroy(upload);
     } else {
         upload->code =
             error_set(&upload->error, -EBUSY, "too many are pushing at a time, try again later");

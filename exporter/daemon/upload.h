@@ -3,9 +3,8 @@
 #include "exporter/http/request.h"
 #include "exporter/push/store.h"
 
-/* What a request pushes, from its body to the store. A small one is read and applied at once, a
- * large one is read on a worker and applied in turns, while others are answered. Embedded in what
- * the handler needs for it. */
+/* What a request pushes, from its body to the store. A small one is read at once, a large
+ * one on a worker, while others are answered. Embedded in what the handler needs for it. */
 struct http_upload {
     struct http_request *request;
 
@@ -14,7 +13,7 @@ struct http_upload {
     int (*read)(struct http_upload *upload, struct error *err);
 
     /* On the loop: whose it is and what is to be done, as `owner` and `batch`. Refusals are its own
-     * to count. Returns 1 if it is to be called again, on another turn. */
+     * to count. */
     int (*prepare)(struct http_upload *upload, struct error *err);
 
     /* On the loop: answers, and lets owners go. */
@@ -37,8 +36,6 @@ struct http_upload {
     int code;
     struct error error;
     struct worker_job job;
-    struct loop_timer turn;
-    struct push_applying applying;
     struct http_upload *next; /* waits for this one */
 };
 

@@ -1,15 +1,764 @@
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
-#include "exporter/push/store_private.h"
+#include "exporter/core/memory.h"
+#include "exporter/push/private.h"
 
-/* A batch is applied in two strides. The first, in push_prepare.c, finds or makes every family and
- * series and checks every value: it can fail, and then takes back what it made. The second changes
- * values and removes what is replaced, and cannot fail. */
+/* A batch is checked first: what it needs is found or made, and linked to nothing. If all of it can
+ * be done it is done, which cannot fail any more. */
 
-/* ---- the second stride ---- */
+/* What an update comes down to. */
+struct step {
+    struct push_series *series; /* NULL: nothing is to be done */
+    struct push_total *total;   /* for PUSH_TOTAL */
+};
+
+/* What a batch does; marks in what is there, by the batch's number, are no part of it. */
+struct push_plan {
+    struct push_store *store;
+    const struct push_batch *batch;
+    int64_t now_ms;
+    ptrdiff_t cost; /* more in all */
+
+    struct step *steps;
+    struct push_family **families; /* new ones */
+    struct push_series **series;   /* the same */
+    struct push_series **totalled; /* that have a new total */
+    struct push_series **dropped;  /* that others replace */
+    size_t n_families, n_series, n_totalled, n_dropped;
+    size_t cap_steps, cap_families, cap_series, cap_totalled, cap_dropped;
+    struct hash_index names, by_labels; /* of the new ones */
+};
+
+/* ---- finding ---- */
+
+static struct push_family *find_family(const struct push_plan *plan, const char *name) {
+    struct push_family *family = push_family_find(plan->store, name);
+    if (family != NULL && family->dropped != plan->store->batch) {
+        return family;
+    }
+    uint64_t hash = push_hash_text(plan->store, name);
+    size_t cursor = 0;
+    while ((family = hash_index_next(&plan->names, hash, &cursor)) != NULL) {
+        if (strcmp(push_family_name(family), name) == 0) {
+            return family;
+        }
+    }
+    return NULL;
+}
+
+static struct push_series *find_series(const struct push_plan *plan,
+                                       const struct push_family *family,
+                                       const struct push_owner *owner,
+                                       const struct push_update *update, uint64_t labels_hash) {
+    struct push_series *series = push_series_find(plan->store, family, owner, update, labels_hash);
+    if (series != NULL && series->dropped != plan->store->batch) {
+        return series;
+    }
+    uint64_t hash = push_series_hash(plan->store, family, labels_hash);
+    size_t cursor = 0;
+    while ((series = hash_index_next(&plan->by_labels, hash, &cursor)) != NULL) {
+        if (push_series_is(series, family, owner, update)) {
+            return series;
+        }
+    }
+    return NULL;
+}
+
+/* Another owner's series in the family that looks like this one, or NULL. */
+static struct push_series *find_twin(const struct push_plan *plan, const struct push_family *family,
+                                     const struct push_series *series) {
+    const struct hash_index *const indexes[] = {&plan->store->series, &plan->by_labels};
+    uint64_t hash = push_series_hash(plan->store, family, series->labels_hash);
+    for (size_t i = 0; i < ARRAY_LEN(indexes); i++) {
+        size_t cursor = 0;
+        struct push_series *other;
+        while ((other = hash_index_next(indexes[i], hash, &cursor)) != NULL) {
+            if ((other->family == family || other->gauge == family) &&
+                other->dropped != plan->store->batch && push_series_look_alike(other, series)) {
+                return other;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The family that has the name, or a sample of that name, or means it by a shorter one. */
+static struct push_family *find_name(const struct push_plan *plan, const char *name) {
+    static const char *const endings[] = {"_bucket", "_count", "_sum"};
+    char other[PUSH_MAX_NAME + 32];
+    struct push_family *family = find_family(plan, name);
+    if (family != NULL) {
+        return family;
+    }
+    sprintf(other, "%s_total", name);
+    family = find_family(plan, other);
+    if (family != NULL && family->has_short_name) {
+        return family;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+        size_t len = strlen(name), ending = strlen(endings[i]);
+        if (len > ending && strcmp(name + len - ending, endings[i]) == 0) {
+            sprintf(other, "%.*s", (int)(len - ending), name);
+            family = find_family(plan, other);
+            bool has_it = family != NULL && (family->type == PUSH_HISTOGRAM ||
+                                             (family->type == PUSH_SUMMARY && i > 0));
+            return has_it ? family : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* ---- room ---- */
+
+static bool is_replacing(const struct push_plan *plan) {
+    return plan->batch->mode != PUSH_MERGE;
+}
+
+static void count(struct push_plan *plan, struct push_owner *owner, ptrdiff_t n_series,
+                  ptrdiff_t cost) {
+    owner->planned += n_series;
+    plan->cost += cost;
+    if (owner->share != NULL) {
+        owner->share->planned += cost;
+    }
+}
+
+/* Whether there is room where as many series and bytes are gone in the end. */
+static int check_room(const struct push_plan *plan, const struct push_owner *owner, size_t n_gone,
+                      size_t cost_gone, const char *name, struct error *err) {
+    const struct push_limits *limits = &plan->store->config.limits;
+    const struct push_share *share = owner->share;
+    ptrdiff_t n_series = (ptrdiff_t)(owner->n_series - n_gone) + owner->planned;
+    if (owner->planned > 0 && n_series > (ptrdiff_t)limits->max_owner_series) {
+        return error_set(err, -E2BIG,
+                         "%s: %s would have more than %zu series (push.max-series-per-plugin)",
+                         name, owner->name, limits->max_owner_series);
+    }
+    if (share != NULL && share->planned > (ptrdiff_t)cost_gone &&
+        share->cost - cost_gone + (size_t)share->planned > limits->max_peer_bytes) {
+        return error_set(err, -E2BIG,
+                         "%s: %s would keep more than %zu bytes (push.max-size-per-peer)", name,
+                         share->peer, limits->max_peer_bytes);
+    }
+    return push_check_room(plan->store, plan->cost - (ptrdiff_t)cost_gone,
+                           plan->store->config.table_bytes / 16, name, err);
+}
+
+/* What a batch that replaces leaves is known at its end; until then, that it does not bring too
+ * much itself. */
+static int check_room_so_far(const struct push_plan *plan, const struct push_owner *owner,
+                             const char *name, struct error *err) {
+    size_t cost = owner->share != NULL ? owner->share->cost : owner->cost;
+    return is_replacing(plan) ? check_room(plan, owner, owner->n_series, cost, name, err)
+                              : check_room(plan, owner, 0, 0, name, err);
+}
+
+/* ---- making way ---- */
+
+static void drop_series(struct push_plan *plan, struct push_series *series) {
+    series->dropped = plan->store->batch;
+    ARRAY_GROW(&plan->dropped, &plan->cap_dropped, plan->n_dropped + 1);
+    plan->dropped[plan->n_dropped++] = series;
+    count(plan, series->owner, -1, -(ptrdiff_t)series->cost);
+}
+
+/* Whether a process that has gone left the series, and a new one pushes. That may mean something
+ * else by it: its author has changed it. */
+static bool is_left(const struct push_plan *plan, const struct push_series *series) {
+    enum { A_MINUTE_MS = 60 * 1000 };
+    const struct push_store *store = plan->store;
+    uint64_t start = plan->batch->start;
+    if (start == 0 || series->start == start || series->owner->n_refs > 1) {
+        return false;
+    }
+    /* Of a client of HTTP nothing but its last push shows that it is there. */
+    return push_start_is_connected(store, start) ? !push_start_is_connected(store, series->start)
+                                                 : plan->now_ms - series->updated_ms >= A_MINUTE_MS;
+}
+
+/* Whether the family is this owner's alone, and the batch may replace it: one that replaces, or the
+ * first of a new process. The latter can be tried with every line, so not many series are looked
+ * at. */
+static bool may_go(const struct push_plan *plan, const struct push_family *family,
+                   const struct push_owner *owner) {
+    enum { MANY_SERIES = 1000 };
+    if (family->batch == plan->store->batch ||
+        (!is_replacing(plan) && family->n_members > MANY_SERIES)) {
+        return false;
+    }
+    for (struct push_link *i = family->members.next; i != &family->members; i = i->next) {
+        const struct push_series *series = CONTAINER_OF(i, struct push_member, link)->series;
+        if (series->owner != owner || series->batch == plan->store->batch ||
+            !(is_replacing(plan) || is_left(plan, series))) {
+            return false;
+        }
+    }
+    return family->n_members > 0;
+}
+
+static const char *const type_names[] = {
+    [PUSH_UNSAID] = "metric", [PUSH_UNTYPED] = "untyped metric", [PUSH_COUNTER] = "counter",
+    [PUSH_GAUGE] = "gauge",   [PUSH_HISTOGRAM] = "histogram",    [PUSH_SUMMARY] = "summary",
+    [PUSH_RATE] = "rate",
+};
+
+const char *push_type_name(enum push_type type) {
+    return type == PUSH_UNTYPED ? "untyped" : type_names[type];
+}
+
+static const char *article(enum push_type type) {
+    return type == PUSH_UNTYPED ? "an" : "a";
+}
+
+/* Whether the family has means of rates, or others. One that the batch itself makes has its first
+ * series only. */
+static bool has_means(const struct push_family *family) {
+    return family->n_members > 0 ? family->n_means > 0
+                                 : family->first != NULL && family->first->gauge == family;
+}
+
+static bool has_others(const struct push_family *family) {
+    return family->n_members > 0 ? family->n_means < family->n_members : !has_means(family);
+}
+
+static const struct push_series *first_of(const struct push_family *family) {
+    return family->n_members > 0
+               ? CONTAINER_OF(family->members.next, struct push_member, link)->series
+               : family->first;
+}
+
+static int refuse_type(const struct push_family *family, const struct push_owner *owner,
+                       const struct push_update *update, enum push_type type, struct error *err) {
+    const struct push_series *first = first_of(family);
+    const char *has = first != NULL ? first->owner->name : owner->name;
+    enum push_type theirs = has_means(family) && !has_others(family) ? PUSH_RATE : family->type;
+    if (strcmp(push_family_name(family), update->name) != 0 && !family->has_short_name) {
+        return error_set(err, -EEXIST, "%s: as %s %s of %s it would clash with %s, %s %s of %s",
+                         update->name, article(type), type_names[type], owner->name,
+                         push_family_name(family), article(theirs), type_names[theirs], has);
+    }
+    bool same = strcmp(has, owner->name) == 0;
+    return error_set(err, -EEXIST, "%s: is %s %s of %s, not %s %s%s%s", update->name,
+                     article(theirs), type_names[theirs], has, article(type), type_names[type],
+                     same ? "" : " of ", same ? "" : owner->name);
+}
+
+/* Drops a family that is in the way, if that may be. */
+static int drop_family(struct push_plan *plan, struct push_family *family,
+                       const struct push_owner *owner, const struct push_update *update,
+                       enum push_type type, struct error *err) {
+    if (!may_go(plan, family, owner)) {
+        return refuse_type(family, owner, update, type, err);
+    }
+    family->dropped = plan->store->batch;
+    for (struct push_link *i = family->members.next; i != &family->members; i = i->next) {
+        struct push_series *series = CONTAINER_OF(i, struct push_member, link)->series;
+        if (series->dropped != plan->store->batch) {
+            drop_series(plan, series);
+        }
+    }
+    return 0;
+}
+
+/* ---- families ---- */
+
+static int refuse_reserved(const char *name, struct error *err) {
+    return error_set(err, -EPERM, "%s: is a metric of waap's own, choose another name", name);
+}
+
+/* The names that a family has: its own, those of its samples, the short one of a plugin's counter;
+ * NULL at the end. */
+static const char *next_name(const char *name, enum push_type of, bool has_short_name, size_t i,
+                             char out[static PUSH_MAX_NAME + 16]) {
+    static const char *const endings[] = {"", "_count", "_sum", "_bucket"};
+    size_t n = of == PUSH_HISTOGRAM ? 4 : of == PUSH_SUMMARY ? 3 : 1;
+    if (i < n) {
+        sprintf(out, "%s%s", name, endings[i]);
+        return out;
+    }
+    sprintf(out, "%.*s", (int)(strlen(name) - strlen("_total")), name);
+    return i == n && has_short_name ? out : NULL;
+}
+
+bool push_name_is_free(const struct push_store *store, const char *name, enum push_type of,
+                       bool has_short_name) {
+    char text[PUSH_MAX_NAME + 16];
+    const char *next;
+    for (size_t i = 0; (next = next_name(name, of, has_short_name, i, text)) != NULL; i++) {
+        if (push_is_reserved(store, next) || find_name(store->plan, next) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Takes all names that a family of type `of` has, for an update of type `type`. */
+static int take_names(struct push_plan *plan, const char *name, enum push_type of,
+                      bool has_short_name, const struct push_owner *owner,
+                      const struct push_update *update, enum push_type type, struct error *err) {
+    char text[PUSH_MAX_NAME + 16];
+    const char *next;
+    int r = 0;
+    for (size_t i = 0; r == 0 && (next = next_name(name, of, has_short_name, i, text)) != NULL;
+         i++) {
+        struct push_family *other;
+        if (push_is_reserved(plan->store, next)) {
+            return refuse_reserved(next, err);
+        }
+        while (r == 0 && (other = find_name(plan, next)) != NULL) {
+            r = drop_family(plan, other, owner, update, type, err);
+        }
+    }
+    return r;
+}
+
+/* Plans a family of type `of` for an update of type `type`. */
+static int make_family(struct push_plan *plan, const char *name, enum push_type of,
+                       struct push_owner *owner, const struct push_update *update,
+                       enum push_type type, struct push_family **ret_family, struct error *err) {
+    bool has_short_name = type == PUSH_COUNTER && !owner->group;
+    int r = push_check_name(update, err);
+    r = r == 0 ? take_names(plan, name, of, has_short_name, owner, update, type, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    struct push_family *family =
+        push_family_create(plan->store, name, of, update->help, owner->group);
+    family->has_short_name = has_short_name;
+    family->payer = push_share_ref(owner->share);
+    family->batch = plan->store->batch;
+    ARRAY_GROW(&plan->families, &plan->cap_families, plan->n_families + 1);
+    plan->families[plan->n_families++] = family;
+    push_index_add(&plan->names, family->hash, family);
+    count(plan, owner, 0, (ptrdiff_t)push_family_cost(family));
+    *ret_family = family;
+    return 0;
+}
+
+/* The family of that name and type, found or planned. */
+static int family_for(struct push_plan *plan, const char *name, enum push_type of,
+                      struct push_owner *owner, const struct push_update *update,
+                      enum push_type type, struct push_family **ret_family, struct error *err) {
+    struct push_family *family = find_family(plan, name);
+    if (family != NULL && family->type != of) {
+        int r = drop_family(plan, family, owner, update, type, err);
+        if (r < 0) {
+            return r;
+        }
+        family = NULL;
+    }
+    if (family == NULL) {
+        return make_family(plan, name, of, owner, update, type, ret_family, err);
+    }
+    *ret_family = family;
+    return family->has_help ? 0 : push_check_help(update, err);
+}
+
+/* ---- what an update means ---- */
+
+/* The names of a counter and of a rate's mean, whether or not _total was said. */
+struct names {
+    char base[PUSH_MAX_NAME + 16], total[PUSH_MAX_NAME + 16];
+};
+
+static void derive_names(const char *name, struct names *ret_names) {
+    size_t len = strlen(name), ending = strlen("_total");
+    len = len > ending && strcmp(name + len - ending, "_total") == 0 ? len - ending : len;
+    memcpy(ret_names->base, name, len);
+    ret_names->base[len] = '\0';
+    memcpy(ret_names->total, name, len);
+    memcpy(ret_names->total + len, "_total", ending + 1);
+}
+
+/* A gauge and the mean of a rate are in one family: which of both a new series is. */
+static int guess_kind(const struct push_family *family, const struct push_owner *owner,
+                      const struct push_update *update, enum push_type *ret_type,
+                      struct error *err) {
+    if (has_means(family) && has_others(family) && update->op == PUSH_INC && !owner->group) {
+        return error_set(err, -EINVAL,
+                         "%s: there are gauges and rates of that name: its first use must say "
+                         "the type",
+                         update->name);
+    }
+    bool is_rate = update->op == PUSH_TOTAL || (update->op == PUSH_INC && has_means(family));
+    *ret_type = is_rate && !owner->group ? PUSH_RATE : PUSH_GAUGE;
+    return 0;
+}
+
+/* The type of an update that does not say it. */
+static int find_type(const struct push_plan *plan, const struct push_owner *owner,
+                     const struct push_update *update, uint64_t labels_hash,
+                     enum push_type *ret_type, struct error *err) {
+    const struct push_family *family = find_family(plan, update->name);
+    if (family == NULL && !owner->group) {
+        struct names names;
+        derive_names(update->name, &names);
+        family = find_family(plan, names.total);
+        family = family != NULL && family->has_short_name ? family : NULL;
+    }
+    if (family == NULL) {
+        return error_set(err, -EINVAL, "%s: its first use must say the type", update->name);
+    }
+    *ret_type = family->type;
+    if (family->type != PUSH_GAUGE) {
+        return 0;
+    }
+    const struct push_series *series = find_series(plan, family, owner, update, labels_hash);
+    if (series == NULL) {
+        return guess_kind(family, owner, update, ret_type, err);
+    }
+    *ret_type = series->gauge == family ? PUSH_RATE : PUSH_GAUGE;
+    return 0;
+}
+
+/* The family that an update names. A plugin's counter is called …_total, and no other family has
+ * the name without; a rate is a gauge by its name. */
+static int find_target(struct push_plan *plan, struct push_owner *owner,
+                       const struct push_update *update, enum push_type type,
+                       struct push_family **ret_family, struct error *err) {
+    struct names names;
+    if (owner->group || (type != PUSH_COUNTER && type != PUSH_RATE)) {
+        return family_for(plan, update->name, type, owner, update, type, ret_family, err);
+    }
+    derive_names(update->name, &names);
+    if (type == PUSH_RATE) {
+        return family_for(plan, names.base, PUSH_GAUGE, owner, update, type, ret_family, err);
+    }
+    struct push_family *other =
+        strcmp(update->name, names.total) != 0 ? find_family(plan, update->name) : NULL;
+    int r = other != NULL ? drop_family(plan, other, owner, update, type, err) : 0;
+    return r < 0 ? r : family_for(plan, names.total, type, owner, update, type, ret_family, err);
+}
+
+/* ---- series ---- */
+
+static const double default_bounds[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+
+/* The bounds that a series gets: its own, else those of its family, else the usual ones. */
+static void choose_bounds(const struct push_family *family, const struct push_update *update,
+                          const double **ret_bounds, size_t *ret_n) {
+    *ret_bounds = update->bounds;
+    *ret_n = update->n_bounds;
+    if (update->bounds != NULL || family->type != PUSH_HISTOGRAM) {
+        return;
+    }
+    *ret_bounds = default_bounds;
+    *ret_n = ARRAY_LEN(default_bounds);
+    const struct push_series *first = first_of(family);
+    if (first != NULL) {
+        *ret_bounds = first->bounds;
+        *ret_n = first->n_bounds;
+    }
+}
+
+/* Whether nothing is in the way of a new series; what makes way is dropped. */
+static int check_twin(struct push_plan *plan, const struct push_family *family,
+                      const struct push_series *series, const char *name, struct error *err) {
+    struct push_series *twin = find_twin(plan, family, series);
+    if (twin == NULL) {
+        return 0;
+    }
+    if (twin->batch == plan->store->batch || !push_claim_outranks(series->owner, twin->owner)) {
+        return error_set(err, -EEXIST, "%s{%s}: is a series of %s, not of %s", name,
+                         series->labels->text, twin->owner->name, series->owner->name);
+    }
+    drop_series(plan, twin);
+    return 0;
+}
+
+static int admit(struct push_plan *plan, struct push_series *series, const char *name,
+                 struct error *err) {
+    size_t size = push_series_entry_size(series);
+    if (size > PUSH_PAGE_SIZE) {
+        return error_set(err, -E2BIG,
+                         "%s: all labels, values and bounds take %zu bytes, at most %d fit", name,
+                         size, PUSH_PAGE_SIZE);
+    }
+    int r = check_twin(plan, series->family, series, name, err);
+    if (r == 0 && series->gauge != NULL) {
+        r = check_twin(plan, series->gauge, series, name, err);
+    }
+    if (r == 0) {
+        count(plan, series->owner, 1, (ptrdiff_t)series->cost);
+        r = check_room_so_far(plan, series->owner, name, err);
+    }
+    return r;
+}
+
+static int make_series(struct push_plan *plan, struct push_family *family, struct push_owner *owner,
+                       const struct push_update *update, enum push_type type, uint64_t labels_hash,
+                       struct push_series **ret_series, struct error *err) {
+    const struct push_store *store = plan->store;
+    struct push_family *gauge = NULL;
+    const double *bounds;
+    size_t n_bounds;
+    choose_bounds(family, update, &bounds, &n_bounds);
+    int r = push_check_labels(owner, type, update, err);
+    r = r < 0 ? r
+              : push_claim_check_labels(store, owner, update->name, update->labels,
+                                        update->n_labels, err);
+    r = r < 0 ? r : push_check_bounds(update, bounds, n_bounds, err);
+    if (r == 0 && type == PUSH_RATE) {
+        struct names names;
+        derive_names(update->name, &names);
+        gauge = family;
+        r = family_for(plan, names.total, PUSH_COUNTER, owner, update, type, &family, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    struct push_series *series =
+        push_series_create(family, gauge, owner, update, bounds, n_bounds, labels_hash);
+    ARRAY_GROW(&plan->series, &plan->cap_series, plan->n_series + 1);
+    plan->series[plan->n_series++] = series;
+    r = admit(plan, series, update->name, err);
+    push_index_add(&plan->by_labels, push_series_hash(store, family, labels_hash), series);
+    family->first = family->n_members == 0 && family->first == NULL ? series : family->first;
+    if (gauge != NULL) {
+        push_index_add(&plan->by_labels, push_series_hash(store, gauge, labels_hash), series);
+        gauge->first = gauge->n_members == 0 && gauge->first == NULL ? series : gauge->first;
+    }
+    *ret_series = series;
+    return r;
+}
+
+static int refuse_twice(const struct push_series *series, const char *name, struct error *err) {
+    return error_set(err, -EINVAL, "%s{%s}: given twice", name, series->labels->text);
+}
+
+static bool has_other_bounds(const struct push_series *series, const struct push_update *update) {
+    if (update->bounds == NULL) {
+        return false;
+    }
+    bool same = series->n_bounds == update->n_bounds;
+    for (size_t i = 0; same && i < series->n_bounds; i++) {
+        same = series->bounds[i] == update->bounds[i];
+    }
+    return !same;
+}
+
+/* A series that is set, or that another process has left, may come with other buckets than before,
+ * a gauge may become a rate: another series replaces it. Not twice in a batch. */
+static int drop_other_kind(struct push_plan *plan, struct push_series *series,
+                           const struct push_family *family, const struct push_update *update,
+                           enum push_type type, struct error *err) {
+    bool was_rate = series->gauge == family;
+    bool changes_kind = family->type == PUSH_GAUGE && was_rate != (type == PUSH_RATE);
+    if (!changes_kind && !has_other_bounds(series, update)) {
+        return 0;
+    }
+    if (series->batch == plan->store->batch && update->op == PUSH_SET) {
+        return refuse_twice(series, update->name, err);
+    }
+    bool may_change = is_left(plan, series) || (!changes_kind && update->op == PUSH_SET) ||
+                      (changes_kind && is_replacing(plan));
+    if (series->batch != plan->store->batch && may_change) {
+        drop_series(plan, series);
+        return 1;
+    }
+    return changes_kind ? error_set(err, -EEXIST, "%s: is a %s of %s, not a %s", update->name,
+                                    was_rate ? "rate" : "gauge", series->owner->name,
+                                    was_rate ? "gauge" : "rate")
+                        : error_set(err, -EEXIST, "%s: has other buckets, set at its first use",
+                                    update->name);
+}
+
+static int series_for(struct push_plan *plan, struct push_owner *owner,
+                      const struct push_update *update, enum push_type *type,
+                      struct push_series **ret_series, struct error *err) {
+    struct push_family *family = NULL;
+    uint64_t labels_hash =
+        owner->hash + push_hash_labels(plan->store, update->labels, update->n_labels);
+    int r = 0;
+    if (*type == PUSH_UNSAID) {
+        r = find_type(plan, owner, update, labels_hash, type, err);
+    }
+    r = r < 0 ? r : find_target(plan, owner, update, *type, &family, err);
+    if (r < 0) {
+        return r;
+    }
+    struct push_series *series = find_series(plan, family, owner, update, labels_hash);
+    r = series != NULL ? drop_other_kind(plan, series, family, update, *type, err) : 1;
+    if (r > 0) {
+        r = make_series(plan, family, owner, update, *type, labels_hash, &series, err);
+    }
+    family->batch = plan->store->batch;
+    *ret_series = series;
+    return r;
+}
+
+/* ---- totals ---- */
+
+static int total_for(struct push_plan *plan, struct push_series *series, const char *name,
+                     struct push_total **ret_total, struct error *err) {
+    uint64_t start = plan->batch->start;
+    for (struct push_total *total = series->totals; total != NULL; total = total->next) {
+        if (total->start == start) {
+            *ret_total = total;
+            return 0;
+        }
+    }
+    int r = 0;
+    if (series->new_total == NULL) {
+        series->new_total = mem_zalloc(1, sizeof(*series->new_total));
+        series->new_total->start = start;
+        ARRAY_GROW(&plan->totalled, &plan->cap_totalled, plan->n_totalled + 1);
+        plan->totalled[plan->n_totalled++] = series;
+        count(plan, series->owner, 0, (ptrdiff_t)push_total_cost(series));
+        r = check_room_so_far(plan, series->owner, name, err);
+    }
+    *ret_total = series->new_total;
+    return r;
+}
+
+/* ---- the plan ---- */
+
+/* These are ours to say of every group. */
+static bool is_push_time(const char *name) {
+    return strcmp(name, "push_time_seconds") == 0 || strcmp(name, "push_failure_time_seconds") == 0;
+}
+
+static int plan_update(struct push_plan *plan, struct push_owner *owner,
+                       const struct push_update *update, struct step *ret_step, struct error *err) {
+    *ret_step = (struct step){0};
+    if (owner->group && is_push_time(update->name)) {
+        return 0;
+    }
+    struct push_series *series = NULL;
+    enum push_type type = update->type;
+    if (strlen(update->name) > PUSH_MAX_NAME) {
+        return push_check_name(update, err);
+    }
+    int r = series_for(plan, owner, update, &type, &series, err);
+    if (r < 0) {
+        return r;
+    }
+    if (series->batch == plan->store->batch && is_replacing(plan)) {
+        return refuse_twice(series, update->name, err);
+    }
+    series->batch = plan->store->batch;
+    r = push_check_values(plan->batch, update, series, type, err);
+    ret_step->series = series;
+    return r == 0 && update->op == PUSH_TOTAL
+               ? total_for(plan, series, update->name, &ret_step->total, err)
+               : r;
+}
+
+/* Whether a batch that replaces leaves the series out. */
+static bool is_replaced(const struct push_plan *plan, const struct push_series *series) {
+    uint64_t batch = plan->store->batch;
+    bool named = plan->batch->mode == PUSH_REPLACE_ALL || series->family->batch == batch;
+    return is_replacing(plan) && named && series->batch != batch && series->dropped != batch;
+}
+
+/* What the batch leaves must fit, once all of it is known. */
+static int check_result(const struct push_plan *plan, const struct push_owner *owner,
+                        struct error *err) {
+    size_t n_gone = 0, cost_gone = 0;
+    if (!is_replacing(plan)) {
+        return 0;
+    }
+    for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
+        const struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
+        if (is_replaced(plan, series)) {
+            n_gone++;
+            cost_gone += series->cost;
+        }
+    }
+    return check_room(plan, owner, n_gone, cost_gone, "push", err);
+}
+
+static int make_plan(struct push_plan *plan, struct push_owner *owner, size_t *ret_failed,
+                     struct error *err) {
+    const struct push_batch *batch = plan->batch;
+    *ret_failed = batch->n_updates;
+    if (batch->n_updates > PUSH_MAX_UPDATES) {
+        return error_set(err, -EFBIG, "more than %d metrics at once: push them in parts",
+                         PUSH_MAX_UPDATES);
+    }
+    ARRAY_GROW(&plan->steps, &plan->cap_steps, batch->n_updates);
+    for (size_t i = 0; i < batch->n_updates; i++) {
+        struct push_owner *of = batch->updates[i].owner;
+        int r =
+            plan_update(plan, of != NULL ? of : owner, &batch->updates[i], &plan->steps[i], err);
+        if (r < 0) {
+            *ret_failed = i;
+            return r;
+        }
+    }
+    return check_result(plan, owner, err);
+}
+
+/* Adds the entries of all that is new to the table; they do not count yet. */
+static int place(struct push_plan *plan, struct error *err) {
+    struct push_store *store = plan->store;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < plan->n_families; i++) {
+        r = push_family_place(store, plan->families[i], err);
+    }
+    for (size_t i = 0; r == 0 && i < plan->n_series; i++) {
+        r = push_series_place(store, plan->series[i], err);
+    }
+    for (size_t i = 0; r == 0 && i < plan->n_totalled; i++) {
+        struct push_series *series = plan->totalled[i];
+        r = push_total_place(store, series, series->new_total, err);
+    }
+    return r;
+}
+
+static void reset_counts(struct push_owner *owner) {
+    owner->planned = 0;
+    if (owner->share != NULL) {
+        owner->share->planned = 0;
+    }
+}
+
+/* Also where it was never done. */
+static void forget_plan(struct push_plan *plan) {
+    for (size_t i = 0; i < plan->n_families; i++) {
+        if (plan->families[i]->payer != NULL) {
+            plan->families[i]->payer->planned = 0;
+        }
+    }
+    for (size_t i = 0; i < plan->n_series; i++) {
+        reset_counts(plan->series[i]->owner);
+    }
+    for (size_t i = 0; i < plan->n_totalled; i++) {
+        reset_counts(plan->totalled[i]->owner);
+    }
+    for (size_t i = 0; i < plan->n_dropped; i++) {
+        reset_counts(plan->dropped[i]->owner);
+    }
+    if (plan->names.n_items > 0) {
+        hash_index_finish(&plan->names);
+    }
+    if (plan->by_labels.n_items > 0) {
+        hash_index_finish(&plan->by_labels);
+    }
+}
+
+static void abandon(struct push_plan *plan) {
+    struct push_store *store = plan->store;
+    for (size_t i = 0; i < plan->n_totalled; i++) {
+        struct push_total *total = TAKE(plan->totalled[i]->new_total);
+        push_table_remove(store->table, total->entry);
+        free(total);
+    }
+    for (size_t i = 0; i < plan->n_series; i++) {
+        push_series_free(store, plan->series[i]);
+    }
+    for (size_t i = 0; i < plan->n_families; i++) {
+        push_share_unref(plan->families[i]->payer);
+        push_family_free(store, plan->families[i]);
+    }
+}
+
+/* ---- doing it ---- */
 
 static void set_ttl(struct push_store *store, struct push_series *series, int64_t ttl_ms) {
     struct push_owner *owner = series->owner;
@@ -26,163 +775,80 @@ static bool changes_ttl(const struct push_series *series, const struct push_upda
     return said ? update->ttl_ms != series->ttl_ms : series->owner->group && series->ttl_ms > 0;
 }
 
-/* A series that is set must not be seen with a value it never had, not even after a crash: it is
- * given the value before it counts. */
-static void preset(const struct push_step *step, const struct push_update *update) {
-    if (step->series != NULL && update->op == PUSH_SET && step->series->entry->commit == 0) {
-        push_value_preset(step, update);
+/* The one used last comes first; its time is enough to about a second. */
+static void note_use(struct push_store *store, struct push_series *series, struct push_total *total,
+                     int64_t now_ms) {
+    struct push_total **link = &series->totals;
+    while (*link != total) {
+        link = &(*link)->next;
+    }
+    *link = total->next;
+    total->next = series->totals;
+    series->totals = total;
+    if ((double)now_ms - *total->used_ms >= 1e3) {
+        push_table_write(store->table, &(struct push_change){total->used_ms, (double)now_ms}, 1);
     }
 }
 
-static void perform(struct push_store *store, const struct push_step *step,
-                    const struct push_update *update, int64_t now_ms) {
+static void perform(struct push_plan *plan, const struct step *step,
+                    const struct push_update *update) {
+    struct push_store *store = plan->store;
     struct push_series *series = step->series;
-    push_value_apply(store, step, update, now_ms);
+    struct push_family *named = series->gauge != NULL ? series->gauge : series->family;
+    push_value_apply(store, series, step->total, update, plan->now_ms);
     if (step->total != NULL) {
-        push_series_count_total(store, series, step->total, now_ms);
+        note_use(store, series, step->total, plan->now_ms);
     }
-    series->updated_ms = now_ms;
-    series->start = store->applying->batch->start;
-    series->owner->seen_ms = now_ms;
+    series->updated_ms = plan->now_ms;
+    series->start = plan->batch->start;
+    series->owner->seen_ms = plan->now_ms;
     if (changes_ttl(series, update)) {
         set_ttl(store, series, update->ttl_ms);
     }
-    if (update->help != NULL && !series->family->has_help) {
-        push_family_take_help(store, series->family, update->help);
+    if (update->help != NULL && !named->has_help) {
+        push_family_take_help(store, named, update->help);
     }
 }
 
-/* Whether a batch that replaces leaves the series out. */
-static bool is_replaced(const struct push_store *store, const struct push_series *series,
-                        enum push_mode mode) {
-    if (series->hidden || series->family->hidden) {
-        return true;
-    }
-    bool named = mode == PUSH_REPLACE_ALL || series->family->batch == store->batch;
-    return mode != PUSH_MERGE && named && series->batch != store->batch;
-}
-
-/* What goes at the end of a batch that replaces. */
-struct replaced {
-    size_t n_series;
-    size_t text_size;
-    size_t table_size;
-};
-
-static struct replaced count_replaced(const struct push_store *store,
-                                      const struct push_owner *owner, enum push_mode mode) {
-    struct replaced replaced = {0};
-    for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
-        const struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
-        const struct push_family *family = series->family;
-        if (!is_replaced(store, series, mode)) {
-            continue;
-        }
-        bool is_first = family->series.next == &series->of_family;
-        bool pays = is_first && family->batch != store->batch; /* else the next one of it does */
-        replaced.n_series++;
-        replaced.text_size += series->text_size;
-        replaced.table_size += push_table_cost(series->entry->size);
-        replaced.table_size += pays ? push_table_cost(family->entry->size) : 0;
-        for (const struct push_total *total = series->totals; total != NULL; total = total->next) {
-            replaced.table_size += push_table_cost(total->entry->size);
+/* A series that is set must not be seen with a value it never had, not even after a crash: it is
+ * given the value before it counts. */
+static void preset_new(const struct push_plan *plan) {
+    for (size_t i = 0; plan->n_series > 0 && i < plan->batch->n_updates; i++) {
+        const struct step *step = &plan->steps[i];
+        if (step->series != NULL && plan->batch->updates[i].op == PUSH_SET &&
+            step->series->number == 0) {
+            push_value_preset(step->series, &plan->batch->updates[i]);
         }
     }
-    return replaced;
 }
 
-/* Of whichever owner. */
-static bool sweep_merged(struct push_store *store, size_t n) {
-    for (; n > 0 && store->n_replaced > 0; n--) {
-        push_series_destroy(store, store->replaced[--store->n_replaced]);
+static void link_new(struct push_plan *plan) {
+    struct push_store *store = plan->store;
+    for (size_t i = 0; i < plan->n_families; i++) {
+        push_family_link(store, plan->families[i]);
     }
-    for (; n > 0 && store->n_hidden > 0; n--) {
-        struct push_family *family = store->hidden[store->n_hidden - 1];
-        store->n_hidden -= family->n_series == 1 ? 1 : 0; /* it goes with the last one */
-        push_series_destroy(store,
-                            CONTAINER_OF(family->series.next, struct push_series, of_family));
+    for (size_t i = 0; i < plan->n_series; i++) {
+        push_series_link(store, plan->series[i]);
     }
-    return store->n_replaced > 0 || store->n_hidden > 0;
-}
-
-/* Looks at about `n` series; true: there are more. */
-static bool sweep(struct push_store *store, struct push_applying *applying, size_t n) {
-    enum push_mode mode = applying->batch->mode;
-    if (mode == PUSH_MERGE) {
-        return sweep_merged(store, n);
-    }
-    const struct push_link *end = &applying->owner->series;
-    for (; n > 0 && applying->next_swept != end; n--) {
-        struct push_series *series =
-            CONTAINER_OF(applying->next_swept, struct push_series, of_owner);
-        applying->next_swept = applying->next_swept->next;
-        if (is_replaced(store, series, mode)) {
-            push_series_destroy(store, series);
-        }
-    }
-    return applying->next_swept != end;
-}
-
-/* ---- both, in turns ---- */
-
-static size_t end_of_turn(const struct push_applying *applying, size_t n) {
-    size_t left = applying->batch->n_updates - applying->next;
-    return applying->next + (n < left ? n : left);
-}
-
-static int prepare_some(struct push_store *store, struct push_applying *applying, size_t n) {
-    const struct push_batch *batch = applying->batch;
-    size_t end = end_of_turn(applying, n);
-    for (; applying->next < end; applying->next++) {
-        size_t i = applying->next;
-        store->n_steps = i + 1;
-        struct push_owner *whose = batch->updates[i].owner;
-        int r = push_prepare(store, whose != NULL ? whose : applying->owner, batch,
-                             &batch->updates[i], &store->steps[i], &applying->error);
-        if (r < 0) {
-            applying->failed = i;
-            return r;
-        }
-    }
-    return 0;
-}
-
-/* What the batch leaves must fit, once all of it is known. */
-static int check_result(const struct push_store *store, struct push_applying *applying) {
-    const struct push_owner *owner = applying->owner;
-    enum push_mode mode = applying->batch->mode;
-    if (mode == PUSH_MERGE) {
-        return 0;
-    }
-    struct replaced replaced = count_replaced(store, owner, mode);
-    size_t n_series = store->series.n_items + store->n_replaced; /* those are not in the index */
-    applying->failed = applying->batch->n_updates;
-    int r = push_check_room(store, owner, n_series - replaced.n_series, 0, replaced.n_series,
-                            "push", &applying->error);
-    if (r < 0) {
-        return r;
-    }
-    const struct push_share *share = owner->share;
-    r = push_check_text_sizes(store, share, store->text_size - replaced.text_size,
-                              share != NULL ? share->text_size - replaced.text_size : 0, "push",
-                              &applying->error);
-    return r < 0 ? r
-                 : push_check_table(store, owner, 0, replaced.table_size, "push", &applying->error);
-}
-
-static void preset_some(const struct push_store *store, struct push_applying *applying, size_t n) {
-    size_t end = end_of_turn(applying, n);
-    for (; applying->next < end; applying->next++) {
-        preset(&store->steps[applying->next], &applying->batch->updates[applying->next]);
+    for (size_t i = 0; i < plan->n_totalled; i++) {
+        struct push_total *total = TAKE(plan->totalled[i]->new_total);
+        *total->used_ms = (double)plan->now_ms;
+        push_total_link(store, plan->totalled[i], total);
     }
 }
 
-static void perform_some(struct push_store *store, struct push_applying *applying, size_t n) {
-    size_t end = end_of_turn(applying, n);
-    for (; applying->next < end; applying->next++) {
-        const struct push_step *step = &store->steps[applying->next];
-        if (step->series != NULL) {
-            perform(store, step, &applying->batch->updates[applying->next], applying->now_ms);
+static void sweep(struct push_plan *plan, struct push_owner *owner) {
+    for (size_t i = 0; i < plan->n_dropped; i++) {
+        push_series_destroy(plan->store, plan->dropped[i]);
+    }
+    if (!is_replacing(plan)) {
+        return;
+    }
+    for (struct push_link *i = owner->series.next, *next; i != &owner->series; i = next) {
+        next = i->next;
+        struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
+        if (is_replaced(plan, series)) {
+            push_series_destroy(plan->store, series);
         }
     }
 }
@@ -190,199 +856,81 @@ static void perform_some(struct push_store *store, struct push_applying *applyin
 static void note_push(struct push_store *store, struct push_owner *owner, double seconds) {
     if (owner->group && owner->push_seconds != seconds) {
         owner->push_seconds = seconds;
-        push_persist_times(store, owner);
+        push_owner_save(store, owner);
     }
 }
 
 /* For the batch's own group, and for those that its updates name. */
-static void note_pushes(struct push_store *store, const struct push_applying *applying) {
-    const struct push_batch *batch = applying->batch;
-    if (!applying->owner->group && batch->n_updates > 0 && batch->updates[0].owner == NULL) {
+static void note_pushes(const struct push_plan *plan, struct push_owner *owner) {
+    const struct push_batch *batch = plan->batch;
+    if (!owner->group && batch->n_updates > 0 && batch->updates[0].owner == NULL) {
         return; /* one plugin's, as most are */
     }
     double seconds = clock_wall_seconds();
-    note_push(store, applying->owner, seconds);
+    note_push(plan->store, owner, seconds);
     for (size_t i = 0; i < batch->n_updates; i++) {
         if (batch->updates[i].owner != NULL) {
-            note_push(store, batch->updates[i].owner, seconds);
+            note_push(plan->store, batch->updates[i].owner, seconds);
         }
     }
 }
 
-/* What a large batch needed is not kept for small ones. */
-static void forget_steps(struct push_store *store) {
-    enum { MANY_STEPS = 16 << 10 };
-    if (store->cap_steps > MANY_STEPS) {
-        free(TAKE(store->steps));
-        store->cap_steps = 0;
+static void carry_out(struct push_plan *plan, struct push_owner *owner) {
+    preset_new(plan);
+    link_new(plan);
+    for (size_t i = 0; i < plan->batch->n_updates; i++) {
+        if (plan->steps[i].series != NULL) {
+            perform(plan, &plan->steps[i], &plan->batch->updates[i]);
+        }
     }
-    store->n_steps = 0;
+    forget_plan(plan); /* before what it refers to goes */
+    sweep(plan, owner);
+    plan->store->updates += plan->batch->n_updates;
+    note_pushes(plan, owner);
 }
 
-static void finish(struct push_store *store, struct push_applying *applying) {
-    if (applying->code < 0) {
-        push_store_count_refused(store, applying->code);
-    } else {
-        store->updates += applying->batch->n_updates;
-        note_pushes(store, applying);
-    }
-    store->n_fresh = 0;
-    store->n_replaced = 0;
-    store->n_hidden = 0;
-    forget_steps(store);
-    applying->owner->seen_ms = applying->now_ms;
-    applying->over = true;
-    store->applying = NULL;
-    pthread_mutex_unlock(&store->lock);
+/* ---- interface ---- */
+
+struct push_plan *push_plan_create(struct push_store *store) {
+    struct push_plan *plan = mem_zalloc(1, sizeof(*plan));
+    plan->store = store;
+    return plan;
 }
 
-static void begin(struct push_store *store, struct push_applying *applying) {
-    store->batch++;
-    store->id_before = store->last_id;
-    applying->stage = PUSH_STAGE_PREPARE;
-    applying->code = 0;
-    applying->next = 0;
-    applying->failed = 0;
-}
-
-void push_store_apply_begin(struct push_store *store, struct push_applying *applying,
-                            struct push_owner *owner, const struct push_batch *batch) {
-    push_store_lock(store);
-    store->applying = applying;
-    store->n_steps = 0;
-    begin(store, applying);
-    applying->owner = owner;
-    applying->batch = batch;
-    applying->over = false;
-    applying->made_room = false;
-    applying->now_ms = push_store_now_ms(store);
-    if (push_grow((void **)&store->steps, &store->cap_steps, batch->n_updates,
-                  sizeof(struct push_step)) < 0) {
-        applying->code = error_set(&applying->error, -ENOMEM, "out of memory");
-        finish(store, applying);
+void push_plan_destroy(struct push_plan *plan) {
+    if (plan != NULL) {
+        free(plan->steps);
+        free(plan->families);
+        free(plan->series);
+        free(plan->totalled);
+        free(plan->dropped);
+        free(plan);
     }
-}
-
-static void commit(struct push_store *store, struct push_applying *applying) {
-    push_table_commit(store->table);
-    applying->stage = PUSH_STAGE_PERFORM;
-    applying->next = 0;
-}
-
-static void take_prepare_turn(struct push_store *store, struct push_applying *applying, size_t n) {
-    bool is_last = end_of_turn(applying, n) == applying->batch->n_updates;
-    int r = prepare_some(store, applying, n);
-    r = r == 0 && is_last ? check_result(store, applying) : r;
-    if (r < 0) {
-        applying->code = r;
-        applying->stage = PUSH_STAGE_TAKE_BACK;
-    } else if (is_last && store->n_fresh > 0) {
-        applying->stage = PUSH_STAGE_PRESET;
-        applying->next = 0;
-    } else if (is_last) {
-        commit(store, applying);
-    }
-}
-
-static void take_preset_turn(struct push_store *store, struct push_applying *applying, size_t n) {
-    preset_some(store, applying, n);
-    if (applying->next == applying->batch->n_updates) {
-        commit(store, applying);
-    }
-}
-
-static void take_perform_turn(struct push_store *store, struct push_applying *applying, size_t n) {
-    perform_some(store, applying, n);
-    if (applying->next < applying->batch->n_updates) {
-        return;
-    }
-    applying->stage = PUSH_STAGE_SWEEP;
-    applying->next_swept = applying->owner->series.next;
-    if (applying->batch->mode == PUSH_MERGE && !sweep(store, applying, 0)) {
-        finish(store, applying);
-    }
-}
-
-static void take_sweep_turn(struct push_store *store, struct push_applying *applying, size_t n) {
-    if (!sweep(store, applying, n)) {
-        finish(store, applying);
-    }
-}
-
-/* If the table is full of dead entries it is copied, then the batch starts over. */
-static void take_back_turn(struct push_store *store, struct push_applying *applying, size_t n) {
-    if (push_take_back(store, n)) {
-        return;
-    }
-    bool may_have_room = applying->code == -ENOSPC && !applying->made_room;
-    applying->made_room = true;
-    if (!may_have_room || !push_persist_begin_room(store)) {
-        finish(store, applying);
-    }
-}
-
-static void take_copy_turn(struct push_store *store, struct push_applying *applying, size_t n) {
-    if (push_persist_compact_some(store, n)) {
-        return;
-    }
-    if (push_table_dead(store->table) > 0) {
-        finish(store, applying);
-    } else {
-        begin(store, applying);
-    }
-}
-
-bool push_store_apply_some(struct push_store *store, struct push_applying *applying, size_t n) {
-    static void (*const stages[])(struct push_store *, struct push_applying *, size_t) = {
-        [PUSH_STAGE_PREPARE] = take_prepare_turn, [PUSH_STAGE_PRESET] = take_preset_turn,
-        [PUSH_STAGE_PERFORM] = take_perform_turn, [PUSH_STAGE_SWEEP] = take_sweep_turn,
-        [PUSH_STAGE_TAKE_BACK] = take_back_turn,
-    };
-    if (applying->over) {
-        return false;
-    }
-    if (store->compaction != NULL) {
-        take_copy_turn(store, applying, n);
-    } else {
-        stages[applying->stage](store, applying, n);
-    }
-    return !applying->over;
-}
-
-bool push_store_is_busy(const struct push_store *store) {
-    return store->applying != NULL || store->compaction != NULL || store->copy != NULL ||
-           atomic_load_explicit(&store->is_collected, memory_order_relaxed);
-}
-
-void push_store_settle(struct push_store *store) {
-    while (store->applying != NULL) {
-        push_store_apply_some(store, store->applying, SIZE_MAX);
-    }
-    while (store->compaction != NULL) {
-        push_store_tidy(store, SIZE_MAX);
-    }
-    while (store->copy != NULL) {
-        push_store_copy_some(store, SIZE_MAX);
-    }
-}
-
-void push_store_lock(struct push_store *store) {
-    push_store_settle(store);
-    pthread_mutex_lock(&store->lock);
-}
-
-void push_store_unlock(struct push_store *store) {
-    pthread_mutex_unlock(&store->lock);
 }
 
 int push_store_apply(struct push_store *store, struct push_owner *owner,
                      const struct push_batch *batch, size_t *ret_failed, struct error *err) {
-    struct push_applying applying;
-    push_store_apply_begin(store, &applying, owner, batch);
-    while (push_store_apply_some(store, &applying, SIZE_MAX)) {
+    struct push_plan *plan = store->plan;
+    size_t failed = 0;
+    push_store_lock(store);
+    store->batch++;
+    plan->batch = batch;
+    plan->now_ms = push_store_now_ms(store);
+    plan->cost = 0;
+    plan->n_families = plan->n_series = plan->n_totalled = plan->n_dropped = 0;
+    int r = make_plan(plan, owner, &failed, err);
+    r = r == 0 ? place(plan, err) : r;
+    if (r < 0) {
+        forget_plan(plan);
+        abandon(plan);
+        push_store_count_refused(store, r);
+    } else {
+        carry_out(plan, owner);
     }
-    if (applying.code < 0 && ret_failed != NULL) {
-        *ret_failed = applying.failed;
+    owner->seen_ms = plan->now_ms;
+    push_store_unlock(store);
+    if (r < 0 && ret_failed != NULL) {
+        *ret_failed = failed;
     }
-    return applying.code < 0 ? error_set(err, applying.code, "%s", applying.error.text) : 0;
+    return r;
 }

@@ -1,11 +1,38 @@
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/container_of.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/utf8.h"
-#include "exporter/push/claim.h"
-#include "exporter/push/store_private.h"
+#include "exporter/push/private.h"
+
+/* ---- names of collectors ---- */
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void push_reserve_names(struct push_store *store, const struct collector *const *collectors) {
+    size_t capacity = 0;
+    for (; collectors != NULL && *collectors != NULL; collectors++) {
+        const struct metric_desc *desc;
+        for (size_t i = 0; (desc = collector_metric(*collectors, i)) != NULL; i++) {
+            ARRAY_GROW(&store->reserved, &capacity, store->n_reserved + 1);
+            store->reserved[store->n_reserved++] = desc->name;
+        }
+    }
+    if (store->n_reserved > 0) {
+        qsort(store->reserved, store->n_reserved, sizeof(*store->reserved), compare_names);
+    }
+}
+
+bool push_is_reserved(const struct push_store *store, const char *name) {
+    return strncmp(name, "waap_", strlen("waap_")) == 0 ||
+           (store->n_reserved > 0 && bsearch(&name, store->reserved, store->n_reserved,
+                                             sizeof(*store->reserved), compare_names) != NULL);
+}
 
 /* ---- texts ---- */
 
@@ -21,11 +48,10 @@ static bool is_utf8(const char *text) {
     return true;
 }
 
-int push_check_help(const struct push_store *store, const struct push_update *update,
-                    struct error *err) {
-    size_t max = store->config.limits.max_help_len;
-    if (update->help != NULL && strlen(update->help) > max) {
-        return error_set(err, -E2BIG, "%s: a help text of more than %zu bytes", update->name, max);
+int push_check_help(const struct push_update *update, struct error *err) {
+    if (update->help != NULL && strlen(update->help) > PUSH_MAX_HELP) {
+        return error_set(err, -E2BIG, "%s: a help text of more than %d bytes", update->name,
+                         PUSH_MAX_HELP);
     }
     if (update->help != NULL && !is_utf8(update->help)) {
         return error_set(err, -EINVAL, "%s: the help text is not valid UTF-8", update->name);
@@ -33,13 +59,11 @@ int push_check_help(const struct push_store *store, const struct push_update *up
     return 0;
 }
 
-int push_check_family(const struct push_store *store, const struct push_update *update,
-                      struct error *err) {
-    const struct push_limits *limits = &store->config.limits;
+int push_check_name(const struct push_update *update, struct error *err) {
     size_t len = strlen(update->name);
-    if (len > limits->max_name_len) {
-        return error_set(err, -E2BIG, "%.40s…: a name of more than %zu bytes", update->name,
-                         limits->max_name_len);
+    if (len > PUSH_MAX_NAME) {
+        return error_set(err, -E2BIG, "%.40s…: a name of more than %d bytes", update->name,
+                         PUSH_MAX_NAME);
     }
     if (!metric_name_valid(update->name, len)) {
         return error_set(
@@ -48,27 +72,20 @@ int push_check_family(const struct push_store *store, const struct push_update *
             "and begins with none of the digits",
             update->name);
     }
-    if (update->type == PUSH_UNSAID) {
-        return error_set(err, -EINVAL, "%s: its first use must say the type", update->name);
-    }
-    return push_check_help(store, update, err);
+    return push_check_help(update, err);
 }
 
 /* `whose` begins the message. */
-static int check_label(const struct push_store *store, const char *whose, const struct label *label,
-                       struct error *err) {
-    const struct push_limits *limits = &store->config.limits;
+static int check_label(const char *whose, const struct label *label, struct error *err) {
     size_t len = strlen(label->name);
     size_t value_len = strlen(label->value);
-    if (len > limits->max_name_len) {
-        return error_set(err, -E2BIG, "%s: label %.40s…: a name of %zu bytes, at most %zu may be",
-                         whose, label->name, len, limits->max_name_len);
+    if (len > PUSH_MAX_NAME) {
+        return error_set(err, -E2BIG, "%s: label %.40s…: a name of more than %d bytes", whose,
+                         label->name, PUSH_MAX_NAME);
     }
-    if (value_len > limits->max_value_len) {
-        return error_set(err, -E2BIG,
-                         "%s: label %s: a value of %zu bytes, at most %zu may be "
-                         "(push.max-label-length)",
-                         whose, label->name, value_len, limits->max_value_len);
+    if (value_len > PUSH_MAX_VALUE) {
+        return error_set(err, -E2BIG, "%s: label %s: a value of %zu bytes, at most %d are allowed",
+                         whose, label->name, value_len, PUSH_MAX_VALUE);
     }
     if (!metric_label_name_valid(label->name, len)) {
         return error_set(err, -EINVAL,
@@ -127,16 +144,15 @@ static int check_edge(const struct push_owner *owner, enum push_type type,
     return 0;
 }
 
-int push_check_labels(const struct push_store *store, const struct push_owner *owner,
-                      enum push_type type, const struct push_update *update, struct error *err) {
-    if (update->n_labels > store->config.limits.max_labels) {
-        return error_set(err, -E2BIG, "%s: more than %zu labels", update->name,
-                         store->config.limits.max_labels);
+int push_check_labels(const struct push_owner *owner, enum push_type type,
+                      const struct push_update *update, struct error *err) {
+    if (update->n_labels > PUSH_MAX_LABELS) {
+        return error_set(err, -E2BIG, "%s: more than %d labels", update->name, PUSH_MAX_LABELS);
     }
     int r = check_order(update->name, update->labels, update->n_labels, err);
     for (size_t i = 0; r == 0 && i < update->n_labels; i++) {
         const struct label *label = &update->labels[i];
-        r = check_label(store, update->name, label, err);
+        r = check_label(update->name, label, err);
         if (r == 0 && !owner->group && push_label_is_identity(label->name)) {
             r = error_set(err, -EINVAL, "%s: label %s: says where a plugin runs, not for a metric",
                           update->name, label->name);
@@ -146,15 +162,11 @@ int push_check_labels(const struct push_store *store, const struct push_owner *o
                           label->name, owner->name);
         }
     }
-    if (r == 0 && store->applying != NULL) { /* what is loaded was allowed when it came */
-        r = push_claim_check_labels(store, owner, update->name, update->labels, update->n_labels,
-                                    err);
-    }
     return r < 0 ? r : check_edge(owner, type, update, err);
 }
 
-int push_check_identity(const struct push_store *store, const struct push_identity *identity,
-                        const struct label *labels, size_t n_labels, struct error *err) {
+int push_check_identity(const struct push_identity *identity, const struct label *labels,
+                        size_t n_labels, struct error *err) {
     const char *plugin = identity->plugin;
     if (!identity->group && (plugin == NULL || plugin[0] == '\0')) {
         return error_set(err, -EINVAL, "a plugin must say its name");
@@ -162,9 +174,22 @@ int push_check_identity(const struct push_store *store, const struct push_identi
     const char *whose = identity->group ? "group" : "plugin";
     int r = check_order(whose, labels, n_labels, err);
     for (size_t i = 0; r == 0 && i < n_labels; i++) {
-        r = check_label(store, whose, &labels[i], err);
+        r = check_label(whose, &labels[i], err);
     }
     return r;
+}
+
+int push_check_bounds(const struct push_update *update, const double *bounds, size_t n,
+                      struct error *err) {
+    if (n > PUSH_MAX_BUCKETS) {
+        return error_set(err, -E2BIG, "%s: more than %d buckets", update->name, PUSH_MAX_BUCKETS);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(bounds[i]) || (i > 0 && bounds[i - 1] >= bounds[i])) {
+            return error_set(err, -EINVAL, "%s: bounds must be finite and ascend", update->name);
+        }
+    }
+    return 0;
 }
 
 /* ---- values ---- */
@@ -277,8 +302,7 @@ static const char *const taken_words[] = {
 };
 
 int push_check_values(const struct push_batch *batch, const struct push_update *update,
-                      const struct push_series *series, struct error *err) {
-    enum push_type type = series->family->type;
+                      const struct push_series *series, enum push_type type, struct error *err) {
     if (series->owner->group && type == PUSH_RATE) { /* a Pushgateway has none to list */
         return error_set(err, -EINVAL, "%s: is a rate, and those are for plugins only",
                          update->name);

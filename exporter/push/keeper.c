@@ -9,24 +9,20 @@
 #include "exporter/core/container_of.h"
 #include "exporter/core/file.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/loop/worker.h"
+#include "exporter/push/files.h"
 #include "exporter/push/metrics.h"
-#include "exporter/push/recover.h"
-#include "exporter/push/state.h"
 
 /* …_AT_ONCE: what is done before it is looked whether the turn is long. */
 enum {
-    MAX_NAME_LEN = 256,
-    MAX_HELP_LEN = 1024,
     STOP_WORKER_MS = 10000,
     SERIES_AT_ONCE = 100,
     BYTES_AT_ONCE = 256 << 10,
 };
 
 #define INTERVAL_NS CLOCK_NS_PER_SEC
-#define PAUSE_NS (2 * CLOCK_NS_PER_MS)  /* for others, between the turns of one pass */
-#define RETRY_NS (50 * CLOCK_NS_PER_MS) /* while the store is busy */
-#define TIDY_NS (100 * CLOCK_NS_PER_MS) /* lines fill what pushes leave of the table in longer */
+#define PAUSE_NS (2 * CLOCK_NS_PER_MS) /* for others, between the turns of one pass */
 
 #define IN_MEMORY "what is pushed is in memory only, and gone after a restart (see --push.table)"
 
@@ -37,7 +33,6 @@ struct push_keeper {
     struct push_metrics metrics;
     int table_lock_fd; /* -1: none */
     struct loop_timer expire;
-    struct loop_timer tidy;
     char *places; /* what the settings of the start said of files */
 
     char *state_path;  /* NULL: no state file, or one that is not ours to write */
@@ -69,19 +64,8 @@ static struct push_store_config read_settings(const struct settings *settings) {
     return (struct push_store_config){
         .limits =
             {
-                .max_owners = size_setting(settings, "push.max-plugins"),
-                .max_groups = size_setting(settings, "push.max-groups"),
-                .max_peer_owners = size_setting(settings, "push.max-plugins-per-peer"),
-                .max_series = size_setting(settings, "push.max-series"),
-                .max_peer_series = size_setting(settings, "push.max-series-per-peer"),
                 .max_owner_series = size_setting(settings, "push.max-series-per-plugin"),
-                .max_text = size_setting(settings, "push.max-text-size"),
-                .max_peer_text = size_setting(settings, "push.max-text-size-per-peer"),
-                .max_labels = size_setting(settings, "push.max-labels"),
-                .max_name_len = MAX_NAME_LEN,
-                .max_value_len = size_setting(settings, "push.max-label-length"),
-                .max_help_len = MAX_HELP_LEN,
-                .max_buckets = size_setting(settings, "push.max-buckets"),
+                .max_peer_bytes = size_setting(settings, "push.max-size-per-peer"),
                 .max_line_rate = size_setting(settings, "push.max-line-rate"),
             },
         .ttl_ms = settings_duration_ms(settings, "push.ttl"),
@@ -179,14 +163,11 @@ static void load(struct push_store *store, const char *path, const struct push_r
 
 /* The state file has a lock of its own, as daemons without a table or with another one may be given
  * the same. Where it cannot be had for another reason, as on a full disk, each save asks again. */
-static int claim_state(struct push_keeper *keeper, const char *path, struct error *err) {
+static void claim_state(struct push_keeper *keeper, const char *path) {
     if (path == NULL) {
-        return 0;
+        return;
     }
-    keeper->state_path = strdup(path);
-    if (keeper->state_path == NULL) {
-        return error_set(err, -ENOMEM, "push: out of memory");
-    }
+    keeper->state_path = mem_strdup(path);
     struct error problem;
     int r = push_recover_lock(path, &keeper->state_lock_fd, &problem);
     if (r < 0 && r != -EBUSY) {
@@ -196,7 +177,6 @@ static int claim_state(struct push_keeper *keeper, const char *path, struct erro
                  problem.text);
         free(TAKE(keeper->state_path));
     }
-    return 0;
 }
 
 /* Without its file the store is kept in memory: pushing goes on. */
@@ -276,13 +256,14 @@ static void note_saved(struct push_keeper *keeper) {
 }
 
 static void begin_copy(struct push_keeper *keeper) {
-    push_store_copy_begin(keeper->store, &keeper->pages);
+    buf_reset(&keeper->pages);
     keeper->changes = push_store_stats(keeper->store).changes;
+    keeper->copying = true;
 }
 
 static void save_run(struct worker_job *job) {
     struct push_keeper *keeper = CONTAINER_OF(job, struct push_keeper, job);
-    struct buf content CLEANUP_BUF = {.failed = keeper->pages.failed};
+    struct buf content CLEANUP_BUF = {0};
     push_state_encode(buf_str(&keeper->pages), keeper->pages.len, &content);
     buf_finish(&keeper->pages);
     int r = 0;
@@ -290,9 +271,7 @@ static void save_run(struct worker_job *job) {
         r = push_recover_lock(keeper->state_path, &keeper->state_lock_fd, &keeper->error);
     }
     if (r == 0) {
-        r = content.failed
-                ? error_set(&keeper->error, -ENOMEM, "out of memory")
-                : file_replace(keeper->state_path, 0600, content.data, content.len, &keeper->error);
+        r = file_replace(keeper->state_path, 0600, content.data, content.len, &keeper->error);
     }
     keeper->code = r;
 }
@@ -310,7 +289,7 @@ static bool has_changed(const struct push_keeper *keeper) {
 static void copy_turn(struct push_keeper *keeper) {
     bool more;
     do {
-        more = push_store_copy_some(keeper->store, BYTES_AT_ONCE);
+        more = push_store_copy_some(keeper->store, &keeper->pages, BYTES_AT_ONCE);
     } while (more && !loop_turn_is_long(keeper->loop));
     if (more) {
         keeper->save.due_ns = 0;
@@ -325,14 +304,9 @@ static void copy_turn(struct push_keeper *keeper) {
 
 static void save_fire(struct loop_timer *timer) {
     struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, save);
-    if (!keeper->copying && push_store_is_busy(keeper->store)) {
-        timer->due_ns = clock_monotonic_ns() + RETRY_NS;
-        return;
-    }
     timer->due_ns = clock_monotonic_ns() + keeper->save_interval_ns;
     if (!keeper->copying && !keeper->saving && has_changed(keeper)) {
         begin_copy(keeper);
-        keeper->copying = true;
     }
     if (keeper->copying) {
         copy_turn(keeper);
@@ -351,7 +325,7 @@ bool push_keeper_stop(struct push_keeper *keeper) {
     loop_cancel(keeper->loop, &keeper->job.message);
     if (has_changed(keeper)) {
         begin_copy(keeper);
-        push_store_copy_some(keeper->store, SIZE_MAX);
+        push_store_copy_some(keeper->store, &keeper->pages, SIZE_MAX);
         save_run(&keeper->job);
         note_saved(keeper);
     }
@@ -376,10 +350,6 @@ static int prepare_saving(struct push_keeper *keeper, struct error *err) {
 
 static void expire_fire(struct loop_timer *timer) {
     struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, expire);
-    if (push_store_is_busy(keeper->store)) {
-        timer->due_ns = clock_monotonic_ns() + RETRY_NS;
-        return;
-    }
     bool more;
     do {
         more = push_store_expire(keeper->store, SERIES_AT_ONCE);
@@ -387,30 +357,16 @@ static void expire_fire(struct loop_timer *timer) {
     timer->due_ns = clock_monotonic_ns() + (more ? PAUSE_NS : INTERVAL_NS);
 }
 
-static void tidy_fire(struct loop_timer *timer) {
-    struct push_keeper *keeper = CONTAINER_OF(timer, struct push_keeper, tidy);
-    bool more;
-    do {
-        more = push_store_tidy(keeper->store, SERIES_AT_ONCE);
-    } while (more && !loop_turn_is_long(keeper->loop));
-    timer->due_ns = more ? 0 : clock_monotonic_ns() + TIDY_NS;
-}
-
 int push_keeper_create(struct loop *loop, const struct settings *settings,
                        const struct collector *const *collectors, struct push_keeper **ret_keeper,
                        struct error *err) {
-    struct push_keeper *keeper = calloc(1, sizeof(*keeper));
-    if (keeper == NULL) {
-        return error_set(err, -ENOMEM, "push: out of memory");
-    }
+    struct push_keeper *keeper = mem_zalloc(1, sizeof(*keeper));
     keeper->loop = loop;
     keeper->table_lock_fd = -1;
     keeper->state_lock_fd = -1;
     keeper->saved_changes = UINT64_MAX;
     keeper->expire = (struct loop_timer){.fire = expire_fire};
     loop_timer_add(loop, &keeper->expire);
-    keeper->tidy = (struct loop_timer){.fire = tidy_fire};
-    loop_timer_add(loop, &keeper->tidy);
     struct push_store_config config = read_settings(settings);
     config.collectors = collectors;
     config.table_path = path_setting(settings, "push.table");
@@ -418,12 +374,8 @@ int push_keeper_create(struct loop *loop, const struct settings *settings,
         settings_duration_ms(settings, "push.state-interval") * CLOCK_NS_PER_MS;
     keeper->places = describe_places(settings);
     keeper->log = push_log_create(loop);
-    int r = keeper->places != NULL && keeper->log != NULL
-                ? claim_state(keeper, path_setting(settings, "push.state-file"), err)
-                : error_set(err, -ENOMEM, "push: out of memory");
-    if (r == 0) {
-        r = open_store(keeper, &config, err);
-    }
+    claim_state(keeper, path_setting(settings, "push.state-file"));
+    int r = open_store(keeper, &config, err);
     if (r == 0) {
         r = prepare_saving(keeper, err);
     }
@@ -446,7 +398,6 @@ void push_keeper_destroy(struct push_keeper *keeper) {
         return;
     }
     loop_timer_remove(keeper->loop, &keeper->expire);
-    loop_timer_remove(keeper->loop, &keeper->tidy);
     loop_timer_remove(keeper->loop, &keeper->save);
     push_log_destroy(keeper->log);
     push_store_destroy(keeper->store);
@@ -461,8 +412,8 @@ void push_keeper_destroy(struct push_keeper *keeper) {
 
 void push_keeper_configure(struct push_keeper *keeper, const struct settings *settings) {
     char *places CLEANUP_FREE = describe_places(settings);
-    if (places != NULL && strcmp(places, keeper->places) != 0) {
-        log_warn("push: in use stays %s until the next start", keeper->places);
+    if (strcmp(places, keeper->places) != 0) {
+        log_warn("push: still using %s; restart to change it", keeper->places);
     }
     struct push_store_config config = read_settings(settings);
     push_store_configure(keeper->store, &config);

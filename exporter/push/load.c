@@ -1,34 +1,27 @@
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/container_of.h"
-#include "exporter/push/claim.h"
-#include "exporter/push/store_private.h"
+#include "exporter/core/memory.h"
+#include "exporter/push/private.h"
 
 /* From entries back to owners, families, series. Entries come from files: nothing in them is
  * believed. */
 
-enum { LOAD_MAX_LABELS = 128 };
+enum { LOAD_MAX_LABELS = 128, N_PASSES = 3 };
 
 struct loader {
     struct push_store *store;
     struct push_load_report *report;
     struct hash_index owners, families, series; /* by the numbers they had */
     int64_t now_ms;
-    bool first_pass; /* for what others name: a family that got its help later stands behind */
+    int pass; /* of several: what others refer to comes first */
 };
 
 static void *find(const struct hash_index *index, uint32_t id) {
     size_t cursor = 0;
     return hash_index_next(index, id, &cursor);
-}
-
-static int note(struct hash_index *index, uint32_t id, void *item) {
-    if (!hash_index_reserve(index, 1)) {
-        return -ENOMEM;
-    }
-    hash_index_add(index, id, item);
-    return 0;
 }
 
 /* ---- keys ---- */
@@ -68,58 +61,64 @@ static int take_labels(struct key *key, struct label labels[static LOAD_MAX_LABE
 
 /* ---- each kind ---- */
 
-/* Words are not covered by the entry's check, and moments have to become dates. */
-static double take_time(uint64_t word) {
-    double seconds;
-    memcpy(&seconds, &word, sizeof(seconds));
-    return seconds > 0 && seconds < 1e11 ? seconds : 0;
-}
-
-static int load_owner(struct loader *loader, const struct push_entry *entry) {
+static int load_owner(struct loader *loader, const struct push_entry *entry, uint32_t id) {
     struct key key = key_of(entry);
     struct label labels[LOAD_MAX_LABELS];
     size_t n = 0;
-    if (entry->key_len == 0 || entry->n_words != 2) {
-        return -EINVAL;
-    }
-    bool group = *key.at++ != 0;
     struct push_owner *owner = NULL;
     int r = take_labels(&key, labels, &n);
     if (r == 0) {
-        r = push_owner_restore(loader->store, group, labels, n, &owner);
+        r = push_owner_restore(loader->store, (entry->flags & PUSH_OWNER_GROUP) != 0, labels, n,
+                               entry->words, entry->n_words, &owner);
     }
-    if (owner == NULL) {
-        return r;
+    if (r == 0) {
+        push_index_add(&loader->owners, id, owner);
     }
-    owner->push_seconds = take_time(entry->words[0]);
-    owner->push_failure_seconds = take_time(entry->words[1]);
-    push_persist_times(loader->store, owner);
-    return note(&loader->owners, entry->id, owner);
+    return r;
 }
 
-static int load_family(struct loader *loader, const struct push_entry *entry) {
+static bool ends_in_total(const char *name) {
+    size_t len = strlen(name), ending = strlen("_total");
+    return len > ending && strcmp(name + len - ending, "_total") == 0;
+}
+
+static int load_family(struct loader *loader, const struct push_entry *entry, uint32_t id) {
+    struct push_store *store = loader->store;
     struct key key = key_of(entry);
-    const char *name, *help;
-    struct push_family *family = NULL;
-    if (take_text(&key, &name) < 0 || take_text(&key, &help) < 0 || entry->detail <= PUSH_UNSAID ||
-        entry->detail > PUSH_RATE) {
+    struct push_update update = {0};
+    if (take_text(&key, &update.name) < 0 || entry->detail <= PUSH_UNSAID ||
+        entry->detail >= PUSH_RATE || push_check_name(&update, NULL) < 0) {
         return -EINVAL;
     }
-    struct push_update update = {
-        .name = name,
-        .type = entry->detail,
-        .help = help[0] != '\0' ? help : NULL,
-    };
-    struct push_owner nobody = {.group = (entry->owner & PUSH_FAMILY_PLAIN) != 0, .name = "nobody"};
-    push_link_init(&nobody.series);
-    int r = push_family_for(loader->store, &nobody, &update, false, &family, NULL);
+    bool has_short_name = (entry->flags & PUSH_FAMILY_SHORT_NAME) != 0;
+    if ((has_short_name && !ends_in_total(update.name)) ||
+        !push_name_is_free(store, update.name, entry->detail, has_short_name)) {
+        return -EEXIST;
+    }
+    struct push_family *family = push_family_create(store, update.name, entry->detail, NULL,
+                                                    (entry->flags & PUSH_FAMILY_OF_GROUP) != 0);
+    family->has_short_name = has_short_name;
+    int r = push_family_place(store, family, NULL);
     if (r < 0) {
+        push_family_free(store, family);
         return r;
     }
-    if (update.help != NULL && !family->has_help) {
-        push_family_take_help(loader->store, family, help);
+    push_family_link(store, family);
+    push_index_add(&loader->families, id, family);
+    return 0;
+}
+
+static int load_help(struct loader *loader, const struct push_entry *entry, uint32_t id) {
+    (void)id;
+    struct push_family *family = find(&loader->families, entry->detail);
+    struct key key = key_of(entry);
+    struct push_update update = {.name = ""};
+    if (family == NULL || family->has_help || take_text(&key, &update.help) < 0 ||
+        push_check_help(&update, NULL) < 0) {
+        return -EINVAL;
     }
-    return note(&loader->families, entry->id, family);
+    push_family_take_help(loader->store, family, update.help);
+    return 0;
 }
 
 static bool is_composite(const struct push_family *family) {
@@ -153,82 +152,153 @@ static void take_words(const struct push_entry *entry, struct push_series *serie
     memcpy(series->values, &entry->words[1], series->n_values * sizeof(double));
 }
 
-static int load_series(struct loader *loader, const struct push_entry *entry) {
+/* The family that has the mean of a rate whose counter is in this one; NULL: damaged. */
+static struct push_family *find_gauge(const struct push_store *store,
+                                      const struct push_family *counter) {
+    char name[PUSH_MAX_NAME + 1];
+    if (counter->type != PUSH_COUNTER || !ends_in_total(push_family_name(counter))) {
+        return NULL;
+    }
+    size_t len = strlen(push_family_name(counter)) - strlen("_total");
+    memcpy(name, push_family_name(counter), len);
+    name[len] = '\0';
+    struct push_family *gauge = push_family_find(store, name);
+    return gauge != NULL && gauge->type == PUSH_GAUGE ? gauge : NULL;
+}
+
+/* Whether the series is there already, or one of another owner that looks the same. */
+static bool has_twin(const struct push_store *store, const struct push_family *family,
+                     const struct push_series *series) {
+    uint64_t hash = push_series_hash(store, family, series->labels_hash);
+    size_t cursor = 0;
+    const struct push_series *other;
+    while ((other = hash_index_next(&store->series, hash, &cursor)) != NULL) {
+        if ((other->family == family || other->gauge == family) &&
+            push_series_look_alike(other, series)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int keep_series(struct loader *loader, struct push_series *series) {
+    struct push_store *store = loader->store;
+    if (has_twin(store, series->family, series) ||
+        (series->gauge != NULL && has_twin(store, series->gauge, series))) {
+        return -EEXIST;
+    }
+    return push_series_entry_size(series) > PUSH_PAGE_SIZE ? -E2BIG
+                                                           : push_series_place(store, series, NULL);
+}
+
+/* The first owner of a series pays for its family. */
+static void charge_family(struct push_family *family, const struct push_owner *owner) {
+    if (family->payer == NULL && owner->share != NULL) {
+        family->payer = push_share_ref(owner->share);
+        family->payer->cost += family->cost;
+    }
+}
+
+static int load_series(struct loader *loader, const struct push_entry *entry, uint32_t id) {
+    struct push_store *store = loader->store;
     struct push_owner *owner = find(&loader->owners, entry->owner);
-    struct push_family *family = find(&loader->families, entry->detail);
+    struct push_family *family = find(&loader->families, entry->detail), *gauge = NULL;
     struct key key = key_of(entry);
     double bounds[PUSH_MAX_WORDS];
     struct label labels[LOAD_MAX_LABELS];
     size_t n_bounds = 0, n_labels = 0;
     if (owner == NULL || family == NULL || entry->n_words < 2 ||
-        (owner->group && family->type == PUSH_RATE) ||
         take_bounds(&key, family, entry->n_words - 1u, bounds, &n_bounds) < 0 ||
         take_labels(&key, labels, &n_labels) < 0) {
         return -EINVAL;
     }
+    bool is_rate = (entry->flags & PUSH_SERIES_RATE) != 0;
+    gauge = is_rate ? find_gauge(store, family) : NULL;
     struct push_update update = {
-        .name = family->desc->main.name,
-        .labels = labels,
-        .n_labels = (uint32_t)n_labels,
-        .bounds = bounds,
-        .n_bounds = (uint32_t)n_bounds,
-    };
-    uint64_t hash = 0;
-    struct push_series *series = NULL;
-    if (push_series_find(loader->store, family, owner, &update, &hash) != NULL) {
-        return -EEXIST;
+        .name = push_family_name(family), .labels = labels, .n_labels = (uint32_t)n_labels};
+    if ((is_rate && (gauge == NULL || owner->group)) ||
+        push_check_labels(owner, family->type, &update, NULL) < 0 ||
+        push_check_bounds(&update, bounds, n_bounds, NULL) < 0) {
+        return -EINVAL;
     }
-    int r = push_series_create(loader->store, family, owner, &update, hash, &series, NULL);
+    uint64_t hash = owner->hash + push_hash_labels(store, labels, n_labels);
+    struct push_series *series =
+        push_series_create(family, gauge, owner, &update, bounds, n_bounds, hash);
+    int r = keep_series(loader, series);
     if (r < 0) {
+        push_series_free(store, series);
         return r;
     }
     take_words(entry, series);
     series->updated_ms = loader->now_ms;
+    push_series_link(store, series);
+    charge_family(family, owner);
+    if (gauge != NULL) {
+        charge_family(gauge, owner);
+    }
     loader->report->n_series++;
-    return note(&loader->series, entry->id, series);
+    push_index_add(&loader->series, id, series);
+    return 0;
 }
 
-static int load_total(struct loader *loader, const struct push_entry *entry) {
+static int load_total(struct loader *loader, const struct push_entry *entry, uint32_t id) {
+    (void)id;
     struct push_series *series = find(&loader->series, entry->detail);
     uint64_t start;
-    struct push_total *total = NULL;
-    if (series == NULL || entry->n_words != series->n_values || entry->key_len != sizeof(start)) {
+    if (series == NULL || entry->n_words != series->n_values + 1 ||
+        entry->key_len != sizeof(start)) {
         return -EINVAL;
     }
     memcpy(&start, key_of(entry).at, sizeof(start));
-    int r = push_series_total(loader->store, series, start, &total, NULL);
-    if (r == 0) {
-        memcpy(total->last, entry->words, series->n_values * sizeof(double));
-        push_series_count_total(loader->store, series, total, loader->now_ms);
+    for (const struct push_total *other = series->totals; other != NULL; other = other->next) {
+        if (other->start == start) {
+            return -EEXIST;
+        }
     }
-    return r;
+    struct push_total *total = mem_zalloc(1, sizeof(*total));
+    total->start = start;
+    int r = push_total_place(loader->store, series, total, NULL);
+    if (r < 0) {
+        free(total);
+        return r;
+    }
+    memcpy(total->last, entry->words, entry->n_words * sizeof(double));
+    bool is_past = *total->used_ms >= 0 && *total->used_ms <= (double)loader->now_ms;
+    *total->used_ms = is_past ? *total->used_ms : 0; /* the clock of another boot */
+    push_total_link(loader->store, series, total);
+    return 0;
 }
 
-static int load_note(struct loader *loader, const struct push_entry *entry) {
+static int load_note(struct loader *loader, const struct push_entry *entry, uint32_t id) {
+    (void)id;
     struct push_owner *owner = find(&loader->owners, entry->owner);
     struct key key = key_of(entry);
     const char *name, *text;
     if (owner == NULL || take_text(&key, &name) < 0 || take_text(&key, &text) < 0) {
         return -EINVAL;
     }
-    int r = push_store_put_note(loader->store, owner, name, text, NULL);
-    return r < 0 ? r : push_claim_restore(loader->store, owner);
+    return push_store_put_note(loader->store, owner, name, text, NULL);
 }
 
-static int (*const loaders[])(struct loader *loader, const struct push_entry *entry) = {
-    [PUSH_ENTRY_OWNER] = load_owner,   [PUSH_ENTRY_FAMILY] = load_family,
-    [PUSH_ENTRY_SERIES] = load_series, [PUSH_ENTRY_TOTAL] = load_total,
-    [PUSH_ENTRY_NOTE] = load_note,
+static const struct kind {
+    int pass;
+    int (*load)(struct loader *loader, const struct push_entry *entry, uint32_t id);
+} kinds[] = {
+    [PUSH_ENTRY_OWNER] = {0, load_owner},
+    [PUSH_ENTRY_FAMILY] = {0, load_family},
+    [PUSH_ENTRY_HELP] = {1, load_help},
+    [PUSH_ENTRY_SERIES] = {1, load_series},
+    [PUSH_ENTRY_TOTAL] = {N_PASSES - 1, load_total},
+    [PUSH_ENTRY_NOTE] = {1, load_note},
 };
 
-static void load(const struct push_entry *entry, void *context) {
+static void load(const struct push_entry *entry, uint32_t id, void *context) {
     struct loader *loader = context;
-    bool named_by_others = entry->type == PUSH_ENTRY_OWNER || entry->type == PUSH_ENTRY_FAMILY;
-    if (named_by_others != loader->first_pass) {
-        return;
-    }
-    bool known = entry->type < ARRAY_LEN(loaders) && loaders[entry->type] != NULL;
-    if (!known || loaders[entry->type](loader, entry) < 0) {
+    const struct kind *kind = entry->type < ARRAY_LEN(kinds) && kinds[entry->type].load != NULL
+                                  ? &kinds[entry->type]
+                                  : NULL;
+    if ((kind != NULL && kind->pass == loader->pass && kind->load(loader, entry, id) < 0) ||
+        (kind == NULL && loader->pass == 0)) {
         loader->report->n_dropped++;
     }
 }
@@ -240,7 +310,7 @@ static void drop_childless(struct push_store *store) {
     for (struct push_link *i = store->families.next, *next; i != &store->families; i = next) {
         next = i->next;
         struct push_family *family = CONTAINER_OF(i, struct push_family, link);
-        if (family->n_series == 0) {
+        if (family->n_members == 0) {
             push_family_destroy(store, family);
         }
     }
@@ -252,36 +322,16 @@ static void drop_childless(struct push_store *store) {
 
 void push_store_load(struct push_store *store, const void *pages, size_t len,
                      struct push_load_report *ret_report) {
-    const struct push_limits limits = store->config.limits;
-    /* What is there stays, even if less is allowed by now. */
-    store->config.limits = (struct push_limits){
-        .max_owners = SIZE_MAX,
-        .max_groups = SIZE_MAX,
-        .max_peer_owners = SIZE_MAX,
-        .max_peer_series = SIZE_MAX,
-        .max_series = SIZE_MAX,
-        .max_owner_series = SIZE_MAX,
-        .max_text = SIZE_MAX,
-        .max_peer_text = SIZE_MAX,
-        .max_labels = LOAD_MAX_LABELS,
-        .max_name_len = PUSH_PAGE_SIZE,
-        .max_value_len = PUSH_PAGE_SIZE,
-        .max_help_len = PUSH_PAGE_SIZE,
-        .max_buckets = PUSH_MAX_WORDS - 2,
-    };
     *ret_report = (struct push_load_report){0};
     struct loader loader = {
         .store = store,
         .report = ret_report,
         .now_ms = push_store_now_ms(store),
-        .first_pass = true,
     };
-    push_pages_scan(pages, len, load, &loader);
-    loader.first_pass = false;
-    ret_report->n_damaged_pages = push_pages_scan(pages, len, load, &loader);
+    for (; loader.pass < N_PASSES; loader.pass++) {
+        ret_report->n_damaged_pages = push_pages_scan(pages, len, load, &loader);
+    }
     drop_childless(store);
-    push_table_commit(store->table);
-    store->config.limits = limits;
     hash_index_finish(&loader.owners);
     hash_index_finish(&loader.families);
     hash_index_finish(&loader.series);

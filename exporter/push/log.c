@@ -7,6 +7,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/push/store.h"
 
 enum { MAX_KINDS = 16, MAX_WHO = 160, MAX_NAME = 80, INTERVAL_MS = 60000 };
@@ -94,12 +95,10 @@ static void fire(struct loop_timer *timer) {
 }
 
 struct push_log *push_log_create(struct loop *loop) {
-    struct push_log *log = calloc(1, sizeof(*log));
-    if (log != NULL) {
-        log->loop = loop;
-        log->timer = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = fire};
-        loop_timer_add(loop, &log->timer);
-    }
+    struct push_log *log = mem_zalloc(1, sizeof(*log));
+    log->loop = loop;
+    log->timer = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = fire};
+    loop_timer_add(loop, &log->timer);
     return log;
 }
 

@@ -7,7 +7,7 @@
  * ones come, as a hostile peer can arrange, the rest is only counted. On the loop thread. */
 struct push_log;
 
-struct push_log *push_log_create(struct loop *loop); /* NULL when memory is out */
+struct push_log *push_log_create(struct loop *loop);
 
 /* Says what is left to be said; accepts NULL. */
 void push_log_destroy(struct push_log *log);

@@ -49,7 +49,7 @@ static const struct metric_desc series = {
 };
 static const struct metric_desc table_bytes = {
     .name = "waap_push_table_bytes",
-    .help = "Size of all entries in the table of pushed series, removed ones included.",
+    .help = "Size of all entries in the table of pushed series.",
     .type = METRIC_GAUGE,
     .unit = "bytes",
 };
@@ -86,8 +86,6 @@ void push_metrics_collect(struct push_metrics *metrics, const struct push_stats 
         if (*labels == NULL) {
             *labels = labels_render("reason", stats->refused[i].reason);
         }
-        if (*labels != NULL) {
-            snapshot_add(out, &refused, *labels, (double)stats->refused[i].n);
-        }
+        snapshot_add(out, &refused, *labels, (double)stats->refused[i].n);
     }
 }

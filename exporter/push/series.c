@@ -5,15 +5,232 @@
 
 #include "exporter/core/container_of.h"
 #include "exporter/core/hash.h"
-#include "exporter/push/store_private.h"
+#include "exporter/core/memory.h"
+#include "exporter/core/number.h"
+#include "exporter/push/private.h"
 
-static const double default_bounds[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+/* Families, their series, and the totals of those: making, keeping in the table, removing. */
 
-/* ---- finding ---- */
+/* ---- labels ---- */
 
-static struct push_series *first_of(const struct push_family *family) {
-    return family->n_series > 0 ? CONTAINER_OF(family->series.next, struct push_series, of_family)
-                                : NULL;
+size_t push_labels_size(const struct label *labels, size_t n) {
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++) {
+        size += strlen(labels[i].name) + strlen(labels[i].value) + 2;
+    }
+    return size;
+}
+
+static char *copy_text(char *to, const char *text, const char **ret_copy) {
+    *ret_copy = to;
+    return stpcpy(to, text) + 1;
+}
+
+void push_copy_labels(struct label *to, char *text, const struct label *labels, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        text = copy_text(text, labels[i].name, &to[i].name);
+        text = copy_text(text, labels[i].value, &to[i].value);
+    }
+}
+
+/* Adds a label to a sorted list. */
+static size_t insert(struct label *labels, size_t n, struct label label) {
+    size_t i = n;
+    for (; i > 0 && strcmp(labels[i - 1].name, label.name) > 0; i--) {
+        labels[i] = labels[i - 1];
+    }
+    labels[i] = label;
+    return n + 1;
+}
+
+/* All labels of a series, sorted by name, so that equal sets of two owners look alike. Those of a
+ * group have an instance, if only an empty one: that of the exporter would be wrong. */
+static struct label *gather(const struct push_owner *owner, const struct label *own, size_t n_own,
+                            size_t *ret_n) {
+    struct label *all = mem_zalloc(owner->n_labels + n_own + 2, sizeof(*all));
+    size_t n = 0;
+    for (size_t i = 0; i < owner->n_labels; i++) {
+        all[n++] = owner->labels[i];
+    }
+    for (size_t i = 0; i < n_own; i++) {
+        n = insert(all, n, own[i]);
+    }
+    if (owner->group && label_find(all, n, "instance") == NULL) {
+        n = insert(all, n, (struct label){"instance", label_empty});
+    }
+    *ret_n = n;
+    return all;
+}
+
+struct labels *push_labels_render(const struct push_owner *owner, const struct label *own,
+                                  size_t n_own) {
+    size_t n = 0;
+    struct label *all CLEANUP_FREE = gather(owner, own, n_own, &n);
+    return labels_create(all, n);
+}
+
+static size_t add_edge(struct buf *text, struct label *all, size_t n, const char *name,
+                       double bound) {
+    char value[NUMBER_MAX_LEN + 1];
+    value[number_format_canonical(bound, value)] = '\0';
+    all[n] = (struct label){name, value};
+    return labels_append(text, all, n + 1);
+}
+
+static struct push_buckets *create_buckets(const struct push_series *series) {
+    bool histogram = series->family->type == PUSH_HISTOGRAM;
+    size_t n_sets = series->n_bounds + (histogram ? 1 : 0);
+    size_t n = 0;
+    struct label *all CLEANUP_FREE = gather(series->owner, series->own, series->n_labels, &n);
+    struct push_buckets *buckets =
+        mem_zalloc(1, sizeof(*buckets) + n_sets * sizeof(buckets->labels[0]));
+    size_t offsets[PUSH_MAX_WORDS];
+    buckets->n = n_sets;
+    for (size_t i = 0; i < n_sets; i++) {
+        double bound = i < series->n_bounds ? series->bounds[i] : HUGE_VAL;
+        offsets[i] = add_edge(&buckets->text, all, n, histogram ? "le" : "quantile", bound);
+    }
+    for (size_t i = 0; i < n_sets; i++) {
+        buckets->labels[i] = (const struct labels *)(buckets->text.data + offsets[i]);
+    }
+    return buckets;
+}
+
+/* ---- families ---- */
+
+static const enum metric_type exported_types[] = {
+    [PUSH_UNTYPED] = METRIC_UNTYPED, [PUSH_COUNTER] = METRIC_COUNTER,
+    [PUSH_GAUGE] = METRIC_GAUGE,     [PUSH_HISTOGRAM] = METRIC_HISTOGRAM,
+    [PUSH_SUMMARY] = METRIC_SUMMARY,
+};
+
+static struct push_desc *describe(const char *name, const char *help, enum push_type type) {
+    size_t name_size = strlen(name) + 1;
+    struct push_desc *desc = mem_alloc(sizeof(*desc) + name_size + strlen(help) + 1);
+    desc->desc = (struct metric_desc){
+        .name = strcpy(desc->text, name),
+        .help = strcpy(desc->text + name_size, help),
+        .type = exported_types[type],
+    };
+    return desc;
+}
+
+struct push_family *push_family_create(const struct push_store *store, const char *name,
+                                       enum push_type type, const char *help, bool of_group) {
+    const char *no_help = of_group ? "" : "Pushed without a help text";
+    struct push_family *family = mem_zalloc(1, sizeof(*family));
+    family->of_group = of_group;
+    family->has_help = help != NULL;
+    family->type = type;
+    family->hash = push_hash_text(store, name);
+    family->desc = describe(name, help != NULL ? help : no_help, type);
+    push_link_init(&family->members);
+    return family;
+}
+
+void push_family_free(struct push_store *store, struct push_family *family) {
+    push_table_remove(store->table, family->help);
+    push_table_remove(store->table, family->entry);
+    push_bury(store, family->desc, family->collected);
+    free(family);
+}
+
+static struct push_entry_spec spec_of_family(const struct push_family *family) {
+    const char *name = push_family_name(family);
+    return (struct push_entry_spec){
+        .type = PUSH_ENTRY_FAMILY,
+        .flags = (uint8_t)((family->has_short_name ? PUSH_FAMILY_SHORT_NAME : 0) |
+                           (family->of_group ? PUSH_FAMILY_OF_GROUP : 0)),
+        .detail = family->type,
+        .key = {{name, strlen(name) + 1}},
+    };
+}
+
+static struct push_entry_spec spec_of_help(const struct push_family *family) {
+    const char *help = family->desc->desc.help;
+    return (struct push_entry_spec){.type = PUSH_ENTRY_HELP, .key = {{help, strlen(help) + 1}}};
+}
+
+static size_t help_cost(const struct push_family *family) {
+    struct push_entry_spec spec = spec_of_help(family);
+    return push_table_cost(push_table_size(&spec));
+}
+
+size_t push_family_cost(const struct push_family *family) {
+    struct push_entry_spec spec = spec_of_family(family);
+    return push_table_cost(push_table_size(&spec)) + (family->has_help ? help_cost(family) : 0);
+}
+
+static int place_help(struct push_store *store, struct push_family *family, struct error *err) {
+    struct push_entry_spec spec = spec_of_help(family);
+    spec.detail = push_table_id(store->table, family->entry);
+    return push_table_add(store->table, &spec, &family->help, err);
+}
+
+int push_family_place(struct push_store *store, struct push_family *family, struct error *err) {
+    struct push_entry_spec spec = spec_of_family(family);
+    int r = push_table_add(store->table, &spec, &family->entry, err);
+    return r == 0 && family->has_help ? place_help(store, family, err) : r;
+}
+
+/* Whoever makes a family pays for it until it is gone. */
+static void charge_family(struct push_store *store, struct push_family *family, ptrdiff_t n) {
+    store->cost += (size_t)n;
+    family->cost += (size_t)n;
+    if (family->payer != NULL) {
+        family->payer->cost += (size_t)n;
+    }
+}
+
+void push_family_link(struct push_store *store, struct push_family *family) {
+    push_table_commit(family->entry);
+    if (family->help != NULL) {
+        push_table_commit(family->help);
+    }
+    family->number = ++store->number;
+    push_link_append(&store->families, &family->link);
+    push_index_add(&store->names, family->hash, family);
+    charge_family(store, family, (ptrdiff_t)push_family_cost(family));
+}
+
+/* Snapshots refer to a description while they are rendered: it is replaced, never changed. */
+void push_family_take_help(struct push_store *store, struct push_family *family, const char *help) {
+    struct push_desc *before = family->desc;
+    family->desc = describe(push_family_name(family), help, family->type);
+    push_bury(store, before, family->collected);
+    family->has_help = true;
+    if (place_help(store, family, NULL) == 0) {
+        push_table_commit(family->help);
+        charge_family(store, family, (ptrdiff_t)help_cost(family));
+    }
+}
+
+void push_family_destroy(struct push_store *store, struct push_family *family) {
+    charge_family(store, family, -(ptrdiff_t)family->cost);
+    push_share_unref(family->payer);
+    hash_index_remove(&store->names, family->hash, family);
+    push_readers_leave_family(store, family);
+    push_link_remove(&family->link);
+    push_family_free(store, family);
+}
+
+struct push_family *push_family_find(const struct push_store *store, const char *name) {
+    size_t cursor = 0;
+    struct push_family *family;
+    uint64_t hash = push_hash_text(store, name);
+    while ((family = hash_index_next(&store->names, hash, &cursor)) != NULL) {
+        if (strcmp(push_family_name(family), name) == 0) {
+            return family;
+        }
+    }
+    return NULL;
+}
+
+/* ---- finding series ---- */
+
+uint64_t push_series_hash(const struct push_store *store, const struct push_family *family,
+                          uint64_t labels_hash) {
+    return hash_mix(family->hash, labels_hash ^ store->seed);
 }
 
 static bool same_labels(const struct label *a, const struct label *b, size_t n) {
@@ -25,23 +242,25 @@ static bool same_labels(const struct label *a, const struct label *b, size_t n) 
     return true;
 }
 
+bool push_series_is(const struct push_series *series, const struct push_family *family,
+                    const struct push_owner *owner, const struct push_update *update) {
+    return (series->family == family || series->gauge == family) && series->owner == owner &&
+           series->n_labels == update->n_labels &&
+           same_labels(series->own, update->labels, update->n_labels);
+}
+
 struct push_series *push_series_find(const struct push_store *store,
                                      const struct push_family *family,
                                      const struct push_owner *owner,
-                                     const struct push_update *update, uint64_t *ret_hash) {
-    /* The sum is the same for equal sets, however owner and metric share the labels. */
-    uint64_t labels = owner->hash + push_hash_labels(store, update->labels, update->n_labels);
-    uint64_t hash = hash_mix(family->hash, labels ^ store->seed);
+                                     const struct push_update *update, uint64_t labels_hash) {
+    uint64_t hash = push_series_hash(store, family, labels_hash);
     size_t cursor = 0;
     struct push_series *series;
     while ((series = hash_index_next(&store->series, hash, &cursor)) != NULL) {
-        if (series->family == family && series->owner == owner &&
-            series->n_labels == update->n_labels &&
-            same_labels(series->own, update->labels, update->n_labels)) {
+        if (push_series_is(series, family, owner, update)) {
             return series;
         }
     }
-    *ret_hash = hash;
     return NULL;
 }
 
@@ -53,9 +272,8 @@ static bool has_label(const struct push_series *series, const struct label *labe
     return value != NULL && strcmp(value, label->value) == 0;
 }
 
-/* Whether both have the same labels, however owner and metric share them. Not as they are rendered:
- * groups get an empty instance, which is none. */
-static bool look_alike(const struct push_series *a, const struct push_series *b) {
+/* Not as they are rendered: groups get an empty instance, which is none. */
+bool push_series_look_alike(const struct push_series *a, const struct push_series *b) {
     if (a->owner->n_labels + a->n_labels != b->owner->n_labels + b->n_labels) {
         return false;
     }
@@ -72,308 +290,252 @@ static bool look_alike(const struct push_series *a, const struct push_series *b)
     return true;
 }
 
-/* Another owner's series that would look the same; NULL: none. */
-static struct push_series *find_twin(const struct push_store *store,
-                                     const struct push_series *series) {
-    size_t cursor = 0;
-    struct push_series *other;
-    while ((other = hash_index_next(&store->series, series->hash, &cursor)) != NULL) {
-        bool same_name = other->family == series->family || other->family == series->family->twin;
-        if (same_name && !other->family->hidden && look_alike(other, series)) {
-            return other;
-        }
-    }
-    return NULL;
+/* ---- making series ---- */
+
+enum { SERIES_COST = 384 }; /* in memory, beside the entry and the text */
+
+static bool is_composite(enum push_type type) {
+    return type == PUSH_HISTOGRAM || type == PUSH_SUMMARY;
 }
 
-bool push_series_is_left(const struct push_store *store, const struct push_series *series) {
-    uint64_t start = store->applying != NULL ? store->applying->batch->start : 0;
-    if (start == 0 || series->start == start || series->owner->n_refs > 1) {
-        return false;
-    }
-    /* Who comes by HTTP has nothing but its last push to tell whether it is still there. */
-    return push_start_is_connected(store, start)
-               ? !push_start_is_connected(store, series->start)
-               : !push_start_may_return(store, series->start, push_store_now_ms(store));
+/* How many bytes its names and labels take on a page, and so in memory. */
+static size_t text_size(const struct push_series *series) {
+    const struct push_buckets *buckets = series->buckets;
+    size_t n_buckets = buckets != NULL ? buckets->n : 0;
+    size_t n_others = buckets != NULL || series->gauge != NULL ? 2 : 1;
+    return (n_buckets + n_others) * strlen(push_family_name(series->family)) +
+           n_others * series->labels->len + (buckets != NULL ? buckets->text.len : 0);
 }
 
-/* ---- totals ---- */
-
-void push_series_forget_start(struct push_store *store, struct push_series *series,
-                              uint64_t start) {
-    for (struct push_total **link = &series->totals; *link != NULL; link = &(*link)->next) {
-        if ((*link)->start == start) {
-            struct push_total *total = *link;
-            *link = total->next;
-            series->n_totals -= total->counted;
-            series->owner->n_totals -= total->counted;
-            push_persist_remove(store, series->owner, total->entry);
-            free(total);
-            return;
-        }
-    }
+static struct push_entry_spec spec_of(const struct push_series *series) {
+    return (struct push_entry_spec){
+        .type = PUSH_ENTRY_SERIES,
+        .flags = series->gauge != NULL ? PUSH_SERIES_RATE : 0,
+        .n_words = 1 + series->n_values,
+        .key = {{series->bounds, series->n_bounds * sizeof(double)},
+                {series->own + series->n_labels, push_labels_size(series->own, series->n_labels)}},
+    };
 }
 
-/* The one not heard of for longest, of those that will not come back or, in need of room, that are
- * not there. */
-static const struct push_total *find_oldest(const struct push_store *store,
-                                            const struct push_total *first, bool in_need,
-                                            int64_t now_ms) {
-    const struct push_total *oldest = NULL;
-    for (const struct push_total *i = first; i != NULL; i = i->next) {
-        bool kept = in_need ? push_start_is_connected(store, i->start)
-                            : push_start_may_return(store, i->start, now_ms);
-        oldest = kept ? oldest : i;
-    }
-    return oldest;
+size_t push_series_entry_size(const struct push_series *series) {
+    struct push_entry_spec spec = spec_of(series);
+    return push_table_size(&spec);
 }
 
-void push_series_count_total(struct push_store *store, struct push_series *series,
-                             struct push_total *total, int64_t now_ms) {
-    enum { MANY_STARTS = 64, MAX_STARTS = 1024 };
-    if (total->counted) {
-        return;
-    }
-    total->counted = true;
-    series->n_totals++;
-    series->owner->n_totals++;
-    bool owner_has_many = series->owner->n_totals > store->config.limits.max_owner_series;
-    bool in_need = series->n_totals > (owner_has_many ? MANY_STARTS : MAX_STARTS);
-    /* Two for one, so that after a rush of starts there are few again. */
-    for (int i = 0; i < 2 && series->n_totals > MANY_STARTS; i++) {
-        /* Not the one heard of last: the batch under way is about it. */
-        const struct push_total *oldest =
-            find_oldest(store, series->totals->next, in_need && i == 0, now_ms);
-        if (oldest == NULL) {
-            return;
-        }
-        push_series_forget_start(store, series, oldest->start);
-    }
-}
-
-int push_series_total(struct push_store *store, struct push_series *series, uint64_t start,
-                      struct push_total **ret_total, struct error *err) {
-    for (struct push_total **link = &series->totals; *link != NULL; link = &(*link)->next) {
-        struct push_total *total = *link;
-        if (total->start == start) {
-            *link = total->next;
-            total->next = series->totals;
-            series->totals = total;
-            *ret_total = total;
-            return 0;
-        }
-    }
-    struct push_total *total = calloc(1, sizeof(*total));
-    if (total == NULL) {
-        return error_set(err, -ENOMEM, "%s: out of memory", series->family->desc->main.name);
-    }
-    *total = (struct push_total){.start = start};
-    int r = push_persist_total(store, series, total, err);
-    const struct push_total *oldest;
-    int64_t now_ms = push_store_now_ms(store);
-    while (r == -E2BIG && (oldest = find_oldest(store, series->totals, false, now_ms)) != NULL) {
-        push_series_forget_start(store, series, oldest->start);
-        r = push_persist_total(store, series, total, err);
-    }
-    if (r < 0) {
-        free(total);
-        return r;
-    }
-    total->next = series->totals;
-    series->totals = total;
-    *ret_total = total;
-    return 0;
-}
-
-/* ---- making ---- */
-
-/* The bounds that a series gets: its own, else those of its family, else the usual ones. */
-static void choose_bounds(const struct push_family *family, const struct push_update *update,
-                          const double **ret_bounds, size_t *ret_n) {
-    *ret_bounds = update->bounds;
-    *ret_n = update->n_bounds;
-    if (update->bounds != NULL || family->type != PUSH_HISTOGRAM) {
-        return;
-    }
-    *ret_bounds = default_bounds;
-    *ret_n = ARRAY_LEN(default_bounds);
-    const struct push_series *first = first_of(family);
-    if (first != NULL) {
-        *ret_bounds = first->bounds;
-        *ret_n = first->n_bounds;
-    }
-}
-
-static int check_bounds(const struct push_store *store, const struct push_update *update,
-                        const double *bounds, size_t n, struct error *err) {
-    size_t max = store->config.limits.max_buckets;
-    if (n > max) {
-        return error_set(err, -E2BIG, "%s: more than %zu buckets", update->name, max);
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(bounds[i]) || (i > 0 && bounds[i - 1] >= bounds[i])) {
-            return error_set(err, -EINVAL, "%s: bounds must be finite and ascend", update->name);
-        }
-    }
-    return 0;
-}
-
-static size_t count_values(enum push_type type, size_t n_bounds) {
-    return type == PUSH_HISTOGRAM || type == PUSH_SUMMARY ? n_bounds + 2 : 1;
-}
-
-static struct push_series *allocate(struct push_family *family, struct push_owner *owner,
-                                    const struct push_update *update) {
-    size_t labels_size = update->n_labels * sizeof(struct label);
-    size_t text_size = push_labels_size(update->labels, update->n_labels);
-    struct push_series *series = calloc(1, sizeof(*series) + labels_size + text_size);
-    if (series == NULL) {
-        return NULL;
-    }
+struct push_series *push_series_create(struct push_family *family, struct push_family *gauge,
+                                       struct push_owner *owner, const struct push_update *update,
+                                       const double *bounds, size_t n_bounds,
+                                       uint64_t labels_hash) {
+    size_t n = update->n_labels;
+    size_t size = n * sizeof(struct label) + push_labels_size(update->labels, n);
+    struct push_series *series = mem_zalloc(1, sizeof(*series) + size);
     series->family = family;
+    series->gauge = gauge;
     series->owner = owner;
-    series->n_labels = update->n_labels;
-    push_copy_labels(series->own, (char *)(series->own + update->n_labels), update->labels,
-                     update->n_labels);
+    series->labels_hash = labels_hash;
+    series->ttl_ms = PUSH_TTL_DEFAULT;
+    series->n_labels = n;
+    push_copy_labels(series->own, (char *)(series->own + n), update->labels, n);
+    series->labels = push_labels_render(owner, series->own, n);
+    series->n_bounds = n_bounds;
+    series->n_values = is_composite(family->type) ? n_bounds + 2 : 1;
+    if (n_bounds > 0) {
+        series->bounds = mem_dup(bounds, n_bounds * sizeof(*bounds));
+    }
+    if (is_composite(family->type)) {
+        series->buckets = create_buckets(series);
+    }
+    if (gauge != NULL) {
+        series->rate = mem_zalloc(1, sizeof(*series->rate));
+    }
+    series->cost =
+        SERIES_COST + push_table_cost(push_series_entry_size(series)) + text_size(series);
     return series;
 }
 
-static bool fill(struct push_series *series, const double *bounds, size_t n_bounds) {
-    enum push_type type = series->family->type;
-    series->n_bounds = n_bounds;
-    series->bounds = n_bounds > 0 ? calloc(n_bounds, sizeof(*series->bounds)) : NULL;
-    series->n_values = count_values(type, n_bounds);
-    series->labels = push_labels_render(series->owner, series->own, series->n_labels);
-    if ((n_bounds > 0 && series->bounds == NULL) || series->labels == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < n_bounds; i++) {
-        series->bounds[i] = bounds[i];
-    }
-    if (type == PUSH_RATE) {
-        series->rate = calloc(1, sizeof(*series->rate));
-        return series->rate != NULL;
-    }
-    if (type == PUSH_HISTOGRAM || type == PUSH_SUMMARY) {
-        series->buckets = push_buckets_create(series);
-        return series->buckets != NULL;
-    }
-    return true;
+static void free_total(struct push_store *store, struct push_total *total) {
+    push_table_remove(store->table, total->entry);
+    free(total);
 }
 
-/* Only gauges and rates can share a name, and then it matters who has which. */
-static bool join(struct push_store *store, struct push_series *series) {
-    enum push_type type = series->family->type;
-    if (type != PUSH_GAUGE && type != PUSH_RATE) {
-        return true;
+void push_series_free(struct push_store *store, struct push_series *series) {
+    push_table_remove(store->table, series->entry);
+    while (series->totals != NULL) {
+        struct push_total *total = series->totals;
+        series->totals = total->next;
+        free_total(store, total);
     }
-    series->member = push_member_join(store, series->family, series->owner);
-    return series->member != NULL;
-}
-
-static void free_series(struct push_store *store, struct push_series *series) {
-    push_member_leave(store, series->member);
     if (series->buckets != NULL) {
         push_bury(store, series->buckets->text.data, series->collected);
         free(series->buckets);
     }
     push_bury(store, series->labels, series->collected);
-    while (series->totals != NULL) {
-        push_series_forget_start(store, series, series->totals->start);
-    }
     free(series->rate);
     free(series->bounds);
     free(series);
 }
 
-/* Keeps it as safely as the others, unless another owner has the same and does not make way. */
-static int admit(struct push_store *store, struct push_series *series, const char *name,
-                 struct error *err) {
-    struct push_series *twin = find_twin(store, series);
-    if (twin != NULL && !push_series_displace(store, twin, series->owner)) {
-        return error_set(err, -EEXIST, "%s{%s}: is a series of %s, not of %s", name,
-                         series->labels->text, twin->owner->name, series->owner->name);
-    }
-    series->text_size = push_text_size(series);
-    int r = push_check_text(store, series, name, err);
-    return r < 0 ? r : push_persist_series(store, series, err);
-}
-
-void push_series_pay_family(struct push_family *family, const struct push_entry *before) {
-    struct push_series *first = first_of(family);
-    if (first != NULL) {
-        push_share_repay(first->owner, before->size);
-        push_share_pay(first->owner, family->entry->size);
-    }
-}
-
-static void insert(struct push_store *store, struct push_series *series) {
-    struct push_owner *owner = series->owner;
-    if (series->family->n_series == 0) {
-        push_share_pay(owner, series->family->entry->size);
-    }
-    series->number = ++store->number;
-    hash_index_add(&store->series, series->hash, series);
-    push_link_append(&series->family->series, &series->of_family);
-    series->family->n_series++;
-    push_link_append(&owner->series, &series->of_owner);
-    push_share_add(store, series);
-}
-
-int push_series_create(struct push_store *store, struct push_family *family,
-                       struct push_owner *owner, const struct push_update *update, uint64_t hash,
-                       struct push_series **ret_series, struct error *err) {
-    const double *bounds;
-    size_t n_bounds;
-    choose_bounds(family, update, &bounds, &n_bounds);
-    int r = push_check_labels(store, owner, family->type, update, err);
+int push_series_place(struct push_store *store, struct push_series *series, struct error *err) {
+    struct push_entry_spec spec = spec_of(series);
+    spec.owner = push_table_id(store->table, series->owner->entry);
+    spec.detail = push_table_id(store->table, series->family->entry);
+    int r = push_table_add(store->table, &spec, &series->entry, err);
     if (r == 0) {
-        r = check_bounds(store, update, bounds, n_bounds, err);
+        series->ttl = push_entry_values(series->entry);
+        series->values = series->ttl + 1;
+        *series->ttl = PUSH_TTL_DEFAULT;
     }
-    if (r < 0) {
-        return r;
+    return r;
+}
+
+static bool names_plugin(const struct push_series *series) {
+    return label_find(series->own, series->n_labels, "plugin") != NULL;
+}
+
+static void join(struct push_store *store, struct push_series *series, struct push_family *family,
+                 struct push_member *member) {
+    member->series = series;
+    push_link_append(&family->members, &member->link);
+    family->n_members++;
+    push_index_add(&store->series, push_series_hash(store, family, series->labels_hash), series);
+}
+
+static void leave(struct push_store *store, struct push_series *series, struct push_family *family,
+                  struct push_member *member) {
+    hash_index_remove(&store->series, push_series_hash(store, family, series->labels_hash), series);
+    push_readers_leave_member(store, member);
+    push_link_remove(&member->link);
+    if (--family->n_members == 0) {
+        push_family_destroy(store, family);
     }
-    struct push_series *series = allocate(family, owner, update);
-    if (series == NULL) {
-        error_set(err, -ENOMEM, "%s: out of memory", update->name);
-        return -ENOMEM;
+}
+
+void push_series_link(struct push_store *store, struct push_series *series) {
+    struct push_owner *owner = series->owner;
+    push_table_commit(series->entry);
+    series->number = ++store->number;
+    join(store, series, series->family, &series->in_family);
+    if (series->gauge != NULL) {
+        join(store, series, series->gauge, &series->in_gauge);
+        series->gauge->n_means++;
     }
-    series->hash = hash;
-    series->ttl_ms = PUSH_TTL_DEFAULT;
-    r = fill(series, bounds, n_bounds) && join(store, series) &&
-                hash_index_reserve(&store->series, 1)
-            ? admit(store, series, update->name, err)
-            : error_set(err, -ENOMEM, "%s: out of memory", update->name);
-    if (r < 0) {
-        free_series(store, series);
-        return r;
-    }
-    insert(store, series);
-    *ret_series = series;
-    return 0;
+    push_link_append(&owner->series, &series->of_owner);
+    owner->n_series++;
+    owner->n_naming += names_plugin(series) ? 1 : 0;
+    store->n_series++;
+    push_charge(store, owner, (ptrdiff_t)series->cost);
 }
 
 void push_series_destroy(struct push_store *store, struct push_series *series) {
-    struct push_family *family = series->family;
-    if (!series->hidden) {
-        hash_index_remove(&store->series, series->hash, series);
+    struct push_owner *owner = series->owner;
+    for (const struct push_total *total = series->totals; total != NULL; total = total->next) {
+        push_charge(store, owner, -(ptrdiff_t)push_table_cost(total->entry->size));
     }
-    bool was_first = first_of(family) == series;
-    push_persist_remove(store, series->owner, series->entry);
-    store->removals++;
-    push_link_remove(&series->of_family);
+    push_charge(store, owner, -(ptrdiff_t)series->cost);
+    push_table_remove(store->table, TAKE(series->entry)); /* before its families */
+    if (series->gauge != NULL) {
+        series->gauge->n_means--;
+        leave(store, series, series->gauge, &series->in_gauge);
+    }
+    leave(store, series, series->family, &series->in_family);
     push_cursors_leave_series(store, series);
     push_link_remove(&series->of_owner);
-    push_share_remove(store, series);
-    series->owner->n_with_ttl -= series->ttl_ms > 0 ? 1 : 0;
-    family->n_series--;
-    if (was_first) {
-        push_share_repay(series->owner, family->entry->size);
+    owner->n_series--;
+    owner->n_naming -= names_plugin(series) ? 1 : 0;
+    owner->n_with_ttl -= series->ttl_ms > 0 ? 1 : 0;
+    store->n_series--;
+    store->removals++;
+    push_series_free(store, series);
+}
+
+/* ---- totals ---- */
+
+enum { MAX_STARTS = 64 };
+
+uint64_t push_start_number(const char *start) {
+    /* The seed is constant: numbers are kept over restarts of the daemon. */
+    uint64_t number = hash_seeded(UINT64_C(0x5741415053544152), start, strlen(start));
+    return number != 0 ? number : 1;
+}
+
+static struct push_start *find_start(const struct push_store *store, uint64_t number) {
+    size_t cursor = 0;
+    return hash_index_next(&store->starts, number, &cursor);
+}
+
+void push_store_start_enter(struct push_store *store, uint64_t number) {
+    struct push_start *start = find_start(store, number);
+    if (start == NULL) {
+        start = mem_zalloc(1, sizeof(*start));
+        start->number = number;
+        push_index_add(&store->starts, number, start);
     }
-    if (family->n_series == 0) {
-        push_family_destroy(store, family);
-    } else if (was_first) {
-        push_share_pay(first_of(family)->owner, family->entry->size);
+    start->n_sessions++;
+}
+
+void push_store_start_leave(struct push_store *store, uint64_t number) {
+    struct push_start *start = find_start(store, number);
+    if (start != NULL && --start->n_sessions == 0) {
+        hash_index_remove(&store->starts, number, start);
+        free(start);
     }
-    free_series(store, series);
+}
+
+bool push_start_is_connected(const struct push_store *store, uint64_t number) {
+    return find_start(store, number) != NULL;
+}
+
+static struct push_entry_spec spec_of_total(const struct push_series *series,
+                                            const struct push_total *total) {
+    return (struct push_entry_spec){
+        .type = PUSH_ENTRY_TOTAL,
+        .n_words = series->n_values + 1,
+        .key = {{&total->start, sizeof(total->start)}},
+    };
+}
+
+size_t push_total_cost(const struct push_series *series) {
+    struct push_entry_spec spec = spec_of_total(series, &(struct push_total){0});
+    return push_table_cost(push_table_size(&spec));
+}
+
+int push_total_place(struct push_store *store, struct push_series *series, struct push_total *total,
+                     struct error *err) {
+    struct push_entry_spec spec = spec_of_total(series, total);
+    spec.owner = push_table_id(store->table, series->owner->entry);
+    spec.detail = push_table_id(store->table, series->entry);
+    int r = push_table_add(store->table, &spec, &total->entry, err);
+    if (r == 0) {
+        total->last = push_entry_values(total->entry);
+        total->used_ms = total->last + series->n_values;
+    }
+    return r;
+}
+
+/* Of those that are not connected; the first is used by the batch. */
+static void forget_oldest(struct push_store *store, struct push_series *series) {
+    struct push_total **oldest = NULL;
+    size_t n = 0;
+    for (struct push_total **link = &series->totals; *link != NULL; link = &(*link)->next, n++) {
+        oldest = n > 0 && !push_start_is_connected(store, (*link)->start) ? link : oldest;
+    }
+    if (n > MAX_STARTS && oldest != NULL) {
+        struct push_total *total = *oldest;
+        *oldest = total->next;
+        push_charge(store, series->owner, -(ptrdiff_t)push_table_cost(total->entry->size));
+        free_total(store, total);
+    }
+}
+
+void push_total_link(struct push_store *store, struct push_series *series,
+                     struct push_total *total) {
+    struct push_total **link = &series->totals;
+    while (*link != NULL && *(*link)->used_ms > *total->used_ms) {
+        link = &(*link)->next;
+    }
+    total->next = *link;
+    *link = total;
+    push_table_commit(total->entry);
+    push_charge(store, series->owner, (ptrdiff_t)push_table_cost(total->entry->size));
+    forget_oldest(store, series);
 }

@@ -8,7 +8,8 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/hash.h"
-#include "exporter/push/store_private.h"
+#include "exporter/core/memory.h"
+#include "exporter/push/private.h"
 
 /* ---- time ---- */
 
@@ -23,6 +24,34 @@ int64_t push_store_now_ms(const struct push_store *store) {
     return store->config.now_ms();
 }
 
+/* ---- the lock ---- */
+
+/* Readers leave it to the loop thread now and then, see read.c. */
+void push_store_lock(struct push_store *store) {
+    atomic_fetch_add(&store->n_waiting, 1);
+    pthread_mutex_lock(&store->lock);
+    atomic_fetch_sub(&store->n_waiting, 1);
+}
+
+void push_store_unlock(struct push_store *store) {
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- hashes ---- */
+
+uint64_t push_hash_text(const struct push_store *store, const char *text) {
+    return hash_seeded(store->seed, text, strlen(text));
+}
+
+uint64_t push_hash_labels(const struct push_store *store, const struct label *labels, size_t n) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t name = hash_seeded(store->seed, labels[i].name, strlen(labels[i].name));
+        sum += hash_seeded(name, labels[i].value, strlen(labels[i].value));
+    }
+    return sum;
+}
+
 /* ---- memory that a snapshot may refer to ---- */
 
 /* The oldest collection that somebody may still be rendering. */
@@ -35,57 +64,43 @@ static uint64_t oldest_in_use(const struct push_store *store) {
     return oldest;
 }
 
-static void free_graves(struct push_graves *graves, uint64_t oldest) {
+static void free_graves(struct push_store *store, uint64_t oldest) {
     size_t n_kept = 0;
-    for (size_t i = 0; i < graves->n_items; i++) {
-        if (graves->items[i].collected < oldest) {
-            free(graves->items[i].memory);
+    for (size_t i = 0; i < store->n_graves; i++) {
+        if (store->graves[i].collected < oldest) {
+            free(store->graves[i].memory);
         } else {
-            graves->items[n_kept++] = graves->items[i];
+            store->graves[n_kept++] = store->graves[i];
         }
     }
-    graves->n_items = n_kept;
+    store->n_graves = n_kept;
     if (n_kept == 0) {
-        free(TAKE(graves->items));
-        graves->cap_items = 0;
+        free(TAKE(store->graves));
+        store->cap_graves = 0;
     }
 }
 
 void push_bury(struct push_store *store, void *memory, uint64_t collected) {
-    if (memory == NULL) {
-        return;
-    }
-    if (collected == 0 || collected < oldest_in_use(store)) {
+    if (memory == NULL || collected == 0 || collected < oldest_in_use(store)) {
         free(memory);
         return;
     }
-    struct push_graves *graves = &store->graves;
-    if (graves->n_items == graves->cap_items) {
-        size_t cap = 2 * graves->cap_items + 64;
-        struct push_grave *items = reallocarray(graves->items, cap, sizeof(*items));
-        if (items == NULL) {
-            return; /* lost, rather than freed under a reader */
-        }
-        graves->items = items;
-        graves->cap_items = cap;
-    }
-    graves->items[graves->n_items++] = (struct push_grave){memory, collected};
+    ARRAY_GROW(&store->graves, &store->cap_graves, store->n_graves + 1);
+    store->graves[store->n_graves++] = (struct push_grave){memory, collected};
 }
 
 void push_store_open_graves(struct push_store *store) {
-    free_graves(&store->graves, oldest_in_use(store));
+    free_graves(store, oldest_in_use(store));
 }
 
 /* ---- who takes snapshots ---- */
 
 struct push_reader *push_reader_create(struct push_store *store) {
-    struct push_reader *reader = calloc(1, sizeof(*reader));
-    if (reader != NULL) {
-        reader->store = store;
-        pthread_mutex_lock(&store->lock);
-        push_link_append(&store->readers, &reader->link);
-        pthread_mutex_unlock(&store->lock);
-    }
+    struct push_reader *reader = mem_zalloc(1, sizeof(*reader));
+    reader->store = store;
+    pthread_mutex_lock(&store->lock);
+    push_link_append(&store->readers, &reader->link);
+    pthread_mutex_unlock(&store->lock);
     return reader;
 }
 
@@ -105,10 +120,6 @@ void push_reader_destroy(struct push_reader *reader) {
 void push_store_configure(struct push_store *store, const struct push_store_config *config) {
     store->config.limits = config->limits;
     store->config.ttl_ms = config->ttl_ms;
-    size_t most = PUSH_MAX_WORDS - 2;
-    if (store->config.limits.max_buckets > most) {
-        store->config.limits.max_buckets = most;
-    }
 }
 
 const struct push_limits *push_store_limits(const struct push_store *store) {
@@ -117,27 +128,20 @@ const struct push_limits *push_store_limits(const struct push_store *store) {
 
 int push_store_create(const struct push_store_config *config, struct push_store **ret_store,
                       struct error *err) {
-    struct push_store *store = calloc(1, sizeof(*store));
-    if (store == NULL) {
-        return error_set(err, -ENOMEM, "push: out of memory");
-    }
-    int r = push_reserved_init(&store->reserved, config->collectors, err);
-    if (r < 0) {
-        free(store);
-        return r;
-    }
+    struct push_store *store = mem_zalloc(1, sizeof(*store));
+    push_reserve_names(store, config->collectors);
+    store->plan = push_plan_create(store);
     push_store_configure(store, config);
     store->config.table_bytes = config->table_bytes;
     store->config.now_ms = config->now_ms != NULL ? config->now_ms : system_now_ms;
     store->seed = hash_seed();
+    store->batch = 1; /* 0: of what no batch has named */
     pthread_mutex_init(&store->lock, NULL);
     push_link_init(&store->families);
     push_link_init(&store->readers);
     push_link_init(&store->owners);
     push_link_init(&store->shares);
-    push_link_init(&store->starts_left);
-    store->created_ms = push_store_now_ms(store);
-    r = push_table_create(config->table_path, config->table_bytes, &store->table, err);
+    int r = push_table_create(config->table_path, config->table_bytes, &store->table, err);
     if (r < 0) {
         push_store_destroy(store);
         return r;
@@ -150,7 +154,6 @@ void push_store_destroy(struct push_store *store) {
     if (store == NULL) {
         return;
     }
-    push_store_settle(store);
     struct push_table *table = TAKE(store->table); /* nothing is removed from it */
     while (store->owners.next != &store->owners) {
         push_owner_destroy(store, CONTAINER_OF(store->owners.next, struct push_owner, link));
@@ -158,16 +161,15 @@ void push_store_destroy(struct push_store *store) {
     push_table_destroy(table);
     hash_index_finish(&store->names);
     hash_index_finish(&store->series);
-    hash_index_finish(&store->members);
     hash_index_finish(&store->by_identity);
     hash_index_finish(&store->by_plugin);
-    push_starts_finish(store);
-    free_graves(&store->graves, UINT64_MAX);
-    push_reserved_finish(&store->reserved);
-    free(store->steps);
-    free(store->fresh);
-    free(store->replaced);
-    free(store->hidden);
+    for (size_t i = 0; i < store->starts.n_slots; i++) {
+        free(store->starts.slots[i].item);
+    }
+    hash_index_finish(&store->starts);
+    free_graves(store, UINT64_MAX);
+    push_plan_destroy(store->plan);
+    free(store->reserved);
     pthread_mutex_destroy(&store->lock);
     free(store);
 }
@@ -176,26 +178,12 @@ int push_store_publish(struct push_store *store, struct error *err) {
     return push_table_publish(store->table, err);
 }
 
-void push_store_copy_begin(struct push_store *store, struct buf *out) {
-    size_t len = 0;
-    push_store_settle(store);
-    push_table_pages(store->table, &len);
-    buf_reset(out);
-    buf_reserve(out, len);
-    store->copy = out;
-}
-
-bool push_store_copy_some(struct push_store *store, size_t n) {
-    struct buf *out = store->copy;
-    if (out == NULL) {
-        return false;
-    }
+bool push_store_copy_some(const struct push_store *store, struct buf *out, size_t n) {
     size_t len = 0;
     const char *pages = push_table_pages(store->table, &len);
     size_t left = len - out->len;
     buf_add(out, pages + out->len, n < left ? n : left);
-    store->copy = out->len < len && !out->failed ? out : NULL;
-    return store->copy != NULL;
+    return out->len < len;
 }
 
 /* ---- figures ---- */
@@ -243,7 +231,7 @@ void push_store_count_refused(struct push_store *store, int code) {
 
 struct push_stats push_store_stats(const struct push_store *store) {
     struct push_stats stats = {
-        .n_series = store->series.n_items,
+        .n_series = store->n_series,
         .n_owners = store->by_identity.n_items,
         .table_bytes = push_table_used(store->table),
         .in_file = push_table_is_file(store->table),

@@ -20,20 +20,9 @@ struct push_store;
 struct push_owner;
 
 struct push_limits {
-    size_t max_owners;       /* plugins */
-    size_t max_groups;       /* counted apart, so that they leave plugins their room */
-    size_t max_peer_owners;  /* plugins and groups that one peer claims, see push_claim.h */
-    size_t max_series;       /* in all */
-    size_t max_peer_series;  /* of all owners that one peer claims */
-    size_t max_owner_series; /* of one owner */
-    size_t max_text;         /* bytes that names and labels of all series take on a page */
-    size_t max_peer_text;    /* of all owners that one peer claims */
-    size_t max_labels;       /* of one series, without those of its owner */
-    size_t max_name_len;     /* of metrics and labels */
-    size_t max_value_len;    /* of a label */
-    size_t max_help_len;
-    size_t max_buckets;
-    size_t max_line_rate; /* lines or metrics in a second, of one owner; 0: no limit */
+    size_t max_owner_series; /* of one plugin or group */
+    size_t max_peer_bytes;   /* kept of one peer: entries of the table, and their text on a page */
+    size_t max_line_rate;    /* lines or metrics in a second, of one owner; 0: no limit */
 };
 
 struct push_store_config {
@@ -41,7 +30,7 @@ struct push_store_config {
     int64_t ttl_ms; /* how long series outlive their plugin's last sign of life; 0: for ever */
     const struct collector *const *collectors; /* whose metrics nobody may push; may be NULL */
     const char *table_path;                    /* of the file that outlives us; NULL: in memory */
-    size_t table_bytes;                        /* at most */
+    size_t table_bytes;                        /* at most, and for all that is kept */
     int64_t (*now_ms)(void);                   /* monotonic; NULL: the system's clock */
 };
 
@@ -63,13 +52,9 @@ void push_store_load(struct push_store *store, const void *pages, size_t len,
 /* Puts the table in its place, once what was there has been loaded. Does nothing for memory. */
 int push_store_publish(struct push_store *store, struct error *err);
 
-/* Makes `out` a copy of the pages of the table, in steps of `n` bytes; false: it is whole. */
-void push_store_copy_begin(struct push_store *store, struct buf *out);
-bool push_store_copy_some(struct push_store *store, size_t n);
-
-/* Drops what is dead from a table that is full of it, in steps of `n` entries: to be called about
- * once a second, and again as long as it returns true. */
-bool push_store_tidy(struct push_store *store, size_t n);
+/* Appends up to `n` bytes of the table's pages to a copy of them, from where it ends; false: it is
+ * whole. What is pushed between two calls may be in it in part. */
+bool push_store_copy_some(const struct push_store *store, struct buf *out, size_t n);
 
 /* Takes over limits and time to live, after a reload. What is there stays. */
 void push_store_configure(struct push_store *store, const struct push_store_config *config);
@@ -93,8 +78,7 @@ struct push_identity {
 bool push_label_is_identity(const char *name);
 
 /* The owner of that identity, made if need be. Valid until push_owner_unref: a connection keeps
- * its reference, and so stays alive; a request takes one for its time. -EINVAL, -E2BIG, -ENOMEM,
- * -ENOSPC. */
+ * its reference, and so stays alive; a request takes one for its time. -EINVAL, -ENOSPC. */
 int push_store_owner(struct push_store *store, const struct push_identity *identity,
                      struct push_owner **ret_owner, struct error *err);
 void push_owner_unref(struct push_store *store, struct push_owner *owner); /* accepts NULL */
@@ -146,53 +130,19 @@ struct push_batch {
  * 0. */
 uint64_t push_start_number(const char *start);
 
-/* A peer of that start has connected, or has left again; as often left as entered. The totals of
- * one that is there, or has just left, are remembered before those of others. */
+/* A peer of that start has connected, or has left again; as often left as entered. Of each series
+ * the totals of the last 64 starts are kept, and of all that are connected. */
 void push_store_start_enter(struct push_store *store, uint64_t number);
 void push_store_start_leave(struct push_store *store, uint64_t number);
 
-/* Applies all updates or none. `*ret_failed` (may be NULL) is then the place in `updates` of the
- * first offender, and the error says its metric, what was expected, and the other owner where types
- * conflict. After return it survives kill -9. Successes and failures are counted in waap_push_*.
- * -EINVAL: not valid; -EEXIST: another type, or a series of another owner's; -EPERM: a name that
- * nobody may push; -E2BIG: beyond a limit; -ENOSPC, -ENOMEM: no room. */
+/* Applies all updates or none; at most PUSH_MAX_UPDATES (-EFBIG). `*ret_failed` (may be NULL) is
+ * then the place in `updates` of the first offender, and the error says its metric, what was
+ * expected, and the other owner where types conflict. After return it survives kill -9. Successes
+ * and failures are counted in waap_push_*. -EINVAL: not valid; -EEXIST: another type, or a series
+ * of another owner's; -EPERM: a name that nobody may push; -E2BIG: beyond a limit; -ENOSPC: no
+ * room. */
 int push_store_apply(struct push_store *store, struct push_owner *owner,
                      const struct push_batch *batch, size_t *ret_failed, struct error *err);
-
-/* push_store_apply in turns, for a batch that would hold up the loop: call push_store_apply_some,
- * which does about as much as `n_updates` take, until it says that the batch is over; `code`,
- * `failed` and `error` then say how it went. What it points to must stay until then. Until it is
- * over readers wait, and whatever else is asked of the store takes it to its end first. */
-struct push_applying {
-    bool over;
-    int code;
-    size_t failed;
-    struct error error;
-
-    /* Not for callers. */
-    struct push_owner *owner;
-    const struct push_batch *batch;
-    int64_t now_ms;
-    enum push_stage {
-        PUSH_STAGE_PREPARE,
-        PUSH_STAGE_PRESET,
-        PUSH_STAGE_PERFORM,
-        PUSH_STAGE_SWEEP,
-        PUSH_STAGE_TAKE_BACK,
-    } stage;
-    size_t next;                  /* of the updates, in this stage */
-    struct push_link *next_swept; /* of the owner's series */
-    bool made_room;               /* and started over */
-};
-
-void push_store_apply_begin(struct push_store *store, struct push_applying *applying,
-                            struct push_owner *owner, const struct push_batch *batch);
-bool push_store_apply_some(struct push_store *store, struct push_applying *applying,
-                           size_t n_updates);
-
-/* Whether a batch, a copy or push_store_tidy is between two steps, or a large store is being
- * collected: callers that can wait should. */
-bool push_store_is_busy(const struct push_store *store);
 
 /* Counts a refusal that happened outside: codes as above, -EBADMSG and -EPROTONOSUPPORT: not
  * readable, -EAGAIN and -EBUSY: too fast, -EACCES: not allowed, -EFBIG: beyond a limit. */
@@ -217,8 +167,7 @@ void push_store_visit_notes(const struct push_store *store, const struct push_ow
                             void (*visit)(const char *key, const char *text, void *context),
                             void *context);
 
-/* `text` NULL drops the note. One whose key begins with a point goes with its owner's last series;
- * others keep the owner. -E2BIG, -ENOMEM, -ENOSPC. */
+/* `text` NULL drops the note. Notes keep their owner. -E2BIG, -ENOSPC. */
 int push_store_put_note(struct push_store *store, struct push_owner *owner, const char *key,
                         const char *text, struct error *err);
 
@@ -322,7 +271,7 @@ enum { PUSH_REASONS = 9 };
 
 struct push_stats {
     size_t n_series, n_owners;
-    size_t table_bytes; /* used, by what was removed too */
+    size_t table_bytes; /* of entries */
     bool in_file;       /* what is pushed outlives us */
     uint64_t changes;   /* of anything that a state file holds */
     uint64_t updates, expired;
@@ -338,8 +287,8 @@ struct push_stats push_store_stats(const struct push_store *store);
  * its threads can be there, and the older ones may still be rendering. */
 struct push_reader;
 
-struct push_reader *push_reader_create(struct push_store *store); /* NULL: no memory */
-void push_reader_destroy(struct push_reader *reader);             /* accepts NULL */
+struct push_reader *push_reader_create(struct push_store *store);
+void push_reader_destroy(struct push_reader *reader); /* accepts NULL */
 
 /* Adds all series to a snapshot; what it refers to stays until the reader's next call or end. */
 void push_reader_collect(struct push_reader *reader, struct snapshot *out);

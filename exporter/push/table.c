@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libdeflate.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 
 enum { TABLE_VERSION = 1, TABLE_GROW_BYTES = 256 << 10, TABLE_PAGES_AT = 3 * PUSH_PAGE_SIZE };
 
@@ -22,7 +24,7 @@ struct redo {
     uint64_t word;   /* what it becomes: doing it twice does no harm */
 };
 
-/* The file begins with it; entries begin at TABLE_PAGES_AT. */
+/* The file begins with it; pages begin at TABLE_PAGES_AT. */
 struct header {
     char magic[8];
     uint32_t version;
@@ -35,17 +37,76 @@ struct header {
 
 _Static_assert(sizeof(struct header) <= TABLE_PAGES_AT, "the header has three pages");
 
+/* A page is a chain of entries, free ones included, each of which leads to the next by its size. */
 struct push_table {
     char *base;
     size_t max_bytes;
     size_t allocated;
-    size_t committed; /* entries before it count */
-    size_t tail;      /* where the next one goes */
-    size_t dead;
+    size_t used;     /* bytes of entries */
+    uint16_t *rooms; /* of each page: its largest free entry has at most so many bytes */
+    size_t n_pages, cap_pages;
+    size_t page;    /* where the search for room begins */
+    size_t rest;    /* in that page, a free entry; 0: not known */
     int fd;         /* -1: in memory */
     char *path;     /* NULL: in memory */
     char *new_path; /* where it is until it is published; NULL: was published */
 };
+
+/* ---- checks ---- */
+
+uint32_t push_entry_check(const struct push_entry *entry) {
+    const char *from = (const char *)&entry->size;
+    uint32_t crc = libdeflate_crc32(0, from, (size_t)((const char *)&entry->unused - from));
+    crc = libdeflate_crc32(crc, entry->words + entry->n_words, entry->key_len);
+    return crc > PUSH_ENTRY_TAKEN ? crc : crc + PUSH_ENTRY_TAKEN + 1;
+}
+
+static bool is_free(const struct push_entry *entry) {
+    return entry->commit == PUSH_ENTRY_FREE || entry->commit == PUSH_ENTRY_TAKEN;
+}
+
+static bool is_sound(const struct push_entry *entry, size_t room) {
+    if (entry->size == 0 || entry->size > room || entry->size % sizeof(uint64_t) != 0) {
+        return false;
+    }
+    if (is_free(entry)) {
+        return true;
+    }
+    size_t needed = sizeof(*entry) + entry->n_words * sizeof(uint64_t) + entry->key_len;
+    return room >= sizeof(*entry) && needed <= entry->size &&
+           entry->commit == push_entry_check(entry);
+}
+
+/* False: the page is damaged. */
+static bool scan_page(const char *pages, size_t at, size_t end,
+                      void (*visit)(const struct push_entry *entry, uint32_t id, void *context),
+                      void *context) {
+    while (at + sizeof(uint64_t) <= end) {
+        const struct push_entry *entry = (const struct push_entry *)(const void *)(pages + at);
+        if (entry->commit == 0) {
+            return true;
+        }
+        if (!is_sound(entry, end - at)) {
+            return false;
+        }
+        if (!is_free(entry)) {
+            visit(entry, (uint32_t)(at / sizeof(uint64_t) + 1), context);
+        }
+        at += entry->size;
+    }
+    return true;
+}
+
+size_t push_pages_scan(const void *pages, size_t len,
+                       void (*visit)(const struct push_entry *entry, uint32_t id, void *context),
+                       void *context) {
+    size_t n_damaged = 0;
+    for (size_t at = 0; at < len; at += PUSH_PAGE_SIZE) {
+        size_t end = len - at < PUSH_PAGE_SIZE ? len : at + PUSH_PAGE_SIZE;
+        n_damaged += scan_page(pages, at, end, visit, context) ? 0 : 1;
+    }
+    return n_damaged;
+}
 
 /* ---- life ---- */
 
@@ -76,11 +137,7 @@ static int open_file(struct push_table *table, const char *path, struct error *e
     struct buf new_path = {0};
     buf_printf(&new_path, "%s.new", path);
     table->new_path = buf_take(&new_path);
-    table->path = strdup(path);
-    if (table->new_path == NULL || table->path == NULL) {
-        return error_set(err, -ENOMEM, "%s: out of memory", path);
-    }
-    /* Another one that is there may be mapped: by us, where it could not be published. */
+    table->path = mem_strdup(path);
     table->fd = file_create_own(table->new_path, 0600, err);
     return table->fd < 0 ? table->fd : 0;
 }
@@ -92,7 +149,7 @@ static int map(struct push_table *table, struct error *err) {
         return error_set(err, -errno, "map %zu bytes: %m", table->max_bytes);
     }
     table->base = base;
-    int r = allocate(table, TABLE_PAGES_AT + PUSH_PAGE_SIZE, err);
+    int r = allocate(table, TABLE_PAGES_AT, err);
     if (r < 0) {
         return r;
     }
@@ -101,17 +158,12 @@ static int map(struct push_table *table, struct error *err) {
     header->version = TABLE_VERSION;
     header->byte_order = TABLE_BYTE_ORDER;
     read_boot_id(header->boot_id);
-    table->tail = TABLE_PAGES_AT;
-    table->committed = TABLE_PAGES_AT;
     return 0;
 }
 
 int push_table_create(const char *path, size_t max_bytes, struct push_table **ret_table,
                       struct error *err) {
-    struct push_table *table = calloc(1, sizeof(*table));
-    if (table == NULL) {
-        return error_set(err, -ENOMEM, "push table: out of memory");
-    }
+    struct push_table *table = mem_zalloc(1, sizeof(*table));
     size_t least = TABLE_PAGES_AT + PUSH_PAGE_SIZE;
     table->max_bytes = (max_bytes > least ? max_bytes : least) & ~(size_t)(PUSH_PAGE_SIZE - 1);
     table->fd = -1;
@@ -140,6 +192,7 @@ void push_table_destroy(struct push_table *table) {
             unlink(table->new_path);
         }
     }
+    free(table->rooms);
     free(table->new_path);
     free(table->path);
     free(table);
@@ -156,6 +209,103 @@ int push_table_publish(struct push_table *table, struct error *err) {
     return 0;
 }
 
+/* ---- room ---- */
+
+static struct push_entry *entry_at(const struct push_table *table, size_t page, size_t at) {
+    return (struct push_entry *)(void *)(table->base + TABLE_PAGES_AT + page * PUSH_PAGE_SIZE + at);
+}
+
+static void set_free(struct push_entry *entry, size_t size) {
+    entry->size = (uint16_t)size;
+    __atomic_store_n(&entry->commit, PUSH_ENTRY_FREE, __ATOMIC_RELEASE);
+}
+
+/* Joins free entries of the page that follow each other; finds one of that size, or NULL. */
+static struct push_entry *search_page(struct push_table *table, size_t page, size_t size) {
+    size_t largest = 0;
+    for (size_t at = 0; at < PUSH_PAGE_SIZE;) {
+        struct push_entry *entry = entry_at(table, page, at);
+        size_t next = at + entry->size;
+        if (entry->commit != PUSH_ENTRY_FREE) {
+            at = next;
+            continue;
+        }
+        for (const struct push_entry *other;
+             next < PUSH_PAGE_SIZE &&
+             (other = entry_at(table, page, next))->commit == PUSH_ENTRY_FREE;) {
+            next += other->size;
+            __atomic_store_n(&entry->size, (uint16_t)(next - at), __ATOMIC_RELEASE);
+        }
+        if (entry->size >= size) {
+            return entry;
+        }
+        largest = entry->size > largest ? entry->size : largest;
+        at = next;
+    }
+    table->rooms[page] = (uint16_t)largest;
+    return NULL;
+}
+
+static int add_page(struct push_table *table, struct error *err) {
+    size_t page = table->n_pages;
+    size_t end = TABLE_PAGES_AT + (page + 1) * PUSH_PAGE_SIZE;
+    if (end > table->max_bytes) {
+        return error_set(err, -ENOSPC, "no room: the table has its full size of %zu bytes",
+                         table->max_bytes);
+    }
+    if (end > table->allocated) {
+        int r = allocate(table, table->allocated + TABLE_GROW_BYTES, err);
+        if (r == -ENOSPC) { /* a single page may still be had */
+            r = allocate(table, end, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+    }
+    ARRAY_GROW(&table->rooms, &table->cap_pages, page + 1);
+    table->n_pages = page + 1;
+    table->rooms[page] = PUSH_PAGE_SIZE;
+    set_free(entry_at(table, page, 0), PUSH_PAGE_SIZE);
+    return 0;
+}
+
+/* A free entry of at least that size: in the page of the last one, in another, in a new one. */
+static int find_room(struct push_table *table, size_t size, struct push_entry **ret_entry,
+                     struct error *err) {
+    if (table->rest != 0 && entry_at(table, table->page, table->rest)->size >= size) {
+        *ret_entry = entry_at(table, table->page, table->rest);
+        return 0;
+    }
+    table->rest = 0; /* it may be joined with others */
+    for (size_t i = 0; i < table->n_pages; i++) {
+        size_t page =
+            table->page + i < table->n_pages ? table->page + i : table->page + i - table->n_pages;
+        *ret_entry = table->rooms[page] >= size ? search_page(table, page, size) : NULL;
+        if (*ret_entry != NULL) {
+            table->page = page;
+            return 0;
+        }
+    }
+    int r = add_page(table, err);
+    if (r == 0) {
+        table->page = table->n_pages - 1;
+        *ret_entry = entry_at(table, table->page, 0);
+    }
+    return r;
+}
+
+/* Makes two free entries of one. Whenever we are killed the page is a chain. */
+static void split(struct push_table *table, struct push_entry *entry, size_t size) {
+    size_t left = entry->size - size;
+    table->rest = 0;
+    if (left > 0) {
+        struct push_entry *rest = (struct push_entry *)(void *)((char *)entry + size);
+        set_free(rest, left);
+        __atomic_store_n(&entry->size, (uint16_t)size, __ATOMIC_RELEASE);
+        table->rest = (size_t)((char *)rest - (char *)entry_at(table, table->page, 0));
+    }
+}
+
 /* ---- entries ---- */
 
 size_t push_table_size(const struct push_entry_spec *spec) {
@@ -164,33 +314,9 @@ size_t push_table_size(const struct push_entry_spec *spec) {
     return (size + 7) & ~(size_t)7;
 }
 
-/* Where the next entry of that size goes: not across the end of a page. */
-static int find_place(struct push_table *table, size_t size, size_t reserve, size_t *ret_place,
-                      struct error *err) {
-    size_t place = table->tail;
-    if (place % PUSH_PAGE_SIZE + size > PUSH_PAGE_SIZE) {
-        place = (place + PUSH_PAGE_SIZE - 1) & ~(size_t)(PUSH_PAGE_SIZE - 1);
-    }
-    if (place + size + reserve > table->max_bytes) {
-        return error_set(err, -ENOSPC, "no room: the table has its full size of %zu bytes",
-                         table->max_bytes);
-    }
-    if (place + size > table->allocated) {
-        int r = allocate(table, table->allocated + TABLE_GROW_BYTES, err);
-        if (r == -ENOSPC) { /* the last pages may still be had */
-            r = allocate(table, table->allocated + PUSH_PAGE_SIZE, err);
-        }
-        if (r < 0) {
-            return r;
-        }
-    }
-    *ret_place = place;
-    return 0;
-}
-
-static void copy(void *to, const void *from, size_t n) {
-    if (n > 0) {
-        memcpy(to, from, n);
+static void copy(void *to, const struct push_text *text) {
+    if (text->len > 0) {
+        memcpy(to, text->data, text->len);
     }
 }
 
@@ -202,82 +328,45 @@ int push_table_add(struct push_table *table, const struct push_entry_spec *spec,
                          "all labels, values and bounds take %zu bytes, at most %d fit", size,
                          PUSH_PAGE_SIZE);
     }
-    size_t place = 0;
-    int r = find_place(table, size, spec->reserve, &place, err);
+    struct push_entry *entry = NULL;
+    int r = find_room(table, size, &entry, err);
     if (r < 0) {
         return r;
     }
-    struct push_entry *entry = (struct push_entry *)(void *)(table->base + place);
-    *entry = (struct push_entry){
-        .size = (uint16_t)size,
-        .type = (uint8_t)spec->type,
-        .n_words = (uint16_t)spec->n_words,
-        .key_len = (uint16_t)(spec->key[0].len + spec->key[1].len),
-        .id = spec->id,
-        .owner = spec->owner,
-        .detail = spec->detail,
-    };
-    if (spec->words != NULL) {
-        copy(entry->words, spec->words, spec->n_words * sizeof(uint64_t));
-    }
-    copy(push_entry_key(entry), spec->key[0].data, spec->key[0].len);
-    copy(push_entry_key(entry) + spec->key[0].len, spec->key[1].data, spec->key[1].len);
-    table->tail = place + size;
+    split(table, entry, size);
+    __atomic_store_n(&entry->commit, PUSH_ENTRY_TAKEN, __ATOMIC_RELEASE);
+    entry->type = (uint8_t)spec->type;
+    entry->flags = spec->flags;
+    entry->n_words = (uint16_t)spec->n_words;
+    entry->key_len = (uint16_t)(spec->key[0].len + spec->key[1].len);
+    entry->owner = spec->owner;
+    entry->detail = spec->detail;
+    entry->unused = 0;
+    memset(entry->words, 0, spec->n_words * sizeof(uint64_t));
+    copy(push_entry_key(entry), &spec->key[0]);
+    copy(push_entry_key(entry) + spec->key[0].len, &spec->key[1]);
+    table->used += size;
     *ret_entry = entry;
     return 0;
 }
 
-/* In order, so that a page never has an entry that counts behind one that does not. */
-void push_table_commit(struct push_table *table) {
-    while (table->committed < table->tail) {
-        struct push_entry *entry = (struct push_entry *)(void *)(table->base + table->committed);
-        size_t left = PUSH_PAGE_SIZE - table->committed % PUSH_PAGE_SIZE;
-        if (left < sizeof(*entry) || entry->size == 0) {
-            table->committed += left;
-            continue;
-        }
-        __atomic_store_n(&entry->commit, push_entry_check(entry), __ATOMIC_RELEASE);
-        table->committed += entry->size;
+void push_table_commit(struct push_entry *entry) {
+    __atomic_store_n(&entry->commit, push_entry_check(entry), __ATOMIC_RELEASE);
+}
+
+void push_table_remove(struct push_table *table, struct push_entry *entry) {
+    if (table == NULL || entry == NULL) {
+        return;
     }
+    size_t page = (size_t)((char *)entry - table->base - TABLE_PAGES_AT) / PUSH_PAGE_SIZE;
+    __atomic_store_n(&entry->commit, PUSH_ENTRY_FREE, __ATOMIC_RELEASE);
+    table->used -= entry->size;
+    table->rooms[page] = PUSH_PAGE_SIZE; /* as far as is known: neighbours may be free as well */
 }
 
-/* False: the file system does not take it. */
-static bool give_back(struct push_table *table, size_t wanted) {
-    if (table->fd < 0) {
-        madvise(table->base + wanted, table->allocated - wanted, MADV_DONTNEED);
-    } else if (ftruncate(table->fd, (off_t)wanted) < 0) {
-        return false;
-    }
-    table->allocated = wanted;
-    return true;
-}
-
-/* What a large batch would have needed is given back. */
-static void shrink(struct push_table *table) {
-    size_t wanted = (table->tail + TABLE_GROW_BYTES) & ~(size_t)(PUSH_PAGE_SIZE - 1);
-    if (table->allocated >= wanted + TABLE_GROW_BYTES) {
-        give_back(table, wanted);
-    }
-}
-
-bool push_table_release(struct push_table *table, size_t n_bytes) {
-    size_t n_left = table->allocated > n_bytes ? table->allocated - n_bytes : 0;
-    return give_back(table, n_left) && n_left > 0;
-}
-
-void push_table_take_back(struct push_table *table) {
-    size_t end = table->tail;
-    table->tail = table->committed;
-    shrink(table); /* what comes back later is empty */
-    end = end < table->allocated ? end : table->allocated;
-    memset(table->base + table->tail, 0, end - table->tail);
-}
-
-void push_table_kill(struct push_table *table, struct push_entry *entry) {
-    if (table != NULL && entry->commit != 0) {
-        __atomic_store_n(&entry->dead, 1, __ATOMIC_RELEASE);
-        table->dead += entry->size;
-    }
+uint32_t push_table_id(const struct push_table *table, const struct push_entry *entry) {
+    size_t at = (size_t)((const char *)entry - table->base - TABLE_PAGES_AT);
+    return (uint32_t)(at / sizeof(uint64_t) + 1);
 }
 
 /* ---- words ---- */
@@ -319,28 +408,16 @@ void push_table_write(struct push_table *table, const struct push_change *change
 /* ---- what there is ---- */
 
 const void *push_table_pages(const struct push_table *table, size_t *ret_len) {
-    *ret_len = table->committed - TABLE_PAGES_AT;
+    *ret_len = table->n_pages * PUSH_PAGE_SIZE;
     return table->base + TABLE_PAGES_AT;
 }
 
 size_t push_table_used(const struct push_table *table) {
-    return table->committed - TABLE_PAGES_AT;
-}
-
-size_t push_table_dead(const struct push_table *table) {
-    return table->dead;
-}
-
-size_t push_table_room(const struct push_table *table) {
-    return table->max_bytes - table->tail;
+    return table->used;
 }
 
 bool push_table_is_file(const struct push_table *table) {
     return table->fd >= 0;
-}
-
-const char *push_table_path(const struct push_table *table) {
-    return table->path;
 }
 
 /* ---- after the end ---- */

@@ -5,18 +5,74 @@
 #include <stdint.h>
 
 #include "exporter/core/error.h"
-#include "exporter/push/entry.h"
 
-/* Entries in a mapped file on tmpfs: whatever instruction the process is killed at, every update
- * that was over is in the file, and none by half. Space is allocated before it is used, so that a
- * full disk is an error and not a signal. One thread writes. Without a path it is plain memory.
+/* The entries of the push store in a mapped file on tmpfs: at whatever instruction the process is
+ * killed, every update that was over is in the file, and none by half. Space is allocated before it
+ * is used, so that a full disk is an error and not a signal. One thread writes. Without a path the
+ * table is plain memory.
  *
  * The file is always a new one, which only root and the daemon's user can open, so the sizes of
  * entries are read back from it unchecked. The file of a table that ended is not mapped: it is read
- * to memory, and each entry is checked there (push_pages_scan, push_load.c).
+ * to memory, and each entry is checked there (push_pages_scan, load.c).
  *
- * A file that another process cuts off under us kills us by SIGBUS, as does a failing medium: there
- * is nothing to go on with, and a supervisor starts us again. */
+ * A file that another process truncates kills us by SIGBUS, as does a failing medium: there is
+ * nothing to go on with, and a supervisor starts us again. */
+
+/* No entry crosses a page, so that a damaged one costs the rest of its page at most. All is in the
+ * machine's byte order. */
+enum { PUSH_PAGE_SIZE = 4096 };
+
+enum push_entry_type {
+    PUSH_ENTRY_NONE,
+    PUSH_ENTRY_OWNER,  /* words: see owner.c. key: labels */
+    PUSH_ENTRY_FAMILY, /* detail: type. key: name */
+    PUSH_ENTRY_HELP,   /* detail: family. key: text */
+    PUSH_ENTRY_SERIES, /* detail: family. words: time to live, values. key: bounds, labels */
+    PUSH_ENTRY_TOTAL,  /* detail: series. words: last figures, time of use. key: start */
+    PUSH_ENTRY_NOTE,   /* key: its key, its text */
+};
+
+/* Flags of entries. */
+enum {
+    PUSH_FAMILY_SHORT_NAME = 1,
+    PUSH_FAMILY_OF_GROUP = 2,
+    PUSH_SERIES_RATE = 1,
+    PUSH_OWNER_GROUP = 1,
+};
+
+struct push_entry {
+    uint32_t
+        commit; /* push_entry_check, PUSH_ENTRY_FREE or …_TAKEN; 0: the page ends. Stored last */
+    uint16_t size; /* of all, a multiple of 8 */
+    uint8_t type;
+    uint8_t flags;
+    uint16_t n_words;
+    uint16_t key_len;
+    uint32_t owner;  /* id of the owner's entry */
+    uint32_t detail; /* number, or id of another entry */
+    uint32_t unused;
+    uint64_t words[]; /* not covered by the check; then the key */
+};
+
+enum { PUSH_ENTRY_FREE = 1, PUSH_ENTRY_TAKEN = 2 /* but not committed yet */ };
+
+static inline double *push_entry_values(struct push_entry *entry) {
+    return (double *)(void *)entry->words;
+}
+
+static inline char *push_entry_key(struct push_entry *entry) {
+    return (char *)(entry->words + entry->n_words);
+}
+
+/* What `commit` must be: of the key and all that never changes. */
+uint32_t push_entry_check(const struct push_entry *entry);
+
+/* Calls `visit` for each entry in `len` bytes of pages, which must be aligned to 8. Returns how
+ * many pages are damaged: what follows the damage in them is skipped. */
+size_t push_pages_scan(const void *pages, size_t len,
+                       void (*visit)(const struct push_entry *entry, uint32_t id, void *context),
+                       void *context);
+
 struct push_table;
 
 /* Makes an empty table of at most `max_bytes`, beside `path` until it is published. `path` NULL:
@@ -27,23 +83,18 @@ int push_table_create(const char *path, size_t max_bytes, struct push_table **re
 /* Leaves the file where it is if it was published. Accepts NULL. */
 void push_table_destroy(struct push_table *table);
 
-/* Gives back some of the memory of a table that is not used any more, as all of it at once takes
- * long: to be called until it returns false, before push_table_destroy. */
-bool push_table_release(struct push_table *table, size_t n_bytes);
-
-/* Puts the table in the place of what is at its path. */
+/* Renames the table to its path, over the file that is there. */
 int push_table_publish(struct push_table *table, struct error *err);
 
 struct push_entry_spec {
     enum push_entry_type type;
-    uint32_t id, owner, detail;
-    const void *words; /* NULL: zeroes */
-    size_t n_words;
+    uint8_t flags;
+    uint32_t owner, detail;
+    size_t n_words; /* zeroes */
     struct push_text {
         const void *data;
         size_t len;
-    } key[2];       /* one behind the other */
-    size_t reserve; /* bytes of the table that it must leave to others */
+    } key[2]; /* one after the other */
 };
 
 /* Bytes that such an entry has. */
@@ -54,39 +105,36 @@ static inline size_t push_table_cost(size_t size) {
     return PUSH_PAGE_SIZE / (PUSH_PAGE_SIZE / (size < PUSH_PAGE_SIZE ? size : PUSH_PAGE_SIZE));
 }
 
-/* Adds an entry that does not count before push_table_commit, and stays where it is as long as the
- * table lives. -ENOSPC: no room; -E2BIG: it does not fit a page. */
+/* Adds an entry that does not count before push_table_commit, and does not move. -ENOSPC: no
+ * room; -E2BIG: it does not fit a page. */
 int push_table_add(struct push_table *table, const struct push_entry_spec *spec,
                    struct push_entry **ret_entry, struct error *err);
+void push_table_commit(struct push_entry *entry);
 
-/* Makes all entries count that were added since the last commit, or drops them. */
-void push_table_commit(struct push_table *table);
-void push_table_take_back(struct push_table *table);
+/* Removes an entry, committed or not; its space is used again. Accepts a NULL entry. Without a
+ * table (NULL) it does nothing: the store ends, the entries stay. */
+void push_table_remove(struct push_table *table, struct push_entry *entry);
 
-/* Removes an entry. Without a table (NULL) it does nothing: the store ends, the entries stay. */
-void push_table_kill(struct push_table *table, struct push_entry *entry);
+/* The number by which other entries refer to it. */
+uint32_t push_table_id(const struct push_table *table, const struct push_entry *entry);
 
-enum { PUSH_TABLE_MAX_CHANGES = 512 };
+enum { PUSH_TABLE_MAX_CHANGES = 520 };
 
 struct push_change {
     double *at; /* in the words of an entry */
     double value;
 };
 
-/* Changes words, all of them or, if the process dies on the way, none. */
+/* Changes words: all of them or, if the process dies meanwhile, none. */
 void push_table_write(struct push_table *table, const struct push_change *changes, size_t n);
 
 /* The pages with all entries, for a copy. */
 const void *push_table_pages(const struct push_table *table, size_t *ret_len);
 
-/* Bytes that entries take up, with and without those of dead ones. */
-size_t push_table_used(const struct push_table *table);
-size_t push_table_dead(const struct push_table *table);
-size_t push_table_room(const struct push_table *table); /* behind all entries */
+size_t push_table_used(const struct push_table *table); /* bytes of entries */
 bool push_table_is_file(const struct push_table *table);
-const char *push_table_path(const struct push_table *table); /* NULL: in memory */
 
-/* Of the file of a table that ended, whoever ended it: where its pages are. Finishes what was under
- * way, in `data` itself. -EINVAL: not a table; -EPROTO: of another version. */
+/* Of the file of a table that ended: where its pages are. Finishes changes that were under way, in
+ * `data` itself. -EINVAL: not a table; -EPROTO: of another version. */
 int push_table_recover(void *data, size_t len, size_t *ret_offset, bool *ret_same_boot,
                        struct error *err);

@@ -9,6 +9,17 @@
 /* What a peer wants changed, as the readers of its language (JSON lines, the text format, protobuf)
  * hand it to the store. All pointers are borrowed. */
 
+/* Limits of what a peer can say. PUSH_MAX_UPDATES are applied at once, while the event loop waits.
+ */
+enum {
+    PUSH_MAX_UPDATES = 10000, /* of a batch */
+    PUSH_MAX_LABELS = 32,     /* of a series, without those of its owner */
+    PUSH_MAX_NAME = 256,      /* bytes, of metrics and labels */
+    PUSH_MAX_VALUE = 1024,    /* of a label */
+    PUSH_MAX_HELP = 1024,
+    PUSH_MAX_BUCKETS = 200,
+};
+
 enum push_type {
     PUSH_UNSAID, /* the peer did not say: as it was at first use */
     PUSH_UNTYPED,

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "exporter/push/store_private.h"
+#include "exporter/push/private.h"
 
 /* What an update makes of values. Those of a histogram are kept per bucket and without a count, so
  * that its buckets and its count can never disagree. */
@@ -99,17 +99,16 @@ static size_t note_changes(double *to, const struct figures *from, size_t n,
     return n_changes;
 }
 
-void push_value_preset(const struct push_step *step, const struct push_update *update) {
-    struct push_series *series = step->series;
+void push_value_preset(struct push_series *series, const struct push_update *update) {
     struct figures first;
     set(series, update, &first);
     memcpy(series->values, first.values, series->n_values * sizeof(double));
 }
 
 /* Of what has one value, which is most. */
-static size_t change_one(const struct push_step *step, const struct push_update *update,
-                         struct push_change *changes) {
-    double *value = step->series->values;
+static size_t change_one(const struct push_series *series, const struct push_total *total,
+                         const struct push_update *update, struct push_change *changes) {
+    double *value = series->values;
     double given = update->values[0];
     switch (update->op) {
     case PUSH_SET:
@@ -119,11 +118,11 @@ static size_t change_one(const struct push_step *step, const struct push_update 
         changes[0] = (struct push_change){value, *value + given};
         return 1;
     case PUSH_TOTAL:
-        if (given <= *step->total->last) { /* sent again, or overtaken */
+        if (given <= *total->last) { /* sent again, or overtaken */
             return 0;
         }
-        changes[0] = (struct push_change){value, *value + (given - *step->total->last)};
-        changes[1] = (struct push_change){step->total->last, given};
+        changes[0] = (struct push_change){value, *value + (given - *total->last)};
+        changes[1] = (struct push_change){total->last, given};
         return 2;
     case PUSH_OBSERVE:
         break;
@@ -131,9 +130,8 @@ static size_t change_one(const struct push_step *step, const struct push_update 
     return 0;
 }
 
-static size_t change_many(const struct push_step *step, const struct push_update *update,
-                          struct push_change *changes) {
-    const struct push_series *series = step->series;
+static size_t change_many(const struct push_series *series, const struct push_total *total,
+                          const struct push_update *update, struct push_change *changes) {
     size_t size = series->n_values * sizeof(double);
     struct figures next, last, given;
     size_t n_changes = 0;
@@ -151,21 +149,21 @@ static size_t change_many(const struct push_step *step, const struct push_update
         observe(series, update, &next);
         break;
     case PUSH_TOTAL:
-        memcpy(last.values, step->total->last, size);
+        memcpy(last.values, total->last, size);
         set(series, update, &given);
-        add_total(series, step->total, &given, &next, &last);
-        n_changes = note_changes(step->total->last, &last, series->n_values, changes);
+        add_total(series, total, &given, &next, &last);
+        n_changes = note_changes(total->last, &last, series->n_values, changes);
         break;
     }
     return n_changes + note_changes(series->values, &next, series->n_values, changes + n_changes);
 }
 
-void push_value_apply(struct push_store *store, const struct push_step *step,
-                      const struct push_update *update, int64_t now_ms) {
-    struct push_series *series = step->series;
+void push_value_apply(struct push_store *store, struct push_series *series,
+                      const struct push_total *total, const struct push_update *update,
+                      int64_t now_ms) {
     struct push_change changes[2 * PUSH_MAX_WORDS];
-    size_t n_changes = series->n_values == 1 ? change_one(step, update, changes)
-                                             : change_many(step, update, changes);
+    size_t n_changes = series->n_values == 1 ? change_one(series, total, update, changes)
+                                             : change_many(series, total, update, changes);
     push_table_write(store->table, changes, n_changes);
     if (series->rate != NULL) {
         push_rate_note(series->rate, now_ms, series->values[0]);

@@ -5,8 +5,9 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/hash.h"
-#include "exporter/push/entry.h"
-#include "exporter/push/recover.h"
+#include "exporter/push/files.h"
+#include "exporter/push/store.h"
+#include "exporter/push/table.h"
 #include "tests/bench/stopwatch.h"
 
 /* CPU time of the push store, its table on tmpfs: against the bare hash of a series' text and a
@@ -28,17 +29,9 @@ static void must(int r) {
 static struct push_store *create(void) {
     struct push_store *store = NULL;
     struct push_store_config config = {
-        .limits = {.max_owners = 10,
-                   .max_series = 2 * N_SERIES,
-                   .max_owner_series = 2 * N_SERIES,
-                   .max_text = SIZE_MAX,
-                   .max_labels = 8,
-                   .max_name_len = 100,
-                   .max_value_len = 100,
-                   .max_help_len = 100,
-                   .max_buckets = 20},
+        .limits = {.max_owner_series = 2 * N_SERIES, .max_peer_bytes = SIZE_MAX},
         .table_path = path,
-        .table_bytes = 64 << 20,
+        .table_bytes = 256 << 20,
     };
     must(push_store_create(&config, &store, &err));
     return store;
@@ -113,8 +106,9 @@ static double measure_labels(void) {
     return (stopwatch_cpu_seconds() - begin) / N_SERIES;
 }
 
-static void pass_over(const struct push_entry *entry, void *context) {
+static void pass_over(const struct push_entry *entry, uint32_t id, void *context) {
     (void)entry;
+    (void)id;
     (void)context;
 }
 

@@ -407,8 +407,7 @@ def run(table):
         watch = Watch(directory)
         flags = ("--collector.disable-defaults", "--collector.push", f"--push.socket={path}",
                  f"--push.table={directory}/table", f"--push.state-file={directory}/state", "--push.state-interval=1s",
-                 "--push.max-series-per-peer=100000", "--push.max-plugins-per-peer=2000",
-                 "--push.max-text-size-per-peer=64MiB", "--web.enable-admin-api", "--web.enable-lifecycle")
+                 "--push.table-size=128MiB", "--push.max-size-per-peer=100MiB", "--web.enable-admin-api", "--web.enable-lifecycle")
         with running(Waap(BUILD / "exporter/waap", *flags, env=watch.env)) as daemon:
             daemon.wait_log("push: listening on")
             bench = Bench(daemon, path, watch)

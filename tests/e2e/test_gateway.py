@@ -329,15 +329,15 @@ def test_time_to_live_on_request(ours):
 
 
 def test_groups_go_with_their_last_series(waap):
-    ours = waap("--collector.disable-defaults", "--collector.push", "--push.max-groups=20", "--push.max-plugins=1")
-    push = json.dumps({"plugin": "p", "metric": "fps", "type": "gauge", "set": 1}).encode()
-    for i in range(20):
-        assert send(ours, "PUT", f"job/ci/instance/{i}", "took 1\n", {}).status == 200
-    answer = send(ours, "PUT", "job/one_more", "took 1\n", {})
-    assert (answer.status, "push.max-groups" in answer.text) == (413, True)
-    for i in range(20):
+    ours = waap("--collector.disable-defaults", "--collector.push", "--push.max-size-per-peer=32KiB")
+    n = 0
+    while (answer := send(ours, "PUT", f"job/ci/instance/{n}", "took 1\n", {})).status == 200:
+        n += 1
+    assert 10 < n < 30
+    assert (answer.status, "push.max-size-per-peer" in answer.text) == (413, True)
+    assert send(ours, "DELETE", f"job/ci/instance/{n}", None, {}).status == 202  # its failure is shown
+    for i in range(n):
         assert send(ours, "PUT", f"job/ci/instance/{i}?ttl=1s", "took 1\n", {}).status == 200
-    assert ours.get("/api/v1/push", method="POST", body=push).status == 200
     wait_until(lambda: not any('job="ci"' in name for name in ours.samples(path=PAGE)), what="the end of the groups")
     assert json.loads(ours.get("/api/v1/metrics").body)["data"] == []
     assert send(ours, "PUT", "job/one_more", "took 1\n", {}).status == 200

@@ -16,7 +16,7 @@ N_AT_ONCE = 12
 def daemon(waap, tmp_path):
     path = tmp_path / "push.sock"
     program = waap("--collector.disable-defaults", "--collector.push", f"--push.socket={path}",
-                   "--push.max-series-per-peer=100000", "--push.max-text-size-per-peer=64MiB",
+                   "--push.table-size=128MiB", "--push.max-size-per-peer=100MiB",
                    "--push.max-params-size-per-peer=64MiB")
     program.wait_log("push: listening on")
     program.socket = path

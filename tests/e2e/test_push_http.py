@@ -276,7 +276,7 @@ def test_several_plugins_in_one_request(daemon):
         ([GAUGE, RES], 400, "knobs need", 2, "res"),
         (json.dumps([GAUGE]).encode() + b"x", 400, "more behind the array", 1, "a"),
         ([{**GAUGE, "labels": {"container": "det"}}], 400, "where a plugin runs", 1, "a"),
-        ([{**GAUGE, "labels": {"x": "y" * 2000}}], 413, "push.max-label-length", 1, "a"),
+        ([{**GAUGE, "labels": {"x": "y" * 2000}}], 413, "at most 1024 are allowed", 1, "a"),
     ],
 )
 def test_all_or_nothing(body, status, error, index, metric, daemon):
@@ -334,7 +334,7 @@ def test_a_group_is_not_a_plugin_once_more(daemon, group_first):
 
 
 def test_groups_without_series_count(daemon):
-    waap = daemon("--push.max-plugins-per-peer=5")
+    waap = daemon("--push.max-size-per-peer=6KiB")
     status = [waap.get(f"/metrics/job/j{i}", method="PUT", body=b"").status for i in range(7)]
     assert status == [200] * 5 + [413] * 2
 
@@ -363,17 +363,19 @@ def test_rate_of_metrics(daemon):
 
 
 def test_limits_of_one_client(daemon):
-    waap = daemon("--push.max-series-per-peer=15", "--push.max-plugins-per-peer=20")
-    flood = [{**GAUGE, "plugin": f"p{i}"} for i in range(21)]
+    waap = daemon("--push.max-size-per-peer=24KiB")
+    flood = [{**GAUGE, "plugin": f"p{i}"} for i in range(25)]
     status, answer = push(waap, flood)
-    assert status == 413 and "of http localhost are there already (push.max-plugins-per-peer)" in answer["error"]
-    status, answer = push(waap, flood[:16])
-    assert (status, answer["index"]) == (413, 16) and "push.max-series-per-peer" in answer["error"]
+    assert status == 413 and "http localhost: no room for one more plugin or group" in answer["error"]
+    assert "push.max-size-per-peer" in answer["error"]
+    status, answer = push(waap, flood[:18])
+    assert status == 413 and "http localhost would keep more than 24576 bytes" in answer["error"]
+    assert 10 < answer["index"] <= 18
     assert json.loads(waap.get("/api/v1/plugins").text)["data"] == []
     assert push(waap, flood[:10])[0] == 200
     # Groups are part of it, however they are pushed; what is replaced is not.
-    group = "b 1\nc 1\ng 1\nh 1\nk 1\n"
-    for method, body, status in [("PUT", group, 200), ("PUT", group.upper(), 200), ("POST", "m 1\n", 413)]:
+    group = "".join(f"{name} 1\n" for name in "bcdefghjkm")
+    for method, body, status in [("PUT", group, 200), ("PUT", group.upper(), 200), ("POST", group, 413)]:
         assert waap.get("/metrics/job/j", method=method, body=body.encode()).status == status
     with Plugin(waap.socket, {"plugin": "q"}) as plugin:
         plugin.tell({"metric": "a", "type": "gauge", "set": 1})
@@ -830,7 +832,7 @@ def test_a_plugin_with_slashes(daemon):
 
 def test_what_cannot_be_kept_is_not_done(daemon, tmp_path):
     waap = daemon(f"--push.table={tmp_path / 'table'}", "--push.table-size=64KiB",
-                  "--push.max-series-per-peer=100000", "--push.max-connections-per-peer=200")
+                  "--push.max-size-per-peer=64KiB", "--push.max-connections-per-peer=200")
     number = itertools.count()
     with Plugin(waap.socket, {"plugin": "p"}) as plugin, contextlib.ExitStack() as stack:
         plugin.tell(RES)
@@ -841,23 +843,25 @@ def test_what_cannot_be_kept_is_not_done(daemon, tmp_path):
                 status, _ = push(waap, {**GAUGE, "plugin": "q", "labels": {"n": f"{i:0{size}}"}})
         assert status == 507
         assert turn(waap, 720)[0] == 200  # pushes leave some, for plugins and knobs
-        for size in (1000, 100, 10, 1):
-            answers = []
-            while not answers:
-                late = stack.enter_context(Plugin(waap.socket, {"plugin": f"{next(number):0{size}}"}))
-                answers = late.settle()
-        status, answer = turn(waap, 480)
-        assert status == 507 and "the table has its full size" in answer["error"]
-        assert [item for item in plugin.settle() if "param" in item] == [{"param": "res", "value": 720}]
-        assert knob(waap)["requested"] == 720
-    assert waap.output().count("asked by") == 1
+        answers = []
+        while not answers:
+            late = stack.enter_context(Plugin(waap.socket, {"plugin": f"{next(number)}"}))
+            answers = late.settle()
+        assert "push.table-size" in answers[0]["error"]
+        plugin.tell(*({**RES, "param": f"k{i}"} for i in range(60)))
+        turned = [turn(waap, 480, RES_PATH.replace("res", f"k{i}")) for i in range(60)]
+        first = next(i for i, (status, _) in enumerate(turned) if status != 200)
+        assert turned[first][0] == 507 and "push.table-size" in turned[first][1]["error"]
+        heard = [item["param"] for item in plugin.settle() if "param" in item]
+        assert heard == [*(f"k{i}" for i, (status, _) in enumerate(turned) if status == 200)]
+        assert knob(waap, RES_PATH.replace("res", f"k{first}"))["requested"] is None
 
 
 def test_one_client_does_not_fill_the_table(daemon, tmp_path):
-    waap = daemon(f"--push.table={tmp_path / 'table'}", "--push.table-size=256KiB")
+    waap = daemon(f"--push.table={tmp_path / 'table'}", "--push.table-size=512KiB", "--push.max-size-per-peer=128KiB")
     long = [{**GAUGE, "labels": {"n": f"{i:01000}"}} for i in range(100)]
     status, answer = push(waap, long)
-    assert status == 413 and "http localhost pushes would take more than 65536 bytes of the table" in answer["error"]
+    assert status == 413 and "http localhost would keep more than 131072 bytes" in answer["error"]
     assert push(waap, long[:40])[0] == 200
     with Plugin(waap.socket, {"plugin": "other"}) as plugin:
         plugin.tell(*[{k: v for k, v in line.items() if k != "plugin"} for line in long[:40]])
@@ -1027,7 +1031,7 @@ def test_a_group_does_not_speak_for_a_connected_plugin(daemon):
         for path, body in (by_path, by_body):
             answer = post(path, body)
             assert answer.status == 403
-            assert "has the labels of plugin victim, job cars, which is another's (uid " in answer.text
+            assert "has the labels of plugin victim, job cars, which is owned by uid " in answer.text
         status, answer = push(
             waap, {"group": {"job": "cars", "plugin": "victim"}, "metric": "x", "type": "gauge", "set": 1}
         )

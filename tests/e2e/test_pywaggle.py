@@ -146,7 +146,7 @@ def test_a_log_does_not_speak_for_a_connected_plugin(logs, tmp_path):
             RunLog(directory / "other").publish("x", value)
             wait_sample(program, 'x{plugin="other"}', str(value))
         program.wait_log(
-            f"push: plugin victim by {log.path}: refused (forbidden): plugin victim is another's (uid "
+            f"push: plugin victim by {log.path}: refused (forbidden): plugin victim is owned by uid "
         )
         page = program.samples(path=PAGE)
     assert page['temp{plugin="victim"}'] == "1"
@@ -160,7 +160,7 @@ def test_a_plugin_of_a_log_is_not_pushed_to_over_http(logs):
     wait_sample(program, 'x{plugin="cars"}', "1")
     update = b'{"plugin":"cars","metric":"x","type":"gauge","set":2}'
     answer = program.get("/api/v1/push", method="POST", body=update)
-    assert answer.status == 403 and b"another's (pywaggle)" in answer.body
+    assert answer.status == 403 and b"is owned by pywaggle" in answer.body
     assert program.samples(path=PAGE)['x{plugin="cars"}'] == "1"
 
 

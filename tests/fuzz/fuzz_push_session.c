@@ -56,19 +56,7 @@ static void say(struct push_session *session, const char *line) {
 
 static void begin(struct connection *connection, const struct push_peer *peer) {
     struct push_store_config config = {
-        .limits = {.max_owners = 4,
-                   .max_groups = 4,
-                   .max_peer_owners = 2,
-                   .max_series = 20,
-                   .max_peer_series = 15,
-                   .max_owner_series = 10,
-                   .max_text = 1 << 20,
-                   .max_peer_text = 1 << 19,
-                   .max_labels = 3,
-                   .max_name_len = 40,
-                   .max_value_len = 20,
-                   .max_help_len = 60,
-                   .max_buckets = 12},
+        .limits = {.max_owner_series = 10, .max_peer_bytes = 8 << 10},
         .table_bytes = 1 << 20,
         .ttl_ms = 300000,
         .now_ms = still_ms,

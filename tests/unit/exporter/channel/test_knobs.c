@@ -42,7 +42,6 @@ static void note_sent(struct knobs_link *link, const char *name, const struct kn
 
 void setUp(void) {
     struct push_store_config config = fixture_config();
-    config.limits.max_help_len = 100;
     TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &store, NULL));
     knobs = knobs_create(store);
     owner = fixture_plugin(store, "p");
@@ -239,7 +238,7 @@ static int declare_of(const char *plugin, const char *who, const struct knob_spe
                       struct error *err) {
     struct knobs_link link = {.send = note_sent};
     struct push_owner *named = fixture_plugin(store, plugin);
-    TEST_ASSERT_EQUAL_INT(0, push_claim(store, named, who, false, NULL));
+    TEST_ASSERT_EQUAL_INT(0, fixture_claim_as(store, named, who, NULL));
     int r = knobs_declare(knobs, &link, named, spec, err);
     knobs_leave(&link);
     push_owner_unref(store, named);
@@ -274,9 +273,9 @@ static void test_limit_of_bytes(void) {
 
 /* Who loses a plugin's name to a better known one may be connected for a while still. */
 static void test_knobs_of_another_are_not_shown(void) {
-    TEST_ASSERT_EQUAL_INT(0, push_claim(store, owner, "uid 1", false, NULL));
+    TEST_ASSERT_EQUAL_INT(0, fixture_claim_as(store, owner, "uid 1", NULL));
     declare(&link_a, &mode);
-    TEST_ASSERT_EQUAL_INT(0, push_claim(store, owner, "container", false, NULL));
+    TEST_ASSERT_EQUAL_INT(0, fixture_claim_as(store, owner, "container", NULL));
     TEST_ASSERT_NULL(knobs_of(knobs, owner));
     declare(&link_b, &res);
     struct knobs_plugin *plugin = knobs_of(knobs, owner);
@@ -380,7 +379,6 @@ static void test_what_cannot_be_kept_is_not_done(void) {
     struct push_owner *roomy_owner = owner;
     struct knobs *roomy_params = knobs;
     struct push_store_config config = fixture_config();
-    config.limits.max_help_len = 100;
     config.table_bytes = 8 * 4096;
     TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &store, NULL));
     knobs = knobs_create(store);

@@ -244,14 +244,14 @@ static void test_who_is_known_better_takes_over(void) {
         TEST_ASSERT_EQUAL_STRING("", say_as(&claimants[i], "{\"metric\":\"g\",\"set\":2}"));
         for (size_t k = 0; k < i; k++) {
             const char *answer = say_as(&claimants[k], "{\"metric\":\"g\",\"set\":9}");
-            bool lost = strstr(answer, "is another's") != NULL;
+            bool lost = strstr(answer, "is owned by") != NULL;
             bool refused = strstr(answer, "hello was refused") != NULL; /* as it was told */
             TEST_ASSERT_TRUE_MESSAGE(lost || refused, answer);
         }
         TEST_ASSERT_EQUAL_DOUBLE(2, value_of("plugin=\"p\""));
     }
     const char *answer = push_as(&claimants[3], (struct push_peer){.pid = 9, .gone = true});
-    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(answer, "(uid 1002), not yours (ended uid 0)"), answer);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(answer, "owned by uid 1002; you are ended uid 0"), answer);
     for (size_t i = 0; i < ARRAY_LEN(claimants); i++) {
         push_session_finish(&claimants[i]);
     }
@@ -267,7 +267,7 @@ static void test_a_container_is_more_than_a_user_who_names_one(void) {
         "",
         push_as(&container, (struct push_peer){.pid = 8, .container_id = id, .container = box}));
     TEST_ASSERT_EQUAL_DOUBLE(1, value_of("container=\"box\",plugin=\"p\"")); /* of two */
-    TEST_ASSERT_NOT_NULL(strstr(say_as(&user, gauge), "(container), not yours (uid 1000)"));
+    TEST_ASSERT_NOT_NULL(strstr(say_as(&user, gauge), "owned by container; you are uid 1000"));
     push_session_finish(&user);
     push_session_finish(&container);
 }
@@ -282,7 +282,7 @@ static void test_a_name_lost_is_let_go(void) {
     push_session_check(&rightful);
     push_session_check(&quiet);
     TEST_ASSERT_NULL(quiet.owner);
-    TEST_ASSERT_NOT_NULL(strstr(buf_str(&quiet.out), "is another's"));
+    TEST_ASSERT_NOT_NULL(strstr(buf_str(&quiet.out), "is owned by"));
     TEST_ASSERT_EQUAL_size_t(1, push_owner_view(env.store, rightful.owner).n_refs);
     push_session_finish(&quiet);
     push_session_finish(&rightful);
@@ -305,7 +305,7 @@ static void test_a_name_lost_hears_no_knobs(void) {
     knobs_request(env.knobs, rightful.owner, plugin, knobs_find(plugin, "res"), &request, "x",
                   NULL);
     TEST_ASSERT_EQUAL_size_t(0, session.out.len); /* also before it has said anything */
-    TEST_ASSERT_NOT_NULL(strstr(say("{\"param\":\"res\",\"applied\":1}"), "another's"));
+    TEST_ASSERT_NOT_NULL(strstr(say("{\"param\":\"res\",\"applied\":1}"), "is owned by"));
     TEST_ASSERT_NULL(session.knobs.plugin);
     push_session_finish(&rightful);
 }
@@ -341,7 +341,7 @@ static void test_names_become_free(void) {
     push_session_finish(&session);
     push_session_init(&session, &env);
     session.peer = (struct push_peer){.pid = 8, .uid = 1001};
-    TEST_ASSERT_NOT_NULL(strstr(say("{\"hello\":{\"plugin\":\"p\"}}"), "another's"));
+    TEST_ASSERT_NOT_NULL(strstr(say("{\"hello\":{\"plugin\":\"p\"}}"), "is owned by"));
     fixture_ms += 600000;
     push_store_expire(env.store, SIZE_MAX);
     TEST_ASSERT_EQUAL_STRING("", say("{\"hello\":{\"plugin\":\"p\"}}"));
@@ -349,12 +349,15 @@ static void test_names_become_free(void) {
 
 static void test_a_peer_leaves_names_to_others(void) {
     char hello[64];
+    struct push_store_config config = fixture_config();
+    config.limits.max_peer_bytes = 8 << 10;
+    push_store_configure(env.store, &config);
     for (int i = 0; i < 5; i++) {
         snprintf(hello, sizeof(hello), "{\"hello\":{\"plugin\":\"p%d\"}}", i);
         TEST_ASSERT_EQUAL_STRING("", say(hello));
         TEST_ASSERT_EQUAL_STRING("", say(gauge));
     }
-    TEST_ASSERT_NOT_NULL(strstr(say("{\"hello\":{\"plugin\":\"q\"}}"), "max-plugins-per-peer"));
+    TEST_ASSERT_NOT_NULL(strstr(say("{\"hello\":{\"plugin\":\"q\"}}"), "push.max-size-per-peer"));
     TEST_ASSERT_EQUAL_STRING("", say("{\"hello\":{\"plugin\":\"p0\"}}"));
     struct push_session other;
     push_session_init(&other, &env);

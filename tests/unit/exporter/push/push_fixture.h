@@ -1,11 +1,14 @@
 #pragma once
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unity.h>
 
+#include "exporter/core/container_of.h"
 #include "exporter/metrics/exposition.h"
+#include "exporter/push/claim.h"
 #include "exporter/push/store.h"
 #include "tests/unit/exporter/metrics/exposition_text.h"
 
@@ -18,19 +21,8 @@ static inline int64_t fixture_now_ms(void) {
 }
 
 static const struct push_limits fixture_limits = {
-    .max_owners = 10,
-    .max_groups = 10,
-    .max_peer_owners = 5,
-    .max_series = 100,
-    .max_peer_series = 60,
     .max_owner_series = 50,
-    .max_text = 2 << 20,
-    .max_peer_text = 1 << 20,
-    .max_labels = 3,
-    .max_name_len = 40,
-    .max_value_len = 20,
-    .max_help_len = 60,
-    .max_buckets = 12,
+    .max_peer_bytes = 1 << 20,
 };
 
 static inline struct push_store_config fixture_config(void) {
@@ -60,6 +52,34 @@ static inline struct push_owner *fixture_group(struct push_store *store, const c
     return owner;
 }
 
+/* As push_claim_format writes it: "uid 1000", "http localhost", "container". */
+static inline struct push_claim fixture_claim(const char *text) {
+    static const char *const kinds[] = {"http",  "unverified", "pywaggle",
+                                        "ended", "uid",        "container"};
+    struct push_claim claim = {0};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        claim.kind =
+            strncmp(text, kinds[i], strlen(kinds[i])) == 0 ? (enum push_claim_kind)i : claim.kind;
+    }
+    const char *uid = strstr(text, "uid ");
+    claim.has_uid = uid != NULL;
+    claim.uid = uid != NULL ? (uid_t)strtoul(uid + 4, NULL, 10) : 0;
+    if (strcmp(text, "http localhost") == 0) {
+        claim.address = in6addr_loopback;
+    } else if (claim.kind == PUSH_CLAIM_HTTP && strncmp(text, "http 10.", 8) == 0) {
+        char mapped[64];
+        snprintf(mapped, sizeof(mapped), "::ffff:%s", text + 5);
+        TEST_ASSERT_EQUAL_INT(1, inet_pton(AF_INET6, mapped, &claim.address));
+    }
+    return claim;
+}
+
+static inline int fixture_claim_as(struct push_store *store, struct push_owner *owner,
+                                   const char *who, struct error *err) {
+    struct push_claim claim = fixture_claim(who);
+    return push_claim(store, owner, &claim, false, err);
+}
+
 static struct error fixture_err;
 
 static inline int fixture_apply(struct push_store *store, struct push_owner *owner,
@@ -87,9 +107,8 @@ static inline int fixture_push(struct push_store *store, struct push_owner *owne
 /* A copy of the table's pages; valid until the next one. */
 static inline char *fixture_pages(struct push_store *store, size_t *ret_len) {
     static struct buf pages;
-    push_store_copy_begin(store, &pages);
-    while (push_store_copy_some(store, SIZE_MAX)) {
-    }
+    buf_reset(&pages);
+    TEST_ASSERT_FALSE(push_store_copy_some(store, &pages, SIZE_MAX));
     *ret_len = pages.len;
     return pages.data;
 }

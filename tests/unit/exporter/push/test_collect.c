@@ -15,7 +15,6 @@ static atomic_ulong n_rounds;
 void setUp(void) {
     struct error err;
     struct push_store_config config = fixture_config();
-    config.limits.max_series = 10000;
     config.limits.max_owner_series = 10000;
     TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &store, &err));
 }

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exporter/push/recover.h"
+#include "exporter/push/files.h"
 #include "tests/unit/exporter/push/push_fixture.h"
 #include "tests/unit/waiting.h"
 
@@ -32,7 +32,6 @@ static struct push_store *open_store(void) {
     struct push_store_config config = fixture_config();
     config.table_path = path;
     config.table_bytes = 16 << 20;
-    config.limits.max_series = 100000;
     config.limits.max_owner_series = 100000;
     struct push_remains remains CLEANUP_PUSH_REMAINS = {0};
     int found = push_recover_table(path, &remains, &err);

@@ -107,7 +107,7 @@ static void test_a_claim_between_steps(void) {
     push_owner_unref(store, group);
     TEST_ASSERT_TRUE(push_store_expire(store, 1));
     struct push_owner *plugin = fixture_plugin(store, "p");
-    TEST_ASSERT_EQUAL_INT(0, push_claim(store, plugin, "uid 1", false, NULL));
+    TEST_ASSERT_EQUAL_INT(0, fixture_claim_as(store, plugin, "uid 1", NULL));
     while (push_store_expire(store, 1)) {
     }
     while (push_store_expire(store, 4)) {

@@ -121,30 +121,6 @@ static void test_groups_that_were_only_refused_go(void) {
     TEST_ASSERT_NULL(push_store_next_owner(store, NULL));
 }
 
-static void test_groups_leave_plugins_their_room(void) {
-    struct error err;
-    struct push_owner *owner = NULL;
-    char job[16];
-    for (int i = 0; i < 10; i++) {
-        snprintf(job, sizeof(job), "j%d", i);
-        owner = fixture_group(store, job);
-        if (i == 4) {
-            push_owner_note_failure(store, owner, clock_wall_seconds());
-        } else {
-            TEST_ASSERT_EQUAL_INT(0, push_for(owner, "a", 0));
-        }
-        push_owner_unref(store, owner);
-    }
-    owner = fixture_group(store, "more"); /* in the place of j4 */
-    TEST_ASSERT_EQUAL_INT(0, push_for(owner, "a", 0));
-    push_owner_unref(store, owner);
-    struct push_identity identity = {.job = "one", .group = true};
-    TEST_ASSERT_EQUAL_INT(-E2BIG, push_store_owner(store, &identity, &owner, &err));
-    TEST_ASSERT_EQUAL_STRING("there are 10 groups, no more are allowed (push.max-groups)",
-                             err.text);
-    push_owner_unref(store, fixture_plugin(store, "p"));
-}
-
 static bool is_of_ci(const struct push_series_view *series, void *context) {
     struct push_owner_view owner = push_owner_view(store, series->owner);
     return strcmp(owner.name, "group job=ci") == 0 &&
@@ -166,8 +142,6 @@ static void test_groups_are_removed_by_selector(void) {
     TEST_ASSERT_NULL(push_store_next_owner(store, NULL));
 }
 
-/* Where there are as many as may be, what was asked of the knobs of plugins that are gone makes
- * room; who has series stays. */
 static void test_allowance(void) {
     enum { MAX = 10 };
     struct push_allowance allowance = {0};
@@ -188,24 +162,4 @@ static void test_allowance(void) {
     TEST_ASSERT_EQUAL_INT64(0, push_allowance_wait_ns(&allowance, MAX, now_ns));
     push_allowance_spend(&allowance, MAX, MAX);
     TEST_ASSERT_GREATER_THAN_INT64(0, push_allowance_wait_ns(&allowance, MAX, now_ns));
-}
-
-static void test_who_makes_room(void) {
-    struct push_owner *knobs = fixture_plugin(store, "knobs");
-    push_store_put_note(store, knobs, "param res", "480", NULL);
-    push_owner_unref(store, knobs);
-    fixture_ms += 1000;
-    for (size_t i = 1; i <= fixture_limits.max_owners; i++) {
-        char name[8];
-        snprintf(name, sizeof(name), "p%zu", i);
-        struct push_owner *owner = fixture_plugin(store, name);
-        fixture_push(store, owner, "m", PUSH_GAUGE, PUSH_SET, 1);
-        push_owner_unref(store, owner);
-        struct push_identity identity = {.plugin = "knobs"};
-        bool has_knobs = push_store_find_owner(store, &identity) != NULL;
-        TEST_ASSERT_EQUAL(i < fixture_limits.max_owners, has_knobs);
-    }
-    struct push_owner *none = NULL;
-    struct push_identity identity = {.plugin = "late"};
-    TEST_ASSERT_EQUAL_INT(-E2BIG, push_store_owner(store, &identity, &none, NULL));
 }

@@ -1,11 +1,11 @@
-#include "exporter/push/state.h"
+#include "exporter/push/files.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unity.h>
 
-#include "exporter/push/entry.h"
+#include "exporter/push/table.h"
 
 static struct error err;
 

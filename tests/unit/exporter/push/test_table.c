@@ -24,28 +24,40 @@ void tearDown(void) {
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, rmdir(directory), "something was left behind");
 }
 
-static int add(struct push_table *table, uint32_t id, size_t n_words, size_t key_len,
-               struct push_entry **ret_entry) {
+/* Which does not count yet. */
+static int hold(struct push_table *table, uint32_t id, size_t n_words, size_t key_len,
+                struct push_entry **ret_entry) {
     static char key[8192];
     struct push_entry_spec spec = {
         .type = PUSH_ENTRY_SERIES,
-        .id = id,
+        .detail = id,
         .n_words = n_words,
         .key = {{key, key_len / 2}, {key, key_len - key_len / 2}},
     };
     return push_table_add(table, &spec, ret_entry, &err);
 }
 
+static int add(struct push_table *table, uint32_t id, size_t n_words, size_t key_len,
+               struct push_entry **ret_entry) {
+    int r = hold(table, id, n_words, key_len, ret_entry);
+    if (r == 0) {
+        push_table_commit(*ret_entry);
+    }
+    return r;
+}
+
 struct seen {
-    uint32_t first, last;
+    uint32_t first, last, last_id;
     size_t n;
     double sum;
 };
 
-static void see(const struct push_entry *entry, void *context) {
+static void see(const struct push_entry *entry, uint32_t id, void *context) {
     struct seen *seen = context;
-    seen->first = seen->n++ == 0 ? entry->id : seen->first;
-    seen->last = entry->id;
+    TEST_ASSERT_GREATER_THAN_UINT32(seen->last_id, id);
+    seen->last_id = id;
+    seen->first = seen->n++ == 0 ? entry->detail : seen->first;
+    seen->last = entry->detail;
     for (size_t i = 0; i < entry->n_words; i++) {
         seen->sum += ((const double *)(const void *)entry->words)[i];
     }
@@ -76,19 +88,20 @@ static void test_what_is_committed_counts(void) {
     struct push_table *table = NULL;
     struct push_entry *entry = NULL;
     TEST_ASSERT_EQUAL_INT(0, push_table_create(path, 1 << 20, &table, &err));
+    struct push_entry *entries[101];
     for (uint32_t id = 1; id <= 100; id++) {
-        TEST_ASSERT_EQUAL_INT(0, add(table, id, id % 7, id * 3, &entry));
+        TEST_ASSERT_EQUAL_INT(0, hold(table, id, id % 7, id * 3, &entries[id]));
     }
     TEST_ASSERT_EQUAL_UINT64(0, scan(table).n);
-    push_table_commit(table);
+    for (uint32_t id = 1; id <= 100; id++) {
+        push_table_commit(entries[id]);
+    }
     TEST_ASSERT_EQUAL_UINT64(100, scan(table).n);
-    TEST_ASSERT_EQUAL_INT(0, add(table, 101, 1, 9, &entry));
-    push_table_take_back(table);
+    TEST_ASSERT_EQUAL_INT(0, hold(table, 101, 1, 9, &entry));
+    push_table_remove(table, entry);
     TEST_ASSERT_EQUAL_INT(0, add(table, 102, 1, 4000, &entry));
-    push_table_commit(table);
-    push_table_kill(table, entry);
-    TEST_ASSERT_EQUAL_INT(0, add(table, 103, 1, 20, &entry));
-    push_table_commit(table);
+    push_table_remove(table, entry);
+    TEST_ASSERT_EQUAL_INT(0, add(table, 103, 1, 3000, &entry));
     TEST_ASSERT_EQUAL_INT(-1, access(path, F_OK));
     TEST_ASSERT_EQUAL_INT(0, push_table_publish(table, &err));
     push_table_destroy(table);
@@ -109,8 +122,46 @@ static void test_no_room(void) {
     }
     TEST_ASSERT_EQUAL_UINT32(17 * 3, n); /* three to a page, three pages of header */
     TEST_ASSERT_NOT_NULL(strstr(err.text, "no room"));
-    push_table_commit(table);
     TEST_ASSERT_EQUAL_UINT64(n, scan(table).n);
+    push_table_destroy(table);
+}
+
+/* What is removed makes room for others of any size, and the pages stay whole. */
+static void test_room_is_used_again(void) {
+    enum { N = 300, ROUNDS = 20000, MAX_BYTES = 40 * 4096 };
+    static struct push_entry *entries[N];
+    static size_t sizes[N];
+    struct push_table *table = NULL;
+    size_t used = 0, n = 0;
+    unsigned seed = 1;
+    TEST_ASSERT_EQUAL_INT(0, push_table_create(NULL, MAX_BYTES, &table, &err));
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        size_t i = (size_t)rand_r(&seed) % N;
+        if (entries[i] != NULL) {
+            TEST_ASSERT_EQUAL_UINT32(i, entries[i]->detail);
+            push_table_remove(table, entries[i]);
+            used -= sizes[i];
+            n--;
+            entries[i] = NULL;
+        } else {
+            size_t len = (size_t)rand_r(&seed) % (round % 100 == 0 ? 3000 : 300);
+            TEST_ASSERT_EQUAL_INT_MESSAGE(0, add(table, (uint32_t)i, 2, len, &entries[i]),
+                                          err.text);
+            sizes[i] = entries[i]->size;
+            used += sizes[i];
+            n++;
+        }
+        TEST_ASSERT_EQUAL_size_t(used, push_table_used(table));
+        if (round % 64 == 0) {
+            TEST_ASSERT_EQUAL_UINT64(n, scan(table).n);
+        }
+    }
+    for (size_t i = 0; i < N; i++) {
+        push_table_remove(table, entries[i]);
+    }
+    for (uint32_t i = 0; i < 37; i++) { /* as if nothing had been there */
+        TEST_ASSERT_EQUAL_INT(0, add(table, i, 0, 4072, &entries[0]));
+    }
     push_table_destroy(table);
 }
 
@@ -119,7 +170,6 @@ static void test_changes(void) {
     struct push_entry *entry = NULL;
     TEST_ASSERT_EQUAL_INT(0, push_table_create(path, 1 << 20, &table, &err));
     TEST_ASSERT_EQUAL_INT(0, add(table, 1, 3, 10, &entry));
-    push_table_commit(table);
     double *values = push_entry_values(entry);
     const struct push_change changes[] = {{&values[0], 1}, {&values[1], 20}, {&values[2], 300}};
     push_table_write(table, changes, 3);
@@ -135,7 +185,6 @@ static void test_what_was_under_way_is_finished(void) {
     struct push_entry *entry = NULL;
     TEST_ASSERT_EQUAL_INT(0, push_table_create(path, 1 << 20, &table, &err));
     TEST_ASSERT_EQUAL_INT(0, add(table, 1, 2, 10, &entry));
-    push_table_commit(table);
     double *values = push_entry_values(entry);
     push_table_write(table, (struct push_change[]){{&values[0], 5}, {&values[1], 6}}, 2);
     push_table_publish(table, &err);
@@ -170,14 +219,13 @@ static void test_damage_costs_the_rest_of_a_page(void) {
     struct push_entry *victim = NULL;
     TEST_ASSERT_EQUAL_INT(0, push_table_create(NULL, 1 << 20, &table, &err));
     for (uint32_t id = 1; id <= 40; id++) {
-        TEST_ASSERT_EQUAL_INT(0, add(table, id, 0, 992, &entry)); /* four to a page */
+        TEST_ASSERT_EQUAL_INT(0, add(table, id, 0, 1000, &entry)); /* four to a page */
         victim = id == 18 ? entry : victim;
     }
-    push_table_commit(table);
     size_t len = 0;
     const void *pages = push_table_pages(table, &len);
     for (size_t byte = 0; byte < 1024; byte++) {
-        bool covered = byte < 24 || byte >= sizeof(struct push_entry);
+        bool covered = byte < 20 || byte >= sizeof(struct push_entry);
         ((unsigned char *)victim)[byte] ^= 0x10;
         struct seen seen = {0};
         size_t n_damaged = push_pages_scan(pages, len, see, &seen);
@@ -220,7 +268,6 @@ static void test_another_does_not_cut_it_off(void) {
     struct push_entry *entry = NULL;
     TEST_ASSERT_EQUAL_INT(0, push_table_create(path, 1 << 20, &table, &err));
     TEST_ASSERT_EQUAL_INT(0, add(table, 1, 1, 8, &entry));
-    push_table_commit(table);
     TEST_ASSERT_EQUAL_INT(0, push_table_create(path, 1 << 20, &other, &err));
     TEST_ASSERT_EQUAL_UINT64(1, scan(table).n);
     TEST_ASSERT_EQUAL_INT(0, push_table_publish(other, &err));

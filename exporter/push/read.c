@@ -1,0 +1,552 @@
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/memory.h"
+#include "exporter/push/metrics.h"
+#include "exporter/push/private.h"
+
+/* What looks at owners and series: views, walks that remove, expiry, collections. */
+
+/* ---- owners ---- */
+
+struct push_owner_view push_owner_view(const struct push_store *store,
+                                       const struct push_owner *owner) {
+    double age = (double)(push_store_now_ms(store) - owner->seen_ms) / 1e3;
+    return (struct push_owner_view){
+        .number = owner->number,
+        .name = owner->name,
+        .labels = owner->labels,
+        .n_labels = owner->n_labels,
+        .group = owner->group,
+        .n_series = owner->n_series,
+        .n_refs = owner->n_refs,
+        .seen_seconds = clock_wall_seconds() - age,
+        .expired = push_owner_has_expired(store, owner, push_store_now_ms(store)),
+        .push_seconds = owner->push_seconds,
+        .push_failure_seconds = owner->push_failure_seconds,
+    };
+}
+
+struct push_owner *push_store_next_owner(const struct push_store *store,
+                                         const struct push_owner *after) {
+    const struct push_link *next = after != NULL ? after->link.next : store->owners.next;
+    return next != &store->owners ? CONTAINER_OF(next, struct push_owner, link) : NULL;
+}
+
+struct push_owner *push_store_owner_after(const struct push_store *store, uint64_t number) {
+    struct push_owner *owner = NULL;
+    do {
+        owner = push_store_next_owner(store, owner);
+    } while (owner != NULL && owner->number <= number);
+    return owner;
+}
+
+/* ---- cursors ---- */
+
+void push_cursor_begin(struct push_store *store, struct push_cursor *cursor) {
+    *cursor = (struct push_cursor){.owner = store->owners.next, .next = store->cursors};
+    store->cursors = cursor;
+}
+
+void push_cursor_end(struct push_store *store, struct push_cursor *cursor) {
+    struct push_cursor **link = &store->cursors;
+    while (*link != cursor) {
+        link = &(*link)->next;
+    }
+    *link = cursor->next;
+}
+
+void push_cursors_leave_owner(struct push_store *store, const struct push_owner *owner) {
+    for (struct push_cursor *cursor = store->cursors; cursor != NULL; cursor = cursor->next) {
+        if (cursor->owner == &owner->link) {
+            cursor->owner = owner->link.next;
+            cursor->series = NULL;
+        }
+    }
+}
+
+void push_cursors_leave_series(struct push_store *store, const struct push_series *series) {
+    for (struct push_cursor *cursor = store->cursors; cursor != NULL; cursor = cursor->next) {
+        if (cursor->series == &series->of_owner) {
+            cursor->series = series->of_owner.next;
+        }
+    }
+}
+
+/* ---- series ---- */
+
+/* From counts per bucket, sum to cumulative counts, count, sum. */
+static size_t cumulate(const struct push_series *series, double out[static PUSH_MAX_WORDS]) {
+    double count = 0;
+    bool histogram = series->family->type == PUSH_HISTOGRAM;
+    for (size_t i = 0; i < series->n_values; i++) {
+        bool bucket = histogram && i <= series->n_bounds;
+        count += series->values[i];
+        out[i] = bucket ? count : series->values[i];
+    }
+    return series->n_values;
+}
+
+/* A rate is known by the name of its mean. */
+static const struct push_family *family_of(const struct push_series *series) {
+    return series->gauge != NULL ? series->gauge : series->family;
+}
+
+static struct push_series_view view(const struct push_store *store,
+                                    const struct push_series *series,
+                                    double values[static PUSH_MAX_WORDS]) {
+    size_t n_values = cumulate(series, values);
+    if (series->rate != NULL &&
+        push_rate_mean(series->rate, push_store_now_ms(store), &values[1])) {
+        n_values = 2;
+    }
+    const struct push_family *family = family_of(series);
+    return (struct push_series_view){
+        .owner = series->owner,
+        .family = family->number,
+        .name = push_family_name(family),
+        .help = family->desc->desc.help,
+        .type = series->gauge != NULL ? PUSH_RATE : family->type,
+        .labels = series->own,
+        .n_labels = series->n_labels,
+        .text = series->labels->text,
+        .values = values,
+        .n_values = n_values,
+        .bounds = series->bounds,
+        .n_bounds = series->n_bounds,
+    };
+}
+
+/* By family, else as they were made. */
+static int compare_series(const void *a, const void *b) {
+    const struct push_series *left = *(struct push_series *const *)a;
+    const struct push_series *right = *(struct push_series *const *)b;
+    if (family_of(left) != family_of(right)) {
+        return family_of(left)->number < family_of(right)->number ? -1 : 1;
+    }
+    return (left->number > right->number) - (left->number < right->number);
+}
+
+uint64_t push_store_newest(const struct push_store *store) {
+    return store->number;
+}
+
+static bool is_after(const struct push_series *series, const struct push_place *place) {
+    uint64_t family = family_of(series)->number;
+    if (series->number > place->newest) {
+        return false;
+    }
+    return family > place->family || (family == place->family && series->number > place->series);
+}
+
+/* Those of the owner that follow on `place`, in order; returns how many. */
+static size_t sort_series(const struct push_owner *owner, const struct push_place *place,
+                          struct push_series **out) {
+    size_t n = 0;
+    bool sorted = true;
+    for (struct push_link *i = owner->series.next; i != &owner->series; i = i->next) {
+        struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
+        if (is_after(series, place)) {
+            out[n++] = series;
+            sorted = sorted && (n == 1 || compare_series(&out[n - 2], &out[n - 1]) < 0);
+        }
+    }
+    if (!sorted) {
+        qsort(out, n, sizeof(*out), compare_series);
+    }
+    return n;
+}
+
+bool push_store_visit_some(struct push_store *store, const struct push_owner *owner,
+                           struct push_place *place,
+                           bool (*visit)(const struct push_series_view *series, void *context),
+                           void *context) {
+    struct push_series **all CLEANUP_FREE = mem_zalloc(owner->n_series + 1, sizeof(*all));
+    size_t n = sort_series(owner, place, all);
+    bool go_on = true;
+    size_t i = 0;
+    for (; i < n && go_on; i++) {
+        double values[PUSH_MAX_WORDS];
+        struct push_series_view one = view(store, all[i], values);
+        go_on = visit(&one, context);
+        place->family = family_of(all[i])->number;
+        place->series = all[i]->number;
+    }
+    return i < n;
+}
+
+struct void_visit {
+    void (*visit)(const struct push_series_view *series, void *context);
+    void *context;
+};
+
+static bool visit_on(const struct push_series_view *series, void *context) {
+    const struct void_visit *all = context;
+    all->visit(series, all->context);
+    return true;
+}
+
+void push_store_visit(struct push_store *store, const struct push_owner *owner,
+                      void (*visit)(const struct push_series_view *series, void *context),
+                      void *context) {
+    struct push_owner *one = NULL;
+    while (owner != NULL || (one = push_store_next_owner(store, one)) != NULL) {
+        push_store_visit_some(store, owner != NULL ? owner : one,
+                              &(struct push_place){.newest = UINT64_MAX}, visit_on,
+                              &(struct void_visit){visit, context});
+        if (owner != NULL) {
+            return;
+        }
+    }
+}
+
+/* With the lock held. */
+static size_t remove_matching(struct push_store *store, struct push_owner *owner,
+                              bool (*match)(const struct push_series_view *series, void *context),
+                              void *context) {
+    size_t n = 0;
+    for (struct push_link *i = owner->series.next, *next; i != &owner->series; i = next) {
+        next = i->next;
+        struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
+        double values[PUSH_MAX_WORDS];
+        struct push_series_view one = view(store, series, values);
+        if (match == NULL || match(&one, context)) {
+            push_series_destroy(store, series);
+            n++;
+        }
+    }
+    return n;
+}
+
+/* A group's push times are not kept as series, but shown as such. */
+static bool are_times_meant(struct push_owner *owner,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context) {
+    struct push_series_view time = {
+        .owner = owner,
+        .name = push_time.name,
+        .type = PUSH_GAUGE,
+        .text = owner->rendered->text,
+        .values = &owner->push_seconds,
+        .n_values = 1,
+    };
+    struct push_series_view failure_time = time;
+    failure_time.name = push_failure_time.name;
+    failure_time.values = &owner->push_failure_seconds;
+    return match == NULL || match(&time, context) || match(&failure_time, context);
+}
+
+/* They go with the last of its series; of a group without any by themselves. */
+static size_t end_owner(struct push_store *store, struct push_owner *owner, size_t n_removed,
+                        bool (*match)(const struct push_series_view *series, void *context),
+                        void *context) {
+    if (!owner->group && n_removed > 0) {
+        push_owner_drop_if_idle(store, owner);
+        return 0;
+    }
+    if (!owner->group || owner->n_series > 0 ||
+        (n_removed == 0 && !are_times_meant(owner, match, context))) {
+        return 0;
+    }
+    push_owner_forget_pushes(store, owner);
+    return n_removed > 0 ? 0 : 1;
+}
+
+/* Looks at the next series, or the end of an owner. */
+static size_t remove_next(struct push_store *store, struct push_cursor *cursor,
+                          bool (*match)(const struct push_series_view *series, void *context),
+                          void *context) {
+    struct push_owner *owner = CONTAINER_OF(cursor->owner, struct push_owner, link);
+    if (cursor->series == NULL) {
+        cursor->series = owner->series.next;
+        cursor->n_removed = 0;
+    }
+    if (cursor->series == &owner->series) {
+        cursor->owner = owner->link.next;
+        cursor->series = NULL;
+        return end_owner(store, owner, cursor->n_removed, match, context);
+    }
+    struct push_series *series = CONTAINER_OF(cursor->series, struct push_series, of_owner);
+    double values[PUSH_MAX_WORDS];
+    struct push_series_view one = view(store, series, values);
+    cursor->series = cursor->series->next;
+    if (match != NULL && !match(&one, context)) {
+        return 0;
+    }
+    push_series_destroy(store, series);
+    cursor->n_removed++;
+    return 1;
+}
+
+bool push_store_remove_some(struct push_store *store, struct push_cursor *cursor, size_t n,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context, size_t *n_removed) {
+    push_store_lock(store);
+    for (; n > 0 && cursor->owner != &store->owners; n--) {
+        *n_removed += remove_next(store, cursor, match, context);
+    }
+    push_store_unlock(store);
+    return cursor->owner != &store->owners;
+}
+
+size_t push_store_remove_if(struct push_store *store,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context) {
+    size_t n = 0;
+    struct push_cursor cursor;
+    push_cursor_begin(store, &cursor);
+    push_store_remove_some(store, &cursor, SIZE_MAX, match, context, &n);
+    push_cursor_end(store, &cursor);
+    return n;
+}
+
+size_t push_store_remove_of(struct push_store *store, struct push_owner *owner,
+                            bool (*match)(const struct push_series_view *series, void *context),
+                            void *context) {
+    push_store_lock(store);
+    size_t n = remove_matching(store, owner, match, context);
+    push_store_unlock(store);
+    return n;
+}
+
+bool push_store_remove_series(struct push_store *store, struct push_owner *owner,
+                              const struct push_update *update) {
+    uint64_t hash = owner->hash + push_hash_labels(store, update->labels, update->n_labels);
+    push_store_lock(store);
+    const struct push_family *family = push_family_find(store, update->name);
+    struct push_series *series =
+        family != NULL ? push_series_find(store, family, owner, update, hash) : NULL;
+    if (series != NULL) {
+        push_series_destroy(store, series);
+    }
+    push_store_unlock(store);
+    return series != NULL;
+}
+
+/* ---- expiry ---- */
+
+bool push_owner_has_expired(const struct push_store *store, const struct push_owner *owner,
+                            int64_t now_ms) {
+    bool stays = owner->group && (owner->push_seconds > 0 || owner->n_series > 0);
+    int64_t ttl_ms = store->config.ttl_ms;
+    return owner->n_refs == 0 && !stays && ttl_ms > 0 && now_ms - owner->seen_ms > ttl_ms;
+}
+
+static bool has_expired(const struct push_series *series, bool owner_gone, int64_t now_ms) {
+    if (series->ttl_ms == PUSH_TTL_DEFAULT) {
+        return owner_gone;
+    }
+    return series->ttl_ms > 0 && now_ms - series->updated_ms > series->ttl_ms;
+}
+
+/* Whether it had been pushed while nobody was there whose labels these are. */
+static bool seems_plugins(const struct push_store *store, const struct push_owner *group,
+                          const struct push_series *series) {
+    const struct label *labels = series != NULL ? series->own : NULL;
+    size_t n_labels = series != NULL ? series->n_labels : 0;
+    return push_claim_check_labels(store, group, group->name, labels, n_labels, NULL) < 0;
+}
+
+static void begin_pass(struct push_store *store) {
+    struct push_expiry *expiry = &store->expiry;
+    push_cursor_begin(store, &expiry->at);
+    expiry->has_begun = true;
+    expiry->has_claims = expiry->claims != store->claims;
+    expiry->claims = store->claims;
+}
+
+/* Whether any series of the owner may have to go. */
+static bool begin_owner(struct push_store *store, struct push_owner *owner, int64_t now_ms) {
+    struct push_expiry *expiry = &store->expiry;
+    if (owner->n_refs > 0) {
+        owner->seen_ms = now_ms;
+    }
+    bool is_checked = owner->group && expiry->has_claims;
+    expiry->at.series = owner->series.next;
+    expiry->is_evicted = is_checked && seems_plugins(store, owner, NULL);
+    return expiry->is_evicted || owner->n_with_ttl > 0 || (is_checked && owner->n_naming > 0) ||
+           push_owner_has_expired(store, owner, now_ms);
+}
+
+/* Looks at one series. */
+static void expire_next(struct push_store *store, struct push_owner *owner, int64_t now_ms) {
+    struct push_expiry *expiry = &store->expiry;
+    struct push_series *series = CONTAINER_OF(expiry->at.series, struct push_series, of_owner);
+    bool is_evicted = expiry->is_evicted ||
+                      (owner->group && expiry->has_claims && seems_plugins(store, owner, series));
+    bool has_ended = has_expired(series, push_owner_has_expired(store, owner, now_ms), now_ms);
+    expiry->at.series = expiry->at.series->next;
+    if (is_evicted || has_ended) {
+        push_series_destroy(store, series);
+        store->expired += has_ended ? 1 : 0;
+    }
+}
+
+static void leave_owner(struct push_cursor *at, const struct push_owner *owner) {
+    at->owner = owner->link.next;
+    at->series = NULL;
+}
+
+static void expire_owner(struct push_store *store, struct push_owner *owner) {
+    struct push_expiry *expiry = &store->expiry;
+    leave_owner(&expiry->at, owner);
+    owner->lingers &= !push_owner_has_expired(store, owner, push_store_now_ms(store));
+    if (expiry->is_evicted) {
+        push_owner_clear(store, owner);
+    } else if (owner->group && owner->n_series == 0) {
+        push_owner_forget_pushes(store, owner);
+    } else {
+        push_owner_drop_if_idle(store, owner);
+    }
+}
+
+bool push_store_expire(struct push_store *store, size_t n) {
+    struct push_expiry *expiry = &store->expiry;
+    struct push_cursor *at = &expiry->at;
+    int64_t now_ms = push_store_now_ms(store);
+    push_store_lock(store);
+    if (!expiry->has_begun) {
+        begin_pass(store);
+    }
+    for (; n > 0 && at->owner != &store->owners; n--) {
+        struct push_owner *owner = CONTAINER_OF(at->owner, struct push_owner, link);
+        if (at->series == NULL && !begin_owner(store, owner, now_ms)) {
+            leave_owner(at, owner);
+        } else if (at->series != &owner->series) {
+            expire_next(store, owner, now_ms);
+        } else {
+            expire_owner(store, owner);
+        }
+    }
+    expiry->has_begun = at->owner != &store->owners;
+    if (!expiry->has_begun) {
+        push_cursor_end(store, at);
+    }
+    push_store_unlock(store);
+    return expiry->has_begun;
+}
+
+/* ---- collections ---- */
+
+static void add_histogram(const struct push_series *series, const double *values,
+                          struct snapshot *out) {
+    const struct metric_desc *desc = &series->family->desc->desc;
+    for (size_t i = 0; i < series->buckets->n; i++) {
+        snapshot_add_suffixed(out, desc, "_bucket", series->buckets->labels[i], values[i]);
+    }
+    snapshot_add_suffixed(out, desc, "_sum", series->labels, values[series->n_bounds + 1]);
+    snapshot_add_suffixed(out, desc, "_count", series->labels, values[series->n_bounds]);
+}
+
+static void add_summary(const struct push_series *series, struct snapshot *out) {
+    const struct metric_desc *desc = &series->family->desc->desc;
+    for (size_t i = 0; i < series->buckets->n; i++) {
+        snapshot_add(out, desc, series->buckets->labels[i], series->values[i]);
+    }
+    snapshot_add_suffixed(out, desc, "_sum", series->labels, series->values[series->n_bounds + 1]);
+    snapshot_add_suffixed(out, desc, "_count", series->labels, series->values[series->n_bounds]);
+}
+
+static void add_member(const struct push_member *member, const struct push_family *family,
+                       int64_t now_ms, struct snapshot *out) {
+    const struct push_series *series = member->series;
+    double values[PUSH_MAX_WORDS];
+    if (member == &series->in_gauge) {
+        if (push_rate_mean(series->rate, now_ms, &values[0])) {
+            snapshot_add(out, &family->desc->desc, series->labels, values[0]);
+        }
+    } else if (family->type == PUSH_HISTOGRAM) {
+        cumulate(series, values);
+        add_histogram(series, values, out);
+    } else if (family->type == PUSH_SUMMARY) {
+        add_summary(series, out);
+    } else {
+        snapshot_add(out, &family->desc->desc, series->labels, series->values[0]);
+    }
+}
+
+/* Those that others have removed meanwhile do not come next. */
+void push_readers_leave_family(struct push_store *store, const struct push_family *family) {
+    for (struct push_link *i = store->readers.next; i != &store->readers; i = i->next) {
+        struct push_reader *reader = CONTAINER_OF(i, struct push_reader, link);
+        if (reader->family == &family->link) {
+            reader->family = family->link.next;
+            reader->member = NULL;
+        }
+    }
+}
+
+void push_readers_leave_member(struct push_store *store, const struct push_member *member) {
+    for (struct push_link *i = store->readers.next; i != &store->readers; i = i->next) {
+        struct push_reader *reader = CONTAINER_OF(i, struct push_reader, link);
+        if (reader->member == &member->link) {
+            reader->member = member->link.next;
+        }
+    }
+}
+
+/* Adds the next series, or goes on to the next family. What was made after the collection began is
+ * left out: it may have been there already, under the same name. */
+static void collect_next(struct push_reader *reader, uint64_t newest, int64_t now_ms,
+                         struct snapshot *out) {
+    struct push_family *family = CONTAINER_OF(reader->family, struct push_family, link);
+    if (reader->member == NULL) {
+        family->collected = reader->collection;
+        reader->member = family->members.next;
+    }
+    if (reader->member == &family->members || family->number > newest) {
+        reader->family = family->link.next;
+        reader->member = NULL;
+        return;
+    }
+    const struct push_member *member = CONTAINER_OF(reader->member, struct push_member, link);
+    reader->member = reader->member->next;
+    if (member->series->number <= newest) {
+        member->series->collected = reader->collection;
+        add_member(member, family, now_ms, out);
+    }
+}
+
+static void add_groups(struct push_store *store, struct snapshot *out) {
+    for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
+        struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
+        if (owner->group) {
+            owner->collected = store->collections;
+            snapshot_add(out, &push_time, owner->rendered, owner->push_seconds);
+            snapshot_add(out, &push_failure_time, owner->rendered, owner->push_failure_seconds);
+        }
+    }
+}
+
+/* The event loop does not wait for a large store to be collected. */
+static void let_loop_in(struct push_store *store) {
+    if (atomic_load_explicit(&store->n_waiting, memory_order_relaxed) > 0) {
+        pthread_mutex_unlock(&store->lock);
+        while (atomic_load(&store->n_waiting) > 0) {
+            sched_yield();
+        }
+        pthread_mutex_lock(&store->lock);
+    }
+}
+
+void push_reader_collect(struct push_reader *reader, struct snapshot *out) {
+    enum { AT_ONCE = 256 };
+    struct push_store *store = reader->store;
+    int64_t now_ms = push_store_now_ms(store);
+    pthread_mutex_lock(&store->lock);
+    reader->collection = ++store->collections;
+    push_store_open_graves(store);
+    uint64_t newest = store->number;
+    reader->family = store->families.next;
+    for (size_t n = 1; reader->family != &store->families; n++) {
+        collect_next(reader, newest, now_ms, out);
+        if (n % AT_ONCE == 0) {
+            let_loop_in(store);
+        }
+    }
+    add_groups(store, out);
+    pthread_mutex_unlock(&store->lock);
+}
