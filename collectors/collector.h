@@ -22,7 +22,7 @@ struct collector_env {
     const char *rootfs; /* the host's "/", for what /proc/mounts names */
     const struct settings *settings;
     struct energy *energy;           /* that collectors tell each other of; or NULL */
-    const struct nvml_library *nvml; /* in the place of the driver's library; or NULL */
+    const struct nvml_library *nvml; /* instead of the driver's library; or NULL */
     struct push_store *push_store;   /* what plugins pushed; NULL: nothing can be */
 };
 

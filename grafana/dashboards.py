@@ -193,7 +193,7 @@ def containers():
             query(f"-sum by (node, pod, name) (rate(container_network_transmit_bytes_total{{{NODES}}}{RATE}))",
                   "{{node}} {{pod}} {{name}} out"),
         ], "Bps"),
-        curves("Killed for want of memory", "Processes per second.",
+        curves("Killed by the OOM killer", "Processes per second.",
                [query(container_rate("container_oom_events_total"), IS_CONTAINER)], limits=(0,)),
     ])]
     return dashboard("waap-containers", "waap: containers", "What each container takes of its node.", variables, rows)

@@ -39,7 +39,7 @@ enum {
 const struct metric_desc host_filesystem_metrics[] = {
     FILESYSTEM("avail_bytes", "Space that users other than root can still use.", "bytes"),
     FILESYSTEM("device_error",
-               "Whether the file system failed to say in time how full it is (1) or not (0).",
+               "Whether the file system did not answer in time or with an error (1) or did (0).",
                NULL),
     FILESYSTEM("files", "Number of inodes.", NULL),
     FILESYSTEM("files_free", "Number of inodes that are free.", NULL),

@@ -39,12 +39,12 @@ static const struct option host_options[] = {
     {
         .name = "collector.host.characterization",
         .type = OPTION_BOOL,
-        .help = "Also say what the node is, under the names of EdgeCloud-Mon's agent (char_node_*)",
+        .help = "Also describe the node under the names of EdgeCloud-Mon's agent (char_node_*)",
     },
     {
         .name = "collector.host.device-model",
         .type = OPTION_STRING,
-        .help = "What char_node_device_model calls this device; empty: as its firmware does",
+        .help = "Name of this device in char_node_device_model; empty: the firmware's",
     },
     {
         .name = "collector.host.disk.device-exclude",
@@ -77,7 +77,7 @@ static const struct option host_options[] = {
     {
         .name = "collector.host.node-name",
         .type = OPTION_STRING,
-        .help = "What char_node_* call this node; empty: its host name",
+        .help = "Name of this node in char_node_*; empty: its host name",
     },
     {0},
 };

@@ -18,9 +18,9 @@
 /* The fields of /proc/meminfo up to Linux 6.18, and those of the Jetson's kernel. One that is not
  * listed is exported all the same, with a plainer help text. */
 const struct metric_desc host_memory_metrics[] = {
-    BYTES("Active", "Memory used lately, kept if possible."),
-    BYTES("Active_anon", "Anonymous memory used lately."),
-    BYTES("Active_file", "Page cache used lately."),
+    BYTES("Active", "Memory used recently, kept if possible."),
+    BYTES("Active_anon", "Anonymous memory used recently."),
+    BYTES("Active_file", "Page cache used recently."),
     BYTES("AnonHugePages", "Anonymous memory in transparent huge pages."),
     BYTES("AnonPages", "Anonymous memory mapped by processes."),
     BYTES("Balloon", "Memory that a balloon driver has given back to the hypervisor."),
@@ -50,9 +50,9 @@ const struct metric_desc host_memory_metrics[] = {
     COUNT("HugePages_Total", "Huge pages in the pool."),
     BYTES("Hugepagesize", "Default size of a huge page."),
     BYTES("Hugetlb", "Memory in huge pages of all sizes."),
-    BYTES("Inactive", "Memory not used lately, first to be reclaimed."),
-    BYTES("Inactive_anon", "Anonymous memory not used lately."),
-    BYTES("Inactive_file", "Page cache not used lately."),
+    BYTES("Inactive", "Memory not used recently, first to be reclaimed."),
+    BYTES("Inactive_anon", "Anonymous memory not used recently."),
+    BYTES("Inactive_file", "Page cache not used recently."),
     BYTES("KReclaimable", "Kernel memory that can be reclaimed under pressure."),
     BYTES("KernelStack", "Stacks of tasks in the kernel."),
     BYTES("LowFree", "Free memory that the kernel maps permanently."),

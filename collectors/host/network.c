@@ -18,7 +18,7 @@ const struct metric_desc host_network_metrics[] = {
     NETWORK_BYTES("receive", "Bytes received."),
     NETWORK("receive_packets", "Packets received."),
     NETWORK("receive_errs", "Received packets that were faulty."),
-    NETWORK("receive_drop", "Received packets dropped for want of room."),
+    NETWORK("receive_drop", "Received packets that were dropped."),
     NETWORK("receive_fifo", "Received packets lost because the device's queue was full."),
     NETWORK("receive_frame", "Received packets with wrong length, checksum or framing."),
     NETWORK("receive_compressed", "Compressed packets received."),

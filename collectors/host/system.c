@@ -13,7 +13,7 @@ enum { SYSTEM_TIME, SYSTEM_UNAME };
 const struct metric_desc host_system_metrics[] = {
     [SYSTEM_TIME] = {"node_time_seconds", "The system's clock, in seconds since 1970.",
                      METRIC_GAUGE, "seconds", NULL},
-    [SYSTEM_UNAME] = {"node_uname_info", "What uname says of the kernel and the host; always 1.",
+    [SYSTEM_UNAME] = {"node_uname_info", "Kernel and host as uname shows them; always 1.",
                       METRIC_INFO, NULL,
                       "domainname, machine, nodename, release, sysname, version"},
     {0},

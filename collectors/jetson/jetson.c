@@ -58,7 +58,7 @@ static const struct option jetson_options[] = {
         .name = "collector.jetson.tegrastats",
         .type = OPTION_STRING,
         .default_text = "auto",
-        .help = "Program for what the files do not tell: auto, off, or the path of tegrastats",
+        .help = "Program for values that no file has: auto, off, or the path of tegrastats",
     },
     {0},
 };

@@ -37,7 +37,7 @@ const struct metric_desc jetson_descs[JETSON_N_METRICS + 1] = {
                                  "Clock of an engine that is not gated.", METRIC_GAUGE, "hertz",
                                  "engine"},
     [JETSON_ENGINE_UTILIZATION] = {"jetson_engine_utilization_ratio",
-                                   "Share of time that an engine was busy lately.", METRIC_GAUGE,
+                                   "Share of time that an engine was busy recently.", METRIC_GAUGE,
                                    "ratio", "engine"},
     [JETSON_FAN_PWM] = {"jetson_fan_pwm_ratio", "How far a fan is driven.", METRIC_GAUGE, "ratio",
                         "fan"},

@@ -15,7 +15,7 @@ struct jetson_round {
     const struct jetson_board *board;
     int64_t now_ns;
     struct buf *scratch;   /* for the text of files; the next part overwrites it */
-    double gpu_rail_watts; /* of the rail that feeds the GPU, be it with others; NAN: unknown */
+    double gpu_rail_watts; /* of the rail that feeds the GPU, alone or with others; NAN: unknown */
     struct energy_reading energy;          /* of the module; joules NAN: not measured */
     const struct energy_share *gpu_shares; /* of containers, as far as they are known */
     size_t n_gpu_shares;

@@ -14,5 +14,5 @@ size_t jetson_rail_rule(const char *const *names, size_t n,
 /* Whether the rail feeds the GPU and nothing else. */
 bool jetson_rail_is_gpu(const char *name);
 
-/* Whether the rail feeds the GPU, be it with others. */
+/* Whether the rail feeds the GPU, alone or with others. */
 bool jetson_rail_feeds_gpu(const char *name);

@@ -6,8 +6,8 @@
 
 const struct metric_desc nvml_descs[NVML_N_METRICS + 1] = {
     [NVML_NVIDIA_COMPUTE_MODE] = {"nvidia_compute_mode",
-                                  "Who may compute: 0 everybody, 2 nobody, 3 one process.",
-                                  METRIC_GAUGE, NULL, "gpu, uuid"},
+                                  "Processes that may compute: 0 any, 2 none, 3 one.", METRIC_GAUGE,
+                                  NULL, "gpu, uuid"},
     [NVML_NVIDIA_ECC_ENABLED] = {"nvidia_ecc_enabled",
                                  "Whether memory errors are corrected (1) or not (0).",
                                  METRIC_GAUGE, NULL, "gpu, uuid"},
@@ -50,8 +50,8 @@ const struct metric_desc nvml_descs[NVML_N_METRICS + 1] = {
          "gpu, uuid"},
     [NVML_NVIDIA_PERSISTENCE_MODE] =
         {"nvidia_persistence_mode",
-         "Whether the driver stays loaded while nobody uses the GPU (1) or not (0).", METRIC_GAUGE,
-         NULL, "gpu, uuid"},
+         "Whether the driver stays loaded while no process uses the GPU (1) or not (0).",
+         METRIC_GAUGE, NULL, "gpu, uuid"},
     [NVML_NVIDIA_REMAPPED_ROWS_FAILED] =
         {"nvidia_remapped_rows_failed",
          "Whether a row of memory could not be replaced (1) or not (0).", METRIC_GAUGE, NULL,

@@ -34,7 +34,7 @@ static const struct metric_desc collector_success = {
 };
 static const struct metric_desc demo_running = {
     .name = "waap_demo",
-    .help = "1 if what is shown is simulated, see --demo; absent otherwise.",
+    .help = "1 if the values are simulated, see --demo; absent otherwise.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc duplicate_series = {

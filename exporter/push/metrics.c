@@ -27,7 +27,7 @@ static const struct metric_desc owners = {
 };
 static const struct metric_desc persistent = {
     .name = "waap_push_persistent",
-    .help = "Whether what is pushed survives a restart of waap (1) or not (0), see --push.table.",
+    .help = "Whether pushed series survive a restart of waap (1) or not (0), see --push.table.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc refused = {

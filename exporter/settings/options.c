@@ -207,7 +207,7 @@ const struct option exporter_options[] = {
         .repeatable = true,
         .default_text = "/run/waap/push.sock",
         .check = check_socket_path,
-        .help = "Unix socket on which plugins push and hear of their knobs; empty: none",
+        .help = "Unix socket on which plugins push metrics and receive knob values; empty: none",
     },
     {
         .name = "push.socket-group",
@@ -225,7 +225,7 @@ const struct option exporter_options[] = {
         .name = "push.state-file",
         .common = true,
         .type = OPTION_STRING,
-        .help = "File on disk that what was pushed is saved to, for the time after a reboot",
+        .help = "File on disk to which pushed series are saved, so that they survive a reboot",
     },
     {
         .name = "push.state-interval",

@@ -82,7 +82,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="of a benchmark; without one, all of them")
     parser.add_argument("--strict", action="store_true", help="fail when a budget is missed")
-    parser.add_argument("--update", action="store_true", help="write instructions.txt anew")
+    parser.add_argument("--update", action="store_true", help="rewrite instructions.txt")
     parser.add_argument("--short", action="store_true", help="show that every benchmark works")
     arguments = parser.parse_args()
 

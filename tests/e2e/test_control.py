@@ -303,7 +303,7 @@ def test_a_plugin_that_does_not_answer(plant, write, control):
     program.wait_log("fps: sim did not apply the value within 0.2 s")
     program.wait_log("fps: holds: unconfirmed: sim has not applied the requested value")
     assert value(program, "waap_control_unconfirmed_total", loop="fps") == 1
-    # One wish, not one more with every round; asked again until it is heard.
+    # One request, not one more with every round; repeated until it is answered.
     assert knob(daemon)["requested"] == 600
     simulated.deaf = False
     wait_until(lambda: in_band(simulated), what="fps back on target")

@@ -1,6 +1,6 @@
 """The nvml collector against a fake libnvidia-ml.so.1 that answers what a scenario says.
 
-Run as a program with --write it writes the golden pages anew."""
+Run as a program with --write it rewrites the golden pages."""
 
 import contextlib
 import os

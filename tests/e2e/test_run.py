@@ -285,19 +285,19 @@ def test_application_that_ignores_signals(profile, tmp_path, cgroups):
         wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), what=f"the end of {pid}")
 
 
-@pytest.mark.parametrize("heeded", ["SIGINT", "SIGTERM"])
-def test_timeout_is_heeded(profile, tmp_path, heeded):
+@pytest.mark.parametrize("obeyed", ["SIGINT", "SIGTERM"])
+def test_timeout_is_obeyed(profile, tmp_path, obeyed):
     application = script(tmp_path / "polite.py", f"""
         import signal, sys
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.{heeded}, lambda *_: sys.exit(7))
+        signal.signal(signal.{obeyed}, lambda *_: sys.exit(7))
         print("ready", flush=True)
         while True:
             signal.pause()
     """)
     record = profile_in_time(profile, "grace: {seconds}s", PYTHON, application)
     end = record.ends[0]
-    assert (end["stopped_by"], end["exit"], end["timed_out"]) == (heeded, 7, True)
+    assert (end["stopped_by"], end["exit"], end["timed_out"]) == (obeyed, 7, True)
 
 
 def test_longest_runtime(profile):
@@ -608,7 +608,7 @@ def test_cards_as_probe(profile, waap_binary, source_root):
 
 
 def test_driver_that_hangs(profile, waap_binary, source_root):
-    """It costs its values and nothing else: the timeout is heeded, and `waap run` ends."""
+    """It costs its values and nothing else: the timeout is obeyed, and `waap run` ends."""
     record, _ = profile(f"profiling: {{{QUICK}, timeout: 1}}", "--", "sleep", "60",
                         environment=cards(waap_binary, source_root / "tests/fixtures/nvml/block.txt"))
     assert record.ends[0]["timed_out"] and record.ends[0]["stopped_by"] == "SIGINT"

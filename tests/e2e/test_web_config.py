@@ -212,7 +212,7 @@ def test_reload_swaps_the_certificate(waap_binary, authority, server_pair, tmp_p
             file.write_text(tls_config(authority.sign("server2")))
             waap.process.send_signal(signal.SIGHUP)
             wait_until(lambda: serial_of(waap.port) != before, what="another certificate")
-            # Whoever came in by the old one is answered, and told to come in anew.
+            # A connection of the old configuration is answered and closed.
             kept.request("GET", "/metrics")
             answer = kept.getresponse()
             assert (answer.status, answer.headers["Connection"]) == (200, "close")
@@ -468,7 +468,7 @@ def test_reload_changes_passwords_on_open_connections(users_waap):
         assert (answer.status, answer.read() != b"") == (200, True)
         users_waap.file.write_text(f"basic_auth_users:\n  bob: {QUICK_SECRET}\n")
         assert users_waap.reload().status == 200
-        # Also one that asks to stay must come in anew.
+        # A connection that asks to stay is closed, too.
         stay = {**basic("ann", "secret"), "Connection": "keep-alive"}
         kept.request("GET", "/-/healthy", headers=stay)
         answer = kept.getresponse()

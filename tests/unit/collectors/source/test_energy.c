@@ -50,7 +50,7 @@ static void test_what_is_put_is_read(void) {
     energy_meter_close(card);
 }
 
-/* A collector is started anew while its predecessor hangs in a driver. */
+/* A collector is started again while its predecessor hangs in a driver. */
 static void test_a_namesake_takes_over(void) {
     struct energy_meter *old = energy_meter_open(energy, "jetson");
     put(old, 100);

@@ -17,7 +17,7 @@ struct certificate {
     char *key_pem;
 };
 
-struct certificate_wish {
+struct certificate_spec {
     gnutls_pk_algorithm_t algorithm;  /* 0: ECDSA */
     const struct certificate *issuer; /* NULL: signs itself */
     bool ca;
@@ -26,7 +26,7 @@ struct certificate_wish {
     const char *dns, *email, *uri, *ip;
 };
 
-static inline void certificate_add_names(gnutls_x509_crt_t crt, const struct certificate_wish *w) {
+static inline void certificate_add_names(gnutls_x509_crt_t crt, const struct certificate_spec *w) {
     const struct {
         gnutls_x509_subject_alt_name_t type;
         const char *name;
@@ -59,31 +59,31 @@ static inline void certificate_make_key(struct certificate *out, gnutls_pk_algor
     TEST_ASSERT_EQUAL_INT(0, gnutls_x509_privkey_generate(out->key, algorithm, bits, 0));
 }
 
-static inline void certificate_init(struct certificate *out, const struct certificate_wish *wish) {
+static inline void certificate_init(struct certificate *out, const struct certificate_spec *spec) {
     static int serial = 1;
     time_t now = time(NULL);
-    const struct certificate *issuer = wish->issuer != NULL ? wish->issuer : out;
+    const struct certificate *issuer = spec->issuer != NULL ? spec->issuer : out;
     gnutls_datum_t pem;
     *out = (struct certificate){0};
-    certificate_make_key(out, wish->algorithm != 0 ? wish->algorithm : GNUTLS_PK_ECDSA);
+    certificate_make_key(out, spec->algorithm != 0 ? spec->algorithm : GNUTLS_PK_ECDSA);
     TEST_ASSERT_EQUAL_INT(0, gnutls_x509_crt_init(&out->crt));
     unsigned char number[2] = {1, (unsigned char)serial++};
     gnutls_x509_crt_set_serial(out->crt, number, sizeof(number));
     gnutls_x509_crt_set_version(out->crt, 3);
     gnutls_x509_crt_set_activation_time(out->crt, now - 7200);
-    gnutls_x509_crt_set_expiration_time(out->crt, wish->expired ? now - 3600 : now + 3600);
+    gnutls_x509_crt_set_expiration_time(out->crt, spec->expired ? now - 3600 : now + 3600);
     char name[32];
     snprintf(name, sizeof(name), "CN=test %d", serial);
     TEST_ASSERT_EQUAL_INT(0, gnutls_x509_crt_set_dn(out->crt, name, NULL));
     TEST_ASSERT_EQUAL_INT(0, gnutls_x509_crt_set_key(out->crt, out->key));
-    gnutls_x509_crt_set_basic_constraints(out->crt, wish->ca, -1);
-    if (wish->ca) {
+    gnutls_x509_crt_set_basic_constraints(out->crt, spec->ca, -1);
+    if (spec->ca) {
         gnutls_x509_crt_set_key_usage(out->crt, GNUTLS_KEY_KEY_CERT_SIGN);
     }
-    if (wish->purpose != NULL) {
-        gnutls_x509_crt_set_key_purpose_oid(out->crt, wish->purpose, 0);
+    if (spec->purpose != NULL) {
+        gnutls_x509_crt_set_key_purpose_oid(out->crt, spec->purpose, 0);
     }
-    certificate_add_names(out->crt, wish);
+    certificate_add_names(out->crt, spec);
     TEST_ASSERT_EQUAL_INT(
         0, gnutls_x509_crt_sign2(out->crt, issuer->crt, issuer->key, GNUTLS_DIG_SHA256, 0));
     TEST_ASSERT_EQUAL_INT(0, gnutls_x509_crt_export2(out->crt, GNUTLS_X509_FMT_PEM, &pem));

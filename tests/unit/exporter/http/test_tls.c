@@ -9,22 +9,22 @@ static struct certificate ca, foreign_ca, server_rsa, server_ecdsa;
 static struct certificate client, foreign_client, server_client, expired_client;
 
 static void make_certificates(void) {
-    certificate_init(&ca, &(struct certificate_wish){.ca = true});
-    certificate_init(&foreign_ca, &(struct certificate_wish){.ca = true});
-    certificate_init(&server_rsa, &(struct certificate_wish){.algorithm = GNUTLS_PK_RSA});
-    certificate_init(&server_ecdsa, &(struct certificate_wish){0});
-    certificate_init(&client, &(struct certificate_wish){.issuer = &ca,
+    certificate_init(&ca, &(struct certificate_spec){.ca = true});
+    certificate_init(&foreign_ca, &(struct certificate_spec){.ca = true});
+    certificate_init(&server_rsa, &(struct certificate_spec){.algorithm = GNUTLS_PK_RSA});
+    certificate_init(&server_ecdsa, &(struct certificate_spec){0});
+    certificate_init(&client, &(struct certificate_spec){.issuer = &ca,
                                                          .purpose = GNUTLS_KP_TLS_WWW_CLIENT,
                                                          .dns = "scraper.example",
                                                          .email = "ops@example.org",
                                                          .uri = "spiffe://example/scraper",
                                                          .ip = "192.0.2.7"});
-    certificate_init(&foreign_client, &(struct certificate_wish){.issuer = &foreign_ca,
+    certificate_init(&foreign_client, &(struct certificate_spec){.issuer = &foreign_ca,
                                                                  .dns = "scraper.example",
                                                                  .ip = "2001:db8::7"});
-    certificate_init(&server_client, &(struct certificate_wish){
+    certificate_init(&server_client, &(struct certificate_spec){
                                          .issuer = &ca, .purpose = GNUTLS_KP_TLS_WWW_SERVER});
-    certificate_init(&expired_client, &(struct certificate_wish){.issuer = &ca, .expired = true});
+    certificate_init(&expired_client, &(struct certificate_spec){.issuer = &ca, .expired = true});
 }
 
 static void finish_certificates(void) {

@@ -26,9 +26,9 @@ static void make_files(void) {
     char fifo[128];
     strcpy(dir, "/tmp/test_web_config.XXXXXX");
     TEST_ASSERT_NOT_NULL(mkdtemp(dir));
-    certificate_init(&rsa, &(struct certificate_wish){.algorithm = GNUTLS_PK_RSA, .ca = true});
-    certificate_init(&ecdsa, &(struct certificate_wish){0});
-    certificate_init(&dsa, &(struct certificate_wish){.algorithm = GNUTLS_PK_DSA});
+    certificate_init(&rsa, &(struct certificate_spec){.algorithm = GNUTLS_PK_RSA, .ca = true});
+    certificate_init(&ecdsa, &(struct certificate_spec){0});
+    certificate_init(&dsa, &(struct certificate_spec){.algorithm = GNUTLS_PK_DSA});
     write_file("rsa.crt", rsa.crt_pem);
     write_file("rsa.key", rsa.key_pem);
     write_file("ecdsa.crt", ecdsa.crt_pem);

@@ -86,7 +86,7 @@ static void test_files_are_replaced_at_once(void) {
     TEST_ASSERT_NOT_EQUAL('\0', err.text[0]);
 }
 
-/* A device without room in the place of the file that is not complete yet. */
+/* A device without room instead of the file that is not complete yet. */
 static void test_nothing_is_left_of_what_could_not_be_written(void) {
     char dir[] = "/tmp/waap-text-XXXXXX";
     TEST_ASSERT_NOT_NULL(mkdtemp(dir));
