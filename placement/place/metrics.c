@@ -1,6 +1,69 @@
 #include "placement/place/metrics.h"
 
-#include "exporter/core/cleanup.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/core/memory.h"
+
+/* ---- errors of predictions ---- */
+
+static void error_finish(struct place_error *error) {
+    labels_destroy(error->labels);
+    free(error->model);
+}
+
+void place_errors_finish(struct place_errors *errors) {
+    for (size_t i = 0; i < errors->n_items; i++) {
+        error_finish(&errors->items[i]);
+    }
+    free(errors->items);
+    *errors = (struct place_errors){.n_items = 0};
+}
+
+void place_errors_collect(struct place_errors *errors, const char *model,
+                          const struct place_nodes *nodes) {
+    for (size_t i = 0; i < nodes->n_nodes && errors->n_items < PLACE_MAX_ERRORS; i++) {
+        const struct place_node *node = &nodes->nodes[i];
+        if (place_node_has_error(node)) {
+            ARRAY_GROW(&errors->items, &errors->cap_items, errors->n_items + 1);
+            errors->items[errors->n_items++] = (struct place_error){
+                .model = mem_strdup(model),
+                .labels = labels_render("node", node->name, "model", model),
+                .ratio =
+                    (node->predicted_seconds - node->measured.seconds) / node->measured.seconds,
+            };
+        }
+    }
+}
+
+/* Frees the first `n_first` and all of the model. */
+static void drop(struct place_errors *errors, size_t n_first, const char *model) {
+    size_t n = 0;
+    for (size_t i = 0; i < errors->n_items; i++) {
+        struct place_error *error = &errors->items[i];
+        if (i < n_first || strcmp(error->model, model) == 0) {
+            error_finish(error);
+        } else {
+            errors->items[n++] = *error;
+        }
+    }
+    errors->n_items = n;
+}
+
+void place_errors_replace(struct place_errors *errors, const char *model,
+                          struct place_errors *later) {
+    drop(errors, 0, model);
+    if (errors->n_items + later->n_items > PLACE_MAX_ERRORS) {
+        drop(errors, errors->n_items + later->n_items - PLACE_MAX_ERRORS, model);
+    }
+    ARRAY_GROW(&errors->items, &errors->cap_items, errors->n_items + later->n_items);
+    for (size_t i = 0; i < later->n_items; i++) {
+        errors->items[errors->n_items++] = later->items[i];
+    }
+    later->n_items = 0;
+}
+
+/* ---- metrics ---- */
 
 static const struct metric_desc compute = {
     .name = "waap_place_compute_seconds_total",
@@ -46,7 +109,7 @@ static const struct metric_desc requests = {
     .labels = "result",
 };
 
-bool place_labels_init(struct place_labels *labels, const struct gbt *gbt) {
+void place_labels_init(struct place_labels *labels, const struct gbt *gbt) {
     static const char *const results[N_PLACE_RESULTS] = {
         [PLACE_OK] = "success",
         [PLACE_BAD_REQUEST] = "bad_request",
@@ -57,12 +120,9 @@ bool place_labels_init(struct place_labels *labels, const struct gbt *gbt) {
         .predictor = labels_render("simulated", notes->simulated ? "true" : "false", "trained",
                                    notes->trained, "xgboost", notes->version),
     };
-    bool complete = labels->predictor != NULL;
     for (size_t i = 0; i < N_PLACE_RESULTS; i++) {
         labels->results[i] = labels_render("result", results[i]);
-        complete = complete && labels->results[i] != NULL;
     }
-    return complete;
 }
 
 void place_labels_finish(struct place_labels *labels) {

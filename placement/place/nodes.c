@@ -1,21 +1,142 @@
 #include "placement/place/nodes.h"
 
-#include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/place/index.h"
+#include "exporter/core/hash.h"
+#include "exporter/core/memory.h"
+#include "placement/client/promql.h"
 
-/* Several plugins on a node may run the model: what all of them took, over how often all did. */
+/* ---- series by node ---- */
+
+/* The label that a series is found by. */
+enum kind { BY_NODE, BY_INSTANCE, N_KINDS };
+
+struct entry {
+    enum kind kind;
+    const char *key;
+    size_t len;
+    const struct promql_series *series;
+    bool is_ambiguous;
+};
+
+/* The series of an answer by node; it borrows the answer. */
+struct index {
+    struct hash_index hashes;
+    struct entry *entries;
+    size_t n_entries;
+};
+
+static void index_finish(struct index *index) {
+    hash_index_finish(&index->hashes);
+    free(index->entries);
+}
+#define CLEANUP_INDEX CLEANUP(index_finish)
+
+static struct entry *find(const struct index *index, enum kind kind, const char *key, size_t len) {
+    uint64_t hash = hash_bytes(key, len) + (uint64_t)kind;
+    size_t cursor = 0;
+    struct entry *entry;
+    if (index->hashes.n_items == 0) {
+        return NULL;
+    }
+    while ((entry = hash_index_next(&index->hashes, hash, &cursor)) != NULL) {
+        if (entry->kind == kind && entry->len == len && memcmp(entry->key, key, len) == 0) {
+            break;
+        }
+    }
+    return entry;
+}
+
+static void add(struct index *index, enum kind kind, const struct promql_series *series) {
+    const char *key = promql_series_label(series, kind == BY_NODE ? "node" : "instance");
+    if (key == NULL) {
+        return;
+    }
+    size_t len = strlen(key);
+    struct entry *there = find(index, kind, key, len);
+    if (there != NULL) {
+        there->is_ambiguous = true;
+        return;
+    }
+    struct entry *entry = &index->entries[index->n_entries++];
+    *entry = (struct entry){.kind = kind, .key = key, .len = len, .series = series};
+    hash_index_add(&index->hashes, hash_bytes(key, len) + (uint64_t)kind, entry);
+}
+
+static bool is_match(const struct promql_series *series, const struct label *match,
+                     size_t n_match) {
+    for (size_t i = 0; i < n_match; i++) {
+        const char *value = promql_series_label(series, match[i].name);
+        if (value == NULL || strcmp(value, match[i].value) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The series that have all of the labels `match`. */
+static struct index index_of(const struct promql_answer *answer, const struct label *match,
+                             size_t n_match) {
+    size_t max = N_KINDS * answer->n_series;
+    struct index index = {.entries = mem_zalloc(max + 1, sizeof(*index.entries))};
+    hash_index_reserve(&index.hashes, max);
+    for (size_t i = 0; i < answer->n_series; i++) {
+        if (is_match(&answer->series[i], match, n_match)) {
+            add(&index, BY_NODE, &answer->series[i]);
+            add(&index, BY_INSTANCE, &answer->series[i]);
+        }
+    }
+    return index;
+}
+
+/* How the series with a node's name is joined with those of its state, the surest way first. Hosts
+ * are not compared: several nodes can be behind one host, and while the sample of one is missing,
+ * that of another would match. */
+static const struct {
+    const char *label;
+    enum kind kind;
+} ways[] = {
+    {"node", BY_NODE},
+    {"char_node_name", BY_INSTANCE},
+    {"char_node_name", BY_NODE},
+    {"instance", BY_INSTANCE},
+};
+
+static const struct entry *find_entry(const struct index *index,
+                                      const struct promql_series *device) {
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        const char *key = promql_series_label(device, ways[i].label);
+        const struct entry *entry =
+            key != NULL ? find(index, ways[i].kind, key, strlen(key)) : NULL;
+        if (entry != NULL) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* The value of the node that `device` names; NAN if there is none, or more than one. */
+static double value_for(const struct index *index, const struct promql_series *device,
+                        bool *ret_ambiguous) {
+    const struct entry *entry = find_entry(index, device);
+    *ret_ambiguous = entry != NULL && entry->is_ambiguous;
+    return entry == NULL || entry->is_ambiguous || entry->series->n_points == 0
+               ? NAN
+               : entry->series->points[0].value;
+}
+
+/* Several plugins on a node may run the model: the sum of their times by the sum of their runs. */
 #define MEASURED_SUM "sum by (node, model) (increase(inference_seconds_sum{model=\"$model\"}[%s]))"
 #define MEASURED_COUNT                                                                             \
     "sum by (node, model) (increase(inference_seconds_count{model=\"$model\"}[%s]))"
 #define AS(quantity) "\"quantity\", \"" quantity "\", \"\", \"\""
 
-/* Of all modes of a CPU only idle tells how busy it is: the mean over all of them is the same for
- * an idle node and a busy one. deriv() instead of rate(), which makes too little of a node that
- * came up within the window, so that it would seem busy. */
+/* By the idle mode: the mean over all modes is the same for an idle node and a busy one. deriv()
+ * instead of rate(), which is too low for a node that started within the window, so that it would
+ * seem busy. */
 void place_query_write(enum place_query query, const char *window, struct buf *out) {
     switch (query) {
     case PLACE_LOAD:
@@ -47,56 +168,32 @@ void place_query_write(enum place_query query, const char *window, struct buf *o
     }
 }
 
-struct promql_answer *place_samples_answer(struct place_samples *samples, enum place_query query) {
-    struct promql_answer *const answers[N_PLACE_QUERIES] = {
-        [PLACE_LOAD] = &samples->load,
-        [PLACE_DISK] = &samples->disk,
-        [PLACE_DEVICE] = &samples->device,
-        [PLACE_MEASURED] = &samples->measured,
-    };
-    return answers[query];
-}
-
 void place_samples_finish(struct place_samples *samples) {
-    for (int i = 0; i < N_PLACE_QUERIES; i++) {
-        promql_answer_finish(place_samples_answer(samples, (enum place_query)i));
+    for (size_t i = 0; i < N_PLACE_QUERIES; i++) {
+        promql_answer_finish(&samples->answers[i]);
     }
 }
 
 /* ---- nodes ---- */
-
-struct join {
-    struct place_index load, disk;
-    double max_age_seconds;
-};
-
-static void join_finish(struct join *join) {
-    place_index_finish(&join->load);
-    place_index_finish(&join->disk);
-}
-#define CLEANUP_JOIN CLEANUP(join_finish)
 
 static const char *text_of(const struct promql_series *series, const char *label) {
     const char *text = promql_series_label(series, label);
     return text != NULL ? text : "";
 }
 
-/* Takes a value; what is wrong with it becomes the reason, if there is none yet. */
-static double value_of(const struct place_index *index, const struct promql_series *device,
-                       const char *missing, const char *twice, struct place_node *node) {
-    bool is_twice = false;
-    double value = place_index_value(index, device, &is_twice);
-    const char *reason = is_twice ? twice : NULL;
-    if (reason == NULL && !isfinite(value)) {
-        reason = missing;
-    }
-    if (node->excluded == NULL) {
-        node->excluded = reason;
+/* A value of a node; if something is wrong with it, that excludes the node. */
+static double value_of(const struct index *index, const char *missing, const char *ambiguous,
+                       struct place_node *node) {
+    bool is_ambiguous = false;
+    double value = value_for(index, node->device, &is_ambiguous);
+    if (node->excluded == NULL && !isfinite(value)) {
+        node->excluded = is_ambiguous ? ambiguous : missing;
     }
     return value;
 }
 
-static struct place_node node_of(const struct join *join, const struct promql_series *device) {
+static struct place_node node_of(const struct index *load, const struct index *disk,
+                                 const struct promql_series *device, double max_age_seconds) {
     struct place_node node = {
         .device = device,
         .name = text_of(device, "char_node_name"),
@@ -107,24 +204,22 @@ static struct place_node node_of(const struct join *join, const struct promql_se
     };
     node.name = node.name[0] != '\0' ? node.name : text_of(device, "node");
     node.name = node.name[0] != '\0' ? node.name : text_of(device, "instance");
-    node.load = value_of(&join->load, device,
-                         "no CPU load: less than two samples of node_cpu_seconds_total",
-                         "several CPU loads that could be meant", &node);
-    node.disk = value_of(&join->disk, device, "no node_filesystem_avail_bytes of /",
-                         "several root filesystems that could be meant", &node);
+    node.load = value_of(load, "no CPU load: less than two samples of node_cpu_seconds_total",
+                         "more than one CPU load", &node);
+    node.disk = value_of(disk, "no node_filesystem_avail_bytes of /",
+                         "more than one root filesystem", &node);
     node.age_seconds = device->n_points > 0 ? device->points[0].value : NAN;
-    node.is_old = !(node.age_seconds <= join->max_age_seconds);
+    node.is_old = !(node.age_seconds <= max_age_seconds);
     if (node.excluded == NULL && node.is_old) {
         node.excluded = "its last samples are too old";
     }
-    /* It may run over by what the clocks differ, and far over where a node has just started anew.
-     */
+    /* Beyond 100 if clocks differ, and far beyond if the node has just restarted. */
     node.load = fmin(fmax(node.load, 0), 100);
     return node;
 }
 
-/* Where it is scraped: several jobs may do so. */
-static const char *place_of(const struct place_node *node) {
+/* What identifies a scraped node: several jobs may scrape it. */
+static const char *target_of(const struct place_node *node) {
     const char *label = text_of(node->device, "node");
     return label[0] != '\0' ? label : node->instance;
 }
@@ -134,11 +229,11 @@ static int compare(const void *left, const void *right) {
     int order = strcmp(a->name, b->name);
     order = order != 0 ? order : strcmp(a->uuid, b->uuid);
     order = order != 0 ? order : strcmp(a->device_model, b->device_model);
-    return order != 0 ? order : strcmp(place_of(a), place_of(b));
+    return order != 0 ? order : strcmp(target_of(a), target_of(b));
 }
 
-/* The same device at the same place twice over is one. Cards that were copied from one another have
- * the same name and identity, so the place counts as well. */
+/* Two series of the same device and target are one node. Copied SD cards have the same name and
+ * identity, so the target counts as well. */
 static void merge_equal(struct place_nodes *nodes) {
     size_t n = 0;
     for (size_t i = 0; i < nodes->n_nodes; i++) {
@@ -153,8 +248,8 @@ static void merge_equal(struct place_nodes *nodes) {
     nodes->n_nodes = n;
 }
 
-/* Whoever is told to run something on a node knows it by its name. What is left of one that came
- * back at another address is no other node. */
+/* A scheduler knows nodes by name, so a name must be unique. Old series of a node that came back at
+ * another address do not count. */
 static void exclude_ambiguous(struct place_nodes *nodes) {
     struct place_node *last = NULL; /* that is not old */
     for (size_t i = 0; i < nodes->n_nodes; i++) {
@@ -165,43 +260,113 @@ static void exclude_ambiguous(struct place_nodes *nodes) {
         if (last != NULL && strcmp(last->name, node->name) == 0) {
             last->is_ambiguous = node->is_ambiguous = true;
             last->excluded = node->excluded =
-                "several nodes go by that name (see --collector.host.node-name)";
+                "several nodes have that name (see --collector.host.node-name)";
         }
         last = node;
     }
 }
 
-int place_nodes_join(const struct place_samples *samples, double max_age_seconds,
-                     struct place_nodes *ret_nodes, struct error *err) {
-    struct join join CLEANUP_JOIN = {.max_age_seconds = max_age_seconds};
-    int r = place_index_fill(&join.load, &samples->load, NULL, 0, err);
-    r = r < 0 ? r : place_index_fill(&join.disk, &samples->disk, NULL, 0, err);
-    if (r < 0) {
-        return r;
-    }
-    struct place_nodes nodes = {.n_nodes = samples->device.n_series};
-    nodes.nodes = calloc(nodes.n_nodes + 1, sizeof(*nodes.nodes));
-    if (nodes.nodes == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+void place_nodes_join(const struct place_samples *samples, double max_age_seconds,
+                      struct place_nodes *ret_nodes) {
+    struct index load CLEANUP_INDEX = index_of(&samples->answers[PLACE_LOAD], NULL, 0);
+    struct index disk CLEANUP_INDEX = index_of(&samples->answers[PLACE_DISK], NULL, 0);
+    const struct promql_answer *devices = &samples->answers[PLACE_DEVICE];
+    struct place_nodes nodes = {.n_nodes = devices->n_series};
+    nodes.nodes = mem_zalloc(nodes.n_nodes + 1, sizeof(*nodes.nodes));
     for (size_t i = 0; i < nodes.n_nodes; i++) {
-        nodes.nodes[i] = node_of(&join, &samples->device.series[i]);
+        nodes.nodes[i] = node_of(&load, &disk, &devices->series[i], max_age_seconds);
     }
     qsort(nodes.nodes, nodes.n_nodes, sizeof(*nodes.nodes), compare);
     merge_equal(&nodes);
     exclude_ambiguous(&nodes);
     *ret_nodes = nodes;
-    return 0;
 }
 
 void place_node_write_name(const struct place_node *node, struct buf *out) {
     buf_add_str(out, node->name);
     if (node->is_ambiguous) {
-        buf_printf(out, " (%s)", place_of(node));
+        buf_printf(out, " (%s)", target_of(node));
     }
 }
 
 void place_nodes_finish(struct place_nodes *nodes) {
     free(nodes->nodes);
     *nodes = (struct place_nodes){.n_nodes = 0};
+}
+
+/* ---- measured times ---- */
+
+void place_measured_query_write(const char *expression, const char *model, struct buf *out) {
+    static const char name[] = "$model";
+    const char *at;
+    while ((at = strstr(expression, name)) != NULL) {
+        buf_add(out, expression, (size_t)(at - expression));
+        for (const char *c = model; *c != '\0'; c++) {
+            if (*c == '\n') {
+                buf_add_str(out, "\\n");
+                continue;
+            }
+            buf_add_str(out, *c == '"' || *c == '\\' ? "\\" : "");
+            buf_add_char(out, *c);
+        }
+        expression = at + strlen(name);
+    }
+    buf_add_str(out, expression);
+}
+
+enum { SECONDS, SAMPLES, AGE, N_QUANTITIES };
+
+static const char *const quantities[N_QUANTITIES] = {
+    [SECONDS] = "seconds",
+    [SAMPLES] = "samples",
+    [AGE] = "age",
+};
+
+static struct place_measured measured_of(const struct index *by_quantity,
+                                         const struct place_measured_limits *limits,
+                                         const struct promql_series *device) {
+    double values[N_QUANTITIES];
+    for (size_t i = 0; i < N_QUANTITIES; i++) {
+        bool is_ambiguous;
+        values[i] = value_for(&by_quantity[i], device, &is_ambiguous);
+        if (!isfinite(values[i])) {
+            return (struct place_measured){.samples = 0};
+        }
+    }
+    if (values[SECONDS] <= 0 || values[SAMPLES] <= 0) {
+        return (struct place_measured){.samples = 0};
+    }
+    return (struct place_measured){
+        .seconds = values[SECONDS],
+        .samples = values[SAMPLES],
+        .age_seconds = values[AGE],
+        .unused = values[AGE] > limits->max_age_seconds   ? "too old"
+                  : values[SAMPLES] < limits->min_samples ? "too few"
+                                                          : NULL,
+    };
+}
+
+void place_measured_join(const struct place_samples *samples, const char *model,
+                         const struct place_measured_limits *limits, struct place_nodes *nodes) {
+    struct index by_quantity[N_QUANTITIES];
+    for (size_t i = 0; i < N_QUANTITIES; i++) {
+        const struct label match[] = {{"model", model}, {"quantity", quantities[i]}};
+        by_quantity[i] = index_of(&samples->answers[PLACE_MEASURED], match, ARRAY_LEN(match));
+    }
+    for (size_t i = 0; i < nodes->n_nodes; i++) {
+        struct place_node *node = &nodes->nodes[i];
+        node->measured = measured_of(by_quantity, limits, node->device);
+    }
+    for (size_t i = 0; i < N_QUANTITIES; i++) {
+        index_finish(&by_quantity[i]);
+    }
+}
+
+bool place_node_is_measured(const struct place_node *node) {
+    return node->measured.samples > 0 && node->measured.unused == NULL;
+}
+
+bool place_node_has_error(const struct place_node *node) {
+    return node->excluded == NULL && place_node_is_measured(node) &&
+           isfinite(node->predicted_seconds);
 }

@@ -1,14 +1,608 @@
 #include "placement/place/place.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
+#include "exporter/core/json.h"
+#include "exporter/core/log.h"
+#include "exporter/core/memory.h"
+#include "exporter/core/version.h"
 #include "exporter/settings/flags.h"
-#include "placement/place/options.h"
-#include "placement/place/service.h"
+#include "placement/client/promql.h"
+#include "placement/place/choice.h"
+#include "placement/place/metrics.h"
 #include "placement/predictor/collect.h"
+#include "placement/predictor/predictor.h"
 #include "placement/predictor/simulate.h"
 #include "placement/predictor/train.h"
+#include "placement/service/service.h"
+
+/* ---- options ---- */
+
+static const struct option option_load_window = {
+    .name = "load-window",
+    .type = OPTION_DURATION,
+    .default_text = "1m",
+    .min = 1000,
+    .max = 3600000,
+    .help = "The load of a node is the mean over this time; at least two scrapes",
+};
+static const struct option option_max_age = {
+    .name = "max-age",
+    .type = OPTION_DURATION,
+    .default_text = "2m",
+    .min = 1000,
+    .max = 86400000,
+    .help = "Nodes whose last samples are older are not chosen",
+};
+static const struct option option_measured_min_samples = {
+    .name = "measured-min-samples",
+    .type = OPTION_INT,
+    .default_text = "10",
+    .min = 1,
+    .max = 1000000000,
+    .help = "Measured times of fewer runs than these do not replace a prediction",
+};
+static const struct option option_measured_window = {
+    .name = "measured-window",
+    .type = OPTION_DURATION,
+    .default_text = "10m",
+    .min = 1000,
+    .max = 86400000,
+    .help = "Measured times are the mean over this time",
+};
+static const struct option option_predictor = {
+    .name = "predictor",
+    .type = OPTION_STRING,
+    .help = "File of waap place train; default is the one that was made while building",
+};
+static const struct option option_bearer_token_file = {
+    .name = "prometheus.bearer-token-file",
+    .type = OPTION_STRING,
+    .help = "File with a token, read again for every request",
+};
+static const struct option option_ca_file = {
+    .name = "prometheus.ca-file",
+    .type = OPTION_STRING,
+    .help = "Certificates to trust instead of the system's",
+};
+static const struct option option_cert_file = {
+    .name = "prometheus.cert-file",
+    .type = OPTION_STRING,
+    .help = "Certificate of our own",
+};
+static const struct option option_header = {
+    .name = "prometheus.header",
+    .type = OPTION_STRING,
+    .repeatable = true,
+    .help = "A further header, such as \"X-Scope-OrgID: edge\"; repeatable",
+};
+static const struct option option_insecure = {
+    .name = "prometheus.insecure",
+    .type = OPTION_BOOL,
+    .help = "Take any certificate",
+};
+static const struct option option_key_file = {
+    .name = "prometheus.key-file",
+    .type = OPTION_STRING,
+    .help = "Key of our certificate",
+};
+static const struct option option_password_file = {
+    .name = "prometheus.password-file",
+    .type = OPTION_STRING,
+    .help = "File with the password of --prometheus.user",
+};
+static const struct option option_query_disk = {
+    .name = "query.disk",
+    .type = OPTION_STRING,
+    .help = "Instead of our own: how full / is in percent, with the labels node or instance",
+};
+static const struct option option_query_load = {
+    .name = "query.load",
+    .type = OPTION_STRING,
+    .help = "Instead of our own: how busy all CPUs are in percent, such as "
+            "\"100 * node:cpu_utilization:ratio\"",
+};
+static const struct option option_query_measured = {
+    .name = "query.measured",
+    .type = OPTION_STRING,
+    .help =
+        "Instead of our own: how long \"$model\" runs, with the labels node or instance, model, "
+        "and quantity: seconds, samples, age",
+};
+static const struct option option_timeout = {
+    .name = "prometheus.timeout",
+    .type = OPTION_DURATION,
+    .default_text = "10s",
+    .min = 100,
+    .max = 600000,
+    .help = "How long to wait for each answer",
+};
+static const struct option option_url = {
+    .name = "prometheus.url",
+    .type = OPTION_STRING,
+    .help = "Where Prometheus is, with its path if any; default http://$PROMETHEUS_IP, else "
+            "http://localhost:9090",
+};
+static const struct option option_user = {
+    .name = "prometheus.user",
+    .type = OPTION_STRING,
+    .help = "User to ask as",
+};
+
+static const struct option option_upload_max_memory = {
+    .name = "upload.max-memory",
+    .type = OPTION_SIZE,
+    .default_text = "20MiB",
+    .min = 64 << 10,
+    .max = 1 << 30,
+    .help = "What the graph of an uploaded model may take beside its file; beyond it is answered "
+            "413",
+};
+
+static const struct option *const options[] = {
+    &option_load_window,       &option_max_age,    &option_measured_min_samples,
+    &option_measured_window,   &option_predictor,  &option_bearer_token_file,
+    &option_ca_file,           &option_cert_file,  &option_header,
+    &option_insecure,          &option_key_file,   &option_password_file,
+    &option_timeout,           &option_url,        &option_user,
+    &option_query_disk,        &option_query_load, &option_query_measured,
+    &option_upload_max_memory,
+};
+static void add_url(const struct settings *settings, struct buf *out) {
+    const char *url = settings_string(settings, "prometheus.url");
+    const char *address = getenv("PROMETHEUS_IP");
+    if (url[0] != '\0') {
+        buf_add_str(out, url);
+    } else if (address != NULL && address[0] != '\0') {
+        buf_printf(out, "http://%s", address);
+    } else {
+        buf_add_str(out, "http://localhost:9090");
+    }
+}
+
+static int check_options(const struct settings *settings, struct problems *problems) {
+    struct buf url CLEANUP_BUF = {0};
+    struct error err;
+    add_url(settings, &url);
+    if (web_url_check(buf_str(&url), &err) == 0) {
+        return 0;
+    }
+    bool is_flag = settings_string(settings, "prometheus.url")[0] != '\0';
+    problems_add(problems, is_flag ? "--prometheus.url" : "PROMETHEUS_IP", 0, 0, "%s", err.text);
+    return -EINVAL;
+}
+
+/* The address goes into `url`; the endpoint borrows from it and from the settings. */
+static void read_endpoint(const struct settings *settings, struct buf *url,
+                          struct web_endpoint *ret_endpoint) {
+    add_url(settings, url);
+    *ret_endpoint = (struct web_endpoint){
+        .url = buf_str(url),
+        .bearer_token_file = settings_string(settings, "prometheus.bearer-token-file"),
+        .user = settings_string(settings, "prometheus.user"),
+        .password_file = settings_string(settings, "prometheus.password-file"),
+        .ca_file = settings_string(settings, "prometheus.ca-file"),
+        .cert_file = settings_string(settings, "prometheus.cert-file"),
+        .key_file = settings_string(settings, "prometheus.key-file"),
+        .insecure = settings_bool(settings, "prometheus.insecure"),
+        .headers = settings_list(settings, "prometheus.header"),
+        .timeout_ms = settings_duration_ms(settings, "prometheus.timeout"),
+    };
+}
+
+static void add_query(const struct settings *settings, enum place_query query, struct buf *out) {
+    static const char *const flags[N_PLACE_QUERIES] = {
+        [PLACE_LOAD] = "query.load",
+        [PLACE_DISK] = "query.disk",
+        [PLACE_MEASURED] = "query.measured",
+    };
+    const char *given = flags[query] != NULL ? settings_string(settings, flags[query]) : "";
+    const char *over = query == PLACE_MEASURED ? "measured-window" : "load-window";
+    struct buf window CLEANUP_BUF = {0};
+    option_format(OPTION_DURATION, settings_duration_ms(settings, over), &window);
+    if (given[0] != '\0') {
+        buf_add_str(out, given);
+    } else {
+        place_query_write(query, buf_str(&window), out);
+    }
+}
+
+/* Beside the program, where meson builds both, else where it is installed. */
+static void find_predictor(struct buf *out) {
+    char program[4096];
+    ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    if (len > 0) {
+        program[len] = '\0';
+        char *slash = strrchr(program, '/');
+        buf_printf(out, "%.*s/predictor.ubj", (int)(slash - program), program);
+    }
+    if (len <= 0 || access(buf_str(out), F_OK) < 0) {
+        buf_reset(out);
+        buf_add_str(out, VERSION_DATADIR "/predictor.ubj");
+    }
+}
+
+static int load_predictor(const struct settings *settings, struct gbt **ret_gbt,
+                          struct error *err) {
+    struct buf path CLEANUP_BUF = {0};
+    buf_add_str(&path, settings_string(settings, "predictor"));
+    if (path.len == 0) {
+        find_predictor(&path);
+        if (access(buf_str(&path), F_OK) < 0) {
+            return error_set(
+                err, -ENOENT,
+                "no predictor at %s: make one with waap place train and set --predictor",
+                buf_str(&path));
+        }
+    }
+    return gbt_load(buf_str(&path), feature_names, N_FEATURES, ret_gbt, err);
+}
+
+enum { EXIT_USAGE = 2, STOP_MS = 3000 };
+
+#define DEFAULT_ADDRESS ":7001"
+
+struct place {
+    struct service service;
+    struct flags flags;
+    struct buf url;
+    struct web_client *client; /* the worker's, as is the predictor */
+    struct gbt *gbt;
+    struct worker *worker;
+    struct place_labels labels;
+    struct place_counts counts;
+    struct place_errors errors;
+    struct place_measured_limits limits;
+    size_t max_upload_memory;
+    struct buf queries[N_PLACE_QUERIES];
+    bool is_failing;      /* the last request that was in order had no answer */
+    struct buf ambiguous; /* nodes that share a name, as logged last */
+};
+
+/* One request, from its handler to the worker and back. */
+struct ask {
+    struct place *place;
+    struct http_request *request;
+    struct worker_job job;
+    bool is_upload;
+    bool explain;
+    const char *model; /* whose measured times are asked for; NULL: none */
+    struct place_errors errors;
+    unsigned status;
+    struct error why; /* there is no answer */
+    struct buf answer;
+    double query_seconds, compute_seconds;
+    size_t n_nodes, n_excluded;
+    struct buf ambiguous;
+};
+
+/* ---- on the worker ---- */
+
+static unsigned status_of(int code) {
+    static const struct {
+        int code;
+        unsigned status;
+    } statuses[] = {
+        {-EFBIG, MHD_HTTP_CONTENT_TOO_LARGE},
+        {-EINVAL, MHD_HTTP_BAD_REQUEST},
+        {-ERANGE, MHD_HTTP_UNPROCESSABLE_CONTENT},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
+        if (statuses[i].code == code) {
+            return statuses[i].status;
+        }
+    }
+    return MHD_HTTP_SERVICE_UNAVAILABLE;
+}
+
+static void answer_error(struct ask *ask, unsigned status, const char *text) {
+    ask->status = status;
+    error_set(&ask->why, 0, "%s", text);
+    buf_reset(&ask->answer);
+    json_open(&ask->answer, NULL, '{');
+    json_put_string(&ask->answer, "error", text);
+    json_put_string(&ask->answer, "status", "error");
+    json_close(&ask->answer, '}');
+    buf_add_char(&ask->answer, '\n');
+}
+
+static int query_one(struct ask *ask, enum place_query query, struct promql_answer *answer,
+                     struct error *err) {
+    struct buf expression CLEANUP_BUF = {0};
+    const char *given = buf_str(&ask->place->queries[query]);
+    if (query == PLACE_MEASURED) {
+        place_measured_query_write(given, ask->model, &expression);
+        given = buf_str(&expression);
+    }
+    int r = promql_query(ask->place->client, given, answer, err);
+    if (r == 0 && answer->kind != PROMQL_VECTOR) {
+        r = error_set(err, -EBADMSG, "Prometheus answers with a %s, not a vector",
+                      promql_kind_name(answer->kind));
+    }
+    return r;
+}
+
+static int query(struct ask *ask, struct place_samples *samples, struct error *err) {
+    int64_t start_ns = clock_monotonic_ns();
+    int r = 0;
+    for (int i = 0; r == 0 && i < N_PLACE_QUERIES; i++) {
+        enum place_query which = (enum place_query)i;
+        if (which != PLACE_MEASURED || ask->model != NULL) {
+            r = query_one(ask, which, &samples->answers[which], err);
+        }
+    }
+    ask->query_seconds = (double)(clock_monotonic_ns() - start_ns) / 1e9;
+    return r;
+}
+
+static void count_nodes(struct ask *ask, const struct place_nodes *nodes) {
+    enum { MAX_AMBIGUOUS_LEN = 500 };
+    ask->n_nodes = nodes->n_nodes;
+    for (size_t i = 0; i < nodes->n_nodes; i++) {
+        ask->n_excluded += nodes->nodes[i].excluded != NULL;
+        if (nodes->nodes[i].is_ambiguous && ask->ambiguous.len < MAX_AMBIGUOUS_LEN) {
+            buf_add_str(&ask->ambiguous, ask->ambiguous.len > 0 ? ", " : "");
+            place_node_write_name(&nodes->nodes[i], &ask->ambiguous);
+        }
+    }
+}
+
+static void choose(struct ask *ask, const struct place_request *asked,
+                   const struct place_samples *samples) {
+    struct place_nodes nodes CLEANUP_PLACE_NODES = {0};
+    struct place_choice choice;
+    struct error err = {0};
+    const struct place_measured_limits *limits = &ask->place->limits;
+    place_nodes_join(samples, limits->max_age_seconds, &nodes);
+    if (ask->model != NULL) {
+        place_measured_join(samples, ask->model, limits, &nodes);
+    }
+    if (place_choose(ask->place->gbt, asked, &nodes, &choice, &err) < 0) {
+        answer_error(ask, MHD_HTTP_SERVICE_UNAVAILABLE, err.text);
+        return;
+    }
+    count_nodes(ask, &nodes);
+    if (choice.best == NULL) {
+        struct buf reasons CLEANUP_BUF = {0};
+        place_reasons_write(&nodes, &reasons);
+        answer_error(ask, MHD_HTTP_SERVICE_UNAVAILABLE, buf_str(&reasons));
+        return;
+    }
+    if (ask->model != NULL) {
+        place_errors_collect(&ask->errors, ask->model, &nodes);
+    }
+    ask->status = ask->is_upload ? MHD_HTTP_CREATED : MHD_HTTP_OK;
+    place_answer_write(ask->place->gbt, asked, &choice, ask->explain ? &nodes : NULL, &ask->answer);
+}
+
+static int read_request(struct ask *ask, struct place_request *ret, struct error *err) {
+    struct http_request *request = ask->request;
+    if (!ask->is_upload) {
+        return place_request_read(ret, buf_str(&request->body), request->body.len, err);
+    }
+    int r = place_request_read_upload(ret, http_header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
+                                      buf_str(&request->body), request->body.len,
+                                      ask->place->max_upload_memory, err);
+    buf_finish(&request->body); /* it is large, and Prometheus may take its time */
+    return r;
+}
+
+static void ask_run(struct worker_job *job) {
+    struct ask *ask = CONTAINER_OF(job, struct ask, job);
+    struct place_request asked CLEANUP_PLACE_REQUEST = {0};
+    struct place_samples samples CLEANUP_PLACE_SAMPLES = {0};
+    struct error err = {0};
+    int64_t start_ns = clock_monotonic_ns();
+    int r = read_request(ask, &asked, &err);
+    if (r < 0) {
+        answer_error(ask, status_of(r), err.text);
+    } else if (query(ask, &samples, &err) < 0) {
+        answer_error(ask, MHD_HTTP_SERVICE_UNAVAILABLE, err.text);
+    } else {
+        choose(ask, &asked, &samples);
+    }
+    ask->compute_seconds = (double)(clock_monotonic_ns() - start_ns) / 1e9 - ask->query_seconds;
+}
+
+/* ---- on the loop ---- */
+
+/* A repeating failure is logged when it begins and when it ends. */
+static void log_state(const struct ask *ask) {
+    bool failed = ask->status >= MHD_HTTP_INTERNAL_SERVER_ERROR;
+    if (failed && !ask->place->is_failing) {
+        log_warn("place: no answer: %s", ask->why.text);
+    } else if (ask->place->is_failing && ask->status < MHD_HTTP_BAD_REQUEST) {
+        log_info("place: answering again");
+    }
+    ask->place->is_failing =
+        failed || (ask->place->is_failing && ask->status >= MHD_HTTP_BAD_REQUEST);
+}
+
+/* Clients that do not ask for explain=1 cannot see why a node is never chosen. */
+static void log_ambiguous(struct ask *ask) {
+    struct buf *logged = &ask->place->ambiguous;
+    if (ask->n_nodes == 0 || strcmp(buf_str(&ask->ambiguous), buf_str(logged)) == 0) {
+        return;
+    }
+    if (ask->ambiguous.len > 0) {
+        log_warn("place: several nodes share a name, none of them is chosen: %s",
+                 buf_str(&ask->ambiguous));
+    } else {
+        log_info("place: node names are unique again");
+    }
+    buf_finish(logged);
+    *logged = ask->ambiguous;
+    ask->ambiguous = (struct buf){0};
+}
+
+static void ask_done(struct worker_job *job) {
+    struct ask *ask = CONTAINER_OF(job, struct ask, job);
+    struct place_counts *counts = &ask->place->counts;
+    counts->query_seconds += ask->query_seconds;
+    counts->compute_seconds += ask->compute_seconds;
+    if (ask->status < MHD_HTTP_BAD_REQUEST || ask->n_nodes > 0) {
+        counts->n_nodes = ask->n_nodes;
+        counts->n_excluded = ask->n_excluded;
+    }
+    counts->results[ask->status < MHD_HTTP_BAD_REQUEST             ? PLACE_OK
+                    : ask->status < MHD_HTTP_INTERNAL_SERVER_ERROR ? PLACE_BAD_REQUEST
+                                                                   : PLACE_UNAVAILABLE]++;
+    if (ask->model != NULL && ask->status < MHD_HTTP_BAD_REQUEST) {
+        place_errors_replace(&ask->place->errors, ask->model, &ask->errors);
+    }
+    log_state(ask);
+    log_ambiguous(ask);
+    http_reply_buf(ask->request, ask->status, "application/json", &ask->answer);
+    buf_finish(&ask->answer);
+    buf_finish(&ask->ambiguous);
+    place_errors_finish(&ask->errors);
+    free(ask);
+}
+
+static struct place *place_of(const struct http_request *request) {
+    struct service *service = request->context;
+    return CONTAINER_OF(service, struct place, service);
+}
+
+static bool is_on(const char *value) {
+    return value != NULL && strcmp(value, "0") != 0 && strcmp(value, "false") != 0;
+}
+
+static void handle_ask(struct http_request *request, bool is_upload) {
+    if (!http_hold(request)) {
+        return;
+    }
+    struct ask *ask = mem_zalloc(1, sizeof(*ask));
+    const char *model = http_url_parameter(&request->url, "model");
+    *ask = (struct ask){
+        .place = place_of(request),
+        .request = request,
+        .job = {.run = ask_run, .done = ask_done},
+        .is_upload = is_upload,
+        .explain = is_on(http_url_parameter(&request->url, "explain")),
+        .model = model != NULL && model[0] != '\0' ? model : NULL,
+    };
+    worker_submit(ask->place->worker, &ask->job);
+}
+
+static void handle_profiling(struct http_request *request) {
+    handle_ask(request, false);
+}
+
+static void handle_upload(struct http_request *request) {
+    handle_ask(request, true);
+}
+
+static void handle_metrics(struct http_request *request) {
+    const struct place *place = place_of(request);
+    struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
+    place_metrics_add(&snapshot, &place->labels, &place->counts, &place->errors);
+    service_reply_metrics(request, &snapshot);
+}
+
+static const struct http_route routes[] = {
+    {NULL, "/metrics", HTTP_GET | HTTP_HEAD, .handle = handle_metrics},
+    {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_alive},
+    {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_ready},
+    {"/api/profiling", "/api/profiling", HTTP_POST, .takes_body = true, .handle = handle_profiling},
+    {"/upload", "/upload", HTTP_POST, .takes_body = true, .handle = handle_upload},
+};
+
+/* ---- the command ---- */
+
+static int start(struct place *place, struct error *err) {
+    const struct settings *settings = place->flags.settings;
+    place->limits = (struct place_measured_limits){
+        .min_samples = (double)settings_int(settings, "measured-min-samples"),
+        .max_age_seconds = (double)settings_duration_ms(settings, "max-age") / 1e3,
+    };
+    place->max_upload_memory = (size_t)settings_int(settings, "upload.max-memory");
+    for (int i = 0; i < N_PLACE_QUERIES; i++) {
+        add_query(settings, (enum place_query)i, &place->queries[i]);
+    }
+    struct web_endpoint endpoint;
+    read_endpoint(settings, &place->url, &endpoint);
+    /* First, as it blocks the signals that we wait for: libraries start threads. */
+    int r = service_open(&place->service, err);
+    r = r < 0 ? r : web_client_create(&endpoint, &place->client, err);
+    r = r < 0 ? r : load_predictor(settings, &place->gbt, err);
+    if (r == 0) {
+        place_labels_init(&place->labels, place->gbt);
+    }
+    r = r < 0 ? r : worker_create(place->service.loop, "place", &place->worker, err);
+    return r < 0 ? r : service_listen(&place->service, routes, ARRAY_LEN(routes), err);
+}
+
+/* False if a thread or a request is still running. */
+static bool stop(struct place *place) {
+    service_stop(&place->service);
+    if (place->client != NULL) {
+        web_client_abort(place->client);
+    }
+    bool clean = worker_destroy(TAKE(place->worker), STOP_MS);
+    return service_close(&place->service) && clean;
+}
+
+static int run(struct place *place) {
+    struct error err = {0};
+    int code = EXIT_SUCCESS;
+    if (start(place, &err) < 0) {
+        log_error("place: %s", err.text);
+        code = EXIT_FAILURE;
+    } else {
+        const struct gbt_notes *notes = gbt_notes(place->gbt);
+        log_info("place: predicting by %s%s, asking %s", notes->trained,
+                 notes->simulated ? ": good for trying things out only" : "", buf_str(&place->url));
+        service_run(&place->service);
+    }
+    if (!stop(place)) {
+        log_warn("place: threads did not stop in time; exiting anyway");
+        _exit(code);
+    }
+    return code;
+}
+
+static int read_flags(struct place *place, int argc, char **argv, struct problems *problems) {
+    char **service_flags CLEANUP_FREE = mem_zalloc((size_t)argc + 1, sizeof(*service_flags));
+    service_split_flags(&argc, argv, service_flags);
+    int r = flags_read(&place->flags, options, ARRAY_LEN(options), argc, argv, problems);
+    if (r == 0 && place->flags.n_words > 0) {
+        problems_add(problems, "place", 0, 0,
+                     "%s: neither a flag nor a command (see waap place --help)",
+                     place->flags.words[0]);
+        r = -EINVAL;
+    }
+    r = r < 0 ? r : check_options(place->flags.settings, problems);
+    int s = service_init(&place->service, "place", DEFAULT_ADDRESS, service_flags, problems);
+    return r < 0 ? r : s;
+}
+
+static int service_main(int argc, char **argv) {
+    struct place place = {0};
+    struct problems problems CLEANUP_PROBLEMS = {0};
+    int code = EXIT_USAGE;
+    if (read_flags(&place, argc, argv, &problems) < 0) {
+        problems_print(&problems, stderr);
+    } else {
+        code = run(&place);
+    }
+    service_finish(&place.service);
+    place_labels_finish(&place.labels);
+    place_errors_finish(&place.errors);
+    gbt_destroy(place.gbt);
+    web_client_destroy(place.client);
+    flags_finish(&place.flags);
+    buf_finish(&place.url);
+    buf_finish(&place.ambiguous);
+    for (size_t i = 0; i < N_PLACE_QUERIES; i++) {
+        buf_finish(&place.queries[i]);
+    }
+    return code;
+}
 
 static const struct {
     const char *name;
@@ -25,7 +619,7 @@ static int help(void) {
            "       waap place COMMAND [arguments]\n\n"
            "Answers POST /api/profiling and POST /upload: on which of the nodes that Prometheus\n"
            "knows a model would run fastest.\n\n");
-    flags_print_help(place_options, place_n_options, stdout);
+    flags_print_help(options, ARRAY_LEN(options), stdout);
     printf("  --web.…, --log.…               As of waap serve; the address is :7001\n\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         printf("  waap place %-9s  %s\n", commands[i].name, commands[i].summary);
@@ -39,5 +633,5 @@ int place_main(int argc, char **argv) {
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    return flags_ask_for_help(argc, argv) ? help() : place_service_main(argc, argv);
+    return flags_ask_for_help(argc, argv) ? help() : service_main(argc, argv);
 }

@@ -1,12 +1,16 @@
 #include "placement/place/request.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "exporter/core/json.h"
-#include "placement/place/json_sorted.h"
+#include "exporter/core/memory.h"
+#include "placement/onnx/traits.h"
 
-/* The extractor of the original says fully_conn_layers, its service fc_layers. */
+/* The original's extractor writes fully_conn_layers, its service reads fc_layers. */
 static const struct {
     const char *key;
     enum feature feature;
@@ -17,62 +21,142 @@ static const struct {
     {"pool_layers", FEATURE_POOL_LAYERS},     {"total_parameters", FEATURE_PARAMETERS},
 };
 
-static int read_count(struct json *json, const char *key, float *ret_count, struct error *err) {
-    double number;
-    struct error why;
-    if (json_number(json, &number, &why) < 0) {
-        return error_set(err, -EINVAL, "%s: expected a number: %s", key, why.text);
-    }
-    if (number < 0 || number > 1e30) {
-        return error_set(err, -ERANGE, "%s: %g makes no sense", key, number);
-    }
-    *ret_count = (float)number;
-    return 0;
+/* ---- the request as Flask writes it ---- */
+
+struct member {
+    const char *key;
+    struct buf value;
+};
+
+/* Equal keys stay in the order of the text, which the keys point into. */
+static int compare(const void *left, const void *right) {
+    const struct member *a = left, *b = right;
+    int order = strcmp(a->key, b->key);
+    return order != 0 ? order : (a->key > b->key) - (a->key < b->key);
 }
 
-static int read_model(struct place_request *request, struct json *json, struct error *err) {
-    char *text;
-    size_t len;
-    struct error why;
-    if (json_string(json, &text, &len, &why) < 0) {
-        return error_set(err, -EINVAL, "model: expected a name: %s", why.text);
+static int add_sorted(struct json *json, const char *key, int depth, struct buf *out,
+                      struct error *err);
+
+/* Of equal keys the last counts. */
+static int add_object(struct json *json, int depth, struct buf *out, struct error *err) {
+    struct member *members CLEANUP_FREE = NULL;
+    size_t n = 0, capacity = 0, len;
+    bool first = true;
+    char *key;
+    int r;
+    while ((r = json_next_key(json, &first, &key, &len, err)) > 0) {
+        ARRAY_GROW(&members, &capacity, n + 1);
+        members[n] = (struct member){.key = key};
+        r = add_sorted(json, NULL, depth, &members[n++].value, err);
+        if (r < 0) {
+            break;
+        }
     }
-    buf_reset(&request->model);
-    json_add_string(&request->model, text);
-    return 0;
+    if (n > 0) {
+        qsort(members, n, sizeof(*members), compare);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (r == 0 && (i + 1 == n || strcmp(members[i].key, members[i + 1].key) != 0)) {
+            json_put(out, members[i].key, "%s", buf_str(&members[i].value));
+        }
+        buf_finish(&members[i].value);
+    }
+    return r;
 }
+
+static int add_array(struct json *json, int depth, struct buf *out, struct error *err) {
+    bool first = true;
+    int r;
+    while ((r = json_next_element(json, &first, err)) > 0) {
+        r = add_sorted(json, NULL, depth, out, err);
+        if (r < 0) {
+            break;
+        }
+    }
+    return r;
+}
+
+/* Appends one value with the keys of its objects in order and without blanks. Numbers stay as they
+ * are: clients of the original send some of more than 64 bits. */
+static int add_sorted(struct json *json, const char *key, int depth, struct buf *out,
+                      struct error *err) {
+    if (depth == JSON_MAX_DEPTH) {
+        return json_fail(json, err, "nested more than %d deep", JSON_MAX_DEPTH);
+    }
+    char c = json_peek(json);
+    if (c == '{' || c == '[') {
+        json_take(json, c);
+        json_open(out, key, c);
+        int r = (c == '{' ? add_object : add_array)(json, depth + 1, out, err);
+        json_close(out, c == '{' ? '}' : ']');
+        return r;
+    }
+    if (c == '"') {
+        char *text;
+        size_t len;
+        int r = json_string(json, &text, &len, err);
+        if (r == 0) {
+            json_put_string(out, key, text);
+        }
+        return r;
+    }
+    const char *begin = json->at;
+    int r = json_skip(json, err);
+    if (r == 0) {
+        json_put(out, key, "%.*s", (int)(json->at - begin), begin);
+    }
+    return r;
+}
+
+/* ---- fields ---- */
 
 static int read_field(struct place_request *request, struct json *json, const char *key,
                       bool seen[static N_FEATURES], struct error *err) {
+    struct error why;
     if (strcmp(key, "model") == 0) {
-        return read_model(request, json, err);
+        char *text;
+        size_t len;
+        if (json_string(json, &text, &len, &why) < 0) {
+            return error_set(err, -EINVAL, "model: expected a name: %s", why.text);
+        }
+        free(request->model);
+        request->model = mem_strdup(text);
+        return 0;
     }
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-        if (strcmp(key, fields[i].key) == 0) {
-            seen[fields[i].feature] = true;
-            return read_count(json, key, &request->features[fields[i].feature], err);
+        double number;
+        if (strcmp(key, fields[i].key) != 0) {
+            continue;
         }
+        if (json_number(json, &number, &why) < 0) {
+            return error_set(err, -EINVAL, "%s: expected a number: %s", key, why.text);
+        }
+        if (number < 0 || number > 1e30) {
+            return error_set(err, -ERANGE, "%s: %g is out of range", key, number);
+        }
+        request->features[fields[i].feature] = (float)number;
+        seen[fields[i].feature] = true;
+        return 0;
     }
     return json_skip(json, err);
 }
 
-static int read_fields(struct place_request *request, char *text, size_t len, struct error *err) {
-    struct json json = json_begin(text, len, 1);
-    bool seen[N_FEATURES] = {false};
-    if (!json_take(&json, '{')) {
-        return json_fail(&json, err, "expected an object with the characteristics of a model");
-    }
-    bool first = true;
+static int read_fields(struct place_request *request, struct json *json, struct error *err) {
+    bool first = true, seen[N_FEATURES] = {false};
     char *key;
-    size_t key_len;
+    size_t len;
     int r;
-    while ((r = json_next_key(&json, &first, &key, &key_len, err)) > 0) {
-        r = read_field(request, &json, key, seen, err);
+    if (!json_take(json, '{')) {
+        return json_fail(json, err, "expected an object with the characteristics of a model");
+    }
+    while ((r = json_next_key(json, &first, &key, &len, err)) > 0) {
+        r = read_field(request, json, key, seen, err);
         if (r < 0) {
             return r;
         }
     }
-    if (r == 0 && request->model.len == 0) {
+    if (r == 0 && request->model == NULL) {
         return error_set(err, -EINVAL, "model: missing");
     }
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(fields); i++) {
@@ -83,26 +167,213 @@ static int read_fields(struct place_request *request, char *text, size_t len, st
     return r;
 }
 
-int place_request_read(struct place_request *request, char *text, size_t len, struct error *err) {
-    struct buf copy CLEANUP_BUF = {0};
-    buf_add(&copy, text, len);
-    if (len == 0 || copy.failed) {
-        return error_set(err, len == 0 ? -EINVAL : -ENOMEM,
-                         len == 0 ? "expected a JSON object, got nothing" : "out of memory");
-    }
-    int r = read_fields(request, copy.data, copy.len, err);
-    struct json json = json_begin(text, len, 1);
-    r = r < 0 ? r : json_sorted_add(&json, &request->echo, err);
+/* Reads a copy twice, as strings are decoded in place. */
+int place_request_read(struct place_request *request, const char *text, size_t len,
+                       struct error *err) {
+    char *copies[] = {mem_dup(text, len), mem_dup(text, len)};
+    struct json json = json_begin(copies[0], len, 1);
+    int r = read_fields(request, &json, err);
     if (r == 0 && !json_at_end(&json)) {
-        r = json_fail(&json, err, "something behind the object");
+        r = json_fail(&json, err, "expected nothing after the object");
     }
-    if (r == 0 && (request->echo.failed || request->model.failed)) {
-        r = error_set(err, -ENOMEM, "out of memory");
-    }
+    json = json_begin(copies[1], len, 1);
+    r = r < 0 ? r : add_sorted(&json, NULL, 0, &request->echo, err);
+    free(copies[0]);
+    free(copies[1]);
     return r;
 }
 
 void place_request_finish(struct place_request *request) {
     buf_finish(&request->echo);
-    buf_finish(&request->model);
+    free(request->model);
+}
+
+/* ---- uploads ---- */
+
+struct part {
+    const char *data;
+    size_t len;
+};
+
+struct form {
+    struct part file, file_name, input_size, output_size;
+};
+
+static bool is_given(struct part part) {
+    return part.data != NULL;
+}
+
+/* The value of `name=` in a header line, with or without quotes; no data if it is missing. */
+static struct part parameter(struct part line, const char *name) {
+    size_t name_len = strlen(name);
+    for (const char *at = line.data; at + name_len < line.data + line.len; at++) {
+        bool begins = at == line.data || at[-1] == ' ' || at[-1] == ';';
+        if (!begins || strncasecmp(at, name, name_len) != 0 || at[name_len] != '=') {
+            continue;
+        }
+        const char *value = at + name_len + 1;
+        const char *end = line.data + line.len;
+        bool quoted = value < end && *value == '"';
+        value += quoted;
+        const char *stop = value;
+        while (stop < end && (quoted ? *stop != '"' : *stop != ';' && *stop != ' ')) {
+            stop++;
+        }
+        return (struct part){value, (size_t)(stop - value)};
+    }
+    return (struct part){0};
+}
+
+static struct part find(struct part in, const void *what, size_t len) {
+    const char *at = in.len > 0 ? memmem(in.data, in.len, what, len) : NULL;
+    return at != NULL ? (struct part){at, in.len - (size_t)(at - in.data)} : (struct part){0};
+}
+
+static struct part disposition_of(struct part headers) {
+    static const char name[] = "content-disposition:";
+    for (struct part left = headers; left.len > 0;) {
+        struct part end = find(left, "\r\n", 2);
+        size_t len = is_given(end) ? (size_t)(end.data - left.data) : left.len;
+        if (len > strlen(name) && strncasecmp(left.data, name, strlen(name)) == 0) {
+            return (struct part){left.data, len};
+        }
+        size_t step = is_given(end) ? len + 2 : left.len;
+        left = (struct part){left.data + step, left.len - step};
+    }
+    return (struct part){0};
+}
+
+/* One part of the form: its headers, an empty line, its content. */
+static void take_part(struct form *form, struct part part) {
+    struct part body = find(part, "\r\n\r\n", 4);
+    if (!is_given(body)) {
+        return;
+    }
+    struct part disposition =
+        disposition_of((struct part){part.data, (size_t)(body.data - part.data)});
+    struct part content = {body.data + 4, body.len - 4};
+    struct part name = is_given(disposition) ? parameter(disposition, "name") : (struct part){0};
+    const struct {
+        const char *name;
+        struct part *part;
+    } known[] = {
+        {"file", &form->file},
+        {"model_input_size", &form->input_size},
+        {"model_output_size", &form->output_size},
+    };
+    for (size_t i = 0; is_given(name) && i < ARRAY_LEN(known); i++) {
+        if (name.len == strlen(known[i].name) && memcmp(name.data, known[i].name, name.len) == 0) {
+            *known[i].part = content;
+        }
+    }
+    if (is_given(form->file) && form->file.data == content.data) {
+        form->file_name = parameter(disposition, "filename");
+    }
+}
+
+static int split_form(const char *content_type, struct part body, struct form *form,
+                      struct error *err) {
+    struct part type = {content_type, content_type != NULL ? strlen(content_type) : 0};
+    struct part boundary = type.len > 0 && strncasecmp(content_type, "multipart/form-data", 19) == 0
+                               ? parameter(type, "boundary")
+                               : (struct part){0};
+    if (!is_given(boundary) || boundary.len == 0 || boundary.len > 200) {
+        return error_set(err, -EINVAL, "expected a form (multipart/form-data) with a file");
+    }
+    struct buf line CLEANUP_BUF = {0};
+    buf_add_str(&line, "\r\n--");
+    buf_add(&line, boundary.data, boundary.len);
+    /* The first line has nothing before it. */
+    if (body.len < line.len || memcmp(body.data, line.data + 2, line.len - 2) != 0) {
+        return error_set(err, -EINVAL, "the form does not begin with its boundary");
+    }
+    struct part left = {body.data + line.len - 2, body.len - (line.len - 2)};
+    while (left.len >= 2 && memcmp(left.data, "\r\n", 2) == 0) {
+        struct part end = find(left, line.data, line.len);
+        if (!is_given(end)) {
+            return error_set(err, -EINVAL, "the form is truncated");
+        }
+        /* Two boundaries in a row share the end of their line. */
+        size_t len = (size_t)(end.data - left.data);
+        if (len > 2) {
+            take_part(form, (struct part){left.data + 2, len - 2});
+        }
+        left = (struct part){end.data + line.len, end.len - line.len};
+    }
+    return 0;
+}
+
+/* "vgg16" of "vgg16.onnx". */
+static int check_file(struct form *form, struct error *err) {
+    static const char ending[] = ".onnx";
+    size_t len = strlen(ending);
+    if (!is_given(form->file)) {
+        return error_set(err, -EINVAL, "file: missing");
+    }
+    struct part *name = &form->file_name;
+    if (name->len <= len || strncasecmp(name->data + name->len - len, ending, len) != 0) {
+        return error_set(err, -EINVAL, "file: expected a name that ends in .onnx");
+    }
+    name->len -= len;
+    return 0;
+}
+
+static int put_size(struct buf *out, const char *key, struct part given, int64_t known,
+                    struct error *err) {
+    if (!is_given(given) && known < 0) {
+        return error_set(err, -EINVAL, "%s: missing, and the model has an open dimension", key);
+    }
+    if (!is_given(given)) {
+        json_put(out, key, "%" PRId64, known);
+        return 0;
+    }
+    if (given.len == 0 || given.len > 18 || strspn(given.data, "0123456789") < given.len) {
+        return error_set(err, -EINVAL, "%s: expected a number of bytes, got \"%.*s\"", key,
+                         (int)(given.len < 64 ? given.len : 64), given.data);
+    }
+    json_put(out, key, "%.*s", (int)given.len, given.data);
+    return 0;
+}
+
+/* Makes the form into the object that POST /api/profiling takes. */
+static int put_form(struct buf *out, const struct form *form, const struct onnx_traits *traits,
+                    struct error *err) {
+    char *name CLEANUP_FREE = mem_strndup(form->file_name.data, form->file_name.len);
+    json_open(out, NULL, '{');
+    json_put(out, "conv_layers", "%" PRIu64, traits->conv_layers);
+    json_put(out, "fc_layers", "%" PRIu64, traits->fc_layers);
+    json_put(out, "filter_details", "%" PRIu64, traits->filter_details);
+    json_put(out, "pool_layers", "%" PRIu64, traits->pool_layers);
+    json_put(out, "total_parameters", "%" PRIu64, traits->total_parameters);
+    json_put_string(out, "model", name);
+    int r = put_size(out, "model_input_size", form->input_size, traits->input_bytes, err);
+    r = r < 0 ? r
+              : put_size(out, "model_output_size", form->output_size, traits->output_bytes, err);
+    json_close(out, '}');
+    return r;
+}
+
+int place_request_read_upload(struct place_request *request, const char *content_type,
+                              const char *body, size_t len, size_t max_memory, struct error *err) {
+    struct form form = {.file = {0}};
+    int r = split_form(content_type, (struct part){body, len}, &form, err);
+    r = r < 0 ? r : check_file(&form, err);
+    if (r < 0) {
+        return r;
+    }
+    struct onnx_model model CLEANUP_ONNX_MODEL = {
+        .file = {form.file.data, form.file.len},
+        .max_memory = max_memory,
+    };
+    struct onnx_traits traits;
+    struct error why = {0};
+    r = onnx_model_read(&model, &why);
+    r = r < 0 ? r : onnx_traits_get(&model, &traits, &why);
+    if (r < 0) {
+        return error_set(err, r == -EINVAL ? -ERANGE : r, "file: %s%s", why.text,
+                         r == -EFBIG ? " (--upload.max-memory)" : "");
+    }
+    struct buf json CLEANUP_BUF = {0};
+    r = put_form(&json, &form, &traits, err);
+    return r < 0 ? r : place_request_read(request, buf_str(&json), json.len, err);
 }

@@ -166,18 +166,18 @@ def test_nodes_that_cannot_be_chosen_are_named(place):
     assert reasons.keys() == {"no-load", "no-disk", "nan", "old", "twin", "copy"}
     for name, key, values in (("twin", "node_uuid", ["1", "2"]), ("copy", "instance", ["h1:9090", "h2:9090"])):
         assert [of[key] for of in answer["excluded"] if of["node"] == name] == values
-        assert "several nodes go by that name" in reasons[name]
+        assert "several nodes have that name" in reasons[name]
     assert "CPU load" in reasons["no-load"] and "CPU load" in reasons["nan"]
     assert "filesystem" in reasons["no-disk"]
     assert "too old" in reasons["old"]
     page = service.get("/metrics").text
     assert "waap_place_nodes 9" in page and "waap_place_excluded_nodes 8" in page
-    service.wait_log("several nodes go by one name, none of them is chosen: copy (h1:9090), copy (h2:9090), twin")
+    service.wait_log("several nodes share a name, none of them is chosen: copy (h1:9090), copy (h2:9090), twin")
     service.explain()
     service.fake.nodes = [node("copy")]
     assert service.ask().status == 200
-    service.wait_log("every node has a name of its own again")
-    assert service.output().count("several nodes go by one name") == 1
+    service.wait_log("node names are unique again")
+    assert service.output().count("several nodes share a name") == 1
 
 
 def test_queries_of_ones_own(place):
@@ -252,17 +252,17 @@ def test_names_of_models_do_not_end_queries(place):
 
 
 BAD = {
-    "": (400, "expected a JSON object"),
+    "": (400, "expected an object"),
     "[]": (400, "expected an object"),
     "{": (400, "line 1"),
-    json.dumps(ASKED) + "x": (400, "something behind"),
+    json.dumps(ASKED) + "x": (400, "expected nothing after"),
     json.dumps({**ASKED, "conv_layers": "5"}): (400, "conv_layers: expected a number"),
     json.dumps({**ASKED, "pool_layers": None}): (400, "pool_layers: expected a number"),
     json.dumps({**ASKED, "pool_layers": True}): (400, "pool_layers: expected a number"),
     json.dumps({**ASKED, "model": 5}): (400, "model: expected a name"),
     json.dumps({key: ASKED[key] for key in ASKED if key != "filter_details"}): (400, "filter_details: missing"),
     json.dumps({key: ASKED[key] for key in ASKED if key != "model"}): (400, "model: missing"),
-    json.dumps({**ASKED, "total_parameters": -1}): (422, "total_parameters: -1 makes no sense"),
+    json.dumps({**ASKED, "total_parameters": -1}): (422, "total_parameters: -1 is out of range"),
     '{"a":' * 100 + "1" + "}" * 100: (400, "deep"),
 }
 

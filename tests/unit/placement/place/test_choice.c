@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unity.h>
 
-#include "placement/place/measured.h"
-
 /* A predictor that knows 1 s for an idle Raspberry Pi and 3 s for a busy one. */
 enum { N_ROWS = 100 };
 
@@ -26,7 +24,7 @@ void setUp(void) {
     if (gbt == NULL && gbt_train(&data, &gbt, &err) == -ENOENT) {
         TEST_IGNORE_MESSAGE(err.text);
     }
-    request = (struct place_request){.echo = {0}};
+    request = (struct place_request){.model = "m"};
     list[0] = (struct place_node){
         .name = "idle", .class = "", .uuid = "", .device_model = "Raspberry Pi", .load = 10};
     list[1] = (struct place_node){
