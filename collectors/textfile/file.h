@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "exporter/core/buf.h"
-#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/parse.h"
 #include "exporter/metrics/snapshot.h"
 
 struct textfile_limits {

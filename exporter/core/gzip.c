@@ -2,50 +2,33 @@
 
 #include <errno.h>
 #include <libdeflate.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "exporter/core/memory.h"
 
 enum { GZIP_FASTEST = 1 };
 
-/* The pieces as one text: libdeflate wants it whole. NULL when memory is out; the caller frees it.
- */
-static char *join(const struct iovec *pieces, size_t n_pieces, size_t *ret_len) {
+void gzip_compress(const struct iovec *pieces, size_t n_pieces, struct buf *out) {
+    struct buf text CLEANUP_BUF = {0}; /* libdeflate wants it whole */
     size_t len = 0;
     for (size_t i = 0; i < n_pieces; i++) {
         len += pieces[i].iov_len;
     }
-    char *text = malloc(len + 1);
-    char *to = text;
-    for (size_t i = 0; text != NULL && i < n_pieces; i++) {
-        if (pieces[i].iov_len > 0) {
-            to = mempcpy(to, pieces[i].iov_base, pieces[i].iov_len);
-        }
+    buf_reserve(&text, len);
+    for (size_t i = 0; i < n_pieces; i++) {
+        buf_add(&text, pieces[i].iov_base, pieces[i].iov_len);
     }
-    *ret_len = len;
-    return text;
-}
-
-int gzip_compress(const struct iovec *pieces, size_t n_pieces, struct buf *out, struct error *err) {
-    size_t text_len = 0;
-    char *text CLEANUP_FREE = join(pieces, n_pieces, &text_len);
-    struct libdeflate_compressor *compressor =
-        text == NULL ? NULL : libdeflate_alloc_compressor(GZIP_FASTEST);
+    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(GZIP_FASTEST);
     if (compressor == NULL) {
-        return error_set(err, -ENOMEM, "gzip: out of memory");
+        mem_out();
     }
-    size_t bound = libdeflate_gzip_compress_bound(compressor, text_len);
+    size_t bound = libdeflate_gzip_compress_bound(compressor, len);
     char *to = buf_reserve(out, bound);
-    size_t len = 0;
-    if (to != NULL) {
-        len = libdeflate_gzip_compress(compressor, text, text_len, to, bound);
-        out->len += len;
-        out->data[out->len] = '\0';
-    }
+    out->len += libdeflate_gzip_compress(compressor, text.data, len, to, bound);
+    out->data[out->len] = '\0';
     libdeflate_free_compressor(compressor);
-    return len > 0 ? 0 : error_set(err, -ENOMEM, "gzip: out of memory");
 }
 
-/* What the last four bytes promise for the size of the text, modulo 2^32; nobody has to keep it. */
+/* The size of the text modulo 2^32 in the last four bytes, which a peer may have made up. */
 static size_t promised_size(const unsigned char *data, size_t n) {
     enum { TRAILER = 4 };
     if (n < TRAILER) {
@@ -64,9 +47,6 @@ static int unpack_member(struct libdeflate_decompressor *decompressor, const uns
     for (;;) {
         room = room < max_bytes ? room : max_bytes;
         char *to = buf_reserve(out, room);
-        if (to == NULL) {
-            return -ENOMEM;
-        }
         size_t len = 0;
         enum libdeflate_result result =
             libdeflate_gzip_decompress_ex(decompressor, data, n, to, room, ret_n_read, &len);
@@ -87,10 +67,13 @@ static int unpack_member(struct libdeflate_decompressor *decompressor, const uns
 
 int gzip_unpack(const void *data, size_t n, size_t max_bytes, struct buf *out, struct error *err) {
     struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
+    if (decompressor == NULL) {
+        mem_out();
+    }
     const unsigned char *at = data;
     size_t left = n;
     size_t start = out->len;
-    int r = decompressor == NULL ? -ENOMEM : n == 0 ? -EINVAL : 0;
+    int r = n == 0 ? -EINVAL : 0;
     while (r == 0 && left > 0) {
         size_t n_read = 0;
         r = unpack_member(decompressor, at, left, max_bytes - (out->len - start), out, &n_read);
@@ -102,7 +85,6 @@ int gzip_unpack(const void *data, size_t n, size_t max_bytes, struct buf *out, s
         return 0;
     }
     buf_truncate(out, start);
-    return r == -ENOMEM  ? error_set(err, r, "gzip: out of memory")
-           : r == -EFBIG ? error_set(err, r, "gzip: unpacked it is more than %zu bytes", max_bytes)
-                         : error_set(err, r, "gzip: the data is damaged");
+    return r == -EFBIG ? error_set(err, r, "gzip: unpacked it is more than %zu bytes", max_bytes)
+                       : error_set(err, r, "gzip: the data is damaged");
 }

@@ -26,7 +26,12 @@ void *mem_grow(void *items, size_t *capacity, size_t n, size_t size);
 
 /* Makes room for at least `n` elements: ARRAY_GROW(&list->items, &list->capacity, list->n + 1). */
 #define ARRAY_GROW(items, capacity, n)                                                             \
-    ((void)(*(items) = mem_grow(*(items), (capacity), (n), sizeof(**(items)))))
+    ({                                                                                             \
+        size_t needed_ = (n);                                                                      \
+        if (needed_ > *(capacity)) {                                                               \
+            *(items) = mem_grow(*(items), (capacity), needed_, sizeof(**(items)));                 \
+        }                                                                                          \
+    })
 
 /* Ends the process as above. */
 _Noreturn void mem_out(void);

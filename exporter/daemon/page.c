@@ -47,8 +47,6 @@ struct page {
     struct exposition_page text; /* refers to the parts */
     size_t *piece_ends;          /* of the text's pieces: how far each reaches; where needed */
     struct buf compressed;       /* the same, where gzip was asked for */
-    int error_code;
-    struct error error;
     uint64_t duplicates[ENGINE_MAX_COLLECTORS + 3];
     size_t n_parts;
     struct exposition_part *parts[ENGINE_MAX_COLLECTORS + 3]; /* collectors, knobs, self, process */
@@ -93,12 +91,9 @@ static void page_run(struct worker_job *job) {
     if (page->with_process) {
         page->parts[page->n_parts++] = process_metrics_part();
     }
-    if (exposition_page_write(text, page->key.choice, page->parts, page->n_parts,
-                              page->duplicates) < 0) {
-        page->error_code = error_set(&page->error, -ENOMEM, "page: out of memory");
-    } else if (page->key.gzip) {
-        page->error_code =
-            gzip_compress(text->pieces, text->n_pieces, &page->compressed, &page->error);
+    exposition_page_write(text, page->key.choice, page->parts, page->n_parts, page->duplicates);
+    if (page->key.gzip) {
+        gzip_compress(text->pieces, text->n_pieces, &page->compressed);
     }
     page->sending.len = page->key.gzip ? page->compressed.len : text->len;
     if (page->key.gzip) {
@@ -205,13 +200,12 @@ static struct MHD_Response *response_for(struct page *page, const struct http_re
 }
 
 static void page_answer(struct page *page, struct http_request *request) {
-    struct MHD_Response *response = page->error_code == 0 ? response_for(page, request) : NULL;
+    struct MHD_Response *response = response_for(page, request);
     if (response != NULL) {
         http_sending_begin(request, &page->sending);
         http_reply_shared(request, MHD_HTTP_OK, response);
     } else {
-        http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s",
-                        page->error_code < 0 ? page->error.text : "page: out of memory");
+        http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "page: out of memory");
     }
 }
 
@@ -219,9 +213,6 @@ static void page_done(struct worker_job *job) {
     struct page *page = CONTAINER_OF(job, struct page, job);
     struct engine *engine = page->daemon->engine;
     page->built = true;
-    if (page->error_code < 0) {
-        log_error("%s", page->error.text);
-    }
     for (size_t i = 0; i < engine_n_collectors(engine); i++) {
         engine_add_duplicates(engine, i, page->duplicates[i]);
     }

@@ -3,8 +3,7 @@
 #include <stddef.h>
 
 #include "exporter/core/arena.h"
-#include "exporter/metrics/exposition_doc.h"
-#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/parse.h"
 #include "exporter/push/update.h"
 
 /* What the body of a push to a group says, as updates that set values. A zeroed struct is empty;

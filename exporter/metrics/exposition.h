@@ -23,7 +23,7 @@ enum exposition_format {
  * and Prometheus' own libraries leave such names alone under every scheme: the choice only comes
  * back in the Content-Type. */
 enum exposition_escaping {
-    EXPOSITION_ESCAPING_NONE, /* the client did not say */
+    EXPOSITION_ESCAPING_NONE, /* none requested */
     EXPOSITION_ESCAPING_ALLOW_UTF8,
     EXPOSITION_ESCAPING_UNDERSCORES,
     EXPOSITION_ESCAPING_DOTS,
@@ -46,8 +46,8 @@ struct exposition_block {
     size_t len; /* of all pieces */
     size_t n_samples;
 
-    struct iovec own;              /* the piece, where there is only one */
-    struct exposition_lines *kept; /* what they belong to, or NULL: to the part's text */
+    struct iovec own;              /* the piece if there is only one */
+    struct exposition_lines *kept; /* owns them; NULL: the part's text does */
 };
 
 /* The rendered samples of one collector, families sorted by name. Immutable while shared; counted.
@@ -55,7 +55,7 @@ struct exposition_block {
 struct exposition_part;
 struct exposition_lines;
 
-/* What the thread of a collector keeps from one rendering to the next, as most series stay and many
+/* Kept by the thread of a collector from one rendering to the next, as most series stay and many
  * values do. A zeroed struct is a fresh one. */
 struct exposition_renderer {
     struct exposition_part *last;
@@ -63,7 +63,7 @@ struct exposition_renderer {
 
 /* Renders a snapshot. Of samples with equal names and labels the first stays, the others are
  * dropped and counted in `*ret_duplicates` (may be NULL). The caller drops it with
- * exposition_part_unref. NULL when memory is out. */
+ * exposition_part_unref. */
 struct exposition_part *exposition_render(struct exposition_renderer *renderer,
                                           const struct snapshot *snapshot,
                                           uint64_t *ret_duplicates);
@@ -87,22 +87,29 @@ struct exposition_page {
 };
 
 /* Writes the page of `parts` (NULL entries are skipped). Families of one name become one block;
- * where their types disagree, or the samples of one could be taken for another's (a gauge x_count
- * beside a histogram x), the earlier part wins. What a part loses that way is added to
+ * if their types disagree, or the samples of one could be taken for another's (a gauge x_count
+ * beside a histogram x), the earlier part wins. The samples that a part loses that way are added to
  * `duplicates[i]` (may be NULL). OpenMetrics forbids gauges x_created beside a counter or histogram
- * x: these are only in the text format, and not counted. -ENOMEM. Free it with
+ * x: these are only in the text format, and not counted. Free it with
  * exposition_page_finish. */
-int exposition_page_write(struct exposition_page *page, struct exposition_choice choice,
-                          struct exposition_part *const *parts, size_t n_parts,
-                          uint64_t *duplicates);
+void exposition_page_write(struct exposition_page *page, struct exposition_choice choice,
+                           struct exposition_part *const *parts, size_t n_parts,
+                           uint64_t *duplicates);
 void exposition_page_finish(struct exposition_page *page);
 #define CLEANUP_EXPOSITION_PAGE CLEANUP(exposition_page_finish)
+
+/* Appends the sample lines of one family that several parts have: `blocks[i]` is the block of part
+ * i, or NULL. The type of the first counts. Of a series in several parts the earliest stays; a
+ * histogram or summary is one thing, so all its samples come from one part. The samples that part i
+ * loses are added to `dropped[i]`. */
+void exposition_merge(struct buf *out, const struct exposition_block *const *blocks,
+                      size_t n_blocks, uint64_t *dropped);
 
 /* The Content-Type of a page written with that choice. Static. */
 const char *exposition_content_type(struct exposition_choice choice);
 
-/* Picks what to send for an Accept header (NULL: none given): the highest q among what we can
- * write. Protobuf is passed over; nothing suitable means text. */
+/* Chooses the format for an Accept header (NULL: none given): the highest q among those we can
+ * write. Protobuf is skipped; without a match it is text. */
 struct exposition_choice exposition_negotiate(const char *accept);
 
 /* Whether an Accept-Encoding header (NULL: none) allows gzip. */

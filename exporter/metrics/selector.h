@@ -4,8 +4,8 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
-#include "exporter/metrics/exposition_doc.h"
 #include "exporter/metrics/labels.h"
+#include "exporter/metrics/parse.h"
 
 /* A selector of series as in PromQL: fps{plugin="cars",cam=~"top|left",job!="x"}. Regular
  * expressions are those of core/regex.h. */

@@ -7,7 +7,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/log.h"
-#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/parse.h"
 #include "placement/client/promql.h"
 
 enum {

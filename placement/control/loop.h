@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "exporter/core/error.h"
-#include "exporter/metrics/exposition_doc.h"
+#include "exporter/metrics/parse.h"
 #include "placement/control/config.h"
 #include "placement/control/knob.h"
 #include "placement/control/law.h"

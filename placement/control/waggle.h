@@ -6,7 +6,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
 #include "exporter/loop/loop.h"
-#include "exporter/metrics/exposition_doc.h"
+#include "exporter/metrics/parse.h"
 #include "placement/control/config.h"
 
 /* What the containers of plugins use, as Waggle messages: for science rules, which see nothing but

@@ -200,18 +200,13 @@ static void reply_page(struct http_request *request, struct exposition_part *con
         exposition_negotiate(http_header(request, MHD_HTTP_HEADER_ACCEPT));
     struct exposition_page page CLEANUP_EXPOSITION_PAGE = {0};
     struct buf body CLEANUP_BUF = {0};
-    struct error err;
     bool gzip = exposition_accepts_gzip(http_header(request, MHD_HTTP_HEADER_ACCEPT_ENCODING));
-    int r = exposition_page_write(&page, choice, parts, n_parts, NULL);
-    if (r == 0 && gzip) {
-        r = gzip_compress(page.pieces, page.n_pieces, &body, &err);
+    exposition_page_write(&page, choice, parts, n_parts, NULL);
+    if (gzip) {
+        gzip_compress(page.pieces, page.n_pieces, &body);
     }
-    for (size_t i = 0; r == 0 && !gzip && i < page.n_pieces; i++) {
+    for (size_t i = 0; !gzip && i < page.n_pieces; i++) {
         buf_add(&body, page.pieces[i].iov_base, page.pieces[i].iov_len);
-    }
-    if (r < 0) {
-        http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
-        return;
     }
     http_reply_buf(request, MHD_HTTP_OK, exposition_content_type(choice), &body);
     if (gzip && request->response != NULL) {

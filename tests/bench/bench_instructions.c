@@ -6,7 +6,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/number.h"
 #include "exporter/metrics/exposition.h"
-#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/parse.h"
 #include "tests/unit/exporter/metrics/exposition_text.h"
 
 /* bench_instructions TASK prepares a task and does it once inside measured(), where callgrind

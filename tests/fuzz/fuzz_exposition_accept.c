@@ -1,4 +1,4 @@
-/* Covers exporter/metrics/exposition_accept.c. */
+/* Covers exporter/metrics/accept.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Covers exporter/metrics/exposition_parse.c. */
+/* Covers exporter/metrics/parse.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/metrics/exposition.h"
-#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/parse.h"
 #include "exporter/metrics/snapshot.h"
 #include "tests/unit/exporter/metrics/exposition_text.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/parse.h"
 #include "exporter/metrics/selector.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -8,10 +8,7 @@ static inline void exposition_text(struct buf *out, struct exposition_choice cho
                                    struct exposition_part *const *parts, size_t n_parts,
                                    uint64_t *duplicates) {
     struct exposition_page page CLEANUP_EXPOSITION_PAGE = {0};
-    if (exposition_page_write(&page, choice, parts, n_parts, duplicates) < 0) {
-        out->failed = true;
-        return;
-    }
+    exposition_page_write(&page, choice, parts, n_parts, duplicates);
     buf_reserve(out, page.len);
     for (size_t i = 0; i < page.n_pieces; i++) {
         buf_add(out, page.pieces[i].iov_base, page.pieces[i].iov_len);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unity.h>
 
-#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/parse.h"
 
 static const char page_text[] = "# TYPE fps gauge\n"
                                 "fps{plugin=\"a\",job=\"x\"} 1\n"

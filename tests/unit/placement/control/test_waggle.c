@@ -4,7 +4,7 @@
 #include <unity.h>
 
 #include "exporter/core/clock.h"
-#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/parse.h"
 
 static struct waggle *waggle;
 static struct buf said;

@@ -5,15 +5,16 @@
 #include <stdint.h>
 
 #include "exporter/core/cleanup.h"
+#include "exporter/core/error.h"
 #include "exporter/metrics/labels.h"
 #include "exporter/metrics/metric.h"
 
-/* What a page in the text format says: families, and samples in the order of their lines. The
- * strings lie in the text that was parsed. A zeroed struct is an empty document; one document is
- * best used for many pages, as it keeps its memory. */
+/* The content of a page in the text format: families, and samples in the order of their lines. The
+ * strings lie in the text that was parsed. A zeroed struct is an empty document; a document that is
+ * used for many pages keeps its memory. */
 
 struct exposition_family {
-    struct metric_desc desc; /* help is NULL where no HELP line gave one */
+    struct metric_desc desc; /* help is NULL if no HELP line gave one */
     size_t name_len;
     bool typed; /* by a TYPE line, or because samples came without one */
     size_t n_samples;
@@ -49,11 +50,24 @@ struct exposition_doc {
     uint64_t seed;
 };
 
-/* A label as it stands in the text: not yet ended by NUL. */
-struct exposition_label {
-    char *name, *value;
-    size_t name_len, value_len;
+/* The limits of a page. */
+struct exposition_limits {
+    size_t max_families;
+    size_t max_samples;
+    size_t max_labels; /* of one sample */
+    size_t max_name_len;
+    size_t max_value_len; /* of a label */
+    size_t max_bytes;     /* that the document takes; 0: no limit */
+    bool no_timestamps;   /* reject them: a page that is served again must not show the past */
 };
+
+/* Parses a page in the text format 0.0.4, as strictly as Prometheus's own library, and more so if
+ * that would lose data: a series given twice, a histogram's sample without `le` and a NUL byte are
+ * errors too. Works in place: `text` (no NUL needed behind it) is overwritten, and `doc`, emptied
+ * first, points into it. On failure `doc` is empty; -EINVAL and, for a series given twice, -EEXIST
+ * name line and column (in bytes, both from 1), -E2BIG is a limit, -EFBIG that of memory. */
+int exposition_parse(char *text, size_t len, const struct exposition_limits *limits,
+                     struct exposition_doc *doc, struct error *err);
 
 /* Frees what the document holds and leaves it empty. */
 void exposition_doc_finish(struct exposition_doc *doc);
@@ -62,14 +76,10 @@ void exposition_doc_finish(struct exposition_doc *doc);
 /* Empties it for the next page but keeps its memory. */
 void exposition_doc_reset(struct exposition_doc *doc);
 
-/* Makes room for what a text of that length can say, but not for more than `max_bytes`, so that
- * nothing moves while it is read. What is not used of it is never touched. False: no memory. */
-bool exposition_doc_reserve(struct exposition_doc *doc, size_t text_len, size_t max_bytes);
-
-/* Bytes that it takes, those of the text left out. */
+/* Its size in bytes, without the text. */
 size_t exposition_doc_size(const struct exposition_doc *doc);
 
-/* Frees what only reading needs: nothing can be found in or added to it until the next reset. */
+/* Frees the tables that only parsing needs: nothing can be found in it until the next reset. */
 void exposition_doc_forget_index(struct exposition_doc *doc);
 
 /* The labels of a sample, `sample->n_labels` of them. */
@@ -78,19 +88,10 @@ static inline const struct label *exposition_doc_labels(const struct exposition_
     return doc->labels + sample->first_label;
 }
 
-/* The value of one label; a label that is not there is an empty one. */
+/* The value of one label; an absent label is an empty one. */
 const char *exposition_doc_label(const struct exposition_doc *doc,
                                  const struct exposition_sample *sample, const char *name);
 
 /* The family of that name, or NULL. */
 struct exposition_family *exposition_doc_find(const struct exposition_doc *doc, const char *name,
                                               size_t len);
-
-/* Adds a family that is not there yet; NULL when memory is out. Pointers to others become stale. */
-struct exposition_family *exposition_doc_add_family(struct exposition_doc *doc, const char *name,
-                                                    size_t len);
-
-/* Adds a sample with labels sorted by name, and ends their strings. -EEXIST where the same series
- * is there already, -ENOMEM. */
-int exposition_doc_add_sample(struct exposition_doc *doc, const struct exposition_sample *sample,
-                              const struct exposition_label *labels, size_t n_labels);

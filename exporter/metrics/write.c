@@ -1,11 +1,161 @@
-#include "exporter/metrics/exposition.h"
-
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/hash.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/utf8.h"
-#include "exporter/metrics/exposition_merge.h"
+#include "exporter/metrics/exposition.h"
+
+/* ---- one family from several parts ---- */
+
+/* One part only provides a series, or all samples of one histogram or summary: its owner. */
+struct key {
+    const char *text; /* NULL: a free slot */
+    size_t len;
+    size_t owner; /* the part it comes from */
+};
+
+struct merge {
+    struct buf *out;
+    struct key *slots;
+    size_t mask;
+    struct buf texts; /* of keys that are no part of a line; has room for all, so it never moves */
+};
+
+/* Finds the label `name` in rendered labels: `*ret_from` to `*ret_to`, without commas. */
+static bool find_label(const char *labels, const char *end, const char *name, const char **ret_from,
+                       const char **ret_to) {
+    size_t name_len = strlen(name);
+    for (const char *from = labels; from < end;) {
+        const char *equals = memchr(from, '=', (size_t)(end - from));
+        const char *to = equals + 2;
+        while (*to != '"') {
+            to += *to == '\\' ? 2 : 1;
+        }
+        to++;
+        if ((size_t)(equals - from) == name_len && memcmp(from, name, name_len) == 0) {
+            *ret_from = from;
+            *ret_to = to;
+            return true;
+        }
+        from = to < end ? to + 1 : end; /* a comma is between */
+    }
+    return false;
+}
+
+/* The labels of a histogram's or summary's sample without the one that distinguishes its samples.
+ */
+static struct key composite_key(struct merge *merge, const char *series, size_t len,
+                                const char *edge) {
+    const char *brace = memchr(series, '{', len);
+    if (brace == NULL) {
+        return (struct key){.text = ""};
+    }
+    const char *labels = brace + 1;
+    const char *end = series + len - 1;
+    const char *from, *to;
+    if (!find_label(labels, end, edge, &from, &to)) {
+        return (struct key){.text = labels, .len = (size_t)(end - labels)};
+    }
+    if (to < end) {
+        to++;
+    } else if (from > labels) {
+        from--;
+    }
+    struct buf *texts = &merge->texts;
+    size_t start = texts->len;
+    buf_add(texts, labels, (size_t)(from - labels));
+    buf_add(texts, to, (size_t)(end - to));
+    return (struct key){.text = texts->data + start, .len = texts->len - start};
+}
+
+static struct key key_of(struct merge *merge, enum metric_type type, const char *series,
+                         size_t len) {
+    switch (type) {
+    case METRIC_HISTOGRAM:
+        return composite_key(merge, series, len, "le");
+    case METRIC_SUMMARY:
+        return composite_key(merge, series, len, "quantile");
+    default:
+        return (struct key){.text = series, .len = len};
+    }
+}
+
+/* Whether no other part has the key. */
+static bool claim(struct merge *merge, struct key key) {
+    for (size_t i = hash_bytes(key.text, key.len) & merge->mask;; i = (i + 1) & merge->mask) {
+        struct key *other = &merge->slots[i];
+        if (other->text == NULL) {
+            *other = key;
+            return true;
+        }
+        if (other->len == key.len && memcmp(other->text, key.text, key.len) == 0) {
+            return other->owner == key.owner;
+        }
+    }
+}
+
+/* Label values may contain spaces, numbers never do: the last space ends the series. */
+static void merge_piece(struct merge *merge, enum metric_type type, const struct iovec *piece,
+                        size_t owner, uint64_t *dropped) {
+    const char *end = (const char *)piece->iov_base + piece->iov_len;
+    for (const char *line = piece->iov_base; line < end;) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        const char *space = memrchr(line, ' ', (size_t)(newline - line));
+        struct key key = key_of(merge, type, line, (size_t)(space - line));
+        key.owner = owner;
+        if (claim(merge, key)) {
+            buf_add(merge->out, line, (size_t)(newline + 1 - line));
+        } else {
+            (*dropped)++;
+        }
+        line = newline + 1;
+    }
+}
+
+static void merge_block(struct merge *merge, const struct exposition_block *block, size_t owner,
+                        uint64_t *dropped) {
+    for (size_t i = 0; i < block->n_pieces; i++) {
+        merge_piece(merge, block->type, &block->pieces[i], owner, dropped);
+    }
+}
+
+static void prepare(struct merge *merge, const struct exposition_block *const *blocks,
+                    size_t n_blocks) {
+    size_t n_samples = 0, len = 0;
+    for (size_t i = 0; i < n_blocks; i++) {
+        n_samples += blocks[i] != NULL ? blocks[i]->n_samples : 0;
+        len += blocks[i] != NULL ? blocks[i]->len : 0;
+    }
+    merge->mask = 15;
+    while (merge->mask < 2 * n_samples) {
+        merge->mask = 2 * merge->mask + 1;
+    }
+    merge->slots = mem_zalloc(merge->mask + 1, sizeof(*merge->slots));
+    buf_reserve(&merge->texts, len);
+}
+
+void exposition_merge(struct buf *out, const struct exposition_block *const *blocks,
+                      size_t n_blocks, uint64_t *dropped) {
+    struct merge merge = {.out = out};
+    const struct exposition_block *first = NULL;
+    prepare(&merge, blocks, n_blocks);
+    for (size_t i = 0; i < n_blocks; i++) {
+        if (blocks[i] == NULL) {
+            continue;
+        }
+        first = first != NULL ? first : blocks[i];
+        if (blocks[i]->type == first->type) {
+            merge_block(&merge, blocks[i], i, &dropped[i]);
+        } else {
+            dropped[i] += blocks[i]->n_samples;
+        }
+    }
+    free(merge.slots);
+    buf_finish(&merge.texts);
+}
+
+/* ---- pages ---- */
 
 /* One place in each part's sorted blocks: pages are written by merging the parts by name. */
 struct cursor {
@@ -131,7 +281,7 @@ static void write_text_head(struct buf *out, const struct exposition_block *bloc
     write_comment(out, "# TYPE ", block->name, len, metric_type_name(type));
 }
 
-/* OpenMetrics names the family of the counter x_total and of the info x_info just x. Where the name
+/* OpenMetrics names the family of the counter x_total and of the info x_info just x. If the name
  * lacks that ending, or x is also another family's name (a counter fps_total beside a gauge fps),
  * the family keeps its full name and gets the type that allows it. */
 static bool loses_ending(const struct page *page, const struct exposition_block *block,
@@ -147,7 +297,7 @@ static bool loses_ending(const struct page *page, const struct exposition_block 
            !is_sample_name(page, page->n_cursors, block->name, len);
 }
 
-/* What a family is called in OpenMetrics: the first `len` bytes of its name. */
+/* The name of a family in OpenMetrics: the first `len` bytes of its own. */
 struct openmetrics_name {
     const char *type;
     size_t len;
@@ -196,12 +346,9 @@ static void write_openmetrics_head(const struct page *page, const struct exposit
 
 /* Writes the blocks of that name of all cursors and moves these on. */
 static void write_shared(struct page *page, const char *name) {
-    const struct exposition_block **blocks CLEANUP_FREE = calloc(page->n_cursors, sizeof(*blocks));
-    uint64_t *dropped CLEANUP_FREE = calloc(page->n_cursors, sizeof(*dropped));
-    if (blocks == NULL || dropped == NULL) {
-        page->out->failed = true;
-        return;
-    }
+    const struct exposition_block **blocks CLEANUP_FREE =
+        mem_zalloc(page->n_cursors, sizeof(*blocks));
+    uint64_t *dropped CLEANUP_FREE = mem_zalloc(page->n_cursors, sizeof(*dropped));
     for (size_t i = 0; i < page->n_cursors; i++) {
         struct cursor *cursor = &page->cursors[i];
         if (cursor->block < cursor->end && strcmp(cursor->block->name, name) == 0) {
@@ -214,7 +361,7 @@ static void write_shared(struct page *page, const char *name) {
     }
 }
 
-/* The cursor with the smallest name; how many stand at that name. */
+/* The cursor with the smallest name; how many are at that name. */
 static struct cursor *next_cursor(const struct page *page, size_t *ret_n_same) {
     struct cursor *next = NULL;
     for (size_t i = 0; i < page->n_cursors; i++) {
@@ -235,16 +382,7 @@ static struct cursor *next_cursor(const struct page *page, size_t *ret_n_same) {
 
 static void add_piece(struct page *page, const char *data, size_t len) {
     struct exposition_page *result = page->result;
-    if (result->n_pieces == result->cap_pieces) {
-        size_t cap = result->cap_pieces == 0 ? 8 : 2 * result->cap_pieces;
-        struct iovec *pieces = realloc(result->pieces, cap * sizeof(*pieces));
-        if (pieces == NULL) {
-            page->out->failed = true;
-            return;
-        }
-        result->pieces = pieces;
-        result->cap_pieces = cap;
-    }
+    ARRAY_GROW(&result->pieces, &result->cap_pieces, result->n_pieces + 1);
     result->pieces[result->n_pieces++] = (struct iovec){(char *)data, len};
     result->len += len;
 }
@@ -273,7 +411,7 @@ static void write_lines(struct page *page, const struct exposition_block *block)
     }
 }
 
-/* Passes over the blocks of that name; what they hold is lost. */
+/* Skips the blocks of that name. */
 static void skip(struct page *page, const char *name, bool counted) {
     for (size_t i = 0; i < page->n_cursors; i++) {
         struct cursor *cursor = &page->cursors[i];
@@ -322,13 +460,10 @@ static void settle(struct exposition_page *result) {
     }
 }
 
-int exposition_page_write(struct exposition_page *result, struct exposition_choice choice,
-                          struct exposition_part *const *parts, size_t n_parts,
-                          uint64_t *duplicates) {
-    struct cursor *cursors CLEANUP_FREE = calloc(n_parts + 1, sizeof(*cursors));
-    if (cursors == NULL) {
-        return -ENOMEM;
-    }
+void exposition_page_write(struct exposition_page *result, struct exposition_choice choice,
+                           struct exposition_part *const *parts, size_t n_parts,
+                           uint64_t *duplicates) {
+    struct cursor *cursors CLEANUP_FREE = mem_zalloc(n_parts, sizeof(*cursors));
     for (size_t i = 0; i < n_parts; i++) {
         size_t n_blocks = 0;
         const struct exposition_block *blocks =
@@ -348,7 +483,7 @@ int exposition_page_write(struct exposition_page *result, struct exposition_choi
     };
     size_t n_same = 0;
     struct cursor *next;
-    while (!page.out->failed && (next = next_cursor(&page, &n_same)) != NULL) {
+    while ((next = next_cursor(&page, &n_same)) != NULL) {
         write_family(&page, next, n_same);
     }
     if (choice.format != EXPOSITION_TEXT) {
@@ -356,7 +491,6 @@ int exposition_page_write(struct exposition_page *result, struct exposition_choi
     }
     end_run(&page);
     settle(result);
-    return page.out->failed ? -ENOMEM : 0;
 }
 
 void exposition_page_finish(struct exposition_page *page) {

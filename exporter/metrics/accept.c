@@ -1,8 +1,7 @@
-#include "exporter/metrics/exposition.h"
-
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "exporter/metrics/exposition.h"
 
 /* A piece of a header: not ended by a NUL. */
 struct span {
@@ -56,7 +55,7 @@ static void split_parameter(struct span piece, struct span *ret_name, struct spa
 
 enum { Q_ONE = 1000 };
 
-/* "0.75" in thousandths, the precision RFC 9110 gives it. What is no such number counts as 1. */
+/* "0.75" in thousandths, the precision RFC 9110 gives it. Anything else counts as 1. */
 static int parse_q(struct span value) {
     size_t i = 0;
     int q = 0;
@@ -96,7 +95,7 @@ static enum exposition_escaping parse_escaping(struct span value) {
     return EXPOSITION_ESCAPING_NONE;
 }
 
-/* One member of a header: what is asked for and how much it is liked. */
+/* One member of a header: a format and its weight. */
 struct member {
     struct span value;
     struct span version;
@@ -127,7 +126,7 @@ static bool next_member(const char **rest, struct member *ret_member) {
     return true;
 }
 
-/* What the media types we can write stand for. No version of OpenMetrics means 0.0.1, as
+/* The media types we can write. No version of OpenMetrics means 0.0.1, as
  * Prometheus' own library reads it; a text 1.0.0 reader reads 0.0.4 as well. */
 static const struct {
     const char *media_type;

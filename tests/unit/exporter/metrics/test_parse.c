@@ -1,4 +1,4 @@
-#include "exporter/metrics/exposition_parse.h"
+#include "exporter/metrics/parse.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -305,10 +305,21 @@ static void test_known_series_are_written_in_full(void) {
     }
 }
 
-static void test_failed_snapshot_gives_none(void) {
-    snapshot_add(&snapshot, &load, NULL, 1);
-    snapshot.failed = true;
-    TEST_ASSERT_NULL(exposition_part_create(&snapshot, NULL));
+/* Equal suffix and equal labels, not equal hashes; no labels are the same as empty ones. */
+static void test_equal_series(void) {
+    struct labels *a CLEANUP_LABELS = labels_render("x", "1");
+    struct labels *same CLEANUP_LABELS = labels_render("x", "1");
+    struct labels *clash CLEANUP_LABELS = labels_render("x", "2");
+    struct labels *empty CLEANUP_LABELS = labels_render("x", "");
+    clash->hash = a->hash;
+    const struct sample samples[] = {{a, "", 1},     {same, "", 2},  {clash, "", 3},
+                                     {clash, "", 4}, {a, "_sum", 5}, {same, "_sum", 6},
+                                     {NULL, "", 7},  {empty, "", 8}, {NULL, "_sum", 9}};
+    snapshot_append(&snapshot, &load, samples, ARRAY_LEN(samples));
+    struct exposition_part *part = render(4);
+    assert_lines("load{x=\"1\"} 1\nload{x=\"2\"} 3\nload_sum{x=\"1\"} 5\nload 7\nload_sum 9\n",
+                 block(part, 0));
+    exposition_part_unref(part);
 }
 
 static void test_a_hundred_thousand_series(void) {
