@@ -11,6 +11,7 @@
 #include "collectors/source/io_series.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 #include "exporter/settings/option.h"
 #include "exporter/settings/settings.h"
 
@@ -243,21 +244,6 @@ static void destroy_group(struct group *group) {
     free(group);
 }
 
-static struct group *create_group(const char *path) {
-    struct group *group = calloc(1, sizeof(*group));
-    if (group == NULL) {
-        return NULL;
-    }
-    cgroup_place_init(&group->place);
-    group->path = strdup(path);
-    group->labels = labels_render("cgroup", path);
-    if (group->path == NULL || group->labels == NULL) {
-        destroy_group(group);
-        return NULL;
-    }
-    return group;
-}
-
 static struct group *find_group(struct cgroup *cgroup, const char *path) {
     for (size_t i = 0; i < cgroup->n_groups; i++) {
         size_t at = (cgroup->next + i) % cgroup->n_groups;
@@ -270,19 +256,12 @@ static struct group *find_group(struct cgroup *cgroup, const char *path) {
 }
 
 static struct group *add_group(struct cgroup *cgroup, const char *path) {
-    if (cgroup->n_groups == cgroup->cap_groups) {
-        size_t cap = 2 * cgroup->cap_groups + 16;
-        struct group **groups = reallocarray(cgroup->groups, cap, sizeof(struct group *));
-        if (groups == NULL) {
-            return NULL;
-        }
-        cgroup->groups = groups;
-        cgroup->cap_groups = cap;
-    }
-    struct group *group = create_group(path);
-    if (group != NULL) {
-        cgroup->groups[cgroup->n_groups++] = group;
-    }
+    struct group *group = mem_zalloc(1, sizeof(*group));
+    cgroup_place_init(&group->place);
+    group->path = mem_strdup(path);
+    group->labels = labels_render("cgroup", path);
+    ARRAY_GROW(&cgroup->groups, &cgroup->cap_groups, cgroup->n_groups + 1);
+    cgroup->groups[cgroup->n_groups++] = group;
     return group;
 }
 
@@ -301,9 +280,7 @@ static void see_group(struct cgroup *cgroup, const char *path, uint64_t inode) {
         return;
     }
     group = group != NULL ? group : add_group(cgroup, path);
-    int r = group == NULL
-                ? -ENOMEM
-                : cgroup_place_enter(&group->place, &cgroup->tree, cgroup->row, path, inode);
+    int r = cgroup_place_enter(&group->place, &cgroup->tree, cgroup->row, path, inode);
     if (r == 0) {
         group->seen |= 1U << cgroup->row;
     } else if (!cgroup_place_absent(r) && cgroup->failure == 0) {
@@ -373,7 +350,7 @@ static void add_devices(struct cgroup *cgroup, struct group *group, struct snaps
         const struct labels *labels =
             io_series_labels(&group->io, group->labels, "", &cgroup->devices, cgroup->sysfs,
                              device->major, device->minor);
-        for (size_t value = 0; labels != NULL && value < CGROUP_IO_N_VALUES; value++) {
+        for (size_t value = 0; value < CGROUP_IO_N_VALUES; value++) {
             if (!isnan(device->values[value])) {
                 snapshot_add(out, &io_metrics[value], labels, device->values[value]);
             }
@@ -412,9 +389,6 @@ static int cgroup_collect(void *state, struct snapshot *out, struct error *err) 
 
 static void cgroup_close(void *state) {
     struct cgroup *cgroup = state;
-    if (cgroup == NULL) {
-        return;
-    }
     for (size_t i = 0; i < cgroup->n_groups; i++) {
         destroy_group(cgroup->groups[i]);
     }
@@ -445,14 +419,11 @@ static int prepare(struct cgroup *cgroup, const struct collector_env *env, struc
     cgroup->max_depth = (size_t)settings_int(env->settings, "collector.cgroup.depth");
     cgroup->max_groups = (size_t)settings_int(env->settings, "collector.cgroup.max-cgroups");
     cgroup->mode = labels_render("mode", cgroup_mode_name(cgroup->tree.mode));
-    return cgroup->mode != NULL ? 0 : error_set(err, -ENOMEM, "out of memory");
+    return 0;
 }
 
 static int cgroup_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct cgroup *cgroup = calloc(1, sizeof(*cgroup));
-    if (cgroup == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct cgroup *cgroup = mem_zalloc(1, sizeof(*cgroup));
     int r = prepare(cgroup, env, err);
     if (r < 0) {
         cgroup_close(cgroup);

@@ -10,6 +10,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
 enum { ID_LEN = 64, UUID_LEN = 36, HASH_UID_LEN = 32 };
@@ -238,9 +239,6 @@ int container_cgroup_of_pid(const char *procfs, pid_t pid, char **ret_path) {
     struct buf name CLEANUP_BUF = {0};
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&name, "%s/%d/cgroup", procfs, (int)pid);
-    if (name.failed) {
-        return -ENOMEM;
-    }
     int r = file_read(buf_str(&name), &text, NULL);
     if (r < 0) {
         return r == -ENOENT ? -ESRCH : r;
@@ -250,11 +248,7 @@ int container_cgroup_of_pid(const char *procfs, pid_t pid, char **ret_path) {
     if (!find_container(buf_str(&text), &start, &path)) {
         return -ENOENT;
     }
-    char *copy = strndup(start, path.len);
-    if (copy == NULL) {
-        return -ENOMEM;
-    }
-    *ret_path = copy;
+    *ret_path = mem_strndup(start, path.len);
     return 0;
 }
 
@@ -295,28 +289,13 @@ static bool is_at(const struct container_homes *homes, size_t i, pid_t pid) {
     return i < homes->n_rows && homes->rows[i].pid == pid;
 }
 
-static bool make_room(struct container_homes *homes, size_t i) {
-    if (homes->n_rows == homes->cap_rows) {
-        size_t cap = 2 * homes->cap_rows + 8;
-        struct container_home *rows = reallocarray(homes->rows, cap, sizeof(*rows));
-        if (rows == NULL) {
-            return false;
-        }
-        homes->rows = rows;
-        homes->cap_rows = cap;
-    }
-    memmove(&homes->rows[i + 1], &homes->rows[i], (homes->n_rows - i) * sizeof(*homes->rows));
-    homes->n_rows++;
-    return true;
-}
-
 const char *container_homes_see(struct container_homes *homes, const char *procfs, pid_t pid) {
     size_t i = place_of(homes, pid);
     if (!is_at(homes, i, pid)) {
-        if (!make_room(homes, i)) {
-            return NULL;
-        }
         char *path = NULL;
+        ARRAY_GROW(&homes->rows, &homes->cap_rows, homes->n_rows + 1);
+        memmove(&homes->rows[i + 1], &homes->rows[i], (homes->n_rows - i) * sizeof(*homes->rows));
+        homes->n_rows++;
         homes->rows[i] = (struct container_home){
             .pid = pid,
             .path = container_cgroup_of_pid(procfs, pid, &path) == 0 ? path : NULL,
@@ -360,7 +339,7 @@ uid_t container_owner(const char *hierarchy, const char *path,
     for (const char *slash = path; (slash = memchr(slash + 1, '/', (size_t)(end - slash - 1)));) {
         struct buf directory CLEANUP_BUF = {0};
         buf_printf(&directory, "%s%.*s", hierarchy, (int)(slash - path), path);
-        uid_t owner = directory.failed ? CONTAINER_OWNER_UNKNOWN : owner_of(buf_str(&directory));
+        uid_t owner = owner_of(buf_str(&directory));
         if (owner != 0) {
             return owner;
         }
@@ -378,7 +357,7 @@ static void add_hierarchy(struct buf *out, const char *cgroupfs, const char *con
     if (len == 0) {
         size_t root_len = out->len;
         buf_add_str(out, "unified"); /* beside hierarchies of v1 */
-        if (!out->failed && access(buf_str(out), F_OK) < 0) {
+        if (access(buf_str(out), F_OK) < 0) {
             buf_truncate(out, root_len);
         }
     }
@@ -397,6 +376,5 @@ uid_t container_owner_in(const char *cgroupfs, const char *text,
         return CONTAINER_OWNER_UNKNOWN;
     }
     add_hierarchy(&hierarchy, cgroupfs, controllers + 1, (size_t)(path - controllers - 1));
-    return hierarchy.failed ? CONTAINER_OWNER_UNKNOWN
-                            : container_owner(buf_str(&hierarchy), path + 1, classified);
+    return container_owner(buf_str(&hierarchy), path + 1, classified);
 }

@@ -9,6 +9,7 @@
 
 #include "collectors/source/procfs.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
 enum { MAX_DEVICES = 1024 };
@@ -25,35 +26,20 @@ void cgroup_stats_finish(struct cgroup_stats *stats) {
     *stats = (struct cgroup_stats){0};
 }
 
-static struct cgroup_io *add_device(struct cgroup_stats *stats) {
-    if (stats->n_devices == MAX_DEVICES) {
-        return NULL;
-    }
-    if (stats->n_devices == stats->cap_devices) {
-        size_t cap = 2 * stats->cap_devices + 8;
-        struct cgroup_io *devices = reallocarray(stats->devices, cap, sizeof(*devices));
-        if (devices == NULL) {
-            return NULL;
-        }
-        stats->devices = devices;
-        stats->cap_devices = cap;
-    }
-    return &stats->devices[stats->n_devices++];
-}
-
 struct cgroup_io *cgroup_stats_device(struct cgroup_stats *stats, uint32_t major, uint32_t minor) {
     for (size_t i = 0; i < stats->n_devices; i++) {
         if (stats->devices[i].major == major && stats->devices[i].minor == minor) {
             return &stats->devices[i];
         }
     }
-    struct cgroup_io *device = add_device(stats);
-    if (device != NULL) {
-        device->major = major;
-        device->minor = minor;
-        for (size_t i = 0; i < CGROUP_IO_N_VALUES; i++) {
-            device->values[i] = NAN;
-        }
+    if (stats->n_devices == MAX_DEVICES) {
+        return NULL;
+    }
+    ARRAY_GROW(&stats->devices, &stats->cap_devices, stats->n_devices + 1);
+    struct cgroup_io *device = &stats->devices[stats->n_devices++];
+    *device = (struct cgroup_io){.major = major, .minor = minor};
+    for (size_t i = 0; i < CGROUP_IO_N_VALUES; i++) {
+        device->values[i] = NAN;
     }
     return device;
 }
@@ -224,7 +210,7 @@ static int parse_io_field(struct scan_word word, uint32_t major, uint32_t minor,
         }
         struct cgroup_io *device = cgroup_stats_device(out, major, minor);
         if (device == NULL) {
-            return -ENOMEM;
+            return -ENOSPC;
         }
         device->values[i] = (double)value;
         return 0;
@@ -274,7 +260,7 @@ static int blkio_line(const char *line, enum cgroup_io_value read, enum cgroup_i
     }
     struct cgroup_io *device = cgroup_stats_device(out, major, minor);
     if (device == NULL) {
-        return -ENOMEM;
+        return -ENOSPC;
     }
     device->values[is_discard ? discard : read + (is_read ? 0U : 1U)] = (double)value;
     return 0;

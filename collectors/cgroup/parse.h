@@ -114,8 +114,8 @@ struct cgroup_stats {
 void cgroup_stats_reset(struct cgroup_stats *stats);
 void cgroup_stats_finish(struct cgroup_stats *stats);
 
-/* The row of that device, added with no values if there is none; NULL when memory is out or there
- * are too many. */
+/* The row of that device, added without values if there is none; NULL if there are too many.
+ */
 struct cgroup_io *cgroup_stats_device(struct cgroup_stats *stats, uint32_t major, uint32_t minor);
 
 /* What cannot be reclaimed soon: usage less inactive page cache; NaN where either is unknown. */
@@ -123,7 +123,7 @@ double cgroup_stats_working_set(const struct cgroup_stats *stats);
 
 /* Pure readers of the texts of cgroup files, v1 and v2. What a text lacks stays as it was; lines
  * and keys that are not known are skipped. 0, or -EINVAL where something known is not understood
- * (the rest is still taken), or -ENOMEM. */
+ * (the rest is still taken), or -ENOSPC if there are too many devices. */
 
 /* A line "key value" of a file; the value is divided by `divisor`. */
 struct cgroup_key {

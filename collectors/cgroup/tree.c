@@ -11,6 +11,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
 enum { MAX_DEPTH = 32, MAX_CONTROLLERS_BYTES = 4096 };
@@ -101,7 +102,7 @@ static void add_row(struct cgroup_tree *tree, int *fd, char **path, bool unified
 
 static void add_child(struct cgroup_tree *tree, const char *cgroupfs, const char *name) {
     char *path CLEANUP_FREE = file_path_join(cgroupfs, name);
-    int fd CLEANUP_CLOSE = path != NULL ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    int fd CLEANUP_CLOSE = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return;
     }
@@ -129,10 +130,7 @@ static int add_children(struct cgroup_tree *tree, const char *cgroupfs, struct e
 }
 
 static int add_unified_root(struct cgroup_tree *tree, const char *cgroupfs, int *fd) {
-    char *path CLEANUP_FREE = strdup(cgroupfs);
-    if (path == NULL) {
-        return -ENOMEM;
-    }
+    char *path CLEANUP_FREE = mem_strdup(cgroupfs);
     add_row(tree, fd, &path, true, unified_controllers(*fd));
     return 0;
 }
@@ -221,8 +219,7 @@ static void walk_below(const struct walk *walk, DIR *directory, size_t depth) {
         size_t len = walk->path->len;
         buf_add_char(walk->path, '/');
         buf_add_str(walk->path, entry->d_name);
-        if (!walk->path->failed &&
-            walk->visit(walk->context, walk->path->data, entry->d_ino, depth)) {
+        if (walk->visit(walk->context, walk->path->data, entry->d_ino, depth)) {
             descend(walk, dirfd(directory), entry->d_name, depth);
         }
         buf_truncate(walk->path, len);
@@ -334,9 +331,6 @@ static int read_all(int fd, struct buf *out) {
     buf_reset(out);
     for (;;) {
         char *to = buf_reserve(out, READ_ROOM);
-        if (to == NULL) {
-            return -ENOMEM;
-        }
         ssize_t n = pread(fd, to, READ_ROOM, (off_t)out->len);
         if (n < 0 && errno == EINTR) {
             continue;
@@ -361,16 +355,14 @@ static void keep(struct cgroup_place *place, struct cgroup_hot *hot, size_t file
         return;
     }
     if (place->kept == NULL) {
-        place->kept = malloc(cgroup_n_files * sizeof(int));
-        for (size_t i = 0; place->kept != NULL && i < cgroup_n_files; i++) {
+        place->kept = mem_alloc(cgroup_n_files * sizeof(int));
+        for (size_t i = 0; i < cgroup_n_files; i++) {
             place->kept[i] = -1;
         }
     }
-    if (place->kept != NULL) {
-        place->kept[file] = TAKE_FD(*fd);
-        place->hot = hot;
-        hot->n_kept++;
-    }
+    place->kept[file] = TAKE_FD(*fd);
+    place->hot = hot;
+    hot->n_kept++;
 }
 
 static int read_text(struct cgroup_place *place, struct cgroup_hot *hot, int dirfd, size_t file,

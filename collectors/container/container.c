@@ -17,6 +17,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 #include "exporter/metrics/metric.h"
 #include "exporter/settings/option.h"
@@ -175,7 +176,7 @@ static double boot_time(const char *procfs) {
     struct buf text CLEANUP_BUF = {0};
     char *path CLEANUP_FREE = file_path_join(procfs, "stat");
     uint64_t seconds = 0;
-    if (path != NULL && file_read(path, &text, NULL) == 0) {
+    if (file_read(path, &text, NULL) == 0) {
         const char *line = strstr(buf_str(&text), "\nbtime ");
         const char *cursor = line != NULL ? line + strlen("\nbtime ") : "";
         seconds = scan_u64(&cursor, &seconds) ? seconds : 0;
@@ -366,7 +367,7 @@ static void add_devices(struct containers *containers, struct container *contain
         const struct labels *labels =
             io_series_labels(&container->io, container->labels, "/dev/", &containers->devices,
                              containers->sysfs, device->major, device->minor);
-        for (size_t row = 0; labels != NULL && row < ARRAY_LEN(rows); row++) {
+        for (size_t row = 0; row < ARRAY_LEN(rows); row++) {
             double value = device->values[rows[row].value];
             if (!isnan(value)) {
                 snapshot_add(out, &containers->descs[rows[row].metric], labels, value);
@@ -576,17 +577,14 @@ static int prepare(struct containers *containers, const struct collector_env *en
         containers->descs = containers->renamed;
     }
     containers->names = container_names_create(env->rootfs, settings);
-    if (containers->descs == NULL || containers->names == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     containers->host_namespace = container_network_host(env->procfs);
     containers->boot_seconds = boot_time(env->procfs);
     int r = filter_init(&containers->include, settings, "collector.container.include", err);
     if (r == 0) {
         r = filter_init(&containers->exclude, settings, "collector.container.exclude", err);
     }
-    if (r == 0) {
-        r = container_energy_create(env, &containers->energy, err);
+    if (r < 0) {
+        return r;
     }
     struct container_set_config config = {
         .tree = &containers->tree,
@@ -596,14 +594,13 @@ static int prepare(struct containers *containers, const struct collector_env *en
         .gone = gone,
         .context = containers,
     };
-    return r == 0 ? container_set_create(&config, &containers->set, err) : r;
+    containers->energy = container_energy_create(env);
+    containers->set = container_set_create(&config);
+    return 0;
 }
 
 static int containers_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct containers *containers = calloc(1, sizeof(*containers));
-    if (containers == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct containers *containers = mem_zalloc(1, sizeof(*containers));
     int r = cgroup_tree_open(&containers->tree, env->cgroupfs, err);
     r = r == 0 ? prepare(containers, env, err) : r;
     if (r < 0) {
@@ -617,7 +614,7 @@ static int containers_open(const struct collector_env *env, void **ret_state, st
 const struct collector container_collector = {
     .name = "container",
     .help = "CPU, memory, disks, network and pressure of containers, under cAdvisor's names",
-    .metrics = container_metrics,
+    .tables = (const struct metric_desc *const[]){container_descs, NULL},
     .options = options,
     .on_by_default = true,
     .open = containers_open,

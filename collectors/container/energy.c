@@ -12,6 +12,7 @@
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 
 enum { MAX_IMAGES = 256 };
 
@@ -36,23 +37,10 @@ static struct container_finished_row *find_image(const struct container_finished
 
 static struct container_finished_row *add_image(struct container_finished *finished,
                                                 const char *image) {
-    if (finished->n_rows == finished->cap_rows) {
-        size_t cap = 2 * finished->cap_rows + 8;
-        struct container_finished_row *rows = reallocarray(finished->rows, cap, sizeof(*rows));
-        if (rows == NULL) {
-            return NULL;
-        }
-        finished->rows = rows;
-        finished->cap_rows = cap;
-    }
-    char *copy CLEANUP_FREE = strdup(image);
-    struct labels *labels = labels_render("image", image);
-    if (copy == NULL || labels == NULL) {
-        labels_destroy(labels);
-        return NULL;
-    }
+    ARRAY_GROW(&finished->rows, &finished->cap_rows, finished->n_rows + 1);
     struct container_finished_row *row = &finished->rows[finished->n_rows++];
-    *row = (struct container_finished_row){.image = TAKE(copy), .labels = labels};
+    *row = (struct container_finished_row){.image = mem_strdup(image),
+                                           .labels = labels_render("image", image)};
     return row;
 }
 
@@ -64,13 +52,11 @@ void container_finished_count(struct container_finished *finished, const char *i
         row = find_image(finished, image);
     }
     row = row != NULL ? row : add_image(finished, image);
-    if (row != NULL) {
-        row->n++;
-        row->use.cpu_seconds += use->cpu_seconds;
-        row->use.lifetime_seconds += use->lifetime_seconds > 0 ? use->lifetime_seconds : 0;
-        row->use.joules += use->joules;
-        row->left_cpu_seconds += left_cpu_seconds;
-    }
+    row->n++;
+    row->use.cpu_seconds += use->cpu_seconds;
+    row->use.lifetime_seconds += use->lifetime_seconds > 0 ? use->lifetime_seconds : 0;
+    row->use.joules += use->joules;
+    row->left_cpu_seconds += left_cpu_seconds;
 }
 
 void container_finished_add(const struct container_finished *finished,
@@ -129,28 +115,15 @@ void container_energy_destroy(struct container_energy *energy) {
     free(energy);
 }
 
-int container_energy_create(const struct collector_env *env, struct container_energy **ret_energy,
-                            struct error *err) {
-    struct container_energy *energy = calloc(1, sizeof(*energy));
-    if (energy == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+struct container_energy *container_energy_create(const struct collector_env *env) {
+    struct container_energy *energy = mem_zalloc(1, sizeof(*energy));
     energy->energy = env->energy;
     energy->opened_seconds = clock_file_seconds(); /* as cgroups have it */
     energy->busy_seconds = NAN;
     energy->idle = labels_render("source", "idle");
     energy->shared = labels_render("source", "shared");
     source_file_init(&energy->stat, env->procfs, "stat", NULL);
-    int r = 0;
-    if (r == 0 && (energy->idle == NULL || energy->shared == NULL)) {
-        r = error_set(err, -ENOMEM, "out of memory");
-    }
-    if (r < 0) {
-        container_energy_destroy(energy);
-        return r;
-    }
-    *ret_energy = energy;
-    return 0;
+    return energy;
 }
 
 /* ---- what was measured ---- */
@@ -161,19 +134,14 @@ static struct meter *find_meter(struct container_energy *energy, const struct en
             return &energy->meters[i];
         }
     }
-    size_t n = energy->n_meters;
-    struct meter *meters = reallocarray(energy->meters, n + 1, sizeof(*meters));
-    if (meters == NULL) {
-        return NULL;
-    }
-    energy->meters = meters;
-    energy->n_meters++;
-    meters[n] = (struct meter){.number = row->meter};
-    energy_model_init(&meters[n].model);
+    energy->meters = mem_resize(energy->meters, energy->n_meters + 1, sizeof(*energy->meters));
+    struct meter *meter = &energy->meters[energy->n_meters++];
+    *meter = (struct meter){.number = row->meter};
+    energy_model_init(&meter->model);
     if (row->reading.seconds > young_seconds) {
-        meters[n].last = row->reading;
+        meter->last = row->reading;
     }
-    return &meters[n];
+    return meter;
 }
 
 /* Those that are closed for good. */
@@ -196,8 +164,7 @@ static bool has_risen(struct container_energy *energy) {
     bool risen = false;
     for (size_t i = 0; i < energy->list.n_rows; i++) {
         const struct energy_row *row = &energy->list.rows[i];
-        const struct meter *meter = find_meter(energy, row);
-        risen = risen || (meter != NULL && row->reading.joules > meter->last.joules);
+        risen = find_meter(energy, row)->last.joules < row->reading.joules || risen;
     }
     return risen;
 }
@@ -284,7 +251,7 @@ static void give_gpu(struct container_energy *energy, const struct container_set
 static double take_meter(struct container_energy *energy, const struct container_set *set,
                          const struct energy_row *row, double cpu_seconds, int64_t now_ns) {
     struct meter *meter = find_meter(energy, row);
-    if (meter == NULL || !(row->reading.joules > meter->last.joules)) {
+    if (!(row->reading.joules > meter->last.joules)) {
         return 0;
     }
     const struct energy_reading *last = &meter->last;

@@ -39,9 +39,7 @@ void container_finished_add(const struct container_finished *finished,
  * that all of them together are what was measured. */
 struct container_energy;
 
-/* -ENOMEM. A machine that measures nothing is no failure: there is nothing to add then. */
-int container_energy_create(const struct collector_env *env, struct container_energy **ret_energy,
-                            struct error *err);
+struct container_energy *container_energy_create(const struct collector_env *env);
 void container_energy_destroy(struct container_energy *energy); /* accepts NULL */
 
 /* Accounts for what was measured since the last time, once a second or (`at_once`) a little more

@@ -6,6 +6,7 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 #define OWN "id, name, image, container, namespace, pod, container_label_*"
 
@@ -24,7 +25,7 @@
 #define FINISHED_SECONDS(id, name, help)                                                           \
     [id] = {"container_finished" name "_seconds_total", help, METRIC_COUNTER, "seconds", "image"}
 
-const struct metric_desc container_descs[CONTAINER_N_METRICS] = {
+const struct metric_desc container_descs[CONTAINER_N_METRICS + 1] = {
     [CONTAINER_CPU_USAGE] = {"container_cpu_usage_seconds_total", "CPU time used.", METRIC_COUNTER,
                              "seconds", OWN ", cpu"},
     SECONDS(CONTAINER_CPU_USER, "cpu_user", "CPU time used by the programs themselves."),
@@ -141,74 +142,6 @@ const struct metric_desc container_descs[CONTAINER_N_METRICS] = {
                      "Time that containers which have ended existed."),
 };
 
-const struct metric_desc *const container_metrics[] = {
-    &container_descs[CONTAINER_CPU_USAGE],
-    &container_descs[CONTAINER_CPU_USER],
-    &container_descs[CONTAINER_CPU_SYSTEM],
-    &container_descs[CONTAINER_CPU_PEAK],
-    &container_descs[CONTAINER_CPU_PERIODS],
-    &container_descs[CONTAINER_CPU_THROTTLED_PERIODS],
-    &container_descs[CONTAINER_CPU_THROTTLED],
-    &container_descs[CONTAINER_CPU_BURSTS],
-    &container_descs[CONTAINER_CPU_BURST],
-    &container_descs[CONTAINER_MEMORY_USAGE],
-    &container_descs[CONTAINER_MEMORY_WORKING_SET],
-    &container_descs[CONTAINER_MEMORY_RSS],
-    &container_descs[CONTAINER_MEMORY_CACHE],
-    &container_descs[CONTAINER_MEMORY_MAPPED_FILE],
-    &container_descs[CONTAINER_MEMORY_SWAP],
-    &container_descs[CONTAINER_MEMORY_MAX_USAGE],
-    &container_descs[CONTAINER_MEMORY_KERNEL],
-    &container_descs[CONTAINER_MEMORY_FAILCNT],
-    &container_descs[CONTAINER_MEMORY_FAILURES],
-    &container_descs[CONTAINER_MEMORY_ACTIVE_FILE],
-    &container_descs[CONTAINER_MEMORY_INACTIVE_FILE],
-    &container_descs[CONTAINER_MEMORY_FILE_DIRTY],
-    &container_descs[CONTAINER_MEMORY_FILE_WRITEBACK],
-    &container_descs[CONTAINER_MEMORY_EVENTS_HIGH],
-    &container_descs[CONTAINER_MEMORY_EVENTS_MAX],
-    &container_descs[CONTAINER_MEMORY_PGSCAN],
-    &container_descs[CONTAINER_MEMORY_PGSTEAL],
-    &container_descs[CONTAINER_MEMORY_REFAULT_ANON],
-    &container_descs[CONTAINER_MEMORY_REFAULT_FILE],
-    &container_descs[CONTAINER_OOM_EVENTS],
-    &container_descs[CONTAINER_PRESSURE_CPU_WAITING],
-    &container_descs[CONTAINER_PRESSURE_CPU_STALLED],
-    &container_descs[CONTAINER_PRESSURE_IO_WAITING],
-    &container_descs[CONTAINER_PRESSURE_IO_STALLED],
-    &container_descs[CONTAINER_PRESSURE_MEMORY_WAITING],
-    &container_descs[CONTAINER_PRESSURE_MEMORY_STALLED],
-    &container_descs[CONTAINER_FS_READS_BYTES],
-    &container_descs[CONTAINER_FS_WRITES_BYTES],
-    &container_descs[CONTAINER_FS_READS],
-    &container_descs[CONTAINER_FS_WRITES],
-    &container_descs[CONTAINER_NETWORK_RECEIVE_BYTES],
-    &container_descs[CONTAINER_NETWORK_RECEIVE_PACKETS],
-    &container_descs[CONTAINER_NETWORK_RECEIVE_ERRORS],
-    &container_descs[CONTAINER_NETWORK_RECEIVE_DROPPED],
-    &container_descs[CONTAINER_NETWORK_TRANSMIT_BYTES],
-    &container_descs[CONTAINER_NETWORK_TRANSMIT_PACKETS],
-    &container_descs[CONTAINER_NETWORK_TRANSMIT_ERRORS],
-    &container_descs[CONTAINER_NETWORK_TRANSMIT_DROPPED],
-    &container_descs[CONTAINER_PROCESSES],
-    &container_descs[CONTAINER_THREADS],
-    &container_descs[CONTAINER_THREADS_MAX],
-    &container_descs[CONTAINER_START_TIME],
-    &container_descs[CONTAINER_LAST_SEEN],
-    &container_descs[CONTAINER_SPEC_CPU_QUOTA],
-    &container_descs[CONTAINER_SPEC_CPU_PERIOD],
-    &container_descs[CONTAINER_SPEC_CPU_SHARES],
-    &container_descs[CONTAINER_SPEC_MEMORY_LIMIT],
-    &container_descs[CONTAINER_SPEC_MEMORY_SWAP_LIMIT],
-    &container_descs[CONTAINER_SPEC_MEMORY_RESERVATION],
-    &container_descs[CONTAINER_ENERGY],
-    &container_descs[CONTAINER_FINISHED],
-    &container_descs[CONTAINER_FINISHED_CPU],
-    &container_descs[CONTAINER_FINISHED_ENERGY],
-    &container_descs[CONTAINER_FINISHED_LIFETIME],
-    NULL,
-};
-
 /* What stands for a limit that is not set. */
 enum unlimited { LEFT_OUT, ZERO };
 
@@ -269,17 +202,13 @@ static const struct {
 };
 
 struct metric_desc *container_metrics_rename(const char *prefix) {
-    struct metric_desc *descs = calloc(CONTAINER_N_METRICS, sizeof(*descs));
-    for (size_t i = 0; descs != NULL && i < CONTAINER_N_METRICS; i++) {
+    struct metric_desc *descs = mem_zalloc(CONTAINER_N_METRICS, sizeof(*descs));
+    for (size_t i = 0; i < CONTAINER_N_METRICS; i++) {
         struct buf name = {0};
         buf_add_str(&name, prefix);
         buf_add_str(&name, container_descs[i].name + strlen("container"));
         descs[i] = container_descs[i];
         descs[i].name = buf_take(&name);
-        if (descs[i].name == NULL) {
-            container_metrics_destroy(descs);
-            return NULL;
-        }
     }
     return descs;
 }

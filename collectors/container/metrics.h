@@ -73,11 +73,11 @@ enum container_metric {
     CONTAINER_N_METRICS,
 };
 
-extern const struct metric_desc container_descs[CONTAINER_N_METRICS];
-extern const struct metric_desc *const container_metrics[];
+/* Ends in a nameless row. */
+extern const struct metric_desc container_descs[CONTAINER_N_METRICS + 1];
 
 /* The same under names that begin with `prefix` instead of "container". The caller frees it with
- * container_metrics_destroy. NULL when memory is out. */
+ * container_metrics_destroy. */
 struct metric_desc *container_metrics_rename(const char *prefix);
 void container_metrics_destroy(struct metric_desc *descs); /* accepts NULL */
 

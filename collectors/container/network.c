@@ -11,6 +11,7 @@
 #include "collectors/source/procfs.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 
 enum { MAX_BYTES = 1 << 20, MAX_INTERFACES = 256 };
 
@@ -66,7 +67,7 @@ void container_network_enter(struct container_network *network, const char *proc
     char number[16];
     snprintf(number, sizeof(number), "%d", (int)pid);
     char *path CLEANUP_FREE = file_path_join(procfs, number);
-    if (path != NULL && pid > 0) {
+    if (pid > 0) {
         network->proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     }
     if (network->proc_fd >= 0) {
@@ -76,7 +77,7 @@ void container_network_enter(struct container_network *network, const char *proc
 
 uint64_t container_network_host(const char *procfs) {
     char *path CLEANUP_FREE = file_path_join(procfs, "1/net/dev");
-    return path != NULL ? namespace_of(AT_FDCWD, path) : 0;
+    return namespace_of(AT_FDCWD, path);
 }
 
 static bool skipped(struct scan_word name) {
@@ -90,21 +91,6 @@ static bool skipped(struct scan_word name) {
     return false;
 }
 
-static bool make_room(struct container_network *network) {
-    if (network->n_rows < network->cap_rows) {
-        return true;
-    }
-    size_t cap = 2 * network->cap_rows + 2;
-    struct container_interface *rows = reallocarray(network->rows, cap, sizeof(*rows));
-    if (rows == NULL || cap > MAX_INTERFACES) {
-        network->rows = rows != NULL ? rows : network->rows;
-        return false;
-    }
-    network->rows = rows;
-    network->cap_rows = cap;
-    return true;
-}
-
 static const struct labels *labels_of(struct container_network *network, struct scan_word name,
                                       const struct labels *base) {
     for (size_t i = 0; i < network->n_rows; i++) {
@@ -113,16 +99,15 @@ static const struct labels *labels_of(struct container_network *network, struct 
             return row->labels;
         }
     }
-    char *copy CLEANUP_FREE = strndup(name.text, name.len);
-    if (copy == NULL || !make_room(network)) {
+    if (network->n_rows == MAX_INTERFACES) {
         return NULL;
     }
-    struct labels *labels = labels_with(base, "interface", copy);
-    if (labels != NULL) {
-        network->rows[network->n_rows++] = (struct container_interface){
-            .name = TAKE(copy), .name_len = name.len, .labels = labels};
-    }
-    return labels;
+    char *copy = mem_strndup(name.text, name.len);
+    ARRAY_GROW(&network->rows, &network->cap_rows, network->n_rows + 1);
+    struct container_interface *row = &network->rows[network->n_rows++];
+    *row = (struct container_interface){
+        .name = copy, .name_len = name.len, .labels = labels_with(base, "interface", copy)};
+    return row->labels;
 }
 
 static void add_line(struct container_network *network, const char *text,

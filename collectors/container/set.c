@@ -271,21 +271,9 @@ static bool add_row(struct watch *watch, int descriptor, enum watched_kind kind,
     if (watch->n_rows == MAX_WATCHES) {
         return false;
     }
-    if (watch->n_rows == watch->cap_rows) {
-        size_t cap = 2 * watch->cap_rows + 16;
-        struct watched *rows = reallocarray(watch->rows, cap, sizeof(*rows));
-        if (rows == NULL) {
-            return false;
-        }
-        watch->rows = rows;
-        watch->cap_rows = cap;
-    }
-    char *copy = strdup(path);
-    if (copy == NULL) {
-        return false;
-    }
+    ARRAY_GROW(&watch->rows, &watch->cap_rows, watch->n_rows + 1);
     watch->rows[watch->n_rows++] =
-        (struct watched){.descriptor = descriptor, .kind = kind, .path = copy};
+        (struct watched){.descriptor = descriptor, .kind = kind, .path = mem_strdup(path)};
     return true;
 }
 
@@ -296,9 +284,6 @@ static int add_watch(struct watch *watch, enum watched_kind kind, const char *pa
     buf_add_str(&watch->path, kind == WATCHED_DIRECTORY ? watch->root : watch->unified);
     buf_add_str(&watch->path, path);
     buf_add_str(&watch->path, cgroup ? "/cgroup.events" : "");
-    if (watch->path.failed) {
-        return -ENOMEM;
-    }
     int descriptor =
         inotify_add_watch(watch->fd, buf_str(&watch->path), cgroup ? IN_MODIFY : WATCHED);
     if (descriptor < 0) {
@@ -369,9 +354,6 @@ static void handle_event(struct watch *watch, const struct inotify_event *event,
     buf_add_char(&watch->path, '/');
     buf_add_str(&watch->path, event->name);
     char *path CLEANUP_FREE = buf_take(&watch->path);
-    if (path == NULL) {
-        return;
-    }
     if ((event->mask & (IN_CREATE | IN_MOVED_TO)) != 0) {
         events->appeared(context, path);
     } else if (!beside) {
@@ -446,20 +428,6 @@ static void drop(struct container_set *set, size_t i) {
     set->n_rows--;
 }
 
-static bool make_room(struct container_set *set) {
-    if (set->n_rows < set->cap_rows) {
-        return true;
-    }
-    size_t cap = 2 * set->cap_rows + 16;
-    struct container **rows = reallocarray(set->rows, cap, sizeof(struct container *));
-    if (rows == NULL) {
-        return false;
-    }
-    set->rows = rows;
-    set->cap_rows = cap;
-    return true;
-}
-
 /* The other hierarchies mostly have it at the same path, if they have it already. */
 static void enter_others(struct container_set *set, struct container *container) {
     for (size_t row = 0; row < set->config.tree->n_rows; row++) {
@@ -478,14 +446,11 @@ static void watch_container(struct container_set *set, struct container *contain
 
 static void add(struct container_set *set, const char *path,
                 const struct container_path *classified, uint64_t inode) {
-    if (set->n_rows >= set->config.max_containers || !make_room(set)) {
+    if (set->n_rows >= set->config.max_containers) {
         set->n_left_out++;
         return;
     }
     struct container *container = container_create(path, classified, set->config.peak_window_ns);
-    if (container == NULL) {
-        return;
-    }
     size_t primary = set->config.tree->primary;
     struct stat stat;
     if (cgroup_place_enter(&container->place, set->config.tree, primary, path, inode) < 0 ||
@@ -498,6 +463,7 @@ static void add(struct container_set *set, const char *path,
     container->seen = set->round;
     enter_others(set, container);
     watch_container(set, container);
+    ARRAY_GROW(&set->rows, &set->cap_rows, set->n_rows + 1);
     set->rows[set->n_rows++] = container;
 }
 
@@ -695,18 +661,13 @@ static const char *unified_path(const struct cgroup_tree *tree) {
     return NULL;
 }
 
-int container_set_create(const struct container_set_config *config, struct container_set **ret_set,
-                         struct error *err) {
-    struct container_set *set = calloc(1, sizeof(*set));
-    if (set == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+struct container_set *container_set_create(const struct container_set_config *config) {
+    struct container_set *set = mem_zalloc(1, sizeof(*set));
     set->config = *config;
     set->walk = true;
     set->watch =
         watch_create(config->tree->rows[config->tree->primary].path, unified_path(config->tree));
-    *ret_set = set;
-    return 0;
+    return set;
 }
 
 void container_set_destroy(struct container_set *set) {

@@ -83,9 +83,8 @@ struct container_set_config {
     void *context;
 };
 
-/* -ENOMEM; a kernel that grants no inotify is no failure: the tree is walked every time then. */
-int container_set_create(const struct container_set_config *config, struct container_set **ret_set,
-                         struct error *err);
+/* If the kernel grants no inotify, the tree is walked every time. */
+struct container_set *container_set_create(const struct container_set_config *config);
 void container_set_destroy(struct container_set *set); /* accepts NULL; `gone` is not called */
 
 /* Takes in what has come and gone; unless `all`, a walk that is due may be put off a little. 0, or

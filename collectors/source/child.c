@@ -15,6 +15,7 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/memory.h"
 
 /* In a directory with the sticky bit only the owner of an entry can replace it. */
 static bool others_can_write(const struct stat *info) {
@@ -50,10 +51,7 @@ int program_open(const char *path, struct error *err) {
     if (path[0] != '/') {
         return error_set(err, -EINVAL, "%s: not an absolute path", path);
     }
-    char *names CLEANUP_FREE = strdup(path);
-    if (names == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    char *names CLEANUP_FREE = mem_strdup(path);
     int fd CLEANUP_CLOSE = open("/", O_PATH | O_CLOEXEC);
     int r = fd < 0 ? error_set(err, -errno, "/: %m") : check(fd, path, 1, err);
     char *rest = NULL;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
 
 struct shown {
     char *name;
@@ -32,28 +33,18 @@ static void row_finish(struct energy_row *row) {
     *row = (struct energy_row){0};
 }
 
-/* Without the shares where memory is out: what cannot be told whose it is is nobody's. */
 static void row_set_shares(struct energy_row *row, const struct energy_share *shares, size_t n) {
-    row->shares = n > 0 ? calloc(n, sizeof(*shares)) : NULL;
-    row->n_shares = 0;
-    while (row->shares != NULL && row->n_shares < n) {
-        char *id = strdup(shares[row->n_shares].id);
-        if (id == NULL) {
-            break;
-        }
-        row->shares[row->n_shares] = (struct energy_share){
-            .id = id,
-            .ratio = shares[row->n_shares].ratio,
-        };
-        row->n_shares++;
+    row->shares = n > 0 ? mem_zalloc(n, sizeof(*shares)) : NULL;
+    row->n_shares = n;
+    for (size_t i = 0; i < n; i++) {
+        row->shares[i] =
+            (struct energy_share){.id = mem_strdup(shares[i].id), .ratio = shares[i].ratio};
     }
 }
 
 struct energy *energy_create(void) {
-    struct energy *energy = calloc(1, sizeof(*energy));
-    if (energy != NULL) {
-        pthread_mutex_init(&energy->lock, NULL);
-    }
+    struct energy *energy = mem_zalloc(1, sizeof(*energy));
+    pthread_mutex_init(&energy->lock, NULL);
     return energy;
 }
 
@@ -95,34 +86,22 @@ static struct shown *take_place(struct energy *energy, const char *name) {
         row_finish(&shown->row);
         return shown;
     }
-    struct shown *meters = reallocarray(energy->meters, energy->n_meters + 1, sizeof(*meters));
-    char *copy = strdup(name);
-    energy->meters = meters != NULL ? meters : energy->meters;
-    if (meters == NULL || copy == NULL) {
-        free(copy);
-        return NULL;
-    }
-    shown = &meters[energy->n_meters++];
-    *shown = (struct shown){.name = copy};
+    energy->meters = mem_resize(energy->meters, energy->n_meters + 1, sizeof(*energy->meters));
+    shown = &energy->meters[energy->n_meters++];
+    *shown = (struct shown){.name = mem_strdup(name)};
     return shown;
 }
 
 struct energy_meter *energy_meter_open(struct energy *energy, const char *name) {
-    struct energy_meter *meter = energy != NULL ? calloc(1, sizeof(*meter)) : NULL;
-    if (meter == NULL) {
+    if (energy == NULL) {
         return NULL;
     }
+    struct energy_meter *meter = mem_zalloc(1, sizeof(*meter));
     meter->energy = energy;
     pthread_mutex_lock(&energy->lock);
-    struct shown *shown = take_place(energy, name);
     meter->number = ++energy->last;
-    if (shown != NULL) {
-        shown->row.meter = meter->number;
-    }
+    take_place(energy, name)->row.meter = meter->number;
     pthread_mutex_unlock(&energy->lock);
-    if (shown == NULL) {
-        free(TAKE(meter));
-    }
     return meter;
 }
 
@@ -166,23 +145,20 @@ void energy_list_finish(struct energy_list *list) {
     *list = (struct energy_list){0};
 }
 
-int energy_read(struct energy *energy, struct energy_list *list) {
+void energy_read(struct energy *energy, struct energy_list *list) {
     energy_list_finish(list);
     if (energy == NULL) {
-        return 0;
+        return;
     }
-    int r = 0;
     pthread_mutex_lock(&energy->lock);
     if (energy->n_meters > 0) {
-        list->rows = calloc(energy->n_meters, sizeof(*list->rows));
-        r = list->rows != NULL ? 0 : -ENOMEM;
+        list->rows = mem_zalloc(energy->n_meters, sizeof(*list->rows));
     }
-    for (size_t i = 0; i < energy->n_meters && r == 0; i++) {
-        const struct energy_row *row = &energy->meters[i].row;
+    for (; list->n_rows < energy->n_meters; list->n_rows++) {
+        const struct energy_row *row = &energy->meters[list->n_rows].row;
         list->rows[list->n_rows] =
             (struct energy_row){.meter = row->meter, .reading = row->reading};
-        row_set_shares(&list->rows[list->n_rows++], row->shares, row->n_shares);
+        row_set_shares(&list->rows[list->n_rows], row->shares, row->n_shares);
     }
     pthread_mutex_unlock(&energy->lock);
-    return r;
 }

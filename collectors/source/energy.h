@@ -22,11 +22,11 @@ struct energy_share {
     double ratio;
 };
 
-struct energy *energy_create(void);         /* NULL when memory is out */
+struct energy *energy_create(void);
 void energy_destroy(struct energy *energy); /* all meters are closed; accepts NULL */
 
 /* Opens the meter of that name; one that has it is out of use from then on, as when a collector is
- * started anew before the old one has ended. NULL when memory is out, or where `energy` is NULL. */
+ * restarted before the old one has ended. NULL if `energy` is NULL. */
 struct energy_meter *energy_meter_open(struct energy *energy, const char *name);
 void energy_meter_close(struct energy_meter *meter); /* accepts NULL */
 
@@ -45,6 +45,6 @@ struct energy_list {
     size_t n_rows;
 };
 
-/* Brings the list up to date. 0 or -ENOMEM, with an empty list. Accepts NULL. */
-int energy_read(struct energy *energy, struct energy_list *list);
+/* Brings the list up to date. Accepts NULL. */
+void energy_read(struct energy *energy, struct energy_list *list);
 void energy_list_finish(struct energy_list *list);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "exporter/core/buf.h"
+#include "exporter/core/memory.h"
 
 void block_devices_forget(struct block_devices *devices) {
     for (size_t i = 0; i < devices->n_rows; i++) {
@@ -25,7 +26,7 @@ static char *look_up(const char *sysfs, uint32_t major, uint32_t minor) {
     struct buf text CLEANUP_BUF = {0};
     char target[PATH_MAX];
     buf_printf(&text, "%s/dev/block/%u:%u", sysfs, major, minor);
-    ssize_t n = text.failed ? -1 : readlink(buf_str(&text), target, sizeof(target) - 1);
+    ssize_t n = readlink(buf_str(&text), target, sizeof(target) - 1);
     buf_reset(&text);
     if (n > 0) {
         target[n] = '\0';
@@ -35,23 +36,10 @@ static char *look_up(const char *sysfs, uint32_t major, uint32_t minor) {
         buf_printf(&text, "%u:%u", major, minor);
     }
     char *name = buf_take(&text);
-    for (char *c = name; c != NULL && *c != '\0'; c++) {
+    for (char *c = name; *c != '\0'; c++) {
         *c = *c == '!' ? '/' : *c;
     }
     return name;
-}
-
-static struct block_device *add_device(struct block_devices *devices) {
-    if (devices->n_rows == devices->cap_rows) {
-        size_t cap = 2 * devices->cap_rows + 8;
-        struct block_device *rows = reallocarray(devices->rows, cap, sizeof(*rows));
-        if (rows == NULL) {
-            return NULL;
-        }
-        devices->rows = rows;
-        devices->cap_rows = cap;
-    }
-    return &devices->rows[devices->n_rows];
 }
 
 const char *block_devices_name(struct block_devices *devices, const char *sysfs, uint32_t major,
@@ -61,13 +49,10 @@ const char *block_devices_name(struct block_devices *devices, const char *sysfs,
             return devices->rows[i].name;
         }
     }
-    struct block_device *device = add_device(devices);
-    char *name = device != NULL ? look_up(sysfs, major, minor) : NULL;
-    if (name == NULL) {
-        return NULL;
-    }
-    *device = (struct block_device){.major = major, .minor = minor, .name = name};
-    devices->n_rows++;
+    char *name = look_up(sysfs, major, minor);
+    ARRAY_GROW(&devices->rows, &devices->cap_rows, devices->n_rows + 1);
+    devices->rows[devices->n_rows++] =
+        (struct block_device){.major = major, .minor = minor, .name = name};
     return name;
 }
 
@@ -79,26 +64,6 @@ void io_series_finish(struct io_series *series) {
     *series = (struct io_series){0};
 }
 
-static struct labels *render(const struct labels *base, const char *prefix, const char *name) {
-    struct buf text CLEANUP_BUF = {0};
-    buf_add_str(&text, prefix);
-    buf_add_str(&text, name);
-    return text.failed ? NULL : labels_with(base, "device", buf_str(&text));
-}
-
-static struct io_series_row *add(struct io_series *series) {
-    if (series->n_rows == series->cap_rows) {
-        size_t cap = 2 * series->cap_rows + 2;
-        struct io_series_row *rows = reallocarray(series->rows, cap, sizeof(*rows));
-        if (rows == NULL) {
-            return NULL;
-        }
-        series->rows = rows;
-        series->cap_rows = cap;
-    }
-    return &series->rows[series->n_rows];
-}
-
 const struct labels *io_series_labels(struct io_series *series, const struct labels *base,
                                       const char *prefix, struct block_devices *devices,
                                       const char *sysfs, uint32_t major, uint32_t minor) {
@@ -107,12 +72,12 @@ const struct labels *io_series_labels(struct io_series *series, const struct lab
             return series->rows[i].labels;
         }
     }
-    const char *name = block_devices_name(devices, sysfs, major, minor);
-    struct io_series_row *row = name != NULL ? add(series) : NULL;
-    struct labels *labels = row != NULL ? render(base, prefix, name) : NULL;
-    if (labels != NULL) {
-        *row = (struct io_series_row){.major = major, .minor = minor, .labels = labels};
-        series->n_rows++;
-    }
+    struct buf text CLEANUP_BUF = {0};
+    buf_add_str(&text, prefix);
+    buf_add_str(&text, block_devices_name(devices, sysfs, major, minor));
+    struct labels *labels = labels_with(base, "device", buf_str(&text));
+    ARRAY_GROW(&series->rows, &series->cap_rows, series->n_rows + 1);
+    series->rows[series->n_rows++] =
+        (struct io_series_row){.major = major, .minor = minor, .labels = labels};
     return labels;
 }

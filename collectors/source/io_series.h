@@ -23,8 +23,7 @@ void block_devices_finish(struct block_devices *devices);
 /* Forgets all names: numbers of removable devices are used again. */
 void block_devices_forget(struct block_devices *devices);
 
-/* "sda", or "8:0" where `sysfs` does not know the device. Owned by `devices`; NULL when memory is
- * out. */
+/* "sda", or "8:0" if `sysfs` does not know the device. Owned by `devices`. */
 const char *block_devices_name(struct block_devices *devices, const char *sysfs, uint32_t major,
                                uint32_t minor);
 
@@ -40,8 +39,7 @@ struct io_series {
 
 void io_series_finish(struct io_series *series);
 
-/* `base` with the label device="<prefix><name>"; kept until io_series_finish. NULL when memory is
- * out. */
+/* `base` with the label device="<prefix><name>"; kept until io_series_finish. */
 const struct labels *io_series_labels(struct io_series *series, const struct labels *base,
                                       const char *prefix, struct block_devices *devices,
                                       const char *sysfs, uint32_t major, uint32_t minor);

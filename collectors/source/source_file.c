@@ -7,6 +7,7 @@
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
 /* /proc/stat has a word per interrupt: more than 100 KiB on large machines. */
@@ -79,7 +80,7 @@ char *source_file_text(const char *base, const char *name) {
         return NULL;
     }
     const char *begin = buf_str(&text);
-    return strndup(begin, strcspn(begin, "\n"));
+    return mem_strndup(begin, strcspn(begin, "\n"));
 }
 
 bool source_file_absent(int result) {

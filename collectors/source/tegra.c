@@ -135,11 +135,8 @@ const struct tegra_soc *tegra_soc_parse(const char *text, size_t len) {
 int tegra_read_device_tree(const struct collector_env *env, const char *name, struct buf *out) {
     char *proc CLEANUP_FREE = file_path_join(env->procfs, "device-tree");
     char *sys CLEANUP_FREE = file_path_join(env->sysfs, "firmware/devicetree/base");
-    char *first CLEANUP_FREE = proc != NULL ? file_path_join(proc, name) : NULL;
-    char *second CLEANUP_FREE = sys != NULL ? file_path_join(sys, name) : NULL;
-    if (first == NULL || second == NULL) {
-        return -ENOMEM;
-    }
+    char *first CLEANUP_FREE = file_path_join(proc, name);
+    char *second CLEANUP_FREE = file_path_join(sys, name);
     return file_read(first, out, NULL) == 0 ? 0 : file_read(second, out, NULL);
 }
 
@@ -184,7 +181,7 @@ static bool is_serial(const char *serial) {
 void tegra_gpu_uuid(const char *serial, struct buf *out) {
     struct buf text CLEANUP_BUF = {0};
     buf_add(&text, serial, strcspn(serial, "\n"));
-    if (is_serial(serial) && !text.failed) {
+    if (is_serial(serial)) {
         buf_add_str(out, "IGPU-");
         hash_uuid("waap gpu uuid", buf_str(&text), out);
     }

@@ -15,6 +15,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 
 enum {
     LINE_SIZE = 4096,         /* the longest line seen has 590 bytes */
@@ -71,7 +72,7 @@ const char *const tegrastats_directories[] = {"/usr/bin", "/usr/sbin", "/usr/loc
 char *tegrastats_find(const char *const *directories) {
     for (; *directories != NULL; directories++) {
         char *path CLEANUP_FREE = file_path_join(*directories, "tegrastats");
-        int fd CLEANUP_CLOSE = path != NULL ? program_open(path, NULL) : -ENOMEM;
+        int fd CLEANUP_CLOSE = program_open(path, NULL);
         if (fd >= 0) {
             return TAKE(path);
         }
@@ -279,13 +280,8 @@ int tegrastats_open(const char *path, int64_t interval_ms, struct tegrastats **r
     if (program_fd < 0) {
         return program_fd;
     }
-    struct tegrastats *tegrastats = calloc(1, sizeof(*tegrastats));
-    char *copy CLEANUP_FREE = strdup(path);
-    if (tegrastats == NULL || copy == NULL) {
-        free(tegrastats);
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    tegrastats->path = TAKE(copy);
+    struct tegrastats *tegrastats = mem_zalloc(1, sizeof(*tegrastats));
+    tegrastats->path = mem_strdup(path);
     tegrastats->interval_ns = interval_ms * CLOCK_NS_PER_MS;
     tegrastats->pause_ns = MIN_PAUSE_NS;
     tegrastats->due_ns = INT64_MIN;

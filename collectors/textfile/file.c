@@ -9,6 +9,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 
 /* The clocks behind a file's times tick slowly, on some file systems every two seconds: a file that
  * changed that short ago may change again without getting another stamp. */
@@ -18,16 +19,9 @@ enum { SETTLE_SECONDS = 3 };
 enum { READ_SLACK = 8192 };
 
 struct textfile_file *textfile_file_create(const char *path) {
-    struct textfile_file *file = calloc(1, sizeof(*file));
-    if (file == NULL) {
-        return NULL;
-    }
-    file->path = strdup(path);
+    struct textfile_file *file = mem_zalloc(1, sizeof(*file));
+    file->path = mem_strdup(path);
     file->labels = labels_render("file", path);
-    if (file->path == NULL || file->labels == NULL) {
-        textfile_file_destroy(file);
-        return NULL;
-    }
     return file;
 }
 
@@ -112,11 +106,8 @@ static void take_samples(struct textfile_file *file, const struct exposition_doc
 
 static void settle(struct textfile_file *file, size_t n_samples) {
     struct buf *block = &file->block;
-    char *fitting = realloc(block->data, block->len + 1);
-    if (fitting != NULL) {
-        block->data = fitting;
-        block->cap = block->len + 1;
-    }
+    block->data = mem_resize(block->data, block->len + 1, 1);
+    block->cap = block->len + 1;
     for (size_t i = 0; i < file->n_families; i++) {
         struct metric_desc *desc = &file->families[i].desc;
         desc->name = resolve(block, desc->name);
@@ -127,21 +118,13 @@ static void settle(struct textfile_file *file, size_t n_samples) {
     }
 }
 
-static int take_doc(struct textfile_file *file, const struct exposition_doc *doc,
-                    struct error *err) {
-    size_t *starts CLEANUP_FREE = calloc(doc->n_families + 1, sizeof(*starts));
-    file->families = calloc(doc->n_families + 1, sizeof(*file->families));
-    file->samples = calloc(doc->n_samples + 1, sizeof(*file->samples));
-    if (starts != NULL && file->families != NULL && file->samples != NULL) {
-        take_families(file, doc, starts);
-        take_samples(file, doc, starts);
-        if (!file->block.failed) {
-            settle(file, doc->n_samples);
-            return 0;
-        }
-    }
-    drop_families(file);
-    return error_set(err, -ENOMEM, "%s: out of memory", file->path);
+static void take_doc(struct textfile_file *file, const struct exposition_doc *doc) {
+    size_t *starts CLEANUP_FREE = mem_zalloc(doc->n_families + 1, sizeof(*starts));
+    file->families = mem_zalloc(doc->n_families + 1, sizeof(*file->families));
+    file->samples = mem_zalloc(doc->n_samples + 1, sizeof(*file->samples));
+    take_families(file, doc, starts);
+    take_samples(file, doc, starts);
+    settle(file, doc->n_samples);
 }
 
 static int check_stat(const struct textfile_file *file, const struct stat *st,
@@ -167,7 +150,8 @@ static int parse(struct textfile_file *file, struct buf *text, const struct text
     if (r < 0) {
         return error_set(err, r, "%s: %s", file->path, reason.text);
     }
-    return take_doc(file, &doc, err);
+    take_doc(file, &doc);
+    return 0;
 }
 
 static struct textfile_stamp stamp_of(const struct stat *st) {
@@ -217,7 +201,7 @@ static int load(struct textfile_file *file, const struct textfile_limits *limits
     }
     file->stamp = stamp_of(&st);
     r = parse(file, &text, limits, err);
-    file->trusted = is_settled(&st) && r != -ENOMEM;
+    file->trusted = is_settled(&st);
     return r;
 }
 
@@ -251,8 +235,8 @@ int textfile_file_refresh(struct textfile_file *file, const struct textfile_limi
     free(TAKE(file->problem));
     r = r < 0 ? r : load(file, limits, &err);
     if (r < 0) {
-        file->problem = strdup(err.text);
+        file->problem = mem_strdup(err.text);
     }
     *changed = *changed || file->n_families > 0;
-    return r < 0 && file->problem == NULL ? -ENOMEM : 0;
+    return 0;
 }

@@ -46,12 +46,12 @@ struct textfile_file {
     struct buf block; /* holds the labels and strings of all */
 };
 
-/* A file that has not been read yet. The caller destroys it. NULL when memory is out. */
+/* A file that has not been read yet. The caller destroys it. */
 struct textfile_file *textfile_file_create(const char *path);
 void textfile_file_destroy(struct textfile_file *file); /* accepts NULL */
 
 /* Reads the file if it is not as it was. Sets `*changed` where its families are others than before,
- * and `problem` where it cannot be used. -ENOENT where it is gone, -ENOMEM, else 0. Never waits for
+ * and `problem` where it cannot be used. -ENOENT if it is gone, else 0. Never waits for
  * a pipe or a device. */
 int textfile_file_refresh(struct textfile_file *file, const struct textfile_limits *limits,
                           bool *changed);

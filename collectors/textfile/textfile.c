@@ -8,6 +8,7 @@
 
 #include "collectors/textfile/file.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/settings/option.h"
 #include "exporter/settings/settings.h"
 
@@ -115,27 +116,21 @@ static void group_members(struct merge *merge) {
 }
 
 /* Merges anew. Of several help texts the first is taken; a family without a type goes with counters
- * and gauges of its name. -ENOMEM leaves it empty. */
-static int merge_update(struct merge *merge, struct textfile_file *const *files, size_t n_files,
-                        struct error *err) {
+ * and gauges of its name. */
+static void merge_update(struct merge *merge, struct textfile_file *const *files, size_t n_files) {
     merge_finish(merge);
     size_t n = 0;
     for (size_t i = 0; i < n_files; i++) {
         n += files[i]->n_families;
     }
-    merge->members = calloc(n + 1, sizeof(*merge->members));
-    merge->groups = calloc(n + 1, sizeof(*merge->groups));
-    if (merge->members == NULL || merge->groups == NULL) {
-        merge_finish(merge);
-        return error_set(err, -ENOMEM, "merge %zu families: out of memory", n);
-    }
+    merge->members = mem_zalloc(n + 1, sizeof(*merge->members));
+    merge->groups = mem_zalloc(n + 1, sizeof(*merge->groups));
     gather(merge, files, n_files);
     group_members(merge);
     for (size_t i = 0; i < merge->n_groups; i++) {
         const char **help = &merge->groups[i].desc.help;
         *help = *help != NULL ? *help : no_help;
     }
-    return 0;
 }
 
 /* Adds all families; valid until the next change. */
@@ -257,10 +252,7 @@ static int textfile_open(const struct collector_env *env, void **ret_state, stru
     if (directories[0] == NULL) {
         return error_set(err, -ENODEV, "no collector.textfile.directory is set");
     }
-    struct textfile *textfile = calloc(1, sizeof(*textfile));
-    if (textfile == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    struct textfile *textfile = mem_zalloc(1, sizeof(*textfile));
     textfile->directories = directories;
     textfile->max_files = (size_t)settings_int(settings, "collector.textfile.max-files");
     textfile->limits = (struct textfile_limits){
@@ -307,20 +299,9 @@ static struct textfile_file *find_file(const struct textfile *textfile, const ch
 }
 
 static struct textfile_file *add_file(struct textfile *textfile, const char *path) {
-    if (textfile->n_files == textfile->cap_files) {
-        size_t cap = 2 * textfile->cap_files + 16;
-        struct textfile_file **files =
-            reallocarray(textfile->files, cap, sizeof(struct textfile_file *));
-        if (files == NULL) {
-            return NULL;
-        }
-        textfile->files = files;
-        textfile->cap_files = cap;
-    }
+    ARRAY_GROW(&textfile->files, &textfile->cap_files, textfile->n_files + 1);
     struct textfile_file *file = textfile_file_create(path);
-    if (file != NULL) {
-        textfile->files[textfile->n_files++] = file;
-    }
+    textfile->files[textfile->n_files++] = file;
     return file;
 }
 
@@ -335,14 +316,8 @@ static void visit_file(struct textfile *textfile, const char *path) {
         return;
     }
     file = file != NULL ? file : add_file(textfile, path);
-    int r =
-        file != NULL ? textfile_file_refresh(file, &textfile->limits, &textfile->changed) : -ENOMEM;
-    if (r == -ENOENT) {
+    if (textfile_file_refresh(file, &textfile->limits, &textfile->changed) == -ENOENT) {
         return; /* gone since the directory was read */
-    }
-    if (r < 0) {
-        error_set(next_problem(textfile), r, "%s: out of memory", path);
-        return;
     }
     file->seen = true;
     textfile->n_seen++;
@@ -369,7 +344,7 @@ static void visit_directory(struct textfile *textfile, const char *path) {
     for (int i = 0; i < n; i++) {
         if (is_textfile(entries[i]->d_name)) {
             char *file_path CLEANUP_FREE = file_path_join(path, entries[i]->d_name);
-            visit_file(textfile, file_path != NULL ? file_path : "");
+            visit_file(textfile, file_path);
         }
         free(entries[i]);
     }
@@ -421,13 +396,8 @@ static void visit_all(struct textfile *textfile) {
 }
 
 static void merge_files(struct textfile *textfile) {
-    struct error err;
     if (textfile->changed) {
-        int r = merge_update(&textfile->merge, textfile->files, textfile->n_files, &err);
-        if (r < 0) {
-            error_set(next_problem(textfile), r, "%s", err.text);
-            return;
-        }
+        merge_update(&textfile->merge, textfile->files, textfile->n_files);
     }
     textfile->changed = false;
     if (textfile->merge.n_conflicts > 0) {

@@ -30,7 +30,7 @@ static void test_what_is_put_is_read(void) {
         .joules = 7, .seconds = 3, .gpu_joules = 2, .gpu_busy_seconds = 1};
     energy_meter_put(module, &reading, shares, 2);
     put(card, 4);
-    TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+    energy_read(energy, &list);
     TEST_ASSERT_EQUAL_UINT64(2, list.n_rows);
     TEST_ASSERT_TRUE(list.rows[0].meter != list.rows[1].meter);
     TEST_ASSERT_EQUAL_DOUBLE(7, list.rows[0].reading.joules);
@@ -40,11 +40,11 @@ static void test_what_is_put_is_read(void) {
     TEST_ASSERT_EQUAL_DOUBLE(0.25, list.rows[0].shares[1].ratio);
     TEST_ASSERT_EQUAL_DOUBLE(4, list.rows[1].reading.joules);
     put(module, 8);
-    TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+    energy_read(energy, &list);
     TEST_ASSERT_EQUAL_DOUBLE(8, list.rows[0].reading.joules);
     TEST_ASSERT_EQUAL_UINT64(0, list.rows[0].n_shares);
     energy_meter_close(module);
-    TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+    energy_read(energy, &list);
     TEST_ASSERT_EQUAL_UINT64(1, list.n_rows);
     TEST_ASSERT_EQUAL_DOUBLE(4, list.rows[0].reading.joules);
     energy_meter_close(card);
@@ -54,13 +54,13 @@ static void test_what_is_put_is_read(void) {
 static void test_a_namesake_takes_over(void) {
     struct energy_meter *old = energy_meter_open(energy, "jetson");
     put(old, 100);
-    TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+    energy_read(energy, &list);
     uint64_t first = list.rows[0].meter;
     struct energy_meter *other = energy_meter_open(energy, "jetson");
     put(other, 1);
     put(old, 101);
     energy_meter_close(old);
-    TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+    energy_read(energy, &list);
     TEST_ASSERT_EQUAL_UINT64(1, list.n_rows);
     TEST_ASSERT_EQUAL_DOUBLE(1, list.rows[0].reading.joules);
     TEST_ASSERT_TRUE(list.rows[0].meter != first);
@@ -71,7 +71,7 @@ static void test_none_is_good(void) {
     TEST_ASSERT_NULL(energy_meter_open(NULL, "jetson"));
     put(NULL, 1);
     energy_meter_close(NULL);
-    TEST_ASSERT_EQUAL_INT(0, energy_read(NULL, &list));
+    energy_read(NULL, &list);
     TEST_ASSERT_EQUAL_UINT64(0, list.n_rows);
 }
 
@@ -92,7 +92,7 @@ static void test_threads(void) {
     pthread_create(&threads[0], NULL, put_many, "a");
     pthread_create(&threads[1], NULL, put_many, "b");
     for (int i = 0; i < 500; i++) {
-        TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+        energy_read(energy, &list);
         for (size_t row = 0; row < list.n_rows; row++) {
             const struct energy_reading *reading = &list.rows[row].reading;
             TEST_ASSERT_EQUAL_DOUBLE(reading->joules, reading->seconds);
@@ -100,6 +100,6 @@ static void test_threads(void) {
     }
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
-    TEST_ASSERT_EQUAL_INT(0, energy_read(energy, &list));
+    energy_read(energy, &list);
     TEST_ASSERT_EQUAL_UINT64(0, list.n_rows);
 }
