@@ -293,17 +293,11 @@ void knob_value_finish(struct knob_value *value) {
     *value = (struct knob_value){0};
 }
 
-int knob_value_set(struct knob_value *to, const struct knob_value *from, struct error *err) {
+void knob_value_set(struct knob_value *to, const struct knob_value *from) {
     struct knob_value value = *from;
-    if (value.text != NULL) {
-        value.text = strdup(value.text);
-        if (value.text == NULL) {
-            return error_set(err, -ENOMEM, "out of memory");
-        }
-    }
+    value.text = value.text != NULL ? mem_strdup(value.text) : NULL;
     knob_value_finish(to);
     *to = value;
-    return 0;
 }
 
 void knob_spec_finish(struct knob_spec *spec) {
@@ -340,11 +334,8 @@ static const char *put(char **at, const char *text) {
     return size > 0 ? memcpy((*at += size) - size, text, size) : NULL;
 }
 
-int knob_spec_copy(const struct knob_spec *from, struct knob_spec *ret_spec, struct error *err) {
-    const char **values = malloc(memory_of(from));
-    if (values == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+struct knob_spec knob_spec_copy(const struct knob_spec *from) {
+    const char **values = mem_alloc(memory_of(from));
     char *at = (char *)(values + from->n_values);
     for (size_t i = 0; i < from->n_values; i++) {
         values[i] = put(&at, from->values[i]);
@@ -356,6 +347,5 @@ int knob_spec_copy(const struct knob_spec *from, struct knob_spec *ret_spec, str
     spec.unit = put(&at, from->unit);
     spec.help = put(&at, from->help);
     spec.initial.text = put(&at, from->initial.text);
-    *ret_spec = spec;
-    return 0;
+    return spec;
 }

@@ -68,12 +68,12 @@ int knob_value_read(struct json *json, struct knob_value *ret_value, struct erro
 
 /* ---- values and declarations that own their texts ---- */
 
-/* Sets such a value to a copy of another; -ENOMEM leaves it as it was. */
-int knob_value_set(struct knob_value *to, const struct knob_value *from, struct error *err);
+/* Sets such a value to a copy of another. */
+void knob_value_set(struct knob_value *to, const struct knob_value *from);
 void knob_value_finish(struct knob_value *value);
 
-/* Makes a copy that owns all it refers to; free it with knob_spec_finish. -ENOMEM. */
-int knob_spec_copy(const struct knob_spec *from, struct knob_spec *ret_spec, struct error *err);
+/* A copy that owns all it refers to; free it with knob_spec_finish. */
+struct knob_spec knob_spec_copy(const struct knob_spec *from);
 void knob_spec_finish(struct knob_spec *spec);
 
 /* Most bytes that such a copy takes with the values that a knob can have at a time: four. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
+
 #define PREFIX "param "
 
 /* ---- writing ---- */
@@ -18,7 +20,7 @@ int knob_note_keep(struct push_store *store, struct push_owner *owner, const str
                    const struct knob_request *request, struct error *err) {
     struct buf key CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
     buf_printf(&key, PREFIX "%s", spec->name);
-    if (request->value.form == KNOB_ABSENT && !key.failed) {
+    if (request->value.form == KNOB_ABSENT) {
         return push_store_put_note(store, owner, buf_str(&key), NULL, err);
     }
     buf_printf(&text, "%.3f %s\n", request->seconds, request->by);
@@ -27,9 +29,6 @@ int knob_note_keep(struct push_store *store, struct push_owner *owner, const str
     buf_add_char(&text, '\n');
     format_spec(spec, &text);
     buf_add_char(&text, '\0');
-    if (key.failed || text.failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     int r = push_store_put_note(store, owner, buf_str(&key), text.data, err);
     if (r == -E2BIG) {
         text.data[len] = '\0';
@@ -50,8 +49,8 @@ static char *cut_line(char *text) {
 }
 
 bool knob_note_parse(const char *text, struct knob_note *ret_note) {
-    struct knob_note note = {.text = strdup(text)};
-    char *value = note.text != NULL ? cut_line(note.text) : NULL;
+    struct knob_note note = {.text = mem_strdup(text)};
+    char *value = cut_line(note.text);
     bool good = false;
     if (value != NULL) {
         char *by;
@@ -78,7 +77,7 @@ bool knob_note_find(const struct push_store *store, const struct push_owner *own
                     const char *name, struct knob_note *ret_note) {
     struct buf key CLEANUP_BUF = {0};
     buf_printf(&key, PREFIX "%s", name);
-    const char *text = key.failed ? NULL : push_store_note(store, owner, buf_str(&key));
+    const char *text = push_store_note(store, owner, buf_str(&key));
     return text != NULL && knob_note_parse(text, ret_note);
 }
 

@@ -16,7 +16,7 @@ struct knob_request {
 };
 
 /* Keeps what is asked of the knob, instead of what was kept. A declaration that is too long for the
- * store is left out. -ENOSPC, -ENOMEM, -E2BIG. */
+ * store is left out. -ENOSPC, -E2BIG. */
 int knob_note_keep(struct push_store *store, struct push_owner *owner, const struct knob_spec *spec,
                    const struct knob_request *request, struct error *err);
 

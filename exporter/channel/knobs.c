@@ -56,17 +56,12 @@ static void knob_insert(struct knobs_plugin *plugin, struct knob *knob) {
 }
 
 /* Notes what was requested. */
-static bool knob_ask(struct knob *knob, const struct knob_request *request) {
-    char *by = strdup(request->by);
-    if (by == NULL || knob_value_set(&knob->requested, &request->value, NULL) < 0) {
-        free(by);
-        return false;
-    }
+static void knob_set_request(struct knob *knob, const struct knob_request *request) {
+    knob_value_set(&knob->requested, &request->value);
     labels_destroy(TAKE(knob->requested_labels));
     knob->requested_seconds = request->seconds;
     free(knob->requested_by);
-    knob->requested_by = by;
-    return true;
+    knob->requested_by = mem_strdup(request->by);
 }
 
 /* ---- plugins ---- */
@@ -180,24 +175,18 @@ static int check_room(struct knobs *knobs, const struct knobs_plugin *plugin,
 static int declare_knob(struct knobs *knobs, struct knobs_plugin *plugin,
                         const struct knob_spec *spec, struct knob **ret_knob, struct error *err) {
     struct knob *knob = knobs_find(plugin, spec->name);
-    struct knob_spec copy;
     int r = check_room(knobs, plugin, knob, spec, err);
-    r = r == 0 ? knob_spec_copy(spec, &copy, err) : r;
     if (r < 0) {
         return r;
     }
     if (knob == NULL) {
-        knob = calloc(1, sizeof(*knob));
-        if (knob == NULL) {
-            knob_spec_finish(&copy);
-            return error_set(err, -ENOMEM, "out of memory");
-        }
-        knob->spec = copy;
+        knob = mem_zalloc(1, sizeof(*knob));
+        knob->spec = knob_spec_copy(spec);
         knob_insert(plugin, knob);
     } else {
         plugin->n_bytes -= knob_room(&knob->spec);
         knob_spec_finish(&knob->spec);
-        knob->spec = copy;
+        knob->spec = knob_spec_copy(spec);
     }
     plugin->n_bytes += knob_room(&knob->spec);
     knob_value_finish(&knob->requested);
@@ -213,7 +202,8 @@ static void recall_request(struct knobs *knobs, struct push_owner *owner, struct
     if (!knob_note_find(knobs->store, owner, knob->spec.name, &note)) {
         return;
     }
-    if (knob_check(&knob->spec, &note.request.value, NULL) == 0 && knob_ask(knob, &note.request)) {
+    if (knob_check(&knob->spec, &note.request.value, NULL) == 0) {
+        knob_set_request(knob, &note.request);
         /* It is to be shown as it is declared now, should the daemon be back before the plugin. */
         if (!knob_note_declares(&note, &knob->spec)) {
             knob_note_keep(knobs->store, owner, &knob->spec, &note.request, NULL);
@@ -239,11 +229,10 @@ static bool is_anothers(const struct knobs_plugin *plugin, const struct push_own
     return peer != NULL && plugin->peer != NULL && strcmp(plugin->peer, peer) != 0;
 }
 
-/* When memory is out they are counted as nobody's. */
 static void note_peer(struct knobs_plugin *plugin, const struct push_owner *owner) {
     const char *peer = push_claim_share(owner);
     if (peer != NULL && plugin->peer == NULL) {
-        plugin->peer = strdup(peer);
+        plugin->peer = mem_strdup(peer);
     }
 }
 
@@ -273,13 +262,10 @@ int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owne
     note_peer(plugin, owner);
     struct knob *knob = NULL;
     int r = declare_knob(knobs, plugin, spec, &knob, err);
-    if (r < 0 || knob == NULL) {
-        return r;
-    }
-    r = knob_value_set(&knob->applied, &spec->initial, err);
     if (r < 0) {
         return r;
     }
+    knob_value_set(&knob->applied, &spec->initial);
     knob->applied_seconds = clock_wall_seconds();
     recall_request(knobs, owner, knob);
     if (knob->requested.form != KNOB_ABSENT) {
@@ -295,10 +281,10 @@ int knobs_applied(struct knobs_link *link, const char *name, const struct knob_v
         return error_set(err, -ENOENT, "%s: no such param was declared", name);
     }
     int r = knob_check(&knob->spec, value, err);
-    r = r == 0 ? knob_value_set(&knob->applied, value, err) : r;
     if (r < 0) {
         return r;
     }
+    knob_value_set(&knob->applied, value);
     labels_destroy(TAKE(knob->applied_labels));
     knob->applied_seconds = clock_wall_seconds();
     return 0;
@@ -331,10 +317,10 @@ static void recall_knob(struct knob_note *note, void *context) {
     struct knob *knob = NULL;
     if (!knob_note_spec(note, recall->reader, &spec) ||
         knob_check(&spec, &note->request.value, NULL) < 0 ||
-        declare_knob(recall->knobs, recall->plugin, &spec, &knob, NULL) < 0 || knob == NULL) {
+        declare_knob(recall->knobs, recall->plugin, &spec, &knob, NULL) < 0) {
         return;
     }
-    knob_ask(knob, &note->request);
+    knob_set_request(knob, &note->request);
 }
 
 static void count_note(struct knob_note *note, void *context) {
@@ -347,11 +333,14 @@ static struct knobs_plugin *recall_plugin(struct knobs *knobs, struct knobs_plug
                                           const struct push_owner *owner) {
     size_t n = 0;
     knob_note_visit(knobs->store, owner, count_note, &n);
-    struct recall recall = {.knobs = knobs, .reader = n > 0 ? push_json_create() : NULL};
-    if (recall.reader == NULL) {
+    if (n == 0) {
         return NULL;
     }
-    recall.plugin = add_plugin(place, number_of(knobs, owner));
+    struct recall recall = {
+        .knobs = knobs,
+        .plugin = add_plugin(place, number_of(knobs, owner)),
+        .reader = push_json_create(),
+    };
     note_peer(recall.plugin, owner);
     knob_note_visit(knobs->store, owner, recall_knob, &recall);
     push_json_destroy(recall.reader);
@@ -381,22 +370,14 @@ int knobs_request(struct knobs *knobs, struct push_owner *owner, struct knobs_pl
     if (r < 0) {
         return r;
     }
-    struct knob_request request = {.seconds = clock_wall_seconds(), .by = by};
-    char *who CLEANUP_FREE = strdup(by);
-    r = who == NULL ? error_set(err, -ENOMEM, "out of memory")
-                    : knob_value_set(&request.value, value, err);
-    /* What cannot be kept is not done: the plugin would lose it with its connection. */
-    r = r < 0 ? r : knob_note_keep(knobs->store, owner, &knob->spec, &request, err);
+    const struct knob_request request = {
+        .value = *value, .seconds = clock_wall_seconds(), .by = by};
+    /* A request that cannot be kept is rejected: the plugin would lose it with its connection. */
+    r = knob_note_keep(knobs->store, owner, &knob->spec, &request, err);
     if (r < 0) {
-        knob_value_finish(&request.value);
         return r;
     }
-    knob_value_finish(&knob->requested);
-    knob->requested = request.value;
-    knob->requested_seconds = request.seconds;
-    free(knob->requested_by);
-    knob->requested_by = TAKE(who);
-    labels_destroy(TAKE(knob->requested_labels));
+    knob_set_request(knob, &request);
     const struct knob_value *wanted =
         value->form != KNOB_ABSENT ? &knob->requested : &knob->spec.initial;
     for (struct knobs_link *link = plugin->links; link != NULL; link = link->next) {
@@ -518,12 +499,10 @@ struct exposition_part *knobs_part(struct knobs *knobs) {
 /* ---- life ---- */
 
 struct knobs *knobs_create(struct push_store *store) {
-    struct knobs *knobs = calloc(1, sizeof(*knobs));
-    if (knobs != NULL) {
-        knobs->store = store;
-        knobs->max_knobs = DEFAULT_MAX_KNOBS;
-        knobs->max_peer_bytes = DEFAULT_MAX_PEER_BYTES;
-    }
+    struct knobs *knobs = mem_zalloc(1, sizeof(*knobs));
+    knobs->store = store;
+    knobs->max_knobs = DEFAULT_MAX_KNOBS;
+    knobs->max_peer_bytes = DEFAULT_MAX_PEER_BYTES;
     return knobs;
 }
 

@@ -43,15 +43,15 @@ struct knobs_plugin {
     struct knobs_plugin *next;
 };
 
-struct knobs *knobs_create(struct push_store *store); /* NULL when memory is out */
-void knobs_destroy(struct knobs *knobs);              /* accepts NULL; all links have left */
+struct knobs *knobs_create(struct push_store *store);
+void knobs_destroy(struct knobs *knobs); /* accepts NULL; all links have left */
 
 /* How many knobs a plugin may have, and how many bytes those of one peer may take, whatever it
  * calls itself. */
 void knobs_limit(struct knobs *knobs, size_t max_knobs, size_t max_peer_bytes);
 
 /* The plugin at the other end of the link, whose owner is `owner`, has this knob. What was asked of
- * it before is sent at once. -EINVAL, -E2BIG, -ENOMEM. */
+ * it before is sent at once. -EINVAL, -E2BIG. */
 int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owner *owner,
                   const struct knob_spec *spec, struct error *err);
 
@@ -73,7 +73,7 @@ struct knob *knobs_find(const struct knobs_plugin *plugin, const char *name);
 bool knobs_is_connected(const struct knobs_plugin *plugin);
 
 /* Asks for a value, in the name of `by`; absent: back to the default. -EINVAL: not a value for it;
- * -ENOSPC, -ENOMEM: it cannot be kept. */
+ * -ENOSPC: it cannot be kept. */
 int knobs_request(struct knobs *knobs, struct push_owner *owner, struct knobs_plugin *plugin,
                   struct knob *knob, const struct knob_value *value, const char *by,
                   struct error *err);

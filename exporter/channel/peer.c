@@ -12,6 +12,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/push/claim.h"
 #include "exporter/settings/settings.h"
 
@@ -60,7 +61,7 @@ static void known_finish(struct known *known) {
 }
 
 static char *copy(const char *text) {
-    return text != NULL && text[0] != '\0' ? strdup(text) : NULL;
+    return text != NULL && text[0] != '\0' ? mem_strdup(text) : NULL;
 }
 
 static bool recall(const struct push_peers *peers, struct push_peer *peer) {
@@ -125,7 +126,7 @@ static void stop_waiting(struct push_peers *peers, struct push_peer *peer) {
 
 static void take_short_id(struct push_peer *peer) {
     if (peer->container == NULL && peer->container_id != NULL) {
-        peer->container = strndup(peer->container_id, SHORT_ID_LEN);
+        peer->container = mem_strndup(peer->container_id, SHORT_ID_LEN);
     }
 }
 
@@ -204,7 +205,7 @@ static char *name_of(const char *word, size_t len, bool script) {
     const char *base = slash != NULL ? slash + 1 : word;
     size_t base_len = (size_t)(word + len - base);
     bool py = script && base_len > 3 && memcmp(base + base_len - 3, ".py", 3) == 0;
-    return base_len > 0 ? strndup(base, py ? base_len - 3 : base_len) : NULL;
+    return base_len > 0 ? mem_strndup(base, py ? base_len - 3 : base_len) : NULL;
 }
 
 static bool is_python(const char *word, size_t len) {
@@ -233,14 +234,14 @@ char *push_peer_program(const char *command_line, size_t len) {
         }
         word += word_len + 1;
     }
-    return script ? strdup("python") : NULL;
+    return script ? mem_strdup("python") : NULL;
 }
 
 static char *program_of(const struct push_peers *peers, pid_t pid) {
     struct buf path CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
     buf_printf(&path, "%s/%d/cmdline", settings_string(peers->config->settings, "path.procfs"),
                (int)pid);
-    if (path.failed || file_read(buf_str(&path), &text, NULL) < 0 || text.len == 0) {
+    if (file_read(buf_str(&path), &text, NULL) < 0 || text.len == 0) {
         return NULL;
     }
     return push_peer_program(text.data, text.len);
@@ -275,7 +276,7 @@ static void find_container(struct push_peers *peers, int fd, struct push_peer *p
     struct container_path path;
     buf_printf(&name, "%s/%d/cgroup", settings_string(peers->config->settings, "path.procfs"),
                (int)peer->pid);
-    bool found = !name.failed && file_read(buf_str(&name), &text, NULL) == 0;
+    bool found = file_read(buf_str(&name), &text, NULL) == 0;
     if (!found || !is_there(fd)) {
         free(TAKE(peer->process));
         peer->gone = true;
@@ -287,11 +288,12 @@ static void find_container(struct push_peers *peers, int fd, struct push_peer *p
     }
     const char *cgroupfs = settings_string(peers->config->settings, "path.cgroupfs");
     if (container_owner_in(cgroupfs, buf_str(&text), &path) != 0) { /* a label, but no proof */
-        peer->container = strndup(path.id, path.id_len < SHORT_ID_LEN ? path.id_len : SHORT_ID_LEN);
+        peer->container =
+            mem_strndup(path.id, path.id_len < SHORT_ID_LEN ? path.id_len : SHORT_ID_LEN);
         return;
     }
-    peer->container_id = strndup(path.id, path.id_len);
-    if (peer->container_id != NULL && !recall(peers, peer) && !ask(peers, peer, &path)) {
+    peer->container_id = mem_strndup(path.id, path.id_len);
+    if (!recall(peers, peer) && !ask(peers, peer, &path)) {
         take_short_id(peer);
     }
 }
@@ -344,12 +346,10 @@ void push_peers_forget(struct push_peers *peers, struct push_peer *peer) {
 /* ---- life ---- */
 
 struct push_peers *push_peers_create(struct loop *loop) {
-    struct push_peers *peers = calloc(1, sizeof(*peers));
-    if (peers != NULL) {
-        peers->loop = loop;
-        peers->step = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = step_fire};
-        loop_timer_add(loop, &peers->step);
-    }
+    struct push_peers *peers = mem_zalloc(1, sizeof(*peers));
+    peers->loop = loop;
+    peers->step = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = step_fire};
+    loop_timer_add(loop, &peers->step);
     return peers;
 }
 

@@ -32,8 +32,8 @@ struct push_peer {
 };
 
 /* Nothing is asked before the first configuration. */
-struct push_peers *push_peers_create(struct loop *loop); /* NULL when memory is out */
-void push_peers_destroy(struct push_peers *peers);       /* accepts NULL; nobody may wait */
+struct push_peers *push_peers_create(struct loop *loop);
+void push_peers_destroy(struct push_peers *peers); /* accepts NULL; nobody may wait */
 
 /* Takes over where processes and runtimes are found. */
 void push_peers_configure(struct push_peers *peers, struct config *config);

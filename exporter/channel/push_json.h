@@ -44,7 +44,7 @@ struct push_json;
 
 enum { PUSH_JSON_MAX_LABELS = 64 };
 
-struct push_json *push_json_create(void);         /* NULL when memory is out */
+struct push_json *push_json_create(void);
 void push_json_destroy(struct push_json *reader); /* accepts NULL */
 
 /* Limits the memory that what is read between two resets takes until it is applied. */

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "exporter/channel/pywaggle_file.h"
-#include "exporter/channel/pywaggle_line.h"
+#include "exporter/channel/pywaggle_log.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/push/claim.h"
 
 /* MAX_BYTES: how much is read of one log at a time, which takes a few milliseconds, and of all of
@@ -135,7 +135,7 @@ static void read_on(struct pywaggle *pywaggle, struct pywaggle_file *file, int f
     struct error error;
     buf_reset(&pywaggle->text);
     char *room = buf_reserve(&pywaggle->text, MAX_BYTES);
-    ssize_t n = room != NULL ? pread(fd, room, MAX_BYTES, file->offset) : -1;
+    ssize_t n = pread(fd, room, MAX_BYTES, file->offset);
     if (n <= 0) {
         return;
     }
@@ -327,14 +327,12 @@ static void fire(struct loop_timer *timer) {
 
 struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store,
                                  struct push_log *log) {
-    struct pywaggle *pywaggle = calloc(1, sizeof(*pywaggle));
-    if (pywaggle != NULL) {
-        pywaggle->loop = loop;
-        pywaggle->store = store;
-        pywaggle->log = log;
-        pywaggle->timer = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = fire};
-        loop_timer_add(loop, &pywaggle->timer);
-    }
+    struct pywaggle *pywaggle = mem_zalloc(1, sizeof(*pywaggle));
+    pywaggle->loop = loop;
+    pywaggle->store = store;
+    pywaggle->log = log;
+    pywaggle->timer = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = fire};
+    loop_timer_add(loop, &pywaggle->timer);
     return pywaggle;
 }
 
@@ -359,8 +357,8 @@ void pywaggle_destroy(struct pywaggle *pywaggle) {
 
 /* A copy without slashes at its end. */
 static char *trimmed(const char *directory) {
-    char *copy = strdup(directory);
-    for (size_t len = copy != NULL ? strlen(copy) : 0; len > 1 && copy[len - 1] == '/'; len--) {
+    char *copy = mem_strdup(directory);
+    for (size_t len = strlen(copy); len > 1 && copy[len - 1] == '/'; len--) {
         copy[len - 1] = '\0';
     }
     return copy;
@@ -388,16 +386,13 @@ static struct directory describe(struct directory *before, char *path) {
 }
 
 static struct directory *list_directories(const char *const *list, struct directory *before) {
-    size_t n = 0, n_copies = 0;
+    size_t n = 0;
     while (list[n] != NULL) {
         n++;
     }
-    struct directory *directories = n > 0 ? calloc(n + 1, sizeof(*directories)) : NULL;
-    for (size_t i = 0; directories != NULL && i < n; i++) {
-        char *copy = trimmed(list[i]);
-        if (copy != NULL) {
-            directories[n_copies++] = describe(before, copy);
-        }
+    struct directory *directories = n > 0 ? mem_zalloc(n + 1, sizeof(*directories)) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        directories[i] = describe(before, trimmed(list[i]));
     }
     return directories;
 }
@@ -417,8 +412,7 @@ void pywaggle_configure(struct pywaggle *pywaggle, const struct settings *settin
     forget_directories(before);
     forget_files(pywaggle);
     pywaggle->timer.due_ns = LOOP_NEVER;
-    if (pywaggle->directories != NULL &&
-        (pywaggle->files.items != NULL || pywaggle_files_init(&pywaggle->files))) {
+    if (pywaggle->directories != NULL) {
         fire(&pywaggle->timer);
     }
 }

@@ -12,7 +12,6 @@
  * another way. On the loop thread. */
 struct pywaggle;
 
-/* NULL when memory is out. */
 struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store, struct push_log *log);
 void pywaggle_destroy(struct pywaggle *pywaggle); /* accepts NULL */
 

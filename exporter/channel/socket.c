@@ -4,15 +4,213 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "exporter/channel/lines.h"
-#include "exporter/channel/listen.h"
 #include "exporter/channel/session.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
+#include "exporter/net/listen.h"
+#include "exporter/net/listen_passed.h"
+
+/* ---- listening ---- */
+
+/* Stands for the sockets that systemd hands over, all together. */
+#define PASSED "systemd"
+
+/* How often what is not open is tried again. */
+#define RETRY_NS (5 * CLOCK_NS_PER_SEC)
+
+/* One path. */
+struct place {
+    char *address; /* "unix:/path", or PASSED */
+    struct http_listeners *listeners;
+    bool open;
+    bool keep;
+    struct place *next;
+};
+
+struct listen {
+    struct loop *loop;
+    http_accept_function *accepted;
+    void *context;
+    struct place *places;
+    struct config *config;
+    struct loop_timer retry;
+};
+
+static void place_destroy(struct place *place) {
+    http_listeners_destroy(place->listeners);
+    free(place->address);
+    free(place);
+}
+
+static struct place *find(const struct listen *listen, const char *address) {
+    struct place *place = listen->places;
+    while (place != NULL && strcmp(place->address, address) != 0) {
+        place = place->next;
+    }
+    return place;
+}
+
+static struct place *add(struct listen *listen, const char *address) {
+    struct place *place = mem_zalloc(1, sizeof(*place));
+    place->address = mem_strdup(address);
+    if (http_listeners_create(listen->loop, listen->accepted, listen->context, &place->listeners,
+                              NULL) < 0) {
+        place_destroy(place);
+        return NULL;
+    }
+    place->next = listen->places;
+    listen->places = place;
+    return place;
+}
+
+/* Makes the directory that the socket is to be in; what is missing above it is not ours to make. */
+static void make_directory(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (slash != NULL && slash > path) {
+        char *directory CLEANUP_FREE = mem_strndup(path, (size_t)(slash - path));
+        mkdir(directory, 0755);
+    }
+}
+
+static int open_place(struct place *place, const struct config *config, struct error *err) {
+    const struct settings *settings = config->settings;
+    bool passed = strcmp(place->address, PASSED) == 0;
+    const struct http_listen_config listen_config = {
+        .name = "push",
+        .addresses = (const char *const[]){place->address, NULL},
+        .passed = passed,
+        .mode = settings_string(settings, "push.socket-mode"),
+        .group = settings_string(settings, "push.socket-group"),
+        .group_option = "push.socket-group",
+        .names = config->names,
+    };
+    if (!passed) {
+        make_directory(place->address + strlen("unix:"));
+    }
+    int r = http_listeners_listen(place->listeners, &listen_config, err);
+    place->open = r == 0;
+    return r;
+}
+
+static void say_closed(const struct error *err) {
+    log_warn("push: %s; plugins cannot connect there (see --push.socket)", err->text);
+}
+
+/* Whoever had a path may have left it, and who tidies up may have removed our socket. That it is
+ * open again is logged as it was the first time. */
+static void retry_fire(struct loop_timer *timer) {
+    struct listen *listen = CONTAINER_OF(timer, struct listen, retry);
+    timer->due_ns = clock_monotonic_ns() + RETRY_NS;
+    for (struct place *place = listen->places; place != NULL; place = place->next) {
+        struct error err;
+        bool was_open = place->open;
+        if (was_open && http_listeners_are_there(place->listeners)) {
+            continue;
+        }
+        if (was_open) {
+            log_warn("push: %s has been removed, making it anew", place->address);
+        }
+        if (open_place(place, listen->config, &err) < 0 && was_open) {
+            say_closed(&err);
+        }
+    }
+}
+
+int push_socket_lookup(const struct settings *settings, struct listen_names *names) {
+    return listen_names_add_group(names, settings_string(settings, "push.socket-group"));
+}
+
+static void use_place(struct listen *listen, const char *address) {
+    struct error err;
+    struct place *place = find(listen, address);
+    place = place != NULL ? place : add(listen, address);
+    if (place == NULL) {
+        return;
+    }
+    place->keep = true;
+    if (open_place(place, listen->config, &err) < 0) {
+        say_closed(&err);
+    }
+}
+
+static void listen_configure(struct listen *listen, struct config *config) {
+    int fds[LISTEN_PASSED_MAX];
+    bool passed = listen_passed_find("push", fds) > 0;
+    struct config *old = listen->config;
+    listen->config = config_ref(config);
+    config_unref(old);
+    for (struct place *place = listen->places; place != NULL; place = place->next) {
+        place->keep = false;
+    }
+    if (passed) {
+        use_place(listen, PASSED);
+    }
+    const char *const *paths = settings_list(config->settings, "push.socket");
+    for (; !passed && *paths != NULL; paths++) {
+        struct buf address CLEANUP_BUF = {0};
+        buf_printf(&address, "unix:%s", *paths);
+        use_place(listen, buf_str(&address));
+    }
+    listen->retry.due_ns = clock_monotonic_ns() + RETRY_NS;
+    for (struct place **link = &listen->places; *link != NULL;) {
+        struct place *place = *link;
+        if (place->keep) {
+            link = &place->next;
+        } else {
+            *link = place->next;
+            place_destroy(place);
+        }
+    }
+}
+
+static size_t listen_room(const struct settings *settings) {
+    enum { FDS_KEPT = 128 }; /* for everything but connections */
+    rlim_t wanted = (rlim_t)settings_int(settings, "push.max-connections");
+    rlim_t others = (rlim_t)settings_int(settings, "web.max-connections") + FDS_KEPT;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted + others) {
+        return (size_t)wanted;
+    }
+    limit.rlim_cur = limit.rlim_max < wanted + others ? limit.rlim_max : wanted + others;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    rlim_t left = limit.rlim_cur > others ? limit.rlim_cur - others : 0;
+    if (left >= wanted) {
+        return (size_t)wanted;
+    }
+    log_warn("push: room for %zu connections only: the process may have %zu descriptors",
+             (size_t)left, (size_t)limit.rlim_cur);
+    return (size_t)left;
+}
+
+static struct listen *listen_create(struct loop *loop, http_accept_function *accepted,
+                                    void *context) {
+    struct listen *listen = mem_zalloc(1, sizeof(*listen));
+    *listen = (struct listen){.loop = loop, .accepted = accepted, .context = context};
+    listen->retry = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = retry_fire};
+    loop_timer_add(loop, &listen->retry);
+    return listen;
+}
+
+static void listen_destroy(struct listen *listen) {
+    if (listen == NULL) {
+        return;
+    }
+    while (listen->places != NULL) {
+        struct place *place = listen->places;
+        listen->places = place->next;
+        place_destroy(place);
+    }
+    loop_timer_remove(listen->loop, &listen->retry);
+    config_unref(listen->config);
+    free(listen);
+}
 
 /* One turn of the loop reads about TURN_BYTES from all together. What it takes depends on what is
  * said, so after every LINES_AT_ONCE it is looked whether the turn is long. */
@@ -46,7 +244,7 @@ struct push_socket {
     struct loop *loop;
     struct push_session_env env;
     struct push_peers *peers;
-    struct push_listen *listen;
+    struct listen *listen;
     struct link *links;
     size_t n_links;
     size_t max_links;
@@ -141,10 +339,7 @@ static bool flush(struct link *link) {
 static void settle(struct link *link) {
     struct push_session *session = &link->session;
     bool useful = flush(link);
-    if (useful && session->out.failed) {
-        push_session_refuse(session, -ENOMEM, "out of memory, disconnected");
-        useful = false;
-    } else if (useful && session->must_end != PUSH_SESSION_GOES_ON) {
+    if (useful && session->must_end != PUSH_SESSION_GOES_ON) {
         link->owner->n_cut += session->must_end == PUSH_SESSION_DEAF;
         useful = false;
     }
@@ -203,10 +398,6 @@ static void receive(struct link *link) {
     size_t room = share(link->owner);
     buf_reset(in);
     char *to = buf_reserve(in, room);
-    if (to == NULL) {
-        link->session.out.failed = true;
-        return;
-    }
     link->lines.max_line = link->owner->max_line;
     ssize_t n = recv(link->source.fd, to, room, MSG_DONTWAIT);
     if (n > 0) {
@@ -214,7 +405,6 @@ static void receive(struct link *link) {
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         push_lines_end(&link->lines);
     }
-    link->session.out.failed |= link->lines.rest.failed;
 }
 
 /* Reads no more before the lines that wait are taken: what comes meanwhile fills the peer's end of
@@ -293,10 +483,8 @@ static void refuse(struct push_socket *socket, int fd, const char *why) {
     buf_add_str(&answer, "{\"error\":");
     json_add_string(&answer, why);
     buf_add_str(&answer, "}\n");
-    if (!answer.failed) {
-        ssize_t ignored = send(fd, answer.data, answer.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-        (void)ignored;
-    }
+    ssize_t ignored = send(fd, answer.data, answer.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)ignored;
 }
 
 /* Whether the peer has as many connections as one may have. */
@@ -313,10 +501,7 @@ static void peer_named(struct push_peer *peer) {
 }
 
 static struct link *link_create(struct push_socket *socket, int fd) {
-    struct link *link = calloc(1, sizeof(*link));
-    if (link == NULL) {
-        return NULL;
-    }
+    struct link *link = mem_zalloc(1, sizeof(*link));
     link->source = (struct loop_source){.fd = fd, .ready = link_ready};
     link->owner = socket;
     link->lines = (struct push_lines){.take = take_line, .too_long = refuse_line};
@@ -341,10 +526,6 @@ static void accepted(int fd, void *context) {
         return;
     }
     struct link *link = link_create(socket, fd);
-    if (link == NULL) {
-        close(fd);
-        return;
-    }
     if (push_peers_identify(socket->peers, fd, &link->session.peer, &err) < 0) {
         log_warn("%s", err.text);
         link_destroy(link);
@@ -372,12 +553,9 @@ static void check_fire(struct loop_timer *timer) {
 
 /* ---- life ---- */
 
-int push_socket_create(struct loop *loop, struct push_store *store, struct knobs *knobs,
-                       struct push_log *log, struct push_socket **ret_socket, struct error *err) {
-    struct push_socket *socket = calloc(1, sizeof(*socket));
-    if (socket == NULL) {
-        return error_set(err, -ENOMEM, "push: out of memory");
-    }
+struct push_socket *push_socket_create(struct loop *loop, struct push_store *store,
+                                       struct knobs *knobs, struct push_log *log) {
+    struct push_socket *socket = mem_zalloc(1, sizeof(*socket));
     socket->loop = loop;
     socket->env = (struct push_session_env){
         .store = store,
@@ -391,18 +569,13 @@ int push_socket_create(struct loop *loop, struct push_store *store, struct knobs
     loop_timer_add(loop, &socket->check);
     loop_timer_add(loop, &socket->resume);
     socket->peers = push_peers_create(loop);
-    socket->listen = push_listen_create(loop, accepted, socket);
-    if (socket->env.reader == NULL || socket->peers == NULL || socket->listen == NULL) {
-        push_socket_destroy(socket);
-        return error_set(err, -ENOMEM, "push: out of memory");
-    }
-    *ret_socket = socket;
-    return 0;
+    socket->listen = listen_create(loop, accepted, socket);
+    return socket;
 }
 
 void push_socket_configure(struct push_socket *socket, struct config *config) {
     const struct settings *settings = config->settings;
-    socket->max_links = push_listen_room(settings);
+    socket->max_links = listen_room(settings);
     socket->max_peer_links = (size_t)settings_int(settings, "push.max-connections-per-peer");
     socket->max_line = (size_t)settings_int(settings, "push.max-line-size");
     push_json_limit(socket->env.reader, push_memory_limit(socket->max_line));
@@ -410,14 +583,14 @@ void push_socket_configure(struct push_socket *socket, struct config *config) {
     knobs_limit(socket->env.knobs, (size_t)settings_int(settings, "push.max-params"),
                 (size_t)settings_int(settings, "push.max-params-size-per-peer"));
     push_peers_configure(socket->peers, config);
-    push_listen_configure(socket->listen, config);
+    listen_configure(socket->listen, config);
 }
 
 void push_socket_destroy(struct push_socket *socket) {
     if (socket == NULL) {
         return;
     }
-    push_listen_destroy(socket->listen);
+    listen_destroy(socket->listen);
     loop_timer_remove(socket->loop, &socket->check);
     loop_timer_remove(socket->loop, &socket->resume);
     while (socket->links != NULL) {

@@ -8,6 +8,7 @@
 
 #include "exporter/core/json.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/daemon/listing.h"
 #include "exporter/http/access.h"
@@ -445,11 +446,7 @@ static void handle(struct http_request *request) {
                        "expected " BASE " or " BASE "/{plugin}" PARAMS "{param}");
         return;
     }
-    char *plugin CLEANUP_FREE = strndup(rest + 1, len - tail - 1);
-    if (plugin == NULL) {
-        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
-        return;
-    }
+    char *plugin CLEANUP_FREE = mem_strndup(rest + 1, len - tail - 1);
     handle_knob(request, plugin, last + 1);
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/channel/listen.h"
+#include "exporter/channel/socket.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
@@ -22,7 +22,7 @@ struct reload {
 static int look_up_names(struct config *config, struct problems *problems) {
     config->names = listen_names_create();
     if (config->names == NULL || http_server_look_up(config->settings, config->names) < 0 ||
-        push_listen_lookup(config->settings, config->names) < 0) {
+        push_socket_lookup(config->settings, config->names) < 0) {
         problems_add(problems, "configuration", 0, 0, "out of memory");
         return -ENOMEM;
     }

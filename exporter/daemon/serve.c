@@ -110,12 +110,8 @@ static int start_push(struct daemon *daemon, const struct settings *settings, st
         daemon->push_log = push_keeper_log(daemon->push_keeper);
         daemon->pywaggle = pywaggle_create(daemon->loop, daemon->push_store, daemon->push_log);
         daemon->knobs = knobs_create(daemon->push_store);
-        bool complete = daemon->pywaggle != NULL && daemon->knobs != NULL;
-        r = complete ? 0 : error_set(err, -ENOMEM, "out of memory");
-    }
-    if (r == 0) {
-        r = push_socket_create(daemon->loop, daemon->push_store, daemon->knobs, daemon->push_log,
-                               &daemon->push_socket, err);
+        daemon->push_socket =
+            push_socket_create(daemon->loop, daemon->push_store, daemon->knobs, daemon->push_log);
     }
     if (r == 0 && daemon->demo != NULL) {
         r = demo_plugins_create(daemon->loop, daemon->push_store, daemon->knobs,

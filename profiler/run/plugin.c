@@ -27,8 +27,8 @@ int run_plugin_create(struct loop *loop, struct config *config,
     if (r == 0) {
         plugin->store = push_keeper_store(plugin->keeper);
         plugin->knobs = knobs_create(plugin->store);
-        r = push_socket_create(loop, plugin->store, plugin->knobs, push_keeper_log(plugin->keeper),
-                               &plugin->socket, err);
+        plugin->socket =
+            push_socket_create(loop, plugin->store, plugin->knobs, push_keeper_log(plugin->keeper));
     }
     if (r < 0) {
         run_plugin_destroy(plugin);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/channel/lines.h"
 #include "exporter/channel/session.h"
 #include "exporter/core/container_of.h"
 

@@ -1,10 +1,10 @@
-/* Covers exporter/channel/pywaggle_line.c. */
+/* Covers 45 % of exporter/channel/pywaggle_log.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/channel/pywaggle_line.h"
+#include "exporter/channel/pywaggle_log.h"
 #include "exporter/metrics/metric.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

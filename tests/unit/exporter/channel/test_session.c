@@ -5,11 +5,14 @@
 #include <unity.h>
 
 #include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
 #include "tests/unit/exporter/push/push_fixture.h"
 
 static struct push_session_env env;
 static struct push_session session;
 static size_t n_answered;
+static struct push_lines stream;
+static struct buf taken; /* the lines, each with '|' behind it; "!" where one was too long */
 
 static struct push_store *create_store(void) {
     struct push_store_config config = fixture_config();
@@ -32,6 +35,8 @@ void tearDown(void) {
     push_json_destroy(env.reader);
     knobs_destroy(env.knobs);
     push_store_destroy(env.store);
+    push_lines_finish(&stream);
+    buf_finish(&taken);
 }
 
 /* Says a line, in memory of exactly its size; returns what is answered to it. */
@@ -410,4 +415,103 @@ static void test_knobs(void) {
     say("{\"hello\":{\"plugin\":\"q\"}}");
     TEST_ASSERT_EQUAL_STRING("", say("{\"param\":\"res\",\"type\":\"int\",\"default\":720}"));
     TEST_ASSERT_FALSE(knobs_is_connected(plugin));
+}
+
+/* ---- lines ---- */
+
+static size_t n_allowed;
+
+static bool take(struct push_lines *lines, char *text, size_t len) {
+    (void)lines;
+    if (n_allowed == 0) {
+        return false;
+    }
+    n_allowed--;
+    buf_add(&taken, text, len);
+    buf_add_char(&taken, '|');
+    memset(text, '#', len); /* who takes it may */
+    return true;
+}
+
+static void too_long(struct push_lines *lines) {
+    (void)lines;
+    buf_add_char(&taken, '!');
+}
+
+static void begin(size_t allowed) {
+    stream = (struct push_lines){.max_line = 5, .take = take, .too_long = too_long};
+    buf_reset(&taken);
+    n_allowed = allowed;
+}
+
+/* Adds it in memory of exactly its size. */
+static void add(const char *text, size_t len) {
+    char *copy CLEANUP_FREE = malloc(len);
+    memcpy(copy, text, len);
+    push_lines_add(&stream, copy, len);
+}
+
+static const struct {
+    const char *in, *out;
+} rows[] = {
+    {"a\nbc\n", "a|bc|"},          {"a\n\nbc", "a||bc|"}, {"12345\n123456\nx\n", "12345|!x|"},
+    {"1234567890123\nx\n", "!x|"}, {"123456", "!"},       {"a\n123456\n", "a|!"},
+};
+
+/* However it comes. */
+static void test_in_pieces(void) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        size_t len = strlen(rows[i].in);
+        for (size_t piece = 1; piece <= len; piece++) {
+            begin(SIZE_MAX);
+            for (size_t at = 0; at < len; at += piece) {
+                add(rows[i].in + at, len - at < piece ? len - at : piece);
+                TEST_ASSERT_TRUE(stream.rest.len <= stream.max_line);
+            }
+            push_lines_end(&stream);
+            TEST_ASSERT_EQUAL_STRING(rows[i].out, buf_str(&taken));
+            push_lines_finish(&stream);
+        }
+    }
+}
+
+/* Each is taken at the second try. */
+static void release(void) {
+    while (stream.held) {
+        TEST_ASSERT_EQUAL_size_t(0, push_lines_resume(&stream));
+        n_allowed = 1;
+        push_lines_resume(&stream);
+    }
+}
+
+/* Nothing is lost, nothing comes twice. */
+static void test_held(void) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        size_t len = strlen(rows[i].in);
+        for (size_t piece = 1; piece <= len; piece++) {
+            begin(0);
+            for (size_t at = 0; at < len; at += piece) {
+                add(rows[i].in + at, len - at < piece ? len - at : piece);
+                release();
+            }
+            push_lines_end(&stream);
+            release();
+            TEST_ASSERT_EQUAL_STRING(rows[i].out, buf_str(&taken));
+            push_lines_finish(&stream);
+        }
+    }
+}
+
+static void test_says_how_much_was_taken(void) {
+    begin(1);
+    add("a\nbc\nx\ny", 8);
+    TEST_ASSERT_TRUE(stream.held);
+    n_allowed = 1;
+    TEST_ASSERT_EQUAL_size_t(3, push_lines_resume(&stream));
+    TEST_ASSERT_TRUE(stream.held);
+    n_allowed = 9;
+    TEST_ASSERT_EQUAL_size_t(2, push_lines_resume(&stream));
+    TEST_ASSERT_FALSE(stream.held);
+    TEST_ASSERT_EQUAL_STRING("a|bc|x|", buf_str(&taken));
+    TEST_ASSERT_EQUAL_size_t(1, stream.rest.len);
 }

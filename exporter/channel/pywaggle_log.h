@@ -5,6 +5,31 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "exporter/core/error.h"
+#include "exporter/metrics/labels.h"
+#include "exporter/push/update.h"
+
+/* A line of pywaggle's run log (data.ndjson), which a plugin writes for every publish:
+ * {"meta":{"camera":"top"},"name":"env.count.car","timestamp":"…","value":3} */
+
+enum { PYWAGGLE_MAX_LABELS = 32, PYWAGGLE_MAX_UPDATES = 2, PYWAGGLE_MAX_NAME_LEN = 128 };
+
+/* What a line means as metrics; points into the line. Every publish counts in
+ * plugin_publishes_total{name}. A number becomes the gauge env_count_car with the meta as labels;
+ * what timeit("plugin.duration.inference") publishes, in nanoseconds, goes into the histogram
+ * plugin_duration_seconds{name="inference"}. Texts count only. */
+struct pywaggle_line {
+    struct push_update updates[PYWAGGLE_MAX_UPDATES]; /* the count first */
+    size_t n_updates;
+    double one, value;
+    char name[PYWAGGLE_MAX_NAME_LEN + 2];
+    struct label publish_label;
+    struct label labels[PYWAGGLE_MAX_LABELS];
+};
+
+/* Reads `len` bytes, which are overwritten. -EINVAL with what is wrong. `out` must not move. */
+int pywaggle_line_read(char *text, size_t len, struct pywaggle_line *out, struct error *err);
+
 /* The logs that are followed, and how far each has been read. One that is away for a while (a
  * mount, a lack of descriptors) is known again when it is back: what it has counted once. */
 
@@ -25,8 +50,8 @@ struct pywaggle_file {
 };
 
 struct pywaggle_files {
-    struct pywaggle_file *items; /* room for PYWAGGLE_MAX_FILES; NULL: none was ever to follow */
-    size_t n;
+    struct pywaggle_file *items; /* at most PYWAGGLE_MAX_FILES */
+    size_t n, capacity;
 };
 
 /* What the file system says of a log. */
@@ -45,14 +70,13 @@ struct pywaggle_span {
 /* Since `begin_ns` of the monotonic clock. */
 struct pywaggle_span pywaggle_span_until_now(int64_t begin_ns);
 
-/* False: there is room for no more. */
-bool pywaggle_files_init(struct pywaggle_files *files);
-void pywaggle_files_finish(struct pywaggle_files *files); /* accepts zeroes */
+void pywaggle_files_finish(struct pywaggle_files *files);
 
 struct pywaggle_file *pywaggle_files_find(const struct pywaggle_files *files, const char *directory,
                                           const char *plugin, bool below);
 
-/* The new one, or NULL: there is no room, not even of one that has been away for minutes. */
+/* The new one, which may move the others, or NULL: there is no room, not even of one that has been
+ * away for minutes. */
 struct pywaggle_file *pywaggle_files_add(struct pywaggle_files *files, const char *directory,
                                          const char *plugin, bool below);
 
