@@ -23,15 +23,15 @@
 
 /* ---- a command ---- */
 
-/* A command in a cgroup of its own; where none can be made, in a process group of its own, and what
- * outlives its parent becomes our child. */
+/* A command in its own cgroup. Without a cgroup it has its own process group, and we adopt
+ * processes that outlive their parent. */
 struct command_app {
     struct run_app base;
     pid_t pid; /* 0: not started */
     bool has_cgroup;
     struct run_cgroup cgroup;
     struct run_tree tree;
-    double reaped_user, reaped_system; /* of what we have waited for */
+    double reaped_user, reaped_system; /* of the children that have been waited for */
     double max_rss_bytes;
 };
 
@@ -96,7 +96,8 @@ static double plus(double a, double b) {
     return isnan(a) ? b : a + b;
 }
 
-/* Without a cgroup: what lives, what we have reaped, and the largest process that has ended. */
+/* Without a cgroup: the live processes, the reaped ones, and the peak of the largest that has
+ * ended. */
 static void usage_of_tree(struct command_app *command, struct run_usage *usage) {
     run_tree_read(&command->tree, usage);
     usage->user_seconds = plus(usage->user_seconds, command->reaped_user);
@@ -140,24 +141,23 @@ static const struct run_app_kind command_kind = {
 
 /* ---- a container ---- */
 
-#define LOOK_INTERVAL_NS (500 * CLOCK_NS_PER_MS)
+#define POLL_INTERVAL_NS (500 * CLOCK_NS_PER_MS)
 
-/* What `docker run` ends with when the engine itself has failed. */
+/* The exit code of `docker run` if the engine itself fails. */
 enum { EXIT_UNKNOWN = 125 };
 
-/* An application in a container. Its end is told by a descriptor of its first process, at a time
- * when its cgroup is still there; where there is no such descriptor the engine is asked now and
- * then. */
+/* An application in a container. A pidfd of its first process reports its end while the cgroup
+ * still exists; without a pidfd the engine is polled. */
 struct container_app {
     struct run_app base;
     struct run_engine engine;
-    char *id; /* NULL: not made */
+    char *id; /* NULL: not created */
     bool has_cgroup;
     struct run_cgroup cgroup;
-    struct run_usage usage; /* latest: the cgroup goes with the container */
+    struct run_usage usage; /* the latest: the cgroup vanishes with the container */
     const char *peak_source;
-    struct loop_source pid; /* fd -1: none */
-    int64_t look_ns;        /* when to ask the engine, without one */
+    struct loop_source pid; /* a pidfd; -1: none */
+    int64_t poll_ns;        /* next poll of the engine without a pidfd */
 };
 
 static const struct run_usage nothing = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
@@ -182,7 +182,7 @@ static void stop_watching(struct container_app *container) {
 }
 
 /* The engine has the exact times and the exit code. */
-static void note_end(struct container_app *container) {
+static void record_end(struct container_app *container) {
     struct run_app *app = &container->base;
     struct run_container_state state;
     app->ended = true;
@@ -203,12 +203,13 @@ static void note_end(struct container_app *container) {
 static void pid_ready(struct loop_source *source, uint32_t events) {
     (void)events;
     struct container_app *container = CONTAINER_OF(source, struct container_app, pid);
-    read_usage(container); /* at once, before the engine tidies up */
+    read_usage(container); /* at once, before the engine removes the cgroup */
     stop_watching(container);
-    note_end(container);
+    record_end(container);
 }
 
-/* The process is the container's if its cgroup says so: pids of another namespace mean others. */
+/* Whether the cgroup of the process belongs to the container: a pid of another pid namespace names
+ * another process. */
 static bool is_its_process(const struct container_app *container, const char *procfs, pid_t pid) {
     struct buf path CLEANUP_BUF = {0};
     struct buf text CLEANUP_BUF = {0};
@@ -217,7 +218,7 @@ static bool is_its_process(const struct container_app *container, const char *pr
            strstr(buf_str(&text), container->id) != NULL;
 }
 
-static void watch(struct container_app *container, pid_t pid) {
+static void watch_process(struct container_app *container, pid_t pid) {
     struct run_app *app = &container->base;
     const struct settings *settings = app->config.settings;
     const char *procfs = settings_string(settings, "path.procfs");
@@ -234,26 +235,26 @@ static void watch(struct container_app *container, pid_t pid) {
     }
 }
 
-/* "4026531836.1234": our namespace of processes, in which alone our number means something. */
+/* Our pid is valid only in our pid namespace, so an owner is named by both: "4026531836.1234". */
 static uint64_t process_namespace(void) {
     struct stat status;
     return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-static bool maker_is_gone(const char *owner) {
+static bool owner_is_gone(const char *owner) {
     unsigned long long namespace;
     int pid;
     return sscanf(owner, "%llu.%d", &namespace, &pid) == 2 && namespace == process_namespace() &&
            pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
 }
 
-static int make(struct container_app *container, struct error *err) {
+static int create_container(struct container_app *container, struct error *err) {
     const struct run_app_config *config = &container->base.config;
     char owner[64];
     snprintf(owner, sizeof(owner), "%llu.%d", (unsigned long long)process_namespace(),
              (int)getpid());
     bool nvidia = config->gpu != RUN_GPU_NONE && run_engine_has_nvidia(&container->engine);
-    struct run_container_wish wish = {
+    struct run_container_spec spec = {
         .owner = owner,
         .image = config->image,
         .argv = config->argv,
@@ -263,9 +264,9 @@ static int make(struct container_app *container, struct error *err) {
         .nvidia_runtime = nvidia,
         .gpu_request = config->gpu == RUN_GPU_ALL && !nvidia,
     };
-    run_engine_clear(&container->engine, maker_is_gone);
-    chmod(config->socket_dir, 0755); /* the user in the container may be another */
-    return run_engine_create(&container->engine, &wish, &container->id, err);
+    run_engine_clear(&container->engine, owner_is_gone);
+    chmod(config->socket_dir, 0755); /* the container may run as another user */
+    return run_engine_create(&container->engine, &spec, &container->id, err);
 }
 
 static int container_start(struct run_app *app, struct error *err) {
@@ -273,7 +274,7 @@ static int container_start(struct run_app *app, struct error *err) {
     struct run_container_state state;
     int r = run_engine_open(&container->engine, app->config.settings, err);
     if (r == 0) {
-        r = make(container, err);
+        r = create_container(container, err);
     }
     app->started_ns = clock_monotonic_ns();
     if (r == 0) {
@@ -283,7 +284,7 @@ static int container_start(struct run_app *app, struct error *err) {
         r = run_engine_inspect(&container->engine, container->id, &state, err);
     }
     if (r == 0 && state.running) {
-        watch(container, state.pid);
+        watch_process(container, state.pid);
     }
     return r;
 }
@@ -300,17 +301,18 @@ static size_t container_kill(struct run_app *app) {
     return 1;
 }
 
-/* Without a descriptor the end is seen here, a little late. */
-static void look_for_end(struct container_app *container) {
+/* Without a pidfd the end is noticed here, a little late. */
+static void poll_end(struct container_app *container) {
     struct run_container_state state;
     int64_t now_ns = clock_monotonic_ns();
-    if (container->pid.fd >= 0 || container->base.ended || now_ns < container->look_ns) {
+    if (container->pid.fd >= 0 || container->base.ended || now_ns < container->poll_ns) {
         return;
     }
-    container->look_ns = now_ns + LOOK_INTERVAL_NS;
+    container->poll_ns = now_ns + POLL_INTERVAL_NS;
     int r = run_engine_inspect(&container->engine, container->id, &state, NULL);
-    if (r == -ENOENT || (r == 0 && !state.running)) { /* somebody else may have removed it */
-        note_end(container);
+    if (r == -ENOENT ||
+        (r == 0 && !state.running)) { /* it may have been removed by somebody else */
+        record_end(container);
     }
 }
 
@@ -318,7 +320,7 @@ static void container_usage(struct run_app *app, struct run_usage *ret_usage) {
     struct container_app *container = container_of(app);
     if (!app->ended) {
         read_usage(container);
-        look_for_end(container);
+        poll_end(container);
     }
     *ret_usage = container->usage;
     app->peak_source = container->peak_source;
@@ -345,7 +347,7 @@ static const struct run_app_kind container_kind = {
     .destroy = container_destroy,
 };
 
-/* ---- either ---- */
+/* ---- both ---- */
 
 struct run_app *run_app_create(const struct run_app_config *config) {
     struct run_app *app;

@@ -12,7 +12,7 @@
 
 /* The application under test while it runs: a command or a container. */
 
-/* What to start. All is borrowed and outlives the application. */
+/* What to start. The pointers are borrowed and outlive the application. */
 struct run_app_config {
     struct loop *loop;
     const struct settings *settings;
@@ -22,7 +22,7 @@ struct run_app_config {
     const char *dir;        /* where a command runs; NULL: here */
     const char *dataset;    /* absolute path; NULL: none */
     const char *socket_dir; /* with the socket of the plugin channel in it */
-    int output_fd;          /* for what it prints */
+    int output_fd;          /* standard output and error */
     int64_t gpu;            /* enum run_gpu */
 };
 
@@ -31,21 +31,21 @@ struct run_app {
     struct run_app_config config;
     bool ended;
     int exit_code;
-    int exit_signal; /* 0: it left by itself */
+    int exit_signal; /* 0: it exited */
     int64_t started_ns, ended_ns;
-    const char *peak_source; /* of memory_peak_bytes, once it was read */
+    const char *peak_source; /* of memory_peak_bytes; NULL before the first reading */
 };
 
 struct run_app_kind {
     int (*start)(struct run_app *app, struct error *err);
     /* Signals the application, as Ctrl-C would. */
     void (*signal)(struct run_app *app, int signal);
-    /* Kills whatever is left of it; returns how many processes there still were. */
+    /* Kills all remaining processes; returns how many there were. */
     size_t (*kill)(struct run_app *app);
-    /* A child of ours has ended; NULL: its processes are not our children. */
+    /* Called when a child of ours has ended. NULL: the processes are not our children. */
     void (*reaped)(struct run_app *app, pid_t pid, int status, const struct rusage *usage);
     void (*usage)(struct run_app *app, struct run_usage *ret_usage);
-    /* Frees it, after its end. */
+    /* Frees an application that has ended. */
     void (*destroy)(struct run_app *app);
 };
 

@@ -61,8 +61,8 @@ static const char *last_name(const char *path) {
     return slash != NULL ? slash + 1 : path;
 }
 
-/* The path in one hierarchy, without what leads nowhere: in a container that has the host's view of
- * paths but only its own cgroup mounted, the root is where it is. The caller frees it. */
+/* The path in one hierarchy. A container may see the paths of the host but have only its own cgroup
+ * mounted; such a path does not exist there, and the root is the right one. The caller frees it. */
 static char *path_in(const struct cgroup_hierarchy *row, const char *text) {
     size_t len;
     const char *found =
@@ -106,7 +106,7 @@ int run_cgroup_attach(struct run_cgroup *cgroup, const char *procfs, const char 
         r = locate(cgroup, procfs, who, err);
     }
     for (size_t i = 0; r == 0 && i < cgroup->tree.n_rows; i++) {
-        /* The root is no container's: it would show the whole machine. */
+        /* The root never belongs to a container; it covers the whole machine. */
         if (cgroup->paths[i] != NULL && cgroup->paths[i][1] != '\0') {
             cgroup_place_enter(&cgroup->place, &cgroup->tree, i, cgroup->paths[i], 0);
         }
@@ -134,7 +134,7 @@ void run_cgroup_finish(struct run_cgroup *cgroup) {
     *cgroup = (struct run_cgroup){0};
 }
 
-/* ---- using it ---- */
+/* ---- using ---- */
 
 int run_cgroup_enter(const struct run_cgroup *cgroup) {
     for (size_t i = 0; i < cgroup->tree.n_rows; i++) {
@@ -163,8 +163,8 @@ static void add_io(const struct cgroup_stats *stats, struct run_usage *usage) {
     }
 }
 
-/* v1 tells user and system in hundredths of a second but their sum exactly: the sum is shared out
- * as they stand to each other, and neither ever goes back. */
+/* v1 counts user and system time in hundredths of a second, but their sum exactly. The sum is split
+ * in the ratio of the two, and neither part ever decreases. */
 static void share_cpu(struct run_cgroup *cgroup, const double *values, struct run_usage *usage) {
     double user = values[CGROUP_CPU_USER], system = values[CGROUP_CPU_SYSTEM];
     double sum = values[CGROUP_CPU_USAGE];
@@ -221,8 +221,8 @@ static size_t kill_listed(int dirfd) {
     return n;
 }
 
-/* cgroup.kill gets all at once, those that are being forked too; where there is none, listing is
- * repeated by the caller until nobody is left. */
+/* cgroup.kill kills all processes at once, also those being forked. Without that file the caller
+ * repeats the call until no process is listed. */
 size_t run_cgroup_kill(struct run_cgroup *cgroup) {
     size_t n = 0;
     for (size_t i = 0; i < cgroup->tree.n_rows; i++) {
@@ -251,17 +251,17 @@ const char *run_cgroup_peak_source(const struct run_cgroup *cgroup) {
     return NULL;
 }
 
-/* ---- making one ---- */
+/* ---- creating ---- */
 
 #define OUR_PREFIX "waap-run-"
-#define SIDE_SUFFIX ".self"
+#define SELF_SUFFIX ".self"
 
 static bool is_running(const char *name) {
     long pid = strtol(name + strlen(OUR_PREFIX), NULL, 10);
     return pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH;
 }
 
-/* A run that was killed leaves its cgroup behind, and what the application started there. */
+/* A run that was killed leaves its cgroup and the processes in it behind. */
 static void remove_stale(const char *root, const char *home, int fd) {
     struct entries entries CLEANUP_ENTRIES = {0};
     struct buf path CLEANUP_BUF = {0};
@@ -279,7 +279,7 @@ static void remove_stale(const char *root, const char *home, int fd) {
     }
 }
 
-/* The controllers of a cgroup of v2 that are of use, each with that sign in front. */
+/* Lists the useful controllers of a v2 cgroup, each prefixed by `sign`. */
 static void list_controllers(int dirfd, char sign, struct buf *out) {
     static const char *const wanted[] = {"memory", "io", "cpu", "pids"};
     struct buf text CLEANUP_BUF = {0};
@@ -297,15 +297,16 @@ static void list_controllers(int dirfd, char sign, struct buf *out) {
     }
 }
 
-/* In v2 a cgroup has the files of those controllers that the one above hands down, which it may do
- * only while no process is in it itself (but the root may). Some can be handed down all the same,
- * but then nobody may enter what is below: so all at once, and only with one that refuses. */
-static int hand_down_controllers(int dirfd) {
+/* A v2 cgroup has the files of the controllers that its parent enables for its children. Except for
+ * the root, a cgroup that contains processes cannot enable memory or io (-EBUSY). It could enable
+ * the others, but then no process may enter a child; so all are enabled in one write, and only if
+ * memory or io is among them. */
+static int enable_controllers(int dirfd) {
     struct buf order CLEANUP_BUF = {0};
     list_controllers(dirfd, '+', &order);
     const char *text = buf_str(&order);
-    bool refuses = strncmp(text, "+memory", 7) == 0 || strncmp(text, "+io", 3) == 0;
-    return refuses ? write_word(dirfd, "cgroup.subtree_control", text) : 0;
+    bool needs_empty = strncmp(text, "+memory", 7) == 0 || strncmp(text, "+io", 3) == 0;
+    return needs_empty ? write_word(dirfd, "cgroup.subtree_control", text) : 0;
 }
 
 static bool is_alone(int dirfd) {
@@ -316,15 +317,15 @@ static bool is_alone(int dirfd) {
            strcmp(buf_str(&text), ours) == 0;
 }
 
-static void side_name(char name[static NAME_BYTES]) {
-    snprintf(name, NAME_BYTES, OUR_PREFIX "%d" SIDE_SUFFIX, (int)getpid());
+static void self_name(char name[static NAME_BYTES]) {
+    snprintf(name, NAME_BYTES, OUR_PREFIX "%d" SELF_SUFFIX, (int)getpid());
 }
 
-/* A cgroup that we have for ourselves, such as systemd-run makes, hands down once we have stepped
- * aside. */
-static void step_aside(int dirfd) {
+/* If we are alone in our cgroup, as under systemd-run, we move into a child of it; then it can
+ * enable controllers. */
+static void move_self_down(int dirfd) {
     char name[NAME_BYTES];
-    side_name(name);
+    self_name(name);
     if (!is_alone(dirfd) || mkdirat(dirfd, name, 0755) < 0) {
         return;
     }
@@ -333,51 +334,51 @@ static void step_aside(int dirfd) {
         unlinkat(dirfd, name, AT_REMOVEDIR);
         return;
     }
-    hand_down_controllers(dirfd);
+    enable_controllers(dirfd);
 }
 
-/* Where we are at home: above the place that we have stepped aside to. */
-static void shorten_home(char *path) {
+/* Cuts the name of the cgroup that we have moved into off a path. */
+static void strip_self(char *path) {
     char name[NAME_BYTES];
     char *last = strrchr(path, '/');
-    side_name(name);
+    self_name(name);
     if (last != NULL && strcmp(last + 1, name) == 0) {
         last[last == path ? 1 : 0] = '\0';
     }
 }
 
-static int make_in(struct run_cgroup *cgroup, size_t row, const char *name, struct error *err) {
+static int create_in(struct run_cgroup *cgroup, size_t row, const char *name, struct error *err) {
     const struct cgroup_hierarchy *hierarchy = &cgroup->tree.rows[row];
     const char *home = cgroup->paths[row];
-    shorten_home(cgroup->paths[row]);
+    strip_self(cgroup->paths[row]);
     int fd CLEANUP_CLOSE =
         openat(hierarchy->fd, home[1] != '\0' ? home + 1 : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return error_set(err, -errno, "open %s%s: %m", hierarchy->path, home);
     }
     remove_stale(hierarchy->path, home, fd);
-    if (hierarchy->unified && hand_down_controllers(fd) == -EBUSY) {
-        step_aside(fd);
+    if (hierarchy->unified && enable_controllers(fd) == -EBUSY) {
+        move_self_down(fd);
     }
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s/%s", home[1] != '\0' ? home : "", name);
     if (mkdirat(fd, name, 0755) < 0) {
-        return error_set(err, -errno, "make %s%s: %m", hierarchy->path, buf_str(&path));
+        return error_set(err, -errno, "create %s%s: %m", hierarchy->path, buf_str(&path));
     }
     free(cgroup->paths[row]);
     cgroup->paths[row] = buf_take(&path);
     return 0;
 }
 
-/* Hierarchies in which none can be made are gone without. */
-static int make_all(struct run_cgroup *cgroup, struct error *err) {
-    int result = error_set(err, -ENODEV, "this process is in no cgroup that is mounted");
+/* Hierarchies in which no cgroup can be created are left out. */
+static int create_all(struct run_cgroup *cgroup, struct error *err) {
+    int result = error_set(err, -ENODEV, "the cgroup of this process is not mounted");
     bool any = false;
-    static unsigned n_made; /* runs of one process follow each other quickly */
+    static unsigned n_created; /* one process starts several runs */
     char name[NAME_BYTES];
-    snprintf(name, sizeof(name), OUR_PREFIX "%d.%u", (int)getpid(), n_made++);
+    snprintf(name, sizeof(name), OUR_PREFIX "%d.%u", (int)getpid(), n_created++);
     for (size_t i = 0; i < cgroup->tree.n_rows; i++) {
-        int r = cgroup->paths[i] != NULL ? make_in(cgroup, i, name, any ? NULL : err) : -ENODEV;
+        int r = cgroup->paths[i] != NULL ? create_in(cgroup, i, name, any ? NULL : err) : -ENODEV;
         if (r < 0) {
             free(TAKE(cgroup->paths[i]));
             result = any ? result : r;
@@ -397,7 +398,7 @@ int run_cgroup_create(struct run_cgroup *cgroup, const char *procfs, const char 
         r = locate(cgroup, procfs, "self", err);
     }
     if (r == 0) {
-        r = make_all(cgroup, err);
+        r = create_all(cgroup, err);
     }
     if (r < 0) {
         cgroup->ours = false;
@@ -406,11 +407,11 @@ int run_cgroup_create(struct run_cgroup *cgroup, const char *procfs, const char 
     return r;
 }
 
-static void step_back(const struct cgroup_hierarchy *row, char *path) {
+static void move_self_up(const struct cgroup_hierarchy *row, char *path) {
     char name[NAME_BYTES];
     struct buf order CLEANUP_BUF = {0};
-    side_name(name);
-    shorten_home(path);
+    self_name(name);
+    strip_self(path);
     int home CLEANUP_CLOSE =
         openat(row->fd, path[1] != '\0' ? path + 1 : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (home < 0 || faccessat(home, name, F_OK, 0) < 0) {
@@ -422,13 +423,13 @@ static void step_back(const struct cgroup_hierarchy *row, char *path) {
     unlinkat(home, name, AT_REMOVEDIR);
 }
 
-void run_cgroup_go_home(const char *procfs, const char *cgroupfs) {
+void run_cgroup_restore(const char *procfs, const char *cgroupfs) {
     struct run_cgroup cgroup;
     if (open_hierarchies(&cgroup, cgroupfs, NULL) == 0 &&
         locate(&cgroup, procfs, "self", NULL) == 0) {
         for (size_t i = 0; i < cgroup.tree.n_rows; i++) {
             if (cgroup.tree.rows[i].unified && cgroup.paths[i] != NULL) {
-                step_back(&cgroup.tree.rows[i], cgroup.paths[i]);
+                move_self_up(&cgroup.tree.rows[i], cgroup.paths[i]);
             }
         }
     }

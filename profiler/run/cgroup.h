@@ -6,21 +6,21 @@
 #include "collectors/cgroup/tree.h"
 #include "exporter/core/error.h"
 
-/* What an application has used, all its processes together. NAN: not known. */
+/* Resource usage of all processes of an application. NAN: unknown. */
 struct run_usage {
     double cpu_seconds; /* user and system */
     double user_seconds;
     double system_seconds;
-    double throttled_seconds; /* kept from running by a quota */
+    double throttled_seconds; /* by a quota */
     double memory_bytes;
-    double memory_peak_bytes; /* as the kernel counts it */
-    double read_bytes;        /* from block devices */
+    double memory_peak_bytes;
+    double read_bytes; /* from block devices */
     double written_bytes;
     double processes;
 };
 
-/* The cgroup of the application: one of our own for a command, the engine's for a container. In v1
- * it is a directory in each hierarchy. */
+/* The cgroup of the application: created by us for a command, by the engine for a container. In v1
+ * it has a directory in each hierarchy. */
 struct run_cgroup {
     struct cgroup_tree tree;
     struct cgroup_place place;
@@ -28,37 +28,37 @@ struct run_cgroup {
     struct cgroup_stats stats;
     struct buf scratch;
     char *paths[CGROUP_MAX_HIERARCHIES]; /* from the root of each hierarchy; NULL: not there */
-    bool ours;                           /* to be removed */
-    double user_seconds, system_seconds; /* as last told */
+    bool ours;                           /* created by us; removed at the end */
+    double user_seconds, system_seconds; /* last reported */
 };
 
-/* Makes a cgroup below our own one, wherever that is possible, and removes what earlier runs that
- * were killed have left there. -ENODEV, -EACCES, … where not even one can be made. */
+/* Creates a cgroup below our own in every hierarchy that allows it, and removes those that killed
+ * runs have left behind. -ENODEV, -EACCES, … if no hierarchy allows it. */
 int run_cgroup_create(struct run_cgroup *cgroup, const char *procfs, const char *cgroupfs,
                       struct error *err);
 
-/* Undoes what making them did to the cgroup that we are in: at the end, when all are finished. */
-void run_cgroup_go_home(const char *procfs, const char *cgroupfs);
+/* Undoes the changes of run_cgroup_create to our own cgroup. Call it when all are finished. */
+void run_cgroup_restore(const char *procfs, const char *cgroupfs);
 
-/* Finds the one in which that process is. */
+/* Opens the cgroup of a process. */
 int run_cgroup_attach(struct run_cgroup *cgroup, const char *procfs, const char *cgroupfs,
                       pid_t pid, struct error *err);
 
-/* Removes what was made; everything in it has to have ended. Accepts zeroes. */
+/* Removes the cgroup if we created it; its processes must have ended. Accepts a zeroed struct. */
 void run_cgroup_finish(struct run_cgroup *cgroup);
 
-/* Puts the calling process there: between fork and exec. 0 or a negative errno. */
+/* Moves the calling process into the cgroup, between fork and exec. 0 or a negative errno. */
 int run_cgroup_enter(const struct run_cgroup *cgroup);
 
-/* Reads what its processes have used so far; false where nothing is left to read. */
+/* Reads the usage so far; false if no file is left to read. */
 bool run_cgroup_read(struct run_cgroup *cgroup, struct run_usage *ret_usage);
 
-/* Sends SIGKILL to all of its processes; returns how many there were. */
+/* Sends SIGKILL to all processes; returns how many there were. */
 size_t run_cgroup_kill(struct run_cgroup *cgroup);
 
-/* The file that tells the peak of memory: "memory.peak" or "max_usage"; NULL: none does. */
+/* The file that has the peak of memory: "memory.peak" or "max_usage"; NULL: none. */
 const char *run_cgroup_peak_source(const struct run_cgroup *cgroup);
 
-/* The path of a process in the hierarchy in directory `name` ("memory", "cpu,cpuacct"; NULL: the
- * one of v2), from the text of /proc/PID/cgroup. Its length goes to `*ret_len`; NULL: none. */
+/* Finds a path in the text of /proc/PID/cgroup: that of the hierarchy `name` ("memory",
+ * "cpu,cpuacct"; NULL: v2). It is `*ret_len` bytes long; NULL: none. */
 const char *run_cgroup_find_path(const char *text, const char *name, size_t *ret_len);

@@ -22,9 +22,9 @@ static inline void object_cleanup(json_t **object) {
 }
 #define CLEANUP_OBJECT CLEANUP(object_cleanup)
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* Calls the engine; a status beyond 399 is an error with the engine's own words. */
+/* Calls the engine; a status from 400 on becomes an error with the engine's message. */
 static int call(const struct run_engine *engine, const char *method, const char *path,
                 const char *body, struct http_client *client, struct error *err) {
     int r = http_client_call(client, engine->socket, method, path, body, MAX_ANSWER, CALL_MS);
@@ -42,15 +42,15 @@ static int call(const struct run_engine *engine, const char *method, const char 
     const char *message = json_string_value(json_object_get(object, "message"));
     int code = client->status == 404 ? -ENOENT : -EIO;
     return error_set(err, code, "container engine: %s",
-                     message != NULL ? message : "refused without a word");
+                     message != NULL ? message : "rejected without a message");
 }
 
-/* The same where only success counts. */
-static int order(const struct run_engine *engine, const char *method, struct error *err,
-                 const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same for a call whose response body is not needed. */
+static int command(const struct run_engine *engine, const char *method, struct error *err,
+                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-static int order(const struct run_engine *engine, const char *method, struct error *err,
-                 const char *format, ...) {
+static int command(const struct run_engine *engine, const char *method, struct error *err,
+                   const char *format, ...) {
     struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     struct buf path CLEANUP_BUF = {0};
     va_list args;
@@ -60,7 +60,7 @@ static int order(const struct run_engine *engine, const char *method, struct err
     return call(engine, method, buf_str(&path), NULL, &client, err);
 }
 
-static bool answers(const char *socket) {
+static bool responds(const char *socket) {
     struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     return http_client_call(&client, socket, "GET", "/_ping", NULL, MAX_ANSWER, FIND_MS) == 0 &&
            client.status == 200;
@@ -78,26 +78,26 @@ const char *run_engine_host(void) {
 int run_engine_open(struct run_engine *engine, const struct settings *settings, struct error *err) {
     const char *host = run_engine_host();
     const char *root = settings_string(settings, "path.rootfs");
-    const char *of_user = getenv("XDG_RUNTIME_DIR");
+    const char *runtime_dir = getenv("XDG_RUNTIME_DIR");
     char *places[] = {
         host != NULL ? mem_strdup(host)
                      : below(root, settings_string(settings, "collector.container.docker-socket")),
         below(root, settings_string(settings, "collector.container.podman-socket")),
-        of_user != NULL ? file_path_join(of_user, "podman/podman.sock") : NULL,
+        runtime_dir != NULL ? file_path_join(runtime_dir, "podman/podman.sock") : NULL,
     };
-    struct buf asked CLEANUP_BUF = {0};
+    struct buf tried CLEANUP_BUF = {0};
     engine->socket = NULL;
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        if (engine->socket == NULL && places[i] != NULL && answers(places[i])) {
+        if (engine->socket == NULL && places[i] != NULL && responds(places[i])) {
             engine->socket = TAKE(places[i]);
         } else if (places[i] != NULL) {
-            buf_printf(&asked, "%s%s", asked.len > 0 ? ", " : "", places[i]);
+            buf_printf(&tried, "%s%s", tried.len > 0 ? ", " : "", places[i]);
         }
         free(places[i]);
     }
     return engine->socket != NULL
                ? 0
-               : error_set(err, -ENODEV, "no container engine answers at %s", buf_str(&asked));
+               : error_set(err, -ENODEV, "no container engine responds at %s", buf_str(&tried));
 }
 
 void run_engine_close(struct run_engine *engine) {
@@ -106,7 +106,7 @@ void run_engine_close(struct run_engine *engine) {
 
 /* ---- images ---- */
 
-/* The name becomes part of a path: nothing that could mean more than a name there. */
+/* The name becomes part of a URL path, so it must not contain anything special. */
 static bool image_name_good(const char *image) {
     size_t len = strlen(image);
     return len > 0 && len <= MAX_IMAGE && strstr(image, "..") == NULL &&
@@ -165,27 +165,27 @@ static void add_mount(struct buf *out, const char *from, const char *to) {
     buf_add_str(out, ",\"ReadOnly\":true}");
 }
 
-void run_engine_describe(const struct run_container_wish *wish, struct buf *out) {
+void run_engine_describe(const struct run_container_spec *spec, struct buf *out) {
     buf_add_char(out, '{');
-    text_add_text_of(out, "Image", wish->image);
-    if (wish->argv != NULL && wish->argv[0] != NULL) {
-        add_list(out, "Cmd", wish->argv);
+    text_add_text_of(out, "Image", spec->image);
+    if (spec->argv != NULL && spec->argv[0] != NULL) {
+        add_list(out, "Cmd", spec->argv);
     }
-    add_list(out, "Env", wish->env);
+    add_list(out, "Env", spec->env);
     buf_add_str(out, ",\"Labels\":{");
-    text_add_text_of(out, RUN_ENGINE_LABEL, wish->owner);
+    text_add_text_of(out, RUN_ENGINE_LABEL, spec->owner);
     buf_add_str(out, "},\"HostConfig\":{\"NetworkMode\":\"host\","
                      "\"Mounts\":[");
-    add_mount(out, wish->socket_dir, "/run/waap");
-    if (wish->dataset != NULL) {
+    add_mount(out, spec->socket_dir, "/run/waap");
+    if (spec->dataset != NULL) {
         buf_add_char(out, ',');
-        add_mount(out, wish->dataset, "/dataset");
+        add_mount(out, spec->dataset, "/dataset");
     }
     buf_add_char(out, ']');
-    if (wish->nvidia_runtime) {
+    if (spec->nvidia_runtime) {
         buf_add_str(out, ",\"Runtime\":\"nvidia\"");
     }
-    if (wish->gpu_request) {
+    if (spec->gpu_request) {
         buf_add_str(out, ",\"DeviceRequests\":[{\"Driver\":\"nvidia\",\"Count\":-1,"
                          "\"Capabilities\":[[\"gpu\"]]}]");
     }
@@ -198,11 +198,11 @@ static bool is_id(const char *text) {
     return text[0] != '\0' && text[strspn(text, "0123456789abcdef")] == '\0';
 }
 
-int run_engine_create(const struct run_engine *engine, const struct run_container_wish *wish,
+int run_engine_create(const struct run_engine *engine, const struct run_container_spec *spec,
                       char **ret_id, struct error *err) {
     struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     struct buf body CLEANUP_BUF = {0};
-    run_engine_describe(wish, &body);
+    run_engine_describe(spec, &body);
     int r = call(engine, "POST", "/containers/create", buf_str(&body), &client, err);
     if (r < 0) {
         return r;
@@ -217,20 +217,20 @@ int run_engine_create(const struct run_engine *engine, const struct run_containe
 }
 
 int run_engine_start(const struct run_engine *engine, const char *id, struct error *err) {
-    return order(engine, "POST", err, "/containers/%s/start", id);
+    return command(engine, "POST", err, "/containers/%s/start", id);
 }
 
 int run_engine_wait(const struct run_engine *engine, const char *id, struct error *err) {
-    return order(engine, "POST", err, "/containers/%s/wait", id);
+    return command(engine, "POST", err, "/containers/%s/wait", id);
 }
 
 int run_engine_kill(const struct run_engine *engine, const char *id, int signal,
                     struct error *err) {
-    return order(engine, "POST", err, "/containers/%s/kill?signal=%d", id, signal);
+    return command(engine, "POST", err, "/containers/%s/kill?signal=%d", id, signal);
 }
 
 void run_engine_remove(const struct run_engine *engine, const char *id) {
-    order(engine, "DELETE", NULL, "/containers/%s?force=1&v=1", id);
+    command(engine, "DELETE", NULL, "/containers/%s?force=1&v=1", id);
 }
 
 void run_engine_clear(const struct run_engine *engine, bool (*is_gone)(const char *owner)) {
@@ -274,7 +274,7 @@ double run_engine_parse_time(const char *text) {
     return (double)timegm(&tm) - offset + fraction;
 }
 
-/* 128 and more stand for a signal, as in a shell; but 255 is what an application makes of -1. */
+/* 128 + n means signal n, as in a shell. 255 is no signal: it is exit(-1). */
 static void split_exit(int code, struct run_container_state *state) {
     bool by_signal = code > 128 && code - 128 <= SIGRTMAX;
     state->exit_code = by_signal ? 0 : code;
@@ -307,12 +307,12 @@ int run_engine_inspect(const struct run_engine *engine, const char *id,
     int r = call(engine, "GET", buf_str(&path), NULL, &client, err);
     if (r == 0 &&
         run_engine_parse_state(buf_str(&client.answer), client.answer.len, ret_state) < 0) {
-        r = error_set(err, -EBADMSG, "container engine: tells no state of a container");
+        r = error_set(err, -EBADMSG, "container engine: no state in its response");
     }
     return r;
 }
 
-/* Of what is too much for one answer, the last lines. */
+/* Of an output that is too long for one response, the last lines. */
 static int read_output(const struct run_engine *engine, const char *id, struct http_client *client,
                        struct error *err) {
     int r = -EFBIG;
@@ -324,12 +324,12 @@ static int read_output(const struct run_engine *engine, const char *id, struct h
     return r;
 }
 
-/* The two streams come in frames: the number of the stream, three bytes of nothing, the length. */
+/* Both streams come in frames: one byte stream number, three zero bytes, four bytes length. */
 void run_engine_copy_output(const struct run_engine *engine, const char *id, int fd) {
     struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     struct error err;
     if (read_output(engine, id, &client, &err) < 0) {
-        dprintf(fd, "waap run: what it printed cannot be read: %s\n", err.text);
+        dprintf(fd, "waap run: cannot read the output of the container: %s\n", err.text);
         return;
     }
     const unsigned char *data = (const unsigned char *)buf_str(&client.answer);

@@ -29,7 +29,7 @@ static char *first_line(const char *dir, const char *name) {
     return mem_strndup(text.data, strcspn(text.data, "\n"));
 }
 
-/* "gitdir: /path" of a work tree's .git file leads to its folder; `base` has the objects of all. */
+/* The git directory of a work tree; .git may be a file with "gitdir: /path". */
 static char *git_folder(const char *dir) {
     char *folder = file_path_join(dir, ".git");
     char *pointer CLEANUP_FREE = first_line(dir, ".git");
@@ -90,7 +90,7 @@ char *run_environment_commit(const char *dir) {
     return NULL;
 }
 
-/* ---- the line ---- */
+/* ---- first line of the record ---- */
 
 static void write_file(struct run_record *record, const char *key, const char *dir,
                        const char *name) {
@@ -110,7 +110,7 @@ static void write_cpu(struct run_session *session) {
     write_file(record, "cpu_frequency_max_khz", dir, "scaling_max_freq");
 }
 
-/* A Jenkins agent on the machine takes part in what is measured. */
+/* A CI agent on the machine affects the measurements. */
 static const char *find_agent(void) {
     static const struct {
         const char *variable, *agent;
@@ -127,7 +127,7 @@ static const char *find_agent(void) {
     return NULL;
 }
 
-/* How a command is kept together and measured, found by trying. */
+/* How a command will be contained and measured, found by a trial. */
 static void write_launch(struct run_session *session, const char *image) {
     const struct settings *settings = session->config->settings;
     struct run_record *record = &session->record;
@@ -173,7 +173,7 @@ static void write_environment(struct run_session *session, const char *image,
 
 static void write_gates(struct run_record *record, const struct run_spec *spec) {
     struct buf gates CLEANUP_BUF = {0};
-    struct run_record line = {0}; /* each gate is an object of its own */
+    struct run_record line = {0}; /* only its JSON helpers are used */
     buf_add_char(&gates, '[');
     for (size_t i = 0; i < spec->n_gates; i++) {
         buf_reset(&line.line);

@@ -30,26 +30,26 @@ struct sweep {
 
 struct options {
     const char *file;           /* NULL: none */
-    const char *out_dir;        /* NULL: not said */
-    const char *image;          /* NULL: not said */
-    const char *const *command; /* behind "--"; NULL: not said */
+    const char *out_dir;        /* NULL: not given */
+    const char *image;          /* NULL: not given */
+    const char *const *command; /* after "--"; NULL: not given */
     const char **targets;       /* names or numbers; n_targets 0: all */
     size_t n_targets;
     struct sweep *sweeps;
     size_t n_sweeps;
-    bool force; /* a record that is there may be replaced */
+    bool force; /* replace an existing record */
     bool help;
 };
 
 static const char help[] =
     "usage: waap run [FILE] [options] [-- COMMAND...]\n\n"
-    "Profiles an application: runs it as the profiling section of FILE (a sage.yaml) says, and\n"
-    "records what it uses.\n\n"
+    "Profiles an application: runs it as the profiling section of FILE (a sage.yaml) specifies,\n"
+    "and records what it uses.\n\n"
     "  --target=NAME       Only this target, by its name or number (repeatable)\n"
     "  --image=IMAGE       Run this container image, through Docker or podman\n"
     "  --out=DIR           Where the record goes; default output.dir of FILE, or a folder named\n"
     "                      after the application and the time\n"
-    "  --force             Replace the record that is there\n"
+    "  --force             Replace an existing record\n"
     "  --knob=NAME=A,B,..  Run with each of these values of a knob of the plugin (repeatable:\n"
     "                      all combinations)\n"
     "  -- COMMAND...       Run this command; the target's args follow it\n\n"
@@ -130,7 +130,8 @@ static int fail_unknown(const char *arg, struct error *err) {
     return error_set(err, -EINVAL, "%s", buf_str(&text));
 }
 
-/* One option at argv[*at], which moves over its value: "--out=x" or "--out x". */
+/* Takes the option at argv[*at] with its value, "--out=x" or "--out x", and moves `*at` to its last
+ * word. */
 static int take_option(struct options *options, int argc, char **argv, int *at, struct arena *arena,
                        struct error *err) {
     const char *arg = argv[*at];
@@ -150,7 +151,7 @@ static int take_option(struct options *options, int argc, char **argv, int *at, 
             return set(options, (enum which)i, arg + len + 1, arena, err);
         }
         if (*at + 1 >= argc) {
-            return error_set(err, -EINVAL, "%s: expected a value behind it", names[i]);
+            return error_set(err, -EINVAL, "%s: expected a value after it", names[i]);
         }
         return set(options, (enum which)i, argv[++*at], arena, err);
     }
@@ -168,8 +169,7 @@ static int take_argument(struct options *options, int argc, char **argv, int *at
         return take_option(options, argc, argv, at, arena, err);
     }
     if (options->file != NULL) {
-        return error_set(err, -EINVAL,
-                         "one file at a time, got %s and %s (a command stands behind --)",
+        return error_set(err, -EINVAL, "one file at a time, got %s and %s (a command follows --)",
                          options->file, arg);
     }
     options->file = arg;
@@ -178,19 +178,18 @@ static int take_argument(struct options *options, int argc, char **argv, int *at
 
 static int check(const struct options *options, struct error *err) {
     if (options->command != NULL && options->image != NULL) {
-        return error_set(err, -EINVAL, "--image and a command behind -- exclude each other");
+        return error_set(err, -EINVAL, "--image and a command after -- exclude each other");
     }
     if (options->command != NULL && options->command[0] == NULL) {
-        return error_set(err, -EINVAL, "expected a command behind --");
+        return error_set(err, -EINVAL, "expected a command after --");
     }
     if (options->file == NULL && options->command == NULL && options->image == NULL) {
-        return error_set(err, -EINVAL, "expected a sage.yaml, --image or a command behind --");
+        return error_set(err, -EINVAL, "expected a sage.yaml, --image or a command after --");
     }
     return 0;
 }
 
-/* Reads the command line; argv[0] is passed over. What is made lies in the arena. -EINVAL with the
- * reason. */
+/* Reads the command line behind argv[0] into the arena. -EINVAL with the reason. */
 static int read_options(int argc, char **argv, struct arena *arena, struct options *ret_options,
                         struct error *err) {
     struct options options = {
@@ -221,13 +220,13 @@ enum {
     EXIT_INTERRUPTED = 130,
 };
 
-/* Everything of one call. */
+/* One call of `waap run`. */
 struct call {
     struct arena arena;
     struct options options;
     struct run_spec spec;
     struct run_session session;
-    const char *home; /* the folder of the file; NULL: here */
+    const char *home; /* the folder of the file; NULL: the working directory */
     struct run_tally tally;
 };
 
@@ -236,7 +235,7 @@ static int complain(int code, const char *text) {
     return code;
 }
 
-/* ---- what is to be run ---- */
+/* ---- what to run ---- */
 
 static const char *copy_text(struct arena *arena, const struct buf *text) {
     return arena_copy(arena, buf_str(text), text->len + 1);
@@ -256,7 +255,7 @@ static void add_variable(struct arena *arena, struct buf *words, const char *nam
     buf_add(words, &copy, sizeof(copy));
 }
 
-/* The application sees its socket and dataset under these names, wherever they are. */
+/* The variables by which the application finds its socket and dataset. */
 static const char *const *make_env(struct call *call, const struct run_plan *plan) {
     struct buf words CLEANUP_BUF = {0};
     struct buf socket CLEANUP_BUF = {0};
@@ -270,7 +269,7 @@ static const char *const *make_env(struct call *call, const struct run_plan *pla
     return run_args_list(&words, &call->arena);
 }
 
-/* Also finds out, before anything runs, whether there are engine and image at all. */
+/* Fails before anything runs if the engine or the image is missing. */
 static int find_digest(struct call *call, struct run_plan *plan, struct error *err) {
     struct run_engine engine = {0};
     char *digest CLEANUP_FREE = NULL;
@@ -302,12 +301,12 @@ static int make_plan(struct call *call, const struct run_target *target, struct 
     if (words.len == 0 && plan.image == NULL && !call->spec.has_section) {
         return error_set(err, -EINVAL,
                          "nothing to run: %s has no section profiling; give --image or a command "
-                         "behind --",
+                         "after --",
                          call->spec.file);
     }
     if (words.len == 0 && plan.image == NULL) {
         return error_set(err, -EINVAL,
-                         "target %s: nothing to run: give --image, a command behind --, or command "
+                         "target %s: nothing to run: give --image, a command after --, or command "
                          "or image in the file",
                          target->name);
     }
@@ -326,7 +325,7 @@ static int make_plan(struct call *call, const struct run_target *target, struct 
     return r;
 }
 
-/* Those of the command line, or all. */
+/* Selects the targets of the command line, or all. */
 static int choose_targets(struct call *call, const struct run_target ***ret_targets, size_t *ret_n,
                           struct error *err) {
     const struct options *options = &call->options;
@@ -346,7 +345,7 @@ static int choose_targets(struct call *call, const struct run_target ***ret_targ
     return 0;
 }
 
-/* ---- running it ---- */
+/* ---- running ---- */
 
 /* "cpu.res=480,mode=fast". */
 static const char *sweep_name(struct call *call, const char *target, const struct run_knob *knobs,
@@ -365,7 +364,7 @@ static const char *sweep_name(struct call *call, const char *target, const struc
     return copy_text(&call->arena, &name);
 }
 
-/* Counts up over all combinations of values; false after the last. */
+/* Advances to the next combination of values; false after the last. */
 static bool next_combination(const struct options *options, size_t *at) {
     for (size_t i = options->n_sweeps; i > 0; i--) {
         if (++at[i - 1] < options->sweeps[i - 1].n_values) {
@@ -444,7 +443,7 @@ static int run_plans(struct call *call, struct run_plan *plans, size_t n_plans, 
     return r;
 }
 
-/* ---- the call ---- */
+/* ---- the command ---- */
 
 /* "objcounter-20261116-143000". */
 static const char *default_out_dir(struct call *call) {
@@ -460,7 +459,7 @@ static const char *default_out_dir(struct call *call) {
     return copy_text(&call->arena, &name);
 }
 
-/* Then a -- may have been forgotten. */
+/* If the file is a program, the user may have forgotten the --. */
 static bool is_program(const char *file) {
     struct stat st;
     return stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0;
@@ -485,7 +484,7 @@ static int load(struct call *call) {
     return 0;
 }
 
-/* Everything else is made from the record, which is complete by then. */
+/* Writes the reports, which are all made from the record. */
 static int report(struct call *call, struct error *err) {
     struct run_verdict verdict CLEANUP_VERDICT = {0};
     if (run_report_write(call->session.out_dir, &verdict, err) < 0) {

@@ -25,7 +25,7 @@ int run_output_make(const char *dir, struct error *err) {
     return 0;
 }
 
-/* 1, with the moment since which the application was measured, 0 where it never was. */
+/* Yields when the first measured phase began and returns 1, or 0 if there is none. */
 static int first_run(const char *path, double *ret_at, struct error *err) {
     struct record *record CLEANUP_RECORD = NULL;
     struct record_line line;
@@ -65,7 +65,7 @@ int run_output_check(const char *dir, struct error *err) {
 }
 
 void run_output_add_name(struct buf *out, const char *text) {
-    enum { MAX_LEN = 200 }; /* of 255 */
+    enum { MAX_LEN = 200 }; /* file systems allow 255 */
     for (size_t i = 0; i < MAX_LEN && text[i] != '\0'; i++) {
         buf_add_char(out, text[i] == '/' ? '_' : text[i]);
     }

@@ -5,22 +5,24 @@
 
 /* The folder of a run's files. */
 
-/* Makes the folder and those above it. */
+/* Creates the folder and its parents. */
 int run_output_make(const char *dir, struct error *err);
 
-/* Whether a run may write there: -EEXIST, saying so, where it would replace what another run has
- * measured. A record without a run that counts is no loss. */
+/* Checks that a run may write there: -EEXIST if it would replace the record of another run. A
+ * record without a measured run may be replaced. */
 int run_output_check(const char *dir, struct error *err);
 
-/* Appends a text to the name of a file: without slashes, and not too long for a file system. */
+/* Appends a text to a file name: without slashes, and truncated to a length that file systems
+ * allow. */
 void run_output_add_name(struct buf *out, const char *text);
 
-/* Creates DIR/output/NAME.log for what a program prints: a descriptor, or a negative errno. */
+/* Creates DIR/output/NAME.log for the output of a program; returns a descriptor or a negative
+ * errno. */
 int run_output_open(const char *dir, const char *name, struct error *err);
 
-/* The absolute path of `path`, which is relative to `base` (NULL: to here); NULL with an error
- * where it is not there. The caller frees it. */
+/* The absolute path of `path`, relative to `base` (NULL: the working directory); NULL with an error
+ * if it does not exist. The caller frees it. */
 char *run_output_resolve(const char *base, const char *path, struct error *err);
 
-/* The folder in which `file` is, "." for a bare name. The caller frees it. */
+/* The folder of a file, "." for a bare name. The caller frees it. */
 char *run_output_folder(const char *file);

@@ -50,17 +50,17 @@ void run_plugin_destroy(struct run_plugin *plugin) {
     free(plugin);
 }
 
-/* ---- into the sample ---- */
+/* ---- samples ---- */
 
 struct visit {
     struct run_plugin *plugin;
     struct run_record *record;
     struct run_live *live;
-    const struct push_owner *first; /* whose series need no name in front */
+    const struct push_owner *first; /* its series have no label `plugin` */
     double frames[2];               /* fps_total, frames_total */
 };
 
-/* The name by which the owner is known, for all but the first. */
+/* The label `plugin` of an owner; NULL for the first. */
 static const char *plugin_label(const struct visit *visit, const struct push_owner *owner) {
     struct push_owner_view view = push_owner_view(visit->plugin->store, owner);
     for (size_t i = 0; owner != visit->first && i < view.n_labels; i++) {
@@ -139,7 +139,7 @@ static void visit_series(const struct push_series_view *series, void *context) {
         }
         break;
     case PUSH_SUMMARY:
-        break; /* its quantiles are of the application's choosing and do not add up */
+        break; /* the application chose its quantiles, and they cannot be aggregated */
     default:
         put(visit, series, "", NULL, series->type == PUSH_COUNTER ? RUN_COUNTER : RUN_GAUGE,
             series->values[0]);
@@ -186,7 +186,7 @@ double run_plugin_frames(struct run_plugin *plugin) {
 
 /* ---- knobs ---- */
 
-/* 1: applied; 0: not yet, or not its knob. */
+/* 1: applied; 0: not yet, or the plugin has no such knob. */
 static int turn(struct run_plugin *plugin, struct push_owner *owner, const struct run_knob *knob,
                 struct error *err) {
     struct knobs_plugin *knobs = knobs_of(plugin->knobs, owner);
@@ -230,7 +230,7 @@ static void list_knobs(struct run_plugin *plugin, struct buf *out) {
     }
 }
 
-/* What the first plugin that has the knob says of it; NULL: nobody has it. */
+/* The knob of the first plugin that has declared it, or NULL. */
 static const struct knob *find_knob(struct run_plugin *plugin, const char *name) {
     for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
          owner = push_store_next_owner(plugin->store, owner)) {

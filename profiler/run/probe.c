@@ -80,7 +80,7 @@ const char *run_probe_label(const char *labels, size_t len, const char *name, si
         if (equals == NULL || end - equals < 3) {
             return NULL;
         }
-        const char *value = equals + 2; /* behind the quote */
+        const char *value = equals + 2;
         const char *at = value;
         while (at < end && *at != '"') {
             at += *at == '\\' ? 2 : 1;
@@ -113,13 +113,13 @@ void run_probe_key(const struct run_probe_row *row, const char *labels, size_t l
 
 enum { MAX_WORKERS = 3, STOP_MS = 500 };
 
-/* What is asked, and how often: what changes slowly and costs much is not asked at every sample. A
- * Jetson's collector reads some eighty files; it adds up power and load at every sample by itself.
+/* The collectors and how often they run. Expensive ones whose values change slowly do not run at
+ * every sample. The Jetson collector reads some eighty files; it integrates power and load itself.
  */
 static const struct {
     const char *name;
     int64_t min_interval_ns;
-    int64_t every; /* so many samples, up to five times a second */
+    int64_t every; /* runs every n-th sample, but at least five times a second */
 } sources[MAX_WORKERS] = {
     {"host", CLOCK_NS_PER_SEC, 1},
     {"jetson", 0, 2},
@@ -130,12 +130,12 @@ static const struct {
 
 struct probe_worker {
     struct run_probe *probe;
-    bool slow; /* not asked at every sample */
+    bool slow; /* does not run at every sample */
     struct engine_worker *worker;
     int64_t interval_ns;
     int64_t due_ns;
     bool busy;
-    bool fresh; /* has answered since the last sample */
+    bool fresh; /* has run since the last sample */
     struct exposition_part *part;
 };
 
@@ -144,7 +144,7 @@ struct run_probe {
     struct energy *energy;
     struct probe_worker workers[MAX_WORKERS];
     size_t n_workers;
-    bool seen[64]; /* by row of run_probe_rows: its metric has been there */
+    bool seen[64]; /* by row of run_probe_rows: the metric has occurred */
 };
 
 static int compare_block(const void *name, const void *block) {
@@ -179,8 +179,8 @@ static void finished(struct engine_worker *engine_worker, void *context) {
     }
 }
 
-/* How long to wait from one question to the next. */
-static int64_t pace(size_t source, int64_t interval_ns) {
+/* The interval between two runs of a collector. */
+static int64_t interval_of(size_t source, int64_t interval_ns) {
     int64_t min_ns = sources[source].min_interval_ns;
     int64_t spread_ns = interval_ns * sources[source].every;
     spread_ns = spread_ns < OFTEN_NS ? spread_ns : OFTEN_NS;
@@ -213,7 +213,7 @@ static int start_worker(struct run_probe *probe, struct loop *loop,
     *worker = (struct probe_worker){
         .probe = probe,
         .slow = sources[source].min_interval_ns > 0,
-        .interval_ns = pace(source, interval_ns),
+        .interval_ns = interval_of(source, interval_ns),
     };
     int r = engine_worker_create(&config, &worker->worker, err);
     probe->n_workers += r == 0 ? 1 : 0;
@@ -297,7 +297,7 @@ bool run_probe_is_busy(const struct run_probe *probe) {
     return busy;
 }
 
-/* ---- into the sample ---- */
+/* ---- samples ---- */
 
 /* One sample line: `name{labels} value` or `name value`. */
 struct line {
@@ -306,7 +306,7 @@ struct line {
     double value;
 };
 
-/* Takes the next line; the values of labels may hold braces and blanks. */
+/* Takes the next line; label values may contain braces and blanks. */
 static bool next_line(const char **at, const char *end, struct line *ret_line) {
     const char *newline = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
     if (newline == NULL) {
@@ -324,7 +324,7 @@ static bool next_line(const char **at, const char *end, struct line *ret_line) {
     return true;
 }
 
-static bool counts(const struct run_probe_row *row, const struct line *line) {
+static bool matches(const struct run_probe_row *row, const struct line *line) {
     size_t len;
     const char *value =
         row->only != NULL ? run_probe_label(line->labels, line->len, row->label, &len) : NULL;
@@ -345,7 +345,7 @@ static void put(const struct run_probe_row *row, const struct line *line, double
     run_record_value(record, &series, value);
 }
 
-static void note_live(const char *key, double value, struct run_live *live) {
+static void show_live(const char *key, double value, struct run_live *live) {
     if (strcmp(key, "gpu.utilization_ratio") == 0) {
         live->gpu_ratio = value;
     } else if (strcmp(key, "power.watts") == 0) {
@@ -355,7 +355,7 @@ static void note_live(const char *key, double value, struct run_live *live) {
     }
 }
 
-/* Writes the values of one metric; the largest goes to the line of progress. */
+/* Writes the values of one metric; the largest is shown in the progress line. */
 static void write_block(const struct run_probe_row *row, const struct exposition_block *block,
                         struct run_record *record, struct run_live *live) {
     double sum = NAN, max = NAN;
@@ -364,7 +364,7 @@ static void write_block(const struct run_probe_row *row, const struct exposition
         const char *end = at + block->pieces[i].iov_len;
         struct line line;
         while (next_line(&at, end, &line)) {
-            if (isnan(line.value) || !counts(row, &line)) {
+            if (isnan(line.value) || !matches(row, &line)) {
                 continue;
             }
             sum = isnan(sum) ? line.value : sum + line.value;
@@ -378,11 +378,11 @@ static void write_block(const struct run_probe_row *row, const struct exposition
     if (row->use != RUN_PROBE_EACH) {
         put(row, &bare, row->use == RUN_PROBE_SUM ? sum : max, record);
     }
-    note_live(row->key, row->use == RUN_PROBE_SUM ? sum : max, live);
+    show_live(row->key, row->use == RUN_PROBE_SUM ? sum : max, live);
 }
 
-/* Whether a metric that tells the same better has been there. */
-static bool outdone(const struct run_probe *probe, const struct run_probe_row *row) {
+/* Whether a better metric for the same key has occurred. */
+static bool is_superseded(const struct run_probe *probe, const struct run_probe_row *row) {
     for (size_t i = 0; row->unless != NULL && i < run_probe_n_rows; i++) {
         if (probe->seen[i] && strcmp(run_probe_rows[i].metric, row->unless) == 0) {
             return true;
@@ -398,7 +398,7 @@ void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_record
         for (size_t r = 0; worker->fresh && r < run_probe_n_rows; r++) {
             const struct run_probe_row *row = &run_probe_rows[r];
             const struct exposition_block *block =
-                probe->seen[r] && (row->group & metrics) != 0 && !outdone(probe, row)
+                probe->seen[r] && (row->group & metrics) != 0 && !is_superseded(probe, row)
                     ? find_block(worker->part, row->metric)
                     : NULL;
             if (block != NULL) {
@@ -411,7 +411,7 @@ void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_record
 
 /* ---- the machine ---- */
 
-/* `name="value",…`, of which the values are not escaped as JSON would have it. */
+/* Writes `name="value",…` as members, with the escapes of the exposition format undone. */
 static void write_labels(struct run_record *record, const char *at, const char *end) {
     while (at < end) {
         struct buf name CLEANUP_BUF = {0}, value CLEANUP_BUF = {0};

@@ -61,9 +61,9 @@ static void reset_signals(void) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In the child, where only calls that are safe in a copy of a process with threads may be made. */
-static void become(const struct run_command *command, const char *const *environment, int null_fd,
-                   int fault_fd) {
+/* Runs in the child, where only async-signal-safe calls are allowed. */
+static void exec_command(const struct run_command *command, const char *const *environment,
+                         int null_fd, int fault_fd) {
     struct fault fault = {0};
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -84,8 +84,8 @@ static void become(const struct run_command *command, const char *const *environ
     _exit(n > 0 ? 127 : 126);
 }
 
-static int word_fault(const struct run_command *command, const struct fault *fault,
-                      struct error *err) {
+static int describe_fault(const struct run_command *command, const struct fault *fault,
+                          struct error *err) {
     const char *why = strerror(fault->code);
     switch (fault->step) {
     case STEP_CGROUP:
@@ -111,7 +111,7 @@ int run_child_start(const struct run_command *command, pid_t *ret_pid, struct er
         return error_set(err, -errno, "fork: %m");
     }
     if (pid == 0) {
-        become(command, environment, null_fd, write_end);
+        exec_command(command, environment, null_fd, write_end);
     }
     close(TAKE_FD(write_end));
     struct fault fault;
@@ -121,7 +121,7 @@ int run_child_start(const struct run_command *command, pid_t *ret_pid, struct er
     } while (n < 0 && errno == EINTR);
     if (n == (ssize_t)sizeof(fault)) {
         waitpid(pid, NULL, 0);
-        return word_fault(command, &fault, err);
+        return describe_fault(command, &fault, err);
     }
     *ret_pid = pid;
     return 0;
@@ -178,7 +178,7 @@ static void add(struct run_pids *list, pid_t pid) {
     list->pids[list->n_pids++] = pid;
 }
 
-/* Children may be listed before their parents: until nobody is added any more. */
+/* Repeated until no process is added, since children may be listed before their parents. */
 static void choose(struct run_tree *tree, const struct run_stat *stats, size_t n_stats) {
     struct run_pids *chosen = &tree->pids;
     pid_t self = getpid();
@@ -214,7 +214,7 @@ static void list(struct run_tree *tree) {
 
 void run_tree_init(struct run_tree *tree, const char *procfs, pid_t root) {
     *tree = (struct run_tree){.procfs = procfs, .root = root};
-    list(tree); /* all of our children and what they started */
+    list(tree); /* all our children and their descendants */
     for (size_t i = 0; i < tree->pids.n_pids; i++) {
         if (tree->pids.pids[i] != root) {
             add(&tree->others, tree->pids.pids[i]);

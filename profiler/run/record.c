@@ -14,7 +14,7 @@
 #include "exporter/core/number.h"
 #include "profiler/record/read.h"
 
-/* Of a line that readers take, for what ends it. */
+/* The longest line that readers accept, less the bytes that end it. */
 enum { MAX_SAMPLE = RECORD_MAX_LINE - 64 };
 
 static const char *const type_names[] = {
@@ -30,11 +30,11 @@ int run_record_open(struct run_record *record, const char *path, struct error *e
     if (fd < 0) {
         return error_set(err, -errno, "open %s: %m", path);
     }
-    /* Held until we end; a file system that knows no locks is as good. */
+    /* Held until we exit; a file system without locks is accepted. */
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
         return error_set(err, -EBUSY, "%s: another waap run is writing it", path);
     }
-    if (ftruncate(fd, 0) < 0 && errno != EINVAL) { /* which a device says */
+    if (ftruncate(fd, 0) < 0 && errno != EINVAL) { /* for a device */
         return error_set(err, -errno, "empty %s: %m", path);
     }
     *record =
@@ -60,14 +60,14 @@ double run_record_seconds(const struct run_record *record, int64_t now_ns) {
     return (double)(now_ns - record->began_ns) / 1e9;
 }
 
-/* What could not be written whole is taken back, as readers take half a line at the end only. */
+/* A partial write is undone: readers accept an incomplete line only at the end of the file. */
 static int write_all(struct run_record *record, const struct buf *text, struct error *err) {
     for (size_t done = 0; done < text->len;) {
         ssize_t n = write(record->fd, text->data + done, text->len - done);
         if (n < 0 && errno != EINTR) {
             int r = error_set(err, -errno, "write the record: %m");
             if (ftruncate(record->fd, record->n_bytes) < 0) {
-                return r; /* a device, which keeps nothing */
+                return r; /* a device */
             }
             return r;
         }
@@ -172,7 +172,7 @@ void run_record_begin_sample(struct run_record *record, int64_t now_ns) {
     run_record_open_object(record, "values");
 }
 
-/* Where the key is among those declared, or belongs. */
+/* The index of the key among those declared, or where to insert it. */
 static size_t find(const struct run_record *record, const char *key, bool *ret_found) {
     size_t low = 0;
     for (size_t high = record->n_keys; low < high;) {
@@ -200,7 +200,7 @@ static void insert(struct run_record *record, size_t place, const char *key) {
     record->n_keys++;
 }
 
-/* A key is explained before its first use. False where readers would not take one more. */
+/* Declares a key before its first use. False if readers would not accept one more series. */
 static bool declare(struct run_record *record, const struct run_series *series) {
     bool found;
     size_t place = find(record, series->key, &found);
@@ -239,7 +239,7 @@ void run_record_value(struct run_record *record, const struct run_series *series
 
 int run_record_end_sample(struct run_record *record, struct error *err) {
     if (record->line.len > 0 && record->line.data[record->line.len - 1] == '{') {
-        return 0; /* nothing has answered */
+        return 0; /* no probe has returned a value */
     }
     run_record_close_object(record);
     buf_add_str(&record->line, "}\n");

@@ -8,8 +8,8 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
 
-/* Writes samples.jsonl: one JSON object per line, each written at once, so that what is there is
- * valid whatever happens to us. Everything else is derived from it. */
+/* Writes samples.jsonl: one JSON object per line, each in one write, so that the file is valid at
+ * any time. All reports are made from it. */
 
 enum run_type {
     RUN_COUNTER,
@@ -19,7 +19,7 @@ enum run_type {
     RUN_HISTOGRAM_COUNT,
 };
 
-/* What a key of a sample's values means; its texts are copied. */
+/* The declaration of a key in the values of samples. */
 struct run_series {
     const char *key; /* "cpu.user_seconds", "temperature.celsius{zone=\"cpu\"}" */
     enum run_type type;
@@ -29,44 +29,44 @@ struct run_series {
 
 struct run_record {
     int fd;
-    off_t n_bytes;       /* of whole lines in the file */
-    int64_t began_ns;    /* of the monotonic clock: t of every line counts from here */
-    const char *target;  /* of the lines that belong to a run */
+    off_t n_bytes;       /* of complete lines in the file */
+    int64_t began_ns;    /* monotonic clock; `t` of every line counts from here */
+    const char *target;  /* of the run being recorded */
     unsigned run;        /* from 1 */
     struct buf line;     /* being written */
-    struct buf declared; /* lines of series that come before it */
+    struct buf declared; /* series lines to write before it */
     char **keys;         /* declared, sorted */
     size_t n_keys, cap_keys;
     uint64_t n_samples;
-    bool left_out; /* a value, as readers take so many series and such long lines only */
+    bool left_out; /* a value was dropped: too many series or too long a line */
 };
 
 /* Creates or empties the file. */
 int run_record_open(struct run_record *record, const char *path, struct error *err);
-void run_record_close(struct run_record *record); /* accepts zeroes */
+void run_record_close(struct run_record *record); /* accepts a zeroed struct */
 
 /* Seconds since the record began. */
 double run_record_seconds(const struct run_record *record, int64_t now_ns);
 
-/* A line: begun with its kind, then keys and values, then written. */
+/* A line: run_record_begin, then members, then run_record_end. */
 void run_record_begin(struct run_record *record, const char *kind);
 void run_record_text(struct run_record *record, const char *key, const char *text);
 void run_record_texts(struct run_record *record, const char *key, const char *const *texts);
-void run_record_number(struct run_record *record, const char *key, double number); /* NAN: not */
+void run_record_number(struct run_record *record, const char *key,
+                       double number); /* NAN is left out */
 void run_record_bool(struct run_record *record, const char *key, bool truth);
 void run_record_open_object(struct run_record *record, const char *key);
 void run_record_close_object(struct run_record *record);
 /* A value that is JSON already. */
 void run_record_json(struct run_record *record, const char *key, const char *json);
-/* "target", "run", "t" and "at" of this moment. */
+/* Adds "target", "run", "t" and "at". */
 void run_record_moment(struct run_record *record, int64_t now_ns);
 int run_record_end(struct run_record *record, struct error *err);
 
 /* {"kind":"phase",…}. */
 int run_record_phase(struct run_record *record, const char *phase, struct error *err);
 
-/* A sample: begun for a moment, then values, then written by run_record_end_sample. A value of NAN
- * is left out. */
+/* A sample: run_record_begin_sample, then values, then run_record_end_sample. NAN is left out. */
 void run_record_begin_sample(struct run_record *record, int64_t now_ns);
 void run_record_value(struct run_record *record, const struct run_series *series, double value);
 int run_record_end_sample(struct run_record *record, struct error *err);

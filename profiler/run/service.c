@@ -161,7 +161,7 @@ void run_services_stop(struct run_session *session) {
 bool run_services_reaped(struct run_services *services, pid_t pid) {
     for (size_t i = 0; services != NULL && i < services->n_rows; i++) {
         if (services->rows[i].pid == pid) {
-            kill(-pid, SIGKILL); /* what it started goes with it */
+            kill(-pid, SIGKILL); /* and its children */
             services->rows[i].pid = 0;
             return true;
         }

@@ -36,7 +36,7 @@ bool run_session_is_over(const struct run_session *session) {
 
 /* ---- signals ---- */
 
-/* Orphans are ours too, as a child that ends before its own children hands them to us. */
+/* Reaps orphans too: we are the subreaper of our descendants. */
 static void reap(struct run_session *session) {
     for (;;) {
         int status;
@@ -65,7 +65,7 @@ static void signals_ready(struct loop_source *source, uint32_t events) {
     }
 }
 
-/* What nohup has made us deaf to would come through a signalfd all the same. */
+/* A signalfd would deliver a signal that nohup has made us ignore. */
 static bool is_ignored(int number) {
     struct sigaction action;
     return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -81,7 +81,7 @@ static int take_signals(struct run_session *session, struct error *err) {
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* ignored, children would end without a word */
+    signal(SIGCHLD, SIG_DFL); /* if ignored, children would not become zombies to wait for */
     sigprocmask(SIG_BLOCK, &set, NULL);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     session->signals = (struct loop_source){
@@ -96,8 +96,8 @@ static int take_signals(struct run_session *session, struct error *err) {
 
 /* ---- settings ---- */
 
-/* The daemon's settings, from its environment variables and defaults, with a plugin channel of our
- * own. The engine that runs the container also tells the channel its name. */
+/* The daemon's settings, from its environment variables and defaults, with our own plugin channel.
+ * The channel asks the engine of DOCKER_HOST for names of containers. */
 static int load_config(struct run_session *session, struct error *err) {
     struct buf socket CLEANUP_BUF = {0};
     struct buf rate CLEANUP_BUF = {0};
@@ -129,13 +129,13 @@ static int load_config(struct run_session *session, struct error *err) {
 
 #define DIR_PREFIX "waap-run-"
 
-/* Between making its folder and locking it a run is known by its number only. */
+/* A run that has not locked its folder yet is recognised by its pid. */
 static bool is_running(const char *name) {
     long pid = strtol(name + strlen(DIR_PREFIX), NULL, 10);
     return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
 }
 
-/* A run that was killed leaves its folder behind; one that lives holds a lock on it. */
+/* Removes the folders that killed runs have left behind; a live run holds a lock on its folder. */
 static void remove_stale(const char *tmp) {
     struct entries entries CLEANUP_ENTRIES = {0};
     entries_init(&entries, tmp, DIR_PREFIX);
@@ -152,7 +152,7 @@ static void remove_stale(const char *tmp) {
     }
 }
 
-/* Not in the folder of the record: the path of a socket has at most 107 bytes. */
+/* Not in the folder of the record, since the path of a socket has at most 107 bytes. */
 static int make_socket_dir(struct run_session *session, struct error *err) {
     const char *tmp = getenv("TMPDIR");
     tmp = tmp != NULL && tmp[0] != '\0' && strlen(tmp) < 64 ? tmp : "/tmp";
@@ -206,7 +206,7 @@ bool run_session_finish(struct run_session *session) {
     bool clean = run_probe_destroy(session->probe);
     if (session->config != NULL) {
         const struct settings *settings = session->config->settings;
-        run_cgroup_go_home(settings_string(settings, "path.procfs"),
+        run_cgroup_restore(settings_string(settings, "path.procfs"),
                            settings_string(settings, "path.cgroupfs"));
     }
     run_record_close(&session->record);
@@ -231,7 +231,7 @@ bool run_session_finish(struct run_session *session) {
 static void note_cpu(struct run_session *session, double cpu_seconds, int64_t now_ns) {
     struct run_live *live = &session->live;
     double passed = (double)(now_ns - session->live_ns) / 1e9;
-    if (passed > 0.2) { /* or the clock's ticks show */
+    if (passed > 0.2) { /* shorter intervals would show clock ticks */
         live->cpu_ratio = (cpu_seconds - live->cpu_seconds) / passed;
         live->cpu_seconds = cpu_seconds;
         session->live_ns = now_ns;
@@ -245,7 +245,7 @@ static void write_usage(struct run_session *session, int64_t now_ns) {
     static const struct {
         size_t offset;
         struct run_series series;
-        bool momentary; /* says nothing of an application that has ended */
+        bool momentary; /* meaningless after the end of the application */
     } rows[] = {
         {offsetof(struct run_usage, cpu_seconds),
          SERIES("cpu.seconds", RUN_COUNTER, "s", "CPU time of the application")},
@@ -291,7 +291,7 @@ static void begin_sample(struct run_session *session, bool all, int64_t now_ns) 
     session->pending = true;
 }
 
-/* Probes that have not answered by the time of the next sample are missing in this one. */
+/* Probes that are still busy when the next sample is due are missing in this one. */
 static void end_sample(struct run_session *session) {
     struct error err;
     if (session->pending) {

@@ -15,8 +15,8 @@
 #include "profiler/run/record.h"
 #include "profiler/run/spec.h"
 
-/* What all runs of one call have in common: the loop, the probes, the record, and taking samples
- * while anything is waited for. */
+/* The state that all runs of one call share: the loop, the probes, the record. Samples are taken
+ * while the session waits. */
 struct run_session {
     const struct collector *const *collectors;
     const struct run_spec *spec;
@@ -26,11 +26,11 @@ struct run_session {
     struct run_probe *probe;
     struct run_record record;
     struct loop_source signals; /* a signalfd */
-    char *socket_dir;           /* of the plugin channel */
-    int socket_dir_fd;          /* a lock on it, for as long as we live */
+    char *socket_dir;           /* for the socket of the plugin channel */
+    int socket_dir_fd;          /* holds a lock on it */
 
     struct run_app *app;       /* NULL: none runs */
-    struct run_plugin *plugin; /* NULL: none can speak */
+    struct run_plugin *plugin; /* NULL: none */
     struct run_services *services;
 
     bool sampling;
@@ -41,44 +41,44 @@ struct run_session {
     double start_celsius; /* before the first run of the target; NAN: not known */
     struct run_progress progress;
     unsigned n_interrupts;
-    unsigned n_heeded;  /* of those, while an application is being stopped */
-    bool given_up;      /* another run would fail for the same reason */
-    struct error error; /* of the record; "" while it can be written */
+    unsigned n_handled; /* of those, when stopping began */
+    bool given_up;      /* the next run would fail for the same reason */
+    struct error error; /* the first failure to write the record; "": none */
 };
 
-/* Prepares everything; `session` has `collectors`, `spec` and `out_dir`. -EINVAL and its kin where
- * the environment does not allow a run. To be finished in any case. */
+/* Prepares a session whose `collectors`, `spec` and `out_dir` are set. Fails if the machine does
+ * not allow a run. Finish it in any case. */
 int run_session_init(struct run_session *session, struct error *err);
 
-/* False where something hangs and the process should leave by _exit. */
+/* False if a thread hangs and the process must end by _exit. */
 bool run_session_finish(struct run_session *session);
 
-/* Takes samples until `done` says so (NULL: never) or that moment has come. */
+/* Takes samples until `done` returns true (NULL: never) or until the deadline. */
 void run_session_wait(struct run_session *session, int64_t until_ns,
                       bool (*done)(struct run_session *session));
 
 /* Takes a sample at once and writes it. */
 void run_session_sample(struct run_session *session);
 
-/* Begins a phase; what is pending is written before. */
+/* Begins a phase, after writing a pending sample. */
 void run_session_phase(struct run_session *session, const char *phase);
 
-/* Whether nothing more is to be run. */
+/* Whether no further run should start. */
 bool run_session_is_over(const struct run_session *session);
 
-/* Notes that a line could not be written: the first such error is kept. */
+/* Keeps the first error of writing the record. */
 void run_session_check(struct run_session *session, int result, const struct error *err);
 
-/* One target of a session: its baseline, its runs with warm-up and repeats, and what stops them. */
+/* One target of a session: its baseline and its runs, with warm-up and repeats. */
 
 struct run_plan {
     const struct run_target *target;
-    const char *name;        /* of the target in the record */
-    const char *const *argv; /* all words of the command line, or of the container's */
-    const char *const *env;  /* what the target says and what we add */
+    const char *name;        /* in the record */
+    const char *const *argv; /* the command, or the arguments of the container */
+    const char *const *env;  /* that of the target and our variables */
     const char *image;       /* NULL: a command */
-    const char *digest;      /* of the image; NULL: not known */
-    const char *dir;         /* where a command runs; NULL: here */
+    const char *digest;      /* of the image; NULL: unknown */
+    const char *dir;         /* working directory of a command; NULL: ours */
     const char *dataset;     /* absolute; NULL: none */
     const struct run_knob *knobs;
     size_t n_knobs;
@@ -87,36 +87,36 @@ struct run_plan {
 struct run_tally {
     unsigned n_runs;
     unsigned n_failed;
-    bool misused; /* knobs that the plugin does not have, or values that they cannot */
+    bool misused; /* --knob names an unknown knob or an invalid value */
 };
 
-/* Runs it as often as it says, or until the session is over. */
+/* Runs the target as often as it specifies, or until the session is over. */
 void run_target_profile(struct run_session *session, const struct run_plan *plan,
                         struct run_tally *tally);
 
-/* What the application needs beside itself, such as a server that plays a video: started before it,
- * waited for until ready, ended after it. */
+/* Programs that the application needs, such as a video server: started before it and stopped after
+ * it. */
 struct run_services;
 
 struct run_session;
 
-/* Starts them one after the other; each is ready before the next starts. `dir` is where they run
- * (NULL: here); what they print goes to files in the folder of the session. */
+/* Starts the services one by one; each is ready before the next starts. `dir` is their working
+ * directory (NULL: ours); their output goes to files in the folder of the session. */
 int run_services_start(struct run_session *session, const char *dir, struct error *err);
 
-/* Ends them, if there are any. */
+/* Stops the services, if any. */
 void run_services_stop(struct run_session *session);
 
-/* A child of ours has ended; whether it was one of them. */
+/* Called when a child of ours has ended; returns whether it was a service. */
 bool run_services_reaped(struct run_services *services, pid_t pid);
 
-/* Whether something listens at "8090" (of this machine) or "host:8090". */
+/* Whether a server listens at "8090" (on this machine) or "host:8090". */
 bool run_service_listens(const char *address);
 
 /* Writes the first line of the record: the application, the machine, the settings, the gates. */
 void run_environment_write(struct run_session *session, const char *image,
                            const char *image_digest);
 
-/* The commit that is checked out in the folder `dir` or above it, from the files of git; the caller
- * frees it. NULL: none. */
+/* The commit that is checked out in `dir` or a folder above it, read from the files of git; the
+ * caller frees it. NULL: none. */
 char *run_environment_commit(const char *dir);

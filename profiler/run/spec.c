@@ -26,7 +26,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Takes one word, of which at least one character is there, and moves behind it. */
+/* Takes one word and moves `*at` behind it. */
 static int take_word(const char **at, struct buf *word, struct error *err) {
     char quote = '\0';
     for (; **at != '\0' && (quote != '\0' || !is_blank(**at)); ++*at) {
@@ -38,7 +38,7 @@ static int take_word(const char **at, struct buf *word, struct error *err) {
         } else if (c == '\\' && quote != '\'') {
             c = *++*at;
             if (c == '\0') {
-                return error_set(err, -EINVAL, "expected a character behind the last \\");
+                return error_set(err, -EINVAL, "expected a character after the last \\");
             }
             buf_add_char(word, c);
         } else {
@@ -201,7 +201,7 @@ static void read_service(struct yaml_reader *reader, const struct yaml_node *nod
 
 /* ---- gates ---- */
 
-/* A number, or one with % behind it. */
+/* A number; a change may be a percentage. */
 static void read_limit(struct yaml_reader *reader, const struct yaml_key *key,
                        const struct yaml_node *node, void *to) {
     const char *text = yaml_key_scalar(reader, node);
@@ -258,7 +258,7 @@ static void read_gate(struct yaml_reader *reader, const struct yaml_node *node, 
     }
 }
 
-/* ---- lists of words out of a set ---- */
+/* ---- lists of known words ---- */
 
 struct choice {
     const char *name;
@@ -279,7 +279,7 @@ static const struct choice format_choices[] = {
     {"openmetrics", 0}, {"summary.json", 0}, {NULL, 0},
 };
 
-/* The bits of a word; -1 with a problem that lists the known ones. */
+/* The bits of a word; -1 with a problem that lists the known words. */
 static int64_t choose(struct yaml_reader *reader, const struct yaml_node *node,
                       const struct choice *choices) {
     const char *text = yaml_key_scalar(reader, node);
@@ -304,8 +304,7 @@ static void read_metric_group(struct yaml_reader *reader, const struct yaml_node
     *(int64_t *)to |= bits > 0 ? bits : 0;
 }
 
-/* The application's own figures and its cgroup's are always there: without them there is no
- * profile. */
+/* The metrics of the application and its processes are always recorded. */
 static void read_metrics(struct yaml_reader *reader, const struct yaml_key *key,
                          const struct yaml_node *node, void *to) {
     (void)key;
@@ -330,7 +329,7 @@ static void read_formats(struct yaml_reader *reader, const struct yaml_key *key,
     *(const char *const **)to = run_args_list(&words, reader->arena);
 }
 
-/* The section as it is read: what it says of every target, and the rest. */
+/* The section while it is read, with the defaults that it has for its targets. */
 struct section {
     struct run_spec spec;
     struct run_target common;
@@ -381,7 +380,7 @@ static bool name_good(const char *name) {
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
 }
 
-/* Names become those of files and of series, so they have to be plain and different. */
+/* Names become parts of file names and series, so they must be plain and unique. */
 static void check_name(struct yaml_reader *reader, const struct yaml_node *node,
                        const struct run_target *targets, size_t index) {
     const char *name = targets[index].name;
@@ -392,7 +391,8 @@ static void check_name(struct yaml_reader *reader, const struct yaml_node *node,
     }
     for (size_t i = 0; i < index; i++) {
         if (strcmp(targets[i].name, name) == 0) {
-            yaml_key_complain(reader, node, "name: \"%s\" is that of targets[%zu] too", name, i);
+            yaml_key_complain(reader, node, "name: \"%s\" is also the name of targets[%zu]", name,
+                              i);
         }
     }
 }
@@ -424,7 +424,7 @@ static void read_target(struct yaml_reader *reader, const struct yaml_node *node
 
 /* ---- lists of structs ---- */
 
-/* Room for the items of a list, or NULL with a problem where there is no list or too long a one. */
+/* Allocates the items of a list; NULL with a problem if the node is no list or too long. */
 static void *take_items(struct yaml_reader *reader, const struct yaml_node *node, size_t size,
                         size_t *ret_n) {
     *ret_n = 0;
@@ -463,7 +463,7 @@ static void read_gates(struct yaml_reader *reader, const struct yaml_key *key,
     }
 }
 
-/* Read last, when all is known that targets share. */
+/* Targets are read last, when their defaults are known. */
 static void note_targets(struct yaml_reader *reader, const struct yaml_key *key,
                          const struct yaml_node *node, void *to) {
     (void)reader;
@@ -563,7 +563,7 @@ void run_spec_init(struct run_spec *spec) {
     spec->n_targets = 1;
 }
 
-/* Of the rest of the file only these two matter, and whatever they look like they are texts. */
+/* Reads a key of the rest of the file as text, whatever it looks like. */
 static const char *read_plain(struct run_spec *spec, const struct yaml_node *root,
                               const char *key) {
     const struct yaml_node *node = yaml_node_get(root, key);
@@ -571,7 +571,7 @@ static const char *read_plain(struct run_spec *spec, const struct yaml_node *roo
     return said ? arena_copy(&spec->arena, node->text, strlen(node->text) + 1) : NULL;
 }
 
-/* `profiling:` stands at the top, or under `source:` as one of the sketches had it. */
+/* `profiling:` is at the top level or below `source:`. */
 static const struct yaml_node *find_section(struct yaml_reader *reader,
                                             const struct yaml_node *root) {
     buf_add_str(&reader->path, "profiling");

@@ -10,41 +10,41 @@
 #include "exporter/settings/problems.h"
 
 /* What to profile: the `profiling:` section of a plugin's sage.yaml. Lists of texts end in NULL;
- * everything lies in the arena of the whole. */
+ * all memory belongs to the arena. */
 
 enum run_gpu { RUN_GPU_AUTO, RUN_GPU_ALL, RUN_GPU_NONE };
 
-/* One way of running the application. What a target does not say, the section above it says. */
+/* One way of running the application. The section has defaults for all targets. */
 struct run_target {
     const char *name;
     const char *const *args;
-    const char *const *command; /* NULL: the image's own, or the one of the command line */
+    const char *const *command; /* NULL: that of the image or of the command line */
     const char *image;          /* NULL: none */
     const char *const *env;     /* "NAME=value" */
     const char *dataset;        /* NULL: none */
-    int64_t timeout_ms;         /* 0: it ends by itself */
+    int64_t timeout_ms;         /* 0: none */
     int64_t repeats;
     int64_t warmup;
     int64_t gpu; /* enum run_gpu */
 };
 
-/* A program that must be up before the application starts. */
+/* A program that must be ready before the application starts. */
 struct run_service {
     const char *name;
     const char *const *command;
     const char *const *env;
     const char *ready_tcp;  /* "8090", "host:8090"; NULL: not waited for */
-    const char *ready_file; /* a file or socket that must be there; NULL: not waited for */
+    const char *ready_file; /* a file or socket that must exist; NULL: not waited for */
     int64_t ready_delay_ms;
     int64_t ready_timeout_ms;
 };
 
 enum run_limit { RUN_MIN, RUN_MAX, RUN_MAX_INCREASE, RUN_MAX_DECREASE, RUN_N_LIMITS };
 
-/* NAN where a limit is not set; changes are parts of the old value. */
+/* A limit that is not set is NAN; changes are relative to the old value. */
 struct run_gate {
     const char *metric;
-    const char *target; /* NULL: of each */
+    const char *target; /* NULL: all */
     double limits[RUN_N_LIMITS];
 };
 
@@ -64,30 +64,30 @@ struct run_spec {
     struct arena arena;
     const char *file;    /* NULL: there is none */
     bool has_section;    /* the file has `profiling:` */
-    const char *name;    /* of the application; NULL: not said */
-    const char *version; /* NULL: not said */
+    const char *name;    /* of the application; NULL: not given */
+    const char *version; /* NULL: not given */
     struct run_target *targets;
     size_t n_targets;
     int64_t metrics; /* of enum run_metrics */
     int64_t interval_ms;
     int64_t baseline_ms;
     int64_t cooldown_ms;
-    int64_t cooldown_max_ms; /* for the machine to be as cool as it was before the first run */
+    int64_t cooldown_max_ms; /* longest wait for the temperature before the first run */
     int64_t grace_ms;
     int64_t max_runtime_ms;
     struct run_service *services;
     size_t n_services;
     struct run_gate *gates;
     size_t n_gates;
-    const char *out_dir;        /* NULL: not said */
+    const char *out_dir;        /* NULL: not given */
     const char *const *formats; /* NULL: all */
 };
 
 /* The defaults without a file: one target that ends by itself. */
 void run_spec_init(struct run_spec *spec);
 
-/* Reads the text of `file`. -EINVAL where something is wrong; every mistake is then in `problems`,
- * as file:line:column: key: what was expected. `spec` is to be finished in any case. */
+/* Reads the text of `file`. -EINVAL with every mistake in `problems`, as file:line:column: key:
+ * what was expected. Finish `spec` in any case. */
 int run_spec_parse(const char *file, const char *text, size_t len, struct run_spec *spec,
                    struct problems *problems);
 
@@ -100,10 +100,9 @@ void run_spec_finish(struct run_spec *spec);
 /* The target of that name or number (from 1), or NULL. */
 const struct run_target *run_spec_target(const struct run_spec *spec, const char *name);
 
-/* Splits a text into the words of a command line, without a shell and what one would put in: words
- * end at blanks; '…' holds anything but its own quote; in "…" and outside of quotes a backslash
- * takes the next character as it is. The list ends in NULL and lies, like the words, in the arena.
- * -EINVAL for a quote that is not closed. */
+/* Splits a command line into words without a shell and its expansions. Blanks end a word; '…'
+ * quotes anything; in "…" and outside of quotes a backslash escapes the next character. The list
+ * ends in NULL and lies, like the words, in the arena. -EINVAL for a quote that is not closed. */
 int run_args_split(const char *text, struct arena *arena, const char *const **ret_words,
                    struct error *err);
 

@@ -24,8 +24,8 @@ enum {
 struct outcome {
     bool timed_out;
     const char *stopped_by;
-    bool misused;       /* the call asks for what the plugin does not have */
-    struct error error; /* it could not be started; "" */
+    bool misused;       /* --knob names an unknown knob or an invalid value */
+    struct error error; /* why it could not be started; "": it was */
 };
 
 static int64_t after_ms(int64_t ms) {
@@ -36,13 +36,13 @@ static bool app_ended(struct run_session *session) {
     return session->app->ended;
 }
 
-/* The user has asked again since stopping began. */
-static bool hurried(const struct run_session *session) {
-    return session->n_interrupts > session->n_heeded;
+/* Whether the user has interrupted again since stopping began. */
+static bool interrupted_again(const struct run_session *session) {
+    return session->n_interrupts > session->n_handled;
 }
 
-static bool app_ended_or_hurried(struct run_session *session) {
-    return session->app->ended || hurried(session);
+static bool ended_or_interrupted_again(struct run_session *session) {
+    return session->app->ended || interrupted_again(session);
 }
 
 static bool app_ended_or_interrupted(struct run_session *session) {
@@ -53,7 +53,7 @@ static bool interrupted(struct run_session *session) {
     return session->n_interrupts > 0;
 }
 
-/* ---- lines ---- */
+/* ---- lines of the record ---- */
 
 static void write_target(struct run_session *session, const struct run_plan *plan) {
     struct run_record *record = &session->record;
@@ -112,8 +112,8 @@ static void write_end(struct run_session *session, const struct outcome *outcome
 
 /* ---- stopping ---- */
 
-/* SIGINT, then SIGTERM, each with its time to be heeded, then no more asking. A user who asks again
- * does not wait for it. */
+/* Sends SIGINT, then SIGTERM, each followed by the grace period, then SIGKILL. A second interrupt
+ * skips the waiting. */
 static void stop_app(struct run_session *session, struct outcome *outcome) {
     static const struct {
         int signal;
@@ -121,26 +121,26 @@ static void stop_app(struct run_session *session, struct outcome *outcome) {
     } steps[] = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}};
     struct run_app *app = session->app;
     bool by_user = session->n_interrupts > 0;
-    session->n_heeded = session->n_interrupts;
+    session->n_handled = session->n_interrupts;
     run_session_phase(session, "stop");
-    for (size_t i = 0; i < ARRAY_LEN(steps) && !app_ended_or_hurried(session); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(steps) && !ended_or_interrupted_again(session); i++) {
         app->kind->signal(app, steps[i].signal);
         outcome->stopped_by = by_user ? "user" : steps[i].name;
-        run_session_wait(session, after_ms(session->spec->grace_ms), app_ended_or_hurried);
+        run_session_wait(session, after_ms(session->spec->grace_ms), ended_or_interrupted_again);
     }
     if (!app->ended) {
         outcome->stopped_by = by_user ? "user" : "SIGKILL";
         app->kind->kill(app);
         run_session_wait(session, after_ms(KILL_MS), app_ended);
     }
-    if (!app->ended) { /* hangs in a driver: the kernel ends it when that returns */
+    if (!app->ended) { /* hangs in a driver; the kernel will kill it when that returns */
         app->ended = true;
         app->ended_ns = clock_monotonic_ns();
         app->exit_signal = SIGKILL;
     }
 }
 
-/* What the application left behind goes too, however it ended; how many processes that were. */
+/* Kills the processes that have outlived the application; returns how many there were. */
 static size_t clear_app(struct run_session *session) {
     int64_t until_ns = after_ms(CLEAR_MS);
     session->sampling = false;
@@ -152,9 +152,9 @@ static size_t clear_app(struct run_session *session) {
     return n_left;
 }
 
-/* A program that goes into the background is over when its first process is. Once is enough. */
-static void tell_left(struct run_session *session, const struct run_plan *plan,
-                      const struct outcome *outcome, size_t n_left) {
+/* Warns once about a program that went into the background: its run ends with its first process. */
+static void warn_about_leftovers(struct run_session *session, const struct run_plan *plan,
+                                 const struct outcome *outcome, size_t n_left) {
     bool by_itself = strcmp(outcome->stopped_by, "itself") == 0;
     if (n_left == 0 || !by_itself || session->record.run != 1) {
         return;
@@ -164,8 +164,8 @@ static void tell_left(struct run_session *session, const struct run_plan *plan,
             n_left);
 }
 
-/* What it said last is still on its way through the socket. */
-static void hear_last_words(struct run_session *session) {
+/* Reads the last messages of the plugin, which may still be in the socket. */
+static void drain_plugin(struct run_session *session) {
     session->sampling = false;
     for (int i = 0; i < LAST_TURNS; i++) {
         loop_turn(session->loop, 0);
@@ -174,7 +174,8 @@ static void hear_last_words(struct run_session *session) {
 
 /* ---- one run ---- */
 
-/* Ends the wait for the knobs. Without any, or without one of this name, nor would the next run. */
+/* Explains why the knobs were not applied. If the plugin has none or not these, the next run would
+ * fail too. */
 static void fail_knobs(struct run_session *session, const struct run_plan *plan,
                        struct outcome *outcome) {
     const struct run_app *app = session->app;
@@ -187,13 +188,13 @@ static void fail_knobs(struct run_session *session, const struct run_plan *plan,
     if (outcome->misused) {
         error_set(&outcome->error, -EINVAL, "--knob: %s", buf_str(&why));
     } else {
-        error_set(&outcome->error, ended ? -ECHILD : -ENOENT, "knobs are not applied %s: %s",
-                  ended ? "when it ends" : "in time", buf_str(&why));
+        error_set(&outcome->error, ended ? -ECHILD : -ENOENT, "knobs were not applied %s: %s",
+                  ended ? "before it ended" : "in time", buf_str(&why));
     }
 }
 
-/* Turns the knobs as soon as the plugin has declared them; the run counts from when it has applied
- * them. */
+/* Turns the knobs as soon as the plugin has declared them. The measured phase begins when it has
+ * applied them. */
 static void apply_knobs(struct run_session *session, const struct run_plan *plan,
                         struct outcome *outcome) {
     int64_t limit_ns = after_ms(APPLY_MS);
@@ -213,7 +214,7 @@ static void apply_knobs(struct run_session *session, const struct run_plan *plan
             fail_knobs(session, plan, outcome);
             return;
         }
-        /* A plugin that has declared some has soon declared all. */
+        /* A plugin that has declared some knobs will declare all of them soon. */
         if (!others &&
             run_plugin_knobs(session->plugin, plan->knobs, plan->n_knobs) == RUN_KNOBS_OTHERS) {
             others = true;
@@ -234,7 +235,7 @@ static void await_end(struct run_session *session, const struct run_plan *plan,
     outcome->stopped_by = "itself";
     if (!session->app->ended) {
         outcome->timed_out = session->n_interrupts == 0;
-        run_session_sample(session); /* the last of the run proper */
+        run_session_sample(session); /* the last sample of the measured phase */
         stop_app(session, outcome);
     }
 }
@@ -257,9 +258,9 @@ static void follow(struct run_session *session, const struct run_plan *plan, boo
     } else {
         await_end(session, plan, outcome);
     }
-    hear_last_words(session);
+    drain_plugin(session);
     run_session_sample(session);
-    tell_left(session, plan, outcome, clear_app(session));
+    warn_about_leftovers(session, plan, outcome, clear_app(session));
 }
 
 static double own_seconds(void) {
@@ -328,7 +329,7 @@ static void run_once(struct run_session *session, const struct run_plan *plan, b
     session->live = RUN_LIVE_NONE;
 }
 
-static void rest(struct run_session *session, const char *phase, int64_t ms) {
+static void run_phase(struct run_session *session, const char *phase, int64_t ms) {
     if (ms > 0 && !run_session_is_over(session)) {
         run_session_phase(session, phase);
         run_session_sample(session);
@@ -342,14 +343,15 @@ static bool is_cool(struct run_session *session) {
            !(session->live.celsius > session->start_celsius + COOL_DEGREES);
 }
 
-/* A run that begins hotter than the first may be slowed down for that alone. */
+/* Waits until the machine is as cool as before the first run, so that heat alone does not slow the
+ * run down. */
 static void await_cool(struct run_session *session) {
     if (!is_cool(session)) {
         run_session_phase(session, "cooldown");
         session->sampling = true;
         session->next_ns = clock_monotonic_ns();
         run_session_wait(session, after_ms(session->spec->cooldown_max_ms), is_cool);
-        run_session_sample(session); /* and none is under way when another line is written */
+        run_session_sample(session); /* so that no sample is pending when another line is written */
     }
 }
 
@@ -363,7 +365,7 @@ void run_target_profile(struct run_session *session, const struct run_plan *plan
     session->progress.run = 1;
     write_target(session, plan);
     await_cool(session);
-    rest(session, "baseline", session->spec->baseline_ms);
+    run_phase(session, "baseline", session->spec->baseline_ms);
     if (tally->n_runs == 0) {
         session->start_celsius = session->live.celsius;
     }
@@ -375,7 +377,7 @@ void run_target_profile(struct run_session *session, const struct run_plan *plan
         session->record.run = i + 1;
         session->progress.run = i + 1;
         run_once(session, plan, i < target->warmup, tally);
-        rest(session, "cooldown", session->spec->cooldown_ms);
+        run_phase(session, "cooldown", session->spec->cooldown_ms);
     }
     session->sampling = false;
 }

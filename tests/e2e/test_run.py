@@ -206,7 +206,7 @@ def test_an_application_without_knobs(knobs):
     for command, n_runs in (("true", 1), ("false", 6)):
         record, complaints = knobs("--knob=res=240", command=(command,), code=3)
         assert [end["error"] for end in record.ends] == (
-            n_runs * ["knobs are not applied when it ends: no plugin has declared a knob"])
+            n_runs * ["knobs were not applied before it ended: no plugin has declared a knob"])
         assert len(complaints) == n_runs
 
 
@@ -619,9 +619,9 @@ def test_driver_that_hangs(profile, waap_binary, source_root):
     ([], "expected a sage.yaml"),
     (["--imaje=x", "--", "a"], "unknown option --imaje, did you mean --image?"),
     (["--image=x", "--", "a"], "exclude each other"),
-    (["--"], "expected a command behind --"),
+    (["--"], "expected a command after --"),
     (["a.yaml", "b.yaml"], "one file at a time"),
-    (["--out"], "--out: expected a value behind it"),
+    (["--out"], "--out: expected a value after it"),
     (["--knob=res", "--", "a"], "--knob: expected NAME=VALUE"),
     (["--knob=res=1,,2", "--", "a"], "--knob: expected 1 to 100 values"),
     (["--target=2", "--", "a"], 'there is no target "2"'),

@@ -124,4 +124,4 @@ def test_what_is_not_there(profile, run_waap, tmp_path):
                      env={**os.environ, "DOCKER_HOST": "", "WAAP_COLLECTOR_CONTAINER_DOCKER_SOCKET": "/nonexistent.sock",
                           "WAAP_COLLECTOR_CONTAINER_PODMAN_SOCKET": "", "XDG_RUNTIME_DIR": str(tmp_path)})
     assert ended.returncode == 4
-    assert "no container engine answers at" in ended.stderr
+    assert "no container engine responds at" in ended.stderr

@@ -52,7 +52,7 @@ static void test_states(void) {
 
 static void test_descriptions(void) {
     struct buf text CLEANUP_BUF = {0};
-    struct run_container_wish wish = {
+    struct run_container_spec spec = {
         .owner = "7.8",
         .image = "a/b:1",
         .argv = (const char *const[]){"--x", "; rm \"-rf\"", NULL},
@@ -61,7 +61,7 @@ static void test_descriptions(void) {
         .dataset = "/data",
         .gpu_request = true,
     };
-    run_engine_describe(&wish, &text);
+    run_engine_describe(&spec, &text);
     TEST_ASSERT_EQUAL_STRING(
         "{\"Image\":\"a/b:1\",\"Cmd\":[\"--x\",\"; rm \\\"-rf\\\"\"],\"Env\":[\"A=b c\"],"
         "\"Labels\":{\"waap.run\":\"7.8\"},\"HostConfig\":{\"NetworkMode\":\"host\",\"Mounts\":["
@@ -70,7 +70,7 @@ static void test_descriptions(void) {
         "\"DeviceRequests\":[{\"Driver\":\"nvidia\",\"Count\":-1,\"Capabilities\":[[\"gpu\"]]}]}}",
         buf_str(&text));
     buf_reset(&text);
-    wish = (struct run_container_wish){
+    spec = (struct run_container_spec){
         .owner = "7.8",
         .image = "i",
         .argv = (const char *const[]){NULL},
@@ -78,7 +78,7 @@ static void test_descriptions(void) {
         .socket_dir = "/s",
         .nvidia_runtime = true,
     };
-    run_engine_describe(&wish, &text);
+    run_engine_describe(&spec, &text);
     TEST_ASSERT_EQUAL_STRING(
         "{\"Image\":\"i\",\"Env\":[],\"Labels\":{\"waap.run\":\"7.8\"},\"HostConfig\":{"
         "\"NetworkMode\":\"host\",\"Mounts\":[{\"Type\":\"bind\",\"Source\":\"/s\",\"Target\":"

@@ -154,7 +154,7 @@ static void test_mistakes(void) {
          "f:1:23: profiling.targets[0]: name: expected at most 64 letters, digits, '.', '_' and "
          "'-', got \"a/b\""},
         {"profiling: {targets: [{name: 2}, {}]}",
-         "f:1:34: profiling.targets[1]: name: \"2\" is that of targets[0] too"},
+         "f:1:34: profiling.targets[1]: name: \"2\" is also the name of targets[0]"},
         {"profiling: {targets: [{env: [A]}]}",
          "f:1:29: profiling.targets[0].env: expected names and values, got a list"},
         {"profiling: {env: {\"A=B\": 1, C: []}}",
@@ -242,7 +242,7 @@ static void test_words(void) {
         {"\xc3\xa4 \xe2\x82\xac", "[\xc3\xa4][\xe2\x82\xac]"},
         {"'a", "expected a closing '"},
         {"a \"b'", "expected a closing \""},
-        {"a\\", "expected a character behind the last \\"},
+        {"a\\", "expected a character after the last \\"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct buf shown CLEANUP_BUF = {0};
