@@ -26,7 +26,7 @@ static bool wants_low(enum gate_kind kind) {
     return kind == GATE_MAX || kind == GATE_MAX_INCREASE;
 }
 
-/* The value of all that the name means that is worst for the gate; NaN where it means none. */
+/* The worst value for the gate among the measures that its name matches; NaN if none does. */
 static double worst(const struct measures *measures, const struct gate *gate, const char **unit) {
     double found = NAN;
     for (size_t i = 0; i < measures->n; i++) {
@@ -73,7 +73,7 @@ static void judge(struct gate *gate, const struct measures *measures, const stru
     gate->state = !isnan(gate->value) && holds(gate) ? GATE_OK : GATE_FAILED;
 }
 
-/* ".p50" of "fps.p50"; "" where no statistic is named. */
+/* ".p50" of "fps.p50"; "" if no statistic is named. */
 static const char *stat_of(const char *metric) {
     const char *dot = strrchr(metric, '.');
     for (size_t i = 0; dot != NULL && i < N_MEASURE_STATS; i++) {
@@ -84,7 +84,7 @@ static const char *stat_of(const char *metric) {
     return "";
 }
 
-/* The name as gates write it: without labels, and where that suffices without the unit. */
+/* Offers the name as gates write it: without labels, and without the unit if that is enough. */
 static void offer(struct suggest *suggest, const struct measure *measure) {
     const struct measure_stat *stat;
     struct buf name CLEANUP_BUF = {0};

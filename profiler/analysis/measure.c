@@ -86,7 +86,7 @@ const struct measure *measures_find(const struct measures *measures, const char 
 
 /* ---- names in gates ---- */
 
-/* Whether `rest`, what follows a name, is only a unit. */
+/* Whether the rest of a name is only a unit. */
 static bool is_unit(const char *rest, size_t len) {
     static const char *const units[] = {"bytes", "celsius", "joules", "percent",
                                         "ratio", "seconds", "watts"};
@@ -128,7 +128,7 @@ bool measure_matches(const struct measure *measure, const char *text,
     return is_name(measure, text, strlen(text));
 }
 
-/* ---- measures of which a run has one value ---- */
+/* ---- measures with one value per run ---- */
 
 struct scope {
     const struct profile *profile;
@@ -141,7 +141,7 @@ static double end_number(const struct scope *scope, const char *key) {
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* By how much a counter grew while the run was measured. */
+/* The growth of a counter in the measured phase. */
 static double scope_grown(const struct scope *scope, const char *key) {
     int index = profile_find(scope->profile, key);
     const struct profile_column *column =
@@ -177,8 +177,8 @@ static double peak_memory(const struct scope *scope) {
                    column != NULL ? column->moments.max : NAN);
 }
 
-/* Mean watts of all samples times the length of the phase: the first sample comes a little after
- * the phase has begun, and the last one before it ends. */
+/* The mean power of all samples times the length of the phase, since the samples do not cover the
+ * whole phase. */
 static double joules(const struct scope *scope) {
     const struct profile_column *energy = profile_column(scope->run, DERIVED_ENERGY);
     return energy != NULL ? profile_rate(energy) * scope->run->measured_s : NAN;
@@ -201,7 +201,7 @@ static bool has_warmup(const struct profile_run *run) {
     return has;
 }
 
-/* The application's last word where all of the run is measured. */
+/* The application's final count if the whole run is measured. */
 static double frames(const struct scope *scope) {
     int index = frame_counter(scope->profile);
     const struct profile_column *column =
@@ -213,7 +213,7 @@ static double frames(const struct scope *scope) {
     return column != NULL ? column->grown : NAN;
 }
 
-/* What the application adds to an idle machine, where its idle watts are known. */
+/* Without the energy of the idle machine, if its idle power is known. */
 static double joules_per_frame(const struct scope *scope) {
     double n = frames(scope);
     return n > 0 ? or_else(net_joules(scope), joules(scope)) / n : NAN;
@@ -281,7 +281,7 @@ static void add_scalars(struct measures *measures, const struct profile *profile
 
 /* ---- the application's histograms ---- */
 
-/* One histogram: the buckets of one name and one set of labels but `le`. */
+/* The buckets of one name and one set of labels without `le`. */
 struct histogram {
     char *key; /* name and the other labels */
     const char *unit;
@@ -363,7 +363,7 @@ static void set_quantiles(struct measure *measure, const struct bucket *buckets,
     measure->p90 = statistics_bucket_quantile(buckets, n, 0.9);
     measure->p95 = statistics_bucket_quantile(buckets, n, 0.95);
     measure->p99 = statistics_bucket_quantile(buckets, n, 0.99);
-    /* The bound above all of them, where there is one. */
+    /* The lowest bound above all values, if any. */
     size_t top = 0;
     while (top < n - 1 && buckets[top].count < buckets[n - 1].count) {
         top++;
@@ -371,7 +371,7 @@ static void set_quantiles(struct measure *measure, const struct bucket *buckets,
     measure->max = isfinite(buckets[top].le) ? buckets[top].le : NAN;
 }
 
-/* For the plot: what is in each bucket that has a bound. */
+/* The content of each bucket with a finite bound, for the plot. */
 static void set_spread(struct measure *measure, const struct bucket *buckets, size_t n) {
     measure->spread = mem_zalloc(n, sizeof(*measure->spread));
     measure->bucketed = true;
@@ -432,7 +432,7 @@ static void add_histograms(struct measures *measures, const struct profile *prof
 
 /* ---- measures made of columns ---- */
 
-/* A run whose measure differs by more than this from others of its kind is not to be trusted. */
+/* If the coefficient of variation between runs exceeds this, the measure is unstable. */
 static const double max_cv = 0.05;
 
 static bool ends_in(const char *text, size_t len, const char *end) {
@@ -447,7 +447,7 @@ static struct measure *add_measure(struct measures *measures, const char *name, 
     return measure;
 }
 
-/* Takes the statistics of a pool of samples. */
+/* Sets the statistics from a pool of samples. */
 static void take_pool(struct measure *measure, const struct profile_pool *pool) {
     double weight;
     measure->spread = quantiles_sorted(&pool->quantiles, &measure->n_spread, &weight);
@@ -463,7 +463,7 @@ static void take_pool(struct measure *measure, const struct profile_pool *pool) 
     measure->p99 = weighted_quantile(spread, measure->n_spread, weight, 0.99);
 }
 
-/* A column as a measure: gauges by their samples, counters by their rate. */
+/* Fills a measure from a column: of a gauge the samples, of a counter the rate. */
 static void fill_from_column(struct measure *measure, const struct profile_target *target,
                              size_t index, bool is_counter) {
     for (size_t i = 0; i < target->n_runs; i++) {
@@ -480,13 +480,14 @@ static void fill_from_column(struct measure *measure, const struct profile_targe
     } else {
         measure_sum_up_runs(measure);
     }
-    /* Whole runs know better than windows, which leave out what does not fill one. */
+    /* The rates of whole runs are more exact than those of windows, which leave out an incomplete
+     * one. */
     if (is_counter && measure->n_runs > 0) {
         measure->mean = moments_of(measure->runs, measure->n_runs).mean;
     }
 }
 
-/* By how much a counter grew in each run. */
+/* Adds the growth of a counter in each run. */
 static void add_growth(struct measures *measures, const struct profile_target *target, size_t index,
                        const char *name, const char *unit) {
     struct measure *measure = measures_add(measures, name, unit);
@@ -508,7 +509,7 @@ static void add_app_counter(struct measures *measures, const struct profile *pro
     if (!ends_in(name, bare, "_total")) {
         return;
     }
-    /* More frames are better; of other things nobody knows. */
+    /* More frames are better; for other counters that is unknown. */
     bool is_rate = profile_find_gauge(profile, series) >= 0;
     bool is_frames = (int)index == frame_counter(profile);
     struct buf rate CLEANUP_BUF = {0};
@@ -572,15 +573,15 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-/* Drops what no run has, and marks what the runs do not agree on. */
+/* Drops measures without values, and marks those that are unstable. */
 static void keep_measured(struct measures *measures) {
     size_t kept = 0;
     for (size_t i = 0; i < measures->n; i++) {
         struct measure *measure = &measures->items[i];
         if (measure->n > 0) {
             struct moments moments = moments_of(measure->runs, measure->n_runs);
-            measure->unsettled = measure->better != BETTER_NEITHER && moments.n >= 3 &&
-                                 moments_cv(&moments) > max_cv;
+            measure->unstable = measure->better != BETTER_NEITHER && moments.n >= 3 &&
+                                moments_cv(&moments) > max_cv;
             measures->items[kept++] = *measure;
         } else {
             measure_finish(measure);

@@ -7,18 +7,18 @@
 
 enum better { BETTER_NEITHER, BETTER_HIGHER, BETTER_LOWER };
 
-/* What a target costs or achieves in one respect. A statistic that does not apply is NaN. */
+/* One measured quantity of a target. A statistic that does not apply is NaN. */
 struct measure {
     char *name; /* "memory.peak_bytes", "fps", "temperature.celsius{zone=\"cpu\"}" */
     char *unit;
     enum better better;
-    bool unsettled; /* differs between runs by more than chance should make it */
-    double n;       /* values behind the statistics: samples, observations, or runs */
+    bool unstable; /* differs too much between runs */
+    double n;      /* number of samples, observations or runs in the statistics */
     double mean, sd, min, p50, p90, p95, p99, max;
-    double *runs;          /* the value (or mean) of each measured run that has one ... */
-    unsigned *run_numbers; /* ... and which runs these are */
+    double *runs;          /* value (or mean) of each measured run that has one */
+    unsigned *run_numbers; /* the numbers of these runs */
     size_t n_runs;
-    struct weighted *spread; /* the distribution, ascending; NULL where only the runs are known */
+    struct weighted *spread; /* the distribution, ascending; NULL if only the runs are known */
     size_t n_spread;
     bool bucketed; /* its values are upper bounds of buckets */
 };
@@ -29,11 +29,11 @@ struct measures {
     size_t n, cap;
 };
 
-/* Frees the measures and leaves none. */
+/* Frees the measures and leaves an empty struct. */
 void measures_finish(struct measures *measures);
 #define CLEANUP_MEASURES CLEANUP(measures_finish)
 
-/* Condenses what a target's measured runs have in the profile. */
+/* Computes the measures of a target from its measured runs. */
 void measures_make(const struct profile *profile, const struct profile_target *target,
                    struct measures *ret_measures);
 
@@ -50,19 +50,17 @@ enum { N_MEASURE_STATS = 8 };
 
 double measure_stat(const struct measure *measure, const struct measure_stat *stat);
 
-/* Whether a gate's "fps.p50", "memory.peak" or "app.inference.p99" means this measure: units,
- * labels and "app." may be left out. Yields the statistic, which is the mean where none is named.
+/* Whether the name in a gate, such as "fps.p50", "memory.peak" or "app.inference.p99", matches this
+ * measure; unit, labels and "app." may be left out. Yields the statistic; the default is the mean.
  */
 bool measure_matches(const struct measure *measure, const char *text,
                      const struct measure_stat **ret_stat);
 
-/* How measures are made. */
-
-/* Appends a measure with all statistics NaN; it stays there until the next one. */
+/* Appends a measure with all statistics NaN. The pointer is valid until the next call. */
 struct measure *measures_add(struct measures *measures, const char *name, const char *unit);
 
 /* Appends the value of one run. */
 void measure_add_run(struct measure *measure, unsigned number, double value);
 
-/* Takes mean, deviation and range from the runs themselves. */
+/* Computes mean, deviation and range from the values of the runs. */
 void measure_sum_up_runs(struct measure *measure);

@@ -11,7 +11,7 @@
 
 static const double window_s = 1;
 
-/* ---- finding and making ---- */
+/* ---- targets and runs ---- */
 
 static struct profile_target *get_target(struct profile *profile, const char *name) {
     for (size_t i = 0; i < profile->n_targets; i++) {
@@ -26,7 +26,7 @@ static struct profile_target *get_target(struct profile *profile, const char *na
     return target;
 }
 
-/* The run under way; a number that comes again after its end is another run. */
+/* The current run; a number that occurs again after its end starts another run. */
 static struct profile_run *get_run(struct profile_target *target, const struct record_line *line) {
     struct profile_run *last = target->n_runs > 0 ? &target->runs[target->n_runs - 1] : NULL;
     bool ended =
@@ -41,7 +41,7 @@ static struct profile_run *get_run(struct profile_target *target, const struct r
     return run;
 }
 
-/* Grows a table of zeroed rows until it has one of that index. */
+/* Extends a table by zeroed rows until it has one of that index. */
 static void *reach(void *rows, size_t *n_rows, size_t index, size_t size) {
     if (index < *n_rows) {
         return rows;
@@ -70,7 +70,7 @@ static void add_measured(struct profile_column *column, struct profile_pool *poo
 enum growth {
     GAUGE,
     COUNTER,
-    APP_COUNTER, /* from zero, at the beginning of the run */
+    APP_COUNTER, /* starts at zero with the run */
 };
 
 static void add_counter(struct profile_column *column, struct profile_pool *pool,
@@ -80,11 +80,11 @@ static void add_counter(struct profile_column *column, struct profile_pool *pool
         column->initial = column->grown = column->window_grown = begins ? value : 0;
         column->window_t = t;
     } else {
-        /* A counter that falls has begun again at zero. */
+        /* A counter that decreases was reset to zero. */
         column->grown += value >= column->value ? value - column->value : value;
     }
     double waited = t - column->window_t;
-    /* A sample that comes a little early must not make the window two intervals longer. */
+    /* A sample that is a little early must not extend the window by another interval. */
     if (waited >= window_s - 0.01) {
         add_measured(column, pool, (column->grown - column->window_grown) / waited);
         column->window_t = t;
@@ -112,7 +112,7 @@ static void add_value(struct profile_target *target, struct profile_run *run, si
     }
 }
 
-/* What is made of one sample's values. */
+/* The values of one sample that derived columns are made of. */
 struct derived {
     double cpu, user, system, joules, watts;
 };
@@ -134,7 +134,7 @@ static double *derived_place(struct derived *derived, const char *key) {
     return NULL;
 }
 
-/* The joules by now: as counted, or as the watts have it by trapezoids. */
+/* The joules so far: counted, or integrated from the watts by the trapezoidal rule. */
 static double joules_by(struct profile_run *run, const struct derived *derived, double t) {
     if (!isnan(derived->joules) || isnan(derived->watts)) {
         return derived->joules;
@@ -291,7 +291,7 @@ int profile_read(const char *path, struct profile **ret_profile, struct error *e
     return 0;
 }
 
-/* ---- the end ---- */
+/* ---- freeing ---- */
 
 static void finish_run(struct profile_run *run) {
     for (size_t i = 0; i < run->n_columns; i++) {
@@ -327,7 +327,7 @@ void profile_destroy(struct profile *profile) {
     free(profile);
 }
 
-/* What others ask of a profile that was read. */
+/* ---- queries ---- */
 
 size_t profile_n_columns(const struct profile *profile) {
     return N_DERIVED + record_n_series(profile->record);
@@ -352,7 +352,7 @@ int profile_find(const struct profile *profile, const char *key) {
     return -1;
 }
 
-/* The column of `series` with that many bytes less and `suffix` at the end of its name. */
+/* The column whose name is that of `series` without its last `less` bytes and with `suffix`. */
 static int find_sibling(const struct profile *profile, const struct record_series *series,
                         size_t less, const char *suffix) {
     struct buf key CLEANUP_BUF = {0};
@@ -393,7 +393,7 @@ bool profile_run_failed(const struct profile_run *run) {
             json_integer_value(json_object_get(run->end, "signal")) != 0);
 }
 
-/* Splits `le` off the labels. -EINVAL where it has none. */
+/* Splits `le` off the labels. -EINVAL if there is none. */
 static int add_bucket_key(const struct record_series *series, struct buf *out, double *ret_le) {
     static const char name[] = "le=\"";
     const char *le = series->labels;

@@ -9,38 +9,38 @@
 #include "profiler/analysis/statistics.h"
 #include "profiler/record/read.h"
 
-/* A record, read once and condensed: what all reports are made from but those that list samples.
- * Its memory depends on the number of series and runs, not on the length of the record. */
+/* A record, read once and condensed, for all reports but those that list samples. Its size depends
+ * on the number of series and runs, not on the length of the record. */
 struct profile {
     struct record *record;
-    struct json_t *run; /* the first line; NULL where the record is empty */
+    struct json_t *run; /* the line of kind "run" */
     struct profile_target *targets;
     size_t n_targets;
     size_t n_samples;
     double last_t;
-    bool finished;    /* the record ended by itself ... */
-    bool interrupted; /* ... because somebody stopped it */
-    bool torn;        /* its last line was cut */
+    bool finished;    /* the record is complete */
+    bool interrupted; /* the user interrupted it */
+    bool torn;        /* its last line is incomplete */
 };
 
-/* Columns that are made of others; those of the record follow them, by the index of the series. */
+/* Derived columns; the columns of the record follow, in the order of the series. */
 enum {
     DERIVED_CPU,    /* CPU seconds, user and system */
-    DERIVED_ENERGY, /* joules: counted, or else integrated from the watts */
+    DERIVED_ENERGY, /* joules: counted, or integrated from the watts */
     N_DERIVED,
 };
 
 struct profile_target {
     char *name;
-    struct json_t *object; /* its line; NULL where it has none */
+    struct json_t *object; /* its line; NULL: none */
     struct profile_run *runs;
     size_t n_runs;
     struct profile_pool *pools; /* by column */
     size_t n_pools;
 };
 
-/* All measured samples of one column over all runs of a target. For counters these are rates per
- * second over windows of a second. */
+/* All measured samples of one column over all runs of a target. For counters these are rates over
+ * windows of a second. */
 struct profile_pool {
     struct moments moments;
     struct quantiles quantiles;
@@ -58,16 +58,16 @@ struct profile_run {
     double began_at; /* Unix time of its first phase */
     struct profile_phase phases[PROFILE_MAX_PHASES];
     size_t n_phases;
-    bool measured;     /* has a phase "run", so it is no warm-up */
-    double measured_s; /* how long that phase was; grows with the samples until it ends */
+    bool measured;     /* has a phase "run": no warm-up */
+    double measured_s; /* length of that phase so far */
     double end_t;
-    struct json_t *end; /* its last line; NULL where there is none */
+    struct json_t *end; /* its last line; NULL: none */
     size_t n_samples;
     size_t n_lost;
     struct profile_column *columns;
     size_t n_columns;
     double idle_joules, idle_s; /* during the baseline */
-    double watts_t, watts;      /* the sample before, to integrate */
+    double watts_t, watts;      /* the previous sample, to integrate */
     double joules;              /* integrated */
 };
 
@@ -76,8 +76,8 @@ struct profile_column {
     size_t n; /* samples in the measured phase */
     double t, value;
     double first_t;
-    double grown;   /* counters: by how much in these samples */
-    double initial; /* of that, what a counter of the application had when it was first seen */
+    double grown;   /* growth of a counter in these samples */
+    double initial; /* of that, the first value of a counter of the application */
     double window_t, window_grown;
     struct moments moments; /* of gauges, or of the rates of counters */
     struct timeline timeline;
@@ -94,32 +94,31 @@ static inline void profile_cleanup(struct profile **profile) {
 }
 #define CLEANUP_PROFILE CLEANUP(profile_cleanup)
 
-/* How many columns there are, the derived ones included. */
+/* The number of columns, with the derived ones. */
 size_t profile_n_columns(const struct profile *profile);
 
 /* The series of a column, or NULL for a derived one. */
 const struct record_series *profile_series(const struct profile *profile, size_t index);
 
-/* The column of a run, or NULL where it has no measured sample. */
+/* The column of a run, or NULL if it has no measured sample. */
 const struct profile_column *profile_column(const struct profile_run *run, size_t index);
 
 /* The column of that key, or -1. */
 int profile_find(const struct profile *profile, const char *key);
 
-/* Metrics of type "rate" are recorded as `app.fps_total` and `app.fps`: the column of the one that
- * belongs to the other, or -1. */
+/* A metric of type "rate" is recorded as the counter `app.fps_total` and the gauge `app.fps`. These
+ * find the column of one by the other, or -1. */
 int profile_find_gauge(const struct profile *profile, const struct record_series *counter);
 int profile_find_counter(const struct profile *profile, const struct record_series *gauge);
 
 /* Mean growth per second of a counter over the measured phase; NaN with fewer than two samples. */
 double profile_rate(const struct profile_column *column);
 
-/* Whether the application failed in this run: it could not be started, or ended by itself with an
- * error. One that was stopped when its time was over did not fail. */
+/* Whether the application failed in this run: it could not be started, or exited with an error. An
+ * application that was stopped at its timeout did not fail. */
 bool profile_run_failed(const struct profile_run *run);
 
-/* Appends the key of the histogram that a series is a part of, `app.inference_seconds{stage="a"}`
- * for `app.inference_seconds{stage="a",le="0.1"}` and for `app.inference_seconds_sum{stage="a"}`,
- * and yields the upper bound of a bucket (NaN for the other parts). -EINVAL for what is no part of
- * one. */
+/* Appends the key of the histogram that a series belongs to, `app.inference_seconds{stage="a"}` for
+ * `app.inference_seconds{stage="a",le="0.1"}` and for `app.inference_seconds_sum{stage="a"}`, and
+ * yields the upper bound of a bucket (else NaN). -EINVAL if it belongs to none. */
 int histogram_key_of(const struct record_series *series, struct buf *out, double *ret_le);

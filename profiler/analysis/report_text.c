@@ -64,7 +64,7 @@ void text_add_escaped(struct buf *out, const char *text) {
     for (size_t left = strlen(text); left > 0;) {
         size_t n = utf8_sequence(text, left);
         const char *instead = n == 0 ? UTF8_REPLACEMENT : n == 1 ? entity(*text) : NULL;
-        /* U+FFFE and U+FFFF are no characters of XML. */
+        /* XML excludes U+FFFE and U+FFFF. */
         if (n == 3 && memcmp(text, "\xef\xbf", 2) == 0 && (unsigned char)text[2] >= 0xbe) {
             instead = UTF8_REPLACEMENT;
         }
@@ -111,7 +111,7 @@ static const struct prefix *prefix_of(const struct prefix *table, double value) 
     return prefix;
 }
 
-/* Four digits, and those before the point always. */
+/* Four significant digits, and all digits before the point. */
 static void add_digits(struct buf *out, double value) {
     buf_printf(out, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
 }
@@ -121,7 +121,7 @@ void text_add_human(struct buf *out, double value, const char *unit) {
         buf_add_str(out, "–");
         return;
     }
-    /* It goes into markup as it is. */
+    /* The unit is written into markup without escapes. */
     unit = strpbrk(unit, "<>&\"'") == NULL ? unit : "";
     bool is_ratio = strcmp(unit, "ratio") == 0;
     bool scales = strcmp(unit, "s") == 0 || strcmp(unit, "J") == 0 || strcmp(unit, "W") == 0;

@@ -78,7 +78,7 @@ static void add_value(struct buf *out, const json_t *value) {
     buf_add_str(out, text != NULL ? text : "null");
 }
 
-/* A part of a line of the record, as it is; left out where it is missing. */
+/* Copies a member of a line of the record, if it is there. */
 static void add_copy(struct buf *out, const char *key, const json_t *object) {
     const json_t *value = json_object_get(object, key);
     if (value != NULL) {
@@ -131,7 +131,7 @@ static void add_measure(struct buf *out, const struct measure *measure) {
         }
     }
     add_interval(out, measure);
-    if (measure->unsettled) {
+    if (measure->unstable) {
         add_bool(out, "unstable", true);
     }
     add_runs(out, measure);
@@ -203,7 +203,7 @@ static void add_unstable(struct buf *out, const struct measures *measures) {
     buf_add_char(out, '[');
     size_t n = 0;
     for (size_t i = 0; i < measures->n; i++) {
-        if (measures->items[i].unsettled) {
+        if (measures->items[i].unstable) {
             buf_add_str(out, n++ > 0 ? "," : "");
             text_add_string(out, measures->items[i].name);
         }
@@ -238,7 +238,7 @@ static void add_target(struct buf *out, const struct result *result) {
     buf_add_str(out, "]}");
 }
 
-/* ---- the whole ---- */
+/* ---- summary.json ---- */
 
 static void add_sweep_row(struct buf *out, const struct result *result, const json_t *knobs) {
     buf_add_char(out, '{');

@@ -5,7 +5,7 @@
 #include "profiler/analysis/measure.h"
 #include "profiler/analysis/profile.h"
 
-/* All that reports say about a record. A zeroed struct is empty. */
+/* All results of a record. A zeroed struct is empty. */
 struct results {
     struct profile *profile;
     struct result *items; /* one per target of the profile, in its order */
@@ -17,27 +17,26 @@ struct result {
     struct measures measures;
     struct gate *gates;
     size_t n_gates;
-    size_t n_measured;    /* runs that count */
-    size_t n_failed_runs; /* of all, warm-up included */
+    size_t n_measured;    /* runs that were measured */
+    size_t n_failed_runs; /* of all runs, with warm-up */
 };
 
-/* Reads DIR/samples.jsonl and judges the gates that need no baseline. */
+/* Reads DIR/samples.jsonl and evaluates the gates that need no baseline. */
 int results_read(const char *dir, struct results *ret_results, struct error *err);
 
 /* The same for the record itself. */
 int results_read_record(const char *path, struct results *ret_results, struct error *err);
 
-/* Frees what the results hold and leaves none. */
+/* Frees the results and leaves an empty struct. */
 void results_finish(struct results *results);
 #define CLEANUP_RESULTS CLEANUP(results_finish)
 
-/* The text at a path of keys below the record's first line, as in ("application", "name"); ""
- * where there is none. */
+/* The text at two keys of the record's first line, as in ("application", "name"); "": none. */
 const char *results_text(const struct results *results, const char *object, const char *key);
 
-/* Whether targets are settings of knobs. */
+/* Whether the targets are the settings of a sweep over knobs. */
 bool results_is_sweep(const struct results *results);
 
-/* Appends summary.json: every measure of every target with its statistics, the gates' verdicts, and
- * for sweeps the table from knobs to measures. */
+/* Appends summary.json: every measure of every target with its statistics, the verdicts of the
+ * gates, and the table of a sweep from knobs to measures. */
 void summary_write(const struct results *results, struct buf *out);

@@ -53,7 +53,7 @@ double statistics_t95(size_t degrees_of_freedom) {
     if (degrees_of_freedom <= ARRAY_LEN(table)) {
         return table[degrees_of_freedom - 1];
     }
-    /* The expansion of Cornish and Fisher around the normal point, right to six digits here. */
+    /* The Cornish-Fisher expansion around the normal quantile, exact to six digits here. */
     const double z = 1.959963985, n = (double)degrees_of_freedom;
     const double z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
     return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n) +
@@ -98,8 +98,8 @@ double statistics_bucket_quantile(const struct bucket *buckets, size_t n, double
 
 enum { EXACT_MAX = 20 };
 
-/* Twice U of the first sample, which is a whole number also with ties: 2 for each pair that it wins
- * and 1 for each tie. */
+/* Twice U of the first sample, which is an integer also with ties: 2 for each pair that it wins and
+ * 1 for each tie. */
 static size_t twice_u(const double *a, size_t n_a, const double *b, size_t n_b) {
     size_t u = 0;
     for (size_t i = 0; i < n_a; i++) {
@@ -110,9 +110,9 @@ static size_t twice_u(const double *a, size_t n_a, const double *b, size_t n_b) 
     return u;
 }
 
-/* Every way to choose who of the pooled values belongs to the first sample is as likely as any
- * other; the share of those at least as far from the middle as what was seen. With 20 values these
- * are 184756 choices at most. */
+/* Every choice of the first sample from the pooled values is equally likely. Returns the share of
+ * choices that are at least as far from the middle as the observed one. 20 values have at most
+ * 184756 choices. */
 static double exact(const double *pooled, size_t n, size_t n_a, size_t seen) {
     size_t middle = n_a * (n - n_a); /* of twice U */
     size_t far = seen > middle ? seen - middle : middle - seen;
@@ -130,7 +130,7 @@ static double exact(const double *pooled, size_t n, size_t n_a, size_t seen) {
         size_t u = twice_u(a, in_a, b, in_b);
         as_far += (u > middle ? u - middle : middle - u) >= far;
         all++;
-        /* The next larger number with as many bits set. */
+        /* The next larger number with the same number of bits set. */
         uint32_t lowest = chosen & -chosen;
         uint32_t ripple = chosen + lowest;
         chosen = ripple | ((chosen ^ ripple) >> 2) / lowest;
@@ -175,7 +175,7 @@ double statistics_mann_whitney(const double *a, size_t n_a, const double *b, siz
 struct quantiles_level {
     double *values;
     size_t n, cap;
-    bool odd; /* which half goes on the next time: alternating keeps the errors from adding up */
+    bool odd; /* which half moves up next; alternating keeps errors from adding up */
 };
 
 static void put(struct quantiles *quantiles, size_t depth, double value) {
@@ -188,8 +188,7 @@ static void put(struct quantiles *quantiles, size_t depth, double value) {
     level->values[level->n++] = value;
 }
 
-/* Halves full levels, the lowest first. The level above has room for the half, as it was left with
- * less than a full one. */
+/* Halves full levels, the lowest first. */
 static void compact(struct quantiles *quantiles, size_t depth) {
     for (; quantiles->levels[depth].n >= QUANTILES_EXACT; depth++) {
         struct quantiles_level *level = &quantiles->levels[depth];
@@ -198,7 +197,7 @@ static void compact(struct quantiles *quantiles, size_t depth) {
         level->odd = !level->odd;
         level->n = 0;
         for (size_t i = from; i < n; i += 2) {
-            /* `levels` may move with a level that is added. */
+            /* put() may move `levels`. */
             put(quantiles, depth + 1, quantiles->levels[depth].values[i]);
         }
     }

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Count, mean, deviation and range of values that come one by one. A zeroed struct is empty. */
+/* Count, mean, deviation and range of a stream of values. A zeroed struct is empty. */
 struct moments {
     size_t n;
     double mean;
@@ -19,18 +19,18 @@ struct moments moments_of(const double *values, size_t n);
 /* Standard deviation of the sample (n - 1); 0 for fewer than two values. */
 double moments_sd(const struct moments *moments);
 
-/* Coefficient of variation: the deviation relative to the mean; 0 where the mean is 0. */
+/* Coefficient of variation: the deviation relative to the mean; 0 if the mean is 0. */
 double moments_cv(const struct moments *moments);
 
 /* Half the width of the 95 % confidence interval of the mean, by Student's t; `n` at least 2. */
 double moments_ci95(const struct moments *moments);
 
-/* The two-sided 95 % point of Student's t. */
+/* The two-sided 95 % quantile of Student's t. */
 double statistics_t95(size_t degrees_of_freedom);
 
-/* The probability, two-sided, that two samples of the same distribution differ in rank as much as
- * these by chance (Mann-Whitney U). Exact up to 20 values in all, ties included; the normal
- * approximation with correction for ties and continuity beyond. 1 where one of them is empty. */
+/* The two-sided probability that two samples of the same distribution differ in rank as much as
+ * these (Mann-Whitney U). Exact for up to 20 values, also with ties; for more, the normal
+ * approximation with correction for ties and continuity. 1 if a sample is empty. */
 double statistics_mann_whitney(const double *a, size_t n_a, const double *b, size_t n_b);
 
 /* One bucket of a cumulative histogram. */
@@ -39,17 +39,17 @@ struct bucket {
     double count; /* of all values up to it */
 };
 
-/* The quantile of ascending buckets, interpolated as PromQL's histogram_quantile does; NaN without
- * values. What lies in the last bucket is reported as the highest finite bound. */
+/* The quantile of ascending buckets, interpolated as by PromQL's histogram_quantile; NaN without
+ * values. A quantile in the last bucket is reported as the highest finite bound. */
 double statistics_bucket_quantile(const struct bucket *buckets, size_t n, double q);
 
 /* Sorts ascending. */
 void statistics_sort(double *values, size_t n);
 
-/* The distribution of values that come one by one, in bounded memory: exact up to QUANTILES_EXACT
- * of them; beyond, a full buffer is sorted and every other value goes on to the next level, where
- * it counts twice. The rank of a quantile is then off by 0.2 % at the most for a million values. A
- * zeroed struct is empty. */
+/* The distribution of a stream of values in bounded memory. It is exact for up to QUANTILES_EXACT
+ * values; then a full buffer is sorted and every other value moves to the next level, where it
+ * counts twice. For a million values the rank of a quantile is off by at most 0.2 %. A zeroed
+ * struct is empty. */
 struct quantiles {
     struct quantiles_level *levels;
     size_t n_levels;
@@ -59,18 +59,18 @@ enum { QUANTILES_EXACT = 4096 };
 
 void quantiles_add(struct quantiles *quantiles, double value);
 
-/* A value and how many it stands for. */
+/* A value and its weight. */
 struct weighted {
     double value;
     double weight;
 };
 
-/* What is kept, ascending, with the sum of the weights; NULL without values. The caller frees it.
- */
+/* The values in ascending order, and the sum of their weights; NULL without values. The caller
+ * frees it. */
 struct weighted *quantiles_sorted(const struct quantiles *quantiles, size_t *ret_n,
                                   double *ret_weight);
 
-/* The quantile `q` of what quantiles_sorted gave; interpolated where all weights are one. */
+/* The quantile `q` of the result of quantiles_sorted; interpolated if all weights are one. */
 double weighted_quantile(const struct weighted *sorted, size_t n, double weight, double q);
 
 /* Frees it and leaves it empty. */
@@ -81,7 +81,7 @@ void quantiles_finish(struct quantiles *quantiles);
 struct timeline {
     struct timeline_bin *bins;
     size_t n_bins, cap_bins;
-    size_t per_bin; /* samples that make a bin */
+    size_t per_bin; /* samples per bin */
 };
 
 struct timeline_bin {
@@ -94,7 +94,7 @@ struct timeline_bin {
 
 enum { TIMELINE_BINS = 512 };
 
-/* Adds one; `t` never goes back. */
+/* Adds a value; `t` never decreases. */
 void timeline_add(struct timeline *timeline, double t, double value);
 
 /* Frees it and leaves it empty. */

@@ -7,7 +7,7 @@
 
 #include "exporter/core/memory.h"
 
-/* Chance must be less likely than this. Four runs of each are the fewest that can get there. */
+/* The level of significance. It takes at least four runs of each side to reach it. */
 static const double max_p = 0.05;
 enum { ENOUGH_RUNS = 4 };
 
@@ -81,7 +81,7 @@ static void add_absence(struct comparison *comparison, const char *target,
         (struct compare_absence){target, measure, lost};
 }
 
-/* The measures that `has` has figures of and `lacks` does not. */
+/* The measures that `has` has and `lacks` does not. */
 static void add_absent_measures(struct comparison *comparison, const struct compare_target *has,
                                 const struct compare_target *lacks, bool lost) {
     for (size_t i = 0; i < has->measures.n; i++) {
@@ -93,7 +93,7 @@ static void add_absent_measures(struct comparison *comparison, const struct comp
     }
 }
 
-/* All of one side that the other lacks. */
+/* The targets and measures of one side that the other lacks. */
 static void add_absent(struct comparison *comparison, const struct compare_side *has,
                        const struct compare_side *lacks, bool lost) {
     for (size_t i = 0; i < has->n_targets; i++) {
@@ -109,7 +109,7 @@ static void add_absent(struct comparison *comparison, const struct compare_side 
 
 /* ---- gates ---- */
 
-/* Whether all measures that a gate means differ between A and B no more than their runs do. */
+/* Whether none of the measures that a gate matches differs significantly between A and B. */
 static bool is_chance(const struct comparison *comparison, const char *target,
                       const struct gate *gate) {
     size_t n = 0, by_chance = 0;
@@ -125,7 +125,7 @@ static bool is_chance(const struct comparison *comparison, const char *target,
     return n > 0 && by_chance == n;
 }
 
-/* A target that A does not have keeps the gates that need no baseline. */
+/* A target that A does not have is checked by the gates that need no baseline. */
 static void add_gates(struct comparison *comparison, const struct compare_target *a,
                       const struct compare_target *b) {
     size_t n;
@@ -146,7 +146,7 @@ static void add_gates(struct comparison *comparison, const struct compare_target
 
 /* ---- environments ---- */
 
-/* Other differences (a commit, an image) are what one compares. */
+/* Other differences (a commit, an image) are what the user compares. */
 static bool matters(const char *key) {
     static const char *const keys[] = {"board", "power_mode"};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -173,7 +173,7 @@ static void add_difference(struct comparison *comparison, const char *key, const
         (struct compare_difference){mem_strdup(key), shown(a), shown(b), matters(key)};
 }
 
-/* Why a run had no cgroup names its process, so no two are equal; that it had none is `launch`. */
+/* The reason for having no cgroup contains a pid, so it always differs; `launch` shows the fact. */
 static bool is_comparable(const char *key) {
     return strcmp(key, "no_cgroup") != 0;
 }

@@ -5,9 +5,9 @@
 #include "profiler/analysis/gate.h"
 #include "profiler/analysis/measure.h"
 
-/* `waap compare A B`: what changed from one record to another, and whether that means anything. */
+/* `waap compare A B`: what changed from one record to another, and whether it is significant. */
 
-/* One of the two, as its summary has it. A zeroed struct is empty. */
+/* One side, read from its summary. A zeroed struct is empty. */
 struct compare_side {
     const char *name; /* as the user gave it */
     struct json_t *summary;
@@ -17,50 +17,50 @@ struct compare_side {
 };
 
 struct compare_target {
-    const char *name; /* borrowed from the summary, as `of` */
+    const char *name; /* borrowed from the summary, like `of` */
     const char *of;
     struct measures measures;
 };
 
 enum compare_change {
-    CHANGE_NONE,    /* too small or too likely by chance */
-    CHANGE_UNCLEAR, /* large enough, but too few runs to tell */
+    CHANGE_NONE,    /* too small or not significant */
+    CHANGE_UNCLEAR, /* large enough, but too few runs */
     CHANGE_BETTER,
     CHANGE_WORSE,
-    CHANGE_OTHER, /* of something that is neither good nor bad */
+    CHANGE_OTHER, /* of a measure that is neither good nor bad */
 };
 
 struct compare_row {
     const char *target;
     const struct measure *a, *b;
     double change; /* relative to A */
-    double p;      /* that it is chance */
+    double p;      /* probability of chance */
     enum compare_change kind;
 };
 
 struct compare_gate {
     const char *target;
     struct gate gate;
-    bool by_chance; /* broken by size, but the runs differ as much */
+    bool by_chance; /* exceeds the limit, but is not significant */
 };
 
-/* What only one side has. */
+/* A target or measure that only one side has. */
 struct compare_absence {
     const char *target;
     const struct measure *measure; /* NULL: the whole target */
-    bool lost;                     /* A has it */
+    bool lost;                     /* only A has it */
 };
 
-/* What differs between the two environments. */
+/* A difference between the environments. */
 struct compare_difference {
     char *key;
     char *a, *b;
-    bool matters; /* figures of these two cannot be compared */
+    bool matters; /* the results cannot be compared */
 };
 
 struct comparison {
     struct compare_side a, b;
-    double threshold; /* smaller changes are none */
+    double threshold; /* smaller changes are ignored */
     struct compare_row *rows;
     size_t n_rows, cap_rows;
     struct compare_gate *gates;
@@ -69,7 +69,7 @@ struct comparison {
     size_t n_absences, cap_absences;
     struct compare_difference *differences;
     size_t n_differences, cap_differences;
-    size_t n_targets; /* that both have */
+    size_t n_targets; /* that both sides have */
 };
 
 /* Reads a side from the text of its summary; the name is borrowed. */
@@ -82,12 +82,11 @@ int compare_make(struct comparison *comparison, struct error *err);
 void comparison_finish(struct comparison *comparison);
 #define CLEANUP_COMPARISON CLEANUP(comparison_finish)
 
-/* 0 ok, 1 worse, 3 the application failed in B, 4 the environments differ. A target that
- * is lost is worse. Of measures, the gates decide where B has any, otherwise each that got worse or
- * is lost. */
+/* 0 ok, 1 worse, 3 the application failed in B, 4 the environments differ. B is worse if it lacks a
+ * target of A, or if a gate fails; if it has no gates, if a measure got worse or is missing. */
 int compare_exit_code(const struct comparison *comparison);
 
-/* Appends a table for people; colours for terminals. */
+/* Appends a table for people, with colours if it is for a terminal. */
 void compare_write_text(const struct comparison *comparison, bool all, bool colours,
                         struct buf *out);
 

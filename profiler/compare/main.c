@@ -24,7 +24,7 @@ static const struct {
 
 /* ---- for people ---- */
 
-/* Columns on a screen: bytes that do not continue a character. */
+/* Columns on a terminal: the bytes that begin a character. */
 static size_t width_of(const char *text) {
     size_t n = 0;
     for (; *text != '\0'; text++) {
@@ -252,13 +252,13 @@ enum { SUMMARY_MAX = 64 << 20 };
 static const char usage[] =
     "usage: waap compare A B [--gate] [--json] [--all] [--threshold=5%]\n"
     "\n"
-    "Says what changed from A to B: directories of waap run, or their summary.json.\n"
+    "Shows what changed from A to B: directories of waap run, or their summary.json.\n"
     "\n"
-    "  --gate          exit with 1 where B is worse, 3 where its application failed,\n"
-    "                  4 where board or power mode differ\n"
+    "  --gate          exit with 1 if B is worse, 3 if its application failed,\n"
+    "                  4 if board or power mode differ\n"
     "  --json          everything as JSON\n"
     "  --all           also measures that are neither good nor bad and did not change\n"
-    "  --threshold=N%  take smaller changes for none (5%)\n";
+    "  --threshold=N%  ignore smaller changes (5%)\n";
 
 struct options {
     const char *sides[2];
@@ -319,8 +319,8 @@ static int parse_options(struct options *options, int argc, char **argv) {
     return 0;
 }
 
-/* The summary of a directory: computed from its record if there is one, so that it is never that of
- * another record. */
+/* The summary of a directory: computed from its record if there is one, since summary.json might
+ * belong to another record. */
 static int read_directory(const char *path, struct buf *out, struct error *err) {
     char *record CLEANUP_FREE = file_path_join(path, "samples.jsonl");
     char *summary CLEANUP_FREE = file_path_join(path, "summary.json");

@@ -71,7 +71,7 @@ static int parse(struct compare_side *side, const char *text, size_t len, struct
     }
     const char *format = json_string_value(json_object_get(side->summary, "format"));
     if (format == NULL || strcmp(format, "waap-summary/1") != 0) {
-        return error_set(err, -EINVAL, "%s: is no summary of waap", side->name);
+        return error_set(err, -EINVAL, "%s: not a summary of waap", side->name);
     }
     const json_t *targets = json_object_get(side->summary, "targets");
     side->targets = mem_zalloc(json_array_size(targets), sizeof(*side->targets));

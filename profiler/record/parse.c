@@ -29,7 +29,7 @@ static const struct word phases[] = {
     {"stop", PHASE_STOP},         {"warmup", PHASE_WARMUP},
 };
 
-/* The value of a word; -EINVAL with words where it is none of them. */
+/* The value of a word; -EINVAL for an unknown one. */
 static int find_word(const struct word *words, size_t n, const char *what, const char *text,
                      struct error *err) {
     for (size_t i = 0; i < n; i++) {
@@ -71,7 +71,7 @@ static bool is_key(const char *key) {
     return name > 0 && (name == len || (key[name] == '{' && len > name + 1 && key[len - 1] == '}'));
 }
 
-/* The unit that a name of Prometheus' kind tells: "s" of `inference_seconds_sum`. */
+/* The unit in a Prometheus name: "s" of `inference_seconds_sum`. */
 static const char *unit_in(const char *name, size_t len) {
     static const char *const parts[] = {"_total", "_sum"};
     static const char *const units[][2] = {
@@ -91,7 +91,7 @@ static const char *unit_in(const char *name, size_t len) {
     return "";
 }
 
-/* One block: the struct and its four texts. */
+/* Allocates the struct and its four texts as one block. */
 static struct record_series *make_series(const char *key, const char *unit, const char *help) {
     size_t n_key = strlen(key) + 1, n_unit = strlen(unit) + 1, n_help = strlen(help) + 1;
     struct record_series *series = mem_zalloc(1, sizeof(*series) + 2 * n_key + n_unit + n_help);
@@ -150,7 +150,7 @@ static int parse_series(struct record_parser *parser, struct error *err) {
                : error_set(err, -EINVAL, "%s: declared before with another type", key);
 }
 
-/* ---- the few others, read as trees ---- */
+/* ---- other lines ---- */
 
 static int parse_object(struct record_parser *parser, struct record_line *line, struct error *err) {
     const json_t *object = parser->object;
@@ -177,8 +177,8 @@ int record_parse(struct record_parser *parser, char *text, size_t len, struct re
                  struct error *err) {
     json_decref(parser->object);
     parser->object = NULL;
-    /* Samples are decoded in place; where the line turns out to be none, the tree needs its
-     * beginning as it was. */
+    /* Samples are decoded in place; for other lines the beginning is restored, as jansson parses it
+     * again. */
     char front[64];
     size_t n_front = len < sizeof(front) ? len : sizeof(front);
     memcpy(front, text, n_front);

@@ -10,9 +10,9 @@ struct record {
     char *path;
     FILE *file;
     struct record_parser parser;
-    char *text; /* what was read and not yet taken: from `start` to `end` */
+    char *text; /* unread text is from `start` to `end` */
     size_t start, end, cap;
-    size_t line; /* of the one taken last */
+    size_t line; /* of the last line taken */
     bool torn;
 };
 
@@ -39,7 +39,7 @@ int record_open(const char *path, struct record **ret_record, struct error *err)
     return 0;
 }
 
-/* Reads one block more behind what is left; 1, 0 at the end of the file. */
+/* Reads another block; 1, or 0 at the end of the file. */
 static int fill(struct record *record, struct error *err) {
     if (record->start > 0) {
         memmove(record->text, record->text + record->start, record->end - record->start);
@@ -59,7 +59,7 @@ static int fill(struct record *record, struct error *err) {
     return n > 0;
 }
 
-/* Cuts the next line out, without its newline; 1, or 0 at the end. */
+/* Takes the next line without its newline; 1, or 0 at the end. */
 static int take_line(struct record *record, char **ret_text, size_t *ret_len, struct error *err) {
     size_t searched = 0;
     for (;;) {
@@ -82,7 +82,7 @@ static int take_line(struct record *record, char **ret_text, size_t *ret_len, st
     }
 }
 
-/* Each line is a JSON text by itself, so every fault there is one of "line 1". */
+/* Each line is parsed by itself, so its errors name "line 1". */
 static const char *without_line(const char *fault) {
     static const char line[] = "line 1, ";
     return strncmp(fault, line, strlen(line)) == 0 ? fault + strlen(line) : fault;

@@ -7,8 +7,8 @@
 #include "exporter/core/error.h"
 #include "exporter/core/hash.h"
 
-/* Reads samples.jsonl, the record of a run: one JSON object per line, of which "kind" is the first
- * key. Everything else that a run leaves behind is made from it. One line is held at a time. */
+/* Reads samples.jsonl, the record of a run: one JSON object per line, with "kind" as first key. All
+ * reports are made from it. One line is in memory at a time. */
 struct record;
 
 enum record_kind {
@@ -55,10 +55,10 @@ struct record_series {
     enum record_type type;
 };
 
-/* A key less the "app." before those of the application itself. */
+/* A key without the "app." that marks the application's own. */
 const char *record_short_key(const char *key);
 
-/* Whether a key is the application's. */
+/* Whether a key is one of the application's own. */
 bool record_key_is_app(const char *key);
 
 struct record_value {
@@ -68,24 +68,24 @@ struct record_value {
 
 struct record_line {
     enum record_kind kind;
-    const char *target; /* "" where the kind has none */
+    const char *target; /* "" if the kind has none */
     unsigned run;
     double t;                          /* monotonic seconds since the record began */
     double at;                         /* Unix time */
     enum record_phase phase;           /* of a phase line */
     const struct record_value *values; /* of a sample */
     size_t n_values;
-    struct json_t *object; /* of the others, all of it (jansson's json_t); borrowed */
+    struct json_t *object; /* of the other kinds: the line as jansson's json_t; borrowed */
 };
 
 /* Opens the record at `path`. */
 int record_open(const char *path, struct record **ret_record, struct error *err);
 
-/* Takes the next line; what it points to stays until the call after it. 1, 0 at the end, or a
- * negative errno with words that name file and line. */
+/* Takes the next line; its pointers are valid until the next call. 1, 0 at the end, or a negative
+ * errno; the error names file and line. */
 int record_next(struct record *record, struct record_line *ret_line, struct error *err);
 
-/* Whether the last line has no end, as after a crash; it was ignored. */
+/* Whether the last line was incomplete, as after a crash, and ignored. */
 bool record_is_torn(const struct record *record);
 
 /* The series declared so far. They live as long as the record. */
@@ -100,10 +100,10 @@ static inline void record_cleanup(struct record **record) {
 }
 #define CLEANUP_RECORD CLEANUP(record_cleanup)
 
-/* "baseline" and its kin; "" for PHASE_NONE. */
+/* The name of a phase, such as "baseline"; "" for PHASE_NONE. */
 const char *record_phase_name(enum record_phase phase);
 
-/* Turns lines of a record into structs; knows the series declared so far. */
+/* Parses the lines of a record; has the series declared so far. */
 struct record_parser {
     struct record_series **series;
     size_t n_series, cap_series;
@@ -113,12 +113,12 @@ struct record_parser {
     struct json_t *object;
 };
 
-/* Takes one line without its newline; the text is written to. 0 or -EINVAL. */
+/* Parses one line without its newline, modifying the text. 0 or -EINVAL. */
 int record_parse(struct record_parser *parser, char *text, size_t len, struct record_line *ret_line,
                  struct error *err);
 
-/* Takes `{"kind":"NAME"` off the front of a line and, where that is a sample, all the rest. The
- * text is written to. Yields the kind's name, which lies in the text. */
+/* Parses `{"kind":"NAME"` and, if the line is a sample, the rest. Modifies the text and yields the
+ * name of the kind in it. */
 int record_sample_parse(struct record_parser *parser, char *text, size_t len, char **ret_kind,
                         struct record_line *line, struct error *err);
 
@@ -126,5 +126,5 @@ int record_sample_parse(struct record_parser *parser, char *text, size_t len, ch
 struct record_series *record_series_find(const struct record_parser *parser, const char *key,
                                          size_t len);
 
-/* Frees what the parser holds and leaves it empty. */
+/* Frees the parser's content and leaves it empty. */
 void record_parser_finish(struct record_parser *parser);

@@ -6,7 +6,7 @@
 #include "exporter/core/json.h"
 #include "exporter/core/memory.h"
 
-/* Samples are the many lines of a record: read without making a tree. */
+/* Most lines of a record are samples; they are parsed without building a tree. */
 
 static int parse_values(struct record_parser *parser, struct json *json, struct record_line *line,
                         struct error *err) {
@@ -84,7 +84,7 @@ static int parse_sample(struct record_parser *parser, struct json *json, struct 
     return r < 0 || json_at_end(json) ? r : json_fail(json, err, "more behind the object");
 }
 
-/* Takes `{"kind":"…"` off the front; blanks must not carry it far, see record_parse. */
+/* Parses `{"kind":"…"`; it must be within the bytes that record_parse restores. */
 static int parse_kind(struct json *json, char **ret_kind, struct error *err) {
     enum { FAR = 64 };
     const char *begin = json->at;

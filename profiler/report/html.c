@@ -21,7 +21,7 @@ static void add_value_cell(struct buf *out, double value, const char *unit) {
     buf_add_str(out, "</td>");
 }
 
-/* A title that begins with '#' stands over numbers. */
+/* A title that begins with '#' heads a column of numbers. */
 static void begin_table(struct buf *out, const char *const *titles, size_t n) {
     buf_add_str(out, "<div class=\"wide\"><table><thead><tr>");
     for (size_t i = 0; i < n; i++) {
@@ -176,7 +176,7 @@ static void add_measures(const struct result *result, struct buf *out) {
         for (size_t j = 0; j < N_MEASURE_STATS; j++) {
             add_value_cell(out, measure_stat(measure, &measure_stats[j]), measure->unit);
         }
-        buf_printf(out, "<td class=\"n%s\">", measure->unsettled ? " bad" : "");
+        buf_printf(out, "<td class=\"n%s\">", measure->unstable ? " bad" : "");
         text_add_human(out, moments.n > 1 ? moments_cv(&moments) : NAN, "ratio");
         buf_add_str(out, "</td></tr>\n");
     }
@@ -218,7 +218,7 @@ static void add_environment(const struct results *results, struct buf *out) {
     buf_add_str(out, "</dl></section>\n");
 }
 
-/* Points of all lines of a page: about 11 bytes each keep it well below a megabyte. */
+/* Points of all lines of a page; at about 11 bytes each the page stays well below a megabyte. */
 enum { POINTS_PER_PAGE = 48000, CHARTS_PER_TARGET = 12 };
 
 /* ---- top ---- */
@@ -230,7 +230,7 @@ static void add_pill(struct buf *out, const char *class, const char *text) {
 }
 
 static void add_verdict(struct buf *out, const struct results *results) {
-    size_t gates = 0, broken = 0, failed = 0, unsettled = 0;
+    size_t gates = 0, broken = 0, failed = 0, unstable = 0;
     for (size_t i = 0; i < results->n; i++) {
         const struct result *result = &results->items[i];
         failed += result->n_failed_runs;
@@ -239,7 +239,7 @@ static void add_verdict(struct buf *out, const struct results *results) {
             broken += result->gates[j].state == GATE_FAILED;
         }
         for (size_t j = 0; j < result->measures.n; j++) {
-            unsettled += result->measures.items[j].unsettled;
+            unstable += result->measures.items[j].unstable;
         }
     }
     struct buf text CLEANUP_BUF = {0};
@@ -252,7 +252,7 @@ static void add_verdict(struct buf *out, const struct results *results) {
         buf_printf(&text, "%zu run%s failed", failed, failed > 1 ? "s" : "");
         add_pill(out, "bad", buf_str(&text));
     }
-    if (unsettled > 0) {
+    if (unstable > 0) {
         add_pill(out, "doubt", "runs do not agree");
     }
     if (!results->profile->finished || results->profile->interrupted) {
@@ -312,7 +312,7 @@ static void add_card(struct buf *out, const struct headline *headline) {
     text_add_human(&value, measure_stat(headline->measure, headline->stat),
                    headline->measure->unit);
     size_t digits = strcspn(buf_str(&value), " ");
-    buf_printf(out, "<div class=\"card%s\"><h3>", headline->measure->unsettled ? " doubt" : "");
+    buf_printf(out, "<div class=\"card%s\"><h3>", headline->measure->unstable ? " doubt" : "");
     text_add_escaped(out, headline->title);
     buf_printf(out,
                "</h3><p class=\"value\"><span class=\"number\">%.*s</span><span class=\"unit\">",
@@ -324,7 +324,7 @@ static void add_card(struct buf *out, const struct headline *headline) {
     buf_add_str(out, "</div>\n");
 }
 
-/* What was started, in words of a shell's reader. */
+/* The command as a user would type it. */
 static void add_command(struct buf *out, const struct profile_target *target) {
     static const char *const keys[] = {"command", "args"};
     buf_add_str(out, "<p class=\"hint\"><code>");

@@ -62,7 +62,7 @@ void svg_begin_figure(struct buf *out, const char *title) {
     buf_add_str(out, "</figcaption>");
 }
 
-/* Memory comes in powers of two: rules at 256 MiB, not at 250000000. */
+/* Memory has rules at powers of two: at 256 MiB, not at 250000000. */
 static double step_of(double range, double parts, const char *unit) {
     if (strcmp(unit, "B") != 0 || !(range > 0)) {
         return round_step(range, parts);
@@ -162,7 +162,7 @@ void svg_line(struct svg_plot *plot, const struct svg_point *points, size_t n, s
     buf_add_str(plot->out, "\"/>");
 }
 
-/* ---- what comes first ---- */
+/* ---- headline measures ---- */
 
 static const struct {
     const char *name;
@@ -200,7 +200,7 @@ static size_t add_headline(struct headline *to, size_t n, const struct measure *
     return n + 1;
 }
 
-/* Of several with the same name and different labels, the one with the highest value. */
+/* Of several measures with the same name, the one with the highest value. */
 static const struct measure *highest(const struct measures *measures, const char *name) {
     const struct measure *found = NULL;
     size_t len = strlen(name);
@@ -215,7 +215,8 @@ static const struct measure *highest(const struct measures *measures, const char
     return found;
 }
 
-/* The application's own: rates, then times. Names of ours have a dot before any label. */
+/* Adds the rates or the times of the application. Only our own names have a dot before the labels.
+ */
 static size_t add_app(const struct measures *measures, struct headline *to, size_t n, bool rates) {
     enum { MAX_APP = 4 };
     for (size_t i = 0; i < measures->n && n < MAX_APP; i++) {
@@ -263,7 +264,7 @@ static size_t bars_of_values(const struct measure *measure, struct bar bars[BARS
     return BARS;
 }
 
-/* A bar per bucket, as high as it is dense; without the empty ones at both ends. */
+/* A bar per bucket, as high as its density, without the empty ones at both ends. */
 static size_t bars_of_buckets(const struct measure *measure, struct bar bars[BARS]) {
     size_t n = 0;
     for (size_t i = 0; i < measure->n_spread && n < BARS; i++) {
@@ -299,7 +300,7 @@ static void add_marks(struct svg_plot *plot, const struct measure *measure) {
     }
 }
 
-/* The scale below is in the measure's unit, with the prefix that suits the largest value. */
+/* The labels of the x axis, in the measure's unit. */
 static void add_scale(struct svg_plot *plot, const char *unit) {
     struct ticks ticks = find_ticks(plot->x0, plot->x1, 5);
     for (int i = 0; i < ticks.n; i++) {
@@ -312,7 +313,7 @@ static void add_scale(struct svg_plot *plot, const char *unit) {
     }
 }
 
-/* Whether the values differ by more than their rounding. */
+/* Whether the values differ by more than rounding errors. */
 static bool is_spread(const struct measure *measure) {
     if (measure->spread == NULL || measure->bucketed) {
         return measure->spread != NULL;
@@ -478,8 +479,8 @@ void report_comparison_write(const struct results *results, struct buf *out) {
 
 enum { MAX_SETTINGS = 64 };
 
-/* The name of the one knob that has a number in every setting; NULL where there is no such. */
-static const char *the_knob(const struct results *results) {
+/* The name of the one numeric knob of the sweep; NULL if there are others or none. */
+static const char *swept_knob(const struct results *results) {
     const char *name = NULL;
     for (size_t i = 0; i < results->n; i++) {
         json_t *knobs = json_object_get(results->items[i].target->object, "knobs");
@@ -563,7 +564,7 @@ static void add_curve(struct buf *out, const struct results *results, const char
 
 void report_sweep_write(const struct results *results, struct buf *out) {
     struct headline headlines[MAX_HEADLINES];
-    const char *knob = the_knob(results);
+    const char *knob = swept_knob(results);
     size_t n = knob != NULL ? headlines_find(&results->items[0].measures, headlines) : 0;
     for (size_t i = 0; i < n; i++) {
         add_curve(out, results, knob, headlines[i].title);

@@ -6,10 +6,9 @@
 #include "exporter/core/buf.h"
 #include "profiler/analysis/results.h"
 
-/* Plots as SVG inside a page. Colours come from the page's style sheet; without it lines are black.
- */
+/* Plots as SVG in a page. Colours come from its style sheet; without it lines are black. */
 
-/* Where values are in a drawing. */
+/* The coordinates of a plot. */
 struct svg_plot {
     struct buf *out;
     double x0, x1, y0, y1; /* the values at its edges */
@@ -32,55 +31,54 @@ enum {
     SVG_BOTTOM = 22,
 };
 
-/* Whether a range can be drawn: where doubles end, so do scales. */
+/* Whether a range can be drawn: not if it is near the limits of doubles. */
 bool svg_can_show(double from, double to);
 
 /* Opens a <figure> with that caption; the caller closes it. */
 void svg_begin_figure(struct buf *out, const char *title);
 
-/* Widens the range of y to round numbers, from zero unless `from_zero` is false, and opens the
- * drawing: frame, rules, labels. `kind` is its class, `title` what readers without eyes get. */
+/* Widens the range of y to round numbers, with zero if `from_zero`, and begins the drawing: frame,
+ * rules, labels. `kind` is its class, `title` is for screen readers. */
 void svg_begin(struct svg_plot *plot, const char *kind, const char *title, bool from_zero);
 void svg_end(struct svg_plot *plot);
 
 double svg_x(const struct svg_plot *plot, double x);
 double svg_y(const struct svg_plot *plot, double y);
 
-/* A line through points, `name` for those who ask what it is. */
+/* A line through points; its name is shown under the pointer. */
 void svg_line(struct svg_plot *plot, const struct svg_point *points, size_t n, size_t colour,
               bool faint, const char *name);
 
-/* Text at a place of the drawing itself; `anchor` is "start", "middle" or "end". */
+/* Text at coordinates of the drawing; `anchor` is "start", "middle" or "end". */
 void svg_text(struct buf *out, double x, double y, const char *anchor, const char *class,
               const char *text);
 
 /* Plots of measures rather than of samples. */
 
-/* The measures that a page shows first, in order, as far as a target has them. */
+/* The measures that a page shows first, if the target has them. */
 struct headline {
     const struct measure *measure;
     char title[96];
-    const struct measure_stat *stat; /* the one that counts */
+    const struct measure_stat *stat; /* the one to show */
 };
 enum { MAX_HEADLINES = 16 };
 size_t headlines_find(const struct measures *measures, struct headline ret[MAX_HEADLINES]);
 
-/* How a measure's values are spread, with its quantiles marked; nothing where only the runs are
- * known or all values are the same. */
+/* The distribution of a measure with its quantiles; nothing if only the runs are known or all
+ * values are equal. */
 void report_distribution_write(const struct headline *headline, struct buf *out);
 
-/* The values of the runs on one line, as wide as they differ but ten percent at least. */
+/* The values of the runs on one line that covers their range, at least ten percent. */
 void report_strip_write(const struct headline *headline, struct buf *out);
 
 /* Each headline measure over all targets. */
 void report_comparison_write(const struct results *results, struct buf *out);
 
-/* Each headline measure over the values of the one numeric knob that a sweep has turned; nothing
- * for other sweeps. */
+/* Each headline measure over the values of the one numeric knob of a sweep; nothing for other
+ * sweeps. */
 void report_sweep_write(const struct results *results, struct buf *out);
 
-/* Appends the time lines of a target: one chart per thing that is worth looking at, its repeats
- * over each other, the phases marked. `max_points` bounds what all lines of a chart have together.
- */
+/* The time lines of a target: charts of its main series with the repeats overlaid and the phases
+ * marked. All lines of a chart have at most `max_points` together. */
 void report_timelines_write(const struct results *results, const struct result *result,
                             size_t max_points, struct buf *out);

@@ -39,7 +39,7 @@ static struct run_verdict verdict_of(const struct results *results) {
     return verdict;
 }
 
-/* Reports that fit into memory whatever the record's length. */
+/* Reports whose size does not depend on the length of the record. */
 static const struct {
     const char *name;
     void (*write)(const struct results *results, struct buf *out);

@@ -6,27 +6,27 @@
 #include "exporter/core/error.h"
 #include "exporter/settings/problems.h"
 
-/* What came out of a run, for an exit code. */
+/* The outcome of a run, for an exit code. */
 struct run_verdict {
-    size_t n_gates; /* that could be judged */
+    size_t n_gates; /* without those that need a baseline */
     size_t n_failed_gates;
     size_t n_failed_runs;
-    bool complete;           /* the record ended by itself */
-    int exit_code;           /* 0, 1 where a gate failed, 3 where the application did */
-    struct problems missing; /* gates on what was not measured */
+    bool complete;           /* the record is complete */
+    int exit_code;           /* 0, 1: a gate failed, 3: the application failed */
+    struct problems missing; /* gates on measures that do not exist */
 };
 
-/* Frees what a verdict holds. */
+/* Frees the content of a verdict. */
 void run_verdict_finish(struct run_verdict *verdict);
 #define CLEANUP_VERDICT CLEANUP(run_verdict_finish)
 
-/* Makes everything that is derived from DIR/samples.jsonl: summary.json, samples.csv, junit.xml,
- * metrics.om and report.html. Files that were there are replaced. */
+/* Writes all reports of DIR/samples.jsonl: summary.json, samples.csv, junit.xml, metrics.om and
+ * report.html. Existing files are replaced. */
 int run_report_write(const char *dir, struct run_verdict *ret_verdict, struct error *err);
 
-/* Removes all of it, so that nothing is told of a record that is about to be replaced. */
+/* Removes these reports, before their record is replaced. */
 void run_report_remove(const char *dir);
 
-/* `waap report DIR...`: makes the reports again. Returns the exit code: that of the worst verdict,
- * or 2 where a record cannot be read. */
+/* `waap report DIR...`: writes the reports again. Returns the exit code of the worst verdict, or 2
+ * if a record cannot be read. */
 int report_main(int argc, char **argv);

@@ -102,12 +102,12 @@ int report_csv_write(const char *dir, const struct profile *profile, struct erro
 
 enum { MAX_POINTS = 1000 * 1000 };
 
-/* A family's samples stand together, but come one by one out of the record: they are turned round
- * in memory. */
+/* OpenMetrics groups samples by family, the record by time; so the samples are transposed in
+ * memory. */
 
 struct row {
     double at;
-    size_t source; /* which run of which target */
+    size_t source; /* index of the run in `sources` */
 };
 
 struct point {
@@ -125,9 +125,9 @@ struct table {
     size_t n_rows, cap_rows;
     struct points *series; /* by index of the series */
     size_t n_series;
-    char **sources; /* the labels of each: target="cpu",run="1" */
+    char **sources; /* the labels of each run: target="cpu",run="1" */
     size_t n_sources, cap_sources;
-    double step; /* seconds between two samples, at least */
+    double step; /* least seconds between two samples */
     double next_t;
 };
 
@@ -177,8 +177,8 @@ static void add_row(struct table *table, const struct record_line *line) {
 struct writer {
     const struct profile *profile;
     const struct table *table;
-    bool *done;        /* series that a family has taken */
-    const char **keys; /* the histogram that a series is part of; equal ones are the same pointer */
+    bool *done;        /* series that have been written */
+    const char **keys; /* the key of a series' histogram; equal keys are the same pointer */
     FILE *file;
     struct buf line;
 };
@@ -263,7 +263,7 @@ static void write_plain(struct writer *writer, const struct record_series *first
     }
 }
 
-/* The points of one row stand together: all buckets, the count, the sum. */
+/* Writes the points of one row: all buckets, the count, the sum. */
 static void write_histogram_row(struct writer *writer, const char *key, size_t row,
                                 size_t *cursors) {
     static const enum record_type parts[] = {RECORD_BUCKET, RECORD_COUNT, RECORD_SUM};
@@ -290,7 +290,7 @@ static void write_histogram(struct writer *writer, const char *key, size_t *curs
     }
 }
 
-/* One family: the histograms of one name, each of another set of labels. */
+/* Writes one family: the histograms of one name, with different labels. */
 static void write_histograms(struct writer *writer, const struct record_series *first) {
     size_t n = writer->table->n_series;
     size_t *cursors CLEANUP_FREE = mem_zalloc(n, sizeof(*cursors));
@@ -304,8 +304,8 @@ static void write_histograms(struct writer *writer, const struct record_series *
     }
 }
 
-/* A gauge beside a counter, as `fps` beside `fps_total`, would be a family of the same name; its
- * values follow from the counter's. */
+/* The gauge `fps` of a counter `fps_total` would be a family of the same name, so it is left out;
+ * its values follow from the counter's. */
 static bool has_counter(const struct record *record, const struct record_series *gauge) {
     size_t len = strlen(gauge->name);
     for (size_t i = 0; i < record_n_series(record); i++) {

@@ -6,15 +6,15 @@
 #include "exporter/core/memory.h"
 #include "profiler/analysis/report_text.h"
 
-/* How a line is made of columns. */
+/* How a line is computed from columns. */
 enum how {
     AS_IT_IS,
     RATE,  /* growth per second */
-    RATIO, /* growth of one column per growth of another: a histogram's mean */
+    RATIO, /* growth of one column per growth of another: the mean of a histogram */
 };
 
 struct source {
-    size_t column, below; /* `below`: what a ratio is divided by */
+    size_t column, divisor; /* `divisor` is for a ratio */
     const char *name;
 };
 
@@ -40,7 +40,7 @@ struct line {
 
 /* ---- one line ---- */
 
-/* When the application was started, which is 0 of the time line. */
+/* When the application started: 0 on the time axis. */
 static double start_of(const struct profile_run *run) {
     for (size_t i = 0; i < run->n_phases; i++) {
         if (run->phases[i].phase == PHASE_RUN || run->phases[i].phase == PHASE_WARMUP) {
@@ -50,8 +50,8 @@ static double start_of(const struct profile_run *run) {
     return 0;
 }
 
-/* Growth between the sample `i` and one about a second before it; NaN where there is none: over a
- * tenth of a second a frame more or less would be a spike. */
+/* Growth per second between the sample `i` and one about a second before it; NaN if there is none.
+ * Over a tenth of a second one frame more would be a spike. */
 static double growth(const struct timeline *timeline, size_t i, size_t *before) {
     while (*before + 1 < i && timeline->bins[i].t - timeline->bins[*before + 1].t >= 1 - 1e-3) {
         (*before)++;
@@ -72,16 +72,16 @@ static double value_at(const struct chart *chart, const struct profile_run *run,
     if (chart->how == RATE) {
         return rate;
     }
-    const struct timeline *below = &run->columns[source->below].timeline;
-    return i < below->n_bins ? rate / growth(below, i, &same) : NAN;
+    const struct timeline *divisor = &run->columns[source->divisor].timeline;
+    return i < divisor->n_bins ? rate / growth(divisor, i, &same) : NAN;
 }
 
-/* Makes at most `max` points by taking the mean of neighbours. */
+/* Makes at most `max` points, each the mean of neighbours. */
 static void make_line(const struct chart *chart, const struct profile_run *run,
                       const struct source *source, size_t max, struct line *line) {
     size_t n_bins =
         source->column < run->n_columns ? run->columns[source->column].timeline.n_bins : 0;
-    if (chart->how == RATIO && source->below >= run->n_columns) {
+    if (chart->how == RATIO && source->divisor >= run->n_columns) {
         n_bins = 0;
     }
     size_t stride = n_bins / max + 1, before = 0, in = 0;
@@ -124,7 +124,7 @@ static void name_by_labels(char *name, size_t size, const char *labels) {
     }
 }
 
-/* One source: a line per run. Several: those of the last run, as colours are for one thing. */
+/* One source has a line per run; of several, the lines of the last run are shown. */
 static size_t make_lines(const struct chart *chart, const struct result *result, size_t max_points,
                          struct line lines[MAX_LINES]) {
     size_t n = 0, n_runs = result->n_measured < MAX_LINES ? result->n_measured : MAX_LINES;
@@ -166,7 +166,7 @@ static void find_range(const struct line *lines, size_t n, struct svg_plot *plot
     }
 }
 
-/* All charts of a target share the time axis: their phases stand under each other. */
+/* All charts of a target share the time axis, so that their phases are aligned. */
 static void find_times(const struct profile_target *target, double *x0, double *x1) {
     *x0 = 0;
     *x1 = 0;
@@ -230,7 +230,7 @@ static void add_chart(struct buf *out, const struct chart *chart, const struct r
     struct svg_plot plot = {.out = out, .unit = chart->unit, .x_unit = "s"};
     find_range(lines, n, &plot);
     find_times(result->target, &plot.x0, &plot.x1);
-    /* Not where there is none, nor where it is wider than numbers are. */
+    /* An empty range and one that exceeds doubles cannot be drawn. */
     if (svg_can_show(plot.y0, plot.y1) && svg_can_show(plot.x0, plot.x1)) {
         draw(&plot, chart, result, lines, n);
     }
@@ -276,7 +276,7 @@ static bool is_rate(const struct profile *profile, const struct record_series *s
             strcmp(series->name, "app.frames_total") == 0);
 }
 
-/* What the application counts as a rate: frames per second, first of all. */
+/* The rates of the application, such as frames per second. */
 static void add_rate_charts(struct buf *out, const struct results *results,
                             const struct result *result, size_t max_points) {
     const struct profile *profile = results->profile;
@@ -305,15 +305,15 @@ static void add_histogram_charts(struct buf *out, const struct results *results,
         }
         size_t bare = strlen(series->name) - strlen("_sum");
         buf_printf(&count, "%.*s_count%s", (int)bare, series->name, buf_str(&key) + bare);
-        int below = profile_find(profile, buf_str(&count));
-        if (below >= 0) {
+        int divisor = profile_find(profile, buf_str(&count));
+        if (divisor >= 0) {
             buf_printf(&title, "%s, mean", record_short_key(buf_str(&key)));
             struct chart chart = {buf_str(&title),
                                   series->unit,
                                   1,
                                   RATIO,
                                   true,
-                                  {{.column = i, .below = (size_t)below}},
+                                  {{.column = i, .divisor = (size_t)divisor}},
                                   1};
             add_chart(out, &chart, result, max_points);
         }

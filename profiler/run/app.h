@@ -19,7 +19,7 @@ struct run_app_config {
     const char *image; /* NULL: a command */
     const char *const *argv;
     const char *const *env;
-    const char *dir;        /* where a command runs; NULL: here */
+    const char *dir;        /* working directory of a command; NULL: ours */
     const char *dataset;    /* absolute path; NULL: none */
     const char *socket_dir; /* with the socket of the plugin channel in it */
     int output_fd;          /* standard output and error */

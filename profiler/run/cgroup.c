@@ -74,11 +74,11 @@ static char *path_in(const struct cgroup_hierarchy *row, const char *text) {
     return path;
 }
 
-static int locate(struct run_cgroup *cgroup, const char *procfs, const char *who,
+static int locate(struct run_cgroup *cgroup, const char *procfs, const char *pid,
                   struct error *err) {
     struct buf name CLEANUP_BUF = {0};
     struct buf text CLEANUP_BUF = {0};
-    buf_printf(&name, "%s/%s/cgroup", procfs, who);
+    buf_printf(&name, "%s/%s/cgroup", procfs, pid);
     int r = file_read(buf_str(&name), &text, err);
     for (size_t i = 0; r == 0 && i < cgroup->tree.n_rows; i++) {
         cgroup->paths[i] = path_in(&cgroup->tree.rows[i], buf_str(&text));
@@ -99,11 +99,11 @@ static int write_word(int dirfd, const char *file, const char *word) {
 
 int run_cgroup_attach(struct run_cgroup *cgroup, const char *procfs, const char *cgroupfs,
                       pid_t pid, struct error *err) {
-    char who[16];
-    snprintf(who, sizeof(who), "%d", (int)pid);
+    char name[16];
+    snprintf(name, sizeof(name), "%d", (int)pid);
     int r = open_hierarchies(cgroup, cgroupfs, err);
     if (r == 0) {
-        r = locate(cgroup, procfs, who, err);
+        r = locate(cgroup, procfs, name, err);
     }
     for (size_t i = 0; r == 0 && i < cgroup->tree.n_rows; i++) {
         /* The root never belongs to a container; it covers the whole machine. */

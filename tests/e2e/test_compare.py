@@ -208,7 +208,7 @@ def test_usage(run_waap, before, tmp_path):
         ((before, before, "--what"), 'unknown option "--what"'),
         ((before, before, "--threshold=much"), "--threshold=much: expected a share"),
         ((before, tmp_path / "none"), "none: No such file"),
-        ((before, tmp_path / "else.json"), "is no summary of waap"),
+        ((before, tmp_path / "else.json"), "not a summary of waap"),
         ((before, tmp_path), "summary.json"),
         ((before, other), "no target in common"),
     ]:
