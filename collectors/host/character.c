@@ -17,8 +17,8 @@
 #include "exporter/metrics/labels.h"
 #include "exporter/settings/settings.h"
 
-/* What EdgeCloud-Mon's characterization agent tells of a node, under its names, so that who chooses
- * nodes by them can do without it. What it asks the Internet for, or only guesses, is left out. */
+/* The characterization of a node under the names of EdgeCloud-Mon's agent, so that a scheduler that
+ * uses them can do without it. What it asks the Internet for, or only guesses, is left out. */
 
 enum {
     CHARACTER_BATTERY,
@@ -139,7 +139,7 @@ void host_device_name(const char *model, struct buf *out) {
     buf_add(out, model, len);
 }
 
-/* ---- who the node is ---- */
+/* ---- identity of the node ---- */
 
 static void read_proc(const struct collector_env *env, const char *name, struct buf *out) {
     char *path CLEANUP_FREE = file_path_join(env->procfs, name);

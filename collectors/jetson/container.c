@@ -31,7 +31,7 @@ struct holders {
     size_t n_rows;
     size_t cap_rows;
     unsigned round;
-    bool followed; /* somebody wants to know who has the GPU between collections */
+    bool followed; /* the energy accounts need the holders between collections */
     int64_t next_ns;
     struct energy_share share;
 };

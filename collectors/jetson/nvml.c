@@ -31,7 +31,7 @@ struct source {
     char lost_words[NVML_MAX_TEXT];
     int64_t interval_ns; /* between attempts to open it */
     int64_t next_try_ns;
-    bool followed; /* somebody wants to know who uses the GPU between collections */
+    bool followed; /* the energy accounts need the shares between collections */
     struct nvml_shares shares;
     int64_t next_shares_ns;
 };

@@ -57,8 +57,7 @@ extern const struct nvml_part nvml_mig_part;
 extern const struct nvml_part nvml_process_part;
 extern const struct nvml_part nvml_sampler_part;
 
-/* Learns who the GPU is and opens the parts. One that is lost already is good, too: it is there as
- * such. */
+/* Identifies the GPU and opens the parts. A GPU that is already lost is no failure. */
 int nvml_device_init(struct nvml_device *device, const struct nvml_library *library,
                      const struct nvml_config *config, unsigned index, struct error *err);
 void nvml_device_finish(struct nvml_device *device);

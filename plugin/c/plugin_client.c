@@ -43,8 +43,8 @@ static struct {
     size_t n_collects;
 } client;
 
-/* Who records in a process that has not begun to starts the thread and needs the lock. A signal
- * handler that does must not have interrupted its own thread while that holds it. Once the process
+/* The first call that records in a process starts the thread and needs the lock. A signal handler
+ * that makes it must not have interrupted its own thread while that holds it. Once the process
  * has begun, recording needs no lock, and signals may come. */
 static void lock_early(sigset_t *ret_before) {
     sigset_t all;
@@ -116,7 +116,7 @@ static void report_dropped(void) {
     }
 }
 
-/* Who has asked for words is to know that all is well, too. */
+/* With WAAP_DEBUG a success is reported as well. */
 static void report_connects(void) {
     struct waap_stats stats;
     pthread_mutex_lock(&waap_lock);
@@ -342,7 +342,7 @@ static void init_turned(void) {
 
 static void fork_child(void) {
     waap_session_leave();
-    /* Who forks in a call of the thread and returns from it goes on as the thread. */
+    /* A callback that forks and returns continues as the thread of the child. */
     waap_session_init();
     waap_wake_close();
     client.has_thread = false;

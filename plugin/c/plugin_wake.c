@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Sockets, not a pipe: who writes to a pipe whose other end somebody has closed gets SIGPIPE. */
+/* Sockets, not a pipe: writing to a pipe whose other end is closed raises SIGPIPE. */
 struct end {
     atomic_int fd; /* -1: none */
     _Atomic ino_t inode;

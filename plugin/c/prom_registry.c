@@ -121,7 +121,7 @@ int prom_collector_set_collect_fn(prom_collector_t *self, prom_collect_fn *fn) {
 /* ---- collecting ---- */
 
 /* The next collector that a round has not called, of one registry or of all (NULL). It is looked
- * for anew after each call: a collect function may register and destroy what it likes. */
+ * for again after each call: a collect function may register and destroy what it likes. */
 static struct prom_collector *next_to_call(const struct prom_collector_registry *only,
                                            uint64_t round) {
     for (struct prom_collector_registry *r = registries; r != NULL; r = r->next) {
@@ -172,7 +172,7 @@ static void fork_parent(void) {
 }
 
 /* A recursive lock knows its owner by number, and the child's thread has another: it cannot unlock
- * what it has locked, except in the eyes of a sanitizer, and begins anew. */
+ * what it has locked, except in the eyes of a sanitizer, and makes a new lock. */
 static void fork_child(void) {
     pthread_mutex_unlock(&waap_prom_lock);
     waap_prom_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;

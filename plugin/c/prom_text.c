@@ -9,7 +9,7 @@
 #include "plugin_metric.h"
 #include "prom_types.h"
 
-/* A registry as text, for who wants to serve it without the exporter. */
+/* A registry as text, for a program that serves it without the exporter. */
 
 static void put_escaped(FILE *out, const char *text, bool quotes) {
     for (const char *at = text; *at != '\0'; at++) {

@@ -16,7 +16,7 @@ def output_of(*command):
 def debootstrap(root, packages):
     """Skips the test where there can be none."""
     if os.geteuid() != 0:
-        pytest.skip("not root, who can make a root directory")
+        pytest.skip("not root, so no root directory can be made")
     if shutil.which("debootstrap") is None:
         pytest.skip("no debootstrap here: .ci/deps deb installs it")
     release = output_of("sh", "-c", ". /etc/os-release; echo $VERSION_CODENAME")

@@ -25,7 +25,7 @@ LOAD = ROOT / "build/tests/vm/load"
 IMAGE = "local/busybox:1"
 # The bridge's, in the range of addresses that is kept for measurements.
 GATEWAY, SUBNET = "198.18.0.1", "198.18.0.0/24"
-# Who root of a container is on the host where users are mapped: nobody that there is.
+# The uid on the host of root in a container where users are mapped: no existing user.
 MAPPED = 231072
 CLONE_NEWNET = 0x40000000
 APPLETS = ("head", "nc", "sh", "sleep", "tail", "true")

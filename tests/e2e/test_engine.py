@@ -175,7 +175,7 @@ def test_stops_in_time_with_a_hanging_collector(place, fake, hang_file):
         wait_reached(hang_file)
         wait_scrapes(waap, 1)
         assert waap.stop()[0] == 0
-        # Who waits gets what there is.
+        # Waiting scrapes get what there is.
         assert "\nzoo_frames 29.97\n" in waiting.result().text
 
 

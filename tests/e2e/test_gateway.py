@@ -478,7 +478,7 @@ def test_delete_by_selector(ours):
     assert json.loads(answer.body)["data"] == {"deleted": 3}
     assert {name for name in ours.samples(path=PAGE) if "job=" in name and 'job="a"' not in name} == set()
     send(ours, "PUT", "job/b", 'x{k="1"} 1\n', {})
-    costly = "(" * 60 + "a" + "+)" * 60  # two to the power of sixty for who unfolds it
+    costly = "(" * 60 + "a" + "+)" * 60  # two to the power of sixty when unfolded
     answer = delete(f'{{job=~"{costly}",k=~"1|3"}}')
     assert (answer.status, json.loads(answer.body)["data"]) == (200, {"deleted": 0})
     assert json.loads(delete(f'{{job=~"{costly}|b",k=~"1|3"}}').body)["data"] == {"deleted": 1}

@@ -821,7 +821,7 @@ def test_reload_changes_addresses_as_a_whole(fake_binary, tmp_path):
         assert tcp_get("127.0.0.1", ports[2]) == [200]
         with pytest.raises(ConnectionRefusedError):
             tcp_get("127.0.0.1", ports[1])
-        kept.request("GET", "/-/healthy")  # who is connected stays
+        kept.request("GET", "/-/healthy")  # a connection that is open stays
         assert kept.getresponse().read() and kept.sock is kept_socket
         kept.close()
 

@@ -70,7 +70,7 @@ def test_many_who_ask_at_once(daemon, path, fill, n):
             assert len(json.loads(body)["data"]) == n
         # Those that were written apart differ in the moments at which plugins were seen.
         assert len(bodies) <= 3
-    assert any(quick), "who only asked for its health waited for all of them"
+    assert any(quick), "health requests waited for all of them"
 
 
 def test_groups_that_come_and_go_meanwhile(daemon):

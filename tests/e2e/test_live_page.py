@@ -166,7 +166,7 @@ def test_who_may_not_write_reads_why(demo, browser):
     open_live(browser, program, headers={"X-Forwarded-For": "192.0.2.9"})
     assert "a proxy may not write for others" in browser.text(selector="#refusal")[0]
     assert browser.evaluate(script='document.querySelector(".knob input").disabled')
-    # One who was let in and is not any more: the server has the last word.
+    # A user who loses the right to write: the server decides.
     turn = """() => {
         const input = document.querySelector(".knob input");
         input.disabled = false;

@@ -1,4 +1,4 @@
-"""The manual pages are whole, say what the program says, and please those who read them out."""
+"""The manual pages are whole, match the program, and mandoc finds no fault."""
 
 import re
 import shutil

@@ -97,7 +97,7 @@ def test_a_library_with_it_inside_can_be_unloaded(tmp_path, threads, frames):
                 }
                 work();
                 dlclose(part);
-                void *still; /* its thread may need a moment; who waits in vain is killed by the test */
+                void *still; /* its thread may need a moment; the test has a timeout */
                 while ((still = dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD)) != NULL) {
                     dlclose(still);
                 }

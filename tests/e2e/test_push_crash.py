@@ -314,7 +314,7 @@ def test_a_full_disk_refuses_what_is_added(waap, small_disk, tmp_path):
     assert counts(first, "n_total") == {"p": 2}
     page = first.samples()
     n_refused = float(page['waap_push_refused_total{reason="room"}'])
-    assert n_refused >= len(refused)  # who does not listen is not told everything
+    assert n_refused >= len(refused)  # a client that does not read gets only some
     assert 200 < float(page["waap_push_series"]) == 2001 - n_refused
 
 

@@ -519,14 +519,14 @@ def knows_networks():
 @pytest.mark.skipif(not knows_networks(), reason="the kernel is older than 5.14")
 def test_processes_that_have_ended_count(daemon, path, tmp_path):
     """A shell script's one line: whether waap looks before its end is chance."""
-    tmp_path.chmod(0o755)  # those above it do not matter to who stands there
+    tmp_path.chmod(0o755)  # directories above it do not matter to this process
     waap = daemon()
     total = 0
     for waits in (False, True, False, True):
         shoot(waap, path, 5, waits=waits)
         total += 5
         wait_until(lambda: series(waap, "runs_total").get(frozenset({("plugin", "cron")})) == total)
-    # Who has ended in another network, as containers have, could have been anybody in one.
+    # A process that ended in another network, as containers have, could have been any in it.
     shoot(waap, path, 5, "unshare", "--net")
     wait_until(lambda: value(waap, "waap_push_refused_total", reason="forbidden") >= 5)
     assert value(waap, "runs_total", plugin="cron") == total
@@ -569,7 +569,7 @@ def test_lines_that_take_several_turns(daemon, path):
 
 
 def test_rate_of_lines(daemon, path):
-    """What is beyond it waits, and so does who sends it."""
+    """Lines beyond it wait, and so does their sender."""
     waap = daemon("--push.max-line-rate=100")
     with Plugin(path, {"plugin": "p"}) as plugin, Plugin(path, {"plugin": "other"}) as other:
         begin = time.monotonic()
@@ -871,7 +871,7 @@ def test_a_socket_that_was_removed_is_there_again(daemon, path):
         path.unlink()
         waap.wait_log("has been removed")
         wait_until(path.exists)
-        plugin.tell({"metric": "a", "set": 2})  # who is connected stays so
+        plugin.tell({"metric": "a", "set": 2})  # an open connection stays
     with Plugin(path, {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "a", "set": 3})
     assert value(waap, "a", plugin="p") == 3

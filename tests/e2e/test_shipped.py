@@ -1,4 +1,4 @@
-"""Every file under deploy/ and grafana/ is used by a test: who uses what, and by which words."""
+"""Every file under deploy/ and grafana/ is used by a test: which test uses it, and by which words."""
 
 import pathlib
 import subprocess

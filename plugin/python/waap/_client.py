@@ -189,7 +189,7 @@ class Client:
 
     def flush(self, timeout, give_up=False):
         """With give_up, an exporter that is away is not waited for."""
-        # Who waits shall not have to wait for the next attempt, too.
+        # A caller that waits must not wait for the next attempt as well.
         self._start_at = min(self._start_at, time.monotonic())
         self.start()
         end = time.monotonic() + timeout
@@ -331,7 +331,7 @@ class Client:
             self.wake()
 
     def _complain(self, text):
-        """Leaves a text to those who hold no lock; the thread hears of the first one."""
+        """Queues a text for a caller without locks; the thread prints the first one."""
         if len(self._texts) < MAX_TEXTS:
             self._texts.append(text)
         if len(self._texts) == 1 and self._thread is not threading.current_thread():

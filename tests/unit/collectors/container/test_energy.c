@@ -77,7 +77,7 @@ void tearDown(void) {
     energy_destroy(energy);
 }
 
-/* In place: who has the file open sees the change. */
+/* In place: a reader with the file open sees the change. */
 static void write_text(const char *path, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void write_text(const char *path, const char *format, ...) {
@@ -315,7 +315,7 @@ static void test_gpu_rail_of_its_own(void) {
     TEST_ASSERT_DOUBLE_WITHIN(45, 240 + 20, value("source=\"shared\""));
 }
 
-/* Where NVML tells the load of each process, it counts, and not who has memory. */
+/* Where NVML tells the load of each process, it counts, and not the memory. */
 static void test_gpu_by_load_of_processes(void) {
     char library[256], scenario[96];
     const char *folder = getenv("WAAP_FAKES");

@@ -73,7 +73,7 @@ static struct host_statfs_job *add(const char *path) {
     return job;
 }
 
-/* Who waits for that long is ended by meson. */
+/* meson ends a test that waits that long. */
 enum { ENDLESS_MS = 3600000 };
 
 static int64_t ask(int64_t timeout_ms) {

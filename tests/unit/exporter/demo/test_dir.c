@@ -72,7 +72,7 @@ static void test_left_ones_go_and_used_ones_stay(void) {
     TEST_ASSERT_EQUAL_INT(0, rmdir(foreign));
 }
 
-/* Who removes a left one must not follow links out of the place. */
+/* Removing a left directory must not follow links out of it. */
 static void test_links_are_not_followed(void) {
     char target[256], link[256], file[300];
     snprintf(target, sizeof(target), "%s/target", parent);

@@ -110,7 +110,7 @@ static void test_a_stale_round_is_not_joined(void) {
         begin(&fresh, A, ENDLESS_MS);
         finish(&fresh);
     } while (puppet_a.n_collects == 1);
-    /* Who waits on shares the new answers: there is one set of them. */
+    /* A scrape that goes on waiting shares the new answers: there is one set of them. */
     TEST_ASSERT_TRUE(engine_entry(engine, 0)->part != first);
     TEST_ASSERT_EQUAL_INT(0, old.n_finished);
     begin(&fresh, B, ENDLESS_MS);

@@ -185,7 +185,7 @@ static void pump_run(struct loop_pump *pump) {
     note('p');
 }
 
-/* Who waits for that long is ended by meson. */
+/* meson ends a test that waits that long. */
 enum { ENDLESS_MS = 3600000 };
 
 static int64_t turn_ms(int64_t timeout_ms) {

@@ -92,8 +92,8 @@ PROM_API int prom_metric_sample_histogram_observe(prom_metric_sample_histogram_t
 /* ---- collectors: they own their metrics ---- */
 
 /* Called before metrics are sent, to set them, on the library's thread or in the bridge, never by
- * two threads at once; what it returns is not used. Who destroys a collector or a registry waits
- * for the call to end, and must not hold a lock that a collect function takes. */
+ * two threads at once; what it returns is not used. A thread that destroys a collector or a
+ * registry waits for the call to end, and must not hold a lock that a collect function takes. */
 typedef prom_map_t *prom_collect_fn(prom_collector_t *self);
 
 PROM_API prom_collector_t *prom_collector_new(const char *name);
