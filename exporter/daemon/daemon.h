@@ -23,7 +23,7 @@ struct daemon {
     int argc; /* of `serve`: read again on every reload */
     char **argv;
     struct config *config;
-    struct demo *demo; /* NULL: the machine is shown as it is */
+    struct demo *demo; /* NULL: no demo */
     struct loop *loop;
     struct notify *notify;
     struct engine *engine;
@@ -36,9 +36,9 @@ struct daemon {
     struct demo_plugins *demo_plugins; /* NULL: no demo */
     struct self_metrics *self_metrics;
     struct http_server *http;
-    struct http_upload *uploads;   /* the large ones: that under way, then those that wait */
-    struct http_listing *listings; /* that under way, then those that wait */
-    struct page *pages;            /* that are built or being sent */
+    struct http_upload *uploads;   /* large ones: the one under way, then those that wait */
+    struct http_listing *listings; /* the one under way, then those that wait */
+    struct page *pages;            /* being built or sent */
     struct worker *page_worker;
     struct worker *reload_worker;
     struct web_watch *web_watch;
@@ -46,7 +46,7 @@ struct daemon {
     bool stopping;
     bool reload_ok;
     double start_wall_seconds;
-    double reload_wall_seconds; /* when the configuration in force was read */
+    double reload_wall_seconds; /* when the active configuration was read */
 };
 
 static inline struct daemon *daemon_of(const struct http_request *request) {

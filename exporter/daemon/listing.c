@@ -5,10 +5,11 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
+#include "exporter/core/memory.h"
 #include "exporter/daemon/daemon.h"
 
-/* TURN_BYTES: what is written per turn, in a millisecond or two. REST: how many times as long the
- * loop is left to others. */
+/* TURN_BYTES are written per turn, in a millisecond or two; then the loop has REST times as long
+ * for other work. */
 enum { TURN_BYTES = 128 << 10, REST = 1 };
 
 struct http_listing {
@@ -17,13 +18,13 @@ struct http_listing {
     struct http_request *waiting;
     struct loop_timer turn;
     struct buf out;
-    uint64_t newest;               /* number that it goes up to; 0: not begun */
-    uint64_t last;                 /* number of the owner up to which it is written */
-    struct http_listing_item item; /* what is written of the next */
+    uint64_t newest;               /* number of its last owner; 0: not begun */
+    uint64_t last;                 /* number of the last owner that is written */
+    struct http_listing_item item; /* how far the next one is written */
     struct http_listing *next;
 };
 
-/* What has been written, as long as it is being sent. */
+/* A complete text while it is being sent. */
 struct text {
     char *data;
     struct http_sending sending;
@@ -41,23 +42,17 @@ static void text_unref(void *context) {
 }
 
 static struct text *text_create(struct http_listing *listing) {
-    struct text *text = calloc(1, sizeof(*text));
-    if (text == NULL || listing->out.failed) {
-        free(text);
-        return NULL;
-    }
+    struct text *text = mem_alloc(sizeof(*text));
     *text = (struct text){.sending.len = listing->out.len, .n_refs = 1};
     text->data = buf_take(&listing->out);
     return text;
 }
 
 static void reply(struct http_request *request, struct text *text) {
-    struct MHD_Response *response = text != NULL
-                                        ? MHD_create_response_from_buffer_with_free_callback_cls(
-                                              text->sending.len, text->data, text_unref, text)
-                                        : NULL;
+    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+        text->sending.len, text->data, text_unref, text);
     if (response == NULL) {
-        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
+        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "cannot create a response");
         return;
     }
     text->n_refs++;
@@ -68,7 +63,7 @@ static void reply(struct http_request *request, struct text *text) {
 
 /* ---- writing ---- */
 
-/* Ends the owner of which a part is written, if that has gone. */
+/* Closes an owner that is partly written, if it is gone. */
 static void close_if_gone(struct http_listing *listing, const struct push_owner *owner) {
     const struct push_store *store = listing->daemon->push_store;
     if (listing->item.owner != 0 &&
@@ -79,7 +74,7 @@ static void close_if_gone(struct http_listing *listing, const struct push_owner 
     }
 }
 
-/* False: there is more of the owner. */
+/* False: the owner is not complete. */
 static bool add_owner(struct http_listing *listing, struct push_owner *owner) {
     const struct http_listing_kind *kind = listing->kind;
     struct push_owner_view view = push_owner_view(listing->daemon->push_store, owner);
@@ -98,7 +93,7 @@ static bool add_owner(struct http_listing *listing, struct push_owner *owner) {
     return true;
 }
 
-/* Owners that came after it began are not: writers could outrun it. */
+/* Later owners are not listed: new ones could come faster than they are written. */
 static bool is_listed(const struct http_listing *listing, const struct push_owner *owner) {
     return owner != NULL &&
            push_owner_view(listing->daemon->push_store, owner).number <= listing->newest;
@@ -115,11 +110,11 @@ static bool write_some(struct http_listing *listing) {
     struct push_owner *owner = push_store_owner_after(store, listing->last);
     close_if_gone(listing, owner);
     listing->item.until = out->len + TURN_BYTES;
-    while (is_listed(listing, owner) && out->len < listing->item.until && !out->failed &&
+    while (is_listed(listing, owner) && out->len < listing->item.until &&
            add_owner(listing, owner)) {
         owner = push_store_next_owner(store, owner);
     }
-    if (is_listed(listing, owner) && !out->failed) {
+    if (is_listed(listing, owner)) {
         return false;
     }
     buf_add_str(out, listing->kind->end);
@@ -137,7 +132,7 @@ static void begin_first(struct daemon *daemon) {
     }
 }
 
-/* Takes the first out of the line and lets the next begin. */
+/* Removes the first and starts the next. */
 static void end_first(struct daemon *daemon) {
     struct http_listing *listing = daemon->listings;
     daemon->listings = listing->next;
@@ -147,16 +142,14 @@ static void end_first(struct daemon *daemon) {
     begin_first(daemon);
 }
 
-static void answer(struct http_listing *listing) {
+static void reply_all(struct http_listing *listing) {
     struct text *text = text_create(listing);
     while (listing->waiting != NULL) {
         struct http_request *request = listing->waiting;
         listing->waiting = request->next_waiting;
         reply(request, text);
     }
-    if (text != NULL) {
-        text_unref(text);
-    }
+    text_unref(text);
 }
 
 static void take_turn(struct loop_timer *timer) {
@@ -164,7 +157,7 @@ static void take_turn(struct loop_timer *timer) {
     struct daemon *daemon = listing->daemon;
     int64_t begin_ns = clock_monotonic_ns();
     if (write_some(listing)) {
-        answer(listing);
+        reply_all(listing);
         end_first(daemon);
         return;
     }
@@ -172,9 +165,9 @@ static void take_turn(struct loop_timer *timer) {
     timer->due_ns = end_ns + REST * (end_ns - begin_ns);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* One that has not begun, and so will tell everything that was there when it was asked for. */
+/* A listing that has not begun, so that it will include everything that exists now. */
 static struct http_listing *find(const struct daemon *daemon,
                                  const struct http_listing_kind *kind) {
     struct http_listing *listing = daemon->listings;
@@ -185,10 +178,7 @@ static struct http_listing *find(const struct daemon *daemon,
 }
 
 static struct http_listing *enqueue(struct daemon *daemon, const struct http_listing_kind *kind) {
-    struct http_listing *listing = calloc(1, sizeof(*listing));
-    if (listing == NULL) {
-        return NULL;
-    }
+    struct http_listing *listing = mem_alloc(sizeof(*listing));
     *listing = (struct http_listing){.kind = kind, .daemon = daemon};
     struct http_listing **link = &daemon->listings;
     while (*link != NULL) {
@@ -206,7 +196,7 @@ static void wait_for(struct http_listing *listing, struct http_request *request)
     listing->waiting = request;
 }
 
-/* What takes one turn only is answered at once. */
+/* Replies at once if one turn is enough. */
 static void begin(struct http_request *request, struct http_listing *listing) {
     wait_for(listing, request);
     take_turn(&listing->turn);
@@ -223,9 +213,7 @@ void http_listing_reply(struct http_request *request, const struct http_listing_
     }
     struct http_listing *listing = find(daemon, kind);
     listing = listing != NULL ? listing : enqueue(daemon, kind);
-    if (listing == NULL) {
-        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
-    } else if (is_first) {
+    if (is_first) {
         begin(request, listing);
     } else {
         wait_for(listing, request);

@@ -8,6 +8,9 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
+#include "exporter/daemon/handlers.h"
+#include "exporter/http/access.h"
 
 struct reload {
     struct daemon *daemon;
@@ -18,7 +21,6 @@ struct reload {
     struct problems problems;
 };
 
-/* Names that are slow to find out hold up nobody where this runs. */
 static int look_up_names(struct config *config, struct problems *problems) {
     config->names = listen_names_create();
     if (config->names == NULL || http_server_look_up(config->settings, config->names) < 0 ||
@@ -63,7 +65,7 @@ int reload_apply(struct daemon *daemon, struct config *config, struct web_config
     int r = http_server_configure(daemon->http, config, web_config, err);
     if (r == 0) {
         r = engine_configure(daemon->engine, config, err);
-        if (r < 0 && daemon->config != NULL) { /* back to the addresses and limits before */
+        if (r < 0 && daemon->config != NULL) { /* restore addresses and limits */
             http_server_configure(daemon->http, daemon->config, old_web_config, NULL);
         }
     }
@@ -97,16 +99,16 @@ static void reload_run(struct worker_job *job) {
     }
 }
 
-static void refuse(struct reload *reload) {
+static void reject(struct reload *reload) {
     struct buf text CLEANUP_BUF = {0};
-    buf_add_str(&text, "configuration refused, the old one stays in force:");
+    buf_add_str(&text, "configuration rejected, the old one stays active:");
     for (size_t i = 0; i < reload->problems.n_lines; i++) {
         log_error("reload: %s", reload->problems.lines[i]);
         buf_printf(&text, "\n%s", reload->problems.lines[i]);
     }
-    log_error("reload: configuration refused, the old one stays in force");
+    log_error("reload: configuration rejected, the old one stays active");
     reload->daemon->reload_ok = false;
-    notify_ready(reload->daemon->notify, "configuration refused, the old one stays in force");
+    notify_ready(reload->daemon->notify, "configuration rejected, the old one stays active");
     if (reload->request != NULL) {
         http_reply_text(reload->request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s", buf_str(&text));
     }
@@ -123,7 +125,7 @@ static void reload_done(struct worker_job *job) {
         problems_add(&reload->problems, "reload", 0, 0, "%s", error.text);
     }
     if (reload->config == NULL || error.text[0] != '\0') {
-        refuse(reload);
+        reject(reload);
     } else {
         log_info("reload: configuration applied");
         notify_ready(reload->daemon->notify, "serving");
@@ -138,17 +140,34 @@ static void reload_done(struct worker_job *job) {
 }
 
 void reload_start(struct daemon *daemon, struct http_request *request) {
-    struct reload *reload = calloc(1, sizeof(*reload));
-    if (reload == NULL) {
-        log_error("reload: out of memory");
-        if (request != NULL) {
-            http_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
-        }
-        return;
-    }
+    struct reload *reload = mem_zalloc(1, sizeof(*reload));
     reload->daemon = daemon;
     reload->request = request;
     reload->job = (struct worker_job){.run = reload_run, .done = reload_done};
     notify_reloading(daemon->notify);
     worker_submit(daemon->reload_worker, &reload->job);
+}
+
+/* ---- handlers ---- */
+
+static bool allowed(struct http_request *request) {
+    if (settings_bool(daemon_of(request)->config->settings, "web.enable-lifecycle")) {
+        return http_access_may_write(request);
+    }
+    http_reply_text(request, MHD_HTTP_FORBIDDEN,
+                    "lifecycle requests are not allowed: start with --web.enable-lifecycle");
+    return false;
+}
+
+void http_lifecycle_reload(struct http_request *request) {
+    if (allowed(request) && http_hold(request)) {
+        reload_start(request->context, request);
+    }
+}
+
+void http_lifecycle_quit(struct http_request *request) {
+    if (allowed(request)) {
+        http_reply_text(request, MHD_HTTP_OK, "waap is stopping.");
+        loop_stop(daemon_of(request)->loop);
+    }
 }

@@ -1,5 +1,6 @@
 #include "exporter/daemon/self_metrics.h"
 
+#include "exporter/core/memory.h"
 #include "exporter/core/version.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/http/process_metrics.h"
@@ -7,28 +8,27 @@
 
 static const struct metric_desc build_info = {
     .name = "waap_build_info",
-    .help = "What this program was built from, and for what; always 1.",
+    .help = "Version, revision, compiler and architecture of waap; always 1.",
     .type = METRIC_INFO,
     .labels = "version, revision, compiler, arch",
 };
 static const struct metric_desc collector_duration = {
     .name = "waap_collector_duration_seconds",
-    .help = "How long the collector took for this scrape.",
+    .help = "Duration of the collector in this scrape.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
     .labels = "collector",
 };
 static const struct metric_desc collector_last_success = {
     .name = "waap_collector_last_success_timestamp_seconds",
-    .help = "When the collector last answered without a fault, in seconds since 1970.",
+    .help = "Time of the last success of the collector since unix epoch in seconds.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
     .labels = "collector",
 };
 static const struct metric_desc collector_success = {
     .name = "waap_collector_success",
-    .help =
-        "Whether the collector answered this scrape in time and without a fault (1) or not (0).",
+    .help = "Whether the collector succeeded in this scrape (1), or failed or was too late (0).",
     .type = METRIC_GAUGE,
     .labels = "collector",
 };
@@ -39,62 +39,62 @@ static const struct metric_desc demo_running = {
 };
 static const struct metric_desc duplicate_series = {
     .name = "waap_duplicate_series_total",
-    .help = "Series left out because another of the same name and labels was there first.",
+    .help = "Series dropped because of an earlier one with the same name and labels.",
     .type = METRIC_COUNTER,
     .labels = "collector",
 };
 static const struct metric_desc connections = {
     .name = "waap_http_connections",
-    .help = "Connections of HTTP clients that are open.",
+    .help = "Open HTTP connections.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc connections_evicted = {
     .name = "waap_http_connections_evicted_total",
-    .help = "Connections refused or closed for lack of room or for dawdling.",
+    .help = "HTTP connections rejected or closed because of a limit or a timeout.",
     .type = METRIC_COUNTER,
 };
 static const struct metric_desc readers_cut = {
     .name = "waap_http_readers_cut_total",
-    .help = "Clients disconnected while they read an answer, because all answers together exceeded "
+    .help = "Clients disconnected while they read a response, because all responses exceeded "
             "--web.max-sending-size.",
     .type = METRIC_COUNTER,
 };
 static const struct metric_desc sending_bytes = {
     .name = "waap_http_sending_bytes",
-    .help = "Answers above 64 KiB that clients have not read completely.",
+    .help = "Responses above 64 KiB that clients have not read completely.",
     .type = METRIC_GAUGE,
     .unit = "bytes",
 };
 static const struct metric_desc reload_successful = {
     .name = "waap_config_last_reload_successful",
-    .help = "Whether the last attempt to reload the configuration was good (1) or not (0).",
+    .help = "Whether the last configuration reload succeeded (1) or failed (0).",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc reload_timestamp = {
     .name = "waap_config_last_reload_success_timestamp_seconds",
-    .help = "When the configuration in force was read, in seconds since 1970.",
+    .help = "Time of the last successful configuration reload since unix epoch in seconds.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
 };
 static const struct metric_desc scrapes_in_flight = {
     .name = "waap_scrapes_in_flight",
-    .help = "Requests that wait for their answer, this one included.",
+    .help = "Requests that wait for their response, including this one.",
     .type = METRIC_GAUGE,
 };
 
 static const struct metric_desc push_connections = {
     .name = "waap_push_connections",
-    .help = "Connections of plugins that are open.",
+    .help = "Open plugin connections.",
     .type = METRIC_GAUGE,
 };
 static const struct metric_desc push_connections_cut = {
     .name = "waap_push_connections_cut_total",
-    .help = "Connections of plugins ended because they did not take their answers.",
+    .help = "Plugin connections closed because the plugin did not read its replies.",
     .type = METRIC_COUNTER,
 };
 static const struct metric_desc push_connections_refused = {
     .name = "waap_push_connections_refused_total",
-    .help = "Connections of plugins refused for lack of room.",
+    .help = "Plugin connections rejected because of a limit.",
     .type = METRIC_COUNTER,
 };
 
@@ -159,26 +159,17 @@ static void add_daemon(const struct daemon *daemon, const struct labels *build,
 }
 
 struct self_metrics {
-    struct snapshot snapshot; /* for its memory */
+    struct snapshot snapshot; /* kept for its memory */
     struct labels *build;
     struct labels *collectors[ENGINE_MAX_COLLECTORS];
 };
 
 struct self_metrics *self_metrics_create(const struct engine *engine) {
-    struct self_metrics *self = calloc(1, sizeof(*self));
-    if (self == NULL) {
-        return NULL;
-    }
+    struct self_metrics *self = mem_zalloc(1, sizeof(*self));
     self->build = labels_render("version", VERSION_TEXT, "revision", version_revision, "compiler",
                                 VERSION_COMPILER, "arch", VERSION_ARCH);
-    bool ok = self->build != NULL;
-    for (size_t i = 0; ok && i < engine_n_collectors(engine); i++) {
+    for (size_t i = 0; i < engine_n_collectors(engine); i++) {
         self->collectors[i] = labels_render("collector", engine_status(engine, i).collector->name);
-        ok = self->collectors[i] != NULL;
-    }
-    if (!ok) {
-        self_metrics_destroy(self);
-        return NULL;
     }
     return self;
 }

@@ -16,10 +16,8 @@
 #include "exporter/core/version.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/daemon/gateway.h"
+#include "exporter/daemon/handlers.h"
 #include "exporter/daemon/knobs.h"
-#include "exporter/daemon/lifecycle.h"
-#include "exporter/daemon/metrics.h"
-#include "exporter/daemon/pages.h"
 #include "exporter/daemon/push.h"
 #include "exporter/daemon/reload.h"
 #include "exporter/daemon/self_metrics.h"
@@ -31,9 +29,9 @@
 enum { EXIT_USAGE = 2, DRAIN_MS = 1000, STOP_COLLECTORS_MS = 500, STOP_WORKER_MS = 200 };
 
 static const struct http_route routes[] = {
-    /* First, as it may be set to "/" and then takes that path over. */
+    /* First, because it may be set to "/" and then overrides that path. */
     {NULL, "/metrics", HTTP_GET | HTTP_HEAD, .handle = http_metrics_handle},
-    {"/", "/", HTTP_GET | HTTP_HEAD, .handle = http_pages_landing},
+    {"/", "/", HTTP_GET | HTTP_HEAD, .handle = http_live_page},
     {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_alive},
     {"/-/quit", "/-/quit", HTTP_POST | HTTP_PUT, .handle = http_lifecycle_quit},
     {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_ready},
@@ -46,8 +44,8 @@ static const struct http_route routes[] = {
      .may_write = http_upload_may_push, .refused = http_upload_refused, .handle = http_push_handle},
     {"/api/v1/series", "/api/v1/series", HTTP_DELETE, .handle = http_gateway_delete},
     {"/api/v1/status", "/api/v1/status", HTTP_GET | HTTP_HEAD, .handle = http_gateway_status},
-    {"/live.css", "/live.css", HTTP_GET | HTTP_HEAD, .handle = http_pages_file},
-    {"/live.js", "/live.js", HTTP_GET | HTTP_HEAD, .handle = http_pages_file},
+    {"/live.css", "/live.css", HTTP_GET | HTTP_HEAD, .handle = http_live_file},
+    {"/live.js", "/live.js", HTTP_GET | HTTP_HEAD, .handle = http_live_file},
     {"/metrics/job", "/metrics/job", HTTP_DELETE | HTTP_POST | HTTP_PUT, .prefix = true,
      .takes_body = true, .may_write = http_upload_may_push, .refused = http_upload_refused,
      .handle = http_gateway_push},
@@ -72,13 +70,13 @@ static void signals_ready(struct loop_source *source, uint32_t events) {
     }
 }
 
-/* The file that the push table is mapped from was cut off, or its medium failed: there is nothing
- * to go on with. Coming back, the same access ends the process. */
-static void say_sigbus(int number) {
+/* The mapped file of the push table was truncated, or its medium failed. On return, the same access
+ * ends the process. */
+static void report_sigbus(int number) {
     (void)number;
-    static const char words[] =
-        "waap: a mapped file was cut off or cannot be read: see --push.table\n";
-    (void)!write(STDERR_FILENO, words, sizeof(words) - 1);
+    static const char text[] =
+        "waap: a mapped file was truncated or cannot be read: see --push.table\n";
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 }
 
 static int take_signals(struct daemon *daemon, struct error *err) {
@@ -89,7 +87,7 @@ static int take_signals(struct daemon *daemon, struct error *err) {
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    sigaction(SIGBUS, &(struct sigaction){.sa_handler = say_sigbus, .sa_flags = SA_RESETHAND},
+    sigaction(SIGBUS, &(struct sigaction){.sa_handler = report_sigbus, .sa_flags = SA_RESETHAND},
               NULL);
     daemon->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     daemon->signals.ready = signals_ready;
@@ -128,9 +126,6 @@ static int start(struct daemon *daemon, struct config *config, struct web_config
     }
     if (r == 0) {
         daemon->notify = notify_create(daemon->loop);
-        r = daemon->notify == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
-    }
-    if (r == 0) {
         r = demo_create(config->settings, &daemon->demo, err);
     }
     if (r == 0) {
@@ -147,15 +142,10 @@ static int start(struct daemon *daemon, struct config *config, struct web_config
     }
     if (r == 0) {
         engine_set_nvml(daemon->engine, demo_nvml(daemon->demo));
-    }
-    if (r == 0) {
         r = start_push(daemon, config->settings, err);
     }
     if (r == 0) {
         daemon->self_metrics = self_metrics_create(daemon->engine);
-        r = daemon->self_metrics == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
-    }
-    if (r == 0) {
         r = http_server_create(daemon, daemon->loop, routes, ARRAY_LEN(routes), &daemon->http, err);
     }
     if (r == 0) {
@@ -163,12 +153,11 @@ static int start(struct daemon *daemon, struct config *config, struct web_config
     }
     if (r == 0) {
         daemon->web_watch = web_watch_create(daemon);
-        r = daemon->web_watch == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
     }
     return r;
 }
 
-/* Answers who waits with what there is, and gives the answers a second to get out. */
+/* Replies to waiting requests with the results so far, and allows a second for sending. */
 static void drain(struct daemon *daemon) {
     int64_t until_ns = clock_monotonic_ns() + DRAIN_MS * CLOCK_NS_PER_MS;
     http_server_close(daemon->http);
@@ -178,7 +167,7 @@ static void drain(struct daemon *daemon) {
     }
 }
 
-/* False where threads or requests had to be left behind. */
+/* False if threads or requests did not end in time. */
 static bool stop(struct daemon *daemon) {
     daemon->stopping = true;
     notify_stopping(daemon->notify);
@@ -188,7 +177,7 @@ static bool stop(struct daemon *daemon) {
     }
     bool clean = worker_destroy(daemon->reload_worker, STOP_WORKER_MS);
     if (daemon->loop != NULL) {
-        loop_turn(daemon->loop, 0); /* a reload that has just been read is put away */
+        loop_turn(daemon->loop, 0); /* ends a reload that was just read */
     }
     if (daemon->http != NULL) {
         clean &= http_server_n_held(daemon->http) == 0;
@@ -218,10 +207,10 @@ static bool stop(struct daemon *daemon) {
     return true;
 }
 
-/* Pages are made anew for every scrape: memory that comes and goes at the system's hands costs more
- * than rendering them. Up to KEPT_BYTES is kept. All threads share one arena, which is locked while
- * a block that grows is copied: large ones are mapped on their own, so that the loop does not wait
- * for a worker's. */
+/* Every scrape builds a page: to get its memory from the system each time would cost more than
+ * rendering, so up to KEPT_BYTES are kept. All threads share one arena, which is locked while a
+ * growing block is copied; large blocks are mapped separately, so that the loop does not wait for a
+ * worker. */
 static void tune_memory(void) {
     enum { KEPT_BYTES = 32 << 20, LARGE_BLOCK = 4 << 20 };
     mallopt(M_ARENA_MAX, 1);
@@ -279,7 +268,7 @@ int serve_main(const struct collector *const *collectors, int argc, char **argv)
     bool clean = stop(&daemon);
     demo_destroy(daemon.demo);
     if (!clean) {
-        log_warn("serve: left behind what did not end in time");
+        log_warn("serve: threads did not stop in time; exiting anyway");
         _exit(code);
     }
     if (code == EXIT_SUCCESS) {

@@ -5,6 +5,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 
 #define WATCH_INTERVAL_NS (3 * CLOCK_NS_PER_SEC)
 
@@ -15,7 +16,7 @@ struct web_watch {
     uint64_t seen;  /* stamp of the files at the last look */
     uint64_t tried; /* stamp of the files that were tried last */
 
-    /* One look; the worker's while the job is under way. */
+    /* Used by the worker while the job is under way. */
     struct web_config *in_force;
     char *path;
     struct web_config *fresh; /* NULL: nothing to apply */
@@ -26,7 +27,7 @@ static void watch_run(struct worker_job *job) {
     struct web_watch *watch = CONTAINER_OF(job, struct web_watch, job);
     uint64_t stamp;
     bool outdated = web_config_outdated(watch->in_force, &stamp);
-    /* Certificate and key are replaced one after the other: take them when they have settled. */
+    /* Certificate and key are replaced one after the other: wait until they have settled. */
     bool settled = stamp == watch->seen;
     watch->seen = stamp;
     if (!outdated || !settled || stamp == watch->tried) {
@@ -45,13 +46,13 @@ static void apply(struct web_watch *watch) {
     }
     daemon->reload_ok = true;
     daemon->reload_wall_seconds = clock_wall_seconds();
-    log_info("web: files have changed and were applied");
+    log_info("web: changed files applied");
 }
 
 static void watch_done(struct worker_job *job) {
     struct web_watch *watch = CONTAINER_OF(job, struct web_watch, job);
     struct daemon *daemon = watch->daemon;
-    /* A reload meanwhile has read the files too. */
+    /* Otherwise a reload has read the files in the meantime. */
     bool current = daemon->http->web_config == watch->in_force && !daemon->stopping;
     if (watch->fresh != NULL && current) {
         apply(watch);
@@ -60,7 +61,7 @@ static void watch_done(struct worker_job *job) {
         log_error("web: %s", watch->problems.lines[i]);
     }
     if (watch->problems.n_lines > 0) {
-        log_error("web: changed files refused, the old ones stay in force");
+        log_error("web: changed files rejected, the old ones stay active");
         daemon->reload_ok = false;
     }
     problems_finish(&watch->problems);
@@ -75,13 +76,10 @@ static void watch_fire(struct loop_timer *timer) {
     struct daemon *daemon = watch->daemon;
     struct web_config *in_force = daemon->http->web_config;
     timer->due_ns = clock_monotonic_ns() + WATCH_INTERVAL_NS;
-    if (in_force == NULL || daemon->stopping) { /* its worker may be gone already */
+    if (in_force == NULL || daemon->stopping) { /* its worker may be gone */
         return;
     }
-    watch->path = strdup(settings_string(daemon->config->settings, "web.config.file"));
-    if (watch->path == NULL) {
-        return;
-    }
+    watch->path = mem_strdup(settings_string(daemon->config->settings, "web.config.file"));
     timer->due_ns = LOOP_NEVER; /* until the job is done */
     watch->in_force = web_config_ref(in_force);
     watch->job = (struct worker_job){.run = watch_run, .done = watch_done};
@@ -89,10 +87,7 @@ static void watch_fire(struct loop_timer *timer) {
 }
 
 struct web_watch *web_watch_create(struct daemon *daemon) {
-    struct web_watch *watch = calloc(1, sizeof(*watch));
-    if (watch == NULL) {
-        return NULL;
-    }
+    struct web_watch *watch = mem_zalloc(1, sizeof(*watch));
     watch->daemon = daemon;
     watch->timer.due_ns = clock_monotonic_ns() + WATCH_INTERVAL_NS;
     watch->timer.fire = watch_fire;

@@ -250,7 +250,7 @@ def test_hangup_refuses_a_bad_file_as_a_whole(waap, write):
     daemon.process.send_signal(signal.SIGHUP)
     line = daemon.wait_log("waap.yaml:1:45: web.max_requests: expected a whole number")
     assert "level=error" in line
-    daemon.wait_log("reload: configuration refused, the old one stays in force")
+    daemon.wait_log("reload: configuration rejected, the old one stays active")
     assert daemon.get("/m").status == 200
     assert daemon.get("/other").status == 404
 

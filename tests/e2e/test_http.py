@@ -180,7 +180,7 @@ def test_filters(waap, query, inside, outside):
         ("exclude[]=no%0asense", "sense"),
         ("collect[]=zoo&collect[]=Zoo", '"Zoo"'),
         ("collect[]=", '""'),
-        ("collect[]=bench", '"bench" is switched off'),
+        ("collect[]=bench", '"bench" is disabled'),
         ("collect[]=%zz", "%-sequence"),
         ("collect[]=zoo%00", "NUL"),
         ("&".join(["a=b"] * 101), "100 parameters"),

@@ -118,7 +118,7 @@ def test_a_reload_is_told_with_what_came_of_it(service, sockets):
     daemon = service(sockets)
     assert daemon.manager.hear()["READY"] == "1"
     good = daemon.config.read_text()
-    for text, status in ((good, "serving"), ("wbe: {}\n", "configuration refused, the old one stays in force"),
+    for text, status in ((good, "serving"), ("wbe: {}\n", "configuration rejected, the old one stays active"),
                          (good, "serving")):
         daemon.config.write_text(text)
         daemon.process.send_signal(1)

@@ -293,7 +293,7 @@ def test_renewed_certificates_are_found(waap_binary, authority, server_pair, tmp
         install(authority.sign("renewed"))
         wait_until(lambda: serial_of(waap.port) != before, what="the renewed certificate")
         assert waap.samples()["waap_config_last_reload_successful"] == "1"
-        assert waap.output().count("changed files refused") == 1
+        assert waap.output().count("changed files rejected") == 1
 
 
 def test_tls_comes_and_goes(waap_binary, authority, server_pair, tmp_path):

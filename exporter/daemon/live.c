@@ -1,20 +1,19 @@
-#include "exporter/daemon/pages.h"
-
 #include <string.h>
 
 #include "exporter/core/gzip.h"
 #include "exporter/core/version.h"
 #include "exporter/daemon/daemon.h"
+#include "exporter/daemon/handlers.h"
 #include "exporter/http/access.h"
 #include "exporter/live/live_files.h"
 #include "exporter/metrics/exposition.h"
 
-/* Nothing but our own files and answers, and in nobody's frame: labels may say what they like. */
+/* Only our own files and responses, and in no frame: labels may contain anything. */
 #define CONTENT_POLICY                                                                             \
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/* ---- what the marks in the page stand for ---- */
+/* ---- marks in the HTML ---- */
 
 static void add_html(struct buf *out, const char *text) {
     for (const char *c = text; *c != '\0'; c++) {
@@ -74,7 +73,7 @@ static void add_metrics_path(struct buf *out, const struct http_request *request
     add_html(out, settings_string(daemon_of(request)->config->settings, "web.telemetry-path") + 1);
 }
 
-/* Why the viewer may not turn knobs; nothing where that is allowed. */
+/* Why the viewer may not change knobs; nothing if that is allowed. */
 static void add_refusal(struct buf *out, const struct http_request *request) {
     struct error err;
     if (http_access_check_viewer(request, &err) < 0) {
@@ -95,9 +94,9 @@ static const struct {
     {"@REFUSAL@", add_refusal},       {"@VERSION@", add_version},
 };
 
-/* ---- answering ---- */
+/* ---- handlers ---- */
 
-/* Adds what the text at `at` stands for; returns where the page goes on. */
+/* Adds the text up to the next mark, or what a mark stands for; returns the end of it. */
 static const char *add_next(struct buf *out, const struct http_request *request, const char *at) {
     for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
         size_t len = strlen(marks[i].mark);
@@ -117,7 +116,7 @@ static void add_safety_headers(struct MHD_Response *response) {
     MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
 }
 
-void http_pages_landing(struct http_request *request) {
+void http_live_page(struct http_request *request) {
     struct buf page CLEANUP_BUF = {0};
     for (const char *at = live_html; *at != '\0';) {
         at = add_next(&page, request, at);
@@ -149,7 +148,7 @@ static void reply_unpacked(struct http_request *request, const struct live_file 
     http_reply_buf(request, MHD_HTTP_OK, file->content_type, &text);
 }
 
-void http_pages_file(struct http_request *request) {
+void http_live_file(struct http_request *request) {
     const struct live_file *file =
         strcmp(request->url.path, live_css.path) == 0 ? &live_css : &live_js;
     if (exposition_accepts_gzip(http_header(request, MHD_HTTP_HEADER_ACCEPT_ENCODING))) {
