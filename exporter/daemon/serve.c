@@ -112,8 +112,7 @@ static int start_push(struct daemon *daemon, const struct settings *settings, st
             push_socket_create(daemon->loop, daemon->push_store, daemon->knobs, daemon->push_log);
     }
     if (r == 0 && daemon->demo != NULL) {
-        r = demo_plugins_create(daemon->loop, daemon->push_store, daemon->knobs,
-                                &daemon->demo_plugins, err);
+        daemon->demo_plugins = demo_plugins_create(daemon->loop, daemon->push_store, daemon->knobs);
     }
     return r;
 }

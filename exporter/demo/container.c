@@ -8,8 +8,8 @@
 #define PODS "kubepods/burstable/pod"
 #define BUNDLES "run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/"
 
-/* Who they are, and what they have of the board's traffic and waiting. */
-static const struct who {
+/* The containers, and their share of the board's traffic and waiting. */
+static const struct identity {
     const char *name;
     const char *pod;
     const char *image;
@@ -17,7 +17,7 @@ static const struct who {
     const char *id;
     int pid;
     int n_threads;
-    int quota_percent; /* of a CPU; 0: as much as there is */
+    int quota_percent; /* of a CPU; 0: no limit */
     double memory_limit;
     double received, sent, read, written, waiting;
 } identities[DEMO_N_CONTAINERS] = {
@@ -35,31 +35,29 @@ static const struct who {
 
 /* ---- texts ---- */
 
-typedef void write_fn(const struct who *who, const struct demo_container *container,
-                      const struct demo_model *model, struct buf *out);
+/* One container at one moment. */
+struct view {
+    const struct identity *who;
+    const struct demo_container *container;
+    const struct demo_model *model;
+};
 
 static long long whole(double value) {
     return llround(value);
 }
 
-static void write_cpu_stat(const struct who *who, const struct demo_container *container,
-                           const struct demo_model *model, struct buf *out) {
-    (void)who;
-    (void)model;
-    double usec = container->cpu_seconds * 1e6;
+static void write_cpu_stat(const struct view *view, struct buf *out) {
+    double usec = view->container->cpu_seconds * 1e6;
     buf_printf(out,
                "usage_usec %15lld\nuser_usec %15lld\nsystem_usec %15lld\nnr_periods %10lld\n"
                "nr_throttled %10d\nthrottled_usec %10d\n",
-               whole(usec), whole(0.8 * usec), whole(0.2 * usec), whole(model->uptime_seconds * 10),
-               0, 0);
+               whole(usec), whole(0.8 * usec), whole(0.2 * usec),
+               whole(view->model->uptime_seconds * 10), 0, 0);
 }
 
-static void write_cpu_max(const struct who *who, const struct demo_container *container,
-                          const struct demo_model *model, struct buf *out) {
-    (void)container;
-    (void)model;
-    if (who->quota_percent > 0) {
-        buf_printf(out, "%d 100000\n", who->quota_percent * 1000);
+static void write_cpu_max(const struct view *view, struct buf *out) {
+    if (view->who->quota_percent > 0) {
+        buf_printf(out, "%d 100000\n", view->who->quota_percent * 1000);
     } else {
         buf_add_str(out, "max 100000\n");
     }
@@ -71,73 +69,51 @@ static void write_waiting(struct buf *out, double seconds) {
     buf_printf(out, row, "full", whole(seconds * 0.4e6));
 }
 
-static void write_cpu_pressure(const struct who *who, const struct demo_container *container,
-                               const struct demo_model *model, struct buf *out) {
-    (void)container;
-    write_waiting(out, who->waiting * model->cpu_waiting_seconds);
+static void write_cpu_pressure(const struct view *view, struct buf *out) {
+    write_waiting(out, view->who->waiting * view->model->cpu_waiting_seconds);
 }
 
-static void write_io_pressure(const struct who *who, const struct demo_container *container,
-                              const struct demo_model *model, struct buf *out) {
-    (void)container;
-    write_waiting(out, who->waiting * model->io_waiting_seconds);
+static void write_io_pressure(const struct view *view, struct buf *out) {
+    write_waiting(out, view->who->waiting * view->model->io_waiting_seconds);
 }
 
-static void write_memory_pressure(const struct who *who, const struct demo_container *container,
-                                  const struct demo_model *model, struct buf *out) {
-    (void)who;
-    (void)container;
-    (void)model;
+static void write_memory_pressure(const struct view *view, struct buf *out) {
+    (void)view;
     write_waiting(out, 0);
 }
 
-static void write_io_stat(const struct who *who, const struct demo_container *container,
-                          const struct demo_model *model, struct buf *out) {
-    (void)container;
-    buf_printf(
-        out, "179:0 rbytes=%015lld wbytes=%015lld rios=%010lld wios=%010lld dbytes=0 dios=0\n",
-        whole(who->read * model->read.bytes), whole(who->written * model->written.bytes),
-        whole(who->read * model->read.operations), whole(who->written * model->written.operations));
+static void write_io_stat(const struct view *view, struct buf *out) {
+    buf_printf(out,
+               "179:0 rbytes=%015lld wbytes=%015lld rios=%010lld wios=%010lld dbytes=0 dios=0\n",
+               whole(view->who->read * view->model->read.bytes),
+               whole(view->who->written * view->model->written.bytes),
+               whole(view->who->read * view->model->read.operations),
+               whole(view->who->written * view->model->written.operations));
 }
 
 static void write_number(struct buf *out, double value) {
     buf_printf(out, "%15lld\n", whole(value));
 }
 
-static void write_memory_current(const struct who *who, const struct demo_container *container,
-                                 const struct demo_model *model, struct buf *out) {
-    (void)who;
-    (void)model;
-    write_number(out, container->memory_bytes);
+static void write_memory_current(const struct view *view, struct buf *out) {
+    write_number(out, view->container->memory_bytes);
 }
 
-static void write_memory_peak(const struct who *who, const struct demo_container *container,
-                              const struct demo_model *model, struct buf *out) {
-    (void)who;
-    (void)model;
-    write_number(out, container->memory_peak_bytes);
+static void write_memory_peak(const struct view *view, struct buf *out) {
+    write_number(out, view->container->memory_peak_bytes);
 }
 
-static void write_memory_max(const struct who *who, const struct demo_container *container,
-                             const struct demo_model *model, struct buf *out) {
-    (void)container;
-    (void)model;
-    write_number(out, who->memory_limit);
+static void write_memory_max(const struct view *view, struct buf *out) {
+    write_number(out, view->who->memory_limit);
 }
 
-static void write_memory_events(const struct who *who, const struct demo_container *container,
-                                const struct demo_model *model, struct buf *out) {
-    (void)who;
-    (void)container;
-    (void)model;
+static void write_memory_events(const struct view *view, struct buf *out) {
+    (void)view;
     buf_add_str(out, "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n");
 }
 
-static void write_memory_stat(const struct who *who, const struct demo_container *container,
-                              const struct demo_model *model, struct buf *out) {
-    (void)who;
-    (void)model;
-    double bytes = container->memory_bytes;
+static void write_memory_stat(const struct view *view, struct buf *out) {
+    double bytes = view->container->memory_bytes;
     const struct {
         const char *key;
         double value;
@@ -151,7 +127,7 @@ static void write_memory_stat(const struct who *who, const struct demo_container
         {"active_anon", 0.01 * bytes},
         {"inactive_file", 0.06 * bytes},
         {"active_file", 0.09 * bytes},
-        {"pgfault", 1900 * container->cpu_seconds},
+        {"pgfault", 1900 * view->container->cpu_seconds},
         {"pgmajfault", 37},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -159,64 +135,45 @@ static void write_memory_stat(const struct who *who, const struct demo_container
     }
 }
 
-static void write_pids_current(const struct who *who, const struct demo_container *container,
-                               const struct demo_model *model, struct buf *out) {
-    (void)container;
-    (void)model;
-    buf_printf(out, "%d\n", who->n_threads);
+static void write_pids_current(const struct view *view, struct buf *out) {
+    buf_printf(out, "%d\n", view->who->n_threads);
 }
 
-static void write_procs(const struct who *who, const struct demo_container *container,
-                        const struct demo_model *model, struct buf *out) {
-    (void)container;
-    (void)model;
-    buf_printf(out, "%d\n", who->pid);
+static void write_procs(const struct view *view, struct buf *out) {
+    buf_printf(out, "%d\n", view->who->pid);
 }
 
-static void write_bundle(const struct who *who, const struct demo_container *container,
-                         const struct demo_model *model, struct buf *out) {
-    (void)container;
-    (void)model;
+static void write_bundle(const struct view *view, struct buf *out) {
     buf_printf(out,
                "{\"annotations\": {\"io.kubernetes.cri.container-type\": \"container\", "
                "\"io.kubernetes.cri.container-name\": \"%s\", "
                "\"io.kubernetes.cri.image-name\": \"%s\", "
                "\"io.kubernetes.cri.sandbox-name\": \"%s\", "
                "\"io.kubernetes.cri.sandbox-namespace\": \"ses\"}}\n",
-               who->name, who->image, who->pod);
+               view->who->name, view->who->image, view->who->pod);
 }
 
-static void write_process_cgroup(const struct who *who, const struct demo_container *container,
-                                 const struct demo_model *model, struct buf *out) {
-    (void)container;
-    (void)model;
-    buf_printf(out, "0::/" PODS "%s/%s\n", who->uid, who->id);
+static void write_process_cgroup(const struct view *view, struct buf *out) {
+    buf_printf(out, "0::/" PODS "%s/%s\n", view->who->uid, view->who->id);
 }
 
-/* Started when the board was up for forty seconds. */
-static void write_process_stat(const struct who *who, const struct demo_container *container,
-                               const struct demo_model *model, struct buf *out) {
-    (void)container;
-    (void)model;
-    buf_printf(out, "%d (%s) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 4000 0\n", who->pid,
-               who->name, who->n_threads);
+/* Started forty seconds after the board. */
+static void write_process_stat(const struct view *view, struct buf *out) {
+    buf_printf(out, "%d (%s) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 4000 0\n", view->who->pid,
+               view->who->name, view->who->n_threads);
 }
 
-static void write_network(const struct who *who, const struct demo_container *container,
-                          const struct demo_model *model, struct buf *out) {
-    (void)container;
+static void write_network(const struct view *view, struct buf *out) {
     buf_add_str(out, "Inter-|   Receive  |  Transmit\n face |bytes  packets  |bytes  packets\n");
     buf_printf(out, "  eth0: %15lld %12lld 0 0 0 0 0 0 %15lld %12lld 0 0 0 0 0 0\n",
-               whole(who->received * model->received.bytes),
-               whole(who->received * model->received.operations),
-               whole(who->sent * model->sent.bytes), whole(who->sent * model->sent.operations));
+               whole(view->who->received * view->model->received.bytes),
+               whole(view->who->received * view->model->received.operations),
+               whole(view->who->sent * view->model->sent.bytes),
+               whole(view->who->sent * view->model->sent.operations));
 }
 
-static void write_nothing(const struct who *who, const struct demo_container *container,
-                          const struct demo_model *model, struct buf *out) {
-    (void)who;
-    (void)container;
-    (void)model;
+static void write_nothing(const struct view *view, struct buf *out) {
+    (void)view;
     (void)out;
 }
 
@@ -227,7 +184,7 @@ enum place { IN_CGROUP, IN_BUNDLE, IN_PROCESS };
 static const struct {
     enum place place;
     const char *name;
-    write_fn *write;
+    void (*write)(const struct view *view, struct buf *out);
 } files[] = {
     {IN_CGROUP, "cgroup.procs", write_procs},
     {IN_CGROUP, "cpu.max", write_cpu_max},
@@ -245,7 +202,7 @@ static const struct {
     {IN_BUNDLE, "config.json", write_bundle},
     {IN_PROCESS, "cgroup", write_process_cgroup},
     {IN_PROCESS, "net/dev", write_network},
-    {IN_PROCESS, "ns/net", write_nothing}, /* another than that of process 1 */
+    {IN_PROCESS, "ns/net", write_nothing}, /* not that of process 1 */
     {IN_PROCESS, "stat", write_process_stat},
 };
 
@@ -254,7 +211,7 @@ size_t demo_container_n_files(void) {
 }
 
 void demo_container_path(size_t i, struct buf *out) {
-    const struct who *who = &identities[i / ARRAY_LEN(files)];
+    const struct identity *who = &identities[i / ARRAY_LEN(files)];
     const char *name = files[i % ARRAY_LEN(files)].name;
     buf_reset(out);
     switch (files[i % ARRAY_LEN(files)].place) {
@@ -272,8 +229,8 @@ void demo_container_path(size_t i, struct buf *out) {
 
 void demo_container_write(size_t i, const struct demo_model *model, struct buf *out) {
     size_t container = i / ARRAY_LEN(files);
-    files[i % ARRAY_LEN(files)].write(&identities[container], &model->containers[container], model,
-                                      out);
+    struct view view = {&identities[container], &model->containers[container], model};
+    files[i % ARRAY_LEN(files)].write(&view, out);
 }
 
 const char *demo_container_name(enum demo_container_index index) {

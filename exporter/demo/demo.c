@@ -1,7 +1,6 @@
 #include "exporter/demo/demo.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -9,8 +8,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/log.h"
-#include "exporter/demo/dir.h"
-#include "exporter/demo/math.h"
+#include "exporter/core/memory.h"
 #include "exporter/demo/nvml.h"
 #include "exporter/demo/tree.h"
 #include "exporter/loop/thread.h"
@@ -25,7 +23,7 @@ static const char *const notices[] = {
 struct demo {
     enum demo_kind kind;
     struct demo_dir dir;
-    struct demo_model model; /* the thread's, as are the cards and the tree */
+    struct demo_model model; /* used by the thread, as are the cards and the tree */
     struct demo_card cards[DEMO_N_CARDS];
     struct demo_tree *tree;
     pthread_t thread;
@@ -33,14 +31,14 @@ struct demo {
     atomic_bool stopping;
 };
 
-/* What demo mode sets. */
+/* Settings that the demo overrides. */
 static const struct {
     const char *option;
     const char *text;
-    bool below; /* a path, below the demo's directory */
+    bool below; /* a path below the demo's directory */
 } redirects[] = {
     {"collector.jetson.nvml", "off", false},
-    {"collector.jetson.tegrastats", "off", false},        /* it would tell of the machine, */
+    {"collector.jetson.tegrastats", "off", false},        /* it would show the real machine, */
     {"collector.nvml.library", "/no-libnvidia-ml", true}, /* and so would this */
     {"path.cgroupfs", "/sys/fs/cgroup", true},
     {"path.procfs", "/proc", true},
@@ -51,7 +49,7 @@ static const struct {
     {"web.disable-exporter-metrics", "false", false}, /* waap_demo is one of them */
 };
 
-/* One card runs the detector, the other a job that comes every other minute. */
+/* One card runs the detector, the other a periodic job. */
 static void step_cards(struct demo *demo, double seconds) {
     bool at_work = fmod(demo->model.uptime_seconds, 90) < 55;
     double job = demo_approach(demo->cards[1].demand, at_work ? 0.96 : 0, seconds, 1.5);
@@ -82,7 +80,7 @@ static void *run(void *context) {
         nanosleep(&tick, NULL);
         int64_t now_ns = clock_monotonic_ns();
         int64_t step_ns = now_ns - last_ns;
-        /* After a suspend the board goes on from where it was. */
+        /* A suspend does not count. */
         step_ns = step_ns < MAX_STEP_MS * CLOCK_NS_PER_MS ? step_ns : TICK_MS * CLOCK_NS_PER_MS;
         last_ns = now_ns;
         write_tick(demo, (double)step_ns / 1e9, &failing);
@@ -90,7 +88,7 @@ static void *run(void *context) {
     return NULL;
 }
 
-/* Memory first, as the files change ten times a second. */
+/* In memory if possible: the files change ten times a second. */
 static int make_directory(struct demo_dir *dir, struct error *err) {
     const char *places[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", getenv("TMPDIR"), "/tmp"};
     const char *parents[ARRAY_LEN(places) + 1] = {0};
@@ -116,8 +114,8 @@ static int start(struct demo *demo, struct error *err) {
     for (int i = 0; i < WARM_UP_STEPS; i++) {
         step_cards(demo, 1);
     }
-    double boot_seconds = clock_wall_seconds() - demo->model.uptime_seconds;
-    r = demo_tree_create(demo->dir.path, boot_seconds, &demo->model, &demo->tree, err);
+    demo->model.boot_seconds = clock_wall_seconds() - demo->model.uptime_seconds;
+    r = demo_tree_create(demo->dir.path, &demo->model, &demo->tree, err);
     if (r == 0) {
         r = thread_start(&demo->thread, "demo", run, demo, err);
         demo->started = r == 0;
@@ -131,10 +129,7 @@ int demo_create(const struct settings *settings, struct demo **ret_demo, struct 
         *ret_demo = NULL;
         return 0;
     }
-    struct demo *demo = calloc(1, sizeof(*demo));
-    if (demo == NULL) {
-        return error_set(err, -ENOMEM, "demo: out of memory");
-    }
+    struct demo *demo = mem_zalloc(1, sizeof(*demo));
     demo->kind = kind;
     int r = start(demo, err);
     if (r < 0) {
@@ -175,7 +170,7 @@ static int redirect(const struct demo *demo, struct settings *settings, size_t i
     }
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&text, "%s%s", redirects[i].below ? demo->dir.path : "", redirects[i].text);
-    /* As if by a flag, which wins over all else. */
+    /* Like a flag, which overrides everything else. */
     return settings_set(settings, option, SETTINGS_FLAG, buf_str(&text), err);
 }
 

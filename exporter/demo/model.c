@@ -1,17 +1,16 @@
 #include "exporter/demo/model.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "exporter/core/cleanup.h"
-#include "exporter/demo/math.h"
 
 #define MIB (1024.0 * 1024)
 
-enum { WARM_UP_STEPS = 3600 }; /* until the longest time constant no longer matters */
+enum { WARM_UP_STEPS = 3600 }; /* longer than all time constants */
 
 static const double ambient_celsius = 24;
+static const double card_ambient_celsius = 26;
 static const double sink_seconds = 30; /* time constant of the heat sink */
 
 /* Clocks in the power mode MODE_20W_6CORE. */
@@ -19,24 +18,24 @@ static const double cpu_clocks[] = {1190.4e6, 1267.2e6, 1344e6, 1420.8e6};
 static const double gpu_clocks[] = {114.75e6, 204e6,    306e6,    408e6,    510e6,
                                     599.25e6, 701.25e6, 803.25e6, 905.25e6, 1109.25e6};
 
-/* What the detector is doing. */
+/* Phases of the work. */
 static const struct phase {
     double demand;
     double min_seconds, max_seconds;
 } phases[] = {
-    {0, 3, 8},     /* no pictures: the camera reconnects */
+    {0, 3, 8},     /* no frames: the camera reconnects */
     {0.25, 6, 16}, /* an empty street */
     {0.55, 6, 14}, /* some traffic */
     {0.92, 5, 12}, /* a crowd */
 };
 
-/* How much of the work each core gets; the kernel likes the first ones. */
+/* Share of the work of each core; the kernel prefers the first ones. */
 static const double cpu_shares[DEMO_N_CPUS] = {0.75, 0.55, 0.5, 0.35, 0.25, 0.2};
 
 static const double mode_shares[DEMO_CPU_N_MODES] = {
     [DEMO_CPU_USER] = 0.74, [DEMO_CPU_SYSTEM] = 0.2, [DEMO_CPU_SOFTIRQ] = 0.06};
 
-/* The least clock that leaves a fifth to spare. */
+/* The lowest clock with a reserve of a fifth. */
 static double pick_clock(const double *clocks, size_t n, double load) {
     size_t i = 0;
     while (i + 1 < n && clocks[i] < 1.25 * load * clocks[n - 1]) {
@@ -141,7 +140,7 @@ static void step_heat(struct demo_model *model, double seconds) {
 
 /* ---- memory and traffic ---- */
 
-/* The detector keeps results for a while and drops them together, every 90 s. */
+/* The detector accumulates results and drops them every 90 s. */
 static void step_memory(struct demo_model *model, double seconds) {
     double kept = fmod(model->uptime_seconds, 90) / 90;
     double gpu = (380 + 420 * model->demand) * MIB;
@@ -152,7 +151,7 @@ static void step_memory(struct demo_model *model, double seconds) {
     model->memory_cached_bytes = demo_approach(model->memory_cached_bytes, cached, seconds, 40);
 }
 
-/* The detector works for every picture, the uploader for what is found in them. */
+/* The detector works for every frame, the uploader for the results. */
 static void step_containers(struct demo_model *model, double seconds) {
     static const double memory_shares[DEMO_N_CONTAINERS] = {0.38, 0.06};
     double cpu_shares_of[DEMO_N_CONTAINERS] = {
@@ -178,8 +177,8 @@ static void carry(struct demo_traffic *traffic, double bytes, double size) {
 }
 
 static void step_traffic(struct demo_model *model, double seconds) {
-    double pictures = model->demand < 0.02 ? 0.05 : 1; /* the camera's stream */
-    double stream = 520e3 * pictures * (1 + demo_noise(&model->random, 0.1));
+    double frames = model->demand < 0.02 ? 0.05 : 1; /* the stream of the camera */
+    double stream = 520e3 * frames * (1 + demo_noise(&model->random, 0.1));
     carry(&model->received, seconds * (stream + 3e3), 1380);
     carry(&model->sent, seconds * (9e3 + 0.03 * stream + 60e3 * model->demand), 620);
     carry(&model->read, seconds * 30e3 * model->demand, 16384);
@@ -215,4 +214,55 @@ void demo_model_init(struct demo_model *model, uint64_t seed) {
     for (int i = 0; i < WARM_UP_STEPS; i++) {
         demo_model_step(model, 0.25);
     }
+}
+
+/* ---- cards ---- */
+
+/* The driver uses the lowest clocks when idle, otherwise the highest that the power limit allows.
+ */
+static void card_step_clocks(struct demo_card *card) {
+    bool idle = card->load < 0.01;
+    double held_back = card->watts > 0.97 * DEMO_CARD_WATTS ? 0.94 : 1;
+    card->hertz = idle ? 210e6 : DEMO_CARD_HERTZ * held_back;
+    card->memory_hertz = idle ? 405e6 : DEMO_CARD_MEMORY_HERTZ;
+}
+
+static void card_step_power(struct demo_card *card, double seconds) {
+    double clock = card->hertz / DEMO_CARD_HERTZ;
+    double target = 14 + (card->load > 0 ? 18 : 0) + 122 * card->load * clock;
+    target = demo_clamp(target + demo_noise(&card->random, 1.2), 9, DEMO_CARD_WATTS);
+    double before = card->watts;
+    card->watts = demo_approach(card->watts, target, seconds, 0.25);
+    card->joules += seconds * (before + card->watts) / 2;
+}
+
+static void card_step_heat(struct demo_card *card, double seconds) {
+    double kelvin_per_watt = 0.52 - 0.22 * card->fan_duty;
+    double target = card_ambient_celsius + kelvin_per_watt * card->watts;
+    card->celsius = demo_approach(card->celsius, target, seconds, 14);
+    double duty = demo_clamp((card->celsius - 35) / 40, 0.3, 1);
+    card->fan_duty = demo_approach(card->fan_duty, duty, seconds, 5);
+}
+
+void demo_card_step(struct demo_card *card, double demand, double seconds) {
+    card->demand = demand;
+    double load = demand + demo_noise(&card->random, 0.04 + 0.08 * demand);
+    card->load = demand < 0.02 ? 0 : demo_clamp(load, 0, 1);
+    card->memory_load = demo_clamp(0.55 * card->load, 0, 1);
+    card->decoder_load = demo_clamp(0.3 * demand, 0, 1);
+    double used = (620 + 5400 * (demand < 0.02 ? 0.6 : 0.7 + 0.3 * demand)) * MIB;
+    card->memory_bytes = demo_approach(card->memory_bytes, used, seconds, 2);
+    card_step_clocks(card);
+    card_step_power(card, seconds);
+    card_step_heat(card, seconds);
+}
+
+void demo_card_init(struct demo_card *card, uint64_t seed) {
+    *card = (struct demo_card){
+        .random = seed,
+        .memory_bytes = 620 * MIB,
+        .watts = 14,
+        .celsius = card_ambient_celsius,
+        .fan_duty = 0.3,
+    };
 }

@@ -1,6 +1,5 @@
 #include "exporter/demo/nvml.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -13,10 +12,10 @@ struct nvml_handle {
 
 static struct nvml_handle handles[DEMO_N_CARDS] = {{0}, {1}};
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* `shown` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards `shown` */
 static struct demo_card shown[DEMO_N_CARDS];
 
-/* Whose process computes on which card; the first is the detector's of the simulated containers. */
+/* The process on each card; the first is the detector in its container. */
 static const struct {
     unsigned pid;
     double share; /* of the card's memory and load */
@@ -37,17 +36,17 @@ static struct demo_card card_of(const struct nvml_handle *device) {
     return card;
 }
 
-static unsigned answer(unsigned *out, double value) {
+static unsigned give(unsigned *out, double value) {
     *out = (unsigned)llround(value);
     return NVML_CODE_SUCCESS;
 }
 
-static unsigned answer_text(char *out, unsigned length, const char *text) {
+static unsigned give_text(char *out, unsigned length, const char *text) {
     snprintf(out, length, "%s", text);
     return NVML_CODE_SUCCESS;
 }
 
-/* ---- who it is ---- */
+/* ---- identity ---- */
 
 static unsigned start_or_stop(void) {
     return NVML_CODE_SUCCESS;
@@ -58,7 +57,7 @@ static const char *error_string(unsigned code) {
 }
 
 static unsigned driver_version(char *out, unsigned length) {
-    return answer_text(out, length, "550.54.15");
+    return give_text(out, length, "550.54.15");
 }
 
 static unsigned cuda_version(int *version) {
@@ -81,7 +80,7 @@ static unsigned handle(unsigned index, struct nvml_handle **device) {
 
 static unsigned name(struct nvml_handle *device, char *out, unsigned length) {
     (void)device;
-    return answer_text(out, length, "NVIDIA RTX A4000");
+    return give_text(out, length, "NVIDIA RTX A4000");
 }
 
 static unsigned uuid(struct nvml_handle *device, char *out, unsigned length) {
@@ -91,7 +90,7 @@ static unsigned uuid(struct nvml_handle *device, char *out, unsigned length) {
 
 static unsigned vbios_version(struct nvml_handle *device, char *out, unsigned length) {
     (void)device;
-    return answer_text(out, length, "94.04.57.00.06");
+    return give_text(out, length, "94.04.57.00.06");
 }
 
 static unsigned pci_info(struct nvml_handle *device, struct nvml_pci_info *pci) {
@@ -100,23 +99,23 @@ static unsigned pci_info(struct nvml_handle *device, struct nvml_pci_info *pci) 
     return NVML_CODE_SUCCESS;
 }
 
-/* ---- what it does ---- */
+/* ---- state ---- */
 
 static unsigned utilization(struct nvml_handle *device, struct nvml_utilization *out) {
     struct demo_card card = card_of(device);
-    answer(&out->gpu, card.load * 100);
-    return answer(&out->memory, card.memory_load * 100);
+    give(&out->gpu, card.load * 100);
+    return give(&out->memory, card.memory_load * 100);
 }
 
 static unsigned encoder(struct nvml_handle *device, unsigned *percent, unsigned *period_usec) {
     (void)device;
     *period_usec = 167000;
-    return answer(percent, 0);
+    return give(percent, 0);
 }
 
 static unsigned decoder(struct nvml_handle *device, unsigned *percent, unsigned *period_usec) {
     *period_usec = 167000;
-    return answer(percent, card_of(device).decoder_load * 100);
+    return give(percent, card_of(device).decoder_load * 100);
 }
 
 static unsigned memory_v2(struct nvml_handle *device, struct nvml_memory_v2 *memory) {
@@ -129,16 +128,16 @@ static unsigned memory_v2(struct nvml_handle *device, struct nvml_memory_v2 *mem
 }
 
 static unsigned power(struct nvml_handle *device, unsigned *milliwatts) {
-    return answer(milliwatts, card_of(device).watts * 1e3);
+    return give(milliwatts, card_of(device).watts * 1e3);
 }
 
 static unsigned power_limit(struct nvml_handle *device, unsigned *milliwatts) {
     (void)device;
-    return answer(milliwatts, DEMO_CARD_WATTS * 1e3);
+    return give(milliwatts, DEMO_CARD_WATTS * 1e3);
 }
 
 static unsigned power_range(struct nvml_handle *device, unsigned *min, unsigned *max) {
-    answer(min, 100e3);
+    give(min, 100e3);
     return power_limit(device, max);
 }
 
@@ -149,7 +148,7 @@ static unsigned energy(struct nvml_handle *device, unsigned long long *millijoul
 
 static unsigned temperature(struct nvml_handle *device, unsigned sensor, unsigned *celsius) {
     (void)sensor;
-    return answer(celsius, card_of(device).celsius);
+    return give(celsius, card_of(device).celsius);
 }
 
 static unsigned threshold(struct nvml_handle *device, unsigned kind, unsigned *celsius) {
@@ -167,43 +166,43 @@ static unsigned threshold(struct nvml_handle *device, unsigned kind, unsigned *c
 static unsigned clock_now(struct nvml_handle *device, unsigned kind, unsigned *mhz) {
     struct demo_card card = card_of(device);
     bool memory = kind == NVML_CLOCK_OF_MEMORY;
-    return answer(mhz, (memory ? card.memory_hertz : card.hertz) / 1e6);
+    return give(mhz, (memory ? card.memory_hertz : card.hertz) / 1e6);
 }
 
 static unsigned clock_max(struct nvml_handle *device, unsigned kind, unsigned *mhz) {
     (void)device;
     bool memory = kind == NVML_CLOCK_OF_MEMORY;
-    return answer(mhz, (memory ? DEMO_CARD_MEMORY_HERTZ : DEMO_CARD_HERTZ) / 1e6);
+    return give(mhz, (memory ? DEMO_CARD_MEMORY_HERTZ : DEMO_CARD_HERTZ) / 1e6);
 }
 
 static unsigned fan_v2(struct nvml_handle *device, unsigned fan, unsigned *percent) {
-    return fan == 0 ? answer(percent, card_of(device).fan_duty * 100) : NVML_CODE_INVALID_ARGUMENT;
+    return fan == 0 ? give(percent, card_of(device).fan_duty * 100) : NVML_CODE_INVALID_ARGUMENT;
 }
 
 static unsigned pstate(struct nvml_handle *device, unsigned *state) {
-    return answer(state, card_of(device).load > 0 ? 2 : 8);
+    return give(state, card_of(device).load > 0 ? 2 : 8);
 }
 
 static unsigned pcie_generation(struct nvml_handle *device, unsigned *generation) {
-    return answer(generation, card_of(device).load > 0 ? 4 : 1);
+    return give(generation, card_of(device).load > 0 ? 4 : 1);
 }
 
 static unsigned pcie_generation_max(struct nvml_handle *device, unsigned *generation) {
     (void)device;
-    return answer(generation, 4);
+    return give(generation, 4);
 }
 
 static unsigned pcie_width(struct nvml_handle *device, unsigned *lanes) {
     (void)device;
-    return answer(lanes, 16);
+    return give(lanes, 16);
 }
 
 static unsigned zero(struct nvml_handle *device, unsigned *value) {
     (void)device;
-    return answer(value, 0);
+    return give(value, 0);
 }
 
-/* Bit 0: nothing to do; bit 2: the power limit. */
+/* Bit 0: idle; bit 2: the power limit. */
 static unsigned throttle_reasons(struct nvml_handle *device, unsigned long long *reasons) {
     struct demo_card card = card_of(device);
     *reasons = card.load > 0 ? 0 : 1;
@@ -211,7 +210,7 @@ static unsigned throttle_reasons(struct nvml_handle *device, unsigned long long 
     return NVML_CODE_SUCCESS;
 }
 
-/* ---- for whom ---- */
+/* ---- processes ---- */
 
 static unsigned compute_processes(struct nvml_handle *device, unsigned *n,
                                   struct nvml_process *processes) {
@@ -239,9 +238,9 @@ static unsigned process_loads(struct nvml_handle *device, struct nvml_process_lo
         .pid = users[device->index].pid,
         .timestamp_usec = (unsigned long long)(clock_wall_seconds() * 1e6),
     };
-    answer(&loads[0].memory, card.memory_load * 100);
-    answer(&loads[0].decoder, card.decoder_load * 100);
-    return answer(&loads[0].sm, card.load * 100 * users[device->index].share);
+    give(&loads[0].memory, card.memory_load * 100);
+    give(&loads[0].decoder, card.decoder_load * 100);
+    return give(&loads[0].sm, card.load * 100 * users[device->index].share);
 }
 
 const struct nvml_library demo_nvml_library = {

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "collectors/nvml/library.h"
-#include "exporter/demo/card.h"
+#include "exporter/demo/model.h"
 
-/* NVIDIA's library for computers without one: its calls answer what simulated cards do. As with the
- * real one, there is one of it in a process. */
+/* A replacement for NVIDIA's library that reports simulated cards. Like the real one, a process has
+ * one. */
 enum { DEMO_N_CARDS = 2 };
 
 extern const struct nvml_library demo_nvml_library;
 
-/* Says what the cards do from here on; any thread may call. */
+/* Sets the state of the cards; from any thread. */
 void demo_nvml_update(const struct demo_card cards[static DEMO_N_CARDS]);

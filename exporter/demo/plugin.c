@@ -1,6 +1,5 @@
 #include "exporter/demo/plugin.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +8,10 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/json.h"
+#include "exporter/core/memory.h"
 #include "exporter/demo/container.h"
-#include "exporter/demo/math.h"
 
-/* With as many lines as by default the target is missed, with fewer it is not. */
+/* With the default number of lines the detector misses its target; with fewer it does not. */
 enum { TICK_MS = 200, DEFAULT_LINES = 720, CAMERA_FPS = 30, TARGET_FPS = 25 };
 
 static const double latency_bounds[] = {0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25};
@@ -28,15 +27,15 @@ struct demo_plugins {
     uint64_t random;
     int64_t last_ns;
 
-    double lines; /* of a picture: the knob */
+    double lines; /* of a frame: the knob */
     double frames;
-    uint64_t counts[N_BOUNDS + 1]; /* of latencies, each on its own */
+    uint64_t counts[N_BOUNDS + 1]; /* of latencies, not cumulative */
     double latency_sum;
     double uploads;
     double queue;
 };
 
-/* ---- how fast the detector is ---- */
+/* ---- speed of the detector ---- */
 
 double demo_plugin_latency(double lines) {
     double scale = lines / DEFAULT_LINES;
@@ -47,39 +46,36 @@ double demo_plugin_fps(double lines) {
     return fmin(CAMERA_FPS, 1 / demo_plugin_latency(lines));
 }
 
-/* ---- what they say ---- */
+/* ---- messages to waap ---- */
 
-/* Says the line that has been put together. */
-static void say(struct demo_plugins *plugins, struct push_session *session) {
-    if (!plugins->line.failed) {
-        push_session_line(session, plugins->line.data, plugins->line.len);
-    }
+static void send_line(struct demo_plugins *plugins, struct push_session *session) {
+    push_session_line(session, plugins->line.data, plugins->line.len);
     buf_reset(&plugins->line);
 }
 
-/* Each is called as its container. */
-static void say_hello(struct demo_plugins *plugins, struct push_session *session,
-                      enum demo_container_index container) {
+/* A plugin has the name of its container. */
+static void send_hello(struct demo_plugins *plugins, struct push_session *session,
+                       enum demo_container_index container) {
     const char *name = demo_container_name(container);
     buf_printf(&plugins->line,
                "{\"hello\": {\"plugin\": \"%s\", \"job\": \"cars\", \"start\": \"demo\", "
                "\"container\": \"%s\", \"pod\": \"%s\", \"namespace\": \"ses\"}}",
                name, name, demo_container_pod(container));
-    say(plugins, session);
+    send_line(plugins, session);
 }
 
-static void greet(struct demo_plugins *plugins) {
-    say_hello(plugins, &plugins->detector, DEMO_DETECTOR);
-    say_hello(plugins, &plugins->uploader, DEMO_UPLOADER);
+static void send_greetings(struct demo_plugins *plugins) {
+    send_hello(plugins, &plugins->detector, DEMO_DETECTOR);
+    send_hello(plugins, &plugins->uploader, DEMO_UPLOADER);
     buf_printf(&plugins->line,
                "{\"param\": \"res\", \"type\": \"int\", \"default\": %d, \"min\": 240, "
                "\"max\": 1080, \"step\": 120, \"unit\": \"lines\", "
-               "\"help\": \"Lines of the pictures that are looked at\"}",
+               "\"help\": \"Lines of the frames that are examined\"}",
                DEFAULT_LINES);
-    say(plugins, &plugins->detector);
+    send_line(plugins, &plugins->detector);
 }
 
-static void look_at_frame(struct demo_plugins *plugins) {
+static void process_frame(struct demo_plugins *plugins) {
     double latency = demo_plugin_latency(plugins->lines) * (1 + demo_noise(&plugins->random, 0.25));
     size_t i = 0;
     while (i < N_BOUNDS && latency > latency_bounds[i]) {
@@ -89,10 +85,10 @@ static void look_at_frame(struct demo_plugins *plugins) {
     plugins->latency_sum += latency;
 }
 
-static void say_latencies(struct demo_plugins *plugins) {
+static void send_latencies(struct demo_plugins *plugins) {
     struct buf *line = &plugins->line;
     buf_add_str(line, "{\"metric\": \"inference_seconds\", \"type\": \"histogram\", "
-                      "\"help\": \"Time that one picture takes\", \"buckets\": [");
+                      "\"help\": \"Time per frame\", \"buckets\": [");
     for (size_t i = 0; i < N_BOUNDS; i++) {
         buf_printf(line, "%s%g", i > 0 ? ", " : "", latency_bounds[i]);
     }
@@ -104,26 +100,26 @@ static void say_latencies(struct demo_plugins *plugins) {
     }
     buf_printf(line, "], \"count\": %" PRIu64 ", \"sum\": %.9g}}",
                count + plugins->counts[N_BOUNDS], plugins->latency_sum);
-    say(plugins, &plugins->detector);
+    send_line(plugins, &plugins->detector);
 }
 
 static void work_detector(struct demo_plugins *plugins, double seconds) {
     uint64_t before = (uint64_t)plugins->frames;
     plugins->frames += seconds * demo_plugin_fps(plugins->lines);
     for (uint64_t n = (uint64_t)plugins->frames - before; n > 0; n--) {
-        look_at_frame(plugins);
+        process_frame(plugins);
     }
     buf_printf(&plugins->line,
-               "{\"metric\": \"fps\", \"type\": \"rate\", \"help\": \"Pictures looked at\", "
+               "{\"metric\": \"fps\", \"type\": \"rate\", \"help\": \"Frames examined\", "
                "\"total\": %.0f}",
                floor(plugins->frames));
-    say(plugins, &plugins->detector);
+    send_line(plugins, &plugins->detector);
     buf_printf(&plugins->line,
                "{\"metric\": \"fps_target\", \"type\": \"gauge\", "
-               "\"help\": \"Pictures per second that are wanted\", \"set\": %d}",
+               "\"help\": \"Target of frames per second\", \"set\": %d}",
                TARGET_FPS);
-    say(plugins, &plugins->detector);
-    say_latencies(plugins);
+    send_line(plugins, &plugins->detector);
+    send_latencies(plugins);
 }
 
 static void work_uploader(struct demo_plugins *plugins, double seconds) {
@@ -133,15 +129,15 @@ static void work_uploader(struct demo_plugins *plugins, double seconds) {
                "{\"metric\": \"uploads_total\", \"type\": \"counter\", \"help\": \"Files sent\", "
                "\"total\": %.0f}",
                floor(plugins->uploads));
-    say(plugins, &plugins->uploader);
+    send_line(plugins, &plugins->uploader);
     buf_printf(&plugins->line,
                "{\"metric\": \"upload_queue_length\", \"type\": \"gauge\", "
                "\"help\": \"Files that wait to be sent\", \"set\": %.0f}",
                floor(plugins->queue));
-    say(plugins, &plugins->uploader);
+    send_line(plugins, &plugins->uploader);
 }
 
-/* ---- what they are told ---- */
+/* ---- messages from waap ---- */
 
 /* {"param": "res", "value": 480} */
 static bool read_knob(char *text, size_t len, double *ret_lines) {
@@ -162,16 +158,16 @@ static bool read_knob(char *text, size_t len, double *ret_lines) {
     return good;
 }
 
-static void hear(struct demo_plugins *plugins) {
-    struct buf heard CLEANUP_BUF = plugins->detector.out;
+static void receive(struct demo_plugins *plugins) {
+    struct buf text CLEANUP_BUF = plugins->detector.out;
     plugins->detector.out = (struct buf){0};
-    char *rest = heard.data;
+    char *rest = text.data;
     for (char *line; rest != NULL && (line = strsep(&rest, "\n")) != NULL;) {
         double lines;
         if (read_knob(line, strlen(line), &lines)) {
             plugins->lines = lines;
             buf_printf(&plugins->line, "{\"param\": \"res\", \"applied\": %.0f}", lines);
-            say(plugins, &plugins->detector);
+            send_line(plugins, &plugins->detector);
         }
     }
     buf_reset(&plugins->uploader.out);
@@ -184,14 +180,14 @@ static void fire(struct loop_timer *timer) {
     int64_t now_ns = clock_monotonic_ns();
     double seconds = (double)(now_ns - plugins->last_ns) / 1e9;
     plugins->last_ns = now_ns;
-    seconds = fmin(seconds, 2); /* a machine that slept has seen no pictures meanwhile */
+    seconds = fmin(seconds, 2); /* a suspend does not count */
     work_detector(plugins, seconds);
     work_uploader(plugins, seconds);
-    hear(plugins);
+    receive(plugins);
     timer->due_ns = now_ns + TICK_MS * CLOCK_NS_PER_MS;
 }
 
-/* A knob was turned: the plugin hears of it on the loop's next turn. */
+/* A knob was changed: the plugin reads it in the next turn of the loop. */
 static void answered(struct push_session *session) {
     struct demo_plugins *plugins = CONTAINER_OF(session, struct demo_plugins, detector);
     plugins->timer.due_ns = 0;
@@ -201,17 +197,12 @@ static void ignore(struct push_session *session) {
     (void)session;
 }
 
-int demo_plugins_create(struct loop *loop, struct push_store *store, struct knobs *knobs,
-                        struct demo_plugins **ret_plugins, struct error *err) {
-    struct demo_plugins *plugins = calloc(1, sizeof(*plugins));
-    struct push_json *reader = push_json_create();
-    if (plugins == NULL || reader == NULL) {
-        free(plugins);
-        push_json_destroy(reader);
-        return error_set(err, -ENOMEM, "demo: out of memory");
-    }
+struct demo_plugins *demo_plugins_create(struct loop *loop, struct push_store *store,
+                                         struct knobs *knobs) {
+    struct demo_plugins *plugins = mem_zalloc(1, sizeof(*plugins));
     plugins->loop = loop;
-    plugins->env = (struct push_session_env){.store = store, .knobs = knobs, .reader = reader};
+    plugins->env =
+        (struct push_session_env){.store = store, .knobs = knobs, .reader = push_json_create()};
     plugins->lines = DEFAULT_LINES;
     plugins->last_ns = clock_monotonic_ns();
     push_session_init(&plugins->detector, &plugins->env);
@@ -219,10 +210,9 @@ int demo_plugins_create(struct loop *loop, struct push_store *store, struct knob
     plugins->detector.answered = answered;
     plugins->uploader.answered = ignore;
     plugins->timer.fire = fire;
-    greet(plugins);
+    send_greetings(plugins);
     loop_timer_add(loop, &plugins->timer);
-    *ret_plugins = plugins;
-    return 0;
+    return plugins;
 }
 
 void demo_plugins_destroy(struct demo_plugins *plugins) {

@@ -1,17 +1,280 @@
 #include "exporter/demo/tree.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exporter/core/cleanup.h"
+#include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/demo/container.h"
-#include "exporter/demo/text.h"
+
+/* ---- the directory ---- */
+
+enum { DIR_MAX_TRIES = 10, DIR_MAX_OPEN = 16 };
+
+static const char dir_prefix[] = "waap-demo-";
+
+static int remove_one(const char *path, const struct stat *stat, int kind, struct FTW *place) {
+    (void)stat;
+    (void)kind;
+    (void)place;
+    remove(path);
+    return 0;
+}
+
+static void remove_all(const char *path) {
+    nftw(path, remove_one, DIR_MAX_OPEN, FTW_DEPTH | FTW_MOUNT | FTW_PHYS);
+}
+
+static int open_dir(const char *path) {
+    return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void remove_if_stale(const char *path) {
+    int fd CLEANUP_CLOSE = open_dir(path);
+    struct stat stat;
+    bool ours = fd >= 0 && fstat(fd, &stat) == 0 && stat.st_uid == geteuid();
+    if (ours && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        remove_all(path);
+    }
+}
+
+static void remove_stale(const char *parent) {
+    DIR *list = opendir(parent);
+    if (list == NULL) {
+        return;
+    }
+    for (struct dirent *entry = readdir(list); entry != NULL; entry = readdir(list)) {
+        if (strncmp(entry->d_name, dir_prefix, strlen(dir_prefix)) == 0) {
+            char *path CLEANUP_FREE = file_path_join(parent, entry->d_name);
+            remove_if_stale(path);
+        }
+    }
+    closedir(list);
+}
+
+/* Before we locked the directory, another process may have removed it as stale. */
+static bool is_still_there(const struct demo_dir *dir) {
+    struct stat ours, there;
+    return fstat(dir->fd, &ours) == 0 && stat(dir->path, &there) == 0 &&
+           ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
+static int make_dir(struct demo_dir *dir, const char *parent, struct error *err) {
+    for (int i = 0; i < DIR_MAX_TRIES; i++) {
+        struct buf path CLEANUP_BUF = {0};
+        buf_printf(&path, "%s/%sXXXXXX", parent, dir_prefix);
+        if (mkdtemp(path.data) == NULL) {
+            return error_set(err, -errno, "create a directory in %s: %m", parent);
+        }
+        *dir = (struct demo_dir){.path = buf_take(&path)};
+        dir->fd = open_dir(dir->path);
+        if (dir->fd >= 0 && flock(dir->fd, LOCK_EX) == 0 && is_still_there(dir)) {
+            return 0;
+        }
+        demo_dir_finish(dir);
+    }
+    return error_set(err, -EBUSY, "create a directory in %s: cannot lock it", parent);
+}
+
+int demo_dir_init(struct demo_dir *dir, const char *const *parents, struct error *err) {
+    int r = error_set(err, -ENOENT, "no place for a directory");
+    for (; *parents != NULL && r < 0; parents++) {
+        remove_stale(*parents);
+        r = make_dir(dir, *parents, err);
+    }
+    return r;
+}
+
+void demo_dir_finish(struct demo_dir *dir) {
+    if (dir->path == NULL) {
+        return;
+    }
+    remove_all(dir->path);
+    free(TAKE(dir->path));
+    if (dir->fd >= 0) {
+        close(TAKE_FD(dir->fd));
+    }
+}
+
+/* ---- texts that change ---- */
+
+/* Units of the kernel. */
+static const double ticks_per_second = 100;
+static const double bytes_per_sector = 512;
+
+static long long whole(double value) {
+    return llround(value);
+}
+
+static long long kib(double bytes) {
+    return whole(bytes / 1024);
+}
+
+/* In the order of the kernel; -1: always 0. */
+static void write_cpu(struct buf *out, const double seconds[static DEMO_CPU_N_MODES]) {
+    static const int order[] = {
+        DEMO_CPU_USER,
+        -1,
+        DEMO_CPU_SYSTEM,
+        DEMO_CPU_IDLE,
+        DEMO_CPU_IOWAIT,
+        -1 /* irq */,
+        DEMO_CPU_SOFTIRQ,
+        -1,
+        -1,
+        -1,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        long long ticks = order[i] >= 0 ? (long long)(seconds[order[i]] * ticks_per_second) : 0;
+        buf_printf(out, " %10lld", ticks);
+    }
+    buf_add_char(out, '\n');
+}
+
+static void write_stat(const struct demo_model *model, struct buf *out) {
+    double sums[DEMO_CPU_N_MODES] = {0};
+    double running = 0;
+    for (size_t cpu = 0; cpu < DEMO_N_CPUS; cpu++) {
+        running += model->cpu_load[cpu];
+        for (size_t mode = 0; mode < DEMO_CPU_N_MODES; mode++) {
+            sums[mode] += model->cpu_seconds[cpu][mode];
+        }
+    }
+    buf_add_str(out, "cpu ");
+    write_cpu(out, sums);
+    for (size_t cpu = 0; cpu < DEMO_N_CPUS; cpu++) {
+        buf_printf(out, "cpu%zu", cpu);
+        write_cpu(out, model->cpu_seconds[cpu]);
+    }
+    buf_printf(out, "intr %15lld\nctxt %15lld\nbtime %10lld\nprocesses %10lld\n",
+               whole(model->interrupts), whole(model->switches), whole(model->boot_seconds),
+               whole(model->forks));
+    buf_printf(out, "procs_running %3lld\nprocs_blocked %3d\n", 1 + whole(running), 0);
+}
+
+static void write_meminfo(const struct demo_model *model, struct buf *out) {
+    double buffers = 98 * 1024.0 * 1024;
+    double free =
+        model->memory_total_bytes - model->memory_used_bytes - model->memory_cached_bytes - buffers;
+    double anonymous = model->memory_used_bytes - model->memory_gpu_bytes;
+    double swap = 3493836 * 1024.0;
+    const struct {
+        const char *key;
+        double bytes;
+    } rows[] = {
+        {"MemTotal:", model->memory_total_bytes},
+        {"MemFree:", free},
+        {"MemAvailable:", free + 0.9 * model->memory_cached_bytes},
+        {"Buffers:", buffers},
+        {"Cached:", model->memory_cached_bytes},
+        {"SwapCached:", 0},
+        {"Active:", 0.6 * anonymous + 0.5 * model->memory_cached_bytes},
+        {"Inactive:", 0.3 * anonymous + 0.5 * model->memory_cached_bytes},
+        {"SwapTotal:", swap},
+        {"SwapFree:", swap},
+        {"Dirty:", 1024 * 1024 * (0.2 + 4 * model->demand)},
+        {"AnonPages:", 0.9 * anonymous},
+        {"Slab:", 142 * 1024.0 * 1024},
+        {"NvMapMemFree:", 0},
+        {"NvMapMemUsed:", model->memory_gpu_bytes},
+    };
+    size_t n_of_jetson = 2; /* the last rows */
+    size_t n = ARRAY_LEN(rows) - (model->board == DEMO_BOARD_XAVIER_NX ? 0 : n_of_jetson);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(out, "%-15s %10lld kB\n", rows[i].key, kib(rows[i].bytes));
+    }
+}
+
+/* Free blocks of 4 KiB, 8 KiB, …; only the number of the largest changes. */
+static void write_buddyinfo(const struct demo_model *model, struct buf *out) {
+    double free = model->memory_total_bytes - model->memory_used_bytes - model->memory_cached_bytes;
+    buf_add_str(out, "Node 0, zone   Normal   1204   1021    877    403    201    110     54"
+                     "     20     11      4");
+    buf_printf(out, " %6lld\n", whole(0.8 * free / (4 << 20)));
+}
+
+static void write_loadavg(const struct demo_model *model, struct buf *out) {
+    const double *loads = model->load_averages;
+    buf_printf(out, "%.2f %.2f %.2f 2/412 %7lld\n", loads[0], loads[1], loads[2],
+               whole(model->forks));
+}
+
+static void write_disk(const struct demo_model *model, struct buf *out) {
+    const struct demo_traffic *read = &model->read, *written = &model->written;
+    double read_ms = 0.8 * read->operations, write_ms = 3 * written->operations;
+    buf_printf(out, " 179       0 mmcblk0 %10lld 0 %12lld %10lld %10lld 0 %12lld %10lld 0",
+               whole(read->operations), whole(read->bytes / bytes_per_sector), whole(read_ms),
+               whole(written->operations), whole(written->bytes / bytes_per_sector),
+               whole(write_ms));
+    buf_printf(out, " %10lld %10lld\n", whole(0.7 * (read_ms + write_ms)),
+               whole(read_ms + write_ms));
+}
+
+static void write_device(struct buf *out, const char *name, const struct demo_traffic *received,
+                         const struct demo_traffic *sent) {
+    buf_printf(out, "%6s: %14lld %12lld 0 0 0 0 0 0 %14lld %12lld 0 0 0 0 0 0\n", name,
+               whole(received->bytes), whole(received->operations), whole(sent->bytes),
+               whole(sent->operations));
+}
+
+static void write_network(const struct demo_model *model, struct buf *out) {
+    /* Local traffic is about as much as sent to others. */
+    const struct demo_traffic *loopback = &model->sent;
+    buf_add_str(out,
+                "Inter-|   Receive                                                |  Transmit\n"
+                " face |bytes    packets errs drop fifo frame compressed multicast"
+                "|bytes    packets errs drop fifo colls carrier compressed\n");
+    write_device(out, "lo", loopback, loopback);
+    write_device(out, "eth0", &model->received, &model->sent);
+}
+
+static void write_pressure(struct buf *out, const char *kind, double seconds) {
+    buf_printf(out, "%s avg10=0.00 avg60=0.00 avg300=0.00 total=%015lld\n", kind,
+               whole(seconds * 1e6));
+}
+
+static void write_cpu_pressure(const struct demo_model *model, struct buf *out) {
+    write_pressure(out, "some", model->cpu_waiting_seconds);
+}
+
+static void write_io_pressure(const struct demo_model *model, struct buf *out) {
+    write_pressure(out, "some", model->io_waiting_seconds);
+    write_pressure(out, "full", 0.4 * model->io_waiting_seconds);
+}
+
+static void write_clients(const struct demo_model *model, struct buf *out) {
+    static const char row[] = "%-18s %18s %8d %10lldK\n";
+    double decoder = 96 * 1024.0 * 1024;
+    buf_printf(out, "%-18s %18s %8s %11s\n", "CLIENT", "PROCESS", "PID", "SIZE");
+    buf_printf(out, row, "user", "camera-decoder", 2108, kib(decoder));
+    buf_printf(out, row, "user", "object-detector", 2214, kib(model->memory_gpu_bytes - decoder));
+    buf_printf(out, "%-18s %18s %8s %10lldK\n", "total", "", "", kib(model->memory_gpu_bytes));
+}
+
+const struct demo_text demo_texts[] = {
+    {"proc/1/net/dev", write_network},
+    {"proc/buddyinfo", write_buddyinfo},
+    {"proc/diskstats", write_disk},
+    {"proc/loadavg", write_loadavg},
+    {"proc/meminfo", write_meminfo},
+    {"proc/pressure/cpu", write_cpu_pressure},
+    {"proc/pressure/io", write_io_pressure},
+    {"proc/stat", write_stat},
+    {"sys/kernel/debug/nvmap/iovmm/clients", write_clients},
+    {0},
+};
+
+/* ---- other files ---- */
 
 #define GPU "sys/devices/17000000.gv11b/"
 #define GPU_CLOCK "sys/class/devfreq/17000000.gv11b/"
@@ -20,11 +283,9 @@
 #define ZONE "sys/class/thermal/thermal_zone"
 #define CLOCKS "sys/kernel/debug/clk/"
 #define EMC "sys/kernel/debug/bpmp/debug/clk/emc/"
-#define TEXT(text)                                                                                 \
-    text, sizeof(text) - 1 /* may hold NULs, as the device tree's texts end in one                 \
-                            */
+#define TEXT(text) text, sizeof(text) - 1 /* texts of the device tree end in NUL */
 
-/* Files that never change. In paths here and below '#' is a number, counted from `first`. */
+/* Constant files. In these paths '#' is a number, counted from `first`. */
 static const struct fixed {
     const char *path;
     const char *text;
@@ -89,7 +350,7 @@ static const struct fixed {
     {"var/lib/nvpmodel/status", TEXT("pmode:0008\n")},
 };
 
-/* Files that hold a number of the model, in the kernel's unit. */
+/* Files with one number of the model, in the unit of the kernel. */
 static const struct number {
     const char *path;
     size_t offset; /* of a double in struct demo_model; the next number is the next double */
@@ -109,7 +370,7 @@ static const struct number {
     {"sys/kernel/debug/vic/actmon_avg_norm", offsetof(struct demo_model, vic_load), 1000},
 };
 
-/* What begins so is a Jetson's alone. */
+/* Paths that only a Jetson has. */
 static const char *const jetson_paths[] = {
     "etc/nv",           "proc/device-tree/",  "sys/class/devfreq/",
     "sys/class/hwmon/", "sys/class/thermal/", "sys/devices/17000000.gv11b/",
@@ -119,15 +380,14 @@ static const char *const jetson_paths[] = {
 /* A file that changes. */
 struct live {
     int fd;
-    struct buf text; /* what it holds */
+    struct buf text; /* its content */
 };
 
 struct demo_tree {
     const char *path;
     int dirfd;
-    double boot_seconds;
     struct live *files; /* texts, containers, numbers, in the order of the tables */
-    size_t n_files;
+    size_t n_files, cap_files;
     struct buf scratch;
 };
 
@@ -176,9 +436,6 @@ static int make_file(struct demo_tree *tree, const char *pattern, unsigned numbe
                      struct error *err) {
     struct buf path CLEANUP_BUF = {0};
     add_path(&path, pattern, number);
-    if (path.failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     int r = make_parents(tree, path.data, err);
     if (r < 0) {
         return r;
@@ -207,16 +464,13 @@ static int make_fixed(struct demo_tree *tree, const struct fixed *fixed, struct 
 
 static int make_live(struct demo_tree *tree, const char *pattern, unsigned number,
                      struct error *err) {
-    struct live *files = realloc(tree->files, (tree->n_files + 1) * sizeof(*files));
-    if (files == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
-    tree->files = files;
-    files[tree->n_files] = (struct live){.fd = -1};
-    return make_file(tree, pattern, number, &files[tree->n_files++].fd, err);
+    ARRAY_GROW(&tree->files, &tree->cap_files, tree->n_files + 1);
+    struct live *file = &tree->files[tree->n_files++];
+    *file = (struct live){.fd = -1};
+    return make_file(tree, pattern, number, &file->fd, err);
 }
 
-/* The kernel names a disk's number by a link to it. */
+/* The kernel has a link from the number of a disk to its name. */
 static int make_disk(struct demo_tree *tree, struct error *err) {
     char path[] = "sys/dev/block/179:0";
     int r = make_parents(tree, path, err);
@@ -250,14 +504,11 @@ static int make_all(struct demo_tree *tree, const struct demo_model *model, stru
     return r;
 }
 
-/* ---- changing them ---- */
+/* ---- updating files ---- */
 
-/* One call per file, so that readers see the old text or the new. Numbers may become shorter: until
- * the rest is cut off, what lies behind the end of the line is more of the old number's line. */
+/* One call per file, so that readers see the old text or the new one. Numbers may become shorter:
+ * until the file is truncated, the rest of the old line follows the new one. */
 static int change(struct live *file, const struct buf *text, struct error *err) {
-    if (text->failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     if (text->len == file->text.len &&
         (text->len == 0 || memcmp(text->data, file->text.data, text->len) == 0)) {
         return 0;
@@ -285,7 +536,7 @@ int demo_tree_update(struct demo_tree *tree, const struct demo_model *model, str
             continue;
         }
         buf_reset(scratch);
-        text->write(model, tree->boot_seconds, scratch);
+        text->write(model, scratch);
         r = change(file++, scratch, err);
     }
     for (size_t i = 0; i < demo_container_n_files() && r == 0; i++) {
@@ -304,14 +555,10 @@ int demo_tree_update(struct demo_tree *tree, const struct demo_model *model, str
     return r;
 }
 
-int demo_tree_create(const char *path, double boot_seconds, const struct demo_model *model,
-                     struct demo_tree **ret_tree, struct error *err) {
-    struct demo_tree *tree = calloc(1, sizeof(*tree));
-    if (tree == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+int demo_tree_create(const char *path, const struct demo_model *model, struct demo_tree **ret_tree,
+                     struct error *err) {
+    struct demo_tree *tree = mem_zalloc(1, sizeof(*tree));
     tree->path = path;
-    tree->boot_seconds = boot_seconds;
     tree->dirfd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int r = tree->dirfd >= 0 ? 0 : error_set(err, -errno, "open %s: %m", path);
     if (r == 0) {
