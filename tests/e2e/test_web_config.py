@@ -287,7 +287,7 @@ def test_renewed_certificates_are_found(waap_binary, authority, server_pair, tmp
     with WebWaap(waap_binary, file, trust=authority.crt) as waap:
         before = serial_of(waap.port)
         key.write_text("not a key")
-        wait_until(lambda: "does not" in waap.output() or "refused" in waap.output(), what="a refusal")
+        wait_until(lambda: "does not" in waap.output() or "rejected" in waap.output(), what="a refusal")
         assert serial_of(waap.port) == before
         assert waap.samples()["waap_config_last_reload_successful"] == "0"
         install(authority.sign("renewed"))
