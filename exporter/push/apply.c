@@ -8,8 +8,8 @@
 #include "exporter/core/memory.h"
 #include "exporter/push/private.h"
 
-/* A batch is checked first: what it needs is found or made, and linked to nothing. If all of it can
- * be done it is done, which cannot fail any more. */
+/* A batch is checked first: what it needs is found or made, and in no list but the indexes. If all
+ * of it can be done it is done, which cannot fail any more. */
 
 /* What an update comes down to. */
 struct step {
@@ -31,57 +31,21 @@ struct push_plan {
     struct push_series **dropped;  /* that others replace */
     size_t n_families, n_series, n_totalled, n_dropped;
     size_t cap_steps, cap_families, cap_series, cap_totalled, cap_dropped;
-    struct hash_index names, by_labels; /* of the new ones */
 };
 
 /* ---- finding ---- */
 
-static struct push_family *find_family(const struct push_plan *plan, const char *name) {
-    struct push_family *family = push_family_find(plan->store, name);
-    if (family != NULL && family->dropped != plan->store->batch) {
-        return family;
-    }
-    uint64_t hash = push_hash_text(plan->store, name);
-    size_t cursor = 0;
-    while ((family = hash_index_next(&plan->names, hash, &cursor)) != NULL) {
-        if (strcmp(push_family_name(family), name) == 0) {
-            return family;
-        }
-    }
-    return NULL;
-}
-
-static struct push_series *find_series(const struct push_plan *plan,
-                                       const struct push_family *family,
-                                       const struct push_owner *owner,
-                                       const struct push_update *update, uint64_t labels_hash) {
-    struct push_series *series = push_series_find(plan->store, family, owner, update, labels_hash);
-    if (series != NULL && series->dropped != plan->store->batch) {
-        return series;
-    }
-    uint64_t hash = push_series_hash(plan->store, family, labels_hash);
-    size_t cursor = 0;
-    while ((series = hash_index_next(&plan->by_labels, hash, &cursor)) != NULL) {
-        if (push_series_is(series, family, owner, update)) {
-            return series;
-        }
-    }
-    return NULL;
-}
-
 /* Another owner's series in the family that looks like this one, or NULL. */
 static struct push_series *find_twin(const struct push_plan *plan, const struct push_family *family,
                                      const struct push_series *series) {
-    const struct hash_index *const indexes[] = {&plan->store->series, &plan->by_labels};
-    uint64_t hash = push_series_hash(plan->store, family, series->labels_hash);
-    for (size_t i = 0; i < ARRAY_LEN(indexes); i++) {
-        size_t cursor = 0;
-        struct push_series *other;
-        while ((other = hash_index_next(indexes[i], hash, &cursor)) != NULL) {
-            if ((other->family == family || other->gauge == family) &&
-                other->dropped != plan->store->batch && push_series_look_alike(other, series)) {
-                return other;
-            }
+    const struct push_store *store = plan->store;
+    uint64_t hash = push_series_hash(store, family, series->labels_hash);
+    size_t cursor = 0;
+    struct push_series *other;
+    while ((other = hash_index_next(&store->series, hash, &cursor)) != NULL) {
+        if ((other->family == family || other->gauge == family) && other->dropped != store->batch &&
+            push_series_look_alike(other, series)) {
+            return other;
         }
     }
     return NULL;
@@ -91,12 +55,12 @@ static struct push_series *find_twin(const struct push_plan *plan, const struct 
 static struct push_family *find_name(const struct push_plan *plan, const char *name) {
     static const char *const endings[] = {"_bucket", "_count", "_sum"};
     char other[PUSH_MAX_NAME + 32];
-    struct push_family *family = find_family(plan, name);
+    struct push_family *family = push_family_find(plan->store, name);
     if (family != NULL) {
         return family;
     }
     sprintf(other, "%s_total", name);
-    family = find_family(plan, other);
+    family = push_family_find(plan->store, other);
     if (family != NULL && family->has_short_name) {
         return family;
     }
@@ -104,7 +68,7 @@ static struct push_family *find_name(const struct push_plan *plan, const char *n
         size_t len = strlen(name), ending = strlen(endings[i]);
         if (len > ending && strcmp(name + len - ending, endings[i]) == 0) {
             sprintf(other, "%.*s", (int)(len - ending), name);
-            family = find_family(plan, other);
+            family = push_family_find(plan->store, other);
             bool has_it = family != NULL && (family->type == PUSH_HISTOGRAM ||
                                              (family->type == PUSH_SUMMARY && i > 0));
             return has_it ? family : NULL;
@@ -334,7 +298,7 @@ static int make_family(struct push_plan *plan, const char *name, enum push_type 
     family->batch = plan->store->batch;
     ARRAY_GROW(&plan->families, &plan->cap_families, plan->n_families + 1);
     plan->families[plan->n_families++] = family;
-    push_index_add(&plan->names, family->hash, family);
+    push_index_add(&plan->store->names, family->hash, family);
     count(plan, owner, 0, (ptrdiff_t)push_family_cost(family));
     *ret_family = family;
     return 0;
@@ -344,7 +308,7 @@ static int make_family(struct push_plan *plan, const char *name, enum push_type 
 static int family_for(struct push_plan *plan, const char *name, enum push_type of,
                       struct push_owner *owner, const struct push_update *update,
                       enum push_type type, struct push_family **ret_family, struct error *err) {
-    struct push_family *family = find_family(plan, name);
+    struct push_family *family = push_family_find(plan->store, name);
     if (family != NULL && family->type != of) {
         int r = drop_family(plan, family, owner, update, type, err);
         if (r < 0) {
@@ -394,11 +358,11 @@ static int guess_kind(const struct push_family *family, const struct push_owner 
 static int find_type(const struct push_plan *plan, const struct push_owner *owner,
                      const struct push_update *update, uint64_t labels_hash,
                      enum push_type *ret_type, struct error *err) {
-    const struct push_family *family = find_family(plan, update->name);
+    const struct push_family *family = push_family_find(plan->store, update->name);
     if (family == NULL && !owner->group) {
         struct names names;
         derive_names(update->name, &names);
-        family = find_family(plan, names.total);
+        family = push_family_find(plan->store, names.total);
         family = family != NULL && family->has_short_name ? family : NULL;
     }
     if (family == NULL) {
@@ -408,7 +372,8 @@ static int find_type(const struct push_plan *plan, const struct push_owner *owne
     if (family->type != PUSH_GAUGE) {
         return 0;
     }
-    const struct push_series *series = find_series(plan, family, owner, update, labels_hash);
+    const struct push_series *series =
+        push_series_find(plan->store, family, owner, update, labels_hash);
     if (series == NULL) {
         return guess_kind(family, owner, update, ret_type, err);
     }
@@ -430,7 +395,7 @@ static int find_target(struct push_plan *plan, struct push_owner *owner,
         return family_for(plan, names.base, PUSH_GAUGE, owner, update, type, ret_family, err);
     }
     struct push_family *other =
-        strcmp(update->name, names.total) != 0 ? find_family(plan, update->name) : NULL;
+        strcmp(update->name, names.total) != 0 ? push_family_find(plan->store, update->name) : NULL;
     int r = other != NULL ? drop_family(plan, other, owner, update, type, err) : 0;
     return r < 0 ? r : family_for(plan, names.total, type, owner, update, type, ret_family, err);
 }
@@ -517,10 +482,9 @@ static int make_series(struct push_plan *plan, struct push_family *family, struc
     ARRAY_GROW(&plan->series, &plan->cap_series, plan->n_series + 1);
     plan->series[plan->n_series++] = series;
     r = admit(plan, series, update->name, err);
-    push_index_add(&plan->by_labels, push_series_hash(store, family, labels_hash), series);
+    push_series_index(plan->store, series);
     family->first = family->n_members == 0 && family->first == NULL ? series : family->first;
     if (gauge != NULL) {
-        push_index_add(&plan->by_labels, push_series_hash(store, gauge, labels_hash), series);
         gauge->first = gauge->n_members == 0 && gauge->first == NULL ? series : gauge->first;
     }
     *ret_series = series;
@@ -582,7 +546,7 @@ static int series_for(struct push_plan *plan, struct push_owner *owner,
     if (r < 0) {
         return r;
     }
-    struct push_series *series = find_series(plan, family, owner, update, labels_hash);
+    struct push_series *series = push_series_find(plan->store, family, owner, update, labels_hash);
     r = series != NULL ? drop_other_kind(plan, series, family, update, *type, err) : 1;
     if (r > 0) {
         r = make_series(plan, family, owner, update, *type, labels_hash, &series, err);
@@ -673,12 +637,26 @@ static int check_result(const struct push_plan *plan, const struct push_owner *o
     return check_room(plan, owner, n_gone, cost_gone, "push", err);
 }
 
+/* Whether the event loop may wait for the batch. */
+static bool is_small(const struct push_batch *batch) {
+    enum { FIGURES = 16, BYTES = 512 }; /* that take as long as an update */
+    size_t n = 0;
+    for (size_t i = 0; i < batch->n_updates && n <= PUSH_MAX_UPDATES; i++) {
+        const struct push_update *update = &batch->updates[i];
+        n += 1 + (update->n_labels + update->n_values + update->n_bounds) / FIGURES +
+             push_labels_size(update->labels, update->n_labels) / BYTES;
+    }
+    return n <= PUSH_MAX_UPDATES;
+}
+
 static int make_plan(struct push_plan *plan, struct push_owner *owner, size_t *ret_failed,
                      struct error *err) {
     const struct push_batch *batch = plan->batch;
     *ret_failed = batch->n_updates;
-    if (batch->n_updates > PUSH_MAX_UPDATES) {
-        return error_set(err, -EFBIG, "more than %d metrics at once: push them in parts",
+    if (!is_small(batch)) {
+        return error_set(err, -EFBIG,
+                         "more than %d metrics at once, of which large ones count several times: "
+                         "push them in parts",
                          PUSH_MAX_UPDATES);
     }
     ARRAY_GROW(&plan->steps, &plan->cap_steps, batch->n_updates);
@@ -734,12 +712,6 @@ static void forget_plan(struct push_plan *plan) {
     for (size_t i = 0; i < plan->n_dropped; i++) {
         reset_counts(plan->dropped[i]->owner);
     }
-    if (plan->names.n_items > 0) {
-        hash_index_finish(&plan->names);
-    }
-    if (plan->by_labels.n_items > 0) {
-        hash_index_finish(&plan->by_labels);
-    }
 }
 
 static void abandon(struct push_plan *plan) {
@@ -750,12 +722,15 @@ static void abandon(struct push_plan *plan) {
         free(total);
     }
     for (size_t i = 0; i < plan->n_series; i++) {
+        push_series_unindex(store, plan->series[i]);
         push_series_free(store, plan->series[i]);
     }
     for (size_t i = 0; i < plan->n_families; i++) {
+        hash_index_remove(&store->names, plan->families[i]->hash, plan->families[i]);
         push_share_unref(plan->families[i]->payer);
         push_family_free(store, plan->families[i]);
     }
+    store->batch++; /* nothing is dropped */
 }
 
 /* ---- doing it ---- */

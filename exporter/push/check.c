@@ -37,7 +37,14 @@ bool push_is_reserved(const struct push_store *store, const char *name) {
 /* ---- texts ---- */
 
 static bool is_utf8(const char *text) {
-    for (size_t left = strlen(text); left > 0;) {
+    size_t left = strlen(text);
+    for (uint64_t word; left >= sizeof(word); text += sizeof(word), left -= sizeof(word)) {
+        memcpy(&word, text, sizeof(word));
+        if ((word & UINT64_C(0x8080808080808080)) != 0) {
+            break; /* not ASCII alone */
+        }
+    }
+    while (left > 0) {
         size_t n = utf8_sequence(text, left);
         if (n == 0) {
             return false;

@@ -103,6 +103,7 @@ static int load_family(struct loader *loader, const struct push_entry *entry, ui
         push_family_free(store, family);
         return r;
     }
+    push_index_add(&store->names, family->hash, family);
     push_family_link(store, family);
     push_index_add(&loader->families, id, family);
     return 0;
@@ -231,6 +232,7 @@ static int load_series(struct loader *loader, const struct push_entry *entry, ui
     }
     take_words(entry, series);
     series->updated_ms = loader->now_ms;
+    push_series_index(store, series);
     push_series_link(store, series);
     charge_family(family, owner);
     if (gauge != NULL) {

@@ -284,7 +284,7 @@ void push_owner_forget_pushes(struct push_store *store, struct push_owner *owner
 void push_owner_clear(struct push_store *store, struct push_owner *owner);
 void push_owner_destroy(struct push_store *store, struct push_owner *owner);
 
-/* ---- series.c: what is made is linked to nothing before push_…_link ---- */
+/* ---- series.c: what is made is in no list before push_…_link ---- */
 
 /* Copies labels to `to`, their texts to `text`, where there is room for both. */
 void push_copy_labels(struct label *to, char *text, const struct label *labels, size_t n);
@@ -312,8 +312,6 @@ struct push_family *push_family_find(const struct push_store *store, const char 
 
 uint64_t push_series_hash(const struct push_store *store, const struct push_family *family,
                           uint64_t labels_hash);
-bool push_series_is(const struct push_series *series, const struct push_family *family,
-                    const struct push_owner *owner, const struct push_update *update);
 struct push_series *push_series_find(const struct push_store *store,
                                      const struct push_family *family,
                                      const struct push_owner *owner,
@@ -326,6 +324,9 @@ struct push_series *push_series_create(struct push_family *family, struct push_f
                                        const double *bounds, size_t n_bounds, uint64_t labels_hash);
 size_t push_series_entry_size(const struct push_series *series);
 int push_series_place(struct push_store *store, struct push_series *series, struct error *err);
+/* From then on push_series_find finds it. */
+void push_series_index(struct push_store *store, struct push_series *series);
+void push_series_unindex(struct push_store *store, struct push_series *series);
 void push_series_link(struct push_store *store, struct push_series *series);
 void push_series_destroy(struct push_store *store, struct push_series *series);
 void push_series_free(struct push_store *store, struct push_series *series);

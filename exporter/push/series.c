@@ -189,7 +189,6 @@ void push_family_link(struct push_store *store, struct push_family *family) {
     }
     family->number = ++store->number;
     push_link_append(&store->families, &family->link);
-    push_index_add(&store->names, family->hash, family);
     charge_family(store, family, (ptrdiff_t)push_family_cost(family));
 }
 
@@ -219,7 +218,7 @@ struct push_family *push_family_find(const struct push_store *store, const char 
     struct push_family *family;
     uint64_t hash = push_hash_text(store, name);
     while ((family = hash_index_next(&store->names, hash, &cursor)) != NULL) {
-        if (strcmp(push_family_name(family), name) == 0) {
+        if (family->dropped != store->batch && strcmp(push_family_name(family), name) == 0) {
             return family;
         }
     }
@@ -242,8 +241,8 @@ static bool same_labels(const struct label *a, const struct label *b, size_t n) 
     return true;
 }
 
-bool push_series_is(const struct push_series *series, const struct push_family *family,
-                    const struct push_owner *owner, const struct push_update *update) {
+static bool is_series(const struct push_series *series, const struct push_family *family,
+                      const struct push_owner *owner, const struct push_update *update) {
     return (series->family == family || series->gauge == family) && series->owner == owner &&
            series->n_labels == update->n_labels &&
            same_labels(series->own, update->labels, update->n_labels);
@@ -257,7 +256,7 @@ struct push_series *push_series_find(const struct push_store *store,
     size_t cursor = 0;
     struct push_series *series;
     while ((series = hash_index_next(&store->series, hash, &cursor)) != NULL) {
-        if (push_series_is(series, family, owner, update)) {
+        if (series->dropped != store->batch && is_series(series, family, owner, update)) {
             return series;
         }
     }
@@ -392,17 +391,31 @@ static bool names_plugin(const struct push_series *series) {
     return label_find(series->own, series->n_labels, "plugin") != NULL;
 }
 
-static void join(struct push_store *store, struct push_series *series, struct push_family *family,
+void push_series_index(struct push_store *store, struct push_series *series) {
+    uint64_t hash = series->labels_hash;
+    push_index_add(&store->series, push_series_hash(store, series->family, hash), series);
+    if (series->gauge != NULL) {
+        push_index_add(&store->series, push_series_hash(store, series->gauge, hash), series);
+    }
+}
+
+void push_series_unindex(struct push_store *store, struct push_series *series) {
+    uint64_t hash = series->labels_hash;
+    hash_index_remove(&store->series, push_series_hash(store, series->family, hash), series);
+    if (series->gauge != NULL) {
+        hash_index_remove(&store->series, push_series_hash(store, series->gauge, hash), series);
+    }
+}
+
+static void join(struct push_series *series, struct push_family *family,
                  struct push_member *member) {
     member->series = series;
     push_link_append(&family->members, &member->link);
     family->n_members++;
-    push_index_add(&store->series, push_series_hash(store, family, series->labels_hash), series);
 }
 
-static void leave(struct push_store *store, struct push_series *series, struct push_family *family,
+static void leave(struct push_store *store, struct push_family *family,
                   struct push_member *member) {
-    hash_index_remove(&store->series, push_series_hash(store, family, series->labels_hash), series);
     push_readers_leave_member(store, member);
     push_link_remove(&member->link);
     if (--family->n_members == 0) {
@@ -414,9 +427,9 @@ void push_series_link(struct push_store *store, struct push_series *series) {
     struct push_owner *owner = series->owner;
     push_table_commit(series->entry);
     series->number = ++store->number;
-    join(store, series, series->family, &series->in_family);
+    join(series, series->family, &series->in_family);
     if (series->gauge != NULL) {
-        join(store, series, series->gauge, &series->in_gauge);
+        join(series, series->gauge, &series->in_gauge);
         series->gauge->n_means++;
     }
     push_link_append(&owner->series, &series->of_owner);
@@ -433,11 +446,12 @@ void push_series_destroy(struct push_store *store, struct push_series *series) {
     }
     push_charge(store, owner, -(ptrdiff_t)series->cost);
     push_table_remove(store->table, TAKE(series->entry)); /* before its families */
+    push_series_unindex(store, series);
     if (series->gauge != NULL) {
         series->gauge->n_means--;
-        leave(store, series, series->gauge, &series->in_gauge);
+        leave(store, series->gauge, &series->in_gauge);
     }
-    leave(store, series, series->family, &series->in_family);
+    leave(store, series->family, &series->in_family);
     push_cursors_leave_series(store, series);
     push_link_remove(&series->of_owner);
     owner->n_series--;

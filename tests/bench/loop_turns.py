@@ -19,7 +19,8 @@ from table import seconds
 
 BUDGET = 5e-3
 N_GROUPS = effort(990, 20)
-N_SERIES = effort(10000, 200)  # of one plugin or group: as many as are allowed
+N_SERIES = effort(10000, 200)  # of one plugin: as many as are allowed
+N_BATCH = effort(4000, 200)  # of one push: the same
 N_FILLED = effort(5, 1)  # plugins that have as many
 N_NAMING = 20  # series of each group that name a plugin
 CHUNK = 64 << 10
@@ -43,6 +44,10 @@ class Bench:
 
     def push(self, objects, **options):
         return self.request("POST", "/api/v1/push", json.dumps(objects).encode(), **options)
+
+    def push_parts(self, objects):
+        for begin in range(0, len(objects), N_BATCH):
+            self.push(objects[begin:begin + N_BATCH])
 
     def put(self, path, text, method="PUT", **options):
         return self.request(method, path, text.encode(), **options)
@@ -74,8 +79,8 @@ def fill(bench):
     for i in range(N_GROUPS):
         bench.put(f"/metrics/job/group-{i}", naming())
     for i in range(N_FILLED):
-        bench.push(gauges(f"filled-{i}", N_SERIES))
-    bench.put("/metrics/job/large", text(N_SERIES))
+        bench.push_parts(gauges(f"filled-{i}", N_SERIES))
+    bench.put("/metrics/job/large", text(N_BATCH))
 
 
 # ---- cases ----
@@ -104,7 +109,7 @@ def evicting_hello(bench):
 
 
 def stronger_claim(bench):
-    bench.push(gauges("claimed", N_SERIES))
+    bench.push_parts(gauges("claimed", N_SERIES))
     bench.watch.begin()
     with Plugin(bench.path, {"plugin": "claimed"}, timeout=60) as plugin:
         plugin.settle()
@@ -190,7 +195,7 @@ def many_owners(bench):
 
 
 def alternating_owners(bench):
-    bench.push([{"plugin": f"o{i % 3}", "metric": "o", "type": "gauge", "set": 1} for i in range(effort(100000, 10))])
+    bench.push([{"plugin": f"o{i % 3}", "metric": "o", "type": "gauge", "set": 1} for i in range(effort(999, 10))])
 
 
 def pushes_at_once(bench):
@@ -210,16 +215,16 @@ def pushes_at_once(bench):
 
 
 def push_of_new(bench):
-    bench.push(gauges("new-0", N_SERIES // 2, name="pn") + gauges("new-1", N_SERIES // 2, name="pn"))
+    bench.push(gauges("new-0", N_BATCH // 2, name="pn") + gauges("new-1", N_BATCH // 2, name="pn"))
     bench.request("DELETE", "/api/v1/series?match[]=pn", status=(200, 202, 404))
 
 
 def large_push(bench):
-    bench.push(gauges("filled-0", N_SERIES))
+    bench.push(gauges("filled-0", N_BATCH))
 
 
 def large_push_and_hello(bench):
-    body = json.dumps(gauges("filled-0", N_SERIES) + gauges("filled-1", N_SERIES) + gauges("filled-2", N_SERIES)).encode()
+    body = json.dumps(gauges("filled-0", N_BATCH // 2) + gauges("filled-1", N_BATCH // 2)).encode()
     connection = bench.daemon.connect()
     for _ in range(effort(5, 1)):
         connection.request("POST", "/api/v1/push", body)
@@ -234,7 +239,7 @@ def large_push_and_hello(bench):
 
 
 def packed_push(bench):
-    bench.request("POST", "/api/v1/push", gzip.compress(json.dumps(gauges("filled-0", N_SERIES)).encode()),
+    bench.request("POST", "/api/v1/push", gzip.compress(json.dumps(gauges("filled-0", N_BATCH)).encode()),
                   {"Content-Encoding": "gzip"})
 
 
@@ -245,22 +250,22 @@ def largest_pushes(bench):
 
 
 def put_same(bench):
-    bench.put("/metrics/job/large", text(N_SERIES, turn=1))
+    bench.put("/metrics/job/large", text(N_BATCH, turn=1))
 
 
 def put_other(bench):
-    bench.put("/metrics/job/large", text(N_SERIES // 2, name="other"))
-    bench.put("/metrics/job/large", text(N_SERIES))
+    bench.put("/metrics/job/large", text(N_BATCH // 2, name="other"))
+    bench.put("/metrics/job/large", text(N_BATCH))
 
 
 def put_empty(bench):
     bench.put("/metrics/job/large", "")
-    bench.put("/metrics/job/large", text(N_SERIES))
+    bench.put("/metrics/job/large", text(N_BATCH))
 
 
 def post_families(bench):
-    bench.put("/metrics/job/large", text(N_SERIES // 2), method="POST")
-    bench.put("/metrics/job/large", text(N_SERIES))
+    bench.put("/metrics/job/large", text(N_BATCH // 2), method="POST")
+    bench.put("/metrics/job/large", text(N_BATCH))
 
 
 def refused_put(bench):
@@ -269,13 +274,13 @@ def refused_put(bench):
 
 def delete_group(bench):
     bench.request("DELETE", "/metrics/job/large")
-    bench.put("/metrics/job/large", text(N_SERIES))
+    bench.put("/metrics/job/large", text(N_BATCH))
 
 
 def delete_some(bench):
     bench.request("DELETE", "/api/v1/series?match[]=" + '{__name__=~".*absent.*"}', status=(200, 202, 404))
     bench.request("DELETE", "/api/v1/series?match[]=" + '{job="large"}', status=(200, 202, 404))
-    bench.put("/metrics/job/large", text(N_SERIES))
+    bench.put("/metrics/job/large", text(N_BATCH))
 
 
 def listings(bench):
@@ -308,7 +313,7 @@ def reload(bench):
 
 
 def expiry(bench):
-    bench.push(gauges("mortal", N_SERIES, ttl=1))
+    bench.push_parts(gauges("mortal", N_SERIES, ttl=1))
     bench.watch.begin()
     time.sleep(effort(4, 0))
 
@@ -339,12 +344,12 @@ def churn_and_writes(bench):
 
 def refused_new(bench):
     last = {"plugin": "refused-0", "metric": "rn", "type": "counter", "inc": 1}
-    bench.push(gauges("refused-0", N_SERIES // 2, name="rn") + gauges("refused-1", N_SERIES // 2, name="rn") + [last],
+    bench.push(gauges("refused-0", N_BATCH // 2 - 1, name="rn") + gauges("refused-1", N_BATCH // 2, name="rn") + [last],
                status=(400, 409))
 
 
 def refused_groups(bench):
-    objects = [{"group": {"job": f"group-{i % 2}"}, "metric": "alternating", "type": "gauge", "set": 1} for i in range(effort(90000, 10))]
+    objects = [{"group": {"job": f"group-{i % 2}"}, "metric": "alternating", "type": "gauge", "set": 1} for i in range(effort(900, 10))]
     bench.push(objects + [{**objects[0], "type": "counter", "inc": 1}], status=(400, 409))
 
 

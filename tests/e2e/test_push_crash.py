@@ -282,10 +282,10 @@ def test_a_reload_cannot_move_the_files(waap, place):
     daemon = waap(*ALONE, f"--config.file={file}")
     daemon.process.send_signal(signal.SIGHUP)
     daemon.wait_log("configuration applied")
-    assert "in use stays" not in daemon.output()
+    assert "still using" not in daemon.output()
     file.write_text(f"push:\n  state_file: {place}/two\n")
     daemon.process.send_signal(signal.SIGHUP)
-    words = daemon.wait_log("in use stays")
+    words = daemon.wait_log("still using")
     assert f"{place}/one" in words and f"{place}/two" not in words
 
 

@@ -179,7 +179,7 @@ def test_gzip(daemon):
 
 
 def many(n, **more):
-    """Enough objects to be read on a worker and applied in turns."""
+    """Enough objects to be read on a worker."""
     labels = "x" * 60
     return [{"metric": f"m{i}", "type": "gauge", "set": i, "help": labels, **more} for i in range(n)]
 
@@ -194,17 +194,20 @@ def test_large_bodies(packed, daemon):
         assert len(body) > 256 << 10
         return push(waap, gzip.compress(body) if packed else body, headers, f"/api/v1/push{query}")
 
-    assert send(many(4000)) == (200, {"status": "success", "data": {"applied": 4000}})
-    assert value(waap, "m3999", plugin="p") == 3999
-    changed = many(4000)
+    status, answer = send(many(4001))
+    assert (status, "more than 4000 metrics at once" in answer["error"]) == (413, True)
+    assert value(waap, "waap_push_series") == 0
+    assert send(many(3900)) == (200, {"status": "success", "data": {"applied": 3900}})
+    assert value(waap, "m3899", plugin="p") == 3899
+    changed = many(3900)
     changed[5]["set"] = 7
     changed.append({"metric": "m7", "type": "counter", "inc": 1})
     status, answer = send(changed)
-    assert (status, answer["index"], answer["metric"]) == (409, 4001, "m7")
+    assert (status, answer["index"], answer["metric"]) == (409, 3901, "m7")
     assert value(waap, "m5", plugin="p") == 5
-    status, answer = send([*many(4000), {"metric": "m9", "set": "high"}])
-    assert (status, answer["index"]) == (400, 4001)
-    status, answer = send(many(4000), query="")
+    status, answer = send([*many(3900), {"metric": "m9", "set": "high"}])
+    assert (status, answer["index"]) == (400, 3901)
+    status, answer = send(many(3900), query="")
     assert (status, "whose metrics" in answer["error"]) == (400, True)
     assert send(changed[:-1])[0] == 200
     assert value(waap, "m5", plugin="p") == 7
@@ -342,13 +345,13 @@ def test_groups_without_series_count(daemon):
 def test_rate_of_metrics(daemon):
     """A body that is longer than a second's worth is taken, and the next ones wait until it is made up for."""
     waap = daemon("--push.max-line-rate=100")
-    objects = [{**GAUGE, "metric": f"m{i}"} for i in range(5000)]
+    objects = [{**GAUGE, "metric": f"m{i}"} for i in range(3000)]
     assert push(waap, objects)[0] == 200
     status, answer = push(waap, GAUGE)
     assert status == 429
     assert answer["error"] == "plugin p: more than 100 metrics in a second (push.max-line-rate)"
     assert push(waap, [{**GAUGE, "plugin": "other"}, GAUGE])[0] == 429  # none of both
-    group = waap.get("/metrics/job/j", method="POST", body=b"a 1\n" + b"".join(b"b%d 1\n" % i for i in range(5000)))
+    group = waap.get("/metrics/job/j", method="POST", body=b"a 1\n" + b"".join(b"b%d 1\n" % i for i in range(3000)))
     assert group.status == 200
     group = waap.get("/metrics/job/j", method="POST", body=b"a 2\n")
     assert group.status == 429 and "group job=j: more than 100 metrics in a second" in group.text

@@ -475,7 +475,7 @@ def test_another_user_cannot_take_over_a_plugin(daemon, path, tmp_path):
     # Nor can anybody on the network.
     body = b'{"plugin": "p", "metric": "a", "set": 2}'
     answer = waap.get("/api/v1/push", method="POST", body=body)
-    assert answer.status == 403 and "another's" in answer.text
+    assert answer.status == 403 and "is owned by" in answer.text
     assert value(waap, "a", plugin="p") == 1
 
 
