@@ -98,6 +98,15 @@ def test_files_named_in_prose_exist(path):
         assert (ROOT / name).exists(), name
 
 
+def test_flags_that_texts_name_exist(waap_binary):
+    text = subprocess.run([waap_binary, "serve", "--list-settings"], check=True, capture_output=True, text=True).stdout
+    settings = {line.split()[0] for line in text.splitlines()}
+    groups = "|".join({re.escape(name.split(".")[0]) for name in settings})
+    for param in texts():
+        named = re.findall(rf"--(?:no-)?((?:{groups})\.[a-z.-]*[a-z])(?![a-z.-]*…)", param.values[0].read_text())
+        assert set(named) <= settings, param.id
+
+
 def test_every_chapter_can_be_found():
     front = prose(ROOT / "README.md")
     for param in texts():
