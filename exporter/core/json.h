@@ -95,6 +95,13 @@ int json_next_key(struct json *json, bool *first, char **ret_key, size_t *ret_le
 /* The same for an array after its '[': stands before the next element. */
 int json_next_element(struct json *json, bool *first, struct error *err);
 
+/* Takes an object ('{') or an array ('['): `read` takes each value, whose key is NULL in an array.
+ * `expected` names it for the error of another value: "a list". */
+typedef int json_each_function(struct json *json, const char *key, void *context,
+                               struct error *err);
+int json_each(struct json *json, char bracket, const char *expected, json_each_function *read,
+              void *context, struct error *err);
+
 /* Appends a text as a JSON string; invalid UTF-8 becomes U+FFFD. */
 void json_add_string(struct buf *out, const char *text);
 

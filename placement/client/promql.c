@@ -12,266 +12,160 @@
 
 static const char *const kinds[] = {"vector", "matrix", "scalar", "string"};
 
-/* What the outer object has told so far; keys come in any order. */
+/* What has been read of the outer object so far; keys come in any order. */
 struct reading {
     struct promql_answer *answer;
-    struct json json;
-    struct error *err;
     size_t max_series;
     const char *status, *error_type, *error, *result_type;
     bool has_result;
     bool is_pair;           /* of time and text, as scalars and strings are */
     const char *pair_value; /* its text */
     double pair_seconds;
-    size_t n_values, n_lists; /* series that vectors and matrices have */
+    size_t n_values, n_lists; /* series of vectors and matrices */
+    struct promql_series series;
+    size_t cap_labels, cap_points; /* of the series */
 };
 
-/* ---- growing ---- */
-
-static int out_of_memory(struct error *err) {
-    error_set(err, -ENOMEM, "out of memory");
-    return -ENOMEM;
-}
-
-/* Room for one more at the end of an array in the arena, whose content moves when it grows. */
-static void *grow(struct arena *arena, void *items, size_t n, size_t *cap, size_t size) {
-    if (n < *cap) {
+/* Room for one more element at the end of an array in the arena, which moves when it grows. */
+static void *grow(struct reading *in, void *items, size_t n, size_t *capacity, size_t size) {
+    if (n < *capacity) {
         return items;
     }
-    size_t larger = *cap > 0 ? 2 * *cap : 4;
-    void *moved = arena_take(arena, larger * size);
-    if (moved != NULL && n > 0) {
-        memcpy(moved, items, n * size);
-    }
-    *cap = moved != NULL ? larger : *cap;
-    return moved;
+    *capacity = *capacity > 0 ? 2 * *capacity : 4;
+    void *moved = arena_take(&in->answer->arena, *capacity * size);
+    return n > 0 ? memcpy(moved, items, n * size) : moved;
 }
 
 /* ---- parts of a series ---- */
 
-static int read_text(struct reading *in, const char **ret_text) {
+static int read_text(struct json *json, const char **ret_text, struct error *err) {
     char *text;
     size_t len;
-    int r = json_string(&in->json, &text, &len, in->err);
+    int r = json_string(json, &text, &len, err);
     if (r == 0) {
         *ret_text = text;
     }
     return r;
 }
 
-static int read_labels(struct reading *in, struct promql_series *series) {
-    bool first = true;
-    size_t cap = 0;
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(&in->json, '{')) {
-        return json_fail(&in->json, in->err, "expected the labels of a series");
-    }
-    while ((r = json_next_key(&in->json, &first, &key, &len, in->err)) > 0) {
-        series->labels = grow(&in->answer->arena, series->labels, series->n_labels, &cap,
-                              sizeof(*series->labels));
-        if (series->labels == NULL) {
-            return out_of_memory(in->err);
-        }
-        struct label *label = &series->labels[series->n_labels];
-        label->name = key;
-        r = read_text(in, &label->value);
-        if (r < 0) {
-            return r;
-        }
-        series->n_labels++;
-    }
-    return r;
+static int read_label(struct json *json, const char *key, void *context, struct error *err) {
+    struct reading *in = context;
+    struct promql_series *series = &in->series;
+    series->labels =
+        grow(in, series->labels, series->n_labels, &in->cap_labels, sizeof(*series->labels));
+    struct label *label = &series->labels[series->n_labels++];
+    label->name = key;
+    return read_text(json, &label->value, err);
 }
 
-/* The `[1700000000.123, "42"]` behind its first bracket. */
-static int read_pair(struct reading *in, double *ret_seconds, const char **ret_text) {
-    struct json *json = &in->json;
-    int r = json_number(json, ret_seconds, in->err);
+/* The `[1700000000.123, "42"]` after its first bracket. */
+static int read_pair(struct json *json, double *ret_seconds, const char **ret_text,
+                     struct error *err) {
+    int r = json_number(json, ret_seconds, err);
     if (r == 0 && !json_take(json, ',')) {
-        r = json_fail(json, in->err, "expected a time and a value");
+        r = json_fail(json, err, "expected a time and a value");
     }
-    if (r == 0) {
-        r = read_text(in, ret_text);
-    }
+    r = r < 0 ? r : read_text(json, ret_text, err);
     if (r == 0 && !json_take(json, ']')) {
-        r = json_fail(json, in->err, "expected ] behind a value");
+        r = json_fail(json, err, "expected ] after a value");
     }
     return r;
 }
 
-static int read_point(struct reading *in, struct promql_point *ret_point) {
+static int read_point(struct json *json, const char *key, void *context, struct error *err) {
+    (void)key;
+    struct reading *in = context;
+    struct promql_series *series = &in->series;
     const char *text;
-    if (!json_take(&in->json, '[')) {
-        return json_fail(&in->json, in->err, "expected [ before a time");
+    series->points =
+        grow(in, series->points, series->n_points, &in->cap_points, sizeof(*series->points));
+    struct promql_point *point = &series->points[series->n_points++];
+    if (!json_take(json, '[')) {
+        return json_fail(json, err, "expected [ before a time");
     }
-    int r = read_pair(in, &ret_point->seconds, &text);
-    if (r == 0 && number_parse(text, strlen(text), &ret_point->value) < 0) {
-        r = json_fail(&in->json, in->err, "expected a number, got \"%.64s\"", text);
-    }
-    return r;
-}
-
-static int read_points(struct reading *in, struct promql_series *series) {
-    bool first = true;
-    size_t cap = 0;
-    int r;
-    if (!json_take(&in->json, '[')) {
-        return json_fail(&in->json, in->err, "expected a list of points");
-    }
-    while ((r = json_next_element(&in->json, &first, in->err)) > 0) {
-        series->points = grow(&in->answer->arena, series->points, series->n_points, &cap,
-                              sizeof(*series->points));
-        if (series->points == NULL) {
-            return out_of_memory(in->err);
-        }
-        r = read_point(in, &series->points[series->n_points]);
-        if (r < 0) {
-            return r;
-        }
-        series->n_points++;
+    int r = read_pair(json, &point->seconds, &text, err);
+    if (r == 0 && number_parse(text, strlen(text), &point->value) < 0) {
+        r = json_fail(json, err, "expected a number, got \"%.64s\"", text);
     }
     return r;
-}
-
-static int read_one_point(struct reading *in, struct promql_series *series) {
-    series->points = arena_take(&in->answer->arena, sizeof(*series->points));
-    if (series->points == NULL) {
-        return out_of_memory(in->err);
-    }
-    series->n_points = 1;
-    return read_point(in, series->points);
 }
 
 /* ---- series ---- */
 
-static int read_series_key(struct reading *in, const char *key, struct promql_series *series) {
-    bool has_labels = series->labels != NULL, has_points = series->points != NULL;
+static int read_series_key(struct json *json, const char *key, void *context, struct error *err) {
+    struct reading *in = context;
+    bool has_labels = in->series.labels != NULL, has_points = in->series.points != NULL;
     if (strcmp(key, "metric") == 0 && !has_labels) {
-        return read_labels(in, series);
+        return json_each(json, '{', "the labels of a series", read_label, in, err);
     }
     if (strcmp(key, "value") == 0 && !has_points) {
         in->n_values++;
-        return read_one_point(in, series);
+        return read_point(json, NULL, in, err);
     }
     if (strcmp(key, "values") == 0 && !has_points) {
         in->n_lists++;
-        return read_points(in, series);
+        return json_each(json, '[', "a list of points", read_point, in, err);
     }
-    return json_skip(&in->json, in->err);
+    return json_skip(json, err);
 }
 
-static int read_series(struct reading *in) {
+static int read_series(struct json *json, const char *key, void *context, struct error *err) {
+    (void)key;
+    struct reading *in = context;
     struct promql_answer *answer = in->answer;
-    struct promql_series series = {0};
-    bool first = true;
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(&in->json, '{')) {
-        return json_fail(&in->json, in->err, "expected a series");
-    }
-    while ((r = json_next_key(&in->json, &first, &key, &len, in->err)) > 0) {
-        r = read_series_key(in, key, &series);
-        if (r < 0) {
-            return r;
-        }
-    }
+    in->series = (struct promql_series){0};
+    in->cap_labels = in->cap_points = 0;
+    int r = json_each(json, '{', "a series", read_series_key, in, err);
     if (r < 0) {
         return r;
     }
-    if (series.n_points == 0) {
+    if (in->series.n_points == 0) {
         answer->n_histograms++;
         return 0;
     }
     if (answer->n_series == in->max_series) {
-        return error_set(in->err, -E2BIG, "more than %zu series", in->max_series);
+        return error_set(err, -E2BIG, "more than %zu series", in->max_series);
     }
     answer->series =
-        grow(&answer->arena, answer->series, answer->n_series, &answer->cap_series, sizeof(series));
-    if (answer->series == NULL) {
-        answer->n_series = 0;
-        return out_of_memory(in->err);
-    }
-    answer->series[answer->n_series++] = series;
+        grow(in, answer->series, answer->n_series, &answer->cap_series, sizeof(in->series));
+    answer->series[answer->n_series++] = in->series;
     return 0;
 }
 
 /* A list of series, or the time and value of a scalar or string: both begin with a bracket. */
-static int read_result(struct reading *in) {
-    bool first = true;
-    int r;
+static int read_result(struct json *json, struct reading *in, struct error *err) {
+    struct json after = *json;
     in->has_result = true;
-    if (!json_take(&in->json, '[')) {
-        return json_fail(&in->json, in->err, "expected a list as result");
-    }
-    char c = json_peek(&in->json);
-    if (c != '{' && c != ']') {
+    if (json_take(&after, '[') && json_peek(&after) != '{' && json_peek(&after) != ']') {
+        *json = after;
         in->is_pair = true;
-        return read_pair(in, &in->pair_seconds, &in->pair_value);
+        return read_pair(json, &in->pair_seconds, &in->pair_value, err);
     }
-    while ((r = json_next_element(&in->json, &first, in->err)) > 0) {
-        r = read_series(in);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return r;
+    return json_each(json, '[', "a list as result", read_series, in, err);
 }
 
 /* ---- the outer objects ---- */
 
-static int read_remarks(struct reading *in) {
+static int read_remark(struct json *json, const char *key, void *context, struct error *err) {
+    (void)key;
+    struct reading *in = context;
     struct promql_answer *answer = in->answer;
-    bool first = true;
-    int r;
-    if (json_peek(&in->json) == 'n') {
-        return json_null(&in->json, in->err);
-    }
-    if (!json_take(&in->json, '[')) {
-        return json_fail(&in->json, in->err, "expected a list of warnings");
-    }
-    while ((r = json_next_element(&in->json, &first, in->err)) > 0) {
-        answer->remarks = grow(&answer->arena, answer->remarks, answer->n_remarks,
-                               &answer->cap_remarks, sizeof(*answer->remarks));
-        if (answer->remarks == NULL) {
-            answer->n_remarks = 0;
-            return out_of_memory(in->err);
-        }
-        r = read_text(in, &answer->remarks[answer->n_remarks]);
-        if (r < 0) {
-            return r;
-        }
-        answer->n_remarks++;
-    }
-    return r;
+    answer->remarks = grow(in, answer->remarks, answer->n_remarks, &answer->cap_remarks,
+                           sizeof(*answer->remarks));
+    return read_text(json, &answer->remarks[answer->n_remarks++], err);
 }
 
-static int read_data(struct reading *in) {
-    bool first = true;
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(&in->json, '{')) {
-        return json_skip(&in->json, in->err);
+static int read_data_key(struct json *json, const char *key, void *context, struct error *err) {
+    struct reading *in = context;
+    if (strcmp(key, "result") == 0 && !in->has_result) {
+        return read_result(json, in, err);
     }
-    while ((r = json_next_key(&in->json, &first, &key, &len, in->err)) > 0) {
-        if (strcmp(key, "result") == 0 && !in->has_result) {
-            r = read_result(in);
-        } else if (strcmp(key, "resultType") == 0) {
-            r = read_text(in, &in->result_type);
-        } else {
-            r = json_skip(&in->json, in->err);
-        }
-        if (r < 0) {
-            return r;
-        }
-    }
-    return r;
+    return strcmp(key, "resultType") == 0 ? read_text(json, &in->result_type, err)
+                                          : json_skip(json, err);
 }
 
-static int read_outer_key(struct reading *in, const char *key) {
+static int read_outer_key(struct json *json, const char *key, void *context, struct error *err) {
+    struct reading *in = context;
     const struct {
         const char *key;
         const char **text;
@@ -280,61 +174,46 @@ static int read_outer_key(struct reading *in, const char *key) {
         {"errorType", &in->error_type},
         {"status", &in->status},
     };
+    char c = json_peek(json);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        if (strcmp(texts[i].key, key) == 0 && json_peek(&in->json) == '"') {
-            return read_text(in, texts[i].text);
+        if (strcmp(texts[i].key, key) == 0 && c == '"') {
+            return read_text(json, texts[i].text, err);
         }
     }
-    if (strcmp(key, "data") == 0) {
-        return read_data(in);
+    if (strcmp(key, "data") == 0 && c == '{') {
+        return json_each(json, '{', "data", read_data_key, in, err);
     }
-    if (strcmp(key, "warnings") == 0 || strcmp(key, "infos") == 0) {
-        return read_remarks(in);
+    if ((strcmp(key, "warnings") == 0 || strcmp(key, "infos") == 0) && c != 'n') {
+        return json_each(json, '[', "a list of warnings", read_remark, in, err);
     }
-    return json_skip(&in->json, in->err);
-}
-
-static int read_outer(struct reading *in) {
-    bool first = true;
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(&in->json, '{')) {
-        return json_fail(&in->json, in->err, "expected an object");
-    }
-    while ((r = json_next_key(&in->json, &first, &key, &len, in->err)) > 0) {
-        r = read_outer_key(in, key);
-        if (r < 0) {
-            return r;
-        }
-    }
-    if (r == 0 && !json_at_end(&in->json)) {
-        r = json_fail(&in->json, in->err, "expected nothing behind the answer");
-    }
-    return r;
+    return json_skip(json, err);
 }
 
 /* ---- whether it all fits together ---- */
 
-static int take_scalar(struct reading *in) {
+static int take_scalar(struct reading *in, struct error *err) {
     struct promql_answer *answer = in->answer;
     double value;
     if (number_parse(in->pair_value, strlen(in->pair_value), &value) < 0) {
-        return error_set(in->err, -EBADMSG, "scalar: expected a number, got \"%.64s\"",
-                         in->pair_value);
+        return error_set(err, -EBADMSG, "scalar: expected a number, got \"%.64s\"", in->pair_value);
     }
     answer->series = arena_take(&answer->arena, sizeof(*answer->series));
     struct promql_point *point = arena_take(&answer->arena, sizeof(*point));
-    if (answer->series == NULL || point == NULL) {
-        return out_of_memory(in->err);
-    }
     *point = (struct promql_point){.seconds = in->pair_seconds, .value = value};
     answer->series[0] = (struct promql_series){.points = point, .n_points = 1};
     answer->n_series = 1;
     return 0;
 }
 
-static int find_kind(struct reading *in) {
+static int judge(struct reading *in, struct error *err) {
+    if (in->status == NULL) {
+        return error_set(err, -EBADMSG, "not an answer to a query: no status");
+    }
+    if (strcmp(in->status, "success") != 0) {
+        const char *type = in->error_type != NULL ? in->error_type : in->status;
+        return error_set(err, -EREMOTEIO, "%.64s: %.700s", type,
+                         in->error != NULL ? in->error : "no reason given");
+    }
     const char *type = in->result_type != NULL ? in->result_type : "";
     size_t kind = 0;
     while (kind < ARRAY_LEN(kinds) && strcmp(kinds[kind], type) != 0) {
@@ -347,39 +226,26 @@ static int find_kind(struct reading *in) {
         [PROMQL_STRING] = in->is_pair,
     };
     if (kind == ARRAY_LEN(kinds) || !in->has_result || !fits[kind]) {
-        return error_set(in->err, -EBADMSG, "a result of type \"%.32s\" that is none", type);
+        return error_set(err, -EBADMSG, "unexpected result type \"%.32s\"", type);
     }
     in->answer->kind = (enum promql_kind)kind;
-    return kind == PROMQL_SCALAR ? take_scalar(in) : 0;
-}
-
-static int judge(struct reading *in) {
-    if (in->status == NULL) {
-        return error_set(in->err, -EBADMSG, "no answer to a query: it has no status");
-    }
-    if (strcmp(in->status, "success") != 0) {
-        const char *type = in->error_type != NULL ? in->error_type : in->status;
-        return error_set(in->err, -EREMOTEIO, "%.64s: %.700s", type,
-                         in->error != NULL ? in->error : "no reason given");
-    }
-    return find_kind(in);
+    return kind == PROMQL_SCALAR ? take_scalar(in, err) : 0;
 }
 
 int promql_answer_parse(struct promql_answer *answer, size_t max_series, struct error *err) {
     if (answer->text.len == 0) {
-        return error_set(err, -EBADMSG, "an empty answer");
+        return error_set(err, -EBADMSG, "empty answer");
     }
-    struct reading in = {
-        .answer = answer,
-        .json = json_begin(answer->text.data, answer->text.len, 1),
-        .err = err,
-        .max_series = max_series,
-    };
-    int r = read_outer(&in);
+    struct reading in = {.answer = answer, .max_series = max_series};
+    struct json json = json_begin(answer->text.data, answer->text.len, 1);
+    int r = json_each(&json, '{', "an object", read_outer_key, &in, err);
+    if (r == 0 && !json_at_end(&json)) {
+        r = json_fail(&json, err, "expected nothing after the answer");
+    }
     if (r == -EINVAL) {
         r = -EBADMSG;
     }
-    return r < 0 ? r : judge(&in);
+    return r < 0 ? r : judge(&in, err);
 }
 
 void promql_answer_finish(struct promql_answer *answer) {
@@ -403,7 +269,7 @@ const char *promql_kind_name(enum promql_kind kind) {
 
 /* ---- queries ---- */
 
-/* Proxies answer with pages of their own: what is no error of Prometheus is shown as it stands. */
+/* Proxies answer with their own pages: what is not an error of Prometheus is shown as it is. */
 static int refuse(struct web_client *client, const struct web_request *request, unsigned status,
                   struct promql_answer *answer, struct error *err) {
     struct buf words CLEANUP_BUF = {0};
@@ -423,9 +289,6 @@ int promql_query(struct web_client *client, const char *expression, struct promq
     struct buf form CLEANUP_BUF = {0};
     buf_add_str(&form, "query=");
     web_add_escaped(&form, expression);
-    if (form.failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     const struct web_request request = {
         .method = "POST",
         .path = "/api/v1/query",

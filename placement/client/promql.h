@@ -38,10 +38,9 @@ struct promql_answer {
     size_t cap_series, cap_remarks;
 };
 
-/* Reads the body that stands in `answer->text`, in place; the rest of `answer` is zeroes. Fails
- * with -EREMOTEIO and the server's words ("bad_data: invalid …") where it is an error, -EBADMSG
- * where it is no answer of that kind at all, -E2BIG beyond `max_series`, -ENOMEM. Free it with
- * promql_answer_finish in any case. */
+/* Parses the body in `answer->text`, in place; the rest of `answer` is zeroed. -EREMOTEIO with the
+ * server's words ("bad_data: invalid …") if it is an error, -EBADMSG if it is not an answer to a
+ * query, -E2BIG beyond `max_series`. Free it with promql_answer_finish in any case. */
 int promql_answer_parse(struct promql_answer *answer, size_t max_series, struct error *err);
 
 void promql_answer_finish(struct promql_answer *answer);

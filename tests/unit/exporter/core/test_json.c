@@ -228,6 +228,31 @@ static void test_says_where(void) {
     TEST_ASSERT_EQUAL_STRING("line 3, column 7: expected a number, got ?", err.text);
 }
 
+static int add_value(struct json *json, const char *key, void *context, struct error *error) {
+    double number = 0;
+    if (json_peek(json) == '[') {
+        return json_each(json, '[', "a list", add_value, context, error);
+    }
+    int r = json_number(json, &number, error);
+    buf_printf(context, "%s=%g ", key != NULL ? key : "", number);
+    return r;
+}
+
+static void test_each_value(void) {
+    struct buf out CLEANUP_BUF = {0};
+    char text[] = "{\"a\": 1, \"b\": [2, 3], \"c\": []}", broken[] = "{\"a\": [1, x]}",
+         list[] = "[]";
+    struct json json = json_begin(text, strlen(text), 1);
+    TEST_ASSERT_EQUAL_INT(0, json_each(&json, '{', "an object", add_value, &out, &err));
+    TEST_ASSERT_EQUAL_STRING("a=1 =2 =3 ", buf_str(&out));
+    TEST_ASSERT_TRUE(json_at_end(&json));
+    json = json_begin(broken, strlen(broken), 1);
+    TEST_ASSERT_EQUAL_INT(-EINVAL, json_each(&json, '{', "an object", add_value, &out, &err));
+    json = json_begin(list, strlen(list), 1);
+    TEST_ASSERT_EQUAL_INT(-EINVAL, json_each(&json, '{', "an object", add_value, &out, &err));
+    TEST_ASSERT_EQUAL_STRING("line 1, column 1: expected an object", err.text);
+}
+
 static void test_writes_strings(void) {
     struct buf out CLEANUP_BUF = {0};
     json_add_string(&out, "a\"b\\c\n\x01\xc3\xa9\xff");
