@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/tls_start.h"
 
 enum {
@@ -61,9 +62,6 @@ static int check_parts(CURLU *parts, const char *url, struct error *err) {
 
 int web_url_check(const char *url, struct error *err) {
     CURLU *parts = curl_url();
-    if (parts == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     CURLUcode code = curl_url_set(parts, CURLUPART_URL, url, 0);
     int r = code == CURLUE_OK
                 ? check_parts(parts, url, err)
@@ -95,7 +93,7 @@ static size_t take_body(char *data, size_t size, size_t n, void *context) {
         return 0;
     }
     buf_add(client->body, data, len);
-    return client->body->failed ? 0 : len;
+    return len;
 }
 
 static int note_progress(void *context, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
@@ -168,14 +166,10 @@ int web_client_create(const struct web_endpoint *endpoint, struct web_client **r
     if (r < 0) {
         return r;
     }
-    struct web_client *client CLEANUP_WEB_CLIENT = calloc(1, sizeof(*client));
-    if (client == NULL) {
-        error_set(err, -ENOMEM, "out of memory");
-        return -ENOMEM;
-    }
+    struct web_client *client CLEANUP_WEB_CLIENT = mem_zalloc(1, sizeof(*client));
     client->endpoint = *endpoint;
     if (strncasecmp(endpoint->url, "https:", strlen("https:")) == 0) {
-        tls_start(); /* libcurl takes for granted that GnuTLS is */
+        tls_start(); /* libcurl assumes that GnuTLS is initialised */
     }
     if (client->endpoint.timeout_ms == 0) {
         client->endpoint.timeout_ms = DEFAULT_TIMEOUT_MS;
@@ -184,12 +178,11 @@ int web_client_create(const struct web_endpoint *endpoint, struct web_client **r
         client->endpoint.max_bytes = DEFAULT_MAX_BYTES;
     }
     client->curl = curl_easy_init();
-    client->base = strdup(endpoint->url);
-    client->no_proxy = direct_hosts();
-    if (client->curl == NULL || client->base == NULL || client->no_proxy == NULL) {
-        error_set(err, -ENOMEM, "out of memory");
-        return -ENOMEM;
+    if (client->curl == NULL) {
+        return error_set(err, -ENOMEM, "libcurl cannot be initialised");
     }
+    client->base = mem_strdup(endpoint->url);
+    client->no_proxy = direct_hosts();
     for (size_t len = strlen(client->base); len > 0 && client->base[len - 1] == '/'; len--) {
         client->base[len - 1] = '\0';
     }
@@ -215,7 +208,7 @@ void web_client_abort(struct web_client *client) {
 
 /* ---- one call ---- */
 
-/* What a file or the configuration has: files end with a newline that is no part of it. */
+/* A secret from a file, whose final newline does not count, or from the configuration. */
 static int read_secret(const char *text, const char *file, struct buf *out, struct error *err) {
     if (!is_given(file)) {
         buf_add_str(out, text != NULL ? text : "");
@@ -252,31 +245,31 @@ static int set_login(struct web_client *client, struct error *err) {
     return r;
 }
 
-static bool add_header(struct web_client *client, const char *name, const char *value) {
+static void add_header(struct web_client *client, const char *name, const char *value) {
     struct buf line CLEANUP_BUF = {0};
     buf_printf(&line, "%s%s", name, value);
     struct curl_slist *longer = curl_slist_append(client->headers, buf_str(&line));
-    client->headers = longer != NULL ? longer : client->headers;
-    return longer != NULL;
+    if (longer == NULL) {
+        mem_out();
+    }
+    client->headers = longer;
 }
 
-static int set_headers(struct web_client *client, const struct web_request *request,
-                       struct error *err) {
+static void set_headers(struct web_client *client, const struct web_request *request) {
     curl_slist_free_all(TAKE(client->headers));
-    /* Waiting for "100 Continue" costs a second where a server does not know it. */
-    bool complete = add_header(client, "Expect:", "");
+    /* Waiting for "100 Continue" costs a second if a server does not know it. */
+    add_header(client, "Expect:", "");
     if (request->accept != NULL) {
-        complete = complete && add_header(client, "Accept: ", request->accept);
+        add_header(client, "Accept: ", request->accept);
     }
     if (request->body != NULL) {
-        complete = complete && add_header(client, "Content-Type: ", request->content_type);
+        add_header(client, "Content-Type: ", request->content_type);
     }
     const char *const *header = client->endpoint.headers;
     for (; header != NULL && *header != NULL; header++) {
-        complete = complete && add_header(client, *header, "");
+        add_header(client, *header, "");
     }
     curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, client->headers);
-    return complete ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
 static const char *method_of(const struct web_request *request) {
@@ -301,7 +294,6 @@ static int word_failure(const struct web_client *client, const struct web_reques
                         CURLcode code, struct error *err) {
     const char *words = client->words[0] != '\0' ? client->words : curl_easy_strerror(code);
     int r = code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT
-            : code == CURLE_OUT_OF_MEMORY    ? -ENOMEM
             : code == CURLE_COULDNT_CONNECT  ? -ECONNREFUSED
                                              : -EIO;
     if (client->too_large) {
@@ -310,7 +302,7 @@ static int word_failure(const struct web_client *client, const struct web_reques
                          client->endpoint.max_bytes);
     }
     return error_set(err, r, "%s %s%s: %s", method_of(request), client->base, request->path,
-                     atomic_load(&client->aborted) ? "given up" : words);
+                     atomic_load(&client->aborted) ? "aborted" : words);
 }
 
 int web_client_call(struct web_client *client, const struct web_request *request,
@@ -318,16 +310,11 @@ int web_client_call(struct web_client *client, const struct web_request *request
     struct buf url CLEANUP_BUF = {0};
     buf_printf(&url, "%s%s", client->base, request->path);
     buf_reset(ret_body);
-    int r = url.failed ? error_set(err, -ENOMEM, "out of memory") : 0;
-    if (r == 0) {
-        r = set_login(client, err);
-    }
-    if (r == 0) {
-        r = set_headers(client, request, err);
-    }
+    int r = set_login(client, err);
     if (r < 0) {
         return r;
     }
+    set_headers(client, request);
     set_request(client, request, buf_str(&url));
     client->body = ret_body;
     client->words[0] = '\0';
@@ -410,7 +397,7 @@ static void read_headers(struct yaml_reader *reader, const struct yaml_key *key,
     }
     const char **headers = arena_take(reader->arena, (node->n_items + 1) * sizeof(*headers));
     size_t n = 0;
-    for (size_t i = 0; headers != NULL && i < node->n_items; i++) {
+    for (size_t i = 0; i < node->n_items; i++) {
         const struct yaml_node *item = &node->items[i];
         struct buf line CLEANUP_BUF = {0};
         if (item->kind != YAML_KIND_SCALAR || strpbrk(item->key, ": \r\n") != NULL ||
@@ -421,9 +408,7 @@ static void read_headers(struct yaml_reader *reader, const struct yaml_key *key,
         buf_printf(&line, "%s: %s", item->key, item->text);
         headers[n++] = arena_copy(reader->arena, buf_str(&line), line.len + 1);
     }
-    if (headers != NULL) {
-        headers[n] = NULL;
-    }
+    headers[n] = NULL;
     *(const char *const **)to = headers;
 }
 

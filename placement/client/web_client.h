@@ -12,8 +12,8 @@
 
 /* Requests to one server over HTTP or HTTPS, by libcurl. */
 
-/* Where it is and how to get in. All texts are borrowed for the life of the client; NULL and "" are
- * the same: none. */
+/* The address and the credentials of a server. Texts are borrowed for the life of the client; NULL
+ * and "" both mean none. */
 struct web_endpoint {
     const char *url; /* "http://127.0.0.1:9090", "https://mimir.example/prometheus" */
     const char *bearer_token, *bearer_token_file; /* files are read again for every request */
@@ -36,7 +36,7 @@ struct web_request {
 
 struct web_client;
 
-/* Whether this is an address that can be asked: -EINVAL says what is wrong with it. */
+/* -EINVAL with the reason if this is not the address of a server. */
 int web_url_check(const char *url, struct error *err);
 
 /* No connection is made before the first call. The caller destroys it. */
@@ -49,20 +49,20 @@ static inline void web_client_cleanup(struct web_client **client) {
 }
 #define CLEANUP_WEB_CLIENT CLEANUP(web_client_cleanup)
 
-/* Asks, and waits for the whole answer; redirects are not followed. Returns 0 with any status code,
- * or a negative errno with a text that names the address. One call at a time; the connection is
- * kept for the next. */
+/* Sends a request and waits for the whole answer; redirects are not followed. Returns 0 with any
+ * status code, or a negative errno with an error that names the address. One call at a time; the
+ * connection is kept for the next. */
 int web_client_call(struct web_client *client, const struct web_request *request,
                     unsigned *ret_status, struct buf *ret_body, struct error *err);
 
-/* Lets a call that is under way fail soon, and all further ones; from any thread. */
+/* Makes the current call, if any, and all further calls fail soon; from any thread. */
 void web_client_abort(struct web_client *client);
 
-/* Words what an answer with an unwanted status says: "GET http://…: HTTP 404: no such page". */
+/* Words an answer with an unexpected status: "GET http://…: HTTP 404: no such page". */
 int web_client_fail(const struct web_client *client, const struct web_request *request,
                     unsigned status, const char *words, struct error *err);
 
-/* Appends a text as it must stand in a path or form. */
+/* Appends a text with the escapes that a path or form needs. */
 void web_add_escaped(struct buf *out, const char *text);
 
 /* Reads a mapping of a YAML file into the struct web_endpoint at `to`: url, timeout, headers,

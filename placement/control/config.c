@@ -110,6 +110,16 @@ static struct knob_value value_of(struct yaml_reader *reader, const struct yaml_
                                .text = arena_copy(reader->arena, text, strlen(text) + 1)};
 }
 
+/* -1: it is none of the levels. */
+static int find_level(const struct control_loop_config *loop, const struct knob_value *value) {
+    for (size_t i = 0; i < loop->n_levels; i++) {
+        if (knob_value_equal(&loop->levels[i], value)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
 static void read_level(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                        void *to) {
     struct draft *draft = to;
@@ -118,8 +128,8 @@ static void read_level(struct yaml_reader *reader, const struct yaml_node *node,
         return;
     }
     struct knob_value value = value_of(reader, node);
-    if (control_config_level(&draft->loop, &value) >= 0) {
-        yaml_key_complain(reader, node, "%s stands there twice", node->text);
+    if (find_level(&draft->loop, &value) >= 0) {
+        yaml_key_complain(reader, node, "%s: duplicate level", node->text);
         return;
     }
     draft->loop.levels[draft->loop.n_levels++] = value;
@@ -131,9 +141,7 @@ static void read_levels(struct yaml_reader *reader, const struct yaml_key *key,
     struct draft *draft = to;
     draft->loop.levels =
         arena_take(reader->arena, (node->n_items + 1) * sizeof(*draft->loop.levels));
-    if (draft->loop.levels != NULL) {
-        yaml_key_each(reader, node, read_level, draft);
-    }
+    yaml_key_each(reader, node, read_level, draft);
     if (draft->loop.n_levels < 2) {
         yaml_key_complain(reader, node, "expected a list of at least two values, in order");
     }
@@ -404,12 +412,8 @@ static void finish_safe(const struct place *place, struct draft *draft) {
         return;
     }
     struct knob_value value = value_of(place->reader, draft->safe);
-    int level = control_config_level(&draft->loop, &value);
-    rule->safe = draft->loop.n_levels > 0 ? level : value.number;
-    bool is_level = draft->loop.n_levels > 0 && level >= 0;
-    bool is_inside = draft->loop.n_levels == 0 && value.form == KNOB_NUMBER &&
-                     value.number >= rule->min && value.number <= rule->max;
-    if (!is_level && !is_inside) {
+    rule->safe = control_config_position(&draft->loop, &value);
+    if (!(rule->safe >= rule->min && rule->safe <= rule->max)) {
         yaml_key_complain(place->reader, draft->safe, "safe: expected %s, got \"%s\"",
                           draft->loop.n_levels > 0 ? "one of the levels"
                                                    : "a number between min and max",
@@ -541,9 +545,6 @@ static void read_loops(struct yaml_reader *reader, const struct yaml_key *key,
         return;
     }
     config->loops = arena_take(&config->arena, (node->n_items + 1) * sizeof(*config->loops));
-    if (config->loops == NULL) {
-        return;
-    }
     yaml_key_each(reader, node, read_loop, config);
     for (size_t i = 1; i < config->n_loops; i++) {
         for (size_t k = 0; k < i; k++) {
@@ -562,8 +563,7 @@ static void read_namespace(struct yaml_reader *reader, const struct yaml_key *ke
         yaml_key_complain(reader, node, "expected a text, got %s", yaml_node_kind_name(node));
         return;
     }
-    const char *copy = arena_copy(reader->arena, node->text, strlen(node->text) + 1);
-    *(const char **)to = copy != NULL ? copy : "";
+    *(const char **)to = arena_copy(reader->arena, node->text, strlen(node->text) + 1);
 }
 
 static const struct yaml_key waggle_keys[] = {
@@ -652,11 +652,11 @@ void control_config_finish(struct control_config *config) {
     *config = (struct control_config){0};
 }
 
-int control_config_level(const struct control_loop_config *loop, const struct knob_value *value) {
-    for (size_t i = 0; i < loop->n_levels; i++) {
-        if (knob_value_equal(&loop->levels[i], value)) {
-            return (int)i;
-        }
+double control_config_position(const struct control_loop_config *loop,
+                               const struct knob_value *value) {
+    if (loop->n_levels == 0) {
+        return value->form == KNOB_NUMBER ? value->number : NAN;
     }
-    return -1;
+    int level = find_level(loop, value);
+    return level >= 0 ? level : NAN;
 }

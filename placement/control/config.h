@@ -66,5 +66,6 @@ int control_table_parse(char *text, size_t len, const struct control_loop_config
                         const char *measure, struct arena *arena,
                         const struct control_entry **ret_entries, size_t *ret_n, struct error *err);
 
-/* The index of a value among the levels; -1: it is none of them. */
-int control_config_level(const struct control_loop_config *loop, const struct knob_value *value);
+/* The position of a value: a number, or its index among the levels; NAN if it is neither. */
+double control_config_position(const struct control_loop_config *loop,
+                               const struct knob_value *value);

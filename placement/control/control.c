@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/http/access.h"
 #include "exporter/metrics/labels.h"
 #include "exporter/metrics/metric.h"
@@ -178,16 +178,12 @@ static const struct metric_desc desc_unconfirmed = {
     .labels = "loop",
 };
 
-/* False when memory is out. */
-static bool labels_init(struct control_labels *labels, const char *name) {
+static void labels_init(struct control_labels *labels, const char *name) {
     *labels = (struct control_labels){.loop = labels_render("loop", name)};
-    bool complete = labels->loop != NULL;
     for (size_t i = 0; i < N_CONTROL_REASONS; i++) {
         const char *reason = control_reason_name((enum control_reason)i);
         labels->reasons[i] = labels_render("loop", name, "reason", reason);
-        complete = complete && labels->reasons[i] != NULL;
     }
-    return complete;
 }
 
 static void labels_finish(struct control_labels *labels) {
@@ -264,7 +260,7 @@ static void load_memories(struct control *control) {
         return;
     }
     if (control_memory_load(path, control->memories, control->n_runners, &err) < 0) {
-        log_warn("control: state of the process before is not used: %s", err.text);
+        log_warn("control: saved state is not used: %s", err.text);
         return;
     }
     for (size_t i = 0; i < control->n_runners; i++) {
@@ -272,7 +268,7 @@ static void load_memories(struct control *control) {
     }
 }
 
-/* Written only when something has changed: flash wears out. */
+/* Written only after a change: flash wears out. */
 static void save_memory(struct control *control, const struct runner *runner) {
     const char *path = settings_string(control->flags.settings, "state-file");
     size_t index = (size_t)(runner - control->runners);
@@ -310,7 +306,7 @@ static void round_done(struct worker_job *job) {
     save_memory(runner->control, runner);
 }
 
-/* A round that takes longer than its interval lets the next one fall out. */
+/* If a round takes longer than its interval, the next one is skipped. */
 static void timer_fire(struct loop_timer *timer) {
     struct runner *runner = CONTAINER_OF(timer, struct runner, timer);
     timer->due_ns = clock_monotonic_ns() + runner->loop.loop->interval_ms * CLOCK_NS_PER_MS;
@@ -342,7 +338,7 @@ static bool stop_runners(struct control *control) {
     for (size_t i = 0; i < control->n_runners; i++) {
         struct runner *runner = &control->runners[i];
         control_loop_stop(&runner->loop);
-        /* The loop goes on turning until the last request is answered. */
+        /* The event loop runs until the last request is answered. */
         loop_timer_remove(control->service.loop, &runner->timer);
     }
     for (size_t i = 0; i < control->n_runners; i++) {
@@ -354,23 +350,17 @@ static bool stop_runners(struct control *control) {
 static int create_runners(struct control *control, struct error *err) {
     bool is_dry = settings_bool(control->flags.settings, "dry-run");
     size_t n = control->config.n_loops;
-    control->runners = calloc(n + 1, sizeof(*control->runners));
-    control->memories = calloc(n + 1, sizeof(*control->memories));
-    if (control->runners == NULL || control->memories == NULL) {
-        error_set(err, -ENOMEM, "out of memory");
-        return -ENOMEM;
-    }
+    control->runners = mem_zalloc(n, sizeof(*control->runners));
+    control->memories = mem_zalloc(n, sizeof(*control->memories));
     for (control->n_runners = 0; control->n_runners < n;) {
         size_t i = control->n_runners++;
         struct runner *runner = &control->runners[i];
         runner->control = control;
         control->memories[i].name = control->config.loops[i].name;
+        labels_init(&runner->labels, control->config.loops[i].name);
         int r = control_loop_init(&runner->loop, &control->config, i, is_dry, err);
         if (r < 0) {
             return r;
-        }
-        if (!labels_init(&runner->labels, control->config.loops[i].name)) {
-            return error_set(err, -ENOMEM, "out of memory");
         }
     }
     return 0;
@@ -410,7 +400,7 @@ static int run_once(struct control *control) {
     return code;
 }
 
-/* False where a thread had to be left behind. */
+/* False if a thread is still running. */
 static bool run_service(struct control *control, int *ret_code) {
     struct service *service = &control->service;
     struct error err;
@@ -448,7 +438,7 @@ static int run(struct control *control) {
         clean = run_service(control, &code);
     }
     if (!clean) {
-        log_warn("control: left behind what did not end in time");
+        log_warn("control: threads did not stop in time; exiting anyway");
         _exit(code);
     }
     destroy_runners(control);
@@ -470,11 +460,7 @@ static int print_help(void) {
 
 static int read_everything(struct control *control, int argc, char **argv,
                            struct problems *problems) {
-    char **service_flags CLEANUP_FREE = calloc((size_t)argc + 1, sizeof(*service_flags));
-    if (service_flags == NULL) {
-        problems_add(problems, "control", 0, 0, "out of memory");
-        return -ENOMEM;
-    }
+    char **service_flags CLEANUP_FREE = mem_zalloc((size_t)argc + 1, sizeof(*service_flags));
     service_split_flags(&argc, argv, service_flags);
     int r = flags_read(&control->flags, options, ARRAY_LEN(options), argc, argv, problems);
     if (r == 0 && control->flags.n_words != 1) {

@@ -26,8 +26,8 @@ static int read_type(struct json *json, enum knob_type *ret_type, struct error *
     return r;
 }
 
-static int read_key(struct json *json, const char *key, struct control_knob *knob,
-                    struct error *err) {
+static int read_knob_key(struct json *json, const char *key, void *context, struct error *err) {
+    struct control_knob *knob = context;
     static const struct {
         const char *key;
         size_t offset;
@@ -54,55 +54,39 @@ static int read_key(struct json *json, const char *key, struct control_knob *kno
     return json_skip(json, err);
 }
 
-static int read_data(struct json *json, struct control_knob *knob, struct error *err) {
-    bool first = true;
-    char *key;
+struct reading {
+    struct control_knob *knob;
+    bool has_data;
+    char *error;
+};
+
+static int read_key(struct json *json, const char *key, void *context, struct error *err) {
+    struct reading *in = context;
     size_t len;
-    int r;
-    if (!json_take(json, '{')) {
-        return json_fail(json, err, "expected a knob");
+    if (strcmp(key, "data") == 0) {
+        in->has_data = true;
+        return json_each(json, '{', "a knob", read_knob_key, in->knob, err);
     }
-    while ((r = json_next_key(json, &first, &key, &len, err)) > 0) {
-        r = read_key(json, key, knob, err);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return r;
+    return strcmp(key, "error") == 0 ? json_string(json, &in->error, &len, err)
+                                     : json_skip(json, err);
 }
 
-int control_knob_parse(struct control_knob *knob, struct error *err) {
+/* Reads `knob->text`, in place: {"status": "success", "data": {"param": …}}. -EINVAL if it is not a
+ * knob, -EREMOTEIO with the exporter's words if it is an error. */
+static int parse(struct control_knob *knob, struct error *err) {
     struct json json = knob->text.len > 0 ? json_begin(knob->text.data, knob->text.len, 1)
                                           : (struct json){.line = 1};
-    bool first = true, has_data = false;
-    char *key, *text = NULL;
-    size_t len;
-    int r;
+    struct reading in = {.knob = knob};
     knob->min = -INFINITY;
     knob->max = INFINITY;
-    if (!json_take(&json, '{')) {
-        return json_fail(&json, err, "expected an object");
-    }
-    while ((r = json_next_key(&json, &first, &key, &len, err)) > 0) {
-        if (strcmp(key, "data") == 0) {
-            has_data = true;
-            r = read_data(&json, knob, err);
-        } else if (strcmp(key, "error") == 0) {
-            r = json_string(&json, &text, &len, err);
-        } else {
-            r = json_skip(&json, err);
-        }
-        if (r < 0) {
-            return r;
-        }
-    }
+    int r = json_each(&json, '{', "an object", read_key, &in, err);
     if (r < 0) {
         return r;
     }
-    if (text != NULL) {
-        return error_set(err, -EREMOTEIO, "%.800s", text);
+    if (in.error != NULL) {
+        return error_set(err, -EREMOTEIO, "%.800s", in.error);
     }
-    return has_data ? 0 : error_set(err, -EINVAL, "no knob in it");
+    return in.has_data ? 0 : error_set(err, -EINVAL, "no knob in it");
 }
 
 /* ---- asking ---- */
@@ -136,9 +120,6 @@ static int call(struct web_client *exporter, const struct control_knob_name *nam
                 struct error *err) {
     struct buf path CLEANUP_BUF = {0};
     add_path(&path, name);
-    if (path.failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     const struct web_request request = {
         .method = method,
         .path = buf_str(&path),
@@ -152,12 +133,12 @@ static int call(struct web_client *exporter, const struct control_knob_name *nam
     if (r < 0) {
         return r;
     }
-    /* Refusals for want of rights come as plain text. */
+    /* A request without the right to write is rejected in plain text. */
     char head[400] = {0};
     memcpy(head, buf_str(&knob->text),
            knob->text.len < sizeof(head) ? knob->text.len : sizeof(head) - 1);
     struct error reason;
-    r = control_knob_parse(knob, &reason);
+    r = parse(knob, &reason);
     if (status == HTTP_OK && r == 0) {
         return 0;
     }
@@ -178,9 +159,6 @@ int control_knob_write(struct web_client *exporter, const struct control_knob_na
     buf_add_str(&body, "{\"value\":");
     knob_value_format(value, &body);
     buf_add_char(&body, '}');
-    if (body.failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     return call(exporter, name, "PUT", buf_str(&body), knob, err);
 }
 

@@ -185,15 +185,6 @@ void control_loop_stop(struct control_loop *loop) {
 
 /* ---- positions and values ---- */
 
-/* NAN where the value is none that the loop could have. */
-static double position_of(const struct control_loop *loop, const struct knob_value *value) {
-    if (loop->loop->n_levels > 0) {
-        int level = control_config_level(loop->loop, value);
-        return level >= 0 ? level : NAN;
-    }
-    return value->form == KNOB_NUMBER ? value->number : NAN;
-}
-
 static struct knob_value value_at(const struct control_loop *loop, double position) {
     if (loop->loop->n_levels > 0) {
         return loop->loop->levels[(size_t)lround(position)];
@@ -289,7 +280,7 @@ static void tell_shortfall(struct control_loop *loop, const struct control_decis
         loop->short_ns = now_ns;
     } else if (loop->falls_short && decision->reason == CONTROL_IN_BAND &&
                now_ns - loop->short_ns >= SHORT_MIN_MS * CLOCK_NS_PER_MS) {
-        log_info("control: %s: the measure is where it is to be again", loop->loop->name);
+        log_info("control: %s: back within the target range", loop->loop->name);
         loop->falls_short = false;
     }
 }
@@ -361,7 +352,7 @@ static bool confirm(struct control_loop *loop, double position) {
 
 /* False where the value is none that the loop can go on from. */
 static bool find_position(struct control_loop *loop, double *ret_position) {
-    *ret_position = position_of(loop, control_knob_value(&loop->knob));
+    *ret_position = control_config_position(loop->loop, control_knob_value(&loop->knob));
     if (isnan(*ret_position)) {
         error_set(&loop->status.words, -EINVAL, "the value of %s is none of the levels",
                   loop->loop->knob.param);

@@ -7,7 +7,6 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
 #include "exporter/core/json.h"
-#include "exporter/core/number.h"
 
 enum { MAX_BYTES = 1 << 20 };
 
@@ -45,7 +44,7 @@ void control_memory_recall(const struct control_memory *memory, struct control_s
     state->widening = memory->widening;
     state->floor = memory->floor;
     state->last_direction = memory->last_direction;
-    /* A clock that was set in between must not stop the loop for ever. */
+    /* A clock that was set meanwhile must not stop the loop forever. */
     double ago = fmax(clock_wall_seconds() - memory->changed_at, 0);
     state->has_changed = memory->changed_at > 0 && ago < 1e9;
     if (state->has_changed) {
@@ -55,39 +54,38 @@ void control_memory_recall(const struct control_memory *memory, struct control_s
 
 /* ---- text ---- */
 
-static void add_number(struct buf *out, const char *key, double value) {
-    char text[NUMBER_MAX_LEN];
-    size_t len = number_format(value, text);
-    buf_printf(out, ",\"%s\":%.*s", key, (int)len, text);
-}
-
 void control_memory_format(const struct control_memory_entry *entries, size_t n, struct buf *out) {
-    bool first = true;
-    buf_add_str(out, "{\"loops\":{");
+    json_open(out, NULL, '{');
+    json_open(out, "loops", '{');
     for (size_t i = 0; i < n; i++) {
         const struct control_memory *memory = &entries[i].memory;
         if (!memory->is_set) {
             continue;
         }
-        buf_add_str(out, first ? "\n" : ",\n");
-        json_add_string(out, entries[i].name);
-        buf_printf(out, ":{\"last_direction\":%d", memory->last_direction);
+        json_open(out, entries[i].name, '{');
+        json_put_number(out, "last_direction", memory->last_direction);
         for (size_t k = 0; k < ARRAY_LEN(numbers); k++) {
-            const double *value = (const double *)((const char *)memory + numbers[k].offset);
-            add_number(out, numbers[k].key, *value);
+            json_put_number(out, numbers[k].key,
+                            *(const double *)((const char *)memory + numbers[k].offset));
         }
-        buf_add_char(out, '}');
-        first = false;
+        json_close(out, '}');
     }
-    buf_add_str(out, "\n}}\n");
+    json_close(out, '}');
+    json_close(out, '}');
+    buf_add_char(out, '\n');
 }
 
-static int read_number(struct json *json, const char *key, struct control_memory *memory,
-                       struct error *err) {
-    double direction;
+struct reading {
+    struct control_memory_entry *entries;
+    size_t n;
+};
+
+static int read_number(struct json *json, const char *key, void *context, struct error *err) {
+    struct control_memory *memory = context;
     if (strcmp(key, "last_direction") == 0) {
+        double direction = 0;
         int r = json_number(json, &direction, err);
-        memory->last_direction = r < 0 ? 0 : (direction > 0) - (direction < 0);
+        memory->last_direction = (direction > 0) - (direction < 0);
         return r;
     }
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
@@ -98,69 +96,34 @@ static int read_number(struct json *json, const char *key, struct control_memory
     return json_skip(json, err);
 }
 
-static int read_memory(struct json *json, struct control_memory *ret_memory, struct error *err) {
+static int read_loop(struct json *json, const char *key, void *context, struct error *err) {
+    const struct reading *in = context;
     struct control_memory memory = {.is_set = true};
-    bool first = true;
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(json, '{')) {
-        return json_fail(json, err, "expected what a loop remembers");
+    size_t i = 0;
+    while (i < in->n && strcmp(in->entries[i].name, key) != 0) {
+        i++;
     }
-    while ((r = json_next_key(json, &first, &key, &len, err)) > 0) {
-        r = read_number(json, key, &memory, err);
-        if (r < 0) {
-            return r;
-        }
-    }
+    int r = json_each(json, '{', "the state of a loop", read_number, &memory, err);
     if (r == 0 && (memory.floor < 0 || memory.widening < 0)) {
         return json_fail(json, err, "floor or widening is negative");
     }
-    if (r == 0) {
-        *ret_memory = memory;
+    if (r == 0 && i < in->n) {
+        in->entries[i].memory = memory;
     }
     return r;
 }
 
-static int read_loops(struct json *json, struct control_memory_entry *entries, size_t n,
-                      struct error *err) {
-    bool first = true;
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(json, '{')) {
-        return json_fail(json, err, "expected loops");
-    }
-    while ((r = json_next_key(json, &first, &key, &len, err)) > 0) {
-        size_t i = 0;
-        while (i < n && strcmp(entries[i].name, key) != 0) {
-            i++;
-        }
-        r = i < n ? read_memory(json, &entries[i].memory, err) : json_skip(json, err);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return r;
+static int read_key(struct json *json, const char *key, void *context, struct error *err) {
+    return strcmp(key, "loops") == 0 ? json_each(json, '{', "loops", read_loop, context, err)
+                                     : json_skip(json, err);
 }
 
 int control_memory_parse(char *text, size_t len, struct control_memory_entry *entries, size_t n,
                          struct error *err) {
     struct json json = json_begin(text, len, 1);
-    bool first = true;
-    char *key;
-    size_t key_len;
-    int r;
-    if (!json_take(&json, '{')) {
-        return json_fail(&json, err, "expected an object");
-    }
-    while ((r = json_next_key(&json, &first, &key, &key_len, err)) > 0) {
-        r = strcmp(key, "loops") == 0 ? read_loops(&json, entries, n, err) : json_skip(&json, err);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return r == 0 && !json_at_end(&json) ? json_fail(&json, err, "expected nothing behind it") : r;
+    struct reading in = {entries, n};
+    int r = json_each(&json, '{', "an object", read_key, &in, err);
+    return r == 0 && !json_at_end(&json) ? json_fail(&json, err, "expected nothing after it") : r;
 }
 
 /* ---- files ---- */
@@ -175,7 +138,7 @@ int control_memory_load(const char *path, struct control_memory_entry *entries, 
     if (r < 0) {
         return r;
     }
-    buf_add_char(&text, '\n'); /* an empty file has memory too */
+    buf_add_char(&text, '\n'); /* so that an empty file has data */
     r = control_memory_parse(text.data, text.len, entries, n, err);
     if (r < 0) {
         error_set(err, r, "%s: %s", path, err->text);
@@ -187,8 +150,5 @@ int control_memory_save(const char *path, const struct control_memory_entry *ent
                         struct error *err) {
     struct buf text CLEANUP_BUF = {0};
     control_memory_format(entries, n, &text);
-    if (text.failed) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     return file_replace(path, 0600, text.data, text.len, err);
 }

@@ -7,8 +7,8 @@
 #include "exporter/core/error.h"
 #include "placement/control/law.h"
 
-/* What of a loop outlives its process, so that a restart is not felt: the dwell goes on, and what
- * was learnt of oscillations stays. */
+/* The state of a loop that outlives its process: a restart neither cuts the dwell short nor forgets
+ * an oscillation. */
 struct control_memory {
     bool is_set;
     double position;
@@ -18,10 +18,10 @@ struct control_memory {
     int last_direction;
 };
 
-/* What there is to remember of a state. */
+/* The part of a state to remember. */
 struct control_memory control_memory_of(const struct control_state *state);
 
-/* Gives a state that has just been started what it had, if its knob is where it was. */
+/* Restores a state that has just been started, if its knob is at the same position. */
 void control_memory_recall(const struct control_memory *memory, struct control_state *state);
 
 struct control_memory_entry {

@@ -6,22 +6,21 @@
 #include <string.h>
 
 #include "exporter/core/json.h"
+#include "exporter/core/memory.h"
 
-/* So that a long table of names leaves room for the other words of an error. */
+/* A long list of names must leave room for the rest of an error. */
 enum { MAX_NAMES_LEN = 600 };
 
 struct reading {
-    struct json json;
-    struct error *err;
     const struct control_loop_config *loop;
     const char *measure;
-    struct buf *entries;        /* struct control_entry */
-    struct buf knobs, measures; /* the names that were there, each once */
+    struct control_entry *entries;
+    size_t n_entries, capacity;
+    struct buf knobs, measures; /* the names that occur, each once */
     size_t n_runs;
     bool has_sweep;
+    struct control_entry entry; /* of the run that is read */
 };
-
-/* ---- one run ---- */
 
 static bool is_among(const struct buf *names, const char *name) {
     size_t len = strlen(name);
@@ -43,118 +42,61 @@ static void note_name(struct buf *names, const char *name) {
     }
 }
 
-static int read_knob(struct reading *in, const char *key, double *position) {
+static int read_knob(struct json *json, const char *key, void *context, struct error *err) {
+    struct reading *in = context;
+    struct knob_value value;
     note_name(&in->knobs, key);
     if (strcmp(key, in->loop->knob.param) != 0) {
-        return json_skip(&in->json, in->err);
+        return json_skip(json, err);
     }
-    struct knob_value value;
-    int r = knob_value_read(&in->json, &value, in->err);
-    if (r < 0) {
-        return r;
-    }
-    if (in->loop->n_levels > 0) {
-        int level = control_config_level(in->loop, &value);
-        *position = level >= 0 ? level : NAN;
-    } else {
-        *position = value.form == KNOB_NUMBER ? value.number : NAN;
-    }
-    return 0;
+    int r = knob_value_read(json, &value, err);
+    in->entry.position = r < 0 ? NAN : control_config_position(in->loop, &value);
+    return r;
 }
 
-static int read_measure(struct reading *in, const char *key, double *measure) {
+static int read_measure(struct json *json, const char *key, void *context, struct error *err) {
+    struct reading *in = context;
     note_name(&in->measures, key);
-    if (strcmp(key, in->measure) != 0 || json_peek(&in->json) == 'n') {
-        return json_skip(&in->json, in->err);
-    }
-    return json_number(&in->json, measure, in->err);
+    return strcmp(key, in->measure) != 0 || json_peek(json) == 'n'
+               ? json_skip(json, err)
+               : json_number(json, &in->entry.measure, err);
 }
 
-static int read_values(struct reading *in,
-                       int (*read)(struct reading *in, const char *key, double *value),
-                       double *value) {
-    bool first = true;
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(&in->json, '{')) {
-        return json_fail(&in->json, in->err, "expected names and values");
+static int read_run_key(struct json *json, const char *key, void *context, struct error *err) {
+    if (strcmp(key, "knobs") == 0) {
+        return json_each(json, '{', "names and values", read_knob, context, err);
     }
-    while ((r = json_next_key(&in->json, &first, &key, &len, in->err)) > 0) {
-        r = read(in, key, value);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return r;
+    return strcmp(key, "measures") == 0
+               ? json_each(json, '{', "names and values", read_measure, context, err)
+               : json_skip(json, err);
 }
 
-static int read_run(struct reading *in) {
-    struct control_entry entry = {.position = NAN, .measure = NAN};
-    bool first = true;
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(&in->json, '{')) {
-        return json_fail(&in->json, in->err, "expected knobs and measures");
-    }
-    while ((r = json_next_key(&in->json, &first, &key, &len, in->err)) > 0) {
-        if (strcmp(key, "knobs") == 0) {
-            r = read_values(in, read_knob, &entry.position);
-        } else if (strcmp(key, "measures") == 0) {
-            r = read_values(in, read_measure, &entry.measure);
-        } else {
-            r = json_skip(&in->json, in->err);
-        }
-        if (r < 0) {
-            return r;
-        }
-    }
+static int read_run(struct json *json, const char *key, void *context, struct error *err) {
+    (void)key;
+    struct reading *in = context;
     in->n_runs++;
-    if (r == 0 && isfinite(entry.position) && isfinite(entry.measure)) {
-        buf_add(in->entries, &entry, sizeof(entry));
+    in->entry = (struct control_entry){.position = NAN, .measure = NAN};
+    int r = json_each(json, '{', "knobs and measures", read_run_key, in, err);
+    if (r == 0 && isfinite(in->entry.position) && isfinite(in->entry.measure)) {
+        ARRAY_GROW(&in->entries, &in->capacity, in->n_entries + 1);
+        in->entries[in->n_entries++] = in->entry;
     }
     return r;
 }
 
-static int read_sweep(struct reading *in) {
-    bool first = true;
-    int r;
+static int read_key(struct json *json, const char *key, void *context, struct error *err) {
+    struct reading *in = context;
+    if (strcmp(key, "sweep") != 0) {
+        return json_skip(json, err);
+    }
     in->has_sweep = true;
-    if (!json_take(&in->json, '[')) {
-        return json_fail(&in->json, in->err, "sweep: expected a list");
-    }
-    while ((r = json_next_element(&in->json, &first, in->err)) > 0) {
-        r = read_run(in);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return r;
+    return json_each(json, '[', "a list of runs: sweep", read_run, in, err);
 }
-
-static int read_summary(struct reading *in) {
-    bool first = true;
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(&in->json, '{')) {
-        return json_fail(&in->json, in->err, "expected a summary of waap run");
-    }
-    while ((r = json_next_key(&in->json, &first, &key, &len, in->err)) > 0) {
-        r = strcmp(key, "sweep") == 0 ? read_sweep(in) : json_skip(&in->json, in->err);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return r;
-}
-
-/* ---- all of them ---- */
 
 static void reading_finish(struct reading *in) {
     buf_finish(&in->knobs);
     buf_finish(&in->measures);
+    free(in->entries);
 }
 #define CLEANUP_READING CLEANUP(reading_finish)
 
@@ -162,7 +104,7 @@ static const char *names_of(const struct buf *names) {
     return names->len > 0 ? buf_str(names) : "none";
 }
 
-static int complain_few(const struct reading *in, size_t n, struct error *err) {
+static int fail_few(const struct reading *in, size_t n, struct error *err) {
     return error_set(
         err, -EINVAL,
         "of %zu runs in the sweep, %zu positions of %s have a measure %s: at least two "
@@ -176,7 +118,7 @@ static int by_position(const void *a, const void *b) {
     return (left->position > right->position) - (left->position < right->position);
 }
 
-/* Makes one of those at the same position; returns how many are left. */
+/* Averages entries of the same position; returns how many are left. */
 static size_t average(struct control_entry *entries, size_t n) {
     size_t kept = 0;
     for (size_t i = 0; i < n;) {
@@ -196,31 +138,23 @@ int control_table_parse(char *text, size_t len, const struct control_loop_config
                         const char *measure, struct arena *arena,
                         const struct control_entry **ret_entries, size_t *ret_n,
                         struct error *err) {
-    struct buf collected CLEANUP_BUF = {0};
-    struct reading in CLEANUP_READING = {.json = json_begin(text, len, 1),
-                                         .err = err,
-                                         .loop = loop,
-                                         .measure = measure,
-                                         .entries = &collected};
-    int r = read_summary(&in);
+    struct reading in CLEANUP_READING = {.loop = loop, .measure = measure};
+    struct json json = json_begin(text, len, 1);
+    int r = json_each(&json, '{', "a summary of waap run", read_key, &in, err);
     if (r < 0) {
         return r;
     }
     if (!in.has_sweep) {
-        return error_set(err, -EINVAL, "has no \"sweep\": it is not the summary of one");
+        return error_set(err, -EINVAL, "has no \"sweep\": not the summary of a sweep");
     }
-    size_t n = collected.len / sizeof(struct control_entry);
-    struct control_entry *entries = arena_copy(arena, buf_str(&collected), collected.len);
-    if (collected.failed || entries == NULL) {
-        error_set(err, -ENOMEM, "out of memory");
-        return -ENOMEM;
+    if (in.n_entries > 0) {
+        qsort(in.entries, in.n_entries, sizeof(*in.entries), by_position);
     }
-    qsort(entries, n, sizeof(*entries), by_position);
-    n = average(entries, n);
+    size_t n = average(in.entries, in.n_entries);
     if (n < 2) {
-        return complain_few(&in, n, err);
+        return fail_few(&in, n, err);
     }
-    *ret_entries = entries;
+    *ret_entries = arena_copy(arena, in.entries, n * sizeof(*in.entries));
     *ret_n = n;
     return 0;
 }

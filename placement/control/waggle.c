@@ -16,7 +16,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/json.h"
 #include "exporter/core/log.h"
-#include "exporter/core/number.h"
+#include "exporter/core/memory.h"
 #include "exporter/loop/worker.h"
 #include "placement/control/loop.h"
 
@@ -25,11 +25,11 @@
 /* A container on the page. Texts lie in the page. */
 struct usage {
     const char *id, *task, *job, *image;
-    double cpu_seconds, memory_bytes, gpu_ratio; /* NAN: not told */
+    double cpu_seconds, memory_bytes, gpu_ratio; /* NAN: unknown */
     bool has_gpu_memory;
 };
 
-/* What is kept of it for the next. */
+/* The values of the page before. */
 struct past {
     char *id;
     double cpu_seconds;
@@ -47,12 +47,12 @@ struct reading {
     const char *namespace;
     struct usage *usages;
     size_t n_usages;
-    double gpu_ratio; /* of the busiest GPU; NAN: not told */
-    bool tells_gpu_memory;
+    double gpu_ratio; /* of the busiest GPU; NAN: unknown */
+    bool has_gpu_memory;
 };
 
 struct waggle *waggle_create(void) {
-    return calloc(1, sizeof(struct waggle));
+    return mem_zalloc(1, sizeof(struct waggle));
 }
 
 static void free_past(struct past *past, size_t n) {
@@ -84,7 +84,7 @@ static struct usage *find_usage(const struct reading *in, const char *id) {
     return NULL;
 }
 
-/* CPU time is what every container has, and with it come the names. */
+/* Every container has CPU time, and its labels have the names. */
 static void take_cpu(struct reading *in, const struct exposition_sample *sample) {
     const struct exposition_doc *page = in->page;
     const char *cpu = exposition_doc_label(page, sample, "cpu");
@@ -119,7 +119,7 @@ static void take_memory(struct reading *in, const struct exposition_sample *samp
 
 static void take_gpu_memory(struct reading *in, const struct exposition_sample *sample) {
     struct usage *usage = find_usage(in, exposition_doc_label(in->page, sample, "id"));
-    in->tells_gpu_memory = true;
+    in->has_gpu_memory = true;
     if (usage != NULL && sample->value > 0) {
         usage->has_gpu_memory = true;
     }
@@ -163,36 +163,36 @@ static void take_family(struct reading *in, size_t index) {
     }
 }
 
-/* ---- telling ---- */
+/* ---- writing ---- */
 
-struct telling {
+struct emitter {
     int64_t wall_ns;
     waggle_emit_function *emit;
     void *context;
     struct buf json;
 };
 
-static void add_meta(struct buf *out, const char *key, const char *value, bool *first) {
-    if (value[0] != '\0') {
-        buf_printf(out, "%s\"%s\":", *first ? "" : ",", key);
-        json_add_string(out, value);
-        *first = false;
+static void put_text(struct buf *out, const char *key, const char *text) {
+    if (text[0] != '\0') {
+        json_put_string(out, key, text);
     }
 }
 
-static void tell(struct telling *out, const struct usage *usage, const char *name, double value) {
+static void emit_message(struct emitter *out, const struct usage *usage, const char *name,
+                         double value) {
     struct buf *json = &out->json;
-    char number[NUMBER_MAX_LEN];
-    bool first = true;
     buf_reset(json);
-    buf_printf(json, "{\"name\":\"%s\",\"ts\":%" PRId64 ",\"meta\":{", name, out->wall_ns);
-    add_meta(json, "job", usage->job, &first);
-    add_meta(json, "plugin", usage->image, &first);
-    add_meta(json, "task", usage->task, &first);
-    buf_printf(json, "},\"val\":%.*s}", (int)number_format(value, number), number);
-    if (!json->failed) {
-        out->emit(out->context, name, json);
-    }
+    json_open(json, NULL, '{');
+    json_put_string(json, "name", name);
+    json_put(json, "ts", "%" PRId64, out->wall_ns);
+    json_open(json, "meta", '{');
+    put_text(json, "job", usage->job);
+    put_text(json, "plugin", usage->image);
+    put_text(json, "task", usage->task);
+    json_close(json, '}');
+    json_put_number(json, "val", value);
+    json_close(json, '}');
+    out->emit(out->context, name, json);
 }
 
 static const struct past *find_past(const struct waggle *waggle, const char *id) {
@@ -204,7 +204,7 @@ static const struct past *find_past(const struct waggle *waggle, const char *id)
     return NULL;
 }
 
-/* Absent where it cannot be told: at first sight, and after a counter has begun anew. */
+/* Unknown on the first page, and after a counter has restarted. */
 static double cpu_percent(const struct past *past, const struct usage *usage, int64_t now_ns) {
     if (past == NULL || now_ns <= past->ns || usage->cpu_seconds < past->cpu_seconds) {
         return NAN;
@@ -216,10 +216,10 @@ static double gpu_percent(const struct reading *in, const struct usage *usage) {
     if (!isnan(usage->gpu_ratio)) {
         return usage->gpu_ratio * 100;
     }
-    return usage->has_gpu_memory || !in->tells_gpu_memory ? in->gpu_ratio * 100 : NAN;
+    return usage->has_gpu_memory || !in->has_gpu_memory ? in->gpu_ratio * 100 : NAN;
 }
 
-static void tell_usage(struct telling *out, const struct waggle *waggle, const struct reading *in,
+static void emit_usage(struct emitter *out, const struct waggle *waggle, const struct reading *in,
                        const struct usage *usage, int64_t now_ns) {
     const struct {
         const char *name;
@@ -231,53 +231,42 @@ static void tell_usage(struct telling *out, const struct waggle *waggle, const s
     };
     for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
         if (!isnan(figures[i].value)) {
-            tell(out, usage, figures[i].name, figures[i].value);
+            emit_message(out, usage, figures[i].name, figures[i].value);
         }
     }
 }
 
 /* ---- one page ---- */
 
-static int remember(struct waggle *waggle, const struct reading *in, int64_t now_ns) {
-    struct past *past = calloc(in->n_usages + 1, sizeof(*past));
-    if (past == NULL) {
-        return -ENOMEM;
-    }
-    size_t n = 0;
-    for (size_t i = 0; i < in->n_usages; i++) {
-        past[n] = (struct past){
-            .id = strdup(in->usages[i].id), .cpu_seconds = in->usages[i].cpu_seconds, .ns = now_ns};
-        n += past[n].id != NULL;
-    }
+static void remember(struct waggle *waggle, const struct reading *in, int64_t now_ns) {
     free_past(waggle->past, waggle->n_past);
-    waggle->past = past;
-    waggle->n_past = n;
-    return n == in->n_usages ? 0 : -ENOMEM;
+    waggle->past = mem_zalloc(in->n_usages, sizeof(*waggle->past));
+    waggle->n_past = in->n_usages;
+    for (size_t i = 0; i < in->n_usages; i++) {
+        waggle->past[i] = (struct past){.id = mem_strdup(in->usages[i].id),
+                                        .cpu_seconds = in->usages[i].cpu_seconds,
+                                        .ns = now_ns};
+    }
 }
 
-int waggle_take(struct waggle *waggle, const struct exposition_doc *page, const char *namespace,
-                int64_t wall_ns, int64_t monotonic_ns, waggle_emit_function *emit, void *context) {
-    struct usage *usages CLEANUP_FREE = calloc(page->n_samples + 1, sizeof(*usages));
+void waggle_take(struct waggle *waggle, const struct exposition_doc *page, const char *namespace,
+                 int64_t wall_ns, int64_t monotonic_ns, waggle_emit_function *emit, void *context) {
+    struct usage *usages CLEANUP_FREE = mem_zalloc(page->n_samples, sizeof(*usages));
     struct reading in = {.page = page, .namespace = namespace, .usages = usages, .gpu_ratio = NAN};
-    if (usages == NULL) {
-        return -ENOMEM;
-    }
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         take_family(&in, i);
     }
-    struct telling out = {.wall_ns = wall_ns, .emit = emit, .context = context};
+    struct emitter out = {.wall_ns = wall_ns, .emit = emit, .context = context};
     for (size_t i = 0; i < in.n_usages; i++) {
-        tell_usage(&out, waggle, &in, &usages[i], monotonic_ns);
+        emit_usage(&out, waggle, &in, &usages[i], monotonic_ns);
     }
-    bool failed = out.json.failed;
     buf_finish(&out.json);
-    int r = remember(waggle, &in, monotonic_ns);
-    return failed ? -ENOMEM : r;
+    remember(waggle, &in, monotonic_ns);
 }
 
 /* ---- files ---- */
 
-/* Where nobody picks them up, files must not fill the memory that /run is made of. */
+/* If the agent does not collect the files, they must not fill the memory that /run is in. */
 enum { MAX_FILES = 3000, STOP_MS = 3000 };
 
 struct control_waggle {
@@ -285,7 +274,7 @@ struct control_waggle {
     struct loop *loop;
     struct web_client *exporter;
     struct waggle *waggle;
-    char *place; /* the folder of our own below the directory */
+    char *place; /* our folder in the directory */
     struct worker *worker;
     struct worker_job job;
     struct loop_timer timer;
@@ -302,7 +291,7 @@ struct control_waggle {
 
 /* ---- files ---- */
 
-/* The agent takes no file whose name begins with a dot, so it never sees half a message. */
+/* The agent skips files whose names begin with a dot, so it never reads half a message. */
 static int write_file(int dir_fd, const char *name, const struct buf *text) {
     static const char temporary[] = ".waap";
     int fd CLEANUP_CLOSE =
@@ -324,7 +313,7 @@ static void emit(void *context, const char *name, const struct buf *json) {
     }
     if (waggle->n_files >= MAX_FILES) {
         waggle->code = error_set(&waggle->error, -ENOSPC,
-                                 "%s: %d files wait for wes-metrics-agent: no more are written",
+                                 "%s: %d files wait for wes-metrics-agent; no more are written",
                                  waggle->place, MAX_FILES);
         return;
     }
@@ -371,14 +360,14 @@ int control_waggle_run(struct control_waggle *waggle, struct error *err) {
     waggle->wall_ns = (int64_t)(clock_wall_seconds() * 1e9);
     waggle->n_written = 0;
     waggle->code = 0;
-    r = waggle_take(waggle->waggle, &page, waggle->config->waggle.namespace, waggle->wall_ns,
-                    clock_monotonic_ns(), emit, waggle);
+    waggle_take(waggle->waggle, &page, waggle->config->waggle.namespace, waggle->wall_ns,
+                clock_monotonic_ns(), emit, waggle);
     close(waggle->dir_fd);
     if (waggle->code < 0) {
         *err = waggle->error;
         return waggle->code;
     }
-    return r < 0 ? error_set(err, r, "out of memory") : (int)waggle->n_written;
+    return (int)waggle->n_written;
 }
 
 /* ---- on the loop ---- */
@@ -400,7 +389,7 @@ static void round_done(struct worker_job *job) {
     if (failed && !waggle->is_failing) {
         log_warn("control: waggle: %s", waggle->error.text);
     } else if (!failed && waggle->is_failing) {
-        log_info("control: waggle: fine again");
+        log_info("control: waggle: writing again");
     }
     waggle->is_failing = failed;
 }
@@ -417,21 +406,13 @@ static void timer_fire(struct loop_timer *timer) {
 
 int control_waggle_create(struct loop *loop, const struct control_config *config,
                           struct control_waggle **ret_waggle, struct error *err) {
-    struct control_waggle *waggle = calloc(1, sizeof(*waggle));
-    if (waggle == NULL) {
-        error_set(err, -ENOMEM, "out of memory");
-        return -ENOMEM;
-    }
+    struct control_waggle *waggle = mem_zalloc(1, sizeof(*waggle));
     waggle->config = config;
     waggle->loop = loop;
     waggle->waggle = waggle_create();
     waggle->place = file_path_join(config->waggle.directory, "waap");
-    int r = waggle->waggle == NULL || waggle->place == NULL
-                ? error_set(err, -ENOMEM, "out of memory")
-                : web_client_create(&config->exporter, &waggle->exporter, err);
-    if (r == 0) {
-        r = worker_create(loop, "waggle", &waggle->worker, err);
-    }
+    int r = web_client_create(&config->exporter, &waggle->exporter, err);
+    r = r < 0 ? r : worker_create(loop, "waggle", &waggle->worker, err);
     waggle->timer = (struct loop_timer){.due_ns = clock_monotonic_ns(), .fire = timer_fire};
     loop_timer_add(loop, &waggle->timer);
     if (r < 0) {

@@ -28,6 +28,15 @@ struct member {
     struct buf value;
 };
 
+/* An object, an array or a single value; of an object, its members are collected. */
+struct sorted {
+    struct buf *out;
+    int depth;
+    bool is_object;
+    struct member *members;
+    size_t n, capacity;
+};
+
 /* Equal keys stay in the order of the text, which the keys point into. */
 static int compare(const void *left, const void *right) {
     const struct member *a = left, *b = right;
@@ -35,84 +44,64 @@ static int compare(const void *left, const void *right) {
     return order != 0 ? order : (a->key > b->key) - (a->key < b->key);
 }
 
-static int add_sorted(struct json *json, const char *key, int depth, struct buf *out,
-                      struct error *err);
-
-/* Of equal keys the last counts. */
-static int add_object(struct json *json, int depth, struct buf *out, struct error *err) {
-    struct member *members CLEANUP_FREE = NULL;
-    size_t n = 0, capacity = 0, len;
-    bool first = true;
-    char *key;
-    int r;
-    while ((r = json_next_key(json, &first, &key, &len, err)) > 0) {
-        ARRAY_GROW(&members, &capacity, n + 1);
-        members[n] = (struct member){.key = key};
-        r = add_sorted(json, NULL, depth, &members[n++].value, err);
-        if (r < 0) {
-            break;
+/* Writes the members and frees them. Of equal keys the last counts. */
+static void put_members(struct sorted *object) {
+    const struct member *members = object->members;
+    if (object->n > 0) {
+        qsort(object->members, object->n, sizeof(*members), compare);
+    }
+    for (size_t i = 0; i < object->n; i++) {
+        if (i + 1 == object->n || strcmp(members[i].key, members[i + 1].key) != 0) {
+            json_put(object->out, members[i].key, "%s", buf_str(&members[i].value));
         }
+        buf_finish(&object->members[i].value);
     }
-    if (n > 0) {
-        qsort(members, n, sizeof(*members), compare);
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (r == 0 && (i + 1 == n || strcmp(members[i].key, members[i + 1].key) != 0)) {
-            json_put(out, members[i].key, "%s", buf_str(&members[i].value));
-        }
-        buf_finish(&members[i].value);
-    }
-    return r;
+    free(object->members);
 }
 
-static int add_array(struct json *json, int depth, struct buf *out, struct error *err) {
-    bool first = true;
-    int r;
-    while ((r = json_next_element(json, &first, err)) > 0) {
-        r = add_sorted(json, NULL, depth, out, err);
-        if (r < 0) {
-            break;
-        }
-    }
-    return r;
-}
-
-/* Appends one value with the keys of its objects in order and without blanks. Numbers stay as they
+/* Appends one value with the keys of its objects sorted and without blanks. Numbers stay as they
  * are: clients of the original send some of more than 64 bits. */
-static int add_sorted(struct json *json, const char *key, int depth, struct buf *out,
-                      struct error *err) {
-    if (depth == JSON_MAX_DEPTH) {
+static int put_sorted(struct json *json, const char *key, void *context, struct error *err) {
+    struct sorted *in = context;
+    struct buf *out = in->out;
+    if (in->depth == JSON_MAX_DEPTH) {
         return json_fail(json, err, "nested more than %d deep", JSON_MAX_DEPTH);
     }
-    char c = json_peek(json);
-    if (c == '{' || c == '[') {
-        json_take(json, c);
-        json_open(out, key, c);
-        int r = (c == '{' ? add_object : add_array)(json, depth + 1, out, err);
-        json_close(out, c == '{' ? '}' : ']');
-        return r;
+    if (in->is_object) {
+        ARRAY_GROW(&in->members, &in->capacity, in->n + 1);
+        in->members[in->n] = (struct member){.key = key};
+        out = &in->members[in->n++].value;
     }
-    if (c == '"') {
+    char c = json_peek(json);
+    const char *begin = json->at;
+    int r;
+    if (c == '{' || c == '[') {
+        struct sorted inner = {.out = out, .depth = in->depth + 1, .is_object = c == '{'};
+        json_open(out, NULL, c);
+        r = json_each(json, c, "a value", put_sorted, &inner, err);
+        put_members(&inner);
+        json_close(out, c == '{' ? '}' : ']');
+    } else if (c == '"') {
         char *text;
         size_t len;
-        int r = json_string(json, &text, &len, err);
-        if (r == 0) {
-            json_put_string(out, key, text);
-        }
-        return r;
-    }
-    const char *begin = json->at;
-    int r = json_skip(json, err);
-    if (r == 0) {
-        json_put(out, key, "%.*s", (int)(json->at - begin), begin);
+        r = json_string(json, &text, &len, err);
+        json_put_string(out, NULL, r == 0 ? text : "");
+    } else {
+        r = json_skip(json, err);
+        json_put(out, NULL, "%.*s", (int)(json->at - begin), begin);
     }
     return r;
 }
 
 /* ---- fields ---- */
 
-static int read_field(struct place_request *request, struct json *json, const char *key,
-                      bool seen[static N_FEATURES], struct error *err) {
+struct reading {
+    struct place_request *request;
+    bool seen[N_FEATURES];
+};
+
+static int read_field(struct json *json, const char *key, void *context, struct error *err) {
+    struct reading *in = context;
     struct error why;
     if (strcmp(key, "model") == 0) {
         char *text;
@@ -120,8 +109,8 @@ static int read_field(struct place_request *request, struct json *json, const ch
         if (json_string(json, &text, &len, &why) < 0) {
             return error_set(err, -EINVAL, "model: expected a name: %s", why.text);
         }
-        free(request->model);
-        request->model = mem_strdup(text);
+        free(in->request->model);
+        in->request->model = mem_strdup(text);
         return 0;
     }
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
@@ -135,32 +124,25 @@ static int read_field(struct place_request *request, struct json *json, const ch
         if (number < 0 || number > 1e30) {
             return error_set(err, -ERANGE, "%s: %g is out of range", key, number);
         }
-        request->features[fields[i].feature] = (float)number;
-        seen[fields[i].feature] = true;
+        in->request->features[fields[i].feature] = (float)number;
+        in->seen[fields[i].feature] = true;
         return 0;
     }
     return json_skip(json, err);
 }
 
 static int read_fields(struct place_request *request, struct json *json, struct error *err) {
-    bool first = true, seen[N_FEATURES] = {false};
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(json, '{')) {
-        return json_fail(json, err, "expected an object with the characteristics of a model");
-    }
-    while ((r = json_next_key(json, &first, &key, &len, err)) > 0) {
-        r = read_field(request, json, key, seen, err);
-        if (r < 0) {
-            return r;
-        }
+    struct reading in = {.request = request};
+    int r =
+        json_each(json, '{', "an object with the characteristics of a model", read_field, &in, err);
+    if (r == 0 && !json_at_end(json)) {
+        r = json_fail(json, err, "expected nothing after the object");
     }
     if (r == 0 && request->model == NULL) {
         return error_set(err, -EINVAL, "model: missing");
     }
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(fields); i++) {
-        if (!seen[fields[i].feature]) {
+        if (!in.seen[fields[i].feature]) {
             return error_set(err, -EINVAL, "%s: missing", fields[i].key);
         }
     }
@@ -173,11 +155,9 @@ int place_request_read(struct place_request *request, const char *text, size_t l
     char *copies[] = {mem_dup(text, len), mem_dup(text, len)};
     struct json json = json_begin(copies[0], len, 1);
     int r = read_fields(request, &json, err);
-    if (r == 0 && !json_at_end(&json)) {
-        r = json_fail(&json, err, "expected nothing after the object");
-    }
+    struct sorted echo = {.out = &request->echo};
     json = json_begin(copies[1], len, 1);
-    r = r < 0 ? r : add_sorted(&json, NULL, 0, &request->echo, err);
+    r = r < 0 ? r : put_sorted(&json, NULL, &echo, err);
     free(copies[0]);
     free(copies[1]);
     return r;

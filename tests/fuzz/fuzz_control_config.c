@@ -34,7 +34,7 @@ static void check(const struct control_loop_config *loop) {
     assert(rule->direction == 1 || rule->direction == -1);
     assert(rule->kind != CONTROL_TABLE || rule->n_table >= 2);
     for (size_t i = 0; i < loop->n_levels; i++) {
-        assert(control_config_level(loop, &loop->levels[i]) >= 0);
+        assert(control_config_position(loop, &loop->levels[i]) == (double)i);
     }
     run(rule);
 }

@@ -163,13 +163,13 @@ static void *abort_soon(void *context) {
     return NULL;
 }
 
-static void test_a_call_can_be_given_up(void) {
+static void test_a_call_can_be_aborted(void) {
     web_peer_say(peer, (struct web_peer_answer){.never = true});
     open_client((struct web_endpoint){.timeout_ms = 600000});
     pthread_t thread;
     pthread_create(&thread, NULL, abort_soon, client);
     TEST_ASSERT_EQUAL_INT(-EIO, call((struct web_request){.path = "/slow"}));
-    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(error.text, "given up"), error.text);
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(error.text, "aborted"), error.text);
     pthread_join(thread, NULL);
 }
 

@@ -1,6 +1,7 @@
 #include "placement/control/config.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 #include <unity.h>
@@ -122,9 +123,9 @@ static void test_levels(void) {
     TEST_ASSERT_EQUAL_DOUBLE(3, loop->rule.max);
     TEST_ASSERT_EQUAL_DOUBLE(1, loop->rule.up.max_step);
     struct knob_value two = {.form = KNOB_NUMBER, .number = 2};
-    TEST_ASSERT_EQUAL_INT(1, control_config_level(loop, &two));
+    TEST_ASSERT_EQUAL_DOUBLE(1, control_config_position(loop, &two));
     two.number = 1;
-    TEST_ASSERT_EQUAL_INT(-1, control_config_level(loop, &two));
+    TEST_ASSERT_TRUE(isnan(control_config_position(loop, &two)));
 }
 
 static void test_from_the_exporter(void) {
@@ -176,7 +177,7 @@ static void test_mistakes(void) {
         {HEAD LOOP "    setpoint: 1\n    direction: up\n    levels: [a, b]\n    safe: c\n",
          {"safe: expected one of the levels"}},
         {HEAD LOOP "    setpoint: 1\n    direction: up\n    levels: [a, a]\n",
-         {"loops[0].levels[1]: a stands there twice", "at least two values"}},
+         {"loops[0].levels[1]: a: duplicate level", "at least two values"}},
         {HEAD LOOP "    setpoint: 1\n    direction: up\n    levels: [a, b]\n    min: 1\n",
          {"expected either levels, or min, max and step"}},
         {HEAD LOOP "    setpoint: 1\n    direction: up\n    min: 0\n    max: 1\n    law: fuzzy\n",

@@ -60,7 +60,7 @@ static void test_what_is_no_table(void) {
         {"", "expected a summary"},
         {"[]", "expected a summary"},
         {"{}", "has no \"sweep\""},
-        {"{\"sweep\":{}}", "sweep: expected a list"},
+        {"{\"sweep\":{}}", "expected a list of runs"},
         {"{\"sweep\":[1]}", "expected knobs and measures"},
         {"{\"sweep\":[{\"knobs\":[]}]}", "expected names and values"},
         {"{\"sweep\":[{\"measures\":{\"fps\":\"x\"}}]}", "number"},
