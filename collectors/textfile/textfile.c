@@ -148,7 +148,7 @@ enum { MAX_NAME_LEN = 512 };
 
 static const struct metric_desc mtime_desc = {
     .name = "node_textfile_mtime_seconds",
-    .help = "When a text file that could be used was last changed, in seconds since 1970.",
+    .help = "Modification time of a text file that was read successfully, in seconds since 1970.",
     .type = METRIC_GAUGE,
     .unit = "seconds",
     .labels = "file",
@@ -156,7 +156,7 @@ static const struct metric_desc mtime_desc = {
 
 static const struct metric_desc scrape_error_desc = {
     .name = "node_textfile_scrape_error",
-    .help = "Whether any text file or directory could not be read or used (1) or none (0).",
+    .help = "1 if a text file or directory could not be read or used, else 0.",
     .type = METRIC_GAUGE,
 };
 
