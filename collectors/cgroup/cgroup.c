@@ -27,7 +27,7 @@
 #define IO_BYTES(id, name, help)                                                                   \
     [id] = {"cgroup_io_" name "_bytes_total", help, METRIC_COUNTER, "bytes", "cgroup, device"}
 
-/* The quota in µs and its period are told together, as cgroup_cpu_quota_cores. */
+/* The quota in µs and its period are one metric, cgroup_cpu_quota_cores. */
 static const struct metric_desc descs[CGROUP_N_VALUES + 1] = {
     SECONDS(CGROUP_CPU_USAGE, "cpu_usage", "CPU time used."),
     SECONDS(CGROUP_CPU_USER, "cpu_user", "CPU time used in user mode."),
@@ -181,13 +181,13 @@ static const struct option options[] = {
         .type = OPTION_INT,
         .default_text = "1",
         .max = 32,
-        .help = "How far below the root cgroups are shown; 0: the root only",
+        .help = "Depth below the root to which cgroups are shown; 0: the root only",
     },
     {
         .name = "collector.cgroup.exclude",
         .type = OPTION_REGEX,
         .default_text = "",
-        .help = "Leave out cgroups whose path matches",
+        .help = "Exclude cgroups whose path matches",
     },
     {
         .name = "collector.cgroup.include",
@@ -201,7 +201,7 @@ static const struct option options[] = {
         .default_text = "1000",
         .min = 1,
         .max = 100000,
-        .help = "Most cgroups that are shown",
+        .help = "Largest number of cgroups shown",
     },
     {0},
 };
@@ -230,7 +230,7 @@ struct cgroup {
 
     /* Of the current round: */
     size_t row;  /* of the tree being walked */
-    size_t next; /* the group that comes next if all is as in the round before */
+    size_t next; /* the group that comes next if nothing has changed since the last round */
     size_t n_left_out;
     int failure;
 };
@@ -287,7 +287,7 @@ static void see_group(struct cgroup *cgroup, const char *path, uint64_t inode) {
     }
 }
 
-/* What is a container is left to the collector of containers. */
+/* Containers belong to the collector `container`. */
 static bool visit(void *context, const char *path, uint64_t inode, size_t depth) {
     struct cgroup *cgroup = context;
     struct container_path container;

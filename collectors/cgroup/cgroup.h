@@ -2,5 +2,5 @@
 
 #include "collectors/collector.h"
 
-/* Cgroups near the root: what slices, services and users take together. */
+/* Cgroups near the root: slices, services and users. */
 extern const struct collector cgroup_collector;

@@ -108,7 +108,7 @@ static bool take(struct container_path *path, enum container_runtime runtime,
     return name.len > 0;
 }
 
-/* The id that ends the component, and what stands before it. */
+/* The id at the end of the component, and the text before it. */
 static bool split_id(struct scan_word word, struct scan_word *ret_prefix,
                      struct scan_word *ret_id) {
     if (word.len < ID_LEN) {
@@ -200,7 +200,7 @@ bool container_path_classify(const char *path, struct container_path *ret_path) 
         }
         bool taken = take_id(&found, path, word);
         if (!taken && take_name(&before, parent, depth, word)) {
-            found = before; /* what looks like a pod in a name is the name's */
+            found = before; /* a pod's uid within a name is part of the name */
             taken = true;
         }
         if (taken) {
@@ -213,8 +213,8 @@ bool container_path_classify(const char *path, struct container_path *ret_path) 
     }
 }
 
-/* Lines "4:memory:/docker/<id>" or "0::/docker/<id>". The path may have colons of its own; it
- * begins at `*ret_start`. */
+/* Lines "4:memory:/docker/<id>" or "0::/docker/<id>". The path may contain colons; it begins at
+ * `*ret_start`. */
 static bool find_container(const char *text, const char **ret_start,
                            struct container_path *ret_path) {
     while (*text != '\0') {
@@ -271,7 +271,7 @@ void container_homes_begin(struct container_homes *homes) {
     homes->round++;
 }
 
-/* Where the process is, or belongs. */
+/* The row of the process, or the place for it. */
 static size_t place_of(const struct container_homes *homes, pid_t pid) {
     size_t low = 0, high = homes->n_rows;
     while (low < high) {
@@ -329,9 +329,9 @@ static uid_t owner_of(const char *directory) {
 uid_t container_owner(const char *hierarchy, const char *path,
                       const struct container_path *classified) {
     if (!classified->in_unit) {
-        return 0; /* only root makes cgroups elsewhere */
+        return 0; /* only root creates cgroups elsewhere */
     }
-    /* Of a cgroup outside of our cgroup namespace the kernel shows no name. */
+    /* The kernel does not show the path of a cgroup outside of our cgroup namespace. */
     if (memmem(path, classified->len, "/../", strlen("/../")) != NULL) {
         return CONTAINER_OWNER_UNKNOWN;
     }

@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the kernel tells about one cgroup, the same for cgroup v1 and v2, in seconds and bytes where
- * the name says nothing else. What it does not tell is NaN; a limit that is not set is infinite. */
+/* Statistics of a cgroup, the same for v1 and v2, in seconds and bytes unless the name has another
+ * unit. Unknown values are NaN; a limit that is not set is infinite. */
 enum cgroup_value {
     /* Limits, which change rarely. */
     CGROUP_CPU_QUOTA_USEC,
@@ -118,12 +118,13 @@ void cgroup_stats_finish(struct cgroup_stats *stats);
  */
 struct cgroup_io *cgroup_stats_device(struct cgroup_stats *stats, uint32_t major, uint32_t minor);
 
-/* What cannot be reclaimed soon: usage less inactive page cache; NaN where either is unknown. */
+/* Memory that cannot be reclaimed soon: usage without inactive page cache; NaN if either is
+ * unknown. */
 double cgroup_stats_working_set(const struct cgroup_stats *stats);
 
-/* Pure readers of the texts of cgroup files, v1 and v2. What a text lacks stays as it was; lines
- * and keys that are not known are skipped. 0, or -EINVAL where something known is not understood
- * (the rest is still taken), or -ENOSPC if there are too many devices. */
+/* Pure readers of the texts of cgroup files, v1 and v2. Values that a text lacks stay as they are;
+ * unknown lines and keys are skipped. 0, or -EINVAL if a known one is malformed (the rest is still
+ * taken), or -ENOSPC if there are too many devices. */
 
 /* A line "key value" of a file; the value is divided by `divisor`. */
 struct cgroup_key {
@@ -136,7 +137,7 @@ struct cgroup_key {
 #define CGROUP_KEY(text, id, per)                                                                  \
     { text, sizeof(text) - 1, id, per }
 
-/* Lines "usage_usec 1234"; `keys` best stand in the kernel's order. */
+/* Lines "usage_usec 1234"; `keys` should be in the kernel's order. */
 int cgroup_parse_keyed(const char *text, const struct cgroup_key *keys, size_t n_keys,
                        struct cgroup_stats *out);
 
@@ -153,13 +154,12 @@ int cgroup_parse_pressure(const char *text, enum cgroup_value waiting, struct cg
 /* v2: "8:0 rbytes=1 wbytes=2 …". */
 int cgroup_parse_io_stat(const char *text, struct cgroup_stats *out);
 
-/* v1: "8:0 Read 1", "8:0 Write 2", …, "Total 3"; `read` is where reads go, writes follow it. */
+/* v1: "8:0 Read 1", "8:0 Write 2", …, "Total 3"; `read` is the value for reads, the next one is for
+ * writes. */
 int cgroup_parse_blkio(const char *text, enum cgroup_io_value read, enum cgroup_io_value discard,
                        struct cgroup_stats *out);
 
-/* The files of a cgroup that are worth reading: which hierarchy has them and what they say. */
-
-/* Bits. In v1 each controller may have a hierarchy of its own; in v2 one hierarchy has all. */
+/* Bits. In v1 each controller may have its own hierarchy; in v2 one hierarchy has all. */
 enum cgroup_controller {
     CGROUP_CPU = 1 << 0,
     CGROUP_CPUACCT = 1 << 1, /* in v2: the times in cpu.stat, which need no controller */
@@ -169,11 +169,11 @@ enum cgroup_controller {
     CGROUP_CORE = 1 << 5, /* v2 only: pressure and cgroup.stat, which need no controller */
 };
 
-/* Who wants a file. */
+/* The readers of a file. */
 enum cgroup_reader {
     CGROUP_FOR_CGROUP = 1 << 0,
     CGROUP_FOR_CONTAINER = 1 << 1,
-    CGROUP_FOR_RUN = 1 << 2, /* of an application that is being profiled: often, so the least */
+    CGROUP_FOR_RUN = 1 << 2, /* an application that is being profiled: often, so the fewest files */
     CGROUP_FOR_BOTH = CGROUP_FOR_CGROUP | CGROUP_FOR_CONTAINER,
     CGROUP_FOR_ALL = CGROUP_FOR_BOTH | CGROUP_FOR_RUN,
 };
@@ -184,7 +184,7 @@ struct cgroup_file {
     bool limit;   /* changes rarely */
     enum cgroup_controller controller;
     enum cgroup_reader readers;
-    const char *unless; /* not read where this file, the row before, can be */
+    const char *unless; /* not read if this file, the row before, exists */
     int (*parse)(const char *text, struct cgroup_stats *out);
 };
 

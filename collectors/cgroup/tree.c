@@ -135,8 +135,8 @@ static int add_unified_root(struct cgroup_tree *tree, const char *cgroupfs, int 
     return 0;
 }
 
-/* A v2 hierarchy beside v1 ones also tells the times of cpu.stat; the v1 controller has priority,
- * as not every cgroup need exist in both. */
+/* A v2 hierarchy beside v1 ones also has the times of cpu.stat; the v1 controller has priority, as
+ * not every cgroup exists in both. */
 static void settle(struct cgroup_tree *tree) {
     unsigned v1 = 0;
     bool unified = false;
@@ -325,8 +325,7 @@ bool cgroup_place_absent(int result) {
            result == -ENOTDIR;
 }
 
-/* One read gets the whole text: the kernel makes these in one piece. Only where it fills the room
- * is there more. */
+/* One read returns the whole text, unless it fills the buffer. */
 static int read_all(int fd, struct buf *out) {
     buf_reset(out);
     for (;;) {
@@ -371,7 +370,7 @@ static int read_text(struct cgroup_place *place, struct cgroup_hot *hot, int dir
         if (read_all(place->kept[file], out) == 0) {
             return 0;
         }
-        drop_kept(place, file); /* a file that was hidden and is back needs to be opened again */
+        drop_kept(place, file); /* it may have been hidden and shown again */
     }
     int fd CLEANUP_CLOSE =
         openat(dirfd, cgroup_files[file].name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -410,7 +409,7 @@ static bool wanted(const struct cgroup_place *place, size_t file, bool limits) {
     if ((place->missing & UINT64_C(1) << file) != 0 || (row->limit && !limits)) {
         return false;
     }
-    /* The file that this one stands in for is the row before. */
+    /* The row before is the file that this one replaces. */
     return row->unless == NULL || (file > 0 && (place->missing >> (file - 1) & 1) != 0);
 }
 
@@ -431,8 +430,7 @@ static int read_row(struct cgroup_place *place, const struct cgroup_reading *rea
     return result;
 }
 
-/* A runtime sets the limits only after it has made the cgroup: what is young is looked at sooner.
- */
+/* A runtime sets the limits after it has created the cgroup: a new one is read again soon. */
 static void plan_refresh(struct cgroup_place *place, int64_t now_ns) {
     int64_t next_ns = place->interval_ns == 0 ? FIRST_REFRESH_NS : 2 * place->interval_ns;
     place->interval_ns = next_ns < LAST_REFRESH_NS ? next_ns : LAST_REFRESH_NS;

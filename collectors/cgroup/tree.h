@@ -4,7 +4,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
 
-/* The hierarchies of cgroups that this machine has mounted, and walking over them. */
+/* The mounted cgroup hierarchies. */
 
 enum cgroup_mode {
     CGROUP_MODE_V1,
@@ -25,11 +25,11 @@ struct cgroup_tree {
     enum cgroup_mode mode;
     struct cgroup_hierarchy rows[CGROUP_MAX_HIERARCHIES];
     size_t n_rows;
-    size_t primary; /* the row where every container has its cgroup */
+    size_t primary; /* the row that has the cgroup of every container */
 };
 
-/* Looks at what lies under `cgroupfs`: the v2 hierarchy itself, or one directory per v1 hierarchy,
- * named after its controllers, with or without a v2 one among them. -ENODEV where there is none. */
+/* Opens what is mounted at `cgroupfs`: the v2 hierarchy itself, or one directory per v1 hierarchy,
+ * named after its controllers, and maybe a v2 one. -ENODEV if there is none. */
 int cgroup_tree_open(struct cgroup_tree *tree, const char *cgroupfs, struct error *err);
 void cgroup_tree_close(struct cgroup_tree *tree);
 
@@ -40,25 +40,25 @@ const char *cgroup_mode_name(enum cgroup_mode mode);
  * whether to go on below it. */
 typedef bool cgroup_visit(void *context, const char *path, uint64_t inode, size_t depth);
 
-/* Walks over all cgroups below `from` ("/a"; "": the root) in one hierarchy. What vanishes on the
- * way is skipped. `path` is scratch. 0, or the errno of not being able to read the first. */
+/* Walks over all cgroups below `from` ("/a"; "": the root) in one hierarchy. Cgroups
+ * that vanish meanwhile are skipped. `path` is scratch. 0, or the errno of opening `from`. */
 int cgroup_tree_walk(const struct cgroup_hierarchy *hierarchy, const char *from, struct buf *path,
                      cgroup_visit *visit, void *context, struct error *err);
 
-/* How many files may be kept open to be read again: reading is three times as fast then, but each
- * costs about 5 KiB of kernel memory, which is charged to us. Shared by all places that use it. */
+/* Limits the files that are kept open: reading them again is three times as fast, but each costs
+ * about 5 KiB of kernel memory, which is charged to us. Shared by all places that use it. */
 struct cgroup_hot {
     size_t n_kept;
     size_t max_kept;
 };
 
-/* One cgroup, wherever the hierarchies have it: a directory descriptor each, so that reading a file
- * is one openat, and nothing is read from a namesake that took its place. */
+/* One cgroup in all hierarchies: a directory descriptor each, so that reading a file is one openat,
+ * and a cgroup that was created later under the same path is never read. */
 struct cgroup_place {
     int fds[CGROUP_MAX_HIERARCHIES]; /* -1: not in that hierarchy */
     uint64_t inodes[CGROUP_MAX_HIERARCHIES];
-    uint64_t missing;    /* files that are not there: a bit per row of cgroup_files */
-    int64_t refresh_ns;  /* when to look for those again and to read the limits again */
+    uint64_t missing;    /* files that do not exist: a bit per row of cgroup_files */
+    int64_t refresh_ns;  /* when to try those and the limits again */
     int64_t interval_ns; /* from the last such time to the next */
     double limits[CGROUP_N_LIMITS];
     int *kept;              /* open files, by row of cgroup_files, -1 for none; NULL: none at all */
@@ -68,15 +68,15 @@ struct cgroup_place {
 void cgroup_place_init(struct cgroup_place *place);
 void cgroup_place_finish(struct cgroup_place *place);
 
-/* Makes sure that the place has the cgroup `path` of row `row`, which has that inode (0: not
- * known). What was open and is another cgroup is closed first. 0 or a negative errno. */
+/* Opens the cgroup `path` of row `row`, which has that inode (0: not known), unless it is open.
+ * Another cgroup is closed first. 0 or a negative errno. */
 int cgroup_place_enter(struct cgroup_place *place, const struct cgroup_tree *tree, size_t row,
                        const char *path, uint64_t inode);
 
-/* Closes what the place has of that row. */
+/* Closes the cgroup of that row. */
 void cgroup_place_leave(struct cgroup_place *place, size_t row);
 
-/* Who reads, and with what. */
+/* The arguments of reading. */
 struct cgroup_reading {
     const struct cgroup_tree *tree;
     enum cgroup_reader reader;
@@ -84,10 +84,10 @@ struct cgroup_reading {
     struct buf *scratch;    /* for the texts */
 };
 
-/* Reads the files that the reader wants into `out`, which is reset first. What is missing is no
- * failure; what cannot be read or understood is worded once, and the rest goes on. */
+/* Reads the reader's files into `out`, which is reset first. A missing file is not an error; the
+ * first one that cannot be read or parsed is reported, and the others are still read. */
 int cgroup_place_read(struct cgroup_place *place, const struct cgroup_reading *reading,
                       int64_t now_ns, struct cgroup_stats *out, struct error *err);
 
-/* Whether an errno (negative) only says that a cgroup or one of its files is not there. */
+/* Whether a negative errno means that a cgroup or one of its files does not exist. */
 bool cgroup_place_absent(int result);

@@ -75,8 +75,8 @@ enum {
     KILL_MS = 20,
 };
 
-/* The program gets a copy of the descriptor under one of the first few numbers: it must not be one
- * of them already, should we have been started without a standard input or output. */
+/* The program gets a copy of the descriptor under one of the first few numbers. The original must
+ * not have one of them, which happens if we were started without standard input or output. */
 static int copy_high(int fd, int *ret_fd, struct error *err) {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, PROGRAM_FD + 1);
     if (copy < 0) {
@@ -102,7 +102,7 @@ static int open_pipe(int ret_ends[static 2], struct error *err) {
 }
 
 /* Our descriptors are all closed on exec. Our threads block signals and ignore SIGPIPE; the program
- * should know neither. What runs is the open file, whatever its name leads to by then; the
+ * does not inherit that. The open file is executed, whatever its name refers to by then; the
  * descriptor stays open because the interpreter of a script opens the script by it. */
 static int spawn(int program_fd, const char *const *argv, int output_fd, int leash_fd,
                  pid_t *ret_pid) {
@@ -134,12 +134,11 @@ static int spawn(int program_fd, const char *const *argv, int output_fd, int lea
     return -code;
 }
 
-/* The program holds the writing end of a pipe of which we hold the other one and that nobody uses.
- * When the last reader goes, because we close it or die, the kernel tells the owner of the writing
- * end, and we ask for that to be SIGKILL to the program's group. PR_SET_PDEATHSIG would have to be
- * asked for between fork and exec, where posix_spawn does not let us, and goes off when the thread
- * ends that started the program, not the process. Should a kernel not know this, the program still
- * dies of SIGPIPE when it prints next. */
+/* The program holds the writing end of an unused pipe, and we hold the reading end. When we close
+ * it or die, the kernel signals the owner of the writing end: the signal is set to SIGKILL, for the
+ * program's group. (PR_SET_PDEATHSIG must be set between fork and exec, which posix_spawn does not
+ * allow, and is sent when the thread ends, not the process.) On a kernel without this, the program
+ * dies of SIGPIPE at its next output. */
 static void put_on_leash(int leash_fd, pid_t pid) {
     (void)fcntl(leash_fd, F_SETOWN, -pid);
     (void)fcntl(leash_fd, F_SETSIG, SIGKILL);
@@ -197,7 +196,7 @@ bool child_ended(struct child *child, int *ret_status) {
     if (pid == 0 || (pid < 0 && errno == EINTR)) {
         return false;
     }
-    if (pid < 0) { /* somebody else has collected it */
+    if (pid < 0) { /* another thread has waited for it */
         *ret_status = 0;
     }
     child->pid = 0;
@@ -217,7 +216,7 @@ static bool wait_ended(struct child *child, int64_t timeout_ms) {
     return true;
 }
 
-/* What does not even end by SIGKILL hangs in a driver; the kernel ends it when that returns. */
+/* A process that survives SIGKILL hangs in a driver; it ends when the driver returns. */
 void child_finish(struct child *child) {
     if (child->pid > 0) {
         child_signal(child, SIGTERM);

@@ -6,16 +6,17 @@
 
 #define IDLE_WINDOW_NS (24 * 3600 * CLOCK_NS_PER_SEC)
 
-/* Shorter means follow every dip of a noisy sensor. */
+/* Means of shorter intervals follow every dip of a noisy sensor. */
 static const double mean_seconds = 1;
 
-/* As much CPU time is remembered with its cost; older experience counts half. It takes so much to
- * be trusted, of seconds in which more CPUs than that worked beyond idle: less is noise. */
+/* The cost of CPU time is learnt from intervals in which more than `least_cpus` were busy beyond
+ * idle (less is noise). It is used from `least_learnt_seconds` of CPU time on; beyond
+ * `most_learnt_seconds`, older samples count half. */
 static const double most_learnt_seconds = 60;
 static const double least_learnt_seconds = 2;
 static const double least_cpus = 0.2;
 
-/* Less than this is the driver's rounding. */
+/* Less is a rounding error of the driver. */
 static const double busy_least = 0.01;
 
 void energy_model_init(struct energy_model *model) {
@@ -45,7 +46,7 @@ static void learn_idle(struct energy_model *model, int64_t now_ns, const struct 
     model->cpu_seconds = 0;
 }
 
-/* Before anything is learnt nothing can be said to be above idle. */
+/* As long as the idle power is not known, all energy counts as idle. */
 static double idle_part(struct peak *watts, int64_t now_ns, double seconds, double joules) {
     double negative;
     return peak_get(watts, now_ns, &negative) ? fmin(joules, -negative * seconds) : joules;
@@ -70,7 +71,7 @@ static void learn_cpu(struct energy_model *model, double joules, double cpu_seco
     }
 }
 
-/* Of what a rail gave above idle that CPUs and GPU share. */
+/* The CPUs' part of the energy above idle on a rail that they share with the GPU. */
 static double cpu_part(struct energy_model *model, int64_t now_ns, const struct energy_step *step,
                        double joules) {
     double extra = extra_cpu_seconds(model, now_ns, step);

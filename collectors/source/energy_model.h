@@ -4,21 +4,21 @@
 
 #include "collectors/source/peak.h"
 
-/* What a machine's energy went into, from what can be measured:
+/* Splits a machine's measured energy:
  *
- * - idle: as much as it takes at rest, the lowest mean power of a second within the last day;
- * - CPU: what is above that, on all that the GPU's own rail does not feed;
- * - GPU: what is above idle on the GPU's rail. Where it has none, CPU time beyond that of an idle
- *   machine is taken to cost what it costs while the GPU rests, and the GPU gets what is above; as
- *   long as that was never seen, the time that the GPU was busy divides.
+ * - idle: at the lowest mean power of a second within the last day;
+ * - CPU: above idle, on all rails but the GPU's;
+ * - GPU: above idle on the GPU's rail. If it has no rail, CPU time beyond that of an idle machine
+ *   is assumed to cost as much as while the GPU is idle, and the GPU gets the rest. Until that cost
+ *   has been seen, the split follows the time that the GPU was busy.
  */
 struct energy_model {
-    struct peak rest_watts; /* of the negative power: the least is the largest */
+    struct peak rest_watts; /* negated, so that the peak is the minimum */
     struct peak gpu_watts;
-    struct peak cpus; /* at work, negative as well */
-    /* Of the second that is not full yet: */
+    struct peak cpus; /* busy, negated as well */
+    /* Of the current second: */
     double seconds, rest_joules, gpu_joules, cpu_seconds;
-    /* Above idle while the GPU rested: */
+    /* Above idle while the GPU was idle: */
     double learnt_joules, learnt_seconds;
 };
 
@@ -26,9 +26,9 @@ struct energy_model {
 struct energy_step {
     double seconds;
     double joules;
-    double gpu_joules;  /* part of `joules`; NAN: not measured apart */
-    double gpu_busy;    /* share of the time; NAN: not known, taken for none */
-    double cpu_seconds; /* that all CPUs worked; NAN: not known */
+    double gpu_joules;  /* part of `joules`; NAN: not measured separately */
+    double gpu_busy;    /* share of the time; NAN: not known, counts as 0 */
+    double cpu_seconds; /* of all CPUs; NAN: not known */
 };
 
 /* Always adds up to the step's joules; none is below zero. */

@@ -5,11 +5,11 @@
 
 enum { PEAK_N_SLOTS = 60 };
 
-/* The largest value of the last so many seconds, in bounded memory: the window moves by slots of a
- * sixtieth of it, so a peak is seen for the length of the window and up to one slot more. */
+/* The largest value within a time window, in bounded memory: the window has 60 slots, so a peak
+ * lasts for the length of the window and up to one slot more. */
 struct peak {
     int64_t slot_ns;
-    int64_t newest; /* number of the slot that is filled, counted since the clock's zero */
+    int64_t newest;                 /* number of the current slot, counted since the clock's zero */
     double slots[PEAK_N_SLOTS + 1]; /* -INFINITY: no value */
 };
 

@@ -31,8 +31,8 @@ struct cpu_stat_line {
 /* "cpu0 1266 0 1180 85363 39 0 6 115 0 0"; 0 or -EINVAL. */
 int cpu_stat_parse(const char *line, struct cpu_stat_line *ret_line);
 
-/* The ticks that all CPUs together have worked, for programs and for the kernel, from the first
- * line of /proc/stat: "cpu  1266 0 1180 85363 39 0 6 115 0 0"; 0 or -EINVAL. */
+/* The ticks that all CPUs were busy, in user and kernel mode, from the first line of /proc/stat:
+ * "cpu  1266 0 1180 85363 39 0 6 115 0 0"; 0 or -EINVAL. */
 int cpu_stat_parse_busy(const char *text, uint64_t *ret_ticks);
 
 enum { DISKSTATS_MIN_FIELDS = 11, DISKSTATS_MAX_FIELDS = 17 };
@@ -51,7 +51,7 @@ int diskstats_parse(const char *line, struct diskstats_line *ret_line);
 struct meminfo_line {
     struct scan_word key; /* without the colon */
     uint64_t value;
-    bool kilobytes; /* else a bare number, as the counts of huge pages are */
+    bool kilobytes; /* else a plain number, as for huge pages */
 };
 
 /* "Active(anon):  1164 kB"; 0 or -EINVAL. */
@@ -70,8 +70,8 @@ int net_dev_parse(const char *line, struct net_dev_line *ret_line);
 
 /* One line of /proc/pressure/… or of a cgroup's *.pressure. */
 struct pressure_line {
-    bool full;           /* "full": nothing could run; else "some": somebody waited */
-    uint64_t total_usec; /* since boot, or since the cgroup was made */
+    bool full;           /* "full": all tasks waited; else "some": at least one did */
+    uint64_t total_usec; /* since boot, or since the cgroup was created */
 };
 
 /* "some avg10=8.36 avg60=3.70 avg300=1.71 total=14293735"; 0 or -EINVAL. */

@@ -84,6 +84,6 @@ char *source_file_text(const char *base, const char *name) {
 }
 
 bool source_file_absent(int result) {
-    /* EOPNOTSUPP is what /proc/pressure answers where the kernel was booted with psi=0. */
+    /* /proc/pressure returns EOPNOTSUPP if the kernel was booted with psi=0. */
     return result == -ENOENT || result == -ENOTDIR || result == -EOPNOTSUPP;
 }

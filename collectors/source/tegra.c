@@ -29,7 +29,7 @@ static const char *const devices[] = {
 bool jetson_gpu_name_matches(const char *name) {
     static const char *const cores[] = {"gk20a", "gp10b", "gv11b", "ga10b", "gb10b", "gpu", "vgpu"};
     if (strcmp(name, "gpu-gpc-0") == 0) {
-        return true; /* Thor; its other clock domains are gpu-nvd-0, … */
+        return true; /* Thor; other clock domains are gpu-nvd-0, … */
     }
     const char *point = strchr(name, '.');
     const char *core = point != NULL && name[0] >= '0' && name[0] <= '9' ? point + 1 : name;
@@ -73,7 +73,7 @@ static void find_device(const char *sysfs, struct jetson_gpu_paths *paths) {
     }
 }
 
-/* Where the class has no entry, the device's own directory may. */
+/* If the class has no entry, the device's directory may have one. */
 static void find_devfreq_of_device(struct jetson_gpu_paths *paths) {
     char *dir CLEANUP_FREE = file_path_join(paths->device, "devfreq");
     struct entries entries CLEANUP_ENTRIES = {0};
@@ -112,7 +112,7 @@ static const struct tegra_soc socs[] = {
     {"tegra234", "Orin", true, false},    {"tegra264", "NVIDIA Thor", true, true},
 };
 
-/* One that came after them all, to judge by a GPU without a file for its load. */
+/* A later chip: its GPU has no file for its load. */
 static const struct tegra_soc successor = {"", "", true, true};
 
 static const char vendor[] = "nvidia,";
@@ -173,7 +173,7 @@ bool tegra_gpu_is_integrated(const char *name) {
     return false;
 }
 
-/* Boards whose maker left it out have zeros or nothing. */
+/* Boards without a serial number have zeros or nothing. */
 static bool is_serial(const char *serial) {
     return serial[strspn(serial, "0 \n")] != '\0';
 }

@@ -19,7 +19,7 @@
 
 enum {
     LINE_SIZE = 4096,         /* the longest line seen has 590 bytes */
-    BACKLOG_BYTES = 48 << 10, /* of the 64 KiB of a pipe: nobody has read for minutes */
+    BACKLOG_BYTES = 48 << 10, /* of the 64 KiB of a pipe: not read for minutes */
     MAX_READS = 32,           /* per poll, of LINE_SIZE each */
 };
 
@@ -29,12 +29,12 @@ enum {
 #define MIN_SILENCE_NS SECONDS(10)
 #define MIN_PAUSE_NS SECONDS(1)
 #define MAX_PAUSE_NS SECONDS(60)
-#define HEALTHY_NS SECONDS(60) /* having run for that long, it may start again quickly */
+#define HEALTHY_NS SECONDS(60) /* after running for that long it is restarted quickly */
 
 enum state {
     STATE_WAITING, /* until due_ns, to be started */
     STATE_RUNNING,
-    STATE_ENDING, /* has been told to end; killed at due_ns */
+    STATE_ENDING, /* got SIGTERM; killed at due_ns */
 };
 
 struct tegrastats {
@@ -56,7 +56,7 @@ struct tegrastats {
     size_t text_len;
     bool text_too_long;
     size_t n_records; /* since the start */
-    bool backlog;     /* the records at hand were printed at an unknown time */
+    bool backlog;     /* the buffered records were printed at an unknown time */
     bool skip_record; /* and so was the next one */
 
     struct tegrastats_line lines[2];
@@ -66,7 +66,7 @@ struct tegrastats {
 
 /* ---- looking for the program ---- */
 
-/* L4T 28.1 and older have it in a home directory, where others than root can change it. */
+/* L4T 28.1 and older have it in a home directory, where users other than root can change it. */
 const char *const tegrastats_directories[] = {"/usr/bin", "/usr/sbin", "/usr/local/bin", NULL};
 
 char *tegrastats_find(const char *const *directories) {
@@ -99,7 +99,7 @@ static void take_line(struct tegrastats *tegrastats, int64_t now_ns) {
     }
     tegrastats->stats.n_unknown_tokens += line->n_unknown;
     tegrastats->heard_ns = now_ns;
-    /* What the first record says about CPUs covers no time. */
+    /* The CPU loads of the first record cover no time. */
     for (size_t i = 0; tegrastats->n_records == 0 && i < line->n_cpus; i++) {
         line->cpus[i].load_ratio = NAN;
     }
@@ -133,8 +133,8 @@ static void take_bytes(struct tegrastats *tegrastats, const char *bytes, size_t 
     }
 }
 
-/* A pipe that is full holds back the program, and the records in it are of any age, as is the one
- * that the program is about to print. */
+/* A full pipe blocks the program: the records in it, and the one about to be printed, are of
+ * unknown age. */
 static bool has_backlog(const struct tegrastats *tegrastats) {
     int n_bytes = 0;
     return ioctl(tegrastats->child.output_fd, FIONREAD, &n_bytes) == 0 && n_bytes >= BACKLOG_BYTES;
@@ -191,13 +191,13 @@ static int start(struct tegrastats *tegrastats, int64_t now_ns, struct error *er
     return 0;
 }
 
-static void tell_to_end(struct tegrastats *tegrastats, int64_t now_ns) {
+static void terminate(struct tegrastats *tegrastats, int64_t now_ns) {
     child_signal(&tegrastats->child, SIGTERM);
     tegrastats->state = STATE_ENDING;
     tegrastats->due_ns = now_ns + GRACE_NS;
 }
 
-static int word_end(const struct tegrastats *tegrastats, int status, struct error *err) {
+static int report_end(const struct tegrastats *tegrastats, int status, struct error *err) {
     if (WIFSIGNALED(status)) {
         return error_set(err, -ECHILD, "%s: killed by signal %d", tegrastats->path,
                          WTERMSIG(status));
@@ -206,15 +206,16 @@ static int word_end(const struct tegrastats *tegrastats, int status, struct erro
                      WEXITSTATUS(status));
 }
 
-/* It has ended, by itself or because we told it to. */
-static int bury(struct tegrastats *tegrastats, int status, int64_t now_ns, struct error *err) {
-    bool own_will = tegrastats->state == STATE_RUNNING;
-    if (own_will && tegrastats->n_records == 0 && WIFEXITED(status)) {
+/* The program has ended, by itself or by our signal. */
+static int handle_end(struct tegrastats *tegrastats, int status, int64_t now_ns,
+                      struct error *err) {
+    bool by_itself = tegrastats->state == STATE_RUNNING;
+    if (by_itself && tegrastats->n_records == 0 && WIFEXITED(status)) {
         tegrastats->bare = !tegrastats->bare;
     }
     child_finish(&tegrastats->child);
     schedule_start(tegrastats, now_ns);
-    return own_will ? word_end(tegrastats, status, err) : 0;
+    return by_itself ? report_end(tegrastats, status, err) : 0;
 }
 
 static int64_t longer(int64_t a, int64_t b) {
@@ -226,11 +227,11 @@ static int watch(struct tegrastats *tegrastats, int64_t now_ns, struct error *er
     bool ended = child_ended(&tegrastats->child, &status); /* before the last of it is read */
     read_output(tegrastats, now_ns);
     if (ended) {
-        return bury(tegrastats, status, now_ns, err);
+        return handle_end(tegrastats, status, now_ns, err);
     }
     int64_t silence_ns = now_ns - tegrastats->heard_ns;
     if (silence_ns >= longer(10 * tegrastats->interval_ns, MIN_SILENCE_NS)) {
-        tell_to_end(tegrastats, now_ns);
+        terminate(tegrastats, now_ns);
         return error_set(err, -ETIMEDOUT, "%s: no record for %" PRId64 " s", tegrastats->path,
                          silence_ns / CLOCK_NS_PER_SEC);
     }
@@ -240,7 +241,7 @@ static int watch(struct tegrastats *tegrastats, int64_t now_ns, struct error *er
 static int await_end(struct tegrastats *tegrastats, int64_t now_ns, struct error *err) {
     int status;
     if (child_ended(&tegrastats->child, &status)) {
-        return bury(tegrastats, status, now_ns, err);
+        return handle_end(tegrastats, status, now_ns, err);
     }
     if (now_ns >= tegrastats->due_ns) {
         child_signal(&tegrastats->child, SIGKILL);

@@ -10,7 +10,7 @@
 #include "exporter/core/number.h"
 #include "exporter/core/scan.h"
 
-/* What is known of an engine: "off", "716", "4%", "@1600", "4%@1600", "4%@[305,305]",
+/* A reading of an engine: "off", "716", "4%", "@1600", "4%@1600", "4%@[305,305]",
  * "[0%,0%]@1215". */
 struct reading {
     bool off;
@@ -30,8 +30,8 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Behind the closing parenthesis; where there is none before the next one opens, the line is
- * damaged and a parenthesis is a character like others. */
+/* Behind the closing parenthesis. If another one opens before it, the line is damaged, and the
+ * parenthesis counts as any other character. */
 static const char *skip_parenthesis(const char *at, const char *end) {
     for (const char *closing = at + 1; closing < end && *closing != '('; closing++) {
         if (*closing == ')') {
@@ -41,8 +41,8 @@ static const char *skip_parenthesis(const char *at, const char *end) {
     return at + 1;
 }
 
-/* Takes the next token off `rest`: what stands between blanks, where blanks inside of parentheses
- * belong to it ("(lfb 7x4MB)"); false at the end. */
+/* Takes the next token off `rest`; blanks inside of parentheses belong to a token ("(lfb 7x4MB)");
+ * false at the end. */
 static bool token_next(struct scan_word *rest, struct scan_word *ret_token) {
     const char *at = rest->text;
     const char *end = at + rest->len;
@@ -58,7 +58,7 @@ static bool token_next(struct scan_word *rest, struct scan_word *ret_token) {
     return at > begin;
 }
 
-/* Takes what stands before the next `separator` off `rest`, or all of it; false once that is taken.
+/* Takes the text up to the next `separator` off `rest`, or all of it; false once that is taken.
  * "a,,b" has three parts, "" has one. */
 static bool token_part(struct scan_word *rest, char separator, struct scan_word *ret_part) {
     if (rest->text == NULL) {
@@ -129,7 +129,8 @@ static bool token_decimal(struct scan_word token, double *ret_value) {
            number_parse(token.text, token.len, ret_value) == 0;
 }
 
-/* Writes the token in lower case; false if it is no name (letters, at least one, digits, "_", "-",
+/* Writes the token in lower case; false if it is not a name (letters, at least one, digits, "_",
+ * "-",
  * ".") or longer than `size` - 1. */
 static bool token_name(struct scan_word token, char *out, size_t size) {
     bool has_letter = false;
@@ -212,7 +213,7 @@ static bool value_blocks(struct scan_word token, double *ret_block_bytes, double
     return true;
 }
 
-/* "47.312C", or with the peak behind, which is left out: "34.3C/34.8C". */
+/* "47.312C", or followed by the peak, which is skipped: "34.3C/34.8C". */
 static bool value_celsius(struct scan_word token, double *ret_celsius) {
     struct scan_word current, peak;
     double celsius, peak_celsius;
@@ -247,9 +248,9 @@ static bool parse_watts(struct scan_word token, double *ret_watts, bool *ret_has
     return true;
 }
 
-/* "466/466", "-392mW/-392mW", "4925mW/4925mW/4925mW": current, average and peak, which is left out.
- * Milliwatts, unless "W" or "uW" stands there. One number alone needs its unit to be power, and has
- * NAN for the average. */
+/* "466/466", "-392mW/-392mW", "4925mW/4925mW/4925mW": current, average and peak, which is skipped.
+ * Milliwatts, unless the unit is "W" or "uW". A single number must have a unit, and has NAN for the
+ * average. */
 static bool value_power(struct scan_word token, double *ret_watts, double *ret_average_watts) {
     double watts[3] = {NAN, NAN, NAN}; /* current, average, peak */
     bool has_unit = false;
@@ -327,7 +328,7 @@ static bool value_reading(struct scan_word token, struct reading *ret_reading) {
 struct parser {
     struct scan_word rest;
     struct tegrastats_line *line;
-    bool glued; /* something was there twice that a record has once */
+    bool glued; /* something occurs twice that a record has once */
 };
 
 /* Reads a field that begins with the token `name` and goes on in `parser->rest`; false if it looks
@@ -347,7 +348,7 @@ static bool either(struct scan_word token, const char *a, const char *b) {
     return scan_word_equal(token, a) || scan_word_equal(token, b);
 }
 
-/* Whether one of the entries, which all begin with their name, has that one. */
+/* Whether one of the entries, which begin with their names, has that name. */
 static bool has_name(const void *entries, size_t n_entries, size_t size, const char *name) {
     const char *entry = entries;
     for (size_t i = 0; i < n_entries; i++, entry += size) {
@@ -382,7 +383,7 @@ static bool read_zone(struct parser *parser, struct scan_word name) {
     return true;
 }
 
-/* What stands in parentheses behind the sizes. */
+/* The text in parentheses behind the sizes. */
 static bool parse_memory_detail(struct scan_word detail, struct tegrastats_memory *memory) {
     struct scan_word word, value, more;
     if (!token_unwrap(&detail, "(", ")") || !token_next(&detail, &word) ||
@@ -517,7 +518,7 @@ static bool read_gpu(struct parser *parser, struct scan_word name) {
 }
 
 /* Orin with L4T 34 and 35: the same load once more, and the clock of the second cluster, which is 0
- * where there is none or it cannot be read. */
+ * if there is none or it cannot be read. */
 static bool read_second_gpc(struct parser *parser, struct scan_word name) {
     struct tegrastats_line *line = parser->line;
     struct reading reading;
@@ -637,8 +638,8 @@ static bool read_engine(struct parser *parser, struct scan_word name) {
     return true;
 }
 
-/* The first that fits counts: "CPU@45C" is a zone, "CPU [12%@1190]" are the cores, "CPU 466/466" is
- * a rail; what is a name and a reading otherwise is an engine. */
+/* The first rule that matches counts: "CPU@45C" is a zone, "CPU [12%@1190]" are the cores, "CPU
+ * 466/466" is a rail; any other name with a reading is an engine. */
 static field_rule *const rules[] = {
     read_zone, read_memories, read_cpus,     read_gpu,  read_second_gpc, read_emc,
     read_mts,  read_edp,      read_throttle, read_rail, read_engine,

@@ -5,8 +5,8 @@
 
 /* One line of NVIDIA's tegrastats, of any release from L4T 24 to 39, in base units: bytes, hertz,
  * watts, degrees Celsius, ratios from 0 to 1. Absent is NAN, or not in the list; names are lower
- * case. Which values a line has depends on the board, the release, the rights of the program and
- * the moment. */
+ * case. The values of a line depend on the board, the release, the rights of the program and the
+ * moment. */
 
 enum {
     TEGRASTATS_MAX_CPUS = 32,
@@ -54,7 +54,7 @@ struct tegrastats_line {
     double emc_load_ratio;
     double emc_frequency_hertz;
     double gpu_load_ratio;
-    double gpu_frequency_hertz; /* of the fastest cluster; 0: all gated */
+    double gpu_frequency_hertz; /* of the fastest cluster; 0: all are gated */
     double mts_foreground_ratio;
     double mts_background_ratio;
     double edp_limit_hertz;
@@ -71,13 +71,13 @@ struct tegrastats_line {
     size_t n_rails;
     struct tegrastats_rail rails[TEGRASTATS_MAX_RAILS];
 
-    size_t n_unknown; /* tokens and list elements that were not understood or found no room */
+    size_t n_unknown; /* tokens and list elements that were unknown or too many */
 };
 
-/* Reads the `len` bytes at `text`, one line with or without its end. A token that is not understood
- * costs itself only. What tegrastats prints but does not know is left out: a gated sensor's -256 C,
+/* Reads the `len` bytes at `text`, one line with or without its end. An unknown token is
+ * skipped. Values that tegrastats prints without knowing them are skipped: a gated sensor's -256 C,
  * the dummy zone PMIC, rails without connection, the load of a memory controller whose clock it
- * cannot read. Of equal names the first one counts. -EINVAL, with the content of `*ret_line`
- * undefined, if this is no record (a message, an empty line, the tail of a line) or two of them
- * glued together. */
+ * cannot read. Of equal names the first counts. -EINVAL, with the content of `*ret_line`
+ * undefined, if this is not a record (a message, an empty line, the end of a line) or two records
+ * joined. */
 int tegrastats_line_parse(const char *text, size_t len, struct tegrastats_line *ret_line);
