@@ -40,6 +40,21 @@ void text_add_number_of(struct buf *out, const char *key, double value) {
     text_add_number(out, value);
 }
 
+void text_add_bool_of(struct buf *out, const char *key, bool value) {
+    text_add_key(out, key);
+    buf_add_str(out, value ? "true" : "false");
+}
+
+void text_add_list_of(struct buf *out, const char *key, const char *const *texts) {
+    text_add_key(out, key);
+    buf_add_char(out, '[');
+    for (size_t i = 0; texts != NULL && texts[i] != NULL; i++) {
+        buf_add_str(out, i > 0 ? "," : "");
+        json_add_string(out, texts[i]);
+    }
+    buf_add_char(out, ']');
+}
+
 static const char *entity(char c) {
     switch (c) {
     case '&':

@@ -19,6 +19,10 @@ void text_add_key(struct buf *out, const char *key);
 /* A member of an object. */
 void text_add_text_of(struct buf *out, const char *key, const char *text);
 void text_add_number_of(struct buf *out, const char *key, double value);
+void text_add_bool_of(struct buf *out, const char *key, bool value);
+
+/* An array of strings that ends in NULL. */
+void text_add_list_of(struct buf *out, const char *key, const char *const *texts);
 
 /* Text for XML and HTML, in elements and in attributes. Characters that XML excludes become U+FFFD.
  */

@@ -67,11 +67,6 @@ bool results_is_sweep(const struct results *results) {
     return is;
 }
 
-static void add_bool(struct buf *out, const char *key, bool value) {
-    text_add_key(out, key);
-    buf_add_str(out, value ? "true" : "false");
-}
-
 static void add_value(struct buf *out, const json_t *value) {
     char *text CLEANUP_FREE =
         json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
@@ -132,7 +127,7 @@ static void add_measure(struct buf *out, const struct measure *measure) {
     }
     add_interval(out, measure);
     if (measure->unstable) {
-        add_bool(out, "unstable", true);
+        text_add_bool_of(out, "unstable", true);
     }
     add_runs(out, measure);
     buf_add_char(out, '}');
@@ -173,9 +168,9 @@ static void add_run(struct buf *out, const struct result *result, const struct p
     buf_add_char(out, '{');
     text_add_number_of(out, "run", run->number);
     text_add_number_of(out, "began", run->began_at);
-    add_bool(out, "warmup", !run->measured);
-    add_bool(out, "ended", run->end != NULL);
-    add_bool(out, "failed", profile_run_failed(run));
+    text_add_bool_of(out, "warmup", !run->measured);
+    text_add_bool_of(out, "ended", run->end != NULL);
+    text_add_bool_of(out, "failed", profile_run_failed(run));
     for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
         add_copy(out, copied[i], run->end);
     }
@@ -282,7 +277,7 @@ void summary_write(const struct results *results, struct buf *out) {
     for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
         add_copy(out, copied[i], profile->run);
     }
-    add_bool(out, "complete", profile->finished && !profile->interrupted);
+    text_add_bool_of(out, "complete", profile->finished && !profile->interrupted);
     text_add_number_of(out, "samples", (double)profile->n_samples);
     text_add_key(out, "targets");
     buf_add_char(out, '[');

@@ -1,6 +1,7 @@
 #include "profiler/analysis/statistics.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* Count, mean, deviation and range of a stream of values. A zeroed struct is empty. */

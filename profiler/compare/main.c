@@ -180,8 +180,7 @@ static void add_json_gate(struct buf *out, const struct compare_gate *gate) {
     text_add_number_of(out, "limit", gate->gate.limit);
     text_add_number_of(out, "base", gate->gate.base);
     text_add_number_of(out, "value", gate->gate.value);
-    text_add_key(out, "by_chance");
-    buf_add_str(out, gate->by_chance ? "true" : "false");
+    text_add_bool_of(out, "by_chance", gate->by_chance);
     text_add_key(out, "ok");
     buf_add_str(out, gate->by_chance ? "true" : verdicts[gate->gate.state]);
     buf_add_char(out, '}');
@@ -212,8 +211,8 @@ static void add_json_difference(struct buf *out, const struct compare_difference
     text_add_text_of(out, "key", difference->key);
     text_add_text_of(out, "a", difference->a);
     text_add_text_of(out, "b", difference->b);
-    text_add_key(out, "matters");
-    buf_add_str(out, difference->matters ? "true}" : "false}");
+    text_add_bool_of(out, "matters", difference->matters);
+    buf_add_char(out, '}');
 }
 
 void compare_write_json(const struct comparison *comparison, struct buf *out) {

@@ -1,6 +1,5 @@
 #include "profiler/record/read.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "exporter/core/json.h"

@@ -24,40 +24,37 @@ static inline void object_cleanup(json_t **object) {
 
 /* ---- requests ---- */
 
-/* Calls the engine; a status from 400 on becomes an error with the engine's message. */
-static int call(const struct run_engine *engine, const char *method, const char *path,
-                const char *body, struct http_client *client, struct error *err) {
-    int r = http_client_call(client, engine->socket, method, path, body, MAX_ANSWER, CALL_MS);
-    if (r < 0) {
-        return error_set(err, r, "container engine at %s: %s", engine->socket,
-                         r == -EFBIG    ? "the answer is too large"
-                         : r == -EPROTO ? "the answer is not HTTP"
-                                        : strerror(-r));
-    }
-    if (client->status < 400) {
-        return 0;
-    }
-    json_t *object CLEANUP_OBJECT =
-        json_loadb(buf_str(&client->answer), client->answer.len, 0, NULL);
-    const char *message = json_string_value(json_object_get(object, "message"));
-    int code = client->status == 404 ? -ENOENT : -EIO;
-    return error_set(err, code, "container engine: %s",
-                     message != NULL ? message : "rejected without a message");
+static json_t *load(const struct http_client *client) {
+    return json_loadb(buf_str(&client->answer), client->answer.len, 0, NULL);
 }
 
-/* The same for a call whose response body is not needed. */
-static int command(const struct run_engine *engine, const char *method, struct error *err,
-                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Calls the engine at a path; a status from 400 on becomes an error with the engine's message. */
+static int call(const struct run_engine *engine, const char *method, const char *body,
+                struct http_client *client, struct error *err, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 
-static int command(const struct run_engine *engine, const char *method, struct error *err,
-                   const char *format, ...) {
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
+static int call(const struct run_engine *engine, const char *method, const char *body,
+                struct http_client *client, struct error *err, const char *format, ...) {
     struct buf path CLEANUP_BUF = {0};
     va_list args;
     va_start(args, format);
     buf_vprintf(&path, format, args);
     va_end(args);
-    return call(engine, method, buf_str(&path), NULL, &client, err);
+    int r =
+        http_client_call(client, engine->socket, method, buf_str(&path), body, MAX_ANSWER, CALL_MS);
+    if (r < 0) {
+        return error_set(err, r, "container engine at %s: %s", engine->socket,
+                         r == -EFBIG    ? "the response is too large"
+                         : r == -EPROTO ? "the response is not HTTP"
+                                        : strerror(-r));
+    }
+    if (client->status < 400) {
+        return 0;
+    }
+    json_t *object CLEANUP_OBJECT = load(client);
+    const char *message = json_string_value(json_object_get(object, "message"));
+    return error_set(err, client->status == 404 ? -ENOENT : -EIO, "container engine: %s",
+                     message != NULL ? message : "rejected without a message");
 }
 
 static bool responds(const char *socket) {
@@ -120,16 +117,14 @@ int run_engine_image(const struct run_engine *engine, const char *image, char **
         return error_set(err, -EINVAL, "\"%s\" is not the name of an image", image);
     }
     struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    struct buf path CLEANUP_BUF = {0};
-    buf_printf(&path, "/images/%s/json", image);
-    int r = call(engine, "GET", buf_str(&path), NULL, &client, err);
+    int r = call(engine, "GET", NULL, &client, err, "/images/%s/json", image);
     if (r == -ENOENT) {
         return error_set(err, r, "image %s is not on this machine: pull it first", image);
     }
     if (r < 0) {
         return r;
     }
-    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&client.answer), client.answer.len, 0, NULL);
+    json_t *object CLEANUP_OBJECT = load(&client);
     const char *digest =
         json_string_value(json_array_get(json_object_get(object, "RepoDigests"), 0));
     const char *id = json_string_value(json_object_get(object, "Id"));
@@ -139,24 +134,14 @@ int run_engine_image(const struct run_engine *engine, const char *image, char **
 
 bool run_engine_has_nvidia(const struct run_engine *engine) {
     struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    if (call(engine, "GET", "/info", NULL, &client, NULL) < 0) {
+    if (call(engine, "GET", NULL, &client, NULL, "/info") < 0) {
         return false;
     }
-    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&client.answer), client.answer.len, 0, NULL);
+    json_t *object CLEANUP_OBJECT = load(&client);
     return json_object_get(json_object_get(object, "Runtimes"), "nvidia") != NULL;
 }
 
 /* ---- describing a container ---- */
-
-static void add_list(struct buf *out, const char *key, const char *const *texts) {
-    text_add_key(out, key);
-    buf_add_char(out, '[');
-    for (size_t i = 0; texts != NULL && texts[i] != NULL; i++) {
-        buf_add_str(out, i > 0 ? "," : "");
-        text_add_string(out, texts[i]);
-    }
-    buf_add_char(out, ']');
-}
 
 static void add_mount(struct buf *out, const char *from, const char *to) {
     buf_add_str(out, "{\"Type\":\"bind\"");
@@ -169,9 +154,9 @@ void run_engine_describe(const struct run_container_spec *spec, struct buf *out)
     buf_add_char(out, '{');
     text_add_text_of(out, "Image", spec->image);
     if (spec->argv != NULL && spec->argv[0] != NULL) {
-        add_list(out, "Cmd", spec->argv);
+        text_add_list_of(out, "Cmd", spec->argv);
     }
-    add_list(out, "Env", spec->env);
+    text_add_list_of(out, "Env", spec->env);
     buf_add_str(out, ",\"Labels\":{");
     text_add_text_of(out, RUN_ENGINE_LABEL, spec->owner);
     buf_add_str(out, "},\"HostConfig\":{\"NetworkMode\":\"host\","
@@ -203,11 +188,11 @@ int run_engine_create(const struct run_engine *engine, const struct run_containe
     struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     struct buf body CLEANUP_BUF = {0};
     run_engine_describe(spec, &body);
-    int r = call(engine, "POST", "/containers/create", buf_str(&body), &client, err);
+    int r = call(engine, "POST", buf_str(&body), &client, err, "/containers/create");
     if (r < 0) {
         return r;
     }
-    json_t *object CLEANUP_OBJECT = json_loadb(buf_str(&client.answer), client.answer.len, 0, NULL);
+    json_t *object CLEANUP_OBJECT = load(&client);
     const char *id = json_string_value(json_object_get(object, "Id"));
     if (id == NULL || !is_id(id)) {
         return error_set(err, -EBADMSG, "container engine: created a container without an id");
@@ -217,20 +202,24 @@ int run_engine_create(const struct run_engine *engine, const struct run_containe
 }
 
 int run_engine_start(const struct run_engine *engine, const char *id, struct error *err) {
-    return command(engine, "POST", err, "/containers/%s/start", id);
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
+    return call(engine, "POST", NULL, &client, err, "/containers/%s/start", id);
 }
 
 int run_engine_wait(const struct run_engine *engine, const char *id, struct error *err) {
-    return command(engine, "POST", err, "/containers/%s/wait", id);
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
+    return call(engine, "POST", NULL, &client, err, "/containers/%s/wait", id);
 }
 
 int run_engine_kill(const struct run_engine *engine, const char *id, int signal,
                     struct error *err) {
-    return command(engine, "POST", err, "/containers/%s/kill?signal=%d", id, signal);
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
+    return call(engine, "POST", NULL, &client, err, "/containers/%s/kill?signal=%d", id, signal);
 }
 
 void run_engine_remove(const struct run_engine *engine, const char *id) {
-    command(engine, "DELETE", NULL, "/containers/%s?force=1&v=1", id);
+    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
+    call(engine, "DELETE", NULL, &client, NULL, "/containers/%s?force=1&v=1", id);
 }
 
 void run_engine_clear(const struct run_engine *engine, bool (*is_gone)(const char *owner)) {
@@ -238,10 +227,10 @@ void run_engine_clear(const struct run_engine *engine, bool (*is_gone)(const cha
     static const char path[] =
         "/containers/json?all=1&filters=%7B%22label%22%3A%5B%22" RUN_ENGINE_LABEL "%22%5D%7D";
     struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    if (call(engine, "GET", path, NULL, &client, NULL) < 0) {
+    if (call(engine, "GET", NULL, &client, NULL, "%s", path) < 0) {
         return;
     }
-    json_t *list CLEANUP_OBJECT = json_loadb(buf_str(&client.answer), client.answer.len, 0, NULL);
+    json_t *list CLEANUP_OBJECT = load(&client);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *container = json_array_get(list, i);
         const char *id = json_string_value(json_object_get(container, "Id"));
@@ -302,9 +291,7 @@ int run_engine_parse_state(const char *text, size_t len, struct run_container_st
 int run_engine_inspect(const struct run_engine *engine, const char *id,
                        struct run_container_state *ret_state, struct error *err) {
     struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    struct buf path CLEANUP_BUF = {0};
-    buf_printf(&path, "/containers/%s/json", id);
-    int r = call(engine, "GET", buf_str(&path), NULL, &client, err);
+    int r = call(engine, "GET", NULL, &client, err, "/containers/%s/json", id);
     if (r == 0 &&
         run_engine_parse_state(buf_str(&client.answer), client.answer.len, ret_state) < 0) {
         r = error_set(err, -EBADMSG, "container engine: no state in its response");
@@ -317,9 +304,8 @@ static int read_output(const struct run_engine *engine, const char *id, struct h
                        struct error *err) {
     int r = -EFBIG;
     for (int n_lines = 100000; r == -EFBIG && n_lines > 0; n_lines /= 10) {
-        struct buf path CLEANUP_BUF = {0};
-        buf_printf(&path, "/containers/%s/logs?stdout=1&stderr=1&tail=%d", id, n_lines);
-        r = call(engine, "GET", buf_str(&path), NULL, client, err);
+        r = call(engine, "GET", NULL, client, err, "/containers/%s/logs?stdout=1&stderr=1&tail=%d",
+                 id, n_lines);
     }
     return r;
 }

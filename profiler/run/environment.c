@@ -1,6 +1,5 @@
 #include "profiler/run/session.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/version.h"
-#include "profiler/run/cgroup.h"
+#include "profiler/analysis/report_text.h"
 #include "profiler/run/output.h"
 
 enum { MAX_BYTES = 1 << 16, MAX_PARENTS = 32 };
@@ -173,21 +172,22 @@ static void write_environment(struct run_session *session, const char *image,
 
 static void write_gates(struct run_record *record, const struct run_spec *spec) {
     struct buf gates CLEANUP_BUF = {0};
-    struct run_record line = {0}; /* only its JSON helpers are used */
-    buf_add_char(&gates, '[');
     for (size_t i = 0; i < spec->n_gates; i++) {
-        buf_reset(&line.line);
-        buf_add_char(&line.line, '{');
-        run_record_text(&line, "metric", spec->gates[i].metric);
-        run_record_text(&line, "target", spec->gates[i].target);
-        for (size_t k = 0; k < RUN_N_LIMITS; k++) {
-            run_record_number(&line, run_limit_names[k], spec->gates[i].limits[k]);
+        const struct run_gate *gate = &spec->gates[i];
+        buf_add_str(&gates, i > 0 ? ",{" : "{");
+        text_add_text_of(&gates, "metric", gate->metric);
+        if (gate->target != NULL) {
+            text_add_text_of(&gates, "target", gate->target);
         }
-        buf_printf(&gates, "%s%s}", i > 0 ? "," : "", buf_str(&line.line));
+        for (size_t k = 0; k < RUN_N_LIMITS; k++) {
+            if (!isnan(gate->limits[k])) {
+                text_add_number_of(&gates, run_limit_names[k], gate->limits[k]);
+            }
+        }
+        buf_add_char(&gates, '}');
     }
-    buf_add_char(&gates, ']');
-    buf_finish(&line.line);
-    run_record_json(record, "gates", buf_str(&gates));
+    run_record_json(record, "gates", "[");
+    buf_printf(&record->line, "%s]", buf_str(&gates));
 }
 
 void run_environment_write(struct run_session *session, const char *image,

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <stdbool.h>
-
 #include "collectors/collector.h"
 #include "exporter/channel/knob.h"
 #include "exporter/loop/loop.h"

@@ -1,6 +1,5 @@
 #include "profiler/run/probe.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

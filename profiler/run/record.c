@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "exporter/core/clock.h"
-#include "exporter/core/json.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
+#include "profiler/analysis/report_text.h"
 #include "profiler/record/read.h"
 
 /* The longest line that readers accept, less the bytes that end it. */
@@ -88,14 +88,6 @@ static void add_number(struct buf *out, double number) {
     }
 }
 
-static void add_key(struct buf *out, const char *key) {
-    if (out->len > 0 && out->data[out->len - 1] != '{') {
-        buf_add_char(out, ',');
-    }
-    json_add_string(out, key);
-    buf_add_char(out, ':');
-}
-
 void run_record_begin(struct run_record *record, const char *kind) {
     buf_reset(&record->line);
     buf_add_char(&record->line, '{');
@@ -104,24 +96,17 @@ void run_record_begin(struct run_record *record, const char *kind) {
 
 void run_record_text(struct run_record *record, const char *key, const char *text) {
     if (text != NULL) {
-        add_key(&record->line, key);
-        json_add_string(&record->line, text);
+        text_add_text_of(&record->line, key, text);
     }
 }
 
 void run_record_texts(struct run_record *record, const char *key, const char *const *texts) {
-    add_key(&record->line, key);
-    buf_add_char(&record->line, '[');
-    for (size_t i = 0; texts != NULL && texts[i] != NULL; i++) {
-        buf_add_str(&record->line, i > 0 ? "," : "");
-        json_add_string(&record->line, texts[i]);
-    }
-    buf_add_char(&record->line, ']');
+    text_add_list_of(&record->line, key, texts);
 }
 
 void run_record_number(struct run_record *record, const char *key, double number) {
     if (!isnan(number)) {
-        add_key(&record->line, key);
+        text_add_key(&record->line, key);
         add_number(&record->line, number);
     }
 }
@@ -139,7 +124,7 @@ void run_record_close_object(struct run_record *record) {
 }
 
 void run_record_json(struct run_record *record, const char *key, const char *json) {
-    add_key(&record->line, key);
+    text_add_key(&record->line, key);
     buf_add_str(&record->line, json);
 }
 
@@ -212,12 +197,12 @@ static bool declare(struct run_record *record, const struct run_series *series) 
     }
     insert(record, place, series->key);
     struct buf *out = &record->declared;
-    buf_add_str(out, "{\"kind\":\"series\",\"key\":");
-    json_add_string(out, series->key);
-    buf_printf(out, ",\"type\":\"%s\",\"unit\":", type_names[series->type]);
-    json_add_string(out, series->unit);
-    buf_add_str(out, ",\"help\":");
-    json_add_string(out, series->help);
+    buf_add_char(out, '{');
+    text_add_text_of(out, "kind", "series");
+    text_add_text_of(out, "key", series->key);
+    text_add_text_of(out, "type", type_names[series->type]);
+    text_add_text_of(out, "unit", series->unit);
+    text_add_text_of(out, "help", series->help);
     buf_add_str(out, "}\n");
     return true;
 }

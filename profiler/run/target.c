@@ -1,7 +1,6 @@
 #include "profiler/run/session.h"
 
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
