@@ -141,11 +141,14 @@ static double end_number(const struct scope *scope, const char *key) {
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+/* The column of a run; NULL if the index is -1 or the run has no measured sample. */
+static const struct profile_column *column_at(const struct profile_run *run, int index) {
+    return index >= 0 ? profile_column(run, (size_t)index) : NULL;
+}
+
 /* The growth of a counter in the measured phase. */
-static double scope_grown(const struct scope *scope, const char *key) {
-    int index = profile_find(scope->profile, key);
-    const struct profile_column *column =
-        index >= 0 ? profile_column(scope->run, (size_t)index) : NULL;
+static double grown(const struct profile_run *run, int index) {
+    const struct profile_column *column = column_at(run, index);
     return column != NULL ? column->grown : NAN;
 }
 
@@ -158,11 +161,13 @@ static double wall(const struct scope *scope) {
 }
 
 static double user(const struct scope *scope) {
-    return or_else(end_number(scope, "user_seconds"), scope_grown(scope, "cpu.user_seconds"));
+    return or_else(end_number(scope, "user_seconds"),
+                   grown(scope->run, profile_find(scope->profile, "cpu.user_seconds")));
 }
 
 static double sys(const struct scope *scope) {
-    return or_else(end_number(scope, "system_seconds"), scope_grown(scope, "cpu.system_seconds"));
+    return or_else(end_number(scope, "system_seconds"),
+                   grown(scope->run, profile_find(scope->profile, "cpu.system_seconds")));
 }
 
 static double overhead(const struct scope *scope) {
@@ -170,9 +175,8 @@ static double overhead(const struct scope *scope) {
 }
 
 static double peak_memory(const struct scope *scope) {
-    int index = profile_find(scope->profile, "memory.peak_bytes");
     const struct profile_column *column =
-        index >= 0 ? profile_column(scope->run, (size_t)index) : NULL;
+        column_at(scope->run, profile_find(scope->profile, "memory.peak_bytes"));
     return or_else(end_number(scope, "peak_memory_bytes"),
                    column != NULL ? column->moments.max : NAN);
 }
@@ -193,24 +197,15 @@ static int frame_counter(const struct profile *profile) {
     return fps >= 0 ? fps : profile_find(profile, "app.frames_total");
 }
 
-static bool has_warmup(const struct profile_run *run) {
-    bool has = false;
-    for (size_t i = 0; i < run->n_phases; i++) {
-        has = has || run->phases[i].phase == PHASE_WARMUP;
-    }
-    return has;
-}
-
 /* The application's final count if the whole run is measured. */
 static double frames(const struct scope *scope) {
-    int index = frame_counter(scope->profile);
-    const struct profile_column *column =
-        index >= 0 ? profile_column(scope->run, (size_t)index) : NULL;
+    double measured = grown(scope->run, frame_counter(scope->profile));
     double counted = end_number(scope, "frames");
-    if (!isnan(counted) && (column == NULL || !has_warmup(scope->run))) {
-        return counted;
+    bool whole = true;
+    for (size_t i = 0; i < scope->run->n_phases; i++) {
+        whole = whole && scope->run->phases[i].phase != PHASE_WARMUP;
     }
-    return column != NULL ? column->grown : NAN;
+    return isnan(measured) || (whole && !isnan(counted)) ? counted : measured;
 }
 
 /* Without the energy of the idle machine, if its idle power is known. */
@@ -337,16 +332,10 @@ static void find_histograms(const struct profile *profile, struct histograms *re
         const struct record_series *series = profile_series(profile, i);
         struct buf key CLEANUP_BUF = {0};
         double le;
-        if (series->type != RECORD_BUCKET || histogram_key_of(series, &key, &le) < 0) {
-            continue;
+        if (series->type == RECORD_BUCKET && histogram_key_of(series, &key, &le) == 0) {
+            add_bucket(get_histogram(ret, buf_str(&key), series->unit), le, i);
         }
-        add_bucket(get_histogram(ret, buf_str(&key), series->unit), le, i);
     }
-}
-
-static double grown(const struct profile_run *run, int index) {
-    const struct profile_column *column = index >= 0 ? profile_column(run, (size_t)index) : NULL;
-    return column != NULL ? column->grown : NAN;
 }
 
 /* The column `name_sum{labels}` of a histogram `name{labels}`. */

@@ -33,7 +33,13 @@ int results_read_record(const char *path, struct results *ret_results, struct er
         .n = profile->n_targets,
     };
     for (size_t i = 0; i < ret_results->n; i++) {
-        make_result(profile, &profile->targets[i], &ret_results->items[i]);
+        struct result *result = &ret_results->items[i];
+        make_result(profile, &profile->targets[i], result);
+        ret_results->n_failed_runs += result->n_failed_runs;
+        for (size_t j = 0; j < result->n_gates; j++) {
+            ret_results->n_gates += result->gates[j].state != GATE_SKIPPED;
+            ret_results->n_failed_gates += result->gates[j].state == GATE_FAILED;
+        }
     }
     return 0;
 }

@@ -10,6 +10,8 @@ struct results {
     struct profile *profile;
     struct result *items; /* one per target of the profile, in its order */
     size_t n;
+    size_t n_gates, n_failed_gates; /* of all targets, without those that need a baseline */
+    size_t n_failed_runs;
 };
 
 struct result {

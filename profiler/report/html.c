@@ -230,26 +230,22 @@ static void add_pill(struct buf *out, const char *class, const char *text) {
 }
 
 static void add_verdict(struct buf *out, const struct results *results) {
-    size_t gates = 0, broken = 0, failed = 0, unstable = 0;
+    size_t failed = results->n_failed_gates, unstable = 0;
     for (size_t i = 0; i < results->n; i++) {
-        const struct result *result = &results->items[i];
-        failed += result->n_failed_runs;
-        for (size_t j = 0; j < result->n_gates; j++) {
-            gates += result->gates[j].state != GATE_SKIPPED;
-            broken += result->gates[j].state == GATE_FAILED;
-        }
-        for (size_t j = 0; j < result->measures.n; j++) {
-            unstable += result->measures.items[j].unstable;
+        for (size_t j = 0; j < results->items[i].measures.n; j++) {
+            unstable += results->items[i].measures.items[j].unstable;
         }
     }
     struct buf text CLEANUP_BUF = {0};
-    if (gates > 0) {
-        buf_printf(&text, broken > 0 ? "%zu of %zu gates broken" : "all gates kept", broken, gates);
-        add_pill(out, broken > 0 ? "bad" : "good", buf_str(&text));
+    if (results->n_gates > 0) {
+        buf_printf(&text, failed > 0 ? "%zu of %zu gates broken" : "all gates kept", failed,
+                   results->n_gates);
+        add_pill(out, failed > 0 ? "bad" : "good", buf_str(&text));
     }
-    if (failed > 0) {
+    if (results->n_failed_runs > 0) {
         buf_reset(&text);
-        buf_printf(&text, "%zu run%s failed", failed, failed > 1 ? "s" : "");
+        buf_printf(&text, "%zu run%s failed", results->n_failed_runs,
+                   results->n_failed_runs > 1 ? "s" : "");
         add_pill(out, "bad", buf_str(&text));
     }
     if (unstable > 0) {

@@ -14,28 +14,28 @@ void run_verdict_finish(struct run_verdict *verdict) {
     problems_finish(&verdict->missing);
 }
 
-static void add_missing(struct problems *missing, const struct result *result,
-                        const struct gate *gate) {
-    struct buf place CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
-    if (gate->state == GATE_FAILED && isnan(gate->value)) {
-        gate_explain(gate, &result->measures, &text);
-        buf_printf(&place, "gate %s", result->target->name);
-        problems_add(missing, buf_str(&place), 0, 0, "%s", buf_str(&text));
-    }
-}
-
 static struct run_verdict verdict_of(const struct results *results) {
-    struct run_verdict verdict = {.complete = results->profile->finished};
+    struct run_verdict verdict = {
+        .n_gates = results->n_gates,
+        .n_failed_gates = results->n_failed_gates,
+        .n_failed_runs = results->n_failed_runs,
+        .complete = results->profile->finished,
+        .exit_code = results->n_failed_runs > 0    ? 3
+                     : results->n_failed_gates > 0 ? 1
+                                                   : 0,
+    };
     for (size_t i = 0; i < results->n; i++) {
         const struct result *result = &results->items[i];
-        verdict.n_failed_runs += result->n_failed_runs;
         for (size_t j = 0; j < result->n_gates; j++) {
-            verdict.n_gates += result->gates[j].state != GATE_SKIPPED;
-            verdict.n_failed_gates += result->gates[j].state == GATE_FAILED;
-            add_missing(&verdict.missing, result, &result->gates[j]);
+            const struct gate *gate = &result->gates[j];
+            struct buf place CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
+            if (gate->state == GATE_FAILED && isnan(gate->value)) {
+                gate_explain(gate, &result->measures, &text);
+                buf_printf(&place, "gate %s", result->target->name);
+                problems_add(&verdict.missing, buf_str(&place), 0, 0, "%s", buf_str(&text));
+            }
         }
     }
-    verdict.exit_code = verdict.n_failed_runs > 0 ? 3 : verdict.n_failed_gates > 0 ? 1 : 0;
     return verdict;
 }
 

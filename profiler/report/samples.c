@@ -183,11 +183,6 @@ struct writer {
     struct buf line;
 };
 
-static bool ends_in(const char *text, const char *end) {
-    size_t len = strlen(text), n = strlen(end);
-    return len >= n && strcmp(text + len - n, end) == 0;
-}
-
 /* "cpu.user_seconds" becomes "waap_run_cpu_user_seconds". */
 static void add_name(struct buf *out, const char *name, size_t len) {
     buf_add_str(out, "waap_run_");
@@ -247,8 +242,10 @@ static void write_point(struct writer *writer, const struct record_series *serie
 static void write_plain(struct writer *writer, const struct record_series *first) {
     const struct record *record = writer->profile->record;
     bool is_counter = first->type == RECORD_COUNTER;
-    size_t len = strlen(first->name);
-    len -= is_counter && ends_in(first->name, "_total") ? strlen("_total") : 0;
+    size_t len = strlen(first->name), n_suffix = strlen("_total");
+    if (is_counter && len >= n_suffix && strcmp(first->name + len - n_suffix, "_total") == 0) {
+        len -= n_suffix;
+    }
     write_head(writer, first, is_counter ? "counter" : "gauge", len);
     for (size_t i = first->index; i < writer->table->n_series; i++) {
         const struct record_series *series = record_series_at(record, i);

@@ -91,38 +91,28 @@ static int read_sweep(const char *text, struct arena *arena, struct sweep *ret_s
     return 0;
 }
 
-enum which { OPT_FORCE, OPT_IMAGE, OPT_KNOB, OPT_OUT, OPT_TARGET, N_OPTS };
+static const char *const names[] = {"--force", "--image", "--knob", "--out", "--target"};
 
-static const char *const names[N_OPTS] = {
-    [OPT_FORCE] = "--force", [OPT_IMAGE] = "--image",   [OPT_KNOB] = "--knob",
-    [OPT_OUT] = "--out",     [OPT_TARGET] = "--target",
-};
-
-static int set(struct options *options, enum which which, const char *value, struct arena *arena,
+static int set(struct options *options, const char *name, const char *value, struct arena *arena,
                struct error *err) {
     if (value[0] == '\0') {
-        return error_set(err, -EINVAL, "%s: expected a value, got \"\"", names[which]);
+        return error_set(err, -EINVAL, "%s: expected a value, got \"\"", name);
     }
-    switch (which) {
-    case OPT_IMAGE:
-        options->image = value;
-        return 0;
-    case OPT_KNOB:
+    if (strcmp(name, "--knob") == 0) {
         return read_sweep(value, arena, &options->sweeps[options->n_sweeps++], err);
-    case OPT_OUT:
-        options->out_dir = value;
-        return 0;
-    default:
-        options->targets[options->n_targets++] = value;
-        return 0;
     }
+    const char **place = strcmp(name, "--image") == 0 ? &options->image
+                         : strcmp(name, "--out") == 0 ? &options->out_dir
+                                                      : &options->targets[options->n_targets++];
+    *place = value;
+    return 0;
 }
 
 static int fail_unknown(const char *arg, struct error *err) {
     struct suggest suggest;
     struct buf text CLEANUP_BUF = {0};
     suggest_init(&suggest, arg);
-    for (size_t i = 0; i < N_OPTS; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         suggest_offer(&suggest, names[i], strlen(names[i]));
     }
     buf_printf(&text, "unknown option %.*s", (int)strcspn(arg, "="), arg);
@@ -136,26 +126,22 @@ static int take_option(struct options *options, int argc, char **argv, int *at, 
                        struct error *err) {
     const char *arg = argv[*at];
     size_t len = strcspn(arg, "=");
-    for (size_t i = 0; i < N_OPTS; i++) {
-        if (strlen(names[i]) != len || strncmp(names[i], arg, len) != 0) {
-            continue;
-        }
-        if (i == OPT_FORCE && arg[len] != '\0') {
-            return error_set(err, -EINVAL, "%s takes no value", names[i]);
-        }
-        if (i == OPT_FORCE) {
-            options->force = true;
-            return 0;
-        }
-        if (arg[len] == '=') {
-            return set(options, (enum which)i, arg + len + 1, arena, err);
-        }
-        if (*at + 1 >= argc) {
-            return error_set(err, -EINVAL, "%s: expected a value after it", names[i]);
-        }
-        return set(options, (enum which)i, argv[++*at], arena, err);
+    const char *name = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        name = strlen(names[i]) == len && strncmp(names[i], arg, len) == 0 ? names[i] : name;
     }
-    return fail_unknown(arg, err);
+    if (name == NULL) {
+        return fail_unknown(arg, err);
+    }
+    bool has_value = arg[len] == '=';
+    if (strcmp(name, "--force") == 0) {
+        options->force = true;
+        return has_value ? error_set(err, -EINVAL, "%s takes no value", name) : 0;
+    }
+    if (!has_value && *at + 1 >= argc) {
+        return error_set(err, -EINVAL, "%s: expected a value after it", name);
+    }
+    return set(options, name, has_value ? arg + len + 1 : argv[++*at], arena, err);
 }
 
 static int take_argument(struct options *options, int argc, char **argv, int *at,
