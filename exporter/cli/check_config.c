@@ -5,7 +5,7 @@
 #include "exporter/core/file.h"
 #include "exporter/http/web_config.h"
 #include "exporter/settings/config.h"
-#include "exporter/settings/yaml_doc.h"
+#include "exporter/settings/yaml.h"
 
 enum { WEB_CONFIG_MAX = 1 << 20 };
 

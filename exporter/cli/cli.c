@@ -107,9 +107,7 @@ static void write_other_options(const struct config_table *table, struct buf *ou
 
 void cli_write_help(const struct cli_build *build, struct buf *out) {
     struct config_table table CLEANUP_CONFIG_TABLE = {0};
-    if (config_table_init(&table, build->collectors) < 0) {
-        return;
-    }
+    config_table_init(&table, build->collectors);
     buf_add_str(out,
                 "usage: waap serve [flags]\n\n"
                 "Serves the metrics of this machine until it is told to stop.\n\n"

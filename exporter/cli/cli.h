@@ -5,7 +5,7 @@
 #include "collectors/collector.h"
 #include "exporter/core/buf.h"
 #include "exporter/metrics/metric.h"
-#include "exporter/settings/config_table.h"
+#include "exporter/settings/config.h"
 
 /* What `waap serve` says about itself without serving. */
 

@@ -86,9 +86,7 @@ static const char *describe(const struct option *option, struct arena *texts) {
 void cli_write_settings(const struct cli_build *build, struct buf *out) {
     struct config_table table CLEANUP_CONFIG_TABLE = {0};
     struct arena texts CLEANUP_ARENA = {0};
-    if (config_table_init(&table, build->collectors) < 0) {
-        return;
-    }
+    config_table_init(&table, build->collectors);
     struct list list CLEANUP(list_finish) = {
         .rows = calloc(table.n_entries + 1, sizeof(struct row)), .n_rows = 1, .n_columns = 6};
     if (list.rows == NULL) {

@@ -10,7 +10,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/hash.h"
 #include "exporter/core/memory.h"
-#include "exporter/settings/yaml_key.h"
+#include "exporter/settings/yaml.h"
 
 enum {
     MAX_FILE = 1 << 20,

@@ -8,7 +8,7 @@
 #include "exporter/http/tls.h"
 #include "exporter/http/users.h"
 #include "exporter/settings/problems.h"
-#include "exporter/settings/yaml_doc.h"
+#include "exporter/settings/yaml.h"
 
 /* The web configuration file in force, in the schema of Prometheus' exporter toolkit: TLS, users,
  * headers, rate limit. Immutable and reference counted; a reload replaces it, and connections keep

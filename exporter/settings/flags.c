@@ -1,107 +1,139 @@
 #include "exporter/settings/flags.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
 #include "exporter/settings/suggest.h"
 
-struct reading {
-    struct flags *flags;
-    const struct option *const *options;
-    size_t n_options;
-    struct problems *problems;
+/* One argument taken apart: "--no-collector.host", "--log.level=warn". */
+struct flag {
+    char *name;        /* behind the dashes and "no-" */
+    const char *value; /* behind '=', or NULL */
+    bool negated;      /* --no-… */
 };
 
-static const struct option *find(const struct reading *in, const char *name, size_t len) {
-    for (size_t i = 0; i < in->n_options; i++) {
-        const char *known = in->options[i]->name;
-        if (strlen(known) == len && strncmp(known, name, len) == 0) {
-            return in->options[i];
-        }
-    }
-    return NULL;
+static bool is_flag(const char *arg) {
+    return strncmp(arg, "--", 2) == 0;
 }
 
-static void complain_unknown(const struct reading *in, const char *name, size_t len) {
-    struct buf text CLEANUP_BUF = {0}, place CLEANUP_BUF = {0}, wanted CLEANUP_BUF = {0};
-    struct suggest suggest;
-    buf_add(&wanted, name, len);
-    suggest_init(&suggest, buf_str(&wanted));
-    for (size_t i = 0; i < in->n_options; i++) {
-        suggest_offer(&suggest, in->options[i]->name, strlen(in->options[i]->name));
-    }
-    buf_add_str(&text, "unknown flag");
-    suggest_write(&suggest, "--", &text);
-    buf_printf(&place, "--%s", buf_str(&wanted));
-    problems_add(in->problems, buf_str(&place), 0, 0, "%s", buf_str(&text));
-}
-
-static void set(const struct reading *in, const struct option *option, const char *value) {
-    struct buf place CLEANUP_BUF = {0};
-    struct error err;
-    buf_printf(&place, "--%s", option->name);
-    if (value == NULL) {
-        struct buf expected CLEANUP_BUF = {0};
-        option_describe(option, &expected);
-        problems_add(in->problems, buf_str(&place), 0, 0, "expected %s, got nothing",
-                     buf_str(&expected));
-    } else if (settings_set(in->flags->settings, option, SETTINGS_FLAG, value, &err) < 0) {
-        problems_add(in->problems, buf_str(&place), 0, 0, "%s", err.text);
-    }
-}
-
-/* Takes the flag at `argv[i]`, and its value; returns how many arguments that were. */
-static int take_flag(const struct reading *in, int argc, char *const *argv, int i) {
-    const char *name = argv[i] + strlen("--");
+/* A switch may be negated, any other option begins with "no-" only if that is its name. */
+static const struct option *find(const struct settings *settings, const char *arg,
+                                 struct flag *ret_flag) {
+    const char *name = arg + strlen("--");
     size_t len = strcspn(name, "=");
-    const char *value = name[len] == '=' ? name + len + 1 : NULL;
-    const struct option *option = find(in, name, len);
-    if (option == NULL && value == NULL && len > 3 && strncmp(name, "no-", 3) == 0) {
-        option = find(in, name + 3, len - 3);
-        option = option != NULL && option->type == OPTION_BOOL ? option : NULL;
-        value = "false";
+    *ret_flag = (struct flag){
+        .name = mem_strndup(name, len),
+        .value = name[len] == '=' ? name + len + 1 : NULL,
+    };
+    const struct option *option = settings_option(settings, ret_flag->name);
+    if (option != NULL || strncmp(name, "no-", 3) != 0 || len <= 3) {
+        return option;
     }
-    if (option == NULL) {
-        complain_unknown(in, name, len);
-        return 1;
-    }
-    if (value == NULL && option->type == OPTION_BOOL) {
-        value = "true";
-    }
-    bool is_next = value == NULL && i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0;
-    set(in, option, is_next ? argv[i + 1] : value);
-    return is_next ? 2 : 1;
+    memmove(ret_flag->name, ret_flag->name + 3, len - 2);
+    ret_flag->negated = true;
+    option = settings_option(settings, ret_flag->name);
+    return option != NULL && option->type == OPTION_BOOL ? option : NULL;
 }
 
-static void take_word(const struct reading *in, const char *word) {
-    struct flags *flags = in->flags;
-    if (flags->n_words == FLAGS_MAX_WORDS) {
-        problems_add(in->problems, word, 0, 0, "more than %d arguments", FLAGS_MAX_WORDS);
+static void add_problem(struct problems *problems, const struct flag *flag, const char *text) {
+    struct buf place CLEANUP_BUF = {0};
+    buf_printf(&place, "--%s%s", flag->negated ? "no-" : "", flag->name);
+    problems_add(problems, buf_str(&place), 0, 0, "%s", text);
+}
+
+static void add_unknown(const struct settings *settings, const struct flag *flag,
+                        struct problems *problems) {
+    struct buf text CLEANUP_BUF = {0};
+    if (flag->negated && settings_option(settings, flag->name) != NULL) {
+        buf_printf(&text, "only switches can be negated, --%s takes a value", flag->name);
+        add_problem(problems, flag, buf_str(&text));
         return;
     }
-    flags->words[flags->n_words++] = word;
+    struct suggest suggest;
+    size_t n_options;
+    const struct option *const *options = settings_options(settings, &n_options);
+    suggest_init(&suggest, flag->name);
+    for (size_t i = 0; i < n_options; i++) {
+        if (!flag->negated || options[i]->type == OPTION_BOOL) {
+            suggest_offer(&suggest, options[i]->name, strlen(options[i]->name));
+        }
+    }
+    buf_add_str(&text, "unknown flag");
+    suggest_write(&suggest, flag->negated ? "--no-" : "--", &text);
+    add_problem(problems, flag, buf_str(&text));
+}
+
+static void set(struct settings *settings, const struct option *option, const struct flag *flag,
+                const char *value, struct problems *problems) {
+    struct buf text CLEANUP_BUF = {0};
+    struct error err;
+    if (value == NULL) {
+        buf_add_str(&text, "expected ");
+        option_describe(option, &text);
+        buf_add_str(&text, ", got nothing");
+        add_problem(problems, flag, buf_str(&text));
+    } else if (flag->negated && flag->value != NULL) {
+        buf_printf(&text, "takes no value, got \"%s\"", flag->value);
+        add_problem(problems, flag, buf_str(&text));
+    } else if (settings_set(settings, option, SETTINGS_FLAG, value, &err) < 0) {
+        add_problem(problems, flag, err.text);
+    }
+}
+
+/* Takes the flag `arg`, and `next` if that is its value; returns how many arguments that were. */
+static int take_flag(struct settings *settings, const char *arg, const char *next,
+                     struct problems *problems) {
+    struct flag flag;
+    const struct option *option = find(settings, arg, &flag);
+    const char *value = flag.value;
+    bool takes_next = false;
+    if (option == NULL) {
+        add_unknown(settings, &flag, problems);
+    } else {
+        if (value == NULL && option->type == OPTION_BOOL) {
+            value = flag.negated ? "false" : "true";
+        } else if (value == NULL) {
+            value = option->bare_text;
+            takes_next = value == NULL && next != NULL && !is_flag(next);
+        }
+        set(settings, option, &flag, takes_next ? next : value, problems);
+    }
+    free(flag.name);
+    return takes_next ? 2 : 1;
+}
+
+static void take_word(struct flags *words, const char *word, struct problems *problems) {
+    if (words == NULL) {
+        problems_add(problems, word, 0, 0, "unexpected argument, flags begin with --");
+    } else if (words->n_words == FLAGS_MAX_WORDS) {
+        problems_add(problems, word, 0, 0, "more than %d arguments", FLAGS_MAX_WORDS);
+    } else {
+        words->words[words->n_words++] = word;
+    }
+}
+
+void flags_set(struct settings *settings, int argc, char *const *argv, struct flags *words,
+               struct problems *problems) {
+    bool only_words = false;
+    for (int i = 1; i < argc;) {
+        if (words != NULL && !only_words && strcmp(argv[i], "--") == 0) {
+            only_words = true;
+            i++;
+        } else if (!only_words && is_flag(argv[i])) {
+            i += take_flag(settings, argv[i], i + 1 < argc ? argv[i + 1] : NULL, problems);
+        } else {
+            take_word(words, argv[i++], problems);
+        }
+    }
 }
 
 int flags_read(struct flags *flags, const struct option *const *options, size_t n_options, int argc,
                char *const *argv, struct problems *problems) {
     size_t n_before = problems->n_lines;
     *flags = (struct flags){.settings = settings_create(options, n_options)};
-    if (flags->settings == NULL) {
-        problems_add(problems, "flags", 0, 0, "out of memory");
-        return -ENOMEM;
-    }
-    struct reading in = {flags, options, n_options, problems};
-    bool only_words = false;
-    for (int i = 1; i < argc;) {
-        if (!only_words && strcmp(argv[i], "--") == 0) {
-            only_words = true;
-            i++;
-        } else if (!only_words && strncmp(argv[i], "--", 2) == 0) {
-            i += take_flag(&in, argc, argv, i);
-        } else {
-            take_word(&in, argv[i++]);
-        }
-    }
+    flags_set(flags->settings, argc, argv, flags, problems);
     return problems->n_lines > n_before ? -EINVAL : 0;
 }
 

@@ -7,7 +7,7 @@
 #include "exporter/settings/problems.h"
 #include "exporter/settings/settings.h"
 
-/* The command line of a command: flags by a table of options, and what is no flag. */
+/* The command line of a command: flags by a table of options, and words. */
 
 enum { FLAGS_MAX_WORDS = 256 };
 
@@ -18,11 +18,15 @@ struct flags {
 };
 
 /* Reads argv behind argv[0]: --name=value, --name value, --name and --no-name of switches; behind
- * -- nothing is a flag. -EINVAL with every mistake in `problems`. The caller finishes it in any
- * case. */
+ * -- all are words. If a flag that is not repeatable is given again, the last one counts. -EINVAL
+ * with every mistake in `problems`. The caller finishes it in any case. */
 int flags_read(struct flags *flags, const struct option *const *options, size_t n_options, int argc,
                char *const *argv, struct problems *problems);
 void flags_finish(struct flags *flags);
+
+/* The same into settings that exist; with `words` NULL every word is a problem. */
+void flags_set(struct settings *settings, int argc, char *const *argv, struct flags *words,
+               struct problems *problems);
 
 /* Whether --help or -h is among the arguments. */
 bool flags_ask_for_help(int argc, char *const *argv);

@@ -1,11 +1,10 @@
-#include "exporter/settings/options.h"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/un.h>
 
 #include "exporter/net/address.h"
 #include "exporter/net/network.h"
+#include "exporter/settings/config.h"
 
 #define KIB INT64_C(1024)
 #define MIB (1024 * KIB)

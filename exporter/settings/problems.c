@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "exporter/core/buf.h"
+#include "exporter/core/memory.h"
 
 enum { PROBLEMS_MAX = 100 };
 
@@ -15,7 +16,7 @@ void problems_finish(struct problems *problems) {
     *problems = (struct problems){0};
 }
 
-/* What users wrote may hold line breaks and terminal codes; a problem stays one plain line. */
+/* A user's text may hold line breaks and terminal codes; a problem stays one plain line. */
 static void blank_control_characters(char *text) {
     for (; *text != '\0'; text++) {
         if ((unsigned char)*text < ' ' || *text == 0x7f) {
@@ -29,15 +30,6 @@ void problems_add(struct problems *problems, const char *file, size_t line, size
     if (problems->n_lines >= PROBLEMS_MAX) {
         return;
     }
-    if (problems->n_lines == problems->cap_lines) {
-        size_t cap = problems->cap_lines == 0 ? 8 : 2 * problems->cap_lines;
-        char **lines = reallocarray(problems->lines, cap, sizeof(*lines));
-        if (lines == NULL) {
-            return;
-        }
-        problems->lines = lines;
-        problems->cap_lines = cap;
-    }
     struct buf text = {0};
     buf_add_str(&text, file);
     if (line > 0) {
@@ -48,11 +40,9 @@ void problems_add(struct problems *problems, const char *file, size_t line, size
     va_start(args, format);
     buf_vprintf(&text, format, args);
     va_end(args);
-    char *line_text = buf_take(&text);
-    if (line_text != NULL) {
-        blank_control_characters(line_text);
-        problems->lines[problems->n_lines++] = line_text;
-    }
+    blank_control_characters(text.data);
+    ARRAY_GROW(&problems->lines, &problems->cap_lines, problems->n_lines + 1);
+    problems->lines[problems->n_lines++] = buf_take(&text);
 }
 
 void problems_print(const struct problems *problems, FILE *to) {

@@ -1,10 +1,11 @@
 #include "exporter/settings/settings.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "exporter/core/memory.h"
 
 struct value {
     enum settings_source source;
@@ -35,26 +36,17 @@ static void clear_texts(struct value *value) {
     }
 }
 
-static int add_text(struct value *value, const char *text) {
-    char *copy CLEANUP_FREE = strdup(text);
-    char **texts = realloc(value->texts, (value->n_texts + 2) * sizeof(*texts));
-    if (texts != NULL) {
-        value->texts = texts;
-        value->texts[value->n_texts] = NULL;
-    }
-    if (copy == NULL || texts == NULL) {
-        return -ENOMEM;
-    }
-    value->texts[value->n_texts++] = TAKE(copy);
+static void add_text(struct value *value, const char *text) {
+    value->texts = mem_resize(value->texts, value->n_texts + 2, sizeof(*value->texts));
+    value->texts[value->n_texts++] = mem_strdup(text);
     value->texts[value->n_texts] = NULL;
-    return 0;
 }
 
 static int compare_names(const void *a, const void *b) {
     return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-/* Where the option stands; the number of options: there is none of that name. */
+/* The index of an option; the number of options if there is none of that name. */
 static size_t index_of(const struct settings *settings, const char *name) {
     const struct named wanted = {.name = name};
     const struct named *found =
@@ -70,35 +62,27 @@ static void sort_names(struct settings *settings) {
 }
 
 struct settings *settings_create(const struct option *const *options, size_t n_options) {
-    struct settings *settings CLEANUP_SETTINGS = calloc(1, sizeof(*settings));
-    if (settings == NULL) {
-        return NULL;
-    }
+    struct settings *settings = mem_zalloc(1, sizeof(*settings));
     settings->options = options;
     settings->n_options = n_options;
-    settings->values = calloc(n_options + 1, sizeof(*settings->values));
-    settings->names = calloc(n_options + 1, sizeof(*settings->names));
-    if (settings->values == NULL || settings->names == NULL) {
-        return NULL;
-    }
+    settings->values = mem_zalloc(n_options, sizeof(*settings->values));
+    settings->names = mem_zalloc(n_options, sizeof(*settings->names));
     sort_names(settings);
     for (size_t i = 0; i < n_options; i++) {
         const char *none = options[i]->type == OPTION_BOOL ? "false" : "";
         const char *text = options[i]->default_text != NULL ? options[i]->default_text : none;
         int r = settings_set(settings, options[i], SETTINGS_DEFAULT, text, NULL);
-        assert(r != -EINVAL);
-        if (r < 0) {
-            return NULL;
-        }
+        assert(r == 0);
+        (void)r;
     }
-    return TAKE(settings);
+    return settings;
 }
 
 void settings_destroy(struct settings *settings) {
     if (settings == NULL) {
         return;
     }
-    for (size_t i = 0; settings->values != NULL && i < settings->n_options; i++) {
+    for (size_t i = 0; i < settings->n_options; i++) {
         clear_texts(&settings->values[i]);
         free(settings->values[i].texts);
     }
@@ -110,6 +94,11 @@ void settings_destroy(struct settings *settings) {
 const struct option *settings_option(const struct settings *settings, const char *name) {
     size_t i = index_of(settings, name);
     return i < settings->n_options ? settings->options[i] : NULL;
+}
+
+const struct option *const *settings_options(const struct settings *settings, size_t *ret_n) {
+    *ret_n = settings->n_options;
+    return settings->options;
 }
 
 int settings_set(struct settings *settings, const struct option *option,
@@ -128,8 +117,8 @@ int settings_set(struct settings *settings, const struct option *option,
     }
     value->source = source;
     value->number = number;
-    if (!empties && add_text(value, text) < 0) {
-        return error_set(err, -ENOMEM, "out of memory");
+    if (!empties) {
+        add_text(value, text);
     }
     return 0;
 }

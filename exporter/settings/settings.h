@@ -12,8 +12,7 @@
  * ours and aborts. */
 struct settings;
 
-/* All options at their defaults. `options` must outlive the settings. The caller destroys it. NULL
- * when memory is out. */
+/* All options at their defaults. `options` must outlive the settings. The caller destroys it. */
 struct settings *settings_create(const struct option *const *options, size_t n_options);
 void settings_destroy(struct settings *settings); /* accepts NULL */
 
@@ -25,7 +24,10 @@ static inline void settings_cleanup(struct settings **settings) {
 /* The option of that name, or NULL. */
 const struct option *settings_option(const struct settings *settings, const char *name);
 
-/* Where a value comes from; the higher wins. */
+/* All options, as they were given to settings_create. */
+const struct option *const *settings_options(const struct settings *settings, size_t *ret_n);
+
+/* The source of a value; the higher wins. */
 enum settings_source {
     SETTINGS_DEFAULT,
     SETTINGS_FILE,
@@ -33,15 +35,15 @@ enum settings_source {
     SETTINGS_FLAG,
 };
 
-/* Sets an option from text. The first call of one source replaces what lower sources set; a further
- * one appends where the option is repeatable and replaces otherwise. The text is checked even if a
- * higher source has set the option already, but changes nothing then. An empty text sets a
+/* Sets an option from text. The first call of one source replaces the values of lower sources; a
+ * further one appends if the option is repeatable and replaces otherwise. The text is checked even
+ * if a higher source has set the option already, but changes nothing then. An empty text sets a
  * repeatable option to no values. -EINVAL with the reason ("expected a duration such as 10s, got
- * \"ten\"") without the option's name; -ENOMEM. */
+ * \"ten\"") without the option's name. */
 int settings_set(struct settings *settings, const struct option *option,
                  enum settings_source source, const char *text, struct error *err);
 
-/* Where the value of that option comes from. */
+/* The source of that option's value. */
 enum settings_source settings_origin(const struct settings *settings, const char *name);
 
 /* Whether both hold equal values for every option whose name begins with `prefix`. Both must have

@@ -6,7 +6,7 @@
 
 #include "exporter/core/file.h"
 #include "exporter/core/number.h"
-#include "exporter/settings/yaml_key.h"
+#include "exporter/settings/yaml.h"
 
 /* A loop while it is read: what depends on several keys is worked out at the end. */
 struct draft {

@@ -14,7 +14,6 @@
 #include "exporter/core/version.h"
 #include "exporter/http/process_metrics.h"
 #include "exporter/metrics/exposition.h"
-#include "exporter/settings/options.h"
 
 enum { MAX_FLAGS = 256, DRAIN_MS = 500 };
 

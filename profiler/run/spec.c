@@ -8,7 +8,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/file.h"
 #include "exporter/core/number.h"
-#include "exporter/settings/yaml_key.h"
+#include "exporter/settings/yaml.h"
 
 enum {
     MAX_BYTES = 1 << 20,

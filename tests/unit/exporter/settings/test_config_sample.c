@@ -6,7 +6,7 @@
 #include "collectors/collectors.h"
 #include "exporter/core/file.h"
 #include "exporter/settings/config.h"
-#include "exporter/settings/yaml_doc.h"
+#include "exporter/settings/yaml.h"
 
 /* deploy/waap.yaml holds every key of this build at its default. */
 
@@ -47,7 +47,7 @@ static void test_every_key_occurs(void) {
         yaml_doc_parse(sample, buf_str(&text), text.len, &problems);
     TEST_ASSERT_NOT_NULL(doc);
     struct config_table table CLEANUP_CONFIG_TABLE = {0};
-    TEST_ASSERT_EQUAL_INT(0, config_table_init(&table, collectors_all));
+    config_table_init(&table, collectors_all);
     for (size_t i = 0; i < table.n_entries; i++) {
         const struct config_entry *entry = &table.entries[i];
         if (!entry->option->not_in_file) {

@@ -1,4 +1,4 @@
-#include "exporter/settings/yaml_key.h"
+#include "exporter/settings/yaml.h"
 
 #include <stddef.h>
 #include <string.h>

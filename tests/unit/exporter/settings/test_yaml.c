@@ -1,4 +1,4 @@
-#include "exporter/settings/yaml_doc.h"
+#include "exporter/settings/yaml.h"
 
 #include <stdlib.h>
 #include <unity.h>
