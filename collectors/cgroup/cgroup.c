@@ -405,15 +405,11 @@ static void cgroup_close(void *state) {
 
 static int prepare(struct cgroup *cgroup, const struct collector_env *env, struct error *err) {
     int r = cgroup_tree_open(&cgroup->tree, env->cgroupfs, err);
-    if (r == 0) {
-        r = filter_init(&cgroup->include, env->settings, "collector.cgroup.include", err);
-    }
-    if (r == 0) {
-        r = filter_init(&cgroup->exclude, env->settings, "collector.cgroup.exclude", err);
-    }
     if (r < 0) {
         return r;
     }
+    filter_init(&cgroup->include, env->settings, "collector.cgroup.include");
+    filter_init(&cgroup->exclude, env->settings, "collector.cgroup.exclude");
     cgroup->sysfs = env->sysfs;
     cgroup->max_depth = (size_t)settings_int(env->settings, "collector.cgroup.depth");
     cgroup->max_groups = (size_t)settings_int(env->settings, "collector.cgroup.max-cgroups");

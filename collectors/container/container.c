@@ -564,8 +564,7 @@ static void containers_close(void *state) {
     free(containers);
 }
 
-static int prepare(struct containers *containers, const struct collector_env *env,
-                   struct error *err) {
+static void prepare(struct containers *containers, const struct collector_env *env) {
     const struct settings *settings = env->settings;
     const char *prefix = settings_string(settings, "collector.container.prefix");
     containers->procfs = env->procfs;
@@ -579,13 +578,8 @@ static int prepare(struct containers *containers, const struct collector_env *en
     containers->names = container_names_create(env->rootfs, settings);
     containers->host_namespace = container_network_host(env->procfs);
     containers->boot_seconds = boot_time(env->procfs);
-    int r = filter_init(&containers->include, settings, "collector.container.include", err);
-    if (r == 0) {
-        r = filter_init(&containers->exclude, settings, "collector.container.exclude", err);
-    }
-    if (r < 0) {
-        return r;
-    }
+    filter_init(&containers->include, settings, "collector.container.include");
+    filter_init(&containers->exclude, settings, "collector.container.exclude");
     struct container_set_config config = {
         .tree = &containers->tree,
         .max_containers = (size_t)settings_int(settings, "collector.container.max-containers"),
@@ -596,17 +590,16 @@ static int prepare(struct containers *containers, const struct collector_env *en
     };
     containers->energy = container_energy_create(env);
     containers->set = container_set_create(&config);
-    return 0;
 }
 
 static int containers_open(const struct collector_env *env, void **ret_state, struct error *err) {
     struct containers *containers = mem_zalloc(1, sizeof(*containers));
     int r = cgroup_tree_open(&containers->tree, env->cgroupfs, err);
-    r = r == 0 ? prepare(containers, env, err) : r;
     if (r < 0) {
         containers_close(containers);
         return r;
     }
+    prepare(containers, env);
     *ret_state = containers;
     return 0;
 }

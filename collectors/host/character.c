@@ -272,9 +272,6 @@ static void look_around(struct host_character *host, const struct collector_env 
 
 static void character_close(void *state) {
     struct host_character *host = state;
-    if (host == NULL) {
-        return;
-    }
     for (size_t i = 0; i < N_NODE_LABELS; i++) {
         buf_finish(&host->node[i]);
     }
@@ -289,18 +286,16 @@ static void character_close(void *state) {
     free(host);
 }
 
-static int character_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    (void)err;
+static void *character_open(const struct collector_env *env) {
     struct host_character *host = mem_zalloc(1, sizeof(*host));
     host->on = settings_bool(env->settings, "collector.host.characterization");
-    *ret_state = host;
     if (!host->on) {
-        return 0;
+        return host;
     }
     host->rootfs = mem_strdup(env->rootfs);
     host->supplies = file_path_join(env->sysfs, "class/power_supply");
     look_around(host, env);
-    return 0;
+    return host;
 }
 
 /* The first battery; one of a mouse has "Device" as its scope. */

@@ -202,23 +202,19 @@ static int cpu_collect(void *state, struct buf *scratch, struct snapshot *out, s
 
 static void cpu_close(void *state) {
     struct cpu *cpu = state;
-    if (cpu != NULL) {
-        for (size_t i = 0; i < cpu->n_rows; i++) {
-            finish_row(&cpu->rows[i]);
-        }
-        free(cpu->rows);
-        source_file_finish(&cpu->file);
+    for (size_t i = 0; i < cpu->n_rows; i++) {
+        finish_row(&cpu->rows[i]);
     }
+    free(cpu->rows);
+    source_file_finish(&cpu->file);
     free(cpu);
 }
 
-static int cpu_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    (void)err;
+static void *cpu_open(const struct collector_env *env) {
     struct cpu *cpu = mem_zalloc(1, sizeof(*cpu));
     cpu->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
     source_file_init(&cpu->file, env->procfs, "stat", NULL);
-    *ret_state = cpu;
-    return 0;
+    return cpu;
 }
 
 const struct host_part host_cpu_part = {

@@ -92,24 +92,16 @@ static int disk_collect(void *state, struct buf *scratch, struct snapshot *out, 
 
 static void disk_close(void *state) {
     struct disk *disk = state;
-    if (disk != NULL) {
-        host_devices_finish(&disk->devices);
-        source_file_finish(&disk->file);
-    }
+    host_devices_finish(&disk->devices);
+    source_file_finish(&disk->file);
     free(disk);
 }
 
-static int disk_open(const struct collector_env *env, void **ret_state, struct error *err) {
+static void *disk_open(const struct collector_env *env) {
     struct disk *disk = mem_zalloc(1, sizeof(*disk));
     source_file_init(&disk->file, env->procfs, "diskstats", NULL);
-    int r = filter_init(&disk->devices.exclude, env->settings, "collector.host.disk.device-exclude",
-                        err);
-    if (r < 0) {
-        disk_close(disk);
-        return r;
-    }
-    *ret_state = disk;
-    return 0;
+    filter_init(&disk->devices.exclude, env->settings, "collector.host.disk.device-exclude");
+    return disk;
 }
 
 const struct host_part host_disk_part = {

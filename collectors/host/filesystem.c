@@ -320,9 +320,6 @@ static int filesystem_collect(void *state, struct buf *scratch, struct snapshot 
 
 static void filesystem_close(void *state) {
     struct filesystem *filesystem = state;
-    if (filesystem == NULL) {
-        return;
-    }
     for (size_t i = 0; i < filesystem->n_mounts; i++) {
         mount_finish(filesystem, &filesystem->mounts[i]);
     }
@@ -337,29 +334,17 @@ static void filesystem_close(void *state) {
     free(filesystem);
 }
 
-static int init(struct filesystem *filesystem, const struct collector_env *env, struct error *err) {
+static void *filesystem_open(const struct collector_env *env) {
+    struct filesystem *filesystem = mem_zalloc(1, sizeof(*filesystem));
     filesystem->rootfs = mem_strdup(env->rootfs);
     filesystem->statfs = host_statfs_create(statfs);
     /* mounts is what we see; the host's mounts are those of its first process. */
     source_file_init(&filesystem->file, env->procfs, "1/mounts", "mounts");
-    int r = filter_init(&filesystem->exclude_mount_points, env->settings,
-                        "collector.host.filesystem.mount-points-exclude", err);
-    if (r < 0) {
-        return r;
-    }
-    return filter_init(&filesystem->exclude_types, env->settings,
-                       "collector.host.filesystem.fs-types-exclude", err);
-}
-
-static int filesystem_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct filesystem *filesystem = mem_zalloc(1, sizeof(*filesystem));
-    int r = init(filesystem, env, err);
-    if (r < 0) {
-        filesystem_close(filesystem);
-        return r;
-    }
-    *ret_state = filesystem;
-    return 0;
+    filter_init(&filesystem->exclude_mount_points, env->settings,
+                "collector.host.filesystem.mount-points-exclude");
+    filter_init(&filesystem->exclude_types, env->settings,
+                "collector.host.filesystem.fs-types-exclude");
+    return filesystem;
 }
 
 const struct host_part host_filesystem_part = {

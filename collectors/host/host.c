@@ -84,9 +84,6 @@ static const struct option host_options[] = {
 
 static void host_close(void *state) {
     struct host *host = state;
-    if (host == NULL) {
-        return;
-    }
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         parts[i]->close(host->states[i]);
     }
@@ -101,11 +98,7 @@ static int host_open(const struct collector_env *env, void **ret_state, struct e
     }
     struct host *host = mem_zalloc(1, sizeof(*host));
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        int r = parts[i]->open(env, &host->states[i], err);
-        if (r < 0) {
-            host_close(host);
-            return r;
-        }
+        host->states[i] = parts[i]->open(env);
     }
     *ret_state = host;
     return 0;

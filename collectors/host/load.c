@@ -58,18 +58,14 @@ static int load_collect(void *state, struct buf *scratch, struct snapshot *out, 
 
 static void load_close(void *state) {
     struct load *load = state;
-    if (load != NULL) {
-        source_file_finish(&load->file);
-    }
+    source_file_finish(&load->file);
     free(load);
 }
 
-static int load_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    (void)err;
+static void *load_open(const struct collector_env *env) {
     struct load *load = mem_zalloc(1, sizeof(*load));
     source_file_init(&load->file, env->procfs, "loadavg", NULL);
-    *ret_state = load;
-    return 0;
+    return load;
 }
 
 const struct host_part host_load_part = {

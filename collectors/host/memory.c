@@ -211,22 +211,18 @@ static int memory_collect(void *state, struct buf *scratch, struct snapshot *out
 
 static void memory_close(void *state) {
     struct memory *memory = state;
-    if (memory != NULL) {
-        for (size_t i = 0; i < memory->n_rows; i++) {
-            row_destroy(memory->rows[i]);
-        }
-        free(memory->rows);
-        source_file_finish(&memory->file);
+    for (size_t i = 0; i < memory->n_rows; i++) {
+        row_destroy(memory->rows[i]);
     }
+    free(memory->rows);
+    source_file_finish(&memory->file);
     free(memory);
 }
 
-static int memory_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    (void)err;
+static void *memory_open(const struct collector_env *env) {
     struct memory *memory = mem_zalloc(1, sizeof(*memory));
     source_file_init(&memory->file, env->procfs, "meminfo", NULL);
-    *ret_state = memory;
-    return 0;
+    return memory;
 }
 
 const struct host_part host_memory_part = {

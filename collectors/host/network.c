@@ -73,25 +73,17 @@ static int network_collect(void *state, struct buf *scratch, struct snapshot *ou
 
 static void network_close(void *state) {
     struct network *network = state;
-    if (network != NULL) {
-        host_devices_finish(&network->devices);
-        source_file_finish(&network->file);
-    }
+    host_devices_finish(&network->devices);
+    source_file_finish(&network->file);
     free(network);
 }
 
-static int network_open(const struct collector_env *env, void **ret_state, struct error *err) {
+static void *network_open(const struct collector_env *env) {
     struct network *network = mem_zalloc(1, sizeof(*network));
     /* net/ is our own network namespace; the host's is that of its first process. */
     source_file_init(&network->file, env->procfs, "1/net/dev", "net/dev");
-    int r = filter_init(&network->devices.exclude, env->settings,
-                        "collector.host.network.device-exclude", err);
-    if (r < 0) {
-        network_close(network);
-        return r;
-    }
-    *ret_state = network;
-    return 0;
+    filter_init(&network->devices.exclude, env->settings, "collector.host.network.device-exclude");
+    return network;
 }
 
 const struct host_part host_network_part = {

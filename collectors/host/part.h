@@ -7,12 +7,12 @@
  * A source that this machine lacks is no failure: the part adds nothing. */
 struct host_part {
     const char *name;
-    int (*open)(const struct collector_env *env, void **ret_state, struct error *err);
+    void *(*open)(const struct collector_env *env);
 
     /* `scratch` is for the text of files; the next part overwrites it. */
     int (*collect)(void *state, struct buf *scratch, struct snapshot *out, struct error *err);
 
-    void (*close)(void *state); /* accepts NULL */
+    void (*close)(void *state);
 };
 
 extern const struct host_part host_character_part;

@@ -77,22 +77,18 @@ static int pressure_collect(void *state, struct buf *scratch, struct snapshot *o
 
 static void pressure_close(void *state) {
     struct pressure *pressure = state;
-    if (pressure != NULL) {
-        for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
-            source_file_finish(&pressure->files[i]);
-        }
+    for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
+        source_file_finish(&pressure->files[i]);
     }
     free(pressure);
 }
 
-static int pressure_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    (void)err;
+static void *pressure_open(const struct collector_env *env) {
     struct pressure *pressure = mem_zalloc(1, sizeof(*pressure));
     for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
         source_file_init(&pressure->files[i], env->procfs, resources[i].file, NULL);
     }
-    *ret_state = pressure;
-    return 0;
+    return pressure;
 }
 
 const struct host_part host_pressure_part = {

@@ -56,18 +56,14 @@ static int system_collect(void *state, struct buf *scratch, struct snapshot *out
 
 static void system_close(void *state) {
     struct host_system *host = state;
-    if (host != NULL) {
-        labels_destroy(host->labels);
-    }
+    labels_destroy(host->labels);
     free(host);
 }
 
-static int system_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    (void)err;
+static void *system_open(const struct collector_env *env) {
     (void)env;
     struct host_system *host = mem_zalloc(1, sizeof(*host));
-    *ret_state = host;
-    return 0;
+    return host;
 }
 
 const struct host_part host_system_part = {

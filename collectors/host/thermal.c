@@ -176,25 +176,21 @@ static int thermal_collect(void *state, struct buf *scratch, struct snapshot *ou
 
 static void thermal_close(void *state) {
     struct thermal *thermal = state;
-    if (thermal != NULL) {
-        for (size_t i = 0; i < thermal->n_zones; i++) {
-            zone_finish(&thermal->zones[i]);
-        }
-        if (thermal->dir != NULL) {
-            closedir(thermal->dir);
-        }
-        free(thermal->zones);
-        free(thermal->path);
+    for (size_t i = 0; i < thermal->n_zones; i++) {
+        zone_finish(&thermal->zones[i]);
     }
+    if (thermal->dir != NULL) {
+        closedir(thermal->dir);
+    }
+    free(thermal->zones);
+    free(thermal->path);
     free(thermal);
 }
 
-static int thermal_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    (void)err;
+static void *thermal_open(const struct collector_env *env) {
     struct thermal *thermal = mem_zalloc(1, sizeof(*thermal));
     thermal->path = file_path_join(env->sysfs, "class/thermal");
-    *ret_state = thermal;
-    return 0;
+    return thermal;
 }
 
 const struct host_part host_thermal_part = {

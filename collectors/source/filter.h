@@ -10,9 +10,8 @@ struct filter {
     struct regex *regex; /* NULL leaves out nothing */
 };
 
-/* Takes the expression from the setting `name`. */
-int filter_init(struct filter *filter, const struct settings *settings, const char *name,
-                struct error *err);
+/* Takes the expression from the setting `name`, an OPTION_REGEX: it was checked when it was set. */
+void filter_init(struct filter *filter, const struct settings *settings, const char *name);
 void filter_finish(struct filter *filter);
 
 bool filter_matches(const struct filter *filter, const char *text);
