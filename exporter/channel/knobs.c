@@ -11,14 +11,13 @@
 
 struct knobs {
     struct push_store *store;
-    size_t max_knobs, max_peer_bytes;
     int64_t swept_ns;
     struct knobs_plugin *plugins; /* sorted by number */
     struct snapshot snapshot;     /* for its memory */
     struct exposition_renderer renderer;
 };
 
-enum { DEFAULT_MAX_KNOBS = 64, DEFAULT_MAX_PEER_BYTES = 4 << 20 };
+enum { MAX_KNOBS = 64 /* of one plugin */ };
 
 /* ---- one knob ---- */
 
@@ -149,12 +148,12 @@ static size_t peer_bytes(const struct knobs *knobs, const struct knobs_plugin *p
 
 static int check_room(struct knobs *knobs, const struct knobs_plugin *plugin,
                       const struct knob *before, const struct knob_spec *spec, struct error *err) {
-    if (before == NULL && plugin->n_knobs >= knobs->max_knobs) {
-        return error_set(err, -E2BIG, "%s: the plugin has %zu params already (push.max-params)",
-                         spec->name, plugin->n_knobs);
+    if (before == NULL && plugin->n_knobs >= MAX_KNOBS) {
+        return error_set(err, -E2BIG, "%s: the plugin has %d params already", spec->name,
+                         MAX_KNOBS);
     }
     size_t more = knob_room(spec), less = before != NULL ? knob_room(&before->spec) : 0;
-    size_t max = knobs->max_peer_bytes;
+    size_t max = push_store_limits(knobs->store)->max_peer_bytes / 4;
     if (peer_bytes(knobs, plugin) - less + more <= max) {
         return 0;
     }
@@ -166,10 +165,9 @@ static int check_room(struct knobs *knobs, const struct knobs_plugin *plugin,
         }
     }
     return error_set(err, -E2BIG,
-                     "%s: the params of %s would take more than %zu bytes by all its names "
-                     "(push.max-params-size-per-peer)",
-                     spec->name, plugin->peer != NULL ? plugin->peer : "the plugin",
-                     knobs->max_peer_bytes);
+                     "%s: the params of %s would take more than %zu bytes by all its names, a "
+                     "quarter of push.max-size-per-peer",
+                     spec->name, plugin->peer != NULL ? plugin->peer : "the plugin", max);
 }
 
 static int declare_knob(struct knobs *knobs, struct knobs_plugin *plugin,
@@ -501,14 +499,7 @@ struct exposition_part *knobs_part(struct knobs *knobs) {
 struct knobs *knobs_create(struct push_store *store) {
     struct knobs *knobs = mem_zalloc(1, sizeof(*knobs));
     knobs->store = store;
-    knobs->max_knobs = DEFAULT_MAX_KNOBS;
-    knobs->max_peer_bytes = DEFAULT_MAX_PEER_BYTES;
     return knobs;
-}
-
-void knobs_limit(struct knobs *knobs, size_t max_knobs, size_t max_peer_bytes) {
-    knobs->max_knobs = max_knobs;
-    knobs->max_peer_bytes = max_peer_bytes;
 }
 
 void knobs_destroy(struct knobs *knobs) {

@@ -46,10 +46,6 @@ struct knobs_plugin {
 struct knobs *knobs_create(struct push_store *store);
 void knobs_destroy(struct knobs *knobs); /* accepts NULL; all links have left */
 
-/* How many knobs a plugin may have, and how many bytes those of one peer may take, whatever it
- * calls itself. */
-void knobs_limit(struct knobs *knobs, size_t max_knobs, size_t max_peer_bytes);
-
 /* The plugin at the other end of the link, whose owner is `owner`, has this knob. What was asked of
  * it before is sent at once. -EINVAL, -E2BIG. */
 int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owner *owner,

@@ -580,8 +580,6 @@ void push_socket_configure(struct push_socket *socket, struct config *config) {
     socket->max_line = (size_t)settings_int(settings, "push.max-line-size");
     push_json_limit(socket->env.reader, push_memory_limit(socket->max_line));
     socket->max_rate = (size_t)settings_int(settings, "push.max-line-rate");
-    knobs_limit(socket->env.knobs, (size_t)settings_int(settings, "push.max-params"),
-                (size_t)settings_int(settings, "push.max-params-size-per-peer"));
     push_peers_configure(socket->peers, config);
     listen_configure(socket->listen, config);
 }

@@ -203,24 +203,6 @@ void push_store_visit(struct push_store *store, const struct push_owner *owner,
     }
 }
 
-/* With the lock held. */
-static size_t remove_matching(struct push_store *store, struct push_owner *owner,
-                              bool (*match)(const struct push_series_view *series, void *context),
-                              void *context) {
-    size_t n = 0;
-    for (struct push_link *i = owner->series.next, *next; i != &owner->series; i = next) {
-        next = i->next;
-        struct push_series *series = CONTAINER_OF(i, struct push_series, of_owner);
-        double values[PUSH_MAX_WORDS];
-        struct push_series_view one = view(store, series, values);
-        if (match == NULL || match(&one, context)) {
-            push_series_destroy(store, series);
-            n++;
-        }
-    }
-    return n;
-}
-
 /* A group's push times are not kept as series, but shown as such. */
 static bool are_times_meant(struct push_owner *owner,
                             bool (*match)(const struct push_series_view *series, void *context),
@@ -301,29 +283,6 @@ size_t push_store_remove_if(struct push_store *store,
     push_store_remove_some(store, &cursor, SIZE_MAX, match, context, &n);
     push_cursor_end(store, &cursor);
     return n;
-}
-
-size_t push_store_remove_of(struct push_store *store, struct push_owner *owner,
-                            bool (*match)(const struct push_series_view *series, void *context),
-                            void *context) {
-    push_store_lock(store);
-    size_t n = remove_matching(store, owner, match, context);
-    push_store_unlock(store);
-    return n;
-}
-
-bool push_store_remove_series(struct push_store *store, struct push_owner *owner,
-                              const struct push_update *update) {
-    uint64_t hash = owner->hash + push_hash_labels(store, update->labels, update->n_labels);
-    push_store_lock(store);
-    const struct push_family *family = push_family_find(store, update->name);
-    struct push_series *series =
-        family != NULL ? push_series_find(store, family, owner, update, hash) : NULL;
-    if (series != NULL) {
-        push_series_destroy(store, series);
-    }
-    push_store_unlock(store);
-    return series != NULL;
 }
 
 /* ---- expiry ---- */

@@ -258,15 +258,6 @@ bool push_store_remove_some(struct push_store *store, struct push_cursor *cursor
                             bool (*match)(const struct push_series_view *series, void *context),
                             void *context, size_t *n_removed);
 
-/* The same among the series of one owner. */
-size_t push_store_remove_of(struct push_store *store, struct push_owner *owner,
-                            bool (*match)(const struct push_series_view *series, void *context),
-                            void *context);
-
-/* Removes the one series of the owner that the update would change; false: there is none. */
-bool push_store_remove_series(struct push_store *store, struct push_owner *owner,
-                              const struct push_update *update);
-
 enum { PUSH_REASONS = 9 };
 
 struct push_stats {

@@ -161,22 +161,6 @@ const struct option exporter_options[] = {
         .help = "Longest line of a plugin",
     },
     {
-        .name = "push.max-params",
-        .type = OPTION_INT,
-        .default_text = "64",
-        .min = 0,
-        .max = 10000,
-        .help = "Most knobs of one plugin",
-    },
-    {
-        .name = "push.max-params-size-per-peer",
-        .type = OPTION_SIZE,
-        .default_text = "4MiB",
-        .min = 4 * KIB,
-        .max = 1 * GIB,
-        .help = "Most bytes that knobs of one container or user take in memory",
-    },
-    {
         .name = "push.max-series-per-plugin",
         .type = OPTION_INT,
         .default_text = "10000",

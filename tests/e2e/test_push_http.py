@@ -851,8 +851,8 @@ def test_what_cannot_be_kept_is_not_done(daemon, tmp_path):
             late = stack.enter_context(Plugin(waap.socket, {"plugin": f"{next(number)}"}))
             answers = late.settle()
         assert "push.table-size" in answers[0]["error"]
-        plugin.tell(*({**RES, "param": f"k{i}"} for i in range(60)))
-        turned = [turn(waap, 480, RES_PATH.replace("res", f"k{i}")) for i in range(60)]
+        plugin.tell(*({**RES, "param": f"k{i}"} for i in range(40)))
+        turned = [turn(waap, 480, RES_PATH.replace("res", f"k{i}")) for i in range(40)]
         first = next(i for i, (status, _) in enumerate(turned) if status != 200)
         assert turned[first][0] == 507 and "push.table-size" in turned[first][1]["error"]
         heard = [item["param"] for item in plugin.settle() if "param" in item]
@@ -973,14 +973,15 @@ def test_several_connections_of_one_plugin(daemon):
 
 
 def test_number_of_knobs(daemon):
-    waap = daemon("--push.max-params=2")
+    waap = daemon()
+    names = [f"k{i}" for i in range(10, 74)]
     with Plugin(waap.socket, {"plugin": "p"}) as plugin:
-        plugin.tell(RES, {**RES, "param": "b"}, RES)
+        plugin.tell(*({**RES, "param": name} for name in [*names, names[0]]))
         plugin.say({**RES, "param": "c"})
         heard = plugin.hear()
-        assert "push.max-params" in heard["error"] and heard["param"] == "c"
+        assert "has 64 params already" in heard["error"] and heard["param"] == "c"
         [listed] = json.loads(waap.get("/api/v1/plugins").text)["data"]
-        assert [item["param"] for item in listed["params"]] == ["b", "res"]
+        assert [item["param"] for item in listed["params"]] == names
 
 
 def test_plugins_are_listed(daemon):

@@ -64,7 +64,6 @@ static void begin(struct connection *connection, const struct push_peer *peer) {
     int r = push_store_create(&config, &env->store, NULL);
     assert(r == 0);
     env->knobs = knobs_create(env->store);
-    knobs_limit(env->knobs, 5, 1 << 16);
     env->reader = push_json_create();
     push_session_init(&connection->session, env);
     push_session_init(&connection->other, env);

@@ -228,9 +228,14 @@ static void test_long_declarations_are_not_kept(void) {
 }
 
 static void test_limit(void) {
-    knobs_limit(knobs, 1, SIZE_MAX);
-    declare(&link_a, &res);
-    declare(&link_a, &res);
+    for (int i = 0; i < 64; i++) {
+        char name[8];
+        snprintf(name, sizeof(name), "k%d", i);
+        struct knob_spec spec = res;
+        spec.name = name;
+        declare(&link_a, &spec);
+        declare(&link_a, &spec);
+    }
     TEST_ASSERT_EQUAL_INT(-E2BIG, knobs_declare(knobs, &link_a, owner, &mode, NULL));
 }
 
@@ -248,7 +253,9 @@ static int declare_of(const char *plugin, const char *who, const struct knob_spe
 /* A peer may use many names, and an enum many values. */
 static void test_limit_of_bytes(void) {
     struct error err = {0};
-    knobs_limit(knobs, 64, 3 * 1024);
+    struct push_store_config config = fixture_config();
+    config.limits.max_peer_bytes = 4 * 3072;
+    push_store_configure(store, &config);
     TEST_ASSERT_EQUAL_INT(0, declare_of("a", "uid 1", &mode, NULL));
     TEST_ASSERT_EQUAL_INT(0, declare_of("a", "uid 1", &mode, NULL));
     const char *many[256];
@@ -260,7 +267,7 @@ static void test_limit_of_bytes(void) {
     large.n_values = ARRAY_LEN(many);
     TEST_ASSERT_EQUAL_INT(-E2BIG, declare_of("b", "uid 1", &large, &err));
     TEST_ASSERT_EQUAL_STRING("mode: the params of uid 1 would take more than 3072 bytes by all its "
-                             "names (push.max-params-size-per-peer)",
+                             "names, a quarter of push.max-size-per-peer",
                              err.text);
     int n = 0;
     while (n < 20 && declare_of((char[]){(char)('b' + n), '\0'}, "uid 1", &mode, NULL) == 0) {

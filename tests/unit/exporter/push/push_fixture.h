@@ -104,6 +104,11 @@ static inline int fixture_push(struct push_store *store, struct push_owner *owne
     return fixture_apply(store, owner, PUSH_MERGE, 7, &update, 1);
 }
 
+/* For push_store_remove_if: the series of that name. */
+static inline bool fixture_is_named(const struct push_series_view *series, void *name) {
+    return strcmp(series->name, name) == 0;
+}
+
 /* A copy of the table's pages; valid until the next one. */
 static inline char *fixture_pages(struct push_store *store, size_t *ret_len) {
     static struct buf pages;

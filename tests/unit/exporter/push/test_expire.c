@@ -68,10 +68,9 @@ static void test_removals_between_steps(void) {
         push_owner_unref(store, owners[1]);
         fixture_ms += 300001;
         push_store_expire(store, n);
-        struct push_update next = {.name = "plugin_b5", .ttl_ms = PUSH_TTL_DEFAULT};
         if (n < N_SERIES) { /* all that is left of the one, and one of the other */
             push_store_remove_owner(store, owners[0]);
-            push_store_remove_series(store, owners[1], &next);
+            push_store_remove_if(store, fixture_is_named, "plugin_b5");
         }
         while (push_store_expire(store, n)) {
         }

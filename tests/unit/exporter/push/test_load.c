@@ -318,7 +318,7 @@ static void test_pushes_leave_room_to_owners(void) {
     TEST_ASSERT_EQUAL_INT(-ENOSPC, fixture_push(small, late, "m", PUSH_GAUGE, PUSH_SET, 1));
     for (int i = 0; i < 5; i++) {
         snprintf(name, sizeof(name), "m%d", i);
-        TEST_ASSERT_TRUE(push_store_remove_series(small, a, &(struct push_update){.name = name}));
+        TEST_ASSERT_EQUAL_size_t(1, push_store_remove_if(small, fixture_is_named, name));
     }
     TEST_ASSERT_EQUAL_INT(0, fixture_push(small, late, "m", PUSH_GAUGE, PUSH_SET, 1));
     push_store_destroy(small);
