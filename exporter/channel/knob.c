@@ -223,36 +223,40 @@ void knob_value_format(const struct knob_value *value, struct buf *out) {
     }
 }
 
-static void add_text(struct buf *out, const char *key, const char *text) {
+void knob_value_put(struct buf *out, const char *key, const struct knob_value *value) {
+    struct buf text CLEANUP_BUF = {0};
+    knob_value_format(value, &text);
+    json_put(out, key, "%s", buf_str(&text));
+}
+
+static void put_text(struct buf *out, const char *key, const char *text) {
     if (text != NULL) {
-        buf_printf(out, ",\"%s\":", key);
-        json_add_string(out, text);
+        json_put_string(out, key, text);
     }
 }
 
-static void add_bound(struct buf *out, const char *key, double number) {
+static void put_bound(struct buf *out, const char *key, double number) {
     if (isfinite(number)) {
-        buf_printf(out, ",\"%s\":", key);
-        add_number(out, number);
+        json_put_number(out, key, number);
     }
 }
 
-void knob_spec_format(const struct knob_spec *spec, struct buf *out) {
-    buf_add_str(out, "\"param\":");
-    json_add_string(out, spec->name);
-    add_text(out, "type", knob_type_name(spec->type));
-    buf_add_str(out, ",\"default\":");
-    knob_value_format(&spec->initial, out);
-    add_bound(out, "min", spec->min);
-    add_bound(out, "max", spec->max);
-    add_bound(out, "step", spec->step > 0 ? spec->step : INFINITY);
-    for (size_t i = 0; i < spec->n_values; i++) {
-        buf_add_str(out, i == 0 ? ",\"values\":[" : ",");
-        json_add_string(out, spec->values[i]);
+void knob_spec_put(struct buf *out, const struct knob_spec *spec) {
+    json_put_string(out, "param", spec->name);
+    json_put_string(out, "type", knob_type_name(spec->type));
+    knob_value_put(out, "default", &spec->initial);
+    put_bound(out, "min", spec->min);
+    put_bound(out, "max", spec->max);
+    put_bound(out, "step", spec->step > 0 ? spec->step : INFINITY);
+    if (spec->n_values > 0) {
+        json_open(out, "values", '[');
+        for (size_t i = 0; i < spec->n_values; i++) {
+            json_put_string(out, NULL, spec->values[i]);
+        }
+        json_close(out, ']');
     }
-    buf_add_str(out, spec->n_values > 0 ? "]" : "");
-    add_text(out, "unit", spec->unit);
-    add_text(out, "help", spec->help);
+    put_text(out, "unit", spec->unit);
+    put_text(out, "help", spec->help);
 }
 
 int knob_value_read(struct json *json, struct knob_value *ret_value, struct error *err) {

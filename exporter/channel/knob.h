@@ -53,15 +53,17 @@ int knob_spec_check(const struct knob_spec *spec, struct error *err);
  * 1080". */
 int knob_check(const struct knob_spec *spec, const struct knob_value *value, struct error *err);
 
-/* Appends the declaration as a plugin makes it, without its braces: "param":"res","type":"int",….
- */
-void knob_spec_format(const struct knob_spec *spec, struct buf *out);
+/* Appends the members of the declaration as a plugin sends it: "param":"res","type":"int",…. */
+void knob_spec_put(struct buf *out, const struct knob_spec *spec);
 
 /* Whether two values are the same. */
 bool knob_value_equal(const struct knob_value *a, const struct knob_value *b);
 
 /* Appends a value as JSON: 480, true, "fast"; null where there is none. */
 void knob_value_format(const struct knob_value *value, struct buf *out);
+
+/* The same as a member of an object. */
+void knob_value_put(struct buf *out, const char *key, const struct knob_value *value);
 
 /* Reads a number, true, false, a string, or null for none; its text lies in what is read. */
 int knob_value_read(struct json *json, struct knob_value *ret_value, struct error *err);

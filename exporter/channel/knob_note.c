@@ -11,9 +11,9 @@
 /* ---- writing ---- */
 
 static void format_spec(const struct knob_spec *spec, struct buf *out) {
-    buf_add_char(out, '{');
-    knob_spec_format(spec, out);
-    buf_add_char(out, '}');
+    json_open(out, NULL, '{');
+    knob_spec_put(out, spec);
+    json_close(out, '}');
 }
 
 int knob_note_keep(struct push_store *store, struct push_owner *owner, const struct knob_spec *spec,

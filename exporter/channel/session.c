@@ -51,13 +51,13 @@ static void complain(struct push_session *session, const char *what, const char 
     if (!has_room(session, PUSH_SESSION_MAX_COMPLAINTS)) {
         return;
     }
-    buf_add_str(out, "{\"error\":");
-    json_add_string(out, text);
+    buf_add_char(out, '{');
+    json_put_string(out, "error", text);
     if (name != NULL) {
-        buf_printf(out, ",\"%s\":", what);
-        json_add_string(out, name);
+        json_put_string(out, what, name);
     }
-    buf_printf(out, ",\"line\":%zu}\n", session->line);
+    json_put(out, "line", "%zu", session->line);
+    buf_add_str(out, "}\n");
 }
 
 static void note_deaf(struct push_session *session) {
@@ -89,10 +89,9 @@ static void send_knob(struct knobs_link *link, const char *name, const struct kn
         return;
     }
     if (has_room(session, PUSH_SESSION_MAX_OUT)) {
-        buf_add_str(&session->out, "{\"param\":");
-        json_add_string(&session->out, name);
-        buf_add_str(&session->out, ",\"value\":");
-        knob_value_format(value, &session->out);
+        buf_add_char(&session->out, '{');
+        json_put_string(&session->out, "param", name);
+        knob_value_put(&session->out, "value", value);
         buf_add_str(&session->out, "}\n");
     } else {
         note_deaf(session);

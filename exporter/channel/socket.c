@@ -480,8 +480,8 @@ static void resume_fire(struct loop_timer *timer) {
 static void refuse(struct push_socket *socket, int fd, const char *why) {
     struct buf answer CLEANUP_BUF = {0};
     socket->n_refused++;
-    buf_add_str(&answer, "{\"error\":");
-    json_add_string(&answer, why);
+    json_open(&answer, NULL, '{');
+    json_put_string(&answer, "error", why);
     buf_add_str(&answer, "}\n");
     ssize_t ignored = send(fd, answer.data, answer.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)ignored;

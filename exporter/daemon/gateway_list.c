@@ -12,8 +12,6 @@
 #include "exporter/push/metrics.h"
 #include "exporter/push/store.h"
 
-static const char json_type[] = "application/json";
-
 /* The families of one group, as they are written. */
 struct listing {
     struct buf *out;
@@ -24,59 +22,56 @@ struct listing {
 
 /* ---- pieces ---- */
 
-static void add_key(struct buf *out, const char *key) {
-    json_add_string(out, key);
-    buf_add_char(out, ':');
-}
-
 /* All values are texts there, so that NaN and infinities can be said: as Go writes them, exponents
  * from 1e6 on. */
-static void add_number(struct buf *out, double value) {
+static void format_number(double value, char out[static NUMBER_MAX_LEN + 1]) {
+    size_t len = number_format_canonical(value, out);
+    len -= len > 2 && memcmp(out + len - 2, ".0", 2) == 0 ? 2 : 0;
+    out[len] = '\0';
+}
+
+static void put_number(struct buf *out, const char *key, double value) {
     char text[NUMBER_MAX_LEN + 1];
-    size_t len = number_format_canonical(value, text);
-    len -= len > 2 && memcmp(text + len - 2, ".0", 2) == 0 ? 2 : 0;
-    text[len] = '\0';
-    json_add_string(out, text);
+    format_number(value, text);
+    json_put_string(out, key, text);
 }
 
 /* Counts are integers there. */
-static void add_count(struct buf *out, double value) {
+static void put_count(struct buf *out, const char *key, double value) {
     char text[NUMBER_MAX_LEN + 1];
     text[number_format(value, text)] = '\0';
-    json_add_string(out, text);
+    json_put_string(out, key, text);
 }
 
 /* "2026-11-16T11:04:31.012405875Z" */
-static void add_time(struct buf *out, double seconds) {
+static void put_time(struct buf *out, const char *key, double seconds) {
     double whole = floor(seconds);
     time_t moment = (time_t)whole;
     struct tm parts;
     char text[32];
     strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&moment, &parts));
-    buf_printf(out, "\"%s.%09" PRId64 "Z\"", text, (int64_t)((seconds - whole) * 1e9));
+    json_put(out, key, "\"%s.%09" PRId64 "Z\"", text, (int64_t)((seconds - whole) * 1e9));
 }
 
-static void add_labels(struct buf *out, const struct label *labels, size_t n, bool *first) {
+static void put_labels(struct buf *out, const struct label *labels, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        buf_add_str(out, *first ? "" : ",");
-        add_key(out, labels[i].name);
-        json_add_string(out, labels[i].value);
-        *first = false;
+        json_put_string(out, labels[i].name, labels[i].value);
     }
 }
 
-/* Those of a series of the group; an instance is said even where there is none, as on the page. */
-static void add_all_labels(struct buf *out, const struct push_owner_view *owner,
-                           const struct label *labels, size_t n) {
-    bool first = true;
-    buf_add_str(out, "{\"labels\":{");
+/* Begins a series of the group with its labels; an instance is said even where there is none, as on
+ * the page. */
+static void open_series(struct buf *out, const struct push_owner_view *owner,
+                        const struct label *labels, size_t n) {
+    json_open(out, NULL, '{');
+    json_open(out, "labels", '{');
     if (label_find(owner->labels, owner->n_labels, "instance") == NULL &&
         label_find(labels, n, "instance") == NULL) {
-        add_labels(out, &(const struct label){"instance", ""}, 1, &first);
+        json_put_string(out, "instance", "");
     }
-    add_labels(out, owner->labels, owner->n_labels, &first);
-    add_labels(out, labels, n, &first);
-    buf_add_str(out, "},");
+    put_labels(out, owner->labels, owner->n_labels);
+    put_labels(out, labels, n);
+    json_close(out, '}');
 }
 
 /* ---- series ---- */
@@ -91,40 +86,32 @@ static const char *type_name(enum push_type type) {
 }
 
 /* Buckets or quantiles by their bound, then count and sum. */
-static void add_composed(struct buf *out, const struct push_series_view *series) {
+static void put_composed(struct buf *out, const struct push_series_view *series) {
     bool histogram = series->type == PUSH_HISTOGRAM;
-    add_key(out, histogram ? "buckets" : "quantiles");
-    buf_add_char(out, '{');
+    json_open(out, histogram ? "buckets" : "quantiles", '{');
     for (size_t i = 0; i < series->n_bounds; i++) {
-        buf_add_str(out, i > 0 ? "," : "");
-        add_number(out, series->bounds[i]);
-        buf_add_char(out, ':');
-        (histogram ? add_count : add_number)(out, series->values[i]);
+        char bound[NUMBER_MAX_LEN + 1];
+        format_number(series->bounds[i], bound);
+        (histogram ? put_count : put_number)(out, bound, series->values[i]);
     }
     double count = series->values[series->n_bounds];
     if (histogram) {
-        buf_add_str(out, series->n_bounds > 0 ? ",\"+Inf\":" : "\"+Inf\":");
-        add_count(out, count);
+        put_count(out, "+Inf", count);
     }
-    buf_add_str(out, "},\"count\":");
-    add_count(out, count);
-    buf_add_str(out, ",\"sum\":");
-    add_number(out, series->values[series->n_bounds + 1]);
+    json_close(out, '}');
+    put_count(out, "count", count);
+    put_number(out, "sum", series->values[series->n_bounds + 1]);
 }
 
 static void open_family(struct buf *out, const char *name, const char *type, const char *help,
                         double seconds) {
-    buf_add_char(out, ',');
-    add_key(out, name);
-    buf_add_str(out, "{\"time_stamp\":");
-    add_time(out, seconds);
-    buf_printf(out, ",\"type\":\"%s\",", type);
+    json_open(out, name, '{');
+    put_time(out, "time_stamp", seconds);
+    json_put_string(out, "type", type);
     if (help != NULL && help[0] != '\0') {
-        add_key(out, "help");
-        json_add_string(out, help);
-        buf_add_char(out, ',');
+        json_put_string(out, "help", help);
     }
-    buf_add_str(out, "\"metrics\":[");
+    json_open(out, "metrics", '[');
 }
 
 static void close_family(struct listing *listing) {
@@ -136,43 +123,40 @@ static void close_family(struct listing *listing) {
 static bool add_series(const struct push_series_view *series, void *context) {
     struct listing *listing = context;
     struct buf *out = listing->out;
-    if (listing->family == series->family) {
-        buf_add_char(out, ',');
-    } else {
+    if (listing->family != series->family) {
         close_family(listing);
         open_family(out, series->name, type_name(series->type), series->help,
                     listing->owner->push_seconds);
         listing->family = series->family;
     }
-    add_all_labels(out, listing->owner, series->labels, series->n_labels);
+    open_series(out, listing->owner, series->labels, series->n_labels);
     if (series->type == PUSH_HISTOGRAM || series->type == PUSH_SUMMARY) {
-        add_composed(out, series);
+        put_composed(out, series);
     } else {
-        add_key(out, "value");
-        add_number(out, series->values[0]);
+        put_number(out, "value", series->values[0]);
     }
-    buf_add_char(out, '}');
+    json_close(out, '}');
     return out->len < listing->until;
 }
 
 /* ---- groups ---- */
 
 /* push_time_seconds and its sibling are not kept as series, but shown as such. */
-static void add_moment(const struct listing *listing, const struct metric_desc *desc,
+static void put_moment(const struct listing *listing, const struct metric_desc *desc,
                        double seconds) {
     open_family(listing->out, desc->name, "GAUGE", desc->help, listing->owner->push_seconds);
-    add_all_labels(listing->out, listing->owner, NULL, 0);
-    buf_add_str(listing->out, "\"value\":");
-    add_number(listing->out, seconds);
+    open_series(listing->out, listing->owner, NULL, 0);
+    put_number(listing->out, "value", seconds);
     buf_add_str(listing->out, "}]}");
 }
 
-static void begin_group(struct buf *out, const struct push_owner_view *view) {
-    bool first = true;
+static void open_group(struct buf *out, const struct push_owner_view *view) {
     bool is_good = view->push_seconds > 0 && view->push_failure_seconds <= view->push_seconds;
-    buf_add_str(out, "{\"labels\":{");
-    add_labels(out, view->labels, view->n_labels, &first);
-    buf_printf(out, "},\"last_push_successful\":%s", is_good ? "true" : "false");
+    json_open(out, NULL, '{');
+    json_open(out, "labels", '{');
+    put_labels(out, view->labels, view->n_labels);
+    json_close(out, '}');
+    json_put_bool(out, "last_push_successful", is_good);
 }
 
 static bool add_group(struct daemon *daemon, struct push_owner *owner,
@@ -180,14 +164,14 @@ static bool add_group(struct daemon *daemon, struct push_owner *owner,
     struct push_owner_view view = push_owner_view(daemon->push_store, owner);
     struct listing listing = {out, &view, item->place.family, item->until};
     if (item->owner == 0) {
-        begin_group(out, &view);
+        open_group(out, &view);
     }
     if (push_store_visit_some(daemon->push_store, owner, &item->place, add_series, &listing)) {
         return false;
     }
     close_family(&listing);
-    add_moment(&listing, &push_failure_time, view.push_failure_seconds);
-    add_moment(&listing, &push_time, view.push_seconds);
+    put_moment(&listing, &push_failure_time, view.push_failure_seconds);
+    put_moment(&listing, &push_time, view.push_seconds);
     buf_add_char(out, '}');
     return true;
 }
@@ -211,24 +195,25 @@ void http_gateway_metrics(struct http_request *request) {
     http_listing_reply(request, &groups);
 }
 
-/* The switches that clients may want to know of. */
-static void add_flags(struct buf *out, const struct settings *settings) {
-    static const char *const names[] = {"web.enable-admin-api", "web.enable-lifecycle"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        buf_printf(out, "%s\"%s\":\"%s\"", i > 0 ? "," : "", names[i],
-                   settings_bool(settings, names[i]) ? "true" : "false");
-    }
-}
-
 void http_gateway_status(struct http_request *request) {
+    /* The switches that clients may want to know of. */
+    static const char *const flags[] = {"web.enable-admin-api", "web.enable-lifecycle"};
+    const struct settings *settings = daemon_of(request)->config->settings;
     struct buf out CLEANUP_BUF = {0};
-    buf_printf(&out,
-               "{\"status\":\"success\",\"data\":{\"build_information\":{\"version\":\"%s\","
-               "\"revision\":\"%s\",\"compiler\":\"%s\"},\"flags\":{",
-               VERSION_TEXT, version_revision, VERSION_COMPILER);
-    add_flags(&out, daemon_of(request)->config->settings);
-    buf_add_str(&out, "},\"start_time\":");
-    add_time(&out, daemon_of(request)->start_wall_seconds);
+    json_open(&out, NULL, '{');
+    json_put_string(&out, "status", "success");
+    json_open(&out, "data", '{');
+    json_open(&out, "build_information", '{');
+    json_put_string(&out, "version", VERSION_TEXT);
+    json_put_string(&out, "revision", version_revision);
+    json_put_string(&out, "compiler", VERSION_COMPILER);
+    json_close(&out, '}');
+    json_open(&out, "flags", '{');
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+        json_put_string(&out, flags[i], settings_bool(settings, flags[i]) ? "true" : "false");
+    }
+    json_close(&out, '}');
+    put_time(&out, "start_time", daemon_of(request)->start_wall_seconds);
     buf_add_str(&out, "}}");
-    http_reply_buf(request, MHD_HTTP_OK, json_type, &out);
+    http_reply_buf(request, MHD_HTTP_OK, "application/json", &out);
 }

@@ -251,70 +251,57 @@ static bool find_knob(struct http_request *request, const char *plugin, const ch
 
 /* ---- showing ---- */
 
-static void add_text(struct buf *out, const char *key, const char *text) {
-    buf_printf(out, ",\"%s\":", key);
-    if (text != NULL) {
-        json_add_string(out, text);
-    } else {
-        buf_add_str(out, "null");
-    }
-}
-
-static void add_value(struct buf *out, const char *key, const struct knob_value *value,
-                      double seconds) {
-    buf_printf(out, ",\"%s\":", key);
-    knob_value_format(value, out);
+static void put_value(struct buf *out, const char *key, const struct knob_value *value,
+                      const char *time_key, double seconds) {
+    knob_value_put(out, key, value);
     if (value->form != KNOB_ABSENT) {
-        buf_printf(out, ",\"%s_at\":%.3f", key, seconds);
+        json_put(out, time_key, "%.3f", seconds);
     }
 }
 
-static void add_knob(struct buf *out, const struct knobs_plugin *plugin, const struct knob *knob) {
-    buf_add_char(out, '{');
-    knob_spec_format(&knob->spec, out);
-    add_value(out, "requested", &knob->requested, knob->requested_seconds);
+static void put_knob(struct buf *out, const struct knobs_plugin *plugin, const struct knob *knob) {
+    json_open(out, NULL, '{');
+    knob_spec_put(out, &knob->spec);
+    put_value(out, "requested", &knob->requested, "requested_at", knob->requested_seconds);
     if (knob->requested.form != KNOB_ABSENT) {
-        add_text(out, "requested_by", knob->requested_by);
+        json_put_string(out, "requested_by", knob->requested_by);
     }
-    add_value(out, "applied", &knob->applied, knob->applied_seconds);
-    buf_printf(out, ",\"connected\":%s}", knobs_is_connected(plugin) ? "true" : "false");
+    put_value(out, "applied", &knob->applied, "applied_at", knob->applied_seconds);
+    json_put_bool(out, "connected", knobs_is_connected(plugin));
+    json_close(out, '}');
 }
 
-static void add_labels(struct buf *out, const struct push_owner_view *view) {
-    buf_add_char(out, '{');
-    for (size_t i = 0; i < view->n_labels; i++) {
-        buf_add_str(out, i > 0 ? "," : "");
-        json_add_string(out, view->labels[i].name);
-        buf_add_char(out, ':');
-        json_add_string(out, view->labels[i].value);
+static void put_peer(struct buf *out, const struct push_claim *claim) {
+    struct buf name CLEANUP_BUF = {0};
+    json_put_bool(out, "verified", claim != NULL && claim->kind >= PUSH_CLAIM_UID);
+    if (claim != NULL) {
+        push_claim_format(claim, &name);
+        json_put_string(out, "peer", buf_str(&name));
+    } else {
+        json_put(out, "peer", "null");
     }
-    buf_add_char(out, '}');
 }
 
-static bool add_plugin(struct daemon *daemon, struct push_owner *owner,
+static bool put_plugin(struct daemon *daemon, struct push_owner *owner,
                        struct http_listing_item *item, struct buf *out) {
     (void)item;
     struct push_owner_view view = push_owner_view(daemon->push_store, owner);
-    const struct push_claim *claim = push_claim_of(owner);
-    bool verified = claim != NULL && claim->kind >= PUSH_CLAIM_UID;
-    struct buf claimant CLEANUP_BUF = {0};
-    if (claim != NULL) {
-        push_claim_format(claim, &claimant);
+    json_open(out, NULL, '{');
+    json_put_string(out, "plugin", label_of(&view, "plugin"));
+    json_open(out, "labels", '{');
+    for (size_t i = 0; i < view.n_labels; i++) {
+        json_put_string(out, view.labels[i].name, view.labels[i].value);
     }
-    buf_add_str(out, "{\"plugin\":");
-    json_add_string(out, label_of(&view, "plugin"));
-    buf_add_str(out, ",\"labels\":");
-    add_labels(out, &view);
-    buf_printf(out, ",\"connections\":%zu,\"verified\":%s", view.n_refs,
-               verified ? "true" : "false");
-    add_text(out, "peer", claim != NULL ? buf_str(&claimant) : NULL);
-    buf_printf(out, ",\"series\":%zu,\"seen_at\":%.3f,\"params\":[", view.n_series,
-               view.seen_seconds);
+    json_close(out, '}');
+    json_put(out, "connections", "%zu", view.n_refs);
+    put_peer(out, push_claim_of(owner));
+    json_put(out, "series", "%zu", view.n_series);
+    json_put(out, "seen_at", "%.3f", view.seen_seconds);
+    json_open(out, "params", '[');
     const struct knobs_plugin *plugin = knobs_of(daemon->knobs, owner);
     const struct knob *knob = plugin != NULL ? plugin->knobs : NULL;
-    for (bool first = true; knob != NULL; knob = knob->next, first = false) {
-        buf_add_str(out, first ? "" : ",");
-        add_knob(out, plugin, knob);
+    for (; knob != NULL; knob = knob->next) {
+        put_knob(out, plugin, knob);
     }
     buf_add_str(out, "]}");
     return true;
@@ -325,7 +312,7 @@ static void list(struct http_request *request) {
         .begin = "{\"status\":\"success\",\"data\":[",
         .end = "]}\n",
         .is_meant = is_plugin,
-        .add = add_plugin,
+        .add = put_plugin,
     };
     http_listing_reply(request, &plugins);
 }
@@ -431,7 +418,7 @@ static void handle_knob(struct http_request *request, const char *plugin, const 
         return;
     }
     struct buf data CLEANUP_BUF = {0};
-    add_knob(&data, found.plugin, found.knob);
+    put_knob(&data, found.plugin, found.knob);
     http_json_reply(request, &data);
 }
 

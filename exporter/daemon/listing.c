@@ -79,9 +79,6 @@ static bool add_owner(struct http_listing *listing, struct push_owner *owner) {
     const struct http_listing_kind *kind = listing->kind;
     struct push_owner_view view = push_owner_view(listing->daemon->push_store, owner);
     if (kind->is_meant(&view)) {
-        if (listing->item.owner == 0) {
-            buf_add_str(&listing->out, listing->out.len > strlen(kind->begin) ? "," : "");
-        }
         if (!kind->add(listing->daemon, owner, &listing->item, &listing->out)) {
             listing->item.owner = view.number;
             return false;
