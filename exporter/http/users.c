@@ -3,16 +3,17 @@
 #include <crypt.h>
 #include <ctype.h>
 #include <errno.h>
-#include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
+#include <nettle/base64.h>
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "exporter/core/memory.h"
-#include "exporter/core/tls_start.h"
 #include "exporter/net/network.h"
 
 enum {
@@ -67,38 +68,6 @@ static void credentials_wipe(struct credentials *credentials) {
 }
 #define CLEANUP_CREDENTIALS CLEANUP(credentials_wipe)
 
-static int base64_value(char c) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c == '\0' ? NULL : strchr(digits, c);
-    return at == NULL ? -1 : (int)(at - digits);
-}
-
-/* Strict base64 with padding; `out` must have room for 3/4 of `len`. */
-static int base64_decode(const char *text, size_t len, char *out, size_t *ret_len) {
-    if (len % 4 != 0) {
-        return -EINVAL;
-    }
-    size_t n_padding = 0;
-    while (n_padding < 2 && n_padding < len && text[len - n_padding - 1] == '=') {
-        n_padding++;
-    }
-    size_t n_digits = len - n_padding;
-    size_t n_out = 0;
-    uint32_t bits = 0;
-    for (size_t i = 0; i < n_digits; i++) {
-        int value = base64_value(text[i]);
-        if (value < 0) {
-            return -EINVAL;
-        }
-        bits = bits << 6 | (uint32_t)value;
-        if (i % 4 > 0) {
-            out[n_out++] = (char)(bits >> (6 - 2 * (i % 4)));
-        }
-    }
-    *ret_len = n_out;
-    return 0;
-}
-
 /* "Basic bmFtZTpwYXNzd29yZA==" (RFC 7617). A NUL inside is rejected: libcrypt would end the
  * password there. */
 static int credentials_parse(const char *authorization, struct credentials *out) {
@@ -109,11 +78,12 @@ static int credentials_parse(const char *authorization, struct credentials *out)
     }
     const char *token = authorization + strlen(scheme);
     token += strspn(token, " ");
-    size_t len = strlen(token);
-    while (len > 0 && (token[len - 1] == ' ' || token[len - 1] == '\t')) {
-        len--;
-    }
-    if (base64_decode(token, len, out->text, &out->len) < 0) {
+    size_t len = strcspn(token, " \t");
+    struct base64_decode_ctx decoder;
+    base64_decode_init(&decoder);
+    if (token[len + strspn(token + len, " \t")] != '\0' ||
+        base64_decode_update(&decoder, &out->len, (uint8_t *)out->text, len, token) == 0 ||
+        base64_decode_final(&decoder) == 0) {
         return -EINVAL;
     }
     out->text[out->len] = '\0';
@@ -126,16 +96,20 @@ static int credentials_parse(const char *authorization, struct credentials *out)
     return 0;
 }
 
-static int tag_compute(const struct users *users, const void *data, size_t len, struct tag *ret) {
-    int r =
-        gnutls_hmac_fast(GNUTLS_MAC_SHA256, users->key, sizeof(users->key), data, len, ret->bytes);
-    return r < 0 ? -EIO : 0;
+static struct tag tag_compute(const struct users *users, const void *data, size_t len) {
+    struct tag tag;
+    struct hmac_sha256_ctx hmac;
+    hmac_sha256_set_key(&hmac, sizeof(users->key), users->key);
+    hmac_sha256_update(&hmac, len, data);
+    hmac_sha256_digest(&hmac, sizeof(tag.bytes), tag.bytes);
+    explicit_bzero(&hmac, sizeof(hmac));
+    return tag;
 }
 
 static bool verdicts_contain(const struct verdicts *verdicts, const struct tag *tag) {
     bool found = false;
     for (size_t i = 0; i < verdicts->n_tags; i++) {
-        found |= gnutls_memcmp(&verdicts->tags[i], tag, sizeof(*tag)) == 0;
+        found |= memeql_sec(&verdicts->tags[i], tag, sizeof(*tag)) != 0;
     }
     return found;
 }
@@ -160,8 +134,7 @@ struct users *users_create(void) {
     struct users *users = mem_zalloc(1, sizeof(*users));
     pthread_mutex_init(&users->lock, NULL);
     verdicts_grow(&users->rejected, USERS_MAX_REJECTED);
-    tls_start();
-    if (gnutls_rnd(GNUTLS_RND_KEY, users->key, sizeof(users->key)) < 0) {
+    if (getentropy(users->key, sizeof(users->key)) < 0) {
         users_destroy(users);
         return NULL;
     }
@@ -247,13 +220,10 @@ void users_inherit(struct users *users, struct users *from) {
 
 enum users_verdict users_lookup(struct users *users, const char *authorization) {
     struct credentials credentials CLEANUP_CREDENTIALS;
-    struct tag tag;
     if (credentials_parse(authorization, &credentials) < 0) {
         return USERS_DENIED;
     }
-    if (tag_compute(users, credentials.text, credentials.len, &tag) < 0) {
-        return USERS_UNKNOWN;
-    }
+    struct tag tag = tag_compute(users, credentials.text, credentials.len);
     pthread_mutex_lock(&users->lock);
     bool granted = verdicts_contain(&users->granted, &tag);
     bool rejected = verdicts_contain(&users->rejected, &tag);
@@ -274,9 +244,8 @@ static const struct user *user_find(const struct users *users, const char *name,
 /* The user to check an unknown name against, always the same for the same name: even with hashes
  * of several costs, the time taken does not reveal which users exist. */
 static const struct user *user_stand_in(const struct users *users, const char *name, size_t len) {
-    struct tag tag = {0};
+    struct tag tag = tag_compute(users, name, len);
     uint64_t number;
-    tag_compute(users, name, len, &tag);
     memcpy(&number, tag.bytes, sizeof(number));
     return &users->users[number % users->n_users];
 }
@@ -286,8 +255,8 @@ static bool password_matches(const char *password, const char *hash) {
     const char *made = crypt_rn(password, hash, data, sizeof(*data));
     /* Compares the checksum only: libcrypt clears unused bits of the salt it returns. */
     bool same = made != NULL && strlen(made) == BCRYPT_LEN &&
-                gnutls_memcmp(made + BCRYPT_SETTING_LEN, hash + BCRYPT_SETTING_LEN,
-                              BCRYPT_LEN - BCRYPT_SETTING_LEN) == 0;
+                memeql_sec(made + BCRYPT_SETTING_LEN, hash + BCRYPT_SETTING_LEN,
+                           BCRYPT_LEN - BCRYPT_SETTING_LEN) != 0;
     explicit_bzero(data, sizeof(*data));
     free(data);
     return same;
@@ -300,7 +269,6 @@ bool users_verify(struct users *users, const char *authorization) {
         return known == USERS_GRANTED;
     }
     struct credentials credentials CLEANUP_CREDENTIALS;
-    struct tag tag;
     if (users->n_users == 0 || credentials_parse(authorization, &credentials) < 0) {
         return false;
     }
@@ -309,11 +277,10 @@ bool users_verify(struct users *users, const char *authorization) {
         user != NULL ? user : user_stand_in(users, credentials.text, credentials.name_len);
     bool matches = password_matches(credentials.password, against->hash);
     bool granted = matches && user != NULL;
-    if (tag_compute(users, credentials.text, credentials.len, &tag) == 0) {
-        pthread_mutex_lock(&users->lock);
-        verdicts_add(granted ? &users->granted : &users->rejected, &tag);
-        pthread_mutex_unlock(&users->lock);
-    }
+    struct tag tag = tag_compute(users, credentials.text, credentials.len);
+    pthread_mutex_lock(&users->lock);
+    verdicts_add(granted ? &users->granted : &users->rejected, &tag);
+    pthread_mutex_unlock(&users->lock);
     return granted;
 }
 
