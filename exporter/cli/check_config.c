@@ -1,7 +1,6 @@
-#include "exporter/cli/check_config.h"
-
 #include <stdio.h>
 
+#include "exporter/cli/cli.h"
 #include "exporter/core/file.h"
 #include "exporter/http/web_config.h"
 #include "exporter/settings/config.h"
@@ -9,8 +8,8 @@
 
 enum { WEB_CONFIG_MAX = 1 << 20 };
 
-/* A web configuration is known by its sections, which the daemon's own file cannot have. What
- * cannot be read or parsed is for the real readers to complain about. */
+/* A web configuration has sections that the daemon's own file cannot have. If the file cannot be
+ * read or parsed, the reader of the daemon's file reports it. */
 static bool is_web_config(const char *file) {
     static const char *const sections[] = {"basic_auth_users", "http_server_config", "rate_limit",
                                            "tls_server_config"};
@@ -35,7 +34,7 @@ static int load_web_config(const char *file, struct problems *problems) {
     return web_config_load(file, &web_config, problems);
 }
 
-/* Only the file counts: what the environment says here need not hold where the file is used. */
+/* Ignores the environment, which may be different where the file is used. */
 static int load(const struct collector *const *collectors, const char *file,
                 struct problems *problems) {
     if (is_web_config(file)) {

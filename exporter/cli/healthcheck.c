@@ -1,5 +1,3 @@
-#include "exporter/cli/healthcheck.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
@@ -13,6 +11,7 @@
 #include <sys/un.h>
 
 #include "collectors/source/entries.h"
+#include "exporter/cli/cli.h"
 #include "exporter/core/file.h"
 #include "exporter/http/web_config.h"
 #include "exporter/net/address.h"
@@ -23,9 +22,10 @@ enum { TIMEOUT_S = 5, MAX_ARGUMENTS = 256 };
 static const char request[] = "GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n"
                               "Connection: close\r\n\r\n";
 
-bool healthcheck_is_good(const char *answer) {
+/* A status below 500: a missing password or certificate is not the fault of the daemon. */
+static bool is_good(const char *reply) {
     unsigned status = 0;
-    return sscanf(answer, "HTTP/1.%*1u %3u", &status) == 1 && status >= 200 && status < 500;
+    return sscanf(reply, "HTTP/1.%*1u %3u", &status) == 1 && status >= 200 && status < 500;
 }
 
 /* ---- connecting ---- */
@@ -50,7 +50,7 @@ static int connect_unix(const char *path) {
     return connect_to((const struct sockaddr *)&address, sizeof(address));
 }
 
-/* Who listens on all addresses is reached on this machine's own. */
+/* A daemon that listens on all addresses is reached on the loopback. */
 static int connect_tcp(const struct http_address *where) {
     bool all = where->host[0] == '\0' || strcmp(where->host, "0.0.0.0") == 0 ||
                strcmp(where->host, "::") == 0;
@@ -67,24 +67,26 @@ static int connect_tcp(const struct http_address *where) {
     return fd;
 }
 
-/* ---- asking ---- */
+/* ---- request and reply ---- */
 
-static int ask_plain(int fd, char *answer, size_t size) {
+static int request_plain(int fd, char *reply, size_t size) {
     if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0) {
         return -errno;
     }
-    ssize_t n = recv(fd, answer, size - 1, 0);
-    answer[n > 0 ? n : 0] = '\0';
+    ssize_t n = recv(fd, reply, size - 1, 0);
+    reply[n > 0 ? n : 0] = '\0';
     return n < 0 ? -errno : 0;
 }
 
-/* The certificate is not looked at: the question is whether it lives, and nothing secret is said.
- * One that wants a certificate of ours has answered by asking for it. */
-static int ask_tls(int fd, char *answer, size_t size) {
+/* Does not verify the certificate: nothing secret is sent. A daemon that requests a certificate
+ * from us is alive. */
+static int request_tls(int fd, char *reply, size_t size) {
     gnutls_certificate_credentials_t credentials;
     gnutls_session_t session;
     gnutls_certificate_allocate_credentials(&credentials);
-    gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NO_SIGNAL); /* it may hang up at any time */
+    gnutls_init(&session,
+                GNUTLS_CLIENT |
+                    GNUTLS_NO_SIGNAL); /* the daemon may close the connection at any time */
     gnutls_set_default_priority(session);
     gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials);
     gnutls_transport_set_int(session, fd);
@@ -95,14 +97,14 @@ static int ask_tls(int fd, char *answer, size_t size) {
     } while (r < 0 && gnutls_error_is_fatal(r) == 0);
     ssize_t n = -1;
     if (r >= 0 && gnutls_record_send(session, request, strlen(request)) > 0) {
-        n = gnutls_record_recv(session, answer, size - 1);
+        n = gnutls_record_recv(session, reply, size - 1);
     }
-    answer[n > 0 ? n : 0] = '\0';
-    bool wants_ours = gnutls_certificate_client_get_request_status(session) != 0;
+    reply[n > 0 ? n : 0] = '\0';
+    bool wants_certificate = gnutls_certificate_client_get_request_status(session) != 0;
     gnutls_deinit(session);
     gnutls_certificate_free_credentials(credentials);
-    if (n <= 0 && wants_ours) {
-        snprintf(answer, size, "HTTP/1.1 401");
+    if (n <= 0 && wants_certificate) {
+        snprintf(reply, size, "HTTP/1.1 401");
         return 0;
     }
     return n > 0 ? 0 : -EPROTO;
@@ -111,28 +113,27 @@ static int ask_tls(int fd, char *answer, size_t size) {
 static int check(const char *where, bool tls) {
     struct http_address address;
     struct error error;
-    char answer[256];
+    char reply[256];
     if (http_address_parse(where, &address, &error) < 0) {
         fprintf(stderr, "waap: %s: %s\n", where, error.text);
         return 2;
     }
     int fd CLEANUP_CLOSE = address.is_unix ? connect_unix(address.path) : connect_tcp(&address);
     int r = fd < 0 ? fd
-            : tls  ? ask_tls(fd, answer, sizeof(answer))
-                   : ask_plain(fd, answer, sizeof(answer));
+            : tls  ? request_tls(fd, reply, sizeof(reply))
+                   : request_plain(fd, reply, sizeof(reply));
     if (r < 0) {
         fprintf(stderr, "waap: %s: %s\n", where, strerror(-r));
         return 1;
     }
-    if (!healthcheck_is_good(answer)) {
-        fprintf(stderr, "waap: %s: answers \"%.*s\"\n", where, (int)strcspn(answer, "\r\n"),
-                answer);
+    if (!is_good(reply)) {
+        fprintf(stderr, "waap: %s: replies \"%.*s\"\n", where, (int)strcspn(reply, "\r\n"), reply);
         return 1;
     }
     return 0;
 }
 
-/* ---- where to ask ---- */
+/* ---- the address ---- */
 
 /* The words of a process if it is `waap serve`; they point into `text`. 0: it is another program.
  */
@@ -200,7 +201,7 @@ int healthcheck_main(const struct collector *const *collectors, int argc, char *
     }
     const char *const *addresses = settings_list(config->settings, "web.listen-address");
     if (addresses[0] == NULL) {
-        fprintf(stderr, "waap: no address to ask\n");
+        fprintf(stderr, "waap: no address to check\n");
         return 2;
     }
     return check(addresses[0], web_config != NULL && web_config_tls(web_config) != NULL);

@@ -1,5 +1,3 @@
-#include "exporter/cli/subprogram.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -7,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exporter/cli/cli.h"
 #include "exporter/core/version.h"
 
 enum { EXIT_NO_PROGRAM = 127 };
@@ -48,6 +47,6 @@ int subprogram_exec(const char *room, const char *program, char **argv) {
         }
         buf_reset(&path);
     }
-    fprintf(stderr, "waap: %s is not installed; it carries out: waap %s\n", program, argv[0]);
+    fprintf(stderr, "waap: %s is not installed; waap %s needs it\n", program, argv[0]);
     return EXIT_NO_PROGRAM;
 }

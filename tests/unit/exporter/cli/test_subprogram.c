@@ -1,4 +1,4 @@
-#include "exporter/cli/subprogram.h"
+#include "exporter/cli/cli.h"
 
 #include <unity.h>
 
