@@ -15,7 +15,6 @@
 #include "exporter/core/log.h"
 #include "exporter/core/memory.h"
 #include "exporter/net/listen.h"
-#include "exporter/net/listen_passed.h"
 
 /* ---- listening ---- */
 
@@ -60,11 +59,7 @@ static struct place *find(const struct listen *listen, const char *address) {
 static struct place *add(struct listen *listen, const char *address) {
     struct place *place = mem_zalloc(1, sizeof(*place));
     place->address = mem_strdup(address);
-    if (http_listeners_create(listen->loop, listen->accepted, listen->context, &place->listeners,
-                              NULL) < 0) {
-        place_destroy(place);
-        return NULL;
-    }
+    place->listeners = http_listeners_create(listen->loop, listen->accepted, listen->context);
     place->next = listen->places;
     listen->places = place;
     return place;
@@ -123,17 +118,14 @@ static void retry_fire(struct loop_timer *timer) {
     }
 }
 
-int push_socket_lookup(const struct settings *settings, struct listen_names *names) {
-    return listen_names_add_group(names, settings_string(settings, "push.socket-group"));
+void push_socket_lookup(const struct settings *settings, struct listen_names *names) {
+    listen_names_add_group(names, settings_string(settings, "push.socket-group"));
 }
 
 static void use_place(struct listen *listen, const char *address) {
     struct error err;
     struct place *place = find(listen, address);
     place = place != NULL ? place : add(listen, address);
-    if (place == NULL) {
-        return;
-    }
     place->keep = true;
     if (open_place(place, listen->config, &err) < 0) {
         say_closed(&err);

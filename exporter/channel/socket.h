@@ -16,8 +16,8 @@ struct push_socket;
 struct push_socket *push_socket_create(struct loop *loop, struct push_store *store,
                                        struct knobs *knobs, struct push_log *log);
 
-/* Asks for the names in the settings, which may take long. -ENOMEM, or 0. */
-int push_socket_lookup(const struct settings *settings, struct listen_names *names);
+/* Asks for the names in the settings, which may take long. */
+void push_socket_lookup(const struct settings *settings, struct listen_names *names);
 
 /* Listens where the settings say and takes over their limits. A path that cannot be used is a
  * warning: the daemon goes on without it. */

@@ -21,16 +21,6 @@ struct reload {
     struct problems problems;
 };
 
-static int look_up_names(struct config *config, struct problems *problems) {
-    config->names = listen_names_create();
-    if (config->names == NULL || http_server_look_up(config->settings, config->names) < 0 ||
-        push_socket_lookup(config->settings, config->names) < 0) {
-        problems_add(problems, "configuration", 0, 0, "out of memory");
-        return -ENOMEM;
-    }
-    return 0;
-}
-
 int reload_read(const struct daemon *daemon, struct config **ret_config,
                 struct web_config **ret_web_config, struct problems *problems) {
     struct config *config CLEANUP_CONFIG = NULL;
@@ -47,11 +37,9 @@ int reload_read(const struct daemon *daemon, struct config **ret_config,
             return r;
         }
     }
-    r = look_up_names(config, problems);
-    if (r < 0) {
-        web_config_unref(web_config);
-        return r;
-    }
+    config->names = listen_names_create();
+    http_server_look_up(config->settings, config->names);
+    push_socket_lookup(config->settings, config->names);
     *ret_config = TAKE(config);
     *ret_web_config = web_config;
     return 0;

@@ -14,7 +14,6 @@
 #include "exporter/core/log.h"
 #include "exporter/core/memory.h"
 #include "exporter/http/tls.h"
-#include "exporter/net/listen_passed.h"
 
 enum {
     MHD_NO_LIMIT = 1 << 20,  /* the gate decides: libmicrohttpd would reject new connections */
@@ -229,10 +228,8 @@ int http_server_create(void *context, struct loop *loop, const struct http_route
     server->stats = http_stats_create();
     server->sweep = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = sweep_fire};
     loop_timer_add(loop, &server->sweep);
-    int r = http_listeners_create(loop, accepted, server, &server->listeners, err);
-    if (r == 0) {
-        r = worker_create(loop, "auth", &server->auth_worker, err);
-    }
+    server->listeners = http_listeners_create(loop, accepted, server);
+    int r = worker_create(loop, "auth", &server->auth_worker, err);
     if (r < 0) {
         http_server_destroy(server);
         return r;
@@ -289,13 +286,12 @@ static bool uses_passed(const struct settings *settings) {
     return settings_bool(settings, "web.systemd-socket") || listen_passed_find("http", fds) > 0;
 }
 
-int http_server_look_up(const struct settings *settings, struct listen_names *names) {
+void http_server_look_up(const struct settings *settings, struct listen_names *names) {
     const char *const *addresses = settings_list(settings, "web.listen-address");
-    int r = listen_names_add_group(names, settings_string(settings, "web.listen-group"));
-    for (; r == 0 && !uses_passed(settings) && *addresses != NULL; addresses++) {
-        r = listen_names_add_host(names, *addresses);
+    listen_names_add_group(names, settings_string(settings, "web.listen-group"));
+    for (; !uses_passed(settings) && *addresses != NULL; addresses++) {
+        listen_names_add_host(names, *addresses);
     }
-    return r;
 }
 
 int http_server_listen(struct http_listeners *listeners, const struct settings *settings,

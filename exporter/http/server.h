@@ -78,7 +78,7 @@ size_t http_server_n_in_flight(const struct http_server *server);
 void http_server_destroy(struct http_server *server);
 
 /* Looks up the host names and groups in the settings under `web`, which may take long. */
-int http_server_look_up(const struct settings *settings, struct listen_names *names);
+void http_server_look_up(const struct settings *settings, struct listen_names *names);
 
 /* Listens as these settings require, with the names that were looked up. */
 int http_server_listen(struct http_listeners *listeners, const struct settings *settings,

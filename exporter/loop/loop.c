@@ -11,10 +11,11 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
+#include "exporter/core/memory.h"
 
 enum { LOOP_EVENTS = 64 };
 
-/* Peers are promised 5 ms; what is under way then comes on top. */
+/* Peers are promised 5 ms; the call under way comes on top. */
 #define LONG_TURN_NS (2 * CLOCK_NS_PER_MS)
 
 struct loop {
@@ -57,10 +58,7 @@ static void wake_ready(struct loop_source *source, uint32_t events) {
 }
 
 int loop_create(struct loop **ret_loop, struct error *err) {
-    struct loop *loop = calloc(1, sizeof(*loop));
-    if (loop == NULL) {
-        return error_set(err, -ENOMEM, "event loop: out of memory");
-    }
+    struct loop *loop = mem_zalloc(1, sizeof(*loop));
     pthread_mutex_init(&loop->lock, NULL);
     loop->last_message = &loop->first_message;
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -105,7 +103,7 @@ void loop_change(struct loop *loop, struct loop_source *source, uint32_t events)
 
 void loop_remove(struct loop *loop, struct loop_source *source) {
     epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
-    /* An event for it may already stand in this turn's list. */
+    /* An event for it may already be in this turn's list. */
     for (int i = 0; i < loop->n_events; i++) {
         if (loop->events[i].data.ptr == source) {
             loop->events[i].data.ptr = NULL;
@@ -149,7 +147,7 @@ void loop_post(struct loop *loop, struct loop_message *message) {
     loop->last_message = &message->next;
     pthread_mutex_unlock(&loop->lock);
     if (!is_first) {
-        return; /* the loop has been woken and not looked yet: it will find this one, too */
+        return; /* the loop has been woken and will find this one, too */
     }
     uint64_t one = 1;
     ssize_t ignored = write(loop->wake.fd, &one, sizeof(one));
@@ -210,7 +208,7 @@ void loop_turn(struct loop *loop, int64_t timeout_ms) {
     int n = epoll_wait(loop->epoll_fd, loop->events, LOOP_EVENTS, (int)wait);
     loop->n_events = n < 0 ? 0 : n;
     loop->begin_ns = clock_monotonic_ns();
-    /* What was late on a long turn is earlier on the next. */
+    /* A source that came late on a long turn comes earlier on the next. */
     for (unsigned i = 0, n_events = (unsigned)loop->n_events; i < n_events; i++) {
         const struct epoll_event *event = &loop->events[(loop->n_long + i) % n_events];
         struct loop_source *source = event->data.ptr;

@@ -6,7 +6,7 @@
 #include "exporter/core/error.h"
 
 /* The daemon's one event loop. Everything but the collectors, password checks and page building
- * runs here, one thing after the other, so that what it touches needs no lock. Only loop_post may
+ * runs here, one thing after the other, so that its data needs no lock. Only loop_post may
  * be called from another thread. The structs below are embedded in their owners. */
 struct loop;
 
@@ -23,14 +23,14 @@ struct loop_timer {
     struct loop_timer *next;
 };
 
-/* Something that wants to run after every turn and may shorten the wait: libmicrohttpd. */
+/* Runs after every turn and may shorten the wait: libmicrohttpd. */
 struct loop_pump {
-    int64_t (*timeout_ms)(struct loop_pump *pump); /* -1: no wish */
+    int64_t (*timeout_ms)(struct loop_pump *pump); /* -1: any */
     void (*run)(struct loop_pump *pump);
     struct loop_pump *next;
 };
 
-/* Something another thread wants done on the loop. Must not be posted again before it ran. */
+/* A call that another thread requests on the loop. Must not be posted again before it ran. */
 struct loop_message {
     void (*deliver)(struct loop_message *message);
     struct loop_message *next;
@@ -56,18 +56,18 @@ void loop_pump_remove(struct loop *loop, struct loop_pump *pump);
 /* Hands a message to the loop thread and wakes it; from any thread. */
 void loop_post(struct loop *loop, struct loop_message *message);
 
-/* Takes back a message that has been posted but not delivered, if it is there: before what it is
- * embedded in goes away. */
+/* Takes back a message that has been posted but not delivered, if it is there: before its owner is
+ * freed. */
 void loop_cancel(struct loop *loop, struct loop_message *message);
 
 /* Runs until loop_stop. */
 void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 
-/* Whether the turn under way has taken as long as it should: what can wait is left to the next. */
+/* Whether the turn under way has taken as long as it should: other work is left to the next. */
 bool loop_turn_is_long(const struct loop *loop);
 
-/* The next turn does not wait: something to do has come up on this one. */
+/* The next turn does not wait: there is more to do. */
 void loop_hurry(struct loop *loop);
 
 /* One turn that waits at most `timeout_ms`: for an orderly end after loop_run has returned. */

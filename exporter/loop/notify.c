@@ -14,6 +14,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
 /* A manager that does not read its socket must not stop us for longer. */
@@ -21,7 +22,7 @@ enum { SEND_TIMEOUT_MS = 1000, NS_PER_US = 1000 };
 
 struct notify {
     struct loop *loop;
-    int fd; /* -1: nobody wants to hear */
+    int fd; /* -1: no manager */
     struct sockaddr_un address;
     socklen_t address_len;
     struct loop_timer alive;
@@ -33,7 +34,7 @@ static void send_text(struct notify *notify, const char *text, int flags) {
     ssize_t n = sendto(notify->fd, text, strlen(text), flags | MSG_NOSIGNAL,
                        (const struct sockaddr *)&notify->address, notify->address_len);
     if (n < 0 && !notify->failing) {
-        log_warn("notify: the service manager cannot be told: %m");
+        log_warn("notify: cannot send to the service manager: %m");
     }
     notify->failing = n < 0;
 }
@@ -44,7 +45,7 @@ static void alive_fire(struct loop_timer *timer) {
     send_text(notify, "WATCHDOG=1", MSG_DONTWAIT);
 }
 
-/* "/path" or "@name", which stands for an abstract socket. */
+/* "/path" or "@name", an abstract socket. */
 static bool parse_address(const char *text, struct notify *notify) {
     struct sockaddr_un *address = &notify->address;
     size_t len = text != NULL ? strlen(text) : 0;
@@ -60,7 +61,7 @@ static bool parse_address(const char *text, struct notify *notify) {
     return true;
 }
 
-/* Half of the period that the manager grants; 0 where it watches somebody else or nobody. */
+/* Half of the period that the manager grants; 0 if it does not watch this process. */
 static int64_t read_alive_every_ns(void) {
     const char *pid = getenv("WATCHDOG_PID");
     if (pid != NULL && strtol(pid, NULL, 10) != (long)getpid()) {
@@ -84,10 +85,7 @@ static int open_socket(void) {
 }
 
 struct notify *notify_create(struct loop *loop) {
-    struct notify *notify = calloc(1, sizeof(*notify));
-    if (notify == NULL) {
-        return NULL;
-    }
+    struct notify *notify = mem_zalloc(1, sizeof(*notify));
     notify->loop = loop;
     notify->fd = -1;
     notify->alive = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = alive_fire};

@@ -1,10 +1,10 @@
 #include "exporter/loop/worker.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "exporter/core/container_of.h"
+#include "exporter/core/memory.h"
 #include "exporter/loop/thread.h"
 
 struct worker {
@@ -54,10 +54,7 @@ static void *worker_main(void *context) {
 
 int worker_create(struct loop *loop, const char *name, struct worker **ret_worker,
                   struct error *err) {
-    struct worker *worker = calloc(1, sizeof(*worker));
-    if (worker == NULL) {
-        return error_set(err, -ENOMEM, "worker %s: out of memory", name);
-    }
+    struct worker *worker = mem_zalloc(1, sizeof(*worker));
     worker->loop = loop;
     worker->last = &worker->first;
     pthread_mutex_init(&worker->lock, NULL);

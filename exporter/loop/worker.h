@@ -6,11 +6,11 @@
 #include "exporter/core/error.h"
 #include "exporter/loop/loop.h"
 
-/* One thread that does, one after the other, what would stall the loop: building and compressing
- * pages, reading large pushes, checking passwords, reading configuration files. */
+/* One thread that runs, one after the other, the jobs that would stall the loop: building and
+ * compressing pages, reading large pushes, checking passwords, reading configuration files. */
 struct worker;
 
-/* Embedded in what is to be done. `run` is called on the worker's thread, `done` then on the loop.
+/* Embedded in its owner. `run` is called on the worker's thread, `done` then on the loop.
  * Without `done`, `run` may free the job. */
 struct worker_job {
     void (*run)(struct worker_job *job);
@@ -22,9 +22,9 @@ struct worker_job {
 int worker_create(struct loop *loop, const char *name, struct worker **ret_worker,
                   struct error *err);
 
-/* Takes what is queued to its end and frees the worker; what `done` would do is left to the loop. A
- * job that does not end within `timeout_ms` is left behind with its thread: false is returned then,
- * the loop must stay, and the process should leave by _exit. Accepts NULL. */
+/* Runs the queued jobs and frees the worker; calls of `done` are left to the loop. If a job does
+ * not end within `timeout_ms`, it stays with its thread: returns false, the loop must stay, and the
+ * process should leave by _exit. Accepts NULL. */
 bool worker_destroy(struct worker *worker, int64_t timeout_ms);
 
 /* Queues a job; on the loop thread. */

@@ -9,26 +9,36 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/net/address.h"
-#include "exporter/net/listen_passed.h"
-#include "exporter/net/listen_unix.h"
 
 /* A burst beyond the backlog loses connection requests, and a scrape among them waits a second for
  * its next try. */
 enum { LISTEN_BACKLOG = 4096 };
 
-/* Connections that are accepted on one turn: those already there want their turn too, and the gate
- * keeps room for as many newcomers until their requests are read (a quarter of max-connections). */
+enum { LISTEN_FIRST_FD = 3 }; /* of systemd */
+
+/* Connections that are accepted on one turn, so that the others get their turn too; the gate keeps
+ * room for as many newcomers until their requests are read (a quarter of max-connections). */
 enum { ACCEPT_BATCH = 16 };
 
 /* How long a listener rests when the process is out of descriptors. */
 #define ACCEPT_REST_NS (100 * CLOCK_NS_PER_MS)
+
+/* A Unix socket that we listen on, in the file system. */
+struct listen_unix {
+    char *path; /* NULL: none */
+    dev_t device;
+    ino_t inode;
+};
 
 struct listener {
     struct loop_source source;
@@ -49,6 +59,164 @@ struct http_listeners {
     const char *name;
     struct listener *first;
 };
+
+/* ---- sockets of systemd ---- */
+
+static int count_passed(void) {
+    const char *pid = getenv("LISTEN_PID");
+    const char *fds = getenv("LISTEN_FDS");
+    if (pid == NULL || fds == NULL || strtol(pid, NULL, 10) != (long)getpid()) {
+        return 0;
+    }
+    long n = strtol(fds, NULL, 10);
+    return n >= 1 && n <= LISTEN_PASSED_MAX ? (int)n : 0;
+}
+
+/* The names are separated by colons: "push:waap.socket:waap.socket". */
+size_t listen_passed_find(const char *who, int ret_fds[static LISTEN_PASSED_MAX]) {
+    const char *names = getenv("LISTEN_FDNAMES");
+    const char *name = names != NULL ? names : "";
+    bool want_push = strcmp(who, "push") == 0;
+    size_t n_found = 0;
+    int n = count_passed();
+    for (int i = 0; i < n; i++) {
+        size_t len = strcspn(name, ":");
+        bool is_push = len == strlen("push") && memcmp(name, "push", len) == 0;
+        if (is_push == want_push) {
+            ret_fds[n_found++] = LISTEN_FIRST_FD + i;
+        }
+        name += name[len] == ':' ? len + 1 : len;
+    }
+    return n_found;
+}
+
+/* ---- Unix sockets ---- */
+
+/* The group of the socket; (gid_t)-1, "leave it", if none is named. */
+static int find_group(const struct http_listen_config *config, gid_t *ret_gid, struct error *err) {
+    const char *name = config->group;
+    *ret_gid = (gid_t)-1;
+    if (name[0] != '\0' && listen_names_group(config->names, name, ret_gid) < 0) {
+        return error_set(err, -EINVAL, "%s: there is no group \"%s\"", config->group_option, name);
+    }
+    return 0;
+}
+
+static int permit(const char *path, const struct http_listen_config *config, struct error *err) {
+    gid_t gid = (gid_t)-1;
+    int r = find_group(config, &gid, err);
+    if (r < 0) {
+        return r;
+    }
+    mode_t mode = (mode_t)strtoul(config->mode, NULL, 8);
+    if (chown(path, (uid_t)-1, gid) < 0 || chmod(path, mode) < 0) {
+        return error_set(err, -errno, "listen on unix:%s: %m", path);
+    }
+    return 0;
+}
+
+static const char *name_of_kind(mode_t mode) {
+    switch (mode & S_IFMT) {
+    case S_IFDIR: /* Docker makes one if the source of a bind mount is missing */
+        return "a directory";
+    case S_IFLNK:
+        return "a symbolic link";
+    case S_IFREG:
+        return "a regular file";
+    case S_IFSOCK:
+        return "a socket of another kind, or of another user";
+    default:
+        return "a device or pipe";
+    }
+}
+
+/* Words why bind() has failed. */
+static int fail_to_bind(const char *path, struct error *err) {
+    int code = -errno;
+    struct stat st;
+    if (code != -EADDRINUSE || lstat(path, &st) < 0) {
+        errno = -code;
+        return error_set(err, code, "listen on unix:%s: %m", path);
+    }
+    return error_set(err, code,
+                     "listen on unix:%s: %s is there and is left alone: remove it, or choose "
+                     "another path",
+                     path, name_of_kind(st.st_mode));
+}
+
+/* Removes a socket that nobody answers on: a process that died left it behind. */
+static int clear_way(int fd, const struct sockaddr_un *name, struct error *err) {
+    if (connect(fd, (const struct sockaddr *)name, sizeof(*name)) == 0 || errno == EAGAIN) {
+        return error_set(err, -EADDRINUSE, "listen on unix:%s: another process listens there",
+                         name->sun_path);
+    }
+    struct stat st;
+    if (errno == ECONNREFUSED && lstat(name->sun_path, &st) == 0 && S_ISSOCK(st.st_mode)) {
+        unlink(name->sun_path);
+    }
+    return 0;
+}
+
+/* Whether it is still where it was made: else nobody can connect any more. */
+static bool listen_unix_is_there(const struct listen_unix *socket) {
+    struct stat st;
+    return socket->path != NULL && lstat(socket->path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+           st.st_dev == socket->device && st.st_ino == socket->inode;
+}
+
+static int bind_socket(const char *path, struct error *err) {
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    strcpy(name.sun_path, path);
+    int fd CLEANUP_CLOSE = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return error_set(err, -errno, "listen on unix:%s: %m", path);
+    }
+    int r = clear_way(fd, &name, err);
+    if (r == 0 && bind(fd, (struct sockaddr *)&name, sizeof(name)) < 0) {
+        r = fail_to_bind(path, err);
+    }
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+/* Listens on the path, which sockaddr_un can hold, with the mode and group of the configuration. A
+ * socket that nobody listens on is replaced; anything else there is left alone. Returns the
+ * descriptor. */
+static int listen_unix_open(const char *path, const struct http_listen_config *config,
+                            struct listen_unix *ret_socket, struct error *err) {
+    int fd CLEANUP_CLOSE = bind_socket(path, err);
+    if (fd < 0) {
+        return fd;
+    }
+    /* Nobody can connect before it listens, and by then its permissions are right. */
+    struct stat st;
+    int r = permit(path, config, err);
+    if (r == 0 && (lstat(path, &st) < 0 || listen(fd, LISTEN_BACKLOG) < 0)) {
+        r = error_set(err, -errno, "listen on unix:%s: %m", path);
+    }
+    if (r < 0) {
+        unlink(path);
+        return r;
+    }
+    *ret_socket =
+        (struct listen_unix){.path = mem_strdup(path), .device = st.st_dev, .inode = st.st_ino};
+    return TAKE_FD(fd);
+}
+
+/* Gives it the mode and group of the configuration. */
+static int listen_unix_permit(const struct listen_unix *socket,
+                              const struct http_listen_config *config, struct error *err) {
+    return listen_unix_is_there(socket) ? permit(socket->path, config, err) : 0;
+}
+
+/* Removes it, unless something else has taken its place. */
+static void listen_unix_finish(struct listen_unix *socket) {
+    if (listen_unix_is_there(socket)) {
+        unlink(socket->path);
+    }
+    free(TAKE(socket->path));
+}
+
+/* ---- TCP ---- */
 
 static int open_one(const struct addrinfo *info, const char *text, struct error *err) {
     int fd CLEANUP_CLOSE =
@@ -76,7 +244,7 @@ static int open_tcp(const struct http_address *address, const struct http_listen
         return r;
     }
     bool all = address->host[0] == '\0';
-    /* For "all addresses" IPv6 takes IPv4 along; where it is switched off, IPv4 alone follows. */
+    /* For "all addresses" IPv6 takes IPv4 along; if it is switched off, IPv4 alone follows. */
     int fd = -EADDRNOTAVAIL;
     for (int pass = 0; pass < 2 && fd < 0 && fd != -EADDRINUSE; pass++) {
         for (const struct addrinfo *info = infos; info != NULL; info = info->ai_next) {
@@ -102,6 +270,8 @@ static void describe(int fd, const char *text, char *out, size_t size) {
     }
     snprintf(out, size, name.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
+
+/* ---- listeners ---- */
 
 static void listener_rest_over(struct loop_timer *timer) {
     struct listener *listener = CONTAINER_OF(timer, struct listener, rest);
@@ -154,24 +324,18 @@ static void listener_destroy(struct listener *listener) {
 /* Watches `fd`, which becomes the listener's, as does the socket in the file system. */
 static int listener_add(struct http_listeners *owner, int fd, const char *text,
                         struct listen_unix *unix_socket, struct error *err) {
-    struct listener *listener = calloc(1, sizeof(*listener));
-    if (listener == NULL) {
-        close(fd);
-        listen_unix_finish(unix_socket);
-        return error_set(err, -ENOMEM, "listen on %s: out of memory", text);
-    }
+    struct listener *listener = mem_zalloc(1, sizeof(*listener));
     *listener = (struct listener){
         .source = {.fd = fd, .ready = listener_ready},
         .rest = {.due_ns = LOOP_NEVER, .fire = listener_rest_over},
         .owner = owner,
-        .text = strdup(text),
+        .text = mem_strdup(text),
         .unix_socket = *unix_socket,
         .keep = true,
         .next = owner->first,
     };
     loop_timer_add(owner->loop, &listener->rest);
-    int r = listener->text == NULL ? error_set(err, -ENOMEM, "listen on %s: out of memory", text)
-                                   : loop_add(owner->loop, &listener->source, EPOLLIN, err);
+    int r = loop_add(owner->loop, &listener->source, EPOLLIN, err);
     if (r < 0) {
         listener_destroy(listener);
         return r;
@@ -216,14 +380,13 @@ static int add_address(struct http_listeners *listeners, const struct http_liste
         return r;
     }
     struct listen_unix unix_socket = {0};
-    int fd = address.is_unix
-                 ? listen_unix_open(address.path, LISTEN_BACKLOG, config, &unix_socket, err)
-                 : open_tcp(&address, config, text, err);
+    int fd = address.is_unix ? listen_unix_open(address.path, config, &unix_socket, err)
+                             : open_tcp(&address, config, text, err);
     return fd < 0 ? fd : listener_add(listeners, fd, text, &unix_socket, err);
 }
 
-/* A copy of a socket that systemd handed over, so that it is there again when a reload goes away
- * from it and back. */
+/* A copy of a socket of systemd, so that the original is still there if a reload leaves it and the
+ * next one returns to it. */
 static int copy_passed(int fd, struct error *err) {
     int listening = 0;
     socklen_t len = sizeof(listening);
@@ -283,7 +446,7 @@ int http_listeners_listen(struct http_listeners *listeners, const struct http_li
     for (size_t i = 0; r == 0 && !config->passed && config->addresses[i] != NULL; i++) {
         r = add_address(listeners, config, config->addresses[i], err);
     }
-    if (r < 0) { /* back to what was: those added stand before `before` in the list */
+    if (r < 0) { /* undo: listeners that were added come before `before` in the list */
         for (struct listener *l = listeners->first; l != NULL; l = l->next) {
             l->keep = false;
         }
@@ -295,15 +458,11 @@ int http_listeners_listen(struct http_listeners *listeners, const struct http_li
     return r;
 }
 
-int http_listeners_create(struct loop *loop, http_accept_function *accepted, void *context,
-                          struct http_listeners **ret_listeners, struct error *err) {
-    struct http_listeners *listeners = calloc(1, sizeof(*listeners));
-    if (listeners == NULL) {
-        return error_set(err, -ENOMEM, "http: out of memory");
-    }
+struct http_listeners *http_listeners_create(struct loop *loop, http_accept_function *accepted,
+                                             void *context) {
+    struct http_listeners *listeners = mem_zalloc(1, sizeof(*listeners));
     *listeners = (struct http_listeners){.loop = loop, .accepted = accepted, .context = context};
-    *ret_listeners = listeners;
-    return 0;
+    return listeners;
 }
 
 void http_listeners_destroy(struct http_listeners *listeners) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
 #include "exporter/net/address.h"
 
 struct host {
@@ -43,7 +44,7 @@ static const struct group_id *find_group(const struct listen_names *names, const
 }
 
 struct listen_names *listen_names_create(void) {
-    return calloc(1, sizeof(struct listen_names));
+    return mem_zalloc(1, sizeof(struct listen_names));
 }
 
 void listen_names_destroy(struct listen_names *names) {
@@ -68,51 +69,37 @@ void listen_names_destroy(struct listen_names *names) {
     free(names);
 }
 
-int listen_names_add_host(struct listen_names *names, const char *address) {
+void listen_names_add_host(struct listen_names *names, const char *address) {
     struct http_address parts;
     if (http_address_parse(address, &parts, NULL) < 0 || parts.is_unix ||
         find_host(names, address) != NULL) {
-        return 0;
+        return;
     }
-    struct host *host = calloc(1, sizeof(*host));
-    char *copy = strdup(address);
-    if (host == NULL || copy == NULL) {
-        free(host);
-        free(copy);
-        return -ENOMEM;
-    }
+    struct host *host = mem_zalloc(1, sizeof(*host));
     const struct addrinfo hints = {
         .ai_family = AF_UNSPEC,
         .ai_socktype = SOCK_STREAM,
         .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
     };
     const char *name = parts.host[0] != '\0' ? parts.host : NULL;
-    *host = (struct host){.address = copy, .next = names->hosts};
+    *host = (struct host){.address = mem_strdup(address), .next = names->hosts};
     host->code = getaddrinfo(name, parts.port, &hints, &host->infos);
     names->hosts = host;
-    return 0;
 }
 
-int listen_names_add_group(struct listen_names *names, const char *name) {
+void listen_names_add_group(struct listen_names *names, const char *name) {
     if (name[0] == '\0' || find_group(names, name) != NULL) {
-        return 0;
+        return;
     }
-    struct group_id *group = calloc(1, sizeof(*group));
-    char *copy = strdup(name);
-    if (group == NULL || copy == NULL) {
-        free(group);
-        free(copy);
-        return -ENOMEM;
-    }
+    struct group_id *group = mem_zalloc(1, sizeof(*group));
     const struct group *entry = getgrnam(name);
     *group = (struct group_id){
-        .name = copy,
+        .name = mem_strdup(name),
         .known = entry != NULL,
         .gid = entry != NULL ? entry->gr_gid : 0,
         .next = names->groups,
     };
     names->groups = group;
-    return 0;
 }
 
 int listen_names_host(const struct listen_names *names, const char *address,

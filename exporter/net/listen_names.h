@@ -6,11 +6,11 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
 
-/* What the names in the settings of listeners stand for. To ask DNS or a directory service may take
- * many seconds, so it is done where the settings are read, never on the loop. */
+/* The hosts and groups in the settings of listeners. DNS or a directory service may take many
+ * seconds, so they are asked when the settings are read, never on the loop. */
 struct listen_names;
 
-struct listen_names *listen_names_create(void);        /* NULL when memory is out */
+struct listen_names *listen_names_create(void);
 void listen_names_destroy(struct listen_names *names); /* accepts NULL */
 
 static inline void listen_names_cleanup(struct listen_names **names) {
@@ -18,16 +18,16 @@ static inline void listen_names_cleanup(struct listen_names **names) {
 }
 #define CLEANUP_LISTEN_NAMES CLEANUP(listen_names_cleanup)
 
-/* Asks for the host of an address such as "host:port"; a Unix socket has none. A name that is not
- * known is no failure before it is needed: sockets that are open stay so. -ENOMEM, or 0. */
-int listen_names_add_host(struct listen_names *names, const char *address);
+/* Asks for the host of an address such as "host:port"; a Unix socket has none. An unknown
+ * name is no failure before it is needed: open sockets stay open. */
+void listen_names_add_host(struct listen_names *names, const char *address);
 
-/* The same for a group; "" is passed over. */
-int listen_names_add_group(struct listen_names *names, const char *name);
+/* The same for a group; "" is skipped. */
+void listen_names_add_group(struct listen_names *names, const char *name);
 
-/* What was found for an address; -EADDRNOTAVAIL where nothing was. Lives as long as `names`. */
+/* The result for an address; -EADDRNOTAVAIL if there is none. Lives as long as `names`. */
 int listen_names_host(const struct listen_names *names, const char *address,
                       const struct addrinfo **ret_infos, struct error *err);
 
-/* The same for a group; -ENOENT where there is none. */
+/* The same for a group; -ENOENT if there is none. */
 int listen_names_group(const struct listen_names *names, const char *name, gid_t *ret_gid);

@@ -106,10 +106,8 @@ int service_init(struct service *service, const char *name, const char *default_
         r = web_config_load(path, &service->web_config, problems);
     }
     config->names = listen_names_create();
-    if (r == 0 &&
-        (config->names == NULL || http_server_look_up(config->settings, config->names) < 0)) {
-        problems_add(problems, name, 0, 0, "out of memory");
-        r = -ENOMEM;
+    if (r == 0) {
+        http_server_look_up(config->settings, config->names);
     }
     log_configure((enum log_level)settings_choice(config->settings, "log.level"),
                   (enum log_format)settings_choice(config->settings, "log.format"));

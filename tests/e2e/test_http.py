@@ -705,12 +705,12 @@ def test_stale_unix_socket_is_replaced(start, tmp_path):
 @pytest.mark.parametrize(
     "address, words",
     [
-        ("unix:{path}", "unix:{path}: somebody listens there"),
+        ("unix:{path}", "unix:{path}: another process listens there"),
         ("127.0.0.1:{port}", "127.0.0.1:{port}: Address already in use"),
         ("192.0.2.1:9090", "192.0.2.1:9090: Cannot assign requested address"),
         ("no-such-host.invalid:9090", "no-such-host.invalid:9090: "),
-        ("unix:{file}", "unix:{file}: a regular file stands there and is left alone: "),
-        ("unix:{folder}", "unix:{folder}: a directory stands there and is left alone: "),
+        ("unix:{file}", "unix:{file}: a regular file is there and is left alone: "),
+        ("unix:{folder}", "unix:{folder}: a directory is there and is left alone: "),
         ("unix:/no/such/folder/sock", "unix:/no/such/folder/sock: No such file or directory"),
     ],
 )

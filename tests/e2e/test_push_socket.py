@@ -850,7 +850,7 @@ def test_permissions(daemon, path):
 def test_a_live_instance_keeps_its_socket(daemon, waap, path):
     first = daemon()
     second = waap(*ALONE, f"--push.socket={path}", f"--push.socket={path}2")
-    assert "somebody listens there" in second.wait_log("push: listen on")
+    assert "another process listens there" in second.wait_log("push: listen on")
     second.wait_log(f"push: listening on unix:{path}2")
     assert second.get("/-/ready").status == 200
     with Plugin(path, {"plugin": "p"}) as plugin:
@@ -886,8 +886,8 @@ def test_a_socket_that_another_has_left_is_taken(waap, path):
         second = waap(*ALONE, f"--push.socket={path}")
         for _ in range(2):  # it looks again and again, and says so once
             first.accept()[0].close()
-            second.wait_log("somebody listens there")
-        assert second.output().count("somebody listens there") == 1
+            second.wait_log("another process listens there")
+        assert second.output().count("another process listens there") == 1
     second.wait_log("push: listening on")
     with Plugin(path, {"plugin": "p"}) as plugin:
         plugin.tell({"metric": "a", "type": "gauge", "set": 1})
@@ -901,7 +901,7 @@ def test_what_is_no_socket_is_a_warning(waap, path, kind):
         path.write_text("precious")
     daemon = waap(*ALONE, f"--push.socket={path}")
     line = daemon.wait_log("push: listen on")
-    assert f"unix:{path}: a {kind} stands there and is left alone: remove it, or choose another path" in line
+    assert f"unix:{path}: a {kind} is there and is left alone: remove it, or choose another path" in line
     assert "plugins cannot connect there (see --push.socket)" in line and "level=warn" in line
     assert daemon.get("/-/ready").status == 200
     path.rename(f"{path}.away")

@@ -30,7 +30,7 @@ static void test_hosts(void) {
         {"nonsense", NULL, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        TEST_ASSERT_EQUAL_INT(0, listen_names_add_host(names, rows[i].address));
+        listen_names_add_host(names, rows[i].address);
     }
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const struct addrinfo *infos = NULL;
@@ -55,7 +55,7 @@ static void test_an_unknown_host_fails_where_it_is_needed(void) {
     static const char address[] =
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:80";
     const struct addrinfo *infos = NULL;
-    TEST_ASSERT_EQUAL_INT(0, listen_names_add_host(names, address));
+    listen_names_add_host(names, address);
     TEST_ASSERT_EQUAL_INT(-EADDRNOTAVAIL, listen_names_host(names, address, &infos, &err));
     TEST_ASSERT_EQUAL_STRING_LEN("listen on aaa", err.text, 13);
     TEST_ASSERT_NULL(infos);
@@ -74,13 +74,13 @@ static void test_nothing_is_asked_for_twice(void) {
 
 static void test_groups(void) {
     gid_t gid = 12345;
-    TEST_ASSERT_EQUAL_INT(0, listen_names_add_group(names, ""));
-    TEST_ASSERT_EQUAL_INT(0, listen_names_add_group(names, "no such group"));
+    listen_names_add_group(names, "");
+    listen_names_add_group(names, "no such group");
     TEST_ASSERT_EQUAL_INT(-ENOENT, listen_names_group(names, "", &gid));
     TEST_ASSERT_EQUAL_INT(-ENOENT, listen_names_group(names, "no such group", &gid));
     TEST_ASSERT_EQUAL_INT(-ENOENT, listen_names_group(names, "root", &gid));
     TEST_ASSERT_EQUAL_INT(12345, gid);
-    TEST_ASSERT_EQUAL_INT(0, listen_names_add_group(names, "root"));
+    listen_names_add_group(names, "root");
     TEST_ASSERT_EQUAL_INT(0, listen_names_group(names, "root", &gid));
     TEST_ASSERT_EQUAL_INT(0, gid);
 }

@@ -1,4 +1,4 @@
-#include "exporter/net/listen_passed.h"
+#include "exporter/net/listen.h"
 
 #include <stdio.h>
 #include <stdlib.h>
