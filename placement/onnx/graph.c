@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "exporter/core/hash.h"
+#include "exporter/core/memory.h"
 
 /* Field numbers of onnx.proto. */
 enum {
@@ -47,50 +48,43 @@ enum { RELEASE_MIN = 128 << 10 };
 /* Of the index of values; half of its slots stay free, and it doubles. */
 enum { INDEX_SHARE = 4 * sizeof(struct hash_index_slot) };
 
-int onnx_fail(const struct onnx_model *model, const char *at, struct error *err, const char *format,
-              ...) {
+void onnx_fail(struct onnx_model *model, const char *at, const char *format, ...) {
     char text[512];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    return error_set(err, -EINVAL, "byte %zu: %s", (size_t)(at - model->file.data), text);
-}
-
-int onnx_next_field(const struct onnx_model *model, struct protobuf *message,
-                    struct protobuf_field *ret_field, struct error *err) {
-    const char *at = message->data;
-    int r = protobuf_next(message, ret_field);
-    if (r < 0) {
-        onnx_fail(model, at, err, "not a field: no ONNX model, or one that is cut off");
+    if (model->status == 0) {
+        model->status =
+            error_set(model->err, -EINVAL, "byte %zu: %s", (size_t)(at - model->file.data), text);
     }
-    return r;
 }
 
-static size_t max_memory(const struct onnx_model *model) {
-    return model->max_memory > 0 ? model->max_memory : ONNX_MAX_MEMORY;
+bool onnx_next_field(struct onnx_model *model, struct protobuf *message,
+                     struct protobuf_field *ret_field) {
+    const char *at = message->data;
+    int r = model->status < 0 ? 0 : protobuf_next(message, ret_field);
+    if (r < 0) {
+        onnx_fail(model, at, "not a field: not an ONNX model, or truncated");
+    }
+    return r > 0;
 }
 
-static bool has_room(struct onnx_model *model, size_t n) {
-    n = (n + _Alignof(max_align_t) - 1) &
-        ~(_Alignof(max_align_t) - 1); /* no less than the arena does */
-    model->is_full = model->is_full || n > max_memory(model) - model->taken;
-    model->taken += model->is_full ? 0 : n;
-    return !model->is_full;
+/* Fails the model if there was no memory. */
+static void *check(struct onnx_model *model, void *memory) {
+    if (memory == NULL && model->status == 0) {
+        model->status = error_set(
+            model->err, -EFBIG, "its graph takes more than %zu bytes of memory", model->arena.max);
+    }
+    return memory;
 }
 
 void *onnx_take(struct onnx_model *model, size_t n) {
-    return has_room(model, n) ? arena_take(&model->arena, n) : NULL;
+    return check(model, arena_take(&model->arena, n));
 }
 
 void *onnx_keep(struct onnx_model *model, const void *data, size_t n) {
-    return has_room(model, n) ? arena_copy(&model->arena, data, n) : NULL;
-}
-
-int onnx_out_of_memory(const struct onnx_model *model, struct error *err) {
-    return model->is_full ? error_set(err, -EFBIG, "its graph takes more than %zu bytes of memory",
-                                      max_memory(model))
-                          : error_set(err, -ENOMEM, "out of memory");
+    return check(model, arena_copy(&model->arena, data, n));
 }
 
 static uint64_t hash_of(const struct onnx_graph *graph, struct protobuf name) {
@@ -111,23 +105,23 @@ static struct onnx_value *find_value(const struct onnx_model *model, const struc
     return value;
 }
 
-/* Names in a mapped file are copied: those of weights stand between the weights, in pages that are
- * given back. */
-static int add_value(struct onnx_model *model, struct onnx_graph *graph, struct protobuf name,
-                     struct onnx_value **ret_value, struct error *err) {
+/* The value of a name, added if it is new; NULL fails the model. Names in a mapped file are copied:
+ * those of weights are between the weights, in pages that are given back. */
+static struct onnx_value *add_value(struct onnx_model *model, struct onnx_graph *graph,
+                                    struct protobuf name) {
     struct onnx_value *value = find_value(model, graph, name);
     if (value == NULL) {
         value = onnx_take(model, sizeof(*value));
         const char *kept = model->mapped ? onnx_keep(model, name.data, name.len) : name.data;
-        if (value == NULL || kept == NULL || !has_room(model, INDEX_SHARE) ||
-            !hash_index_reserve(&model->values, 1)) {
-            return onnx_out_of_memory(model, err);
+        bool has_room = arena_charge(&model->arena, INDEX_SHARE);
+        if (kept == NULL || check(model, has_room ? value : NULL) == NULL) {
+            return NULL;
         }
+        hash_index_reserve(&model->values, 1);
         *value = (struct onnx_value){.name = {kept, name.len}, .graph = graph};
         hash_index_add(&model->values, hash_of(graph, name), value);
     }
-    *ret_value = value;
-    return 0;
+    return value;
 }
 
 const struct onnx_value *onnx_value_resolve(const struct onnx_model *model,
@@ -213,27 +207,23 @@ static const struct onnx_node *find_circle(const struct onnx_graph *graph, struc
     return NULL;
 }
 
-/* Fails if nodes feed themselves in a circle. */
-static int check_order(const struct onnx_model *model, struct onnx_graph *graph,
-                       struct error *err) {
-    if (is_sorted(graph)) {
-        return 0;
+/* Fails the model if nodes feed themselves in a circle. */
+static void check_order(struct onnx_model *model, struct onnx_graph *graph) {
+    if (model->status < 0 || is_sorted(graph)) {
+        return;
     }
-    struct onnx_node **path CLEANUP_FREE = calloc(graph->n_nodes, sizeof(*path));
-    if (path == NULL) {
-        return onnx_out_of_memory(model, err);
-    }
+    struct onnx_node **path CLEANUP_FREE = mem_zalloc(graph->n_nodes, sizeof(*path));
     for (struct onnx_node *node = graph->nodes; node != NULL; node = node->next) {
         const struct onnx_node *in_circle =
             node->mark == UNSEEN ? find_circle(graph, node, path) : NULL;
         if (in_circle != NULL) {
-            return onnx_fail(model, in_circle->message.data, err,
-                             "a node of type %.*s that is fed with its own result",
-                             (int)(in_circle->op_type.len < 64 ? in_circle->op_type.len : 64),
-                             in_circle->op_type.data != NULL ? in_circle->op_type.data : "");
+            onnx_fail(model, in_circle->message.data,
+                      "a node of type %.*s that is fed with its own result",
+                      (int)(in_circle->op_type.len < 64 ? in_circle->op_type.len : 64),
+                      in_circle->op_type.data != NULL ? in_circle->op_type.data : "");
+            return;
         }
     }
-    return 0;
 }
 
 /* ---- nodes ---- */
@@ -257,82 +247,71 @@ static struct onnx_graph *add_graph(struct onnx_model *model, struct onnx_graph 
     return graph;
 }
 
-static int read_graph(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph,
-                      struct error *err);
+static void read_graph(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph);
 
 /* A graph in an attribute: a branch of If, the body of Loop or Scan. */
-static int read_subgraph(struct onnx_model *model, struct protobuf message,
-                         struct onnx_graph *parent, struct onnx_node *node, struct error *err) {
+static void read_subgraph(struct onnx_model *model, struct protobuf message,
+                          struct onnx_graph *parent, struct onnx_node *node) {
     if (parent->depth + 1 >= ONNX_MAX_DEPTH) {
-        return onnx_fail(model, message.data, err, "graphs within graphs more than %d deep",
-                         ONNX_MAX_DEPTH);
+        onnx_fail(model, message.data, "graphs nested more than %d deep", ONNX_MAX_DEPTH);
+        return;
     }
     struct onnx_graph *graph = add_graph(model, parent, message.data);
-    if (graph == NULL) {
-        return onnx_out_of_memory(model, err);
+    if (graph != NULL) {
+        node->subgraphs[node->n_subgraphs++] = graph;
+        read_graph(model, message, graph);
     }
-    node->subgraphs[node->n_subgraphs++] = graph;
-    return read_graph(model, message, graph, err);
 }
 
-/* Weights that stand in a Constant node instead of among the initializers. */
-static int read_constant(struct onnx_model *model, struct protobuf message, struct onnx_node *node,
-                         struct error *err) {
+/* Weights in a Constant node instead of among the initializers. */
+static void read_constant(struct onnx_model *model, struct protobuf message,
+                          struct onnx_node *node) {
     struct onnx_tensor *tensor = onnx_take(model, sizeof(*tensor));
-    if (tensor == NULL) {
-        return onnx_out_of_memory(model, err);
-    }
     struct protobuf name;
-    int r = onnx_tensor_read(model, message, tensor, &name, err);
-    if (r == 0 && node->n_outputs > 0 && onnx_text_is(node->op_type, "Constant")) {
-        node->outputs[0]->tensor = tensor;
+    if (tensor != NULL) {
+        onnx_tensor_read(model, message, tensor, &name);
+        if (node->n_outputs > 0 && onnx_text_is(node->op_type, "Constant")) {
+            node->outputs[0]->tensor = tensor;
+        }
     }
-    return r;
 }
 
-static int read_attribute(struct onnx_model *model, struct protobuf message,
-                          struct onnx_graph *graph, struct onnx_node *node, struct error *err) {
+static void read_attribute(struct onnx_model *model, struct protobuf message,
+                           struct onnx_graph *graph, struct onnx_node *node) {
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+    while (onnx_next_field(model, &message, &field)) {
         switch (onnx_key(&field)) {
         case ONNX_KEY(ATTRIBUTE_TENSOR, PROTOBUF_BYTES):
-            r = read_constant(model, field.bytes, node, err);
+            read_constant(model, field.bytes, node);
             break;
         case ONNX_KEY(ATTRIBUTE_GRAPH, PROTOBUF_BYTES):
         case ONNX_KEY(ATTRIBUTE_GRAPHS, PROTOBUF_BYTES):
-            r = read_subgraph(model, field.bytes, graph, node, err);
+            read_subgraph(model, field.bytes, graph, node);
             break;
         default:
             break;
         }
-        if (r < 0) {
-            break;
-        }
     }
-    return r;
 }
 
-static int count_graphs(const struct onnx_model *model, struct protobuf attribute, size_t *count,
-                        struct error *err) {
+static size_t count_graphs(struct onnx_model *model, struct protobuf attribute) {
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &attribute, &field, err)) > 0) {
+    size_t n = 0;
+    while (onnx_next_field(model, &attribute, &field)) {
         uint32_t key = onnx_key(&field);
-        *count += key == ONNX_KEY(ATTRIBUTE_GRAPH, PROTOBUF_BYTES) ||
-                  key == ONNX_KEY(ATTRIBUTE_GRAPHS, PROTOBUF_BYTES);
+        n += key == ONNX_KEY(ATTRIBUTE_GRAPH, PROTOBUF_BYTES) ||
+             key == ONNX_KEY(ATTRIBUTE_GRAPHS, PROTOBUF_BYTES);
     }
-    return r;
+    return n;
 }
 
-/* A first walk over a node, for how much there is. */
-static int measure_node(const struct onnx_model *model, struct onnx_node *node,
-                        size_t *ret_n_subgraphs, struct error *err) {
+/* The first pass over a node counts what the second one fills in; returns how many graphs it has.
+ */
+static size_t measure_node(struct onnx_model *model, struct onnx_node *node) {
     struct protobuf message = node->message;
     struct protobuf_field field;
     size_t n_subgraphs = 0;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+    while (onnx_next_field(model, &message, &field)) {
         switch (onnx_key(&field)) {
         case ONNX_KEY(NODE_INPUT, PROTOBUF_BYTES):
             node->n_inputs++;
@@ -347,203 +326,160 @@ static int measure_node(const struct onnx_model *model, struct onnx_node *node,
             node->domain = field.bytes;
             break;
         case ONNX_KEY(NODE_ATTRIBUTE, PROTOBUF_BYTES):
-            r = count_graphs(model, field.bytes, &n_subgraphs, err);
+            n_subgraphs += count_graphs(model, field.bytes);
             break;
         default:
             break;
         }
-        if (r < 0) {
-            break;
-        }
     }
-    *ret_n_subgraphs = n_subgraphs;
-    return r;
+    return n_subgraphs;
 }
 
-static int fill_names(struct onnx_model *model, struct onnx_graph *graph, struct onnx_node *node,
-                      struct error *err) {
+static void fill_names(struct onnx_model *model, struct onnx_graph *graph, struct onnx_node *node) {
     struct protobuf message = node->message;
     struct protobuf_field field;
     size_t n_inputs = 0, n_outputs = 0;
-    int r = 0;
-    while (r == 0 && protobuf_next(&message, &field) > 0) {
+    while (onnx_next_field(model, &message, &field)) {
         uint32_t key = onnx_key(&field);
         if (key == ONNX_KEY(NODE_INPUT, PROTOBUF_BYTES)) {
-            r = add_value(model, graph, field.bytes, &node->inputs[n_inputs++], err);
+            node->inputs[n_inputs++] = add_value(model, graph, field.bytes);
         } else if (key == ONNX_KEY(NODE_OUTPUT, PROTOBUF_BYTES)) {
-            r = add_value(model, graph, field.bytes, &node->outputs[n_outputs], err);
-            if (r == 0) {
-                node->outputs[n_outputs++]->producer = node;
+            struct onnx_value *value = add_value(model, graph, field.bytes);
+            node->outputs[n_outputs++] = value;
+            if (value != NULL) {
+                value->producer = node;
             }
         }
     }
-    return r;
 }
 
-static int fill_attributes(struct onnx_model *model, struct onnx_graph *graph,
-                           struct onnx_node *node, struct error *err) {
-    struct protobuf message = node->message;
-    struct protobuf_field field;
-    int r = 0;
-    while (r == 0 && protobuf_next(&message, &field) > 0) {
-        if (onnx_key(&field) == ONNX_KEY(NODE_ATTRIBUTE, PROTOBUF_BYTES)) {
-            r = read_attribute(model, field.bytes, graph, node, err);
-        }
-    }
-    return r;
-}
-
-static int read_node(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph,
-                     struct error *err) {
+/* Reads a NodeProto, with the graphs in its attributes, and appends it to the graph. */
+static void read_node(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph) {
     struct onnx_node *node = onnx_take(model, sizeof(*node));
     if (node == NULL) {
-        return onnx_out_of_memory(model, err);
+        return;
     }
     *node = (struct onnx_node){.message = message, .index = graph->n_nodes++};
     *graph->last_node = node;
     graph->last_node = &node->next;
-    size_t n_subgraphs;
-    int r = measure_node(model, node, &n_subgraphs, err);
-    if (r < 0) {
-        return r;
-    }
+    size_t n_subgraphs = measure_node(model, node);
     node->inputs = onnx_take(model, node->n_inputs * sizeof(void *));
     node->outputs = onnx_take(model, node->n_outputs * sizeof(void *));
     node->subgraphs = onnx_take(model, n_subgraphs * sizeof(void *));
-    if (node->inputs == NULL || node->outputs == NULL || node->subgraphs == NULL) {
-        return onnx_out_of_memory(model, err);
+    fill_names(model, graph, node);
+    struct protobuf_field field;
+    while (onnx_next_field(model, &message, &field)) {
+        if (onnx_key(&field) == ONNX_KEY(NODE_ATTRIBUTE, PROTOBUF_BYTES)) {
+            read_attribute(model, field.bytes, graph, node);
+        }
     }
-    r = fill_names(model, graph, node, err);
-    return r < 0 ? r : fill_attributes(model, graph, node, err);
 }
 
 /* ---- graphs ---- */
 
-static int add_sum(const struct onnx_model *model, const char *at, uint64_t *sum, uint64_t n,
-                   struct error *err) {
+static void add_sum(struct onnx_model *model, const char *at, uint64_t *sum, uint64_t n) {
     if (__builtin_add_overflow(*sum, n, sum) || *sum > INT64_MAX) {
-        return onnx_fail(model, at, err, "tensors of more elements than can be counted");
+        onnx_fail(model, at, "tensors of more elements than can be counted");
     }
-    return 0;
 }
 
-static int read_initializer(struct onnx_model *model, struct protobuf message,
-                            struct onnx_graph *graph, struct error *err) {
+static void read_initializer(struct onnx_model *model, struct protobuf message,
+                             struct onnx_graph *graph) {
     struct onnx_tensor *tensor = onnx_take(model, sizeof(*tensor));
     struct protobuf name;
     if (tensor == NULL) {
-        return onnx_out_of_memory(model, err);
+        return;
     }
-    int r = onnx_tensor_read(model, message, tensor, &name, err);
-    r = r < 0 ? r : add_sum(model, message.data, &graph->n_parameters, tensor->n_elements, err);
-    if (r < 0) {
-        return r;
-    }
+    onnx_tensor_read(model, message, tensor, &name);
+    add_sum(model, message.data, &graph->n_parameters, tensor->n_elements);
     graph->n_weight_bytes =
         onnx_add(graph->n_weight_bytes,
                  onnx_multiply(tensor->n_elements, onnx_type_size(tensor->data_type)));
-    struct onnx_value *value;
-    r = add_value(model, graph, name, &value, err);
-    if (r == 0) {
+    struct onnx_value *value = add_value(model, graph, name);
+    if (value != NULL) {
         value->tensor = tensor;
         value->is_initializer = true;
         release(model, message);
     }
-    return r;
 }
 
-static int read_sparse(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph,
-                       struct error *err) {
+static void read_sparse(struct onnx_model *model, struct protobuf message,
+                        struct onnx_graph *graph) {
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
-        if (onnx_key(&field) != ONNX_KEY(SPARSE_VALUES, PROTOBUF_BYTES)) {
-            continue;
-        }
+    while (onnx_next_field(model, &message, &field)) {
         struct onnx_tensor tensor;
         struct protobuf name;
-        r = onnx_tensor_read(model, field.bytes, &tensor, &name, err);
-        r = r < 0
-                ? r
-                : add_sum(model, field.bytes.data, &graph->n_sparse_values, tensor.n_elements, err);
-        if (r < 0) {
-            break;
+        if (onnx_key(&field) == ONNX_KEY(SPARSE_VALUES, PROTOBUF_BYTES)) {
+            onnx_tensor_read(model, field.bytes, &tensor, &name);
+            add_sum(model, field.bytes.data, &graph->n_sparse_values, tensor.n_elements);
         }
     }
-    return r;
 }
 
-static int add_port(struct onnx_model *model, struct onnx_port ***last,
-                    const struct onnx_value *value, struct error *err) {
+static void add_port(struct onnx_model *model, struct onnx_port ***last,
+                     const struct onnx_value *value) {
     struct onnx_port *port = onnx_take(model, sizeof(*port));
-    if (port == NULL) {
-        return onnx_out_of_memory(model, err);
+    if (port != NULL) {
+        *port = (struct onnx_port){.value = value, .shape = value->shape};
+        **last = port;
+        *last = &port->next;
     }
-    *port = (struct onnx_port){.value = value, .shape = value->shape};
-    **last = port;
-    *last = &port->next;
-    return 0;
 }
 
-static int read_value_info(struct onnx_model *model, const struct protobuf_field *field,
-                           struct onnx_graph *graph, struct error *err) {
+static void read_value_info(struct onnx_model *model, const struct protobuf_field *field,
+                            struct onnx_graph *graph) {
     struct onnx_shape shape;
     struct protobuf name;
-    int r = onnx_value_info_read(model, field->bytes, &shape, &name, err);
-    struct onnx_value *value = NULL;
-    r = r < 0 ? r : add_value(model, graph, name, &value, err);
-    if (r < 0) {
-        return r;
+    onnx_value_info_read(model, field->bytes, &shape, &name);
+    struct onnx_value *value = add_value(model, graph, name);
+    if (value == NULL) {
+        return;
     }
     value->shape = shape;
     if (field->number == GRAPH_INPUT) {
         value->is_input = true;
-        return add_port(model, &graph->last_input, value, err);
-    }
-    return field->number == GRAPH_OUTPUT ? add_port(model, &graph->last_output, value, err) : 0;
-}
-
-static int read_graph_field(struct onnx_model *model, const struct protobuf_field *field,
-                            struct onnx_graph *graph, struct error *err) {
-    switch (onnx_key(field)) {
-    case ONNX_KEY(GRAPH_NODE, PROTOBUF_BYTES):
-        return read_node(model, field->bytes, graph, err);
-    case ONNX_KEY(GRAPH_INITIALIZER, PROTOBUF_BYTES):
-        return read_initializer(model, field->bytes, graph, err);
-    case ONNX_KEY(GRAPH_SPARSE_INITIALIZER, PROTOBUF_BYTES):
-        return read_sparse(model, field->bytes, graph, err);
-    case ONNX_KEY(GRAPH_INPUT, PROTOBUF_BYTES):
-    case ONNX_KEY(GRAPH_OUTPUT, PROTOBUF_BYTES):
-    case ONNX_KEY(GRAPH_VALUE_INFO, PROTOBUF_BYTES):
-        return read_value_info(model, field, graph, err);
-    default:
-        return 0;
+        add_port(model, &graph->last_input, value);
+    } else if (field->number == GRAPH_OUTPUT) {
+        add_port(model, &graph->last_output, value);
     }
 }
 
-static int read_graph(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph,
-                      struct error *err) {
+/* Reads a GraphProto into a graph that may hold something already. */
+static void read_graph(struct onnx_model *model, struct protobuf message,
+                       struct onnx_graph *graph) {
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
-        r = read_graph_field(model, &field, graph, err);
-        if (r < 0) {
-            return r;
+    while (onnx_next_field(model, &message, &field)) {
+        switch (onnx_key(&field)) {
+        case ONNX_KEY(GRAPH_NODE, PROTOBUF_BYTES):
+            read_node(model, field.bytes, graph);
+            break;
+        case ONNX_KEY(GRAPH_INITIALIZER, PROTOBUF_BYTES):
+            read_initializer(model, field.bytes, graph);
+            break;
+        case ONNX_KEY(GRAPH_SPARSE_INITIALIZER, PROTOBUF_BYTES):
+            read_sparse(model, field.bytes, graph);
+            break;
+        case ONNX_KEY(GRAPH_INPUT, PROTOBUF_BYTES):
+        case ONNX_KEY(GRAPH_OUTPUT, PROTOBUF_BYTES):
+        case ONNX_KEY(GRAPH_VALUE_INFO, PROTOBUF_BYTES):
+            read_value_info(model, &field, graph);
+            break;
+        default:
+            break;
         }
     }
-    return r < 0 ? r : check_order(model, graph, err);
+    check_order(model, graph);
 }
 
-static int read_function(struct onnx_model *model, struct protobuf message, struct error *err) {
+static void read_function(struct onnx_model *model, struct protobuf message) {
     struct onnx_graph *function = add_graph(model, NULL, message.data);
     if (function == NULL) {
-        return onnx_out_of_memory(model, err);
+        return;
     }
     function->next = model->functions;
     model->functions = function;
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+    while (onnx_next_field(model, &message, &field)) {
         switch (onnx_key(&field)) {
         case ONNX_KEY(FUNCTION_NAME, PROTOBUF_BYTES):
             function->name = field.bytes;
@@ -552,79 +488,75 @@ static int read_function(struct onnx_model *model, struct protobuf message, stru
             function->domain = field.bytes;
             break;
         case ONNX_KEY(FUNCTION_NODE, PROTOBUF_BYTES):
-            r = read_node(model, field.bytes, function, err);
+            read_node(model, field.bytes, function);
             break;
         default:
             break;
         }
-        if (r < 0) {
-            return r;
-        }
     }
-    return r < 0 ? r : check_order(model, function, err);
+    check_order(model, function);
 }
 
-/* The version of the operators that have no domain, or ONNX' own name for it. */
-static int read_opset(struct onnx_model *model, struct protobuf message, struct error *err) {
+/* The version of the operators without a domain, or of the domain "ai.onnx", which is the same. */
+static void read_opset(struct onnx_model *model, struct protobuf message) {
     struct protobuf_field field;
     struct protobuf domain = {0};
     int64_t version = 0;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+    while (onnx_next_field(model, &message, &field)) {
         if (onnx_key(&field) == ONNX_KEY(OPSET_DOMAIN, PROTOBUF_BYTES)) {
             domain = field.bytes;
         } else if (onnx_key(&field) == ONNX_KEY(OPSET_VERSION, PROTOBUF_VARINT)) {
             version = (int64_t)field.value;
         }
     }
-    if (r == 0 && (domain.len == 0 || onnx_text_is(domain, "ai.onnx"))) {
+    if (domain.len == 0 || onnx_text_is(domain, "ai.onnx")) {
         model->opset = version;
     }
-    return r;
 }
 
-static int read_model_field(struct onnx_model *model, const struct protobuf_field *field,
-                            struct error *err) {
+static void read_model_field(struct onnx_model *model, const struct protobuf_field *field) {
     switch (onnx_key(field)) {
     case ONNX_KEY(MODEL_IR_VERSION, PROTOBUF_VARINT):
         model->ir_version = (int64_t)field->value;
-        return 0;
+        break;
     case ONNX_KEY(MODEL_PRODUCER_NAME, PROTOBUF_BYTES):
         model->producer_name = field->bytes;
-        return 0;
+        break;
     case ONNX_KEY(MODEL_PRODUCER_VERSION, PROTOBUF_BYTES):
         model->producer_version = field->bytes;
-        return 0;
+        break;
     case ONNX_KEY(MODEL_OPSET_IMPORT, PROTOBUF_BYTES):
-        return read_opset(model, field->bytes, err);
+        read_opset(model, field->bytes);
+        break;
     case ONNX_KEY(MODEL_FUNCTION, PROTOBUF_BYTES):
-        return read_function(model, field->bytes, err);
+        read_function(model, field->bytes);
+        break;
     case ONNX_KEY(MODEL_GRAPH, PROTOBUF_BYTES):
         /* Written twice, a message is the sum of both. */
         if (model->graph == NULL) {
             model->graph = add_graph(model, NULL, field->bytes.data);
         }
-        return model->graph != NULL ? read_graph(model, field->bytes, model->graph, err)
-                                    : onnx_out_of_memory(model, err);
+        if (model->graph != NULL) {
+            read_graph(model, field->bytes, model->graph);
+        }
+        break;
     default:
-        return 0;
+        break;
     }
 }
 
 int onnx_model_read(struct onnx_model *model, struct error *err) {
     struct protobuf message = model->file;
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
-        r = read_model_field(model, &field, err);
-        if (r < 0) {
-            return r;
-        }
+    model->err = err;
+    model->arena.max = model->arena.max > 0 ? model->arena.max : ONNX_MAX_MEMORY;
+    while (onnx_next_field(model, &message, &field)) {
+        read_model_field(model, &field);
     }
-    if (r == 0 && model->graph == NULL) {
+    if (model->status == 0 && model->graph == NULL) {
         return error_set(err, -EINVAL, "not an ONNX model: it has no graph");
     }
-    return r;
+    return model->status;
 }
 
 void onnx_model_finish(struct onnx_model *model) {

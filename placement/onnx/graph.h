@@ -16,7 +16,7 @@
 enum {
     ONNX_MAX_DEPTH = 16, /* graphs within graphs */
     ONNX_MAX_RANK = 32,
-    ONNX_MAX_MEMORY = 256 << 20, /* of a graph, where nobody says otherwise */
+    ONNX_MAX_MEMORY = 256 << 20, /* of a graph, by default */
 };
 
 /* A tensor that is in the file: its form, and where its few numbers would be. */
@@ -94,11 +94,10 @@ struct onnx_graph {
 
 struct onnx_model {
     struct protobuf file;
-    bool mapped;       /* pages of the file may be given back */
-    size_t max_memory; /* of all that is made of it; 0: ONNX_MAX_MEMORY */
-    size_t taken;      /* so far */
-    bool is_full;      /* more was wanted */
-    struct arena arena;
+    bool mapped;        /* pages of the file may be given back */
+    struct arena arena; /* `max`: 0 is ONNX_MAX_MEMORY */
+    int status;         /* 0, or of the first failure, which ends all reading */
+    struct error *err;  /* its text */
     struct hash_index values;
     struct onnx_graph *graph;
     struct onnx_graph *functions;
@@ -109,9 +108,9 @@ struct onnx_model {
     bool has_external_data;
 };
 
-/* Reads a model that stays in memory while the result is used. Fails with -EINVAL and words that
- * name the byte, -EFBIG where its graph would take too much memory, or -ENOMEM. `model` is zeroed
- * but for `file`, `mapped` and `max_memory`. */
+/* Reads a model whose file stays in memory while the result is used. -EINVAL with the byte at which
+ * it is wrong, or -EFBIG if its graph takes too much memory. `model` is zeroed but for `file`,
+ * `mapped` and `arena.max`. */
 int onnx_model_read(struct onnx_model *model, struct error *err);
 void onnx_model_finish(struct onnx_model *model);
 #define CLEANUP_ONNX_MODEL CLEANUP(onnx_model_finish)
@@ -128,48 +127,44 @@ void onnx_file_close(struct onnx_model *model);
 const struct onnx_value *onnx_value_resolve(const struct onnx_model *model,
                                             const struct onnx_value *value);
 
-/* Memory that lasts as long as the model. A short file can ask for much, so it is counted: NULL
- * when memory is out or the model may have no more. */
+/* Memory that lasts as long as the model. A short file can ask for much, so it is limited: NULL
+ * fails the model. */
 void *onnx_take(struct onnx_model *model, size_t n);
 void *onnx_keep(struct onnx_model *model, const void *data, size_t n);
 
-/* Words why onnx_take gave nothing: -EFBIG or -ENOMEM. */
-int onnx_out_of_memory(const struct onnx_model *model, struct error *err);
+/* Fails the model at a place in the file: "byte 17: …". */
+void onnx_fail(struct onnx_model *model, const char *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* Words a fault at a place in the file: "byte 17: …". Returns -EINVAL. */
-int onnx_fail(const struct onnx_model *model, const char *at, struct error *err, const char *format,
-              ...) __attribute__((format(printf, 4, 5)));
+/* The next field of a message; false at its end, or once the model has failed. */
+bool onnx_next_field(struct onnx_model *model, struct protobuf *message,
+                     struct protobuf_field *ret_field);
 
-/* protobuf_next with words. */
-int onnx_next_field(const struct onnx_model *model, struct protobuf *message,
-                    struct protobuf_field *ret_field, struct error *err);
-
-/* Number and wire type as one, for a switch; a field of another type than we know is passed over,
- * as every reader of protobuf does. */
+/* Number and wire type as one, for a switch; fields of an unexpected type are skipped, as every
+ * reader of protobuf does. */
 #define ONNX_KEY(number, wire) ((number) << 3 | (wire))
 static inline uint32_t onnx_key(const struct protobuf_field *field) {
     return ONNX_KEY(field->number, (uint32_t)field->wire);
 }
 
-/* Reads a TensorProto; its name comes out separately. */
-int onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct onnx_tensor *ret,
-                     struct protobuf *ret_name, struct error *err);
+/* Reads a TensorProto and its name. */
+void onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct onnx_tensor *ret,
+                      struct protobuf *ret_name);
 
-/* Reads the form of a ValueInfoProto and its name. */
-int onnx_value_info_read(struct onnx_model *model, struct protobuf message,
-                         struct onnx_shape *ret_shape, struct protobuf *ret_name,
-                         struct error *err);
+/* Reads the shape of a ValueInfoProto and its name. */
+void onnx_value_info_read(struct onnx_model *model, struct protobuf message,
+                          struct onnx_shape *ret_shape, struct protobuf *ret_name);
 
-/* Up to `max` whole numbers of a small tensor: how many, or -1 where they cannot be read. */
+/* Up to `max` whole numbers of a small tensor: how many, or -1 if they cannot be read. */
 int onnx_tensor_ints(const struct onnx_tensor *tensor, int64_t *out, size_t max);
 
 /* The same for fractions of single precision. */
 int onnx_tensor_floats(const struct onnx_tensor *tensor, float *out, size_t max);
 
-/* Bytes of one element, 0 where it has no fixed size. Types of less than a byte count as one. */
+/* Bytes of one element, 0 if it has no fixed size. Types of less than a byte count as one. */
 size_t onnx_type_size(int64_t data_type);
 
-/* Attributes of a node; `fallback` or -1 where there is none. */
+/* Attributes of a node; `fallback` or -1 if there is none. */
 int64_t onnx_attribute_int(const struct onnx_node *node, const char *name, int64_t fallback);
 int onnx_attribute_ints(const struct onnx_node *node, const char *name, int64_t *out, size_t max);
 struct protobuf onnx_attribute_text(const struct onnx_node *node, const char *name);

@@ -177,7 +177,7 @@ static const char usage[] =
     "multiplications. The JSON object can be sent to POST /api/profiling of waap place.\n";
 
 static int print(const struct buf *text) {
-    if (text->failed || fputs(buf_str(text), stdout) == EOF || fflush(stdout) == EOF) {
+    if (fputs(buf_str(text), stdout) == EOF || fflush(stdout) == EOF) {
         perror("waap model: standard output");
         return 1;
     }

@@ -1,7 +1,5 @@
 #include "placement/onnx/graph.h"
 
-#include <errno.h>
-
 /* Field numbers of onnx.proto. */
 enum {
     TENSOR_DIMS = 1,
@@ -25,198 +23,158 @@ enum { TYPE_FLOAT = 1, TYPE_INT64 = 7, LOCATION_EXTERNAL = 1 };
 struct dims {
     int64_t at[ONNX_MAX_RANK];
     size_t n;
+    const char *start; /* of the tensor */
 };
 
-static int add_dim(const struct onnx_model *model, const char *at, struct dims *dims, int64_t dim,
-                   struct error *err) {
+static void add_dim(struct onnx_model *model, const char *at, struct dims *dims, int64_t dim) {
     if (dims->n == ONNX_MAX_RANK) {
-        return onnx_fail(model, at, err, "a tensor of more than %d dimensions", ONNX_MAX_RANK);
+        onnx_fail(model, at, "a tensor of more than %d dimensions", ONNX_MAX_RANK);
+        return;
     }
     dims->at[dims->n++] = dim;
-    return 0;
 }
 
 /* Numbers one after the other in one field, as a later protobuf writes them. */
-static int add_packed(const struct onnx_model *model, struct protobuf row, struct dims *dims,
-                      struct error *err) {
-    while (row.len > 0) {
+static void add_packed(struct onnx_model *model, struct protobuf row, struct dims *dims) {
+    while (row.len > 0 && model->status == 0) {
         const char *at = row.data;
         uint64_t dim;
         if (protobuf_next_varint(&row, &dim) < 0) {
-            return onnx_fail(model, at, err, "a dimension that is cut off");
+            onnx_fail(model, at, "a truncated dimension");
+            return;
         }
-        int r = add_dim(model, at, dims, (int64_t)dim, err);
-        if (r < 0) {
-            return r;
-        }
+        add_dim(model, at, dims, (int64_t)dim);
     }
-    return 0;
 }
 
-static int count_elements(const struct onnx_model *model, const char *at, const struct dims *dims,
-                          uint64_t *ret_n, struct error *err) {
+static uint64_t count_elements(struct onnx_model *model, const char *at, const struct dims *dims) {
     uint64_t n = 1;
     bool has_zero = false;
     for (size_t i = 0; i < dims->n; i++) {
         if (dims->at[i] < 0) {
-            return onnx_fail(model, at, err, "a tensor with a negative dimension");
+            onnx_fail(model, at, "a tensor with a negative dimension");
+            return 0;
         }
         has_zero = has_zero || dims->at[i] == 0;
     }
     for (size_t i = 0; i < dims->n && !has_zero; i++) {
         if (__builtin_mul_overflow(n, (uint64_t)dims->at[i], &n) || n > INT64_MAX) {
-            return onnx_fail(model, at, err, "a tensor of more elements than can be counted");
+            onnx_fail(model, at, "a tensor of more elements than can be counted");
+            return 0;
         }
     }
-    *ret_n = has_zero ? 0 : n;
-    return 0;
+    return has_zero ? 0 : n;
 }
 
 static const int64_t *keep_dims(struct onnx_model *model, const struct dims *dims) {
     return onnx_keep(model, dims->at, dims->n * sizeof(dims->at[0]));
 }
 
-static int read_tensor_field(struct onnx_model *model, const struct protobuf_field *field,
-                             struct dims *dims, struct onnx_tensor *tensor, struct error *err) {
+static void read_tensor_field(struct onnx_model *model, const struct protobuf_field *field,
+                              struct dims *dims, struct onnx_tensor *tensor) {
     switch (onnx_key(field)) {
     case ONNX_KEY(TENSOR_DIMS, PROTOBUF_BYTES):
-        return add_packed(model, field->bytes, dims, err);
+        add_packed(model, field->bytes, dims);
+        break;
+    case ONNX_KEY(TENSOR_DIMS, PROTOBUF_VARINT):
+        add_dim(model, dims->start, dims, (int64_t)field->value);
+        break;
     case ONNX_KEY(TENSOR_DATA_TYPE, PROTOBUF_VARINT):
         tensor->data_type = (int64_t)field->value;
-        return 0;
+        break;
     case ONNX_KEY(TENSOR_FLOAT_DATA, PROTOBUF_BYTES):
         tensor->floats = field->bytes;
-        return 0;
+        break;
     case ONNX_KEY(TENSOR_INT64_DATA, PROTOBUF_BYTES):
         tensor->int64s = field->bytes;
-        return 0;
+        break;
     case ONNX_KEY(TENSOR_RAW_DATA, PROTOBUF_BYTES):
         tensor->raw = field->bytes;
-        return 0;
+        break;
     case ONNX_KEY(TENSOR_DATA_LOCATION, PROTOBUF_VARINT):
         tensor->external = field->value == LOCATION_EXTERNAL;
         model->has_external_data = model->has_external_data || tensor->external;
-        return 0;
+        break;
     default:
-        return 0;
+        break;
     }
 }
 
-int onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct onnx_tensor *ret,
-                     struct protobuf *ret_name, struct error *err) {
+void onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct onnx_tensor *ret,
+                      struct protobuf *ret_name) {
     const char *start = message.data;
-    struct onnx_tensor tensor = {0};
-    struct protobuf name = {.data = start};
-    struct dims dims = {.n = 0};
+    struct dims dims = {.start = start};
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+    *ret = (struct onnx_tensor){0};
+    *ret_name = (struct protobuf){.data = start};
+    while (onnx_next_field(model, &message, &field)) {
         if (onnx_key(&field) == ONNX_KEY(TENSOR_NAME, PROTOBUF_BYTES)) {
-            name = field.bytes;
-        } else if (onnx_key(&field) == ONNX_KEY(TENSOR_DIMS, PROTOBUF_VARINT)) {
-            r = add_dim(model, start, &dims, (int64_t)field.value, err);
+            *ret_name = field.bytes;
         } else {
-            r = read_tensor_field(model, &field, &dims, &tensor, err);
-        }
-        if (r < 0) {
-            return r;
+            read_tensor_field(model, &field, &dims, ret);
         }
     }
-    r = r < 0 ? r : count_elements(model, start, &dims, &tensor.n_elements, err);
-    if (r < 0) {
-        return r;
-    }
-    tensor.dims = keep_dims(model, &dims);
-    tensor.n_dims = dims.n;
-    if (tensor.dims == NULL) {
-        return onnx_out_of_memory(model, err);
-    }
-    *ret = tensor;
-    *ret_name = name;
-    return 0;
+    ret->n_elements = count_elements(model, start, &dims);
+    ret->dims = keep_dims(model, &dims);
+    ret->n_dims = ret->dims != NULL ? dims.n : 0;
 }
 
 /* A dimension has a number, or a name that stands for any, or neither. */
-static int read_dim(const struct onnx_model *model, struct protobuf message, struct dims *dims,
-                    struct error *err) {
+static void read_dim(struct onnx_model *model, struct protobuf message, struct dims *dims) {
     const char *at = message.data;
     int64_t dim = -1;
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+    while (onnx_next_field(model, &message, &field)) {
         if (onnx_key(&field) == ONNX_KEY(DIM_VALUE, PROTOBUF_VARINT) && (int64_t)field.value >= 0) {
             dim = (int64_t)field.value;
         }
     }
-    return r < 0 ? r : add_dim(model, at, dims, dim, err);
+    add_dim(model, at, dims, dim);
 }
 
-static int read_shape(struct onnx_model *model, struct protobuf message, struct onnx_shape *shape,
-                      struct error *err) {
+static void read_shape(struct onnx_model *model, struct protobuf message,
+                       struct onnx_shape *shape) {
     struct dims dims = {.n = 0};
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+    while (onnx_next_field(model, &message, &field)) {
         if (onnx_key(&field) == ONNX_KEY(SHAPE_DIM, PROTOBUF_BYTES)) {
-            r = read_dim(model, field.bytes, &dims, err);
-        }
-        if (r < 0) {
-            return r;
+            read_dim(model, field.bytes, &dims);
         }
     }
-    if (r < 0) {
-        return r;
-    }
-    shape->known = true;
-    shape->n_dims = dims.n;
     shape->dims = keep_dims(model, &dims);
-    return shape->dims != NULL ? 0 : onnx_out_of_memory(model, err);
+    shape->known = shape->dims != NULL;
+    shape->n_dims = dims.n;
 }
 
-/* TypeProto around TypeProto.Tensor: of other types the form is not known. */
-static int read_type(struct onnx_model *model, struct protobuf message, bool inner,
-                     struct onnx_shape *shape, struct error *err) {
+/* TypeProto around TypeProto.Tensor: the shapes of other types are unknown. */
+static void read_type(struct onnx_model *model, struct protobuf message, bool inner,
+                      struct onnx_shape *shape) {
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+    while (onnx_next_field(model, &message, &field)) {
         uint32_t key = onnx_key(&field);
         if (!inner && key == ONNX_KEY(TYPE_TENSOR, PROTOBUF_BYTES)) {
-            r = read_type(model, field.bytes, true, shape, err);
+            read_type(model, field.bytes, true, shape);
         } else if (inner && key == ONNX_KEY(TENSOR_TYPE_ELEM, PROTOBUF_VARINT)) {
             shape->data_type = (int64_t)field.value;
         } else if (inner && key == ONNX_KEY(TENSOR_TYPE_SHAPE, PROTOBUF_BYTES)) {
-            r = read_shape(model, field.bytes, shape, err);
-        }
-        if (r < 0) {
-            return r;
+            read_shape(model, field.bytes, shape);
         }
     }
-    return r;
 }
 
-int onnx_value_info_read(struct onnx_model *model, struct protobuf message,
-                         struct onnx_shape *ret_shape, struct protobuf *ret_name,
-                         struct error *err) {
-    struct onnx_shape shape = {0};
-    struct protobuf name = {.data = message.data};
+void onnx_value_info_read(struct onnx_model *model, struct protobuf message,
+                          struct onnx_shape *ret_shape, struct protobuf *ret_name) {
     struct protobuf_field field;
-    int r;
-    while ((r = onnx_next_field(model, &message, &field, err)) > 0) {
+    *ret_shape = (struct onnx_shape){0};
+    *ret_name = (struct protobuf){.data = message.data};
+    while (onnx_next_field(model, &message, &field)) {
         uint32_t key = onnx_key(&field);
         if (key == ONNX_KEY(VALUE_NAME, PROTOBUF_BYTES)) {
-            name = field.bytes;
+            *ret_name = field.bytes;
         } else if (key == ONNX_KEY(VALUE_TYPE, PROTOBUF_BYTES)) {
-            r = read_type(model, field.bytes, false, &shape, err);
-        }
-        if (r < 0) {
-            return r;
+            read_type(model, field.bytes, false, ret_shape);
         }
     }
-    if (r == 0) {
-        *ret_shape = shape;
-        *ret_name = name;
-    }
-    return r;
 }
 
 int onnx_tensor_ints(const struct onnx_tensor *tensor, int64_t *out, size_t max) {

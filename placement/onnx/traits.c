@@ -174,10 +174,9 @@ struct called {
 };
 
 struct counter {
-    const struct onnx_model *model;
+    struct onnx_model *model;
     struct hash_index functions; /* of struct called */
     int depth;
-    struct error *err;
 };
 
 static uint64_t hash_text(struct protobuf text) {
@@ -266,7 +265,7 @@ static void count_layer(const struct onnx_model *model, const struct onnx_node *
     count_macs(&layer, sums);
 }
 
-static int count_graph(struct counter *counter, const struct onnx_graph *graph, struct sums *sums);
+static void count_graph(struct counter *counter, const struct onnx_graph *graph, struct sums *sums);
 
 static bool same_text(struct protobuf a, struct protobuf b) {
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
@@ -288,38 +287,32 @@ static struct called *find_function(const struct counter *counter, const struct 
     return called;
 }
 
-static int count_call(struct counter *counter, struct called *called, struct sums *sums) {
+static void count_call(struct counter *counter, struct called *called, struct sums *sums) {
+    if (!called->done && counter->depth == MAX_CALLS) {
+        onnx_fail(counter->model, called->function->start,
+                  "a function that calls itself, or calls more than %d deep", MAX_CALLS);
+        return;
+    }
     if (!called->done) {
-        if (counter->depth == MAX_CALLS) {
-            return onnx_fail(counter->model, called->function->start, counter->err,
-                             "a function that calls itself, or calls more than %d deep", MAX_CALLS);
-        }
         struct sums own = {{0}};
         counter->depth++;
-        int r = count_graph(counter, called->function, &own);
+        count_graph(counter, called->function, &own);
         counter->depth--;
-        if (r < 0) {
-            return r;
-        }
         called->sums = own;
         called->done = true;
     }
     add_sums(sums, &called->sums);
-    return 0;
 }
 
 /* Of the branches of an If the one with more layers and weights is taken; how often a loop goes
  * round is not in the file, so its multiplications are not known. */
-static int count_subgraphs(struct counter *counter, const struct onnx_node *node,
-                           struct sums *sums) {
+static void count_subgraphs(struct counter *counter, const struct onnx_node *node,
+                            struct sums *sums) {
     bool is_if = onnx_text_is(node->op_type, "If");
     struct sums best = {{0}};
     for (size_t i = 0; i < node->n_subgraphs; i++) {
         struct sums own = {.at = {[ONNX_SUBGRAPHS] = 1}};
-        int r = count_graph(counter, node->subgraphs[i], &own);
-        if (r < 0) {
-            return r;
-        }
+        count_graph(counter, node->subgraphs[i], &own);
         if (!is_if) {
             own.at[ONNX_MACS_UNKNOWN] = onnx_add(own.at[ONNX_MACS_UNKNOWN], own.at[ONNX_MACS] > 0);
             own.at[ONNX_MACS] = 0;
@@ -331,32 +324,28 @@ static int count_subgraphs(struct counter *counter, const struct onnx_node *node
         }
     }
     add_sums(sums, &best);
-    return 0;
 }
 
-static int count_graph(struct counter *counter, const struct onnx_graph *graph, struct sums *sums) {
+static void count_graph(struct counter *counter, const struct onnx_graph *graph,
+                        struct sums *sums) {
     sums->at[ONNX_PARAMETERS] =
         onnx_add(sums->at[ONNX_PARAMETERS], onnx_add(graph->n_parameters, graph->n_sparse_values));
     sums->at[ONNX_WEIGHT_BYTES] = onnx_add(sums->at[ONNX_WEIGHT_BYTES], graph->n_weight_bytes);
-    for (const struct onnx_node *node = graph->nodes; node != NULL; node = node->next) {
+    const struct onnx_node *node = graph->nodes;
+    for (; node != NULL && counter->model->status == 0; node = node->next) {
         sums->at[ONNX_NODES]++;
         if (node->n_outputs > 0 && !node->outputs[0]->is_initializer &&
             node->outputs[0]->tensor != NULL) {
             count_tensor(node->outputs[0]->tensor, sums);
         }
         struct called *called = find_function(counter, node);
-        int r = 0;
         if (called != NULL) {
-            r = count_call(counter, called, sums);
+            count_call(counter, called, sums);
         } else {
             count_layer(counter->model, node, sums);
         }
-        r = r < 0 ? r : count_subgraphs(counter, node, sums);
-        if (r < 0) {
-            return r;
-        }
+        count_subgraphs(counter, node, sums);
     }
-    return 0;
 }
 
 static int64_t bytes_of(const struct onnx_port *ports, bool *batch_assumed) {
@@ -379,27 +368,28 @@ static int64_t bytes_of(const struct onnx_port *ports, bool *batch_assumed) {
     return sum > INT64_MAX ? -1 : (int64_t)sum;
 }
 
-static int list_functions(struct onnx_model *model, struct counter *counter) {
+static void list_functions(struct onnx_model *model, struct counter *counter) {
     for (const struct onnx_graph *f = model->functions; f != NULL; f = f->next) {
         struct called *called = onnx_take(model, sizeof(*called));
-        if (called == NULL || !hash_index_reserve(&counter->functions, 1)) {
-            return onnx_out_of_memory(model, counter->err);
+        if (called == NULL) {
+            return;
         }
         *called = (struct called){.function = f};
+        hash_index_reserve(&counter->functions, 1);
         hash_index_add(&counter->functions, hash_text(f->name), called);
     }
-    return 0;
 }
 
 int onnx_traits_get(struct onnx_model *model, struct onnx_traits *ret_traits, struct error *err) {
-    struct counter counter = {.model = model, .err = err};
+    struct counter counter = {.model = model};
     struct sums sums = {{0}};
+    model->err = err;
     onnx_shapes_fill(model, model->graph);
-    int r = model->is_full ? onnx_out_of_memory(model, err) : list_functions(model, &counter);
-    r = r < 0 ? r : count_graph(&counter, model->graph, &sums);
+    list_functions(model, &counter);
+    count_graph(&counter, model->graph, &sums);
     hash_index_finish(&counter.functions);
-    if (r < 0) {
-        return r;
+    if (model->status < 0) {
+        return model->status;
     }
     struct onnx_traits traits = {0};
     count_as_original(model, &traits);

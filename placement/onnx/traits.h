@@ -49,6 +49,6 @@ struct onnx_traits {
     bool batch_assumed; /* an open first dimension was taken for 1 */
 };
 
-/* Counts; the model gets the forms of its results filled in. Fails with -EINVAL where a function
- * calls itself, -EFBIG and -ENOMEM. */
+/* Counts; the shapes of results that are not in the file are filled in. -EINVAL if a function calls
+ * itself, -EFBIG if that takes too much memory. */
 int onnx_traits_get(struct onnx_model *model, struct onnx_traits *ret_traits, struct error *err);

@@ -343,7 +343,7 @@ int place_request_read_upload(struct place_request *request, const char *content
     }
     struct onnx_model model CLEANUP_ONNX_MODEL = {
         .file = {form.file.data, form.file.len},
-        .max_memory = max_memory,
+        .arena = {.max = max_memory},
     };
     struct onnx_traits traits;
     struct error why = {0};

@@ -153,11 +153,11 @@ def nested(depth):
 
 
 HOSTILE = {
-    "not protobuf": (b"PK\x03\x04 not a model", "no ONNX model"),
+    "not protobuf": (b"PK\x03\x04 not a model", "not an ONNX model"),
     "no graph": (b"\x08\x07", "it has no graph"),
     "length past the end": (b"\x3a\xff\xff\xff\xff\x0f", "byte 0"),
     "length of 64 bits": (b"\x3a" + b"\xff" * 9 + b"\x01", "byte 0"),
-    "cut off": (models.vgg16().SerializeToString()[:-7], "cut off"),
+    "cut off": (models.vgg16().SerializeToString()[:-7], "truncated"),
     "too deep": (nested(40), "deep"),
     "a circle": (hostile(("Relu", ["a"], ["b"]), ("Relu", ["b"], ["a"])), "its own result"),
     "a function that calls itself": (recursive_functions(), "calls itself"),

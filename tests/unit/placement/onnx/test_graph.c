@@ -153,13 +153,13 @@ static void test_graph_that_takes_much_memory(void) {
     for (size_t i = 0; i < ARRAY_LEN(dense); i++) {
         tearDown();
         setUp();
-        model.max_memory = MAX_MEMORY;
+        model.arena.max = MAX_MEMORY;
         for (int k = 0; k < N; k++) {
             buf_add(&graph, dense[i].bytes, dense[i].len);
         }
         TEST_ASSERT_EQUAL_INT_MESSAGE(-EFBIG, read_model(), dense[i].bytes);
         TEST_ASSERT_EQUAL_STRING("its graph takes more than 1048576 bytes of memory", err.text);
-        TEST_ASSERT_LESS_OR_EQUAL_size_t(MAX_MEMORY, model.taken);
+        TEST_ASSERT_LESS_OR_EQUAL_size_t(MAX_MEMORY, model.arena.taken);
     }
 }
 
@@ -170,6 +170,6 @@ static void test_tensors_of_one_attribute_take_memory(void) {
     }
     onnx_put_part(&node, 5, &attribute);
     onnx_put_part(&graph, 1, &node);
-    model.max_memory = 1 << 20;
+    model.arena.max = 1 << 20;
     TEST_ASSERT_EQUAL_INT(-EFBIG, read_model());
 }
