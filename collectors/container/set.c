@@ -15,18 +15,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
 
-/* Directories of cgroups that are watched for others being made or removed in them, and cgroups
- * that are watched for their last process leaving (inotify). */
-struct watch;
-
-typedef void watch_event(void *context, const char *path);
-
-/* What is called: */
-struct watch_events {
-    watch_event *appeared; /* a directory; where there are two hierarchies, twice */
-    watch_event *vanished;
-    watch_event *changed; /* the first process came into a cgroup, or the last one left */
-};
+/* ---- one container ---- */
 
 enum { SHORT_ID_LEN = 12, MAX_OWN_LABELS = 6, MAX_LABELS = 64 + MAX_OWN_LABELS };
 
@@ -93,7 +82,7 @@ static int hex_digit(char c) {
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-/* systemd writes what a unit's name may not hold as \xNN. */
+/* systemd writes characters that a unit's name may not contain as \xNN. */
 static char *unescape(const char *text) {
     struct buf out = {0};
     while (*text != '\0') {
@@ -108,8 +97,8 @@ static char *unescape(const char *text) {
     return buf_take(&out);
 }
 
-/* What a container is called where no runtime tells: by its own name, by all of its id as the
- * kubelet does, or by as much of the id as people use. */
+/* The name if no runtime has one: that of the cgroup, the whole id as the kubelet uses it, or the
+ * short id. */
 static char *fallback_name(const struct container *container) {
     switch (container->runtime) {
     case CONTAINER_LXC:
@@ -133,15 +122,6 @@ static char *label_name(const char *name) {
     return buf_take(&out);
 }
 
-static bool has_label(const struct label *labels, size_t n, const char *name) {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(labels[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static struct labels *render_own(const struct container *container) {
     const struct container_info *info = &container->info;
     struct label labels[MAX_LABELS] = {
@@ -151,7 +131,7 @@ static struct labels *render_own(const struct container *container) {
     size_t n = MAX_OWN_LABELS;
     for (size_t i = 0; i < info->n_labels && n < MAX_LABELS; i++) {
         char *name = label_name(info->labels[i].name);
-        if (has_label(labels, n, name)) { /* two may become one */
+        if (label_find(labels, n, name) != NULL) { /* two may become one */
             free(name);
             continue;
         }
@@ -197,214 +177,118 @@ void container_describe(struct container *container, struct container_info *info
     }
 }
 
-enum { MAX_WATCHES = 4096, EVENT_ROOM = 16384, MAX_READS = 64 };
+/* ---- inotify ---- */
+
+enum { MAX_WATCHES = 4096, EVENT_ROOM = 16384, MAX_READS = 64, MAX_HUNTS = 5 };
 
 #define WATCHED (IN_CREATE | IN_DELETE | IN_MOVE | IN_ONLYDIR)
+#define WALK_NS (60 * CLOCK_NS_PER_SEC)
+#define MIN_WALK_NS (CLOCK_NS_PER_SEC / 4)
+#define HUNT_NS CLOCK_NS_PER_SEC
 
 enum watched_kind {
-    WATCHED_DIRECTORY,
-    WATCHED_BESIDE, /* the same directory in the v2 hierarchy */
-    WATCHED_CGROUP, /* its cgroup.events */
+    WATCHED_DIRECTORY, /* for cgroups created and removed in it */
+    WATCHED_BESIDE,    /* the same directory in the v2 hierarchy */
+    WATCHED_CGROUP,    /* its cgroup.events, for its first and last process */
 };
 
 struct watched {
     int descriptor;
     enum watched_kind kind;
-    char *path;
+    char *path; /* below the hierarchy's root */
 };
-
-struct watch {
-    int fd;
-    char *root;
-    char *unified; /* or NULL */
-    bool beside;   /* the two differ */
-    struct watched *rows;
-    size_t n_rows, cap_rows;
-    bool blind; /* something could not be watched: nothing can be relied on */
-    struct buf path;
-};
-
-/* Paths are below `root`, a hierarchy that has all containers. `unified` is the v2 hierarchy, where
- * the kernel tells that a cgroup has become empty: the same, another one that is watched beside it,
- * or NULL. NULL where the kernel grants no inotify or memory is out. */
-static struct watch *watch_create(const char *root, const char *unified) {
-    int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (fd < 0) {
-        return NULL;
-    }
-    struct watch *watch = mem_zalloc(1, sizeof(*watch));
-    watch->fd = fd;
-    watch->root = mem_strdup(root);
-    watch->unified = unified != NULL ? mem_strdup(unified) : NULL;
-    watch->beside = unified != NULL && strcmp(root, unified) != 0;
-    return watch;
-}
-
-/* accepts NULL */
-static void watch_destroy(struct watch *watch) {
-    if (watch == NULL) {
-        return;
-    }
-    if (watch->fd >= 0) {
-        close(watch->fd);
-    }
-    for (size_t i = 0; i < watch->n_rows; i++) {
-        free(watch->rows[i].path);
-    }
-    free(watch->rows);
-    free(watch->root);
-    free(watch->unified);
-    buf_finish(&watch->path);
-    free(watch);
-}
-
-static struct watched *find_watched(const struct watch *watch, int descriptor) {
-    for (size_t i = 0; i < watch->n_rows; i++) {
-        if (watch->rows[i].descriptor == descriptor) {
-            return &watch->rows[i];
-        }
-    }
-    return NULL;
-}
-
-static bool add_row(struct watch *watch, int descriptor, enum watched_kind kind, const char *path) {
-    if (watch->n_rows == MAX_WATCHES) {
-        return false;
-    }
-    ARRAY_GROW(&watch->rows, &watch->cap_rows, watch->n_rows + 1);
-    watch->rows[watch->n_rows++] =
-        (struct watched){.descriptor = descriptor, .kind = kind, .path = mem_strdup(path)};
-    return true;
-}
-
-/* The kernel answers with the same number where it is watched already. */
-static int add_watch(struct watch *watch, enum watched_kind kind, const char *path) {
-    const bool cgroup = kind == WATCHED_CGROUP;
-    buf_reset(&watch->path);
-    buf_add_str(&watch->path, kind == WATCHED_DIRECTORY ? watch->root : watch->unified);
-    buf_add_str(&watch->path, path);
-    buf_add_str(&watch->path, cgroup ? "/cgroup.events" : "");
-    int descriptor =
-        inotify_add_watch(watch->fd, buf_str(&watch->path), cgroup ? IN_MODIFY : WATCHED);
-    if (descriptor < 0) {
-        return -errno;
-    }
-    struct watched *row = find_watched(watch, descriptor);
-    if (row != NULL && strcmp(row->path, path) == 0) {
-        return 0;
-    }
-    if (row != NULL) { /* it was renamed, as v1 allows */
-        free(row->path);
-        *row = watch->rows[--watch->n_rows];
-    }
-    if (!add_row(watch, descriptor, kind, path)) {
-        inotify_rm_watch(watch->fd, descriptor);
-        return -ENOSPC;
-    }
-    return 0;
-}
-
-/* Watches the directory `path` ("/system.slice"; "": the root), if it is not yet. */
-static void watch_add(struct watch *watch, const char *path) {
-    int r = add_watch(watch, WATCHED_DIRECTORY, path);
-    watch->blind = watch->blind || r == -ENOSPC || r == -ENOMEM;
-    if (watch->beside) {
-        add_watch(watch, WATCHED_BESIDE, path);
-    }
-}
-
-/* Watches whether anything is in the cgroup `path`. False where that cannot be watched (yet). */
-static bool watch_add_cgroup(struct watch *watch, const char *path) {
-    return watch->unified != NULL && add_watch(watch, WATCHED_CGROUP, path) == 0;
-}
-
-/* Stops watching the cgroup `path`. (A removed cgroup sends no event to its own watch; the event in
- * its parent ends it.) */
-static void watch_drop(struct watch *watch, const char *path) {
-    for (size_t i = watch->n_rows; i > 0; i--) {
-        struct watched *row = &watch->rows[i - 1];
-        if (strcmp(row->path, path) == 0) {
-            inotify_rm_watch(watch->fd, row->descriptor);
-            free(row->path);
-            *row = watch->rows[--watch->n_rows];
-        }
-    }
-}
-
-/* The descriptor that is readable while there is something to be told. */
-static int watch_fd(const struct watch *watch) {
-    return watch->fd;
-}
-
-static void handle_event(struct watch *watch, const struct inotify_event *event,
-                         const struct watch_events *events, void *context) {
-    const struct watched *parent = find_watched(watch, event->wd);
-    if (parent != NULL && parent->kind == WATCHED_CGROUP) {
-        if ((event->mask & IN_MODIFY) != 0) {
-            events->changed(context, parent->path);
-        }
-        return;
-    }
-    if (parent == NULL || (event->mask & IN_ISDIR) == 0 || event->len == 0) {
-        return;
-    }
-    const bool beside = parent->kind == WATCHED_BESIDE;
-    buf_reset(&watch->path);
-    buf_add_str(&watch->path, parent->path);
-    buf_add_char(&watch->path, '/');
-    buf_add_str(&watch->path, event->name);
-    char *path CLEANUP_FREE = buf_take(&watch->path);
-    if ((event->mask & (IN_CREATE | IN_MOVED_TO)) != 0) {
-        events->appeared(context, path);
-    } else if (!beside) {
-        watch_drop(watch, path);
-        events->vanished(context, path);
-    }
-}
-
-/* Tells of all that has happened, in order, without waiting. True: something was lost or could not
- * be watched, and the whole tree is to be looked at. */
-static bool watch_read(struct watch *watch, const struct watch_events *events, void *context) {
-    _Alignas(struct inotify_event) char room[EVENT_ROOM];
-    bool lost = watch->blind;
-    for (int turn = 0; turn < MAX_READS; turn++) {
-        ssize_t n = read(watch->fd, room, sizeof(room));
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return lost || (n < 0 && errno != EAGAIN);
-        }
-        for (ssize_t at = 0; at < n;) {
-            const struct inotify_event *event = (const struct inotify_event *)(room + at);
-            lost = lost || (event->mask & (IN_Q_OVERFLOW | IN_MOVE)) != 0;
-            handle_event(watch, event, events, context);
-            at += (ssize_t)(sizeof(*event) + event->len);
-        }
-    }
-    return true; /* they come as fast as we read: a walk tells what is there */
-}
-
-#define WALK_NS (60 * CLOCK_NS_PER_SEC)
-#define MIN_WALK_NS (CLOCK_NS_PER_SEC / 4)
-#define HUNT_NS CLOCK_NS_PER_SEC
-
-enum { MAX_HUNTS = 5 };
 
 struct container_set {
     struct container_set_config config;
     struct container **rows;
     size_t n_rows, cap_rows;
-    struct watch *watch; /* NULL: the kernel grants none */
-    bool walk;           /* due at once */
+    int inotify_fd;   /* -1: the kernel grants none */
+    const char *root; /* of the primary hierarchy, which has all containers */
+    const char
+        *unified; /* of the v2 hierarchy, which has cgroup.events: the same, another, or NULL */
+    struct watched *watched;
+    size_t n_watched, cap_watched;
+    bool blind; /* something could not be watched: events are incomplete */
+    bool walk;  /* due at once */
     int64_t next_walk_ns;
     int64_t next_hunt_ns;
     unsigned round;
-    size_t next; /* the container that comes next if all is as in the round before */
-    size_t hunted;
+    size_t next;   /* the container that comes next if nothing has changed since the last round */
+    size_t hunted; /* the hierarchy that is searched */
     size_t n_left_out;
-    struct buf path;
+    struct buf walk_path, event_path;
 };
+
+static struct watched *find_watched(const struct container_set *set, int descriptor) {
+    for (size_t i = 0; i < set->n_watched; i++) {
+        if (set->watched[i].descriptor == descriptor) {
+            return &set->watched[i];
+        }
+    }
+    return NULL;
+}
+
+/* The kernel returns the same descriptor if the path is already watched. */
+static int add_watch(struct container_set *set, enum watched_kind kind, const char *path) {
+    const bool cgroup = kind == WATCHED_CGROUP;
+    buf_reset(&set->event_path);
+    buf_printf(&set->event_path, "%s%s%s", kind == WATCHED_DIRECTORY ? set->root : set->unified,
+               path, cgroup ? "/cgroup.events" : "");
+    int descriptor =
+        inotify_add_watch(set->inotify_fd, buf_str(&set->event_path), cgroup ? IN_MODIFY : WATCHED);
+    if (descriptor < 0) {
+        return -errno;
+    }
+    struct watched *row = find_watched(set, descriptor);
+    if (row != NULL && strcmp(row->path, path) == 0) {
+        return 0;
+    }
+    if (row != NULL) { /* it was renamed, as v1 allows */
+        free(row->path);
+        *row = set->watched[--set->n_watched];
+    }
+    if (set->n_watched == MAX_WATCHES) {
+        inotify_rm_watch(set->inotify_fd, descriptor);
+        return -ENOSPC;
+    }
+    ARRAY_GROW(&set->watched, &set->cap_watched, set->n_watched + 1);
+    set->watched[set->n_watched++] =
+        (struct watched){.descriptor = descriptor, .kind = kind, .path = mem_strdup(path)};
+    return 0;
+}
+
+/* Watches the directory `path` ("/system.slice"; "": the root). */
+static void watch_directory(struct container_set *set, const char *path) {
+    if (set->inotify_fd < 0) {
+        return;
+    }
+    int r = add_watch(set, WATCHED_DIRECTORY, path);
+    set->blind = set->blind || r == -ENOSPC || r == -ENOMEM;
+    if (set->unified != NULL && strcmp(set->root, set->unified) != 0) {
+        add_watch(set, WATCHED_BESIDE, path);
+    }
+}
+
+/* A v1 host has the container in its v2 hierarchy a moment later, if at all. */
+static void watch_container(struct container_set *set, struct container *container) {
+    if (set->inotify_fd >= 0 && set->unified != NULL && !container->watched) {
+        container->watched = add_watch(set, WATCHED_CGROUP, container->path) == 0;
+    }
+}
+
+/* A removed cgroup sends no event to its own watch: the event in its parent ends it. */
+static void drop_watches(struct container_set *set, const char *path) {
+    for (size_t i = set->n_watched; i > 0; i--) {
+        struct watched *row = &set->watched[i - 1];
+        if (strcmp(row->path, path) == 0) {
+            inotify_rm_watch(set->inotify_fd, row->descriptor);
+            free(row->path);
+            *row = set->watched[--set->n_watched];
+        }
+    }
+}
+
+/* ---- the set ---- */
 
 static struct container *find(struct container_set *set, const char *path) {
     for (size_t i = 0; i < set->n_rows; i++) {
@@ -421,26 +305,19 @@ static void drop(struct container_set *set, size_t i) {
     struct container *container = set->rows[i];
     set->config.gone(set->config.context, container);
     if (container->watched) {
-        watch_drop(set->watch, container->path);
+        drop_watches(set, container->path);
     }
     container_destroy(container);
     memmove(&set->rows[i], &set->rows[i + 1], (set->n_rows - i - 1) * sizeof(struct container *));
     set->n_rows--;
 }
 
-/* The other hierarchies mostly have it at the same path, if they have it already. */
+/* Most other hierarchies have the container at the same path, if they have it already. */
 static void enter_others(struct container_set *set, struct container *container) {
     for (size_t row = 0; row < set->config.tree->n_rows; row++) {
         if (row != set->config.tree->primary && container->place.fds[row] < 0) {
             cgroup_place_enter(&container->place, set->config.tree, row, container->path, 0);
         }
-    }
-}
-
-/* A v1 host has the container in its v2 hierarchy a moment later, if at all. */
-static void watch_container(struct container_set *set, struct container *container) {
-    if (set->watch != NULL && !container->watched) {
-        container->watched = watch_add_cgroup(set->watch, container->path);
     }
 }
 
@@ -467,23 +344,17 @@ static void add(struct container_set *set, const char *path,
     set->rows[set->n_rows++] = container;
 }
 
-/* `path` is the container's own cgroup. A namesake that took its place is another container. */
+/* `path` is the container's own cgroup. Another inode means another container. */
 static void see(struct container_set *set, const char *path,
                 const struct container_path *classified, uint64_t inode) {
     struct container *container = find(set, path);
-    size_t primary = set->config.tree->primary;
-    if (container != NULL && inode != 0 && container->place.inodes[primary] != inode) {
-        for (size_t i = 0; i < set->n_rows; i++) {
-            if (set->rows[i] == container) {
-                drop(set, i);
-                break;
-            }
-        }
-        container = NULL;
-    }
-    if (container != NULL) {
+    uint64_t known = container != NULL ? container->place.inodes[set->config.tree->primary] : 0;
+    if (container != NULL && (inode == 0 || known == inode)) {
         container->seen = set->round;
         return;
+    }
+    if (container != NULL) {
+        drop(set, set->next - 1);
     }
     add(set, path, classified, inode);
 }
@@ -496,9 +367,7 @@ static bool visit(void *context, const char *path, uint64_t inode, size_t depth)
         see(set, path, &classified, inode);
         return false;
     }
-    if (set->watch != NULL) {
-        watch_add(set->watch, path);
-    }
+    watch_directory(set, path);
     return true;
 }
 
@@ -509,10 +378,8 @@ static int walk(struct container_set *set, int64_t now_ns, struct error *err) {
     set->n_left_out = 0;
     set->walk = false;
     set->next_walk_ns = now_ns + WALK_NS;
-    if (set->watch != NULL) {
-        watch_add(set->watch, "");
-    }
-    int r = cgroup_tree_walk(&tree->rows[tree->primary], "", &set->path, visit, set, err);
+    watch_directory(set, "");
+    int r = cgroup_tree_walk(&tree->rows[tree->primary], "", &set->walk_path, visit, set, err);
     if (r < 0) {
         return r;
     }
@@ -569,21 +436,20 @@ static void hunt(struct container_set *set, int64_t now_ns) {
     }
     for (set->hunted = 0; set->hunted < set->config.tree->n_rows; set->hunted++) {
         if ((rows & 1U << set->hunted) != 0) {
-            cgroup_tree_walk(&set->config.tree->rows[set->hunted], "", &set->path, hunt_visit, set,
-                             NULL);
+            cgroup_tree_walk(&set->config.tree->rows[set->hunted], "", &set->walk_path, hunt_visit,
+                             set, NULL);
         }
     }
     set->next_hunt_ns = now_ns + HUNT_NS;
 }
 
-static void appeared(void *context, const char *path) {
-    struct container_set *set = context;
+static void appeared(struct container_set *set, const char *path) {
     const struct cgroup_tree *tree = set->config.tree;
     struct container_path classified;
     if (!container_path_classify(path, &classified)) {
-        watch_add(set->watch, path);
-        /* Whatever was made below it before it was watched. */
-        cgroup_tree_walk(&tree->rows[tree->primary], path, &set->path, visit, set, NULL);
+        watch_directory(set, path);
+        /* Cgroups may have been created in it before it was watched. */
+        cgroup_tree_walk(&tree->rows[tree->primary], path, &set->walk_path, visit, set, NULL);
         return;
     }
     struct container *container = find(set, path);
@@ -594,37 +460,60 @@ static void appeared(void *context, const char *path) {
     see(set, path, &classified, 0);
 }
 
-static void vanished(void *context, const char *path) {
-    struct container_set *set = context;
-    for (size_t i = 0; i < set->n_rows; i++) {
-        if (strcmp(set->rows[i]->path, path) == 0) {
-            drop(set, i);
-            return;
+static void handle_event(struct container_set *set, const struct inotify_event *event) {
+    const struct watched *parent = find_watched(set, event->wd);
+    if (parent != NULL && parent->kind == WATCHED_CGROUP) {
+        struct container *container =
+            (event->mask & IN_MODIFY) != 0 ? find(set, parent->path) : NULL;
+        if (container != NULL) {
+            set->config.changed(set->config.context, container);
+        }
+        return;
+    }
+    if (parent == NULL || (event->mask & IN_ISDIR) == 0 || event->len == 0) {
+        return;
+    }
+    const bool beside = parent->kind == WATCHED_BESIDE;
+    struct buf path CLEANUP_BUF = {0};
+    buf_printf(&path, "%s/%s", parent->path, event->name);
+    if ((event->mask & (IN_CREATE | IN_MOVED_TO)) != 0) {
+        appeared(set, buf_str(&path));
+    } else if (!beside) {
+        drop_watches(set, buf_str(&path));
+        if (find(set, buf_str(&path)) != NULL) {
+            drop(set, set->next - 1);
         }
     }
 }
 
-static void changed(void *context, const char *path) {
-    struct container_set *set = context;
-    struct container *container = find(set, path);
-    if (container != NULL) {
-        set->config.changed(set->config.context, container);
+/* Handles all events without waiting. False if any were lost: the tree must be walked. */
+static bool read_events(struct container_set *set) {
+    _Alignas(struct inotify_event) char room[EVENT_ROOM];
+    bool lost = set->blind;
+    for (int turn = 0; turn < MAX_READS; turn++) {
+        ssize_t n = read(set->inotify_fd, room, sizeof(room));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return !lost && (n == 0 || errno == EAGAIN);
+        }
+        for (ssize_t at = 0; at < n;) {
+            const struct inotify_event *event = (const struct inotify_event *)(room + at);
+            lost = lost || (event->mask & (IN_Q_OVERFLOW | IN_MOVE)) != 0;
+            handle_event(set, event);
+            at += (ssize_t)(sizeof(*event) + event->len);
+        }
     }
+    return false; /* they come as fast as we read */
 }
 
 int container_set_fd(const struct container_set *set) {
-    return set->watch != NULL ? watch_fd(set->watch) : -1;
+    return set->inotify_fd;
 }
 
 void container_set_wake(struct container_set *set) {
-    static const struct watch_events events = {
-        .appeared = appeared,
-        .vanished = vanished,
-        .changed = changed,
-    };
-    if (set->watch == NULL || watch_read(set->watch, &events, set)) {
-        set->walk = true;
-    }
+    set->walk = set->inotify_fd < 0 || !read_events(set) || set->walk;
 }
 
 void container_set_drop_gone(struct container_set *set) {
@@ -652,21 +541,16 @@ int container_set_update(struct container_set *set, bool all, int64_t now_ns, st
     return r;
 }
 
-static const char *unified_path(const struct cgroup_tree *tree) {
-    for (size_t i = 0; i < tree->n_rows; i++) {
-        if (tree->rows[i].unified) {
-            return tree->rows[i].path;
-        }
-    }
-    return NULL;
-}
-
 struct container_set *container_set_create(const struct container_set_config *config) {
+    const struct cgroup_tree *tree = config->tree;
     struct container_set *set = mem_zalloc(1, sizeof(*set));
     set->config = *config;
     set->walk = true;
-    set->watch =
-        watch_create(config->tree->rows[config->tree->primary].path, unified_path(config->tree));
+    set->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    set->root = tree->rows[tree->primary].path;
+    for (size_t i = 0; i < tree->n_rows && set->unified == NULL; i++) {
+        set->unified = tree->rows[i].unified ? tree->rows[i].path : NULL;
+    }
     return set;
 }
 
@@ -678,8 +562,13 @@ void container_set_destroy(struct container_set *set) {
         container_destroy(set->rows[i]);
     }
     free(set->rows);
-    watch_destroy(set->watch);
-    buf_finish(&set->path);
+    for (size_t i = 0; i < set->n_watched; i++) {
+        free(set->watched[i].path);
+    }
+    free(set->watched);
+    cleanup_close(&set->inotify_fd);
+    buf_finish(&set->walk_path);
+    buf_finish(&set->event_path);
     free(set);
 }
 
