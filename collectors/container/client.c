@@ -17,7 +17,7 @@
 #define MAX_RETRY_NS (60 * CLOCK_NS_PER_SEC)
 #define MIN_LIST_NS CLOCK_NS_PER_SEC
 
-/* type=container; the braces and quotes of {"type":["container"]} are spelled out. */
+/* filters={"type":["container"]} */
 #define EVENTS_PATH "/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D"
 
 enum { MAX_LIST_BYTES = 32 << 20, MAX_EVENT_BYTES = 1 << 20 };
@@ -125,7 +125,7 @@ const struct container_info *container_client_find(struct container_client *clie
     return info;
 }
 
-/* A runtime that fails is asked again after 1, 2, 4, … seconds. */
+/* A runtime that fails is tried again after 1, 2, 4, … seconds. */
 static void back_off(struct container_client *client, int64_t now_ns) {
     client->next_list_ns = now_ns + client->retry_ns;
     client->next_events_ns = client->next_list_ns;
@@ -203,8 +203,8 @@ static void take_events(struct container_client *client) {
     }
 }
 
-/* Events from before now on, however long the runtime takes to listen, so that nothing falls
- * between them and the list, which is asked for after this. */
+/* Requests events since a moment ago, however long the runtime takes to answer, so that none is
+ * missed between them and the list, which is requested afterwards. */
 static int ask_events(struct container_client *client) {
     char path[sizeof(EVENTS_PATH) + 32];
     snprintf(path, sizeof(path), "%s&since=%lld", EVENTS_PATH, (long long)clock_wall_seconds() - 1);

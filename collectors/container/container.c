@@ -26,13 +26,12 @@
 /* The processes of a cgroup and of those below it. */
 struct procs {
     size_t n;
-    pid_t first; /* one of them; 0: none that we can see */
+    pid_t first; /* one of them; 0: none is visible */
 };
 
 static int check_prefix(const char *text, struct error *err) {
     if (!metric_name_valid(text, strlen(text))) {
-        return error_set(err, -EINVAL, "expected the beginning of a metric's name, got \"%s\"",
-                         text);
+        return error_set(err, -EINVAL, "expected the prefix of a metric name, got \"%s\"", text);
     }
     return 0;
 }
@@ -55,7 +54,7 @@ static const struct option options[] = {
         .name = "collector.container.exclude",
         .type = OPTION_REGEX,
         .default_text = "",
-        .help = "Leave out containers whose name or image matches",
+        .help = "Exclude containers whose name or image matches",
     },
     {
         .name = "collector.container.include",
@@ -68,7 +67,7 @@ static const struct option options[] = {
         .type = OPTION_STRING,
         .repeatable = true,
         .default_text = "com.docker.compose.*",
-        .help = "Label of containers that is shown, as container_label_...; may hold * and ?",
+        .help = "Label of containers to show, as container_label_...; may contain * and ?",
     },
     {
         .name = "collector.container.max-containers",
@@ -76,7 +75,7 @@ static const struct option options[] = {
         .default_text = "1000",
         .min = 1,
         .max = 100000,
-        .help = "Most containers that are shown",
+        .help = "Largest number of containers shown",
     },
     {
         .name = "collector.container.podman-socket",
@@ -88,7 +87,7 @@ static const struct option options[] = {
         .name = "collector.container.prefix",
         .type = OPTION_STRING,
         .default_text = "container",
-        .help = "What the names of the metrics begin with, where cAdvisor is scraped too",
+        .help = "Prefix of the metric names, for hosts where cAdvisor is scraped too",
         .check = check_prefix,
     },
     {0},
@@ -96,7 +95,7 @@ static const struct option options[] = {
 
 enum { MAX_PROCS_BYTES = 1 << 20, MAX_DEPTH = 4, START_FIELD = 22, FIRST_FIELD_BEHIND_NAME = 3 };
 
-/* One number per line; a process that lives in another pid namespace is a 0. */
+/* One number per line; a process in another pid namespace is a 0. */
 static void count_pids(const char *text, struct procs *procs) {
     while (*text != '\0') {
         uint64_t pid = 0;
@@ -145,17 +144,16 @@ static int read_level(int dirfd, size_t depth, struct buf *scratch, struct procs
     return r;
 }
 
-/* Reads cgroup.procs of the directory and, where it has any, of its children. `scratch` is for the
- * texts. 0 or a negative errno. */
+/* Reads cgroup.procs of the directory and of its children. 0 or a negative errno. */
 static int read_procs(int dirfd, struct buf *scratch, struct procs *ret_procs) {
     *ret_procs = (struct procs){0};
     return read_level(dirfd, 0, scratch, ret_procs);
 }
 
-/* When process `pid` started, in seconds since boot, from the text of /proc/<pid>/stat; negative
- * where it is not understood. */
+/* The start time of a process, in seconds since boot, from /proc/<pid>/stat; negative if it is
+ * malformed. */
 static double parse_start(const char *text) {
-    const char *cursor = strrchr(text, ')'); /* the name before it may hold anything */
+    const char *cursor = strrchr(text, ')'); /* the name before it may contain anything */
     if (cursor == NULL) {
         return -1;
     }
@@ -184,7 +182,7 @@ static double boot_time(const char *procfs) {
     return (double)seconds;
 }
 
-/* Closer than this the kernel's own steps show. */
+/* Shorter intervals show the granularity of the kernel's counters. */
 #define MIN_INTERVAL_NS (20 * CLOCK_NS_PER_MS)
 
 static size_t cpu_row(const struct cgroup_tree *tree) {
@@ -204,7 +202,7 @@ static int open_cpu(const struct container *container, const struct cgroup_tree 
     return openat(container->place.fds[row], name, O_RDONLY | O_CLOEXEC);
 }
 
-/* NaN where it cannot be read. */
+/* NaN if it cannot be read. */
 static double read_cpu(int fd, bool unified) {
     static const struct cgroup_key usage[] = {CGROUP_KEY("usage_usec", CGROUP_CPU_USAGE, 1e6)};
     struct cgroup_stats stats = {.values[CGROUP_CPU_USAGE] = NAN};
@@ -236,8 +234,8 @@ static void take_cpu(struct container *container, double seconds, int64_t now_ns
     container->cpu_ns = now_ns;
 }
 
-/* Reads how much CPU time the container has used and what that means for its peak. `keep_open`:
- * the file may be kept for the next time. */
+/* Reads the container's CPU time and updates its peak. `keep_open`: keep the file for the next
+ * time. */
 static void sample_cpu(struct container *container, const struct cgroup_tree *tree, bool keep_open,
                        int64_t now_ns) {
     size_t row = cpu_row(tree);
@@ -267,7 +265,7 @@ struct containers {
     struct container_set *set;
     struct container_names *names;
     struct filter include, exclude;
-    struct metric_desc *renamed; /* NULL: under their own names */
+    struct metric_desc *renamed; /* NULL: the default names */
     const struct metric_desc *descs;
     struct cgroup_hot hot;
     struct container_finished finished;
@@ -280,15 +278,13 @@ struct containers {
     struct cgroup_stats stats;
 };
 
-/* The first process came, or the last one left: this is when all that it has used can still be
- * read.
- */
+/* The first process started or the last one ended: its total usage can still be read now. */
 static void changed(void *context, struct container *container) {
     struct containers *containers = context;
     sample_cpu(container, &containers->tree, container->cpu_fd >= 0, clock_monotonic_ns());
 }
 
-/* One that is chosen by name or by image is shown; one that is left out by either is not. */
+/* A container is shown if its name or image is included and neither is excluded. */
 static bool shown(void *context, const char *name, const char *image) {
     const struct containers *containers = context;
     const struct filter *include = &containers->include;
@@ -316,8 +312,7 @@ static void name_all(struct containers *containers, int64_t now_ns) {
 
 static void gone(void *context, struct container *container) {
     struct containers *containers = context;
-    if (container->info.image ==
-        NULL) { /* it was not there for long enough, or may have been told */
+    if (container->info.image == NULL) { /* the runtime may know it by now */
         name_one(containers, container, clock_monotonic_ns());
     }
     const char *image = container->info.image;
@@ -376,7 +371,7 @@ static void add_devices(struct containers *containers, struct container *contain
     }
 }
 
-/* A cgroup's own time stamp may be younger than the container; its oldest process never is. */
+/* A cgroup's time stamp may be younger than the container; its oldest process never is. */
 static void correct_start(struct containers *containers, struct container *container) {
     int fd = container->network.proc_fd;
     if (fd < 0 || containers->boot_seconds <= 0 ||
@@ -426,13 +421,13 @@ static void add_values(struct containers *containers, struct container *containe
     snapshot_add(out, &descs[CONTAINER_LAST_SEEN], container->labels, floor(now_seconds));
 }
 
-/* Whether the cgroup is no more: the files of a removed one cannot be opened. */
+/* Whether the cgroup was removed: then its files cannot be opened. */
 static bool is_gone(const struct containers *containers, const struct container *container) {
     return faccessat(container->place.fds[containers->tree.primary], "cgroup.procs", F_OK, 0) < 0;
 }
 
-/* One network namespace may be shared by all containers of a pod: the pod's sandbox shows it, else
- * the oldest. The host's is the host collector's. */
+/* The containers of a pod share a network namespace: its metrics go to the sandbox, else to the
+ * oldest container. The host's namespace belongs to the collector `host`. */
 static bool owns_network(const struct containers *containers, const struct container *container) {
     uint64_t namespace = container->network.namespace;
     if (namespace == 0 || containers->host_namespace == 0 ||
@@ -477,14 +472,14 @@ static void forget_devices(struct containers *containers, int64_t now_ns) {
     }
 }
 
-/* v1 does not list processes that are not in our pid namespace or below it: none is not a number if
- * there are tasks. (v2 lists each of them as 0.) */
+/* v1 does not list processes outside of our pid namespace: if none is listed but there are tasks,
+ * the number is unknown. (v2 lists each of them as 0.) */
 static bool hides_processes(const struct containers *containers, const struct procs *procs) {
     return procs->n == 0 && !containers->tree.rows[containers->tree.primary].unified &&
            containers->stats.values[CGROUP_PIDS_CURRENT] > 0;
 }
 
-/* Whether the cgroup still is, is seen after all was read: a container has all its series or none.
+/* Checks that the cgroup still exists after all was read: a container has all its series or none.
  */
 static int collect_one(struct containers *containers, struct container *container, int64_t now_ns,
                        double now_seconds, struct snapshot *out, struct error *err) {
@@ -542,7 +537,7 @@ static int containers_wake_fd(void *state) {
 static void containers_wake(void *state) {
     struct containers *containers = state;
     container_set_wake(containers->set);
-    name_all(containers, clock_monotonic_ns()); /* while they are there to be asked for */
+    name_all(containers, clock_monotonic_ns()); /* while they exist */
 }
 
 static void containers_close(void *state) {

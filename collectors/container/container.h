@@ -4,7 +4,7 @@
 
 #include "collectors/collector.h"
 
-/* Containers of every runtime, found by their cgroups. */
+/* Containers of all runtimes, found by their cgroups. */
 extern const struct collector container_collector;
 
 /* The collector's calls at a given time of the monotonic clock. */

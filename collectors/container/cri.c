@@ -19,7 +19,7 @@ static uint32_t u32_at(const char *text) {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Length (24 bits), type (8), flags (8), a bit that means nothing, stream (31). */
+/* Length (24 bits), type (8), flags (8), a reserved bit, stream (31). */
 int http2_frame_read(const char *text, size_t len, struct http2_frame *ret_frame) {
     if (len < HTTP2_HEAD_LEN) {
         return 0;
@@ -81,7 +81,7 @@ void http2_setting_write(struct buf *out, enum http2_setting setting, uint32_t v
 static void add_text(struct buf *out, const char *text) {
     size_t len = strlen(text);
     assert(len <= MAX_SHORT_TEXT);
-    buf_add_char(out, (char)len); /* the highest bit would say that it is packed (Huffman) */
+    buf_add_char(out, (char)len); /* the highest bit would mean Huffman coding */
     buf_add(out, text, len);
 }
 
@@ -133,7 +133,7 @@ static void add_item(struct cri_items *items, struct cri_item *item) {
     }
 }
 
-/* A text ends at a NUL that somebody may have put into it; an empty one tells nothing. */
+/* A text ends at the first NUL; an empty one counts as missing. */
 static void take_text(struct protobuf bytes, char **field) {
     if (bytes.len > 0 && bytes.data[0] != '\0') {
         free(*field);
@@ -141,7 +141,7 @@ static void take_text(struct protobuf bytes, char **field) {
     }
 }
 
-/* Which text of a message goes where. */
+/* The field that takes a text of a message. */
 struct text_row {
     uint32_t number;
     char **field;
@@ -172,7 +172,7 @@ static int take_label(struct protobuf entry, container_label_patterns wanted,
     return r;
 }
 
-/* The kubelet asks for images by their digest; a name says more. */
+/* The kubelet requests images by their digest; a name is preferred. */
 static bool is_digest(const char *image) {
     return strncmp(image, "sha256:", strlen("sha256:")) == 0;
 }
@@ -296,15 +296,15 @@ int cri_message_containers(const char *data, size_t len, container_label_pattern
     return take_list(data, len, wanted, take_container_field, items);
 }
 
-/* A window of this size lets every answer that is taken come without being asked to go on. */
+/* With a window of this size no answer within the limit waits for a WINDOW_UPDATE. */
 #define MAX_ANSWER_BYTES (32U << 20)
 #define MAX_RECEIVED_BYTES (2U * CRI_MAX_CALLS * MAX_ANSWER_BYTES)
 #define MAX_STEP_BYTES (4U << 20)
 
 enum {
     READ_ROOM = 65536,
-    MAX_OUT_BYTES = 65536, /* of answers to pings and the like that nobody takes */
-    MESSAGE_HEAD_LEN = 5,  /* a byte that says whether it is packed, and its length */
+    MAX_OUT_BYTES = 65536, /* of acknowledgements that the peer does not read */
+    MESSAGE_HEAD_LEN = 5,  /* a byte that is 1 if it is compressed, and its length */
     FIRST_WINDOW = 65535,
 };
 
@@ -372,7 +372,7 @@ static void write_request(struct cri_call *call, uint32_t stream, const char *me
     }
     write_frame(call, HTTP2_HEADERS, HTTP2_END_HEADERS, stream, &head);
     struct buf message CLEANUP_BUF = {0};
-    buf_add(&message, "\0\0\0\0\0", MESSAGE_HEAD_LEN); /* not packed, no bytes */
+    buf_add(&message, "\0\0\0\0\0", MESSAGE_HEAD_LEN); /* not compressed, empty */
     write_frame(call, HTTP2_DATA, HTTP2_END_STREAM, stream, &message);
 }
 
@@ -416,7 +416,7 @@ static int take_data(struct cri_call *call, struct http2_frame *frame) {
     return 0;
 }
 
-/* A peer that goes away says up to which stream it still answers. */
+/* GOAWAY has the last stream that the peer will answer. */
 static int take_goaway(const struct cri_call *call, const struct http2_frame *frame) {
     uint32_t last = http2_frame_u32(frame, 0) & INT32_MAX;
     for (size_t i = 0; i < call->n_answers; i++) {
@@ -439,7 +439,7 @@ static int acknowledge(struct cri_call *call, const struct http2_frame *frame) {
     return call->out.len > MAX_OUT_BYTES ? -EPROTO : 0;
 }
 
-/* What the headers say is not looked at: a call that failed has no message. */
+/* The headers are ignored: a call that failed has no message. */
 static int take_frame(struct cri_call *call, struct http2_frame *frame) {
     struct cri_answer *answer = answer_of(call, frame->stream);
     int r = call->greeted || frame->type == HTTP2_SETTINGS ? 0 : -EPROTO;
@@ -503,7 +503,7 @@ static int receive(struct cri_call *call) {
     return 0;
 }
 
-/* One message, not packed and all there. */
+/* One complete message, not compressed. */
 static bool is_message(const struct buf *text) {
     return text->len >= MESSAGE_HEAD_LEN && text->data[0] == 0 &&
            http2_frame_u32(&(struct http2_frame){.data = text->data, .len = text->len}, 1) ==
@@ -541,7 +541,7 @@ const char *cri_call_answer(const struct cri_call *call, size_t i, size_t *ret_l
 
 enum { CALL_PODS, CALL_CONTAINERS, N_CALLS };
 
-/* Runtimes before 2022 know the second only; what is said is the same. */
+/* Runtimes before 2022 have the second only; the messages are the same. */
 static const char *const services[][N_CALLS] = {
     {"/runtime.v1.RuntimeService/ListPodSandbox", "/runtime.v1.RuntimeService/ListContainers"},
     {"/runtime.v1alpha2.RuntimeService/ListPodSandbox",
@@ -552,7 +552,7 @@ struct cri_client {
     char **sockets;
     size_t n_sockets;
     container_label_patterns wanted;
-    size_t way;        /* which socket and service is tried: the one that has answered */
+    size_t way;        /* the socket and service in use */
     size_t n_failures; /* in a row */
     struct cri_call call;
     struct cri_items items; /* sorted by id */
@@ -606,7 +606,7 @@ static void sort(struct cri_items *items) {
     }
 }
 
-/* A container has its pod's name and labels. */
+/* Adds the pod's name and labels to its containers. */
 static void join(struct cri_items *containers, const struct cri_items *pods) {
     for (size_t i = 0; i < containers->n_rows; i++) {
         struct cri_item *item = &containers->rows[i];

@@ -7,7 +7,7 @@
 #include "collectors/container/info.h"
 #include "exporter/core/buf.h"
 
-/* The frames of HTTP/2 (RFC 9113), as far as one who only asks needs them. */
+/* Frames of HTTP/2 (RFC 9113), as far as a client needs them. */
 
 #define HTTP2_PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -36,25 +36,25 @@ enum http2_setting {
 
 enum {
     HTTP2_HEAD_LEN = 9,
-    HTTP2_MAX_LEN = 16384, /* of what a frame holds, unless one has asked for more */
+    HTTP2_MAX_LEN = 16384, /* of a frame's content, by default */
 };
 
 struct http2_frame {
-    uint8_t type; /* there may be others than in enum http2_type */
+    uint8_t type; /* may be another than those of enum http2_type */
     uint8_t flags;
     uint32_t stream;
-    const char *data; /* into what was read */
+    const char *data; /* points into the received text */
     size_t len;
 };
 
-/* Takes the frame at the front of what was received. How many bytes it is long with its head, or 0
- * while it is not all there, or -EPROTO where it is longer than allowed. */
+/* Reads the frame at the beginning of the received text. Its length with the head, 0 if it is not
+ * complete, or -EPROTO if it is too long. */
 int http2_frame_read(const char *text, size_t len, struct http2_frame *ret_frame);
 
-/* Cuts off what only fills a DATA frame up. 0 or -EPROTO. */
+/* Removes the padding of a DATA frame. 0 or -EPROTO. */
 int http2_frame_unpad(struct http2_frame *frame);
 
-/* The 32 bits at `offset` of the frame's content, as in GOAWAY; 0 where it is too short. */
+/* The 32 bits at `offset` of the frame's content, as in GOAWAY; 0 if it is too short. */
 uint32_t http2_frame_u32(const struct http2_frame *frame, size_t offset);
 
 /* Appends a frame. `frame->len` must be at most HTTP2_MAX_LEN. */
@@ -66,12 +66,11 @@ void http2_setting_write(struct buf *out, enum http2_setting setting, uint32_t v
 /* Appends a number of 32 bits, as in WINDOW_UPDATE. */
 void http2_u32_write(struct buf *out, uint32_t value);
 
-/* Appends a header to the content of a HEADERS frame: spelled out, which needs no table on either
- * side. Name and value must be shorter than 127 bytes. */
+/* Appends a header to the content of a HEADERS frame, as a literal, so that neither side needs a
+ * table. Name and value must be shorter than 127 bytes. */
 void http2_header_write(struct buf *out, const char *name, const char *value);
 
-/* Pure readers of what runtimes answer to Kubernetes (CRI, protobuf). The numbers of the fields are
- * the same in the versions v1 and v1alpha2. */
+/* Pure readers of CRI's answers (protobuf). The field numbers are the same in v1 and v1alpha2. */
 
 /* A pod's sandbox, or a container. */
 struct cri_item {
@@ -88,29 +87,29 @@ struct cri_items {
 void cri_items_finish(struct cri_items *items);
 #define CLEANUP_CRI_ITEMS CLEANUP(cri_items_finish)
 
-/* Appends what ListPodSandbox answers, without the pods that have ended: 10,000 at most. 0, or
- * -EINVAL if it is no such message. */
+/* Appends the pods of ListPodSandbox's answer that have not ended, up to 10,000. 0, or -EINVAL if
+ * the message is malformed. */
 int cri_message_pods(const char *data, size_t len, container_label_patterns wanted,
                      struct cri_items *items);
 
-/* The same for what ListContainers answers. */
+/* The same for ListContainers. */
 int cri_message_containers(const char *data, size_t len, container_label_patterns wanted,
                            struct cri_items *items);
 
-/* Calls of a gRPC service on a Unix socket, all at once on one connection, each with an empty
- * request and one answer. Nothing here ever waits. */
+/* Calls of a gRPC service on a Unix socket, in parallel on one connection, each with an empty
+ * request and one answer. No call ever waits. */
 
 enum { CRI_MAX_CALLS = 2 };
 
 struct cri_call {
-    int fd; /* -1: nothing under way */
+    int fd; /* -1: no call */
     struct buf out;
     size_t n_sent;
-    struct buf in;       /* received but not yet a whole frame */
+    struct buf in;       /* received, but not a complete frame yet */
     size_t n_received;   /* in all */
-    bool greeted;        /* the peer has shown that it speaks HTTP/2 */
+    bool greeted;        /* the peer has sent its SETTINGS */
     int64_t deadline_ns; /* for all of it */
-    size_t n_answers;    /* how many are asked for */
+    size_t n_answers;    /* expected */
     struct cri_answer {
         struct buf text; /* 5 bytes before the message */
         bool ended;
@@ -127,32 +126,32 @@ void cri_call_finish(struct cri_call *call);
 int cri_call_begin(struct cri_call *call, const char *socket, const char *const *methods,
                    size_t n_methods, int64_t deadline_ns);
 
-/* Sends and reads what can be at once. 1 when all answers are there, 0 while they are not, or why
- * they will not be: -EPROTO where the peer speaks otherwise or refuses, -EFBIG for an answer beyond
- * 32 MiB, -ETIMEDOUT, -EPIPE where it hangs up. */
+/* Sends and reads what can be at once. 1 if all answers are complete, 0 if not yet, or a negative
+ * errno: -EPROTO if the peer does not speak HTTP/2 or rejects a call, -EFBIG for an answer beyond
+ * 32 MiB, -ETIMEDOUT, -EPIPE if it closes the connection. */
 int cri_call_step(struct cri_call *call, int64_t now_ns);
 
-/* The message that answers call `i`, once the step has said 1. */
+/* The answer of call `i`, after the step has returned 1. */
 const char *cri_call_answer(const struct cri_call *call, size_t i, size_t *ret_len);
 
-/* Asks a runtime what Kubernetes asks it (CRI): which pods there are and which containers are
- * theirs. Only this tells the labels of pods. Nothing here ever waits. */
+/* Lists the pods of a runtime and their containers over CRI, the only source for the labels of
+ * pods. No call ever waits. */
 struct cri_client;
 
-/* Talks to the first of `sockets` that answers; they need not exist yet. */
+/* Uses the first of `sockets` that answers; they need not exist yet. */
 struct cri_client *cri_client_create(char *const *sockets, size_t n_sockets,
                                      container_label_patterns wanted);
 void cri_client_destroy(struct cri_client *client); /* accepts NULL */
 
-/* Goes on with whatever is under way. */
+/* Sends and reads what can be at once. */
 void cri_client_step(struct cri_client *client, int64_t now_ns);
 
-/* What was told about the container or sandbox, with the labels of its pod behind its own; or NULL.
- * Good until the next step. */
+/* The container or sandbox, with the labels of its pod after its own, or NULL; valid until the next
+ * step. */
 const struct container_info *cri_client_find(const struct cri_client *client, const char *id);
 
-/* Has the lists asked for: there is a container that they do not have. */
+/* Requests the lists again: a container is missing in them. */
 void cri_client_ask(struct cri_client *client);
 
-/* Changes whenever something was told. */
+/* Changes with every answer. */
 unsigned cri_client_generation(const struct cri_client *client);

@@ -73,11 +73,11 @@ void container_finished_add(const struct container_finished *finished,
     }
 }
 
-/* The kernel counts the machine's CPU time in ticks: over a short interval there are too few. */
+/* The machine's CPU time is counted in ticks, too coarse for a shorter interval. */
 #define STEP_NS CLOCK_NS_PER_SEC
 #define MIN_STEP_NS (50 * CLOCK_NS_PER_MS)
 
-/* A meter that has just begun is followed from its beginning. */
+/* A younger meter is counted from its beginning. */
 static const double young_seconds = 2;
 
 struct meter {
@@ -88,7 +88,7 @@ struct meter {
 
 struct container_energy {
     struct energy *energy;
-    struct energy_list list; /* what the meters show */
+    struct energy_list list; /* the latest readings */
     struct meter *meters;
     size_t n_meters;
     struct source_file stat; /* /proc/stat */
@@ -118,7 +118,7 @@ void container_energy_destroy(struct container_energy *energy) {
 struct container_energy *container_energy_create(const struct collector_env *env) {
     struct container_energy *energy = mem_zalloc(1, sizeof(*energy));
     energy->energy = env->energy;
-    energy->opened_seconds = clock_file_seconds(); /* as cgroups have it */
+    energy->opened_seconds = clock_file_seconds(); /* the clock of cgroups' time stamps */
     energy->busy_seconds = NAN;
     energy->idle = labels_render("source", "idle");
     energy->shared = labels_render("source", "shared");
@@ -126,7 +126,7 @@ struct container_energy *container_energy_create(const struct collector_env *env
     return energy;
 }
 
-/* ---- what was measured ---- */
+/* ---- meters ---- */
 
 static struct meter *find_meter(struct container_energy *energy, const struct energy_row *row) {
     for (size_t i = 0; i < energy->n_meters; i++) {
@@ -144,7 +144,7 @@ static struct meter *find_meter(struct container_energy *energy, const struct en
     return meter;
 }
 
-/* Those that are closed for good. */
+/* Drops meters that were closed. */
 static void forget_meters(struct container_energy *energy) {
     size_t kept = 0;
     for (size_t i = 0; i < energy->n_meters; i++) {
@@ -159,7 +159,7 @@ static void forget_meters(struct container_energy *energy) {
     energy->n_meters = kept;
 }
 
-/* Whether there is anything to account for. */
+/* Whether any meter has counted energy. */
 static bool has_risen(struct container_energy *energy) {
     bool risen = false;
     for (size_t i = 0; i < energy->list.n_rows; i++) {
@@ -178,9 +178,9 @@ static double read_busy_seconds(struct container_energy *energy) {
     return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* ---- whose it was ---- */
+/* ---- attribution ---- */
 
-/* CPU time that the container used before we were there is not of this account. */
+/* CPU time used before the daemon started does not count. */
 static double base_seconds(const struct container_energy *energy,
                            const struct container *container) {
     if (!isnan(container->counted_seconds)) {
@@ -207,7 +207,7 @@ static double containers_cpu_seconds(const struct container_energy *energy,
     return sum;
 }
 
-/* One whose series are not shown is part of what is shared. */
+/* The energy of a container that is not shown is shared. */
 static void give(struct container_energy *energy, struct container *container,
                  enum container_energy_source source, double joules) {
     container->joules[source] += joules;
@@ -217,7 +217,7 @@ static void give(struct container_energy *energy, struct container *container,
     }
 }
 
-/* In a cgroup namespace of its own a process shows another path; the id is the same. */
+/* A process in another cgroup namespace shows another path; the id is the same. */
 static struct container *find_container(const struct container_set *set, const char *path) {
     struct container_path classified;
     if (!container_path_classify(path, &classified)) {
@@ -247,7 +247,7 @@ static void give_gpu(struct container_energy *energy, const struct container_set
     energy->shared_joules += left;
 }
 
-/* Splits what a meter has counted; returns what is to be given by CPU time. */
+/* Splits a meter's energy; returns the part to attribute by CPU time. */
 static double take_meter(struct container_energy *energy, const struct container_set *set,
                          const struct energy_row *row, double cpu_seconds, int64_t now_ns) {
     struct meter *meter = find_meter(energy, row);
@@ -279,7 +279,7 @@ static void give_cpu(struct container_energy *energy, const struct container_set
     for (size_t i = 0; i < container_set_n(set); i++) {
         struct container *container = container_set_at(set, i);
         double part = per_second * container_energy_left(energy, container);
-        if (container->used_seconds > 0) { /* else nobody has looked so far */
+        if (container->used_seconds > 0) { /* else it was not read yet */
             container->counted_seconds = container->used_seconds;
         }
         give(energy, container, CONTAINER_ENERGY_CPU, part);
@@ -309,7 +309,7 @@ void container_energy_step(struct container_energy *energy, const struct contain
     double busy = read_busy_seconds(energy);
     double machine = busy - energy->busy_seconds; /* NAN the first time */
     energy->busy_seconds = busy;
-    /* Ticks may tell of less than the containers' own clocks do. */
+    /* Ticks may miss time that the containers' own clocks count. */
     double cpu_seconds =
         isnan(machine) ? NAN : fmax(machine, containers_cpu_seconds(energy, set, finished));
     double joules = 0;

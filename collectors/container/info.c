@@ -249,7 +249,7 @@ static int read_names(struct reader *reader) {
     return r;
 }
 
-/* The pause container of a pod has no name within it; Docker's says POD. */
+/* The sandbox of a pod has no name within it; Docker's is POD. */
 static void finish_reading(struct reader *reader, struct container_info *ret_info) {
     if (reader->info.sandbox) {
         free(TAKE(reader->info.container));
@@ -337,14 +337,14 @@ static bool is_one_of(const char *text, const char *const *words) {
 
 int container_json_event(char *text, size_t len, container_label_patterns wanted,
                          struct container_info *ret_info, bool *ret_gone) {
-    static const char *const telling[] = {"create", "start", "init", "rename", NULL};
+    static const char *const starting[] = {"create", "start", "init", "rename", NULL};
     static const char *const ending[] = {"destroy", "remove", NULL};
     struct reader reader = {
         .json = json_begin(text, len, 1), .wanted = wanted, .writer = CONTAINER_LABELS_KUBELET};
     int r = json_peek(&reader.json) == '{' ? read_object(&reader, read_event) : -EINVAL;
     if (r == 0 && (reader.action == NULL || reader.info.id == NULL ||
                    (reader.type != NULL && strcmp(reader.type, "container") != 0) ||
-                   !(is_one_of(reader.action, telling) || is_one_of(reader.action, ending)))) {
+                   !(is_one_of(reader.action, starting) || is_one_of(reader.action, ending)))) {
         r = -ENODATA;
     }
     if (r == 0) {

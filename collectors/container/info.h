@@ -3,8 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a runtime tells about one container. A zeroed struct tells nothing; texts are NULL where
- * they are not known. */
+/* A runtime's information about one container. Unknown texts are NULL. */
 struct container_info {
     char *id;
     char *name;
@@ -12,9 +11,9 @@ struct container_info {
     char *pod;
     char *namespace;
     char *container; /* its name within the pod */
-    bool sandbox;    /* holds a pod's network and runs nothing */
+    bool sandbox;    /* owns a pod's network and runs nothing */
     struct container_label {
-        char *name; /* as the runtime has it */
+        char *name; /* as in the runtime */
         char *value;
     } * labels;
     size_t n_labels;
@@ -23,19 +22,19 @@ struct container_info {
 void container_info_finish(struct container_info *info);
 #define CLEANUP_CONTAINER_INFO CLEANUP(container_info_finish)
 
-/* Which labels of containers are wanted: names with * and ?, NULL-terminated. */
+/* Patterns for the names of labels, with * and ?, NULL-terminated. */
 typedef const char *const *container_label_patterns;
 
 /* The program that wrote a set of labels. Each overwrites only its own names in the set; any other
- * label can come from an image or from the author of a pod and names nothing. */
+ * label can come from an image or from the author of a pod and is not trusted. */
 enum container_label_writer {
     CONTAINER_LABELS_ANYBODY,
     CONTAINER_LABELS_CONTAINERD, /* annotations of its bundles */
     CONTAINER_LABELS_KUBELET,    /* labels of containers that the kubelet started */
 };
 
-/* Takes a label of a container: into the field it stands for, if that label is the writer's, and
- * into the labels, if a pattern matches. At most 64 labels of at most 1 KiB are kept. */
+/* Adds a label of a container: to its field, if the label is one of the writer's, and to the
+ * labels, if a pattern matches. At most 64 labels of at most 1 KiB are kept. */
 void container_info_label(struct container_info *info, container_label_patterns wanted,
                           enum container_label_writer writer, const char *name, const char *value);
 

@@ -54,7 +54,7 @@ const struct metric_desc container_descs[CONTAINER_N_METRICS + 1] = {
              "bytes"),
     GAUGE(CONTAINER_MEMORY_KERNEL, "memory_kernel_usage",
           "Kernel memory of the container in bytes."),
-    /* A counter that has no _total, as cAdvisor named it. */
+    /* A counter without _total, as in cAdvisor. */
     GAUGE(CONTAINER_MEMORY_FAILCNT, "memory_failcnt", "Times that the memory limit was hit."),
     COUNTER_BY(CONTAINER_MEMORY_FAILURES, "memory_failures", "Page faults, by kind.",
                "failure_type, scope"),
@@ -140,7 +140,7 @@ const struct metric_desc container_descs[CONTAINER_N_METRICS + 1] = {
                      "Lifetime of containers that have ended."),
 };
 
-/* What stands for a limit that is not set. */
+/* The value of a limit that is not set. */
 enum unlimited { LEFT_OUT, ZERO };
 
 static const struct {
@@ -187,7 +187,7 @@ static const struct {
     {CONTAINER_MEMORY_FAILCNT, CGROUP_MEMORY_FAILCNT, LEFT_OUT},
 };
 
-/* Only containers with a quota are held back by it. */
+/* Shown for containers with a quota only. */
 static const struct {
     enum container_metric metric;
     enum cgroup_value value;
@@ -225,7 +225,7 @@ static void add(struct snapshot *out, const struct metric_desc *desc, const stru
     }
 }
 
-/* cAdvisor's formula, with its rounding down. */
+/* cAdvisor's formula, rounded down as there. */
 static double shares_of_weight(double weight) {
     return weight > 0 ? floor(2 + (weight - 1) * 262142 / 9999) : NAN;
 }
@@ -244,7 +244,7 @@ void container_metrics_add(const struct metric_desc *descs, const struct cgroup_
     add(out, &descs[CONTAINER_MEMORY_WORKING_SET], labels, cgroup_stats_working_set(stats));
     add(out, &descs[CONTAINER_SPEC_CPU_SHARES], labels,
         shares_of_weight(stats->values[CGROUP_CPU_WEIGHT]));
-    /* What v1 counts as failures is v2's event. */
+    /* v1's failures are v2's events. */
     if (isnan(stats->values[CGROUP_MEMORY_FAILCNT])) {
         add(out, &descs[CONTAINER_MEMORY_FAILCNT], labels, stats->values[CGROUP_MEMORY_EVENTS_MAX]);
     }

@@ -4,7 +4,7 @@
 #include "exporter/metrics/metric.h"
 #include "exporter/metrics/snapshot.h"
 
-/* The metrics of containers: cAdvisor's names and meaning. */
+/* The metrics of containers, with cAdvisor's names and meaning. */
 enum container_metric {
     CONTAINER_CPU_USAGE,
     CONTAINER_CPU_USER,
@@ -81,6 +81,6 @@ extern const struct metric_desc container_descs[CONTAINER_N_METRICS + 1];
 struct metric_desc *container_metrics_rename(const char *prefix);
 void container_metrics_destroy(struct metric_desc *descs); /* accepts NULL */
 
-/* Adds what the statistics tell under the container's own labels. */
+/* Adds the statistics under the container's own labels. */
 void container_metrics_add(const struct metric_desc *descs, const struct cgroup_stats *stats,
                            const struct labels *labels, struct snapshot *out);

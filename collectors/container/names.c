@@ -20,7 +20,7 @@
 
 enum { MAX_BUNDLE_BYTES = 4 << 20 };
 
-/* Runtimes that can be asked, by the setting that names their socket. */
+/* Runtimes with an HTTP API, by the setting for their socket. */
 static const struct {
     const char *setting;
     enum container_runtime runtime;
@@ -29,7 +29,7 @@ static const struct {
     {"collector.container.podman-socket", CONTAINER_PODMAN},
 };
 
-/* Where containerd keeps the bundles of running containers, and under which of its namespaces. */
+/* Where containerd keeps the bundles of Kubernetes' running containers. */
 static const char *const bundle_directories[] = {
     "run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io",
     "run/containerd/io.containerd.runtime.v2.task/k8s.io",
@@ -37,7 +37,7 @@ static const char *const bundle_directories[] = {
     "var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io",
 };
 
-/* Where runtimes answer Kubernetes. */
+/* Sockets of CRI. */
 static const char *const cri_sockets[] = {
     "run/k3s/containerd/containerd.sock",
     "run/containerd/containerd.sock",
@@ -48,8 +48,8 @@ static const char *const cri_sockets[] = {
 };
 
 struct container_names {
-    struct container_client *clients[ARRAY_LEN(sources)]; /* NULL: not to be asked */
-    struct cri_client *cri;                               /* NULL: not to be asked */
+    struct container_client *clients[ARRAY_LEN(sources)]; /* NULL: not used */
+    struct cri_client *cri;                               /* NULL: not used */
     char *bundles[ARRAY_LEN(bundle_directories)];
     container_label_patterns wanted;
     struct buf scratch;
@@ -124,14 +124,14 @@ void container_names_step(struct container_names *names, int64_t now_ns) {
 }
 
 static unsigned generation(const struct container_names *names) {
-    unsigned sum = 1; /* so that 0 means: never looked up */
+    unsigned sum = 1; /* 0 means: never looked up */
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
         sum += names->clients[i] != NULL ? container_client_generation(names->clients[i]) : 0;
     }
     return sum + (names->cri != NULL ? cri_client_generation(names->cri) : 0);
 }
 
-/* These answer for root's containers only. */
+/* Bundles and CRI are for root's containers only. */
 static bool may_have_bundle(const struct container *container) {
     return container->owner == 0 &&
            (container->runtime == CONTAINER_CONTAINERD || container->runtime == CONTAINER_UNKNOWN);
@@ -156,7 +156,7 @@ bool container_names_due(const struct container_names *names, const struct conta
            (may_have_bundle(container) && now_ns >= container->next_bundle_ns);
 }
 
-/* A name that leads out of the directory is none. */
+/* A name must not lead out of the directory. */
 static bool is_plain(const char *id) {
     return id[0] != '.' && strchr(id, '/') == NULL;
 }
@@ -192,7 +192,7 @@ static bool is_of_runtime(const struct container *container, enum container_runt
            (container->runtime == CONTAINER_CONTAINERD && runtime == CONTAINER_DOCKER);
 }
 
-/* The client of sources[i], or NULL if it does not answer for the container. */
+/* The client of sources[i], or NULL if it is not responsible for the container. */
 static struct container_client *client_for(const struct container_names *names, size_t i,
                                            const struct container *container) {
     struct container_client *client = names->clients[i];

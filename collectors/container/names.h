@@ -3,17 +3,17 @@
 #include "collectors/container/set.h"
 #include "exporter/settings/settings.h"
 
-/* Where names and images come from: the runtimes' sockets and containerd's bundles. */
+/* Names and images of containers, from the runtimes' sockets and containerd's bundles. */
 struct container_names;
 
-/* `rootfs` is where the sockets and bundles are searched. */
+/* Sockets and bundles are below `rootfs`. */
 struct container_names *container_names_create(const char *rootfs, const struct settings *settings);
 void container_names_destroy(struct container_names *names); /* accepts NULL */
 
-/* Goes on talking to the runtimes; never waits. */
+/* Exchanges what can be at once with the runtimes; never waits. */
 void container_names_step(struct container_names *names, int64_t now_ns);
 
-/* Whether anything may have been told since the container was last looked up. */
+/* Whether there may be news since the container was last looked up. */
 bool container_names_due(const struct container_names *names, const struct container *container,
                          int64_t now_ns);
 
@@ -21,7 +21,7 @@ bool container_names_due(const struct container_names *names, const struct conta
 void container_names_look_up(struct container_names *names, struct container *container,
                              int64_t now_ns, struct container_info *ret_info);
 
-/* Whether a runtime is being listened to that will tell what the container is called. */
+/* Whether a runtime is connected that will send an event with the container's name. */
 bool container_names_will_come(const struct container_names *names,
                                const struct container *container);
 

@@ -47,13 +47,13 @@ void container_network_finish(struct container_network *network) {
     container_network_init(network);
 }
 
-/* A directory of /proc whose process is gone is empty. */
+/* If the process is gone, its directory is empty. */
 bool container_network_alive(const struct container_network *network) {
     return network->proc_fd >= 0 && faccessat(network->proc_fd, "stat", F_OK, 0) == 0;
 }
 
-/* Every network namespace has files of its own under net/, so that their inodes tell it, too;
- * unlike ns/net, anybody may look at them. */
+/* Every network namespace has its own files under net/, so that their inode identifies it; unlike
+ * ns/net, any user may read it. */
 static uint64_t namespace_of(int dirfd, const char *path) {
     struct stat stat;
     return fstatat(dirfd, path, &stat, 0) == 0 ? stat.st_ino : 0;

@@ -5,7 +5,7 @@
 #include "exporter/metrics/snapshot.h"
 
 /* The network namespace of a container, seen through one of its processes. The descriptor of the
- * process' directory keeps a number that was used again from being taken for it. */
+ * process' directory stays with that process if its number is used again. */
 struct container_network {
     int proc_fd;
     uint64_t namespace; /* 0: not known */
@@ -20,18 +20,18 @@ struct container_network {
 void container_network_init(struct container_network *network);
 void container_network_finish(struct container_network *network);
 
-/* Forgets the label sets, as those they are built on have changed. */
+/* Drops the label sets, because the container's have changed. */
 void container_network_relabel(struct container_network *network);
 
-/* Whether the process that was found is still there. */
+/* Whether the process still exists. */
 bool container_network_alive(const struct container_network *network);
 
-/* Looks through process `pid`. */
+/* Uses process `pid`. */
 void container_network_enter(struct container_network *network, const char *procfs, pid_t pid);
 
-/* The network namespace of the first process: the host's. 0 where it cannot be seen. */
+/* The host's network namespace, that of process 1; 0 if it cannot be read. */
 uint64_t container_network_host(const char *procfs);
 
-/* Adds the counters of every interface but those inside (lo) and of other containers (veth…). */
+/* Adds the counters of every interface but lo and those of other containers (veth…). */
 void container_network_add(struct container_network *network, const struct metric_desc *descs,
                            const struct labels *base, struct buf *scratch, struct snapshot *out);

@@ -9,36 +9,36 @@
 
 enum { CONTAINER_N_FAILURES = 4 };
 
-/* By what energy was given to a container. */
+/* Kinds of energy attributed to a container. */
 enum container_energy_source {
     CONTAINER_ENERGY_CPU,
     CONTAINER_ENERGY_GPU,
     CONTAINER_N_ENERGY_SOURCES,
 };
 
-/* One container, from the moment its cgroup appears until that is gone. */
+/* One container, for as long as its cgroup exists. */
 struct container {
     char *path; /* in the primary hierarchy: the label `id` */
     char *id;
     char *pod_uid; /* or NULL */
     enum container_runtime runtime;
-    uid_t owner; /* who made the cgroup */
+    uid_t owner; /* the user that created the cgroup */
     struct cgroup_place place;
     double start_seconds; /* since 1970; 0: not known yet */
-    unsigned seen;        /* the round of discovery that saw it */
-    unsigned n_hunts;     /* how often hierarchies were searched that have it elsewhere */
-    bool watched;         /* the kernel tells when its last process leaves */
-    bool gone;            /* its cgroup was found to be no more */
+    unsigned seen;        /* the last walk that found it */
+    unsigned n_hunts;     /* searches of the hierarchies that lack it */
+    bool watched;         /* the kernel reports the end of its last process */
+    bool gone;            /* its cgroup was removed */
 
-    /* What is told of it: */
+    /* From the runtimes: */
     struct container_info info;
-    unsigned names_generation; /* when that was looked up */
-    int64_t next_bundle_ns;    /* when to look for its bundle again */
+    unsigned names_generation; /* of the last lookup */
+    int64_t next_bundle_ns;    /* when to look for its bundle */
     int64_t bundle_wait_ns;
-    int64_t next_cri_ns; /* when to ask for its pod again */
+    int64_t next_cri_ns; /* when to request its pod */
     int64_t cri_wait_ns;
 
-    /* Its label sets; `labels` is NULL where the user left it out. */
+    /* Label sets; `labels` is NULL if the user excluded it. */
     struct labels *labels;
     struct labels *cpu_labels;
     struct labels *failure_labels[CONTAINER_N_FAILURES];
@@ -47,14 +47,14 @@ struct container {
     struct container_network network;
 
     /* Of the sampler: */
-    int cpu_fd; /* kept open; -1: too many are */
+    int cpu_fd; /* kept open; -1: closed */
     double cpu_seconds;
     int64_t cpu_ns;      /* when that was read; 0: never */
-    double used_seconds; /* of CPU time, by whoever read it last */
+    double used_seconds; /* of CPU time, as last read */
     struct peak peak;
 
     double joules[CONTAINER_N_ENERGY_SOURCES];
-    double counted_seconds; /* of CPU time that the energy is known for; NAN: none so far */
+    double counted_seconds; /* of CPU time with attributed energy; NAN: none yet */
 };
 
 struct container *container_create(const char *path, const struct container_path *classified,
@@ -69,15 +69,15 @@ void container_describe(struct container *container, struct container_info *info
 /* pgfault and pgmajfault, each in the scopes container and hierarchy. */
 extern const enum cgroup_value container_failure_values[CONTAINER_N_FAILURES];
 
-/* The containers that exist. The kernel tells of cgroups that come and go by inotify; now and then,
- * and when it has lost count, all of the tree is walked. */
+/* The existing containers. Cgroups are found by inotify events and, once a minute or if events were
+ * lost, by a walk over the tree. */
 struct container_set;
 
 struct container_set_config {
     const struct cgroup_tree *tree;
     size_t max_containers;
     int64_t peak_window_ns;
-    /* The first process came into it, or the last one left: what it has used is final then. */
+    /* The first process started in it, or the last one ended. */
     void (*changed)(void *context, struct container *container);
     void (*gone)(void *context, struct container *container); /* before it is freed */
     void *context;
@@ -87,19 +87,17 @@ struct container_set_config {
 struct container_set *container_set_create(const struct container_set_config *config);
 void container_set_destroy(struct container_set *set); /* accepts NULL; `gone` is not called */
 
-/* Takes in what has come and gone; unless `all`, a walk that is due may be put off a little. 0, or
- * why the tree could not be walked, or -E2BIG where there are too many containers (the rest is
- * kept). */
+/* Adds and drops containers; unless `all`, a walk may be delayed a little. 0, the errno of the
+ * walk, or -E2BIG if there are too many containers (the others are kept). */
 int container_set_update(struct container_set *set, bool all, int64_t now_ns, struct error *err);
 
-/* The descriptor that is readable while containers have come, gone or changed; -1: there is none.
- */
+/* The descriptor that is readable if containers have changed; -1: there is none. */
 int container_set_fd(const struct container_set *set);
 
-/* Takes in what is known without looking at the tree: for when the descriptor is readable. */
+/* Handles events only: for when the descriptor is readable. */
 void container_set_wake(struct container_set *set);
 
-/* Drops those that were found to be gone, without waiting for the next update. */
+/* Drops the containers marked as gone. */
 void container_set_drop_gone(struct container_set *set);
 
 size_t container_set_n(const struct container_set *set);

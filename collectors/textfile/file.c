@@ -11,11 +11,11 @@
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 
-/* The clocks behind a file's times tick slowly, on some file systems every two seconds: a file that
- * changed that short ago may change again without getting another stamp. */
+/* Time stamps of files have a granularity of up to two seconds: a file modified that recently may
+ * change again without getting another stamp. */
 enum { SETTLE_SECONDS = 3 };
 
-/* Room behind the content in which the end of the file is noticed without another allocation. */
+/* Room to notice the end of the file without another allocation. */
 enum { READ_SLACK = 8192 };
 
 struct textfile_file *textfile_file_create(const char *path) {
@@ -45,8 +45,7 @@ void textfile_file_destroy(struct textfile_file *file) {
     free(file);
 }
 
-/* While the block still grows, what points into it is an offset, one more than the true one: NULL
- * stays NULL. */
+/* While the block grows, pointers into it are offsets plus one, so that NULL stays NULL. */
 static void *offset_pointer(size_t offset) {
     return (void *)(uintptr_t)(offset + 1);
 }
@@ -64,8 +63,8 @@ static const char *add_string(struct buf *block, const char *text) {
     return offset_pointer(offset);
 }
 
-/* Takes the families that have samples; `starts[i]` becomes the place of the first sample of the
- * document's family i, so that the samples of each come together. */
+/* Takes the families that have samples; `starts[i]` becomes the index of the first sample of the
+ * document's family i, so that the samples of a family are adjacent. */
 static void take_families(struct textfile_file *file, const struct exposition_doc *doc,
                           size_t *starts) {
     size_t start = 0;
@@ -178,11 +177,11 @@ static bool is_settled(const struct stat *st) {
     return age > SETTLE_SECONDS || age < -SETTLE_SECONDS;
 }
 
-/* What was read counts for the stamp taken before: a file that changes meanwhile is read again, and
- * so is one that could not be read. */
+/* The stamp is taken before reading: a file that changes meanwhile is read again, and so is one
+ * that could not be read. */
 static int load(struct textfile_file *file, const struct textfile_limits *limits,
                 struct error *err) {
-    /* A pipe may have taken the file's place since stat: do not wait for its other end. */
+    /* A pipe may have replaced the file since stat: do not wait for its other end. */
     int fd CLEANUP_CLOSE = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0) {
@@ -205,7 +204,7 @@ static int load(struct textfile_file *file, const struct textfile_limits *limits
     return r;
 }
 
-/* Whether the path is there at all, as a dangling link is. */
+/* Whether the path does not exist; a dangling link does. */
 static bool is_gone(const char *path) {
     struct stat st;
     return lstat(path, &st) < 0 && errno == ENOENT;

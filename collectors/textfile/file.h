@@ -12,17 +12,17 @@
 struct textfile_limits {
     size_t max_bytes;
     size_t max_total_bytes; /* of all files together */
-    size_t left_bytes;      /* of those, for this file and the ones after it */
+    size_t left_bytes;      /* of those, for this file and the next ones */
     struct exposition_limits page;
 };
 
 struct textfile_family {
-    struct metric_desc desc; /* help is NULL where the file has none */
+    struct metric_desc desc; /* help is NULL if the file has none */
     const struct sample *samples;
     size_t n_samples;
 };
 
-/* By this a file is known to be the same as before. */
+/* Equal stamps mean that a file has not changed. */
 struct textfile_stamp {
     dev_t dev;
     ino_t ino;
@@ -30,7 +30,7 @@ struct textfile_stamp {
     struct timespec mtime, ctime;
 };
 
-/* One *.prom file and what it said when it was last read. */
+/* One *.prom file and its content when it was last read. */
 struct textfile_file {
     char *path;
     struct labels *labels; /* file="…" */
@@ -50,8 +50,7 @@ struct textfile_file {
 struct textfile_file *textfile_file_create(const char *path);
 void textfile_file_destroy(struct textfile_file *file); /* accepts NULL */
 
-/* Reads the file if it is not as it was. Sets `*changed` where its families are others than before,
- * and `problem` where it cannot be used. -ENOENT if it is gone, else 0. Never waits for
- * a pipe or a device. */
+/* Reads the file if it has changed. Sets `*changed` if its families have changed, and `problem` if
+ * it cannot be used. -ENOENT if it does not exist, else 0. Never waits for a pipe or a device. */
 int textfile_file_refresh(struct textfile_file *file, const struct textfile_limits *limits,
                           bool *changed);

@@ -25,20 +25,18 @@ struct group {
     size_t n_members;
 };
 
-/* The families of several files, those of one name together. It borrows from the files. A zeroed
- * struct is empty. */
+/* The families of all files, grouped by name. It borrows from the files. */
 struct merge {
     struct member *members; /* sorted by name, then by file */
     size_t n_members;
     struct group *groups;
     size_t n_groups;
-    size_t n_conflicts;          /* families left out because an earlier file gives another type */
-    struct error first_conflict; /* in words */
+    size_t n_conflicts; /* families skipped because an earlier file has another type */
+    struct error first_conflict;
 };
 
 static const char no_help[] = "From a text file, without a help text";
 
-/* Frees what it holds and leaves it empty. */
 static void merge_finish(struct merge *merge) {
     free(merge->members);
     free(merge->groups);
@@ -71,7 +69,7 @@ static bool is_simple(enum metric_type type) {
     return type == METRIC_COUNTER || type == METRIC_GAUGE;
 }
 
-/* Whether a family can join a group; a group without a type takes that of the newcomer. */
+/* Whether a family can join a group; a group without a type takes the family's. */
 static bool join(struct group *group, const struct metric_desc *desc) {
     enum metric_type *type = &group->desc.type;
     if (*type == METRIC_UNTYPED && is_simple(desc->type)) {
@@ -94,7 +92,7 @@ static void note_conflict(struct merge *merge, const struct group *group,
     }
 }
 
-/* Makes groups of equal names; members that do not fit are dropped from the array. */
+/* Groups equal names; members of another type are dropped from the array. */
 static void group_members(struct merge *merge) {
     size_t n_kept = 0;
     struct group *group = NULL;
@@ -115,8 +113,8 @@ static void group_members(struct merge *merge) {
     merge->n_members = n_kept;
 }
 
-/* Merges anew. Of several help texts the first is taken; a family without a type goes with counters
- * and gauges of its name. */
+/* Of several help texts the first is used; a family without a type joins counters and gauges of its
+ * name. */
 static void merge_update(struct merge *merge, struct textfile_file *const *files, size_t n_files) {
     merge_finish(merge);
     size_t n = 0;
@@ -176,7 +174,7 @@ static const struct option options[] = {
         .default_text = "16MiB",
         .min = 1024,
         .max = INT64_C(1) << 30,
-        .help = "Largest text file that is read",
+        .help = "Size limit of a text file",
     },
     {
         .name = "collector.textfile.max-files",
@@ -184,7 +182,7 @@ static const struct option options[] = {
         .default_text = "1000",
         .min = 1,
         .max = 100000,
-        .help = "Most text files that are read",
+        .help = "Largest number of text files",
     },
     {
         .name = "collector.textfile.max-label-length",
@@ -200,7 +198,7 @@ static const struct option options[] = {
         .default_text = "64",
         .min = 1,
         .max = 1000,
-        .help = "Most labels of one series in a text file",
+        .help = "Largest number of labels of a series in a text file",
     },
     {
         .name = "collector.textfile.max-series",
@@ -208,7 +206,7 @@ static const struct option options[] = {
         .default_text = "200000",
         .min = 1,
         .max = 10000000,
-        .help = "Most series of one text file",
+        .help = "Largest number of series in a text file",
     },
     {
         .name = "collector.textfile.max-total-size",
@@ -216,7 +214,7 @@ static const struct option options[] = {
         .default_text = "64MiB",
         .min = 1024,
         .max = INT64_C(1) << 34,
-        .help = "Largest size of all text files together; those beyond are left out",
+        .help = "Size limit of all text files together; files beyond it are skipped",
     },
     {0},
 };
@@ -273,7 +271,7 @@ static int textfile_open(const struct collector_env *env, void **ret_state, stru
     return 0;
 }
 
-/* Counts a problem; where to word it, if it is the round's first one. */
+/* Counts a problem; returns where to describe it, if it is the round's first one. */
 static struct error *next_problem(struct textfile *textfile) {
     return textfile->n_problems++ == 0 ? &textfile->first_problem : NULL;
 }
@@ -308,7 +306,7 @@ static struct textfile_file *add_file(struct textfile *textfile, const char *pat
 static void visit_file(struct textfile *textfile, const char *path) {
     struct textfile_file *file = find_file(textfile, path);
     if (file != NULL && file->seen) {
-        return; /* two directories given are the same */
+        return; /* the same directory was given twice */
     }
     if (textfile->n_seen == textfile->max_files) {
         error_set(next_problem(textfile), -E2BIG, "%s: more than %zu files", path,
@@ -333,7 +331,7 @@ static bool is_textfile(const char *name) {
     return len >= 5 && memcmp(name + len - 5, ".prom", 5) == 0;
 }
 
-/* Sorted, so that the problem that is reported is the same in every round. */
+/* Sorted, so that the same problem is reported in every round. */
 static void visit_directory(struct textfile *textfile, const char *path) {
     struct dirent **entries = NULL;
     int n = scandir(path, &entries, NULL, alphasort);
@@ -351,7 +349,7 @@ static void visit_directory(struct textfile *textfile, const char *path) {
     free(entries);
 }
 
-/* A pattern that matches nothing stands for itself. */
+/* A pattern without matches is used as a path. */
 static void visit_pattern(struct textfile *textfile, const char *pattern) {
     glob_t found = {0};
     if (glob(pattern, GLOB_NOCHECK, NULL, &found) != 0) {
@@ -378,7 +376,7 @@ static void drop_unseen(struct textfile *textfile) {
     textfile->n_files = n_kept;
 }
 
-/* Looks at all files; afterwards those that are there lie sorted by path. */
+/* Reads all files and sorts them by path. */
 static void visit_all(struct textfile *textfile) {
     textfile->n_seen = 0;
     textfile->limits.left_bytes = textfile->limits.max_total_bytes;

@@ -2,5 +2,5 @@
 
 #include "collectors/collector.h"
 
-/* Metrics that others leave in *.prom files. */
+/* Metrics from *.prom files. */
 extern const struct collector textfile_collector;
