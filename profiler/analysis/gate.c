@@ -7,7 +7,7 @@
 #include "exporter/core/memory.h"
 #include "exporter/settings/suggest.h"
 
-static const char *const kinds[] = {
+static const char *const kinds[N_GATE_KINDS] = {
     [GATE_MAX] = "max",
     [GATE_MAX_DECREASE] = "max_decrease",
     [GATE_MAX_INCREASE] = "max_increase",
@@ -127,12 +127,12 @@ static bool is_for(const json_t *gate, const char *target, const char *of) {
 struct gate *gates_judge(const struct json_t *gates, const char *name, const char *of,
                          const struct measures *measures, const struct measures *base,
                          size_t *ret_n) {
-    size_t n = 0, cap = json_array_size(gates) * ARRAY_LEN(kinds);
+    size_t n = 0, cap = json_array_size(gates) * N_GATE_KINDS;
     struct gate *judged = mem_zalloc(cap, sizeof(*judged));
     for (size_t i = 0; i < json_array_size(gates); i++) {
         const json_t *row = json_array_get(gates, i);
         const char *metric = json_string_value(json_object_get(row, "metric"));
-        for (size_t kind = 0; kind < ARRAY_LEN(kinds); kind++) {
+        for (size_t kind = 0; kind < N_GATE_KINDS; kind++) {
             const json_t *limit = json_object_get(row, kinds[kind]);
             if (metric == NULL || !json_is_number(limit) || !is_for(row, name, of)) {
                 continue;

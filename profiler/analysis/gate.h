@@ -6,6 +6,7 @@
 /* Limits on the measures of a target: "fps.p50 at least 9.5". */
 
 enum gate_kind { GATE_MAX, GATE_MAX_DECREASE, GATE_MAX_INCREASE, GATE_MIN };
+enum { N_GATE_KINDS = GATE_MIN + 1 };
 
 enum gate_state {
     GATE_OK,

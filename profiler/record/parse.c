@@ -40,13 +40,21 @@ static int find_word(const struct word *words, size_t n, const char *what, const
     return error_set(err, -EINVAL, "unknown %s \"%s\"", what, text);
 }
 
-const char *record_phase_name(enum record_phase phase) {
-    for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
-        if (phases[i].value == (int)phase) {
-            return phases[i].text;
+static const char *name_of(const struct word *words, size_t n, int value) {
+    for (size_t i = 0; i < n; i++) {
+        if (words[i].value == value) {
+            return words[i].text;
         }
     }
     return "";
+}
+
+const char *record_phase_name(enum record_phase phase) {
+    return name_of(phases, ARRAY_LEN(phases), (int)phase);
+}
+
+const char *record_type_name(enum record_type type) {
+    return name_of(types, ARRAY_LEN(types), (int)type);
 }
 
 /* ---- series ---- */

@@ -100,6 +100,9 @@ static inline void record_cleanup(struct record **record) {
 }
 #define CLEANUP_RECORD CLEANUP(record_cleanup)
 
+/* The name of a type, such as "histogram_bucket". */
+const char *record_type_name(enum record_type type);
+
 /* The name of a phase, such as "baseline"; "" for PHASE_NONE. */
 const char *record_phase_name(enum record_phase phase);
 

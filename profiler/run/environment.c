@@ -179,9 +179,9 @@ static void write_gates(struct run_record *record, const struct run_spec *spec) 
         if (gate->target != NULL) {
             text_add_text_of(&gates, "target", gate->target);
         }
-        for (size_t k = 0; k < RUN_N_LIMITS; k++) {
+        for (size_t k = 0; k < N_GATE_KINDS; k++) {
             if (!isnan(gate->limits[k])) {
-                text_add_number_of(&gates, run_limit_names[k], gate->limits[k]);
+                text_add_number_of(&gates, gate_kind_name((enum gate_kind)k), gate->limits[k]);
             }
         }
         buf_add_char(&gates, '}');

@@ -71,7 +71,7 @@ static const char *plugin_label(const struct visit *visit, const struct push_own
 }
 
 static void put(const struct visit *visit, const struct push_series_view *series,
-                const char *suffix, const char *le, enum run_type type, double value) {
+                const char *suffix, const char *le, enum record_type type, double value) {
     struct label *labels CLEANUP_FREE = mem_zalloc(series->n_labels + 2, sizeof(*labels));
     size_t n = series->n_labels;
     if (n > 0) {
@@ -105,10 +105,10 @@ static void put_histogram(const struct visit *visit, const struct push_series_vi
         size_t len =
             number_format_canonical(i < series->n_bounds ? series->bounds[i] : INFINITY, le);
         le[len] = '\0';
-        put(visit, series, "", le, RUN_HISTOGRAM_BUCKET, series->values[i]);
+        put(visit, series, "", le, RECORD_BUCKET, series->values[i]);
     }
-    put(visit, series, "_count", NULL, RUN_HISTOGRAM_COUNT, series->values[series->n_bounds]);
-    put(visit, series, "_sum", NULL, RUN_HISTOGRAM_SUM, series->values[series->n_bounds + 1]);
+    put(visit, series, "_count", NULL, RECORD_COUNT, series->values[series->n_bounds]);
+    put(visit, series, "_sum", NULL, RECORD_SUM, series->values[series->n_bounds + 1]);
 }
 
 static void note_frames(struct visit *visit, const struct push_series_view *series) {
@@ -131,8 +131,8 @@ static void visit_series(const struct push_series_view *series, void *context) {
         put_histogram(visit, series);
         break;
     case PUSH_RATE:
-        put(visit, series, "_total", NULL, RUN_COUNTER, series->values[0]);
-        put(visit, series, "", NULL, RUN_GAUGE, series->n_values > 1 ? series->values[1] : NAN);
+        put(visit, series, "_total", NULL, RECORD_COUNTER, series->values[0]);
+        put(visit, series, "", NULL, RECORD_GAUGE, series->n_values > 1 ? series->values[1] : NAN);
         if (strcmp(series->name, "fps") == 0 && series->n_values > 1) {
             visit->live->fps = series->values[1];
         }
@@ -140,7 +140,7 @@ static void visit_series(const struct push_series_view *series, void *context) {
     case PUSH_SUMMARY:
         break; /* the application chose its quantiles, and they cannot be aggregated */
     default:
-        put(visit, series, "", NULL, series->type == PUSH_COUNTER ? RUN_COUNTER : RUN_GAUGE,
+        put(visit, series, "", NULL, series->type == PUSH_COUNTER ? RECORD_COUNTER : RECORD_GAUGE,
             series->values[0]);
         break;
     }
@@ -158,7 +158,7 @@ static void put_knobs(const struct visit *visit, struct push_owner *owner) {
             .n_labels = 1,
         };
         if (k->applied.form == KNOB_NUMBER || k->applied.form == KNOB_TRUTH) {
-            put(visit, &series, "", NULL, RUN_GAUGE, k->applied.number);
+            put(visit, &series, "", NULL, RECORD_GAUGE, k->applied.number);
         }
     }
 }

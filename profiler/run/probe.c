@@ -16,7 +16,7 @@
  * leave out. */
 #define ROW(metric_, key_, group_, type_, unit_, help_, ...)                                       \
     {                                                                                              \
-        .metric = (metric_), .key = (key_), .group = RUN_METRICS_##group_, .type = RUN_##type_,    \
+        .metric = (metric_), .key = (key_), .group = RUN_METRICS_##group_, .type = RECORD_##type_, \
         .unit = (unit_), .help = (help_), __VA_ARGS__                                              \
     }
 

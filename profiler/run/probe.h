@@ -56,7 +56,7 @@ struct run_probe_row {
     const char *unless;   /* a better metric for the same key; NULL: none */
     const char *only;     /* only samples whose label contains this; NULL: all */
     enum run_probe_use use;
-    enum run_type type;
+    enum record_type type;
     enum run_metrics group;
     const char *unit;
     const char *help;

@@ -12,18 +12,9 @@
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "profiler/analysis/report_text.h"
-#include "profiler/record/read.h"
 
 /* The longest line that readers accept, less the bytes that end it. */
 enum { MAX_SAMPLE = RECORD_MAX_LINE - 64 };
-
-static const char *const type_names[] = {
-    [RUN_COUNTER] = "counter",
-    [RUN_GAUGE] = "gauge",
-    [RUN_HISTOGRAM_BUCKET] = "histogram_bucket",
-    [RUN_HISTOGRAM_SUM] = "histogram_sum",
-    [RUN_HISTOGRAM_COUNT] = "histogram_count",
-};
 
 int run_record_open(struct run_record *record, const char *path, struct error *err) {
     int fd CLEANUP_CLOSE = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -200,7 +191,7 @@ static bool declare(struct run_record *record, const struct run_series *series) 
     buf_add_char(out, '{');
     text_add_text_of(out, "kind", "series");
     text_add_text_of(out, "key", series->key);
-    text_add_text_of(out, "type", type_names[series->type]);
+    text_add_text_of(out, "type", record_type_name(series->type));
     text_add_text_of(out, "unit", series->unit);
     text_add_text_of(out, "help", series->help);
     buf_add_str(out, "}\n");

@@ -7,22 +7,15 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
+#include "profiler/record/read.h"
 
 /* Writes samples.jsonl: one JSON object per line, each in one write, so that the file is valid at
  * any time. All reports are made from it. */
 
-enum run_type {
-    RUN_COUNTER,
-    RUN_GAUGE,
-    RUN_HISTOGRAM_BUCKET,
-    RUN_HISTOGRAM_SUM,
-    RUN_HISTOGRAM_COUNT,
-};
-
 /* The declaration of a key in the values of samples. */
 struct run_series {
     const char *key; /* "cpu.user_seconds", "temperature.celsius{zone=\"cpu\"}" */
-    enum run_type type;
+    enum record_type type;
     const char *unit; /* "s", "B", …; "": none */
     const char *help;
 };

@@ -140,29 +140,24 @@ static void read_env(struct yaml_reader *reader, const struct yaml_key *key,
     *(const char *const **)to = run_args_list(&words, reader->arena);
 }
 
-const char *const run_limit_names[RUN_N_LIMITS] = {
-    [RUN_MIN] = "min",
-    [RUN_MAX] = "max",
-    [RUN_MAX_INCREASE] = "max_increase",
-    [RUN_MAX_DECREASE] = "max_decrease",
-};
-
-#define KEY_WORDS(key, type, field)                                                                \
+#define KEY(key, reader, type, field)                                                              \
+    { .name = (key), .read = (reader), .offset = offsetof(type, field) }
+#define KEY_INT(key, in, field, ...)                                                               \
     {                                                                                              \
-        key, read_words, offsetof(type, field), {                                                  \
-            0                                                                                      \
+        .name = (key), .read = yaml_key_number, .offset = offsetof(in, field), .option = {         \
+            __VA_ARGS__                                                                            \
         }                                                                                          \
     }
+#define KEY_MS(key, in, field, low, high)                                                          \
+    KEY_INT(key, in, field, .type = OPTION_DURATION, .min = (low), .max = (high))
 
 /* ---- services ---- */
 
 static const struct yaml_key ready_keys[] = {
-    {"delay", yaml_key_number, offsetof(struct run_service, ready_delay_ms),
-     YAML_KEY_DURATION(0, DAY_MS)},
+    KEY_MS("delay", struct run_service, ready_delay_ms, 0, DAY_MS),
     YAML_KEY_TEXT("file", struct run_service, ready_file),
     YAML_KEY_TEXT("tcp", struct run_service, ready_tcp),
-    {"timeout", yaml_key_number, offsetof(struct run_service, ready_timeout_ms),
-     YAML_KEY_DURATION(1, DAY_MS)},
+    KEY_MS("timeout", struct run_service, ready_timeout_ms, 1, DAY_MS),
     {0},
 };
 
@@ -182,8 +177,8 @@ static void read_ready(struct yaml_reader *reader, const struct yaml_key *key,
 }
 
 static const struct yaml_key service_keys[] = {
-    KEY_WORDS("command", struct run_service, command),
-    {"env", read_env, offsetof(struct run_service, env), {0}},
+    KEY("command", read_words, struct run_service, command),
+    KEY("env", read_env, struct run_service, env),
     YAML_KEY_TEXT("name", struct run_service, name),
     {"ready", read_ready, 0, {0}},
     {0},
@@ -221,19 +216,12 @@ static void read_limit(struct yaml_reader *reader, const struct yaml_key *key,
     *(double *)to = percent ? value / 100 : value;
 }
 
-#define LIMIT(key, limit)                                                                          \
-    {                                                                                              \
-        key, read_limit, offsetof(struct run_gate, limits[limit]), {                               \
-            0                                                                                      \
-        }                                                                                          \
-    }
-
 static const struct yaml_key gate_keys[] = {
-    LIMIT("max", RUN_MAX),
-    LIMIT("max_decrease", RUN_MAX_DECREASE),
-    LIMIT("max_increase", RUN_MAX_INCREASE),
+    KEY("max", read_limit, struct run_gate, limits[GATE_MAX]),
+    KEY("max_decrease", read_limit, struct run_gate, limits[GATE_MAX_DECREASE]),
+    KEY("max_increase", read_limit, struct run_gate, limits[GATE_MAX_INCREASE]),
     YAML_KEY_TEXT("metric", struct run_gate, metric),
-    LIMIT("min", RUN_MIN),
+    KEY("min", read_limit, struct run_gate, limits[GATE_MIN]),
     YAML_KEY_TEXT("target", struct run_gate, target),
     {0},
 };
@@ -245,7 +233,7 @@ static void read_gate(struct yaml_reader *reader, const struct yaml_node *node, 
     size_t n_before = reader->problems->n_lines;
     yaml_key_read_all(reader, gate_keys, node, gate);
     bool limited = false;
-    for (size_t i = 0; i < RUN_N_LIMITS; i++) {
+    for (size_t i = 0; i < N_GATE_KINDS; i++) {
         limited = limited || !isnan(gate->limits[i]);
     }
     if (reader->problems->n_lines > n_before) {
@@ -316,8 +304,7 @@ static void read_format(struct yaml_reader *reader, const struct yaml_node *node
                         void *to) {
     (void)index;
     if (choose(reader, node, format_choices) == 0) {
-        const char *copy = arena_copy(reader->arena, node->text, strlen(node->text) + 1);
-        buf_add(to, &copy, sizeof(copy));
+        add_word(reader, to, node->text);
     }
 }
 
@@ -348,25 +335,13 @@ static const char *const no_words[] = {NULL};
 /* ---- targets ---- */
 
 #define TARGET_KEYS(in, prefix)                                                                    \
-    KEY_WORDS("args", in, prefix args), KEY_WORDS("command", in, prefix command),                  \
-        YAML_KEY_TEXT("dataset", in, prefix dataset),                                              \
-        {"env", read_env, offsetof(in, prefix env), {0}},                                          \
-        {"gpu",                                                                                    \
-         yaml_key_number,                                                                          \
-         offsetof(in, prefix gpu),                                                                 \
-         {.type = OPTION_CHOICE, .choices = gpu_choices}},                                         \
+    KEY("args", read_words, in, prefix args), KEY("command", read_words, in, prefix command),      \
+        YAML_KEY_TEXT("dataset", in, prefix dataset), KEY("env", read_env, in, prefix env),        \
+        KEY_INT("gpu", in, prefix gpu, .type = OPTION_CHOICE, .choices = gpu_choices),             \
         YAML_KEY_TEXT("image", in, prefix image),                                                  \
-        {"repeats",                                                                                \
-         yaml_key_number,                                                                          \
-         offsetof(in, prefix repeats),                                                             \
-         {.type = OPTION_INT, .min = 1, .max = MAX_REPEATS}},                                      \
-        {"timeout", yaml_key_number, offsetof(in, prefix timeout_ms),                              \
-         YAML_KEY_DURATION(0, DAY_MS)},                                                            \
-    {                                                                                              \
-        "warmup", yaml_key_number, offsetof(in, prefix warmup), {                                  \
-            .type = OPTION_INT, .max = MAX_REPEATS                                                 \
-        }                                                                                          \
-    }
+        KEY_INT("repeats", in, prefix repeats, .type = OPTION_INT, .min = 1, .max = MAX_REPEATS),  \
+        KEY_MS("timeout", in, prefix timeout_ms, 0, DAY_MS),                                       \
+        KEY_INT("warmup", in, prefix warmup, .type = OPTION_INT, .max = MAX_REPEATS)
 
 static const struct yaml_key target_keys[] = {
     TARGET_KEYS(struct run_target, ),
@@ -493,14 +468,10 @@ static void read_targets(struct yaml_reader *reader, struct section *section) {
 /* ---- the section and the file ---- */
 
 static const struct yaml_key sampling_keys[] = {
-    {"baseline", yaml_key_number, offsetof(struct run_spec, baseline_ms),
-     YAML_KEY_DURATION(0, DAY_MS)},
-    {"cooldown", yaml_key_number, offsetof(struct run_spec, cooldown_ms),
-     YAML_KEY_DURATION(0, DAY_MS)},
-    {"cooldown_max", yaml_key_number, offsetof(struct run_spec, cooldown_max_ms),
-     YAML_KEY_DURATION(0, DAY_MS)},
-    {"interval", yaml_key_number, offsetof(struct run_spec, interval_ms),
-     YAML_KEY_DURATION(MIN_INTERVAL_MS, MAX_INTERVAL_MS)},
+    KEY_MS("baseline", struct run_spec, baseline_ms, 0, DAY_MS),
+    KEY_MS("cooldown", struct run_spec, cooldown_ms, 0, DAY_MS),
+    KEY_MS("cooldown_max", struct run_spec, cooldown_max_ms, 0, DAY_MS),
+    KEY_MS("interval", struct run_spec, interval_ms, MIN_INTERVAL_MS, MAX_INTERVAL_MS),
     {0},
 };
 
@@ -525,10 +496,8 @@ static void read_output(struct yaml_reader *reader, const struct yaml_key *key,
 static const struct yaml_key section_keys[] = {
     TARGET_KEYS(struct section, common.),
     {"gates", read_gates, 0, {0}},
-    {"grace", yaml_key_number, offsetof(struct section, spec.grace_ms),
-     YAML_KEY_DURATION(0, DAY_MS)},
-    {"max_runtime", yaml_key_number, offsetof(struct section, spec.max_runtime_ms),
-     YAML_KEY_DURATION(1, DAY_MS)},
+    KEY_MS("grace", struct section, spec.grace_ms, 0, DAY_MS),
+    KEY_MS("max_runtime", struct section, spec.max_runtime_ms, 1, DAY_MS),
     {"metrics", read_metrics, offsetof(struct section, spec.metrics), {0}},
     {"output", read_output, 0, {0}},
     {"sampling", read_sampling, 0, {0}},

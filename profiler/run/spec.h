@@ -8,6 +8,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
 #include "exporter/settings/problems.h"
+#include "profiler/analysis/gate.h"
 
 /* What to profile: the `profiling:` section of a plugin's sage.yaml. Lists of texts end in NULL;
  * all memory belongs to the arena. */
@@ -39,17 +40,12 @@ struct run_service {
     int64_t ready_timeout_ms;
 };
 
-enum run_limit { RUN_MIN, RUN_MAX, RUN_MAX_INCREASE, RUN_MAX_DECREASE, RUN_N_LIMITS };
-
 /* A limit that is not set is NAN; changes are relative to the old value. */
 struct run_gate {
     const char *metric;
     const char *target; /* NULL: all */
-    double limits[RUN_N_LIMITS];
+    double limits[N_GATE_KINDS];
 };
-
-/* The name of a limit in files: "max_increase". */
-extern const char *const run_limit_names[RUN_N_LIMITS];
 
 /* Bits. */
 enum run_metrics {

@@ -71,8 +71,8 @@ static void test_lines(void) {
 
 /* Keys are explained once, before their first use; what is not known is left out. */
 static void test_samples(void) {
-    static const struct run_series b = {"b_total", RUN_COUNTER, "", "B."};
-    static const struct run_series a = {"a{x=\"1\"}", RUN_GAUGE, "s", "A."};
+    static const struct run_series b = {"b_total", RECORD_COUNTER, "", "B."};
+    static const struct run_series a = {"a{x=\"1\"}", RECORD_GAUGE, "s", "A."};
     struct run_record record;
     struct error err;
     TEST_ASSERT_EQUAL_INT(0, run_record_open(&record, path, &err));
@@ -128,7 +128,7 @@ static void test_what_readers_take(void) {
             for (size_t i = 0; i < rows[row].n; i++) {
                 char key[600];
                 snprintf(key, sizeof(key), "track{id=\"%0*zu\"}", (int)rows[row].padding, i);
-                const struct run_series series = {key, RUN_GAUGE, "", ""};
+                const struct run_series series = {key, RECORD_GAUGE, "", ""};
                 run_record_value(&record, &series, 1);
             }
             TEST_ASSERT_EQUAL_INT(0, run_record_end_sample(&record, &err));

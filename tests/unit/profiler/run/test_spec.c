@@ -83,10 +83,10 @@ static void test_everything(void) {
     TEST_ASSERT_EQUAL_STRING("/run/x", spec.services[1].ready_file);
     TEST_ASSERT_EQUAL_INT64(10, spec.services[1].ready_delay_ms);
     TEST_ASSERT_EQUAL_UINT(2, spec.n_gates);
-    TEST_ASSERT_EQUAL_DOUBLE(9.5, spec.gates[0].limits[RUN_MIN]);
-    TEST_ASSERT_TRUE(isnan(spec.gates[0].limits[RUN_MAX]));
-    TEST_ASSERT_EQUAL_DOUBLE(0.05, spec.gates[1].limits[RUN_MAX_INCREASE]);
-    TEST_ASSERT_EQUAL_DOUBLE(1e9, spec.gates[1].limits[RUN_MAX]);
+    TEST_ASSERT_EQUAL_DOUBLE(9.5, spec.gates[0].limits[GATE_MIN]);
+    TEST_ASSERT_TRUE(isnan(spec.gates[0].limits[GATE_MAX]));
+    TEST_ASSERT_EQUAL_DOUBLE(0.05, spec.gates[1].limits[GATE_MAX_INCREASE]);
+    TEST_ASSERT_EQUAL_DOUBLE(1e9, spec.gates[1].limits[GATE_MAX]);
     TEST_ASSERT_EQUAL_STRING("out", spec.out_dir);
     check_words("[jsonl][html]", spec.formats);
     TEST_ASSERT_EQUAL_PTR(gpu, run_spec_target(&spec, "gpu"));
