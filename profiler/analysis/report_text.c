@@ -4,55 +4,23 @@
 #include <math.h>
 
 #include "exporter/core/file.h"
-#include "exporter/core/json.h"
-#include "exporter/core/number.h"
+#include "exporter/core/json_write.h"
 #include "exporter/core/utf8.h"
 
-void text_add_string(struct buf *out, const char *text) {
-    json_add_string(out, text);
-}
-
-void text_add_number(struct buf *out, double value) {
-    char digits[NUMBER_MAX_LEN];
+void text_put_number(struct buf *out, const char *key, double value) {
     if (isfinite(value)) {
-        buf_add(out, digits, number_format(value, digits));
+        json_put_number(out, key, value);
     } else {
-        buf_add_str(out, "null");
+        json_put(out, key, "null");
     }
 }
 
-void text_add_key(struct buf *out, const char *key) {
-    char last = out->len > 0 ? out->data[out->len - 1] : '{';
-    if (last != '{' && last != '[' && last != '\n') {
-        buf_add_char(out, ',');
-    }
-    json_add_string(out, key);
-    buf_add_char(out, ':');
-}
-
-void text_add_text_of(struct buf *out, const char *key, const char *text) {
-    text_add_key(out, key);
-    text_add_string(out, text);
-}
-
-void text_add_number_of(struct buf *out, const char *key, double value) {
-    text_add_key(out, key);
-    text_add_number(out, value);
-}
-
-void text_add_bool_of(struct buf *out, const char *key, bool value) {
-    text_add_key(out, key);
-    buf_add_str(out, value ? "true" : "false");
-}
-
-void text_add_list_of(struct buf *out, const char *key, const char *const *texts) {
-    text_add_key(out, key);
-    buf_add_char(out, '[');
+void text_put_list(struct buf *out, const char *key, const char *const *texts) {
+    json_open(out, key, '[');
     for (size_t i = 0; texts != NULL && texts[i] != NULL; i++) {
-        buf_add_str(out, i > 0 ? "," : "");
-        json_add_string(out, texts[i]);
+        json_put_string(out, NULL, texts[i]);
     }
-    buf_add_char(out, ']');
+    json_close(out, ']');
 }
 
 static const char *entity(char c) {

@@ -7,22 +7,11 @@
 
 /* Text that several reports write. */
 
-/* A JSON string, for files that include jansson.h, which conflicts with core's json.h. */
-void text_add_string(struct buf *out, const char *text);
+/* A JSON number, as json_put_number but null if it is not finite. */
+void text_put_number(struct buf *out, const char *key, double value);
 
-/* A JSON number; null if it is not finite. */
-void text_add_number(struct buf *out, double value);
-
-/* `"key":`, after a comma if it is not the first in its object. */
-void text_add_key(struct buf *out, const char *key);
-
-/* A member of an object. */
-void text_add_text_of(struct buf *out, const char *key, const char *text);
-void text_add_number_of(struct buf *out, const char *key, double value);
-void text_add_bool_of(struct buf *out, const char *key, bool value);
-
-/* An array of strings that ends in NULL. */
-void text_add_list_of(struct buf *out, const char *key, const char *const *texts);
+/* A JSON array of the texts, which end in NULL. */
+void text_put_list(struct buf *out, const char *key, const char *const *texts);
 
 /* Text for XML and HTML, in elements and in attributes. Characters that XML excludes become U+FFFD.
  */

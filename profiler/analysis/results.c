@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exporter/core/file.h"
+#include "exporter/core/json_write.h"
 #include "exporter/core/memory.h"
 #include "profiler/analysis/report_text.h"
 
@@ -73,31 +74,28 @@ bool results_is_sweep(const struct results *results) {
     return is;
 }
 
-static void add_value(struct buf *out, const json_t *value) {
+static void add_value(struct buf *out, const char *key, const json_t *value) {
     char *text CLEANUP_FREE =
         json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-    buf_add_str(out, text != NULL ? text : "null");
+    json_put(out, key, "%s", text != NULL ? text : "null");
 }
 
-/* Copies a member of a line of the record, if it is there. */
-static void add_copy(struct buf *out, const char *key, const json_t *object) {
-    const json_t *value = json_object_get(object, key);
-    if (value != NULL) {
-        text_add_key(out, key);
-        add_value(out, value);
+/* Copies members of a line of the record, if they are there. */
+static void add_copies(struct buf *out, const char *const *keys, size_t n, const json_t *object) {
+    for (size_t i = 0; i < n; i++) {
+        const json_t *value = json_object_get(object, keys[i]);
+        if (value != NULL) {
+            add_value(out, keys[i], value);
+        }
     }
+}
+
+/* Begins the element `i` of an array or object on a line of its own. */
+static void begin_line(struct buf *out, size_t i, const char *indent) {
+    buf_printf(out, "%s\n%s", i > 0 ? "," : "", indent);
 }
 
 /* ---- measures ---- */
-
-static void add_runs(struct buf *out, const struct measure *measure) {
-    text_add_key(out, "runs");
-    for (size_t i = 0; i < measure->n_runs; i++) {
-        buf_add_char(out, i == 0 ? '[' : ',');
-        text_add_number(out, measure->runs[i]);
-    }
-    buf_add_str(out, measure->n_runs > 0 ? "]" : "[]");
-}
 
 static void add_interval(struct buf *out, const struct measure *measure) {
     if (measure->n_runs < 2) {
@@ -105,156 +103,139 @@ static void add_interval(struct buf *out, const struct measure *measure) {
     }
     struct moments moments = moments_of(measure->runs, measure->n_runs);
     double half = moments_ci95(&moments);
-    text_add_key(out, "ci95");
-    buf_add_char(out, '[');
-    text_add_number(out, moments.mean - half);
-    buf_add_char(out, ',');
-    text_add_number(out, moments.mean + half);
-    buf_add_char(out, ']');
-    text_add_number_of(out, "cv", moments_cv(&moments));
+    json_open(out, "ci95", '[');
+    text_put_number(out, NULL, moments.mean - half);
+    text_put_number(out, NULL, moments.mean + half);
+    json_close(out, ']');
+    text_put_number(out, "cv", moments_cv(&moments));
 }
 
 static void add_measure(struct buf *out, const struct measure *measure) {
     static const char *const better[] = {
         [BETTER_HIGHER] = "higher", [BETTER_LOWER] = "lower", [BETTER_NEITHER] = NULL};
-    buf_add_char(out, '{');
+    json_open(out, measure->name, '{');
     if (measure->unit[0] != '\0') {
-        text_add_text_of(out, "unit", measure->unit);
+        json_put_string(out, "unit", measure->unit);
     }
     if (better[measure->better] != NULL) {
-        text_add_text_of(out, "better", better[measure->better]);
+        json_put_string(out, "better", better[measure->better]);
     }
-    text_add_number_of(out, "n", measure->n);
+    text_put_number(out, "n", measure->n);
     for (size_t i = 0; i < N_MEASURE_STATS; i++) {
         double value = measure_stat(measure, &measure_stats[i]);
         if (isfinite(value)) {
-            text_add_number_of(out, measure_stats[i].name, value);
+            text_put_number(out, measure_stats[i].name, value);
         }
     }
     add_interval(out, measure);
     if (measure->unstable) {
-        text_add_bool_of(out, "unstable", true);
+        json_put_bool(out, "unstable", true);
     }
-    add_runs(out, measure);
-    buf_add_char(out, '}');
+    json_open(out, "runs", '[');
+    for (size_t i = 0; i < measure->n_runs; i++) {
+        text_put_number(out, NULL, measure->runs[i]);
+    }
+    json_close(out, ']');
+    json_close(out, '}');
 }
 
 static void add_measures(struct buf *out, const struct measures *measures) {
-    text_add_key(out, "measures");
-    buf_add_char(out, '{');
+    json_open(out, "measures", '{');
     for (size_t i = 0; i < measures->n; i++) {
-        buf_add_str(out, i == 0 ? "\n    " : ",\n    ");
-        text_add_string(out, measures->items[i].name);
-        buf_add_char(out, ':');
+        begin_line(out, i, "    ");
         add_measure(out, &measures->items[i]);
     }
-    buf_add_char(out, '}');
+    json_close(out, '}');
 }
 
 /* ---- targets ---- */
 
 static void add_run_measures(struct buf *out, const struct measures *measures, unsigned number) {
-    text_add_key(out, "measures");
-    buf_add_char(out, '{');
+    json_open(out, "measures", '{');
     for (size_t i = 0; i < measures->n; i++) {
         const struct measure *measure = &measures->items[i];
         for (size_t j = 0; j < measure->n_runs; j++) {
             if (measure->run_numbers[j] == number) {
-                text_add_number_of(out, measure->name, measure->runs[j]);
+                text_put_number(out, measure->name, measure->runs[j]);
             }
         }
     }
-    buf_add_char(out, '}');
+    json_close(out, '}');
 }
 
 static void add_run(struct buf *out, const struct result *result, const struct profile_run *run) {
     static const char *const copied[] = {"wall_seconds", "exit",   "signal",
                                          "timed_out",    "error",  "stopped_by",
                                          "frames",       "output", "peak_memory_source"};
-    buf_add_char(out, '{');
-    text_add_number_of(out, "run", run->number);
-    text_add_number_of(out, "began", run->began_at);
-    text_add_bool_of(out, "warmup", !run->measured);
-    text_add_bool_of(out, "ended", run->end != NULL);
-    text_add_bool_of(out, "failed", profile_run_failed(run));
-    for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
-        add_copy(out, copied[i], run->end);
-    }
-    text_add_number_of(out, "samples", (double)run->n_samples);
-    text_add_number_of(out, "lost", (double)run->n_lost);
+    json_open(out, NULL, '{');
+    text_put_number(out, "run", run->number);
+    text_put_number(out, "began", run->began_at);
+    json_put_bool(out, "warmup", !run->measured);
+    json_put_bool(out, "ended", run->end != NULL);
+    json_put_bool(out, "failed", profile_run_failed(run));
+    add_copies(out, copied, ARRAY_LEN(copied), run->end);
+    text_put_number(out, "samples", (double)run->n_samples);
+    text_put_number(out, "lost", (double)run->n_lost);
     add_run_measures(out, &result->measures, run->number);
-    buf_add_char(out, '}');
+    json_close(out, '}');
 }
 
 static void add_gate(struct buf *out, const struct gate *gate) {
     static const char *const verdicts[] = {
         [GATE_OK] = "true", [GATE_FAILED] = "false", [GATE_SKIPPED] = "null"};
-    buf_add_char(out, '{');
-    text_add_text_of(out, "metric", gate->metric);
-    text_add_text_of(out, "kind", gate_kind_name(gate->kind));
-    text_add_number_of(out, "limit", gate->limit);
-    text_add_number_of(out, "value", gate->value);
-    text_add_key(out, "ok");
-    buf_add_str(out, verdicts[gate->state]);
-    buf_add_char(out, '}');
-}
-
-static void add_unstable(struct buf *out, const struct measures *measures) {
-    text_add_key(out, "unstable");
-    buf_add_char(out, '[');
-    size_t n = 0;
-    for (size_t i = 0; i < measures->n; i++) {
-        if (measures->items[i].unstable) {
-            buf_add_str(out, n++ > 0 ? "," : "");
-            text_add_string(out, measures->items[i].name);
-        }
-    }
-    buf_add_char(out, ']');
+    json_open(out, NULL, '{');
+    json_put_string(out, "metric", gate->metric);
+    json_put_string(out, "kind", gate_kind_name(gate->kind));
+    text_put_number(out, "limit", gate->limit);
+    text_put_number(out, "value", gate->value);
+    json_put(out, "ok", "%s", verdicts[gate->state]);
+    json_close(out, '}');
 }
 
 static void add_target(struct buf *out, const struct result *result) {
     static const char *const copied[] = {"of",      "args",    "command", "knobs",
                                          "timeout", "repeats", "warmup"};
     const struct profile_target *target = result->target;
-    buf_add_char(out, '{');
-    text_add_text_of(out, "target", target->name);
-    for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
-        add_copy(out, copied[i], target->object);
-    }
-    text_add_key(out, "runs");
-    buf_add_char(out, '[');
+    json_open(out, NULL, '{');
+    json_put_string(out, "target", target->name);
+    add_copies(out, copied, ARRAY_LEN(copied), target->object);
+    json_open(out, "runs", '[');
     for (size_t i = 0; i < target->n_runs; i++) {
-        buf_add_str(out, i == 0 ? "\n    " : ",\n    ");
+        begin_line(out, i, "    ");
         add_run(out, result, &target->runs[i]);
     }
-    buf_add_char(out, ']');
-    add_unstable(out, &result->measures);
+    json_close(out, ']');
+    json_open(out, "unstable", '[');
+    for (size_t i = 0; i < result->measures.n; i++) {
+        if (result->measures.items[i].unstable) {
+            json_put_string(out, NULL, result->measures.items[i].name);
+        }
+    }
+    json_close(out, ']');
     add_measures(out, &result->measures);
-    text_add_key(out, "gates");
-    buf_add_char(out, '[');
+    json_open(out, "gates", '[');
     for (size_t i = 0; i < result->n_gates; i++) {
-        buf_add_str(out, i > 0 ? "," : "");
         add_gate(out, &result->gates[i]);
     }
-    buf_add_str(out, "]}");
+    json_close(out, ']');
+    json_close(out, '}');
 }
 
 /* ---- summary.json ---- */
 
 static void add_sweep_row(struct buf *out, const struct result *result, const json_t *knobs) {
-    buf_add_char(out, '{');
-    text_add_text_of(out, "target", result->target->name);
-    text_add_key(out, "knobs");
-    add_value(out, knobs);
-    text_add_key(out, "measures");
-    buf_add_char(out, '{');
+    json_open(out, NULL, '{');
+    json_put_string(out, "target", result->target->name);
+    add_value(out, "knobs", knobs);
+    json_open(out, "measures", '{');
     for (size_t i = 0; i < result->measures.n; i++) {
         const struct measure *measure = &result->measures.items[i];
         if (isfinite(measure->mean)) {
-            text_add_number_of(out, measure->name, measure->mean);
+            text_put_number(out, measure->name, measure->mean);
         }
     }
-    buf_add_str(out, "}}");
+    json_close(out, '}');
+    json_close(out, '}');
 }
 
 static void add_sweep(struct buf *out, const struct results *results) {
@@ -262,37 +243,33 @@ static void add_sweep(struct buf *out, const struct results *results) {
     for (size_t i = 0; i < results->n; i++) {
         const json_t *knobs = json_object_get(results->items[i].target->object, "knobs");
         if (json_object_size(knobs) > 0) {
-            if (n++ == 0) {
-                text_add_key(out, "sweep");
-                buf_add_char(out, '[');
+            if (n == 0) {
+                json_open(out, "sweep", '[');
             }
-            buf_add_str(out, n == 1 ? "\n    " : ",\n    ");
+            begin_line(out, n++, "    ");
             add_sweep_row(out, &results->items[i], knobs);
         }
     }
     if (n > 0) {
-        buf_add_char(out, ']');
+        json_close(out, ']');
     }
 }
 
 void summary_write(const struct results *results, struct buf *out) {
     const struct profile *profile = results->profile;
     static const char *const copied[] = {"waap", "began", "application", "environment", "settings"};
-    buf_add_char(out, '{');
-    text_add_text_of(out, "format", "waap-summary/1");
-    for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
-        add_copy(out, copied[i], profile->run);
-    }
-    text_add_bool_of(out, "complete", profile->finished && !profile->interrupted);
-    text_add_number_of(out, "samples", (double)profile->n_samples);
-    text_add_key(out, "targets");
-    buf_add_char(out, '[');
+    json_open(out, NULL, '{');
+    json_put_string(out, "format", "waap-summary/1");
+    add_copies(out, copied, ARRAY_LEN(copied), profile->run);
+    json_put_bool(out, "complete", profile->finished && !profile->interrupted);
+    text_put_number(out, "samples", (double)profile->n_samples);
+    json_open(out, "targets", '[');
     for (size_t i = 0; i < results->n; i++) {
-        buf_add_str(out, i == 0 ? "\n" : ",\n");
+        begin_line(out, i, "");
         add_target(out, &results->items[i]);
     }
-    buf_add_char(out, ']');
-    add_copy(out, "gates", profile->run);
+    json_close(out, ']');
+    add_copies(out, (const char *const[]){"gates"}, 1, profile->run);
     add_sweep(out, results);
     buf_add_str(out, "}\n");
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "exporter/core/file.h"
+#include "exporter/core/json_write.h"
 #include "exporter/core/number.h"
 #include "profiler/analysis/report_text.h"
 #include "profiler/analysis/results.h"
@@ -156,92 +157,91 @@ void compare_write_text(const struct comparison *comparison, bool all, bool colo
 /* ---- for programs ---- */
 
 static void add_json_row(struct buf *out, const struct compare_row *row) {
-    buf_add_char(out, '{');
-    text_add_text_of(out, "target", row->target);
-    text_add_text_of(out, "measure", row->b->name);
-    text_add_text_of(out, "unit", row->b->unit);
-    text_add_number_of(out, "a", row->a->mean);
-    text_add_number_of(out, "b", row->b->mean);
-    text_add_number_of(out, "change", row->change);
-    text_add_number_of(out, "p", row->p);
-    text_add_number_of(out, "runs_a", (double)row->a->n_runs);
-    text_add_number_of(out, "runs_b", (double)row->b->n_runs);
-    text_add_text_of(out, "verdict", changes[row->kind].word);
-    buf_add_char(out, '}');
+    json_open(out, NULL, '{');
+    json_put_string(out, "target", row->target);
+    json_put_string(out, "measure", row->b->name);
+    json_put_string(out, "unit", row->b->unit);
+    text_put_number(out, "a", row->a->mean);
+    text_put_number(out, "b", row->b->mean);
+    text_put_number(out, "change", row->change);
+    text_put_number(out, "p", row->p);
+    text_put_number(out, "runs_a", (double)row->a->n_runs);
+    text_put_number(out, "runs_b", (double)row->b->n_runs);
+    json_put_string(out, "verdict", changes[row->kind].word);
+    json_close(out, '}');
 }
 
 static void add_json_gate(struct buf *out, const struct compare_gate *gate) {
     static const char *const verdicts[] = {
         [GATE_OK] = "true", [GATE_FAILED] = "false", [GATE_SKIPPED] = "null"};
-    buf_add_char(out, '{');
-    text_add_text_of(out, "target", gate->target);
-    text_add_text_of(out, "metric", gate->gate.metric);
-    text_add_text_of(out, "kind", gate_kind_name(gate->gate.kind));
-    text_add_number_of(out, "limit", gate->gate.limit);
-    text_add_number_of(out, "base", gate->gate.base);
-    text_add_number_of(out, "value", gate->gate.value);
-    text_add_bool_of(out, "by_chance", gate->by_chance);
-    text_add_key(out, "ok");
-    buf_add_str(out, gate->by_chance ? "true" : verdicts[gate->gate.state]);
-    buf_add_char(out, '}');
+    json_open(out, NULL, '{');
+    json_put_string(out, "target", gate->target);
+    json_put_string(out, "metric", gate->gate.metric);
+    json_put_string(out, "kind", gate_kind_name(gate->gate.kind));
+    text_put_number(out, "limit", gate->gate.limit);
+    text_put_number(out, "base", gate->gate.base);
+    text_put_number(out, "value", gate->gate.value);
+    json_put_bool(out, "by_chance", gate->by_chance);
+    json_put(out, "ok", "%s", gate->by_chance ? "true" : verdicts[gate->gate.state]);
+    json_close(out, '}');
 }
 
 static void add_json_absences(struct buf *out, const struct comparison *comparison, bool lost) {
     const char *between = "";
-    text_add_key(out, lost ? "only_in_a" : "only_in_b");
-    buf_add_char(out, '[');
+    json_open(out, lost ? "only_in_a" : "only_in_b", '[');
     for (size_t i = 0; i < comparison->n_absences; i++) {
         const struct compare_absence *absence = &comparison->absences[i];
         if (absence->lost != lost) {
             continue;
         }
-        buf_printf(out, "%s\n{", between);
+        buf_printf(out, "%s\n", between);
+        json_open(out, NULL, '{');
         between = ",";
-        text_add_text_of(out, "target", absence->target);
+        json_put_string(out, "target", absence->target);
         if (absence->measure != NULL) {
-            text_add_text_of(out, "measure", absence->measure->name);
+            json_put_string(out, "measure", absence->measure->name);
         }
-        buf_add_char(out, '}');
+        json_close(out, '}');
     }
-    buf_add_char(out, ']');
+    json_close(out, ']');
 }
 
 static void add_json_difference(struct buf *out, const struct compare_difference *difference) {
-    buf_add_char(out, '{');
-    text_add_text_of(out, "key", difference->key);
-    text_add_text_of(out, "a", difference->a);
-    text_add_text_of(out, "b", difference->b);
-    text_add_bool_of(out, "matters", difference->matters);
-    buf_add_char(out, '}');
+    json_open(out, NULL, '{');
+    json_put_string(out, "key", difference->key);
+    json_put_string(out, "a", difference->a);
+    json_put_string(out, "b", difference->b);
+    json_put_bool(out, "matters", difference->matters);
+    json_close(out, '}');
 }
 
 void compare_write_json(const struct comparison *comparison, struct buf *out) {
-    buf_add_char(out, '{');
-    text_add_text_of(out, "format", "waap-compare/1");
-    text_add_text_of(out, "a", comparison->a.name);
-    text_add_text_of(out, "b", comparison->b.name);
-    text_add_number_of(out, "threshold", comparison->threshold);
-    text_add_number_of(out, "exit_code", compare_exit_code(comparison));
-    text_add_key(out, "differences");
+    json_open(out, NULL, '{');
+    json_put_string(out, "format", "waap-compare/1");
+    json_put_string(out, "a", comparison->a.name);
+    json_put_string(out, "b", comparison->b.name);
+    text_put_number(out, "threshold", comparison->threshold);
+    text_put_number(out, "exit_code", compare_exit_code(comparison));
+    json_open(out, "differences", '[');
     for (size_t i = 0; i < comparison->n_differences; i++) {
-        buf_add_str(out, i == 0 ? "[\n" : ",\n");
+        buf_add_str(out, i == 0 ? "\n" : ",\n");
         add_json_difference(out, &comparison->differences[i]);
     }
-    buf_add_str(out, comparison->n_differences > 0 ? "]" : "[]");
-    text_add_key(out, "measures");
+    json_close(out, ']');
+    json_open(out, "measures", '[');
     for (size_t i = 0; i < comparison->n_rows; i++) {
-        buf_add_str(out, i == 0 ? "[\n" : ",\n");
+        buf_add_str(out, i == 0 ? "\n" : ",\n");
         add_json_row(out, &comparison->rows[i]);
     }
-    buf_add_str(out, comparison->n_rows > 0 ? "]" : "[]");
+    json_close(out, ']');
     add_json_absences(out, comparison, true);
     add_json_absences(out, comparison, false);
-    text_add_key(out, "gates");
+    json_open(out, "gates", '[');
     for (size_t i = 0; i < comparison->n_gates; i++) {
-        buf_add_str(out, i == 0 ? "[\n" : ",\n");
+        buf_add_str(out, i == 0 ? "\n" : ",\n");
         add_json_gate(out, &comparison->gates[i]);
     }
-    buf_add_str(out, comparison->n_gates > 0 ? "]}\n" : "[]}\n");
+    buf_add_str(out, "]}\n");
 }
 
 /* ---- the command ---- */

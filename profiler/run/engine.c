@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "exporter/core/file.h"
+#include "exporter/core/json_write.h"
 #include "exporter/core/memory.h"
 #include "exporter/net/http_client.h"
 #include "profiler/analysis/report_text.h"
@@ -144,37 +145,41 @@ bool run_engine_has_nvidia(const struct run_engine *engine) {
 /* ---- describing a container ---- */
 
 static void add_mount(struct buf *out, const char *from, const char *to) {
-    buf_add_str(out, "{\"Type\":\"bind\"");
-    text_add_text_of(out, "Source", from);
-    text_add_text_of(out, "Target", to);
-    buf_add_str(out, ",\"ReadOnly\":true}");
+    json_open(out, NULL, '{');
+    json_put_string(out, "Type", "bind");
+    json_put_string(out, "Source", from);
+    json_put_string(out, "Target", to);
+    json_put_bool(out, "ReadOnly", true);
+    json_close(out, '}');
 }
 
 void run_engine_describe(const struct run_container_spec *spec, struct buf *out) {
-    buf_add_char(out, '{');
-    text_add_text_of(out, "Image", spec->image);
+    json_open(out, NULL, '{');
+    json_put_string(out, "Image", spec->image);
     if (spec->argv != NULL && spec->argv[0] != NULL) {
-        text_add_list_of(out, "Cmd", spec->argv);
+        text_put_list(out, "Cmd", spec->argv);
     }
-    text_add_list_of(out, "Env", spec->env);
-    buf_add_str(out, ",\"Labels\":{");
-    text_add_text_of(out, RUN_ENGINE_LABEL, spec->owner);
-    buf_add_str(out, "},\"HostConfig\":{\"NetworkMode\":\"host\","
-                     "\"Mounts\":[");
+    text_put_list(out, "Env", spec->env);
+    json_open(out, "Labels", '{');
+    json_put_string(out, RUN_ENGINE_LABEL, spec->owner);
+    json_close(out, '}');
+    json_open(out, "HostConfig", '{');
+    json_put_string(out, "NetworkMode", "host");
+    json_open(out, "Mounts", '[');
     add_mount(out, spec->socket_dir, "/run/waap");
     if (spec->dataset != NULL) {
-        buf_add_char(out, ',');
         add_mount(out, spec->dataset, "/dataset");
     }
-    buf_add_char(out, ']');
+    json_close(out, ']');
     if (spec->nvidia_runtime) {
-        buf_add_str(out, ",\"Runtime\":\"nvidia\"");
+        json_put_string(out, "Runtime", "nvidia");
     }
     if (spec->gpu_request) {
-        buf_add_str(out, ",\"DeviceRequests\":[{\"Driver\":\"nvidia\",\"Count\":-1,"
-                         "\"Capabilities\":[[\"gpu\"]]}]");
+        json_put(out, "DeviceRequests",
+                 "[{\"Driver\":\"nvidia\",\"Count\":-1,\"Capabilities\":[[\"gpu\"]]}]");
     }
-    buf_add_str(out, "}}");
+    json_close(out, '}');
+    json_close(out, '}');
 }
 
 /* ---- containers ---- */

@@ -1,6 +1,5 @@
 #include "profiler/run/session.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -8,9 +7,9 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/json_write.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/version.h"
-#include "profiler/analysis/report_text.h"
 #include "profiler/run/output.h"
 
 enum { MAX_BYTES = 1 << 16, MAX_PARENTS = 32 };
@@ -171,23 +170,18 @@ static void write_environment(struct run_session *session, const char *image,
 }
 
 static void write_gates(struct run_record *record, const struct run_spec *spec) {
-    struct buf gates CLEANUP_BUF = {0};
+    struct buf *line = &record->line;
+    json_open(line, "gates", '[');
     for (size_t i = 0; i < spec->n_gates; i++) {
-        const struct run_gate *gate = &spec->gates[i];
-        buf_add_str(&gates, i > 0 ? ",{" : "{");
-        text_add_text_of(&gates, "metric", gate->metric);
-        if (gate->target != NULL) {
-            text_add_text_of(&gates, "target", gate->target);
-        }
+        json_open(line, NULL, '{');
+        run_record_text(record, "metric", spec->gates[i].metric);
+        run_record_text(record, "target", spec->gates[i].target);
         for (size_t k = 0; k < N_GATE_KINDS; k++) {
-            if (!isnan(gate->limits[k])) {
-                text_add_number_of(&gates, gate_kind_name((enum gate_kind)k), gate->limits[k]);
-            }
+            run_record_number(record, gate_kind_name((enum gate_kind)k), spec->gates[i].limits[k]);
         }
-        buf_add_char(&gates, '}');
+        json_close(line, '}');
     }
-    run_record_json(record, "gates", "[");
-    buf_printf(&record->line, "%s]", buf_str(&gates));
+    json_close(line, ']');
 }
 
 void run_environment_write(struct run_session *session, const char *image,

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "exporter/core/clock.h"
+#include "exporter/core/json_write.h"
 #include "exporter/core/memory.h"
-#include "exporter/core/number.h"
 #include "profiler/analysis/report_text.h"
 
 /* The longest line that readers accept, less the bytes that end it. */
@@ -70,53 +70,42 @@ static int write_all(struct run_record *record, const struct buf *text, struct e
 
 /* ---- lines ---- */
 
-static void add_number(struct buf *out, double number) {
-    char text[NUMBER_MAX_LEN];
-    if (isfinite(number)) {
-        buf_add(out, text, number_format(number, text));
-    } else {
-        buf_add_str(out, isnan(number) ? "\"NaN\"" : number > 0 ? "\"+Inf\"" : "\"-Inf\"");
-    }
-}
-
 void run_record_begin(struct run_record *record, const char *kind) {
     buf_reset(&record->line);
-    buf_add_char(&record->line, '{');
+    json_open(&record->line, NULL, '{');
     run_record_text(record, "kind", kind);
 }
 
 void run_record_text(struct run_record *record, const char *key, const char *text) {
     if (text != NULL) {
-        text_add_text_of(&record->line, key, text);
+        json_put_string(&record->line, key, text);
     }
 }
 
 void run_record_texts(struct run_record *record, const char *key, const char *const *texts) {
-    text_add_list_of(&record->line, key, texts);
+    text_put_list(&record->line, key, texts);
 }
 
 void run_record_number(struct run_record *record, const char *key, double number) {
     if (!isnan(number)) {
-        text_add_key(&record->line, key);
-        add_number(&record->line, number);
+        json_put_number(&record->line, key, number);
     }
 }
 
 void run_record_bool(struct run_record *record, const char *key, bool truth) {
-    run_record_json(record, key, truth ? "true" : "false");
+    json_put_bool(&record->line, key, truth);
 }
 
 void run_record_open_object(struct run_record *record, const char *key) {
-    run_record_json(record, key, "{");
+    json_open(&record->line, key, '{');
 }
 
 void run_record_close_object(struct run_record *record) {
-    buf_add_char(&record->line, '}');
+    json_close(&record->line, '}');
 }
 
 void run_record_json(struct run_record *record, const char *key, const char *json) {
-    text_add_key(&record->line, key);
-    buf_add_str(&record->line, json);
+    json_put(&record->line, key, "%s", json);
 }
 
 void run_record_moment(struct run_record *record, int64_t now_ns) {
@@ -188,12 +177,12 @@ static bool declare(struct run_record *record, const struct run_series *series) 
     }
     insert(record, place, series->key);
     struct buf *out = &record->declared;
-    buf_add_char(out, '{');
-    text_add_text_of(out, "kind", "series");
-    text_add_text_of(out, "key", series->key);
-    text_add_text_of(out, "type", record_type_name(series->type));
-    text_add_text_of(out, "unit", series->unit);
-    text_add_text_of(out, "help", series->help);
+    json_open(out, NULL, '{');
+    json_put_string(out, "kind", "series");
+    json_put_string(out, "key", series->key);
+    json_put_string(out, "type", record_type_name(series->type));
+    json_put_string(out, "unit", series->unit);
+    json_put_string(out, "help", series->help);
     buf_add_str(out, "}\n");
     return true;
 }

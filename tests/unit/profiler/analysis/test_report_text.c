@@ -54,10 +54,8 @@ static void test_markup(void) {
 static void test_json(void) {
     struct buf text CLEANUP_BUF = {0};
     buf_add_char(&text, '{');
-    text_add_key(&text, "a\"b");
-    text_add_number(&text, 0.1);
-    text_add_key(&text, "c");
-    text_add_number(&text, INFINITY);
+    text_put_number(&text, "a\"b", 0.1);
+    text_put_number(&text, "c", INFINITY);
     TEST_ASSERT_EQUAL_STRING("{\"a\\\"b\":0.1,\"c\":null", buf_str(&text));
 }
 
