@@ -16,6 +16,8 @@ struct loader {
     struct push_load_report *report;
     struct hash_index owners, families, series; /* by the numbers they had */
     int64_t now_ms;
+    const void *pages;
+    size_t len;
     int pass; /* of several: what others refer to comes first */
 };
 
@@ -299,8 +301,12 @@ static void load(const struct push_entry *entry, uint32_t id, void *context) {
     const struct kind *kind = entry->type < ARRAY_LEN(kinds) && kinds[entry->type].load != NULL
                                   ? &kinds[entry->type]
                                   : NULL;
-    if ((kind != NULL && kind->pass == loader->pass && kind->load(loader, entry, id) < 0) ||
-        (kind == NULL && loader->pass == 0)) {
+    if (loader->pass != (kind != NULL ? kind->pass : 0)) {
+        return;
+    }
+    /* In a copy that was made while others pushed, a place may have changed hands. */
+    bool is_linked = entry->link == push_entry_link(entry, loader->pages, loader->len);
+    if (kind == NULL || !is_linked || kind->load(loader, entry, id) < 0) {
         loader->report->n_dropped++;
     }
 }
@@ -329,6 +335,8 @@ void push_store_load(struct push_store *store, const void *pages, size_t len,
         .store = store,
         .report = ret_report,
         .now_ms = push_store_now_ms(store),
+        .pages = pages,
+        .len = len,
     };
     for (; loader.pass < N_PASSES; loader.pass++) {
         ret_report->n_damaged_pages = push_pages_scan(pages, len, load, &loader);

@@ -226,7 +226,7 @@ static int place(struct push_store *store, struct push_owner *owner, struct erro
     };
     int r = push_table_add(store->table, &spec, &owner->entry, err);
     if (r == 0) {
-        push_table_commit(owner->entry);
+        push_table_commit(store->table, owner->entry);
     }
     return r;
 }
@@ -456,7 +456,7 @@ static int create_note(struct push_store *store, struct push_owner *owner, const
     note->entry = entry;
     memcpy(note->key, key, key_size);
     note->text = memcpy(note->key + key_size, text, text_size);
-    push_table_commit(entry);
+    push_table_commit(store->table, entry);
     push_charge(store, owner, (ptrdiff_t)push_table_cost(entry->size));
     *ret_note = note;
     return 0;

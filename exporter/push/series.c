@@ -183,9 +183,9 @@ static void charge_family(struct push_store *store, struct push_family *family, 
 }
 
 void push_family_link(struct push_store *store, struct push_family *family) {
-    push_table_commit(family->entry);
+    push_table_commit(store->table, family->entry);
     if (family->help != NULL) {
-        push_table_commit(family->help);
+        push_table_commit(store->table, family->help);
     }
     family->number = ++store->number;
     push_link_append(&store->families, &family->link);
@@ -199,7 +199,7 @@ void push_family_take_help(struct push_store *store, struct push_family *family,
     push_bury(store, before, family->collected);
     family->has_help = true;
     if (place_help(store, family, NULL) == 0) {
-        push_table_commit(family->help);
+        push_table_commit(store->table, family->help);
         charge_family(store, family, (ptrdiff_t)help_cost(family));
     }
 }
@@ -425,7 +425,7 @@ static void leave(struct push_store *store, struct push_family *family,
 
 void push_series_link(struct push_store *store, struct push_series *series) {
     struct push_owner *owner = series->owner;
-    push_table_commit(series->entry);
+    push_table_commit(store->table, series->entry);
     series->number = ++store->number;
     join(series, series->family, &series->in_family);
     if (series->gauge != NULL) {
@@ -549,7 +549,7 @@ void push_total_link(struct push_store *store, struct push_series *series,
     }
     total->next = *link;
     *link = total;
-    push_table_commit(total->entry);
+    push_table_commit(store->table, total->entry);
     push_charge(store, series->owner, (ptrdiff_t)push_table_cost(total->entry->size));
     forget_oldest(store, series);
 }

@@ -11,25 +11,24 @@
 #include "exporter/push/update.h"
 
 /* Series that plugins and other clients pushed: their families, owners, values, times to live.
- * Lives on the loop thread; only readers come from others, the workers of the `push`
- * collector, and a lock stands between. */
+ * The loop thread owns it; workers of the `push` collector read it under a lock. */
 struct push_store;
 
-/* Who pushes: found again by its identity, after a reconnect, over HTTP, after a restart of ours.
- */
+/* A plugin or group that pushes. It is found by its identity after reconnects, over HTTP and after
+ * restarts of the daemon. */
 struct push_owner;
 
 struct push_limits {
     size_t max_owner_series; /* of one plugin or group */
-    size_t max_peer_bytes;   /* kept of one peer: entries of the table, and their text on a page */
+    size_t max_peer_bytes;   /* kept of one peer: in memory, in the table and on a page */
     size_t max_line_rate;    /* lines or metrics in a second, of one owner; 0: no limit */
 };
 
 struct push_store_config {
     struct push_limits limits;
     int64_t ttl_ms; /* how long series outlive their plugin's last sign of life; 0: for ever */
-    const struct collector *const *collectors; /* whose metrics nobody may push; may be NULL */
-    const char *table_path;                    /* of the file that outlives us; NULL: in memory */
+    const struct collector *const *collectors; /* their metrics are reserved; may be NULL */
+    const char *table_path;                    /* of the file that survives us; NULL: in memory */
     size_t table_bytes;                        /* at most, and for all that is kept */
     int64_t (*now_ms)(void);                   /* monotonic; NULL: the system's clock */
 };
@@ -49,14 +48,14 @@ struct push_load_report {
 void push_store_load(struct push_store *store, const void *pages, size_t len,
                      struct push_load_report *ret_report);
 
-/* Puts the table in its place, once what was there has been loaded. Does nothing for memory. */
+/* Renames the table to its path, once the file that was there has been loaded. */
 int push_store_publish(struct push_store *store, struct error *err);
 
 /* Appends up to `n` bytes of the table's pages to a copy of them, from where it ends; false: it is
  * whole. What is pushed between two calls may be in it in part. */
 bool push_store_copy_some(const struct push_store *store, struct buf *out, size_t n);
 
-/* Takes over limits and time to live, after a reload. What is there stays. */
+/* Changes limits and time to live after a reload; what is kept stays. */
 void push_store_configure(struct push_store *store, const struct push_store_config *config);
 
 /* Those in force. */

@@ -56,9 +56,23 @@ struct push_table {
 
 uint32_t push_entry_check(const struct push_entry *entry) {
     const char *from = (const char *)&entry->size;
-    uint32_t crc = libdeflate_crc32(0, from, (size_t)((const char *)&entry->unused - from));
+    uint32_t crc = libdeflate_crc32(0, from, (size_t)((const char *)entry->words - from));
     crc = libdeflate_crc32(crc, entry->words + entry->n_words, entry->key_len);
     return crc > PUSH_ENTRY_TAKEN ? crc : crc + PUSH_ENTRY_TAKEN + 1;
+}
+
+static uint32_t commit_of(const void *pages, size_t len, uint32_t id) {
+    size_t at = ((size_t)id - 1) * sizeof(uint64_t);
+    return id > 0 && at + sizeof(uint64_t) <= len
+               ? ((const struct push_entry *)(const void *)((const char *)pages + at))->commit
+               : 0;
+}
+
+uint32_t push_entry_link(const struct push_entry *entry, const void *pages, size_t len) {
+    bool has_detail = entry->type == PUSH_ENTRY_HELP || entry->type == PUSH_ENTRY_SERIES ||
+                      entry->type == PUSH_ENTRY_TOTAL;
+    uint32_t detail = has_detail ? commit_of(pages, len, entry->detail) : 0;
+    return commit_of(pages, len, entry->owner) ^ detail;
 }
 
 static bool is_free(const struct push_entry *entry) {
@@ -341,7 +355,6 @@ int push_table_add(struct push_table *table, const struct push_entry_spec *spec,
     entry->key_len = (uint16_t)(spec->key[0].len + spec->key[1].len);
     entry->owner = spec->owner;
     entry->detail = spec->detail;
-    entry->unused = 0;
     memset(entry->words, 0, spec->n_words * sizeof(uint64_t));
     copy(push_entry_key(entry), &spec->key[0]);
     copy(push_entry_key(entry) + spec->key[0].len, &spec->key[1]);
@@ -350,7 +363,10 @@ int push_table_add(struct push_table *table, const struct push_entry_spec *spec,
     return 0;
 }
 
-void push_table_commit(struct push_entry *entry) {
+void push_table_commit(struct push_table *table, struct push_entry *entry) {
+    size_t len = 0;
+    const void *pages = push_table_pages(table, &len);
+    entry->link = push_entry_link(entry, pages, len);
     __atomic_store_n(&entry->commit, push_entry_check(entry), __ATOMIC_RELEASE);
 }
 

@@ -48,9 +48,9 @@ struct push_entry {
     uint8_t flags;
     uint16_t n_words;
     uint16_t key_len;
-    uint32_t owner;  /* id of the owner's entry */
-    uint32_t detail; /* number, or id of another entry */
-    uint32_t unused;
+    uint32_t owner;   /* id of the owner's entry */
+    uint32_t detail;  /* number, or id of another entry */
+    uint32_t link;    /* push_entry_link: what is in those places now may be others' */
     uint64_t words[]; /* not covered by the check; then the key */
 };
 
@@ -66,6 +66,9 @@ static inline char *push_entry_key(struct push_entry *entry) {
 
 /* What `commit` must be: of the key and all that never changes. */
 uint32_t push_entry_check(const struct push_entry *entry);
+
+/* What `link` must be, from the entries that this one refers to, of `len` bytes of pages. */
+uint32_t push_entry_link(const struct push_entry *entry, const void *pages, size_t len);
 
 /* Calls `visit` for each entry in `len` bytes of pages, which must be aligned to 8. Returns how
  * many pages are damaged: what follows the damage in them is skipped. */
@@ -105,11 +108,11 @@ static inline size_t push_table_cost(size_t size) {
     return PUSH_PAGE_SIZE / (PUSH_PAGE_SIZE / (size < PUSH_PAGE_SIZE ? size : PUSH_PAGE_SIZE));
 }
 
-/* Adds an entry that does not count before push_table_commit, and does not move. -ENOSPC: no
- * room; -E2BIG: it does not fit a page. */
+/* Adds an entry that does not count before push_table_commit, and does not move. Those that it
+ * refers to are to be committed first. -ENOSPC: no room; -E2BIG: it does not fit a page. */
 int push_table_add(struct push_table *table, const struct push_entry_spec *spec,
                    struct push_entry **ret_entry, struct error *err);
-void push_table_commit(struct push_entry *entry);
+void push_table_commit(struct push_table *table, struct push_entry *entry);
 
 /* Removes an entry, committed or not; its space is used again. Accepts a NULL entry. Without a
  * table (NULL) it does nothing: the store ends, the entries stay. */

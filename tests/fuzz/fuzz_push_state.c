@@ -1,4 +1,4 @@
-/* Covers exporter/push/state.c. */
+/* Covers exporter/push/load.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

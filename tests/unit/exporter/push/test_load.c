@@ -211,7 +211,7 @@ static void test_an_owner_without_name(void) {
         .type = PUSH_ENTRY_OWNER, .n_words = 7, .key = {{"job\0a", 6}}};
     TEST_ASSERT_EQUAL_INT(0, push_table_create(NULL, 1 << 20, &table, &err));
     TEST_ASSERT_EQUAL_INT(0, push_table_add(table, &owner, &entry, &err));
-    push_table_commit(entry);
+    push_table_commit(table, entry);
     size_t len = 0;
     const void *pages = push_table_pages(table, &len);
     push_store_load(store, pages, len, &report);
@@ -294,6 +294,47 @@ static void test_copies_in_steps(void) {
     }
     push_owner_unref(store, a);
     TEST_ASSERT_GREATER_OR_EQUAL_size_t(7, load(pages.data, pages.len).n_series);
+}
+
+/* Entries of families and of series take 64 bytes each, and so fill pages. */
+static void push_many(struct push_owner *owner, char first, double value) {
+    static const struct label label = {"pad", "0123456789abcdef"};
+    char name[40];
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "%c%038d", first, i);
+        push(owner,
+             &(struct push_update){.name = name,
+                                   .type = PUSH_GAUGE,
+                                   .labels = &label,
+                                   .n_labels = 1,
+                                   .values = &value,
+                                   .n_values = 1,
+                                   .ttl_ms = PUSH_TTL_DEFAULT},
+             0);
+    }
+}
+
+/* A copy in two steps: between them a family went, and another took its place in the table. */
+static void test_a_copy_confuses_no_places(void) {
+    char first[40];
+    memset(first, 'f', sizeof(first) - 1);
+    first[sizeof(first) - 1] = '\0';
+    struct push_store_config config = fixture_config();
+    config.limits.max_owner_series = 1000;
+    push_store_configure(store, &config);
+    struct push_owner *a = fixture_plugin(store, "a");
+    fixture_push(store, a, first, PUSH_GAUGE, PUSH_SET, 1);
+    push_many(a, 'm', 1);
+    struct buf pages CLEANUP_BUF = {0};
+    TEST_ASSERT_TRUE(push_store_copy_some(store, &pages, 4096));
+    TEST_ASSERT_EQUAL_size_t(1, push_store_remove_if(store, fixture_is_named, first));
+    push_many(a, 'n', 2);
+    TEST_ASSERT_FALSE(push_store_copy_some(store, &pages, SIZE_MAX));
+    push_owner_unref(store, a);
+    TEST_ASSERT_EQUAL_size_t(1, load(pages.data, pages.len).n_dropped);
+    char *page CLEANUP_FREE = fixture_scrape(store);
+    strcat(strcpy(pages.data, first), "{pad="); /* with a label that it never had */
+    TEST_ASSERT_NULL(strstr(page, pages.data));
 }
 
 /* What is asked for while the table is full of others' pushes. */

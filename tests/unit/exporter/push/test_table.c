@@ -41,7 +41,7 @@ static int add(struct push_table *table, uint32_t id, size_t n_words, size_t key
                struct push_entry **ret_entry) {
     int r = hold(table, id, n_words, key_len, ret_entry);
     if (r == 0) {
-        push_table_commit(*ret_entry);
+        push_table_commit(table, *ret_entry);
     }
     return r;
 }
@@ -94,7 +94,7 @@ static void test_what_is_committed_counts(void) {
     }
     TEST_ASSERT_EQUAL_UINT64(0, scan(table).n);
     for (uint32_t id = 1; id <= 100; id++) {
-        push_table_commit(entries[id]);
+        push_table_commit(table, entries[id]);
     }
     TEST_ASSERT_EQUAL_UINT64(100, scan(table).n);
     TEST_ASSERT_EQUAL_INT(0, hold(table, 101, 1, 9, &entry));
@@ -225,14 +225,11 @@ static void test_damage_costs_the_rest_of_a_page(void) {
     size_t len = 0;
     const void *pages = push_table_pages(table, &len);
     for (size_t byte = 0; byte < 1024; byte++) {
-        bool covered = byte < 20 || byte >= sizeof(struct push_entry);
         ((unsigned char *)victim)[byte] ^= 0x10;
         struct seen seen = {0};
         size_t n_damaged = push_pages_scan(pages, len, see, &seen);
-        TEST_ASSERT_EQUAL_UINT64(covered ? 1 : 0, n_damaged);
-        if (covered) {
-            TEST_ASSERT_EQUAL_UINT64(37, seen.n);
-        }
+        TEST_ASSERT_EQUAL_UINT64(1, n_damaged);
+        TEST_ASSERT_EQUAL_UINT64(37, seen.n);
         ((unsigned char *)victim)[byte] ^= 0x10;
     }
     push_table_destroy(table);
