@@ -84,7 +84,7 @@ static void test_what_is_no_gate(void) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         json_t *json = json_loads(rows[i], 0, NULL);
         size_t n;
-        struct gate *gates CLEANUP_FREE = gates_judge(json, "cpu", NULL, &after, NULL, &n);
+        free(gates_judge(json, "cpu", NULL, &after, NULL, &n));
         TEST_ASSERT_EQUAL_MESSAGE(0, n, rows[i]);
         json_decref(json);
     }
