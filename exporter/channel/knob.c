@@ -41,7 +41,7 @@ static bool is_number(enum knob_type type) {
     return type == KNOB_INT || type == KNOB_FLOAT;
 }
 
-/* What is kept of each knob is bounded, not by the longest line only. */
+/* The memory of each knob is bounded, not by the longest line only. */
 static int check_texts(const struct knob_spec *spec, struct error *err) {
     if (strlen(spec->name) > KNOB_MAX_NAME) {
         return error_set(err, -E2BIG, "%.40s…: a name of more than %d bytes", spec->name,
@@ -101,14 +101,14 @@ static bool is_exact(double number) {
     return number == nearbyint(number) && fabs(number) <= MAX_EXACT;
 }
 
-/* Whole numbers differ by up to 2^54, more than a double tells apart. */
+/* Whole numbers differ by up to 2^54, more than a double can tell apart. */
 static bool is_on_whole_step(double number, double base, double step) {
     int64_t distance = (int64_t)number - (int64_t)base;
     return step > MAX_EXACT ? distance == 0 : distance % (int64_t)step == 0;
 }
 
-/* What was computed or written in decimals is off by a little: more where there were many steps to
- * add up, but never so much that half of all values would do, unless doubles are as coarse. */
+/* A value that was computed or written in decimals is off by a little: more after many steps, but
+ * never so much that half of all values would pass, unless doubles are as coarse. */
 static bool is_near_step(double number, double base, double step) {
     double steps = (number - base) / step;
     double coarse = 4 * DBL_EPSILON * (fabs(number) + fabs(base)) / step;
@@ -116,7 +116,7 @@ static bool is_near_step(double number, double base, double step) {
     return fabs(steps - nearbyint(steps)) <= fmax(tolerance, coarse);
 }
 
-/* 3 times 0.1 is 0.30000000000000004, which nobody would write. */
+/* 3 times 0.1 is 0.30000000000000004: not what a user writes. */
 static void add_rounded(struct buf *out, double number) {
     if (is_exact(number)) {
         add_number(out, number);

@@ -7,7 +7,8 @@
 #include "exporter/core/error.h"
 #include "exporter/core/json.h"
 
-/* One knob of a plugin: how it is declared, and values for it. Texts are borrowed unless said. */
+/* One knob of a plugin: its declaration and its values. Texts are borrowed unless a call copies
+ * them. */
 
 enum knob_type {
     KNOB_INT, /* whole, exact up to 2^53 */
@@ -30,7 +31,7 @@ struct knob_spec {
     const char *name;
     enum knob_type type;
     struct knob_value initial;
-    double min, max; /* infinite where not said */
+    double min, max; /* infinite: no bound */
     double step;     /* 0: any */
     const char *unit, *help;
     const char *const *values; /* of an enum */
@@ -43,14 +44,14 @@ enum { KNOB_MAX_NAME = 256, KNOB_MAX_TEXT = 1024 };
 /* "int", "float", …. */
 const char *knob_type_name(enum knob_type type);
 
-/* Finds a type by its name; false where there is none. */
+/* Finds a type by its name; false: unknown. */
 bool knob_type_find(const char *name, enum knob_type *ret_type);
 
-/* Whether the declaration makes sense; -EINVAL says what does not. */
+/* Checks the declaration: 0, or -EINVAL with the fault. */
 int knob_spec_check(const struct knob_spec *spec, struct error *err);
 
-/* Whether the knob can have that value; -EINVAL says why not: "res: 2000 is above its maximum,
- * 1080". */
+/* Checks whether the knob can have that value: 0, or -EINVAL with the reason: "res: 2000 is above
+ * its maximum, 1080". */
 int knob_check(const struct knob_spec *spec, const struct knob_value *value, struct error *err);
 
 /* Appends the members of the declaration as a plugin sends it: "param":"res","type":"int",…. */
@@ -59,7 +60,7 @@ void knob_spec_put(struct buf *out, const struct knob_spec *spec);
 /* Whether two values are the same. */
 bool knob_value_equal(const struct knob_value *a, const struct knob_value *b);
 
-/* Appends a value as JSON: 480, true, "fast"; null where there is none. */
+/* Appends a value as JSON: 480, true, "fast"; null if it is absent. */
 void knob_value_format(const struct knob_value *value, struct buf *out);
 
 /* The same as a member of an object. */

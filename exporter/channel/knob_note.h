@@ -5,9 +5,9 @@
 #include "exporter/core/error.h"
 #include "exporter/push/store.h"
 
-/* What was asked of a knob, as a note of the plugin's owner in the push store: when and by whom, on
- * a line of its own the value, and on another the knob's declaration, so that it can be shown and
- * turned before the plugin is back. */
+/* A request for a knob, kept as a note of the plugin's owner in the push store. Its lines are time
+ * and requester, the value, and the knob's declaration, so that the knob can be shown and set
+ * before the plugin is back. */
 
 struct knob_request {
     struct knob_value value; /* absent: the default */
@@ -15,23 +15,23 @@ struct knob_request {
     const char *by;
 };
 
-/* Keeps what is asked of the knob, instead of what was kept. A declaration that is too long for the
- * store is left out. -ENOSPC, -E2BIG. */
+/* Keeps a request, replacing an earlier one for the same knob. A declaration that is too long for
+ * the store is left out. -ENOSPC, -E2BIG. */
 int knob_note_keep(struct push_store *store, struct push_owner *owner, const struct knob_spec *spec,
                    const struct knob_request *request, struct error *err);
 
 /* A note, taken apart. */
 struct knob_note {
-    char *text; /* what the others point into */
+    char *text; /* the other members point into it */
     struct knob_request request;
     char *declaration; /* NULL: not kept */
 };
 
-/* Takes the text of a note apart; false: it is none. Free it with knob_note_finish. */
+/* Parses the text of a note; false: invalid. Free it with knob_note_finish. */
 bool knob_note_parse(const char *text, struct knob_note *ret_note);
 void knob_note_finish(struct knob_note *note);
 
-/* The note of a knob; false: nothing was asked of it. */
+/* The note of a knob; false: it has none. */
 bool knob_note_find(const struct push_store *store, const struct push_owner *owner,
                     const char *name, struct knob_note *ret_note);
 
@@ -41,6 +41,6 @@ bool knob_note_declares(const struct knob_note *note, const struct knob_spec *sp
 /* Reads its declaration; the spec points into the note and the reader. False: there is none. */
 bool knob_note_spec(struct knob_note *note, struct push_json *reader, struct knob_spec *ret_spec);
 
-/* Calls `visit` with each note of the owner that is one of a knob. */
+/* Calls `visit` with each note of the owner that is about a knob. */
 void knob_note_visit(const struct push_store *store, const struct push_owner *owner,
                      void (*visit)(struct knob_note *note, void *context), void *context);

@@ -31,7 +31,7 @@ static void knob_destroy(struct knob *knob) {
     free(knob);
 }
 
-/* Most bytes that a knob of this kind takes. */
+/* Most bytes that such a knob takes. */
 static size_t knob_room(const struct knob_spec *spec) {
     return sizeof(struct knob) + knob_spec_room(spec);
 }
@@ -54,7 +54,6 @@ static void knob_insert(struct knobs_plugin *plugin, struct knob *knob) {
     plugin->n_knobs++;
 }
 
-/* Notes what was requested. */
 static void knob_set_request(struct knob *knob, const struct knob_request *request) {
     knob_value_set(&knob->requested, &request->value);
     labels_destroy(TAKE(knob->requested_labels));
@@ -92,8 +91,7 @@ static struct knobs_plugin *plugin_at(struct knobs_plugin *const *place, uint64_
     return *place != NULL && (*place)->owner_number == number ? *place : NULL;
 }
 
-/* Forgets the plugins from `place` on whose numbers are below: their owners are gone from the
- * store. */
+/* Drops the plugins from `place` on with lower numbers: their owners have expired. */
 static void forget_below(struct knobs_plugin **place, uint64_t number) {
     while (*place != NULL && (*place)->owner_number < number) {
         struct knobs_plugin *plugin = *place;
@@ -102,7 +100,7 @@ static void forget_below(struct knobs_plugin **place, uint64_t number) {
     }
 }
 
-/* Forgets the plugins that are gone from the store. */
+/* Drops the plugins that are gone from the store. */
 static void sweep(struct knobs *knobs) {
     struct knobs_plugin **place = &knobs->plugins;
     struct push_owner *owner = NULL;
@@ -133,9 +131,9 @@ static struct knobs_plugin *enter(struct knobs *knobs, const struct push_owner *
     return plugin;
 }
 
-/* ---- what plugins say ---- */
+/* ---- declarations ---- */
 
-/* Bytes of all that the plugin's peer has declared, by whatever name. */
+/* Bytes of all knobs that the plugin's peer has declared under any plugin name. */
 static size_t peer_bytes(const struct knobs *knobs, const struct knobs_plugin *plugin) {
     size_t n = 0;
     for (const struct knobs_plugin *p = knobs->plugins; p != NULL; p = p->next) {
@@ -157,7 +155,7 @@ static int check_room(struct knobs *knobs, const struct knobs_plugin *plugin,
     if (peer_bytes(knobs, plugin) - less + more <= max) {
         return 0;
     }
-    /* Some may be long gone. Looking for them takes its time, and who is refused may insist. */
+    /* Plugins that expired still count. Searching them takes long, so once a second is enough. */
     if (clock_monotonic_ns() - knobs->swept_ns > CLOCK_NS_PER_SEC) {
         sweep(knobs);
         if (peer_bytes(knobs, plugin) - less + more <= max) {
@@ -165,7 +163,7 @@ static int check_room(struct knobs *knobs, const struct knobs_plugin *plugin,
         }
     }
     return error_set(err, -E2BIG,
-                     "%s: the params of %s would take more than %zu bytes by all its names, a "
+                     "%s: the params of %s would take more than %zu bytes under all its names, a "
                      "quarter of push.max-size-per-peer",
                      spec->name, plugin->peer != NULL ? plugin->peer : "the plugin", max);
 }
@@ -194,7 +192,7 @@ static int declare_knob(struct knobs *knobs, struct knobs_plugin *plugin,
     return 0;
 }
 
-/* Takes up what was asked of the knob in an earlier life, unless it no longer fits. */
+/* Restores an earlier request for the knob, unless the knob no longer accepts it. */
 static void recall_request(struct knobs *knobs, struct push_owner *owner, struct knob *knob) {
     struct knob_note note;
     if (!knob_note_find(knobs->store, owner, knob->spec.name, &note)) {
@@ -202,7 +200,7 @@ static void recall_request(struct knobs *knobs, struct push_owner *owner, struct
     }
     if (knob_check(&knob->spec, &note.request.value, NULL) == 0) {
         knob_set_request(knob, &note.request);
-        /* It is to be shown as it is declared now, should the daemon be back before the plugin. */
+        /* If the daemon restarts before the plugin, the knob is shown as it is declared now. */
         if (!knob_note_declares(&note, &knob->spec)) {
             knob_note_keep(knobs->store, owner, &knob->spec, &note.request, NULL);
         }
@@ -210,7 +208,7 @@ static void recall_request(struct knobs *knobs, struct push_owner *owner, struct
     knob_note_finish(&note);
 }
 
-/* A plugin that comes back declares anew what it has: what it no longer has is not shown. */
+/* A plugin that comes back declares its knobs again: those that it does not declare are dropped. */
 static void forget_knobs(struct knobs_plugin *plugin) {
     while (plugin->knobs != NULL) {
         struct knob *knob = plugin->knobs;
@@ -221,8 +219,8 @@ static void forget_knobs(struct knobs_plugin *plugin) {
     plugin->n_bytes = 0;
 }
 
-/* Whether somebody declared them who has lost the plugin's name to a better known one since. */
-static bool is_anothers(const struct knobs_plugin *plugin, const struct push_owner *owner) {
+/* Whether the peer that declared the knobs has lost the plugin's name to another peer. */
+static bool is_taken_over(const struct knobs_plugin *plugin, const struct push_owner *owner) {
     const char *peer = push_claim_share(owner);
     return peer != NULL && plugin->peer != NULL && strcmp(plugin->peer, peer) != 0;
 }
@@ -234,8 +232,8 @@ static void note_peer(struct knobs_plugin *plugin, const struct push_owner *owne
     }
 }
 
-/* Its connections may not know it yet. */
-static void turn_out(struct knobs_plugin *plugin) {
+/* Disconnects the knobs from the peer that declared them. */
+static void disconnect(struct knobs_plugin *plugin) {
     while (plugin->links != NULL) {
         knobs_leave(plugin->links);
     }
@@ -245,8 +243,8 @@ static void turn_out(struct knobs_plugin *plugin) {
 int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owner *owner,
                   const struct knob_spec *spec, struct error *err) {
     struct knobs_plugin *plugin = link->plugin != NULL ? link->plugin : enter(knobs, owner);
-    if (is_anothers(plugin, owner)) {
-        turn_out(plugin);
+    if (is_taken_over(plugin, owner)) {
+        disconnect(plugin);
     }
     if (plugin->links == NULL) {
         forget_knobs(plugin);
@@ -300,9 +298,9 @@ void knobs_leave(struct knobs_link *link) {
     *at = link->next;
 }
 
-/* ---- what users say ---- */
+/* ---- requests ---- */
 
-/* The knobs of one plugin that are recalled. */
+/* Restores the knobs of one plugin. */
 struct recall {
     struct knobs *knobs;
     struct knobs_plugin *plugin;
@@ -326,7 +324,7 @@ static void count_note(struct knob_note *note, void *context) {
     *n += note->declaration != NULL;
 }
 
-/* The plugin has not come back since the daemon has: what was asked of it is known all the same. */
+/* Restores the knobs with a request of a plugin that has not connected since the daemon started. */
 static struct knobs_plugin *recall_plugin(struct knobs *knobs, struct knobs_plugin **place,
                                           const struct push_owner *owner) {
     size_t n = 0;
@@ -349,10 +347,10 @@ struct knobs_plugin *knobs_of(struct knobs *knobs, struct push_owner *owner) {
     struct push_owner_view view = push_owner_view(knobs->store, owner);
     struct knobs_plugin **place = find_place(knobs, view.number);
     struct knobs_plugin *plugin = plugin_at(place, view.number);
-    if (plugin != NULL && is_anothers(plugin, owner)) {
+    if (plugin != NULL && is_taken_over(plugin, owner)) {
         return NULL;
     }
-    /* One that is connected says itself which knobs it has. */
+    /* A connected plugin declares its knobs itself. */
     bool is_away = view.n_refs == 0;
     return plugin != NULL || !is_away ? plugin : recall_plugin(knobs, place, owner);
 }
@@ -476,7 +474,7 @@ static struct knobs_plugin **add_owner(struct knobs *knobs, struct knobs_plugin 
     if (plugin == NULL) {
         return place;
     }
-    bool is_shown = !view.expired && !is_anothers(plugin, owner);
+    bool is_shown = !view.expired && !is_taken_over(plugin, owner);
     for (struct knob *knob = is_shown ? plugin->knobs : NULL; knob != NULL; knob = knob->next) {
         add_knob(&knobs->snapshot, &view, knob);
     }

@@ -8,22 +8,21 @@
 #include "exporter/metrics/exposition.h"
 #include "exporter/push/store.h"
 
-/* The knobs of all plugins: what they declared, what was asked of them, what they have applied.
- * What was asked is a note of the plugin's owner in the push store, so it outlives connections and
- * daemons. On the loop thread. */
+/* The knobs of all plugins: declarations, requested and applied values. A request is a note of the
+ * plugin's owner in the push store, so it survives connections and restarts. On the loop thread. */
 struct knobs;
 
-/* One connection of a plugin, where values go to. Embedded in the connection. */
+/* One connection of a plugin, which receives requested values. Embedded in the connection. */
 struct knobs_link {
     void (*send)(struct knobs_link *link, const char *name, const struct knob_value *value);
-    struct knobs_plugin *plugin; /* NULL: has declared nothing */
+    struct knobs_plugin *plugin; /* NULL: it has not declared a knob */
     struct knobs_link *next;
 };
 
 /* One knob, as users see it. */
 struct knob {
     struct knob_spec spec;
-    struct knob_value requested; /* absent: nothing was asked, the default holds */
+    struct knob_value requested; /* absent: no request, the default applies */
     double requested_seconds;    /* since 1970 */
     char *requested_by;
     struct knob_value applied; /* absent: not known */
@@ -36,7 +35,7 @@ struct knob {
 struct knobs_plugin {
     uint64_t owner_number;
     struct knobs_link *links;
-    char *peer;         /* who declared them, by all its names: see push_claim_share */
+    char *peer;         /* that declared them: see push_claim_share */
     struct knob *knobs; /* sorted by name */
     size_t n_knobs;
     size_t n_bytes; /* that they can take */
@@ -46,30 +45,30 @@ struct knobs_plugin {
 struct knobs *knobs_create(struct push_store *store);
 void knobs_destroy(struct knobs *knobs); /* accepts NULL; all links have left */
 
-/* The plugin at the other end of the link, whose owner is `owner`, has this knob. What was asked of
- * it before is sent at once. -EINVAL, -E2BIG. */
+/* The plugin at the other end of the link declares a knob. An earlier request is sent at once.
+ * -EINVAL, -E2BIG. */
 int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owner *owner,
                   const struct knob_spec *spec, struct error *err);
 
-/* It has applied a value. -ENOENT: it has declared no such knob; -EINVAL: no value for it. */
+/* The plugin has applied a value. -ENOENT: it has declared no such knob; -EINVAL: no value for it.
+ */
 int knobs_applied(struct knobs_link *link, const char *name, const struct knob_value *value,
                   struct error *err);
 
-/* The connection ends, or speaks for another owner from here on. */
+/* The connection ends, or belongs to another owner from here on. */
 void knobs_leave(struct knobs_link *link);
 
-/* The knobs of that owner; NULL: it has none. Of a plugin that has not been connected since the
- * daemon began, these are the ones of which something was asked; what they have applied is absent.
- */
+/* The knobs of that owner; NULL: it has none. If the plugin has not connected since the daemon
+ * started, these are the knobs with a request, without applied values. */
 struct knobs_plugin *knobs_of(struct knobs *knobs, struct push_owner *owner);
 
 struct knob *knobs_find(const struct knobs_plugin *plugin, const char *name);
 
-/* Whether somebody hears what is asked; else it is kept until the plugin is back. */
+/* Whether a connection receives requests; otherwise they are kept until the plugin is back. */
 bool knobs_is_connected(const struct knobs_plugin *plugin);
 
-/* Asks for a value, in the name of `by`; absent: back to the default. -EINVAL: not a value for it;
- * -ENOSPC: it cannot be kept. */
+/* Requests a value in the name of `by`; absent: back to the default. -EINVAL: the knob does not
+ * accept it; -ENOSPC: it cannot be kept. */
 int knobs_request(struct knobs *knobs, struct push_owner *owner, struct knobs_plugin *plugin,
                   struct knob *knob, const struct knob_value *value, const char *by,
                   struct error *err);
@@ -80,6 +79,6 @@ int knobs_request(struct knobs *knobs, struct push_owner *owner, struct knobs_pl
  * exposition_part_unref. */
 struct exposition_part *knobs_part(struct knobs *knobs);
 
-/* Their descriptions; nobody may push these names. */
+/* Their descriptions; pushes of these names are rejected. */
 extern const struct metric_desc knobs_applied_metric, knobs_requested_metric,
     knobs_applied_info_metric, knobs_requested_info_metric;

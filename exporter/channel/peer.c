@@ -27,14 +27,14 @@
 #endif
 
 #define STEP_NS (10 * CLOCK_NS_PER_MS)
-/* A busy Docker names a container seconds after it has started it; where none is heard of there is
+/* A busy Docker names a container seconds after it has started it. Without a runtime there is
  * little to wait for. */
 #define PATIENCE_NS CLOCK_NS_PER_SEC
 #define PATIENCE_LISTENING_NS (10 * CLOCK_NS_PER_SEC)
 
 enum { SHORT_ID_LEN = 12, N_KNOWN = 64, MAX_COMMAND_LINE = 1 << 20 };
 
-/* What a container turned out to be called. */
+/* The names of a container. */
 struct known {
     char *id, *container, *pod, *namespace;
 };
@@ -42,7 +42,7 @@ struct known {
 struct push_peers {
     struct loop *loop;
     struct config *config;
-    struct container_names *names; /* while somebody waits */
+    struct container_names *names; /* while a peer waits */
     struct config *names_config;   /* what they were opened with */
     struct loop_timer step;
     struct push_peer *waiting;
@@ -89,7 +89,7 @@ static void remember(struct push_peers *peers, const struct push_peer *peer) {
     };
 }
 
-/* Asks once more; true where the answer is there. */
+/* Asks once more; true: the names are there. */
 static bool look_up(struct push_peers *peers, struct push_peer *peer, int64_t now_ns) {
     struct container_info info CLEANUP_CONTAINER_INFO = {0};
     container_names_look_up(peers->names, peer->asked, now_ns, &info);
@@ -116,7 +116,7 @@ static void stop_waiting(struct push_peers *peers, struct push_peer *peer) {
         container_destroy(TAKE(peer->asked));
     }
     peer->waiting = false;
-    /* Runtimes send news for as long as one listens: nobody does when nobody waits. */
+    /* Runtimes send events as long as a client listens: stop when no peer waits. */
     if (peers->waiting == NULL) {
         container_names_destroy(TAKE(peers->names));
         config_unref(TAKE(peers->names_config));
@@ -168,7 +168,7 @@ static struct container_names *open_names(struct push_peers *peers) {
     return container_names_create(settings_string(settings, "path.rootfs"), settings);
 }
 
-/* Begins to wait for the runtime's answer; false where there is nobody to ask. */
+/* Begins to wait for the runtime's answer; false: there is no runtime to ask. */
 static bool ask(struct push_peers *peers, struct push_peer *peer,
                 const struct container_path *path) {
     peers->names = peers->names != NULL ? peers->names : open_names(peers);
@@ -188,8 +188,8 @@ static bool ask(struct push_peers *peers, struct push_peer *peer,
 
 /* ---- the process ---- */
 
-/* What the interpreter does with the word behind an option, by the option's last letter: -uc CODE,
- * -m MODULE, -W FILTER. */
+/* The meaning of the word after an option of the interpreter, by the option's last letter: -uc
+ * CODE, -m MODULE, -W FILTER. */
 enum behind { BEHIND_IS_SCRIPT, BEHIND_IS_CODE, BEHIND_IS_MODULE, BEHIND_IS_SETTING };
 
 static enum behind behind_option(const char *word, size_t len) {
@@ -247,19 +247,19 @@ static char *program_of(const struct push_peers *peers, pid_t pid) {
     return push_peer_program(text.data, text.len);
 }
 
-/* Whether the process that connected is still that one, be it as a zombie. Without this a process
- * could connect, end, and have its number given to one in another container before we look. */
+/* Whether the process that connected still exists, if only as a zombie. Otherwise a process could
+ * connect and exit, and its pid could be reused in another container before we look. */
 static bool is_there(int fd) {
     int pidfd CLEANUP_CLOSE = -1;
     socklen_t len = sizeof(pidfd);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0) {
-        return errno == ENOPROTOOPT; /* an older kernel cannot tell */
+        return errno == ENOPROTOOPT; /* an older kernel */
     }
     return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM;
 }
 
-/* Which network namespace the socket was made in: where we have accepted it, that of who connects.
- * False: the kernel cannot tell. */
+/* The network namespace in which the socket was created: of an accepted one, that of the client.
+ * False: the kernel does not support it. */
 static bool network_of(int fd, uint64_t *ret_cookie) {
     socklen_t len = sizeof(*ret_cookie);
     return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, ret_cookie, &len) == 0;
@@ -304,7 +304,7 @@ int push_peers_identify(struct push_peers *peers, int fd, struct push_peer *peer
     socklen_t len = sizeof(credentials);
     *peer = (struct push_peer){.named = peer->named};
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) < 0) {
-        return error_set(err, -errno, "push: who connects: %m");
+        return error_set(err, -errno, "push: SO_PEERCRED: %m");
     }
     peer->pid = credentials.pid;
     peer->uid = credentials.uid;
@@ -315,7 +315,7 @@ int push_peers_identify(struct push_peers *peers, int fd, struct push_peer *peer
     return 0;
 }
 
-/* Whether one container or user can appear as many users of that kind. */
+/* Whether one container or user can appear as many peers of that kind. */
 static bool is_one_of_many(const struct push_peer *peer) {
     return peer->pid == 0 || (peer->gone && !peer->of_our_network) ||
            peer->uid >= PUSH_CLAIM_SUBORDINATE_UIDS;

@@ -69,9 +69,9 @@ static const struct {
 #define BITS_OBJECT                                                                                \
     (BIT(KEY_GROUP) | BIT(KEY_HELLO) | BIT(KEY_LABELS) | BIT(KEY_SET) | BIT(KEY_TOTAL))
 
-/* What an object may be, by the keys that tell. */
+/* The kinds of objects, by the keys that distinguish them. */
 static const struct {
-    uint32_t telling;
+    uint32_t required;
     uint32_t allowed;
     enum push_message_kind kind;
     const char *what;
@@ -111,7 +111,7 @@ struct reading {
     uint32_t seen;
     struct json_place *places; /* of the keys that were seen */
     struct json_place start;   /* of the object */
-    struct json_place value;   /* of what stands behind the key at hand */
+    struct json_place value;   /* of the value of the current key */
     struct json_place type_place;
     const char *type;
     struct push_update update;
@@ -201,7 +201,7 @@ static int read_text(struct reading *reading, const char **ret_text) {
     return r;
 }
 
-/* They are counted for the copy that is going to be kept, and for this one where it is longest. */
+/* Numbers are charged for the copy that is kept, and for this array if it is the longest so far. */
 static bool push_number(struct reading *reading, double number) {
     enum { MIN_TEXT = sizeof("1,") - 1 };
     struct push_json *reader = reading->reader;
@@ -286,7 +286,7 @@ static int read_labels(struct reading *reading, const struct label **ret_labels,
             return r;
         }
         if (!insert_label(labels, n, label)) {
-            return json_fail_at(json->key, err, "label %s stands there twice", name);
+            return json_fail_at(json->key, err, "duplicate label %s", name);
         }
         n++;
         if (n > PUSH_JSON_MAX_LABELS) {
@@ -327,7 +327,7 @@ static int read_counts(struct reading *reading, bool *ret_counts, double *ret_co
                                 "unknown key \"%s\": expected counts, count, sum", key);
         }
         if (counts ? *ret_counts : !isnan(*number)) {
-            return json_fail_at(json->key, reading->err, "%s stands there twice", key);
+            return json_fail_at(json->key, reading->err, "duplicate key %s", key);
         }
         *ret_counts |= counts;
         r = counts ? read_numbers(reading) : json_value(json, number, reading->err);
@@ -462,9 +462,9 @@ static int read_hello(struct reading *reading) {
         }
         bool labels = strcmp(key, "labels") == 0;
         if (i < ARRAY_LEN(texts) ? *texts[i].text != NULL : labels && hello->labels != NULL) {
-            return json_fail_at(reading->json->key, reading->err, "%s stands there twice", key);
+            return json_fail_at(reading->json->key, reading->err, "duplicate key %s", key);
         }
-        /* Later clients may say more of themselves. */
+        /* Later clients may send more keys. */
         r = i < ARRAY_LEN(texts) ? read_text(reading, texts[i].text)
             : labels             ? read_labels(reading, &hello->labels, &hello->n_labels)
                                  : json_skip(reading->json, reading->err);
@@ -619,7 +619,7 @@ static int fail_unknown(const struct reading *reading, struct json_place place, 
 /* Sees what the object was and whether its keys belong together. */
 static int finish_object(struct reading *reading) {
     size_t i = 0;
-    while (i < ARRAY_LEN(kinds) && (reading->seen & kinds[i].telling) != kinds[i].telling) {
+    while (i < ARRAY_LEN(kinds) && (reading->seen & kinds[i].required) != kinds[i].required) {
         i++;
     }
     if (i == ARRAY_LEN(kinds)) {
@@ -660,7 +660,7 @@ static int read_plain_metric(struct reading *reading, const char *name) {
     while ((r = json_next_key(json, &first, &key, &len, reading->err)) > 0) {
         bool is_value = strcmp(key, "value") == 0;
         if (is_value && found) {
-            return json_fail_at(json->key, reading->err, "value stands there twice");
+            return json_fail_at(json->key, reading->err, "duplicate key value");
         }
         found = found || is_value;
         r = is_value ? json_value(json, value, reading->err) : json_skip(json, reading->err);
@@ -729,7 +729,7 @@ static int read_object(struct reading *reading) {
             return fail_unknown(reading, json->key, name);
         }
         if ((reading->seen & BIT(key)) != 0) {
-            return json_fail_at(json->key, reading->err, "%s stands there twice", name);
+            return json_fail_at(json->key, reading->err, "duplicate key %s", name);
         }
         reading->seen |= BIT(key);
         reading->places[key] = json->key;

@@ -26,9 +26,9 @@ enum {
 
 struct directory {
     char *path;
-    int64_t begin_ns; /* of following it, by the monotonic clock */
-    DIR *search;      /* where it goes on; NULL: at the begin */
-    dev_t device;     /* which directory stood there last, perhaps as a mount */
+    int64_t begin_ns; /* since when it is followed, by the monotonic clock */
+    DIR *search;      /* where it continues; NULL: at the beginning */
+    dev_t device;     /* of the directory that was there last, perhaps a mount */
     ino_t inode;
     bool settled; /* that one was searched once: what comes up now was not there before us */
     bool failing;
@@ -43,7 +43,7 @@ struct pywaggle {
     struct directory *directories; /* the last without a path; or NULL */
     struct pywaggle_files files;
     struct buf text;
-    bool behind; /* the last turn left something: who waited then comes first */
+    bool behind; /* the last turn left logs waiting: they come first */
     bool more;   /* this one does */
     size_t n_bytes;
 };
@@ -60,7 +60,7 @@ static int take_line(struct pywaggle *pywaggle, struct push_owner *owner, char *
     }
     struct push_batch batch = {.updates = parsed.updates, .n_updates = parsed.n_updates};
     r = push_store_apply(pywaggle->store, owner, &batch, NULL, err);
-    if (r < 0 && batch.n_updates > 1) { /* a name that is another's, say: it was published */
+    if (r < 0 && batch.n_updates > 1) { /* the publish counts even if its value is rejected */
         batch.n_updates = 1;
         push_store_apply(pywaggle->store, owner, &batch, NULL, NULL);
     }
@@ -69,13 +69,13 @@ static int take_line(struct pywaggle *pywaggle, struct push_owner *owner, char *
 
 static void log_refused(struct pywaggle *pywaggle, const struct pywaggle_file *file, int code,
                         const struct error *error) {
-    struct buf who CLEANUP_BUF = {0};
-    buf_printf(&who, "plugin %s by %s/", file->plugin, file->directory);
+    struct buf source CLEANUP_BUF = {0};
+    buf_printf(&source, "plugin %s by %s/", file->plugin, file->directory);
     if (file->below) {
-        buf_printf(&who, "%s/", file->plugin);
+        buf_printf(&source, "%s/", file->plugin);
     }
-    buf_add_str(&who, "data.ndjson");
-    push_log_refused(pywaggle->log, buf_str(&who), code, NULL, error->text);
+    buf_add_str(&source, "data.ndjson");
+    push_log_refused(pywaggle->log, buf_str(&source), code, NULL, error->text);
 }
 
 /* How many bytes the whole lines of the text are. A line that fills all the room is none of
@@ -109,8 +109,7 @@ static void take_lines(struct pywaggle *pywaggle, struct pywaggle_file *file,
 
 /* ---- files ---- */
 
-/* The kernel does not say who wrote a log, only whose directory it is in: nobody vouches for the
- * plugin's name. */
+/* The writer of a log is unknown, so the plugin's name is not verified. */
 static int find_owner(struct pywaggle *pywaggle, const struct pywaggle_file *file,
                       struct push_owner **ret_owner, struct error *err) {
     struct push_identity identity = {.plugin = file->plugin};
@@ -141,8 +140,7 @@ static void read_on(struct pywaggle *pywaggle, struct pywaggle_file *file, int f
     }
     pywaggle->text.len += (size_t)n;
     pywaggle->n_bytes += (size_t)n;
-    /* What is refused is passed over: asking again and again would be a load, and its values old.
-     */
+    /* Rejected lines are skipped: retries would be a load, and the values old. */
     file->offset += (off_t)whole_lines(&pywaggle->text);
     int r = find_owner(pywaggle, file, &owner, &error);
     if (r < 0) {
@@ -259,8 +257,8 @@ static void visit_known(struct pywaggle *pywaggle, const struct directory *direc
 
 /* ---- directories ---- */
 
-/* Where another directory stands than on the turn before, as after a mount, its logs may be older
- * than us though they come up now. */
+/* If the path is another directory than on the turn before, as after a mount, its logs may be older
+ * than us although they appear now. */
 static void note_directory(struct pywaggle *pywaggle, struct directory *directory, int fd) {
     struct stat st;
     if (fstat(fd, &st) < 0 || (directory->inode == st.st_ino && directory->device == st.st_dev)) {

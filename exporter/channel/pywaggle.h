@@ -7,9 +7,9 @@
 
 /* Follows the run logs of plugins that use pywaggle (--push.pywaggle-log): what they publish
  * becomes metrics of theirs, though they know nothing of us. In each directory, data.ndjson belongs
- * to the plugin of the directory's name, and NAME/data.ndjson to the plugin NAME. What was written
- * before we were told of the directory is passed over, and so is what names a plugin that came
- * another way. On the loop thread. */
+ * to the plugin of the directory's name, and NAME/data.ndjson to the plugin NAME. Lines that were
+ * written before the directory was configured are skipped, and so are logs of a plugin name that a
+ * better known peer owns. On the loop thread. */
 struct pywaggle;
 
 struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store, struct push_log *log);

@@ -28,7 +28,7 @@ struct record {
     size_t n_labels;
 };
 
-/* Names that say who pushes and from where: not for the plugin to give. */
+/* Labels that identify the plugin and its place: a plugin cannot set them. */
 static bool is_taken(const char *name) {
     static const char *const taken[] = {"container", "job", "le",    "namespace",
                                         "node",      "pod", "plugin"};
@@ -40,7 +40,7 @@ static bool is_taken(const char *name) {
     return strncmp(name, "__", 2) == 0;
 }
 
-/* Adds a label where it belongs by name. What is no legal label is left out, not the sample. */
+/* Adds a label where it belongs by name. An invalid label is left out, not the sample. */
 static void add_label(struct record *record, const char *name, const char *value) {
     if (value[0] == '\0' || record->n_labels == PYWAGGLE_MAX_LABELS || is_taken(name) ||
         !metric_label_name_valid(name, strlen(name))) {
@@ -353,7 +353,7 @@ int pywaggle_file_open(int dirfd, const char *below, struct pywaggle_sight *ret_
     return TAKE_FD(fd);
 }
 
-/* ELOOP: a link stands there. */
+/* ELOOP: it is a symbolic link. */
 bool pywaggle_is_absence(int code) {
     return code == -ENOENT || code == -ENOTDIR || code == -ELOOP;
 }
@@ -367,14 +367,14 @@ static bool is_same(const struct pywaggle_file *file, const struct pywaggle_sigh
     return born ? file->birth_ns == sight->birth_ns : file->device == sight->device;
 }
 
-/* A birth that is still to come is from a machine with another clock, which says nothing. */
+/* A birth in the future is from a machine with another clock: it is worth nothing. */
 static bool is_within(int64_t birth_ns, const struct pywaggle_span *span) {
     return birth_ns > span->begin_ns && birth_ns <= span->end_ns;
 }
 
 void pywaggle_file_meet(struct pywaggle_file *file, const struct pywaggle_sight *sight,
                         const struct pywaggle_span *followed) {
-    if (!is_same(file, sight)) { /* new, or begun anew */
+    if (!is_same(file, sight)) { /* new, or recreated */
         bool old = file->early && !is_within(sight->birth_ns, followed);
         file->offset = old ? sight->size : 0;
     } else if (sight->size < file->offset) { /* cut */

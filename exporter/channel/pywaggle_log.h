@@ -54,11 +54,11 @@ struct pywaggle_files {
     size_t n, capacity;
 };
 
-/* What the file system says of a log. */
+/* The state of a log in the file system. */
 struct pywaggle_sight {
     dev_t device;
     ino_t inode;
-    int64_t birth_ns; /* since 1970; 0: it does not say (before Linux 4.11, some file systems) */
+    int64_t birth_ns; /* since 1970; 0: unknown (before Linux 4.11, some file systems) */
     off_t size;
 };
 
@@ -83,7 +83,7 @@ struct pywaggle_file *pywaggle_files_add(struct pywaggle_files *files, const cha
 void pywaggle_files_remove(struct pywaggle_files *files, struct pywaggle_file *file);
 
 /* Opens data.ndjson there, or in the directory `below` when that is not NULL. -errno;
- * pywaggle_is_absence says of it whether there is no log. */
+ * pywaggle_is_absence: whether that means that there is no log. */
 int pywaggle_file_open(int dirfd, const char *below, struct pywaggle_sight *ret_sight);
 bool pywaggle_is_absence(int code);
 

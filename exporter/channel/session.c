@@ -9,13 +9,13 @@
 #include "exporter/core/number.h"
 #include "exporter/push/claim.h"
 
-/* How long who was refused may go on in vain. Clients come back with the same hello, which may do
- * by then: a name has become free, or room. */
+/* How long a client whose hello was rejected stays connected. It reconnects with the same hello,
+ * which may be accepted by then: a name has become free, or memory. */
 #define PATIENCE_NS (10 * CLOCK_NS_PER_SEC)
 
 /* ---- the log ---- */
 
-/* For the log. No process numbers: what comes back again and again is the same one. */
+/* For the log. Without pids, so that a client that reconnects again and again looks the same. */
 static void describe(const struct push_session *session, struct buf *out) {
     const struct push_peer *peer = &session->peer;
     if (session->owner != NULL) {
@@ -32,10 +32,10 @@ static void describe(const struct push_session *session, struct buf *out) {
 
 static void log_refused(const struct push_session *session, int code, const char *name,
                         const char *why) {
-    struct buf who CLEANUP_BUF = {0};
+    struct buf source CLEANUP_BUF = {0};
     if (session->env->log != NULL) {
-        describe(session, &who);
-        push_log_refused(session->env->log, buf_str(&who), code, name, why);
+        describe(session, &source);
+        push_log_refused(session->env->log, buf_str(&source), code, name, why);
     }
 }
 
@@ -60,17 +60,17 @@ static void complain(struct push_session *session, const char *what, const char 
     buf_add_str(out, "}\n");
 }
 
-static void note_deaf(struct push_session *session) {
-    if (session->must_end != PUSH_SESSION_DEAF) {
-        session->must_end = PUSH_SESSION_DEAF;
-        log_refused(session, -E2BIG, NULL, "does not take its answers, disconnected");
+static void note_not_reading(struct push_session *session) {
+    if (session->must_end != PUSH_SESSION_NOT_READING) {
+        session->must_end = PUSH_SESSION_NOT_READING;
+        log_refused(session, -E2BIG, NULL, "not reading its replies; disconnected");
     }
 }
 
 static void acknowledge(struct push_session *session, uint64_t seq) {
     char number[NUMBER_MAX_LEN];
     if (!has_room(session, PUSH_SESSION_MAX_OUT)) {
-        note_deaf(session);
+        note_not_reading(session);
         return;
     }
     buf_add(&session->out, "{\"ack\":", 7);
@@ -78,7 +78,7 @@ static void acknowledge(struct push_session *session, uint64_t seq) {
     buf_add(&session->out, "}\n", 2);
 }
 
-/* Whether the owner is still the session's: a better known peer may have claimed it. */
+/* Whether the session still has its owner: a better known peer may have claimed it. */
 static bool owns(const struct push_session *session) {
     return session->claim == push_claim_number(session->owner);
 }
@@ -94,14 +94,14 @@ static void send_knob(struct knobs_link *link, const char *name, const struct kn
         knob_value_put(&session->out, "value", value);
         buf_add_str(&session->out, "}\n");
     } else {
-        note_deaf(session);
+        note_not_reading(session);
     }
     if (session->answered != NULL) {
         session->answered(session);
     }
 }
 
-/* Counts a refusal of ours; the store counts its own. */
+/* Counts a rejection of the session; the store counts its own. */
 static int counted(struct push_session *session, int code) {
     if (code < 0) {
         push_store_count_refused(session->env->store, code);
@@ -109,7 +109,7 @@ static int counted(struct push_session *session, int code) {
     return code;
 }
 
-/* ---- who it is ---- */
+/* ---- identity ---- */
 
 /* What makes a peer the same as the one that used a plugin's name before: its container by the
  * owner's labels, else its user. Whether a process that pushes once and ends is seen alive is
@@ -144,7 +144,7 @@ static void leave(struct push_session *session) {
     push_owner_unref(session->env->store, TAKE(session->owner));
 }
 
-/* Whether the labels of a hello say what only the kernel may say. */
+/* Rejects labels of a hello that only the kernel may set. */
 static int check_labels(const struct push_hello *hello, struct error *err) {
     for (size_t i = 0; i < hello->n_labels; i++) {
         const char *name = hello->labels[i].name;
@@ -155,7 +155,7 @@ static int check_labels(const struct push_hello *hello, struct error *err) {
     return 0;
 }
 
-/* Finds out whose series these are; `hello` is empty where it said none. */
+/* Finds the owner of the session's series; `hello` is empty if none was sent. */
 static int become(struct push_session *session, const struct push_hello *hello, struct error *err) {
     const struct push_peer *peer = &session->peer;
     bool believed = peer->pid == 0;
@@ -208,7 +208,7 @@ static int take_hello(struct push_session *session, const struct push_hello *hel
                       struct error *err) {
     int r = hello->plugin != NULL
                 ? become(session, hello, err)
-                : counted(session, error_set(err, -EINVAL, "hello: says no plugin"));
+                : counted(session, error_set(err, -EINVAL, "hello: has no plugin"));
     if (r == 0) {
         begin_start(session, hello->start != NULL ? push_start_number(hello->start) : 0);
         session->is_refused = false;
@@ -222,7 +222,7 @@ static void note_refusal(struct push_session *session) {
     session->refused_ns = clock_monotonic_ns();
 }
 
-/* Claims anew what another has claimed meanwhile; where that cannot be the session has lost it. */
+/* Claims the owner again if another peer has claimed it; if that fails, the session has lost it. */
 static int keep_owner(struct push_session *session, struct error *err) {
     if (owns(session)) {
         return 0;
@@ -243,12 +243,12 @@ void push_session_check(struct push_session *session) {
     }
 }
 
-/* Sees that the next line has an owner, and that this is still the session's. */
+/* Ensures that the next line has an owner, and that it is still the session's. */
 static int ensure_owner(struct push_session *session, struct error *err) {
     if (session->is_refused) {
         bool too_long = clock_monotonic_ns() - session->refused_ns > PATIENCE_NS;
         session->must_end = too_long ? PUSH_SESSION_REFUSED : session->must_end;
-        return counted(session, error_set(err, -EACCES, "the hello was refused: say another"));
+        return counted(session, error_set(err, -EACCES, "hello rejected; send a new one"));
     }
     if (session->owner == NULL) {
         return become(session, &(struct push_hello){0}, err);
@@ -256,13 +256,13 @@ static int ensure_owner(struct push_session *session, struct error *err) {
     return keep_owner(session, err);
 }
 
-/* ---- what it says ---- */
+/* ---- messages ---- */
 
 static int take_metrics(struct push_session *session, const struct push_message *message,
                         struct error *err) {
     if (message->plugin != NULL) {
         return counted(session,
-                       error_set(err, -EINVAL, "plugin: say it in a hello on this connection"));
+                       error_set(err, -EINVAL, "plugin: name it in a hello on this connection"));
     }
     if (message->group != NULL) {
         return counted(session, error_set(err, -EINVAL, "group: groups are pushed over HTTP"));
@@ -328,7 +328,8 @@ void push_session_line(struct push_session *session, char *text, size_t len) {
     push_json_reset(reader);
     int r = push_json_read(reader, &json, session->line, &message, &err);
     if (r == 0 && !json_at_end(&json)) {
-        r = json_fail(&json, &err, "more behind the object; the next begins on a line of its own");
+        r = json_fail(&json, &err,
+                      "unexpected text after the object; send the next on its own line");
     }
     if (r < 0) {
         r = -EBADMSG;
@@ -400,7 +401,7 @@ static void take_rest(struct push_lines *lines) {
     buf_truncate(rest, rest->len - n);
 }
 
-/* Decides about what has no newline, once nothing stands before it. */
+/* Handles text without a newline, once no line is before it. */
 static void take_end(struct push_lines *lines) {
     struct buf *rest = &lines->rest;
     if (!lines->held && lines->ended && rest->len > 0 && offer_line(lines, rest->data, rest->len)) {
@@ -416,8 +417,8 @@ static void take_end(struct push_lines *lines) {
     }
 }
 
-/* Where nothing waits, lines are taken where they stand. Else only the end of the one that waits is
- * added to it, lest every byte behind half a line cost a copy of that. */
+/* If no line waits, lines are taken in place. Otherwise only the end of the waiting line is copied,
+ * so that the bytes after half a line are not copied with it. */
 void push_lines_add(struct push_lines *lines, char *data, size_t len) {
     size_t n = 0;
     if (lines->rest.len > 0) {

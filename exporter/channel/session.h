@@ -11,8 +11,7 @@
 #include "exporter/push/log.h"
 #include "exporter/push/store.h"
 
-/* What one peer on the plugin channel says, line by line, and what it is answered. Knows nothing of
- * sockets. */
+/* One peer on the plugin channel: its lines and the replies to them. Independent of sockets. */
 
 struct push_session_env {
     struct push_store *store;
@@ -23,17 +22,17 @@ struct push_session_env {
 
 /* Why a connection must end. */
 enum push_session_end {
-    PUSH_SESSION_GOES_ON,
-    PUSH_SESSION_DEAF,    /* it does not take its answers */
-    PUSH_SESSION_REFUSED, /* its hello was; it may come back with the same */
+    PUSH_SESSION_OPEN,
+    PUSH_SESSION_NOT_READING, /* it does not read its replies */
+    PUSH_SESSION_REFUSED,     /* its hello was rejected; it may reconnect with the same */
 };
 
 struct push_session {
     const struct push_session_env *env;
-    struct push_peer peer;           /* filled in by whoever has the connection */
-    struct push_owner *owner;        /* NULL: it has not said anything yet */
+    struct push_peer peer;           /* filled in by the owner of the connection */
+    struct push_owner *owner;        /* NULL: it has not sent anything yet */
     uint64_t claim;                  /* of the owner, when it was this session's */
-    bool is_refused;                 /* its hello was: nobody knows whose the lines after it are */
+    bool is_refused;                 /* its hello was rejected: the lines after it have no owner */
     int64_t refused_ns;              /* since then */
     struct push_allowance allowance; /* of lines, where there is a limit */
     uint64_t start;
@@ -44,8 +43,8 @@ struct push_session {
     void (*answered)(struct push_session *session); /* something was added to `out` unasked */
 };
 
-/* What may wait to be sent. Complaints are left out long before: who never reads them, like the
- * predecessor's clients, goes on. */
+/* Bytes that may wait to be sent. Errors are dropped much earlier, so that clients that never read
+ * them stay connected. */
 enum { PUSH_SESSION_MAX_OUT = 64 * 1024, PUSH_SESSION_MAX_COMPLAINTS = 16 * 1024 };
 
 void push_session_init(struct push_session *session, const struct push_session_env *env);
@@ -53,25 +52,25 @@ void push_session_init(struct push_session *session, const struct push_session_e
 /* Leaves its owner and knobs; the peer is not freed. */
 void push_session_finish(struct push_session *session);
 
-/* How long the next line has to wait where one connection, and one plugin, may say `max_rate` lines
- * in a second; 0: there is no limit. 0 where it need not, and then it is paid for. */
+/* How long the next line has to wait if one connection, and one plugin, may send `max_rate` lines
+ * in a second (0: no limit). 0: not at all, and the line has been counted. */
 int64_t push_session_wait_ns(struct push_session *session, size_t max_rate);
 
-/* Takes one line, without its newline; decodes it in place. Blank lines say nothing. */
+/* Takes one line, without its newline; decodes it in place. Blank lines are ignored. */
 void push_session_line(struct push_session *session, char *text, size_t len);
 
-/* Lets go of an owner that another has claimed, be the peer ever so quiet: to be called about once
- * a second. */
+/* Leaves an owner that another peer has claimed, even if this peer sends nothing: to be called
+ * about once a second. */
 void push_session_check(struct push_session *session);
 
-/* Refuses a line unread; counted under `code` as push_store_count_refused has it. */
+/* Rejects a line without reading it; counted under `code` as in push_store_count_refused. */
 void push_session_refuse(struct push_session *session, int code, const char *why);
 
 /* ---- lines ---- */
 
-/* Makes lines out of what comes on a connection. Who takes them may say "not now": then they wait,
- * and nothing more should be read before push_lines_resume has found a taker. A zeroed struct but
- * for the first members is an empty stream. */
+/* Splits the bytes of a connection into lines. If `take` returns false, lines are held, and nothing
+ * more should be read before push_lines_resume. A zeroed struct but for the first members is an
+ * empty stream. */
 struct push_lines {
     size_t max_line; /* bytes */
 
@@ -90,7 +89,7 @@ void push_lines_finish(struct push_lines *lines);
 /* Takes what has come. Not while lines are held. */
 void push_lines_add(struct push_lines *lines, char *data, size_t len);
 
-/* Nothing more will come; what was said last needs no newline. Not while lines are held. */
+/* The stream ends; its last line needs no newline. Not while lines are held. */
 void push_lines_end(struct push_lines *lines);
 
 /* Tries again with the lines that are held; returns how many bytes were taken. */

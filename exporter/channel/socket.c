@@ -98,8 +98,8 @@ static void say_closed(const struct error *err) {
     log_warn("push: %s; plugins cannot connect there (see --push.socket)", err->text);
 }
 
-/* Whoever had a path may have left it, and who tidies up may have removed our socket. That it is
- * open again is logged as it was the first time. */
+/* Another process may have released a path, and our socket may have been removed. Opening it again
+ * is logged as the first time. */
 static void retry_fire(struct loop_timer *timer) {
     struct listen *listen = CONTAINER_OF(timer, struct listen, retry);
     timer->due_ns = clock_monotonic_ns() + RETRY_NS;
@@ -110,7 +110,7 @@ static void retry_fire(struct loop_timer *timer) {
             continue;
         }
         if (was_open) {
-            log_warn("push: %s has been removed, making it anew", place->address);
+            log_warn("push: %s has been removed; creating it again", place->address);
         }
         if (open_place(place, listen->config, &err) < 0 && was_open) {
             say_closed(&err);
@@ -204,8 +204,8 @@ static void listen_destroy(struct listen *listen) {
     free(listen);
 }
 
-/* One turn of the loop reads about TURN_BYTES from all together. What it takes depends on what is
- * said, so after every LINES_AT_ONCE it is looked whether the turn is long. */
+/* One turn of the loop reads about TURN_BYTES from all together. The time depends on the lines, so
+ * after every LINES_AT_ONCE the length of the turn is checked. */
 enum {
     TURN_BYTES = 256 * 1024,
     MIN_READ = 4 * 1024,
@@ -214,8 +214,8 @@ enum {
     LINES_AT_ONCE = 4,
 };
 
-/* Who has to wait for its rate does so at least this long, so that many lines take one turn, and at
- * most that long, as the rate may have been changed. */
+/* A connection waits at least MIN_WAIT_NS for its rate, so that many lines take one turn, and at
+ * most MAX_WAIT_NS, as the rate may be changed. */
 #define MIN_WAIT_NS (20 * CLOCK_NS_PER_MS)
 #define MAX_WAIT_NS CLOCK_NS_PER_SEC
 
@@ -225,7 +225,7 @@ struct link {
     struct push_socket *owner;
     struct push_session session;
     struct push_lines lines;
-    bool watched; /* by the loop: not before we know who it is, nor while held */
+    bool watched; /* by the loop: not before the peer is identified, nor while held */
     bool held;    /* until its rate, or the turn, lets its next line be taken */
     struct link *next_held;
     uint32_t events; /* that the loop watches for */
@@ -243,10 +243,10 @@ struct push_socket {
     size_t max_peer_links;
     size_t max_line;
     size_t max_rate; /* lines per second of one connection, and of one plugin; 0: no limit */
-    struct link *held, **held_end; /* a queue: who has waited longest comes first */
+    struct link *held, **held_end; /* a queue: the longest waiting first */
     size_t n_held;
     struct loop_timer resume;
-    struct buf in; /* what is being read, whoever sent it */
+    struct buf in; /* the bytes being read, of any connection */
     struct loop_timer check;
     unsigned n_lines;
     uint64_t n_refused;
@@ -295,8 +295,8 @@ static void link_destroy(struct link *link) {
     free(link);
 }
 
-/* Sends what waits as far as there is room. False: the connection is of no use any more. Who has
- * left hears no answer, but what it has said is still to be taken. */
+/* Sends what waits as far as there is room. False: the connection is of no use any more. A client
+ * that has left gets no reply, but its lines are still taken. */
 static bool flush(struct link *link) {
     struct buf *out = &link->session.out;
     size_t sent = 0;
@@ -327,12 +327,12 @@ static bool flush(struct link *link) {
     return true;
 }
 
-/* After anything was said: answers, and ends what is over. */
+/* After lines were taken: sends replies, and closes the connection if it is over. */
 static void settle(struct link *link) {
     struct push_session *session = &link->session;
     bool useful = flush(link);
-    if (useful && session->must_end != PUSH_SESSION_GOES_ON) {
-        link->owner->n_cut += session->must_end == PUSH_SESSION_DEAF;
+    if (useful && session->must_end != PUSH_SESSION_OPEN) {
+        link->owner->n_cut += session->must_end == PUSH_SESSION_NOT_READING;
         useful = false;
     }
     if (!useful || (link->lines.ended && !link->held && session->out.len == 0)) {
@@ -340,7 +340,7 @@ static void settle(struct link *link) {
     }
 }
 
-/* A knob was turned. What has to end is only told so: others may be looking at it. */
+/* A knob was set. A broken connection is only shut down here: callers may still use it. */
 static void session_answered(struct push_session *session) {
     struct link *link = CONTAINER_OF(session, struct link, session);
     if (!flush(link)) {
@@ -377,8 +377,8 @@ static void refuse_line(struct push_lines *lines) {
     push_session_refuse(&link->session, -E2BIG, err.text);
 }
 
-/* Fewer bytes each where there are many: one who writes all the time does not keep others, or
- * scrapes, waiting. */
+/* Fewer bytes each if there are many connections: one that writes all the time does not keep the
+ * others, or scrapes, waiting. */
 static size_t share(const struct push_socket *socket) {
     size_t bytes = TURN_BYTES / (socket->n_links > 0 ? socket->n_links : 1);
     return bytes < MIN_READ ? MIN_READ : bytes > MAX_READ ? MAX_READ : bytes;
@@ -400,7 +400,7 @@ static void receive(struct link *link) {
 }
 
 /* Reads no more before the lines that wait are taken: what comes meanwhile fills the peer's end of
- * the connection, as it should. Not watched at all, as the loop would hear of a peer that has left
+ * the connection, as it should. Not watched at all, as the loop would report a peer that has left
  * again and again. */
 static void hold(struct link *link) {
     loop_remove(link->owner->loop, &link->source);
@@ -425,7 +425,7 @@ static void link_ready(struct loop_source *source, uint32_t events) {
     settle(link);
 }
 
-/* It is known who it is, or its rate allows more: the conversation goes on. */
+/* The peer is identified, or its rate allows more: the loop watches the connection. */
 static bool link_begin(struct link *link) {
     struct error err;
     if (loop_add(link->owner->loop, &link->source, EPOLLIN, &err) < 0) {
@@ -438,8 +438,8 @@ static bool link_begin(struct link *link) {
     return true;
 }
 
-/* Takes lines that wait, of as many as one turn has time for. Who was served goes to the end of the
- * queue: the connections of one plugin share its rate. */
+/* Takes lines that wait, of as many as one turn has time for. A connection that was served goes to
+ * the end of the queue: the connections of one plugin share its rate. */
 static void resume_fire(struct loop_timer *timer) {
     struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, resume);
     struct link **at = &socket->held;
@@ -467,7 +467,7 @@ static void resume_fire(struct loop_timer *timer) {
     }
 }
 
-/* ---- who connects ---- */
+/* ---- new connections ---- */
 
 static void refuse(struct push_socket *socket, int fd, const char *why) {
     struct buf answer CLEANUP_BUF = {0};

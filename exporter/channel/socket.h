@@ -19,8 +19,8 @@ struct push_socket *push_socket_create(struct loop *loop, struct push_store *sto
 /* Asks for the names in the settings, which may take long. */
 void push_socket_lookup(const struct settings *settings, struct listen_names *names);
 
-/* Listens where the settings say and takes over their limits. A path that cannot be used is a
- * warning: the daemon goes on without it. */
+/* Listens on the paths of the settings and applies their limits. A path that cannot be used is a
+ * warning: the daemon continues without it. */
 void push_socket_configure(struct push_socket *socket, struct config *config);
 
 /* Ends all connections and removes the sockets. Accepts NULL. */
@@ -29,7 +29,7 @@ void push_socket_destroy(struct push_socket *socket);
 struct push_socket_stats {
     size_t n_connections;
     uint64_t n_refused; /* connections, for lack of room */
-    uint64_t n_cut;     /* connections that did not take their answers */
+    uint64_t n_cut;     /* connections that did not read their replies */
 };
 
 struct push_socket_stats push_socket_stats(const struct push_socket *socket);

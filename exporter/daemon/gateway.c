@@ -105,8 +105,8 @@ static int make_add(struct push_update *update, struct error *err) {
         return 0;
     }
     return error_set(err, -EINVAL,
-                     "%s: is %s: mode=add takes counters, histograms and gauges, and the TYPE of "
-                     "each must be said",
+                     "%s: is %s: mode=add takes counters, histograms and gauges, each "
+                     "with its TYPE",
                      update->name, update->type == PUSH_SUMMARY ? "a summary" : "untyped");
 }
 
@@ -244,7 +244,7 @@ static int parse_path(const struct http_url *url, struct gateway_path *ret_path,
                       struct error *err) {
     if (url->has_encoded_slash) {
         return error_set(err, -EINVAL,
-                         "%%2F in the path: a value with a slash is said as LABEL@base64/…");
+                         "%%2F in the path: use LABEL@base64/… for a value with a slash");
     }
     return gateway_path_parse(url->path + strlen(path_prefix), ret_path, err);
 }
@@ -422,7 +422,7 @@ static int read_selectors(const struct http_url *url, struct selector **selector
         }
         (*ret_n)++;
     }
-    return *ret_n > 0 ? 0 : error_set(err, -EINVAL, "which series? say ?match[]=fps{plugin=\"x\"}");
+    return *ret_n > 0 ? 0 : error_set(err, -EINVAL, "no selector: use ?match[]=fps{plugin=\"x\"}");
 }
 
 static void answer_deleted(const struct deletion *deletion) {

@@ -22,7 +22,7 @@ struct listing {
 
 /* ---- pieces ---- */
 
-/* All values are texts there, so that NaN and infinities can be said: as Go writes them, exponents
+/* All values are texts, because of NaN and infinities: as Go writes them, exponents
  * from 1e6 on. */
 static void format_number(double value, char out[static NUMBER_MAX_LEN + 1]) {
     size_t len = number_format_canonical(value, out);
@@ -59,7 +59,7 @@ static void put_labels(struct buf *out, const struct label *labels, size_t n) {
     }
 }
 
-/* Begins a series of the group with its labels; an instance is said even where there is none, as on
+/* Begins a series of the group with its labels; an instance is shown even if there is none, as on
  * the page. */
 static void open_series(struct buf *out, const struct push_owner_view *owner,
                         const struct label *labels, size_t n) {

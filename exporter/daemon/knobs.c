@@ -115,7 +115,7 @@ static struct knob *knob_of(const struct daemon *daemon, struct push_owner *owne
     return *ret_plugin != NULL ? knobs_find(*ret_plugin, param) : NULL;
 }
 
-/* By what one of them has the others are told apart, also by not having it: "?job=". */
+/* A label distinguishes a plugin from the others even if it lacks it: "?job=". */
 static void add_choice(struct buf *out, const struct push_owner_view *view,
                        const struct names *selectors) {
     for (size_t i = 0; i < selectors->n; i++) {
@@ -125,7 +125,7 @@ static void add_choice(struct buf *out, const struct push_owner_view *view,
     }
 }
 
-/* Says that several have the knob, and how each is called. */
+/* Several plugins have the knob: names the labels that choose one. */
 static void fail_ambiguous(struct http_request *request, const char *plugin, const char *param,
                            const struct names *selectors) {
     struct daemon *daemon = request->context;
@@ -158,7 +158,8 @@ static void add_likely_plugin(const struct push_store *store, const char *wanted
     suggest_write(&suggest, "", out);
 }
 
-/* A plugin that is away may have the knob: after a restart of the daemon, it has yet to say so. */
+/* A plugin that is away may have the knob: after a restart of the daemon it has yet to declare it.
+ */
 static void fail_absent(struct http_request *request, const char *plugin, const char *param,
                         const struct candidates *candidates) {
     struct buf text CLEANUP_BUF = {0};
@@ -170,7 +171,7 @@ static void fail_absent(struct http_request *request, const char *plugin, const 
     } else {
         bool away = candidates->n_connections == 0;
         buf_printf(&text, "%s: has declared no param %s%s", plugin, param,
-                   away ? " since the daemon began, and is not connected" : "");
+                   away ? " since the daemon started, and is not connected" : "");
         buf_add_str(&text, candidates->knobs.n > 0 ? "; known:" : "");
         write_names(&candidates->knobs, &text);
     }
@@ -195,7 +196,7 @@ static bool is_selector(struct http_request *request, const char *plugin, const 
             add_selectors_of(selectors, &view);
         }
     }
-    return known || !any; /* that there is no such plugin is said later */
+    return known || !any; /* an unknown plugin is reported later */
 }
 
 /* A mistyped label must not choose just anybody. */
@@ -319,8 +320,8 @@ static void list(struct http_request *request) {
 
 /* ---- turning it ---- */
 
-/* Who asks, for the log and the record: "uid 0", "10.1.2.3", "alice@10.1.2.3". */
-static void add_asker(const struct http_request *request, struct buf *out) {
+/* The requester, for the log and the record: "uid 0", "10.1.2.3", "alice@10.1.2.3". */
+static void add_requester(const struct http_request *request, struct buf *out) {
     struct ucred credentials;
     socklen_t len = sizeof(credentials);
     char *user CLEANUP_FREE = http_access_user(request);
@@ -376,14 +377,14 @@ static void format_requested(const struct knob *knob, struct buf *out) {
     }
 }
 
-/* For whoever asks later who did it: which one of several of that name, too. */
+/* Logs the change, with the labels that distinguish plugins of one name. */
 static void record(const struct http_request *request, const struct found_knob *found,
-                   const struct buf *before, const char *asker) {
+                   const struct buf *before, const char *requester) {
     struct push_owner_view view = push_owner_view(daemon_of(request)->push_store, found->owner);
     struct buf after CLEANUP_BUF = {0};
     format_requested(found->knob, &after);
-    log_info("params: %s: %s: from %s to %s, asked by %s%s", view.name, found->knob->spec.name,
-             buf_str(before), buf_str(&after), asker,
+    log_info("knobs: %s: %s: from %s to %s, requested by %s%s", view.name, found->knob->spec.name,
+             buf_str(before), buf_str(&after), requester,
              knobs_is_connected(found->plugin) ? "" : ", kept until the plugin is back");
 }
 
@@ -391,18 +392,18 @@ static void record(const struct http_request *request, const struct found_knob *
 static bool turn(struct http_request *request, const struct found_knob *found) {
     struct knob_value value;
     struct error err;
-    struct buf asker CLEANUP_BUF = {0}, before CLEANUP_BUF = {0};
-    add_asker(request, &asker);
+    struct buf requester CLEANUP_BUF = {0}, before CLEANUP_BUF = {0};
+    add_requester(request, &requester);
     format_requested(found->knob, &before);
     int r = read_request(request, &value, &err);
     r = r < 0 ? r
               : knobs_request(daemon_of(request)->knobs, found->owner, found->plugin, found->knob,
-                              &value, buf_str(&asker), &err);
+                              &value, buf_str(&requester), &err);
     if (r < 0) {
         http_json_fail(request, http_json_status(r), err.text);
         return false;
     }
-    record(request, found, &before, buf_str(&asker));
+    record(request, found, &before, buf_str(&requester));
     return true;
 }
 

@@ -16,8 +16,8 @@
 /* Each is looked up on the loop, in about a microsecond. */
 enum { MAX_RUNS = 1000 };
 
-/* Whom an object names: a plugin, a group, or nobody. */
-struct push_whose {
+/* The owner that an object names: a plugin, a group, or none. */
+struct push_target {
     const char *plugin;
     const struct label *group;
     size_t n_group;
@@ -26,7 +26,7 @@ struct push_whose {
 /* Objects one behind the other that name the same. */
 struct push_run {
     struct push_run *next;
-    struct push_whose whose;
+    struct push_target target;
     size_t first; /* of its updates */
     struct push_owner *owner;
 };
@@ -51,11 +51,11 @@ static void destroy(struct http_upload *upload) {
 
 /* ---- reading ---- */
 
-static bool is_nobody(const struct push_whose *whose) {
-    return whose->plugin == NULL && whose->group == NULL;
+static bool is_unnamed(const struct push_target *target) {
+    return target->plugin == NULL && target->group == NULL;
 }
 
-static bool is_same(const struct push_whose *a, const struct push_whose *b) {
+static bool is_same(const struct push_target *a, const struct push_target *b) {
     if (a->plugin != NULL || b->plugin != NULL) {
         return a->plugin != NULL && b->plugin != NULL && strcmp(a->plugin, b->plugin) == 0;
     }
@@ -67,31 +67,32 @@ static bool is_same(const struct push_whose *a, const struct push_whose *b) {
     return same;
 }
 
-static int check_hello(const struct push_request *push, const struct push_whose *whose,
+static int check_hello(const struct push_request *push, const struct push_target *target,
                        struct error *err) {
-    const char *said = push->hello.plugin;
-    if (said == NULL || is_nobody(whose) ||
-        (whose->plugin != NULL && strcmp(said, whose->plugin) == 0)) {
+    const char *named = push->hello.plugin;
+    if (named == NULL || is_unnamed(target) ||
+        (target->plugin != NULL && strcmp(named, target->plugin) == 0)) {
         return 0;
     }
-    return error_set(err, -EINVAL, "%s%s: the hello says that all is plugin %s's",
-                     whose->plugin != NULL ? "plugin " : "group",
-                     whose->plugin != NULL ? whose->plugin : "", said);
+    return error_set(err, -EINVAL, "%s%s: the hello names plugin %s",
+                     target->plugin != NULL ? "plugin " : "group",
+                     target->plugin != NULL ? target->plugin : "", named);
 }
 
-/* Begins a run at update number `first`, unless one goes on. Who names nobody means the one named
- * before, or the first that is named; else the plugin of the hello or of the query. */
-static int name_owner(struct push_request *push, const struct push_whose *whose, size_t first,
+/* Begins a run at update number `first`, unless the last one continues. An object without a name
+ * belongs to the owner named before it, or to the first that is named; else to the plugin of the
+ * hello or of the query. */
+static int name_owner(struct push_request *push, const struct push_target *target, size_t first,
                       struct error *err) {
-    int r = check_hello(push, whose, err);
+    int r = check_hello(push, target, err);
     if (r < 0) {
         return r;
     }
     struct push_run *last = push->last_run;
-    if (last != NULL && is_nobody(&last->whose)) {
-        last->whose = *whose;
+    if (last != NULL && is_unnamed(&last->target)) {
+        last->target = *target;
     }
-    if (last != NULL && (is_nobody(whose) || is_same(&last->whose, whose))) {
+    if (last != NULL && (is_unnamed(target) || is_same(&last->target, target))) {
         return 0;
     }
     if (++push->n_runs > MAX_RUNS) {
@@ -102,7 +103,7 @@ static int name_owner(struct push_request *push, const struct push_whose *whose,
     if (run == NULL) {
         return arena_fail(arena, err);
     }
-    *run = (struct push_run){.whose = *whose, .first = first};
+    *run = (struct push_run){.target = *target, .first = first};
     *(last != NULL ? &last->next : &push->runs) = run;
     push->last_run = run;
     return 0;
@@ -119,7 +120,7 @@ static int take_message(struct push_request *push, const struct push_message *me
         return 0;
     case PUSH_MESSAGE_METRICS:
         return name_owner(push,
-                          &(struct push_whose){message->plugin, message->group, message->n_group},
+                          &(struct push_target){message->plugin, message->group, message->n_group},
                           first, err);
     case PUSH_MESSAGE_EMPTY:
         return 0;
@@ -153,7 +154,7 @@ static int read_objects(struct push_request *push, char *text, size_t len, struc
         r = read_object(push, &json, err);
     }
     if (r == 0 && !json_at_end(&json)) {
-        r = json_fail(&json, err, "more behind the array");
+        r = json_fail(&json, err, "unexpected text after the array");
     }
     if (r == 0 && push->index == 0) {
         r = error_set(err, -EINVAL, "nothing was sent: expected {\"metric\": …}");
@@ -231,7 +232,7 @@ void http_push_spend_rate(const struct push_store *store, struct push_owner *own
 
 static int find_group(const struct push_request *push, struct push_run *run, struct error *err) {
     struct push_identity identity = {
-        .group = true, .labels = run->whose.group, .n_labels = run->whose.n_group};
+        .group = true, .labels = run->target.group, .n_labels = run->target.n_group};
     for (size_t i = 0; i < identity.n_labels; i++) {
         if (strcmp(identity.labels[i].name, "job") == 0) {
             return http_push_owner(push->upload.request, &identity, &run->owner, err);
@@ -241,19 +242,19 @@ static int find_group(const struct push_request *push, struct push_run *run, str
     return error_set(err, -EINVAL, "group: expected a job among its labels");
 }
 
-/* Finds whose the run is, and that it may be. */
+/* Finds and claims the owner of a run. */
 static int find_owner(const struct push_request *push, const struct http_url *url,
                       struct push_run *run, struct error *err) {
-    if (run->whose.group != NULL) {
+    if (run->target.group != NULL) {
         return find_group(push, run, err);
     }
-    const char *plugin = run->whose.plugin != NULL    ? run->whose.plugin
+    const char *plugin = run->target.plugin != NULL   ? run->target.plugin
                          : push->hello.plugin != NULL ? push->hello.plugin
                                                       : http_url_parameter(url, "plugin");
     if (plugin == NULL || plugin[0] == '\0') {
         push_store_count_refused(push->store, -EINVAL);
         return error_set(err, -EINVAL,
-                         "whose metrics are these? say \"plugin\" in an object, in a hello, or as "
+                         "no plugin or group: set \"plugin\" in an object, in a hello, or as "
                          "?plugin=NAME; or \"group\" in an object");
     }
     struct push_identity identity = {
@@ -294,7 +295,7 @@ static int prepare(struct http_upload *upload, struct error *err) {
         .start = start != NULL ? push_start_number(start) : 0,
     };
     batch->updates = push_json_updates(push->reader, &batch->n_updates);
-    int r = push->runs == NULL ? name_owner(push, &(struct push_whose){0}, 0, err) : 0;
+    int r = push->runs == NULL ? name_owner(push, &(struct push_target){0}, 0, err) : 0;
     r = r == 0 ? find_owners(push, upload, err) : r;
     bool is_limited = push_store_limits(push->store)->max_line_rate > 0;
     for (struct push_run *run = push->runs; is_limited && run != NULL && r == 0; run = run->next) {
@@ -311,7 +312,7 @@ static int prepare(struct http_upload *upload, struct error *err) {
 static void note_failures(const struct push_request *push) {
     double seconds = clock_wall_seconds();
     for (const struct push_run *run = push->runs; run != NULL; run = run->next) {
-        if (run->owner != NULL && run->whose.group != NULL) {
+        if (run->owner != NULL && run->target.group != NULL) {
             push_owner_note_failure(push->store, run->owner, seconds);
         }
     }

@@ -22,14 +22,14 @@ void http_upload_log(const struct http_request *request, const struct push_owner
                      const char *metric, const char *why) {
     const struct http_client *client = request->client;
     const struct daemon *daemon = request->context;
-    struct buf who CLEANUP_BUF = {0};
+    struct buf source CLEANUP_BUF = {0};
     char address[INET6_ADDRSTRLEN] = "a unix socket";
     if (!client->is_unix) {
         network_format(&client->address, address);
     }
     const char *name = owner != NULL ? push_owner_view(daemon->push_store, owner).name : "client";
-    buf_printf(&who, "%s from %s", name, address);
-    push_log_refused(daemon->push_log, buf_str(&who), code, metric, why);
+    buf_printf(&source, "%s from %s", name, address);
+    push_log_refused(daemon->push_log, buf_str(&source), code, metric, why);
 }
 
 static void finish(struct http_upload *upload, int code, const struct error *err) {
@@ -44,7 +44,7 @@ static void finish(struct http_upload *upload, int code, const struct error *err
     upload->finish(upload, code, err);
 }
 
-/* The same for what did not come as far as those who count. */
+/* The same for a push that was rejected before it was counted. */
 static void refuse(struct http_upload *upload) {
     push_store_count_refused(store_of(upload), upload->code);
     finish(upload, upload->code, &upload->error);
@@ -84,7 +84,7 @@ static int unpack(struct buf *body, size_t max, struct error *err) {
     static const char magic[] = "\x1f\x8b";
     struct buf plain CLEANUP_BUF = {0};
     if (body->len < strlen(magic) || memcmp(body->data, magic, strlen(magic)) != 0) {
-        return error_set(err, -EINVAL, "Content-Encoding says gzip, but the body is not");
+        return error_set(err, -EINVAL, "Content-Encoding is gzip, but the body is not");
     }
     int r = gzip_unpack(body->data, body->len, max, &plain, err);
     if (r == -EFBIG) {
@@ -197,7 +197,7 @@ void http_upload_start(struct http_upload *upload) {
         upload->destroy(upload);
     } else {
         upload->code =
-            error_set(&upload->error, -EBUSY, "too many are pushing at a time, try again later");
+            error_set(&upload->error, -EBUSY, "too many pushes at a time; try again later");
         refuse(upload);
     }
 }

@@ -12,8 +12,7 @@ struct http_upload {
      * upload and what it is part of may be looked at. */
     int (*read)(struct http_upload *upload, struct error *err);
 
-    /* On the loop: whose it is and what is to be done, as `owner` and `batch`. Refusals are its own
-     * to count. */
+    /* On the loop: sets `owner` and `batch`. It counts its own rejections. */
     int (*prepare)(struct http_upload *upload, struct error *err);
 
     /* On the loop: answers, and lets owners go. */
@@ -23,7 +22,7 @@ struct http_upload {
      * be over. */
     void (*destroy)(struct http_upload *upload);
 
-    size_t max_memory; /* for what the body says, beside the body */
+    size_t max_memory; /* for the content of the body, beside the body */
     struct push_owner *owner;
     const char *metric; /* at which reading failed; NULL: not known */
     struct push_batch batch;
@@ -42,11 +41,11 @@ struct http_upload {
 /* Whether the client may push; where it may not it has been answered, counted and logged. */
 bool http_upload_may_push(struct http_request *request);
 
-/* Counts and logs a push whose body is not taken. */
+/* Counts and logs a push whose body is rejected. */
 void http_upload_refused(struct http_request *request, int code, const char *why);
 
-/* Logs that a request was refused before it became an upload; for an upload it is done. `owner` is
- * whose it is, or NULL; `metric` as push_log_refused has it. */
+/* Logs that a request was refused before it became an upload; for an upload it is done. `owner` may
+ * be NULL; `metric` as in push_log_refused. */
 void http_upload_log(const struct http_request *request, const struct push_owner *owner, int code,
                      const char *metric, const char *why);
 

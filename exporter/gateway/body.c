@@ -121,8 +121,8 @@ void gateway_body_drop_labels(struct gateway_body *body, const struct label *lab
 
 /* ---- the text format ---- */
 
-/* One sample of a histogram or summary with what tells it from others of its series: the label `le`
- * or `quantile`, the rest, and the name's ending. */
+/* One sample of a histogram or summary with what distinguishes it from others of its series: the
+ * label `le` or `quantile`, the rest, and the name's ending. */
 struct piece {
     const struct exposition_sample *sample; /* has lost the label of its bound */
     const struct label *labels;
@@ -222,8 +222,7 @@ static int compare_pieces(const void *first, const void *second) {
 }
 
 /* The figures of one series: per bound, then count and sum. As in the Pushgateway's own model, a
- * count or sum that was not sent is 0; but a histogram's count is also what its last bucket says.
- */
+ * count or sum that was not sent is 0; but a histogram's count is also that of its last bucket. */
 static bool add_composed(struct gateway_body *body, const struct piece *pieces, size_t n) {
     struct push_update *update = add(body, &body->doc.families[pieces[0].sample->family]);
     double *figures = arena_take(&body->arena, 2 * (n + 2) * sizeof(*figures));

@@ -6,17 +6,17 @@
 #include "exporter/metrics/parse.h"
 #include "exporter/push/update.h"
 
-/* What the body of a push to a group says, as updates that set values. A zeroed struct is empty;
+/* The body of a push to a group, as updates that set values. A zeroed struct is empty;
  * one is best used for many bodies, as it keeps its memory. */
 struct gateway_body {
     struct push_update *updates;
     size_t n_updates, cap_updates;
     struct arena arena; /* what updates point to, beside the body itself */
     struct exposition_doc doc;
-    bool has_timestamps; /* which the text may say, but nobody may push */
+    bool has_timestamps; /* allowed in the format, but not in a push */
 };
 
-/* Whether a body of that Content-Type (NULL: none was said) is families in protobuf, each behind
+/* Whether a body of that Content-Type (NULL: none) is families in protobuf, each behind
  * its length; all but protobuf is read as text. -EINVAL for another protobuf than we read. */
 int gateway_type_parse(const char *content_type, bool *ret_protobuf, struct error *err);
 
@@ -36,9 +36,9 @@ struct push_update *gateway_body_add(struct gateway_body *body);
 void gateway_body_drop_labels(struct gateway_body *body, const struct label *labels, size_t n);
 
 /* Read a body in the text format, which is overwritten and pointed into, or in protobuf with each
- * family behind its length. -EINVAL and -E2BIG say what is wrong and where, -EEXIST what is
- * readable but at odds with itself: something given twice, or of another type; -EFBIG that it takes
- * too much memory. `body` is empty then. */
+ * family behind its length. -EINVAL and -E2BIG name fault and place; -EEXIST: readable but
+ * inconsistent, with something given twice or of another type; -EFBIG: it takes too much memory.
+ * `body` is empty then. */
 int gateway_text_read(char *data, size_t len, const struct exposition_limits *limits,
                       struct gateway_body *body, struct error *err);
 int gateway_protobuf_read(const char *data, size_t len, const struct exposition_limits *limits,

@@ -113,10 +113,11 @@ static int take_pair(char **rest, struct label *ret_label, struct error *err) {
                          name != NULL ? name : "");
     }
     if (value[0] == '\0' && *rest != NULL) {
-        return error_set(err, -EINVAL,
-                         "two slashes behind label \"%s\": LABEL@base64/= says an empty value, and "
-                         "LABEL@base64/… one that begins with a slash",
-                         name);
+        return error_set(
+            err, -EINVAL,
+            "two slashes after label \"%s\": use LABEL@base64/= for an empty value, and "
+            "LABEL@base64/… for one that begins with a slash",
+            name);
     }
     return read_pair(name, value, ret_label, err);
 }

@@ -17,9 +17,9 @@ struct gateway_path {
 
 enum { GATEWAY_PATH_MAX_LABELS = 64 };
 
-/* Reads what stands behind "/metrics/", percent-decoded: "job/nightly/instance/a". A label given
- * twice has its last value, and nothing overrides the job. Only the last value may be empty as it
- * stands. -EINVAL with what is wrong. Free it with gateway_path_finish. */
+/* Reads the path after "/metrics/", percent-decoded: "job/nightly/instance/a". A label given twice
+ * has its last value, and nothing overrides the job. Only the last value may be empty without
+ * base64. -EINVAL names the fault. Free it with gateway_path_finish. */
 int gateway_path_parse(const char *text, struct gateway_path *ret_path, struct error *err);
 void gateway_path_finish(struct gateway_path *path); /* accepts a zeroed one */
 #define CLEANUP_GATEWAY_PATH CLEANUP(gateway_path_finish)

@@ -266,7 +266,7 @@ static int read_metric(const struct reader *reader, struct protobuf metric,
     return update->values != NULL ? 0 : fail(reader, -EEXIST, "a metric has no value of its type");
 }
 
-/* Name, help and type may stand behind the metrics: they are read first. */
+/* Name, help and type may come after the metrics: they are read first. */
 static int read_head(const struct reader *reader, struct protobuf wire, struct push_update *family,
                      uint64_t *ret_type) {
     struct protobuf_field field;

@@ -466,7 +466,7 @@ def test_delete_by_selector(ours):
     others = {f'x{{instance="",job="{job}",k="{k}"}}' for job, k in ("a2", "b1", "b2")}
     assert left() == others
     for selectors, words in (
-        ((), "which series?"),
+        ((), "no selector"),
         (('{job=~".*"}',), "must not match the empty string"),
         (("x", "x{"), "column 3"),  # all are read before anything goes
         (('x{job=~"a**"}',), "column 13"),

@@ -161,7 +161,7 @@ def test_bad_groups(change, words, daemon):
     assert (status, words in answer["error"]) == (400, True), answer
     hello = {"hello": {"plugin": "p"}}
     status, answer = push(waap, [hello, {"group": {"job": "a"}, "metric": "a", "type": "gauge", "set": 1}])
-    assert (status, "the hello says" in answer["error"]) == (400, True)
+    assert (status, "the hello names" in answer["error"]) == (400, True)
 
 
 def test_gzip(daemon):
@@ -208,7 +208,7 @@ def test_large_bodies(packed, daemon):
     status, answer = send([*many(3900), {"metric": "m9", "set": "high"}])
     assert (status, answer["index"]) == (400, 3901)
     status, answer = send(many(3900), query="")
-    assert (status, "whose metrics" in answer["error"]) == (400, True)
+    assert (status, "no plugin or group" in answer["error"]) == (400, True)
     assert send(changed[:-1])[0] == 200
     assert value(waap, "m5", plugin="p") == 7
 
@@ -267,17 +267,17 @@ def test_several_plugins_in_one_request(daemon):
         (b"[]", 400, "nothing was sent", None, None),
         (b"{}", 400, "key metric, param or hello", 1, None),
         (b"nonsense", 400, "expected an object", 1, None),
-        (b'{"metric": "a", "type": "gauge", "set": 1}', 400, "whose metrics", None, None),
+        (b'{"metric": "a", "type": "gauge", "set": 1}', 400, "no plugin or group", None, None),
         ([GAUGE, {**GAUGE, "set": "x"}], 400, "expected a number", 2, "a"),
         ([GAUGE, {**GAUGE, "plugin": "q", "type": "counter"}], 409, "of plugin p", 2, "a"),
-        ([{"hello": {"plugin": "r"}}, GAUGE], 400, "the hello says that all is plugin r's", 2, "a"),
+        ([{"hello": {"plugin": "r"}}, GAUGE], 400, "the hello names plugin r", 2, "a"),
         ([GAUGE, {**GAUGE, "type": "counter", "inc": 1}], 400, "got several", 2, "a"),
         ([GAUGE, {"metric": "b", "set": 1}], 400, "must say the type", 2, "b"),
         ([GAUGE, {"metric": "a", "type": "counter", "inc": 1}], 409, "is a gauge", 2, "a"),
         ([GAUGE, {"metric": "waap_x", "type": "gauge", "set": 1}], 400, "waap's own", 2, "waap_x"),
         ([GAUGE, {"hello": {"plugin": "p"}}], 400, "comes first", 2, None),
         ([GAUGE, RES], 400, "knobs need", 2, "res"),
-        (json.dumps([GAUGE]).encode() + b"x", 400, "more behind the array", 1, "a"),
+        (json.dumps([GAUGE]).encode() + b"x", 400, "unexpected text after the array", 1, "a"),
         ([{**GAUGE, "labels": {"container": "det"}}], 400, "where a plugin runs", 1, "a"),
         ([{**GAUGE, "labels": {"x": "y" * 2000}}], 413, "at most 1024 are allowed", 1, "a"),
     ],
@@ -589,7 +589,7 @@ def test_users_who_may_write(daemon, tmp_path):
         path = "/api/v1/plugins/k/params/res"
         answer = waap.get(path, headers, "PUT", body=b'{"value": 480}')
         assert json.loads(answer.text)["data"]["requested_by"] == "writer@127.0.0.1"
-    waap.wait_log("asked by writer@127.0.0.1")
+    waap.wait_log("requested by writer@127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -665,8 +665,8 @@ def test_a_knob_from_end_to_end(daemon):
         assert turn(waap, None)[1]["data"]["requested"] is None
         assert plugin.hear() == {"param": "res", "value": 720}
         assert values(waap, "plugin_param_requested") == {}
-    waap.wait_log("params: plugin p: res: from the default to 480, asked by 127.0.0.1")
-    waap.wait_log("params: plugin p: res: from 480 to the default, asked by 127.0.0.1")
+    waap.wait_log("knobs: plugin p: res: from the default to 480, requested by 127.0.0.1")
+    waap.wait_log("knobs: plugin p: res: from 480 to the default, requested by 127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -742,7 +742,7 @@ def test_what_is_not_there(daemon):
             ("/api/v1/plugins/qwerty/params/res", "qwerty: no such plugin"),
             ("/api/v1/plugins/detektor/params/res", "detektor: no such plugin, did you mean detector?"),
             ("/api/v1/plugins/detector/params/fps",
-             "detector: has declared no param fps since the daemon began, and is not connected"),
+             "detector: has declared no param fps since the daemon started, and is not connected"),
             ("/api/v1/plugins/p/params/fps", "p: has declared no param fps; known: mode, res"),
             ("/api/v1/plugins/p/params/", "expected /api/v1/plugins"),
             ("/api/v1/plugins/p", "expected /api/v1/plugins"),
@@ -772,8 +772,8 @@ def test_plugins_of_one_name_are_told_apart(daemon):
         assert turn(waap, 488, RES_PATH + "?job=right")[0] == 200
         assert second.hear() == {"param": "res", "value": 488}
         assert first.settle() == []
-        waap.wait_log("params: plugin p, job left: res: from the default to 480, asked by 127.0.0.1")
-        waap.wait_log("params: plugin p, job right: res: from the default to 488, asked by 127.0.0.1")
+        waap.wait_log("knobs: plugin p, job left: res: from the default to 480, requested by 127.0.0.1")
+        waap.wait_log("knobs: plugin p, job right: res: from the default to 488, requested by 127.0.0.1")
         assert knob(waap, RES_PATH + "?job=left")["requested"] == 480
         answer = waap.get(RES_PATH + "?job=middle")
         assert (answer.status, json.loads(answer.text)["error"]) == (404, "p: no such plugin with these labels")
@@ -878,7 +878,7 @@ def test_requests_survive_reconnects(daemon):
     wait_until(lambda: waap.samples()["waap_push_connections"] == "0")
     status, answer = turn(waap, 488)  # nobody hears it yet
     assert (status, answer["data"]["requested"], answer["data"]["connected"]) == (200, 488, False)
-    waap.wait_log("from 480 to 488, asked by 127.0.0.1, kept until the plugin is back")
+    waap.wait_log("from 480 to 488, requested by 127.0.0.1, kept until the plugin is back")
     with Plugin(waap.socket, {"plugin": "p"}) as plugin:
         plugin.say(RES)
         assert plugin.hear() == {"param": "res", "value": 488}
@@ -946,11 +946,11 @@ def test_knobs_are_turned_before_the_plugin_is_back(daemon, tmp_path):
     assert status == 400 and "steps of 8" in answer["error"]
     status, answer = turn(second, 488, RES_PATH + "?cam=a")
     assert (status, answer["data"]["requested"], answer["data"]["connected"]) == (200, 488, False)
-    second.wait_log("params: plugin p, cam a: res: from 480 to 488, asked by 127.0.0.1, kept until the plugin is back")
+    second.wait_log("knobs: plugin p, cam a: res: from 480 to 488, requested by 127.0.0.1, kept until the plugin is back")
     [listed] = json.loads(second.get("/api/v1/plugins").text)["data"]
     assert [item["param"] for item in listed["params"]] == ["res"]
     # Nothing was asked of it: only the plugin knows what it is.
-    error = "p: has declared no param other since the daemon began, and is not connected; known: res"
+    error = "p: has declared no param other since the daemon started, and is not connected; known: res"
     assert turn(second, True, "/api/v1/plugins/p/params/other") == (404, {"status": "error", "error": error})
     with Plugin(second.socket, {"plugin": "p", "labels": {"cam": "a"}}) as plugin:
         plugin.say(RES, other)

@@ -266,9 +266,10 @@ static void test_limit_of_bytes(void) {
     large.values = many;
     large.n_values = ARRAY_LEN(many);
     TEST_ASSERT_EQUAL_INT(-E2BIG, declare_of("b", "uid 1", &large, &err));
-    TEST_ASSERT_EQUAL_STRING("mode: the params of uid 1 would take more than 3072 bytes by all its "
-                             "names, a quarter of push.max-size-per-peer",
-                             err.text);
+    TEST_ASSERT_EQUAL_STRING(
+        "mode: the params of uid 1 would take more than 3072 bytes under all its "
+        "names, a quarter of push.max-size-per-peer",
+        err.text);
     int n = 0;
     while (n < 20 && declare_of((char[]){(char)('b' + n), '\0'}, "uid 1", &mode, NULL) == 0) {
         n++;

@@ -147,13 +147,13 @@ static void test_answers_are_bounded(void) {
     for (int i = 0; i < 10000; i++) {
         push_session_line(&session, bad, 1);
     }
-    TEST_ASSERT_EQUAL_INT(PUSH_SESSION_GOES_ON, session.must_end);
+    TEST_ASSERT_EQUAL_INT(PUSH_SESSION_OPEN, session.must_end);
     TEST_ASSERT_LESS_THAN(PUSH_SESSION_MAX_COMPLAINTS + 200, session.out.len);
     for (int i = 0; i < 10000; i++) {
         memcpy(ask, "{\"seq\":1}", sizeof(ask));
         push_session_line(&session, ask, strlen(ask));
     }
-    TEST_ASSERT_EQUAL_INT(PUSH_SESSION_DEAF, session.must_end);
+    TEST_ASSERT_EQUAL_INT(PUSH_SESSION_NOT_READING, session.must_end);
     TEST_ASSERT_LESS_THAN(PUSH_SESSION_MAX_OUT + 200, session.out.len);
 }
 
@@ -250,7 +250,7 @@ static void test_who_is_known_better_takes_over(void) {
         for (size_t k = 0; k < i; k++) {
             const char *answer = say_as(&claimants[k], "{\"metric\":\"g\",\"set\":9}");
             bool lost = strstr(answer, "is owned by") != NULL;
-            bool refused = strstr(answer, "hello was refused") != NULL; /* as it was told */
+            bool refused = strstr(answer, "hello rejected") != NULL; /* as it was told */
             TEST_ASSERT_TRUE_MESSAGE(lost || refused, answer);
         }
         TEST_ASSERT_EQUAL_DOUBLE(2, value_of("plugin=\"p\""));
@@ -325,12 +325,12 @@ static void test_nothing_is_taken_after_a_refused_hello(void) {
     for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
         say("{\"hello\":{\"plugin\":\"before\"}}");
         TEST_ASSERT_NOT_NULL_MESSAGE(strstr(say(hellos[i]), "error"), hellos[i]);
-        TEST_ASSERT_NOT_NULL_MESSAGE(strstr(say(gauge), "hello was refused"), hellos[i]);
-        TEST_ASSERT_EQUAL_INT(PUSH_SESSION_GOES_ON, session.must_end);
+        TEST_ASSERT_NOT_NULL_MESSAGE(strstr(say(gauge), "hello rejected"), hellos[i]);
+        TEST_ASSERT_EQUAL_INT(PUSH_SESSION_OPEN, session.must_end);
         session.refused_ns -= 11 * CLOCK_NS_PER_SEC;
         say(gauge);
         TEST_ASSERT_EQUAL_INT(PUSH_SESSION_REFUSED, session.must_end); /* to say it again */
-        session.must_end = PUSH_SESSION_GOES_ON;
+        session.must_end = PUSH_SESSION_OPEN;
         TEST_ASSERT_EQUAL_STRING("{\"ack\":1}\n", say("{\"seq\":1}"));
         TEST_ASSERT_EQUAL_size_t(0, push_store_stats(env.store).n_series);
     }

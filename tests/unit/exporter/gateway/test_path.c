@@ -58,10 +58,10 @@ static void test_bad(void) {
     check_bad("job/a//b", "improper label name \"\"");
     check_bad("job/a/x/y/", "\"\" has no value");
     check_bad("job/a//", "improper label name \"\"");
-    check_bad("job/a/x//y/z", "two slashes behind label \"x\"");
-    check_bad("job/a/path//var/tmp", "two slashes behind label \"path\"");
-    check_bad("job/a/x//", "two slashes behind label \"x\"");
-    check_bad("job//x/y", "two slashes behind label \"job\"");
+    check_bad("job/a/x//y/z", "two slashes after label \"x\"");
+    check_bad("job/a/path//var/tmp", "two slashes after label \"path\"");
+    check_bad("job/a/x//", "two slashes after label \"x\"");
+    check_bad("job//x/y", "two slashes after label \"job\"");
     check_bad("job/a/1x/b", "improper label name \"1x\"");
     check_bad("job/a/__x/b", "improper label name \"__x\"");
     check_bad("job/a/x-y/b", "improper label name \"x-y\"");
