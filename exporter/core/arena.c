@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/memory.h"
+
 /* The address sanitizer watches over pieces as over memory of malloc, with a gap behind each. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
@@ -20,7 +22,7 @@
 
 enum { BLOCK_MIN = 4096, ALIGN = 8 };
 
-_Static_assert(ALIGN >= _Alignof(void *) && ALIGN >= _Alignof(double), "what is kept there");
+_Static_assert(ALIGN >= _Alignof(void *) && ALIGN >= _Alignof(double), "pieces hold both");
 
 struct arena_block {
     struct arena_block *next;
@@ -30,11 +32,9 @@ struct arena_block {
 };
 
 static struct arena_block *block_create(size_t size) {
-    struct arena_block *block = malloc(sizeof(*block) + size);
-    if (block != NULL) {
-        *block = (struct arena_block){.size = size};
-        ASAN_POISON_MEMORY_REGION(block->data, size);
-    }
+    struct arena_block *block = mem_alloc(sizeof(*block) + size);
+    *block = (struct arena_block){.size = size};
+    ASAN_POISON_MEMORY_REGION(block->data, size);
     return block;
 }
 
@@ -48,13 +48,12 @@ static struct arena_block *advance(struct arena *arena, size_t n) {
         size_t twice = arena->current != NULL ? 2 * arena->current->size : BLOCK_MIN;
         *link = block_create(n > twice ? n : twice);
     }
-    arena->current = *link != NULL ? *link : arena->current;
+    arena->current = *link;
     return *link;
 }
 
 bool arena_charge(struct arena *arena, size_t n) {
     if (arena->max > 0 && n > arena->max - arena->taken) {
-        arena->is_full = true;
         return false;
     }
     arena->taken += n;
@@ -62,14 +61,12 @@ bool arena_charge(struct arena *arena, size_t n) {
 }
 
 int arena_fail(const struct arena *arena, struct error *err) {
-    return arena->is_full
-               ? error_set(err, -EFBIG, "more than %zu bytes of memory are needed", arena->max)
-               : error_set(err, -ENOMEM, "out of memory");
+    return error_set(err, -EFBIG, "more than %zu bytes of memory are needed", arena->max);
 }
 
 void *arena_take(struct arena *arena, size_t n) {
     if (n > SIZE_MAX / 4) {
-        return NULL;
+        mem_out();
     }
     size_t room = (n + GAP + ALIGN - 1) / ALIGN * ALIGN;
     if (!arena_charge(arena, room)) {
@@ -78,9 +75,6 @@ void *arena_take(struct arena *arena, size_t n) {
     struct arena_block *block = arena->current;
     if (block == NULL || block->size - block->used < room) {
         block = advance(arena, room);
-    }
-    if (block == NULL) {
-        return NULL;
     }
     void *taken = block->data + block->used;
     block->used += room;
@@ -110,7 +104,6 @@ void arena_reset(struct arena *arena, size_t max_kept) {
     }
     arena->current = arena->first;
     arena->taken = 0;
-    arena->is_full = false;
 }
 
 void arena_finish(struct arena *arena) {

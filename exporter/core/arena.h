@@ -6,17 +6,16 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
 
-/* Memory that is taken piece by piece and given back all at once; what was taken stays where it is
- * meanwhile. Used again and again it settles at the most it ever held. A zeroed struct is empty. */
+/* Memory that is taken piece by piece and given back all at once; pieces do not move meanwhile.
+ * Used again and again it settles at the most it ever held. A zeroed struct is empty. */
 struct arena {
     struct arena_block *first;
     struct arena_block *current;
     size_t taken; /* bytes since the last reset */
     size_t max;   /* of those; 0: no limit */
-    bool is_full; /* more than that were asked for */
 };
 
-/* `n` bytes, aligned for pointers and numbers; NULL when memory is out or the limit is reached. */
+/* `n` bytes, aligned for pointers and numbers; NULL only if they are beyond the limit. */
 void *arena_take(struct arena *arena, size_t n);
 
 /* A copy of `n` bytes. */
@@ -25,10 +24,10 @@ void *arena_copy(struct arena *arena, const void *data, size_t n);
 /* Counts `n` bytes that the caller keeps elsewhere; false: they are beyond the limit. */
 bool arena_charge(struct arena *arena, size_t n);
 
-/* Says why there was no memory: -EFBIG or -ENOMEM. */
+/* Words a limit that was reached; -EFBIG. */
 int arena_fail(const struct arena *arena, struct error *err);
 
-/* Takes all back and keeps it for what comes, up to `max_kept` bytes. */
+/* Takes all back and keeps it for later pieces, up to `max_kept` bytes. */
 void arena_reset(struct arena *arena, size_t max_kept);
 
 /* Frees everything. */

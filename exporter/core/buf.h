@@ -14,7 +14,6 @@ struct buf {
     char *data;
     size_t len;
     size_t cap;
-    bool failed;
 };
 
 /* Frees the content and leaves an empty buffer. */

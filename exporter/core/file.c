@@ -6,18 +6,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/core/memory.h"
+
 enum { FILE_CHUNK = 4096, FILE_MAX_PSEUDO = 1 << 20 };
 
-/* Reads on from `offset` (pread) or from where the file stands (offset < 0). */
+/* Reads from `offset` (pread) or from the current position (offset < 0). */
 static int read_all(int fd, off_t offset, const char *name, size_t max_bytes, struct buf *out,
                     struct error *err) {
     buf_reset(out);
     for (;;) {
         size_t room = out->cap > out->len + FILE_CHUNK ? out->cap - out->len - 1 : FILE_CHUNK;
         char *to = buf_reserve(out, room);
-        if (to == NULL) {
-            return error_set(err, -ENOMEM, "read %s: out of memory", name);
-        }
         ssize_t n = offset < 0 ? read(fd, to, room) : pread(fd, to, room, offset + (off_t)out->len);
         if (n < 0 && errno == EINTR) {
             continue;
@@ -39,7 +38,7 @@ static int read_all(int fd, off_t offset, const char *name, size_t max_bytes, st
     }
 }
 
-/* Not waiting: a named pipe that somebody left in a watched directory must not hang us. */
+/* Without waiting: a named pipe in a watched directory must not hang us. */
 static int open_at(int dirfd, const char *path) {
     return openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
@@ -70,7 +69,7 @@ int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, str
 }
 
 /* The permissions on the way to a file do not matter here: in a directory that others can write to,
- * their files are told by their owner. */
+ * the owner of a file shows whose it is. */
 static int check_own(int fd, const char *path, struct error *err) {
     struct stat st;
     if (fstat(fd, &st) < 0) {
@@ -135,12 +134,9 @@ static int write_all(int fd, const char *name, const char *data, size_t len, str
     return fsync(fd) < 0 ? error_set(err, -errno, "fsync %s: %m", name) : 0;
 }
 
-/* The name of the file is in its directory, which is written for good apart. */
+/* The name of the file is in its directory, which needs an fsync of its own. */
 static int sync_directory(const char *path, struct error *err) {
-    char *directory CLEANUP_FREE = strdup(path);
-    if (directory == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    char *directory CLEANUP_FREE = mem_strdup(path);
     char *slash = strrchr(directory, '/');
     if (slash != NULL) {
         slash[slash == directory ? 1 : 0] = '\0';
@@ -157,9 +153,6 @@ int file_replace(const char *path, mode_t mode, const void *data, size_t len, st
     struct buf text = {0};
     buf_printf(&text, "%s.new", path);
     char *new_path CLEANUP_FREE = buf_take(&text);
-    if (new_path == NULL) {
-        return error_set(err, -ENOMEM, "out of memory");
-    }
     int fd CLEANUP_CLOSE = file_create_own(new_path, mode, err);
     if (fd < 0) {
         return fd;

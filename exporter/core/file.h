@@ -7,8 +7,8 @@
 #include "exporter/core/error.h"
 
 /* Reads the whole file at `path` (relative to `dirfd`, or AT_FDCWD) and puts it into `out`, which
- * is emptied first. Files of /proc and /sys have no size; `max_bytes` bounds what is taken, a
- * longer file is -EFBIG. Fails with the errno of the call and a text that names the path. */
+ * is emptied first. Files of /proc and /sys have no size; a file longer than
+ * `max_bytes` is -EFBIG. Fails with the errno of the call and a text that names the path. */
 int file_read_at(int dirfd, const char *path, size_t max_bytes, struct buf *out, struct error *err);
 
 /* The same for a path, with a limit that fits every file of /proc and /sys (1 MiB). */
@@ -26,8 +26,7 @@ int file_open_own(const char *path, int flags, struct error *err);
 /* Reads such a file. */
 int file_read_own(const char *path, size_t max_bytes, struct buf *out, struct error *err);
 
-/* Makes an empty file for reading and writing in the place of whatever is there. Returns the
- * descriptor. */
+/* Makes an empty file for reading and writing and replaces an old one. Returns the descriptor. */
 int file_create_own(const char *path, mode_t mode, struct error *err);
 
 /* Reads an open file from its beginning: for files that are kept open and read again and again. */
@@ -37,5 +36,5 @@ int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, str
  * new one survives a power cut. It is written beside the old one, as <path>.new. */
 int file_replace(const char *path, mode_t mode, const void *data, size_t len, struct error *err);
 
-/* `base` and `name` joined by one slash; the caller frees it. NULL when memory is out. */
+/* `base` and `name` joined by one slash; the caller frees it. */
 char *file_path_join(const char *base, const char *name);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exporter/core/hash.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/utf8.h"
 
 const char label_empty[] = "";
@@ -17,6 +18,7 @@ const char *label_find(const struct label *labels, size_t n, const char *name) {
     }
     return NULL;
 }
+
 static atomic_uint_fast64_t last_id;
 
 /* Begins a set behind what the buffer holds, where the struct may lie; returns its place. */
@@ -44,13 +46,13 @@ static void add_label(struct buf *out, size_t start, const char *name, const cha
 /* Fills in the struct's head before the text. */
 static void end(struct buf *out, size_t start) {
     size_t len = out->len - start - sizeof(struct labels);
-    out->failed = out->failed || len > UINT32_MAX;
-    if (!out->failed) {
-        struct labels *labels = (struct labels *)(out->data + start);
-        labels->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
-        labels->len = (uint32_t)len;
-        labels->hash = hash_bytes(labels->text, len);
+    if (len > UINT32_MAX) {
+        mem_out();
     }
+    struct labels *labels = (struct labels *)(out->data + start);
+    labels->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
+    labels->len = (uint32_t)len;
+    labels->hash = hash_bytes(labels->text, len);
 }
 
 size_t labels_append(struct buf *out, const struct label *labels, size_t n) {

@@ -10,7 +10,7 @@
 /* One label set, rendered and escaped once (`cpu="0",mode="idle"`, without braces) and kept by its
  * collector for as long as the series lives; a scrape then only copies it. */
 struct labels {
-    uint64_t id;   /* its own: another set that lies in the same place later has another one */
+    uint64_t id;   /* unique: a later set at the same address has another one */
     uint32_t hash; /* of text; equal sets have equal text, see labels_create */
     uint32_t len;
     char text[];
@@ -24,19 +24,19 @@ struct label {
 /* The value of the label of that name, or NULL. */
 const char *label_find(const struct label *labels, size_t n, const char *name);
 
-/* The value of a label that is to be rendered although it is empty: it tells a scraper that honours
- * labels not to put its own there. */
+/* The value of a label that is rendered although it is empty: a scraper that honours labels then
+ * does not add its own. */
 extern const char label_empty[];
 
 /* Renders `n` labels in the given order; one series must always use the same order. Values are
  * escaped and invalid UTF-8 in them becomes U+FFFD; labels with an empty value (but label_empty)
  * are left out, as an empty label means the same as none. The caller frees it with labels_destroy
- * (or free). NULL when memory is out. */
+ * (or free). */
 struct labels *labels_create(const struct label *labels, size_t n);
 
 /* Appends a set as labels_create makes it, for many sets in one block. Returns where in `out` the
- * struct lies: a pointer to it is good once `out` no longer grows, and if it has not failed. Its
- * text has no NUL behind it. */
+ * struct lies: a pointer to it is good once `out` no longer grows. Its text has no NUL behind it.
+ */
 size_t labels_append(struct buf *out, const struct label *labels, size_t n);
 
 /* labels_render("cpu", cpu, "mode", mode): the same from names and values. */
@@ -55,8 +55,8 @@ static inline void labels_cleanup(struct labels **labels) {
 }
 #define CLEANUP_LABELS CLEANUP(labels_cleanup)
 
-/* The id of the set made last, by any thread: while that stays the same, what lies in a place is
- * the set that was there before. */
+/* The id of the set made last, by any thread: while that stays the same, a pointer still points to
+ * the same set. */
 uint64_t labels_last_id(void);
 
 /* Whether two sets are the same; NULL is the empty set. */

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SNAPSHOT_MIN_FAMILIES = 16, SNAPSHOT_MIN_SAMPLES = 4 }; /* families: a power of two */
+#include "exporter/core/memory.h"
+
+enum { SNAPSHOT_MIN_FAMILIES = 16 }; /* a power of two */
 
 static size_t slots_for(size_t cap_families) {
     return 2 * cap_families;
@@ -27,10 +29,9 @@ void snapshot_reset(struct snapshot *snapshot) {
     }
     snapshot->n_families = 0;
     snapshot->last = 0;
-    snapshot->failed = false;
 }
 
-/* Where `desc` stands in the table, or would stand: half of the slots are always free. */
+/* The slot of `desc`, or the one that it would get: half of the slots are always free. */
 static uint32_t *find_slot(const struct snapshot *snapshot, const struct metric_desc *desc) {
     size_t mask = slots_for(snapshot->cap_families) - 1;
     uint64_t mixed = (uint64_t)(uintptr_t)desc * UINT64_C(0x9e3779b97f4a7c15);
@@ -42,34 +43,23 @@ static uint32_t *find_slot(const struct snapshot *snapshot, const struct metric_
     }
 }
 
-static bool grow_families(struct snapshot *out) {
+static void grow_families(struct snapshot *out) {
     size_t cap = out->cap_families == 0 ? SNAPSHOT_MIN_FAMILIES : 2 * out->cap_families;
-    struct family *families = reallocarray(out->families, cap, sizeof(*families));
-    if (families == NULL) {
-        return false;
-    }
-    out->families = families;
-    uint32_t *slots = calloc(slots_for(cap), sizeof(*slots));
-    if (slots == NULL) {
-        return false;
-    }
-    free(out->slots);
-    out->slots = slots;
-    for (size_t i = out->cap_families; i < cap; i++) {
-        families[i] = (struct family){0};
-    }
+    out->families = mem_resize(out->families, cap, sizeof(*out->families));
+    memset(out->families + out->cap_families, 0,
+           (cap - out->cap_families) * sizeof(*out->families));
     out->cap_families = cap;
+    free(out->slots);
+    out->slots = mem_zalloc(slots_for(cap), sizeof(*out->slots));
     for (size_t i = 0; i < out->n_families; i++) {
-        *find_slot(out, families[i].desc) = (uint32_t)i + 1;
+        *find_slot(out, out->families[i].desc) = (uint32_t)i + 1;
     }
-    return true;
 }
 
 /* Families beyond n_families keep their sample arrays for the next round. */
 static struct family *new_family(struct snapshot *out, const struct metric_desc *desc) {
-    if (out->n_families == out->cap_families && !grow_families(out)) {
-        out->failed = true;
-        return NULL;
+    if (out->n_families == out->cap_families) {
+        grow_families(out);
     }
     out->last = out->n_families++;
     out->families[out->last].desc = desc;
@@ -78,7 +68,7 @@ static struct family *new_family(struct snapshot *out, const struct metric_desc 
 }
 
 /* Collectors add family by family, or for each thing they see all families in one order: so the
- * last one and the one behind it are looked at first. */
+ * last one and the one behind it are tried first. */
 static struct family *find_family(struct snapshot *out, const struct metric_desc *desc) {
     for (size_t i = out->last; i < out->n_families && i <= out->last + 1; i++) {
         if (out->families[i].desc == desc) {
@@ -94,39 +84,22 @@ static struct family *find_family(struct snapshot *out, const struct metric_desc
     return &out->families[out->last];
 }
 
-static bool make_room(struct snapshot *out, struct family *family, size_t n) {
-    if (family->n_samples + n <= family->cap_samples) {
-        return true;
-    }
-    size_t cap = family->cap_samples == 0 ? SNAPSHOT_MIN_SAMPLES : 2 * family->cap_samples;
-    cap = cap < family->n_samples + n ? family->n_samples + n : cap;
-    struct sample *samples = reallocarray(family->samples, cap, sizeof(*samples));
-    if (samples == NULL) {
-        out->failed = true;
-        return false;
-    }
-    family->samples = samples;
-    family->cap_samples = cap;
-    return true;
-}
-
 void snapshot_add_elsewhere(struct snapshot *out, const struct metric_desc *desc,
                             const char *suffix, const struct labels *labels, double value) {
     struct family *family = find_family(out, desc);
-    if (family != NULL && make_room(out, family, 1)) {
-        family->samples[family->n_samples++] = (struct sample){labels, suffix, value};
-    }
+    ARRAY_GROW(&family->samples, &family->cap_samples, family->n_samples + 1);
+    family->samples[family->n_samples++] = (struct sample){labels, suffix, value};
 }
 
 void snapshot_append(struct snapshot *out, const struct metric_desc *desc,
                      const struct sample *samples, size_t n_samples) {
     bool same = out->n_families > 0 && out->families[out->n_families - 1].desc == desc;
     struct family *family = same ? &out->families[out->n_families - 1] : new_family(out, desc);
-    if (family == NULL || n_samples == 0 || !make_room(out, family, n_samples)) {
-        return;
+    if (n_samples > 0) {
+        ARRAY_GROW(&family->samples, &family->cap_samples, family->n_samples + n_samples);
+        memcpy(family->samples + family->n_samples, samples, n_samples * sizeof(*samples));
+        family->n_samples += n_samples;
     }
-    memcpy(family->samples + family->n_samples, samples, n_samples * sizeof(*samples));
-    family->n_samples += n_samples;
 }
 
 size_t snapshot_n_samples(const struct snapshot *snapshot) {

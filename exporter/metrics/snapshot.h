@@ -8,9 +8,9 @@
 #include "exporter/metrics/labels.h"
 #include "exporter/metrics/metric.h"
 
-/* What one collector saw at one moment: families and their samples. It borrows the descriptions and
- * labels: both stay the collector's and must live until it is asked to collect again. By then the
- * samples have been rendered (exposition_part_create), on the same thread. */
+/* The result of one collection: families and their samples. It borrows the descriptions and labels:
+ * both stay the collector's and must live until its next collection. By then the samples have been
+ * rendered (exposition_render), on the same thread. */
 
 struct sample {
     const struct labels *labels; /* NULL: none */
@@ -29,9 +29,9 @@ struct snapshot {
     struct family *families;
     size_t n_families;
     size_t cap_families;
-    uint32_t *slots; /* of a hash table: where each description's family is, plus one; 0 is free */
-    size_t last;     /* the family that got the previous sample: the next is mostly the same */
-    bool failed;     /* memory ran out on the way */
+    uint32_t
+        *slots;  /* of a hash table: the index of each description's family, plus one; 0 is free */
+    size_t last; /* the family that got the previous sample: the next is mostly the same */
 };
 
 /* Frees what the snapshot holds and leaves it empty. A zeroed struct is an empty snapshot. */
@@ -41,8 +41,8 @@ void snapshot_finish(struct snapshot *snapshot);
 /* Empties it for the next collection but keeps its memory. */
 void snapshot_reset(struct snapshot *snapshot);
 
-/* What the two calls below do where the family that got the previous sample is another one, or has
- * no more room. */
+/* Part of the two calls below: if the family of the previous sample is another one, or has no more
+ * room. */
 void snapshot_add_elsewhere(struct snapshot *out, const struct metric_desc *desc,
                             const char *suffix, const struct labels *labels, double value);
 

@@ -91,7 +91,6 @@ static int collect(void) {
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
     err.text[0] = '\0';
     int r = textfile_collector.collect(state, &snapshot, &err);
-    TEST_ASSERT_FALSE(snapshot.failed);
     struct exposition_part *part = exposition_part_create(&snapshot, NULL);
     buf_reset(&page);
     exposition_text(&page, (struct exposition_choice){.format = EXPOSITION_TEXT}, &part, 1, NULL);

@@ -48,8 +48,6 @@ static void test_copy(void) {
     struct arena arena CLEANUP_ARENA = {0};
     TEST_ASSERT_EQUAL_STRING("text", arena_copy(&arena, "text", 5));
     TEST_ASSERT_NOT_NULL(arena_copy(&arena, NULL, 0));
-    TEST_ASSERT_NULL(arena_take(&arena, SIZE_MAX));
-    TEST_ASSERT_NULL(arena_take(&arena, SIZE_MAX - 3));
 }
 
 static void test_limit(void) {
@@ -64,5 +62,4 @@ static void test_limit(void) {
     TEST_ASSERT_EQUAL_STRING("more than 1000 bytes of memory are needed", err.text);
     arena_reset(&arena, 0);
     TEST_ASSERT_NOT_NULL(arena_take(&arena, 800));
-    TEST_ASSERT_EQUAL_INT(-ENOMEM, arena_fail(&arena, &err));
 }

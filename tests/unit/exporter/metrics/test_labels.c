@@ -109,7 +109,6 @@ static void test_many_sets_lie_in_one_block(void) {
         value[i] = 'x';
         places[i] = labels_append(&block, (struct label[]){{"a", value}, {"b", "\n"}}, 2);
     }
-    TEST_ASSERT_FALSE(block.failed);
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         value[i + 1] = '\0';
         struct labels *alone CLEANUP_LABELS = labels_render("a", value, "b", "\n");

@@ -49,7 +49,6 @@ static void fill(struct snapshot *snapshot, size_t n_rounds, size_t step) {
 }
 
 static void check_filled(const struct snapshot *snapshot, size_t n_rounds, size_t step) {
-    TEST_ASSERT_FALSE(snapshot->failed);
     TEST_ASSERT_EQUAL_UINT64(N_DESCS, snapshot->n_families);
     TEST_ASSERT_EQUAL_UINT64(n_rounds * N_DESCS, snapshot_n_samples(snapshot));
     for (size_t i = 0; i < N_DESCS; i++) {
@@ -78,9 +77,7 @@ static void test_reset_empties_and_keeps_memory(void) {
     fill(&snapshot, 20, 1);
     const struct family *families = snapshot.families;
     const struct sample *samples = snapshot.families[N_DESCS - 1].samples;
-    snapshot.failed = true;
     snapshot_reset(&snapshot);
-    TEST_ASSERT_FALSE(snapshot.failed);
     TEST_ASSERT_EQUAL_UINT64(0, snapshot.n_families);
     TEST_ASSERT_EQUAL_UINT64(0, snapshot_n_samples(&snapshot));
     fill(&snapshot, 20, 7);

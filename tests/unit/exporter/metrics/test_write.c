@@ -75,7 +75,6 @@ static void assert_page(enum exposition_format format, const char *expected) {
     memset(duplicates, 0, sizeof(duplicates));
     exposition_text(&page, (struct exposition_choice){.format = format}, parts, MAX_PARTS,
                     duplicates);
-    TEST_ASSERT_FALSE(page.failed);
     TEST_ASSERT_EQUAL_STRING(expected, buf_str(&page));
 }
 
