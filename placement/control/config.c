@@ -8,7 +8,7 @@
 #include "exporter/core/number.h"
 #include "exporter/settings/yaml.h"
 
-/* A loop while it is read: what depends on several keys is worked out at the end. */
+/* A loop while it is read: what depends on several keys is computed at the end. */
 struct draft {
     struct control_loop_config loop;
     const char *source, *law, *direction;
@@ -288,7 +288,7 @@ struct place {
 
 #define COMPLAIN(place, ...) yaml_key_complain((place)->reader, (place)->node, __VA_ARGS__)
 
-/* The node of a key, for complaints about its value; the loop's where it is not given. */
+/* The node of a key, for errors about its value; the loop's if the key is missing. */
 static const struct yaml_node *at_key(const struct place *place, const char *key) {
     const struct yaml_node *node = yaml_node_get(place->node, key);
     return node != NULL ? node : place->node;
@@ -327,9 +327,9 @@ static void finish_source(const struct place *place, struct draft *draft) {
     }
     if (draft->loop.from_exporter && draft->loop.age_query != NULL) {
         yaml_key_complain(place->reader, at_key(place, "age_query"),
-                          "age_query: an exporter's page is always of the moment");
+                          "age_query: an exporter's page is always current");
     }
-    /* Of a plain series Prometheus knows how old it is; of anything computed it does not. */
+    /* Prometheus knows the age of a plain series, but not of a computed value. */
     if (!draft->loop.from_exporter && draft->loop.age_query == NULL && simple) {
         struct buf query CLEANUP_BUF = {0};
         buf_printf(&query, "time() - timestamp(%s)", draft->loop.query);
@@ -427,7 +427,7 @@ static void read_table(const struct place *place, struct draft *draft) {
     struct error err;
     int r = file_read_stored(draft->table_file, MAX_TABLE_BYTES, &text, &err);
     if (r == 0) {
-        buf_add_char(&text, ' '); /* an empty file has memory too */
+        buf_add_char(&text, ' '); /* so that an empty file has data */
         r = control_table_parse(text.data, text.len, &draft->loop, draft->table_measure,
                                 place->reader->arena, &rule->table, &rule->n_table, &err);
         if (r < 0) {
@@ -516,7 +516,7 @@ static bool may_be_same(const char *a, const char *b) {
     return a == NULL || b == NULL || strcmp(a, b) == 0;
 }
 
-/* Two that turn one knob would fight. What is not given may be anything. */
+/* Two loops must not turn the same knob. */
 static bool share_a_knob(const struct control_knob_name *a, const struct control_knob_name *b) {
     return a->plugin != NULL && b->plugin != NULL && strcmp(a->plugin, b->plugin) == 0 &&
            a->param != NULL && b->param != NULL && strcmp(a->param, b->param) == 0 &&
@@ -555,7 +555,7 @@ static void read_loops(struct yaml_reader *reader, const struct yaml_key *key,
 
 /* ---- the file ---- */
 
-/* An empty text is one: all namespaces. */
+/* "" means all namespaces. */
 static void read_namespace(struct yaml_reader *reader, const struct yaml_key *key,
                            const struct yaml_node *node, void *to) {
     (void)key;
@@ -593,7 +593,7 @@ static const struct yaml_key config_keys[] = {
     {0},
 };
 
-/* What is asked must have an address. */
+/* Every server that is used needs an address. */
 static void check_endpoints(const char *file, struct control_config *config,
                             struct problems *problems) {
     bool asks_prometheus = false;

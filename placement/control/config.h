@@ -11,9 +11,9 @@
 #include "placement/client/web_client.h"
 #include "placement/control/law.h"
 
-/* What `waap control` is told by its file. */
+/* The configuration file of `waap control`. */
 
-/* Which knob: what is not given (NULL) may be anything. */
+/* Which knob; NULL matches anything. */
 struct control_knob_name {
     const char *plugin, *param;
     const char *container, *job, *namespace, *pod;
@@ -22,7 +22,7 @@ struct control_knob_name {
 struct control_loop_config {
     const char *name;
     const char *query;
-    const char *age_query;     /* how many seconds old the measure is; NULL: not asked for */
+    const char *age_query;     /* for the age of the measure in seconds; NULL: none */
     bool from_exporter;        /* the query is `selector`, on the exporter's own page */
     struct selector *selector; /* destroyed with the configuration */
     struct control_knob_name knob;
@@ -47,11 +47,11 @@ struct control_config {
     struct arena arena;
 };
 
-/* Reads the file, and the tables that it names. 0, or -EINVAL with every mistake in `problems` as
+/* Reads the file, and the tables that it names. -EINVAL with every mistake in `problems` as
  * file:line:column. Free it with control_config_finish in any case. */
 int control_config_load(const char *path, struct control_config *config, struct problems *problems);
 
-/* The same for a text, as if it stood in a file of that name. */
+/* The same for a text, as if it were in a file of that name. */
 int control_config_parse(const char *file, const char *text, size_t len,
                          struct control_config *config, struct problems *problems);
 

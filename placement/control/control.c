@@ -52,13 +52,13 @@ static const struct option *const options[] = {
     &option_check, &option_dry_run, &option_once, &option_pause_file, &option_state_file,
 };
 
-/* The label sets of one loop, which its samples borrow. */
+/* The labels of one loop, which its samples borrow. */
 struct control_labels {
     struct labels *loop;
     struct labels *reasons[N_CONTROL_REASONS];
 };
 
-/* One loop and its thread. What others see is copied when a round is over. */
+/* One loop and its thread. The shown status is copied after each round. */
 struct runner {
     struct control *control;
     struct control_loop loop;

@@ -5,10 +5,10 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 
-/* What a whole number of steps is off by after a few sums. */
+/* The rounding error of a few sums. */
 #define ROUNDING 1e-9
 
-/* A turn is often made before the measure has come to its end: it would have been farther off. */
+/* The knob is often turned before the measure has settled: its final distance would be larger. */
 #define MARGIN 1.25
 
 static const char *const reason_names[N_CONTROL_REASONS] = {
@@ -48,8 +48,8 @@ static double nearest_step(const struct control_rule *rule, double position) {
     return clamp(position, rule->min, rule->max);
 }
 
-/* The last step on the way from where the knob is that is not farther than `max_step`. A knob that
- * stands between two steps may go on to the next. */
+/* The last step towards `to` that is not farther than `max_step`. A knob between two steps may move
+ * to the next one. */
 static double limit_step(const struct control_rule *rule, double from, double to, double max_step) {
     double way = to - from;
     if (fabs(way) <= max_step * (1 + ROUNDING)) {
@@ -64,7 +64,7 @@ static double limit_step(const struct control_rule *rule, double from, double to
     return clamp(rule->min + steps * rule->step, rule->min, rule->max);
 }
 
-/* ---- the laws: where the knob should be, without regard to bounds, steps and rates ---- */
+/* ---- the laws: the position without regard to bounds, steps and rates ---- */
 
 static double distance(const struct control_rule *rule, double measure) {
     return measure < rule->low    ? measure - rule->low
@@ -72,21 +72,21 @@ static double distance(const struct control_rule *rule, double measure) {
                                   : 0;
 }
 
-/* Which way the knob has to go to mend an error. */
+/* Which way the knob has to go to correct an error. */
 static double way_out(const struct control_rule *rule, double error) {
     return error * rule->direction > 0 ? -1 : 1;
 }
 
-static double wish_step(const struct control_rule *rule, struct control_state *state,
-                        const struct control_input *input, double error) {
+static double target_step(const struct control_rule *rule, struct control_state *state,
+                          const struct control_input *input, double error) {
     (void)input;
     double way = way_out(rule, error);
     return state->position + way * (way > 0 ? rule->up.max_step : rule->down.max_step);
 }
 
-/* By differences: what is cut off by a bound or a rate is not remembered, so nothing winds up. */
-static double wish_pi(const struct control_rule *rule, struct control_state *state,
-                      const struct control_input *input, double error) {
+/* By differences: what a bound or a rate cuts off is not remembered, so there is no windup. */
+static double target_pi(const struct control_rule *rule, struct control_state *state,
+                        const struct control_input *input, double error) {
     double e = -error * rule->direction;
     if (state->last_ns != 0) {
         double seconds = (double)(input->now_ns - state->last_ns) / (double)CLOCK_NS_PER_SEC;
@@ -98,7 +98,7 @@ static double wish_pi(const struct control_rule *rule, struct control_state *sta
     return state->output;
 }
 
-/* What the table has at a position, straight lines between its entries. */
+/* The measure at a position by the table, interpolated between its entries. */
 static double look_up(const struct control_rule *rule, double position) {
     const struct control_entry *table = rule->table;
     size_t i = 0;
@@ -112,9 +112,9 @@ static double look_up(const struct control_rule *rule, double position) {
     return table[i - 1].measure + share * (table[i].measure - table[i - 1].measure);
 }
 
-/* The machine is slower or faster than when the table was made, by the same ratio everywhere. */
-static double wish_table(const struct control_rule *rule, struct control_state *state,
-                         const struct control_input *input, double error) {
+/* Assumes that the machine differs from the table by the same ratio at every position. */
+static double target_table(const struct control_rule *rule, struct control_state *state,
+                           const struct control_input *input, double error) {
     double here = look_up(rule, state->position);
     double ratio = here != 0 ? input->measure / here : 1;
     double best = state->position;
@@ -132,11 +132,11 @@ static double wish_table(const struct control_rule *rule, struct control_state *
     return best;
 }
 
-static double (*const wishes[])(const struct control_rule *rule, struct control_state *state,
-                                const struct control_input *input, double error) = {
-    [CONTROL_STEP] = wish_step,
-    [CONTROL_PI] = wish_pi,
-    [CONTROL_TABLE] = wish_table,
+static double (*const targets[])(const struct control_rule *rule, struct control_state *state,
+                                 const struct control_input *input, double error) = {
+    [CONTROL_STEP] = target_step,
+    [CONTROL_PI] = target_pi,
+    [CONTROL_TABLE] = target_table,
 };
 
 /* ---- oscillation ---- */
@@ -152,8 +152,8 @@ static void forget_old_reversals(const struct control_rule *rule, struct control
     state->n_reversals = kept;
 }
 
-/* Back and forth: the knob's steps are too coarse for the band, or the loop is faster than the
- * plant. The dead band grows until the better of the two positions counts as good enough. */
+/* The loop oscillates: the knob's steps are too coarse for the band, or the loop is faster than the
+ * plant. The dead band grows until the better of the two positions is inside. */
 static void note_reversal(const struct control_rule *rule, struct control_state *state,
                           int64_t now_ns) {
     forget_old_reversals(rule, state, now_ns);
@@ -169,7 +169,7 @@ static void note_reversal(const struct control_rule *rule, struct control_state 
     state->widened_ns = now_ns;
 }
 
-/* What was widened beyond the coarseness of the steps is tried again after a while. */
+/* What was widened beyond the coarseness of the steps is halved after a while. */
 static void narrow(const struct control_rule *rule, struct control_state *state, int64_t now_ns) {
     if (state->widening > state->floor && now_ns - state->widened_ns > rule->window_ns) {
         state->widening = fmax(state->widening / 2, state->floor);
@@ -189,7 +189,7 @@ static bool dwells(const struct control_rule *rule, const struct control_state *
     return state->has_changed && now_ns - state->changed_ns < side->dwell_ns;
 }
 
-/* Nothing is known of the measure: never taken for zero, and after a while for dangerous. */
+/* A missing measure is never zero; after a while the knob goes to its safe position. */
 static struct control_decision without_measure(const struct control_rule *rule,
                                                struct control_state *state,
                                                const struct control_input *input) {
@@ -225,12 +225,12 @@ static struct control_decision with_error(const struct control_rule *rule,
     struct control_decision decision = hold(state, CONTROL_DWELL);
     double way = way_out(rule, error);
     if (dwells(rule, state, state->position + way, input->now_ns)) {
-        return decision; /* the law is not asked: it would count the time twice */
+        return decision; /* without the law, which would count the time twice */
     }
-    /* What a table names was measured there, and may lie off the steps and against the way. */
+    /* A position of a table was measured, and may be off the steps and against the way. */
     bool is_known = rule->kind == CONTROL_TABLE;
-    double wish = wishes[rule->kind](rule, state, input, error);
-    double position = is_known ? wish : nearest_step(rule, wish);
+    double target = targets[rule->kind](rule, state, input, error);
+    double position = is_known ? target : nearest_step(rule, target);
     decision.is_saturated = is_at_bound(rule, state, way);
     bool up = position > state->position;
     bool is_against = decision.is_saturated && up != (way > 0) && !is_known;
@@ -270,7 +270,7 @@ struct control_decision control_law_decide(const struct control_rule *rule,
     return decision;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 void control_law_start(struct control_state *state, double position) {
     *state = (struct control_state){.position = position, .output = position};
@@ -296,7 +296,7 @@ void control_law_turned(const struct control_rule *rule, struct control_state *s
     }
     forget_old_reversals(rule, state, now_ns);
     if (state->last_direction == direction && state->n_reversals == 0) {
-        state->widening = state->floor = 0; /* the plant is on its way to somewhere else */
+        state->widening = state->floor = 0; /* the plant is moving to another state */
     }
     state->last_direction = direction;
 }

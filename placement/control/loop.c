@@ -18,12 +18,12 @@ enum {
     RETRY_MS = 1000,
 };
 
-/* A measure that wavers about the edge of the band is not worth two lines in every round. */
+/* Limits the log lines of a measure at the edge of the band. */
 enum { SHORT_MIN_MS = 60000 };
 
 /* ---- measuring ---- */
 
-/* What a loop measures, or why it does not. */
+/* A measure, or why there is none. */
 struct measure {
     double value;
     bool has_value;
@@ -47,28 +47,28 @@ static void take_number(struct measure *measure, double value) {
     measure->value = value;
     measure->has_value = isfinite(value);
     if (!measure->has_value) {
-        error_set(&measure->words, -EINVAL, "the query answers with %s",
+        error_set(&measure->words, -EINVAL, "the query returned %s",
                   isnan(value) ? "NaN" : "an infinite number");
         fail(measure, CONTROL_NAN);
     }
 }
 
-/* Anything but one value is a fault of the query: which of several is meant nobody knows. */
+/* Anything but one value is a mistake in the query. */
 static void take_count(struct measure *measure, size_t n, double value) {
     if (n == 1) {
         take_number(measure, value);
     } else if (n == 0) {
-        error_set(&measure->words, -ENODATA, "the query answers with nothing");
+        error_set(&measure->words, -ENODATA, "the query returned nothing");
         fail(measure, CONTROL_EMPTY);
     } else {
-        error_set(&measure->words, -EINVAL, "the query answers with %zu series instead of one", n);
+        error_set(&measure->words, -EINVAL, "the query returned %zu series instead of one", n);
         fail(measure, CONTROL_SEVERAL);
     }
 }
 
 static void judge(const struct promql_answer *answer, struct measure *ret_measure) {
     if (answer->kind == PROMQL_MATRIX || answer->kind == PROMQL_STRING) {
-        error_set(&ret_measure->words, -EINVAL, "the query answers with a %s instead of a number",
+        error_set(&ret_measure->words, -EINVAL, "the query returned a %s instead of a number",
                   promql_kind_name(answer->kind));
         fail(ret_measure, CONTROL_FAILED);
         return;
@@ -90,7 +90,7 @@ static void query(struct web_client *prometheus, const char *expression, struct 
     judge(&answer, measure);
 }
 
-/* Prometheus goes on showing what it has not seen for minutes. */
+/* Prometheus returns samples that are up to five minutes old. */
 static void check_age(const struct control_loop_config *loop, struct web_client *prometheus,
                       struct measure *measure) {
     struct measure age = {0};
@@ -117,7 +117,7 @@ int control_page_read(const struct control_config *config, struct web_client *ex
         return web_client_fail(exporter, &request, status, buf_str(text), err);
     }
     struct error reason;
-    buf_add_char(text, '\n'); /* an empty page has memory too */
+    buf_add_char(text, '\n'); /* so that an empty page has data */
     r = exposition_parse(text->data, text->len, &page_limits, page, &reason);
     if (r < 0) {
         web_client_fail(exporter, &request, status, reason.text, err);
@@ -192,7 +192,7 @@ static struct knob_value value_at(const struct control_loop *loop, double positi
     return (struct knob_value){.form = KNOB_NUMBER, .number = position};
 }
 
-/* What the plugin has declared holds as well: the narrower bounds, its steps where we have none. */
+/* Applies what the plugin has declared: the narrower bounds, and its steps if the loop has none. */
 static int fit_rule(struct control_loop *loop, struct error *err) {
     const struct control_knob *knob = &loop->knob;
     struct control_rule *rule = &loop->rule;
@@ -223,7 +223,7 @@ static int fit_rule(struct control_loop *loop, struct error *err) {
     return 0;
 }
 
-/* ---- telling ---- */
+/* ---- logging ---- */
 
 static void format_position(const struct control_loop *loop, double position, struct buf *out) {
     struct knob_value value = value_at(loop, position);
@@ -239,7 +239,7 @@ static void add_target(const struct control_loop *loop, struct buf *out) {
     }
 }
 
-/* The record of one turn: whatever one wants to know afterwards, in one line. */
+/* Logs a turn with its reason. */
 static void record(const struct control_loop *loop, const struct control_decision *decision,
                    double to, const char *verb) {
     struct buf before CLEANUP_BUF = {0}, after CLEANUP_BUF = {0}, why CLEANUP_BUF = {0};
@@ -257,14 +257,14 @@ static void record(const struct control_loop *loop, const struct control_decisio
              control_reason_name(decision->reason), buf_str(&why), loop->loop->query);
 }
 
-/* The knob is where it does best, and that is not enough. A PI law that stays for a round may go on
- * in the next. */
+/* The knob is at its best position, and the measure is still off target. A PI law that stays for
+ * one round may move in the next. */
 static bool is_short(const struct control_loop *loop, enum control_reason reason) {
     return reason == CONTROL_SATURATED ||
            (reason == CONTROL_SETTLED && loop->rule.kind == CONTROL_TABLE);
 }
 
-static void tell_shortfall(struct control_loop *loop, const struct control_decision *decision) {
+static void log_shortfall(struct control_loop *loop, const struct control_decision *decision) {
     int64_t now_ns = clock_monotonic_ns();
     if (is_short(loop, decision->reason) && !loop->falls_short) {
         struct buf at CLEANUP_BUF = {0}, wanted CLEANUP_BUF = {0};
@@ -273,7 +273,7 @@ static void tell_shortfall(struct control_loop *loop, const struct control_decis
         log_warn("control: %s: %s, %s of %s stays at %s: measure %g, wanted %s, off by %g",
                  loop->loop->name,
                  decision->reason == CONTROL_SATURATED ? "the knob is at its bound"
-                                                       : "no entry of the table does better",
+                                                       : "no entry of the table is better",
                  loop->loop->knob.param, loop->loop->knob.plugin, buf_str(&at),
                  loop->status.measure, buf_str(&wanted), decision->error);
         loop->falls_short = true;
@@ -285,7 +285,7 @@ static void tell_shortfall(struct control_loop *loop, const struct control_decis
     }
 }
 
-/* Holds that somebody should know of; the others are part of every loop's day. */
+/* Holds that need attention; the others are normal. */
 static bool is_trouble(enum control_reason reason) {
     return reason >= CONTROL_EMPTY;
 }
@@ -300,7 +300,7 @@ static void conclude(struct control_loop *loop, const struct control_decision *d
     } else if (was_trouble && !is_trouble(after) && !control_reason_is_action(after)) {
         log_info("control: %s: goes on: %s", loop->loop->name, control_reason_name(after));
     }
-    tell_shortfall(loop, decision);
+    log_shortfall(loop, decision);
     status->actions[after]++;
     status->last = *decision;
     status->has_run = true;
@@ -308,8 +308,8 @@ static void conclude(struct control_loop *loop, const struct control_decision *d
     status->is_safe = loop->state.is_safe;
     bool oscillates = control_law_oscillates(&loop->state);
     if (oscillates && !status->oscillates) {
-        log_warn("control: %s: goes back and forth: its dead band is widened to %g",
-                 loop->loop->name, loop->rule.deadband + loop->state.widening);
+        log_warn("control: %s: oscillates: its dead band is widened to %g", loop->loop->name,
+                 loop->rule.deadband + loop->state.widening);
     }
     status->oscillates = oscillates;
     status->position = loop->state.position;
@@ -328,14 +328,13 @@ static void turned(struct control_loop *loop, double position) {
     control_law_turned(&loop->rule, &loop->state, &loop->pending, position, clock_monotonic_ns());
 }
 
-/* Whether somebody else has asked for something since we did. */
+/* Whether somebody else has requested a value since. */
 static bool is_overruled(const struct control_loop *loop) {
     struct knob_value ours = value_at(loop, loop->pending.position);
     return !knob_value_equal(&loop->knob.requested, &ours);
 }
 
-/* The plugin has answered: the knob is where it says. False where somebody else has put it there.
- */
+/* The plugin has answered. False if somebody else requested the value. */
 static bool confirm(struct control_loop *loop, double position) {
     if (is_overruled(loop)) {
         loop->has_pending = false;
@@ -343,18 +342,18 @@ static bool confirm(struct control_loop *loop, double position) {
         return false;
     }
     if (position != loop->pending.position) {
-        log_warn("control: %s: %s has applied another value than asked for", loop->loop->name,
+        log_warn("control: %s: %s applied another value than requested", loop->loop->name,
                  loop->loop->knob.plugin);
     }
     turned(loop, position);
     return true;
 }
 
-/* False where the value is none that the loop can go on from. */
+/* False if the value is not one of the loop's. */
 static bool find_position(struct control_loop *loop, double *ret_position) {
     *ret_position = control_config_position(loop->loop, control_knob_value(&loop->knob));
     if (isnan(*ret_position)) {
-        error_set(&loop->status.words, -EINVAL, "the value of %s is none of the levels",
+        error_set(&loop->status.words, -EINVAL, "the value of %s is not one of the levels",
                   loop->loop->knob.param);
     }
     return !isnan(*ret_position);
@@ -367,7 +366,7 @@ static int64_t back_off_ns(struct control_loop *loop) {
     return (int64_t)RETRY_MS * CLOCK_NS_PER_MS << doublings;
 }
 
-/* What was requested is not applied yet: asks for it again, less and less often. */
+/* The requested value is not applied yet: requests it again, less and less often. */
 static void ask_again(struct control_loop *loop) {
     struct control_knob *knob = &loop->knob;
     int64_t now_ns = clock_monotonic_ns();
@@ -384,7 +383,7 @@ static void ask_again(struct control_loop *loop) {
     }
 }
 
-/* Waits until the plugin has answered, as long as it may take. */
+/* Waits until the plugin has answered, up to ack_timeout. */
 static bool wait_applied(struct control_loop *loop) {
     int64_t until_ns = clock_monotonic_ns() + loop->loop->ack_ms * CLOCK_NS_PER_MS;
     int64_t pause_ms = ACK_PAUSE_MS;
@@ -417,7 +416,7 @@ static void act(struct control_loop *loop, struct control_decision *decision) {
     loop->has_pending = true;
     if (control_knob_write(loop->exporter, &loop->loop->knob, &value, &loop->knob,
                            &loop->status.words) < 0) {
-        /* As if turned in place: asked for again after the dwell. */
+        /* Counts as turned in place: requested again after the dwell. */
         turned(loop, loop->state.position);
         decision->reason = CONTROL_REFUSED;
         return;
@@ -428,14 +427,14 @@ static void act(struct control_loop *loop, struct control_decision *decision) {
         log_warn("control: %s: %s", loop->loop->name, loop->status.words.text);
         return;
     }
-    /* What is odd about the answer, the next round finds out. */
+    /* An unexpected answer is handled in the next round. */
     double position;
     if (find_position(loop, &position)) {
         confirm(loop, position);
     }
 }
 
-/* Finds out where the knob is. Returns whether the loop may go on; else `*ret_reason` says why. */
+/* Reads the knob. False with the reason if the loop cannot continue. */
 static bool look_at_knob(struct control_loop *loop, enum control_reason *ret_reason) {
     struct error *words = &loop->status.words;
     *ret_reason = CONTROL_NO_KNOB;
@@ -515,7 +514,7 @@ void control_loop_run(struct control_loop *loop, bool is_paused) {
     int64_t begin_ns = clock_monotonic_ns();
     struct control_decision decision = decide(loop, is_paused);
     if (atomic_load(&loop->is_stopping)) {
-        return; /* what failed has been given up */
+        return; /* its calls were aborted */
     }
     conclude(loop, &decision);
     loop->status.run_at = clock_wall_seconds();

@@ -15,9 +15,9 @@
 int control_page_read(const struct control_config *config, struct web_client *exporter,
                       struct buf *text, struct exposition_doc *page, struct error *err);
 
-/* One loop at work: measures, decides, turns the knob and waits for the plugin to confirm it. */
+/* A loop measures, decides, turns the knob and waits for the plugin to confirm it. */
 
-/* What others may see of it. */
+/* What is shown of a loop. */
 struct control_status {
     uint64_t actions[N_CONTROL_REASONS]; /* by reason; the others are holds */
     uint64_t unconfirmed;                /* values that the plugin did not confirm in time */
@@ -32,26 +32,26 @@ struct control_status {
     bool oscillates;
     double run_seconds;
     double run_at;      /* since 1970 */
-    struct error words; /* of what is wrong, or "" */
+    struct error words; /* what is wrong, or "" */
 };
 
 struct control_loop {
     const struct control_config *config;
     const struct control_loop_config *loop;
-    struct control_rule rule; /* with the bounds that the plugin has declared, too */
+    struct control_rule rule; /* within the bounds that the plugin has declared */
     struct control_state state;
     bool has_state;
-    struct control_memory memory; /* of the process before; used if the knob is where it was */
+    struct control_memory memory; /* of the process before; used if the knob has not moved */
     struct web_client *prometheus, *exporter;
     struct control_knob knob;
-    struct control_decision pending; /* waits to be confirmed */
+    struct control_decision pending; /* not yet confirmed */
     bool has_pending;
     unsigned n_retries;
     int64_t retry_ns;
     bool is_dry;
     atomic_bool is_stopping;
     struct error remark; /* the last one that was logged */
-    bool falls_short;    /* it was logged that the target is out of reach … */
+    bool falls_short;    /* "out of reach" was logged … */
     int64_t short_ns;    /* … at this moment */
     struct control_status status;
 };
@@ -61,8 +61,8 @@ int control_loop_init(struct control_loop *loop, const struct control_config *co
                       bool is_dry, struct error *err);
 void control_loop_finish(struct control_loop *loop);
 
-/* One round; may take as long as the time limits of the configuration. */
+/* One round; may take as long as the timeouts of the configuration. */
 void control_loop_run(struct control_loop *loop, bool is_paused);
 
-/* Lets a round that is under way end soon; from any thread. */
+/* Makes the current round end soon; from any thread. */
 void control_loop_stop(struct control_loop *loop);

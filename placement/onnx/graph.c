@@ -42,10 +42,10 @@ enum {
 
 /* ---- reading and memory ---- */
 
-/* Below it there is little to give back. */
+/* Smaller tensors are not worth a system call. */
 enum { RELEASE_MIN = 128 << 10 };
 
-/* Of the index of values; half of its slots stay free, and it doubles. */
+/* Memory of one value in the index: half of its slots stay free, and it doubles. */
 enum { INDEX_SHARE = 4 * sizeof(struct hash_index_slot) };
 
 void onnx_fail(struct onnx_model *model, const char *at, const char *format, ...) {
@@ -150,8 +150,8 @@ static void release(const struct onnx_model *model, struct protobuf message) {
 
 /* ---- order of nodes ---- */
 
-/* Nodes stand in the order in which they can be computed, so a producer that stands further down is
- * suspect. Only then the graph is walked through from outputs to inputs. */
+/* Nodes are in the order in which they can be computed. Only if a producer comes after its
+ * consumer, the graph is searched for circles, from outputs to inputs. */
 
 enum { UNSEEN, OPEN, DONE };
 

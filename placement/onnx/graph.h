@@ -10,8 +10,8 @@
 #include "exporter/core/hash.h"
 #include "exporter/core/protobuf.h"
 
-/* The graph of an ONNX model as far as its layers and shapes go: texts and tensors point into the
- * file, of which the weights are never looked at. */
+/* The layers and shapes of an ONNX model: texts and tensors point into the file, whose weights are
+ * never read. */
 
 enum {
     ONNX_MAX_DEPTH = 16, /* graphs within graphs */
@@ -19,7 +19,7 @@ enum {
     ONNX_MAX_MEMORY = 256 << 20, /* of a graph, by default */
 };
 
-/* A tensor that is in the file: its form, and where its few numbers would be. */
+/* A tensor in the file: its shape, and where its numbers are. */
 struct onnx_tensor {
     const int64_t *dims;
     size_t n_dims;
@@ -31,7 +31,7 @@ struct onnx_tensor {
     struct protobuf int64s; /* packed */
 };
 
-/* What is known of a value's form; a dimension that is not fixed is -1. */
+/* The known shape of a value; a dimension that is not fixed is -1. */
 struct onnx_shape {
     bool known;
     size_t n_dims;
@@ -39,7 +39,7 @@ struct onnx_shape {
     int64_t data_type;
 };
 
-/* Something with a name: an input, a weight, or what a node makes. */
+/* A named value: an input, a weight, or the result of a node. */
 struct onnx_value {
     struct protobuf name;
     struct onnx_graph *graph;
@@ -69,7 +69,7 @@ struct onnx_node {
     size_t n_inputs;
     size_t n_outputs;
     size_t n_subgraphs;
-    size_t next_input; /* where the walk in search of circles goes on */
+    size_t next_input; /* where the search for circles continues */
     int mark;
 };
 

@@ -14,7 +14,7 @@ static void add_json_text(struct buf *out, struct protobuf text) {
     json_add_string(out, buf_str(&copy));
 }
 
-/* Texts of the file on a line of ours: what is not printable is a question mark. */
+/* A text of the file; unprintable characters become question marks. */
 static void add_plain(struct buf *out, struct protobuf text) {
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.data[i];
@@ -41,7 +41,7 @@ static const char *type_name(int64_t data_type) {
 
 static void add_shape(struct buf *out, const struct onnx_shape *shape, const char *open_dim) {
     if (!shape->known) {
-        buf_add_str(out, open_dim[0] == 'n' ? "null" : "of any form");
+        buf_add_str(out, open_dim[0] == 'n' ? "null" : "of any shape");
         return;
     }
     buf_add_char(out, '[');
@@ -73,7 +73,7 @@ static void add_json_ports(struct buf *out, const char *key, const struct onnx_p
     buf_add_str(out, "],\n");
 }
 
-/* Multiplications that are only partly known are not given as if they were all. */
+/* If some multiplications are unknown, the sum is null. */
 static void add_json_totals(struct buf *out, const struct onnx_traits *traits) {
     for (size_t i = 0; i < ONNX_N_TOTALS; i++) {
         if (i == ONNX_MACS && traits->totals[ONNX_MACS_UNKNOWN] > 0) {
@@ -132,7 +132,7 @@ static void add_row(struct buf *out, const char *name, uint64_t value) {
 
 static void add_bytes_row(struct buf *out, const char *name, int64_t bytes) {
     if (bytes < 0) {
-        buf_printf(out, "%-24s unknown: an open dimension; give its size to the service\n", name);
+        buf_printf(out, "%-24s unknown: an open dimension; set its size in the request\n", name);
     } else {
         add_row(out, name, (uint64_t)bytes);
     }
@@ -227,7 +227,7 @@ int model_main(int argc, char **argv) {
         } else if (path == NULL && argv[i][0] != '-') {
             path = argv[i];
         } else {
-            fprintf(stderr, "waap model: %s: not understood\n\n%s", argv[i], usage);
+            fprintf(stderr, "waap model: %s: unknown argument\n\n%s", argv[i], usage);
             return 2;
         }
     }

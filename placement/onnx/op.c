@@ -95,7 +95,7 @@ static int input_floats(const struct onnx_layer *layer, size_t input,
 
 /* ---- operators that keep, join or rearrange their input ---- */
 
-/* An axis counted from the end where it is negative; -1 where it is none. */
+/* Negative axes count from the end; -1 if it is out of range. */
 static int64_t axis_of(int64_t axis, size_t n) {
     axis += axis < 0 ? (int64_t)n : 0;
     return axis < 0 || axis >= (int64_t)n ? -1 : axis;
@@ -105,7 +105,7 @@ static bool shape_same(const struct onnx_layer *layer, struct onnx_dims *ret) {
     return onnx_input_dims(layer, 0, ret);
 }
 
-/* Joins two forms by their ends; a 1 stretches. */
+/* Joins two shapes by their ends; a 1 stretches. */
 static bool broadcast(struct onnx_dims *into, const struct onnx_dims *with) {
     struct onnx_dims wide = into->n >= with->n ? *into : *with;
     const struct onnx_dims *narrow = into->n >= with->n ? with : into;
@@ -219,7 +219,7 @@ static bool shape_reduce(const struct onnx_layer *layer, struct onnx_dims *ret) 
     return true;
 }
 
-/* 0 keeps a dimension, -1 takes what is left. */
+/* 0 keeps a dimension, -1 takes the rest. */
 static bool shape_reshape(const struct onnx_layer *layer, struct onnx_dims *ret) {
     struct onnx_dims in;
     int n = input_ints(layer, "shape", 1, ret->at);
@@ -357,7 +357,7 @@ static int64_t clamp(int64_t value, int64_t min, int64_t max) {
     return value < min ? min : value > max ? max : value;
 }
 
-/* What is left of a dimension; positions count from the end where they are negative. */
+/* The length of a slice; negative positions count from the end. */
 static int64_t slice_len(int64_t dim, int64_t start, int64_t end, int64_t step) {
     start = start < 0 && start > -MAX_DIM ? start + dim : start;
     end = end < 0 && end > -MAX_DIM ? end + dim : end;
@@ -479,7 +479,7 @@ static bool read_window(const struct onnx_node *node, size_t n, struct window *r
     return ok;
 }
 
-/* The kernel's size is an attribute of pools, and of convolutions the form of the weights. */
+/* The kernel's size is an attribute of pools, and the shape of the weights of convolutions. */
 static bool read_kernel(const struct onnx_node *node, const struct onnx_dims *weights,
                         struct window *window) {
     for (size_t i = 0; weights != NULL && i < window->n; i++) {

@@ -304,8 +304,8 @@ static void count_call(struct counter *counter, struct called *called, struct su
     add_sums(sums, &called->sums);
 }
 
-/* Of the branches of an If the one with more layers and weights is taken; how often a loop goes
- * round is not in the file, so its multiplications are not known. */
+/* Counts the branch of an If with more weights and layers; the number of iterations of a loop is
+ * not in the file, so its multiplications are unknown. */
 static void count_subgraphs(struct counter *counter, const struct onnx_node *node,
                             struct sums *sums) {
     bool is_if = onnx_text_is(node->op_type, "If");
@@ -356,7 +356,7 @@ static int64_t bytes_of(const struct onnx_port *ports, bool *batch_assumed) {
         if (port->value->is_initializer) {
             continue;
         }
-        /* An output's form may have been told by the layers only. */
+        /* The shape of an output may follow from the layers only. */
         const struct onnx_shape *shape =
             onnx_shape_dims(&port->shape, &dims) ? &port->shape : &port->value->shape;
         if (!onnx_shape_dims(shape, &dims) || size == 0) {

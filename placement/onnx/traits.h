@@ -5,7 +5,7 @@
 
 #include "placement/onnx/graph.h"
 
-/* The characteristics of a model that predictors of its run time use. */
+/* The characteristics of a model that predict its run time. */
 
 /* Of the whole model: branches (the larger of each If), bodies of loops (once) and functions (at
  * each call) included, wherever the weights are. Operands of 64 bits that would run over stop
@@ -43,7 +43,7 @@ struct onnx_traits {
 
     uint64_t totals[ONNX_N_TOTALS];
 
-    /* Of all inputs without weights and all outputs; -1 where they have no fixed form. */
+    /* Of all inputs without weights and all outputs; -1 if a shape is not fixed. */
     int64_t input_bytes;
     int64_t output_bytes;
     bool batch_assumed; /* an open first dimension was taken for 1 */

@@ -259,21 +259,21 @@ struct place {
     struct place_measured_limits limits;
     size_t max_upload_memory;
     struct buf queries[N_PLACE_QUERIES];
-    bool is_failing;      /* the last request that was in order had no answer */
+    bool is_failing;      /* the last valid request had no answer */
     struct buf ambiguous; /* nodes that share a name, as logged last */
 };
 
-/* One request, from its handler to the worker and back. */
+/* One request, on its way to the worker and back. */
 struct ask {
     struct place *place;
     struct http_request *request;
     struct worker_job job;
     bool is_upload;
     bool explain;
-    const char *model; /* whose measured times are asked for; NULL: none */
+    const char *model; /* whose measured times are used; NULL: none */
     struct place_errors errors;
     unsigned status;
-    struct error why; /* there is no answer */
+    struct error why; /* of a failure */
     struct buf answer;
     double query_seconds, compute_seconds;
     size_t n_nodes, n_excluded;

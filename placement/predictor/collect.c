@@ -25,7 +25,7 @@
 
 /* ---- load ---- */
 
-/* One round of work and sleep: short, so that no run of a model falls between two of them. */
+/* One round of work and sleep: shorter than any run of a model. */
 enum { ROUND_MS = 20 };
 
 static void sleep_ns(int64_t ns) {
@@ -208,7 +208,7 @@ static int help(void) {
     return 0;
 }
 
-/* "vgg16" of "models/vgg16.onnx"; commas and quotes would need quoting. */
+/* "vgg16" of "models/vgg16.onnx"; commas and quotes become underscores. */
 static void add_name(struct buf *out, const char *path) {
     const char *slash = strrchr(path, '/');
     const char *base = slash != NULL ? slash + 1 : path;
@@ -245,7 +245,7 @@ static int read_model(struct collect *collect, struct error *err) {
     collect->input_bytes = size_or(settings, "input-size", collect->traits.input_bytes);
     collect->output_bytes = size_or(settings, "output-size", collect->traits.output_bytes);
     if (collect->input_bytes < 0 || collect->output_bytes < 0) {
-        return error_set(err, -EINVAL, "%s: an open dimension: say --input-size and --output-size",
+        return error_set(err, -EINVAL, "%s: an open dimension: set --input-size and --output-size",
                          path);
     }
     const char *name = settings_string(settings, "name");
@@ -254,7 +254,7 @@ static int read_model(struct collect *collect, struct error *err) {
     return 0;
 }
 
-/* A file that is there must have the same columns, or its rows would not fit together. */
+/* An existing file must have the same columns. */
 static int open_out(struct collect *collect, struct error *err) {
     const char *path = settings_string(collect->flags.settings, "out");
     collect->out = fopen(path, "a+e");
@@ -304,7 +304,7 @@ static int run_command(const struct collect *collect, const char *dir, struct er
         return error_set(err, -errno, "fork: %m");
     }
     if (child == 0) {
-        /* Whoever ends us means the application too. */
+        /* A signal that ends us ends the application too. */
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != parent) {
             _exit(EXIT_FAILURE);
@@ -318,8 +318,7 @@ static int run_command(const struct collect *collect, const char *dir, struct er
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        return error_set(err, -ECHILD, "the application did not end well: see %s",
-                         strchr(dir, '=') + 1);
+        return error_set(err, -ECHILD, "the application failed: see %s", strchr(dir, '=') + 1);
     }
     return 0;
 }
@@ -383,7 +382,7 @@ static unsigned common_divisor(unsigned a, unsigned b) {
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* Loads from none to all in even steps, but not in order: what drifts must not look like load. */
+/* Loads from 0 to 100 percent in even steps, not in order: a drift must not look like load. */
 static double load_of(unsigned run, unsigned n_runs) {
     unsigned stride = 7;
     while (common_divisor(stride, n_runs) != 1) {

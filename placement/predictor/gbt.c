@@ -94,8 +94,8 @@ static const struct library *load_library(struct error *err) {
     if (loaded) {
         return &library;
     }
-    /* Read by OpenMP's library while it is loaded. What we ask for takes milliseconds, threads that
-     * wait for more of it would take memory and, by spinning, other people's time. */
+    /* Read by OpenMP while it is loaded: its threads would take memory and, by spinning, CPU time.
+     */
     setenv("OMP_NUM_THREADS", "1", 0);
     void *dl = NULL;
     for (size_t i = 0; dl == NULL && i < ARRAY_LEN(library_names); i++) {
@@ -140,8 +140,8 @@ static int library_fail(const struct library *library, struct error *err, const 
 
 enum { ROUNDS = 145 };
 
-/* base_score is given, as versions differ in what they estimate, and how they write that down. One
- * thread makes training come out the same everywhere. */
+/* base_score is fixed, as versions estimate and store it differently. With one thread, training
+ * gives the same result everywhere. */
 static const char *const params[][2] = {
     {"objective", "reg:squarederror"},
     {"base_score", "0.5"},
@@ -180,13 +180,13 @@ static int check_data(const struct gbt_data *data, struct error *err) {
     }
     for (size_t i = 0; i < data->n_rows * data->n_features; i++) {
         if (!isfinite(data->rows[i])) {
-            return error_set(err, -EINVAL, "row %zu: %s is no number", i / data->n_features + 1,
+            return error_set(err, -EINVAL, "row %zu: %s is not a number", i / data->n_features + 1,
                              data->names[i % data->n_features]);
         }
     }
     for (size_t i = 0; i < data->n_rows; i++) {
         if (!isfinite(data->labels[i])) {
-            return error_set(err, -EINVAL, "row %zu: what is to be predicted is no number", i + 1);
+            return error_set(err, -EINVAL, "row %zu: the label is not a number", i + 1);
         }
     }
     return 0;
@@ -207,7 +207,7 @@ static void note_features(const struct gbt_data *data, struct gbt *gbt) {
     }
 }
 
-/* Rows from all over the data, with what comes out for them here. */
+/* Rows from all over the data, with their predictions. */
 static int note_checks(const struct gbt_data *data, struct gbt *gbt, struct error *err) {
     gbt->notes.n_checks = data->n_rows < GBT_MAX_CHECKS ? data->n_rows : GBT_MAX_CHECKS;
     for (size_t i = 0; i < gbt->notes.n_checks; i++) {
@@ -290,7 +290,7 @@ int gbt_predict(struct gbt *gbt, const float *rows, size_t n_rows, float *ret, s
     if (r < 0) {
         r = library_fail(library, err, "prediction");
     } else if (n_dims < 1 || shape[0] != n_rows) {
-        r = error_set(err, -EINVAL, "prediction: a model of several numbers");
+        r = error_set(err, -EINVAL, "prediction: a model with more than one output");
     } else {
         memcpy(ret, result, n_rows * sizeof(*ret));
     }
@@ -470,7 +470,7 @@ static int check_version(const struct gbt *gbt, struct error *err) {
     int wrote[2], here[3];
     gbt->library->version(&here[0], &here[1], &here[2]);
     if (sscanf(gbt->notes.version, "%d.%d", &wrote[0], &wrote[1]) != 2) {
-        return error_set(err, -EINVAL, "it does not say which XGBoost wrote it");
+        return error_set(err, -EINVAL, "it has no version of XGBoost");
     }
     if (wrote[0] > here[0] || (wrote[0] == here[0] && wrote[1] > here[1])) {
         return error_set(err, -EINVAL,
@@ -553,7 +553,7 @@ int gbt_load(const char *path, const char *const *names, size_t n_features, stru
     if (r < 0) {
         return r;
     }
-    /* What is neither JSON nor its binary form would be tried as formats that can crash. */
+    /* XGBoost would try anything else as formats on which it can crash. */
     if (file.len < 2 || file.data[0] != '{') {
         return error_set(err, -EINVAL, "%s: not a model of XGBoost", path);
     }

@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What run times are predicted from, in the order and under the names of the original's training
- * data. */
+/* The features that run times are predicted from, with the order and names of the original's
+ * training data. */
 enum feature {
     FEATURE_CONV_LAYERS,
     FEATURE_LOAD, /* of all CPUs together, percent */

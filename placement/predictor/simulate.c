@@ -51,8 +51,7 @@ static double uniform(uint64_t *state) {
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-/* Nearly normal, mean 0 and deviation 1: the sum of twelve, which needs no library that might round
- * differently elsewhere. */
+/* Nearly normal, mean 0 and deviation 1: the sum of twelve, as libraries round differently. */
 static double normal(uint64_t *state) {
     double sum = -6;
     for (int i = 0; i < 12; i++) {
@@ -127,7 +126,7 @@ int simulate_main(int argc, char **argv) {
         }
         if (!take_number(argv[i], "--runs=", MAX_RUNS, &n_runs) &&
             !take_number(argv[i], "--seed=", UINT64_MAX, &seed)) {
-            fprintf(stderr, "waap place simulate: %s: not understood\n\n", argv[i]);
+            fprintf(stderr, "waap place simulate: %s: unknown argument\n\n", argv[i]);
             return usage(stderr);
         }
     }

@@ -4,7 +4,7 @@
 
 #include "exporter/core/buf.h"
 
-/* Made-up runs of well-known models, for a predictor that answers before anything was measured.
+/* Simulated runs of well-known models, for a predictor that answers before anything was measured.
  *
  * A run takes
  *

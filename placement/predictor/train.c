@@ -31,7 +31,7 @@ struct field {
 struct reader {
     const char *name;
     size_t line;
-    int columns[N_COLUMNS]; /* where each is; -1: nowhere */
+    int columns[N_COLUMNS]; /* index of each; -1: missing */
     struct error *err;
 };
 
@@ -44,7 +44,7 @@ static bool is_quoted(struct field field) {
     return field.len >= 2 && field.text[0] == '"' && field.text[field.len - 1] == '"';
 }
 
-/* Splits a line at its commas, of which those in quotes are none; returns how many fields. */
+/* Splits a line at its commas outside of quotes; returns how many fields. */
 static size_t split(const char *line, size_t len, struct field *fields) {
     size_t n = 0;
     const char *end = line + len;
@@ -239,8 +239,8 @@ void training_finish(struct training *training) {
 
 enum { MAX_FOLDS = 10, N_DEVICES = 3 };
 
-/* Rows laid out as the trees want them. Trained is the logarithm: a tenth more or less counts the
- * same for a model of milliseconds as for one of seconds, and no prediction is below zero. */
+/* Rows as XGBoost takes them. The label is the logarithm of the run time: an error of 10 % counts
+ * the same for short and long runs, and no prediction is below zero. */
 struct matrix {
     float *rows;
     float *labels;
@@ -284,7 +284,7 @@ int validation_train(const struct training *training, struct gbt **ret_gbt, stru
     return train(&matrix, ret_gbt, err);
 }
 
-/* A number per row that only depends on where it stands: the same folds every time. */
+/* A number that depends only on the row's index: the same folds every time. */
 static uint64_t shuffled(uint64_t i) {
     i = (i + UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xbf58476d1ce4e5b9);
     i = (i ^ i >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -352,7 +352,7 @@ struct runs {
     size_t n[N_DEVICES];
 };
 
-/* The n-th runs on each kind of device are what a placement chooses from. */
+/* A placement chooses among the n-th runs on each kind of device. */
 static void score_choice(const struct training *training, const float *predicted,
                          const struct runs *runs, size_t turn, struct validation *validation) {
     size_t chosen = SIZE_MAX, best = SIZE_MAX, n = 0;
@@ -459,7 +459,7 @@ static int take_arguments(int argc, char **argv, struct arguments *ret) {
         } else if (argv[i][0] != '-') {
             ret->files[ret->n_files++] = argv[i];
         } else {
-            fprintf(stderr, "waap place train: %s: not understood\n\n", argv[i]);
+            fprintf(stderr, "waap place train: %s: unknown argument\n\n", argv[i]);
             return usage(stderr);
         }
     }

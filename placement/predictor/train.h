@@ -22,12 +22,12 @@ struct training {
     size_t n_models, cap_models;
 };
 
-/* Appends the rows of a CSV file. The columns are found by the names in its first line; others are
- * passed over. Where there is a column device_cpu_cores the load is the original's: of each of so
- * many of four cores, 0 meaning all. Fails with words that name file, line and column. */
+/* Appends the rows of a CSV file. Columns are found by the names in its first line; others are
+ * skipped. With a column device_cpu_cores, the load is that of each of so many of four cores, 0
+ * meaning all, as in the original. Errors name file, line and column. */
 int training_read(struct training *training, const char *path, struct error *err);
 
-/* The same for text that is called `name`. */
+/* The same for the text of a file called `name`. */
 int training_parse(struct training *training, const char *name, const char *text, size_t len,
                    struct error *err);
 
@@ -37,7 +37,7 @@ void training_finish(struct training *training);
 /* Adds one; `model` is copied. */
 void training_add(struct training *training, const struct training_row *row, const char *model);
 
-/* How well run times are predicted that were not trained with. */
+/* How well the predictor predicts run times outside of its training data. */
 struct validation {
     size_t n_folds;
     double mae_seconds;
@@ -49,8 +49,8 @@ struct validation {
 };
 
 enum validation_kind {
-    VALIDATION_GROUPED, /* no model is both trained with and tested */
-    VALIDATION_RANDOM,  /* rows at random: flattering, as repeated runs of one model are alike */
+    VALIDATION_GROUPED, /* no model is in both training and test data */
+    VALIDATION_RANDOM,  /* random rows: too optimistic, as runs of one model are alike */
 };
 
 /* Trains and predicts fold by fold. */

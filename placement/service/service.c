@@ -67,7 +67,7 @@ int service_split_flags(int *argc, char **argv, char **flags) {
     return n_flags;
 }
 
-static bool says_address(char *const *flags) {
+static bool has_address(char *const *flags) {
     static const char flag[] = "--web.listen-address";
     for (; *flags != NULL; flags++) {
         if (strncmp(*flags, flag, strlen(flag)) == 0) {
@@ -83,7 +83,7 @@ static int load_config(struct service *service, const char *default_address, cha
     char *argv[MAX_FLAGS + 3] = {"service"};
     int argc = 1;
     buf_printf(&address, "--web.listen-address=%s", default_address);
-    if (!says_address(flags)) {
+    if (!has_address(flags)) {
         argv[argc++] = address.data;
     }
     for (; *flags != NULL && argc < MAX_FLAGS + 2; flags++) {

@@ -9,8 +9,7 @@
 #include "exporter/settings/problems.h"
 
 /* A program with an event loop and the daemon's HTTP server: its addresses, limits, TLS, users and
- * logging, by the daemon's own flags. The context of its requests; embedded in what handlers use.
- */
+ * logging, by the daemon's flags. It is the context of requests. */
 struct service {
     struct loop *loop;
     struct config *config;
@@ -25,28 +24,28 @@ struct service {
  * how many are left, argv[0] among them. */
 int service_split_flags(int *argc, char **argv, char **flags);
 
-/* Reads the flags, and what they name. Where none says so it listens at `default_address`. -EINVAL
- * with every mistake in `problems`. The caller ends it with service_finish in any case. */
+/* Reads the flags and the files that they name. It listens at `default_address` unless a flag has
+ * another. -EINVAL with every mistake in `problems`. Finish it in any case. */
 int service_init(struct service *service, const char *name, const char *default_address,
                  char *const *flags, struct problems *problems);
 
-/* Makes the loop, takes SIGINT and SIGTERM. */
+/* Creates the loop, handles SIGINT and SIGTERM. */
 int service_open(struct service *service, struct error *err);
 
-/* Answers requests from here on. */
+/* Starts to answer requests. */
 int service_listen(struct service *service, const struct http_route *routes, size_t n_routes,
                    struct error *err);
 
 /* Runs until a signal comes. */
 void service_run(struct service *service);
 
-/* Answers with 503 what would have to wait. */
+/* Rejects requests that would have to wait with 503. */
 void service_stop(struct service *service);
 
-/* Answers nothing any more; the loop is still there. False where requests had to be left behind:
- * the process should leave by _exit. */
+/* Stops answering; the loop still exists. False if requests are still running: the process should
+ * leave by _exit. */
 bool service_close(struct service *service);
 void service_finish(struct service *service);
 
-/* Answers with a page of metrics: those given, and those of the process. */
+/* Answers with the given metrics and those of the process. */
 void service_reply_metrics(struct http_request *request, const struct snapshot *snapshot);

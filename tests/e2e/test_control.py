@@ -206,12 +206,12 @@ def test_a_load_step_is_answered_and_a_lost_prometheus_is_safe(
 
 QUERIES = {
     "fps{": "failed: POST http://[^ ]*/api/v1/query: HTTP 400: bad_data: ",
-    "nosuchseries": "empty: the query answers with nothing",
-    "up or fps": "several: the query answers with 2 series instead of one",
-    "max(fps) * NaN": "nan: the query answers with NaN",
-    "max(fps) / 0": "nan: the query answers with an infinite number",
-    "'text'": "failed: the query answers with a string instead of a number",
-    "fps[1m]": "failed: the query answers with a matrix instead of a number",
+    "nosuchseries": "empty: the query returned nothing",
+    "up or fps": "several: the query returned 2 series instead of one",
+    "max(fps) * NaN": "nan: the query returned NaN",
+    "max(fps) / 0": "nan: the query returned an infinite number",
+    "'text'": "failed: the query returned a string instead of a number",
+    "fps[1m]": "failed: the query returned a matrix instead of a number",
     "scalar(max(fps))": "in_band, measure 15, knob at 720",
 }
 
@@ -358,7 +358,7 @@ def test_a_target_out_of_reach_is_told_once(plant, write, control, tmp_path):
     program = control(write(*loops, **peers))
     simulated.load = 3
     program.wait_log("turns res of sim from 720 to 480: below")
-    program.wait_log("no entry of the table does better, res of sim stays at 480: measure 7.5, wanted 15, off by -7.5")
+    program.wait_log("no entry of the table is better, res of sim stays at 480: measure 7.5, wanted 15, off by -7.5")
     rounds = value(program, "waap_control_holds_total", reason="settled")
     wait_until(lambda: value(program, "waap_control_holds_total", reason="settled") > rounds + 3)
     assert program.output().count("no entry of the table") == 1

@@ -1,4 +1,4 @@
-/* Covers 25 % of placement/predictor/gbt.c. */
+/* Covers 18 % of placement/predictor/gbt.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -134,7 +134,7 @@ static void test_other_faults(void) {
     TEST_ASSERT_EQUAL_INT(-EINVAL, gbt_train(&none, &again, &err));
     rows[5] = NAN;
     TEST_ASSERT_EQUAL_INT(-EINVAL, gbt_train(&data, &again, &err));
-    TEST_ASSERT_EQUAL_STRING("row 3: b is no number", err.text);
+    TEST_ASSERT_EQUAL_STRING("row 3: b is not a number", err.text);
 }
 
 void suiteSetUp(void) {
