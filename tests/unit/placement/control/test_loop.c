@@ -1,4 +1,4 @@
-#include "placement/control/knob.h"
+#include "placement/control/loop.h"
 
 #include <errno.h>
 #include <math.h>
