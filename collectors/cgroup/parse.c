@@ -289,6 +289,7 @@ int cgroup_parse_blkio(const char *text, enum cgroup_io_value read, enum cgroup_
     return result;
 }
 
+#define KEY(text, value) CGROUP_KEY(text, CGROUP_##value, 1)
 #define USEC 1e6
 #define NSEC 1e9
 
@@ -314,80 +315,57 @@ int cgroup_parse_blkio(const char *text, enum cgroup_io_value read, enum cgroup_
 /* Keys stand in the kernel's order, which the parser takes as a hint. */
 KEYED(cpu_stat, CGROUP_KEY("usage_usec", CGROUP_CPU_USAGE, USEC),
       CGROUP_KEY("user_usec", CGROUP_CPU_USER, USEC),
-      CGROUP_KEY("system_usec", CGROUP_CPU_SYSTEM, USEC),
-      CGROUP_KEY("nr_periods", CGROUP_CPU_PERIODS, 1),
-      CGROUP_KEY("nr_throttled", CGROUP_CPU_THROTTLED_PERIODS, 1),
-      CGROUP_KEY("throttled_usec", CGROUP_CPU_THROTTLED, USEC),
-      CGROUP_KEY("nr_bursts", CGROUP_CPU_BURSTS, 1),
+      CGROUP_KEY("system_usec", CGROUP_CPU_SYSTEM, USEC), KEY("nr_periods", CPU_PERIODS),
+      KEY("nr_throttled", CPU_THROTTLED_PERIODS),
+      CGROUP_KEY("throttled_usec", CGROUP_CPU_THROTTLED, USEC), KEY("nr_bursts", CPU_BURSTS),
       CGROUP_KEY("burst_usec", CGROUP_CPU_BURST, USEC))
 
-KEYED(memory_events, CGROUP_KEY("low", CGROUP_MEMORY_EVENTS_LOW, 1),
-      CGROUP_KEY("high", CGROUP_MEMORY_EVENTS_HIGH, 1),
-      CGROUP_KEY("max", CGROUP_MEMORY_EVENTS_MAX, 1),
-      CGROUP_KEY("oom", CGROUP_MEMORY_EVENTS_OOM, 1),
-      CGROUP_KEY("oom_kill", CGROUP_MEMORY_EVENTS_OOM_KILL, 1),
-      CGROUP_KEY("oom_group_kill", CGROUP_MEMORY_EVENTS_OOM_GROUP_KILL, 1))
+KEYED(memory_events, KEY("low", MEMORY_EVENTS_LOW), KEY("high", MEMORY_EVENTS_HIGH),
+      KEY("max", MEMORY_EVENTS_MAX), KEY("oom", MEMORY_EVENTS_OOM),
+      KEY("oom_kill", MEMORY_EVENTS_OOM_KILL), KEY("oom_group_kill", MEMORY_EVENTS_OOM_GROUP_KILL))
 
-KEYED(memory_stat, CGROUP_KEY("anon", CGROUP_MEMORY_ANON, 1),
-      CGROUP_KEY("file", CGROUP_MEMORY_FILE, 1), CGROUP_KEY("kernel", CGROUP_MEMORY_KERNEL, 1),
-      CGROUP_KEY("kernel_stack", CGROUP_MEMORY_KERNEL_STACK, 1),
-      CGROUP_KEY("pagetables", CGROUP_MEMORY_PAGETABLES, 1),
-      CGROUP_KEY("percpu", CGROUP_MEMORY_PERCPU, 1), CGROUP_KEY("sock", CGROUP_MEMORY_SOCK, 1),
-      CGROUP_KEY("shmem", CGROUP_MEMORY_SHMEM, 1), CGROUP_KEY("zswap", CGROUP_MEMORY_ZSWAP, 1),
-      CGROUP_KEY("zswapped", CGROUP_MEMORY_ZSWAPPED, 1),
-      CGROUP_KEY("file_mapped", CGROUP_MEMORY_FILE_MAPPED, 1),
-      CGROUP_KEY("file_dirty", CGROUP_MEMORY_FILE_DIRTY, 1),
-      CGROUP_KEY("file_writeback", CGROUP_MEMORY_FILE_WRITEBACK, 1),
-      CGROUP_KEY("swapcached", CGROUP_MEMORY_SWAPCACHED, 1),
-      CGROUP_KEY("inactive_anon", CGROUP_MEMORY_INACTIVE_ANON, 1),
-      CGROUP_KEY("active_anon", CGROUP_MEMORY_ACTIVE_ANON, 1),
-      CGROUP_KEY("inactive_file", CGROUP_MEMORY_INACTIVE_FILE, 1),
-      CGROUP_KEY("active_file", CGROUP_MEMORY_ACTIVE_FILE, 1),
-      CGROUP_KEY("unevictable", CGROUP_MEMORY_UNEVICTABLE, 1),
-      CGROUP_KEY("slab_reclaimable", CGROUP_MEMORY_SLAB_RECLAIMABLE, 1),
-      CGROUP_KEY("slab_unreclaimable", CGROUP_MEMORY_SLAB_UNRECLAIMABLE, 1),
-      CGROUP_KEY("workingset_refault_anon", CGROUP_MEMORY_REFAULT_ANON, 1),
-      CGROUP_KEY("workingset_refault_file", CGROUP_MEMORY_REFAULT_FILE, 1),
-      CGROUP_KEY("pgscan", CGROUP_MEMORY_PGSCAN, 1),
-      CGROUP_KEY("pgsteal", CGROUP_MEMORY_PGSTEAL, 1),
-      CGROUP_KEY("pgfault", CGROUP_MEMORY_PGFAULT, 1),
-      CGROUP_KEY("pgmajfault", CGROUP_MEMORY_PGMAJFAULT, 1))
+KEYED(memory_stat, KEY("anon", MEMORY_ANON), KEY("file", MEMORY_FILE), KEY("kernel", MEMORY_KERNEL),
+      KEY("kernel_stack", MEMORY_KERNEL_STACK), KEY("pagetables", MEMORY_PAGETABLES),
+      KEY("percpu", MEMORY_PERCPU), KEY("sock", MEMORY_SOCK), KEY("shmem", MEMORY_SHMEM),
+      KEY("zswap", MEMORY_ZSWAP), KEY("zswapped", MEMORY_ZSWAPPED),
+      KEY("file_mapped", MEMORY_FILE_MAPPED), KEY("file_dirty", MEMORY_FILE_DIRTY),
+      KEY("file_writeback", MEMORY_FILE_WRITEBACK), KEY("swapcached", MEMORY_SWAPCACHED),
+      KEY("inactive_anon", MEMORY_INACTIVE_ANON), KEY("active_anon", MEMORY_ACTIVE_ANON),
+      KEY("inactive_file", MEMORY_INACTIVE_FILE), KEY("active_file", MEMORY_ACTIVE_FILE),
+      KEY("unevictable", MEMORY_UNEVICTABLE), KEY("slab_reclaimable", MEMORY_SLAB_RECLAIMABLE),
+      KEY("slab_unreclaimable", MEMORY_SLAB_UNRECLAIMABLE),
+      KEY("workingset_refault_anon", MEMORY_REFAULT_ANON),
+      KEY("workingset_refault_file", MEMORY_REFAULT_FILE), KEY("pgscan", MEMORY_PGSCAN),
+      KEY("pgsteal", MEMORY_PGSTEAL), KEY("pgfault", MEMORY_PGFAULT),
+      KEY("pgmajfault", MEMORY_PGMAJFAULT))
 
-KEYED(cgroup_stat, CGROUP_KEY("nr_descendants", CGROUP_DESCENDANTS, 1),
-      CGROUP_KEY("nr_dying_descendants", CGROUP_DYING_DESCENDANTS, 1))
+KEYED(cgroup_stat, KEY("nr_descendants", DESCENDANTS),
+      KEY("nr_dying_descendants", DYING_DESCENDANTS))
 
-KEYED(v1_cpu_stat, CGROUP_KEY("nr_periods", CGROUP_CPU_PERIODS, 1),
-      CGROUP_KEY("nr_throttled", CGROUP_CPU_THROTTLED_PERIODS, 1),
-      CGROUP_KEY("throttled_time", CGROUP_CPU_THROTTLED, NSEC),
-      CGROUP_KEY("nr_bursts", CGROUP_CPU_BURSTS, 1),
+KEYED(v1_cpu_stat, KEY("nr_periods", CPU_PERIODS), KEY("nr_throttled", CPU_THROTTLED_PERIODS),
+      CGROUP_KEY("throttled_time", CGROUP_CPU_THROTTLED, NSEC), KEY("nr_bursts", CPU_BURSTS),
       CGROUP_KEY("burst_time", CGROUP_CPU_BURST, NSEC))
 
 /* Only total_* counts the children, as all of v2 does. */
-KEYED(v1_memory_stat, CGROUP_KEY("total_cache", CGROUP_MEMORY_FILE, 1),
-      CGROUP_KEY("total_rss", CGROUP_MEMORY_ANON, 1),
-      CGROUP_KEY("total_shmem", CGROUP_MEMORY_SHMEM, 1),
-      CGROUP_KEY("total_mapped_file", CGROUP_MEMORY_FILE_MAPPED, 1),
-      CGROUP_KEY("total_dirty", CGROUP_MEMORY_FILE_DIRTY, 1),
-      CGROUP_KEY("total_writeback", CGROUP_MEMORY_FILE_WRITEBACK, 1),
-      CGROUP_KEY("total_workingset_refault_anon", CGROUP_MEMORY_REFAULT_ANON, 1),
-      CGROUP_KEY("total_workingset_refault_file", CGROUP_MEMORY_REFAULT_FILE, 1),
-      CGROUP_KEY("total_swap", CGROUP_MEMORY_SWAP_CURRENT, 1),
-      CGROUP_KEY("total_swapcached", CGROUP_MEMORY_SWAPCACHED, 1),
-      CGROUP_KEY("total_pgfault", CGROUP_MEMORY_PGFAULT, 1),
-      CGROUP_KEY("total_pgmajfault", CGROUP_MEMORY_PGMAJFAULT, 1),
-      CGROUP_KEY("total_inactive_anon", CGROUP_MEMORY_INACTIVE_ANON, 1),
-      CGROUP_KEY("total_active_anon", CGROUP_MEMORY_ACTIVE_ANON, 1),
-      CGROUP_KEY("total_inactive_file", CGROUP_MEMORY_INACTIVE_FILE, 1),
-      CGROUP_KEY("total_active_file", CGROUP_MEMORY_ACTIVE_FILE, 1),
-      CGROUP_KEY("total_unevictable", CGROUP_MEMORY_UNEVICTABLE, 1))
+KEYED(v1_memory_stat, KEY("total_cache", MEMORY_FILE), KEY("total_rss", MEMORY_ANON),
+      KEY("total_shmem", MEMORY_SHMEM), KEY("total_mapped_file", MEMORY_FILE_MAPPED),
+      KEY("total_dirty", MEMORY_FILE_DIRTY), KEY("total_writeback", MEMORY_FILE_WRITEBACK),
+      KEY("total_workingset_refault_anon", MEMORY_REFAULT_ANON),
+      KEY("total_workingset_refault_file", MEMORY_REFAULT_FILE),
+      KEY("total_swap", MEMORY_SWAP_CURRENT), KEY("total_swapcached", MEMORY_SWAPCACHED),
+      KEY("total_pgfault", MEMORY_PGFAULT), KEY("total_pgmajfault", MEMORY_PGMAJFAULT),
+      KEY("total_inactive_anon", MEMORY_INACTIVE_ANON),
+      KEY("total_active_anon", MEMORY_ACTIVE_ANON),
+      KEY("total_inactive_file", MEMORY_INACTIVE_FILE),
+      KEY("total_active_file", MEMORY_ACTIVE_FILE), KEY("total_unevictable", MEMORY_UNEVICTABLE))
 
-KEYED(v1_oom_control, CGROUP_KEY("oom_kill", CGROUP_MEMORY_EVENTS_OOM_KILL, 1))
+KEYED(v1_oom_control, KEY("oom_kill", MEMORY_EVENTS_OOM_KILL))
 
 /* In clock ticks, of which there are 100 a second on every machine of today. */
 static int v1_cpuacct_stat(const char *text, struct cgroup_stats *out) {
     static const struct cgroup_key keys[] = {
-        CGROUP_KEY("user", CGROUP_CPU_USER, 1),
-        CGROUP_KEY("system", CGROUP_CPU_SYSTEM, 1),
+        KEY("user", CPU_USER),
+        KEY("system", CPU_SYSTEM),
     };
     int r = cgroup_parse_keyed(text, keys, ARRAY_LEN(keys), out);
     double ticks = (double)sysconf(_SC_CLK_TCK);
