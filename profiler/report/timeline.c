@@ -223,20 +223,33 @@ static void draw(struct svg_plot *plot, const struct chart *chart, const struct 
     buf_add_str(plot->out, "</figure>\n");
 }
 
-static void add_chart(struct buf *out, const struct chart *chart, const struct result *result,
-                      size_t max_points) {
+/* The charts of one target. */
+struct charts {
+    struct buf *out;
+    const struct profile *profile;
+    const struct result *result;
+    size_t max_points; /* of a chart */
+};
+
+static void add_chart(const struct charts *charts, const struct chart *chart) {
     struct line lines[MAX_LINES];
-    size_t n = make_lines(chart, result, max_points, lines);
-    struct svg_plot plot = {.out = out, .unit = chart->unit, .x_unit = "s"};
+    size_t n = make_lines(chart, charts->result, charts->max_points, lines);
+    struct svg_plot plot = {.out = charts->out, .unit = chart->unit, .x_unit = "s"};
     find_range(lines, n, &plot);
-    find_times(result->target, &plot.x0, &plot.x1);
+    find_times(charts->result->target, &plot.x0, &plot.x1);
     /* An empty range and one that exceeds doubles cannot be drawn. */
     if (svg_can_show(plot.y0, plot.y1) && svg_can_show(plot.x0, plot.x1)) {
-        draw(&plot, chart, result, lines, n);
+        draw(&plot, chart, charts->result, lines, n);
     }
     for (size_t i = 0; i < n; i++) {
         free(lines[i].points);
     }
+}
+
+static void add_simple(const struct charts *charts, const char *title, const char *unit,
+                       enum how how, struct source source) {
+    struct chart chart = {title, unit, 1, how, true, {source}, 1};
+    add_chart(charts, &chart);
 }
 
 /* ---- which charts ---- */
@@ -254,9 +267,8 @@ static const struct {
     {"throttled.ratio", {"Clocks held back", "ratio", 1, AS_IT_IS, true}},
 };
 
-static void add_machine_charts(struct buf *out, const struct results *results,
-                               const struct result *result, size_t max_points) {
-    const struct profile *profile = results->profile;
+static void add_machine_charts(const struct charts *charts) {
+    const struct profile *profile = charts->profile;
     for (size_t i = 0; i < ARRAY_LEN(machine); i++) {
         struct chart chart = machine[i].chart;
         for (size_t j = N_DERIVED; j < profile_n_columns(profile); j++) {
@@ -266,7 +278,7 @@ static void add_machine_charts(struct buf *out, const struct results *results,
                     (struct source){.column = j, .name = series->labels};
             }
         }
-        add_chart(out, &chart, result, max_points);
+        add_chart(charts, &chart);
     }
 }
 
@@ -277,25 +289,22 @@ static bool is_rate(const struct profile *profile, const struct record_series *s
 }
 
 /* The rates of the application, such as frames per second. */
-static void add_rate_charts(struct buf *out, const struct results *results,
-                            const struct result *result, size_t max_points) {
-    const struct profile *profile = results->profile;
+static void add_rate_charts(const struct charts *charts) {
+    const struct profile *profile = charts->profile;
     for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
         const struct record_series *series = profile_series(profile, i);
         if (is_rate(profile, series)) {
             struct buf title CLEANUP_BUF = {0};
             buf_printf(&title, "%.*s%s", (int)(strlen(series->name) - strlen("app._total")),
                        record_short_key(series->name), series->key + strlen(series->name));
-            struct chart chart = {buf_str(&title), "/s", 1, RATE, true, {{.column = i}}, 1};
-            add_chart(out, &chart, result, max_points);
+            add_simple(charts, buf_str(&title), "/s", RATE, (struct source){.column = i});
         }
     }
 }
 
 /* The mean of a histogram over time: growth of its sum per growth of its count. */
-static void add_histogram_charts(struct buf *out, const struct results *results,
-                                 const struct result *result, size_t max_points) {
-    const struct profile *profile = results->profile;
+static void add_histogram_charts(const struct charts *charts) {
+    const struct profile *profile = charts->profile;
     for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
         const struct record_series *series = profile_series(profile, i);
         struct buf key CLEANUP_BUF = {0}, count CLEANUP_BUF = {0}, title CLEANUP_BUF = {0};
@@ -308,31 +317,23 @@ static void add_histogram_charts(struct buf *out, const struct results *results,
         int divisor = profile_find(profile, buf_str(&count));
         if (divisor >= 0) {
             buf_printf(&title, "%s, mean", record_short_key(buf_str(&key)));
-            struct chart chart = {buf_str(&title),
-                                  series->unit,
-                                  1,
-                                  RATIO,
-                                  true,
-                                  {{.column = i, .divisor = (size_t)divisor}},
-                                  1};
-            add_chart(out, &chart, result, max_points);
+            add_simple(charts, buf_str(&title), series->unit, RATIO,
+                       (struct source){.column = i, .divisor = (size_t)divisor});
         }
     }
 }
 
-static void add_app_gauges(struct buf *out, const struct results *results,
-                           const struct result *result, size_t max_points) {
+static void add_app_gauges(const struct charts *charts) {
     enum { MAX_GAUGES = 6 };
-    const struct profile *profile = results->profile;
+    const struct profile *profile = charts->profile;
     size_t n = 0;
     for (size_t i = N_DERIVED; i < profile_n_columns(profile) && n < MAX_GAUGES; i++) {
         const struct record_series *series = profile_series(profile, i);
         if (series->type == RECORD_GAUGE && record_key_is_app(series->key) &&
             strncmp(series->name, "app.param", strlen("app.param")) != 0 &&
             profile_find_counter(profile, series) < 0) {
-            struct chart chart = {
-                record_short_key(series->key), series->unit, 1, AS_IT_IS, true, {{.column = i}}, 1};
-            add_chart(out, &chart, result, max_points);
+            add_simple(charts, record_short_key(series->key), series->unit, AS_IT_IS,
+                       (struct source){.column = i});
             n++;
         }
     }
@@ -344,9 +345,10 @@ void report_timelines_write(const struct results *results, const struct result *
     if (result->n_measured == 0) {
         return;
     }
-    add_rate_charts(out, results, result, max_points);
-    add_histogram_charts(out, results, result, max_points);
-    add_chart(out, &cpu, result, max_points);
-    add_machine_charts(out, results, result, max_points);
-    add_app_gauges(out, results, result, max_points);
+    struct charts charts = {out, results->profile, result, max_points};
+    add_rate_charts(&charts);
+    add_histogram_charts(&charts);
+    add_chart(&charts, &cpu);
+    add_machine_charts(&charts);
+    add_app_gauges(&charts);
 }
