@@ -19,7 +19,6 @@
 
 #include "profiler/run/engine.h"
 #include "profiler/run/process.h"
-#include "profiler/run/spec.h"
 
 /* ---- a command ---- */
 
@@ -45,9 +44,9 @@ static int command_start(struct run_app *app, struct error *err) {
     const char *cgroupfs = settings_string(app->config.settings, "path.cgroupfs");
     command->has_cgroup = run_cgroup_create(&command->cgroup, procfs, cgroupfs, NULL) == 0;
     struct run_command start = {
-        .argv = app->config.argv,
-        .env = app->config.env,
-        .dir = app->config.dir,
+        .argv = app->config.plan->argv,
+        .env = app->config.plan->env,
+        .dir = app->config.plan->dir,
         .output_fd = app->config.output_fd,
         .cgroup = command->has_cgroup ? &command->cgroup : NULL,
     };
@@ -253,16 +252,17 @@ static int create_container(struct container_app *container, struct error *err) 
     char owner[64];
     snprintf(owner, sizeof(owner), "%llu.%d", (unsigned long long)process_namespace(),
              (int)getpid());
-    bool nvidia = config->gpu != RUN_GPU_NONE && run_engine_has_nvidia(&container->engine);
+    const struct run_plan *plan = config->plan;
+    bool nvidia = plan->target->gpu != RUN_GPU_NONE && run_engine_has_nvidia(&container->engine);
     struct run_container_spec spec = {
         .owner = owner,
-        .image = config->image,
-        .argv = config->argv,
-        .env = config->env,
+        .image = plan->image,
+        .argv = plan->argv,
+        .env = plan->env,
         .socket_dir = config->socket_dir,
-        .dataset = config->dataset,
+        .dataset = plan->dataset,
         .nvidia_runtime = nvidia,
-        .gpu_request = config->gpu == RUN_GPU_ALL && !nvidia,
+        .gpu_request = plan->target->gpu == RUN_GPU_ALL && !nvidia,
     };
     run_engine_clear(&container->engine, owner_is_gone);
     chmod(config->socket_dir, 0755); /* the container may run as another user */
@@ -351,7 +351,7 @@ static const struct run_app_kind container_kind = {
 
 struct run_app *run_app_create(const struct run_app_config *config) {
     struct run_app *app;
-    if (config->image != NULL) {
+    if (config->plan->image != NULL) {
         struct container_app *container = mem_zalloc(1, sizeof(*container));
         container->pid.fd = -1;
         container->usage = nothing;

@@ -9,21 +9,32 @@
 #include "exporter/loop/loop.h"
 #include "exporter/settings/settings.h"
 #include "profiler/run/cgroup.h"
+#include "profiler/run/plugin.h"
+#include "profiler/run/spec.h"
 
 /* The application under test while it runs: a command or a container. */
 
-/* What to start. The pointers are borrowed and outlive the application. */
+/* One target as it is run. */
+struct run_plan {
+    const struct run_target *target;
+    const char *name;        /* in the record */
+    const char *const *argv; /* the command, or the arguments of the container */
+    const char *const *env;  /* that of the target and our variables */
+    const char *image;       /* NULL: a command */
+    const char *digest;      /* of the image; NULL: unknown */
+    const char *dir;         /* working directory of a command; NULL: ours */
+    const char *dataset;     /* absolute; NULL: none */
+    const struct run_knob *knobs;
+    size_t n_knobs;
+};
+
+/* How to start it. The pointers are borrowed and outlive the application. */
 struct run_app_config {
     struct loop *loop;
     const struct settings *settings;
-    const char *image; /* NULL: a command */
-    const char *const *argv;
-    const char *const *env;
-    const char *dir;        /* working directory of a command; NULL: ours */
-    const char *dataset;    /* absolute path; NULL: none */
+    const struct run_plan *plan;
     const char *socket_dir; /* with the socket of the plugin channel in it */
     int output_fd;          /* standard output and error */
-    int64_t gpu;            /* enum run_gpu */
 };
 
 struct run_app {

@@ -7,9 +7,9 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/file.h"
-#include "exporter/core/json_write.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/version.h"
+#include "profiler/analysis/report_text.h"
 #include "profiler/run/output.h"
 
 enum { MAX_BYTES = 1 << 16, MAX_PARENTS = 32 };
@@ -149,7 +149,7 @@ static void write_environment(struct run_session *session, const char *image,
     struct run_record *record = &session->record;
     const char *file = session->spec->file;
     struct utsname system;
-    run_record_open_object(record, "environment");
+    json_open(&record->line, "environment", '{');
     if (uname(&system) == 0) {
         run_record_text(record, "kernel", system.release);
         run_record_text(record, "machine", system.machine);
@@ -166,7 +166,7 @@ static void write_environment(struct run_session *session, const char *image,
     char *commit CLEANUP_FREE = run_environment_commit(folder);
     run_record_text(record, "commit", commit);
     run_record_text(record, "agent", find_agent());
-    run_record_close_object(record);
+    json_close(&record->line, '}');
 }
 
 static void write_gates(struct run_record *record, const struct run_spec *spec) {
@@ -193,13 +193,13 @@ void run_environment_write(struct run_session *session, const char *image,
     run_record_text(record, "format", "waap-run/1");
     run_record_number(record, "began", clock_wall_seconds());
     run_record_text(record, "waap", VERSION_TEXT);
-    run_record_open_object(record, "application");
+    json_open(&record->line, "application", '{');
     run_record_text(record, "name", spec->name);
     run_record_text(record, "version", spec->version);
     run_record_text(record, "file", spec->file);
-    run_record_close_object(record);
+    json_close(&record->line, '}');
     write_environment(session, image, image_digest);
-    run_record_open_object(record, "settings");
+    json_open(&record->line, "settings", '{');
     run_record_number(record, "interval", (double)spec->interval_ms / 1e3);
     run_record_number(record, "baseline", (double)spec->baseline_ms / 1e3);
     run_record_number(record, "cooldown", (double)spec->cooldown_ms / 1e3);
@@ -207,9 +207,9 @@ void run_environment_write(struct run_session *session, const char *image,
     run_record_number(record, "grace", (double)spec->grace_ms / 1e3);
     run_record_number(record, "max_runtime", (double)spec->max_runtime_ms / 1e3);
     if (spec->formats != NULL) {
-        run_record_texts(record, "formats", spec->formats);
+        text_put_list(&record->line, "formats", spec->formats);
     }
-    run_record_close_object(record);
+    json_close(&record->line, '}');
     write_gates(record, spec);
     run_session_check(session, run_record_end(record, &err), &err);
 }

@@ -385,9 +385,9 @@ static void write_finished(struct run_session *session) {
     run_record_number(&session->record, "t",
                       run_record_seconds(&session->record, clock_monotonic_ns()));
     run_record_number(&session->record, "at", clock_wall_seconds());
-    run_record_bool(&session->record, "interrupted", session->n_interrupts > 0);
+    json_put_bool(&session->record.line, "interrupted", session->n_interrupts > 0);
     if (session->record.left_out) {
-        run_record_bool(&session->record, "left_out", true);
+        json_put_bool(&session->record.line, "left_out", true);
         complain(0, "the application has more series than a record holds: some were left out");
     }
     run_session_check(session, run_record_end(&session->record, &err), &err);

@@ -440,9 +440,9 @@ static void describe(const struct run_probe *probe, const char *metric, const ch
         if (at == NULL || !next_line(&at, at + block->pieces[0].iov_len, &line) || line.len == 0) {
             continue;
         }
-        run_record_open_object(record, key);
+        json_open(&record->line, key, '{');
         write_labels(record, line.labels, line.labels + line.len);
-        run_record_close_object(record);
+        json_close(&record->line, '}');
         return;
     }
 }

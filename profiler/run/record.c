@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "exporter/core/clock.h"
-#include "exporter/core/json_write.h"
 #include "exporter/core/memory.h"
-#include "profiler/analysis/report_text.h"
 
 /* The longest line that readers accept, less the bytes that end it. */
 enum { MAX_SAMPLE = RECORD_MAX_LINE - 64 };
@@ -82,30 +80,10 @@ void run_record_text(struct run_record *record, const char *key, const char *tex
     }
 }
 
-void run_record_texts(struct run_record *record, const char *key, const char *const *texts) {
-    text_put_list(&record->line, key, texts);
-}
-
 void run_record_number(struct run_record *record, const char *key, double number) {
     if (!isnan(number)) {
         json_put_number(&record->line, key, number);
     }
-}
-
-void run_record_bool(struct run_record *record, const char *key, bool truth) {
-    json_put_bool(&record->line, key, truth);
-}
-
-void run_record_open_object(struct run_record *record, const char *key) {
-    json_open(&record->line, key, '{');
-}
-
-void run_record_close_object(struct run_record *record) {
-    json_close(&record->line, '}');
-}
-
-void run_record_json(struct run_record *record, const char *key, const char *json) {
-    json_put(&record->line, key, "%s", json);
 }
 
 void run_record_moment(struct run_record *record, int64_t now_ns) {
@@ -134,7 +112,7 @@ void run_record_begin_sample(struct run_record *record, int64_t now_ns) {
     buf_reset(&record->declared);
     run_record_begin(record, "sample");
     run_record_moment(record, now_ns);
-    run_record_open_object(record, "values");
+    json_open(&record->line, "values", '{');
 }
 
 /* The index of the key among those declared, or where to insert it. */
@@ -206,7 +184,7 @@ int run_record_end_sample(struct run_record *record, struct error *err) {
     if (record->line.len > 0 && record->line.data[record->line.len - 1] == '{') {
         return 0; /* no probe has returned a value */
     }
-    run_record_close_object(record);
+    json_close(&record->line, '}');
     buf_add_str(&record->line, "}\n");
     record->n_samples++;
     if (record->declared.len == 0) {

@@ -7,6 +7,7 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
+#include "exporter/core/json_write.h"
 #include "profiler/record/read.h"
 
 /* Writes samples.jsonl: one JSON object per line, each in one write, so that the file is valid at
@@ -41,17 +42,11 @@ void run_record_close(struct run_record *record); /* accepts a zeroed struct */
 /* Seconds since the record began. */
 double run_record_seconds(const struct run_record *record, int64_t now_ns);
 
-/* A line: run_record_begin, then members, then run_record_end. */
+/* A line: run_record_begin, then members by these calls or the writer of JSON, then run_record_end.
+ * A text of NULL and a number of NAN are left out. */
 void run_record_begin(struct run_record *record, const char *kind);
 void run_record_text(struct run_record *record, const char *key, const char *text);
-void run_record_texts(struct run_record *record, const char *key, const char *const *texts);
-void run_record_number(struct run_record *record, const char *key,
-                       double number); /* NAN is left out */
-void run_record_bool(struct run_record *record, const char *key, bool truth);
-void run_record_open_object(struct run_record *record, const char *key);
-void run_record_close_object(struct run_record *record);
-/* A value that is JSON already. */
-void run_record_json(struct run_record *record, const char *key, const char *json);
+void run_record_number(struct run_record *record, const char *key, double number);
 /* Adds "target", "run", "t" and "at". */
 void run_record_moment(struct run_record *record, int64_t now_ns);
 int run_record_end(struct run_record *record, struct error *err);

@@ -71,19 +71,6 @@ void run_session_check(struct run_session *session, int result, const struct err
 
 /* One target of a session: its baseline and its runs, with warm-up and repeats. */
 
-struct run_plan {
-    const struct run_target *target;
-    const char *name;        /* in the record */
-    const char *const *argv; /* the command, or the arguments of the container */
-    const char *const *env;  /* that of the target and our variables */
-    const char *image;       /* NULL: a command */
-    const char *digest;      /* of the image; NULL: unknown */
-    const char *dir;         /* working directory of a command; NULL: ours */
-    const char *dataset;     /* absolute; NULL: none */
-    const struct run_knob *knobs;
-    size_t n_knobs;
-};
-
 struct run_tally {
     unsigned n_runs;
     unsigned n_failed;

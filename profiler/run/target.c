@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "exporter/core/clock.h"
+#include "profiler/analysis/report_text.h"
 #include "profiler/run/output.h"
 
 enum {
@@ -60,8 +61,8 @@ static void write_target(struct run_session *session, const struct run_plan *pla
     struct error err;
     run_record_begin(record, "target");
     run_record_text(record, "target", plan->name);
-    run_record_texts(record, "args", target->args);
-    run_record_texts(record, "command", plan->argv);
+    text_put_list(&record->line, "args", target->args);
+    text_put_list(&record->line, "command", plan->argv);
     run_record_text(record, "image", plan->image);
     run_record_text(record, "image_digest", plan->digest);
     run_record_number(record, "timeout", (double)target->timeout_ms / 1e3);
@@ -69,13 +70,13 @@ static void write_target(struct run_session *session, const struct run_plan *pla
     run_record_number(record, "warmup", (double)target->warmup);
     if (plan->n_knobs > 0) {
         run_record_text(record, "of", target->name);
-        run_record_open_object(record, "knobs");
+        json_open(&record->line, "knobs", '{');
         for (size_t i = 0; i < plan->n_knobs; i++) {
             struct buf value CLEANUP_BUF = {0};
             knob_value_format(&plan->knobs[i].value, &value);
-            run_record_json(record, plan->knobs[i].name, buf_str(&value));
+            json_put(&record->line, plan->knobs[i].name, "%s", buf_str(&value));
         }
-        run_record_close_object(record);
+        json_close(&record->line, '}');
     }
     run_session_check(session, run_record_end(record, &err), &err);
 }
@@ -94,7 +95,7 @@ static void write_end(struct run_session *session, const struct outcome *outcome
         run_record_number(record, "wall_seconds", (double)(app->ended_ns - app->started_ns) / 1e9);
         run_record_number(record, "exit", app->exit_code);
         run_record_number(record, "signal", app->exit_signal);
-        run_record_bool(record, "timed_out", outcome->timed_out);
+        json_put_bool(&record->line, "timed_out", outcome->timed_out);
         run_record_text(record, "stopped_by", outcome->stopped_by);
         run_record_number(record, "user_seconds", usage.user_seconds);
         run_record_number(record, "system_seconds", usage.system_seconds);
@@ -274,14 +275,9 @@ static int launch(struct run_session *session, const struct run_plan *plan, int 
     struct run_app_config config = {
         .loop = session->loop,
         .settings = session->config->settings,
-        .image = plan->image,
-        .argv = plan->argv,
-        .env = plan->env,
-        .dir = plan->dir,
-        .dataset = plan->dataset,
+        .plan = plan,
         .socket_dir = session->socket_dir,
         .output_fd = output_fd,
-        .gpu = plan->target->gpu,
     };
     int r = run_plugin_create(session->loop, session->config, session->collectors, &session->plugin,
                               err);

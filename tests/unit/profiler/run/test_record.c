@@ -10,6 +10,7 @@
 #include <unity.h>
 
 #include "exporter/core/file.h"
+#include "profiler/analysis/report_text.h"
 #include "profiler/record/read.h"
 
 static char path[64];
@@ -52,14 +53,14 @@ static void test_lines(void) {
     run_record_begin(&record, "x");
     run_record_text(&record, "a", "q\"\n");
     run_record_text(&record, "none", NULL);
-    run_record_texts(&record, "l", (const char *const[]){"1", "2", NULL});
-    run_record_texts(&record, "e", (const char *const[]){NULL});
-    run_record_open_object(&record, "o");
+    text_put_list(&record.line, "l", (const char *const[]){"1", "2", NULL});
+    text_put_list(&record.line, "e", (const char *const[]){NULL});
+    json_open(&record.line, "o", '{');
     run_record_number(&record, "n", 0.1);
     run_record_number(&record, "nan", NAN);
     run_record_number(&record, "inf", -INFINITY);
-    run_record_close_object(&record);
-    run_record_bool(&record, "b", true);
+    json_close(&record.line, '}');
+    json_put_bool(&record.line, "b", true);
     TEST_ASSERT_EQUAL_INT(0, run_record_end(&record, &err));
     TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "run", &err));
     check("{\"kind\":\"x\",\"a\":\"q\\\"\\u000a\",\"l\":[\"1\",\"2\"],\"e\":[],\"o\":{\"n\":0.1,"
