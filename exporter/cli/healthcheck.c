@@ -204,5 +204,5 @@ int healthcheck_main(const struct collector *const *collectors, int argc, char *
         fprintf(stderr, "waap: no address to check\n");
         return 2;
     }
-    return check(addresses[0], web_config != NULL && web_config_tls(web_config) != NULL);
+    return check(addresses[0], web_config != NULL && web_config->tls != NULL);
 }

@@ -2,6 +2,6 @@
 
 #include "collectors/collector.h"
 
-/* `waap serve`: runs the daemon with these collectors until it is told to stop. Returns the exit
- * code: 0, 1 where it could not start, 2 where the configuration is wrong. */
+/* `waap serve`: runs the daemon with these collectors until a signal stops it. Returns the exit
+ * code: 0, 1 if it cannot start, 2 if the configuration is wrong. */
 int serve_main(const struct collector *const *collectors, int argc, char **argv);

@@ -58,13 +58,13 @@ void http_gate_evict(struct http_gate *gate, struct http_client *client) {
 
 /* libmicrohttpd 0.9.75 accepts no response while a body arrives, and sends none itself. */
 static void send_timeout(const struct http_client *client) {
-    static const char answer[] = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
-                                 "Content-Type: text/plain; charset=utf-8\r\n\r\n"
-                                 "the body of the request arrives too slowly\n";
+    static const char reply[] = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
+                                "Content-Type: text/plain; charset=utf-8\r\n\r\n"
+                                "the body of the request arrives too slowly\n";
     if (client->tls != NULL) {
-        gnutls_record_send(client->tls, answer, strlen(answer));
+        gnutls_record_send(client->tls, reply, strlen(reply));
     } else {
-        send(client->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+        send(client->fd, reply, strlen(reply), MSG_DONTWAIT | MSG_NOSIGNAL);
     }
 }
 

@@ -39,7 +39,6 @@ static const struct {
     {-EEXIST, MHD_HTTP_CONFLICT},
     {-EFBIG, MHD_HTTP_CONTENT_TOO_LARGE},
     {-ENOENT, MHD_HTTP_NOT_FOUND},
-    {-ENOMEM, MHD_HTTP_SERVICE_UNAVAILABLE},
     {-ENOSPC, MHD_HTTP_INSUFFICIENT_STORAGE},
     {-EPROTONOSUPPORT, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE},
 };
@@ -89,11 +88,9 @@ void http_reply(struct http_request *request, unsigned status, struct MHD_Respon
 }
 
 void http_add_headers(const struct http_server *server, struct MHD_Response *response) {
-    size_t n = 0;
-    const struct web_config_header *headers =
-        server->web_config != NULL ? web_config_headers(server->web_config, &n) : NULL;
-    for (size_t i = 0; i < n && response != NULL; i++) {
-        MHD_add_response_header(response, headers[i].name, headers[i].value);
+    const struct web_config *config = server->web_config;
+    for (size_t i = 0; config != NULL && i < config->n_headers && response != NULL; i++) {
+        MHD_add_response_header(response, config->headers[i].name, config->headers[i].value);
     }
 }
 
@@ -392,8 +389,7 @@ static void note_failure(struct http_request *request) {
 
 static void auth_run(struct worker_job *job) {
     struct http_request *request = CONTAINER_OF(job, struct http_request, auth_job);
-    request->authorized =
-        users_verify(web_config_users(request->auth_config), request->authorization);
+    request->authorized = users_verify(request->auth_config->users, request->authorization);
 }
 
 static void check_next_password(struct http_server *server);
@@ -457,7 +453,7 @@ static void hold_for_check(struct http_request *request, const char *authorizati
 /* Lets a request in, rejects it, or holds it until a worker has checked its password. */
 static void check_password(struct http_request *request) {
     struct http_server *server = request->server;
-    struct users *users = server->web_config != NULL ? web_config_users(server->web_config) : NULL;
+    struct users *users = server->web_config != NULL ? server->web_config->users : NULL;
     bool exempt = request->route != NULL && request->route->health && server->health_is_open;
     if (users == NULL || exempt) {
         return;
@@ -636,8 +632,7 @@ static bool is_within_rate(struct http_request *request) {
     struct http_server *server = request->server;
     bool health = request->route != NULL && request->route->health;
     return health || server->web_config == NULL ||
-           http_rate_allow(&server->rate_due_ns, web_config_rate_limit(server->web_config),
-                           request->start_ns);
+           http_rate_allow(&server->rate_due_ns, server->web_config->rate_limit, request->start_ns);
 }
 
 /* Rejects what cannot be served, once the client is known, and decides what follows. A client that

@@ -112,8 +112,7 @@ static void client_started(struct http_server *server, struct MHD_Connection *co
     MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, server->idle_timeout_s);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    const struct tls_context *tls =
-        client->web_config != NULL ? web_config_tls(client->web_config) : NULL;
+    const struct tls_context *tls = client->web_config != NULL ? client->web_config->tls : NULL;
     if (info == NULL || info->tls_session == NULL || tls == NULL) {
         return;
     }
@@ -173,7 +172,7 @@ static void accepted(int fd, void *context) {
     }
     struct web_config *web_config = server->web_config;
     client->web_config = web_config != NULL ? web_config_ref(web_config) : NULL;
-    bool tls = web_config != NULL && web_config_tls(web_config) != NULL;
+    bool tls = web_config != NULL && web_config->tls != NULL;
     struct sockaddr_storage peer = {.ss_family = AF_UNIX};
     socklen_t len = sizeof(peer);
     getpeername(fd, (struct sockaddr *)&peer, &len);
@@ -313,7 +312,7 @@ int http_server_listen(struct http_listeners *listeners, const struct settings *
 int http_server_configure(struct http_server *server, struct config *config,
                           struct web_config *web_config, struct error *err) {
     const struct settings *settings = config->settings;
-    bool tls = web_config != NULL && web_config_tls(web_config) != NULL;
+    bool tls = web_config != NULL && web_config->tls != NULL;
     int r = 0;
     if (server->plain.mhd == NULL) {
         r = port_open(server, &server->plain, false, settings, err);
@@ -336,9 +335,8 @@ int http_server_configure(struct http_server *server, struct config *config,
     server->config = config_ref(config);
     config_unref(old_config);
     struct web_config *old = server->web_config;
-    if (old != NULL && web_config != NULL && web_config_users(old) != NULL &&
-        web_config_users(web_config) != NULL) {
-        users_inherit(web_config_users(web_config), web_config_users(old));
+    if (old != NULL && web_config != NULL && old->users != NULL && web_config->users != NULL) {
+        users_inherit(web_config->users, old->users);
     }
     server->web_config = web_config != NULL ? web_config_ref(web_config) : NULL;
     web_config_unref(old);

@@ -2,10 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "exporter/core/file.h"
 #include "exporter/core/hash.h"
@@ -14,7 +12,6 @@
 
 enum {
     MAX_FILE = 1 << 20,
-    MAX_FILES = 4, /* itself, certificate, key, client CA */
     MAX_BURST = 1000000,
     MAX_INTERVAL_MS = 60 * 60 * 1000,
 };
@@ -313,23 +310,6 @@ void web_settings_finish(struct web_settings *settings) {
 
 /* ---- files ---- */
 
-/* A file that was read, and its state at that time. */
-struct source {
-    char *path;
-    struct stat stat;
-};
-
-struct web_config {
-    atomic_uint refs;
-    struct source sources[MAX_FILES];
-    size_t n_sources;
-    struct tls_context *tls;
-    struct users *users;
-    struct web_config_header headers[WEB_MAX_HEADERS]; /* values are ours */
-    size_t n_headers;
-    struct web_config_rate_limit rate_limit;
-};
-
 struct loader {
     const char *path;
     struct web_settings settings;
@@ -368,7 +348,7 @@ static char *resolve(const char *path, const char *name) {
 static int read_file(struct web_config *config, const char *path, struct buf *out,
                      struct error *err) {
     int fd CLEANUP_CLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    struct source *source = &config->sources[config->n_sources];
+    struct web_config_source *source = &config->sources[config->n_sources];
     if (fd < 0 || fstat(fd, &source->stat) < 0) {
         return error_set(err, -errno, "open %s: %m", path);
     }
@@ -532,29 +512,12 @@ void web_config_unref(struct web_config *config) {
     tls_context_destroy(config->tls);
     users_destroy(config->users);
     for (size_t i = 0; i < config->n_headers; i++) {
-        free((char *)config->headers[i].value);
+        free(config->headers[i].value);
     }
     for (size_t i = 0; i < config->n_sources; i++) {
         free(config->sources[i].path);
     }
     free(config);
-}
-
-const struct tls_context *web_config_tls(const struct web_config *config) {
-    return config->tls;
-}
-
-struct users *web_config_users(const struct web_config *config) {
-    return config->users;
-}
-
-const struct web_config_header *web_config_headers(const struct web_config *config, size_t *ret_n) {
-    *ret_n = config->n_headers;
-    return config->headers;
-}
-
-struct web_config_rate_limit web_config_rate_limit(const struct web_config *config) {
-    return config->rate_limit;
 }
 
 bool web_config_outdated(const struct web_config *config, uint64_t *ret_stamp) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "exporter/core/cleanup.h"
 #include "exporter/http/tls.h"
@@ -10,19 +12,32 @@
 #include "exporter/settings/problems.h"
 #include "exporter/settings/yaml.h"
 
-/* The web configuration file in force, in the schema of Prometheus' exporter toolkit: TLS, users,
- * headers, rate limit. Immutable and reference counted; a reload replaces it, and connections keep
- * the one they were opened with. */
-struct web_config;
+enum { WEB_MAX_FILES = 4, WEB_MAX_HEADERS = 5 }; /* itself, certificate, key, client CA */
 
 struct web_config_header {
     const char *name;
-    const char *value;
+    char *value;
 };
 
 struct web_config_rate_limit {
     int64_t interval_ms; /* one request per interval …; 0: no limit */
     int64_t burst;       /* … but so many at once */
+};
+
+/* The web configuration file in force, in the schema of Prometheus' exporter toolkit. Immutable and
+ * reference counted; a reload replaces it, and connections keep the one they were opened with. */
+struct web_config {
+    atomic_uint refs;
+    struct web_config_source {
+        char *path;
+        struct stat stat; /* when it was read */
+    } sources[WEB_MAX_FILES];
+    size_t n_sources;
+    struct tls_context *tls;                           /* NULL: plain HTTP */
+    struct users *users;                               /* NULL: no password is required */
+    struct web_config_header headers[WEB_MAX_HEADERS]; /* of every response */
+    size_t n_headers;
+    struct web_config_rate_limit rate_limit;
 };
 
 /* Reads the file at `path` and the certificates it names, relative to its directory. 0, or a
@@ -36,24 +51,11 @@ static inline void web_config_cleanup(struct web_config **config) {
 }
 #define CLEANUP_WEB_CONFIG CLEANUP(web_config_cleanup)
 
-/* For TLS sessions; NULL: plain HTTP. */
-const struct tls_context *web_config_tls(const struct web_config *config);
-
-/* The users with their passwords; NULL: no password is required. */
-struct users *web_config_users(const struct web_config *config);
-
-/* Headers to add to every response. */
-const struct web_config_header *web_config_headers(const struct web_config *config, size_t *ret_n);
-
-struct web_config_rate_limit web_config_rate_limit(const struct web_config *config);
-
 /* Whether a file that was read has been replaced since; `*ret_stamp` identifies the state of the
  * files, so that a bad one is not tried twice. Reads the file system: slow. */
 bool web_config_outdated(const struct web_config *config, uint64_t *ret_stamp);
 
 /* ---- for tests ---- */
-
-enum { WEB_MAX_HEADERS = 5 };
 
 /* A value of the file; `node` is NULL if it is not given or empty. */
 struct web_value {

@@ -83,13 +83,11 @@ static struct web_config *load_good(const char *text) {
 }
 
 static void test_an_empty_file_is_plain_and_open(void) {
-    size_t n_headers;
     struct web_config *config CLEANUP_WEB_CONFIG = load_good("");
-    TEST_ASSERT_NULL(web_config_tls(config));
-    TEST_ASSERT_NULL(web_config_users(config));
-    web_config_headers(config, &n_headers);
-    TEST_ASSERT_EQUAL_UINT64(0, n_headers);
-    TEST_ASSERT_EQUAL_INT64(0, web_config_rate_limit(config).interval_ms);
+    TEST_ASSERT_NULL(config->tls);
+    TEST_ASSERT_NULL(config->users);
+    TEST_ASSERT_EQUAL_UINT64(0, config->n_headers);
+    TEST_ASSERT_EQUAL_INT64(0, config->rate_limit.interval_ms);
 }
 
 static void test_a_missing_file(void) {
@@ -110,7 +108,7 @@ static void test_files_relative_to_the_configuration(void) {
                                                              "  client_auth_type: "
                                                              "RequireAndVerifyClientCert\n"
                                                              "  client_allowed_sans: [a]\n");
-    TEST_ASSERT_NOT_NULL(web_config_tls(config));
+    TEST_ASSERT_NOT_NULL(config->tls);
 }
 
 static void test_an_absolute_path_and_one_without_directory(void) {
@@ -143,7 +141,7 @@ static void test_certificates_within_the_text(void) {
     add_block(&text, "key", ecdsa.key_pem);
     add_block(&text, "client_ca", rsa.crt_pem);
     struct web_config *config CLEANUP_WEB_CONFIG = load_good(buf_str(&text));
-    TEST_ASSERT_NOT_NULL(web_config_tls(config));
+    TEST_ASSERT_NOT_NULL(config->tls);
 }
 
 static void test_mistakes(void) {
@@ -205,7 +203,6 @@ static void test_mistakes(void) {
 }
 
 static void test_users_headers_and_rate(void) {
-    size_t n;
     struct web_config *config CLEANUP_WEB_CONFIG = load_good("basic_auth_users:\n"
                                                              "  ann: " HASH_SECRET "\n"
                                                              "http_server_config:\n"
@@ -215,23 +212,23 @@ static void test_users_headers_and_rate(void) {
                                                              "rate_limit:\n"
                                                              "  interval: 250ms\n"
                                                              "  burst: 7\n");
-    TEST_ASSERT_TRUE(users_verify(web_config_users(config), "Basic YW5uOnNlY3JldA=="));
-    TEST_ASSERT_FALSE(users_verify(web_config_users(config), "Basic YW5uOnNlY3JldHM="));
-    const struct web_config_header *headers = web_config_headers(config, &n);
-    TEST_ASSERT_EQUAL_UINT64(2, n);
+    TEST_ASSERT_TRUE(users_verify(config->users, "Basic YW5uOnNlY3JldA=="));
+    TEST_ASSERT_FALSE(users_verify(config->users, "Basic YW5uOnNlY3JldHM="));
+    const struct web_config_header *headers = config->headers;
+    TEST_ASSERT_EQUAL_UINT64(2, config->n_headers);
     TEST_ASSERT_EQUAL_STRING("X-Frame-Options", headers[0].name);
     TEST_ASSERT_EQUAL_STRING("sameorigin", headers[0].value);
     TEST_ASSERT_EQUAL_STRING("X-XSS-Protection", headers[1].name);
     TEST_ASSERT_EQUAL_STRING("0", headers[1].value);
-    TEST_ASSERT_EQUAL_INT64(250, web_config_rate_limit(config).interval_ms);
-    TEST_ASSERT_EQUAL_INT64(7, web_config_rate_limit(config).burst);
+    TEST_ASSERT_EQUAL_INT64(250, config->rate_limit.interval_ms);
+    TEST_ASSERT_EQUAL_INT64(7, config->rate_limit.burst);
 }
 
 static void test_it_lives_until_the_last_reference(void) {
     struct web_config *config = load_good("basic_auth_users: {ann: " HASH_SECRET "}\n");
     struct web_config *held = web_config_ref(config);
     web_config_unref(config);
-    TEST_ASSERT_TRUE(users_verify(web_config_users(held), "Basic YW5uOnNlY3JldA=="));
+    TEST_ASSERT_TRUE(users_verify(held->users, "Basic YW5uOnNlY3JldA=="));
     web_config_unref(held);
     web_config_unref(NULL);
 }
