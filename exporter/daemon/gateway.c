@@ -1,5 +1,3 @@
-#include "exporter/daemon/gateway.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +7,7 @@
 #include "exporter/core/container_of.h"
 #include "exporter/core/memory.h"
 #include "exporter/daemon/daemon.h"
+#include "exporter/daemon/handlers.h"
 #include "exporter/daemon/push.h"
 #include "exporter/daemon/upload.h"
 #include "exporter/gateway/body.h"

@@ -7,7 +7,7 @@
 #include "exporter/core/number.h"
 #include "exporter/core/version.h"
 #include "exporter/daemon/daemon.h"
-#include "exporter/daemon/gateway.h"
+#include "exporter/daemon/handlers.h"
 #include "exporter/daemon/listing.h"
 #include "exporter/push/metrics.h"
 #include "exporter/push/store.h"

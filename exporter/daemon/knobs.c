@@ -1,5 +1,3 @@
-#include "exporter/daemon/knobs.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 #include "exporter/core/log.h"
 #include "exporter/core/memory.h"
 #include "exporter/daemon/daemon.h"
+#include "exporter/daemon/handlers.h"
 #include "exporter/daemon/listing.h"
 #include "exporter/http/access.h"
 #include "exporter/net/network.h"

@@ -9,6 +9,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/daemon/daemon.h"
+#include "exporter/daemon/handlers.h"
 #include "exporter/daemon/upload.h"
 #include "exporter/net/network.h"
 #include "exporter/push/claim.h"

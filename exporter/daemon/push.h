@@ -3,10 +3,6 @@
 #include "exporter/http/request.h"
 #include "exporter/push/store.h"
 
-/* POST /api/v1/push: the messages of the plugin channel, as one object, an array or lines, gzip or
- * not, of any number of plugins and groups; applied as a whole or not at all. */
-void http_push_handle(struct http_request *request);
-
 /* Finds and claims the owner of that identity for the client of the request, as push_store_owner
  * and push_claim do. Rejections are counted. */
 int http_push_owner(const struct http_request *request, const struct push_identity *identity,

@@ -15,10 +15,7 @@
 #include "exporter/core/log.h"
 #include "exporter/core/version.h"
 #include "exporter/daemon/daemon.h"
-#include "exporter/daemon/gateway.h"
 #include "exporter/daemon/handlers.h"
-#include "exporter/daemon/knobs.h"
-#include "exporter/daemon/push.h"
 #include "exporter/daemon/reload.h"
 #include "exporter/daemon/self_metrics.h"
 #include "exporter/daemon/upload.h"
@@ -255,7 +252,7 @@ int serve_main(const struct collector *const *collectors, int argc, char **argv)
     struct error error;
     int code = EXIT_SUCCESS;
     if (start(&daemon, config, web_config, &error) == 0) {
-        log_live_page(config->settings, web_config != NULL && web_config_tls(web_config) != NULL);
+        log_live_page(config->settings, web_config != NULL && web_config->tls != NULL);
         notify_ready(daemon.notify, "serving");
         loop_run(daemon.loop);
     } else {

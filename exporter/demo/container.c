@@ -37,7 +37,7 @@ static const struct identity {
 
 /* One container at one moment. */
 struct view {
-    const struct identity *who;
+    const struct identity *identity;
     const struct demo_container *container;
     const struct demo_model *model;
 };
@@ -56,8 +56,8 @@ static void write_cpu_stat(const struct view *view, struct buf *out) {
 }
 
 static void write_cpu_max(const struct view *view, struct buf *out) {
-    if (view->who->quota_percent > 0) {
-        buf_printf(out, "%d 100000\n", view->who->quota_percent * 1000);
+    if (view->identity->quota_percent > 0) {
+        buf_printf(out, "%d 100000\n", view->identity->quota_percent * 1000);
     } else {
         buf_add_str(out, "max 100000\n");
     }
@@ -70,11 +70,11 @@ static void write_waiting(struct buf *out, double seconds) {
 }
 
 static void write_cpu_pressure(const struct view *view, struct buf *out) {
-    write_waiting(out, view->who->waiting * view->model->cpu_waiting_seconds);
+    write_waiting(out, view->identity->waiting * view->model->cpu_waiting_seconds);
 }
 
 static void write_io_pressure(const struct view *view, struct buf *out) {
-    write_waiting(out, view->who->waiting * view->model->io_waiting_seconds);
+    write_waiting(out, view->identity->waiting * view->model->io_waiting_seconds);
 }
 
 static void write_memory_pressure(const struct view *view, struct buf *out) {
@@ -85,10 +85,10 @@ static void write_memory_pressure(const struct view *view, struct buf *out) {
 static void write_io_stat(const struct view *view, struct buf *out) {
     buf_printf(out,
                "179:0 rbytes=%015lld wbytes=%015lld rios=%010lld wios=%010lld dbytes=0 dios=0\n",
-               whole(view->who->read * view->model->read.bytes),
-               whole(view->who->written * view->model->written.bytes),
-               whole(view->who->read * view->model->read.operations),
-               whole(view->who->written * view->model->written.operations));
+               whole(view->identity->read * view->model->read.bytes),
+               whole(view->identity->written * view->model->written.bytes),
+               whole(view->identity->read * view->model->read.operations),
+               whole(view->identity->written * view->model->written.operations));
 }
 
 static void write_number(struct buf *out, double value) {
@@ -104,7 +104,7 @@ static void write_memory_peak(const struct view *view, struct buf *out) {
 }
 
 static void write_memory_max(const struct view *view, struct buf *out) {
-    write_number(out, view->who->memory_limit);
+    write_number(out, view->identity->memory_limit);
 }
 
 static void write_memory_events(const struct view *view, struct buf *out) {
@@ -136,11 +136,11 @@ static void write_memory_stat(const struct view *view, struct buf *out) {
 }
 
 static void write_pids_current(const struct view *view, struct buf *out) {
-    buf_printf(out, "%d\n", view->who->n_threads);
+    buf_printf(out, "%d\n", view->identity->n_threads);
 }
 
 static void write_procs(const struct view *view, struct buf *out) {
-    buf_printf(out, "%d\n", view->who->pid);
+    buf_printf(out, "%d\n", view->identity->pid);
 }
 
 static void write_bundle(const struct view *view, struct buf *out) {
@@ -150,26 +150,26 @@ static void write_bundle(const struct view *view, struct buf *out) {
                "\"io.kubernetes.cri.image-name\": \"%s\", "
                "\"io.kubernetes.cri.sandbox-name\": \"%s\", "
                "\"io.kubernetes.cri.sandbox-namespace\": \"ses\"}}\n",
-               view->who->name, view->who->image, view->who->pod);
+               view->identity->name, view->identity->image, view->identity->pod);
 }
 
 static void write_process_cgroup(const struct view *view, struct buf *out) {
-    buf_printf(out, "0::/" PODS "%s/%s\n", view->who->uid, view->who->id);
+    buf_printf(out, "0::/" PODS "%s/%s\n", view->identity->uid, view->identity->id);
 }
 
 /* Started forty seconds after the board. */
 static void write_process_stat(const struct view *view, struct buf *out) {
-    buf_printf(out, "%d (%s) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 4000 0\n", view->who->pid,
-               view->who->name, view->who->n_threads);
+    buf_printf(out, "%d (%s) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 4000 0\n",
+               view->identity->pid, view->identity->name, view->identity->n_threads);
 }
 
 static void write_network(const struct view *view, struct buf *out) {
     buf_add_str(out, "Inter-|   Receive  |  Transmit\n face |bytes  packets  |bytes  packets\n");
     buf_printf(out, "  eth0: %15lld %12lld 0 0 0 0 0 0 %15lld %12lld 0 0 0 0 0 0\n",
-               whole(view->who->received * view->model->received.bytes),
-               whole(view->who->received * view->model->received.operations),
-               whole(view->who->sent * view->model->sent.bytes),
-               whole(view->who->sent * view->model->sent.operations));
+               whole(view->identity->received * view->model->received.bytes),
+               whole(view->identity->received * view->model->received.operations),
+               whole(view->identity->sent * view->model->sent.bytes),
+               whole(view->identity->sent * view->model->sent.operations));
 }
 
 static void write_nothing(const struct view *view, struct buf *out) {
@@ -211,18 +211,18 @@ size_t demo_container_n_files(void) {
 }
 
 void demo_container_path(size_t i, struct buf *out) {
-    const struct identity *who = &identities[i / ARRAY_LEN(files)];
+    const struct identity *identity = &identities[i / ARRAY_LEN(files)];
     const char *name = files[i % ARRAY_LEN(files)].name;
     buf_reset(out);
     switch (files[i % ARRAY_LEN(files)].place) {
     case IN_CGROUP:
-        buf_printf(out, CGROUPS PODS "%s/%s/%s", who->uid, who->id, name);
+        buf_printf(out, CGROUPS PODS "%s/%s/%s", identity->uid, identity->id, name);
         break;
     case IN_BUNDLE:
-        buf_printf(out, BUNDLES "%s/%s", who->id, name);
+        buf_printf(out, BUNDLES "%s/%s", identity->id, name);
         break;
     case IN_PROCESS:
-        buf_printf(out, "proc/%d/%s", who->pid, name);
+        buf_printf(out, "proc/%d/%s", identity->pid, name);
         break;
     }
 }
