@@ -323,9 +323,8 @@ static void list(struct http_request *request) {
 static void add_requester(const struct http_request *request, struct buf *out) {
     struct ucred credentials;
     socklen_t len = sizeof(credentials);
-    char *user CLEANUP_FREE = http_access_user(request);
-    if (user != NULL) {
-        buf_printf(out, "%s@", user);
+    if (request->user != NULL) {
+        buf_printf(out, "%s@", request->user);
     }
     if (request->client->is_unix) {
         if (getsockopt(request->client->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) == 0) {

@@ -377,16 +377,19 @@ static const char *const jetson_paths[] = {
     "sys/kernel/",      "var/lib/nvpmodel/",
 };
 
-/* A file that changes. */
+/* A file that changes: a text, a number, or else a file of a container. */
 struct live {
     int fd;
-    struct buf text; /* its content */
+    struct buf content;
+    const struct demo_text *text;
+    const struct number *number;
+    size_t index; /* of the number in its row, or of the container's file */
 };
 
 struct demo_tree {
     const char *path;
     int dirfd;
-    struct live *files; /* texts, containers, numbers, in the order of the tables */
+    struct live *files;
     size_t n_files, cap_files;
     struct buf scratch;
 };
@@ -462,11 +465,12 @@ static int make_fixed(struct demo_tree *tree, const struct fixed *fixed, struct 
     return 0;
 }
 
-static int make_live(struct demo_tree *tree, const char *pattern, unsigned number,
+static int make_live(struct demo_tree *tree, const char *pattern, unsigned number, struct live live,
                      struct error *err) {
     ARRAY_GROW(&tree->files, &tree->cap_files, tree->n_files + 1);
     struct live *file = &tree->files[tree->n_files++];
-    *file = (struct live){.fd = -1};
+    *file = live;
+    file->fd = -1;
     return make_file(tree, pattern, number, &file->fd, err);
 }
 
@@ -489,16 +493,20 @@ static int make_all(struct demo_tree *tree, const struct demo_model *model, stru
         r = make_disk(tree, err);
     }
     for (const struct demo_text *text = demo_texts; text->path != NULL && r == 0; text++) {
-        r = has_file(model, text->path) ? make_live(tree, text->path, 0, err) : 0;
+        if (has_file(model, text->path)) {
+            r = make_live(tree, text->path, 0, (struct live){.text = text}, err);
+        }
     }
     for (size_t i = 0; i < demo_container_n_files() && r == 0; i++) {
         demo_container_path(i, &tree->scratch);
-        r = make_live(tree, buf_str(&tree->scratch), 0, err);
+        r = make_live(tree, buf_str(&tree->scratch), 0, (struct live){.index = i}, err);
     }
     for (size_t i = 0; i < ARRAY_LEN(number_files); i++) {
-        bool has = has_file(model, number_files[i].path);
-        for (unsigned j = 0; has && j < count_of(number_files[i].n) && r == 0; j++) {
-            r = make_live(tree, number_files[i].path, number_files[i].first + j, err);
+        const struct number *number = &number_files[i];
+        bool has = has_file(model, number->path);
+        for (unsigned j = 0; has && j < count_of(number->n) && r == 0; j++) {
+            struct live live = {.number = number, .index = j};
+            r = make_live(tree, number->path, number->first + j, live, err);
         }
     }
     return r;
@@ -509,48 +517,38 @@ static int make_all(struct demo_tree *tree, const struct demo_model *model, stru
 /* One call per file, so that readers see the old text or the new one. Numbers may become shorter:
  * until the file is truncated, the rest of the old line follows the new one. */
 static int change(struct live *file, const struct buf *text, struct error *err) {
-    if (text->len == file->text.len &&
-        (text->len == 0 || memcmp(text->data, file->text.data, text->len) == 0)) {
+    if (text->len == file->content.len &&
+        (text->len == 0 || memcmp(text->data, file->content.data, text->len) == 0)) {
         return 0;
     }
     if (pwrite(file->fd, text->data, text->len, 0) != (ssize_t)text->len ||
-        (text->len < file->text.len && ftruncate(file->fd, (off_t)text->len) < 0)) {
+        (text->len < file->content.len && ftruncate(file->fd, (off_t)text->len) < 0)) {
         return error_set(err, errno != 0 ? -errno : -EIO, "write the simulated files: %m");
     }
-    buf_reset(&file->text);
-    buf_add(&file->text, text->data, text->len);
+    buf_reset(&file->content);
+    buf_add(&file->content, text->data, text->len);
     return 0;
 }
 
-static double number_at(const struct demo_model *model, const struct number *number, unsigned i) {
-    const double *values = (const double *)(const void *)((const char *)model + number->offset);
-    return values[i] * number->scale;
+static void write_content(const struct live *file, const struct demo_model *model,
+                          struct buf *out) {
+    buf_reset(out);
+    if (file->text != NULL) {
+        file->text->write(model, out);
+    } else if (file->number != NULL) {
+        const char *values = (const char *)model + file->number->offset;
+        double value = ((const double *)(const void *)values)[file->index];
+        buf_printf(out, "%lld\n", llround(value * file->number->scale));
+    } else {
+        demo_container_write(file->index, model, out);
+    }
 }
 
 int demo_tree_update(struct demo_tree *tree, const struct demo_model *model, struct error *err) {
-    struct live *file = tree->files;
-    struct buf *scratch = &tree->scratch;
     int r = 0;
-    for (const struct demo_text *text = demo_texts; text->path != NULL && r == 0; text++) {
-        if (!has_file(model, text->path)) {
-            continue;
-        }
-        buf_reset(scratch);
-        text->write(model, scratch);
-        r = change(file++, scratch, err);
-    }
-    for (size_t i = 0; i < demo_container_n_files() && r == 0; i++) {
-        buf_reset(scratch);
-        demo_container_write(i, model, scratch);
-        r = change(file++, scratch, err);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(number_files); i++) {
-        bool has = has_file(model, number_files[i].path);
-        for (unsigned j = 0; has && j < count_of(number_files[i].n) && r == 0; j++) {
-            buf_reset(scratch);
-            buf_printf(scratch, "%lld\n", llround(number_at(model, &number_files[i], j)));
-            r = change(file++, scratch, err);
-        }
+    for (size_t i = 0; i < tree->n_files && r == 0; i++) {
+        write_content(&tree->files[i], model, &tree->scratch);
+        r = change(&tree->files[i], &tree->scratch, err);
     }
     return r;
 }
@@ -583,7 +581,7 @@ void demo_tree_destroy(struct demo_tree *tree) {
         if (tree->files[i].fd >= 0) {
             close(tree->files[i].fd);
         }
-        buf_finish(&tree->files[i].text);
+        buf_finish(&tree->files[i].content);
     }
     if (tree->dirfd >= 0) {
         close(tree->dirfd);

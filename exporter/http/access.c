@@ -14,7 +14,6 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/file.h"
 #include "exporter/core/log.h"
-#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 #include "exporter/http/server.h"
 #include "exporter/net/network.h"
@@ -123,10 +122,6 @@ int http_access_judge(const struct http_access_peer *peer, const struct http_acc
                      "172.17.0.0/16), or with --push.user=NAME and log in as that user of the web "
                      "configuration",
                      address, address);
-}
-
-char *http_access_user(const struct http_request *request) {
-    return request->user != NULL ? mem_strdup(request->user) : NULL;
 }
 
 /* ---- gateways ---- */

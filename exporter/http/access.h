@@ -44,9 +44,6 @@ int http_access_check_viewer(const struct http_request *request, struct error *e
 /* Whether the request may write; if not, it has got a reply. */
 bool http_access_may_write(struct http_request *request);
 
-/* The name of the user who logged in; the caller frees it. NULL: no password was required. */
-char *http_access_user(const struct http_request *request);
-
 /* Whether a routing table has a route via this address. `text` is the kernel's /proc/net/route for
  * IPv4 (mapped) addresses, its ipv6_route for others. */
 bool http_access_names_gateway(const char *text, const struct in6_addr *address);

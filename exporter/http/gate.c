@@ -9,13 +9,14 @@
 #include "exporter/core/memory.h"
 #include "exporter/net/network.h"
 
-static struct in6_addr peer_address(int fd) {
+static struct in6_addr peer_address(int fd, bool *ret_is_unix) {
     struct sockaddr_storage name = {0};
     socklen_t len = sizeof(name);
     struct in6_addr address = {0};
     if (getpeername(fd, (struct sockaddr *)&name, &len) < 0) {
         return address;
     }
+    *ret_is_unix = name.ss_family == AF_UNIX;
     if (name.ss_family == AF_INET6) {
         address = ((const struct sockaddr_in6 *)&name)->sin6_addr;
     } else if (name.ss_family == AF_INET) {
@@ -24,13 +25,6 @@ static struct in6_addr peer_address(int fd) {
         memcpy(&address.s6_addr[12], &((const struct sockaddr_in *)&name)->sin_addr, 4);
     }
     return address;
-}
-
-static bool is_unix(int fd) {
-    int domain = AF_INET;
-    socklen_t len = sizeof(domain);
-    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
-    return domain == AF_UNIX;
 }
 
 static bool is_at_limit(const struct http_gate *gate, const struct in6_addr *address) {
@@ -113,7 +107,8 @@ static void take_out(struct http_gate *gate, const struct http_client *client) {
 }
 
 struct http_client *http_gate_enter(struct http_gate *gate, int fd) {
-    struct in6_addr address = peer_address(fd);
+    bool is_unix = false;
+    struct in6_addr address = peer_address(fd, &is_unix);
     if (is_at_limit(gate, &address)) {
         gate->n_evicted++;
         return NULL;
@@ -126,7 +121,7 @@ struct http_client *http_gate_enter(struct http_gate *gate, int fd) {
         .due_ns = clock_monotonic_ns() + gate->header_timeout_ns,
         .look_ns = INT64_MAX,
         .address = address,
-        .is_unix = is_unix(fd),
+        .is_unix = is_unix,
     };
     append(gate, client);
     gate->n_clients++;
