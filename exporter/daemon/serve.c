@@ -221,6 +221,7 @@ static void log_live_page(const struct settings *settings, bool tls) {
     struct http_address where;
     if (address == NULL || settings_bool(settings, "web.systemd-socket") ||
         http_address_parse(address, &where, NULL) < 0 || where.is_unix ||
+        strcmp(where.port, "0") == 0 ||
         strcmp(settings_string(settings, "web.telemetry-path"), "/") == 0) {
         return;
     }
