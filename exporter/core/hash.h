@@ -7,7 +7,7 @@
 
 #include "exporter/core/buf.h"
 
-/* Hash of `n` bytes for tables in memory. Peers choose label values, so it is keyed anew in every
+/* Hash of `n` bytes for tables in memory. Peers choose label values, so it has a new key in every
  * process: nobody outside can aim for collisions, and nothing may depend on it past a restart. */
 uint32_t hash_bytes(const void *data, size_t n);
 

@@ -102,7 +102,7 @@ class History {
   }
 
   // A counter's rise per second since the last reading; undefined at its first, after a gap and
-  // where it began anew.
+  // where it started again.
   rate(key, total) {
     const last = this.#counters.get(key);
     if (last?.at === this.now) return last.rate;

@@ -24,7 +24,7 @@ enum { STATE_VERSION = 1 };
 
 static const char magic[8] = "waapstat";
 
-/* Then, each at the begin of a page: the checks of the pages, the pages. */
+/* Then, each at the start of a page: the checks of the pages, the pages. */
 struct header {
     char magic[8];
     uint32_t version;

@@ -93,7 +93,7 @@ void push_store_open_graves(struct push_store *store) {
     free_graves(store, oldest_in_use(store));
 }
 
-/* ---- who takes snapshots ---- */
+/* ---- snapshots ---- */
 
 struct push_reader *push_reader_create(struct push_store *store) {
     struct push_reader *reader = mem_zalloc(1, sizeof(*reader));

@@ -101,7 +101,7 @@ int64_t push_allowance_wait_ns(struct push_allowance *allowance, size_t max, int
 /* Takes `n` off; what is not there yet is owed, for ten seconds at most. */
 void push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n);
 
-/* The owner's, for who takes what several connections and requests say in its name. */
+/* The owner's, for callers that take lines of several connections and requests in its name. */
 struct push_allowance *push_owner_allowance(struct push_owner *owner);
 
 /* Notes when a push of a group was refused: push_failure_time_seconds. */
@@ -273,7 +273,7 @@ struct push_stats {
 
 struct push_stats push_store_stats(const struct push_store *store);
 
-/* Who takes snapshots on a thread of its own. While a reload exchanges the collector, several of
+/* Takes snapshots on a thread of its own. While a reload exchanges the collector, several of
  * its threads can be there, and the older ones may still be rendering. */
 struct push_reader;
 

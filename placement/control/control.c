@@ -166,7 +166,7 @@ static const struct metric_desc desc_run_duration = {
     .labels = "loop",
 };
 GAUGE(desc_safe, "waap_control_safe",
-      "1 while the loop stays at its safe value for want of a measure.");
+      "1 while the loop stays at its safe value because there is no measurement.");
 GAUGE(desc_saturated, "waap_control_saturated",
       "1 while the knob is at a bound and the measure wants it further.");
 GAUGE(desc_target_high, "waap_control_target_high", "Upper end of where the measure is to be.");

@@ -279,7 +279,7 @@ static void test_limit_of_bytes(void) {
     TEST_ASSERT_EQUAL_INT(0, declare_of("a", "uid 1", &mode, NULL)); /* takes its own place */
 }
 
-/* Who loses a plugin's name to a better known one may be connected for a while still. */
+/* A peer that loses a plugin's name to a better known one may stay connected for a while. */
 static void test_knobs_of_another_are_not_shown(void) {
     TEST_ASSERT_EQUAL_INT(0, fixture_claim_as(store, owner, "uid 1", NULL));
     declare(&link_a, &mode);

@@ -139,9 +139,9 @@ static void test_where_a_log_is_read_from(void) {
         {"as it was", false, known, {1, 7, 500, 90}, 50},
         {"back by another mount", true, known, {2, 7, 500, 90}, 50},
         {"cut", false, known, {1, 7, 500, 49}, 0},
-        {"anew", false, known, {1, 8, 1500, 90}, 0},
-        {"anew with its old inode", false, known, {1, 7, 1500, 90}, 0},
-        {"anew in another directory", true, known, {1, 8, 1500, 90}, 0},
+        {"new file", false, known, {1, 8, 1500, 90}, 0},
+        {"new file with its old inode", false, known, {1, 7, 1500, 90}, 0},
+        {"new file in another directory", true, known, {1, 8, 1500, 90}, 0},
         {"another in another directory", true, known, {1, 8, 400, 90}, 90},
         {"of an unknown age by another mount", false, {1, 7, 0, 90}, {2, 7, 0, 90}, 0},
     };
@@ -177,7 +177,7 @@ static void test_what_is_missed(void) {
     TEST_ASSERT_NOT_EQUAL_INT64(0, never.gone_ns); /* its place may be another's */
 }
 
-/* Only who has been away for minutes makes room. */
+/* Only a file that has been away for minutes makes room. */
 static void test_room(void) {
     struct pywaggle_files files = {0};
     for (int i = 0; i < PYWAGGLE_MAX_FILES; i++) {

@@ -277,7 +277,7 @@ static void test_a_container_is_more_than_a_user_who_names_one(void) {
     push_session_finish(&container);
 }
 
-/* Who says nothing more lets go of a name that it has lost, all the same. */
+/* A silent session releases a name that it has lost, too. */
 static void test_a_name_lost_is_let_go(void) {
     struct push_session quiet, rightful;
     push_as(&quiet, (struct push_peer){.pid = 0, .uid = 1000});
@@ -408,7 +408,7 @@ static void test_knobs(void) {
     TEST_ASSERT_EQUAL_STRING("{\"param\":\"res\",\"value\":480}\n", buf_str(&session.out));
     TEST_ASSERT_EQUAL_STRING("", say("{\"param\":\"res\",\"applied\":480}"));
     TEST_ASSERT_EQUAL_DOUBLE(480, knob->applied.number);
-    /* Declared anew, it is told again. */
+    /* Declared again, the value is sent again. */
     TEST_ASSERT_EQUAL_STRING("{\"param\":\"res\",\"value\":480}\n",
                              say("{\"param\":\"res\",\"type\":\"int\",\"default\":720}"));
     /* Under another name it is another plugin. */

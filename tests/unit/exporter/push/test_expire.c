@@ -80,7 +80,7 @@ static void test_removals_between_steps(void) {
     }
 }
 
-/* Who is back keeps what is left. */
+/* A plugin that is back keeps what is left. */
 static void test_a_plugin_returns_between_steps(void) {
     struct push_owner *a = fixture_plugin(store, "a");
     push_many(a);
@@ -96,7 +96,7 @@ static void test_a_plugin_returns_between_steps(void) {
     push_owner_unref(store, a);
 }
 
-/* A claim during a pass is heeded by the next one. */
+/* A claim during a pass counts in the next one. */
 static void test_a_claim_between_steps(void) {
     static const struct label labels[] = {{"job", "cars"}, {"plugin", "p"}};
     struct push_identity identity = {.group = true, .labels = labels, .n_labels = 2};

@@ -88,7 +88,7 @@ static bool is_gone(const struct push_series_view *series, void *context) {
     return strcmp(series->name, "gone") == 0;
 }
 
-/* Puts pages into another store, and that in the place of ours. */
+/* Puts pages into another store, which replaces ours. */
 static struct push_load_report load(const void *pages, size_t len) {
     struct push_load_report report;
     struct push_store *other = create(NULL);
@@ -381,7 +381,7 @@ static void test_the_latest_starts_are_kept(void) {
     churn();
     reload(SIZE_MAX);
     a = fixture_plugin(store, "a");
-    push(a, &update, 65); /* in the place of the first */
+    push(a, &update, 65); /* replaces the first */
     for (uint64_t start = 2; start <= 64; start++) {
         push(a, &update, start);
     }

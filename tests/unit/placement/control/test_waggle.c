@@ -52,7 +52,7 @@ static void test_cpu_is_a_rate(void) {
     TEST_ASSERT_EQUAL_STRING("{\"name\":\"sys.plugin.perf.cpu\",\"ts\":1011000000000,"
                              "\"meta\":{\"plugin\":\"r/a:1\",\"task\":\"a\"},\"val\":150}\n",
                              take("ses", 11, CPU("/a", A, "25")));
-    /* The counter has begun anew. */
+    /* The counter has started again. */
     TEST_ASSERT_EQUAL_STRING("", take("ses", 21, CPU("/a", A, "1")));
     TEST_ASSERT_NOT_NULL(strstr(take("ses", 31, CPU("/a", A, "1")), "\"val\":0}"));
     /* It was gone in between. */

@@ -140,7 +140,7 @@ static void test_what_readers_take(void) {
     }
 }
 
-/* Who comes second leaves it as it is. */
+/* A second run leaves it as it is. */
 static void test_one_writer(void) {
     struct run_record record, second;
     struct error err;
