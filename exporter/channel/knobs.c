@@ -409,31 +409,17 @@ const struct metric_desc knobs_requested_info_metric = {
     .labels = "plugin, job, container, pod, namespace, param, value",
 };
 
-/* Adds a label to a sorted list; replaces another of that name. */
-static size_t insert_label(struct label *labels, size_t n, struct label label) {
-    size_t i = n;
-    while (i > 0 && strcmp(labels[i - 1].name, label.name) > 0) {
-        i--;
-    }
-    bool is_there = i > 0 && strcmp(labels[i - 1].name, label.name) == 0;
-    if (is_there) {
-        labels[i - 1] = label;
-        return n;
-    }
-    memmove(&labels[i + 1], &labels[i], (n - i) * sizeof(*labels));
-    labels[i] = label;
-    return n + 1;
-}
-
-/* Those of the owner, and which knob it is. */
+/* Those of the owner, and of the knob, which win. */
 static struct labels *render_labels(const struct push_owner_view *owner, const char *name,
                                     const struct knob_value *value) {
     struct label *labels CLEANUP_FREE = mem_alloc((owner->n_labels + 2) * sizeof(*labels));
-    size_t n = owner->n_labels;
-    memcpy(labels, owner->labels, n * sizeof(*labels));
-    n = insert_label(labels, n, (struct label){"param", name});
+    size_t n = 0;
+    label_insert(labels, &n, (struct label){"param", name});
     if (value->form == KNOB_TEXT) {
-        n = insert_label(labels, n, (struct label){"value", value->text});
+        label_insert(labels, &n, (struct label){"value", value->text});
+    }
+    for (size_t i = 0; i < owner->n_labels; i++) {
+        label_insert(labels, &n, owner->labels[i]);
     }
     return labels_create(labels, n);
 }

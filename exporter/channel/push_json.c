@@ -37,7 +37,7 @@ enum key {
     KEY_TYPE,
     KEY_UNIT,
     KEY_VALUES,
-    N_KEYS, /* also: unknown */
+    N_KEYS /* also: unknown */
 };
 
 static const struct {
@@ -253,17 +253,6 @@ static int keep_numbers(struct reading *reading, const double **ret_numbers, uin
 
 /* ---- labels ---- */
 
-/* Puts a label where it belongs by name; false where the name is there already. */
-static bool insert_label(struct label *labels, size_t n, struct label label) {
-    size_t at = n;
-    while (at > 0 && strcmp(labels[at - 1].name, label.name) > 0) {
-        labels[at] = labels[at - 1];
-        at--;
-    }
-    labels[at] = label;
-    return at == 0 || strcmp(labels[at - 1].name, label.name) != 0;
-}
-
 static int read_labels(struct reading *reading, const struct label **ret_labels, size_t *ret_n) {
     struct label labels[PUSH_JSON_MAX_LABELS + 1];
     struct json *json = reading->json;
@@ -285,10 +274,9 @@ static int read_labels(struct reading *reading, const struct label **ret_labels,
         if (r < 0) {
             return r;
         }
-        if (!insert_label(labels, n, label)) {
+        if (!label_insert(labels, &n, label)) {
             return json_fail_at(json->key, err, "duplicate label %s", name);
         }
-        n++;
         if (n > PUSH_JSON_MAX_LABELS) {
             return json_fail_at(json->key, err, "more than %d labels", PUSH_JSON_MAX_LABELS);
         }

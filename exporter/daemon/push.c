@@ -8,6 +8,7 @@
 #include "exporter/channel/push_json.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
+#include "exporter/core/memory.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/daemon/handlers.h"
 #include "exporter/daemon/upload.h"
@@ -359,15 +360,8 @@ void http_push_handle(struct http_request *request) {
     if (!http_upload_may_push(request)) {
         return;
     }
-    struct push_request *push = calloc(1, sizeof(*push));
-    struct push_json *reader = push_json_create();
-    if (push == NULL || reader == NULL) {
-        push_json_destroy(reader);
-        free(push);
-        http_json_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
-        return;
-    }
-    push->reader = reader;
+    struct push_request *push = mem_zalloc(1, sizeof(*push));
+    push->reader = push_json_create();
     push->store = daemon_of(request)->push_store;
     push->upload = (struct http_upload){.request = request,
                                         .read = read_body,

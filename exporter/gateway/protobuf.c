@@ -90,25 +90,6 @@ static int read_label(const struct reader *reader, struct protobuf wire, struct 
                : fail(reader, -EINVAL, "a label name is not valid");
 }
 
-/* Puts it where it belongs by name. */
-static int insert_label(const struct reader *reader, struct label *labels, uint32_t *n_labels,
-                        const struct label *label) {
-    size_t i = *n_labels;
-    for (; i > 0; i--) {
-        int order = strcmp(labels[i - 1].name, label->name);
-        if (order == 0) {
-            return fail(reader, -EEXIST, "a label is given twice");
-        }
-        if (order < 0) {
-            break;
-        }
-    }
-    memmove(labels + i + 1, labels + i, (*n_labels - i) * sizeof(*labels));
-    labels[i] = *label;
-    (*n_labels)++;
-    return 0;
-}
-
 static int read_labels(const struct reader *reader, struct protobuf metric,
                        struct push_update *update) {
     size_t n = count_fields(metric, 1);
@@ -120,17 +101,20 @@ static int read_labels(const struct reader *reader, struct protobuf metric,
         return fail_memory(reader);
     }
     struct protobuf_field field;
+    size_t n_labels = 0;
     while (protobuf_next(&metric, &field) > 0) {
         struct label label;
         int r = is(&field, 1, PROTOBUF_BYTES) ? read_label(reader, field.bytes, &label) : 1;
-        if (r == 0 && label.value[0] != '\0') { /* an empty label means the same as none */
-            r = insert_label(reader, labels, &update->n_labels, &label);
+        /* An empty label means the same as none. */
+        if (r == 0 && label.value[0] != '\0' && !label_insert(labels, &n_labels, label)) {
+            r = fail(reader, -EEXIST, "a label is given twice");
         }
         if (r < 0) {
             return r;
         }
     }
     update->labels = labels;
+    update->n_labels = (uint32_t)n_labels;
     return 0;
 }
 

@@ -19,6 +19,20 @@ const char *label_find(const struct label *labels, size_t n, const char *name) {
     return NULL;
 }
 
+bool label_insert(struct label *labels, size_t *n, struct label label) {
+    size_t at = *n;
+    while (at > 0 && strcmp(labels[at - 1].name, label.name) > 0) {
+        at--;
+    }
+    if (at > 0 && strcmp(labels[at - 1].name, label.name) == 0) {
+        return false;
+    }
+    memmove(labels + at + 1, labels + at, (*n - at) * sizeof(*labels));
+    labels[at] = label;
+    ++*n;
+    return true;
+}
+
 static atomic_uint_fast64_t last_id;
 
 /* Begins a set behind what the buffer holds, where the struct may lie; returns its place. */

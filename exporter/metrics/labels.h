@@ -24,6 +24,10 @@ struct label {
 /* The value of the label of that name, or NULL. */
 const char *label_find(const struct label *labels, size_t n, const char *name);
 
+/* Inserts a label into a list that is sorted by name and has room for it; false: the list has a
+ * label of that name and is left as it was. */
+bool label_insert(struct label *labels, size_t *n, struct label label);
+
 /* The value of a label that is rendered although it is empty: a scraper that honours labels then
  * does not add its own. */
 extern const char label_empty[];

@@ -119,3 +119,15 @@ static void test_many_sets_lie_in_one_block(void) {
         value[i + 1] = 'x';
     }
 }
+
+static void test_insert(void) {
+    struct label labels[3] = {{"b", "1"}};
+    size_t n = 1;
+    TEST_ASSERT_TRUE(label_insert(labels, &n, (struct label){"c", "2"}));
+    TEST_ASSERT_TRUE(label_insert(labels, &n, (struct label){"a", "3"}));
+    TEST_ASSERT_FALSE(label_insert(labels, &n, (struct label){"b", "4"}));
+    TEST_ASSERT_EQUAL_size_t(3, n);
+    TEST_ASSERT_EQUAL_STRING("a", labels[0].name);
+    TEST_ASSERT_EQUAL_STRING("1", labels[1].value);
+    TEST_ASSERT_EQUAL_STRING("c", labels[2].name);
+}
