@@ -24,6 +24,13 @@ struct push_plan {
     int64_t now_ms;
     ptrdiff_t cost; /* more in all */
 
+    /* The update that is being looked at. */
+    struct push_owner *owner;
+    const struct push_update *update;
+    enum push_type type; /* found, where the update does not say it */
+    uint64_t labels_hash;
+    struct error *err;
+
     struct step *steps;
     struct push_family **families; /* new ones */
     struct push_series **series;   /* the same */
@@ -32,50 +39,6 @@ struct push_plan {
     size_t n_families, n_series, n_totalled, n_dropped;
     size_t cap_steps, cap_families, cap_series, cap_totalled, cap_dropped;
 };
-
-/* ---- finding ---- */
-
-/* Another owner's series in the family that looks like this one, or NULL. */
-static struct push_series *find_twin(const struct push_plan *plan, const struct push_family *family,
-                                     const struct push_series *series) {
-    const struct push_store *store = plan->store;
-    uint64_t hash = push_series_hash(store, family, series->labels_hash);
-    size_t cursor = 0;
-    struct push_series *other;
-    while ((other = hash_index_next(&store->series, hash, &cursor)) != NULL) {
-        if ((other->family == family || other->gauge == family) && other->dropped != store->batch &&
-            push_series_look_alike(other, series)) {
-            return other;
-        }
-    }
-    return NULL;
-}
-
-/* The family that has the name, or a sample of that name, or means it by a shorter one. */
-static struct push_family *find_name(const struct push_plan *plan, const char *name) {
-    static const char *const endings[] = {"_bucket", "_count", "_sum"};
-    char other[PUSH_MAX_NAME + 32];
-    struct push_family *family = push_family_find(plan->store, name);
-    if (family != NULL) {
-        return family;
-    }
-    sprintf(other, "%s_total", name);
-    family = push_family_find(plan->store, other);
-    if (family != NULL && family->has_short_name) {
-        return family;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
-        size_t len = strlen(name), ending = strlen(endings[i]);
-        if (len > ending && strcmp(name + len - ending, endings[i]) == 0) {
-            sprintf(other, "%.*s", (int)(len - ending), name);
-            family = push_family_find(plan->store, other);
-            bool has_it = family != NULL && (family->type == PUSH_HISTOGRAM ||
-                                             (family->type == PUSH_SUMMARY && i > 0));
-            return has_it ? family : NULL;
-        }
-    }
-    return NULL;
-}
 
 /* ---- room ---- */
 
@@ -94,32 +57,33 @@ static void count(struct push_plan *plan, struct push_owner *owner, ptrdiff_t n_
 
 /* Whether there is room where as many series and bytes are gone in the end. */
 static int check_room(const struct push_plan *plan, const struct push_owner *owner, size_t n_gone,
-                      size_t cost_gone, const char *name, struct error *err) {
+                      size_t cost_gone, const char *name) {
     const struct push_limits *limits = &plan->store->config.limits;
     const struct push_share *share = owner->share;
     ptrdiff_t n_series = (ptrdiff_t)(owner->n_series - n_gone) + owner->planned;
     if (owner->planned > 0 && n_series > (ptrdiff_t)limits->max_owner_series) {
-        return error_set(err, -E2BIG,
+        return error_set(plan->err, -E2BIG,
                          "%s: %s would have more than %zu series (push.max-series-per-plugin)",
                          name, owner->name, limits->max_owner_series);
     }
     if (share != NULL && share->planned > (ptrdiff_t)cost_gone &&
         share->cost - cost_gone + (size_t)share->planned > limits->max_peer_bytes) {
-        return error_set(err, -E2BIG,
+        return error_set(plan->err, -E2BIG,
                          "%s: %s would keep more than %zu bytes (push.max-size-per-peer)", name,
                          share->peer, limits->max_peer_bytes);
     }
     return push_check_room(plan->store, plan->cost - (ptrdiff_t)cost_gone,
-                           plan->store->config.table_bytes / 16, name, err);
+                           plan->store->config.table_bytes / 16, name, plan->err);
 }
 
 /* What a batch that replaces leaves is known at its end; until then, that it does not bring too
  * much itself. */
-static int check_room_so_far(const struct push_plan *plan, const struct push_owner *owner,
-                             const char *name, struct error *err) {
+static int check_room_so_far(const struct push_plan *plan) {
+    const struct push_owner *owner = plan->owner;
     size_t cost = owner->share != NULL ? owner->share->cost : owner->cost;
-    return is_replacing(plan) ? check_room(plan, owner, owner->n_series, cost, name, err)
-                              : check_room(plan, owner, 0, 0, name, err);
+    const char *name = plan->update->name;
+    return is_replacing(plan) ? check_room(plan, owner, owner->n_series, cost, name)
+                              : check_room(plan, owner, 0, 0, name);
 }
 
 /* ---- making way ---- */
@@ -148,8 +112,7 @@ static bool is_left(const struct push_plan *plan, const struct push_series *seri
 /* Whether the family is this owner's alone, and the batch may replace it: one that replaces, or the
  * first of a new process. The latter can be tried with every line, so not many series are looked
  * at. */
-static bool may_go(const struct push_plan *plan, const struct push_family *family,
-                   const struct push_owner *owner) {
+static bool may_go(const struct push_plan *plan, const struct push_family *family) {
     enum { MANY_SERIES = 1000 };
     if (family->batch == plan->store->batch ||
         (!is_replacing(plan) && family->n_members > MANY_SERIES)) {
@@ -157,22 +120,12 @@ static bool may_go(const struct push_plan *plan, const struct push_family *famil
     }
     for (struct push_link *i = family->members.next; i != &family->members; i = i->next) {
         const struct push_series *series = CONTAINER_OF(i, struct push_member, link)->series;
-        if (series->owner != owner || series->batch == plan->store->batch ||
+        if (series->owner != plan->owner || series->batch == plan->store->batch ||
             !(is_replacing(plan) || is_left(plan, series))) {
             return false;
         }
     }
     return family->n_members > 0;
-}
-
-static const char *const type_names[] = {
-    [PUSH_UNSAID] = "metric", [PUSH_UNTYPED] = "untyped metric", [PUSH_COUNTER] = "counter",
-    [PUSH_GAUGE] = "gauge",   [PUSH_HISTOGRAM] = "histogram",    [PUSH_SUMMARY] = "summary",
-    [PUSH_RATE] = "rate",
-};
-
-const char *push_type_name(enum push_type type) {
-    return type == PUSH_UNTYPED ? "untyped" : type_names[type];
 }
 
 static const char *article(enum push_type type) {
@@ -196,28 +149,28 @@ static const struct push_series *first_of(const struct push_family *family) {
                : family->first;
 }
 
-static int refuse_type(const struct push_family *family, const struct push_owner *owner,
-                       const struct push_update *update, enum push_type type, struct error *err) {
+static int refuse_type(const struct push_plan *plan, const struct push_family *family) {
     const struct push_series *first = first_of(family);
-    const char *has = first != NULL ? first->owner->name : owner->name;
-    enum push_type theirs = has_means(family) && !has_others(family) ? PUSH_RATE : family->type;
-    if (strcmp(push_family_name(family), update->name) != 0 && !family->has_short_name) {
-        return error_set(err, -EEXIST, "%s: as %s %s of %s it would clash with %s, %s %s of %s",
-                         update->name, article(type), type_names[type], owner->name,
-                         push_family_name(family), article(theirs), type_names[theirs], has);
+    const char *name = plan->update->name, *owner = plan->owner->name;
+    const char *has = first != NULL ? first->owner->name : owner;
+    const char *type = push_type_words[plan->type], *a = article(plan->type);
+    bool is_rate = has_means(family) && !has_others(family);
+    const char *theirs = push_type_words[is_rate ? PUSH_RATE : family->type];
+    if (strcmp(push_family_name(family), name) != 0 && !family->has_short_name) {
+        return error_set(plan->err, -EEXIST,
+                         "%s: as %s %s of %s it would clash with %s, %s %s of %s", name, a, type,
+                         owner, push_family_name(family), article(family->type), theirs, has);
     }
-    bool same = strcmp(has, owner->name) == 0;
-    return error_set(err, -EEXIST, "%s: is %s %s of %s, not %s %s%s%s", update->name,
-                     article(theirs), type_names[theirs], has, article(type), type_names[type],
-                     same ? "" : " of ", same ? "" : owner->name);
+    bool same = strcmp(has, owner) == 0;
+    return error_set(plan->err, -EEXIST, "%s: is %s %s of %s, not %s %s%s%s", name,
+                     article(family->type), theirs, has, a, type, same ? "" : " of ",
+                     same ? "" : owner);
 }
 
 /* Drops a family that is in the way, if that may be. */
-static int drop_family(struct push_plan *plan, struct push_family *family,
-                       const struct push_owner *owner, const struct push_update *update,
-                       enum push_type type, struct error *err) {
-    if (!may_go(plan, family, owner)) {
-        return refuse_type(family, owner, update, type, err);
+static int drop_family(struct push_plan *plan, struct push_family *family) {
+    if (!may_go(plan, family)) {
+        return refuse_type(plan, family);
     }
     family->dropped = plan->store->batch;
     for (struct push_link *i = family->members.next; i != &family->members; i = i->next) {
@@ -231,71 +184,39 @@ static int drop_family(struct push_plan *plan, struct push_family *family,
 
 /* ---- families ---- */
 
-static int refuse_reserved(const char *name, struct error *err) {
-    return error_set(err, -EPERM, "%s: is a metric of waap's own, choose another name", name);
-}
-
-/* The names that a family has: its own, those of its samples, the short one of a plugin's counter;
- * NULL at the end. */
-static const char *next_name(const char *name, enum push_type of, bool has_short_name, size_t i,
-                             char out[static PUSH_MAX_NAME + 16]) {
-    static const char *const endings[] = {"", "_count", "_sum", "_bucket"};
-    size_t n = of == PUSH_HISTOGRAM ? 4 : of == PUSH_SUMMARY ? 3 : 1;
-    if (i < n) {
-        sprintf(out, "%s%s", name, endings[i]);
-        return out;
-    }
-    sprintf(out, "%.*s", (int)(strlen(name) - strlen("_total")), name);
-    return i == n && has_short_name ? out : NULL;
-}
-
-bool push_name_is_free(const struct push_store *store, const char *name, enum push_type of,
-                       bool has_short_name) {
-    char text[PUSH_MAX_NAME + 16];
-    const char *next;
-    for (size_t i = 0; (next = next_name(name, of, has_short_name, i, text)) != NULL; i++) {
-        if (push_is_reserved(store, next) || find_name(store->plan, next) != NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Takes all names that a family of type `of` has, for an update of type `type`. */
+/* Takes all names that a family has; those that have them are dropped. */
 static int take_names(struct push_plan *plan, const char *name, enum push_type of,
-                      bool has_short_name, const struct push_owner *owner,
-                      const struct push_update *update, enum push_type type, struct error *err) {
+                      bool has_short_name) {
     char text[PUSH_MAX_NAME + 16];
     const char *next;
     int r = 0;
-    for (size_t i = 0; r == 0 && (next = next_name(name, of, has_short_name, i, text)) != NULL;
-         i++) {
+    for (size_t i = 0;
+         r == 0 && (next = push_family_next_name(name, of, has_short_name, i, text)) != NULL; i++) {
         struct push_family *other;
         if (push_is_reserved(plan->store, next)) {
-            return refuse_reserved(next, err);
+            return error_set(plan->err, -EPERM,
+                             "%s: is a metric of waap's own, choose another name", next);
         }
-        while (r == 0 && (other = find_name(plan, next)) != NULL) {
-            r = drop_family(plan, other, owner, update, type, err);
+        while (r == 0 && (other = push_family_of_name(plan->store, next)) != NULL) {
+            r = drop_family(plan, other);
         }
     }
     return r;
 }
 
-/* Plans a family of type `of` for an update of type `type`. */
 static int make_family(struct push_plan *plan, const char *name, enum push_type of,
-                       struct push_owner *owner, const struct push_update *update,
-                       enum push_type type, struct push_family **ret_family, struct error *err) {
-    bool has_short_name = type == PUSH_COUNTER && !owner->group;
-    int r = push_check_name(update, err);
-    r = r == 0 ? take_names(plan, name, of, has_short_name, owner, update, type, err) : r;
+                       struct push_family **ret_family) {
+    struct push_owner *owner = plan->owner;
+    bool has_short_name = plan->type == PUSH_COUNTER && !owner->group;
+    int r = push_check_name(plan->update, plan->err);
+    r = r == 0 ? take_names(plan, name, of, has_short_name) : r;
     if (r < 0) {
         return r;
     }
     struct push_family *family =
-        push_family_create(plan->store, name, of, update->help, owner->group);
+        push_family_create(plan->store, name, of, plan->update->help, owner->group);
     family->has_short_name = has_short_name;
     family->payer = push_share_ref(owner->share);
-    family->batch = plan->store->batch;
     ARRAY_GROW(&plan->families, &plan->cap_families, plan->n_families + 1);
     plan->families[plan->n_families++] = family;
     push_index_add(&plan->store->names, family->hash, family);
@@ -304,23 +225,22 @@ static int make_family(struct push_plan *plan, const char *name, enum push_type 
     return 0;
 }
 
-/* The family of that name and type, found or planned. */
+/* The family of that name and type, found or made. */
 static int family_for(struct push_plan *plan, const char *name, enum push_type of,
-                      struct push_owner *owner, const struct push_update *update,
-                      enum push_type type, struct push_family **ret_family, struct error *err) {
+                      struct push_family **ret_family) {
     struct push_family *family = push_family_find(plan->store, name);
-    if (family != NULL && family->type != of) {
-        int r = drop_family(plan, family, owner, update, type, err);
-        if (r < 0) {
-            return r;
-        }
-        family = NULL;
+    bool is_other = family != NULL && family->type != of;
+    int r = is_other ? drop_family(plan, family) : 0;
+    if (r == 0 && (family == NULL || is_other)) {
+        r = make_family(plan, name, of, &family);
+    } else if (r == 0 && !family->has_help) {
+        r = push_check_help(plan->update, plan->err);
     }
-    if (family == NULL) {
-        return make_family(plan, name, of, owner, update, type, ret_family, err);
+    if (r == 0) {
+        family->batch = plan->store->batch;
+        *ret_family = family;
     }
-    *ret_family = family;
-    return family->has_help ? 0 : push_check_help(update, err);
+    return r;
 }
 
 /* ---- what an update means ---- */
@@ -340,64 +260,63 @@ static void derive_names(const char *name, struct names *ret_names) {
 }
 
 /* A gauge and the mean of a rate are in one family: which of both a new series is. */
-static int guess_kind(const struct push_family *family, const struct push_owner *owner,
-                      const struct push_update *update, enum push_type *ret_type,
-                      struct error *err) {
-    if (has_means(family) && has_others(family) && update->op == PUSH_INC && !owner->group) {
-        return error_set(err, -EINVAL,
+static int guess_kind(struct push_plan *plan, const struct push_family *family) {
+    enum push_op op = plan->update->op;
+    bool may_be_rate = !plan->owner->group && has_means(family);
+    if (may_be_rate && has_others(family) && op == PUSH_INC) {
+        return error_set(plan->err, -EINVAL,
                          "%s: there are gauges and rates of that name: its first use must say "
                          "the type",
-                         update->name);
+                         plan->update->name);
     }
-    bool is_rate = update->op == PUSH_TOTAL || (update->op == PUSH_INC && has_means(family));
-    *ret_type = is_rate && !owner->group ? PUSH_RATE : PUSH_GAUGE;
+    bool is_rate = may_be_rate && op == PUSH_INC;
+    plan->type = is_rate || (op == PUSH_TOTAL && !plan->owner->group) ? PUSH_RATE : PUSH_GAUGE;
     return 0;
 }
 
 /* The type of an update that does not say it. */
-static int find_type(const struct push_plan *plan, const struct push_owner *owner,
-                     const struct push_update *update, uint64_t labels_hash,
-                     enum push_type *ret_type, struct error *err) {
-    const struct push_family *family = push_family_find(plan->store, update->name);
-    if (family == NULL && !owner->group) {
+static int find_type(struct push_plan *plan) {
+    const struct push_store *store = plan->store;
+    const char *name = plan->update->name;
+    const struct push_family *family = push_family_find(store, name);
+    if (family == NULL && !plan->owner->group) {
         struct names names;
-        derive_names(update->name, &names);
-        family = push_family_find(plan->store, names.total);
+        derive_names(name, &names);
+        family = push_family_find(store, names.total);
         family = family != NULL && family->has_short_name ? family : NULL;
     }
     if (family == NULL) {
-        return error_set(err, -EINVAL, "%s: its first use must say the type", update->name);
+        return error_set(plan->err, -EINVAL, "%s: its first use must say the type", name);
     }
-    *ret_type = family->type;
+    plan->type = family->type;
     if (family->type != PUSH_GAUGE) {
         return 0;
     }
     const struct push_series *series =
-        push_series_find(plan->store, family, owner, update, labels_hash);
+        push_series_find(store, family, plan->owner, plan->update, plan->labels_hash);
     if (series == NULL) {
-        return guess_kind(family, owner, update, ret_type, err);
+        return guess_kind(plan, family);
     }
-    *ret_type = series->gauge == family ? PUSH_RATE : PUSH_GAUGE;
+    plan->type = series->gauge == family ? PUSH_RATE : PUSH_GAUGE;
     return 0;
 }
 
 /* The family that an update names. A plugin's counter is called …_total, and no other family has
  * the name without; a rate is a gauge by its name. */
-static int find_target(struct push_plan *plan, struct push_owner *owner,
-                       const struct push_update *update, enum push_type type,
-                       struct push_family **ret_family, struct error *err) {
+static int find_target(struct push_plan *plan, struct push_family **ret_family) {
+    const char *name = plan->update->name;
     struct names names;
-    if (owner->group || (type != PUSH_COUNTER && type != PUSH_RATE)) {
-        return family_for(plan, update->name, type, owner, update, type, ret_family, err);
+    if (plan->owner->group || (plan->type != PUSH_COUNTER && plan->type != PUSH_RATE)) {
+        return family_for(plan, name, plan->type, ret_family);
     }
-    derive_names(update->name, &names);
-    if (type == PUSH_RATE) {
-        return family_for(plan, names.base, PUSH_GAUGE, owner, update, type, ret_family, err);
+    derive_names(name, &names);
+    if (plan->type == PUSH_RATE) {
+        return family_for(plan, names.base, PUSH_GAUGE, ret_family);
     }
     struct push_family *other =
-        strcmp(update->name, names.total) != 0 ? push_family_find(plan->store, update->name) : NULL;
-    int r = other != NULL ? drop_family(plan, other, owner, update, type, err) : 0;
-    return r < 0 ? r : family_for(plan, names.total, type, owner, update, type, ret_family, err);
+        strcmp(name, names.total) != 0 ? push_family_find(plan->store, name) : NULL;
+    int r = other != NULL ? drop_family(plan, other) : 0;
+    return r < 0 ? r : family_for(plan, names.total, PUSH_COUNTER, ret_family);
 }
 
 /* ---- series ---- */
@@ -423,76 +342,80 @@ static void choose_bounds(const struct push_family *family, const struct push_up
 
 /* Whether nothing is in the way of a new series; what makes way is dropped. */
 static int check_twin(struct push_plan *plan, const struct push_family *family,
-                      const struct push_series *series, const char *name, struct error *err) {
-    struct push_series *twin = find_twin(plan, family, series);
+                      const struct push_series *series) {
+    struct push_series *twin = push_series_twin(plan->store, family, series);
     if (twin == NULL) {
         return 0;
     }
     if (twin->batch == plan->store->batch || !push_claim_outranks(series->owner, twin->owner)) {
-        return error_set(err, -EEXIST, "%s{%s}: is a series of %s, not of %s", name,
-                         series->labels->text, twin->owner->name, series->owner->name);
+        return error_set(plan->err, -EEXIST, "%s{%s}: is a series of %s, not of %s",
+                         plan->update->name, series->labels->text, twin->owner->name,
+                         series->owner->name);
     }
     drop_series(plan, twin);
     return 0;
 }
 
-static int admit(struct push_plan *plan, struct push_series *series, const char *name,
-                 struct error *err) {
+static int admit(struct push_plan *plan, const struct push_series *series) {
     size_t size = push_series_entry_size(series);
     if (size > PUSH_PAGE_SIZE) {
-        return error_set(err, -E2BIG,
-                         "%s: all labels, values and bounds take %zu bytes, at most %d fit", name,
-                         size, PUSH_PAGE_SIZE);
+        return error_set(plan->err, -E2BIG,
+                         "%s: all labels, values and bounds take %zu bytes, at most %d fit",
+                         plan->update->name, size, PUSH_PAGE_SIZE);
     }
-    int r = check_twin(plan, series->family, series, name, err);
+    int r = check_twin(plan, series->family, series);
     if (r == 0 && series->gauge != NULL) {
-        r = check_twin(plan, series->gauge, series, name, err);
+        r = check_twin(plan, series->gauge, series);
     }
-    if (r == 0) {
-        count(plan, series->owner, 1, (ptrdiff_t)series->cost);
-        r = check_room_so_far(plan, series->owner, name, err);
-    }
-    return r;
+    count(plan, series->owner, 1, (ptrdiff_t)series->cost);
+    return r == 0 ? check_room_so_far(plan) : r;
 }
 
-static int make_series(struct push_plan *plan, struct push_family *family, struct push_owner *owner,
-                       const struct push_update *update, enum push_type type, uint64_t labels_hash,
-                       struct push_series **ret_series, struct error *err) {
-    const struct push_store *store = plan->store;
+static void note_first(struct push_family *family, struct push_series *series) {
+    if (family->n_members == 0 && family->first == NULL) {
+        family->first = series;
+    }
+}
+
+static int make_series(struct push_plan *plan, struct push_family *family,
+                       struct push_series **ret_series) {
+    const struct push_update *update = plan->update;
+    struct push_owner *owner = plan->owner;
     struct push_family *gauge = NULL;
     const double *bounds;
     size_t n_bounds;
     choose_bounds(family, update, &bounds, &n_bounds);
-    int r = push_check_labels(owner, type, update, err);
+    int r = push_check_labels(owner, plan->type, update, plan->err);
     r = r < 0 ? r
-              : push_claim_check_labels(store, owner, update->name, update->labels,
-                                        update->n_labels, err);
-    r = r < 0 ? r : push_check_bounds(update, bounds, n_bounds, err);
-    if (r == 0 && type == PUSH_RATE) {
+              : push_claim_check_labels(plan->store, owner, update->name, update->labels,
+                                        update->n_labels, plan->err);
+    r = r < 0 ? r : push_check_bounds(update, bounds, n_bounds, plan->err);
+    if (r == 0 && plan->type == PUSH_RATE) {
         struct names names;
         derive_names(update->name, &names);
         gauge = family;
-        r = family_for(plan, names.total, PUSH_COUNTER, owner, update, type, &family, err);
+        r = family_for(plan, names.total, PUSH_COUNTER, &family);
     }
     if (r < 0) {
         return r;
     }
     struct push_series *series =
-        push_series_create(family, gauge, owner, update, bounds, n_bounds, labels_hash);
+        push_series_create(family, gauge, owner, update, bounds, n_bounds, plan->labels_hash);
     ARRAY_GROW(&plan->series, &plan->cap_series, plan->n_series + 1);
     plan->series[plan->n_series++] = series;
-    r = admit(plan, series, update->name, err);
+    r = admit(plan, series);
     push_series_index(plan->store, series);
-    family->first = family->n_members == 0 && family->first == NULL ? series : family->first;
+    note_first(family, series);
     if (gauge != NULL) {
-        gauge->first = gauge->n_members == 0 && gauge->first == NULL ? series : gauge->first;
+        note_first(gauge, series);
     }
     *ret_series = series;
     return r;
 }
 
-static int refuse_twice(const struct push_series *series, const char *name, struct error *err) {
-    return error_set(err, -EINVAL, "%s{%s}: given twice", name, series->labels->text);
+static int refuse_twice(const struct push_plan *plan, const struct push_series *series) {
+    return error_set(plan->err, -EINVAL, "%s{%s}: given twice", plan->update->name,
+                     series->labels->text);
 }
 
 static bool has_other_bounds(const struct push_series *series, const struct push_update *update) {
@@ -509,57 +432,47 @@ static bool has_other_bounds(const struct push_series *series, const struct push
 /* A series that is set, or that another process has left, may come with other buckets than before,
  * a gauge may become a rate: another series replaces it. Not twice in a batch. */
 static int drop_other_kind(struct push_plan *plan, struct push_series *series,
-                           const struct push_family *family, const struct push_update *update,
-                           enum push_type type, struct error *err) {
+                           const struct push_family *family) {
+    const struct push_update *update = plan->update;
     bool was_rate = series->gauge == family;
-    bool changes_kind = family->type == PUSH_GAUGE && was_rate != (type == PUSH_RATE);
+    bool changes_kind = family->type == PUSH_GAUGE && was_rate != (plan->type == PUSH_RATE);
     if (!changes_kind && !has_other_bounds(series, update)) {
         return 0;
     }
-    if (series->batch == plan->store->batch && update->op == PUSH_SET) {
-        return refuse_twice(series, update->name, err);
+    bool is_named = series->batch == plan->store->batch;
+    if (is_named && update->op == PUSH_SET) {
+        return refuse_twice(plan, series);
     }
-    bool may_change = is_left(plan, series) || (!changes_kind && update->op == PUSH_SET) ||
-                      (changes_kind && is_replacing(plan));
-    if (series->batch != plan->store->batch && may_change) {
+    bool may_change =
+        is_left(plan, series) || (changes_kind ? is_replacing(plan) : update->op == PUSH_SET);
+    if (!is_named && may_change) {
         drop_series(plan, series);
         return 1;
     }
-    return changes_kind ? error_set(err, -EEXIST, "%s: is a %s of %s, not a %s", update->name,
+    return changes_kind ? error_set(plan->err, -EEXIST, "%s: is a %s of %s, not a %s", update->name,
                                     was_rate ? "rate" : "gauge", series->owner->name,
                                     was_rate ? "gauge" : "rate")
-                        : error_set(err, -EEXIST, "%s: has other buckets, set at its first use",
-                                    update->name);
+                        : error_set(plan->err, -EEXIST,
+                                    "%s: has other buckets, set at its first use", update->name);
 }
 
-static int series_for(struct push_plan *plan, struct push_owner *owner,
-                      const struct push_update *update, enum push_type *type,
-                      struct push_series **ret_series, struct error *err) {
+static int series_for(struct push_plan *plan, struct push_series **ret_series) {
     struct push_family *family = NULL;
-    uint64_t labels_hash =
-        owner->hash + push_hash_labels(plan->store, update->labels, update->n_labels);
-    int r = 0;
-    if (*type == PUSH_UNSAID) {
-        r = find_type(plan, owner, update, labels_hash, type, err);
-    }
-    r = r < 0 ? r : find_target(plan, owner, update, *type, &family, err);
+    int r = plan->type == PUSH_UNSAID ? find_type(plan) : 0;
+    r = r < 0 ? r : find_target(plan, &family);
     if (r < 0) {
         return r;
     }
-    struct push_series *series = push_series_find(plan->store, family, owner, update, labels_hash);
-    r = series != NULL ? drop_other_kind(plan, series, family, update, *type, err) : 1;
-    if (r > 0) {
-        r = make_series(plan, family, owner, update, *type, labels_hash, &series, err);
-    }
-    family->batch = plan->store->batch;
-    *ret_series = series;
-    return r;
+    *ret_series =
+        push_series_find(plan->store, family, plan->owner, plan->update, plan->labels_hash);
+    r = *ret_series != NULL ? drop_other_kind(plan, *ret_series, family) : 1;
+    return r > 0 ? make_series(plan, family, ret_series) : r;
 }
 
 /* ---- totals ---- */
 
-static int total_for(struct push_plan *plan, struct push_series *series, const char *name,
-                     struct push_total **ret_total, struct error *err) {
+static int total_for(struct push_plan *plan, struct push_series *series,
+                     struct push_total **ret_total) {
     uint64_t start = plan->batch->start;
     for (struct push_total *total = series->totals; total != NULL; total = total->next) {
         if (total->start == start) {
@@ -567,17 +480,17 @@ static int total_for(struct push_plan *plan, struct push_series *series, const c
             return 0;
         }
     }
-    int r = 0;
-    if (series->new_total == NULL) {
-        series->new_total = mem_zalloc(1, sizeof(*series->new_total));
-        series->new_total->start = start;
-        ARRAY_GROW(&plan->totalled, &plan->cap_totalled, plan->n_totalled + 1);
-        plan->totalled[plan->n_totalled++] = series;
-        count(plan, series->owner, 0, (ptrdiff_t)push_total_cost(series));
-        r = check_room_so_far(plan, series->owner, name, err);
+    if (series->new_total != NULL) {
+        *ret_total = series->new_total;
+        return 0;
     }
+    series->new_total = mem_zalloc(1, sizeof(*series->new_total));
+    series->new_total->start = start;
+    ARRAY_GROW(&plan->totalled, &plan->cap_totalled, plan->n_totalled + 1);
+    plan->totalled[plan->n_totalled++] = series;
+    count(plan, series->owner, 0, (ptrdiff_t)push_total_cost(series));
     *ret_total = series->new_total;
-    return r;
+    return check_room_so_far(plan);
 }
 
 /* ---- the plan ---- */
@@ -588,29 +501,31 @@ static bool is_push_time(const char *name) {
 }
 
 static int plan_update(struct push_plan *plan, struct push_owner *owner,
-                       const struct push_update *update, struct step *ret_step, struct error *err) {
+                       const struct push_update *update, struct step *ret_step) {
     *ret_step = (struct step){0};
     if (owner->group && is_push_time(update->name)) {
         return 0;
     }
-    struct push_series *series = NULL;
-    enum push_type type = update->type;
     if (strlen(update->name) > PUSH_MAX_NAME) {
-        return push_check_name(update, err);
+        return push_check_name(update, plan->err);
     }
-    int r = series_for(plan, owner, update, &type, &series, err);
+    plan->owner = owner;
+    plan->update = update;
+    plan->type = update->type;
+    plan->labels_hash =
+        owner->hash + push_hash_labels(plan->store, update->labels, update->n_labels);
+    struct push_series *series = NULL;
+    int r = series_for(plan, &series);
     if (r < 0) {
         return r;
     }
     if (series->batch == plan->store->batch && is_replacing(plan)) {
-        return refuse_twice(series, update->name, err);
+        return refuse_twice(plan, series);
     }
     series->batch = plan->store->batch;
-    r = push_check_values(plan->batch, update, series, type, err);
     ret_step->series = series;
-    return r == 0 && update->op == PUSH_TOTAL
-               ? total_for(plan, series, update->name, &ret_step->total, err)
-               : r;
+    r = push_check_values(plan->batch, update, series, plan->type, plan->err);
+    return r == 0 && update->op == PUSH_TOTAL ? total_for(plan, series, &ret_step->total) : r;
 }
 
 /* Whether a batch that replaces leaves the series out. */
@@ -621,8 +536,7 @@ static bool is_replaced(const struct push_plan *plan, const struct push_series *
 }
 
 /* What the batch leaves must fit, once all of it is known. */
-static int check_result(const struct push_plan *plan, const struct push_owner *owner,
-                        struct error *err) {
+static int check_result(const struct push_plan *plan, const struct push_owner *owner) {
     size_t n_gone = 0, cost_gone = 0;
     if (!is_replacing(plan)) {
         return 0;
@@ -634,7 +548,7 @@ static int check_result(const struct push_plan *plan, const struct push_owner *o
             cost_gone += series->cost;
         }
     }
-    return check_room(plan, owner, n_gone, cost_gone, "push", err);
+    return check_room(plan, owner, n_gone, cost_gone, "push");
 }
 
 /* Whether the event loop may wait for the batch. */
@@ -649,12 +563,11 @@ static bool is_small(const struct push_batch *batch) {
     return n <= PUSH_MAX_UPDATES;
 }
 
-static int make_plan(struct push_plan *plan, struct push_owner *owner, size_t *ret_failed,
-                     struct error *err) {
+static int make_plan(struct push_plan *plan, struct push_owner *owner, size_t *ret_failed) {
     const struct push_batch *batch = plan->batch;
     *ret_failed = batch->n_updates;
     if (!is_small(batch)) {
-        return error_set(err, -EFBIG,
+        return error_set(plan->err, -EFBIG,
                          "more than %d metrics at once, of which large ones count several times: "
                          "push them in parts",
                          PUSH_MAX_UPDATES);
@@ -662,29 +575,28 @@ static int make_plan(struct push_plan *plan, struct push_owner *owner, size_t *r
     ARRAY_GROW(&plan->steps, &plan->cap_steps, batch->n_updates);
     for (size_t i = 0; i < batch->n_updates; i++) {
         struct push_owner *of = batch->updates[i].owner;
-        int r =
-            plan_update(plan, of != NULL ? of : owner, &batch->updates[i], &plan->steps[i], err);
+        int r = plan_update(plan, of != NULL ? of : owner, &batch->updates[i], &plan->steps[i]);
         if (r < 0) {
             *ret_failed = i;
             return r;
         }
     }
-    return check_result(plan, owner, err);
+    return check_result(plan, owner);
 }
 
 /* Adds the entries of all that is new to the table; they do not count yet. */
-static int place(struct push_plan *plan, struct error *err) {
+static int place(const struct push_plan *plan) {
     struct push_store *store = plan->store;
     int r = 0;
     for (size_t i = 0; r == 0 && i < plan->n_families; i++) {
-        r = push_family_place(store, plan->families[i], err);
+        r = push_family_place(store, plan->families[i], plan->err);
     }
     for (size_t i = 0; r == 0 && i < plan->n_series; i++) {
-        r = push_series_place(store, plan->series[i], err);
+        r = push_series_place(store, plan->series[i], plan->err);
     }
     for (size_t i = 0; r == 0 && i < plan->n_totalled; i++) {
         struct push_series *series = plan->totalled[i];
-        r = push_total_place(store, series, series->new_total, err);
+        r = push_total_place(store, series, series->new_total, plan->err);
     }
     return r;
 }
@@ -890,11 +802,12 @@ int push_store_apply(struct push_store *store, struct push_owner *owner,
     push_store_lock(store);
     store->batch++;
     plan->batch = batch;
+    plan->err = err;
     plan->now_ms = push_store_now_ms(store);
     plan->cost = 0;
     plan->n_families = plan->n_series = plan->n_totalled = plan->n_dropped = 0;
-    int r = make_plan(plan, owner, &failed, err);
-    r = r == 0 ? place(plan, err) : r;
+    int r = make_plan(plan, owner, &failed);
+    r = r == 0 ? place(plan) : r;
     if (r < 0) {
         forget_plan(plan);
         abandon(plan);

@@ -34,6 +34,18 @@ bool push_is_reserved(const struct push_store *store, const char *name) {
                                              sizeof(*store->reserved), compare_names) != NULL);
 }
 
+/* ---- types ---- */
+
+const char *const push_type_words[] = {
+    [PUSH_UNSAID] = "metric", [PUSH_UNTYPED] = "untyped metric", [PUSH_COUNTER] = "counter",
+    [PUSH_GAUGE] = "gauge",   [PUSH_HISTOGRAM] = "histogram",    [PUSH_SUMMARY] = "summary",
+    [PUSH_RATE] = "rate",
+};
+
+const char *push_type_name(enum push_type type) {
+    return type == PUSH_UNTYPED ? "untyped" : push_type_words[type];
+}
+
 /* ---- texts ---- */
 
 static bool is_utf8(const char *text) {

@@ -169,29 +169,12 @@ static struct push_family *find_gauge(const struct push_store *store,
     return gauge != NULL && gauge->type == PUSH_GAUGE ? gauge : NULL;
 }
 
-/* Whether the series is there already, or one of another owner that looks the same. */
-static bool has_twin(const struct push_store *store, const struct push_family *family,
-                     const struct push_series *series) {
-    uint64_t hash = push_series_hash(store, family, series->labels_hash);
-    size_t cursor = 0;
-    const struct push_series *other;
-    while ((other = hash_index_next(&store->series, hash, &cursor)) != NULL) {
-        if ((other->family == family || other->gauge == family) &&
-            push_series_look_alike(other, series)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int keep_series(struct loader *loader, struct push_series *series) {
-    struct push_store *store = loader->store;
-    if (has_twin(store, series->family, series) ||
-        (series->gauge != NULL && has_twin(store, series->gauge, series))) {
+static int keep_series(struct push_store *store, struct push_series *series) {
+    if (push_series_twin(store, series->family, series) != NULL ||
+        (series->gauge != NULL && push_series_twin(store, series->gauge, series) != NULL)) {
         return -EEXIST;
     }
-    return push_series_entry_size(series) > PUSH_PAGE_SIZE ? -E2BIG
-                                                           : push_series_place(store, series, NULL);
+    return push_series_place(store, series, NULL);
 }
 
 /* The first owner of a series pays for its family. */
@@ -227,7 +210,7 @@ static int load_series(struct loader *loader, const struct push_entry *entry, ui
     uint64_t hash = owner->hash + push_hash_labels(store, labels, n_labels);
     struct push_series *series =
         push_series_create(family, gauge, owner, &update, bounds, n_bounds, hash);
-    int r = keep_series(loader, series);
+    int r = keep_series(store, series);
     if (r < 0) {
         push_series_free(store, series);
         return r;

@@ -245,6 +245,7 @@ uint64_t push_hash_labels(const struct push_store *store, const struct label *la
 
 /* ---- check.c ---- */
 
+extern const char *const push_type_words[]; /* "counter", "untyped metric", … */
 void push_reserve_names(struct push_store *store, const struct collector *const *collectors);
 /* Whether the name is a collector's, or begins with waap_. */
 bool push_is_reserved(const struct push_store *store, const char *name);
@@ -309,15 +310,24 @@ static inline const char *push_family_name(const struct push_family *family) {
     return family->desc->desc.name;
 }
 struct push_family *push_family_find(const struct push_store *store, const char *name);
+/* The family that has the name, or a sample of that name, or means it by a shorter one. */
+struct push_family *push_family_of_name(const struct push_store *store, const char *name);
+/* The names that a family has: its own, those of its samples, the short one of a plugin's counter;
+ * NULL at the end. */
+const char *push_family_next_name(const char *name, enum push_type type, bool has_short_name,
+                                  size_t i, char out[static PUSH_MAX_NAME + 16]);
+/* Whether nobody has a name that such a family would have. */
+bool push_name_is_free(const struct push_store *store, const char *name, enum push_type type,
+                       bool has_short_name);
 
-uint64_t push_series_hash(const struct push_store *store, const struct push_family *family,
-                          uint64_t labels_hash);
 struct push_series *push_series_find(const struct push_store *store,
                                      const struct push_family *family,
                                      const struct push_owner *owner,
                                      const struct push_update *update, uint64_t labels_hash);
-/* Whether both have the same labels, however owner and metric share them. */
-bool push_series_look_alike(const struct push_series *a, const struct push_series *b);
+/* Another series of the family that looks the same, whichever owner has it; or NULL. */
+struct push_series *push_series_twin(const struct push_store *store,
+                                     const struct push_family *family,
+                                     const struct push_series *series);
 /* `gauge`: of a rate, else NULL. */
 struct push_series *push_series_create(struct push_family *family, struct push_family *gauge,
                                        struct push_owner *owner, const struct push_update *update,
@@ -343,10 +353,6 @@ void push_total_link(struct push_store *store, struct push_series *series,
 
 struct push_plan *push_plan_create(struct push_store *store);
 void push_plan_destroy(struct push_plan *plan);
-
-/* Whether nobody has a name that such a family would have. */
-bool push_name_is_free(const struct push_store *store, const char *name, enum push_type type,
-                       bool has_short_name);
 
 /* ---- value.c ---- */
 

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,10 +226,62 @@ struct push_family *push_family_find(const struct push_store *store, const char 
     return NULL;
 }
 
+/* ---- names of families ---- */
+
+struct push_family *push_family_of_name(const struct push_store *store, const char *name) {
+    static const char *const endings[] = {"_bucket", "_count", "_sum"};
+    char other[PUSH_MAX_NAME + 32];
+    struct push_family *family = push_family_find(store, name);
+    if (family != NULL) {
+        return family;
+    }
+    sprintf(other, "%s_total", name);
+    family = push_family_find(store, other);
+    if (family != NULL && family->has_short_name) {
+        return family;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+        size_t len = strlen(name), ending = strlen(endings[i]);
+        if (len > ending && strcmp(name + len - ending, endings[i]) == 0) {
+            sprintf(other, "%.*s", (int)(len - ending), name);
+            family = push_family_find(store, other);
+            bool has_it = family != NULL && (family->type == PUSH_HISTOGRAM ||
+                                             (family->type == PUSH_SUMMARY && i > 0));
+            return has_it ? family : NULL;
+        }
+    }
+    return NULL;
+}
+
+const char *push_family_next_name(const char *name, enum push_type of, bool has_short_name,
+                                  size_t i, char out[static PUSH_MAX_NAME + 16]) {
+    static const char *const endings[] = {"", "_count", "_sum", "_bucket"};
+    size_t n = of == PUSH_HISTOGRAM ? 4 : of == PUSH_SUMMARY ? 3 : 1;
+    if (i < n) {
+        sprintf(out, "%s%s", name, endings[i]);
+        return out;
+    }
+    sprintf(out, "%.*s", (int)(strlen(name) - strlen("_total")), name);
+    return i == n && has_short_name ? out : NULL;
+}
+
+bool push_name_is_free(const struct push_store *store, const char *name, enum push_type of,
+                       bool has_short_name) {
+    char text[PUSH_MAX_NAME + 16];
+    const char *next;
+    for (size_t i = 0; (next = push_family_next_name(name, of, has_short_name, i, text)) != NULL;
+         i++) {
+        if (push_is_reserved(store, next) || push_family_of_name(store, next) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- finding series ---- */
 
-uint64_t push_series_hash(const struct push_store *store, const struct push_family *family,
-                          uint64_t labels_hash) {
+static uint64_t hash_series(const struct push_store *store, const struct push_family *family,
+                            uint64_t labels_hash) {
     return hash_mix(family->hash, labels_hash ^ store->seed);
 }
 
@@ -252,7 +305,7 @@ struct push_series *push_series_find(const struct push_store *store,
                                      const struct push_family *family,
                                      const struct push_owner *owner,
                                      const struct push_update *update, uint64_t labels_hash) {
-    uint64_t hash = push_series_hash(store, family, labels_hash);
+    uint64_t hash = hash_series(store, family, labels_hash);
     size_t cursor = 0;
     struct push_series *series;
     while ((series = hash_index_next(&store->series, hash, &cursor)) != NULL) {
@@ -271,8 +324,9 @@ static bool has_label(const struct push_series *series, const struct label *labe
     return value != NULL && strcmp(value, label->value) == 0;
 }
 
-/* Not as they are rendered: groups get an empty instance, which is none. */
-bool push_series_look_alike(const struct push_series *a, const struct push_series *b) {
+/* Whether both have the same labels, however owner and metric share them. Not as they are rendered:
+ * groups get an empty instance, which is none. */
+static bool look_alike(const struct push_series *a, const struct push_series *b) {
     if (a->owner->n_labels + a->n_labels != b->owner->n_labels + b->n_labels) {
         return false;
     }
@@ -287,6 +341,21 @@ bool push_series_look_alike(const struct push_series *a, const struct push_serie
         }
     }
     return true;
+}
+
+struct push_series *push_series_twin(const struct push_store *store,
+                                     const struct push_family *family,
+                                     const struct push_series *series) {
+    uint64_t hash = hash_series(store, family, series->labels_hash);
+    size_t cursor = 0;
+    struct push_series *other;
+    while ((other = hash_index_next(&store->series, hash, &cursor)) != NULL) {
+        if ((other->family == family || other->gauge == family) && other->dropped != store->batch &&
+            look_alike(other, series)) {
+            return other;
+        }
+    }
+    return NULL;
 }
 
 /* ---- making series ---- */
@@ -393,17 +462,17 @@ static bool names_plugin(const struct push_series *series) {
 
 void push_series_index(struct push_store *store, struct push_series *series) {
     uint64_t hash = series->labels_hash;
-    push_index_add(&store->series, push_series_hash(store, series->family, hash), series);
+    push_index_add(&store->series, hash_series(store, series->family, hash), series);
     if (series->gauge != NULL) {
-        push_index_add(&store->series, push_series_hash(store, series->gauge, hash), series);
+        push_index_add(&store->series, hash_series(store, series->gauge, hash), series);
     }
 }
 
 void push_series_unindex(struct push_store *store, struct push_series *series) {
     uint64_t hash = series->labels_hash;
-    hash_index_remove(&store->series, push_series_hash(store, series->family, hash), series);
+    hash_index_remove(&store->series, hash_series(store, series->family, hash), series);
     if (series->gauge != NULL) {
-        hash_index_remove(&store->series, push_series_hash(store, series->gauge, hash), series);
+        hash_index_remove(&store->series, hash_series(store, series->gauge, hash), series);
     }
 }
 
