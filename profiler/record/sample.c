@@ -80,7 +80,9 @@ static int parse_sample(struct record_parser *parser, struct json *json, struct 
             return r;
         }
     }
-    return r < 0 || json_at_end(json) ? r : json_fail(json, err, "more behind the object");
+    return r < 0 || json_at_end(json)
+               ? r
+               : json_fail(json, err, "expected the end of the line after the object");
 }
 
 /* Parses `{"kind":"…"`; it must be within the bytes that record_parse restores. */

@@ -160,8 +160,8 @@ static void warn_about_leftovers(struct run_session *session, const struct run_p
         return;
     }
     run_progress_clear(&session->progress);
-    fprintf(stderr, "waap run: %s: killed what outlived its first process: %zu more\n", plan->name,
-            n_left);
+    fprintf(stderr, "waap run: %s: killed %zu process%s that outlived its first one\n", plan->name,
+            n_left, n_left > 1 ? "es" : "");
 }
 
 /* Reads the last messages of the plugin, which may still be in the socket. */

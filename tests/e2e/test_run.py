@@ -353,7 +353,7 @@ def test_crash_leaves_a_valid_record(begin, tmp_path):
 
 def test_an_application_in_the_background_is_told(profile):
     _, complaints = profile(f"profiling: {{{QUICK}, repeats: 2}}", "--", "sh", "-c", "setsid sleep 60 & exit 0")
-    assert complaints == "waap run: 1: killed what outlived its first process: 1 more\n"
+    assert complaints == "waap run: 1: killed 1 process that outlived its first one\n"
 
 
 def test_folders_of_runs_that_begin_are_left_alone(profile):

@@ -137,7 +137,7 @@ static void test_bad_lines(void) {
         {"{\"kind\":\"sample\",\"values\":[]}\n", "\"values\" is not an object"},
         {"{\"kind\":\"sample\",\"run\":-1}\n", "\"run\" is not a count"},
         {"{\"kind\":\"sample\",\"values\":{\"x\":true}}\n", "column"},
-        {"{\"kind\":\"sample\"} {}\n", "more behind the object"},
+        {"{\"kind\":\"sample\"} {}\n", "expected the end of the line after the object"},
         {"{\"kind\":\"series\",\"key\":\"x\",\"type\":\"gauge\"}\n", "x: declared before"},
         {"{\"kind\":\"series\",\"key\":\"y\",\"type\":\"colour\"}\n", "unknown type \"colour\""},
         {"{\"kind\":\"series\",\"key\":\"y{\",\"type\":\"gauge\"}\n", "a series needs"},
