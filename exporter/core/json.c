@@ -347,25 +347,6 @@ int json_next_element(struct json *json, bool *first, struct error *err) {
     return 1;
 }
 
-int json_each(struct json *json, char bracket, const char *expected, json_each_function *read,
-              void *context, struct error *err) {
-    bool first = true;
-    char *key = NULL;
-    size_t len;
-    int r;
-    if (!json_take(json, bracket)) {
-        return json_fail(json, err, "expected %s", expected);
-    }
-    while ((r = bracket == '{' ? json_next_key(json, &first, &key, &len, err)
-                               : json_next_element(json, &first, err)) > 0) {
-        r = read(json, key, context, err);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return r;
-}
-
 /* Takes a value that holds no others. */
 static int skip_simple(struct json *json, struct error *err) {
     char *text;
