@@ -73,7 +73,6 @@ struct runner {
 
 struct control {
     struct service service;
-    struct flags flags;
     struct control_config config;
     struct runner *runners;
     struct control_memory_entry *memories; /* of the runners */
@@ -86,7 +85,7 @@ struct control {
 /* ---- pausing ---- */
 
 static bool is_paused(const struct control *control) {
-    const char *file = settings_string(control->flags.settings, "pause-file");
+    const char *file = settings_string(control->service.config->settings, "pause-file");
     return control->is_paused || (file[0] != '\0' && access(file, F_OK) == 0);
 }
 
@@ -254,7 +253,7 @@ static const struct http_route routes[] = {
 /* ---- remembering ---- */
 
 static void load_memories(struct control *control) {
-    const char *path = settings_string(control->flags.settings, "state-file");
+    const char *path = settings_string(control->service.config->settings, "state-file");
     struct error err;
     if (path[0] == '\0') {
         return;
@@ -270,7 +269,7 @@ static void load_memories(struct control *control) {
 
 /* Written only after a change: flash wears out. */
 static void save_memory(struct control *control, const struct runner *runner) {
-    const char *path = settings_string(control->flags.settings, "state-file");
+    const char *path = settings_string(control->service.config->settings, "state-file");
     size_t index = (size_t)(runner - control->runners);
     struct control_memory *known = &control->memories[index].memory;
     if (path[0] == '\0' || !runner->loop.has_state || runner->loop.is_dry) {
@@ -348,7 +347,7 @@ static bool stop_runners(struct control *control) {
 }
 
 static int create_runners(struct control *control, struct error *err) {
-    bool is_dry = settings_bool(control->flags.settings, "dry-run");
+    bool is_dry = settings_bool(control->service.config->settings, "dry-run");
     size_t n = control->config.n_loops;
     control->runners = mem_zalloc(n, sizeof(*control->runners));
     control->memories = mem_zalloc(n, sizeof(*control->memories));
@@ -432,7 +431,7 @@ static int run(struct control *control) {
     if (create_runners(control, &err) < 0) {
         log_error("control: %s", err.text);
         code = EXIT_FAILURE;
-    } else if (settings_bool(control->flags.settings, "once")) {
+    } else if (settings_bool(control->service.config->settings, "once")) {
         code = run_once(control);
     } else {
         clean = run_service(control, &code);
@@ -460,20 +459,18 @@ static int print_help(void) {
 
 static int read_everything(struct control *control, int argc, char **argv,
                            struct problems *problems) {
-    char **service_flags CLEANUP_FREE = mem_zalloc((size_t)argc + 1, sizeof(*service_flags));
-    service_split_flags(&argc, argv, service_flags);
-    int r = flags_read(&control->flags, options, ARRAY_LEN(options), argc, argv, problems);
-    if (r == 0 && control->flags.n_words != 1) {
+    int r = service_init(&control->service, "control", DEFAULT_ADDRESS, options, ARRAY_LEN(options),
+                         argc, argv, problems);
+    if (r == 0 && control->service.flags.n_words != 1) {
         problems_add(problems, "control", 0, 0,
                      "expected one configuration file, got %zu (see waap control --help)",
-                     control->flags.n_words);
+                     control->service.flags.n_words);
         r = -EINVAL;
     }
     if (r == 0) {
-        r = control_config_load(control->flags.words[0], &control->config, problems);
+        r = control_config_load(control->service.flags.words[0], &control->config, problems);
     }
-    int s = service_init(&control->service, "control", DEFAULT_ADDRESS, service_flags, problems);
-    return r < 0 ? r : s;
+    return r;
 }
 
 int control_main(int argc, char **argv) {
@@ -485,14 +482,14 @@ int control_main(int argc, char **argv) {
     int code = EXIT_USAGE;
     if (read_everything(&control, argc, argv, &problems) < 0) {
         problems_print(&problems, stderr);
-    } else if (settings_bool(control.flags.settings, "check")) {
-        printf("%s: nothing wrong; loops: %zu\n", control.flags.words[0], control.config.n_loops);
+    } else if (settings_bool(control.service.config->settings, "check")) {
+        printf("%s: nothing wrong; loops: %zu\n", control.service.flags.words[0],
+               control.config.n_loops);
         code = EXIT_SUCCESS;
     } else {
         code = run(&control);
     }
     service_finish(&control.service);
     control_config_finish(&control.config);
-    flags_finish(&control.flags);
     return code;
 }

@@ -248,7 +248,6 @@ enum { EXIT_USAGE = 2, STOP_MS = 3000 };
 
 struct place {
     struct service service;
-    struct flags flags;
     struct buf url;
     struct web_client *client; /* the worker's, as is the predictor */
     struct gbt *gbt;
@@ -515,7 +514,7 @@ static const struct http_route routes[] = {
 /* ---- the command ---- */
 
 static int start(struct place *place, struct error *err) {
-    const struct settings *settings = place->flags.settings;
+    const struct settings *settings = place->service.config->settings;
     place->limits = (struct place_measured_limits){
         .min_samples = (double)settings_int(settings, "measured-min-samples"),
         .max_age_seconds = (double)settings_duration_ms(settings, "max-age") / 1e3,
@@ -567,18 +566,15 @@ static int run(struct place *place) {
 }
 
 static int read_flags(struct place *place, int argc, char **argv, struct problems *problems) {
-    char **service_flags CLEANUP_FREE = mem_zalloc((size_t)argc + 1, sizeof(*service_flags));
-    service_split_flags(&argc, argv, service_flags);
-    int r = flags_read(&place->flags, options, ARRAY_LEN(options), argc, argv, problems);
-    if (r == 0 && place->flags.n_words > 0) {
+    int r = service_init(&place->service, "place", DEFAULT_ADDRESS, options, ARRAY_LEN(options),
+                         argc, argv, problems);
+    if (r == 0 && place->service.flags.n_words > 0) {
         problems_add(problems, "place", 0, 0,
                      "%s: neither a flag nor a command (see waap place --help)",
-                     place->flags.words[0]);
+                     place->service.flags.words[0]);
         r = -EINVAL;
     }
-    r = r < 0 ? r : check_options(place->flags.settings, problems);
-    int s = service_init(&place->service, "place", DEFAULT_ADDRESS, service_flags, problems);
-    return r < 0 ? r : s;
+    return r < 0 ? r : check_options(place->service.config->settings, problems);
 }
 
 static int service_main(int argc, char **argv) {
@@ -595,7 +591,6 @@ static int service_main(int argc, char **argv) {
     place_errors_finish(&place.errors);
     gbt_destroy(place.gbt);
     web_client_destroy(place.client);
-    flags_finish(&place.flags);
     buf_finish(&place.url);
     buf_finish(&place.ambiguous);
     for (size_t i = 0; i < N_PLACE_QUERIES; i++) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -11,96 +12,72 @@
 #include "exporter/core/container_of.h"
 #include "exporter/core/gzip.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/version.h"
 #include "exporter/http/process_metrics.h"
 #include "exporter/metrics/exposition.h"
 
-enum { MAX_FLAGS = 256, DRAIN_MS = 500 };
-
-static const struct collector *const no_collectors[] = {NULL};
+enum { DRAIN_MS = 500 };
 
 /* ---- flags ---- */
 
-static const char *const prefixes[] = {"web.", "log.", "push.allow", "push.user"};
-
-static bool is_ours(const char *arg) {
-    if (strncmp(arg, "--", 2) != 0) {
-        return false;
-    }
-    const char *name = arg + (strncmp(arg, "--no-", 5) == 0 ? 5 : 2);
+static bool is_of_server(const struct option *option) {
+    static const char *const prefixes[] = {"web.", "log.", "push.allow", "push.user"};
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
+        if (strncmp(option->name, prefixes[i], strlen(prefixes[i])) == 0) {
             return true;
         }
     }
     return false;
 }
 
-/* Whether the value of this flag is the next argument. */
-static bool wants_value(const char *arg) {
-    if (strchr(arg, '=') != NULL) {
-        return false;
-    }
-    for (const struct option *option = exporter_options; option->name != NULL; option++) {
-        if (strcmp(option->name, arg + 2) == 0) {
-            return option->type != OPTION_BOOL && option->bare_text == NULL;
-        }
-    }
-    return false;
+static int by_name(const void *left, const void *right) {
+    const struct option *a = *(const struct option *const *)left;
+    const struct option *b = *(const struct option *const *)right;
+    return strcmp(a->name, b->name);
 }
 
-int service_split_flags(int *argc, char **argv, char **flags) {
-    int n_flags = 0, n_left = *argc > 0;
-    for (int i = 1; i < *argc; i++) {
-        if (!is_ours(argv[i])) {
-            argv[n_left++] = argv[i];
-            continue;
+/* The settings of a daemon without collectors, and `options`. */
+static int read_flags(struct service *service, const struct option *const *options, size_t n,
+                      int argc, char **argv, struct problems *problems) {
+    struct config *config = service->config = mem_zalloc(1, sizeof(*config));
+    const struct option *option;
+    size_t n_before = problems->n_lines, capacity = 0;
+    atomic_init(&config->refs, 1);
+    ARRAY_GROW(&config->table.options, &capacity, n + 1);
+    memcpy(config->table.options, options, n * sizeof(*options));
+    for (option = exporter_options; option->name != NULL; option++) {
+        ARRAY_GROW(&config->table.options, &capacity, n + 1);
+        config->table.options[n++] = option;
+    }
+    qsort(config->table.options, n, sizeof(*options), by_name);
+    flags_read(&service->flags, config->table.options, n, argc, argv, problems);
+    config->settings = service->flags.settings;
+    for (option = exporter_options; option->name != NULL; option++) {
+        if (!is_of_server(option) &&
+            settings_origin(config->settings, option->name) == SETTINGS_FLAG) {
+            struct buf flag CLEANUP_BUF = {0};
+            buf_printf(&flag, "--%s", option->name);
+            problems_add(problems, buf_str(&flag), 0, 0, "only for waap serve");
         }
-        flags[n_flags++] = argv[i];
-        if (wants_value(argv[i]) && i + 1 < *argc && strncmp(argv[i + 1], "--", 2) != 0) {
-            flags[n_flags++] = argv[++i];
-        }
     }
-    argv[n_left] = NULL;
-    flags[n_flags] = NULL;
-    *argc = n_left;
-    return n_flags;
-}
-
-static bool has_address(char *const *flags) {
-    static const char flag[] = "--web.listen-address";
-    for (; *flags != NULL; flags++) {
-        if (strncmp(*flags, flag, strlen(flag)) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int load_config(struct service *service, const char *default_address, char *const *flags,
-                       struct problems *problems) {
-    struct buf address CLEANUP_BUF = {0};
-    char *argv[MAX_FLAGS + 3] = {"service"};
-    int argc = 1;
-    buf_printf(&address, "--web.listen-address=%s", default_address);
-    if (!has_address(flags)) {
-        argv[argc++] = address.data;
-    }
-    for (; *flags != NULL && argc < MAX_FLAGS + 2; flags++) {
-        argv[argc++] = *flags;
-    }
-    struct config_sources sources = {.argc = argc, .argv = argv};
-    return config_load(no_collectors, &sources, &service->config, problems);
+    return problems->n_lines > n_before ? -EINVAL : 0;
 }
 
 int service_init(struct service *service, const char *name, const char *default_address,
-                 char *const *flags, struct problems *problems) {
+                 const struct option *const *options, size_t n_options, int argc, char **argv,
+                 struct problems *problems) {
+    static const char address[] = "web.listen-address";
     *service = (struct service){.name = name};
-    int r = load_config(service, default_address, flags, problems);
+    int r = read_flags(service, options, n_options, argc, argv, problems);
     if (r < 0) {
         return r;
     }
     struct config *config = service->config;
+    if (settings_origin(config->settings, address) == SETTINGS_DEFAULT) {
+        settings_set(config->settings, settings_option(config->settings, address), SETTINGS_FILE,
+                     default_address, NULL);
+    }
     const char *path = settings_string(config->settings, "web.config.file");
     if (path[0] != '\0') {
         r = web_config_load(path, &service->web_config, problems);

@@ -6,6 +6,7 @@
 #include "exporter/core/error.h"
 #include "exporter/http/server.h"
 #include "exporter/metrics/snapshot.h"
+#include "exporter/settings/flags.h"
 #include "exporter/settings/problems.h"
 
 /* A program with an event loop and the daemon's HTTP server: its addresses, limits, TLS, users and
@@ -13,21 +14,19 @@
 struct service {
     struct loop *loop;
     struct config *config;
+    struct flags flags; /* its settings are those of `config` */
     struct web_config *web_config;
     struct http_server *http;
     struct loop_source signals; /* a signalfd */
     const char *name;           /* for the log */
 };
 
-/* Moves the flags of the server (--web.…, --log.…, --push.allow, --push.user) from `argv` into
- * `flags`, which has room for argc + 1, both ended by NULL; returns how many were moved and writes
- * how many are left, argv[0] among them. */
-int service_split_flags(int *argc, char **argv, char **flags);
-
-/* Reads the flags and the files that they name. It listens at `default_address` unless a flag has
- * another. -EINVAL with every mistake in `problems`. Finish it in any case. */
+/* Reads the command line: by `options`, and by the flags of the server (--web.…, --log.…,
+ * --push.allow, --push.user), with the files that they name. It listens at `default_address` unless
+ * a flag has another. -EINVAL with every mistake in `problems`. Finish it in any case. */
 int service_init(struct service *service, const char *name, const char *default_address,
-                 char *const *flags, struct problems *problems);
+                 const struct option *const *options, size_t n_options, int argc, char **argv,
+                 struct problems *problems);
 
 /* Creates the loop, handles SIGINT and SIGTERM. */
 int service_open(struct service *service, struct error *err);

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <unity.h>
 
-#include "placement/service/service.h"
-
 static const struct option option_dry = {.name = "dry-run", .type = OPTION_BOOL, .help = "Dry"};
 static const struct option option_file = {.name = "file", .type = OPTION_STRING, .help = "File"};
 static const struct option option_count = {
@@ -52,21 +50,4 @@ static void test_mistakes(void) {
     TEST_ASSERT_NOT_NULL(strstr(problems.lines[2], "--file: expected"));
     TEST_ASSERT_NOT_NULL(
         strstr(problems.lines[3], "--no-file: only switches can be negated, --file takes a value"));
-}
-
-static void test_flags_of_the_server(void) {
-    char *argv[] = {"control", "c.yaml",           "--web.listen-address",        ":1",
-                    "--once",  "--log.level=warn", "--no-web.auth-exempt-health", "--push.user=a",
-                    NULL};
-    char *moved[9];
-    int argc = 8;
-    TEST_ASSERT_EQUAL_INT(5, service_split_flags(&argc, argv, moved));
-    TEST_ASSERT_EQUAL_INT(3, argc);
-    TEST_ASSERT_EQUAL_STRING("c.yaml", argv[1]);
-    TEST_ASSERT_EQUAL_STRING("--once", argv[2]);
-    TEST_ASSERT_NULL(argv[3]);
-    TEST_ASSERT_EQUAL_STRING("--web.listen-address", moved[0]);
-    TEST_ASSERT_EQUAL_STRING(":1", moved[1]);
-    TEST_ASSERT_EQUAL_STRING("--push.user=a", moved[4]);
-    TEST_ASSERT_NULL(moved[5]);
 }
