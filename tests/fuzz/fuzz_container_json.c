@@ -1,4 +1,4 @@
-/* Covers 45 % of collectors/container/info.c. */
+/* Covers 70 % of collectors/container/info.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
