@@ -26,7 +26,8 @@ void cgroup_stats_finish(struct cgroup_stats *stats) {
     *stats = (struct cgroup_stats){0};
 }
 
-struct cgroup_io *cgroup_stats_device(struct cgroup_stats *stats, uint32_t major, uint32_t minor) {
+/* The row of that device, added without values if there is none; NULL if there are too many. */
+static struct cgroup_io *find_device(struct cgroup_stats *stats, uint32_t major, uint32_t minor) {
     for (size_t i = 0; i < stats->n_devices; i++) {
         if (stats->devices[i].major == major && stats->devices[i].minor == minor) {
             return &stats->devices[i];
@@ -139,7 +140,8 @@ int cgroup_parse_scalar(const char *text, enum cgroup_value value, double diviso
     return r;
 }
 
-int cgroup_parse_cpu_max(const char *text, struct cgroup_stats *out) {
+/* "50000 100000" or "max 100000". */
+static int parse_cpu_max(const char *text, struct cgroup_stats *out) {
     double quota;
     uint64_t period;
     if (scan_limit(&text, &quota) < 0 || !scan_u64(&text, &period) || period == 0) {
@@ -150,7 +152,8 @@ int cgroup_parse_cpu_max(const char *text, struct cgroup_stats *out) {
     return 0;
 }
 
-int cgroup_parse_pressure(const char *text, enum cgroup_value waiting, struct cgroup_stats *out) {
+/* "some avg10=0.00 … total=1234" and "full …"; the latter goes to `waiting` + 1. */
+static int parse_pressure(const char *text, enum cgroup_value waiting, struct cgroup_stats *out) {
     int result = 0;
     while (*text != '\0') {
         struct pressure_line line;
@@ -208,7 +211,7 @@ static int parse_io_field(struct scan_word word, uint32_t major, uint32_t minor,
         if (!scan_u64(&number, &value)) {
             return -EINVAL;
         }
-        struct cgroup_io *device = cgroup_stats_device(out, major, minor);
+        struct cgroup_io *device = find_device(out, major, minor);
         if (device == NULL) {
             return -ENOSPC;
         }
@@ -258,7 +261,7 @@ static int blkio_line(const char *line, enum cgroup_io_value read, enum cgroup_i
     if (!scan_u64(&line, &value)) {
         return -EINVAL;
     }
-    struct cgroup_io *device = cgroup_stats_device(out, major, minor);
+    struct cgroup_io *device = find_device(out, major, minor);
     if (device == NULL) {
         return -ENOSPC;
     }
@@ -266,7 +269,8 @@ static int blkio_line(const char *line, enum cgroup_io_value read, enum cgroup_i
     return 0;
 }
 
-int cgroup_parse_io_stat(const char *text, struct cgroup_stats *out) {
+/* v2: "8:0 rbytes=1 wbytes=2 …". */
+static int parse_io_stat(const char *text, struct cgroup_stats *out) {
     int result = 0;
     while (*text != '\0') {
         int r = io_stat_line(text, out);
@@ -277,7 +281,9 @@ int cgroup_parse_io_stat(const char *text, struct cgroup_stats *out) {
     return result;
 }
 
-int cgroup_parse_blkio(const char *text, enum cgroup_io_value read, enum cgroup_io_value discard,
+/* v1: "8:0 Read 1", "8:0 Write 2", …, "Total 3"; `read` is the value for reads, the next one is for
+ * writes. */
+static int parse_blkio(const char *text, enum cgroup_io_value read, enum cgroup_io_value discard,
                        struct cgroup_stats *out) {
     int result = 0;
     while (*text != '\0') {
@@ -305,11 +311,11 @@ int cgroup_parse_blkio(const char *text, enum cgroup_io_value read, enum cgroup_
     }
 #define PRESSURE(function, waiting)                                                                \
     static int function(const char *text, struct cgroup_stats *out) {                              \
-        return cgroup_parse_pressure(text, waiting, out);                                          \
+        return parse_pressure(text, waiting, out);                                                 \
     }
 #define BLKIO(function, read, discard)                                                             \
     static int function(const char *text, struct cgroup_stats *out) {                              \
-        return cgroup_parse_blkio(text, read, discard, out);                                       \
+        return parse_blkio(text, read, discard, out);                                              \
     }
 
 /* Keys stand in the kernel's order, which the parser takes as a hint. */
@@ -414,12 +420,12 @@ BLKIO(v1_blkio_requests, CGROUP_IO_READS, CGROUP_IO_DISCARDS)
 
 const struct cgroup_file cgroup_files[] = {
     V2("cgroup.stat", CGROUP_CORE, CGROUP_FOR_CGROUP, cgroup_stat),
-    V2_LIMIT("cpu.max", CGROUP_CPU, CGROUP_FOR_BOTH, cgroup_parse_cpu_max),
+    V2_LIMIT("cpu.max", CGROUP_CPU, CGROUP_FOR_BOTH, parse_cpu_max),
     V2("cpu.pressure", CGROUP_CORE, CGROUP_FOR_BOTH, cpu_pressure),
     V2("cpu.stat", CGROUP_CPUACCT, CGROUP_FOR_ALL, cpu_stat),
     V2_LIMIT("cpu.weight", CGROUP_CPU, CGROUP_FOR_BOTH, cpu_weight),
     V2("io.pressure", CGROUP_CORE, CGROUP_FOR_BOTH, io_pressure),
-    V2("io.stat", CGROUP_IO, CGROUP_FOR_ALL, cgroup_parse_io_stat),
+    V2("io.stat", CGROUP_IO, CGROUP_FOR_ALL, parse_io_stat),
     V2("memory.current", CGROUP_MEMORY, CGROUP_FOR_ALL, memory_current),
     V2("memory.events", CGROUP_MEMORY, CGROUP_FOR_BOTH, memory_events),
     V2_LIMIT("memory.high", CGROUP_MEMORY, CGROUP_FOR_CGROUP, memory_high),

@@ -114,10 +114,6 @@ struct cgroup_stats {
 void cgroup_stats_reset(struct cgroup_stats *stats);
 void cgroup_stats_finish(struct cgroup_stats *stats);
 
-/* The row of that device, added without values if there is none; NULL if there are too many.
- */
-struct cgroup_io *cgroup_stats_device(struct cgroup_stats *stats, uint32_t major, uint32_t minor);
-
 /* Memory that cannot be reclaimed soon: usage without inactive page cache; NaN if either is
  * unknown. */
 double cgroup_stats_working_set(const struct cgroup_stats *stats);
@@ -144,20 +140,6 @@ int cgroup_parse_keyed(const char *text, const struct cgroup_key *keys, size_t n
 /* "1234", "-1" or "max"; both of the latter are infinite, as is what v1 prints for no limit. */
 int cgroup_parse_scalar(const char *text, enum cgroup_value value, double divisor,
                         struct cgroup_stats *out);
-
-/* "50000 100000" or "max 100000". */
-int cgroup_parse_cpu_max(const char *text, struct cgroup_stats *out);
-
-/* "some avg10=0.00 … total=1234" and "full …"; the latter goes to `waiting` + 1. */
-int cgroup_parse_pressure(const char *text, enum cgroup_value waiting, struct cgroup_stats *out);
-
-/* v2: "8:0 rbytes=1 wbytes=2 …". */
-int cgroup_parse_io_stat(const char *text, struct cgroup_stats *out);
-
-/* v1: "8:0 Read 1", "8:0 Write 2", …, "Total 3"; `read` is the value for reads, the next one is for
- * writes. */
-int cgroup_parse_blkio(const char *text, enum cgroup_io_value read, enum cgroup_io_value discard,
-                       struct cgroup_stats *out);
 
 /* Bits. In v1 each controller may have its own hierarchy; in v2 one hierarchy has all. */
 enum cgroup_controller {

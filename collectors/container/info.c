@@ -66,7 +66,7 @@ void container_info_finish(struct container_info *info) {
     *info = (struct container_info){0};
 }
 
-void container_info_set(char **field, const char *text) {
+static void set_text(char **field, const char *text) {
     char *copy = mem_strdup(text);
     free(*field);
     *field = copy;
@@ -96,7 +96,7 @@ void container_info_label(struct container_info *info, container_label_patterns 
     }
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         if (known[i].writer == writer && strcmp(name, known[i].name) == 0) {
-            container_info_set(field_at(info, known[i].field), value);
+            set_text(field_at(info, known[i].field), value);
         }
     }
     if (info->n_labels < MAX_LABELS && strlen(value) <= MAX_VALUE_LEN && matches(wanted, name)) {
@@ -125,7 +125,7 @@ void container_info_fill(struct container_info *info, const struct container_inf
         char **field = field_at(info, fields[i]);
         const char *text = *field_at(from, fields[i]);
         if (field != &info->id && *field == NULL && text != NULL) {
-            container_info_set(field, text);
+            set_text(field, text);
         }
     }
     for (size_t i = 0; i < from->n_labels && info->n_labels < MAX_LABELS; i++) {
@@ -204,7 +204,7 @@ static int read_field(struct reader *reader, char **field) {
     char *text;
     int r = read_string(reader, &text);
     if (text != NULL) {
-        container_info_set(field, text);
+        set_text(field, text);
     }
     return r;
 }
@@ -243,7 +243,7 @@ static int read_names(struct reader *reader) {
         }
         const char *name = text != NULL ? without_slash(text) : "";
         if (reader->info.name == NULL && name[0] != '\0' && strchr(name, '/') == NULL) {
-            container_info_set(&reader->info.name, name);
+            set_text(&reader->info.name, name);
         }
     }
     return r;
@@ -307,7 +307,7 @@ static int read_attribute(struct reader *reader, const char *key) {
     char *text;
     int r = read_string(reader, &text);
     if (text != NULL) {
-        container_info_set(field, field == &reader->info.name ? without_slash(text) : text);
+        set_text(field, field == &reader->info.name ? without_slash(text) : text);
         container_info_label(&reader->info, reader->wanted, reader->writer, key, text);
     }
     return r;

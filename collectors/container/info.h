@@ -41,9 +41,6 @@ void container_info_label(struct container_info *info, container_label_patterns 
 /* Removes the names of the pod, for a container that the kubelet did not start. */
 void container_info_leave_pod(struct container_info *info);
 
-/* Sets one text. */
-void container_info_set(char **field, const char *text);
-
 /* Adds the texts (but for the id) and the labels that `from` has and `info` lacks. */
 void container_info_fill(struct container_info *info, const struct container_info *from);
 

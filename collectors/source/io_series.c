@@ -42,7 +42,8 @@ static char *look_up(const char *sysfs, uint32_t major, uint32_t minor) {
     return name;
 }
 
-const char *block_devices_name(struct block_devices *devices, const char *sysfs, uint32_t major,
+/* "sda", or "8:0" if `sysfs` does not know the device. Owned by `devices`. */
+static const char *device_name(struct block_devices *devices, const char *sysfs, uint32_t major,
                                uint32_t minor) {
     for (size_t i = 0; i < devices->n_rows; i++) {
         if (devices->rows[i].major == major && devices->rows[i].minor == minor) {
@@ -74,7 +75,7 @@ const struct labels *io_series_labels(struct io_series *series, const struct lab
     }
     struct buf text CLEANUP_BUF = {0};
     buf_add_str(&text, prefix);
-    buf_add_str(&text, block_devices_name(devices, sysfs, major, minor));
+    buf_add_str(&text, device_name(devices, sysfs, major, minor));
     struct labels *labels = labels_with(base, "device", buf_str(&text));
     ARRAY_GROW(&series->rows, &series->cap_rows, series->n_rows + 1);
     series->rows[series->n_rows++] =

@@ -23,10 +23,6 @@ void block_devices_finish(struct block_devices *devices);
 /* Forgets all names: numbers of removable devices are used again. */
 void block_devices_forget(struct block_devices *devices);
 
-/* "sda", or "8:0" if `sysfs` does not know the device. Owned by `devices`. */
-const char *block_devices_name(struct block_devices *devices, const char *sysfs, uint32_t major,
-                               uint32_t minor);
-
 /* The label sets of one cgroup's disks: its own labels and `device`. A zeroed struct is empty. */
 struct io_series {
     struct io_series_row {
