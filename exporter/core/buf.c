@@ -69,7 +69,7 @@ void buf_vprintf(struct buf *buf, const char *format, va_list args) {
     int n = vsnprintf(NULL, 0, format, args);
     assert(n >= 0);
     char *to = buf_reserve(buf, (size_t)n);
-    errno = saved_errno; /* "%m" must say the same both times */
+    errno = saved_errno; /* "%m" must be the same both times */
     vsnprintf(to, (size_t)n + 1, format, again);
     buf->len += (size_t)n;
     va_end(again);

@@ -40,5 +40,5 @@ void buf_vprintf(struct buf *buf, const char *format, va_list args)
 /* The content as a string; "" for an empty buffer. */
 const char *buf_str(const struct buf *buf);
 
-/* Hands the content to the caller, who frees it, in no more memory than it needs. */
+/* Hands the content over in no more memory than it needs; the caller frees it. */
 char *buf_take(struct buf *buf);

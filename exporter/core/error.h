@@ -1,6 +1,6 @@
 #pragma once
 
-/* What went wrong, in words for a person. Holds nothing that needs freeing. */
+/* A failure in words for a person. Holds nothing that needs freeing. */
 struct error {
     char text[1024];
 };

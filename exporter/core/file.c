@@ -69,7 +69,7 @@ int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, str
 }
 
 /* The permissions on the way to a file do not matter here: in a directory that others can write to,
- * the owner of a file shows whose it is. */
+ * the owner of a file is what counts. */
 static int check_own(int fd, const char *path, struct error *err) {
     struct stat st;
     if (fstat(fd, &st) < 0) {

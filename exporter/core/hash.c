@@ -117,13 +117,13 @@ static void place(struct hash_index *index, uint64_t hash, void *item) {
 }
 
 /* Half of the slots stay free, so that every walk is short. */
-bool hash_index_reserve(struct hash_index *index, size_t n) {
+static void make_room(struct hash_index *index) {
     size_t n_slots = index->n_slots != 0 ? index->n_slots : INDEX_MIN_SLOTS;
-    while (n_slots < 2 * (index->n_items + n)) {
+    while (n_slots < 2 * (index->n_items + 1)) {
         n_slots *= 2;
     }
     if (n_slots == index->n_slots) {
-        return true;
+        return;
     }
     struct hash_index grown = {.n_slots = n_slots, .n_items = index->n_items};
     grown.slots = mem_zalloc(n_slots, sizeof(*grown.slots));
@@ -134,11 +134,10 @@ bool hash_index_reserve(struct hash_index *index, size_t n) {
     }
     free(index->slots);
     *index = grown;
-    return true;
 }
 
 void hash_index_add(struct hash_index *index, uint64_t hash, void *item) {
-    hash_index_reserve(index, 1);
+    make_room(index);
     place(index, hash, item);
     index->n_items++;
 }

@@ -8,10 +8,10 @@
 #include "exporter/core/buf.h"
 
 /* Hash of `n` bytes for tables in memory. Peers choose label values, so it has a new key in every
- * process: nobody outside can aim for collisions, and nothing may depend on it past a restart. */
+ * process: a peer cannot aim for collisions, and nothing may depend on it past a restart. */
 uint32_t hash_bytes(const void *data, size_t n);
 
-/* A seed for hash_seeded that nobody outside can guess, another one with every call. */
+/* A seed for hash_seeded that a peer cannot guess, another one with every call. */
 uint64_t hash_seed(void);
 
 /* Both halves of the 128-bit product: every input bit reaches every output bit. */
@@ -54,8 +54,8 @@ static inline uint64_t hash_seeded(uint64_t seed, const void *data, size_t n) {
  * and secret, and the secret cannot be computed from it. */
 void hash_uuid(const char *purpose, const char *secret, struct buf *out);
 
-/* Finds things by a hash that the caller computes; equal hashes are the caller's to tell apart. It
- * borrows the things. A zeroed struct is an empty index. */
+/* Finds items by a hash that the caller computes; the caller compares items of equal hashes. It
+ * borrows the items. A zeroed struct is an empty index. */
 struct hash_index {
     struct hash_index_slot *slots;
     size_t n_slots; /* a power of two, or 0 */
@@ -70,15 +70,12 @@ struct hash_index_slot {
 /* Frees the index and leaves it empty. */
 void hash_index_finish(struct hash_index *index);
 
-/* Makes room for `n` more at once; always true. */
-bool hash_index_reserve(struct hash_index *index, size_t n);
-
 void hash_index_add(struct hash_index *index, uint64_t hash, void *item);
 
 /* Removes one that is there. */
 void hash_index_remove(struct hash_index *index, uint64_t hash, const void *item);
 
-/* Walks over the things of one hash: `cursor` begins as 0; NULL at the end. */
+/* Walks over the items of one hash: `cursor` begins as 0; NULL at the end. */
 static inline void *hash_index_next(const struct hash_index *index, uint64_t hash, size_t *cursor) {
     size_t mask = index->n_slots - 1;
     while (*cursor < index->n_slots) {

@@ -40,7 +40,7 @@ int json_fail_at(struct json_place place, struct error *err, const char *format,
     return r;
 }
 
-/* Where the word, number or string at the cursor ends, or what else is there. */
+/* The end of the word, number or string at the cursor. */
 static const char *token_end(const struct json *json) {
     const char *c = json->at + 1;
     if (*json->at == '"') {
@@ -145,7 +145,7 @@ static int escape(struct json *json, char **to, struct error *err) {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     json->at++;
     if (json->at == json->end) {
-        return 0; /* no end: decode says so */
+        return 0; /* no end: decode reports it */
     }
     if (*json->at == 'u') {
         return unicode_escape(json, to, err);
@@ -159,8 +159,8 @@ static int escape(struct json *json, char **to, struct error *err) {
     return 0;
 }
 
-/* Goes on with a string that is not plain to its end. What is written never overtakes what is read:
- * every escape is longer than what it stands for. */
+/* Decodes the rest of a string that is not plain. Writing never overtakes reading: every escape is
+ * longer than its text. */
 static int decode(struct json *json, struct json_place start, char *to, char **ret_end,
                   struct error *err) {
     while (json->at < json->end && *json->at != '"') {
@@ -224,7 +224,7 @@ static const char *skip_digits(const char *at, const char *end) {
     return at;
 }
 
-/* Where the number at the cursor ends; NULL where there is none. */
+/* The end of the number at the cursor; NULL if there is none. */
 static const char *number_end(const struct json *json) {
     const char *end = json->end;
     const char *whole = json->at + (json->at < end && *json->at == '-');

@@ -8,8 +8,8 @@
 #include "exporter/core/json_write.h"
 
 /* Reads JSON (RFC 8259, strictly) from memory that may be written to: strings are decoded in place
- * and end in NUL, so nothing is copied or allocated. A cursor goes forward only; what follows it is
- * untouched. */
+ * and end in NUL, so nothing is copied or allocated. A cursor only moves forward; the text behind
+ * it is untouched. */
 struct json {
     char *at;
     char *end;
@@ -17,12 +17,12 @@ struct json {
     size_t line; /* of `at`, from 1 */
     struct json_place {
         size_t line, column; /* from 1; columns count bytes */
-    } key;                   /* where the key that came last begins */
+    } key;                   /* the place of the last key */
 };
 
 enum { JSON_MAX_DEPTH = 32 };
 
-/* A cursor at the beginning of `text`, which is line `line` of what a peer sent. */
+/* A cursor at the beginning of `text`, which is line `line` of the peer's text. */
 struct json json_begin(char *text, size_t len, size_t line);
 
 /* Passes over white space; returns the next character, or NUL at the end (and for a NUL). */
@@ -55,7 +55,7 @@ static inline bool json_take(struct json *json, char c) {
     return true;
 }
 
-/* Where the cursor stands, behind the white space. */
+/* The place of the cursor, behind the white space. */
 static inline struct json_place json_here(struct json *json) {
     json_peek(json);
     return (struct json_place){json->line, (size_t)(json->at - json->line_start) + 1};
@@ -65,11 +65,11 @@ static inline struct json_place json_here(struct json *json) {
 int json_fail(const struct json *json, struct error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for what began elsewhere: a key, or a value that has been taken. */
+/* The same for another place: of a key, or of a value that has been taken. */
 int json_fail_at(struct json_place place, struct error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The calls below take one value, or fail with -EINVAL and words that say where. */
+/* The calls below take one value, or fail with -EINVAL and the place. */
 
 /* A string: valid UTF-8 without NUL. */
 int json_string(struct json *json, char **ret_text, size_t *ret_len, struct error *err);
@@ -77,7 +77,7 @@ int json_string(struct json *json, char **ret_text, size_t *ret_len, struct erro
 /* A number that a double can hold; JSON has no NaN and no infinities. */
 int json_number(struct json *json, double *ret_number, struct error *err);
 
-/* The same, but the strings "NaN", "+Inf" and "-Inf" stand for what JSON lacks. */
+/* The same, but the strings "NaN", "+Inf" and "-Inf" are the numbers that JSON lacks. */
 int json_value(struct json *json, double *ret_number, struct error *err);
 
 /* true or false. */
@@ -85,15 +85,15 @@ int json_bool(struct json *json, bool *ret_bool, struct error *err);
 
 int json_null(struct json *json, struct error *err);
 
-/* Any value, of which only the form is looked at; nested JSON_MAX_DEPTH deep at most. */
+/* Any value; only its form is checked; nested JSON_MAX_DEPTH deep at most. */
 int json_skip(struct json *json, struct error *err);
 
 /* Steps through an object: after its '{' was taken, with `*first` true, yields the next key and
- * stands before its value. 1, 0 at the end (the '}' has been taken), or -EINVAL. */
+ * moves before its value. 1, 0 at the end (the '}' has been taken), or -EINVAL. */
 int json_next_key(struct json *json, bool *first, char **ret_key, size_t *ret_len,
                   struct error *err);
 
-/* The same for an array after its '[': stands before the next element. */
+/* The same for an array after its '[': moves before the next element. */
 int json_next_element(struct json *json, bool *first, struct error *err);
 
 /* Takes an object ('{') or an array ('['): `read` takes each value, whose key is NULL in an array.

@@ -23,7 +23,7 @@ bool log_enabled(enum log_level level) {
     return (int)level >= atomic_load_explicit(&current_level, memory_order_relaxed);
 }
 
-/* Of a valid sequence; those of four bytes, which hold no controls, are not told apart. */
+/* Of a valid sequence; those of four bytes, which hold no controls, count as one. */
 static unsigned code_point(const char *text, size_t n) {
     const unsigned char *b = (const unsigned char *)text;
     switch (n) {
@@ -45,7 +45,7 @@ static bool is_control(unsigned c) {
 }
 
 /* Both formats quote alike: a JSON string is also a valid logfmt value. Controls are escaped so
- * that nobody's text can act on a terminal. */
+ * that no text can act on a terminal. */
 static void add_quoted(struct buf *out, const char *text) {
     size_t left = strlen(text);
     buf_add_char(out, '"');

@@ -9,7 +9,7 @@ enum { MIN_CAPACITY = 8 };
 void mem_out(void) {
     static const char text[] = "waap: out of memory\n";
     if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
-        /* There is nobody left to report it to. */
+        /* There is no other way to report it. */
     }
     abort();
 }

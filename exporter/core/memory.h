@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 /* Memory that is always there: if the system has none, these calls end the process with one line on
- * standard error. What a peer can grow is checked against its limit before memory is asked for. */
+ * standard error. Sizes that a peer chooses are checked against their limits before. */
 
 /* `n` bytes; the caller frees them. */
 void *mem_alloc(size_t n) __attribute__((malloc, returns_nonnull));

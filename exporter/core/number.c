@@ -21,7 +21,7 @@ struct power {
 /* After Raffaello Giulietti, "The Schubfach way to render doubles" (2021). The value and the two
  * borders of the numbers that round to it are scaled by one power of ten such that the interval
  * between the borders is between one and ten units wide. Then it holds at least one integer, and at
- * most one multiple of ten: where there is one, its digits are the fewest possible. */
+ * most one multiple of ten: if there is one, its digits are the fewest possible. */
 
 /* digits * 10^exponent. */
 struct shortest {
@@ -212,7 +212,7 @@ static size_t write_whole(char *out, double value) {
 
 /* Writes `value` if it has at most three decimals; else returns 0. A decimal of up to 15 digits is
  * the only one that short that reads back as its double, so it is the shortest. The quotient of two
- * exact numbers is rounded as a reader rounds the text: where it gives the value back, so does the
+ * exact numbers is rounded as a reader rounds the text: if it gives the value back, so does the
  * text. */
 static size_t write_thousandths(char *out, double value) {
     int64_t scaled = value < 1e12 ? (int64_t)(value * 1000 + 0.5) : 0;
@@ -381,7 +381,7 @@ enum {
 
 /* 0.<digits> * 10^exponent, without zeros in front. */
 struct parsed {
-    char digits[MAX_DIGITS + 1]; /* one more: stands for all that was cut off */
+    char digits[MAX_DIGITS + 1]; /* one more, for all that was cut off */
     size_t n_digits;
     int64_t exponent;
 };
@@ -399,7 +399,7 @@ static void add_digit(struct parsed *number, char digit) {
     }
 }
 
-/* Takes "12", "12.", ".5", "12.5"; returns what follows, or NULL where there is no digit. */
+/* Takes "12", "12.", ".5", "12.5"; returns what follows, or NULL if there is no digit. */
 static const char *parse_digits(const char *at, const char *end, struct parsed *number) {
     bool point = false;
     bool any = false;
@@ -421,7 +421,7 @@ static const char *parse_digits(const char *at, const char *end, struct parsed *
     return any ? at : NULL;
 }
 
-/* Takes "e5", "E+5", "e-05" and adds it; returns what follows, or NULL where it is broken. */
+/* Takes "e5", "E+5", "e-05" and adds it; returns what follows, or NULL if it is broken. */
 static const char *parse_exponent(const char *at, const char *end, struct parsed *number) {
     at++;
     bool negative = at < end && *at == '-';
@@ -441,7 +441,7 @@ static const char *parse_exponent(const char *at, const char *end, struct parsed
     return at;
 }
 
-/* The value where one multiplication or division of exact doubles, rounded once, gives it. */
+/* The value if one multiplication or division of exact doubles, rounded once, gives it. */
 static bool exact_value(const struct parsed *number, double *ret_value) {
     static const double exact_powers[MAX_EXACT_EXPONENT + 1] = {
         1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,

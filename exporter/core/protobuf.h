@@ -12,7 +12,7 @@ enum protobuf_wire {
     PROTOBUF_FIXED32 = 5,
 };
 
-/* What is left of a message. */
+/* The rest of a message. */
 struct protobuf {
     const char *data;
     size_t len;
@@ -25,13 +25,12 @@ struct protobuf_field {
     struct protobuf bytes; /* of bytes */
 };
 
-/* Takes the next field: 1, or 0 at the end of the message, or -EINVAL where it is none: cut off, or
- * of the groups that nobody writes any more. */
+/* Takes the next field: 1, or 0 at the end of the message, or -EINVAL if it is none: truncated, or
+ * a group, which are obsolete. */
 int protobuf_next(struct protobuf *message, struct protobuf_field *ret_field);
 
-/* Takes a message that stands behind its length, as in a row of them: 0, or -EINVAL where it is cut
- * off. */
+/* Takes a message behind its length, as in a row of them: 0, or -EINVAL if it is truncated. */
 int protobuf_next_delimited(struct protobuf *row, struct protobuf *ret_message);
 
-/* Takes a bare number, as in a packed row of them: 0, or -EINVAL where it is cut off. */
+/* Takes a bare number, as in a packed row of them: 0, or -EINVAL if it is truncated. */
 int protobuf_next_varint(struct protobuf *row, uint64_t *ret_value);

@@ -25,8 +25,8 @@ bool scan_u64(const char **cursor, uint64_t *ret_value);
  * or it is not a finite one. */
 bool scan_double(const char **cursor, double *ret_value);
 
-/* The words up to the end of the line as numbers, `max` at most (the rest is not looked at).
- * Returns how many, or -EINVAL where one is not a number. */
+/* The words up to the end of the line as numbers, `max` at most (the rest is ignored).
+ * Returns how many, or -EINVAL if one is not a number. */
 int scan_numbers(const char **cursor, uint64_t *values, size_t max);
 
 bool scan_word_equal(struct scan_word word, const char *text);

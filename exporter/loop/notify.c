@@ -129,7 +129,7 @@ void notify_reloading(struct notify *notify) {
     if (!wanted(notify)) {
         return;
     }
-    /* The time tells the manager which of its reload requests this answers. */
+    /* By the time the manager knows which of its reload requests this answers. */
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&text, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_monotonic_ns() / NS_PER_US);
     send_text(notify, buf_str(&text), 0);

@@ -35,7 +35,7 @@ bool label_insert(struct label *labels, size_t *n, struct label label) {
 
 static atomic_uint_fast64_t last_id;
 
-/* Begins a set behind what the buffer holds, where the struct may lie; returns its place. */
+/* Begins a set at the end of the buffer, aligned for the struct; returns its place. */
 static size_t begin(struct buf *out) {
     static const char padding[_Alignof(struct labels)];
     buf_add(out, padding, -out->len % _Alignof(struct labels));

@@ -14,7 +14,7 @@ enum metric_type {
     METRIC_INFO, /* the name ends in _info, every value is 1; a gauge in the text format */
 };
 
-/* What a family of series is. Usually static and constant; a collector that learns of families at
+/* Describes a family of series. Usually static and constant; a collector that learns of families at
  * run time keeps its own, alive until its next collection. */
 struct metric_desc {
     const char *name; /* full name as users query it: counters with _total, infos with _info */
@@ -36,7 +36,7 @@ bool metric_name_ends_with(const char *name, size_t len, const char *ending);
 /* Whether their last word is the unit: x_bytes. */
 bool metric_name_has_unit(const char *name, size_t len, const char *unit);
 
-/* Checks that name, type, unit and help fit together; says what is wrong. */
+/* Checks that name, type, unit and help fit together. */
 int metric_desc_check(const struct metric_desc *desc, struct error *err);
 
 /* "counter", "gauge", "untyped", "info", …. */

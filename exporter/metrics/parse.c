@@ -312,7 +312,7 @@ static inline void scan_skip_blanks(struct exposition_scan *scan) {
 }
 
 /* Moves past a name whose first byte is of class `first` and whose others are of class `later`.
- * Returns its length, 0 where none stands there. */
+ * Returns its length, 0 if there is none. */
 static inline size_t scan_name(struct exposition_scan *scan, int first, int later) {
     const char *start = scan->at;
     if (scan_is(*start, first)) {
@@ -323,7 +323,7 @@ static inline size_t scan_name(struct exposition_scan *scan, int first, int late
     return (size_t)(scan->at - start);
 }
 
-/* Length of what stands before the next blank or newline. */
+/* Length of the text before the next blank or newline. */
 static inline size_t scan_token_len(const char *text) {
     size_t n = 0;
     while (!scan_is(text[n], SCAN_TOKEN_STOP)) {

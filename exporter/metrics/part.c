@@ -182,8 +182,8 @@ static void render_piece(struct exposition_lines *lines, const struct family *fa
     piece->iov_len = (size_t)(to - start);
 }
 
-/* Writes a value over the one there and puts back what stood behind that, as more is written than
- * counts. False where it has another length. */
+/* Writes a value over the old one and restores the bytes behind it, as more is written than counts.
+ * False if it has another length. */
 static bool patch_number(char *to, size_t len, double value) {
     char behind[NUMBER_MAX_LEN];
     memcpy(behind, to + len, sizeof(behind));

@@ -4,7 +4,7 @@
 
 #include "exporter/core/error.h"
 
-/* Where to listen: "host:port", "[v6]:port", ":port" (all addresses) or "unix:/path". */
+/* An address to listen on: "host:port", "[v6]:port", ":port" (all addresses) or "unix:/path". */
 struct http_address {
     bool is_unix;
     char host[256]; /* "" means all addresses */
@@ -12,8 +12,8 @@ struct http_address {
     char path[108]; /* of a Unix socket; what struct sockaddr_un can hold */
 };
 
-/* Reads one address; -EINVAL says what is wrong with it. */
+/* Parses one address; -EINVAL with the reason. */
 int http_address_parse(const char *text, struct http_address *ret_address, struct error *err);
 
-/* The same for option tables: only says whether it is well-formed. */
+/* The same for option tables: only checks it. */
 int http_address_check(const char *text, struct error *err);

@@ -73,10 +73,10 @@ static int count_passed(void) {
 }
 
 /* The names are separated by colons: "push:waap.socket:waap.socket". */
-size_t listen_passed_find(const char *who, int ret_fds[static LISTEN_PASSED_MAX]) {
+size_t listen_passed_find(const char *user, int ret_fds[static LISTEN_PASSED_MAX]) {
     const char *names = getenv("LISTEN_FDNAMES");
     const char *name = names != NULL ? names : "";
-    bool want_push = strcmp(who, "push") == 0;
+    bool want_push = strcmp(user, "push") == 0;
     size_t n_found = 0;
     int n = count_passed();
     for (int i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ static int fail_to_bind(const char *path, struct error *err) {
                      path, name_of_kind(st.st_mode));
 }
 
-/* Removes a socket that nobody answers on: a process that died left it behind. */
+/* Removes a socket without a listener, which a process that died left behind. */
 static int clear_way(int fd, const struct sockaddr_un *name, struct error *err) {
     if (connect(fd, (const struct sockaddr *)name, sizeof(*name)) == 0 || errno == EAGAIN) {
         return error_set(err, -EADDRINUSE, "listen on unix:%s: another process listens there",
@@ -157,7 +157,7 @@ static int clear_way(int fd, const struct sockaddr_un *name, struct error *err) 
     return 0;
 }
 
-/* Whether it is still where it was made: else nobody can connect any more. */
+/* Whether it is still in its place: else no client can connect. */
 static bool listen_unix_is_there(const struct listen_unix *socket) {
     struct stat st;
     return socket->path != NULL && lstat(socket->path, &st) == 0 && S_ISSOCK(st.st_mode) &&
@@ -179,7 +179,7 @@ static int bind_socket(const char *path, struct error *err) {
 }
 
 /* Listens on the path, which sockaddr_un can hold, with the mode and group of the configuration. A
- * socket that nobody listens on is replaced; anything else there is left alone. Returns the
+ * socket without a listener is replaced; anything else there is left alone. Returns the
  * descriptor. */
 static int listen_unix_open(const char *path, const struct http_listen_config *config,
                             struct listen_unix *ret_socket, struct error *err) {

@@ -45,5 +45,5 @@ void http_listeners_destroy(struct http_listeners *listeners);
 
 enum { LISTEN_PASSED_MAX = 64 };
 
-/* Finds the descriptors for `who`, "http" or "push"; returns how many. */
-size_t listen_passed_find(const char *who, int ret_fds[static LISTEN_PASSED_MAX]);
+/* Finds the descriptors for `user`, "http" or "push"; returns how many. */
+size_t listen_passed_find(const char *user, int ret_fds[static LISTEN_PASSED_MAX]);

@@ -11,10 +11,10 @@ struct network {
     unsigned n_bits; /* of 128 */
 };
 
-/* Reads one; -EINVAL says what was expected. Bits behind the prefix are ignored. */
+/* Parses one; -EINVAL with what was expected. Bits behind the prefix are ignored. */
 int network_parse(const char *text, struct network *ret_network, struct error *err);
 
-/* The same for option tables: only says whether it is well-formed. */
+/* The same for option tables: only checks it. */
 int network_check(const char *text, struct error *err);
 
 bool network_contains(const struct network *network, const struct in6_addr *address);

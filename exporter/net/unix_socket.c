@@ -14,7 +14,7 @@ int unix_socket_connect(const char *path) {
     }
     memcpy(address.sun_path, path, strlen(path) + 1);
     int fd CLEANUP_CLOSE = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* A Unix socket connects at once or not at all; EAGAIN says that its queue is full. */
+    /* A Unix socket connects at once or not at all; EAGAIN means that its queue is full. */
     if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
         return -errno;
     }

@@ -219,7 +219,7 @@ static int make_family(struct push_plan *plan, const char *name, enum push_type 
     family->payer = push_share_ref(owner->share);
     ARRAY_GROW(&plan->families, &plan->cap_families, plan->n_families + 1);
     plan->families[plan->n_families++] = family;
-    push_index_add(&plan->store->names, family->hash, family);
+    hash_index_add(&plan->store->names, family->hash, family);
     count(plan, owner, 0, (ptrdiff_t)push_family_cost(family));
     *ret_family = family;
     return 0;

@@ -74,7 +74,7 @@ static int load_owner(struct loader *loader, const struct push_entry *entry, uin
                                entry->words, entry->n_words, &owner);
     }
     if (r == 0) {
-        push_index_add(&loader->owners, id, owner);
+        hash_index_add(&loader->owners, id, owner);
     }
     return r;
 }
@@ -105,9 +105,9 @@ static int load_family(struct loader *loader, const struct push_entry *entry, ui
         push_family_free(store, family);
         return r;
     }
-    push_index_add(&store->names, family->hash, family);
+    hash_index_add(&store->names, family->hash, family);
     push_family_link(store, family);
-    push_index_add(&loader->families, id, family);
+    hash_index_add(&loader->families, id, family);
     return 0;
 }
 
@@ -224,7 +224,7 @@ static int load_series(struct loader *loader, const struct push_entry *entry, ui
         charge_family(gauge, owner);
     }
     loader->report->n_series++;
-    push_index_add(&loader->series, id, series);
+    hash_index_add(&loader->series, id, series);
     return 0;
 }
 

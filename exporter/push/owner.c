@@ -242,9 +242,9 @@ static int create(struct push_store *store, bool group, const struct label *labe
     owner->number = ++store->number;
     owner->seen_ms = push_store_now_ms(store);
     push_charge(store, owner, (ptrdiff_t)owner_cost(owner));
-    push_index_add(&store->by_identity, owner->hash, owner);
+    hash_index_add(&store->by_identity, owner->hash, owner);
     if (!owner->group) {
-        push_index_add(&store->by_plugin, push_hash_text(store, owner->plugin), owner);
+        hash_index_add(&store->by_plugin, push_hash_text(store, owner->plugin), owner);
     }
     push_link_append(&store->owners, &owner->link);
     *ret_owner = owner;

@@ -221,11 +221,6 @@ static inline void push_link_remove(struct push_link *item) {
     item->next->prev = item->prev;
 }
 
-static inline void push_index_add(struct hash_index *index, uint64_t hash, void *item) {
-    (void)hash_index_reserve(index, 1);
-    hash_index_add(index, hash, item);
-}
-
 /* ---- store.c ---- */
 
 int64_t push_store_now_ms(const struct push_store *store);

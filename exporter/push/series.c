@@ -462,9 +462,9 @@ static bool names_plugin(const struct push_series *series) {
 
 void push_series_index(struct push_store *store, struct push_series *series) {
     uint64_t hash = series->labels_hash;
-    push_index_add(&store->series, hash_series(store, series->family, hash), series);
+    hash_index_add(&store->series, hash_series(store, series->family, hash), series);
     if (series->gauge != NULL) {
-        push_index_add(&store->series, hash_series(store, series->gauge, hash), series);
+        hash_index_add(&store->series, hash_series(store, series->gauge, hash), series);
     }
 }
 
@@ -551,7 +551,7 @@ void push_store_start_enter(struct push_store *store, uint64_t number) {
     if (start == NULL) {
         start = mem_zalloc(1, sizeof(*start));
         start->number = number;
-        push_index_add(&store->starts, number, start);
+        hash_index_add(&store->starts, number, start);
     }
     start->n_sessions++;
 }

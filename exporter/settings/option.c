@@ -181,7 +181,7 @@ static void describe_choices(const char *const *choices, struct buf *out) {
 void option_describe(const struct option *option, struct buf *out) {
     static const struct {
         const char *noun;
-        const char *example; /* where no bounds show how it is written */
+        const char *example; /* if no bounds show its form */
     } words[] = {
         [OPTION_BOOL] = {"true or false", ""},
         [OPTION_INT] = {"a whole number", ""},

@@ -7,7 +7,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
 
-/* What can be configured: one row per setting. The same name serves everywhere: the flag
+/* One row per setting. The same name is used everywhere: the flag
  * --web.listen-address, the variable WAAP_WEB_LISTEN_ADDRESS and, in the YAML file, the key
  * listen_address under web. A switch of a collector, --collector.host, is the key `enabled` under
  * collector: host: there. */

@@ -158,7 +158,7 @@ static const struct value *get(const struct settings *settings, const char *name
     size_t i = index_of(settings, name);
     if (i == settings->n_options || (types & 1U << settings->options[i]->type) == 0 ||
         settings->options[i]->repeatable != repeatable) {
-        fprintf(stderr, "settings: no option \"%s\" of the type asked for\n", name);
+        fprintf(stderr, "settings: no option \"%s\" of that type\n", name);
         abort();
     }
     return &settings->values[i];

@@ -117,7 +117,6 @@ static struct onnx_value *add_value(struct onnx_model *model, struct onnx_graph 
         if (kept == NULL || check(model, has_room ? value : NULL) == NULL) {
             return NULL;
         }
-        hash_index_reserve(&model->values, 1);
         *value = (struct onnx_value){.name = {kept, name.len}, .graph = graph};
         hash_index_add(&model->values, hash_of(graph, name), value);
     }

@@ -375,7 +375,6 @@ static void list_functions(struct onnx_model *model, struct counter *counter) {
             return;
         }
         *called = (struct called){.function = f};
-        hash_index_reserve(&counter->functions, 1);
         hash_index_add(&counter->functions, hash_text(f->name), called);
     }
 }

@@ -82,7 +82,6 @@ static struct index index_of(const struct promql_answer *answer, const struct la
                              size_t n_match) {
     size_t max = N_KINDS * answer->n_series;
     struct index index = {.entries = mem_zalloc(max + 1, sizeof(*index.entries))};
-    hash_index_reserve(&index.hashes, max);
     for (size_t i = 0; i < answer->n_series; i++) {
         if (is_match(&answer->series[i], match, n_match)) {
             add(&index, BY_NODE, &answer->series[i]);

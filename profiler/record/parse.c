@@ -134,7 +134,6 @@ static int add_series(struct record_parser *parser, const char *key, enum record
     series->index = parser->n_series;
     ARRAY_GROW(&parser->series, &parser->cap_series, parser->n_series + 1);
     parser->series[parser->n_series++] = series;
-    hash_index_reserve(&parser->by_key, 1);
     hash_index_add(&parser->by_key, hash_bytes(key, strlen(key)), series);
     return 0;
 }
