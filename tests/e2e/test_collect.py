@@ -42,7 +42,7 @@ def test_rows_for_training(collect, run_waap, tmp_path):
 
 def test_what_goes_wrong_is_no_row(collect, tmp_path):
     done = collect("false")
-    assert done.returncode == 1 and "did not end well" in done.stderr
+    assert done.returncode == 1 and "the application failed" in done.stderr
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == 1
     (tmp_path / "runs.csv").write_text("a,b\n1,2\n")
     done = collect("true")
