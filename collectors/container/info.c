@@ -194,7 +194,7 @@ static int read_object(struct reader *reader, read_value *read) {
 static int read_string(struct reader *reader, char **ret_text) {
     char *text = NULL;
     size_t len = 0;
-    int r = json_peek(&reader->json) == '"' ? json_string(&reader->json, &text, &len, NULL)
+    int r = json_peek(&reader->json) == '"' ? json_read_string(&reader->json, &text, &len, NULL)
                                             : json_skip(&reader->json, NULL);
     *ret_text = r == 0 && len > 0 ? text : NULL;
     return r;
@@ -215,7 +215,7 @@ static int read_label(struct reader *reader, const char *name) {
     }
     char *value;
     size_t len;
-    int r = json_string(&reader->json, &value, &len, NULL);
+    int r = json_read_string(&reader->json, &value, &len, NULL);
     if (r == 0) {
         container_info_label(&reader->info, reader->wanted, reader->writer, name, value);
     }

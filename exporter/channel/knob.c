@@ -268,21 +268,21 @@ int knob_value_read(struct json *json, struct knob_value *ret_value, struct erro
     switch (json_peek(json)) {
     case '"':
         value.form = KNOB_TEXT;
-        r = json_string(json, &text, &len, err);
+        r = json_read_string(json, &text, &len, err);
         value.text = text;
         break;
     case 't':
     case 'f':
         value.form = KNOB_TRUTH;
-        r = json_bool(json, &truth, err);
+        r = json_read_bool(json, &truth, err);
         value.number = truth;
         break;
     case 'n':
-        r = json_null(json, err);
+        r = json_read_null(json, err);
         break;
     default:
         value.form = KNOB_NUMBER;
-        r = json_number(json, &value.number, err);
+        r = json_read_number(json, &value.number, err);
     }
     if (r == 0) {
         *ret_value = value;

@@ -194,7 +194,7 @@ static int fail_full(const struct reading *reading) {
 static int read_text(struct reading *reading, const char **ret_text) {
     char *text;
     size_t len;
-    int r = json_string(reading->json, &text, &len, reading->err);
+    int r = json_read_string(reading->json, &text, &len, reading->err);
     if (r == 0) {
         *ret_text = text;
     }
@@ -222,13 +222,13 @@ static int read_numbers(struct reading *reading) {
     double number;
     bool first = true;
     if (json_peek(json) != '[') {
-        int r = json_value(json, &number, reading->err);
+        int r = json_read_value(json, &number, reading->err);
         return r < 0 ? r : push_number(reading, number) ? 0 : fail_full(reading);
     }
     json->at++;
     int r;
     while ((r = json_next_element(json, &first, reading->err)) > 0) {
-        r = json_value(json, &number, reading->err);
+        r = json_read_value(json, &number, reading->err);
         if (r < 0) {
             return r;
         }
@@ -318,7 +318,7 @@ static int read_counts(struct reading *reading, bool *ret_counts, double *ret_co
             return json_fail_at(json->key, reading->err, "duplicate key %s", key);
         }
         *ret_counts |= counts;
-        r = counts ? read_numbers(reading) : json_value(json, number, reading->err);
+        r = counts ? read_numbers(reading) : json_read_value(json, number, reading->err);
         if (r < 0) {
             return r;
         }
@@ -375,7 +375,7 @@ static int read_buckets(struct reading *reading) {
 
 static int read_ttl(struct reading *reading) {
     double seconds;
-    int r = json_number(reading->json, &seconds, reading->err);
+    int r = json_read_number(reading->json, &seconds, reading->err);
     if (r < 0) {
         return r;
     }
@@ -389,7 +389,7 @@ static int read_ttl(struct reading *reading) {
 
 static int read_seq(struct reading *reading) {
     double seq;
-    int r = json_number(reading->json, &seq, reading->err);
+    int r = json_read_number(reading->json, &seq, reading->err);
     if (r < 0) {
         return r;
     }
@@ -487,18 +487,18 @@ static int read_key(struct reading *reading, enum key key) {
         return r;
     }
     case KEY_MAX:
-        return json_number(reading->json, &spec->max, reading->err);
+        return json_read_number(reading->json, &spec->max, reading->err);
     case KEY_METRIC:
     case KEY_PARAM:
         return read_text(reading, &reading->message->name);
     case KEY_MIN:
-        return json_number(reading->json, &spec->min, reading->err);
+        return json_read_number(reading->json, &spec->min, reading->err);
     case KEY_PLUGIN:
         return read_text(reading, &reading->message->plugin);
     case KEY_SEQ:
         return read_seq(reading);
     case KEY_STEP:
-        return json_number(reading->json, &spec->step, reading->err);
+        return json_read_number(reading->json, &spec->step, reading->err);
     case KEY_TTL:
         return read_ttl(reading);
     case KEY_TYPE:
@@ -651,7 +651,7 @@ static int read_plain_metric(struct reading *reading, const char *name) {
             return json_fail_at(json->key, reading->err, "duplicate key value");
         }
         found = found || is_value;
-        r = is_value ? json_value(json, value, reading->err) : json_skip(json, reading->err);
+        r = is_value ? json_read_value(json, value, reading->err) : json_skip(json, reading->err);
         if (r < 0) {
             return r;
         }

@@ -74,7 +74,7 @@ static int read_meta(struct json *json, struct record *record, struct error *err
     while ((r = json_next_key(json, &first, &key, &len, err)) > 0) {
         if (json_peek(json) != '"') {
             r = json_skip(json, err);
-        } else if ((r = json_string(json, &value, &len, err)) == 0) {
+        } else if ((r = json_read_string(json, &value, &len, err)) == 0) {
             for (char *c = key; *c != '\0'; c++) {
                 *c = legal(*c);
             }
@@ -111,7 +111,7 @@ static int read_value(struct json *json, struct record *record, struct error *er
     if (record->has_value || (c != '-' && (c < '0' || c > '9'))) {
         return record->has_value ? 0 : json_skip(json, err);
     }
-    int r = json_number(json, &record->value, err);
+    int r = json_read_number(json, &record->value, err);
     record->has_value = r == 0;
     if (r == 0) {
         return 0;
@@ -137,7 +137,7 @@ static int read_record(struct json *json, struct record *record, struct error *e
     int r;
     while ((r = json_next_key(json, &first, &key, &len, err)) > 0) {
         if (strcmp(key, "name") == 0) {
-            r = json_string(json, &record->name, &len, err);
+            r = json_read_string(json, &record->name, &len, err);
         } else if (strcmp(key, "meta") == 0) {
             r = read_meta(json, record, err);
         } else if (strcmp(key, "value") == 0) {

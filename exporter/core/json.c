@@ -189,7 +189,7 @@ static int decode(struct json *json, struct json_place start, char *to, char **r
     return 0;
 }
 
-int json_string(struct json *json, char **ret_text, size_t *ret_len, struct error *err) {
+int json_read_string(struct json *json, char **ret_text, size_t *ret_len, struct error *err) {
     if (json_peek(json) != '"') {
         bool is_single = json->at < json->end && *json->at == '\'';
         return fail_expected(json, err, is_single ? "a string in double quotes" : "a string");
@@ -255,7 +255,7 @@ static bool at_word(const struct json *json, const char *word) {
     return (size_t)(json->end - json->at) >= len && memcmp(json->at, word, len) == 0;
 }
 
-int json_number(struct json *json, double *ret_number, struct error *err) {
+int json_read_number(struct json *json, double *ret_number, struct error *err) {
     json_peek(json);
     const char *end = number_end(json);
     if (end == NULL) {
@@ -276,10 +276,10 @@ int json_number(struct json *json, double *ret_number, struct error *err) {
     return 0;
 }
 
-int json_value(struct json *json, double *ret_number, struct error *err) {
+int json_read_value(struct json *json, double *ret_number, struct error *err) {
     static const char *const words[] = {"\"+Inf\"", "\"-Inf\"", "\"NaN\""};
     if (json_peek(json) != '"') {
-        return json_number(json, ret_number, err);
+        return json_read_number(json, ret_number, err);
     }
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         if (at_word(json, words[i])) {
@@ -291,7 +291,7 @@ int json_value(struct json *json, double *ret_number, struct error *err) {
     return fail_expected(json, err, "a number, \"NaN\", \"+Inf\" or \"-Inf\"");
 }
 
-int json_bool(struct json *json, bool *ret_bool, struct error *err) {
+int json_read_bool(struct json *json, bool *ret_bool, struct error *err) {
     json_peek(json);
     bool yes = at_word(json, "true");
     if (!yes && !at_word(json, "false")) {
@@ -302,7 +302,7 @@ int json_bool(struct json *json, bool *ret_bool, struct error *err) {
     return 0;
 }
 
-int json_null(struct json *json, struct error *err) {
+int json_read_null(struct json *json, struct error *err) {
     json_peek(json);
     if (!at_word(json, "null")) {
         return fail_expected(json, err, "a value");
@@ -326,7 +326,7 @@ int json_next_key(struct json *json, bool *first, char **ret_key, size_t *ret_le
         return fail_expected(json, err, "a key in double quotes");
     }
     json->key = json_here(json);
-    int r = json_string(json, ret_key, ret_len, err);
+    int r = json_read_string(json, ret_key, ret_len, err);
     if (r == 0 && !json_take(json, ':')) {
         return fail_expected(json, err, "a colon");
     }
@@ -355,14 +355,14 @@ static int skip_simple(struct json *json, struct error *err) {
     bool truth;
     switch (json_peek(json)) {
     case '"':
-        return json_string(json, &text, &len, err);
+        return json_read_string(json, &text, &len, err);
     case 't':
     case 'f':
-        return json_bool(json, &truth, err);
+        return json_read_bool(json, &truth, err);
     case 'n':
-        return json_null(json, err);
+        return json_read_null(json, err);
     default:
-        return json_number(json, &number, err);
+        return json_read_number(json, &number, err);
     }
 }
 

@@ -72,18 +72,18 @@ int json_fail_at(struct json_place place, struct error *err, const char *format,
 /* The calls below take one value, or fail with -EINVAL and the place. */
 
 /* A string: valid UTF-8 without NUL. */
-int json_string(struct json *json, char **ret_text, size_t *ret_len, struct error *err);
+int json_read_string(struct json *json, char **ret_text, size_t *ret_len, struct error *err);
 
 /* A number that a double can hold; JSON has no NaN and no infinities. */
-int json_number(struct json *json, double *ret_number, struct error *err);
+int json_read_number(struct json *json, double *ret_number, struct error *err);
 
 /* The same, but the strings "NaN", "+Inf" and "-Inf" are the numbers that JSON lacks. */
-int json_value(struct json *json, double *ret_number, struct error *err);
+int json_read_value(struct json *json, double *ret_number, struct error *err);
 
 /* true or false. */
-int json_bool(struct json *json, bool *ret_bool, struct error *err);
+int json_read_bool(struct json *json, bool *ret_bool, struct error *err);
 
-int json_null(struct json *json, struct error *err);
+int json_read_null(struct json *json, struct error *err);
 
 /* Any value; only its form is checked; nested JSON_MAX_DEPTH deep at most. */
 int json_skip(struct json *json, struct error *err);

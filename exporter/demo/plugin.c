@@ -150,7 +150,7 @@ static bool read_knob(char *text, size_t len, double *ret_lines) {
     }
     while (json_next_key(&json, &first, &key, &key_len, NULL) > 0) {
         bool value = strcmp(key, "value") == 0;
-        if ((value ? json_number(&json, ret_lines, NULL) : json_skip(&json, NULL)) < 0) {
+        if ((value ? json_read_number(&json, ret_lines, NULL) : json_skip(&json, NULL)) < 0) {
             return false;
         }
         good |= value;

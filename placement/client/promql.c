@@ -41,7 +41,7 @@ static void *grow(struct reading *in, void *items, size_t n, size_t *capacity, s
 static int read_text(struct json *json, const char **ret_text, struct error *err) {
     char *text;
     size_t len;
-    int r = json_string(json, &text, &len, err);
+    int r = json_read_string(json, &text, &len, err);
     if (r == 0) {
         *ret_text = text;
     }
@@ -61,7 +61,7 @@ static int read_label(struct json *json, const char *key, void *context, struct 
 /* The `[1700000000.123, "42"]` after its first bracket. */
 static int read_pair(struct json *json, double *ret_seconds, const char **ret_text,
                      struct error *err) {
-    int r = json_number(json, ret_seconds, err);
+    int r = json_read_number(json, ret_seconds, err);
     if (r == 0 && !json_take(json, ',')) {
         r = json_fail(json, err, "expected a time and a value");
     }

@@ -34,7 +34,7 @@ void control_knob_finish(struct control_knob *knob) {
 static int read_type(struct json *json, enum knob_type *ret_type, struct error *err) {
     char *text;
     size_t len;
-    int r = json_string(json, &text, &len, err);
+    int r = json_read_string(json, &text, &len, err);
     if (r == 0 && !knob_type_find(text, ret_type)) {
         r = json_fail(json, err, "unknown type %s", text);
     }
@@ -63,7 +63,8 @@ static int read_knob_key(struct json *json, const char *key, void *context, stru
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         void *to = (char *)knob + keys[i].offset;
         if (strcmp(keys[i].key, key) == 0) {
-            return keys[i].is_value ? knob_value_read(json, to, err) : json_number(json, to, err);
+            return keys[i].is_value ? knob_value_read(json, to, err)
+                                    : json_read_number(json, to, err);
         }
     }
     return json_skip(json, err);
@@ -82,7 +83,7 @@ static int read_key(struct json *json, const char *key, void *context, struct er
         in->has_data = true;
         return json_each(json, '{', "a knob", read_knob_key, in->knob, err);
     }
-    return strcmp(key, "error") == 0 ? json_string(json, &in->error, &len, err)
+    return strcmp(key, "error") == 0 ? json_read_string(json, &in->error, &len, err)
                                      : json_skip(json, err);
 }
 

@@ -84,13 +84,13 @@ static int read_number(struct json *json, const char *key, void *context, struct
     struct control_memory *memory = context;
     if (strcmp(key, "last_direction") == 0) {
         double direction = 0;
-        int r = json_number(json, &direction, err);
+        int r = json_read_number(json, &direction, err);
         memory->last_direction = (direction > 0) - (direction < 0);
         return r;
     }
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         if (strcmp(numbers[i].key, key) == 0) {
-            return json_number(json, (double *)((char *)memory + numbers[i].offset), err);
+            return json_read_number(json, (double *)((char *)memory + numbers[i].offset), err);
         }
     }
     return json_skip(json, err);

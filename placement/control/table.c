@@ -59,7 +59,7 @@ static int read_measure(struct json *json, const char *key, void *context, struc
     note_name(&in->measures, key);
     return strcmp(key, in->measure) != 0 || json_peek(json) == 'n'
                ? json_skip(json, err)
-               : json_number(json, &in->entry.measure, err);
+               : json_read_number(json, &in->entry.measure, err);
 }
 
 static int read_run_key(struct json *json, const char *key, void *context, struct error *err) {

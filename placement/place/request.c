@@ -84,7 +84,7 @@ static int put_sorted(struct json *json, const char *key, void *context, struct 
     } else if (c == '"') {
         char *text;
         size_t len;
-        r = json_string(json, &text, &len, err);
+        r = json_read_string(json, &text, &len, err);
         json_put_string(out, NULL, r == 0 ? text : "");
     } else {
         r = json_skip(json, err);
@@ -106,7 +106,7 @@ static int read_field(struct json *json, const char *key, void *context, struct 
     if (strcmp(key, "model") == 0) {
         char *text;
         size_t len;
-        if (json_string(json, &text, &len, &why) < 0) {
+        if (json_read_string(json, &text, &len, &why) < 0) {
             return error_set(err, -EINVAL, "model: expected a name: %s", why.text);
         }
         free(in->request->model);
@@ -118,7 +118,7 @@ static int read_field(struct json *json, const char *key, void *context, struct 
         if (strcmp(key, fields[i].key) != 0) {
             continue;
         }
-        if (json_number(json, &number, &why) < 0) {
+        if (json_read_number(json, &number, &why) < 0) {
             return error_set(err, -EINVAL, "%s: expected a number: %s", key, why.text);
         }
         if (number < 0 || number > 1e30) {

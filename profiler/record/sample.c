@@ -24,7 +24,7 @@ static int parse_values(struct record_parser *parser, struct json *json, struct 
         ARRAY_GROW(&parser->values, &parser->cap_values, line->n_values + 1);
         struct record_value *value = &parser->values[line->n_values++];
         value->series = series;
-        r = json_value(json, &value->value, err);
+        r = json_read_value(json, &value->value, err);
         if (r < 0) {
             return r;
         }
@@ -35,7 +35,7 @@ static int parse_values(struct record_parser *parser, struct json *json, struct 
 
 static int parse_run_number(struct json *json, unsigned *ret_run, struct error *err) {
     double number;
-    int r = json_number(json, &number, err);
+    int r = json_read_number(json, &number, err);
     if (r < 0) {
         return r;
     }
@@ -51,7 +51,7 @@ static int parse_sample_key(struct record_parser *parser, struct json *json, con
     if (strcmp(key, "target") == 0) {
         char *target;
         size_t len;
-        int r = json_string(json, &target, &len, err);
+        int r = json_read_string(json, &target, &len, err);
         line->target = r < 0 ? "" : target;
         return r;
     }
@@ -59,10 +59,10 @@ static int parse_sample_key(struct record_parser *parser, struct json *json, con
         return parse_run_number(json, &line->run, err);
     }
     if (strcmp(key, "t") == 0) {
-        return json_number(json, &line->t, err);
+        return json_read_number(json, &line->t, err);
     }
     if (strcmp(key, "at") == 0) {
-        return json_number(json, &line->at, err);
+        return json_read_number(json, &line->at, err);
     }
     return strcmp(key, "values") == 0 ? parse_values(parser, json, line, err)
                                       : json_skip(json, err);
@@ -102,7 +102,7 @@ static int parse_kind(struct json *json, char **ret_kind, struct error *err) {
     if (r == 0 || strcmp(key, "kind") != 0) {
         return json_fail(json, err, "expected \"kind\" first");
     }
-    r = json_string(json, ret_kind, &len, err);
+    r = json_read_string(json, ret_kind, &len, err);
     return r == 0 && json->at - begin > FAR ? json_fail(json, err, "expected \"kind\" first") : r;
 }
 

@@ -26,7 +26,7 @@ static void check_string(const char *text, const char *expected) {
     struct json json = json_begin(copy, strlen(text), 1);
     char *got = NULL;
     size_t len = 0;
-    int r = json_string(&json, &got, &len, &err);
+    int r = json_read_string(&json, &got, &len, &err);
     TEST_ASSERT_EQUAL_INT_MESSAGE(expected != NULL ? 0 : -EINVAL, r, text);
     if (expected != NULL) {
         TEST_ASSERT_EQUAL_STRING(expected, got);
@@ -85,7 +85,7 @@ static void test_nul_bytes(void) {
     struct json json = json_begin(copy, sizeof(in_string) - 1, 1);
     char *text;
     size_t len;
-    TEST_ASSERT_EQUAL_INT(-EINVAL, json_string(&json, &text, &len, &err));
+    TEST_ASSERT_EQUAL_INT(-EINVAL, json_read_string(&json, &text, &len, &err));
     TEST_ASSERT_EQUAL_STRING("line 1, column 3: control character 0x00 in a string", err.text);
     char nul[] = "\0";
     json = json_begin(nul, 1, 1);
@@ -121,7 +121,7 @@ static void test_numbers_are_those_of_number_parse(void) {
         char *copy CLEANUP_FREE = exact(rows[i], strlen(rows[i]));
         struct json json = json_begin(copy, strlen(rows[i]), 1);
         double got, expected;
-        TEST_ASSERT_EQUAL_INT_MESSAGE(0, json_number(&json, &got, &err), rows[i]);
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, json_read_number(&json, &got, &err), rows[i]);
         TEST_ASSERT_EQUAL_INT(0, number_parse(rows[i], strlen(rows[i]), &expected));
         TEST_ASSERT_EQUAL_MEMORY(&expected, &got, sizeof(got));
         TEST_ASSERT_TRUE(json_at_end(&json));
@@ -138,7 +138,7 @@ static void test_no_numbers(void) {
         char *copy CLEANUP_FREE = exact(rows[i], strlen(rows[i]));
         struct json json = json_begin(copy, strlen(rows[i]), 1);
         double got;
-        int r = json_number(&json, &got, &err);
+        int r = json_read_number(&json, &got, &err);
         TEST_ASSERT_TRUE_MESSAGE(r < 0 || !json_at_end(&json), rows[i]);
     }
 }
@@ -151,11 +151,11 @@ static void test_large_factorials(void) {
     }
     struct json json = json_begin(text.data, text.len, 7);
     double number;
-    TEST_ASSERT_EQUAL_INT(-EINVAL, json_number(&json, &number, &err));
+    TEST_ASSERT_EQUAL_INT(-EINVAL, json_read_number(&json, &number, &err));
     TEST_ASSERT_EQUAL_STRING(
         "line 7, column 1: number of 2565 characters is too large for a 64-bit float", err.text);
     json = json_begin(text.data, 307, 1);
-    TEST_ASSERT_EQUAL_INT(0, json_number(&json, &number, &err));
+    TEST_ASSERT_EQUAL_INT(0, json_read_number(&json, &number, &err));
     TEST_ASSERT_TRUE(isfinite(number));
 }
 
@@ -163,18 +163,18 @@ static void test_words_for_what_json_lacks(void) {
     char text[] = "\"NaN\" \"+Inf\" \"-Inf\" \"Inf\" NaN";
     struct json json = json_begin(text, strlen(text), 1);
     double number;
-    TEST_ASSERT_EQUAL_INT(0, json_value(&json, &number, &err));
+    TEST_ASSERT_EQUAL_INT(0, json_read_value(&json, &number, &err));
     TEST_ASSERT_TRUE(isnan(number));
-    TEST_ASSERT_EQUAL_INT(0, json_value(&json, &number, &err));
+    TEST_ASSERT_EQUAL_INT(0, json_read_value(&json, &number, &err));
     TEST_ASSERT_TRUE(number == INFINITY);
-    TEST_ASSERT_EQUAL_INT(0, json_value(&json, &number, &err));
+    TEST_ASSERT_EQUAL_INT(0, json_read_value(&json, &number, &err));
     TEST_ASSERT_TRUE(number == -INFINITY);
-    TEST_ASSERT_EQUAL_INT(-EINVAL, json_value(&json, &number, &err));
+    TEST_ASSERT_EQUAL_INT(-EINVAL, json_read_value(&json, &number, &err));
     TEST_ASSERT_EQUAL_STRING("line 1, column 21: expected a number, \"NaN\", \"+Inf\" or \"-Inf\", "
                              "got \"Inf\"",
                              err.text);
     json.at += 6;
-    TEST_ASSERT_EQUAL_INT(-EINVAL, json_value(&json, &number, &err));
+    TEST_ASSERT_EQUAL_INT(-EINVAL, json_read_value(&json, &number, &err));
     TEST_ASSERT_EQUAL_STRING(
         "line 1, column 27: JSON has no NaN or Infinity: write \"NaN\", \"+Inf\", \"-Inf\"",
         err.text);
@@ -233,7 +233,7 @@ static int add_value(struct json *json, const char *key, void *context, struct e
     if (json_peek(json) == '[') {
         return json_each(json, '[', "a list", add_value, context, error);
     }
-    int r = json_number(json, &number, error);
+    int r = json_read_number(json, &number, error);
     buf_printf(context, "%s=%g ", key != NULL ? key : "", number);
     return r;
 }
