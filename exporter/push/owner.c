@@ -449,7 +449,7 @@ static int create_note(struct push_store *store, struct push_owner *owner, const
     struct push_entry *entry = NULL;
     int r = push_check_room(store, (ptrdiff_t)push_table_size(&spec), 0, key, err);
     r = r == 0 ? push_table_add(store->table, &spec, &entry, err) : r;
-    if (r < 0) {
+    if (r != 0) {
         return r;
     }
     struct push_note *note = mem_alloc(sizeof(*note) + key_size + text_size);
