@@ -265,8 +265,7 @@ static struct group *add_group(struct cgroup *cgroup, const char *path) {
 }
 
 static bool chosen(const struct cgroup *cgroup, const char *path) {
-    return (cgroup->include.regex == NULL || filter_matches(&cgroup->include, path)) &&
-           !filter_matches(&cgroup->exclude, path);
+    return filter_includes(&cgroup->include, path) && !filter_excludes(&cgroup->exclude, path);
 }
 
 static void see_group(struct cgroup *cgroup, const char *path, uint64_t inode) {

@@ -289,9 +289,8 @@ static bool shown(void *context, const char *name, const char *image) {
     const struct containers *containers = context;
     const struct filter *include = &containers->include;
     const struct filter *exclude = &containers->exclude;
-    bool included =
-        include->regex == NULL || filter_matches(include, name) || filter_matches(include, image);
-    return included && !filter_matches(exclude, name) && !filter_matches(exclude, image);
+    bool included = filter_includes(include, name) || filter_includes(include, image);
+    return included && !filter_excludes(exclude, name) && !filter_excludes(exclude, image);
 }
 
 static void name_one(struct containers *containers, struct container *container, int64_t now_ns) {

@@ -41,7 +41,7 @@ static struct host_device *add(struct host_devices *devices, struct scan_word na
     ARRAY_GROW(&devices->rows, &devices->cap_rows, devices->n_rows + 1);
     struct host_device *device = &devices->rows[devices->n_rows++];
     *device = (struct host_device){.name = mem_strndup(name.text, name.len), .name_len = name.len};
-    if (!filter_matches(&devices->exclude, device->name)) {
+    if (!filter_excludes(&devices->exclude, device->name)) {
         device->labels = labels_render("device", device->name);
     }
     devices->next = devices->n_rows;

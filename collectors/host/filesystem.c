@@ -163,8 +163,8 @@ static void mount_init(struct filesystem *filesystem, struct mount *mount,
     mount->key = mem_strndup(line->key.text, line->key.len);
     mount->key_len = line->key.len;
     const char *mount_point = host_mount_strip(seen, filesystem->rootfs);
-    if (filter_matches(&filesystem->exclude_mount_points, mount_point) ||
-        filter_matches(&filesystem->exclude_types, type)) {
+    if (filter_excludes(&filesystem->exclude_mount_points, mount_point) ||
+        filter_excludes(&filesystem->exclude_types, type)) {
         return;
     }
     char *path CLEANUP_FREE = file_path_join(filesystem->rootfs, mount_point);

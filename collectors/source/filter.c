@@ -16,6 +16,10 @@ void filter_finish(struct filter *filter) {
     regex_destroy(TAKE(filter->regex));
 }
 
-bool filter_matches(const struct filter *filter, const char *text) {
-    return filter->regex != NULL && regex_search(filter->regex, text) == 1;
+bool filter_includes(const struct filter *filter, const char *text) {
+    return filter->regex == NULL || regex_search(filter->regex, text) == 1;
+}
+
+bool filter_excludes(const struct filter *filter, const char *text) {
+    return filter->regex != NULL && regex_search(filter->regex, text) != 0;
 }

@@ -8,8 +8,15 @@
 
 #include "exporter/core/memory.h"
 
-/* A match that reaches MATCH_LIMIT has taken about a millisecond. */
-enum { MATCH_LIMIT = 50000, DEPTH_LIMIT = 10000, HEAP_LIMIT_KIB = 1024, NEST_LIMIT = 64 };
+/* A match that reaches MATCH_LIMIT has taken half a millisecond. Repetitions can make a program of
+ * many KiB out of a few bytes. */
+enum {
+    MATCH_LIMIT = 5000,
+    DEPTH_LIMIT = 5000,
+    HEAP_LIMIT_KIB = 1024,
+    NEST_LIMIT = 64,
+    MAX_PROGRAM_BYTES = 32 << 10,
+};
 
 struct regex {
     pcre2_code *code;
@@ -42,6 +49,11 @@ int regex_create(const char *pattern, struct regex **ret_regex, struct error *er
         pcre2_get_error_message(code, (PCRE2_UCHAR *)reason, sizeof(reason));
         return error_set(err, -EINVAL, "%s at offset %zu", reason, offset);
     }
+    size_t size;
+    pcre2_pattern_info(regex->code, PCRE2_INFO_SIZE, &size);
+    if (size > MAX_PROGRAM_BYTES) {
+        return error_set(err, -EINVAL, "regular expression is too large when compiled");
+    }
     regex->limits = must(pcre2_match_context_create(NULL));
     pcre2_set_match_limit(regex->limits, MATCH_LIMIT);
     pcre2_set_depth_limit(regex->limits, DEPTH_LIMIT);
@@ -63,8 +75,9 @@ static int run(const struct regex *regex, const char *text, bool whole) {
     pcre2_match_data *data = must(pcre2_match_data_create(1, NULL));
     int r = pcre2_match(regex->code, (PCRE2_SPTR)text, len, 0,
                         whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0, data, regex->limits);
-    /* Before bytes that are no UTF-8 the text ends for PCRE2. */
-    bool matches = r >= 0 && (!whole || pcre2_get_ovector_pointer(data)[1] == len);
+    /* Bytes that are no UTF-8 begin and end the text for PCRE2. */
+    const size_t *found = pcre2_get_ovector_pointer(data);
+    bool matches = r >= 0 && (!whole || (found[0] == 0 && found[1] == len));
     pcre2_match_data_free(data);
     return matches ? 1 : r >= 0 || r == PCRE2_ERROR_NOMATCH ? 0 : -E2BIG;
 }

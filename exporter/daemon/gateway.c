@@ -295,8 +295,10 @@ void http_gateway_push(struct http_request *request) {
 
 /* ---- deleting in turns ---- */
 
-/* How long the selectors of one request may take with all series. */
+/* How long the selectors of one request may take with all series, and how many regular expressions
+ * they may have: all of them are tried on one series before the loop has its turn. */
 #define MAX_TRIAL_NS (200 * CLOCK_NS_PER_MS)
+enum { MAX_REGEXES = 8 };
 
 struct deletion {
     struct http_request *request;
@@ -320,7 +322,7 @@ static bool is_selected(const struct push_series_view *series, void *context) {
         r = selector_match(deletion->selectors[i], series->name, owner.labels, owner.n_labels,
                            series->labels, series->n_labels);
     }
-    deletion->is_costly |= r < 0;
+    deletion->is_costly |= r < 0 && !deletion->is_tried;
     return r == 1;
 }
 
@@ -416,6 +418,7 @@ void http_gateway_wipe(struct http_request *request) {
 /* Reads all selectors before anything is deleted. */
 static int read_selectors(const struct http_url *url, struct selector **selectors, size_t *ret_n,
                           struct error *err) {
+    size_t n_regexes = 0;
     *ret_n = 0;
     for (size_t i = 0; i < url->n_parameters; i++) {
         const struct http_parameter *parameter = &url->parameters[i];
@@ -427,7 +430,11 @@ static int read_selectors(const struct http_url *url, struct selector **selector
         if (r < 0) {
             return r;
         }
-        (*ret_n)++;
+        n_regexes += selector_n_regexes(selectors[(*ret_n)++]);
+        if (n_regexes > MAX_REGEXES) {
+            return error_set(err, -EINVAL, "at most %d regular expressions in one request",
+                             MAX_REGEXES);
+        }
     }
     return *ret_n > 0 ? 0 : error_set(err, -EINVAL, "no selector: use ?match[]=fps{plugin=\"x\"}");
 }

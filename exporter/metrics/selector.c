@@ -191,6 +191,14 @@ static int match_value(const struct matcher *matcher, const char *value) {
     return r >= 0 && matcher->negated ? !r : r;
 }
 
+size_t selector_n_regexes(const struct selector *selector) {
+    size_t n = 0;
+    for (size_t i = 0; i < selector->n_matchers; i++) {
+        n += selector->matchers[i].regex != NULL;
+    }
+    return n;
+}
+
 int selector_match(const struct selector *selector, const char *name, const struct label *labels,
                    size_t n_labels, const struct label *more, size_t n_more) {
     int r = 1;

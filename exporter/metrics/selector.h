@@ -21,6 +21,9 @@ static inline void selector_cleanup(struct selector **selector) {
 }
 #define CLEANUP_SELECTOR CLEANUP(selector_cleanup)
 
+/* How many of its matchers are regular expressions: what matching may cost. */
+size_t selector_n_regexes(const struct selector *selector);
+
 /* Whether it selects the series of that name with the labels of both lists: 1, 0, or -E2BIG if a
  * regular expression exceeds its limit. */
 int selector_match(const struct selector *selector, const char *name, const struct label *labels,

@@ -487,6 +487,24 @@ def test_delete_by_selector(ours):
     assert ours.rss_kib() < 60 * 1024
 
 
+def test_regular_expressions_of_a_deletion_are_limited(ours):
+    """All of them are tried on one series before other requests have their turn."""
+    ours.get("/metrics/job/regexes", method="POST", body=b"kept 1\n")
+
+    def delete(*selectors):
+        query = urllib.parse.urlencode([("match[]", selector) for selector in selectors])
+        return ours.get(f"/api/v1/series?{query}", method="DELETE")
+
+    eight = ",".join(['x!~"a*a*[bc]"'] * 8)
+    assert delete(f'absent{{y="z",{eight}}}').status == 200
+    for selectors in ([f'absent{{y="z",{eight},x=~"a"}}'], [f'absent{{y="z",{eight}}}', 'kept{x=~"a"}']):
+        answer = delete(*selectors)
+        assert answer.status == 400 and "at most 8 regular expressions" in answer.text
+    large = delete(r'kept{x=~"([\\pLx]){999}"}')
+    assert large.status == 400 and "too large when compiled" in large.text
+
+
+
 def test_a_selector_that_takes_too_long_deletes_nothing(ours):
     value = "a" * 900
     body = "".join(f'long{{a="{value}{i}"}} 1\n' for i in range(2000))
