@@ -31,9 +31,9 @@ static void knob_destroy(struct knob *knob) {
     free(knob);
 }
 
-/* Most bytes that such a knob takes. */
-static size_t knob_room(const struct knob_spec *spec) {
-    return sizeof(struct knob) + knob_spec_room(spec);
+/* Most bytes that such a knob takes, with the labels of both values; escaping doubles a text. */
+static size_t knob_room(const struct knobs_plugin *plugin, const struct knob_spec *spec) {
+    return sizeof(struct knob) + knob_spec_room(spec) + 4 * plugin->labels_size;
 }
 
 struct knob *knobs_find(const struct knobs_plugin *plugin, const char *name) {
@@ -121,12 +121,22 @@ static struct knobs_plugin *add_plugin(struct knobs_plugin **place, uint64_t num
     return plugin;
 }
 
+static size_t labels_size(const struct knobs *knobs, const struct push_owner *owner) {
+    struct push_owner_view view = push_owner_view(knobs->store, owner);
+    size_t n = 0;
+    for (size_t i = 0; i < view.n_labels; i++) {
+        n += strlen(view.labels[i].name) + strlen(view.labels[i].value);
+    }
+    return n;
+}
+
 static struct knobs_plugin *enter(struct knobs *knobs, const struct push_owner *owner) {
     uint64_t number = number_of(knobs, owner);
     struct knobs_plugin *plugin = plugin_at(find_place(knobs, number), number);
     if (plugin == NULL) {
         sweep(knobs);
         plugin = add_plugin(find_place(knobs, number), number);
+        plugin->labels_size = labels_size(knobs, owner);
     }
     return plugin;
 }
@@ -150,7 +160,8 @@ static int check_room(struct knobs *knobs, const struct knobs_plugin *plugin,
         return error_set(err, -E2BIG, "%s: the plugin has %d params already", spec->name,
                          MAX_KNOBS);
     }
-    size_t more = knob_room(spec), less = before != NULL ? knob_room(&before->spec) : 0;
+    size_t more = knob_room(plugin, spec);
+    size_t less = before != NULL ? knob_room(plugin, &before->spec) : 0;
     size_t max = push_store_limits(knobs->store)->max_peer_bytes / 4;
     if (peer_bytes(knobs, plugin) - less + more <= max) {
         return 0;
@@ -180,11 +191,11 @@ static int declare_knob(struct knobs *knobs, struct knobs_plugin *plugin,
         knob->spec = knob_spec_copy(spec);
         knob_insert(plugin, knob);
     } else {
-        plugin->n_bytes -= knob_room(&knob->spec);
+        plugin->n_bytes -= knob_room(plugin, &knob->spec);
         knob_spec_finish(&knob->spec);
         knob->spec = knob_spec_copy(spec);
     }
-    plugin->n_bytes += knob_room(&knob->spec);
+    plugin->n_bytes += knob_room(plugin, &knob->spec);
     knob_value_finish(&knob->requested);
     labels_destroy(TAKE(knob->requested_labels));
     labels_destroy(TAKE(knob->applied_labels));
@@ -240,8 +251,26 @@ static void disconnect(struct knobs_plugin *plugin) {
     free(TAKE(plugin->peer));
 }
 
+/* Series of knobs have these labels themselves: an owner with one of them could show its values as
+ * those of another. */
+static int check_labels(const struct knobs *knobs, const struct push_owner *owner,
+                        struct error *err) {
+    struct push_owner_view view = push_owner_view(knobs->store, owner);
+    for (size_t i = 0; i < view.n_labels; i++) {
+        const char *name = view.labels[i].name;
+        if (strcmp(name, "param") == 0 || strcmp(name, "value") == 0) {
+            return error_set(err, -EINVAL, "a plugin with a label \"%s\" cannot have params", name);
+        }
+    }
+    return 0;
+}
+
 int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owner *owner,
                   const struct knob_spec *spec, struct error *err) {
+    int r = check_labels(knobs, owner, err);
+    if (r < 0) {
+        return r;
+    }
     struct knobs_plugin *plugin = link->plugin != NULL ? link->plugin : enter(knobs, owner);
     if (is_taken_over(plugin, owner)) {
         disconnect(plugin);
@@ -257,7 +286,7 @@ int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owne
     }
     note_peer(plugin, owner);
     struct knob *knob = NULL;
-    int r = declare_knob(knobs, plugin, spec, &knob, err);
+    r = declare_knob(knobs, plugin, spec, &knob, err);
     if (r < 0) {
         return r;
     }
@@ -337,6 +366,7 @@ static struct knobs_plugin *recall_plugin(struct knobs *knobs, struct knobs_plug
         .plugin = add_plugin(place, number_of(knobs, owner)),
         .reader = push_json_create(),
     };
+    recall.plugin->labels_size = labels_size(knobs, owner);
     note_peer(recall.plugin, owner);
     knob_note_visit(knobs->store, owner, recall_knob, &recall);
     push_json_destroy(recall.reader);
@@ -438,7 +468,7 @@ static void add_knob(struct snapshot *out, const struct push_owner_view *owner, 
     if (knob->applied_labels == NULL) {
         knob->applied_labels = render_labels(owner, knob->spec.name, &knob->applied);
     }
-    if (knob->requested_labels == NULL) {
+    if (knob->requested_labels == NULL && knob->requested.form != KNOB_ABSENT) {
         knob->requested_labels = render_labels(owner, knob->spec.name, &knob->requested);
     }
     add_value(out, &knobs_applied_metric, &knobs_applied_info_metric, &knob->applied,

@@ -38,7 +38,8 @@ struct knobs_plugin {
     char *peer;         /* that declared them: see push_claim_share */
     struct knob *knobs; /* sorted by name */
     size_t n_knobs;
-    size_t n_bytes; /* that they can take */
+    size_t n_bytes;     /* that they can take */
+    size_t labels_size; /* of the owner, which each of them shows */
     struct knobs_plugin *next;
 };
 

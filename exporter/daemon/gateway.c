@@ -194,8 +194,8 @@ static void note_failure(struct http_upload *upload, int code) {
     const struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
     struct push_store *store = daemon_of(upload->request)->push_store;
     struct push_identity identity = identity_of(&push->path);
-    if (upload->owner != NULL ||
-        (code == -EEXIST && push_store_owner(store, &identity, &upload->owner, NULL) == 0)) {
+    if (upload->owner != NULL || (code == -EEXIST && http_push_owner(upload->request, &identity,
+                                                                     &upload->owner, NULL) == 0)) {
         push_owner_note_failure(store, upload->owner, clock_wall_seconds());
     }
 }

@@ -16,7 +16,7 @@
 #include "exporter/push/claim.h"
 
 /* Each is looked up on the loop, in about a microsecond. */
-enum { MAX_RUNS = 1000 };
+enum { MAX_RUNS = 100 };
 
 /* The owner that an object names: a plugin, a group, or none. */
 struct push_target {

@@ -19,6 +19,7 @@ struct step {
 
 /* What a batch does; marks in what is there, by the batch's number, are no part of it. */
 struct push_plan {
+    size_t weight; /* of the batch, in updates */
     struct push_store *store;
     const struct push_batch *batch;
     int64_t now_ms;
@@ -326,8 +327,9 @@ static const double default_bounds[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /* The bounds that a series gets: its own, else those of its family, else the usual ones. */
 static void choose_bounds(const struct push_family *family, const struct push_update *update,
                           const double **ret_bounds, size_t *ret_n) {
-    *ret_bounds = update->bounds;
-    *ret_n = update->n_bounds;
+    bool has_bounds = family->type == PUSH_HISTOGRAM || family->type == PUSH_SUMMARY;
+    *ret_bounds = has_bounds ? update->bounds : NULL;
+    *ret_n = has_bounds ? update->n_bounds : 0;
     if (update->bounds != NULL || family->type != PUSH_HISTOGRAM) {
         return;
     }
@@ -354,6 +356,16 @@ static int check_twin(struct push_plan *plan, const struct push_family *family,
     }
     drop_series(plan, twin);
     return 0;
+}
+
+/* That take as long as an update. Each new series copies the rendered labels of its owner. */
+enum { FIGURES_OF_UPDATE = 16, BYTES_OF_UPDATE = 512, OWNER_BYTES_OF_UPDATE = 256 };
+
+static int refuse_large(const struct push_plan *plan) {
+    return error_set(plan->err, -EFBIG,
+                     "more than %d metrics at once, of which large ones count several times: push "
+                     "them in parts",
+                     PUSH_MAX_UPDATES);
 }
 
 static int admit(struct push_plan *plan, const struct push_series *series) {
@@ -390,6 +402,11 @@ static int make_series(struct push_plan *plan, struct push_family *family,
               : push_claim_check_labels(plan->store, owner, update->name, update->labels,
                                         update->n_labels, plan->err);
     r = r < 0 ? r : push_check_bounds(update, bounds, n_bounds, plan->err);
+    plan->weight += owner->rendered->len / OWNER_BYTES_OF_UPDATE +
+                    (update->bounds == NULL ? n_bounds / FIGURES_OF_UPDATE : 0);
+    if (r == 0 && plan->weight > PUSH_MAX_UPDATES) {
+        return refuse_large(plan);
+    }
     if (r == 0 && plan->type == PUSH_RATE) {
         struct names names;
         derive_names(update->name, &names);
@@ -419,7 +436,9 @@ static int refuse_twice(const struct push_plan *plan, const struct push_series *
 }
 
 static bool has_other_bounds(const struct push_series *series, const struct push_update *update) {
-    if (update->bounds == NULL) {
+    bool has_bounds =
+        series->family->type == PUSH_HISTOGRAM || series->family->type == PUSH_SUMMARY;
+    if (update->bounds == NULL || !has_bounds) {
         return false;
     }
     bool same = series->n_bounds == update->n_bounds;
@@ -506,6 +525,10 @@ static int plan_update(struct push_plan *plan, struct push_owner *owner,
     if (owner->group && is_push_time(update->name)) {
         return 0;
     }
+    if (owner->group && update->type == PUSH_RATE) { /* a Pushgateway has none to list */
+        return error_set(plan->err, -EINVAL, "%s: is a rate, and those are for plugins only",
+                         update->name);
+    }
     if (strlen(update->name) > PUSH_MAX_NAME) {
         return push_check_name(update, plan->err);
     }
@@ -551,26 +574,23 @@ static int check_result(const struct push_plan *plan, const struct push_owner *o
     return check_room(plan, owner, n_gone, cost_gone, "push");
 }
 
-/* Whether the event loop may wait for the batch. */
-static bool is_small(const struct push_batch *batch) {
-    enum { FIGURES = 16, BYTES = 512 }; /* that take as long as an update */
+/* How long the event loop has to wait for the batch, in updates. New series come on top. */
+static size_t weigh(const struct push_batch *batch) {
     size_t n = 0;
     for (size_t i = 0; i < batch->n_updates && n <= PUSH_MAX_UPDATES; i++) {
         const struct push_update *update = &batch->updates[i];
-        n += 1 + (update->n_labels + update->n_values + update->n_bounds) / FIGURES +
-             push_labels_size(update->labels, update->n_labels) / BYTES;
+        n += 1 + (update->n_labels + update->n_values + update->n_bounds) / FIGURES_OF_UPDATE +
+             push_labels_size(update->labels, update->n_labels) / BYTES_OF_UPDATE;
     }
-    return n <= PUSH_MAX_UPDATES;
+    return n;
 }
 
 static int make_plan(struct push_plan *plan, struct push_owner *owner, size_t *ret_failed) {
     const struct push_batch *batch = plan->batch;
     *ret_failed = batch->n_updates;
-    if (!is_small(batch)) {
-        return error_set(plan->err, -EFBIG,
-                         "more than %d metrics at once, of which large ones count several times: "
-                         "push them in parts",
-                         PUSH_MAX_UPDATES);
+    plan->weight = weigh(batch);
+    if (plan->weight > PUSH_MAX_UPDATES) {
+        return refuse_large(plan);
     }
     ARRAY_GROW(&plan->steps, &plan->cap_steps, batch->n_updates);
     for (size_t i = 0; i < batch->n_updates; i++) {
@@ -721,6 +741,7 @@ static void link_new(struct push_plan *plan) {
         struct push_total *total = TAKE(plan->totalled[i]->new_total);
         *total->used_ms = (double)plan->now_ms;
         push_total_link(store, plan->totalled[i], total);
+        push_total_forget_oldest(store, plan->totalled[i]);
     }
 }
 

@@ -322,10 +322,6 @@ static const char *const taken_words[] = {
 
 int push_check_values(const struct push_batch *batch, const struct push_update *update,
                       const struct push_series *series, enum push_type type, struct error *err) {
-    if (series->owner->group && type == PUSH_RATE) { /* a Pushgateway has none to list */
-        return error_set(err, -EINVAL, "%s: is a rate, and those are for plugins only",
-                         update->name);
-    }
     if (!fits(update->op, type, series->owner->group)) {
         return error_set(err, -EINVAL, "%s: one cannot %s a %s, it takes %s", update->name,
                          op_words[update->op], push_type_name(type), taken_words[type]);

@@ -84,12 +84,26 @@ static bool ends_in_total(const char *name) {
     return len > ending && strcmp(name + len - ending, "_total") == 0;
 }
 
+/* As pushed: a counter's has got an ending. */
+static bool is_good_name(const char *name) {
+    char pushed[PUSH_MAX_NAME + sizeof("_total")];
+    size_t len = strlen(name);
+    if (len >= sizeof(pushed)) {
+        return false;
+    }
+    memcpy(pushed, name, len + 1);
+    if (len > PUSH_MAX_NAME && ends_in_total(name)) {
+        pushed[len - strlen("_total")] = '\0';
+    }
+    return push_check_name(&(struct push_update){.name = pushed}, NULL) == 0;
+}
+
 static int load_family(struct loader *loader, const struct push_entry *entry, uint32_t id) {
     struct push_store *store = loader->store;
     struct key key = key_of(entry);
     struct push_update update = {0};
     if (take_text(&key, &update.name) < 0 || entry->detail <= PUSH_UNSAID ||
-        entry->detail >= PUSH_RATE || push_check_name(&update, NULL) < 0) {
+        entry->detail >= PUSH_RATE || !is_good_name(update.name)) {
         return -EINVAL;
     }
     bool has_short_name = (entry->flags & PUSH_FAMILY_SHORT_NAME) != 0;

@@ -344,6 +344,10 @@ int push_total_place(struct push_store *store, struct push_series *series, struc
 void push_total_link(struct push_store *store, struct push_series *series,
                      struct push_total *total);
 
+/* Forgets the oldest of more than 64 that no connected process has sent; the first is used by the
+ * batch. Not while loading: nothing is connected yet. */
+void push_total_forget_oldest(struct push_store *store, struct push_series *series);
+
 /* ---- apply.c ---- */
 
 struct push_plan *push_plan_create(struct push_store *store);

@@ -195,6 +195,13 @@ void push_family_link(struct push_store *store, struct push_family *family) {
 
 /* Snapshots refer to a description while they are rendered: it is replaced, never changed. */
 void push_family_take_help(struct push_store *store, struct push_family *family, const char *help) {
+    struct push_share *payer = family->payer;
+    size_t cost = push_table_cost(sizeof(struct push_entry) + strlen(help) + 1);
+    /* The update was accepted without it: if there is no room, the family stays without help. */
+    if (push_check_room(store, (ptrdiff_t)cost, 0, "", NULL) < 0 ||
+        (payer != NULL && payer->cost + cost > push_store_limits(store)->max_peer_bytes)) {
+        return;
+    }
     struct push_desc *before = family->desc;
     family->desc = describe(push_family_name(family), help, family->type);
     push_bury(store, before, family->collected);
@@ -595,8 +602,7 @@ int push_total_place(struct push_store *store, struct push_series *series, struc
     return r;
 }
 
-/* Of those that are not connected; the first is used by the batch. */
-static void forget_oldest(struct push_store *store, struct push_series *series) {
+void push_total_forget_oldest(struct push_store *store, struct push_series *series) {
     struct push_total **oldest = NULL;
     size_t n = 0;
     for (struct push_total **link = &series->totals; *link != NULL; link = &(*link)->next, n++) {
@@ -620,5 +626,4 @@ void push_total_link(struct push_store *store, struct push_series *series,
     *link = total;
     push_table_commit(store->table, total->entry);
     push_charge(store, series->owner, (ptrdiff_t)push_table_cost(total->entry->size));
-    forget_oldest(store, series);
 }

@@ -195,7 +195,7 @@ def many_owners(bench):
 
 
 def alternating_owners(bench):
-    bench.push([{"plugin": f"o{i % 3}", "metric": "o", "type": "gauge", "set": 1} for i in range(effort(999, 10))])
+    bench.push([{"plugin": f"o{i % 3}", "metric": "o", "type": "gauge", "set": 1} for i in range(effort(99, 10))])
 
 
 def pushes_at_once(bench):

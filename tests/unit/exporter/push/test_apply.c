@@ -149,3 +149,36 @@ static void test_too_many_are_refused_at_the_first(void) {
         fixture_expect(store, "");
     }
 }
+
+static void test_groups_have_no_rates(void) {
+    struct push_owner *group = fixture_group(store, "j");
+    TEST_ASSERT_EQUAL_INT(-EINVAL, fixture_push(store, group, "m", PUSH_RATE, PUSH_INC, 1));
+    TEST_ASSERT_NOT_NULL_MESSAGE(strstr(fixture_err.text, "for plugins only"), fixture_err.text);
+    push_owner_unref(store, group);
+}
+
+/* Each new series shows the labels of its owner: long ones count as updates. */
+static void test_long_labels_of_the_owner_count(void) {
+    enum { MANY = 1000 };
+    static char value[900], many_names[MANY][16];
+    static struct push_update many[MANY];
+    memset(value, 'v', sizeof(value) - 1);
+    struct label labels[] = {{"a", value}, {"b", value}, {"c", value}};
+    struct push_identity identity = {.plugin = "long", .labels = labels, .n_labels = 3};
+    struct push_store_config config = fixture_config();
+    config.limits = (struct push_limits){.max_owner_series = MANY, .max_peer_bytes = 64 << 20};
+    config.table_bytes = 64 << 20;
+    struct push_store *large = NULL;
+    struct push_owner *long_one = NULL;
+    TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &large, NULL));
+    TEST_ASSERT_EQUAL_INT(0, push_store_owner(large, &identity, &long_one, NULL));
+    for (size_t i = 0; i < MANY; i++) {
+        snprintf(many_names[i], sizeof(many_names[i]), "m%zu", i);
+        many[i] = updates[0];
+        many[i].name = many_names[i];
+    }
+    TEST_ASSERT_EQUAL_INT(-EFBIG, fixture_apply(large, long_one, PUSH_MERGE, 0, many, MANY));
+    TEST_ASSERT_EQUAL_INT(0, fixture_apply(large, long_one, PUSH_MERGE, 0, many, 100));
+    push_owner_unref(large, long_one);
+    push_store_destroy(large);
+}

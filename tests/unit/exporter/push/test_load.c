@@ -130,6 +130,29 @@ static void test_everything_comes_back(void) {
     push_owner_unref(store, a);
 }
 
+/* A counter's name gets an ending; bounds mean nothing to a gauge. */
+static void test_names_and_bounds_at_their_limits(void) {
+    char name[PUSH_MAX_NAME + 1];
+    memset(name, 'n', PUSH_MAX_NAME);
+    name[PUSH_MAX_NAME] = '\0';
+    struct push_owner *a = fixture_plugin(store, "a");
+    TEST_ASSERT_EQUAL_INT(0, fixture_push(store, a, name, PUSH_COUNTER, PUSH_INC, 1));
+    push(a,
+         &(struct push_update){.name = "g",
+                               .type = PUSH_GAUGE,
+                               .op = PUSH_SET,
+                               .values = &(double){1},
+                               .n_values = 1,
+                               .bounds = (const double[]){1, 2},
+                               .n_bounds = 2,
+                               .ttl_ms = PUSH_TTL_DEFAULT},
+         0);
+    push_owner_unref(store, a);
+    struct push_load_report report = reload(SIZE_MAX);
+    TEST_ASSERT_EQUAL_UINT64(2, report.n_series);
+    TEST_ASSERT_EQUAL_UINT64(0, report.n_dropped + report.n_damaged_pages);
+}
+
 static void test_totals_go_on(void) {
     fill();
     reload(SIZE_MAX);
