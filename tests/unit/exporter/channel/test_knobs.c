@@ -250,6 +250,24 @@ static int declare_of(const char *plugin, const char *who, const struct knob_spe
     return r;
 }
 
+/* Their series have labels of these names: an owner with one could pass for another. */
+static void test_labels_of_knobs_are_not_the_owners(void) {
+    static const char *const names[] = {"param", "value", "cam"};
+    struct knob_spec spec = {.name = "res", .type = KNOB_INT};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct label label = {names[i], "q"};
+        struct push_identity identity = {.plugin = "x", .labels = &label, .n_labels = 1};
+        struct knobs_link link = {.send = note_sent};
+        struct push_owner *named = NULL;
+        TEST_ASSERT_EQUAL_INT(0, push_store_owner(store, &identity, &named, NULL));
+        int expected = strcmp(names[i], "cam") == 0 ? 0 : -EINVAL;
+        TEST_ASSERT_EQUAL_INT_MESSAGE(expected, knobs_declare(knobs, &link, named, &spec, NULL),
+                                      names[i]);
+        knobs_leave(&link);
+        push_owner_unref(store, named);
+    }
+}
+
 /* A peer may use many names, and an enum many values. */
 static void test_limit_of_bytes(void) {
     struct error err = {0};

@@ -182,3 +182,28 @@ static void test_long_labels_of_the_owner_count(void) {
     push_owner_unref(large, long_one);
     push_store_destroy(large);
 }
+
+/* A help text that comes later is left out if its peer has no room for it. */
+static void test_help_counts(void) {
+    char help[1000];
+    memset(help, 'h', sizeof(help) - 1);
+    help[sizeof(help) - 1] = '\0';
+    struct push_store_config config = fixture_config();
+    config.limits.max_peer_bytes = 8 << 10;
+    struct push_store *small = NULL;
+    TEST_ASSERT_EQUAL_INT(0, push_store_create(&config, &small, NULL));
+    struct push_owner *a = fixture_plugin(small, "a");
+    TEST_ASSERT_EQUAL_INT(0, fixture_claim_as(small, a, "uid 1000", NULL));
+    size_t n = 0;
+    while (n < N && fixture_apply(small, a, PUSH_MERGE, 0, &updates[n], 1) == 0) {
+        n++;
+    }
+    TEST_ASSERT_GREATER_THAN_size_t(4, n);
+    for (size_t i = 0; i < n; i++) {
+        updates[i].help = help;
+        TEST_ASSERT_EQUAL_INT(0, fixture_apply(small, a, PUSH_MERGE, 0, &updates[i], 1));
+    }
+    TEST_ASSERT_LESS_OR_EQUAL_size_t(8 << 10, push_store_stats(small).table_bytes);
+    push_owner_unref(small, a);
+    push_store_destroy(small);
+}
