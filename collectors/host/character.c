@@ -283,19 +283,16 @@ static void character_close(void *state) {
     labels_destroy(host->battery[1]);
     free(host->rootfs);
     free(host->supplies);
-    free(host);
 }
 
-static void *character_open(const struct collector_env *env) {
-    struct host_character *host = mem_zalloc(1, sizeof(*host));
+static void character_open(void *state, const struct collector_env *env) {
+    struct host_character *host = state;
     host->on = settings_bool(env->settings, "collector.host.characterization");
-    if (!host->on) {
-        return host;
+    if (host->on) {
+        host->rootfs = mem_strdup(env->rootfs);
+        host->supplies = file_path_join(env->sysfs, "class/power_supply");
+        look_around(host, env);
     }
-    host->rootfs = mem_strdup(env->rootfs);
-    host->supplies = file_path_join(env->sysfs, "class/power_supply");
-    look_around(host, env);
-    return host;
 }
 
 /* The first battery; one of a mouse has "Device" as its scope. */
@@ -356,7 +353,7 @@ static int character_collect(void *state, struct buf *scratch, struct snapshot *
 }
 
 const struct host_part host_character_part = {
-    .name = "character",
+    .state_size = sizeof(struct host_character),
     .open = character_open,
     .collect = character_collect,
     .close = character_close,

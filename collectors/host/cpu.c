@@ -2,19 +2,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "collectors/host/part.h"
-#include "collectors/source/source_file.h"
+#include "collectors/source/rows.h"
 #include "exporter/core/cleanup.h"
-#include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
-enum { CPU_MIN_ROWS = 8, CPU_JUMP_SECONDS = 3 };
+enum { CPU_JUMP_SECONDS = 3 };
 enum { CPU_SECONDS, CPU_GUEST_SECONDS, CPU_FIRST_TOTAL };
 
 const struct metric_desc host_cpu_metrics[] = {
@@ -56,19 +53,14 @@ static const struct {
 };
 
 struct cpu_row {
+    struct row row; /* "cpu0" */
     struct cpu_stat_line line;
-    unsigned round;
     struct labels *labels[CPU_STAT_N_MODES];
 };
 
 struct cpu {
-    struct source_file file;
     uint64_t ticks_per_second;
-    struct cpu_row *rows;
-    size_t n_rows;
-    size_t cap_rows;
-    size_t next; /* where the next CPU is expected */
-    unsigned round;
+    struct rows rows;
     bool total_seen[CPU_N_TOTALS];
     uint64_t totals[CPU_N_TOTALS];
 };
@@ -88,61 +80,40 @@ void host_cpu_follow(struct cpu_stat_line *kept, const struct cpu_stat_line *see
     }
 }
 
-static void finish_row(struct cpu_row *row) {
+static void finish_row(void *row) {
+    struct cpu_row *cpu = row;
     for (size_t i = 0; i < CPU_STAT_N_MODES; i++) {
-        labels_destroy(row->labels[i]);
+        labels_destroy(cpu->labels[i]);
     }
 }
 
-static struct cpu_row *find_row(struct cpu *cpu, uint64_t id) {
-    for (size_t i = 0; i < cpu->n_rows; i++) {
-        size_t at = (cpu->next + i) % cpu->n_rows;
-        if (cpu->rows[at].line.id == id) {
-            cpu->next = at + 1;
-            return &cpu->rows[at];
-        }
-    }
-    return NULL;
-}
-
-static struct cpu_row *add_row(struct cpu *cpu, uint64_t id) {
-    ARRAY_GROW(&cpu->rows, &cpu->cap_rows, cpu->n_rows + 1);
-    struct cpu_row *row = &cpu->rows[cpu->n_rows++];
-    *row = (struct cpu_row){.line.id = id};
-    char name[24];
-    snprintf(name, sizeof(name), "%" PRIu64, id);
-    for (size_t i = 0; i < CPU_STAT_N_MODES; i++) {
-        row->labels[i] = labels_render("cpu", name, "mode", modes[i].mode);
-    }
-    cpu->next = cpu->n_rows;
-    return row;
-}
-
-static int see_cpu(struct cpu *cpu, const char *text) {
+static int see_cpu(struct cpu *cpu, struct scan_word key, const char *text) {
     struct cpu_stat_line line;
     int r = cpu_stat_parse(text, &line);
     if (r < 0) {
         return r;
     }
-    struct cpu_row *row = find_row(cpu, line.id);
-    if (row == NULL) {
-        row = add_row(cpu, line.id);
+    struct cpu_row *row = rows_see(&cpu->rows, key);
+    char name[24];
+    snprintf(name, sizeof(name), "%" PRIu64, line.id);
+    for (size_t i = 0; row->row.is_new && i < CPU_STAT_N_MODES; i++) {
+        row->labels[i] = labels_render("cpu", name, "mode", modes[i].mode);
     }
     host_cpu_follow(&row->line, &line, cpu->ticks_per_second);
-    row->round = cpu->round;
     return 0;
 }
 
 static int stat_line(void *context, size_t number, const char *line) {
     (void)number;
-    struct cpu *cpu = context;
+    const struct host_reading *reading = context;
+    struct cpu *cpu = reading->state;
     struct scan_word key;
     const char *cursor = line;
     if (!scan_word(&cursor, &key) || scan_word_equal(key, "cpu")) {
         return 0; /* the sum of all CPUs */
     }
     if (key.len > 3 && memcmp(key.text, "cpu", 3) == 0) {
-        return see_cpu(cpu, line);
+        return see_cpu(cpu, key, line);
     }
     for (size_t i = 0; i < CPU_N_TOTALS; i++) {
         if (scan_word_equal(key, total_keys[i])) {
@@ -153,23 +124,10 @@ static int stat_line(void *context, size_t number, const char *line) {
     return 0;
 }
 
-/* A CPU that was switched off has no line; its series end. */
-static void sweep(struct cpu *cpu) {
-    size_t kept = 0;
-    for (size_t i = 0; i < cpu->n_rows; i++) {
-        if (cpu->rows[i].round == cpu->round) {
-            cpu->rows[kept++] = cpu->rows[i];
-        } else {
-            finish_row(&cpu->rows[i]);
-        }
-    }
-    cpu->n_rows = kept;
-}
-
 static void emit_modes(const struct cpu *cpu, int metric, struct snapshot *out) {
     double per_second = (double)cpu->ticks_per_second;
-    for (size_t i = 0; i < cpu->n_rows; i++) {
-        const struct cpu_row *row = &cpu->rows[i];
+    for (size_t i = 0; i < cpu->rows.n; i++) {
+        const struct cpu_row *row = (const struct cpu_row *)cpu->rows.all[i];
         for (size_t mode = 0; mode < row->line.n_modes; mode++) {
             if (modes[mode].metric == metric) {
                 snapshot_add(out, &host_cpu_metrics[metric], row->labels[mode],
@@ -180,45 +138,37 @@ static void emit_modes(const struct cpu *cpu, int metric, struct snapshot *out) 
 }
 
 static int cpu_collect(void *state, struct buf *scratch, struct snapshot *out, struct error *err) {
+    (void)scratch;
+    (void)err;
     struct cpu *cpu = state;
-    int r = source_file_read(&cpu->file, scratch, err);
-    if (r < 0) {
-        return source_file_absent(r) ? 0 : r;
-    }
-    cpu->round++;
-    cpu->next = 0;
-    memset(cpu->total_seen, 0, sizeof(cpu->total_seen));
-    r = scan_lines(buf_str(scratch), cpu->file.path, stat_line, cpu, err);
-    sweep(cpu);
+    rows_sweep(&cpu->rows); /* a CPU that was switched off has no line; its series end */
     emit_modes(cpu, CPU_SECONDS, out);
     emit_modes(cpu, CPU_GUEST_SECONDS, out);
     for (size_t i = 0; i < CPU_N_TOTALS; i++) {
         if (cpu->total_seen[i]) {
             snapshot_add(out, &host_cpu_metrics[CPU_FIRST_TOTAL + i], NULL, (double)cpu->totals[i]);
         }
+        cpu->total_seen[i] = false;
     }
-    return r;
+    return 0;
 }
 
 static void cpu_close(void *state) {
     struct cpu *cpu = state;
-    for (size_t i = 0; i < cpu->n_rows; i++) {
-        finish_row(&cpu->rows[i]);
-    }
-    free(cpu->rows);
-    source_file_finish(&cpu->file);
-    free(cpu);
+    rows_finish(&cpu->rows);
 }
 
-static void *cpu_open(const struct collector_env *env) {
-    struct cpu *cpu = mem_zalloc(1, sizeof(*cpu));
+static void cpu_open(void *state, const struct collector_env *env) {
+    (void)env;
+    struct cpu *cpu = state;
     cpu->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
-    source_file_init(&cpu->file, env->procfs, "stat", NULL);
-    return cpu;
+    cpu->rows = (struct rows){sizeof(struct cpu_row), finish_row};
 }
 
 const struct host_part host_cpu_part = {
-    .name = "cpu",
+    .state_size = sizeof(struct cpu),
+    .files = (const char *const[]){"stat", NULL},
+    .line = stat_line,
     .open = cpu_open,
     .collect = cpu_collect,
     .close = cpu_close,

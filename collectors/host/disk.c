@@ -1,13 +1,8 @@
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "collectors/host/devices.h"
 #include "collectors/host/part.h"
 #include "collectors/source/procfs.h"
-#include "collectors/source/source_file.h"
-#include "exporter/core/cleanup.h"
-#include "exporter/core/memory.h"
 
 /* In the order of the fields of /proc/diskstats. */
 const struct metric_desc host_disk_metrics[] = {
@@ -47,11 +42,6 @@ const struct metric_desc host_disk_metrics[] = {
     {0},
 };
 
-struct disk {
-    struct source_file file;
-    struct host_devices devices;
-};
-
 /* The kernel counts in sectors of 512 bytes, whatever the disk's are, and in milliseconds. Dividing
  * by 1000 yields the number nearest to what is meant; multiplying by 0.001 does not. */
 static double in_unit(const struct metric_desc *metric, uint64_t field) {
@@ -63,13 +53,13 @@ static double in_unit(const struct metric_desc *metric, uint64_t field) {
 
 static int disk_line(void *context, size_t number, const char *text) {
     (void)number;
-    struct disk *disk = context;
+    const struct host_reading *reading = context;
     struct diskstats_line line;
     int r = diskstats_parse(text, &line);
     if (r < 0) {
         return r;
     }
-    struct host_device *device = host_devices_see(&disk->devices, line.device);
+    struct host_device *device = host_devices_see(reading->state, line.device);
     device->n_values = line.n_fields;
     for (size_t i = 0; i < line.n_fields; i++) {
         device->values[i] = in_unit(&host_disk_metrics[i], line.fields[i]);
@@ -78,35 +68,21 @@ static int disk_line(void *context, size_t number, const char *text) {
 }
 
 static int disk_collect(void *state, struct buf *scratch, struct snapshot *out, struct error *err) {
-    struct disk *disk = state;
-    int r = source_file_read(&disk->file, scratch, err);
-    if (r < 0) {
-        return source_file_absent(r) ? 0 : r;
-    }
-    host_devices_begin(&disk->devices);
-    r = scan_lines(buf_str(scratch), disk->file.path, disk_line, disk, err);
-    host_devices_sweep(&disk->devices);
-    host_devices_emit(&disk->devices, host_disk_metrics, out);
-    return r;
+    (void)scratch;
+    (void)err;
+    host_devices_emit(state, host_disk_metrics, out);
+    return 0;
 }
 
-static void disk_close(void *state) {
-    struct disk *disk = state;
-    host_devices_finish(&disk->devices);
-    source_file_finish(&disk->file);
-    free(disk);
-}
-
-static void *disk_open(const struct collector_env *env) {
-    struct disk *disk = mem_zalloc(1, sizeof(*disk));
-    source_file_init(&disk->file, env->procfs, "diskstats", NULL);
-    filter_init(&disk->devices.exclude, env->settings, "collector.host.disk.device-exclude");
-    return disk;
+static void disk_open(void *state, const struct collector_env *env) {
+    host_devices_init(state, env->settings, "collector.host.disk.device-exclude");
 }
 
 const struct host_part host_disk_part = {
-    .name = "disk",
+    .state_size = sizeof(struct host_devices),
+    .files = (const char *const[]){"diskstats", NULL},
+    .line = disk_line,
     .open = disk_open,
     .collect = disk_collect,
-    .close = disk_close,
+    .close = host_devices_finish,
 };

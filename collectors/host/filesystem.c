@@ -9,6 +9,7 @@
 #include "collectors/host/part.h"
 #include "collectors/host/statfs.h"
 #include "collectors/source/filter.h"
+#include "collectors/source/rows.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
@@ -18,7 +19,6 @@
 
 enum {
     FILESYSTEM_TIMEOUT_MS = 500,
-    FILESYSTEM_MIN_MOUNTS = 16,
     FILESYSTEM_MAX_TRUST = 15, /* collections that may rely on one reading of the mounts */
 };
 
@@ -52,9 +52,7 @@ const struct metric_desc host_filesystem_metrics[] = {
 /* A mount that exists, with its rendered labels. Excluded ones are kept too, so that the
  * expressions are matched only once. */
 struct mount {
-    char *key; /* its device, mount point and type as in the file */
-    size_t key_len;
-    unsigned round;
+    struct row row; /* its device, mount point and type as in the file */
     bool read_only;
     struct labels *labels;       /* NULL: excluded */
     struct host_statfs_job *job; /* NULL: excluded */
@@ -70,11 +68,7 @@ struct filesystem {
     struct buf text; /* of the mounts: an equal table is not parsed again */
     int text_result;
     unsigned trusted; /* how often it was relied on without reading it again */
-    struct mount *mounts;
-    size_t n_mounts;
-    size_t cap_mounts;
-    size_t next;
-    unsigned round;
+    struct rows mounts;
     struct host_statfs *statfs;
     struct host_statfs_job **jobs; /* of the mounts that are not excluded */
     size_t n_jobs;
@@ -149,10 +143,10 @@ const char *host_mount_strip(const char *path, const char *rootfs) {
 
 /* ---- mounts ---- */
 
-static void mount_finish(struct filesystem *filesystem, struct mount *mount) {
-    free(mount->key);
+static void finish_mount(void *row) {
+    struct mount *mount = row;
     labels_destroy(mount->labels);
-    host_statfs_job_destroy(filesystem->statfs, mount->job);
+    host_statfs_job_destroy(mount->job);
 }
 
 static void mount_init(struct filesystem *filesystem, struct mount *mount,
@@ -160,8 +154,6 @@ static void mount_init(struct filesystem *filesystem, struct mount *mount,
     char *device CLEANUP_FREE = mem_strndup(line->device.text, line->device.len);
     char *type CLEANUP_FREE = mem_strndup(line->type.text, line->type.len);
     char *seen CLEANUP_FREE = host_mount_unescape(line->mount_point);
-    mount->key = mem_strndup(line->key.text, line->key.len);
-    mount->key_len = line->key.len;
     const char *mount_point = host_mount_strip(seen, filesystem->rootfs);
     if (filter_excludes(&filesystem->exclude_mount_points, mount_point) ||
         filter_excludes(&filesystem->exclude_types, type)) {
@@ -169,28 +161,7 @@ static void mount_init(struct filesystem *filesystem, struct mount *mount,
     }
     char *path CLEANUP_FREE = file_path_join(filesystem->rootfs, mount_point);
     mount->labels = labels_render("device", device, "fstype", type, "mountpoint", mount_point);
-    mount->job = host_statfs_job_create(path);
-}
-
-static struct mount *find_mount(struct filesystem *filesystem, struct scan_word key) {
-    for (size_t i = 0; i < filesystem->n_mounts; i++) {
-        size_t at = (filesystem->next + i) % filesystem->n_mounts;
-        struct mount *mount = &filesystem->mounts[at];
-        if (mount->key_len == key.len && memcmp(mount->key, key.text, key.len) == 0) {
-            filesystem->next = at + 1;
-            return mount;
-        }
-    }
-    return NULL;
-}
-
-static struct mount *add_mount(struct filesystem *filesystem, const struct host_mount_line *line) {
-    ARRAY_GROW(&filesystem->mounts, &filesystem->cap_mounts, filesystem->n_mounts + 1);
-    struct mount *mount = &filesystem->mounts[filesystem->n_mounts++];
-    *mount = (struct mount){0};
-    mount_init(filesystem, mount, line);
-    filesystem->next = filesystem->n_mounts;
-    return mount;
+    mount->job = host_statfs_job_create(filesystem->statfs, path);
 }
 
 static int mount_line(void *context, size_t number, const char *text) {
@@ -201,34 +172,25 @@ static int mount_line(void *context, size_t number, const char *text) {
     if (r < 0) {
         return r;
     }
-    struct mount *mount = find_mount(filesystem, line.key);
-    if (mount == NULL) {
-        mount = add_mount(filesystem, &line);
+    struct mount *mount = rows_see(&filesystem->mounts, line.key);
+    if (mount->row.is_new) {
+        mount_init(filesystem, mount, &line);
     }
-    mount->round = filesystem->round;
     /* Of the same thing mounted twice in one place, the later one is on top. */
     mount->read_only = line.read_only;
     return 0;
 }
 
-static void sweep(struct filesystem *filesystem) {
-    size_t kept = 0;
-    for (size_t i = 0; i < filesystem->n_mounts; i++) {
-        if (filesystem->mounts[i].round == filesystem->round) {
-            filesystem->mounts[kept++] = filesystem->mounts[i];
-        } else {
-            mount_finish(filesystem, &filesystem->mounts[i]);
-        }
-    }
-    filesystem->n_mounts = kept;
+static struct mount *mount_at(const struct filesystem *filesystem, size_t i) {
+    return (struct mount *)filesystem->mounts.all[i];
 }
 
 static void list_jobs(struct filesystem *filesystem) {
-    ARRAY_GROW(&filesystem->jobs, &filesystem->cap_jobs, filesystem->n_mounts);
+    ARRAY_GROW(&filesystem->jobs, &filesystem->cap_jobs, filesystem->mounts.n);
     filesystem->n_jobs = 0;
-    for (size_t i = 0; i < filesystem->n_mounts; i++) {
-        if (filesystem->mounts[i].job != NULL) {
-            filesystem->jobs[filesystem->n_jobs++] = filesystem->mounts[i].job;
+    for (size_t i = 0; i < filesystem->mounts.n; i++) {
+        if (mount_at(filesystem, i)->job != NULL) {
+            filesystem->jobs[filesystem->n_jobs++] = mount_at(filesystem, i)->job;
         }
     }
 }
@@ -252,10 +214,8 @@ static bool is_same_text(const struct buf *a, const struct buf *b) {
 static int parse_mounts(struct filesystem *filesystem, const struct buf *text, struct error *err) {
     buf_reset(&filesystem->text);
     buf_add(&filesystem->text, buf_str(text), text->len);
-    filesystem->round++;
-    filesystem->next = 0;
     int r = scan_lines(buf_str(text), filesystem->file.path, mount_line, filesystem, err);
-    sweep(filesystem);
+    rows_sweep(&filesystem->mounts);
     list_jobs(filesystem);
     return r;
 }
@@ -268,9 +228,9 @@ static int update_mounts(struct filesystem *filesystem, const struct buf *text, 
     return filesystem->text_result;
 }
 
-static void take_answer(struct filesystem *filesystem, struct mount *mount) {
+static void take_answer(struct mount *mount) {
     struct statfs stat = {0};
-    mount->answer = host_statfs_answer(filesystem->statfs, mount->job, &stat);
+    mount->answer = host_statfs_answer(mount->job, &stat);
     double block = (double)stat.f_bsize;
     mount->values[FILESYSTEM_AVAIL] = (double)stat.f_bavail * block;
     mount->values[FILESYSTEM_DEVICE_ERROR] = mount->answer < 0;
@@ -285,8 +245,8 @@ static void take_answer(struct filesystem *filesystem, struct mount *mount) {
 static void emit(const struct filesystem *filesystem, struct snapshot *out) {
     for (int metric = 0; metric < FILESYSTEM_N_METRICS; metric++) {
         bool always = metric == FILESYSTEM_DEVICE_ERROR || metric == FILESYSTEM_READONLY;
-        for (size_t i = 0; i < filesystem->n_mounts; i++) {
-            const struct mount *mount = &filesystem->mounts[i];
+        for (size_t i = 0; i < filesystem->mounts.n; i++) {
+            const struct mount *mount = mount_at(filesystem, i);
             if (mount->labels != NULL && (always || mount->answer == 0)) {
                 snapshot_add(out, &host_filesystem_metrics[metric], mount->labels,
                              mount->values[metric]);
@@ -308,10 +268,9 @@ static int filesystem_collect(void *state, struct buf *scratch, struct snapshot 
     }
     host_statfs_ask(filesystem->statfs, filesystem->jobs, filesystem->n_jobs,
                     FILESYSTEM_TIMEOUT_MS);
-    for (size_t i = 0; i < filesystem->n_mounts; i++) {
-        struct mount *mount = &filesystem->mounts[i];
-        if (mount->job != NULL) {
-            take_answer(filesystem, mount);
+    for (size_t i = 0; i < filesystem->mounts.n; i++) {
+        if (mount_at(filesystem, i)->job != NULL) {
+            take_answer(mount_at(filesystem, i));
         }
     }
     emit(filesystem, out);
@@ -320,10 +279,7 @@ static int filesystem_collect(void *state, struct buf *scratch, struct snapshot 
 
 static void filesystem_close(void *state) {
     struct filesystem *filesystem = state;
-    for (size_t i = 0; i < filesystem->n_mounts; i++) {
-        mount_finish(filesystem, &filesystem->mounts[i]);
-    }
-    free(filesystem->mounts);
+    rows_finish(&filesystem->mounts);
     free(filesystem->jobs);
     free(filesystem->rootfs);
     buf_finish(&filesystem->text);
@@ -331,12 +287,12 @@ static void filesystem_close(void *state) {
     filter_finish(&filesystem->exclude_mount_points);
     filter_finish(&filesystem->exclude_types);
     source_file_finish(&filesystem->file);
-    free(filesystem);
 }
 
-static void *filesystem_open(const struct collector_env *env) {
-    struct filesystem *filesystem = mem_zalloc(1, sizeof(*filesystem));
+static void filesystem_open(void *state, const struct collector_env *env) {
+    struct filesystem *filesystem = state;
     filesystem->rootfs = mem_strdup(env->rootfs);
+    filesystem->mounts = (struct rows){sizeof(struct mount), finish_mount};
     filesystem->statfs = host_statfs_create(statfs);
     /* mounts is what we see; the host's mounts are those of its first process. */
     source_file_init(&filesystem->file, env->procfs, "1/mounts", "mounts");
@@ -344,11 +300,10 @@ static void *filesystem_open(const struct collector_env *env) {
                 "collector.host.filesystem.mount-points-exclude");
     filter_init(&filesystem->exclude_types, env->settings,
                 "collector.host.filesystem.fs-types-exclude");
-    return filesystem;
 }
 
 const struct host_part host_filesystem_part = {
-    .name = "filesystem",
+    .state_size = sizeof(struct filesystem),
     .open = filesystem_open,
     .collect = filesystem_collect,
     .close = filesystem_close,

@@ -1,37 +1,32 @@
 #include "collectors/host/host.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "collectors/host/part.h"
+#include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 #include "exporter/settings/option.h"
 
-static const struct host_part *const parts[] = {
-    &host_character_part, &host_cpu_part,     &host_disk_part,    &host_filesystem_part,
-    &host_load_part,      &host_memory_part,  &host_network_part, &host_system_part,
-    &host_pressure_part,  &host_thermal_part,
-};
+#define PART(name) &host_##name##_part,
+#define TABLE(name) host_##name##_metrics,
 
-static const struct metric_desc *const tables[] = {
-    host_character_metrics,
-    host_cpu_metrics,
-    host_disk_metrics,
-    host_filesystem_metrics,
-    host_load_metrics,
-    host_memory_metrics,
-    host_network_metrics,
-    host_pressure_metrics,
-    host_system_metrics,
-    host_thermal_metrics,
-    NULL,
-};
+static const struct host_part *const parts[] = {HOST_PARTS(PART)};
+static const struct metric_desc *const tables[] = {HOST_PARTS(TABLE) NULL};
+
+enum { MAX_FILES = 4 };
 
 struct host {
-    void *states[ARRAY_LEN(parts)];
+    struct opened {
+        void *state;
+        struct source_file files[MAX_FILES];
+        size_t n_files;
+    } parts[ARRAY_LEN(parts)];
     struct buf scratch;
 };
 
@@ -85,10 +80,30 @@ static const struct option host_options[] = {
 static void host_close(void *state) {
     struct host *host = state;
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        parts[i]->close(host->states[i]);
+        struct opened *opened = &host->parts[i];
+        if (parts[i]->close != NULL) {
+            parts[i]->close(opened->state);
+        }
+        free(opened->state);
+        for (size_t file = 0; file < opened->n_files; file++) {
+            source_file_finish(&opened->files[file]);
+        }
     }
     buf_finish(&host->scratch);
     free(host);
+}
+
+static void open_part(const struct host_part *part, const struct collector_env *env,
+                      struct opened *opened) {
+    opened->state = mem_zalloc(1, part->state_size);
+    for (const char *const *name = part->files; name != NULL && *name != NULL; name++) {
+        const char *ours = strncmp(*name, "1/", 2) == 0 ? *name + 2 : NULL;
+        assert(opened->n_files < MAX_FILES);
+        source_file_init(&opened->files[opened->n_files++], env->procfs, *name, ours);
+    }
+    if (part->open != NULL) {
+        part->open(opened->state, env);
+    }
 }
 
 static int host_open(const struct collector_env *env, void **ret_state, struct error *err) {
@@ -98,10 +113,32 @@ static int host_open(const struct collector_env *env, void **ret_state, struct e
     }
     struct host *host = mem_zalloc(1, sizeof(*host));
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        host->states[i] = parts[i]->open(env);
+        open_part(parts[i], env, &host->parts[i]);
     }
     *ret_state = host;
     return 0;
+}
+
+static int collect_part(const struct host_part *part, struct opened *opened, struct buf *scratch,
+                        struct snapshot *out, struct error *err) {
+    struct host_reading reading = {.state = opened->state, .out = out};
+    bool any = opened->n_files == 0;
+    int result = 0;
+    for (; reading.file < opened->n_files; reading.file++) {
+        struct source_file *file = &opened->files[reading.file];
+        struct error *first = result == 0 ? err : NULL;
+        int r = source_file_read(file, scratch, first);
+        if (r == 0) {
+            any = true;
+            r = scan_lines(buf_str(scratch), file->path, part->line, &reading, first);
+        }
+        result = result == 0 && !source_file_absent(r) ? r : result;
+    }
+    if (any && part->collect != NULL) {
+        int r = part->collect(opened->state, scratch, out, result == 0 ? err : NULL);
+        result = result == 0 ? r : result;
+    }
+    return result;
 }
 
 /* Every part has its turn; the first failure is the one reported. */
@@ -109,8 +146,8 @@ static int host_collect(void *state, struct snapshot *out, struct error *err) {
     struct host *host = state;
     int result = 0;
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        struct error *first = result == 0 ? err : NULL;
-        int r = parts[i]->collect(host->states[i], &host->scratch, out, first);
+        int r =
+            collect_part(parts[i], &host->parts[i], &host->scratch, out, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
     }
     return result;

@@ -1,14 +1,11 @@
 #include "collectors/host/parse.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collectors/host/part.h"
 #include "collectors/source/procfs.h"
-#include "collectors/source/source_file.h"
-#include "exporter/core/cleanup.h"
-#include "exporter/core/memory.h"
+#include "collectors/source/rows.h"
 
 #define BYTES(field, help)                                                                         \
     { "node_memory_" field "_bytes", help, METRIC_GAUGE, "bytes" }
@@ -91,22 +88,11 @@ const struct metric_desc host_memory_metrics[] = {
 
 /* One field of meminfo as seen at run time, with what it is called here. */
 struct memory_row {
-    char *key;
-    size_t key_len;
-    bool kilobytes;
+    struct row row;                   /* its key */
     const struct metric_desc *metric; /* of host_memory_metrics, or &own */
     struct metric_desc own;           /* of a field that this build has not heard of */
     char *own_name;
     char *own_help;
-};
-
-struct memory {
-    struct source_file file;
-    struct memory_row **rows; /* each on its own: snapshots point to `own` */
-    size_t n_rows;
-    size_t cap_rows;
-    size_t next; /* where the next field is expected */
-    struct snapshot *out;
 };
 
 void host_memory_name(struct buf *out, struct scan_word key, bool kilobytes) {
@@ -121,11 +107,10 @@ void host_memory_name(struct buf *out, struct scan_word key, bool kilobytes) {
     buf_add_str(out, kilobytes ? "_bytes" : "");
 }
 
-static void row_destroy(struct memory_row *row) {
-    free(row->key);
+static void finish_row(void *state) {
+    struct memory_row *row = state;
     free(row->own_name);
     free(row->own_help);
-    free(row);
 }
 
 static const struct metric_desc *known(const char *name) {
@@ -136,17 +121,13 @@ static const struct metric_desc *known(const char *name) {
     return metric->name != NULL ? metric : NULL;
 }
 
-static struct memory_row *row_create(const struct meminfo_line *line) {
-    struct memory_row *row = mem_zalloc(1, sizeof(*row));
+static void name_row(struct memory_row *row, const struct meminfo_line *line) {
     struct buf name CLEANUP_BUF = {0};
     struct buf help CLEANUP_BUF = {0};
     host_memory_name(&name, line->key, line->kilobytes);
-    buf_printf(&help, "The field %.*s of /proc/meminfo.", (int)line->key.len, line->key.text);
-    row->key = mem_strndup(line->key.text, line->key.len);
-    row->key_len = line->key.len;
-    row->kilobytes = line->kilobytes;
     row->metric = known(buf_str(&name));
     if (row->metric == NULL) {
+        buf_printf(&help, "The field %s of /proc/meminfo.", row->row.key);
         row->own_name = buf_take(&name);
         row->own_help = buf_take(&help);
         row->own = (struct metric_desc){
@@ -157,77 +138,38 @@ static struct memory_row *row_create(const struct meminfo_line *line) {
         };
         row->metric = &row->own;
     }
-    return row;
-}
-
-static struct memory_row *find_row(struct memory *memory, const struct meminfo_line *line) {
-    for (size_t i = 0; i < memory->n_rows; i++) {
-        size_t at = (memory->next + i) % memory->n_rows;
-        struct memory_row *row = memory->rows[at];
-        if (row->key_len == line->key.len && row->kilobytes == line->kilobytes &&
-            memcmp(row->key, line->key.text, line->key.len) == 0) {
-            memory->next = at + 1;
-            return row;
-        }
-    }
-    return NULL;
-}
-
-static struct memory_row *add_row(struct memory *memory, const struct meminfo_line *line) {
-    ARRAY_GROW(&memory->rows, &memory->cap_rows, memory->n_rows + 1);
-    memory->rows[memory->n_rows++] = row_create(line);
-    memory->next = memory->n_rows;
-    return memory->rows[memory->n_rows - 1];
 }
 
 static int memory_line(void *context, size_t number, const char *text) {
     (void)number;
-    struct memory *memory = context;
+    const struct host_reading *reading = context;
     struct meminfo_line line;
     int r = meminfo_parse(text, &line);
     if (r < 0) {
         return r;
     }
-    struct memory_row *row = find_row(memory, &line);
-    if (row == NULL) {
-        row = add_row(memory, &line);
+    struct memory_row *row = rows_see(reading->state, line.key);
+    if (row->row.is_new) {
+        name_row(row, &line);
     }
     double value = (double)line.value;
-    snapshot_add(memory->out, row->metric, NULL, line.kilobytes ? value * 1024 : value);
+    snapshot_add(reading->out, row->metric, NULL, line.kilobytes ? value * 1024 : value);
     return 0;
 }
 
-static int memory_collect(void *state, struct buf *scratch, struct snapshot *out,
-                          struct error *err) {
-    struct memory *memory = state;
-    int r = source_file_read(&memory->file, scratch, err);
-    if (r < 0) {
-        return source_file_absent(r) ? 0 : r;
-    }
-    memory->next = 0;
-    memory->out = out;
-    return scan_lines(buf_str(scratch), memory->file.path, memory_line, memory, err);
+static void memory_open(void *state, const struct collector_env *env) {
+    (void)env;
+    *(struct rows *)state = (struct rows){sizeof(struct memory_row), finish_row};
 }
 
 static void memory_close(void *state) {
-    struct memory *memory = state;
-    for (size_t i = 0; i < memory->n_rows; i++) {
-        row_destroy(memory->rows[i]);
-    }
-    free(memory->rows);
-    source_file_finish(&memory->file);
-    free(memory);
-}
-
-static void *memory_open(const struct collector_env *env) {
-    struct memory *memory = mem_zalloc(1, sizeof(*memory));
-    source_file_init(&memory->file, env->procfs, "meminfo", NULL);
-    return memory;
+    rows_finish(state);
 }
 
 const struct host_part host_memory_part = {
-    .name = "memory",
+    .state_size = sizeof(struct rows),
+    .files = (const char *const[]){"meminfo", NULL},
+    .line = memory_line,
     .open = memory_open,
-    .collect = memory_collect,
     .close = memory_close,
 };

@@ -1,12 +1,6 @@
-#include <errno.h>
-#include <stdlib.h>
-
 #include "collectors/host/devices.h"
 #include "collectors/host/part.h"
 #include "collectors/source/procfs.h"
-#include "collectors/source/source_file.h"
-#include "exporter/core/cleanup.h"
-#include "exporter/core/memory.h"
 
 #define NETWORK(name, help)                                                                        \
     { "node_network_" name "_total", help, METRIC_COUNTER, NULL, "device" }
@@ -34,13 +28,8 @@ const struct metric_desc host_network_metrics[] = {
     {0},
 };
 
-struct network {
-    struct source_file file;
-    struct host_devices devices;
-};
-
 static int network_line(void *context, size_t number, const char *text) {
-    struct network *network = context;
+    const struct host_reading *reading = context;
     if (number <= 2) {
         return 0; /* two lines of headings */
     }
@@ -49,7 +38,7 @@ static int network_line(void *context, size_t number, const char *text) {
     if (r < 0) {
         return r;
     }
-    struct host_device *device = host_devices_see(&network->devices, line.device);
+    struct host_device *device = host_devices_see(reading->state, line.device);
     device->n_values = NET_DEV_FIELDS;
     for (size_t i = 0; i < NET_DEV_FIELDS; i++) {
         device->values[i] = (double)line.fields[i];
@@ -59,36 +48,21 @@ static int network_line(void *context, size_t number, const char *text) {
 
 static int network_collect(void *state, struct buf *scratch, struct snapshot *out,
                            struct error *err) {
-    struct network *network = state;
-    int r = source_file_read(&network->file, scratch, err);
-    if (r < 0) {
-        return source_file_absent(r) ? 0 : r;
-    }
-    host_devices_begin(&network->devices);
-    r = scan_lines(buf_str(scratch), network->file.path, network_line, network, err);
-    host_devices_sweep(&network->devices);
-    host_devices_emit(&network->devices, host_network_metrics, out);
-    return r;
+    (void)scratch;
+    (void)err;
+    host_devices_emit(state, host_network_metrics, out);
+    return 0;
 }
 
-static void network_close(void *state) {
-    struct network *network = state;
-    host_devices_finish(&network->devices);
-    source_file_finish(&network->file);
-    free(network);
-}
-
-static void *network_open(const struct collector_env *env) {
-    struct network *network = mem_zalloc(1, sizeof(*network));
-    /* net/ is our own network namespace; the host's is that of its first process. */
-    source_file_init(&network->file, env->procfs, "1/net/dev", "net/dev");
-    filter_init(&network->devices.exclude, env->settings, "collector.host.network.device-exclude");
-    return network;
+static void network_open(void *state, const struct collector_env *env) {
+    host_devices_init(state, env->settings, "collector.host.network.device-exclude");
 }
 
 const struct host_part host_network_part = {
-    .name = "network",
+    .state_size = sizeof(struct host_devices),
+    .files = (const char *const[]){"1/net/dev", NULL},
+    .line = network_line,
     .open = network_open,
     .collect = network_collect,
-    .close = network_close,
+    .close = host_devices_finish,
 };

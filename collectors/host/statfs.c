@@ -18,8 +18,9 @@ enum {
 
 enum job_state { JOB_IDLE, JOB_QUEUED, JOB_RUNNING };
 
-/* Guarded by the lock of its host_statfs, but for `path`, which never changes. */
+/* Guarded by the lock of its host_statfs, but for what never changes: that one and `path`. */
 struct host_statfs_job {
+    struct host_statfs *statfs;
     unsigned refs; /* the owner's and that of a helper at work on it */
     enum job_state state;
     uint64_t round; /* in which it was asked */
@@ -81,9 +82,10 @@ void host_statfs_destroy(struct host_statfs *statfs) {
     unlock_and_unref(statfs);
 }
 
-struct host_statfs_job *host_statfs_job_create(const char *path) {
+struct host_statfs_job *host_statfs_job_create(struct host_statfs *statfs, const char *path) {
     size_t size = strlen(path) + 1;
     struct host_statfs_job *job = mem_zalloc(1, sizeof(*job) + size);
+    job->statfs = statfs;
     job->refs = 1;
     job->answer = -ETIMEDOUT;
     memcpy(job->path, path, size);
@@ -96,11 +98,12 @@ static void job_unref(struct host_statfs_job *job) {
     }
 }
 
-void host_statfs_job_destroy(struct host_statfs *statfs, struct host_statfs_job *job) {
+void host_statfs_job_destroy(struct host_statfs_job *job) {
     if (job != NULL) {
-        pthread_mutex_lock(&statfs->lock);
+        pthread_mutex_t *lock = &job->statfs->lock;
+        pthread_mutex_lock(lock);
         job_unref(job);
-        pthread_mutex_unlock(&statfs->lock);
+        pthread_mutex_unlock(lock);
     }
 }
 
@@ -243,13 +246,12 @@ void host_statfs_ask(struct host_statfs *statfs, struct host_statfs_job *const *
     pthread_mutex_unlock(&statfs->lock);
 }
 
-int host_statfs_answer(struct host_statfs *statfs, struct host_statfs_job *job,
-                       struct statfs *ret_stat) {
-    pthread_mutex_lock(&statfs->lock);
+int host_statfs_answer(struct host_statfs_job *job, struct statfs *ret_stat) {
+    pthread_mutex_lock(&job->statfs->lock);
     int answer = job->answer;
     if (answer == 0) {
         *ret_stat = job->stat;
     }
-    pthread_mutex_unlock(&statfs->lock);
+    pthread_mutex_unlock(&job->statfs->lock);
     return answer;
 }

@@ -22,8 +22,8 @@ struct host_statfs *host_statfs_create(host_statfs_call *call);
  * must have been destroyed before. */
 void host_statfs_destroy(struct host_statfs *statfs);
 
-struct host_statfs_job *host_statfs_job_create(const char *path);
-void host_statfs_job_destroy(struct host_statfs *statfs, struct host_statfs_job *job);
+struct host_statfs_job *host_statfs_job_create(struct host_statfs *statfs, const char *path);
+void host_statfs_job_destroy(struct host_statfs_job *job); /* accepts NULL */
 
 /* Asks for all jobs, but for those whose last call has not returned, and waits until all have
  * answered or the time is over. */
@@ -31,5 +31,4 @@ void host_statfs_ask(struct host_statfs *statfs, struct host_statfs_job *const *
                      int64_t timeout_ms);
 
 /* What the job answered in the last round: 0, a negative errno, or -ETIMEDOUT. */
-int host_statfs_answer(struct host_statfs *statfs, struct host_statfs_job *job,
-                       struct statfs *ret_stat);
+int host_statfs_answer(struct host_statfs_job *job, struct statfs *ret_stat);

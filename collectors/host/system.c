@@ -1,11 +1,9 @@
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
 #include "collectors/host/part.h"
 #include "exporter/core/clock.h"
-#include "exporter/core/memory.h"
 #include "exporter/metrics/labels.h"
 
 enum { SYSTEM_TIME, SYSTEM_UNAME };
@@ -57,18 +55,10 @@ static int system_collect(void *state, struct buf *scratch, struct snapshot *out
 static void system_close(void *state) {
     struct host_system *host = state;
     labels_destroy(host->labels);
-    free(host);
-}
-
-static void *system_open(const struct collector_env *env) {
-    (void)env;
-    struct host_system *host = mem_zalloc(1, sizeof(*host));
-    return host;
 }
 
 const struct host_part host_system_part = {
-    .name = "system",
-    .open = system_open,
+    .state_size = sizeof(struct host_system),
     .collect = system_collect,
     .close = system_close,
 };

@@ -2,16 +2,13 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collectors/host/part.h"
+#include "collectors/source/rows.h"
 #include "collectors/source/source_file.h"
-#include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
-#include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/core/scan.h"
 
@@ -24,19 +21,15 @@ const struct metric_desc host_thermal_metrics[] = {
 static const char zone_prefix[] = "thermal_zone";
 
 struct zone {
-    char *id; /* what follows "thermal_zone" */
-    unsigned round;
+    struct row row; /* what follows "thermal_zone" */
     struct source_file file;
-    struct labels *labels;
+    struct labels *labels; /* NULL: its type could not be read yet */
 };
 
 struct thermal {
     char *path;
     DIR *dir; /* NULL: to be opened by the next collection */
-    struct zone *zones;
-    size_t n_zones;
-    size_t cap_zones;
-    unsigned round;
+    struct rows zones;
 };
 
 int host_thermal_parse(const char *text, double *ret_celsius) {
@@ -60,58 +53,32 @@ static bool zone_is_silent(int result) {
     return source_file_absent(result);
 }
 
-static void zone_finish(struct zone *zone) {
-    free(zone->id);
+static void finish_zone(void *row) {
+    struct zone *zone = row;
     source_file_finish(&zone->file);
     labels_destroy(zone->labels);
 }
 
-static int zone_init(struct zone *zone, const char *dir, const char *id, struct buf *scratch,
-                     struct error *err) {
-    struct buf path CLEANUP_BUF = {0};
-    buf_printf(&path, "%s/%s%s/type", dir, zone_prefix, id);
-    int r = file_read(buf_str(&path), scratch, err);
-    if (r < 0) {
-        return r;
+static int see_zone(struct thermal *thermal, const char *id, struct error *err) {
+    struct zone *zone = rows_see(&thermal->zones, (struct scan_word){id, strlen(id)});
+    if (zone->labels != NULL) {
+        return 0;
     }
-    struct buf type CLEANUP_BUF = {0};
-    buf_add(&type, buf_str(scratch), strcspn(buf_str(scratch), "\n"));
+    struct buf path CLEANUP_BUF = {0}, type CLEANUP_BUF = {0};
+    buf_printf(&path, "%s/%s%s/type", thermal->path, zone_prefix, id);
+    int r = file_read(buf_str(&path), &type, err);
+    if (r < 0) {
+        return zone_is_silent(r) ? 0 : r;
+    }
+    buf_truncate(&type, strcspn(buf_str(&type), "\n"));
     buf_reset(&path);
     buf_printf(&path, "%s%s/temp", zone_prefix, id);
-    source_file_init(&zone->file, dir, buf_str(&path), NULL);
+    source_file_init(&zone->file, thermal->path, buf_str(&path), NULL);
     zone->labels = labels_render("type", buf_str(&type), "zone", id);
-    zone->id = mem_strdup(id);
     return 0;
 }
 
-static struct zone *find_zone(struct thermal *thermal, const char *id) {
-    for (size_t i = 0; i < thermal->n_zones; i++) {
-        if (strcmp(thermal->zones[i].id, id) == 0) {
-            return &thermal->zones[i];
-        }
-    }
-    return NULL;
-}
-
-static int see_zone(struct thermal *thermal, const char *id, struct buf *scratch,
-                    struct error *err) {
-    struct zone *zone = find_zone(thermal, id);
-    if (zone == NULL) {
-        ARRAY_GROW(&thermal->zones, &thermal->cap_zones, thermal->n_zones + 1);
-        zone = &thermal->zones[thermal->n_zones];
-        *zone = (struct zone){.file.fd = -1};
-        int r = zone_init(zone, thermal->path, id, scratch, err);
-        if (r < 0) {
-            zone_finish(zone);
-            return zone_is_silent(r) ? 0 : r;
-        }
-        thermal->n_zones++;
-    }
-    zone->round = thermal->round;
-    return 0;
-}
-
-static int list_zones(struct thermal *thermal, struct buf *scratch, struct error *err) {
+static int list_zones(struct thermal *thermal, struct error *err) {
     if (thermal->dir == NULL) {
         thermal->dir = opendir(thermal->path);
     } else {
@@ -124,23 +91,11 @@ static int list_zones(struct thermal *thermal, struct buf *scratch, struct error
     for (struct dirent *entry; (entry = readdir(thermal->dir)) != NULL;) {
         if (strncmp(entry->d_name, zone_prefix, strlen(zone_prefix)) == 0) {
             const char *id = entry->d_name + strlen(zone_prefix);
-            int r = see_zone(thermal, id, scratch, result == 0 ? err : NULL);
+            int r = see_zone(thermal, id, result == 0 ? err : NULL);
             result = result == 0 ? r : result;
         }
     }
     return result;
-}
-
-static void sweep(struct thermal *thermal) {
-    size_t kept = 0;
-    for (size_t i = 0; i < thermal->n_zones; i++) {
-        if (thermal->zones[i].round == thermal->round) {
-            thermal->zones[kept++] = thermal->zones[i];
-        } else {
-            zone_finish(&thermal->zones[i]);
-        }
-    }
-    thermal->n_zones = kept;
 }
 
 static int read_zone(struct zone *zone, struct buf *scratch, struct snapshot *out,
@@ -161,40 +116,36 @@ static int read_zone(struct zone *zone, struct buf *scratch, struct snapshot *ou
 static int thermal_collect(void *state, struct buf *scratch, struct snapshot *out,
                            struct error *err) {
     struct thermal *thermal = state;
-    thermal->round++;
-    int result = list_zones(thermal, scratch, err);
-    if (source_file_absent(result)) {
-        result = 0;
-    }
-    sweep(thermal);
-    for (size_t i = 0; i < thermal->n_zones; i++) {
-        int r = read_zone(&thermal->zones[i], scratch, out, result == 0 ? err : NULL);
-        result = result == 0 ? r : result;
+    int result = list_zones(thermal, err);
+    result = source_file_absent(result) ? 0 : result;
+    rows_sweep(&thermal->zones);
+    for (size_t i = 0; i < thermal->zones.n; i++) {
+        struct zone *zone = (struct zone *)thermal->zones.all[i];
+        if (zone->labels != NULL) {
+            int r = read_zone(zone, scratch, out, result == 0 ? err : NULL);
+            result = result == 0 ? r : result;
+        }
     }
     return result;
 }
 
 static void thermal_close(void *state) {
     struct thermal *thermal = state;
-    for (size_t i = 0; i < thermal->n_zones; i++) {
-        zone_finish(&thermal->zones[i]);
-    }
+    rows_finish(&thermal->zones);
     if (thermal->dir != NULL) {
         closedir(thermal->dir);
     }
-    free(thermal->zones);
     free(thermal->path);
-    free(thermal);
 }
 
-static void *thermal_open(const struct collector_env *env) {
-    struct thermal *thermal = mem_zalloc(1, sizeof(*thermal));
+static void thermal_open(void *state, const struct collector_env *env) {
+    struct thermal *thermal = state;
     thermal->path = file_path_join(env->sysfs, "class/thermal");
-    return thermal;
+    thermal->zones = (struct rows){sizeof(struct zone), finish_zone};
 }
 
 const struct host_part host_thermal_part = {
-    .name = "thermal",
+    .state_size = sizeof(struct thermal),
     .open = thermal_open,
     .collect = thermal_collect,
     .close = thermal_close,

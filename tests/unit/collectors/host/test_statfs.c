@@ -54,7 +54,7 @@ static void settle(void) {
 
 static void close_all(void) {
     for (size_t i = 0; i < n_jobs; i++) {
-        host_statfs_job_destroy(helpers, jobs[i]);
+        host_statfs_job_destroy(jobs[i]);
     }
     n_jobs = 0;
     host_statfs_destroy(helpers);
@@ -67,7 +67,7 @@ void tearDown(void) {
 }
 
 static struct host_statfs_job *add(const char *path) {
-    struct host_statfs_job *job = host_statfs_job_create(path);
+    struct host_statfs_job *job = host_statfs_job_create(helpers, path);
     TEST_ASSERT_NOT_NULL(job);
     jobs[n_jobs++] = job;
     return job;
@@ -84,7 +84,7 @@ static int64_t ask(int64_t timeout_ms) {
 
 static int answer(struct host_statfs_job *job) {
     struct statfs stat;
-    return host_statfs_answer(helpers, job, &stat);
+    return host_statfs_answer(job, &stat);
 }
 
 static void test_answers_and_errors(void) {
@@ -94,9 +94,9 @@ static void test_answers_and_errors(void) {
     for (int round = 0; round < 3; round++) {
         struct statfs stat = {0};
         ask(ENDLESS_MS);
-        TEST_ASSERT_EQUAL_INT(0, host_statfs_answer(helpers, root, &stat));
+        TEST_ASSERT_EQUAL_INT(0, host_statfs_answer(root, &stat));
         TEST_ASSERT_EQUAL_INT(1, stat.f_blocks);
-        TEST_ASSERT_EQUAL_INT(0, host_statfs_answer(helpers, boot, &stat));
+        TEST_ASSERT_EQUAL_INT(0, host_statfs_answer(boot, &stat));
         TEST_ASSERT_EQUAL_INT(5, stat.f_blocks);
         TEST_ASSERT_EQUAL_INT(-ENOENT, answer(gone));
     }
