@@ -8,88 +8,9 @@
 #include "exporter/core/memory.h"
 #include "exporter/settings/suggest.h"
 
-enum { KEPT_BYTES = 256 * 1024, KEPT_UPDATES = 1024, KEPT_NUMBERS = 4096 };
-
-enum { MAX_TTL_S = 1000000000 };
+/* MAX_VALUES: of an enum. MAX_NUMBERS: more of them weigh more than a batch may. */
+enum { MAX_TTL_S = 1000000000, MAX_VALUES = 256, MAX_NUMBERS = 16 * PUSH_MAX_UPDATES };
 #define MAX_SEQ 9007199254740992.0 /* 2^53 */
-
-/* Every key that an object of ours may have. */
-enum key {
-    KEY_APPLIED,
-    KEY_BUCKETS,
-    KEY_DEFAULT,
-    KEY_GROUP,
-    KEY_HELLO,
-    KEY_HELP,
-    KEY_INC,
-    KEY_LABELS,
-    KEY_MAX,
-    KEY_METRIC,
-    KEY_MIN,
-    KEY_OBSERVE,
-    KEY_PARAM,
-    KEY_PLUGIN,
-    KEY_SEQ,
-    KEY_SET,
-    KEY_STEP,
-    KEY_TOTAL,
-    KEY_TTL,
-    KEY_TYPE,
-    KEY_UNIT,
-    KEY_VALUES,
-    N_KEYS /* also: unknown */
-};
-
-static const struct {
-    const char *name;
-    size_t len;
-} keys[N_KEYS] = {
-#define KEY(key, name) [key] = {name, sizeof(name) - 1}
-    KEY(KEY_APPLIED, "applied"), KEY(KEY_BUCKETS, "buckets"), KEY(KEY_DEFAULT, "default"),
-    KEY(KEY_GROUP, "group"),     KEY(KEY_HELLO, "hello"),     KEY(KEY_HELP, "help"),
-    KEY(KEY_INC, "inc"),         KEY(KEY_LABELS, "labels"),   KEY(KEY_MAX, "max"),
-    KEY(KEY_METRIC, "metric"),   KEY(KEY_MIN, "min"),         KEY(KEY_OBSERVE, "observe"),
-    KEY(KEY_PARAM, "param"),     KEY(KEY_PLUGIN, "plugin"),   KEY(KEY_SEQ, "seq"),
-    KEY(KEY_SET, "set"),         KEY(KEY_STEP, "step"),       KEY(KEY_TOTAL, "total"),
-    KEY(KEY_TTL, "ttl"),         KEY(KEY_TYPE, "type"),       KEY(KEY_UNIT, "unit"),
-    KEY(KEY_VALUES, "values"),
-#undef KEY
-};
-
-#define BIT(key) (UINT32_C(1) << (key))
-#define BITS_OPERATION (BIT(KEY_INC) | BIT(KEY_OBSERVE) | BIT(KEY_SET) | BIT(KEY_TOTAL))
-#define BITS_METRIC                                                                                \
-    (BITS_OPERATION | BIT(KEY_METRIC) | BIT(KEY_TYPE) | BIT(KEY_HELP) | BIT(KEY_LABELS) |          \
-     BIT(KEY_TTL) | BIT(KEY_BUCKETS) | BIT(KEY_GROUP) | BIT(KEY_PLUGIN) | BIT(KEY_SEQ))
-#define BITS_DECLARE                                                                               \
-    (BIT(KEY_PARAM) | BIT(KEY_TYPE) | BIT(KEY_DEFAULT) | BIT(KEY_MIN) | BIT(KEY_MAX) |             \
-     BIT(KEY_STEP) | BIT(KEY_UNIT) | BIT(KEY_HELP) | BIT(KEY_VALUES) | BIT(KEY_SEQ))
-#define BITS_APPLIED (BIT(KEY_PARAM) | BIT(KEY_APPLIED) | BIT(KEY_SEQ))
-#define BITS_HELLO (BIT(KEY_HELLO) | BIT(KEY_SEQ))
-#define BITS_OBJECT                                                                                \
-    (BIT(KEY_GROUP) | BIT(KEY_HELLO) | BIT(KEY_LABELS) | BIT(KEY_SET) | BIT(KEY_TOTAL))
-
-/* The kinds of objects, by the keys that distinguish them. */
-static const struct {
-    uint32_t required;
-    uint32_t allowed;
-    enum push_message_kind kind;
-    const char *what;
-} kinds[] = {
-    {BIT(KEY_METRIC), BITS_METRIC, PUSH_MESSAGE_METRICS, "a metric"},
-    {BIT(KEY_HELLO), BITS_HELLO, PUSH_MESSAGE_HELLO, "a hello"},
-    {BIT(KEY_PARAM) | BIT(KEY_APPLIED), BITS_APPLIED, PUSH_MESSAGE_APPLIED, "an applied param"},
-    {BIT(KEY_PARAM), BITS_DECLARE, PUSH_MESSAGE_DECLARE, "a param"},
-    {BIT(KEY_SEQ), BIT(KEY_SEQ), PUSH_MESSAGE_EMPTY, "a sequence number"},
-};
-
-static const struct {
-    const char *name;
-    enum push_type type;
-} types[] = {
-    {"counter", PUSH_COUNTER}, {"gauge", PUSH_GAUGE},     {"histogram", PUSH_HISTOGRAM},
-    {"rate", PUSH_RATE},       {"untyped", PUSH_UNTYPED},
-};
 
 struct push_json {
     struct arena arena;
@@ -99,7 +20,6 @@ struct push_json {
     double *numbers; /* of the array being read */
     size_t n_numbers;
     size_t cap_numbers;
-    size_t max_numbers; /* of one array since the last reset */
 };
 
 /* An object while it is being read. */
@@ -108,12 +28,14 @@ struct reading {
     struct json *json;
     struct push_message *message;
     struct error *err;
-    uint32_t seen;
-    struct json_place *places; /* of the keys that were seen */
+    uint32_t seen;             /* keys */
+    struct json_place *places; /* of those */
     struct json_place start;   /* of the object */
     struct json_place value;   /* of the value of the current key */
+    size_t detail;             /* what its reader needs to know */
     struct json_place type_place;
     const char *type;
+    const char **enum_values; /* those that were read */
     struct push_update update;
 };
 
@@ -138,17 +60,8 @@ void push_json_destroy(struct push_json *reader) {
 }
 
 void push_json_reset(struct push_json *reader) {
-    arena_reset(&reader->arena, KEPT_BYTES);
+    arena_reset(&reader->arena, 256 << 10);
     reader->n_updates = 0;
-    reader->max_numbers = 0;
-    if (reader->cap_updates > KEPT_UPDATES) {
-        free(TAKE(reader->updates));
-        reader->cap_updates = 0;
-    }
-    if (reader->cap_numbers > KEPT_NUMBERS) {
-        free(TAKE(reader->numbers));
-        reader->cap_numbers = 0;
-    }
 }
 
 struct arena *push_json_arena(struct push_json *reader) {
@@ -165,23 +78,6 @@ void push_json_assign(struct push_json *reader, size_t first, size_t end,
 const struct push_update *push_json_updates(const struct push_json *reader, size_t *ret_n) {
     *ret_n = reader->n_updates;
     return reader->updates;
-}
-
-/* Makes room behind `n` items for all that the rest of the text can hold with `min_text` bytes
- * each, but not beyond the limit of memory, so that the items move once at most. Room that is not
- * used is never touched. */
-static void *grow(const struct reading *reading, void *items, size_t n, size_t *cap, size_t size,
-                  size_t min_text) {
-    const struct arena *arena = &reading->reader->arena;
-    if (n < *cap) {
-        return items;
-    }
-    size_t more = (size_t)(reading->json->end - reading->json->at) / min_text + 1;
-    more = more > n ? more : n; /* where text comes line by line */
-    size_t left = (arena->max - arena->taken) / size + 1;
-    more = arena->max > 0 && more > left ? left : more;
-    *cap = n + more;
-    return mem_resize(items, *cap, size);
 }
 
 /* ---- pieces ---- */
@@ -201,42 +97,28 @@ static int read_text(struct reading *reading, const char **ret_text) {
     return r;
 }
 
-/* Numbers are charged for the copy that is kept, and for this array if it is the longest so far. */
-static bool push_number(struct reading *reading, double number) {
-    enum { MIN_TEXT = sizeof("1,") - 1 };
+static int add_number(struct reading *reading, double number) {
     struct push_json *reader = reading->reader;
-    bool longest = reader->n_numbers == reader->max_numbers;
-    if (longest && !arena_charge(&reader->arena, sizeof(number))) {
-        return false;
+    if (reader->n_numbers == MAX_NUMBERS) {
+        return push_update_fail_many(reading->err);
     }
-    reader->numbers = grow(reading, reader->numbers, reader->n_numbers, &reader->cap_numbers,
-                           sizeof(number), MIN_TEXT);
-    reader->max_numbers += longest ? 1 : 0;
+    ARRAY_GROW(&reader->numbers, &reader->cap_numbers, reader->n_numbers + 1);
     reader->numbers[reader->n_numbers++] = number;
-    return true;
+    return 0;
+}
+
+static int read_one_number(struct json *json, const char *key, void *context, struct error *err) {
+    (void)key;
+    double number;
+    int r = json_read_value(json, &number, err);
+    return r < 0 ? r : add_number(context, number);
 }
 
 /* Adds the numbers of an array, or a single one, to the reader's. */
 static int read_numbers(struct reading *reading) {
-    struct json *json = reading->json;
-    double number;
-    bool first = true;
-    if (json_peek(json) != '[') {
-        int r = json_read_value(json, &number, reading->err);
-        return r < 0 ? r : push_number(reading, number) ? 0 : fail_full(reading);
-    }
-    json->at++;
-    int r;
-    while ((r = json_next_element(json, &first, reading->err)) > 0) {
-        r = json_read_value(json, &number, reading->err);
-        if (r < 0) {
-            return r;
-        }
-        if (!push_number(reading, number)) {
-            return fail_full(reading);
-        }
-    }
-    return r;
+    return json_peek(reading->json) == '['
+               ? json_each(reading->json, '[', "numbers", read_one_number, reading, reading->err)
+               : read_one_number(reading->json, NULL, reading, reading->err);
 }
 
 /* A copy of the reader's numbers that stays. */
@@ -253,114 +135,94 @@ static int keep_numbers(struct reading *reading, const double **ret_numbers, uin
 
 /* ---- labels ---- */
 
-static int read_labels(struct reading *reading, const struct label **ret_labels, size_t *ret_n) {
+struct label_list {
     struct label labels[PUSH_JSON_MAX_LABELS + 1];
-    struct json *json = reading->json;
-    struct error *err = reading->err;
-    size_t n = 0;
-    bool first = true;
-    char *name;
+    size_t n;
+};
+
+static int read_label(struct json *json, const char *name, void *context, struct error *err) {
+    struct label_list *list = context;
+    char *value;
     size_t len;
-    int r;
-    if (!json_take(json, '{')) {
-        return json_fail(json, err, "expected labels as an object");
+    if (json_peek(json) != '"') {
+        return json_fail(json, err, "label %s: expected a string", name);
     }
-    while ((r = json_next_key(json, &first, &name, &len, err)) > 0) {
-        struct label label = {.name = name, .value = ""};
-        if (json_peek(json) != '"') {
-            return json_fail(json, err, "label %s: expected a string", name);
-        }
-        r = read_text(reading, &label.value);
-        if (r < 0) {
-            return r;
-        }
-        if (!label_insert(labels, &n, label)) {
-            return json_fail_at(json->key, err, "duplicate label %s", name);
-        }
-        if (n > PUSH_JSON_MAX_LABELS) {
-            return json_fail_at(json->key, err, "more than %d labels", PUSH_JSON_MAX_LABELS);
-        }
+    int r = json_read_string(json, &value, &len, err);
+    if (r < 0 || len == 0) { /* an empty value means the same as no label */
+        return r;
     }
-    /* An empty value means the same as no label. */
-    size_t n_kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        labels[n_kept] = labels[i];
-        n_kept += labels[i].value[0] != '\0';
+    if (!label_insert(list->labels, &list->n, (struct label){name, value})) {
+        return json_fail_at(json->key, err, "duplicate label %s", name);
     }
-    struct label *kept = arena_copy(&reading->reader->arena, labels, n_kept * sizeof(*kept));
-    if (kept == NULL) {
-        return fail_full(reading);
+    return list->n <= PUSH_JSON_MAX_LABELS
+               ? 0
+               : json_fail_at(json->key, err, "more than %d labels", PUSH_JSON_MAX_LABELS);
+}
+
+static int read_labels(struct reading *reading, const struct label **ret_labels, size_t *ret_n) {
+    struct label_list list;
+    list.n = 0;
+    int r = json_each(reading->json, '{', "labels as an object", read_label, &list, reading->err);
+    if (r < 0) {
+        return r;
     }
-    *ret_labels = kept;
-    *ret_n = n_kept;
-    return r;
+    *ret_labels = arena_copy(&reading->reader->arena, list.labels, list.n * sizeof(struct label));
+    *ret_n = list.n;
+    return *ret_labels != NULL ? 0 : fail_full(reading);
 }
 
 /* ---- keys ---- */
 
-static int read_counts(struct reading *reading, bool *ret_counts, double *ret_count,
-                       double *ret_sum) {
-    struct json *json = reading->json;
-    bool first = true;
-    char *key;
-    size_t len;
-    int r;
-    while ((r = json_next_key(json, &first, &key, &len, reading->err)) > 0) {
-        bool counts = strcmp(key, "counts") == 0;
-        double *number = strcmp(key, "count") == 0 ? ret_count
-                         : strcmp(key, "sum") == 0 ? ret_sum
-                                                   : NULL;
-        if (!counts && number == NULL) {
-            return json_fail_at(json->key, reading->err,
-                                "unknown key \"%s\": expected counts, count, sum", key);
-        }
-        if (counts ? *ret_counts : !isnan(*number)) {
-            return json_fail_at(json->key, reading->err, "duplicate key %s", key);
-        }
-        *ret_counts |= counts;
-        r = counts ? read_numbers(reading) : json_read_value(json, number, reading->err);
-        if (r < 0) {
-            return r;
-        }
+/* {"counts":[…],"count":n,"sum":s}: the whole state of a histogram. */
+struct state {
+    struct reading *reading;
+    bool has_counts;
+    double count, sum;
+};
+
+static int read_state_member(struct json *json, const char *key, void *context, struct error *err) {
+    struct state *state = context;
+    bool is_counts = strcmp(key, "counts") == 0;
+    double *number = strcmp(key, "count") == 0 ? &state->count
+                     : strcmp(key, "sum") == 0 ? &state->sum
+                                               : NULL;
+    if (!is_counts && number == NULL) {
+        return json_fail_at(json->key, err, "unknown key \"%s\": expected counts, count, sum", key);
     }
-    return r;
+    if (is_counts ? state->has_counts : !isnan(*number)) {
+        return json_fail_at(json->key, err, "duplicate key %s", key);
+    }
+    state->has_counts |= is_counts;
+    return is_counts ? read_numbers(state->reading) : json_read_value(json, number, err);
 }
 
-/* {"counts":[…],"count":n,"sum":s}: the whole state of a histogram. */
 static int read_state(struct reading *reading) {
-    bool counts = false;
-    double count = NAN;
-    double sum = NAN;
-    reading->json->at++;
-    int r = read_counts(reading, &counts, &count, &sum);
+    struct state state = {.reading = reading, .count = NAN, .sum = NAN};
+    int r = json_each(reading->json, '{', "an object", read_state_member, &state, reading->err);
     if (r < 0) {
         return r;
     }
-    if (!counts || isnan(count) || isnan(sum)) {
+    if (!state.has_counts || isnan(state.count) || isnan(state.sum)) {
         return json_fail_at(reading->value, reading->err, "expected counts, count and sum");
     }
-    return push_number(reading, count) && push_number(reading, sum) ? 0 : fail_full(reading);
+    r = add_number(reading, state.count);
+    return r == 0 ? add_number(reading, state.sum) : r;
 }
 
-static int read_operation(struct reading *reading, enum key key) {
-    static const enum push_op operations[N_KEYS] = {
-        [KEY_INC] = PUSH_INC,
-        [KEY_OBSERVE] = PUSH_OBSERVE,
-        [KEY_SET] = PUSH_SET,
-        [KEY_TOTAL] = PUSH_TOTAL,
-    };
+static int read_operation(struct reading *reading) {
+    enum push_op op = (enum push_op)reading->detail;
     struct push_update *update = &reading->update;
     struct push_json *reader = reading->reader;
     reader->n_numbers = 0;
     char c = json_peek(reading->json);
-    int r = c == '{' && (key == KEY_SET || key == KEY_TOTAL) ? read_state(reading)
-            : c == '[' && key != KEY_OBSERVE
+    int r = c == '{' && (op == PUSH_SET || op == PUSH_TOTAL) ? read_state(reading)
+            : c == '[' && op != PUSH_OBSERVE
                 ? json_fail(reading->json, reading->err, "expected one number, got an array")
                 : read_numbers(reading);
     if (r == 0 && reader->n_numbers == 0) {
         r = json_fail_at(reading->value, reading->err, "expected a number, got an empty array");
     }
-    update->op = operations[key];
+    update->op = op;
     return r < 0 ? r : keep_numbers(reading, &update->values, &update->n_values);
 }
 
@@ -403,31 +265,34 @@ static int read_seq(struct reading *reading) {
 }
 
 /* The values of an enum. */
+static int read_value_of_enum(struct json *json, const char *key, void *context,
+                              struct error *err) {
+    (void)key;
+    struct reading *reading = context;
+    struct knob_spec *spec = &reading->message->declared;
+    char *text;
+    size_t len;
+    if (spec->n_values == MAX_VALUES) {
+        return json_fail(json, err, "more than %d values", MAX_VALUES);
+    }
+    int r = json_read_string(json, &text, &len, err);
+    reading->enum_values[spec->n_values] = text;
+    spec->n_values += r == 0;
+    return r;
+}
+
 static int read_values(struct reading *reading) {
-    enum { MAX_VALUES = 256 };
     const char *values[MAX_VALUES];
     struct knob_spec *spec = &reading->message->declared;
-    size_t n = 0;
-    bool first = true;
-    int r;
-    if (!json_take(reading->json, '[')) {
-        return json_fail(reading->json, reading->err, "expected the values as an array");
-    }
-    while ((r = json_next_element(reading->json, &first, reading->err)) > 0) {
-        if (n == MAX_VALUES) {
-            return json_fail(reading->json, reading->err, "more than %d values", MAX_VALUES);
-        }
-        r = read_text(reading, &values[n++]);
-        if (r < 0) {
-            return r;
-        }
-    }
-    spec->values = arena_copy(&reading->reader->arena, values, n * sizeof(values[0]));
-    spec->n_values = n;
+    reading->enum_values = values;
+    int r = json_each(reading->json, '[', "the values as an array", read_value_of_enum, reading,
+                      reading->err);
+    spec->values = arena_copy(&reading->reader->arena, values, spec->n_values * sizeof(values[0]));
     return r < 0 ? r : spec->values == NULL ? fail_full(reading) : 0;
 }
 
-static int read_hello(struct reading *reading) {
+static int read_hello_member(struct json *json, const char *key, void *context, struct error *err) {
+    struct reading *reading = context;
     struct push_hello *hello = &reading->message->hello;
     const struct {
         const char *key;
@@ -436,93 +301,124 @@ static int read_hello(struct reading *reading) {
         {"container", &hello->container}, {"job", &hello->job}, {"namespace", &hello->namespace},
         {"plugin", &hello->plugin},       {"pod", &hello->pod}, {"start", &hello->start},
     };
-    bool first = true;
-    char *key;
-    size_t len;
-    int r;
-    if (!json_take(reading->json, '{')) {
-        return json_fail(reading->json, reading->err, "expected hello as an object");
+    size_t i = 0;
+    while (i < ARRAY_LEN(texts) && strcmp(texts[i].key, key) != 0) {
+        i++;
     }
-    while ((r = json_next_key(reading->json, &first, &key, &len, reading->err)) > 0) {
-        size_t i = 0;
-        while (i < ARRAY_LEN(texts) && strcmp(texts[i].key, key) != 0) {
-            i++;
-        }
-        bool labels = strcmp(key, "labels") == 0;
-        if (i < ARRAY_LEN(texts) ? *texts[i].text != NULL : labels && hello->labels != NULL) {
-            return json_fail_at(reading->json->key, reading->err, "duplicate key %s", key);
-        }
-        /* Later clients may send more keys. */
-        r = i < ARRAY_LEN(texts) ? read_text(reading, texts[i].text)
-            : labels             ? read_labels(reading, &hello->labels, &hello->n_labels)
-                                 : json_skip(reading->json, reading->err);
-        if (r < 0) {
-            return r;
-        }
+    bool labels = strcmp(key, "labels") == 0;
+    if (i < ARRAY_LEN(texts) ? *texts[i].text != NULL : labels && hello->labels != NULL) {
+        return json_fail_at(json->key, err, "duplicate key %s", key);
     }
+    /* Later clients may send more keys. */
+    return i < ARRAY_LEN(texts) ? read_text(reading, texts[i].text)
+           : labels             ? read_labels(reading, &hello->labels, &hello->n_labels)
+                                : json_skip(json, err);
+}
+
+static int read_hello(struct reading *reading) {
+    reading->message->kind = PUSH_MESSAGE_HELLO; /* even if it cannot be read */
+    return json_each(reading->json, '{', "hello as an object", read_hello_member, reading,
+                     reading->err);
+}
+
+static int read_group(struct reading *reading) {
+    return read_labels(reading, &reading->message->group, &reading->message->n_group);
+}
+
+static int read_metric_labels(struct reading *reading) {
+    size_t n = 0;
+    int r = read_labels(reading, &reading->update.labels, &n);
+    reading->update.n_labels = (uint32_t)n;
     return r;
 }
 
-static int read_key(struct reading *reading, enum key key) {
-    struct knob_spec *spec = &reading->message->declared;
-    struct push_update *update = &reading->update;
-    switch (key) {
-    case KEY_APPLIED:
-        return knob_value_read(reading->json, &reading->message->applied, reading->err);
-    case KEY_BUCKETS:
-        return read_buckets(reading);
-    case KEY_DEFAULT:
-        return knob_value_read(reading->json, &spec->initial, reading->err);
-    case KEY_GROUP:
-        return read_labels(reading, &reading->message->group, &reading->message->n_group);
-    case KEY_HELLO:
-        reading->message->kind = PUSH_MESSAGE_HELLO; /* even if it cannot be read */
-        return read_hello(reading);
-    case KEY_HELP:
-        return read_text(reading, &update->help);
-    case KEY_LABELS: {
-        size_t n = 0;
-        int r = read_labels(reading, &update->labels, &n);
-        update->n_labels = (uint32_t)n;
-        return r;
-    }
-    case KEY_MAX:
-        return json_read_number(reading->json, &spec->max, reading->err);
-    case KEY_METRIC:
-    case KEY_PARAM:
-        return read_text(reading, &reading->message->name);
-    case KEY_MIN:
-        return json_read_number(reading->json, &spec->min, reading->err);
-    case KEY_PLUGIN:
-        return read_text(reading, &reading->message->plugin);
-    case KEY_SEQ:
-        return read_seq(reading);
-    case KEY_STEP:
-        return json_read_number(reading->json, &spec->step, reading->err);
-    case KEY_TTL:
-        return read_ttl(reading);
-    case KEY_TYPE:
-        reading->type_place = reading->value;
-        return read_text(reading, &reading->type);
-    case KEY_UNIT:
-        return read_text(reading, &spec->unit);
-    case KEY_VALUES:
-        return read_values(reading);
-    default:
-        return read_operation(reading, key);
-    }
+static int read_type(struct reading *reading) {
+    reading->type_place = reading->value;
+    return read_text(reading, &reading->type);
 }
+
+/* The member of the message that the key means. */
+static void *member(const struct reading *reading) {
+    return (char *)reading->message + reading->detail;
+}
+
+static int read_member_text(struct reading *reading) {
+    return read_text(reading, member(reading));
+}
+
+static int read_member_number(struct reading *reading) {
+    return json_read_number(reading->json, member(reading), reading->err);
+}
+
+static int read_member_value(struct reading *reading) {
+    return knob_value_read(reading->json, member(reading), reading->err);
+}
+
+/* ---- tables ---- */
+
+/* The kinds of objects that a key may be in. */
+enum { IN_METRIC = 1, IN_HELLO = 2, IN_APPLIED = 4, IN_DECLARATION = 8, IN_EMPTY = 16 };
+enum { IN_ALL = IN_METRIC | IN_HELLO | IN_APPLIED | IN_DECLARATION | IN_EMPTY };
+
+#define AT(member) offsetof(struct push_message, member)
+
+/* Every key that an object of ours may have: where, whether as an object itself, and what reads its
+ * value, with what. */
+#define ALL_KEYS(KEY)                                                                              \
+    KEY(applied, IN_APPLIED, false, read_member_value, AT(applied))                                \
+    KEY(buckets, IN_METRIC, false, read_buckets, 0)                                                \
+    KEY(default, IN_DECLARATION, false, read_member_value, AT(declared.initial))                   \
+    KEY(group, IN_METRIC, true, read_group, 0)                                                     \
+    KEY(hello, IN_HELLO, true, read_hello, 0)                                                      \
+    KEY(help, IN_METRIC | IN_DECLARATION, false, read_member_text, AT(declared.help))              \
+    KEY(inc, IN_METRIC, false, read_operation, PUSH_INC)                                           \
+    KEY(labels, IN_METRIC, true, read_metric_labels, 0)                                            \
+    KEY(max, IN_DECLARATION, false, read_member_number, AT(declared.max))                          \
+    KEY(metric, IN_METRIC, false, read_member_text, AT(name))                                      \
+    KEY(min, IN_DECLARATION, false, read_member_number, AT(declared.min))                          \
+    KEY(observe, IN_METRIC, false, read_operation, PUSH_OBSERVE)                                   \
+    KEY(param, IN_APPLIED | IN_DECLARATION, false, read_member_text, AT(name))                     \
+    KEY(plugin, IN_METRIC, false, read_member_text, AT(plugin))                                    \
+    KEY(seq, IN_ALL, false, read_seq, 0)                                                           \
+    KEY(set, IN_METRIC, true, read_operation, PUSH_SET)                                            \
+    KEY(step, IN_DECLARATION, false, read_member_number, AT(declared.step))                        \
+    KEY(total, IN_METRIC, true, read_operation, PUSH_TOTAL)                                        \
+    KEY(ttl, IN_METRIC, false, read_ttl, 0)                                                        \
+    KEY(type, IN_METRIC | IN_DECLARATION, false, read_type, 0)                                     \
+    KEY(unit, IN_DECLARATION, false, read_member_text, AT(declared.unit))                          \
+    KEY(values, IN_DECLARATION, false, read_values, 0)
+
+enum key {
+#define KEY(name, ...) KEY_##name,
+    ALL_KEYS(KEY)
+#undef KEY
+        N_KEYS /* also: unknown */
+};
+
+static const struct {
+    const char *name;
+    size_t len;
+    unsigned kinds;
+    bool is_object;
+    int (*read)(struct reading *reading);
+    size_t detail;
+} keys[N_KEYS] = {
+#define KEY(name, ...) {#name, sizeof(#name) - 1, __VA_ARGS__},
+    ALL_KEYS(KEY)
+#undef KEY
+};
+
+#define BIT(key) (UINT32_C(1) << (key))
+#define BITS_OPERATION (BIT(KEY_inc) | BIT(KEY_observe) | BIT(KEY_set) | BIT(KEY_total))
 
 /* ---- objects ---- */
 
 static int add_update(struct reading *reading) {
-    enum { MIN_TEXT = sizeof("\"\":{\"value\":1}") - 1 };
     struct push_json *reader = reading->reader;
-    if (!arena_charge(&reader->arena, PUSH_UPDATE_COST)) {
-        return fail_full(reading);
+    if (reader->n_updates == PUSH_MAX_UPDATES) {
+        return push_update_fail_many(reading->err);
     }
-    reader->updates = grow(reading, reader->updates, reader->n_updates, &reader->cap_updates,
-                           sizeof(*reader->updates), MIN_TEXT);
+    ARRAY_GROW(&reader->updates, &reader->cap_updates, reader->n_updates + 1);
     reader->updates[reader->n_updates++] = reading->update;
     return 0;
 }
@@ -534,6 +430,14 @@ static enum key find_key(const char *name, size_t len) {
     }
     return (enum key)i;
 }
+
+static const struct {
+    const char *name;
+    enum push_type type;
+} types[] = {
+    {"counter", PUSH_COUNTER}, {"gauge", PUSH_GAUGE},     {"histogram", PUSH_HISTOGRAM},
+    {"rate", PUSH_RATE},       {"untyped", PUSH_UNTYPED},
+};
 
 static int finish_metric(struct reading *reading) {
     uint32_t operation = reading->seen & BITS_OPERATION;
@@ -560,13 +464,13 @@ static int finish_metric(struct reading *reading) {
         reading->update.type = types[i].type;
     }
     reading->update.name = reading->message->name;
+    reading->update.help = reading->message->declared.help;
     return add_update(reading);
 }
 
 static int finish_declaration(struct reading *reading) {
     struct knob_spec *spec = &reading->message->declared;
     spec->name = reading->message->name;
-    spec->help = reading->update.help;
     if (reading->type == NULL) {
         return json_fail_at(reading->start, reading->err,
                             "%s: has no type: int, float, bool, string or enum", spec->name);
@@ -579,30 +483,41 @@ static int finish_declaration(struct reading *reading) {
     return knob_spec_check(spec, reading->err);
 }
 
-/* What the object is by what was seen of it, or what it may still become. */
-static uint32_t allowed_keys(uint32_t seen) {
-    uint32_t allowed = 0;
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        allowed |= (seen & ~kinds[i].allowed) == 0 ? kinds[i].allowed : 0;
-    }
-    return allowed;
-}
-
 static int fail_unknown(const struct reading *reading, struct json_place place, const char *name) {
     struct suggest suggest;
     struct buf hint CLEANUP_BUF = {0};
+    unsigned possible = IN_ALL; /* what the object may become */
+    for (uint32_t left = reading->seen; left != 0; left &= left - 1) {
+        possible &= keys[__builtin_ctz(left)].kinds;
+    }
     suggest_init(&suggest, name);
-    for (uint32_t left = allowed_keys(reading->seen); left != 0; left &= left - 1) {
-        int key = __builtin_ctz(left);
-        suggest_offer(&suggest, keys[key].name, keys[key].len);
+    for (size_t i = 0; i < N_KEYS; i++) {
+        if ((keys[i].kinds & possible) != 0) {
+            suggest_offer(&suggest, keys[i].name, keys[i].len);
+        }
     }
     suggest_write(&suggest, "", &hint);
-    bool is_metric = (reading->seen & BIT(KEY_METRIC)) != 0;
+    bool is_metric = (reading->seen & BIT(KEY_metric)) != 0;
     if (hint.len == 0 && is_metric && (reading->seen & BITS_OPERATION) == 0) {
         buf_add_str(&hint, "; a metric takes one of inc, observe, set and total");
     }
     return json_fail_at(place, reading->err, "unknown key \"%.80s\"%s", name, buf_str(&hint));
 }
+
+/* The kinds of objects, by the keys that distinguish them. */
+static const struct {
+    uint32_t required;
+    unsigned kind;
+    enum push_message_kind message;
+    const char *what;
+    int (*finish)(struct reading *reading); /* NULL: there is nothing more to do */
+} kinds[] = {
+    {BIT(KEY_metric), IN_METRIC, PUSH_MESSAGE_METRICS, "a metric", finish_metric},
+    {BIT(KEY_hello), IN_HELLO, PUSH_MESSAGE_HELLO, "a hello", NULL},
+    {BIT(KEY_param) | BIT(KEY_applied), IN_APPLIED, PUSH_MESSAGE_APPLIED, "an applied param", NULL},
+    {BIT(KEY_param), IN_DECLARATION, PUSH_MESSAGE_DECLARE, "a param", finish_declaration},
+    {BIT(KEY_seq), IN_EMPTY, PUSH_MESSAGE_EMPTY, "a sequence number", NULL},
+};
 
 /* Sees what the object was and whether its keys belong together. */
 static int finish_object(struct reading *reading) {
@@ -614,16 +529,15 @@ static int finish_object(struct reading *reading) {
         return json_fail_at(reading->start, reading->err,
                             "expected an object with the key metric, param or hello");
     }
-    uint32_t strange = reading->seen & ~kinds[i].allowed;
-    if (strange != 0) {
-        int key = __builtin_ctz(strange);
-        return json_fail_at(reading->places[key], reading->err, "%s does not belong to %s",
-                            keys[key].name, kinds[i].what);
+    for (uint32_t left = reading->seen; left != 0; left &= left - 1) {
+        int key = __builtin_ctz(left);
+        if ((keys[key].kinds & kinds[i].kind) == 0) {
+            return json_fail_at(reading->places[key], reading->err, "%s does not belong to %s",
+                                keys[key].name, kinds[i].what);
+        }
     }
-    reading->message->kind = kinds[i].kind;
-    return kinds[i].kind == PUSH_MESSAGE_METRICS   ? finish_metric(reading)
-           : kinds[i].kind == PUSH_MESSAGE_DECLARE ? finish_declaration(reading)
-                                                   : 0;
+    reading->message->kind = kinds[i].message;
+    return kinds[i].finish != NULL ? kinds[i].finish(reading) : 0;
 }
 
 /* ---- the form of SageAppMetricsServer: {"fps":{"value":29.7,"timestamp":1628899200.5}} ---- */
@@ -708,8 +622,8 @@ static int read_object(struct reading *reading) {
     while ((r = json_next_key(json, &first, &name, &len, reading->err)) > 0) {
         enum key key = find_key(name, len);
         bool object = json_peek(json) == '{';
-        bool ours = key != N_KEYS && (BIT(key) & BITS_OBJECT) != 0 &&
-                    !(key == KEY_GROUP && has_figures(*json));
+        bool ours =
+            key != N_KEYS && keys[key].is_object && !(key == KEY_group && has_figures(*json));
         if (reading->seen == 0 && object && !ours) {
             return read_plain_metrics(reading, first, name);
         }
@@ -722,7 +636,8 @@ static int read_object(struct reading *reading) {
         reading->seen |= BIT(key);
         reading->places[key] = json->key;
         reading->value = json_here(json);
-        r = read_key(reading, key);
+        reading->detail = keys[key].detail;
+        r = keys[key].read(reading);
         if (r < 0) {
             return r;
         }

@@ -14,12 +14,13 @@
 #include "exporter/core/memory.h"
 #include "exporter/push/claim.h"
 
-/* MAX_BYTES: how much is read of one log at a time, which takes a few milliseconds, and of all of
- * them per turn; where more is there, the next turn comes sooner. MAX_ENTRIES: how much of each
- * directory is searched per turn for logs that are not known yet, which takes as long. */
+/* MAX_BYTES: how much is read in one turn of the logs of a directory, which takes a few
+ * milliseconds; if there is more, the next turn comes sooner. MAX_ENTRIES: how much of a directory
+ * is searched in a turn for logs that are not known yet, which takes as long. */
 enum {
     MAX_BYTES = 64 << 10,
     MAX_ENTRIES = 500,
+    MAX_LOGS = 256,
     INTERVAL_MS = 500,
     SOON_MS = 10,
 };
@@ -28,11 +29,12 @@ struct directory {
     char *path;
     int64_t begin_ns; /* since when it is followed, by the monotonic clock */
     DIR *search;      /* where it continues; NULL: at the beginning */
-    dev_t device;     /* of the directory that was there last, perhaps a mount */
-    ino_t inode;
-    bool settled; /* that one was searched once: what comes up now was not there before us */
+    bool is_searched; /* once, completely */
     bool failing;
     bool crowded; /* which was logged */
+    struct pywaggle_log *logs;
+    size_t n_logs, cap_logs;
+    size_t next; /* the log that is read first in the next turn */
 };
 
 struct pywaggle {
@@ -40,12 +42,11 @@ struct pywaggle {
     struct push_store *store;
     struct push_log *log;
     struct loop_timer timer;
-    struct directory *directories; /* the last without a path; or NULL */
-    struct pywaggle_files files;
+    struct directory *directories;
+    size_t n_directories;
     struct buf text;
-    bool behind; /* the last turn left logs waiting: they come first */
-    bool more;   /* this one does */
-    size_t n_bytes;
+    size_t n_bytes; /* read in this turn of the directory's logs */
+    bool more;      /* is left for the next turn */
 };
 
 /* ---- lines ---- */
@@ -67,14 +68,11 @@ static int take_line(struct pywaggle *pywaggle, struct push_owner *owner, char *
     return r;
 }
 
-static void log_refused(struct pywaggle *pywaggle, const struct pywaggle_file *file, int code,
-                        const struct error *error) {
+static void log_refused(struct pywaggle *pywaggle, const struct directory *directory,
+                        const struct pywaggle_log *log, int code, const struct error *error) {
     struct buf source CLEANUP_BUF = {0};
-    buf_printf(&source, "plugin %s by %s/", file->plugin, file->directory);
-    if (file->below) {
-        buf_printf(&source, "%s/", file->plugin);
-    }
-    buf_add_str(&source, "data.ndjson");
+    buf_printf(&source, "plugin %s by %s/%s%sdata.ndjson", log->plugin, directory->path,
+               log->below ? log->plugin : "", log->below ? "/" : "");
     push_log_refused(pywaggle->log, buf_str(&source), code, NULL, error->text);
 }
 
@@ -88,8 +86,8 @@ static size_t whole_lines(const struct buf *text) {
     return text->len == MAX_BYTES ? text->len : 0;
 }
 
-static void take_lines(struct pywaggle *pywaggle, struct pywaggle_file *file,
-                       struct push_owner *owner) {
+static void take_lines(struct pywaggle *pywaggle, const struct directory *directory,
+                       const struct pywaggle_log *log, struct push_owner *owner) {
     struct buf *text = &pywaggle->text;
     size_t done = 0;
     char *end;
@@ -101,18 +99,18 @@ static void take_lines(struct pywaggle *pywaggle, struct pywaggle_file *file,
             struct error error;
             int r = take_line(pywaggle, owner, line, len, &error);
             if (r < 0) {
-                log_refused(pywaggle, file, r, &error);
+                log_refused(pywaggle, directory, log, r, &error);
             }
         }
     }
 }
 
-/* ---- files ---- */
+/* ---- logs ---- */
 
 /* The writer of a log is unknown, so the plugin's name is not verified. */
-static int find_owner(struct pywaggle *pywaggle, const struct pywaggle_file *file,
+static int find_owner(struct pywaggle *pywaggle, const struct pywaggle_log *log,
                       struct push_owner **ret_owner, struct error *err) {
-    struct push_identity identity = {.plugin = file->plugin};
+    struct push_identity identity = {.plugin = log->plugin};
     struct push_owner *owner;
     int r = push_store_owner(pywaggle->store, &identity, &owner, err);
     if (r < 0) {
@@ -129,89 +127,134 @@ static int find_owner(struct pywaggle *pywaggle, const struct pywaggle_file *fil
     return 0;
 }
 
-static void read_on(struct pywaggle *pywaggle, struct pywaggle_file *file, int fd) {
+static void read_on(struct pywaggle *pywaggle, const struct directory *directory,
+                    struct pywaggle_log *log, int fd) {
     struct push_owner *owner;
     struct error error;
     buf_reset(&pywaggle->text);
     char *room = buf_reserve(&pywaggle->text, MAX_BYTES);
-    ssize_t n = pread(fd, room, MAX_BYTES, file->offset);
+    ssize_t n = pread(fd, room, MAX_BYTES, log->offset);
     if (n <= 0) {
         return;
     }
     pywaggle->text.len += (size_t)n;
     pywaggle->n_bytes += (size_t)n;
     /* Rejected lines are skipped: retries would be a load, and the values old. */
-    file->offset += (off_t)whole_lines(&pywaggle->text);
-    int r = find_owner(pywaggle, file, &owner, &error);
+    log->offset += (off_t)whole_lines(&pywaggle->text);
+    int r = find_owner(pywaggle, log, &owner, &error);
     if (r < 0) {
-        log_refused(pywaggle, file, r, &error);
+        log_refused(pywaggle, directory, log, r, &error);
         return;
     }
-    take_lines(pywaggle, file, owner);
+    take_lines(pywaggle, directory, log, owner);
     push_owner_unref(pywaggle->store, owner);
 }
 
-/* Reads on, or leaves it to a later turn. */
-static void take_turn(struct pywaggle *pywaggle, struct pywaggle_file *file, int fd, off_t size) {
-    bool comes_first = file->waiting || !pywaggle->behind;
-    bool is_much = size - file->offset > MAX_BYTES;
-    file->waiting = !comes_first || pywaggle->n_bytes >= MAX_BYTES;
-    if (!file->waiting) {
-        read_on(pywaggle, file, fd);
+static int64_t read_birth(int fd) {
+    struct statx st;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) < 0 || (st.stx_mask & STATX_BTIME) == 0) {
+        return 0;
     }
-    pywaggle->more |= file->waiting || is_much;
+    return st.stx_btime.tv_sec * CLOCK_NS_PER_SEC + st.stx_btime.tv_nsec;
 }
 
-static void visit_file(struct pywaggle *pywaggle, const struct directory *directory,
-                       struct pywaggle_file *file, int fd, const struct pywaggle_sight *sight) {
-    struct pywaggle_span followed = pywaggle_span_until_now(directory->begin_ns);
-    pywaggle_file_meet(file, sight, &followed);
-    if (sight->size > file->offset) {
-        take_turn(pywaggle, file, fd, sight->size);
+/* Opens data.ndjson there, or in the directory `below` if that is not NULL; -1: it is not there.
+ * Plugins write there, so no links are followed: they could lead to any file that we may read. */
+static int open_log(int dirfd, const char *below, struct pywaggle_sight *ret_sight) {
+    int dir CLEANUP_CLOSE = -1;
+    if (below != NULL) {
+        dir = openat(dirfd, below, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
+        if (dir < 0) {
+            return -1;
+        }
+        dirfd = dir;
+    }
+    int fd CLEANUP_CLOSE =
+        openat(dirfd, "data.ndjson", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        return -1;
+    }
+    *ret_sight = (struct pywaggle_sight){
+        .device = st.st_dev, .inode = st.st_ino, .birth_ns = read_birth(fd), .size = st.st_size};
+    return TAKE_FD(fd);
+}
+
+/* Counted back from now: a board without a battery starts in 1970 and gets the time later. Files
+ * are stamped by the tick, which is up to 10 ms behind: what was there before us never seems
+ * younger. */
+static struct pywaggle_span span_until_now(int64_t begin_ns) {
+    int64_t now_ns = (int64_t)(clock_wall_seconds() * 1e9);
+    return (struct pywaggle_span){.begin_ns = now_ns - (clock_monotonic_ns() - begin_ns),
+                                  .end_ns = now_ns};
+}
+
+/* Reads on in an open log, unless its directory has had its turn. */
+static void visit_log(struct pywaggle *pywaggle, const struct directory *directory,
+                      struct pywaggle_log *log, int fd, const struct pywaggle_sight *sight) {
+    struct pywaggle_span followed = span_until_now(directory->begin_ns);
+    pywaggle_log_meet(log, sight, &followed, !directory->is_searched);
+    bool has_time = pywaggle->n_bytes < MAX_BYTES;
+    pywaggle->more |= sight->size - log->offset > (has_time ? MAX_BYTES : 0);
+    if (sight->size > log->offset && has_time) {
+        read_on(pywaggle, directory, log, fd);
     }
 }
 
-static bool is_in(const struct pywaggle_file *file, const struct directory *directory) {
-    return strcmp(file->directory, directory->path) == 0;
+static void visit_known(struct pywaggle *pywaggle, struct directory *directory, int dirfd) {
+    size_t first = directory->next;
+    for (size_t i = 0; i < directory->n_logs; i++) {
+        size_t at = (first + i) % directory->n_logs;
+        struct pywaggle_log *log = &directory->logs[at];
+        struct pywaggle_sight sight;
+        int fd CLEANUP_CLOSE = open_log(dirfd, log->below ? log->plugin : NULL, &sight);
+        log->is_away = fd < 0;
+        if (fd >= 0) {
+            directory->next = pywaggle->n_bytes < MAX_BYTES ? at + 1 : directory->next;
+            visit_log(pywaggle, directory, log, fd, &sight);
+        }
+    }
 }
 
-/* Takes up the plugin's log, if there is one and it is not known. One that is there and cannot be
- * opened is noted while it may be older than us, so that it is not taken for a new one later. */
-static void discover(struct pywaggle *pywaggle, const struct directory *directory, int dirfd,
+/* A place for one more log, that of one that is away if there are too many; NULL: there is none. */
+static struct pywaggle_log *add_log(struct directory *directory) {
+    if (directory->n_logs < MAX_LOGS) {
+        ARRAY_GROW(&directory->logs, &directory->cap_logs, directory->n_logs + 1);
+        return &directory->logs[directory->n_logs++];
+    }
+    for (size_t i = 0; i < MAX_LOGS; i++) {
+        if (directory->logs[i].is_away) {
+            free(directory->logs[i].plugin);
+            return &directory->logs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Takes up the plugin's log, if there is one and it is not known. */
+static void discover(struct pywaggle *pywaggle, struct directory *directory, int dirfd,
                      const char *plugin, bool below) {
-    if (pywaggle_files_find(&pywaggle->files, directory->path, plugin, below) != NULL) {
-        return;
+    for (size_t i = 0; i < directory->n_logs; i++) {
+        const struct pywaggle_log *log = &directory->logs[i];
+        if (log->below == below && strcmp(log->plugin, plugin) == 0) {
+            return;
+        }
     }
     struct pywaggle_sight sight;
-    int fd CLEANUP_CLOSE = pywaggle_file_open(dirfd, below ? plugin : NULL, &sight);
-    if (fd < 0 && (directory->settled || pywaggle_is_absence(fd))) {
-        return;
-    }
-    struct pywaggle_file *file =
-        pywaggle_files_add(&pywaggle->files, directory->path, plugin, below);
-    if (file == NULL) {
-        return;
-    }
-    file->early = !directory->settled;
-    if (fd >= 0) {
-        visit_file(pywaggle, directory, file, fd, &sight);
-    } else {
-        pywaggle_file_miss(file, fd);
+    int fd CLEANUP_CLOSE = open_log(dirfd, below ? plugin : NULL, &sight);
+    struct pywaggle_log *log = fd >= 0 ? add_log(directory) : NULL;
+    if (log != NULL) {
+        *log = (struct pywaggle_log){.plugin = mem_strdup(plugin), .below = below};
+        visit_log(pywaggle, directory, log, fd, &sight);
     }
 }
+
+/* ---- directories ---- */
 
 static void end_search(struct directory *directory) {
     if (directory->search != NULL) {
         closedir(TAKE(directory->search));
     }
-}
-
-static void note_crowd(struct directory *directory) {
-    if (!directory->crowded) {
-        log_warn("pywaggle: %s: more than %d entries; a plugin that is new there is noticed late",
-                 directory->path, MAX_ENTRIES);
-    }
-    directory->crowded = true;
 }
 
 /* Goes on with the search for logs in the directories below. */
@@ -228,66 +271,24 @@ static void search(struct pywaggle *pywaggle, struct directory *directory, int d
         struct dirent *entry = readdir(directory->search);
         if (entry == NULL) {
             end_search(directory);
-            directory->settled = true;
+            directory->is_searched = true;
             return;
         }
         if (entry->d_name[0] != '.' && entry->d_type != DT_REG) {
             discover(pywaggle, directory, dirfd, entry->d_name, true);
         }
     }
-    note_crowd(directory);
-    pywaggle->more |= !directory->settled;
-}
-
-static void visit_known(struct pywaggle *pywaggle, const struct directory *directory, int dirfd) {
-    for (size_t i = 0; i < pywaggle->files.n; i++) {
-        struct pywaggle_file *file = &pywaggle->files.items[i];
-        if (!is_in(file, directory)) {
-            continue;
-        }
-        struct pywaggle_sight sight;
-        int fd CLEANUP_CLOSE = pywaggle_file_open(dirfd, file->below ? file->plugin : NULL, &sight);
-        if (fd >= 0) {
-            visit_file(pywaggle, directory, file, fd, &sight);
-        } else {
-            pywaggle_file_miss(file, fd);
-        }
+    if (!directory->crowded) {
+        log_warn("pywaggle: %s: more than %d entries; a plugin that is new there is noticed late",
+                 directory->path, MAX_ENTRIES);
     }
-}
-
-/* ---- directories ---- */
-
-/* If the path is another directory than on the turn before, as after a mount, its logs may be older
- * than us although they appear now. */
-static void note_directory(struct pywaggle *pywaggle, struct directory *directory, int fd) {
-    struct stat st;
-    if (fstat(fd, &st) < 0 || (directory->inode == st.st_ino && directory->device == st.st_dev)) {
-        return;
-    }
-    directory->inode = st.st_ino;
-    directory->device = st.st_dev;
-    directory->settled = false;
-    end_search(directory);
-    for (size_t i = 0; i < pywaggle->files.n; i++) {
-        struct pywaggle_file *file = &pywaggle->files.items[i];
-        file->early |= is_in(file, directory);
-    }
-}
-
-static void miss_directory(struct pywaggle *pywaggle, struct directory *directory, int code) {
-    end_search(directory);
-    for (size_t i = 0; i < pywaggle->files.n; i++) {
-        struct pywaggle_file *file = &pywaggle->files.items[i];
-        if (is_in(file, directory)) {
-            pywaggle_file_miss(file, code);
-        }
-    }
+    directory->crowded = true;
+    pywaggle->more |= !directory->is_searched;
 }
 
 static void visit_directory(struct pywaggle *pywaggle, struct directory *directory) {
     const char *path = directory->path;
     int fd CLEANUP_CLOSE = open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-    int code = fd < 0 ? -errno : 0;
     if (fd < 0 && !directory->failing) {
         log_warn("pywaggle: open %s: %m (see --push.pywaggle-log)", path);
     } else if (fd >= 0 && directory->failing) {
@@ -295,30 +296,33 @@ static void visit_directory(struct pywaggle *pywaggle, struct directory *directo
     }
     directory->failing = fd < 0;
     if (fd < 0) {
-        miss_directory(pywaggle, directory, code);
+        end_search(directory);
         return;
     }
     const char *slash = strrchr(path, '/');
-    note_directory(pywaggle, directory, fd);
+    pywaggle->n_bytes = 0;
     visit_known(pywaggle, directory, fd);
     discover(pywaggle, directory, fd, slash != NULL && slash[1] != '\0' ? slash + 1 : path, false);
     search(pywaggle, directory, fd);
 }
 
-/* ---- turns ---- */
-
-static void look(struct pywaggle *pywaggle) {
-    pywaggle->more = false;
-    pywaggle->n_bytes = 0;
-    for (struct directory *d = pywaggle->directories; d != NULL && d->path != NULL; d++) {
-        visit_directory(pywaggle, d);
+static void directory_finish(struct directory *directory) {
+    end_search(directory);
+    for (size_t i = 0; i < directory->n_logs; i++) {
+        free(directory->logs[i].plugin);
     }
-    pywaggle->behind = pywaggle->more;
+    free(directory->logs);
+    free(directory->path);
 }
+
+/* ---- life ---- */
 
 static void fire(struct loop_timer *timer) {
     struct pywaggle *pywaggle = CONTAINER_OF(timer, struct pywaggle, timer);
-    look(pywaggle);
+    pywaggle->more = false;
+    for (size_t i = 0; i < pywaggle->n_directories; i++) {
+        visit_directory(pywaggle, &pywaggle->directories[i]);
+    }
     timer->due_ns =
         clock_monotonic_ns() + (pywaggle->more ? SOON_MS : INTERVAL_MS) * CLOCK_NS_PER_MS;
 }
@@ -334,10 +338,9 @@ struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store,
     return pywaggle;
 }
 
-static void forget_directories(struct directory *directories) {
-    for (struct directory *d = directories; d != NULL && d->path != NULL; d++) {
-        end_search(d);
-        free(d->path);
+static void forget_directories(struct directory *directories, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        directory_finish(&directories[i]);
     }
     free(directories);
 }
@@ -347,70 +350,40 @@ void pywaggle_destroy(struct pywaggle *pywaggle) {
         return;
     }
     loop_timer_remove(pywaggle->loop, &pywaggle->timer);
-    forget_directories(pywaggle->directories);
-    pywaggle_files_finish(&pywaggle->files);
+    forget_directories(pywaggle->directories, pywaggle->n_directories);
     buf_finish(&pywaggle->text);
     free(pywaggle);
 }
 
-/* A copy without slashes at its end. */
-static char *trimmed(const char *directory) {
-    char *copy = mem_strdup(directory);
-    for (size_t len = strlen(copy); len > 1 && copy[len - 1] == '/'; len--) {
-        copy[len - 1] = '\0';
+/* A directory without slashes at its end; what is known of it is taken over. */
+static struct directory take_up(const char *path, struct directory *before, size_t n_before) {
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/') {
+        len--;
     }
-    return copy;
-}
-
-static struct directory *find_directory(struct directory *directories, const char *path) {
-    for (struct directory *d = directories; d != NULL && d->path != NULL; d++) {
-        if (strcmp(d->path, path) == 0) {
-            return d;
+    for (size_t i = 0; i < n_before; i++) {
+        if (before[i].path != NULL && strlen(before[i].path) == len &&
+            memcmp(before[i].path, path, len) == 0) {
+            struct directory known = before[i];
+            before[i] = (struct directory){0};
+            return known;
         }
     }
-    return NULL;
-}
-
-/* What is known of a directory that was there before. */
-static struct directory describe(struct directory *before, char *path) {
-    const struct directory *known = find_directory(before, path);
-    struct directory directory = {.begin_ns = clock_monotonic_ns()};
-    if (known != NULL) {
-        directory = *known;
-        directory.search = NULL;
-    }
-    directory.path = path;
-    return directory;
-}
-
-static struct directory *list_directories(const char *const *list, struct directory *before) {
-    size_t n = 0;
-    while (list[n] != NULL) {
-        n++;
-    }
-    struct directory *directories = n > 0 ? mem_zalloc(n + 1, sizeof(*directories)) : NULL;
-    for (size_t i = 0; i < n; i++) {
-        directories[i] = describe(before, trimmed(list[i]));
-    }
-    return directories;
-}
-
-static void forget_files(struct pywaggle *pywaggle) {
-    for (size_t i = pywaggle->files.n; i-- > 0;) {
-        struct pywaggle_file *file = &pywaggle->files.items[i];
-        if (find_directory(pywaggle->directories, file->directory) == NULL) {
-            pywaggle_files_remove(&pywaggle->files, file);
-        }
-    }
+    return (struct directory){.path = mem_strndup(path, len), .begin_ns = clock_monotonic_ns()};
 }
 
 void pywaggle_configure(struct pywaggle *pywaggle, const struct settings *settings) {
-    struct directory *before = pywaggle->directories;
-    pywaggle->directories = list_directories(settings_list(settings, "push.pywaggle-log"), before);
-    forget_directories(before);
-    forget_files(pywaggle);
+    const char *const *paths = settings_list(settings, "push.pywaggle-log");
+    struct directory *before = TAKE(pywaggle->directories);
+    size_t n_before = pywaggle->n_directories, capacity = 0;
+    pywaggle->n_directories = 0;
+    for (; *paths != NULL; paths++) {
+        ARRAY_GROW(&pywaggle->directories, &capacity, pywaggle->n_directories + 1);
+        pywaggle->directories[pywaggle->n_directories++] = take_up(*paths, before, n_before);
+    }
+    forget_directories(before, n_before);
     pywaggle->timer.due_ns = LOOP_NEVER;
-    if (pywaggle->directories != NULL) {
+    if (pywaggle->n_directories > 0) {
         fire(&pywaggle->timer);
     }
 }

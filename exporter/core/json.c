@@ -352,6 +352,7 @@ static int skip_simple(struct json *json, struct error *err) {
     char *text;
     size_t len;
     double number;
+    const char *end;
     bool truth;
     switch (json_peek(json)) {
     case '"':
@@ -361,8 +362,10 @@ static int skip_simple(struct json *json, struct error *err) {
         return json_read_bool(json, &truth, err);
     case 'n':
         return json_read_null(json, err);
-    default:
-        return json_read_number(json, &number, err);
+    default: /* its form is enough: it may be too large for a double */
+        end = number_end(json);
+        json->at += end != NULL ? end - json->at : 0;
+        return end != NULL ? 0 : json_read_number(json, &number, err);
     }
 }
 

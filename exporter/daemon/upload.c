@@ -104,8 +104,6 @@ static void read_body(struct http_upload *upload) {
     int r = upload->packed ? unpack(body, upload->max_body, err) : 0;
     if (r == 0) {
         r = upload->read(upload, err);
-        r = r == -EFBIG ? error_set(err, r, "%s: push it in parts (web.max-body-size)", err->text)
-                        : r;
     }
     upload->code = r == -EINVAL ? -EBADMSG : r;
 }
@@ -121,6 +119,9 @@ static void apply(struct http_upload *upload) {
     }
     if (r == 0) {
         r = push_store_apply(store_of(upload), upload->owner, &upload->batch, &upload->failed, err);
+    }
+    if (r == -EFBIG) {
+        error_set(err, r, "%s: push it in parts", err->text);
     }
     finish(upload, r, err);
 }

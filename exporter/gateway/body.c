@@ -1,60 +1,23 @@
 #include "exporter/gateway/body.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 
 /* ---- types ---- */
 
-static const char protobuf_type[] = "application/vnd.google.protobuf";
-static const char blanks[] = " \t";
-
-/* Whether the value of a parameter is that word, in quotes or without; moves behind it. */
-static bool take_value(const char **at, const char *word) {
-    bool quoted = **at == '"', same = true;
-    const char *end = quoted ? "\"" : "; \t";
-    *at += quoted ? 1 : 0;
-    while (**at != '\0' && strchr(end, **at) == NULL) {
-        *at += quoted && **at == '\\' && (*at)[1] != '\0' ? 1 : 0;
-        same = same && **at == *word;
-        word += same ? 1 : 0;
-        (*at)++;
-    }
-    *at += quoted && **at == '"' ? 1 : 0;
-    return same && *word == '\0';
-}
-
-/* Whether one of the parameters has that name and value. */
-static bool has_parameter(const char *parameters, const char *name, const char *value) {
-    const char *at = parameters;
-    while (*(at += strspn(at, "; \t")) != '\0') {
-        size_t len = strcspn(at, "=; \t");
-        bool named = len == strlen(name) && strncasecmp(at, name, len) == 0;
-        at += len;
-        if (*at == '=') {
-            at++;
-            if (take_value(&at, value) && named) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 int gateway_type_parse(const char *content_type, bool *ret_protobuf, struct error *err) {
+    static const char protobuf[] = "application/vnd.google.protobuf";
     const char *type = content_type != NULL ? content_type : "";
-    type += strspn(type, blanks);
+    type += strspn(type, " \t");
     size_t len = strcspn(type, "; \t");
-    *ret_protobuf = len == strlen(protobuf_type) && strncasecmp(type, protobuf_type, len) == 0;
-    if (*ret_protobuf &&
-        (!has_parameter(type + len, "proto", "io.prometheus.client.MetricFamily") ||
-         !has_parameter(type + len, "encoding", "delimited"))) {
+    *ret_protobuf = len == strlen(protobuf) && strncasecmp(type, protobuf, len) == 0;
+    if (*ret_protobuf && (strcasestr(type, "io.prometheus.client.MetricFamily") == NULL ||
+                          strcasestr(type, "delimited") == NULL)) {
         return error_set(err, -EINVAL,
                          "protobuf must be proto=io.prometheus.client.MetricFamily; "
                          "encoding=delimited, got \"%s\"",
@@ -65,8 +28,6 @@ int gateway_type_parse(const char *content_type, bool *ret_protobuf, struct erro
 
 /* ---- updates ---- */
 
-enum { KEPT_BYTES = 256 << 10, KEPT_UPDATES = 4096 };
-
 void gateway_body_finish(struct gateway_body *body) {
     free(body->updates);
     arena_finish(&body->arena);
@@ -74,35 +35,20 @@ void gateway_body_finish(struct gateway_body *body) {
     *body = (struct gateway_body){0};
 }
 
-void gateway_body_reset(struct gateway_body *body) {
-    body->n_updates = 0;
-    body->has_timestamps = false;
-    arena_reset(&body->arena, KEPT_BYTES);
-    exposition_doc_reset(&body->doc);
-    if (body->cap_updates > KEPT_UPDATES) {
-        gateway_body_finish(body);
-    }
-}
-
-void gateway_body_reserve(struct gateway_body *body, size_t n) {
-    const struct arena *arena = &body->arena;
-    size_t left = (arena->max - arena->taken) / sizeof(*body->updates) + 1;
-    n = arena->max > 0 && n > left ? left : n;
-    if (n > body->cap_updates) {
-        body->updates = mem_resize(body->updates, n, sizeof(*body->updates));
-        body->cap_updates = n;
-    }
-}
-
 struct push_update *gateway_body_add(struct gateway_body *body) {
-    if (!arena_charge(&body->arena, PUSH_UPDATE_COST)) {
+    if (body->n_updates == PUSH_MAX_UPDATES) {
         return NULL;
     }
-    assert(body->n_updates < body->cap_updates);
+    ARRAY_GROW(&body->updates, &body->cap_updates, body->n_updates + 1);
     struct push_update *update = &body->updates[body->n_updates++];
     *update = (struct push_update){
         .op = PUSH_SET, .ttl_ms = PUSH_TTL_DEFAULT, .index = (uint32_t)body->n_updates};
     return update;
+}
+
+int gateway_body_fail_full(const struct gateway_body *body, struct error *err) {
+    return body->n_updates == PUSH_MAX_UPDATES ? push_update_fail_many(err)
+                                               : arena_fail(&body->arena, err);
 }
 
 void gateway_body_drop_labels(struct gateway_body *body, const struct label *labels, size_t n) {
@@ -294,7 +240,7 @@ static bool add_all(struct gateway_body *body) {
 
 int gateway_text_read(char *data, size_t len, const struct exposition_limits *limits,
                       struct gateway_body *body, struct error *err) {
-    gateway_body_reset(body);
+    gateway_body_finish(body);
     if (len > 0 && (data[0] == '{' || data[0] == '[')) {
         return error_set(err, -EINVAL, "this looks like JSON, which goes to /api/v1/push");
     }
@@ -303,12 +249,9 @@ int gateway_text_read(char *data, size_t len, const struct exposition_limits *li
     if (r < 0) {
         return r;
     }
-    exposition_doc_forget_index(&body->doc);
-    bool fits = arena_charge(&body->arena, exposition_doc_size(&body->doc));
-    gateway_body_reserve(body, body->doc.n_samples);
-    if (!fits || !add_all(body)) {
-        r = arena_fail(&body->arena, err);
-        gateway_body_reset(body);
+    if (!arena_charge(&body->arena, exposition_doc_size(&body->doc)) || !add_all(body)) {
+        r = gateway_body_fail_full(body, err);
+        gateway_body_finish(body);
     }
     return r;
 }

@@ -6,8 +6,7 @@
 #include "exporter/metrics/parse.h"
 #include "exporter/push/update.h"
 
-/* The body of a push to a group, as updates that set values. A zeroed struct is empty;
- * one is best used for many bodies, as it keeps its memory. */
+/* The body of a push to a group, as updates that set values. A zeroed struct is empty. */
 struct gateway_body {
     struct push_update *updates;
     size_t n_updates, cap_updates;
@@ -23,14 +22,12 @@ int gateway_type_parse(const char *content_type, bool *ret_protobuf, struct erro
 /* Frees what it holds and leaves it empty. */
 void gateway_body_finish(struct gateway_body *body);
 
-/* Empties it but keeps a modest amount of its memory. */
-void gateway_body_reset(struct gateway_body *body);
-
-/* Makes room for `n` updates, but for no more than the limit of memory allows. */
-void gateway_body_reserve(struct gateway_body *body, size_t n);
-
-/* The next of those, zeroed but for its index, time to live and operation; NULL: see arena_fail. */
+/* One more update, zeroed but for its index, time to live and operation; NULL: they are too many.
+ */
 struct push_update *gateway_body_add(struct gateway_body *body);
+
+/* Words that: there are too many updates, or they take too much memory. -EFBIG. */
+int gateway_body_fail_full(const struct gateway_body *body, struct error *err);
 
 /* Takes labels of these names off all updates: a group's own win. */
 void gateway_body_drop_labels(struct gateway_body *body, const struct label *labels, size_t n);

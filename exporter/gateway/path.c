@@ -1,6 +1,7 @@
 #include "exporter/gateway/path.h"
 
 #include <errno.h>
+#include <nettle/base64.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,49 +10,20 @@
 
 static const char base64_suffix[] = "@base64";
 
-/* The six bits of a character of the URL-safe alphabet, or -1. */
-static int base64_bits(char c) {
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
-    }
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-    return c == '-' ? 62 : c == '_' ? 63 : -1;
-}
-
 /* Decodes in place, as the result is shorter; padding may be there or not. A NUL could not go on as
  * a label's value. */
-static int base64_decode(char *text) {
-    size_t len = strlen(text);
+static bool base64_decode(char *text) {
+    struct base64_decode_ctx decoder;
+    size_t len = strlen(text), n = 0, n_end = 0;
     while (len > 0 && text[len - 1] == '=') {
         len--;
     }
-    if (len % 4 == 1) {
-        return -EINVAL;
-    }
-    char *out = text;
-    unsigned pending = 0, n_bits = 0;
-    for (size_t i = 0; i < len; i++) {
-        int bits = base64_bits(text[i]);
-        if (bits < 0) {
-            return -EINVAL;
-        }
-        pending = pending << 6 | (unsigned)bits;
-        n_bits += 6;
-        if (n_bits >= 8) {
-            n_bits -= 8;
-            *out = (char)(pending >> n_bits);
-            if (*out++ == '\0') {
-                return -EINVAL;
-            }
-        }
-    }
-    *out = '\0';
-    return 0;
+    base64url_decode_init(&decoder);
+    bool good =
+        len % 4 != 1 && base64_decode_update(&decoder, &n, (uint8_t *)text, len, text) != 0 &&
+        base64_decode_update(&decoder, &n_end, (uint8_t *)text + n, (4 - len % 4) % 4, "==") != 0;
+    text[n] = '\0';
+    return good && strlen(text) == n;
 }
 
 /* Cuts "@base64" off the name; whether it was there. */
@@ -69,7 +41,7 @@ static int read_pair(char *name, char *value, struct label *ret_label, struct er
     if (!metric_label_name_valid(name, strlen(name)) || strncmp(name, "__", 2) == 0) {
         return error_set(err, -EINVAL, "improper label name \"%s\"", name);
     }
-    if (encoded && base64_decode(value) < 0) {
+    if (encoded && !base64_decode(value)) {
         return error_set(err, -EINVAL, "value of label %s is not URL-safe base64", name);
     }
     *ret_label = (struct label){.name = name, .value = value};
@@ -90,17 +62,17 @@ static char *next_part(char **rest) {
 }
 
 /* Adds a label; one of the same name that is there gets the value instead. */
-static int put(struct gateway_path *path, const struct label *label, struct error *err) {
+static int put(struct gateway_path *path, struct label label, struct error *err) {
     for (size_t i = 0; i < path->n_labels; i++) {
-        if (strcmp(path->labels[i].name, label->name) == 0) {
-            path->labels[i].value = label->value;
+        if (strcmp(path->labels[i].name, label.name) == 0) {
+            path->labels[i].value = label.value;
             return 0;
         }
     }
     if (path->n_labels == GATEWAY_PATH_MAX_LABELS) {
         return error_set(err, -EINVAL, "more than %d labels in the path", GATEWAY_PATH_MAX_LABELS);
     }
-    path->labels[path->n_labels++] = *label;
+    label_insert(path->labels, &path->n_labels, label);
     return 0;
 }
 
@@ -136,18 +108,12 @@ static int read_parts(struct gateway_path *path, char *rest, struct error *err) 
     }
     while (rest != NULL) {
         r = take_pair(&rest, &label, err);
-        if (r == 0) {
-            r = put(path, &label, err);
-        }
+        r = r == 0 ? put(path, label, err) : r;
         if (r < 0) {
             return r;
         }
     }
-    return put(path, &job, err);
-}
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct label *)a)->name, ((const struct label *)b)->name);
+    return put(path, job, err);
 }
 
 int gateway_path_parse(const char *text, struct gateway_path *ret_path, struct error *err) {
@@ -156,13 +122,11 @@ int gateway_path_parse(const char *text, struct gateway_path *ret_path, struct e
         .labels = mem_zalloc(GATEWAY_PATH_MAX_LABELS, sizeof(struct label)),
     };
     int r = read_parts(&path, path.memory, err);
-    if (r < 0) {
-        return r;
+    if (r == 0) {
+        *ret_path = path;
+        path = (struct gateway_path){0};
     }
-    qsort(path.labels, path.n_labels, sizeof(path.labels[0]), by_name);
-    *ret_path = path;
-    path = (struct gateway_path){0};
-    return 0;
+    return r;
 }
 
 void gateway_path_finish(struct gateway_path *path) {

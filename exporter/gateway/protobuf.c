@@ -21,9 +21,9 @@ static int fail(const struct reader *reader, int code, const char *what) {
     return error_set(reader->err, code, "family %zu: %s", reader->n_families, what);
 }
 
-/* The limit of memory is reached. */
-static int fail_memory(const struct reader *reader) {
-    int r = arena_fail(&reader->body->arena, reader->err);
+/* There are too many updates, or they take too much memory. */
+static int fail_full(const struct reader *reader) {
+    int r = gateway_body_fail_full(reader->body, reader->err);
     return reader->err != NULL ? fail(reader, r, reader->err->text) : r;
 }
 
@@ -54,7 +54,7 @@ static int take_text(const struct reader *reader, struct protobuf bytes, const c
     }
     char *text = arena_take(&reader->body->arena, bytes.len + 1);
     if (text == NULL) {
-        return fail_memory(reader);
+        return fail_full(reader);
     }
     memcpy(text, bytes.data, bytes.len);
     text[bytes.len] = '\0';
@@ -98,7 +98,7 @@ static int read_labels(const struct reader *reader, struct protobuf metric,
     }
     struct label *labels = arena_take(&reader->body->arena, (n + 1) * sizeof(*labels));
     if (labels == NULL) {
-        return fail_memory(reader);
+        return fail_full(reader);
     }
     struct protobuf_field field;
     size_t n_labels = 0;
@@ -153,7 +153,7 @@ static int read_composed(const struct reader *reader, struct protobuf message,
     size_t n = count_fields(message, 3);
     double *figures = arena_take(&reader->body->arena, 2 * (n + 2) * sizeof(*figures));
     if (figures == NULL) {
-        return fail_memory(reader);
+        return fail_full(reader);
     }
     double *bounds = figures + n + 2;
     double count = 0, sum = 0;
@@ -186,7 +186,7 @@ static int read_single(const struct reader *reader, struct protobuf message,
                        struct push_update *update) {
     double *value = arena_take(&reader->body->arena, sizeof(*value));
     if (value == NULL) {
-        return fail_memory(reader);
+        return fail_full(reader);
     }
     *value = 0;
     struct protobuf_field field;
@@ -211,8 +211,7 @@ static const struct {
     {PUSH_COUNTER, 3}, {PUSH_GAUGE, 2}, {PUSH_SUMMARY, 4}, {PUSH_UNTYPED, 5}, {PUSH_HISTOGRAM, 7},
 };
 
-/* A metric has at least its tag and length, and those of its value. */
-enum { METRIC_TIMESTAMP = 6, TYPE_GAUGE_HISTOGRAM = 5, MIN_METRIC = 4 };
+enum { METRIC_TIMESTAMP = 6, TYPE_GAUGE_HISTOGRAM = 5 };
 
 static int read_metric(const struct reader *reader, struct protobuf metric,
                        const struct push_update *family, unsigned value_field) {
@@ -221,7 +220,7 @@ static int read_metric(const struct reader *reader, struct protobuf metric,
     }
     struct push_update *update = gateway_body_add(reader->body);
     if (update == NULL) {
-        return fail_memory(reader);
+        return fail_full(reader);
     }
     update->name = family->name;
     update->help = family->help;
@@ -302,10 +301,9 @@ int gateway_protobuf_read(const char *data, size_t len, const struct exposition_
                           struct gateway_body *body, struct error *err) {
     struct protobuf rest = {.data = data, .len = len};
     struct reader reader = {.body = body, .limits = limits, .err = err};
-    gateway_body_reset(body);
+    gateway_body_finish(body);
     body->arena.max = limits->max_bytes;
     int r = 0;
-    gateway_body_reserve(body, len / MIN_METRIC + 1);
     while (r == 0 && rest.len > 0) {
         struct protobuf family;
         reader.n_families++;
@@ -314,7 +312,7 @@ int gateway_protobuf_read(const char *data, size_t len, const struct exposition_
                 : fail(&reader, -EINVAL, "the body ends within it");
     }
     if (r < 0) {
-        gateway_body_reset(body);
+        gateway_body_finish(body);
     }
     return r;
 }

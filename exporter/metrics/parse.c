@@ -67,13 +67,6 @@ static void reserve(struct exposition_doc *doc, size_t text_len, size_t max_byte
     ARRAY_GROW(&doc->labels, &doc->cap_labels, n_labels < max_labels ? n_labels : max_labels);
 }
 
-void exposition_doc_forget_index(struct exposition_doc *doc) {
-    free(doc->family_table.slots);
-    free(doc->sample_table.slots);
-    doc->family_table = (struct exposition_table){0};
-    doc->sample_table = (struct exposition_table){0};
-}
-
 /* Empties the table and gives it `n_slots` slots. */
 static void table_resize(struct exposition_table *table, size_t n_slots) {
     if (n_slots > table->cap) {

@@ -79,9 +79,6 @@ void exposition_doc_reset(struct exposition_doc *doc);
 /* Its size in bytes, without the text. */
 size_t exposition_doc_size(const struct exposition_doc *doc);
 
-/* Frees the tables that only parsing needs: nothing can be found in it until the next reset. */
-void exposition_doc_forget_index(struct exposition_doc *doc);
-
 /* The labels of a sample, `sample->n_labels` of them. */
 static inline const struct label *exposition_doc_labels(const struct exposition_doc *doc,
                                                         const struct exposition_sample *sample) {

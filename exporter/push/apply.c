@@ -361,13 +361,6 @@ static int check_twin(struct push_plan *plan, const struct push_family *family,
 /* That take as long as an update. Each new series copies the rendered labels of its owner. */
 enum { FIGURES_OF_UPDATE = 16, BYTES_OF_UPDATE = 512, OWNER_BYTES_OF_UPDATE = 256 };
 
-static int refuse_large(const struct push_plan *plan) {
-    return error_set(plan->err, -EFBIG,
-                     "more than %d metrics at once, of which large ones count several times: push "
-                     "them in parts",
-                     PUSH_MAX_UPDATES);
-}
-
 static int admit(struct push_plan *plan, const struct push_series *series) {
     size_t size = push_series_entry_size(series);
     if (size > PUSH_PAGE_SIZE) {
@@ -405,7 +398,7 @@ static int make_series(struct push_plan *plan, struct push_family *family,
     plan->weight += owner->rendered->len / OWNER_BYTES_OF_UPDATE +
                     (update->bounds == NULL ? n_bounds / FIGURES_OF_UPDATE : 0);
     if (r == 0 && plan->weight > PUSH_MAX_UPDATES) {
-        return refuse_large(plan);
+        return push_update_fail_many(plan->err);
     }
     if (r == 0 && plan->type == PUSH_RATE) {
         struct names names;
@@ -590,7 +583,7 @@ static int make_plan(struct push_plan *plan, struct push_owner *owner, size_t *r
     *ret_failed = batch->n_updates;
     plan->weight = weigh(batch);
     if (plan->weight > PUSH_MAX_UPDATES) {
-        return refuse_large(plan);
+        return push_update_fail_many(plan->err);
     }
     ARRAY_GROW(&plan->steps, &plan->cap_steps, batch->n_updates);
     for (size_t i = 0; i < batch->n_updates; i++) {

@@ -46,6 +46,12 @@ const char *push_type_name(enum push_type type) {
     return type == PUSH_UNTYPED ? "untyped" : push_type_words[type];
 }
 
+int push_update_fail_many(struct error *err) {
+    return error_set(err, -EFBIG,
+                     "more than %d metrics at once, of which large ones count several times",
+                     PUSH_MAX_UPDATES);
+}
+
 /* ---- texts ---- */
 
 static bool is_utf8(const char *text) {

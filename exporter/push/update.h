@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporter/core/error.h"
 #include "exporter/metrics/labels.h"
 
 /* What a peer wants changed, as the readers of its language (JSON lines, the text format, protobuf)
@@ -58,12 +59,10 @@ struct push_update {
     enum push_op op : 8;
 };
 
-/* A large push has as many of them as its peer likes. */
 _Static_assert(sizeof(void *) != 8 || sizeof(struct push_update) == 80, "kept small");
 
-/* Bytes that one takes in memory while its batch is applied, beside what it points to: the store
- * keeps two pointers for each. */
-#define PUSH_UPDATE_COST (sizeof(struct push_update) + 2 * sizeof(void *))
+/* Words that there are more updates than a batch may have; -EFBIG. */
+int push_update_fail_many(struct error *err);
 
 /* Most bytes that the content of a push may take beside its text, which has `max_text` bytes at
  * most: together less than three times the text. */
