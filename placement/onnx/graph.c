@@ -147,84 +147,6 @@ static void release(const struct onnx_model *model, struct protobuf message) {
     madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* ---- order of nodes ---- */
-
-/* Nodes are in the order in which they can be computed. Only if a producer comes after its
- * consumer, the graph is searched for circles, from outputs to inputs. */
-
-enum { UNSEEN, OPEN, DONE };
-
-static struct onnx_node *producer_of(const struct onnx_graph *graph,
-                                     const struct onnx_value *value) {
-    return value->graph == graph ? value->producer : NULL;
-}
-
-static bool is_sorted(const struct onnx_graph *graph) {
-    for (const struct onnx_node *node = graph->nodes; node != NULL; node = node->next) {
-        for (size_t i = 0; i < node->n_inputs; i++) {
-            const struct onnx_node *producer = producer_of(graph, node->inputs[i]);
-            if (producer != NULL && producer->index >= node->index &&
-                node->inputs[i]->name.len > 0) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-/* The next producer to visit below the top of the path, or NULL. */
-static struct onnx_node *next_producer(const struct onnx_graph *graph, struct onnx_node *node) {
-    while (node->next_input < node->n_inputs) {
-        const struct onnx_value *value = node->inputs[node->next_input++];
-        struct onnx_node *producer = value->name.len > 0 ? producer_of(graph, value) : NULL;
-        if (producer != NULL && producer->mark != DONE) {
-            return producer;
-        }
-    }
-    return NULL;
-}
-
-/* Depth first, with the path in `path` instead of on the stack. */
-static const struct onnx_node *find_circle(const struct onnx_graph *graph, struct onnx_node *start,
-                                           struct onnx_node **path) {
-    size_t depth = 0;
-    path[depth++] = start;
-    start->mark = OPEN;
-    while (depth > 0) {
-        struct onnx_node *top = path[depth - 1];
-        struct onnx_node *producer = next_producer(graph, top);
-        if (producer == NULL) {
-            top->mark = DONE;
-            depth--;
-        } else if (producer->mark == OPEN) {
-            return producer;
-        } else {
-            producer->mark = OPEN;
-            path[depth++] = producer;
-        }
-    }
-    return NULL;
-}
-
-/* Fails the model if nodes feed themselves in a circle. */
-static void check_order(struct onnx_model *model, struct onnx_graph *graph) {
-    if (model->status < 0 || is_sorted(graph)) {
-        return;
-    }
-    struct onnx_node **path CLEANUP_FREE = mem_zalloc(graph->n_nodes, sizeof(*path));
-    for (struct onnx_node *node = graph->nodes; node != NULL; node = node->next) {
-        const struct onnx_node *in_circle =
-            node->mark == UNSEEN ? find_circle(graph, node, path) : NULL;
-        if (in_circle != NULL) {
-            onnx_fail(model, in_circle->message.data,
-                      "a node of type %.*s that is fed with its own result",
-                      (int)(in_circle->op_type.len < 64 ? in_circle->op_type.len : 64),
-                      in_circle->op_type.data != NULL ? in_circle->op_type.data : "");
-            return;
-        }
-    }
-}
-
 /* ---- nodes ---- */
 
 /* An empty graph in `parent` (NULL: on its own) whose message begins at `start`; NULL if the model
@@ -257,7 +179,8 @@ static void read_subgraph(struct onnx_model *model, struct protobuf message,
     }
     struct onnx_graph *graph = add_graph(model, parent, message.data);
     if (graph != NULL) {
-        node->subgraphs[node->n_subgraphs++] = graph;
+        graph->next = node->subgraphs;
+        node->subgraphs = graph;
         read_graph(model, message, graph);
     }
 }
@@ -293,23 +216,10 @@ static void read_attribute(struct onnx_model *model, struct protobuf message,
     }
 }
 
-static size_t count_graphs(struct onnx_model *model, struct protobuf attribute) {
-    struct protobuf_field field;
-    size_t n = 0;
-    while (onnx_next_field(model, &attribute, &field)) {
-        uint32_t key = onnx_key(&field);
-        n += key == ONNX_KEY(ATTRIBUTE_GRAPH, PROTOBUF_BYTES) ||
-             key == ONNX_KEY(ATTRIBUTE_GRAPHS, PROTOBUF_BYTES);
-    }
-    return n;
-}
-
-/* The first pass over a node counts what the second one fills in; returns how many graphs it has.
- */
-static size_t measure_node(struct onnx_model *model, struct onnx_node *node) {
+/* The first pass over a node counts what the second one fills in. */
+static void measure_node(struct onnx_model *model, struct onnx_node *node) {
     struct protobuf message = node->message;
     struct protobuf_field field;
-    size_t n_subgraphs = 0;
     while (onnx_next_field(model, &message, &field)) {
         switch (onnx_key(&field)) {
         case ONNX_KEY(NODE_INPUT, PROTOBUF_BYTES):
@@ -324,14 +234,10 @@ static size_t measure_node(struct onnx_model *model, struct onnx_node *node) {
         case ONNX_KEY(NODE_DOMAIN, PROTOBUF_BYTES):
             node->domain = field.bytes;
             break;
-        case ONNX_KEY(NODE_ATTRIBUTE, PROTOBUF_BYTES):
-            n_subgraphs += count_graphs(model, field.bytes);
-            break;
         default:
             break;
         }
     }
-    return n_subgraphs;
 }
 
 static void fill_names(struct onnx_model *model, struct onnx_graph *graph, struct onnx_node *node) {
@@ -358,13 +264,13 @@ static void read_node(struct onnx_model *model, struct protobuf message, struct 
     if (node == NULL) {
         return;
     }
-    *node = (struct onnx_node){.message = message, .index = graph->n_nodes++};
+    *node = (struct onnx_node){.message = message};
+    graph->n_nodes++;
     *graph->last_node = node;
     graph->last_node = &node->next;
-    size_t n_subgraphs = measure_node(model, node);
+    measure_node(model, node);
     node->inputs = onnx_take(model, node->n_inputs * sizeof(void *));
     node->outputs = onnx_take(model, node->n_outputs * sizeof(void *));
-    node->subgraphs = onnx_take(model, n_subgraphs * sizeof(void *));
     fill_names(model, graph, node);
     struct protobuf_field field;
     while (onnx_next_field(model, &message, &field)) {
@@ -467,7 +373,6 @@ static void read_graph(struct onnx_model *model, struct protobuf message,
             break;
         }
     }
-    check_order(model, graph);
 }
 
 static void read_function(struct onnx_model *model, struct protobuf message) {
@@ -493,7 +398,6 @@ static void read_function(struct onnx_model *model, struct protobuf message) {
             break;
         }
     }
-    check_order(model, function);
 }
 
 /* The version of the operators without a domain, or of the domain "ai.onnx", which is the same. */

@@ -59,23 +59,19 @@ struct onnx_port {
 
 struct onnx_node {
     struct onnx_node *next;
-    size_t index; /* in its graph */
     struct protobuf message;
     struct protobuf op_type;
     struct protobuf domain;
     struct onnx_value **inputs;
     struct onnx_value **outputs;
-    struct onnx_graph **subgraphs;
+    struct onnx_graph *subgraphs;
     size_t n_inputs;
     size_t n_outputs;
-    size_t n_subgraphs;
-    size_t next_input; /* where the search for circles continues */
-    int mark;
 };
 
 struct onnx_graph {
     struct onnx_graph *parent;
-    struct onnx_graph *next; /* of the model's functions */
+    struct onnx_graph *next; /* of the model's functions, or of a node */
     size_t depth;
     struct onnx_node *nodes;
     struct onnx_node **last_node;

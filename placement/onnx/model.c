@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "exporter/core/json.h"
+#include "exporter/settings/flags.h"
 
 /* ---- text ---- */
 
-static void add_json_text(struct buf *out, struct protobuf text) {
+static void put_text(struct buf *out, const char *key, struct protobuf text) {
     struct buf copy CLEANUP_BUF = {0};
     buf_add(&copy, text.data, text.len);
-    json_add_string(out, buf_str(&copy));
+    json_put_string(out, key, buf_str(&copy));
 }
 
 /* A text of the file; unprintable characters become question marks. */
@@ -22,11 +23,11 @@ static void add_plain(struct buf *out, struct protobuf text) {
     }
 }
 
-static void add_size(struct buf *out, const char *key, int64_t bytes) {
+static void put_size(struct buf *out, const char *key, int64_t bytes) {
     if (bytes < 0) {
-        buf_printf(out, "\"%s\": null", key);
+        json_put(out, key, "null");
     } else {
-        buf_printf(out, "\"%s\": %" PRId64, key, bytes);
+        json_put(out, key, "%" PRId64, bytes);
     }
 }
 
@@ -39,78 +40,81 @@ static const char *type_name(int64_t data_type) {
     return data_type > 0 && data_type < (int64_t)ARRAY_LEN(names) ? names[data_type] : "other";
 }
 
-static void add_shape(struct buf *out, const struct onnx_shape *shape, const char *open_dim) {
-    if (!shape->known) {
-        buf_add_str(out, open_dim[0] == 'n' ? "null" : "of any shape");
-        return;
-    }
-    buf_add_char(out, '[');
-    for (size_t i = 0; i < shape->n_dims; i++) {
-        buf_add_str(out, i > 0 ? ", " : "");
-        if (shape->dims[i] < 0) {
-            buf_add_str(out, open_dim);
-        } else {
-            buf_printf(out, "%" PRId64, shape->dims[i]);
-        }
-    }
-    buf_add_char(out, ']');
-}
-
-static void add_json_ports(struct buf *out, const char *key, const struct onnx_port *ports) {
-    buf_printf(out, "    \"%s\": [", key);
-    const char *separator = "";
+static void put_ports(struct buf *out, const char *key, const struct onnx_port *ports) {
+    json_open(out, key, '[');
     for (const struct onnx_port *port = ports; port != NULL; port = port->next) {
         if (port->value->is_initializer) {
             continue;
         }
-        buf_printf(out, "%s{\"name\": ", separator);
-        add_json_text(out, port->value->name);
-        buf_printf(out, ", \"type\": \"%s\", \"shape\": ", type_name(port->shape.data_type));
-        add_shape(out, &port->shape, "null");
-        buf_add_char(out, '}');
-        separator = ", ";
+        json_open(out, NULL, '{');
+        put_text(out, "name", port->value->name);
+        json_put_string(out, "type", type_name(port->shape.data_type));
+        if (port->shape.known) {
+            json_open(out, "shape", '[');
+            for (size_t i = 0; i < port->shape.n_dims; i++) {
+                put_size(out, NULL, port->shape.dims[i]);
+            }
+            json_close(out, ']');
+        } else {
+            json_put(out, "shape", "null");
+        }
+        json_close(out, '}');
     }
-    buf_add_str(out, "],\n");
+    json_close(out, ']');
 }
 
 /* If some multiplications are unknown, the sum is null. */
-static void add_json_totals(struct buf *out, const struct onnx_traits *traits) {
+static void put_totals(struct buf *out, const struct onnx_traits *traits) {
     for (size_t i = 0; i < ONNX_N_TOTALS; i++) {
-        if (i == ONNX_MACS && traits->totals[ONNX_MACS_UNKNOWN] > 0) {
-            buf_printf(out, "    \"macs\": null,\n    \"macs_known\": %" PRIu64 ",\n",
-                       traits->totals[i]);
-        } else {
-            buf_printf(out, "    \"%s\": %" PRIu64 ",\n", onnx_total_names[i], traits->totals[i]);
+        bool unknown = i == ONNX_MACS && traits->totals[ONNX_MACS_UNKNOWN] > 0;
+        if (unknown) {
+            json_put(out, "macs", "null");
         }
+        json_put(out, unknown ? "macs_known" : onnx_total_names[i], "%" PRIu64, traits->totals[i]);
     }
 }
 
-void model_text_write_json(const struct model_text *text, struct buf *out) {
-    const struct onnx_model *model = text->model;
-    const struct onnx_traits *traits = text->traits;
-    buf_printf(out, "{\n  \"conv_layers\": %" PRIu64 ",\n  \"fc_layers\": %" PRIu64 ",\n",
-               traits->conv_layers, traits->fc_layers);
-    buf_printf(out, "  \"filter_details\": %" PRIu64 ",\n  \"model\": ", traits->filter_details);
-    json_add_string(out, text->name);
-    buf_add_str(out, ",\n  ");
-    add_size(out, "model_input_size", traits->input_bytes);
-    buf_add_str(out, ",\n  ");
-    add_size(out, "model_output_size", traits->output_bytes);
-    buf_printf(out, ",\n  \"pool_layers\": %" PRIu64 ",\n  \"total_parameters\": %" PRIu64 ",\n",
-               traits->pool_layers, traits->total_parameters);
-    buf_add_str(out, "  \"details\": {\n");
-    add_json_totals(out, traits);
-    add_json_ports(out, "inputs", model->graph->inputs);
-    add_json_ports(out, "outputs", model->graph->outputs);
-    buf_printf(out, "    \"batch_assumed\": %s,\n    \"external_data\": %s,\n",
-               traits->batch_assumed ? "true" : "false",
-               model->has_external_data ? "true" : "false");
-    buf_add_str(out, "    \"producer\": ");
-    add_json_text(out, model->producer_name);
-    buf_add_str(out, ",\n    \"producer_version\": ");
-    add_json_text(out, model->producer_version);
-    buf_printf(out, ",\n    \"ir_version\": %" PRId64 ",\n    \"opset\": %" PRId64 "\n  }\n}\n",
-               model->ir_version, model->opset);
+void onnx_traits_put(const struct onnx_traits *traits, const char *name, struct buf *out) {
+    json_put(out, "conv_layers", "%" PRIu64, traits->conv_layers);
+    json_put(out, "fc_layers", "%" PRIu64, traits->fc_layers);
+    json_put(out, "filter_details", "%" PRIu64, traits->filter_details);
+    json_put_string(out, "model", name);
+    json_put(out, "pool_layers", "%" PRIu64, traits->pool_layers);
+    json_put(out, "total_parameters", "%" PRIu64, traits->total_parameters);
+}
+
+void model_write_json(const char *name, const struct onnx_model *model,
+                      const struct onnx_traits *traits, struct buf *out) {
+    json_open(out, NULL, '{');
+    onnx_traits_put(traits, name, out);
+    put_size(out, "model_input_size", traits->input_bytes);
+    put_size(out, "model_output_size", traits->output_bytes);
+    json_open(out, "details", '{');
+    put_totals(out, traits);
+    put_ports(out, "inputs", model->graph->inputs);
+    put_ports(out, "outputs", model->graph->outputs);
+    json_put_bool(out, "batch_assumed", traits->batch_assumed);
+    json_put_bool(out, "external_data", model->has_external_data);
+    put_text(out, "producer", model->producer_name);
+    put_text(out, "producer_version", model->producer_version);
+    json_put(out, "ir_version", "%" PRId64, model->ir_version);
+    json_put(out, "opset", "%" PRId64, model->opset);
+    json_close(out, '}');
+    json_close(out, '}');
+    buf_add_char(out, '\n');
+}
+
+static void add_shape(struct buf *out, const struct onnx_shape *shape) {
+    buf_add_str(out, shape->known ? "[" : "of any shape");
+    for (size_t i = 0; i < shape->n_dims; i++) {
+        buf_add_str(out, i > 0 ? ", " : "");
+        if (shape->dims[i] < 0) {
+            buf_add_char(out, '?');
+        } else {
+            buf_printf(out, "%" PRId64, shape->dims[i]);
+        }
+    }
+    buf_add_str(out, shape->known ? "]" : "");
 }
 
 static void add_ports(struct buf *out, const char *title, const struct onnx_port *ports) {
@@ -121,7 +125,7 @@ static void add_ports(struct buf *out, const char *title, const struct onnx_port
         buf_printf(out, "%-24s ", title);
         add_plain(out, port->value->name);
         buf_printf(out, ": %s ", type_name(port->shape.data_type));
-        add_shape(out, &port->shape, "?");
+        add_shape(out, &port->shape);
         buf_add_char(out, '\n');
     }
 }
@@ -138,11 +142,10 @@ static void add_bytes_row(struct buf *out, const char *name, int64_t bytes) {
     }
 }
 
-void model_text_write(const struct model_text *text, struct buf *out) {
-    const struct onnx_model *model = text->model;
-    const struct onnx_traits *traits = text->traits;
-    buf_printf(out, "%s: ONNX IR %" PRId64 ", opset %" PRId64 ", by ", text->name,
-               model->ir_version, model->opset);
+void model_write(const char *name, const struct onnx_model *model, const struct onnx_traits *traits,
+                 struct buf *out) {
+    buf_printf(out, "%s: ONNX IR %" PRId64 ", opset %" PRId64 ", by ", name, model->ir_version,
+               model->opset);
     add_plain(out, model->producer_name.len > 0 ? model->producer_name
                                                 : (struct protobuf){"unknown", 7});
     buf_printf(out, "%s", model->producer_version.len > 0 ? " " : "");
@@ -174,18 +177,14 @@ void model_text_write(const struct model_text *text, struct buf *out) {
 static const char usage[] =
     "usage: waap model FILE.onnx [--json]\n\n"
     "Prints what a model is made of, without reading its weights: layers, parameters and\n"
-    "multiplications. The JSON object can be sent to POST /api/profiling of waap place.\n";
+    "multiplications.\n\n";
 
-static int print(const struct buf *text) {
-    if (fputs(buf_str(text), stdout) == EOF || fflush(stdout) == EOF) {
-        perror("waap model: standard output");
-        return 1;
-    }
-    return 0;
-}
+static const struct option options[] = {
+    {"json", OPTION_BOOL, .help = "As an object for POST /api/profiling of waap place"},
+    {0},
+};
 
-/* "vgg16" of "models/vgg16.onnx". */
-static void name_of(const char *path, struct buf *out) {
+void onnx_model_name(const char *path, struct buf *out) {
     const char *slash = strrchr(path, '/');
     const char *base = slash != NULL ? slash + 1 : path;
     const char *dot = strrchr(base, '.');
@@ -198,42 +197,32 @@ static int show(const char *path, bool json) {
     struct onnx_traits traits;
     struct error err = {0};
     int r = onnx_file_open(path, &model, &err);
+    if (r == 0 && (r = onnx_traits_get(&model, &traits, &err)) < 0) {
+        error_set(&err, r, "%s: %s", path, err.text);
+    }
     if (r < 0) {
         fprintf(stderr, "waap model: %s\n", err.text);
         return 1;
     }
-    r = onnx_traits_get(&model, &traits, &err);
-    if (r < 0) {
-        fprintf(stderr, "waap model: %s: %s\n", path, err.text);
+    struct buf name CLEANUP_BUF = {0}, out CLEANUP_BUF = {0};
+    onnx_model_name(path, &name);
+    (json ? model_write_json : model_write)(buf_str(&name), &model, &traits, &out);
+    if (fputs(buf_str(&out), stdout) == EOF || fflush(stdout) == EOF) {
+        perror("waap model: standard output");
         return 1;
     }
-    struct buf name CLEANUP_BUF = {0}, out CLEANUP_BUF = {0};
-    name_of(path, &name);
-    struct model_text text = {.name = buf_str(&name), .model = &model, .traits = &traits};
-    (json ? model_text_write_json : model_text_write)(&text, &out);
-    return print(&out);
+    return 0;
 }
 
 int model_main(int argc, char **argv) {
-    const char *path = NULL;
-    bool json = false;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (strcmp(argv[i], "--json") == 0) {
-            json = true;
-        } else if (path == NULL && argv[i][0] != '-') {
-            path = argv[i];
-        } else {
-            fprintf(stderr, "waap model: %s: unknown argument\n\n%s", argv[i], usage);
-            return 2;
-        }
+    struct flags flags CLEANUP_FLAGS;
+    int code = flags_begin(&flags, usage, options, argc, argv);
+    if (code >= 0) {
+        return code;
     }
-    if (path == NULL) {
+    if (flags.n_words != 1) {
         fputs(usage, stderr);
         return 2;
     }
-    return show(path, json);
+    return show(flags.words[0], settings_bool(flags.settings, "json"));
 }

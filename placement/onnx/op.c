@@ -86,13 +86,6 @@ static int input_ints(const struct onnx_layer *layer, const char *name, size_t i
     return tensor != NULL ? onnx_tensor_ints(tensor, out, ONNX_MAX_RANK) : n;
 }
 
-/* Fractions from a fixed input: how many, or -1. */
-static int input_floats(const struct onnx_layer *layer, size_t input,
-                        float out[static ONNX_MAX_RANK]) {
-    const struct onnx_tensor *tensor = fixed_input(layer, input);
-    return tensor != NULL ? onnx_tensor_floats(tensor, out, ONNX_MAX_RANK) : -1;
-}
-
 /* ---- operators that keep, join or rearrange their input ---- */
 
 /* Negative axes count from the end; -1 if it is out of range. */
@@ -131,11 +124,9 @@ static bool shape_broadcast(const struct onnx_layer *layer, struct onnx_dims *re
 }
 
 static bool shape_concat(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    if (!onnx_input_dims(layer, 0, ret)) {
-        return false;
-    }
-    int64_t axis = axis_of(onnx_attribute_int(layer->node, "axis", 1), ret->n);
-    bool ok = axis >= 0;
+    bool ok = onnx_input_dims(layer, 0, ret);
+    int64_t axis = ok ? axis_of(onnx_attribute_int(layer->node, "axis", 1), ret->n) : -1;
+    ok = axis >= 0;
     for (size_t i = 1; ok && i < layer->node->n_inputs; i++) {
         struct onnx_dims next;
         ok = onnx_input_dims(layer, i, &next) && next.n == ret->n &&
@@ -190,33 +181,38 @@ static bool shape_matmul(const struct onnx_layer *layer, struct onnx_dims *ret) 
     return true;
 }
 
-static bool mark_axes(const int64_t *axes, int n_axes, size_t rank, bool *marks) {
-    for (int i = 0; i < n_axes; i++) {
-        int64_t axis = axis_of(axes[i], rank);
+/* The axes that an operator names, of its input with `more` dimensions for each: how many, or -1 if
+ * one of them is wrong or the shape of the input is unknown. */
+static int read_axes(const struct onnx_layer *layer, size_t more, struct onnx_dims *ret_in,
+                     bool marks[static ONNX_MAX_RANK]) {
+    int64_t axes[ONNX_MAX_RANK];
+    int n = input_ints(layer, "axes", 1, axes);
+    if (!onnx_input_dims(layer, 0, ret_in)) {
+        return -1;
+    }
+    size_t rank = ret_in->n + (n > 0 ? more * (size_t)n : 0);
+    for (int i = 0; i < n; i++) {
+        int64_t axis = rank <= ONNX_MAX_RANK ? axis_of(axes[i], rank) : -1;
         if (axis < 0) {
-            return false;
+            return -1;
         }
         marks[axis] = true;
     }
-    return true;
+    return n < 0 ? 0 : n;
 }
 
 static bool shape_reduce(const struct onnx_layer *layer, struct onnx_dims *ret) {
     struct onnx_dims in;
-    int64_t axes[ONNX_MAX_RANK];
     bool marks[ONNX_MAX_RANK] = {false};
-    int n_axes = input_ints(layer, "axes", 1, axes);
-    if (!onnx_input_dims(layer, 0, &in) || n_axes <= 0 || !mark_axes(axes, n_axes, in.n, marks)) {
-        return false;
-    }
     bool keep = onnx_attribute_int(layer->node, "keepdims", 1) != 0;
+    bool ok = read_axes(layer, 0, &in, marks) > 0;
     ret->n = 0;
-    for (size_t i = 0; i < in.n; i++) {
+    for (size_t i = 0; ok && i < in.n; i++) {
         if (!marks[i] || keep) {
             ret->at[ret->n++] = marks[i] ? 1 : in.at[i];
         }
     }
-    return true;
+    return ok;
 }
 
 /* 0 keeps a dimension, -1 takes the rest. */
@@ -252,28 +248,22 @@ static bool shape_reshape(const struct onnx_layer *layer, struct onnx_dims *ret)
 
 static bool shape_squeeze(const struct onnx_layer *layer, struct onnx_dims *ret) {
     struct onnx_dims in;
-    int64_t axes[ONNX_MAX_RANK];
     bool marks[ONNX_MAX_RANK] = {false};
-    int n_axes = input_ints(layer, "axes", 1, axes);
-    if (!onnx_input_dims(layer, 0, &in) || !mark_axes(axes, n_axes, in.n, marks)) {
-        return false;
-    }
+    int n_axes = read_axes(layer, 0, &in, marks);
     ret->n = 0;
-    for (size_t i = 0; i < in.n; i++) {
+    for (size_t i = 0; n_axes >= 0 && i < in.n; i++) {
         if (n_axes > 0 ? !marks[i] : in.at[i] != 1) {
             ret->at[ret->n++] = in.at[i];
         }
     }
-    return true;
+    return n_axes >= 0;
 }
 
 static bool shape_unsqueeze(const struct onnx_layer *layer, struct onnx_dims *ret) {
     struct onnx_dims in;
-    int64_t axes[ONNX_MAX_RANK];
     bool marks[ONNX_MAX_RANK] = {false};
-    int n_axes = input_ints(layer, "axes", 1, axes);
-    if (!onnx_input_dims(layer, 0, &in) || n_axes < 0 || in.n + (size_t)n_axes > ONNX_MAX_RANK ||
-        !mark_axes(axes, n_axes, in.n + (size_t)n_axes, marks)) {
+    int n_axes = read_axes(layer, 1, &in, marks);
+    if (n_axes <= 0) {
         return false;
     }
     size_t taken = 0;
@@ -345,7 +335,8 @@ static bool shape_resize(const struct onnx_layer *layer, struct onnx_dims *ret) 
         }
         return ok;
     }
-    ok = input_floats(layer, layer->node->n_inputs > 2 ? 2 : 1, scales) == (int)ret->n;
+    const struct onnx_tensor *tensor = fixed_input(layer, layer->node->n_inputs > 2 ? 2 : 1);
+    ok = tensor != NULL && onnx_tensor_floats(tensor, scales, ONNX_MAX_RANK) == (int)ret->n;
     for (size_t i = 0; ok && i < ret->n; i++) {
         double scaled = floor((double)ret->at[i] * (double)scales[i]);
         ok = scaled >= 0 && scaled <= MAX_DIM && set_dim(ret, i, (int64_t)scaled);
@@ -379,11 +370,10 @@ static bool shape_slice(const struct onnx_layer *layer, struct onnx_dims *ret) {
               (n_axes == n || (n_axes < 0 && layer->node->n_inputs <= 3)) &&
               (n_steps == n || (n_steps < 0 && layer->node->n_inputs <= 4));
     for (int i = 0; ok && i < n; i++) {
-        int64_t axis = n_axes == n ? axes[i] : i;
-        axis += axis < 0 ? (int64_t)ret->n : 0;
+        int64_t axis = axis_of(n_axes == n ? axes[i] : i, ret->n);
         int64_t step = n_steps == n ? steps[i] : 1;
-        ok = axis >= 0 && axis < (int64_t)ret->n && step != 0 && step > -MAX_DIM &&
-             step < MAX_DIM && ret->at[axis] <= MAX_DIM &&
+        ok = axis >= 0 && step != 0 && step > -MAX_DIM && step < MAX_DIM &&
+             ret->at[axis] <= MAX_DIM &&
              set_dim(ret, (size_t)axis, slice_len(ret->at[axis], starts[i], ends[i], step));
     }
     return ok;
@@ -394,12 +384,11 @@ static bool split_dims(const struct onnx_layer *layer, size_t output, struct onn
     if (!onnx_input_dims(layer, 0, ret) || output >= ONNX_MAX_RANK) {
         return false;
     }
-    int64_t axis = onnx_attribute_int(layer->node, "axis", 0);
-    axis += axis < 0 ? (int64_t)ret->n : 0;
-    if (axis < 0 || axis >= (int64_t)ret->n) {
+    int64_t axis = axis_of(onnx_attribute_int(layer->node, "axis", 0), ret->n);
+    int n = input_ints(layer, "split", 1, parts);
+    if (axis < 0) {
         return false;
     }
-    int n = input_ints(layer, "split", 1, parts);
     if (n < 0 && layer->node->n_inputs <= 1) {
         int64_t n_parts = (int64_t)layer->node->n_outputs;
         return ret->at[axis] % n_parts == 0 && set_dim(ret, (size_t)axis, ret->at[axis] / n_parts);
@@ -437,7 +426,7 @@ static bool shape_space_to_depth(const struct onnx_layer *layer, struct onnx_dim
 
 /* ---- operators that move a window over their input: convolution and pooling ---- */
 
-enum { MAX_SPATIAL = 8, MAX_NUMBER = 1 << 30 };
+enum { MAX_SPATIAL = 8 };
 
 struct window {
     size_t n; /* spatial dimensions */
@@ -450,58 +439,46 @@ struct window {
     bool ceil;
 };
 
-static bool read_row(const struct onnx_node *node, const char *name, int64_t fallback, size_t n,
-                     int64_t *out) {
+/* Rows of numbers that are all between `min` and MAX_DIM; without them, all are `fallback`. */
+static bool read_row(const struct onnx_node *node, const char *name, int64_t fallback, int64_t min,
+                     size_t n, int64_t *out) {
     int found = onnx_attribute_ints(node, name, out, n);
-    for (size_t i = 0; i < n && found <= 0; i++) {
-        out[i] = fallback;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (found > 0 && ((size_t)found != n || out[i] < 0 || out[i] > MAX_NUMBER)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool read_window(const struct onnx_node *node, size_t n, struct window *ret) {
-    ret->n = n;
-    struct protobuf auto_pad = onnx_attribute_text(node, "auto_pad");
-    ret->same = onnx_text_is(auto_pad, "SAME_UPPER") || onnx_text_is(auto_pad, "SAME_LOWER");
-    ret->ceil = onnx_attribute_int(node, "ceil_mode", 0) != 0;
-    bool ok = n > 0 && n <= MAX_SPATIAL && read_row(node, "strides", 1, n, ret->stride) &&
-              read_row(node, "dilations", 1, n, ret->dilation) &&
-              read_row(node, "pads", 0, 2 * n, ret->pads) &&
-              read_row(node, "output_padding", 0, n, ret->output_padding);
+    bool ok = found <= 0 || (size_t)found == n;
     for (size_t i = 0; ok && i < n; i++) {
-        ok = ret->stride[i] > 0;
+        out[i] = found <= 0 ? fallback : out[i];
+        ok = out[i] >= min && out[i] <= MAX_DIM;
     }
     return ok;
 }
 
 /* The kernel's size is an attribute of pools, and the shape of the weights of convolutions. */
-static bool read_kernel(const struct onnx_node *node, const struct onnx_dims *weights,
-                        struct window *window) {
-    for (size_t i = 0; weights != NULL && i < window->n; i++) {
-        window->kernel[i] = weights->at[i + 2];
+static bool read_window(const struct onnx_node *node, const struct onnx_dims *in,
+                        const struct onnx_dims *weights, struct window *ret) {
+    size_t n = in->n - 2;
+    ret->n = n;
+    struct protobuf auto_pad = onnx_attribute_text(node, "auto_pad");
+    ret->same = onnx_text_is(auto_pad, "SAME_UPPER") || onnx_text_is(auto_pad, "SAME_LOWER");
+    ret->ceil = onnx_attribute_int(node, "ceil_mode", 0) != 0;
+    bool ok = in->n > 2 && n <= MAX_SPATIAL && read_row(node, "strides", 1, 1, n, ret->stride) &&
+              read_row(node, "dilations", 1, 0, n, ret->dilation) &&
+              read_row(node, "pads", 0, 0, 2 * n, ret->pads) &&
+              read_row(node, "output_padding", 0, 0, n, ret->output_padding);
+    if (weights == NULL) {
+        return ok && read_row(node, "kernel_shape", 0, 1, n, ret->kernel);
     }
-    if (weights == NULL &&
-        (onnx_attribute_ints(node, "kernel_shape", window->kernel, window->n) != (int)window->n)) {
-        return false;
+    ok = ok && weights->n == in->n;
+    for (size_t i = 0; ok && i < n; i++) {
+        ret->kernel[i] = weights->at[i + 2];
+        ok = ret->kernel[i] > 0 && ret->kernel[i] <= MAX_DIM;
     }
-    for (size_t i = 0; i < window->n; i++) {
-        if (window->kernel[i] <= 0 || window->kernel[i] > MAX_NUMBER) {
-            return false;
-        }
-    }
-    return true;
+    return ok;
 }
 
 static bool slide(const struct window *window, struct onnx_dims *dims) {
     for (size_t i = 0; i < window->n; i++) {
         int64_t *dim = &dims->at[i + 2];
         int64_t stride = window->stride[i];
-        if (*dim > MAX_NUMBER) {
+        if (*dim > MAX_DIM) {
             return false;
         }
         int64_t room = *dim + window->pads[i] + window->pads[i + window->n] -
@@ -517,13 +494,17 @@ static bool slide(const struct window *window, struct onnx_dims *dims) {
     return true;
 }
 
+static bool read_conv(const struct onnx_layer *layer, struct onnx_dims *ret_in,
+                      struct onnx_dims *ret_weights, struct window *ret_window) {
+    return onnx_input_dims(layer, 0, ret_in) &&
+           onnx_input_dims(layer, layer->op->weight_input, ret_weights) &&
+           read_window(layer->node, ret_in, ret_weights, ret_window);
+}
+
 static bool shape_conv(const struct onnx_layer *layer, struct onnx_dims *ret) {
     struct onnx_dims weights;
     struct window window;
-    if (!onnx_input_dims(layer, 0, ret) ||
-        !onnx_input_dims(layer, layer->op->weight_input, &weights) || ret->n < 3 ||
-        weights.n != ret->n || !read_window(layer->node, ret->n - 2, &window) ||
-        !read_kernel(layer->node, &weights, &window)) {
+    if (!read_conv(layer, ret, &weights, &window)) {
         return false;
     }
     ret->at[1] = weights.at[0];
@@ -534,11 +515,8 @@ static bool shape_conv_transpose(const struct onnx_layer *layer, struct onnx_dim
     struct onnx_dims weights;
     struct window window;
     int64_t fixed[MAX_SPATIAL];
-    if (!onnx_input_dims(layer, 0, ret) ||
-        !onnx_input_dims(layer, layer->op->weight_input, &weights) || ret->n < 3 ||
-        weights.n != ret->n || !read_window(layer->node, ret->n - 2, &window) ||
-        !read_kernel(layer->node, &weights, &window) ||
-        onnx_attribute_ints(layer->node, "output_shape", fixed, MAX_SPATIAL) >= 0 || window.same) {
+    if (!read_conv(layer, ret, &weights, &window) || window.same ||
+        onnx_attribute_ints(layer->node, "output_shape", fixed, MAX_SPATIAL) >= 0) {
         return false;
     }
     int64_t group = onnx_attribute_int(layer->node, "group", 1);
@@ -547,7 +525,7 @@ static bool shape_conv_transpose(const struct onnx_layer *layer, struct onnx_dim
     }
     for (size_t i = 0; i < window.n; i++) {
         int64_t *dim = &ret->at[i + 2];
-        if (*dim <= 0 || *dim > MAX_NUMBER) {
+        if (*dim <= 0 || *dim > MAX_DIM) {
             return false;
         }
         *dim = window.stride[i] * (*dim - 1) + window.output_padding[i] +
@@ -562,9 +540,8 @@ static bool shape_conv_transpose(const struct onnx_layer *layer, struct onnx_dim
 
 static bool shape_pool(const struct onnx_layer *layer, struct onnx_dims *ret) {
     struct window window;
-    return onnx_input_dims(layer, 0, ret) && ret->n >= 3 &&
-           read_window(layer->node, ret->n - 2, &window) &&
-           read_kernel(layer->node, NULL, &window) && slide(&window, ret);
+    return onnx_input_dims(layer, 0, ret) && read_window(layer->node, ret, NULL, &window) &&
+           slide(&window, ret);
 }
 
 static bool shape_global_pool(const struct onnx_layer *layer, struct onnx_dims *ret) {
@@ -579,60 +556,18 @@ static bool shape_global_pool(const struct onnx_layer *layer, struct onnx_dims *
 
 /* ---- operators ---- */
 
-/* All sorted by name. Those of Microsoft's domain have names of their own. */
-static const char *const same_names[] = {"Abs",
-                                         "BatchNormalization",
-                                         "Cast",
-                                         "Ceil",
-                                         "Celu",
-                                         "Clip",
-                                         "Cos",
-                                         "CumSum",
-                                         "DequantizeLinear",
-                                         "Dropout",
-                                         "DynamicQuantizeLinear",
-                                         "Elu",
-                                         "Erf",
-                                         "Exp",
-                                         "FastGelu",
-                                         "Floor",
-                                         "Gelu",
-                                         "HardSigmoid",
-                                         "HardSwish",
-                                         "Hardmax",
-                                         "Identity",
-                                         "InstanceNormalization",
-                                         "LRN",
-                                         "LayerNormalization",
-                                         "LeakyRelu",
-                                         "Log",
-                                         "LogSoftmax",
-                                         "Mish",
-                                         "Neg",
-                                         "Not",
-                                         "QLinearLeakyRelu",
-                                         "QLinearSigmoid",
-                                         "QuantizeLinear",
-                                         "QuickGelu",
-                                         "Reciprocal",
-                                         "Relu",
-                                         "Round",
-                                         "Selu",
-                                         "Shrink",
-                                         "Sigmoid",
-                                         "Sign",
-                                         "Sin",
-                                         "Softmax",
-                                         "Softplus",
-                                         "Softsign",
-                                         "Sqrt",
-                                         "Tanh",
-                                         "ThresholdedRelu"};
+/* Operators whose result has the shape of the first input, and those whose inputs broadcast.
+ * Those of Microsoft's domain have names of their own. */
+static const char same_names[] =
+    "Abs BatchNormalization Cast Ceil Celu Clip Cos CumSum DequantizeLinear Dropout "
+    "DynamicQuantizeLinear Elu Erf Exp FastGelu Floor Gelu HardSigmoid HardSwish Hardmax "
+    "Identity InstanceNormalization LRN LayerNormalization LeakyRelu Log LogSoftmax Mish Neg "
+    "Not QLinearLeakyRelu QLinearSigmoid QuantizeLinear QuickGelu Reciprocal Relu Round Selu "
+    "Shrink Sigmoid Sign Sin Softmax Softplus Softsign Sqrt Tanh ThresholdedRelu ";
+static const char broadcast_names[] =
+    "Add And Div Equal Greater Less Max Mean Min Mod Mul Or PRelu Pow Sub Sum Where Xor ";
 
-static const char *const broadcast_names[] = {"Add",   "And",  "Div", "Equal", "Greater", "Less",
-                                              "Max",   "Mean", "Min", "Mod",   "Mul",     "Or",
-                                              "PRelu", "Pow",  "Sub", "Sum",   "Where",   "Xor"};
-
+/* Sorted by name. */
 static const struct onnx_op ops[] = {
     {"AveragePool", ONNX_POOL, 0, 0, shape_pool},
     {"Concat", .shape = shape_concat},
@@ -681,34 +616,34 @@ static const struct onnx_op ops[] = {
     {"Upsample", .shape = shape_resize},
 };
 
-static int compare(struct protobuf name, const char *with) {
-    size_t len = strlen(with);
-    int order = memcmp(name.data, with, name.len < len ? name.len : len);
-    return order != 0 ? order : (name.len > len) - (name.len < len);
-}
-
 static int compare_op(const void *key, const void *row) {
-    return compare(*(const struct protobuf *)key, ((const struct onnx_op *)row)->name);
+    const struct protobuf *name = key;
+    const char *with = ((const struct onnx_op *)row)->name;
+    size_t len = strlen(with);
+    int order = memcmp(name->data, with, name->len < len ? name->len : len);
+    return order != 0 ? order : (name->len > len) - (name->len < len);
 }
 
-static int compare_name(const void *key, const void *row) {
-    return compare(*(const struct protobuf *)key, *(const char *const *)row);
+static bool is_among(struct protobuf name, const char *words) {
+    for (size_t len; *words != '\0'; words += len + 1) {
+        len = strcspn(words, " ");
+        if (len == name.len && memcmp(words, name.data, len) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
-
-#define FIND(name, table, order) bsearch(name, table, ARRAY_LEN(table), sizeof((table)[0]), order)
 
 const struct onnx_op *onnx_op_find(const struct onnx_node *node) {
     static const struct onnx_op unknown = {""}, same = {.shape = shape_same},
                                 broadcasting = {.shape = shape_broadcast};
     const struct protobuf *name = &node->op_type;
-    if (name->len == 0) {
-        return &unknown;
-    }
-    const struct onnx_op *op = FIND(name, ops, compare_op);
-    return op != NULL                                          ? op
-           : FIND(name, same_names, compare_name) != NULL      ? &same
-           : FIND(name, broadcast_names, compare_name) != NULL ? &broadcasting
-                                                               : &unknown;
+    const struct onnx_op *op =
+        name->len > 0 ? bsearch(name, ops, ARRAY_LEN(ops), sizeof(ops[0]), compare_op) : &unknown;
+    return op != NULL                         ? op
+           : is_among(*name, same_names)      ? &same
+           : is_among(*name, broadcast_names) ? &broadcasting
+                                              : &unknown;
 }
 
 static void set_shape(struct onnx_model *model, struct onnx_value *value,
@@ -738,8 +673,8 @@ void onnx_shapes_fill(struct onnx_model *model, struct onnx_graph *graph) {
                 set_shape(model, node->outputs[i], &dims);
             }
         }
-        for (size_t i = 0; i < node->n_subgraphs; i++) {
-            onnx_shapes_fill(model, node->subgraphs[i]);
+        for (struct onnx_graph *inner = node->subgraphs; inner != NULL; inner = inner->next) {
+            onnx_shapes_fill(model, inner);
         }
     }
 }

@@ -310,9 +310,9 @@ static void count_subgraphs(struct counter *counter, const struct onnx_node *nod
                             struct sums *sums) {
     bool is_if = onnx_text_is(node->op_type, "If");
     struct sums best = {{0}};
-    for (size_t i = 0; i < node->n_subgraphs; i++) {
+    for (const struct onnx_graph *inner = node->subgraphs; inner != NULL; inner = inner->next) {
         struct sums own = {.at = {[ONNX_SUBGRAPHS] = 1}};
-        count_graph(counter, node->subgraphs[i], &own);
+        count_graph(counter, inner, &own);
         if (!is_if) {
             own.at[ONNX_MACS_UNKNOWN] = onnx_add(own.at[ONNX_MACS_UNKNOWN], own.at[ONNX_MACS] > 0);
             own.at[ONNX_MACS] = 0;

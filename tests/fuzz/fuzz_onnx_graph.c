@@ -21,8 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     assert(traits.pool_layers <= traits.totals[ONNX_POOL_LAYERS]);
     assert(traits.total_parameters <= traits.totals[ONNX_PARAMETERS]);
     struct buf out CLEANUP_BUF = {0};
-    struct model_text text = {.name = "fuzz", .model = &model, .traits = &traits};
-    model_text_write(&text, &out);
-    model_text_write_json(&text, &out);
+    model_write("fuzz", &model, &traits, &out);
+    model_write_json("fuzz", &model, &traits, &out);
     return 0;
 }
