@@ -46,13 +46,13 @@ static unsigned controller_of(const char *name, size_t len) {
     return 0;
 }
 
-/* "cpu,cpuacct": the name of a v1 hierarchy's directory. */
-static unsigned controllers_of_name(const char *name) {
+unsigned cgroup_controllers(const char *names, size_t len) {
     unsigned mask = 0;
-    while (*name != '\0') {
-        size_t len = strcspn(name, ",");
-        mask |= controller_of(name, len);
-        name += len + (name[len] == ',' ? 1 : 0);
+    for (const char *end = names + len; names < end;) {
+        size_t n = strcspn(names, ",");
+        n = n < (size_t)(end - names) ? n : (size_t)(end - names);
+        mask |= controller_of(names, n);
+        names += n + 1;
     }
     return mask;
 }
@@ -107,7 +107,7 @@ static void add_child(struct cgroup_tree *tree, const char *cgroupfs, const char
         return;
     }
     bool unified = is_unified(fd);
-    unsigned mask = unified ? unified_controllers(fd) : controllers_of_name(name);
+    unsigned mask = unified ? unified_controllers(fd) : cgroup_controllers(name, strlen(name));
     if (mask != 0) {
         add_row(tree, &fd, &path, unified, mask);
     }

@@ -33,6 +33,10 @@ struct cgroup_tree {
 int cgroup_tree_open(struct cgroup_tree *tree, const char *cgroupfs, struct error *err);
 void cgroup_tree_close(struct cgroup_tree *tree);
 
+/* The controllers in a list such as "cpu,cpuacct", as bits of enum cgroup_controller; those that
+ * are not read are left out. */
+unsigned cgroup_controllers(const char *names, size_t len);
+
 /* "v1", "v2" or "hybrid". */
 const char *cgroup_mode_name(enum cgroup_mode mode);
 

@@ -40,18 +40,12 @@ void cli_write_version(const struct cli_build *build, struct buf *out) {
 }
 
 static void write_flag(const struct option *option, struct buf *out) {
-    static const char *const placeholders[] = {
-        [OPTION_BOOL] = "",       [OPTION_INT] = "N",
-        [OPTION_SIZE] = "SIZE",   [OPTION_DURATION] = "DURATION",
-        [OPTION_STRING] = "TEXT", [OPTION_CHOICE] = "WORD",
-        [OPTION_REGEX] = "REGEX",
-    };
     if (option->type == OPTION_BOOL) {
         buf_printf(out, "  --[no-]%s\n", option->name);
         return;
     }
     bool bare = option->bare_text != NULL;
-    buf_printf(out, "  --%s%s=%s%s%s\n", option->name, bare ? "[" : "", placeholders[option->type],
+    buf_printf(out, "  --%s%s=%s%s%s\n", option->name, bare ? "[" : "", option_placeholder(option),
                bare ? "]" : "", option->repeatable ? " (repeatable)" : "");
 }
 

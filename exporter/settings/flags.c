@@ -129,16 +129,40 @@ void flags_set(struct settings *settings, int argc, char *const *argv, struct fl
     }
 }
 
-int flags_read(struct flags *flags, const struct option *const *options, size_t n_options, int argc,
-               char *const *argv, struct problems *problems) {
-    size_t n_before = problems->n_lines;
-    *flags = (struct flags){.settings = settings_create(options, n_options)};
+int flags_read(struct flags *flags, const struct option *options, const struct option *more,
+               int argc, char *const *argv, struct problems *problems) {
+    const struct option *const tables[] = {options, more};
+    size_t n_before = problems->n_lines, n = 0, capacity = 0;
+    *flags = (struct flags){.n_words = 0};
+    for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+        for (const struct option *row = tables[i]; row != NULL && row->name != NULL; row++) {
+            ARRAY_GROW(&flags->options, &capacity, n + 1);
+            flags->options[n++] = row;
+        }
+    }
+    flags->settings = settings_create(flags->options, n);
     flags_set(flags->settings, argc, argv, flags, problems);
     return problems->n_lines > n_before ? -EINVAL : 0;
 }
 
+int flags_begin(struct flags *flags, const char *usage, const struct option *options, int argc,
+                char *const *argv) {
+    enum { EXIT_USAGE = 2 };
+    *flags = (struct flags){.n_words = 0};
+    if (flags_ask_for_help(argc, argv)) {
+        fputs(usage, stdout);
+        flags_print_help(options, stdout);
+        return EXIT_SUCCESS;
+    }
+    struct problems problems CLEANUP_PROBLEMS = {0};
+    int r = flags_read(flags, options, NULL, argc, argv, &problems);
+    problems_print(&problems, stderr);
+    return r < 0 ? EXIT_USAGE : -1;
+}
+
 void flags_finish(struct flags *flags) {
     settings_destroy(TAKE(flags->settings));
+    free(TAKE(flags->options));
 }
 
 bool flags_ask_for_help(int argc, char *const *argv) {
@@ -150,10 +174,12 @@ bool flags_ask_for_help(int argc, char *const *argv) {
     return false;
 }
 
-void flags_print_help(const struct option *const *options, size_t n_options, FILE *to) {
-    for (size_t i = 0; i < n_options; i++) {
-        const struct option *option = options[i];
-        fprintf(to, "  --%-24s  %s", option->name, option->help);
+void flags_print_help(const struct option *options, FILE *to) {
+    for (const struct option *option = options; option->name != NULL; option++) {
+        struct buf name CLEANUP_BUF = {0};
+        bool has_value = option->type != OPTION_BOOL;
+        buf_printf(&name, "%s%s%s", option->name, has_value ? "=" : "", option_placeholder(option));
+        fprintf(to, "  --%-28s  %s", buf_str(&name), option->help);
         if (option->default_text != NULL && option->default_text[0] != '\0') {
             fprintf(to, " (%s)", option->default_text);
         }

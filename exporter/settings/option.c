@@ -178,6 +178,16 @@ static void describe_choices(const char *const *choices, struct buf *out) {
     }
 }
 
+const char *option_placeholder(const struct option *option) {
+    static const char *const placeholders[] = {
+        [OPTION_BOOL] = "",       [OPTION_INT] = "N",
+        [OPTION_SIZE] = "SIZE",   [OPTION_DURATION] = "DURATION",
+        [OPTION_STRING] = "TEXT", [OPTION_CHOICE] = "WORD",
+        [OPTION_REGEX] = "REGEX",
+    };
+    return placeholders[option->type];
+}
+
 void option_describe(const struct option *option, struct buf *out) {
     static const struct {
         const char *noun;

@@ -44,6 +44,9 @@ struct option {
 int option_parse(const struct option *option, const char *text, int64_t *ret_number,
                  struct error *err);
 
+/* What a usage text has behind "--name=": "SIZE". */
+const char *option_placeholder(const struct option *option);
+
 /* Appends what a value must look like: "a whole number from 0 to 10000". */
 void option_describe(const struct option *option, struct buf *out);
 

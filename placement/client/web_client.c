@@ -43,7 +43,7 @@ static int check_parts(CURLU *parts, const char *url, struct error *err) {
         (strcasecmp(scheme, "http") != 0 && strcasecmp(scheme, "https") != 0)) {
         curl_free(scheme);
         return error_set(err, -EINVAL,
-                         "expected an address such as http://127.0.0.1:9090, got "
+                         "expected an address such as http://127.0.0.1:9091, got "
                          "\"%s\"",
                          url);
     }
@@ -66,7 +66,7 @@ int web_url_check(const char *url, struct error *err) {
     int r = code == CURLUE_OK
                 ? check_parts(parts, url, err)
                 : error_set(err, -EINVAL,
-                            "expected an address such as http://127.0.0.1:9090, got \"%s\"", url);
+                            "expected an address such as http://127.0.0.1:9091, got \"%s\"", url);
     curl_url_cleanup(parts);
     return r;
 }

@@ -15,7 +15,7 @@
 /* The address and the credentials of a server. Texts are borrowed for the life of the client; NULL
  * and "" both mean none. */
 struct web_endpoint {
-    const char *url; /* "http://127.0.0.1:9090", "https://mimir.example/prometheus" */
+    const char *url; /* "http://127.0.0.1:9091", "https://mimir.example/prometheus" */
     const char *bearer_token, *bearer_token_file; /* files are read again for every request */
     const char *user, *password, *password_file;
     const char *ca_file;              /* instead of the system's */

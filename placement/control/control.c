@@ -1,6 +1,7 @@
 #include "placement/control/control.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,33 +24,14 @@ enum { EXIT_USAGE = 2, STOP_MS = 3000 };
 
 #define DEFAULT_ADDRESS "127.0.0.1:7003"
 
-static const struct option option_check = {
-    .name = "check",
-    .type = OPTION_BOOL,
-    .help = "Only say what is wrong with the configuration",
-};
-static const struct option option_dry_run = {
-    .name = "dry-run",
-    .type = OPTION_BOOL,
-    .help = "Say what would be turned, and turn nothing",
-};
-static const struct option option_once = {
-    .name = "once",
-    .type = OPTION_BOOL,
-    .help = "One round of every loop, then end: 0 if all had a measure and a knob, else 1",
-};
-static const struct option option_pause_file = {
-    .name = "pause-file",
-    .type = OPTION_STRING,
-    .help = "While this file exists, all knobs are left alone",
-};
-static const struct option option_state_file = {
-    .name = "state-file",
-    .type = OPTION_STRING,
-    .help = "What loops remember over a restart",
-};
-static const struct option *const options[] = {
-    &option_check, &option_dry_run, &option_once, &option_pause_file, &option_state_file,
+static const struct option options[] = {
+    {"check", OPTION_BOOL, .help = "Only say what is wrong with the configuration"},
+    {"dry-run", OPTION_BOOL, .help = "Say what would be turned, and turn nothing"},
+    {"once", OPTION_BOOL,
+     .help = "One round of every loop, then end: 0 if all had a measure and a knob, else 1"},
+    {"pause-file", OPTION_STRING, .help = "While this file exists, all knobs are left alone"},
+    {"state-file", OPTION_STRING, .help = "What loops remember over a restart"},
+    {0},
 };
 
 /* The labels of one loop, which its samples borrow. */
@@ -117,65 +99,14 @@ static void handle_resume(struct http_request *request) {
 
 /* ---- metrics ---- */
 
-#define GAUGE(variable, name_, help_)                                                              \
-    static const struct metric_desc variable = {                                                   \
-        .name = name_, .help = help_, .type = METRIC_GAUGE, .labels = "loop"}
-
 static const struct metric_desc desc_actions = {
-    .name = "waap_control_actions_total",
-    .help = "Times the loop turned its knob, by reason: above, below, safe.",
-    .type = METRIC_COUNTER,
-    .labels = "loop, reason",
-};
-GAUGE(
-    desc_error, "waap_control_error",
-    "How far the measure is from its target, signed; 0 inside the band, absent without a measure.");
-GAUGE(desc_failures, "waap_control_failures", "Rounds in a row without a measure.");
-GAUGE(desc_hold_now, "waap_control_hold",
-      "1 while the loop does nothing although its measure is missing or off target.");
+    "waap_control_actions_total", "Times the loop turned its knob, by reason: above, below, safe.",
+    METRIC_COUNTER, .labels = "loop, reason"};
 static const struct metric_desc desc_holds = {
-    .name = "waap_control_holds_total",
-    .help = "Rounds in which the loop left its knob alone, by reason.",
-    .type = METRIC_COUNTER,
-    .labels = "loop, reason",
-};
-GAUGE(desc_knob, "waap_control_knob",
-      "Where the knob is: its value, or from 0 the place of its value among the levels.");
-static const struct metric_desc desc_last_run = {
-    .name = "waap_control_last_run_timestamp_seconds",
-    .help = "When the loop last ran, in seconds since 1970.",
-    .type = METRIC_GAUGE,
-    .unit = "seconds",
-    .labels = "loop",
-};
-GAUGE(desc_measure, "waap_control_measure",
-      "What the loop's query answered; absent without an answer.");
-GAUGE(desc_oscillating, "waap_control_oscillating",
-      "1 while the dead band is widened because the loop went back and forth.");
+    "waap_control_holds_total", "Rounds in which the loop left its knob alone, by reason.",
+    METRIC_COUNTER, .labels = "loop, reason"};
 static const struct metric_desc desc_paused = {
-    .name = "waap_control_paused",
-    .help = "1 while all loops are told to leave their knobs alone.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc desc_run_duration = {
-    .name = "waap_control_run_duration_seconds",
-    .help = "How long the last round took.",
-    .type = METRIC_GAUGE,
-    .unit = "seconds",
-    .labels = "loop",
-};
-GAUGE(desc_safe, "waap_control_safe",
-      "1 while the loop stays at its safe value because there is no measurement.");
-GAUGE(desc_saturated, "waap_control_saturated",
-      "1 while the knob is at a bound and the measure wants it further.");
-GAUGE(desc_target_high, "waap_control_target_high", "Upper end of where the measure is to be.");
-GAUGE(desc_target_low, "waap_control_target_low", "Lower end of where the measure is to be.");
-static const struct metric_desc desc_unconfirmed = {
-    .name = "waap_control_unconfirmed_total",
-    .help = "Values that the plugin did not confirm in time.",
-    .type = METRIC_COUNTER,
-    .labels = "loop",
-};
+    "waap_control_paused", "1 while all loops are told to leave their knobs alone.", METRIC_GAUGE};
 
 static void labels_init(struct control_labels *labels, const char *name) {
     *labels = (struct control_labels){.loop = labels_render("loop", name)};
@@ -192,43 +123,61 @@ static void labels_finish(struct control_labels *labels) {
     }
 }
 
-static void add_counts(struct snapshot *out, const struct control_labels *labels,
-                       const struct control_status *status) {
+static void show(struct snapshot *out, const struct metric_desc *desc, const struct labels *labels,
+                 double value) {
+    if (!isnan(value)) {
+        snapshot_add(out, desc, labels, value);
+    }
+}
+
+/* One metric of a loop, absent if it is NAN. */
+#define SHOW(name, type, value, help, ...)                                                         \
+    ({                                                                                             \
+        static const struct metric_desc desc_ = {"waap_control_" name, help, METRIC_##type,        \
+                                                 .labels = "loop", ##__VA_ARGS__};                 \
+        show(out, &desc_, labels->loop, value);                                                    \
+    })
+
+static void show_status(struct snapshot *out, const struct control_labels *labels,
+                        const struct control_status *status) {
+    const struct control_decision *last = &status->last;
+    bool holds = !control_reason_is_action(last->reason) && last->reason != CONTROL_IN_BAND;
+    SHOW("error", GAUGE, last->has_error ? last->error : NAN,
+         "How far the measure is from its target, signed; 0 inside the band, absent without a "
+         "measure.");
+    SHOW("failures", GAUGE, status->failures, "Rounds in a row without a measure.");
+    SHOW("hold", GAUGE, holds,
+         "1 while the loop does nothing although its measure is missing or off target.");
+    SHOW("knob", GAUGE, status->has_position ? status->position : NAN,
+         "Where the knob is: its value, or from 0 the place of its value among the levels.");
+    SHOW("last_run_timestamp_seconds", GAUGE, status->run_at,
+         "When the loop last ran, in seconds since 1970.", .unit = "seconds");
+    SHOW("measure", GAUGE, status->has_measure ? status->measure : NAN,
+         "What the loop's query answered; absent without an answer.");
+    SHOW("oscillating", GAUGE, status->oscillates,
+         "1 while the dead band is widened because the loop went back and forth.");
+    SHOW("run_duration_seconds", GAUGE, status->run_seconds, "How long the last round took.",
+         .unit = "seconds");
+    SHOW("safe", GAUGE, status->is_safe,
+         "1 while the loop stays at its safe value because there is no measurement.");
+    SHOW("saturated", GAUGE, last->is_saturated,
+         "1 while the knob is at a bound and the measure wants it further.");
+}
+
+static void add_metrics(struct snapshot *out, const struct control_labels *labels,
+                        const struct control_rule *rule, const struct control_status *status) {
     for (size_t i = 0; i < N_CONTROL_REASONS; i++) {
         bool is_action = control_reason_is_action((enum control_reason)i);
         snapshot_add(out, is_action ? &desc_actions : &desc_holds, labels->reasons[i],
                      (double)status->actions[i]);
     }
-}
-
-static void add_metrics(struct snapshot *out, const struct control_labels *labels,
-                        const struct control_rule *rule, const struct control_status *status) {
-    const struct labels *loop = labels->loop;
-    enum control_reason reason = status->last.reason;
-    add_counts(out, labels, status);
-    snapshot_add(out, &desc_target_low, loop, rule->low);
-    snapshot_add(out, &desc_target_high, loop, rule->high);
-    snapshot_add(out, &desc_unconfirmed, loop, (double)status->unconfirmed);
-    if (!status->has_run) {
-        return;
+    SHOW("target_high", GAUGE, rule->high, "Upper end of where the measure is to be.");
+    SHOW("target_low", GAUGE, rule->low, "Lower end of where the measure is to be.");
+    SHOW("unconfirmed_total", COUNTER, (double)status->unconfirmed,
+         "Values that the plugin did not confirm in time.");
+    if (status->has_run) {
+        show_status(out, labels, status);
     }
-    if (status->last.has_error) {
-        snapshot_add(out, &desc_error, loop, status->last.error);
-    }
-    if (status->has_measure) {
-        snapshot_add(out, &desc_measure, loop, status->measure);
-    }
-    if (status->has_position) {
-        snapshot_add(out, &desc_knob, loop, status->position);
-    }
-    snapshot_add(out, &desc_failures, loop, status->failures);
-    snapshot_add(out, &desc_hold_now, loop,
-                 !control_reason_is_action(reason) && reason != CONTROL_IN_BAND);
-    snapshot_add(out, &desc_last_run, loop, status->run_at);
-    snapshot_add(out, &desc_oscillating, loop, status->oscillates);
-    snapshot_add(out, &desc_run_duration, loop, status->run_seconds);
-    snapshot_add(out, &desc_safe, loop, status->is_safe);
-    snapshot_add(out, &desc_saturated, loop, status->last.is_saturated);
 }
 
 static void handle_metrics(struct http_request *request) {
@@ -399,18 +348,14 @@ static int run_once(struct control *control) {
     return code;
 }
 
-/* False if a thread is still running. */
-static bool run_service(struct control *control, int *ret_code) {
+static int run_service(struct control *control) {
     struct service *service = &control->service;
     struct error err;
+    int code = EXIT_SUCCESS;
     int r = service_open(service, &err);
-    if (r == 0) {
-        r = service_listen(service, routes, ARRAY_LEN(routes), &err);
-    }
+    r = r < 0 ? r : service_listen(service, routes, ARRAY_LEN(routes), &err);
     load_memories(control);
-    if (r == 0) {
-        r = start_runners(control, &err);
-    }
+    r = r < 0 ? r : start_runners(control, &err);
     if (r == 0 && control->config.waggle.directory != NULL) {
         r = control_waggle_create(service->loop, &control->config, &control->waggle, &err);
     }
@@ -418,27 +363,21 @@ static bool run_service(struct control *control, int *ret_code) {
         service_run(service);
     } else {
         log_error("control: %s", err.text);
-        *ret_code = EXIT_FAILURE;
+        code = EXIT_FAILURE;
     }
     bool clean = stop_runners(control) && control_waggle_destroy(control->waggle);
-    return service_close(service) && clean;
+    service_close(service, clean, code);
+    return code;
 }
 
 static int run(struct control *control) {
-    int code = EXIT_SUCCESS;
-    bool clean = true;
     struct error err;
+    int code = EXIT_FAILURE;
     if (create_runners(control, &err) < 0) {
         log_error("control: %s", err.text);
-        code = EXIT_FAILURE;
-    } else if (settings_bool(control->service.config->settings, "once")) {
-        code = run_once(control);
     } else {
-        clean = run_service(control, &code);
-    }
-    if (!clean) {
-        log_warn("control: threads did not stop in time; exiting anyway");
-        _exit(code);
+        bool once = settings_bool(control->service.config->settings, "once");
+        code = once ? run_once(control) : run_service(control);
     }
     destroy_runners(control);
     return code;
@@ -449,7 +388,7 @@ static int run(struct control *control) {
 static int print_help(void) {
     printf("usage: waap control CONFIG [flags]\n\n"
            "Turns the knobs of plugins by what Prometheus or the exporter measures.\n\n");
-    flags_print_help(options, ARRAY_LEN(options), stdout);
+    flags_print_help(options, stdout);
     printf(
         "  --web.listen-address      Where to show metrics and take /-/pause and /-/resume (%s)\n"
         "  --web.…, --log.…, --push.allow, --push.user  As of waap serve\n",
@@ -459,8 +398,8 @@ static int print_help(void) {
 
 static int read_everything(struct control *control, int argc, char **argv,
                            struct problems *problems) {
-    int r = service_init(&control->service, "control", DEFAULT_ADDRESS, options, ARRAY_LEN(options),
-                         argc, argv, problems);
+    int r =
+        service_init(&control->service, "control", DEFAULT_ADDRESS, options, argc, argv, problems);
     if (r == 0 && control->service.flags.n_words != 1) {
         problems_add(problems, "control", 0, 0,
                      "expected one configuration file, got %zu (see waap control --help)",

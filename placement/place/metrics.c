@@ -66,48 +66,28 @@ void place_errors_replace(struct place_errors *errors, const char *model,
 /* ---- metrics ---- */
 
 static const struct metric_desc compute = {
-    .name = "waap_place_compute_seconds_total",
-    .help = "Time spent on joining samples, predicting and answering.",
-    .type = METRIC_COUNTER,
-    .unit = "seconds",
-};
-static const struct metric_desc excluded = {
-    .name = "waap_place_excluded_nodes",
-    .help = "Nodes that could not be chosen at the last request.",
-    .type = METRIC_GAUGE,
-};
+    "waap_place_compute_seconds_total", "Time spent on joining samples, predicting and answering.",
+    METRIC_COUNTER, .unit = "seconds"};
+static const struct metric_desc excluded = {"waap_place_excluded_nodes",
+                                            "Nodes that could not be chosen at the last request.",
+                                            METRIC_GAUGE};
 static const struct metric_desc nodes = {
-    .name = "waap_place_nodes",
-    .help = "Nodes that Prometheus knew at the last request.",
-    .type = METRIC_GAUGE,
-};
+    "waap_place_nodes", "Nodes that Prometheus knew at the last request.", METRIC_GAUGE};
 static const struct metric_desc prediction_error = {
-    .name = "waap_place_prediction_error_ratio",
-    .help =
-        "Predicted less measured run time of a model on a node, by the measured time, at the last "
-        "request that named it.",
-    .type = METRIC_GAUGE,
-    .unit = "ratio",
-    .labels = "model, node",
-};
-static const struct metric_desc predictor = {
-    .name = "waap_place_predictor_info",
-    .help = "What the predictor was trained with; always 1.",
-    .type = METRIC_INFO,
-    .labels = "simulated, trained, xgboost",
-};
-static const struct metric_desc query = {
-    .name = "waap_place_query_seconds_total",
-    .help = "Time spent on waiting for Prometheus.",
-    .type = METRIC_COUNTER,
-    .unit = "seconds",
-};
+    "waap_place_prediction_error_ratio",
+    "Predicted less measured run time of a model on a node, by the measured time, at the last "
+    "request that named it.",
+    METRIC_GAUGE, .unit = "ratio", .labels = "model, node"};
+static const struct metric_desc predictor = {"waap_place_predictor_info",
+                                             "What the predictor was trained with; always 1.",
+                                             METRIC_INFO, .labels = "simulated, trained, xgboost"};
+static const struct metric_desc query = {"waap_place_query_seconds_total",
+                                         "Time spent on waiting for Prometheus.", METRIC_COUNTER,
+                                         .unit = "seconds"};
 static const struct metric_desc requests = {
-    .name = "waap_place_requests_total",
-    .help = "Requests to place a model, by result: success, bad_request, unavailable.",
-    .type = METRIC_COUNTER,
-    .labels = "result",
-};
+    "waap_place_requests_total",
+    "Requests to place a model, by result: success, bad_request, unavailable.", METRIC_COUNTER,
+    .labels = "result"};
 
 void place_labels_init(struct place_labels *labels, const struct gbt *gbt) {
     static const char *const results[N_PLACE_RESULTS] = {

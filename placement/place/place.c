@@ -20,168 +20,99 @@
 #include "placement/predictor/train.h"
 #include "placement/service/service.h"
 
+enum { EXIT_USAGE = 2, STOP_MS = 3000 };
+
+#define DEFAULT_ADDRESS ":7001"
+
+struct place {
+    struct service service;
+    struct buf url;
+    struct web_endpoint prometheus; /* borrows the url and the settings */
+    struct web_client *client;      /* the worker's, as is the predictor */
+    struct gbt *gbt;
+    struct worker *worker;
+    struct place_labels labels;
+    struct place_counts counts;
+    struct place_errors errors;
+    struct place_measured_limits limits;
+    size_t max_upload_memory;
+    struct buf queries[N_PLACE_QUERIES];
+    bool is_failing;      /* the last valid request had no answer */
+    struct buf ambiguous; /* nodes that share a name, as logged last */
+};
+
+/* One request, on its way to the worker and back. */
+struct ask {
+    struct place *place;
+    struct http_request *request;
+    struct worker_job job;
+    bool is_upload;
+    bool explain;
+    const char *model; /* whose measured times are used; NULL: none */
+    struct place_errors errors;
+    unsigned status;
+    struct error why; /* of a failure */
+    struct buf answer;
+    double query_seconds, compute_seconds;
+    size_t n_nodes, n_excluded;
+    struct buf ambiguous;
+};
+
 /* ---- options ---- */
 
-static const struct option option_load_window = {
-    .name = "load-window",
-    .type = OPTION_DURATION,
-    .default_text = "1m",
-    .min = 1000,
-    .max = 3600000,
-    .help = "The load of a node is the mean over this time; at least two scrapes",
-};
-static const struct option option_max_age = {
-    .name = "max-age",
-    .type = OPTION_DURATION,
-    .default_text = "2m",
-    .min = 1000,
-    .max = 86400000,
-    .help = "Nodes whose last samples are older are not chosen",
-};
-static const struct option option_measured_min_samples = {
-    .name = "measured-min-samples",
-    .type = OPTION_INT,
-    .default_text = "10",
-    .min = 1,
-    .max = 1000000000,
-    .help = "Measured times of fewer runs than these do not replace a prediction",
-};
-static const struct option option_measured_window = {
-    .name = "measured-window",
-    .type = OPTION_DURATION,
-    .default_text = "10m",
-    .min = 1000,
-    .max = 86400000,
-    .help = "Measured times are the mean over this time",
-};
-static const struct option option_predictor = {
-    .name = "predictor",
-    .type = OPTION_STRING,
-    .help = "File of waap place train; default is the one that was made while building",
-};
-static const struct option option_bearer_token_file = {
-    .name = "prometheus.bearer-token-file",
-    .type = OPTION_STRING,
-    .help = "File with a token, read again for every request",
-};
-static const struct option option_ca_file = {
-    .name = "prometheus.ca-file",
-    .type = OPTION_STRING,
-    .help = "Certificates to trust instead of the system's",
-};
-static const struct option option_cert_file = {
-    .name = "prometheus.cert-file",
-    .type = OPTION_STRING,
-    .help = "Certificate of our own",
-};
-static const struct option option_header = {
-    .name = "prometheus.header",
-    .type = OPTION_STRING,
-    .repeatable = true,
-    .help = "A further header, such as \"X-Scope-OrgID: edge\"; repeatable",
-};
-static const struct option option_insecure = {
-    .name = "prometheus.insecure",
-    .type = OPTION_BOOL,
-    .help = "Take any certificate",
-};
-static const struct option option_key_file = {
-    .name = "prometheus.key-file",
-    .type = OPTION_STRING,
-    .help = "Key of our certificate",
-};
-static const struct option option_password_file = {
-    .name = "prometheus.password-file",
-    .type = OPTION_STRING,
-    .help = "File with the password of --prometheus.user",
-};
-static const struct option option_query_disk = {
-    .name = "query.disk",
-    .type = OPTION_STRING,
-    .help = "Instead of our own: how full / is in percent, with the labels node or instance",
-};
-static const struct option option_query_load = {
-    .name = "query.load",
-    .type = OPTION_STRING,
-    .help = "Instead of our own: how busy all CPUs are in percent, such as "
-            "\"100 * node:cpu_utilization:ratio\"",
-};
-static const struct option option_query_measured = {
-    .name = "query.measured",
-    .type = OPTION_STRING,
-    .help =
-        "Instead of our own: how long \"$model\" runs, with the labels node or instance, model, "
-        "and quantity: seconds, samples, age",
-};
-static const struct option option_timeout = {
-    .name = "prometheus.timeout",
-    .type = OPTION_DURATION,
-    .default_text = "10s",
-    .min = 100,
-    .max = 600000,
-    .help = "How long to wait for each answer",
-};
-static const struct option option_url = {
-    .name = "prometheus.url",
-    .type = OPTION_STRING,
-    .help = "Where Prometheus is, with its path if any; default http://$PROMETHEUS_IP, else "
-            "http://localhost:9090",
-};
-static const struct option option_user = {
-    .name = "prometheus.user",
-    .type = OPTION_STRING,
-    .help = "User to ask as",
+static const struct option options[] = {
+    {"load-window", OPTION_DURATION, .default_text = "1m", .min = 1000, .max = 3600000,
+     .help = "The load of a node is the mean over this time; at least two scrapes"},
+    {"max-age", OPTION_DURATION, .default_text = "2m", .min = 1000, .max = 86400000,
+     .help = "Nodes whose last samples are older are not chosen"},
+    {"measured-min-samples", OPTION_INT, .default_text = "10", .min = 1, .max = 1000000000,
+     .help = "Measured times of fewer runs than these do not replace a prediction"},
+    {"measured-window", OPTION_DURATION, .default_text = "10m", .min = 1000, .max = 86400000,
+     .help = "Measured times are the mean over this time"},
+    {"predictor", OPTION_STRING,
+     .help = "File of waap place train; default is the one that was made while building"},
+    {"prometheus.bearer-token-file", OPTION_STRING,
+     .help = "File with a token, read again for every request"},
+    {"prometheus.ca-file", OPTION_STRING, .help = "Certificates to trust instead of the system's"},
+    {"prometheus.cert-file", OPTION_STRING, .help = "Certificate of our own"},
+    {"prometheus.header", OPTION_STRING, .repeatable = true,
+     .help = "A further header, such as \"X-Scope-OrgID: edge\"; repeatable"},
+    {"prometheus.insecure", OPTION_BOOL, .help = "Take any certificate"},
+    {"prometheus.key-file", OPTION_STRING, .help = "Key of our certificate"},
+    {"prometheus.password-file", OPTION_STRING,
+     .help = "File with the password of --prometheus.user"},
+    {"prometheus.timeout", OPTION_DURATION, .default_text = "10s", .min = 100, .max = 600000,
+     .help = "How long to wait for each answer"},
+    {"prometheus.url", OPTION_STRING,
+     .help = "Where Prometheus is, with its path if any; default http://$PROMETHEUS_IP, else "
+             "http://localhost:9091"},
+    {"prometheus.user", OPTION_STRING, .help = "User to ask as"},
+    {"query.disk", OPTION_STRING,
+     .help = "Instead of our own: how full / is in percent, with the labels node or instance"},
+    {"query.load", OPTION_STRING,
+     .help = "Instead of our own: how busy all CPUs are in percent, such as \"100 * "
+             "node:cpu_utilization:ratio\""},
+    {"query.measured", OPTION_STRING,
+     .help = "Instead of our own: how long \"$model\" runs, with the labels node or instance, "
+             "model, and quantity: seconds, samples, age"},
+    {"upload.max-memory", OPTION_SIZE, .default_text = "20MiB", .min = 64 << 10, .max = 1 << 30,
+     .help =
+         "What the graph of an uploaded model may take beside its file; beyond it is answered 413"},
+    {0},
 };
 
-static const struct option option_upload_max_memory = {
-    .name = "upload.max-memory",
-    .type = OPTION_SIZE,
-    .default_text = "20MiB",
-    .min = 64 << 10,
-    .max = 1 << 30,
-    .help = "What the graph of an uploaded model may take beside its file; beyond it is answered "
-            "413",
-};
-
-static const struct option *const options[] = {
-    &option_load_window,       &option_max_age,    &option_measured_min_samples,
-    &option_measured_window,   &option_predictor,  &option_bearer_token_file,
-    &option_ca_file,           &option_cert_file,  &option_header,
-    &option_insecure,          &option_key_file,   &option_password_file,
-    &option_timeout,           &option_url,        &option_user,
-    &option_query_disk,        &option_query_load, &option_query_measured,
-    &option_upload_max_memory,
-};
-static void add_url(const struct settings *settings, struct buf *out) {
+static int read_endpoint(struct place *place, struct problems *problems) {
+    const struct settings *settings = place->service.config->settings;
     const char *url = settings_string(settings, "prometheus.url");
     const char *address = getenv("PROMETHEUS_IP");
     if (url[0] != '\0') {
-        buf_add_str(out, url);
-    } else if (address != NULL && address[0] != '\0') {
-        buf_printf(out, "http://%s", address);
+        buf_add_str(&place->url, url);
     } else {
-        buf_add_str(out, "http://localhost:9090");
+        buf_printf(&place->url, "http://%s",
+                   address != NULL && address[0] != '\0' ? address : "localhost:9091");
     }
-}
-
-static int check_options(const struct settings *settings, struct problems *problems) {
-    struct buf url CLEANUP_BUF = {0};
-    struct error err;
-    add_url(settings, &url);
-    if (web_url_check(buf_str(&url), &err) == 0) {
-        return 0;
-    }
-    bool is_flag = settings_string(settings, "prometheus.url")[0] != '\0';
-    problems_add(problems, is_flag ? "--prometheus.url" : "PROMETHEUS_IP", 0, 0, "%s", err.text);
-    return -EINVAL;
-}
-
-/* The address goes into `url`; the endpoint borrows from it and from the settings. */
-static void read_endpoint(const struct settings *settings, struct buf *url,
-                          struct web_endpoint *ret_endpoint) {
-    add_url(settings, url);
-    *ret_endpoint = (struct web_endpoint){
-        .url = buf_str(url),
+    place->prometheus = (struct web_endpoint){
+        .url = buf_str(&place->url),
         .bearer_token_file = settings_string(settings, "prometheus.bearer-token-file"),
         .user = settings_string(settings, "prometheus.user"),
         .password_file = settings_string(settings, "prometheus.password-file"),
@@ -192,6 +123,13 @@ static void read_endpoint(const struct settings *settings, struct buf *url,
         .headers = settings_list(settings, "prometheus.header"),
         .timeout_ms = settings_duration_ms(settings, "prometheus.timeout"),
     };
+    struct error err;
+    if (web_url_check(place->prometheus.url, &err) < 0) {
+        problems_add(problems, url[0] != '\0' ? "--prometheus.url" : "PROMETHEUS_IP", 0, 0, "%s",
+                     err.text);
+        return -EINVAL;
+    }
+    return 0;
 }
 
 static void add_query(const struct settings *settings, enum place_query query, struct buf *out) {
@@ -241,43 +179,6 @@ static int load_predictor(const struct settings *settings, struct gbt **ret_gbt,
     }
     return gbt_load(buf_str(&path), feature_names, N_FEATURES, ret_gbt, err);
 }
-
-enum { EXIT_USAGE = 2, STOP_MS = 3000 };
-
-#define DEFAULT_ADDRESS ":7001"
-
-struct place {
-    struct service service;
-    struct buf url;
-    struct web_client *client; /* the worker's, as is the predictor */
-    struct gbt *gbt;
-    struct worker *worker;
-    struct place_labels labels;
-    struct place_counts counts;
-    struct place_errors errors;
-    struct place_measured_limits limits;
-    size_t max_upload_memory;
-    struct buf queries[N_PLACE_QUERIES];
-    bool is_failing;      /* the last valid request had no answer */
-    struct buf ambiguous; /* nodes that share a name, as logged last */
-};
-
-/* One request, on its way to the worker and back. */
-struct ask {
-    struct place *place;
-    struct http_request *request;
-    struct worker_job job;
-    bool is_upload;
-    bool explain;
-    const char *model; /* whose measured times are used; NULL: none */
-    struct place_errors errors;
-    unsigned status;
-    struct error why; /* of a failure */
-    struct buf answer;
-    double query_seconds, compute_seconds;
-    size_t n_nodes, n_excluded;
-    struct buf ambiguous;
-};
 
 /* ---- on the worker ---- */
 
@@ -523,27 +424,15 @@ static int start(struct place *place, struct error *err) {
     for (int i = 0; i < N_PLACE_QUERIES; i++) {
         add_query(settings, (enum place_query)i, &place->queries[i]);
     }
-    struct web_endpoint endpoint;
-    read_endpoint(settings, &place->url, &endpoint);
     /* First, as it blocks the signals that we wait for: libraries start threads. */
     int r = service_open(&place->service, err);
-    r = r < 0 ? r : web_client_create(&endpoint, &place->client, err);
+    r = r < 0 ? r : web_client_create(&place->prometheus, &place->client, err);
     r = r < 0 ? r : load_predictor(settings, &place->gbt, err);
     if (r == 0) {
         place_labels_init(&place->labels, place->gbt);
     }
     r = r < 0 ? r : worker_create(place->service.loop, "place", &place->worker, err);
     return r < 0 ? r : service_listen(&place->service, routes, ARRAY_LEN(routes), err);
-}
-
-/* False if a thread or a request is still running. */
-static bool stop(struct place *place) {
-    service_stop(&place->service);
-    if (place->client != NULL) {
-        web_client_abort(place->client);
-    }
-    bool clean = worker_destroy(TAKE(place->worker), STOP_MS);
-    return service_close(&place->service) && clean;
 }
 
 static int run(struct place *place) {
@@ -558,23 +447,23 @@ static int run(struct place *place) {
                  notes->simulated ? ": good for trying things out only" : "", buf_str(&place->url));
         service_run(&place->service);
     }
-    if (!stop(place)) {
-        log_warn("place: threads did not stop in time; exiting anyway");
-        _exit(code);
+    service_stop(&place->service);
+    if (place->client != NULL) {
+        web_client_abort(place->client);
     }
+    service_close(&place->service, worker_destroy(TAKE(place->worker), STOP_MS), code);
     return code;
 }
 
 static int read_flags(struct place *place, int argc, char **argv, struct problems *problems) {
-    int r = service_init(&place->service, "place", DEFAULT_ADDRESS, options, ARRAY_LEN(options),
-                         argc, argv, problems);
+    int r = service_init(&place->service, "place", DEFAULT_ADDRESS, options, argc, argv, problems);
     if (r == 0 && place->service.flags.n_words > 0) {
         problems_add(problems, "place", 0, 0,
                      "%s: neither a flag nor a command (see waap place --help)",
                      place->service.flags.words[0]);
         r = -EINVAL;
     }
-    return r < 0 ? r : check_options(place->service.config->settings, problems);
+    return r < 0 ? r : read_endpoint(place, problems);
 }
 
 static int service_main(int argc, char **argv) {
@@ -614,8 +503,8 @@ static int help(void) {
            "       waap place COMMAND [arguments]\n\n"
            "Answers POST /api/profiling and POST /upload: on which of the nodes that Prometheus\n"
            "knows a model would run fastest.\n\n");
-    flags_print_help(options, ARRAY_LEN(options), stdout);
-    printf("  --web.…, --log.…               As of waap serve; the address is :7001\n\n");
+    flags_print_help(options, stdout);
+    printf("  --web.…, --log.…                As of waap serve; the address is :7001\n\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         printf("  waap place %-9s  %s\n", commands[i].name, commands[i].summary);
     }

@@ -8,7 +8,7 @@
 
 #include "exporter/core/json.h"
 #include "exporter/core/memory.h"
-#include "placement/onnx/traits.h"
+#include "placement/onnx/model.h"
 
 /* The original's extractor writes fully_conn_layers, its service reads fc_layers. */
 static const struct {
@@ -320,12 +320,7 @@ static int put_form(struct buf *out, const struct form *form, const struct onnx_
                     struct error *err) {
     char *name CLEANUP_FREE = mem_strndup(form->file_name.data, form->file_name.len);
     json_open(out, NULL, '{');
-    json_put(out, "conv_layers", "%" PRIu64, traits->conv_layers);
-    json_put(out, "fc_layers", "%" PRIu64, traits->fc_layers);
-    json_put(out, "filter_details", "%" PRIu64, traits->filter_details);
-    json_put(out, "pool_layers", "%" PRIu64, traits->pool_layers);
-    json_put(out, "total_parameters", "%" PRIu64, traits->total_parameters);
-    json_put_string(out, "model", name);
+    onnx_traits_put(traits, name, out);
     int r = put_size(out, "model_input_size", form->input_size, traits->input_bytes, err);
     r = r < 0 ? r
               : put_size(out, "model_output_size", form->output_size, traits->output_bytes, err);

@@ -19,8 +19,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 #include "exporter/settings/flags.h"
-#include "placement/onnx/graph.h"
-#include "placement/onnx/traits.h"
+#include "placement/onnx/model.h"
 #include "placement/predictor/predictor.h"
 
 /* ---- load ---- */
@@ -125,69 +124,23 @@ int burner_measure(double seconds, double *ret_percent, struct error *err) {
 
 enum { EXIT_USAGE = 2, MAX_COMMAND = 250, MAX_FILE = 64 << 20 };
 
-static const char header[] =
-    "conv_layers,device,device_disk_usage_percent,device_load_percent,disk_io_read_bytes,"
-    "disk_io_write_bytes,execution_number,execution_time,filter_details,fully_conn_layers,"
-    "model_name,pool_layers,total_parameters\n";
-
-static const struct option option_device = {
-    .name = "device",
-    .type = OPTION_STRING,
-    .help = "Kind of this device: raspberrypi, jetson or desktop; default by its own name",
-};
-static const struct option option_input_size = {
-    .name = "input-size",
-    .type = OPTION_SIZE,
-    .default_text = "0",
-    .max = INT64_MAX,
-    .help = "What the application reads; default is the size of the model's inputs",
-};
-static const struct option option_model = {
-    .name = "model",
-    .type = OPTION_STRING,
-    .help = "The ONNX file that the application uses",
-};
-static const struct option option_name = {
-    .name = "name",
-    .type = OPTION_STRING,
-    .help = "Name of the model; default is that of its file",
-};
-static const struct option option_out = {
-    .name = "out",
-    .type = OPTION_STRING,
-    .help = "CSV file to append to",
-};
-static const struct option option_output_size = {
-    .name = "output-size",
-    .type = OPTION_SIZE,
-    .default_text = "0",
-    .max = INT64_MAX,
-    .help = "What it writes; default is the size of the model's outputs",
-};
-static const struct option option_records = {
-    .name = "records",
-    .type = OPTION_STRING,
-    .help = "Folder for the records of waap run; default is a new one in /tmp",
-};
-static const struct option option_runs = {
-    .name = "runs",
-    .type = OPTION_INT,
-    .default_text = "20",
-    .min = 1,
-    .max = 10000,
-    .help = "How often to run it, under loads from 0 to 100 percent",
-};
-static const struct option option_settle = {
-    .name = "settle",
-    .type = OPTION_DURATION,
-    .default_text = "10s",
-    .min = 100,
-    .max = 600000,
-    .help = "How long a load is on, and measured, before each run",
-};
-static const struct option *const options[] = {
-    &option_device,      &option_input_size, &option_model, &option_name,   &option_out,
-    &option_output_size, &option_records,    &option_runs,  &option_settle,
+static const struct option options[] = {
+    {"device", OPTION_STRING,
+     .help = "Kind of this device: raspberrypi, jetson or desktop; default by its own name"},
+    {"input-size", OPTION_SIZE, .default_text = "0", .max = INT64_MAX,
+     .help = "What the application reads; default is the size of the model's inputs"},
+    {"model", OPTION_STRING, .help = "The ONNX file that the application uses"},
+    {"name", OPTION_STRING, .help = "Name of the model; default is that of its file"},
+    {"out", OPTION_STRING, .help = "CSV file to append to"},
+    {"output-size", OPTION_SIZE, .default_text = "0", .max = INT64_MAX,
+     .help = "What it writes; default is the size of the model's outputs"},
+    {"records", OPTION_STRING,
+     .help = "Folder for the records of waap run; default is a new one in /tmp"},
+    {"runs", OPTION_INT, .default_text = "20", .min = 1, .max = 10000,
+     .help = "How often to run it, under loads from 0 to 100 percent"},
+    {"settle", OPTION_DURATION, .default_text = "10s", .min = 100, .max = 600000,
+     .help = "How long a load is on, and measured, before each run"},
+    {0},
 };
 
 struct collect {
@@ -198,26 +151,11 @@ struct collect {
     FILE *out;
 };
 
-static int help(void) {
-    printf(
-        "usage: waap place collect --model=FILE.onnx --out=RUNS.csv [flags] -- COMMAND...\n\n"
-        "Runs an application again and again while the CPUs are kept busy to different degrees,\n"
-        "and appends how long it took to a file for waap place train. The load that is noted is\n"
-        "what was measured just before the run, other work on the node included.\n\n");
-    flags_print_help(options, ARRAY_LEN(options), stdout);
-    return 0;
-}
-
-/* "vgg16" of "models/vgg16.onnx"; commas and quotes become underscores. */
-static void add_name(struct buf *out, const char *path) {
-    const char *slash = strrchr(path, '/');
-    const char *base = slash != NULL ? slash + 1 : path;
-    const char *dot = strrchr(base, '.');
-    size_t len = dot != NULL && strcmp(dot, ".onnx") == 0 ? (size_t)(dot - base) : strlen(base);
-    for (size_t i = 0; i < len; i++) {
-        buf_add_char(out, strchr(",\"\r\n", base[i]) != NULL ? '_' : base[i]);
-    }
-}
+static const char usage[] =
+    "usage: waap place collect --model=FILE.onnx --out=RUNS.csv [flags] -- COMMAND...\n\n"
+    "Runs an application again and again while the CPUs are kept busy to different degrees,\n"
+    "and appends how long it took to a file for waap place train. The load that is noted is\n"
+    "what was measured just before the run, other work on the node included.\n\n";
 
 static void add_device(struct buf *out, const char *given) {
     static const char *const names[] = {"desktop", "raspberrypi", "jetson"};
@@ -249,7 +187,10 @@ static int read_model(struct collect *collect, struct error *err) {
                          path);
     }
     const char *name = settings_string(settings, "name");
-    add_name(&collect->name, name[0] != '\0' ? name : path);
+    onnx_model_name(name[0] != '\0' ? name : path, &collect->name);
+    for (char *at = collect->name.data; at != NULL && *at != '\0'; at++) {
+        *at = strchr(",\"\r\n", *at) != NULL ? '_' : *at;
+    }
     add_device(&collect->device, settings_string(settings, "device"));
     return 0;
 }
@@ -261,14 +202,14 @@ static int open_out(struct collect *collect, struct error *err) {
     if (collect->out == NULL) {
         return error_set(err, -errno, "open %s: %m", path);
     }
-    char line[sizeof(header)] = "";
+    char line[512] = "";
     rewind(collect->out);
-    size_t len = fread(line, 1, sizeof(header) - 1, collect->out);
-    if (len > 0 && memcmp(line, header, sizeof(header) - 1) != 0) {
+    size_t len = fread(line, 1, strlen(run_header), collect->out);
+    if (len > 0 && strcmp(line, run_header) != 0) {
         return error_set(err, -EINVAL, "%s: has other columns", path);
     }
     fseek(collect->out, 0, SEEK_END);
-    if (len == 0 && fputs(header, collect->out) == EOF) {
+    if (len == 0 && fputs(run_header, collect->out) == EOF) {
         return error_set(err, -errno, "write %s: %m", path);
     }
     return 0;
@@ -363,13 +304,24 @@ static int run_one(struct collect *collect, unsigned number, double wanted, stru
         return r;
     }
     const struct onnx_traits *traits = &collect->traits;
-    fprintf(collect->out,
-            "%" PRIu64 ",%s,%.1f,%.1f,%" PRId64 ",%" PRId64 ",%u,%.6f,%" PRIu64 ",%" PRIu64
-            ",%s,%" PRIu64 ",%" PRIu64 "\n",
-            traits->conv_layers, buf_str(&collect->device), disk_percent(), load,
-            collect->input_bytes, collect->output_bytes, number, seconds, traits->filter_details,
-            traits->fc_layers, buf_str(&collect->name), traits->pool_layers,
-            traits->total_parameters);
+    const struct run run = {
+        .model = buf_str(&collect->name),
+        .device = buf_str(&collect->device),
+        .conv_layers = traits->conv_layers,
+        .filters = traits->filter_details,
+        .fc_layers = traits->fc_layers,
+        .pool_layers = traits->pool_layers,
+        .parameters = traits->total_parameters,
+        .read_bytes = collect->input_bytes,
+        .write_bytes = collect->output_bytes,
+        .disk_percent = disk_percent(),
+        .load_percent = load,
+        .seconds = seconds,
+        .number = number,
+    };
+    struct buf line CLEANUP_BUF = {0};
+    run_write(&run, &line);
+    fputs(buf_str(&line), collect->out);
     if (fflush(collect->out) == EOF) {
         return error_set(err, -errno, "write %s: %m",
                          settings_string(collect->flags.settings, "out"));
@@ -391,25 +343,6 @@ static double load_of(unsigned run, unsigned n_runs) {
     return n_runs > 1 ? 100.0 * (run * stride % n_runs) / (n_runs - 1) : 0;
 }
 
-static int read_flags(struct collect *collect, int argc, char **argv, struct problems *problems) {
-    int r = flags_read(&collect->flags, options, ARRAY_LEN(options), argc, argv, problems);
-    if (r < 0) {
-        return r;
-    }
-    static const char *const needed[] = {"model", "out"};
-    for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
-        if (settings_string(collect->flags.settings, needed[i])[0] == '\0') {
-            problems_add(problems, "place collect", 0, 0, "--%s is missing", needed[i]);
-            r = -EINVAL;
-        }
-    }
-    if (collect->flags.n_words == 0 || collect->flags.n_words > MAX_COMMAND) {
-        problems_add(problems, "place collect", 0, 0, "expected -- and a command to run");
-        r = -EINVAL;
-    }
-    return r;
-}
-
 static int run_all(struct collect *collect) {
     struct error err = {0};
     unsigned n_runs = (unsigned)settings_int(collect->flags.settings, "runs");
@@ -427,18 +360,27 @@ static int run_all(struct collect *collect) {
     return EXIT_SUCCESS;
 }
 
+static int check_flags(const struct flags *flags) {
+    static const char *const needed[] = {"model", "out"};
+    int code = -1;
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
+        if (settings_string(flags->settings, needed[i])[0] == '\0') {
+            fprintf(stderr, "place collect: --%s is missing\n", needed[i]);
+            code = EXIT_USAGE;
+        }
+    }
+    if (flags->n_words == 0 || flags->n_words > MAX_COMMAND) {
+        fputs("place collect: expected -- and a command to run\n", stderr);
+        code = EXIT_USAGE;
+    }
+    return code;
+}
+
 int collect_main(int argc, char **argv) {
-    if (flags_ask_for_help(argc, argv)) {
-        return help();
-    }
     struct collect collect = {.out = NULL};
-    struct problems problems CLEANUP_PROBLEMS = {0};
-    int code = EXIT_USAGE;
-    if (read_flags(&collect, argc, argv, &problems) < 0) {
-        problems_print(&problems, stderr);
-    } else {
-        code = run_all(&collect);
-    }
+    int code = flags_begin(&collect.flags, usage, options, argc, argv);
+    code = code < 0 ? check_flags(&collect.flags) : code;
+    code = code < 0 ? run_all(&collect) : code;
     if (collect.out != NULL) {
         fclose(collect.out);
     }

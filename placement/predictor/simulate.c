@@ -1,14 +1,10 @@
 #include "placement/predictor/simulate.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "exporter/settings/flags.h"
 #include "placement/predictor/predictor.h"
-
-enum { DEFAULT_RUNS = 100, DEFAULT_SEED = 42, MAX_RUNS = 100000 };
 
 /* Counts as published with the original service, multiplications as published with the models. */
 static const struct model {
@@ -74,17 +70,27 @@ static void add_run(struct buf *out, const struct model *model, const struct kin
     double load = uniform(state);
     unsigned input_bytes = 40000 + (unsigned)(uniform(state) * 760000);
     double disk = 10 + 80 * uniform(state);
-    buf_printf(out, "%u,%s,%.1f,%.1f,%u,%u,%u,%.6f,%u,%u,%s,%u,%" PRIu64 "\n", model->conv_layers,
-               kind->name, disk, 100 * load, input_bytes, model->output_bytes, number,
-               run_seconds(model, kind, fitness, load, state), model->filters, model->fc_layers,
-               model->name, model->pool_layers, model->parameters);
+    const struct run run = {
+        .model = model->name,
+        .device = kind->name,
+        .conv_layers = model->conv_layers,
+        .filters = model->filters,
+        .fc_layers = model->fc_layers,
+        .pool_layers = model->pool_layers,
+        .parameters = model->parameters,
+        .read_bytes = input_bytes,
+        .write_bytes = model->output_bytes,
+        .disk_percent = disk,
+        .load_percent = 100 * load,
+        .seconds = run_seconds(model, kind, fitness, load, state),
+        .number = number,
+    };
+    run_write(&run, out);
 }
 
 void simulate_write(uint64_t seed, unsigned n_runs, struct buf *out) {
     uint64_t state = seed;
-    buf_add_str(out, "conv_layers,device,device_disk_usage_percent,device_load_percent,"
-                     "disk_io_read_bytes,disk_io_write_bytes,execution_number,execution_time,"
-                     "filter_details,fully_conn_layers,model_name,pool_layers,total_parameters\n");
+    buf_add_str(out, run_header);
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         double fitness = 0.6 + uniform(&state);
         for (size_t j = 0; j < ARRAY_LEN(kinds); j++) {
@@ -95,43 +101,32 @@ void simulate_write(uint64_t seed, unsigned n_runs, struct buf *out) {
     }
 }
 
-static int usage(FILE *to) {
-    fputs("usage: waap place simulate [--runs=N] [--seed=N]\n\n"
-          "Prints made-up runs of well-known models on three kinds of device, as CSV for\n"
-          "waap place train. The default is 100 runs of each, with seed 42.\n",
-          to);
-    return to == stdout ? 0 : 2;
-}
+static const char usage[] =
+    "usage: waap place simulate [flags]\n\n"
+    "Prints made-up runs of well-known models on three kinds of device, as CSV for\n"
+    "waap place train.\n\n";
 
-static bool take_number(const char *arg, const char *flag, uint64_t max, uint64_t *ret_number) {
-    size_t len = strlen(flag);
-    char *end;
-    if (strncmp(arg, flag, len) != 0 || arg[len] < '0' || arg[len] > '9') {
-        return false;
-    }
-    errno = 0;
-    uint64_t number = strtoull(arg + len, &end, 10);
-    if (*end != '\0' || errno != 0 || number > max) {
-        return false;
-    }
-    *ret_number = number;
-    return true;
-}
+static const struct option options[] = {
+    {"runs", OPTION_INT, .default_text = "100", .max = 100000,
+     .help = "How many of each model on each kind of device"},
+    {"seed", OPTION_INT, .default_text = "42", .max = INT64_MAX,
+     .help = "The same seed gives the same runs"},
+    {0},
+};
 
 int simulate_main(int argc, char **argv) {
-    uint64_t seed = DEFAULT_SEED, n_runs = DEFAULT_RUNS;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            return usage(stdout);
-        }
-        if (!take_number(argv[i], "--runs=", MAX_RUNS, &n_runs) &&
-            !take_number(argv[i], "--seed=", UINT64_MAX, &seed)) {
-            fprintf(stderr, "waap place simulate: %s: unknown argument\n\n", argv[i]);
-            return usage(stderr);
-        }
+    struct flags flags CLEANUP_FLAGS;
+    int code = flags_begin(&flags, usage, options, argc, argv);
+    if (code >= 0) {
+        return code;
+    }
+    if (flags.n_words > 0) {
+        fprintf(stderr, "waap place simulate: %s: unexpected argument\n", flags.words[0]);
+        return 2;
     }
     struct buf out CLEANUP_BUF = {0};
-    simulate_write(seed, (unsigned)n_runs, &out);
+    simulate_write((uint64_t)settings_int(flags.settings, "seed"),
+                   (unsigned)settings_int(flags.settings, "runs"), &out);
     if (fputs(buf_str(&out), stdout) == EOF || fflush(stdout) == EOF) {
         perror("waap place simulate: standard output");
         return 1;

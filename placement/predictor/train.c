@@ -8,6 +8,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
+#include "exporter/settings/flags.h"
 
 /* ---- runs ---- */
 
@@ -417,59 +418,24 @@ void validation_score(const struct training *training, const float *predicted_se
 
 /* ---- the command ---- */
 
-struct arguments {
-    const char *out;
-    bool validate;
-    bool simulated;
-    char **files;
-    int n_files;
+static const char usage[] =
+    "usage: waap place train DATA.csv... --out=MODEL.json [flags]\n\n"
+    "Trains the predictor of waap place with measured runs. The columns are those of the\n"
+    "original's data, found by their names: conv_layers, device (raspberrypi, jetson,\n"
+    "desktop), device_disk_usage_percent, device_load_percent, disk_io_read_bytes,\n"
+    "disk_io_write_bytes, execution_time (seconds or HH:MM:SS), filter_details,\n"
+    "fully_conn_layers, model_name, pool_layers, total_parameters; others are passed over.\n"
+    "With a column device_cpu_cores the load is that of each of so many of four cores.\n\n"
+    "First it shows how well models are predicted that it was not trained with, and beside\n"
+    "that rows at random, which flatters. Then it trains with everything and saves that.\n"
+    "The same data give the same file.\n\n";
+
+static const struct option options[] = {
+    {"out", OPTION_STRING, .help = "File of the predictor, .json or .ubj"},
+    {"simulated", OPTION_BOOL, .help = "Mark it as trained with made-up data"},
+    {"validation", OPTION_BOOL, .default_text = "true", .help = "Show how well it predicts"},
+    {0},
 };
-
-static int usage(FILE *to) {
-    fputs("usage: waap place train DATA.csv... --out=MODEL.json [--simulated] [--no-validation]\n\n"
-          "Trains the predictor of waap place with measured runs. The columns are those of the\n"
-          "original's data, found by their names: conv_layers, device (raspberrypi, jetson,\n"
-          "desktop), device_disk_usage_percent, device_load_percent, disk_io_read_bytes,\n"
-          "disk_io_write_bytes, execution_time (seconds or HH:MM:SS), filter_details,\n"
-          "fully_conn_layers, model_name, pool_layers, total_parameters; others are passed over.\n"
-          "With a column device_cpu_cores the load is that of each of so many of four cores.\n\n"
-          "First it shows how well models are predicted that it was not trained with, and beside\n"
-          "that rows at random, which flatters. Then it trains with everything and saves that,\n"
-          "as .json or .ubj. The same data give the same file. --simulated marks the model as\n"
-          "trained with made-up data.\n",
-          to);
-    return to == stdout ? 0 : 2;
-}
-
-/* -1, or the exit code. */
-static int take_arguments(int argc, char **argv, struct arguments *ret) {
-    *ret = (struct arguments){.validate = true, .files = argv};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            return usage(stdout);
-        }
-        if (strncmp(argv[i], "--out=", 6) == 0) {
-            ret->out = argv[i] + 6;
-        } else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc) {
-            ret->out = argv[++i];
-        } else if (strcmp(argv[i], "--simulated") == 0) {
-            ret->simulated = true;
-        } else if (strcmp(argv[i], "--no-validation") == 0) {
-            ret->validate = false;
-        } else if (argv[i][0] != '-') {
-            ret->files[ret->n_files++] = argv[i];
-        } else {
-            fprintf(stderr, "waap place train: %s: unknown argument\n\n", argv[i]);
-            return usage(stderr);
-        }
-    }
-    const char *missing = ret->n_files == 0 ? "a DATA.csv" : "--out=MODEL.json";
-    if (ret->n_files > 0 && ret->out != NULL) {
-        return -1;
-    }
-    fprintf(stderr, "waap place train: expected %s\n\n", missing);
-    return usage(stderr);
-}
 
 static int validate(const struct training *training, enum validation_kind kind, const char *title,
                     struct error *err) {
@@ -495,7 +461,7 @@ static int validate_both(const struct training *training, struct error *err) {
     return r < 0 ? r : validate(training, VALIDATION_RANDOM, "rows at random", err);
 }
 
-static int save(const struct training *training, const struct arguments *arguments,
+static int save(const struct training *training, const char *path, bool simulated,
                 struct error *err) {
     struct gbt *gbt CLEANUP_GBT = NULL;
     int r = validation_train(training, &gbt, err);
@@ -504,30 +470,36 @@ static int save(const struct training *training, const struct arguments *argumen
     }
     struct buf trained CLEANUP_BUF = {0};
     buf_printf(&trained, "%zu %s runs of %zu models", training->n_rows,
-               arguments->simulated ? "simulated" : "measured", training->n_models);
-    r = gbt_save(gbt, arguments->simulated, buf_str(&trained), arguments->out, err);
+               simulated ? "simulated" : "measured", training->n_models);
+    r = gbt_save(gbt, simulated, buf_str(&trained), path, err);
     if (r == 0) {
-        printf("%s: trained with %s\n", arguments->out, buf_str(&trained));
+        printf("%s: trained with %s\n", path, buf_str(&trained));
     }
     return r;
 }
 
 int train_main(int argc, char **argv) {
-    struct arguments arguments;
-    int exit_code = take_arguments(argc, argv, &arguments);
-    if (exit_code >= 0) {
-        return exit_code;
+    struct flags flags CLEANUP_FLAGS;
+    int code = flags_begin(&flags, usage, options, argc, argv);
+    if (code >= 0) {
+        return code;
+    }
+    const char *out = settings_string(flags.settings, "out");
+    if (flags.n_words == 0 || out[0] == '\0') {
+        fprintf(stderr, "waap place train: expected %s (see --help)\n",
+                flags.n_words == 0 ? "a DATA.csv" : "--out=MODEL.json");
+        return 2;
     }
     struct training training CLEANUP_TRAINING = {0};
     struct error err = {0};
     int r = 0;
-    for (int i = 0; r == 0 && i < arguments.n_files; i++) {
-        r = training_read(&training, arguments.files[i], &err);
+    for (size_t i = 0; r == 0 && i < flags.n_words; i++) {
+        r = training_read(&training, flags.words[i], &err);
     }
-    if (r == 0 && arguments.validate) {
+    if (r == 0 && settings_bool(flags.settings, "validation")) {
         r = validate_both(&training, &err);
     }
-    r = r < 0 ? r : save(&training, &arguments, &err);
+    r = r < 0 ? r : save(&training, out, settings_bool(flags.settings, "simulated"), &err);
     if (r < 0) {
         fflush(stdout);
         fprintf(stderr, "waap place train: %s\n", err.text);

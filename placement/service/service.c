@@ -31,49 +31,32 @@ static bool is_of_server(const struct option *option) {
     return false;
 }
 
-static int by_name(const void *left, const void *right) {
-    const struct option *a = *(const struct option *const *)left;
-    const struct option *b = *(const struct option *const *)right;
-    return strcmp(a->name, b->name);
-}
-
-/* The settings of a daemon without collectors, and `options`. */
-static int read_flags(struct service *service, const struct option *const *options, size_t n,
-                      int argc, char **argv, struct problems *problems) {
-    struct config *config = service->config = mem_zalloc(1, sizeof(*config));
-    const struct option *option;
-    size_t n_before = problems->n_lines, capacity = 0;
-    atomic_init(&config->refs, 1);
-    ARRAY_GROW(&config->table.options, &capacity, n + 1);
-    memcpy(config->table.options, options, n * sizeof(*options));
-    for (option = exporter_options; option->name != NULL; option++) {
-        ARRAY_GROW(&config->table.options, &capacity, n + 1);
-        config->table.options[n++] = option;
-    }
-    qsort(config->table.options, n, sizeof(*options), by_name);
-    flags_read(&service->flags, config->table.options, n, argc, argv, problems);
-    config->settings = service->flags.settings;
-    for (option = exporter_options; option->name != NULL; option++) {
-        if (!is_of_server(option) &&
-            settings_origin(config->settings, option->name) == SETTINGS_FLAG) {
+/* Rejects the flags that only the daemon has. */
+static int check_flags(const struct settings *settings, struct problems *problems) {
+    int r = 0;
+    for (const struct option *option = exporter_options; option->name != NULL; option++) {
+        if (!is_of_server(option) && settings_origin(settings, option->name) == SETTINGS_FLAG) {
             struct buf flag CLEANUP_BUF = {0};
             buf_printf(&flag, "--%s", option->name);
             problems_add(problems, buf_str(&flag), 0, 0, "only for waap serve");
+            r = -EINVAL;
         }
     }
-    return problems->n_lines > n_before ? -EINVAL : 0;
+    return r;
 }
 
 int service_init(struct service *service, const char *name, const char *default_address,
-                 const struct option *const *options, size_t n_options, int argc, char **argv,
-                 struct problems *problems) {
+                 const struct option *options, int argc, char **argv, struct problems *problems) {
     static const char address[] = "web.listen-address";
-    *service = (struct service){.name = name};
-    int r = read_flags(service, options, n_options, argc, argv, problems);
+    struct config *config = mem_zalloc(1, sizeof(*config));
+    *service = (struct service){.name = name, .config = config};
+    atomic_init(&config->refs, 1);
+    int r = flags_read(&service->flags, options, exporter_options, argc, argv, problems);
+    config->settings = service->flags.settings;
+    r = check_flags(config->settings, problems) < 0 ? -EINVAL : r;
     if (r < 0) {
         return r;
     }
-    struct config *config = service->config;
     if (settings_origin(config->settings, address) == SETTINGS_DEFAULT) {
         settings_set(config->settings, settings_option(config->settings, address), SETTINGS_FILE,
                      default_address, NULL);
@@ -140,21 +123,21 @@ void service_stop(struct service *service) {
     }
 }
 
-bool service_close(struct service *service) {
-    if (service->http == NULL) {
-        return true;
+void service_close(struct service *service, bool clean, int code) {
+    if (service->http != NULL) {
+        int64_t until_ns = clock_monotonic_ns() + DRAIN_MS * CLOCK_NS_PER_MS;
+        http_server_close(service->http);
+        while (http_server_n_busy(service->http) > 0 && clock_monotonic_ns() < until_ns) {
+            loop_turn(service->loop, 10);
+        }
+        http_server_shut(service->http);
+        clean = clean && http_server_n_held(service->http) == 0;
     }
-    int64_t until_ns = clock_monotonic_ns() + DRAIN_MS * CLOCK_NS_PER_MS;
-    http_server_close(service->http);
-    while (http_server_n_busy(service->http) > 0 && clock_monotonic_ns() < until_ns) {
-        loop_turn(service->loop, 10);
-    }
-    http_server_shut(service->http);
-    if (http_server_n_held(service->http) > 0) {
-        return false;
+    if (!clean) {
+        log_warn("%s: threads did not stop in time; exiting anyway", service->name);
+        _exit(code);
     }
     http_server_destroy(TAKE(service->http));
-    return true;
 }
 
 void service_finish(struct service *service) {
@@ -163,6 +146,7 @@ void service_finish(struct service *service) {
     }
     loop_destroy(TAKE(service->loop));
     config_unref(TAKE(service->config));
+    free(TAKE(service->flags.options));
     web_config_unref(TAKE(service->web_config));
 }
 

@@ -21,12 +21,12 @@ struct service {
     const char *name;           /* for the log */
 };
 
-/* Reads the command line: by `options`, and by the flags of the server (--web.…, --log.…,
- * --push.allow, --push.user), with the files that they name. It listens at `default_address` unless
- * a flag has another. -EINVAL with every mistake in `problems`. Finish it in any case. */
+/* Reads the command line: by `options`, which end at a row without a name, and by the flags of the
+ * server (--web.…, --log.…, --push.allow, --push.user), with the files that they name. It listens
+ * at `default_address` unless a flag has another. -EINVAL with every mistake in `problems`. Finish
+ * it in any case. */
 int service_init(struct service *service, const char *name, const char *default_address,
-                 const struct option *const *options, size_t n_options, int argc, char **argv,
-                 struct problems *problems);
+                 const struct option *options, int argc, char **argv, struct problems *problems);
 
 /* Creates the loop, handles SIGINT and SIGTERM. */
 int service_open(struct service *service, struct error *err);
@@ -41,9 +41,9 @@ void service_run(struct service *service);
 /* Rejects requests that would have to wait with 503. */
 void service_stop(struct service *service);
 
-/* Stops answering; the loop still exists. False if requests are still running: the process should
- * leave by _exit. */
-bool service_close(struct service *service);
+/* Stops answering; the loop still exists. If requests are still running, or threads of the caller,
+ * which then is not `clean`, the process exits with `code`. */
+void service_close(struct service *service, bool clean, int code);
 void service_finish(struct service *service);
 
 /* Answers with the given metrics and those of the process. */

@@ -30,11 +30,11 @@ static bool wants_low(enum gate_kind kind) {
 static double worst(const struct measures *measures, const struct gate *gate, const char **unit) {
     double found = NAN;
     for (size_t i = 0; i < measures->n; i++) {
-        const struct measure_stat *stat;
+        enum measure_stat stat;
         if (!measure_matches(&measures->items[i], gate->metric, &stat)) {
             continue;
         }
-        double value = measure_stat(&measures->items[i], stat);
+        double value = measures->items[i].stats[stat];
         if (isnan(found) || (wants_low(gate->kind) ? value > found : value < found)) {
             found = value;
             *unit = measures->items[i].unit;
@@ -73,20 +73,9 @@ static void judge(struct gate *gate, const struct measures *measures, const stru
     gate->state = !isnan(gate->value) && holds(gate) ? GATE_OK : GATE_FAILED;
 }
 
-/* ".p50" of "fps.p50"; "" if no statistic is named. */
-static const char *stat_of(const char *metric) {
-    const char *dot = strrchr(metric, '.');
-    for (size_t i = 0; dot != NULL && i < N_MEASURE_STATS; i++) {
-        if (strcmp(measure_stats[i].name, dot + 1) == 0) {
-            return dot;
-        }
-    }
-    return "";
-}
-
 /* Offers the name as gates write it: without labels, and without the unit if that is enough. */
 static void offer(struct suggest *suggest, const struct measure *measure) {
-    const struct measure_stat *stat;
+    enum measure_stat stat;
     struct buf name CLEANUP_BUF = {0};
     buf_add(&name, measure->name, strcspn(measure->name, "{"));
     suggest_offer(suggest, buf_str(&name), name.len);
@@ -100,13 +89,13 @@ static void offer(struct suggest *suggest, const struct measure *measure) {
 }
 
 void gate_explain(const struct gate *gate, const struct measures *measures, struct buf *out) {
-    const char *suffix = stat_of(gate->metric);
+    enum measure_stat stat;
+    const char *suffix = gate->metric + measure_split(gate->metric, &stat);
     struct buf stem CLEANUP_BUF = {0};
     struct suggest suggest;
-    buf_add(&stem, gate->metric, strlen(gate->metric) - strlen(suffix));
+    buf_add(&stem, gate->metric, (size_t)(suffix - gate->metric));
     suggest_init(&suggest, buf_str(&stem));
     for (size_t i = 0; i < measures->n; i++) {
-        const struct measure_stat *stat;
         if (measure_matches(&measures->items[i], gate->metric, &stat)) {
             buf_printf(out, "%s was not measured", gate->metric);
             return;

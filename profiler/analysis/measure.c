@@ -7,19 +7,14 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/memory.h"
 
-const struct measure_stat measure_stats[] = {
-    {"mean", offsetof(struct measure, mean)}, {"sd", offsetof(struct measure, sd)},
-    {"min", offsetof(struct measure, min)},   {"p50", offsetof(struct measure, p50)},
-    {"p90", offsetof(struct measure, p90)},   {"p95", offsetof(struct measure, p95)},
-    {"p99", offsetof(struct measure, p99)},   {"max", offsetof(struct measure, max)},
-};
+const char *const better_names[] = {
+    [BETTER_NEITHER] = NULL, [BETTER_HIGHER] = "higher", [BETTER_LOWER] = "lower"};
+
+const char *const measure_stats[] = {"mean", "sd", "min", "p50", "p90", "p95", "p99", "max"};
 _Static_assert(ARRAY_LEN(measure_stats) == N_MEASURE_STATS, "one of them is missing");
 
-double measure_stat(const struct measure *measure, const struct measure_stat *stat) {
-    double value;
-    memcpy(&value, (const char *)measure + stat->offset, sizeof(value));
-    return value;
-}
+/* The quantiles from STAT_P50 to STAT_P99. */
+static const double quantiles[] = {0.5, 0.9, 0.95, 0.99};
 
 static void measure_finish(struct measure *measure) {
     free(measure->name);
@@ -37,21 +32,15 @@ void measures_finish(struct measures *measures) {
     *measures = (struct measures){0};
 }
 
-struct measure *measures_add(struct measures *measures, const char *name, const char *unit) {
+struct measure *measures_add(struct measures *measures, const char *name, const char *unit,
+                             enum better better) {
     ARRAY_GROW(&measures->items, &measures->cap, measures->n + 1);
     struct measure *measure = &measures->items[measures->n++];
-    *measure = (struct measure){
-        .name = mem_strdup(name),
-        .unit = mem_strdup(unit),
-        .mean = NAN,
-        .sd = NAN,
-        .min = NAN,
-        .p50 = NAN,
-        .p90 = NAN,
-        .p95 = NAN,
-        .p99 = NAN,
-        .max = NAN,
-    };
+    *measure =
+        (struct measure){.name = mem_strdup(name), .unit = mem_strdup(unit), .better = better};
+    for (size_t i = 0; i < N_MEASURE_STATS; i++) {
+        measure->stats[i] = NAN;
+    }
     return measure;
 }
 
@@ -114,18 +103,20 @@ static bool is_name(const struct measure *measure, const char *text, size_t len)
            is_unit(measure->name + len, bare - len);
 }
 
-bool measure_matches(const struct measure *measure, const char *text,
-                     const struct measure_stat **ret_stat) {
+size_t measure_split(const char *text, enum measure_stat *ret_stat) {
     const char *dot = strrchr(text, '.');
     for (size_t i = 0; dot != NULL && i < N_MEASURE_STATS; i++) {
-        if (strcmp(measure_stats[i].name, dot + 1) == 0 &&
-            is_name(measure, text, (size_t)(dot - text))) {
-            *ret_stat = &measure_stats[i];
-            return true;
+        if (strcmp(measure_stats[i], dot + 1) == 0) {
+            *ret_stat = (enum measure_stat)i;
+            return (size_t)(dot - text);
         }
     }
-    *ret_stat = &measure_stats[0];
-    return is_name(measure, text, strlen(text));
+    *ret_stat = STAT_MEAN;
+    return strlen(text);
+}
+
+bool measure_matches(const struct measure *measure, const char *text, enum measure_stat *ret_stat) {
+    return is_name(measure, text, measure_split(text, ret_stat));
 }
 
 /* ---- measures with one value per run ---- */
@@ -141,14 +132,9 @@ static double end_number(const struct scope *scope, const char *key) {
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* The column of a run; NULL if the index is -1 or the run has no measured sample. */
-static const struct profile_column *column_at(const struct profile_run *run, int index) {
-    return index >= 0 ? profile_column(run, (size_t)index) : NULL;
-}
-
 /* The growth of a counter in the measured phase. */
 static double grown(const struct profile_run *run, int index) {
-    const struct profile_column *column = column_at(run, index);
+    const struct profile_column *column = profile_column(run, index);
     return column != NULL ? column->grown : NAN;
 }
 
@@ -176,7 +162,7 @@ static double overhead(const struct scope *scope) {
 
 static double peak_memory(const struct scope *scope) {
     const struct profile_column *column =
-        column_at(scope->run, profile_find(scope->profile, "memory.peak_bytes"));
+        profile_column(scope->run, profile_find(scope->profile, "memory.peak_bytes"));
     return or_else(end_number(scope, "peak_memory_bytes"),
                    column != NULL ? column->moments.max : NAN);
 }
@@ -254,8 +240,7 @@ static double idle_watts(const struct profile *profile, const struct profile_tar
 
 static void add_scalar(struct measures *measures, const struct profile *profile,
                        const struct profile_target *target, const struct scalar *scalar) {
-    struct measure *measure = measures_add(measures, scalar->name, scalar->unit);
-    measure->better = scalar->better;
+    struct measure *measure = measures_add(measures, scalar->name, scalar->unit, scalar->better);
     double watts = idle_watts(profile, target);
     for (size_t i = 0; i < target->n_runs; i++) {
         struct scope scope = {profile, &target->runs[i], watts};
@@ -267,91 +252,13 @@ static void add_scalar(struct measures *measures, const struct profile *profile,
     measure_sum_up_runs(measure);
 }
 
-static void add_scalars(struct measures *measures, const struct profile *profile,
-                        const struct profile_target *target) {
-    for (size_t i = 0; i < ARRAY_LEN(scalars); i++) {
-        add_scalar(measures, profile, target, &scalars[i]);
-    }
-}
-
 /* ---- the application's histograms ---- */
-
-/* The buckets of one name and one set of labels without `le`. */
-struct histogram {
-    char *key; /* name and the other labels */
-    const char *unit;
-    struct {
-        double le;
-        size_t column;
-    } * buckets;
-    size_t n_buckets;
-};
-
-struct histograms {
-    struct histogram *items;
-    size_t n;
-};
-
-static void histograms_finish(struct histograms *histograms) {
-    for (size_t i = 0; i < histograms->n; i++) {
-        free(histograms->items[i].key);
-        free(histograms->items[i].buckets);
-    }
-    free(histograms->items);
-}
-
-static struct histogram *get_histogram(struct histograms *histograms, const char *key,
-                                       const char *unit) {
-    for (size_t i = 0; i < histograms->n; i++) {
-        if (strcmp(histograms->items[i].key, key) == 0) {
-            return &histograms->items[i];
-        }
-    }
-    histograms->items =
-        mem_resize(histograms->items, histograms->n + 1, sizeof(*histograms->items));
-    struct histogram *histogram = &histograms->items[histograms->n++];
-    *histogram = (struct histogram){.key = mem_strdup(key), .unit = unit};
-    return histogram;
-}
-
-/* Keeps the bounds ascending. */
-static void add_bucket(struct histogram *histogram, double le, size_t column) {
-    __typeof__(histogram->buckets) buckets =
-        mem_resize(histogram->buckets, histogram->n_buckets + 1, sizeof(*buckets));
-    histogram->buckets = buckets;
-    size_t i = histogram->n_buckets++;
-    for (; i > 0 && buckets[i - 1].le > le; i--) {
-        buckets[i] = buckets[i - 1];
-    }
-    buckets[i].le = le;
-    buckets[i].column = column;
-}
-
-static void find_histograms(const struct profile *profile, struct histograms *ret) {
-    for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
-        const struct record_series *series = profile_series(profile, i);
-        struct buf key CLEANUP_BUF = {0};
-        double le;
-        if (series->type == RECORD_BUCKET && histogram_key_of(series, &key, &le) == 0) {
-            add_bucket(get_histogram(ret, buf_str(&key), series->unit), le, i);
-        }
-    }
-}
-
-/* The column `name_sum{labels}` of a histogram `name{labels}`. */
-static int find_part(const struct profile *profile, const char *key, const char *part) {
-    struct buf name CLEANUP_BUF = {0};
-    size_t bare = strcspn(key, "{");
-    buf_printf(&name, "%.*s%s%s", (int)bare, key, part, key + bare);
-    return profile_find(profile, buf_str(&name));
-}
 
 static void set_quantiles(struct measure *measure, const struct bucket *buckets, size_t n) {
     measure->n = buckets[n - 1].count;
-    measure->p50 = statistics_bucket_quantile(buckets, n, 0.5);
-    measure->p90 = statistics_bucket_quantile(buckets, n, 0.9);
-    measure->p95 = statistics_bucket_quantile(buckets, n, 0.95);
-    measure->p99 = statistics_bucket_quantile(buckets, n, 0.99);
+    for (size_t i = 0; i < ARRAY_LEN(quantiles); i++) {
+        measure->stats[STAT_P50 + i] = statistics_bucket_quantile(buckets, n, quantiles[i]);
+    }
     /* The lowest bound above all values, if any. */
     size_t top = 0;
     while (top < n - 1 && buckets[top].count < buckets[n - 1].count) {
@@ -372,14 +279,13 @@ static void set_spread(struct measure *measure, const struct bucket *buckets, si
     }
 }
 
-static void add_histogram_runs(struct measure *measure, const struct profile *profile,
-                               const struct profile_target *target,
-                               const struct histogram *histogram) {
-    int sum_at = find_part(profile, histogram->key, "_sum");
-    int last = (int)histogram->buckets[histogram->n_buckets - 1].column;
+static void add_histogram_runs(struct measure *measure, const struct profile_target *target,
+                               const struct profile_histogram *histogram) {
+    int last = histogram->buckets[histogram->n_buckets - 1].column;
     double sum = 0, count = 0;
     for (size_t i = 0; i < target->n_runs; i++) {
-        double run_sum = grown(&target->runs[i], sum_at), run_count = grown(&target->runs[i], last);
+        double run_sum = grown(&target->runs[i], histogram->sum);
+        double run_count = grown(&target->runs[i], last);
         if (run_count > 0 && !isnan(run_sum)) {
             measure_add_run(measure, target->runs[i].number, run_sum / run_count);
             sum += run_sum;
@@ -390,32 +296,24 @@ static void add_histogram_runs(struct measure *measure, const struct profile *pr
 }
 
 static void add_histogram(struct measures *measures, const struct profile *profile,
-                          const struct profile_target *target, const struct histogram *histogram) {
+                          const struct profile_target *target,
+                          const struct profile_histogram *histogram) {
     size_t n = histogram->n_buckets;
     struct bucket *buckets CLEANUP_FREE = mem_zalloc(n, sizeof(*buckets));
+    const char *unit = profile_series(profile, histogram->buckets[0].column)->unit;
     struct measure *measure =
-        measures_add(measures, record_short_key(histogram->key), histogram->unit);
+        measures_add(measures, record_short_key(histogram->key), unit, BETTER_LOWER);
     for (size_t i = 0; i < n; i++) {
         buckets[i].le = histogram->buckets[i].le;
         for (size_t j = 0; j < target->n_runs; j++) {
-            double count = grown(&target->runs[j], (int)histogram->buckets[i].column);
+            double count = grown(&target->runs[j], histogram->buckets[i].column);
             buckets[i].count += isnan(count) ? 0 : count;
         }
     }
-    measure->better = BETTER_LOWER;
     if (buckets[n - 1].count > 0) {
         set_quantiles(measure, buckets, n);
         set_spread(measure, buckets, n);
-        add_histogram_runs(measure, profile, target, histogram);
-    }
-}
-
-static void add_histograms(struct measures *measures, const struct profile *profile,
-                           const struct profile_target *target) {
-    struct histograms histograms CLEANUP(histograms_finish) = {0};
-    find_histograms(profile, &histograms);
-    for (size_t i = 0; i < histograms.n; i++) {
-        add_histogram(measures, profile, target, &histograms.items[i]);
+        add_histogram_runs(measure, target, histogram);
     }
 }
 
@@ -429,13 +327,6 @@ static bool ends_in(const char *text, size_t len, const char *end) {
     return len >= n && strncmp(text + len - n, end, n) == 0;
 }
 
-static struct measure *add_measure(struct measures *measures, const char *name, const char *unit,
-                                   enum better better) {
-    struct measure *measure = measures_add(measures, name, unit);
-    measure->better = better;
-    return measure;
-}
-
 /* Sets the statistics from a pool of samples. */
 static void take_pool(struct measure *measure, const struct profile_pool *pool) {
     double weight;
@@ -445,26 +336,36 @@ static void take_pool(struct measure *measure, const struct profile_pool *pool) 
     measure->sd = moments_sd(&pool->moments);
     measure->min = pool->moments.min;
     measure->max = pool->moments.max;
-    const struct weighted *spread = measure->spread;
-    measure->p50 = weighted_quantile(spread, measure->n_spread, weight, 0.5);
-    measure->p90 = weighted_quantile(spread, measure->n_spread, weight, 0.9);
-    measure->p95 = weighted_quantile(spread, measure->n_spread, weight, 0.95);
-    measure->p99 = weighted_quantile(spread, measure->n_spread, weight, 0.99);
+    for (size_t i = 0; i < ARRAY_LEN(quantiles); i++) {
+        measure->stats[STAT_P50 + i] =
+            weighted_quantile(measure->spread, measure->n_spread, weight, quantiles[i]);
+    }
 }
 
-/* Fills a measure from a column: of a gauge the samples, of a counter the rate. */
-static void fill_from_column(struct measure *measure, const struct profile_target *target,
-                             size_t index, bool is_counter) {
+static double mean_of(const struct profile_column *column) {
+    return column->moments.mean;
+}
+
+static double growth_of(const struct profile_column *column) {
+    return column->grown;
+}
+
+static void add_runs(struct measure *measure, const struct profile_target *target, int index,
+                     double (*of)(const struct profile_column *column)) {
     for (size_t i = 0; i < target->n_runs; i++) {
         const struct profile_column *column = profile_column(&target->runs[i], index);
-        double value = column == NULL ? NAN
-                       : is_counter   ? profile_rate(column)
-                                      : column->moments.mean;
+        double value = column != NULL ? of(column) : NAN;
         if (isfinite(value)) {
             measure_add_run(measure, target->runs[i].number, value);
         }
     }
-    if (index < target->n_pools && target->pools[index].moments.n > 0) {
+}
+
+/* Fills a measure from a column: of a gauge the samples, of a counter the rate. */
+static void fill_from_column(struct measure *measure, const struct profile_target *target,
+                             int index, bool is_counter) {
+    add_runs(measure, target, index, is_counter ? profile_rate : mean_of);
+    if ((size_t)index < target->n_pools && target->pools[index].moments.n > 0) {
         take_pool(measure, &target->pools[index]);
     } else {
         measure_sum_up_runs(measure);
@@ -477,20 +378,15 @@ static void fill_from_column(struct measure *measure, const struct profile_targe
 }
 
 /* Adds the growth of a counter in each run. */
-static void add_growth(struct measures *measures, const struct profile_target *target, size_t index,
+static void add_growth(struct measures *measures, const struct profile_target *target, int index,
                        const char *name, const char *unit) {
-    struct measure *measure = measures_add(measures, name, unit);
-    for (size_t i = 0; i < target->n_runs; i++) {
-        const struct profile_column *column = profile_column(&target->runs[i], index);
-        if (column != NULL) {
-            measure_add_run(measure, target->runs[i].number, column->grown);
-        }
-    }
+    struct measure *measure = measures_add(measures, name, unit, BETTER_NEITHER);
+    add_runs(measure, target, index, growth_of);
     measure_sum_up_runs(measure);
 }
 
 static void add_app_counter(struct measures *measures, const struct profile *profile,
-                            const struct profile_target *target, size_t index) {
+                            const struct profile_target *target, int index) {
     const struct record_series *series = profile_series(profile, index);
     const char *name = record_short_key(series->key);
     size_t bare = strcspn(name, "{");
@@ -500,12 +396,12 @@ static void add_app_counter(struct measures *measures, const struct profile *pro
     }
     /* More frames are better; for other counters that is unknown. */
     bool is_rate = profile_find_gauge(profile, series) >= 0;
-    bool is_frames = (int)index == frame_counter(profile);
+    bool is_frames = index == frame_counter(profile);
     struct buf rate CLEANUP_BUF = {0};
     buf_printf(&rate, "%.*s%s%s", (int)(bare - strlen("_total")), name,
                is_rate ? "" : "_per_second", name + bare);
-    struct measure *measure = add_measure(measures, buf_str(&rate), "/s",
-                                          is_rate || is_frames ? BETTER_HIGHER : BETTER_NEITHER);
+    struct measure *measure = measures_add(measures, buf_str(&rate), "/s",
+                                           is_rate || is_frames ? BETTER_HIGHER : BETTER_NEITHER);
     fill_from_column(measure, target, index, true);
 }
 
@@ -526,14 +422,14 @@ static enum better better_of(const struct record_series *series) {
 }
 
 static void add_series(struct measures *measures, const struct profile *profile,
-                       const struct profile_target *target, size_t index) {
+                       const struct profile_target *target, int index) {
     const struct record_series *series = profile_series(profile, index);
     const char *name = record_short_key(series->key);
     bool is_app = record_key_is_app(series->key);
     if (series->type == RECORD_GAUGE) {
         if (is_app ? profile_find_counter(profile, series) < 0
                    : measures_find(measures, name) == NULL) {
-            struct measure *measure = add_measure(measures, name, series->unit, better_of(series));
+            struct measure *measure = measures_add(measures, name, series->unit, better_of(series));
             fill_from_column(measure, target, index, false);
         }
     } else if (series->type == RECORD_COUNTER && is_app) {
@@ -552,8 +448,7 @@ static void scale_to_percent(struct measure *measure) {
         measure->spread[i].value *= 100;
     }
     for (size_t i = 0; i < N_MEASURE_STATS; i++) {
-        double value = 100 * measure_stat(measure, &measure_stats[i]);
-        memcpy((char *)measure + measure_stats[i].offset, &value, sizeof(value));
+        measure->stats[i] *= 100;
     }
 }
 
@@ -585,13 +480,17 @@ static void keep_measured(struct measures *measures) {
 void measures_make(const struct profile *profile, const struct profile_target *target,
                    struct measures *ret_measures) {
     *ret_measures = (struct measures){0};
-    add_scalars(ret_measures, profile, target);
-    struct measure *cpu = add_measure(ret_measures, "cpu.percent", "%", BETTER_LOWER);
+    for (size_t i = 0; i < ARRAY_LEN(scalars); i++) {
+        add_scalar(ret_measures, profile, target, &scalars[i]);
+    }
+    struct measure *cpu = measures_add(ret_measures, "cpu.percent", "%", BETTER_LOWER);
     fill_from_column(cpu, target, DERIVED_CPU, true);
     scale_to_percent(cpu);
-    for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
+    for (int i = N_DERIVED; i < profile_n_columns(profile); i++) {
         add_series(ret_measures, profile, target, i);
     }
-    add_histograms(ret_measures, profile, target);
+    for (size_t i = 0; i < profile->n_histograms; i++) {
+        add_histogram(ret_measures, profile, target, &profile->histograms[i]);
+    }
     keep_measured(ret_measures);
 }

@@ -7,6 +7,23 @@
 
 enum better { BETTER_NEITHER, BETTER_HIGHER, BETTER_LOWER };
 
+/* The words of a summary, "higher" and "lower"; NULL for neither. */
+extern const char *const better_names[];
+
+/* The statistics of a measure, in the order in which they are shown. */
+enum measure_stat {
+    STAT_MEAN,
+    STAT_SD,
+    STAT_MIN,
+    STAT_P50,
+    STAT_P90,
+    STAT_P95,
+    STAT_P99,
+    STAT_MAX,
+    N_MEASURE_STATS,
+};
+extern const char *const measure_stats[];
+
 /* One measured quantity of a target. A statistic that does not apply is NaN. */
 struct measure {
     char *name; /* "memory.peak_bytes", "fps", "temperature.celsius{zone=\"cpu\"}" */
@@ -14,7 +31,12 @@ struct measure {
     enum better better;
     bool unstable; /* differs too much between runs */
     double n;      /* number of samples, observations or runs in the statistics */
-    double mean, sd, min, p50, p90, p95, p99, max;
+    union {
+        struct {
+            double mean, sd, min, p50, p90, p95, p99, max;
+        };
+        double stats[N_MEASURE_STATS]; /* the same */
+    };
     double *runs;          /* value (or mean) of each measured run that has one */
     unsigned *run_numbers; /* the numbers of these runs */
     size_t n_runs;
@@ -40,24 +62,17 @@ void measures_make(const struct profile *profile, const struct profile_target *t
 /* The measure of exactly that name, or NULL. */
 const struct measure *measures_find(const struct measures *measures, const char *name);
 
-/* The statistics of a measure, in the order in which they are shown. */
-struct measure_stat {
-    const char *name;
-    size_t offset; /* of the double in struct measure */
-};
-extern const struct measure_stat measure_stats[];
-enum { N_MEASURE_STATS = 8 };
-
-double measure_stat(const struct measure *measure, const struct measure_stat *stat);
+/* Splits the name in a gate, such as "fps.p50": returns the length of the measure's name and yields
+ * the statistic, the mean if none is named. */
+size_t measure_split(const char *text, enum measure_stat *ret_stat);
 
 /* Whether the name in a gate, such as "fps.p50", "memory.peak" or "app.inference.p99", matches this
- * measure; unit, labels and "app." may be left out. Yields the statistic; the default is the mean.
- */
-bool measure_matches(const struct measure *measure, const char *text,
-                     const struct measure_stat **ret_stat);
+ * measure; unit, labels and "app." may be left out. Yields the statistic. */
+bool measure_matches(const struct measure *measure, const char *text, enum measure_stat *ret_stat);
 
 /* Appends a measure with all statistics NaN. The pointer is valid until the next call. */
-struct measure *measures_add(struct measures *measures, const char *name, const char *unit);
+struct measure *measures_add(struct measures *measures, const char *name, const char *unit,
+                             enum better better);
 
 /* Appends the value of one run. */
 void measure_add_run(struct measure *measure, unsigned number, double value);

@@ -270,6 +270,138 @@ static void take_line(struct profile *profile, const struct record_line *line) {
     }
 }
 
+/* ---- queries ---- */
+
+int profile_n_columns(const struct profile *profile) {
+    return N_DERIVED + (int)profile->record->n_series;
+}
+
+const struct record_series *profile_series(const struct profile *profile, int index) {
+    return profile->record->series[index - N_DERIVED];
+}
+
+const struct profile_column *profile_column(const struct profile_run *run, int index) {
+    bool there = run->measured && index >= 0 && (size_t)index < run->n_columns;
+    return there && run->columns[index].n > 0 ? &run->columns[index] : NULL;
+}
+
+int profile_find(const struct profile *profile, const char *key) {
+    for (int i = N_DERIVED; i < profile_n_columns(profile); i++) {
+        if (strcmp(profile_series(profile, i)->key, key) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* The column whose key is the first `len` bytes of `key`, `suffix` and the labels of `key`. */
+static int find_with_suffix(const struct profile *profile, const char *key, size_t len,
+                            const char *suffix) {
+    struct buf name CLEANUP_BUF = {0};
+    buf_printf(&name, "%.*s%s%s", (int)len, key, suffix, key + strcspn(key, "{"));
+    return profile_find(profile, buf_str(&name));
+}
+
+int profile_find_gauge(const struct profile *profile, const struct record_series *counter) {
+    static const char total[] = "_total";
+    size_t len = strlen(counter->name), n = strlen(total);
+    bool is_total = len > n && strcmp(counter->name + len - n, total) == 0;
+    return is_total ? find_with_suffix(profile, counter->key, len - n, "") : -1;
+}
+
+int profile_find_counter(const struct profile *profile, const struct record_series *gauge) {
+    return find_with_suffix(profile, gauge->key, strlen(gauge->name), "_total");
+}
+
+double profile_rate(const struct profile_column *column) {
+    double time = column->t - column->first_t;
+    return column->n >= 2 && time > 0 ? (column->grown - column->initial) / time : NAN;
+}
+
+bool profile_run_failed(const struct profile_run *run) {
+    if (run->end == NULL) {
+        return false;
+    }
+    if (json_is_string(json_object_get(run->end, "error"))) {
+        return true;
+    }
+    const char *by = json_string_value(json_object_get(run->end, "stopped_by"));
+    bool by_itself = by == NULL || strcmp(by, "itself") == 0;
+    return by_itself && !json_is_true(json_object_get(run->end, "timed_out")) &&
+           (json_integer_value(json_object_get(run->end, "exit")) != 0 ||
+            json_integer_value(json_object_get(run->end, "signal")) != 0);
+}
+
+/* ---- histograms ---- */
+
+/* Appends `app.inference_seconds{stage="a"}` of `app.inference_seconds{stage="a",le="0.1"}` and
+ * yields the bound. -EINVAL if there is none. */
+static int split_bucket(const struct record_series *series, struct buf *out, double *ret_le) {
+    static const char name[] = "le=\"";
+    const char *le = series->labels;
+    while (strncmp(le, name, strlen(name)) != 0) {
+        le = strchr(le, ',');
+        if (le == NULL) {
+            return -EINVAL;
+        }
+        le++;
+    }
+    const char *value = le + strlen(name);
+    const char *end = strchr(value, '"');
+    if (end == NULL || number_parse(value, (size_t)(end - value), ret_le) < 0) {
+        return -EINVAL;
+    }
+    const char *behind = end[1] == ',' ? end + 2 : end + 1;
+    size_t before = (size_t)(le - series->labels);
+    before -= before > 0 && *behind == '\0';
+    buf_add_str(out, series->name);
+    if (before > 0 || *behind != '\0') {
+        buf_printf(out, "{%.*s%s}", (int)before, series->labels, behind);
+    }
+    return 0;
+}
+
+static struct profile_histogram *get_histogram(struct profile *profile, const char *key,
+                                               size_t name_len) {
+    for (size_t i = 0; i < profile->n_histograms; i++) {
+        if (strcmp(profile->histograms[i].key, key) == 0) {
+            return &profile->histograms[i];
+        }
+    }
+    profile->histograms =
+        mem_resize(profile->histograms, profile->n_histograms + 1, sizeof(*profile->histograms));
+    struct profile_histogram *histogram = &profile->histograms[profile->n_histograms++];
+    *histogram = (struct profile_histogram){.key = mem_strdup(key), .name_len = name_len};
+    histogram->count = find_with_suffix(profile, key, name_len, "_count");
+    histogram->sum = find_with_suffix(profile, key, name_len, "_sum");
+    return histogram;
+}
+
+/* Keeps the bounds ascending. */
+static void add_bucket(struct profile_histogram *histogram, double le, int column) {
+    struct profile_bucket *buckets =
+        mem_resize(histogram->buckets, histogram->n_buckets + 1, sizeof(*buckets));
+    size_t i = histogram->n_buckets++;
+    for (; i > 0 && buckets[i - 1].le > le; i--) {
+        buckets[i] = buckets[i - 1];
+    }
+    buckets[i] = (struct profile_bucket){le, column};
+    histogram->buckets = buckets;
+}
+
+static void find_histograms(struct profile *profile) {
+    for (int i = N_DERIVED; i < profile_n_columns(profile); i++) {
+        const struct record_series *series = profile_series(profile, i);
+        struct buf key CLEANUP_BUF = {0};
+        double le;
+        if (series->type == RECORD_BUCKET && split_bucket(series, &key, &le) == 0) {
+            add_bucket(get_histogram(profile, buf_str(&key), strlen(series->name)), le, i);
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
 int profile_read(const char *path, struct profile **ret_profile, struct error *err) {
     struct profile *profile CLEANUP_PROFILE = mem_zalloc(1, sizeof(*profile));
     int r = record_open(path, &profile->record, err);
@@ -286,12 +418,10 @@ int profile_read(const char *path, struct profile **ret_profile, struct error *e
     if (profile->run == NULL) {
         return error_set(err, -ENODATA, "%s: has no line of kind \"run\"", path);
     }
-    profile->torn = record_is_torn(profile->record);
+    find_histograms(profile);
     *ret_profile = TAKE(profile);
     return 0;
 }
-
-/* ---- freeing ---- */
 
 static void finish_run(struct profile_run *run) {
     for (size_t i = 0; i < run->n_columns; i++) {
@@ -321,117 +451,13 @@ void profile_destroy(struct profile *profile) {
     for (size_t i = 0; i < profile->n_targets; i++) {
         finish_target(&profile->targets[i]);
     }
+    for (size_t i = 0; i < profile->n_histograms; i++) {
+        free(profile->histograms[i].key);
+        free(profile->histograms[i].buckets);
+    }
+    free(profile->histograms);
     free(profile->targets);
     json_decref(profile->run);
     record_close(profile->record);
     free(profile);
-}
-
-/* ---- queries ---- */
-
-size_t profile_n_columns(const struct profile *profile) {
-    return N_DERIVED + record_n_series(profile->record);
-}
-
-const struct record_series *profile_series(const struct profile *profile, size_t index) {
-    return index < N_DERIVED ? NULL : record_series_at(profile->record, index - N_DERIVED);
-}
-
-const struct profile_column *profile_column(const struct profile_run *run, size_t index) {
-    return run->measured && index < run->n_columns && run->columns[index].n > 0
-               ? &run->columns[index]
-               : NULL;
-}
-
-int profile_find(const struct profile *profile, const char *key) {
-    for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
-        if (strcmp(profile_series(profile, i)->key, key) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-/* The column whose name is that of `series` without its last `less` bytes and with `suffix`. */
-static int find_sibling(const struct profile *profile, const struct record_series *series,
-                        size_t less, const char *suffix) {
-    struct buf key CLEANUP_BUF = {0};
-    size_t len = strlen(series->name);
-    buf_printf(&key, "%.*s%s%s", (int)(len - less), series->name, suffix, series->key + len);
-    return profile_find(profile, buf_str(&key));
-}
-
-int profile_find_gauge(const struct profile *profile, const struct record_series *counter) {
-    static const char total[] = "_total";
-    size_t len = strlen(counter->name);
-    if (len <= strlen(total) || strcmp(counter->name + len - strlen(total), total) != 0) {
-        return -1;
-    }
-    return find_sibling(profile, counter, strlen(total), "");
-}
-
-int profile_find_counter(const struct profile *profile, const struct record_series *gauge) {
-    return find_sibling(profile, gauge, 0, "_total");
-}
-
-double profile_rate(const struct profile_column *column) {
-    double time = column->t - column->first_t;
-    return column->n >= 2 && time > 0 ? (column->grown - column->initial) / time : NAN;
-}
-
-bool profile_run_failed(const struct profile_run *run) {
-    if (run->end == NULL) {
-        return false;
-    }
-    if (json_is_string(json_object_get(run->end, "error"))) {
-        return true;
-    }
-    const char *by = json_string_value(json_object_get(run->end, "stopped_by"));
-    bool by_itself = by == NULL || strcmp(by, "itself") == 0;
-    return by_itself && !json_is_true(json_object_get(run->end, "timed_out")) &&
-           (json_integer_value(json_object_get(run->end, "exit")) != 0 ||
-            json_integer_value(json_object_get(run->end, "signal")) != 0);
-}
-
-/* Splits `le` off the labels. -EINVAL if there is none. */
-static int add_bucket_key(const struct record_series *series, struct buf *out, double *ret_le) {
-    static const char name[] = "le=\"";
-    const char *le = series->labels;
-    while (strncmp(le, name, strlen(name)) != 0) {
-        le = strchr(le, ',');
-        if (le == NULL) {
-            return -EINVAL;
-        }
-        le++;
-    }
-    const char *value = le + strlen(name);
-    const char *end = strchr(value, '"');
-    if (end == NULL || number_parse(value, (size_t)(end - value), ret_le) < 0) {
-        return -EINVAL;
-    }
-    const char *behind = end[1] == ',' ? end + 2 : end + 1;
-    size_t before = (size_t)(le - series->labels);
-    before -= before > 0 && *behind == '\0';
-    buf_add_str(out, series->name);
-    if (before > 0 || *behind != '\0') {
-        buf_printf(out, "{%.*s%s}", (int)before, series->labels, behind);
-    }
-    return 0;
-}
-
-int histogram_key_of(const struct record_series *series, struct buf *out, double *ret_le) {
-    static const char *const suffixes[] = {[RECORD_COUNT] = "_count", [RECORD_SUM] = "_sum"};
-    if (series->type == RECORD_BUCKET) {
-        return add_bucket_key(series, out, ret_le);
-    }
-    if (series->type != RECORD_COUNT && series->type != RECORD_SUM) {
-        return -EINVAL;
-    }
-    size_t len = strlen(series->name), n = strlen(suffixes[series->type]);
-    if (len <= n || strcmp(series->name + len - n, suffixes[series->type]) != 0) {
-        return -EINVAL;
-    }
-    buf_printf(out, "%.*s%s", (int)(len - n), series->name, series->key + len);
-    *ret_le = NAN;
-    return 0;
 }

@@ -16,11 +16,12 @@ struct profile {
     struct json_t *run; /* the line of kind "run" */
     struct profile_target *targets;
     size_t n_targets;
+    struct profile_histogram *histograms; /* in the order of their first buckets */
+    size_t n_histograms;
     size_t n_samples;
     double last_t;
     bool finished;    /* the record is complete */
     bool interrupted; /* the user interrupted it */
-    bool torn;        /* its last line is incomplete */
 };
 
 /* Derived columns; the columns of the record follow, in the order of the series. */
@@ -28,6 +29,18 @@ enum {
     DERIVED_CPU,    /* CPU seconds, user and system */
     DERIVED_ENERGY, /* joules: counted, or integrated from the watts */
     N_DERIVED,
+};
+
+/* A histogram of the application: the buckets of one name and one set of labels without `le`. */
+struct profile_histogram {
+    char *key; /* `app.inference_seconds{stage="a"}` */
+    size_t name_len;
+    struct profile_bucket {
+        double le;
+        int column;
+    } * buckets; /* by ascending bound */
+    size_t n_buckets;
+    int count, sum; /* columns; -1: not recorded */
 };
 
 struct profile_target {
@@ -95,13 +108,13 @@ static inline void profile_cleanup(struct profile **profile) {
 #define CLEANUP_PROFILE CLEANUP(profile_cleanup)
 
 /* The number of columns, with the derived ones. */
-size_t profile_n_columns(const struct profile *profile);
+int profile_n_columns(const struct profile *profile);
 
-/* The series of a column, or NULL for a derived one. */
-const struct record_series *profile_series(const struct profile *profile, size_t index);
+/* The series of a column that is not derived. */
+const struct record_series *profile_series(const struct profile *profile, int index);
 
-/* The column of a run, or NULL if it has no measured sample. */
-const struct profile_column *profile_column(const struct profile_run *run, size_t index);
+/* The column of a run, or NULL if the index is -1 or the run has no measured sample of it. */
+const struct profile_column *profile_column(const struct profile_run *run, int index);
 
 /* The column of that key, or -1. */
 int profile_find(const struct profile *profile, const char *key);
@@ -117,8 +130,3 @@ double profile_rate(const struct profile_column *column);
 /* Whether the application failed in this run: it could not be started, or exited with an error. An
  * application that was stopped at its timeout did not fail. */
 bool profile_run_failed(const struct profile_run *run);
-
-/* Appends the key of the histogram that a series belongs to, `app.inference_seconds{stage="a"}` for
- * `app.inference_seconds{stage="a",le="0.1"}` and for `app.inference_seconds_sum{stage="a"}`, and
- * yields the upper bound of a bucket (else NaN). -EINVAL if it belongs to none. */
-int histogram_key_of(const struct record_series *series, struct buf *out, double *ret_le);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 
 #include "exporter/core/file.h"
 #include "exporter/core/json_write.h"
@@ -43,7 +44,7 @@ static const char *entity(char c) {
     }
 }
 
-void text_add_escaped(struct buf *out, const char *text) {
+static void add_escaped(struct buf *out, const char *text) {
     for (size_t left = strlen(text); left > 0;) {
         size_t n = utf8_sequence(text, left);
         const char *instead = n == 0 ? UTF8_REPLACEMENT : n == 1 ? entity(*text) : NULL;
@@ -60,6 +61,41 @@ void text_add_escaped(struct buf *out, const char *text) {
         text += n;
         left -= n;
     }
+}
+
+void text_markup(struct buf *out, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    for (size_t n; *format != '\0'; format += n) {
+        n = strcspn(format, "%");
+        if (n > 0) {
+            buf_add(out, format, n);
+            continue;
+        }
+        char conversion[16];
+        n = strcspn(format + 1, "%dfgsu") + 2;
+        snprintf(conversion, sizeof(conversion), "%.*s", (int)n, format);
+        switch (format[n - 1]) {
+        case '%':
+            buf_add_char(out, '%');
+            break;
+        case 's':
+            add_escaped(out, va_arg(args, const char *));
+            break;
+        case 'f':
+        case 'g':
+            buf_printf(out, conversion, va_arg(args, double));
+            break;
+        default:
+            if (format[n - 2] == 'z') {
+                buf_printf(out, conversion, va_arg(args, size_t));
+            } else {
+                buf_printf(out, conversion, va_arg(args, int));
+            }
+            break;
+        }
+    }
+    va_end(args);
 }
 
 struct prefix {
@@ -94,29 +130,28 @@ static const struct prefix *prefix_of(const struct prefix *table, double value) 
     return prefix;
 }
 
-/* Four significant digits, and all digits before the point. */
-static void add_digits(struct buf *out, double value) {
-    buf_printf(out, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
-}
-
-void text_add_human(struct buf *out, double value, const char *unit) {
+struct text_human text_human(double value, const char *unit) {
+    struct text_human human = {"–"};
     if (!isfinite(value)) {
-        buf_add_str(out, "–");
-        return;
+        return human;
     }
-    /* The unit is written into markup without escapes. */
-    unit = strpbrk(unit, "<>&\"'") == NULL ? unit : "";
     bool is_ratio = strcmp(unit, "ratio") == 0;
     bool scales = strcmp(unit, "s") == 0 || strcmp(unit, "J") == 0 || strcmp(unit, "W") == 0;
     const struct prefix *table = strcmp(unit, "B") == 0 ? binary : scales ? decimal : plain;
     const char *shown = is_ratio ? "%" : strcmp(unit, "celsius") == 0 ? "°C" : unit;
+    shown = strlen(shown) <= sizeof(human.text) / 2 ? shown : "";
     value *= is_ratio ? 100 : 1;
     const struct prefix *prefix =
         value == 0 ? &(const struct prefix){0, 1, ""} : prefix_of(table, value);
-    add_digits(out, value * prefix->factor);
+    value *= prefix->factor;
+    /* Four significant digits, and all digits before the point of a number that has a few. */
+    double size = fabs(value);
+    int n = snprintf(human.text, sizeof(human.text), size >= 1000 && size < 1e16 ? "%.0f" : "%.4g",
+                     value);
     if (prefix->text[0] != '\0' || shown[0] != '\0') {
-        buf_printf(out, " %s%s", prefix->text, shown);
+        snprintf(human.text + n, sizeof(human.text) - (size_t)n, " %s%s", prefix->text, shown);
     }
+    return human;
 }
 
 int text_file_open(struct text_file *file, const char *dir, const char *name, struct error *err) {
@@ -150,14 +185,4 @@ void text_file_finish(struct text_file *file) {
     free(file->path);
     free(file->partial);
     *file = (struct text_file){0};
-}
-
-int text_write_file(const char *dir, const char *name, const struct buf *text, struct error *err) {
-    struct text_file file CLEANUP_TEXT_FILE = {0};
-    int r = text_file_open(&file, dir, name, err);
-    if (r < 0) {
-        return r;
-    }
-    fwrite(buf_str(text), 1, text->len, file.file);
-    return text_file_commit(&file, err);
 }

@@ -111,20 +111,17 @@ static void add_interval(struct buf *out, const struct measure *measure) {
 }
 
 static void add_measure(struct buf *out, const struct measure *measure) {
-    static const char *const better[] = {
-        [BETTER_HIGHER] = "higher", [BETTER_LOWER] = "lower", [BETTER_NEITHER] = NULL};
     json_open(out, measure->name, '{');
     if (measure->unit[0] != '\0') {
         json_put_string(out, "unit", measure->unit);
     }
-    if (better[measure->better] != NULL) {
-        json_put_string(out, "better", better[measure->better]);
+    if (better_names[measure->better] != NULL) {
+        json_put_string(out, "better", better_names[measure->better]);
     }
     text_put_number(out, "n", measure->n);
     for (size_t i = 0; i < N_MEASURE_STATS; i++) {
-        double value = measure_stat(measure, &measure_stats[i]);
-        if (isfinite(value)) {
-            text_put_number(out, measure_stats[i].name, value);
+        if (isfinite(measure->stats[i])) {
+            text_put_number(out, measure_stats[i], measure->stats[i]);
         }
     }
     add_interval(out, measure);

@@ -115,7 +115,7 @@ static bool is_chance(const struct comparison *comparison, const char *target,
     size_t n = 0, by_chance = 0;
     for (size_t i = 0; i < comparison->n_rows; i++) {
         const struct compare_row *row = &comparison->rows[i];
-        const struct measure_stat *stat;
+        enum measure_stat stat;
         if (strcmp(row->target, target) == 0 && measure_matches(row->b, gate->metric, &stat)) {
             n++;
             by_chance +=

@@ -9,6 +9,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/json_write.h"
 #include "exporter/core/number.h"
+#include "exporter/settings/flags.h"
 #include "profiler/analysis/report_text.h"
 #include "profiler/analysis/results.h"
 
@@ -52,7 +53,7 @@ static void add_change(struct buf *out, double change) {
 }
 
 static void add_mean(struct buf *out, const struct measure *measure) {
-    text_add_human(out, measure->mean, measure->unit);
+    buf_add_str(out, text_human(measure->mean, measure->unit).text);
     struct moments moments = moments_of(measure->runs, measure->n_runs);
     if (moments.n > 1 && moments.mean != 0) {
         buf_printf(out, " ±%.1f %%", 100 * moments_ci95(&moments) / fabs(moments.mean));
@@ -126,15 +127,12 @@ static void add_gates(struct buf *out, const struct comparison *comparison) {
         const struct compare_gate *gate = &comparison->gates[i];
         buf_printf(out, "gate %s: %s %s %.6g: ", gate->target, gate->gate.metric,
                    gate_kind_name(gate->gate.kind), gate->gate.limit);
-        buf_add_str(out,
-                    gate->by_chance ? "within what the runs differ" : verdicts[gate->gate.state]);
-        buf_add_str(out, " (");
+        buf_printf(out, "%s (",
+                   gate->by_chance ? "within what the runs differ" : verdicts[gate->gate.state]);
         if (gate_is_relative(&gate->gate)) {
-            text_add_human(out, gate->gate.base, gate->gate.unit);
-            buf_add_str(out, ", then ");
+            buf_printf(out, "%s, then ", text_human(gate->gate.base, gate->gate.unit).text);
         }
-        text_add_human(out, gate->gate.value, gate->gate.unit);
-        buf_add_str(out, ")\n");
+        buf_printf(out, "%s)\n", text_human(gate->gate.value, gate->gate.unit).text);
     }
 }
 
@@ -248,75 +246,35 @@ void compare_write_json(const struct comparison *comparison, struct buf *out) {
 
 enum { SUMMARY_MAX = 64 << 20 };
 
-static const char usage[] =
-    "usage: waap compare A B [--gate] [--json] [--all] [--threshold=5%]\n"
-    "\n"
-    "Shows what changed from A to B: directories of waap run, or their summary.json.\n"
-    "\n"
-    "  --gate          exit with 1 if B is worse, 3 if its application failed,\n"
-    "                  4 if board or power mode differ\n"
-    "  --json          everything as JSON\n"
-    "  --all           also measures that are neither good nor bad and did not change\n"
-    "  --threshold=N%  ignore smaller changes (5%)\n";
-
-struct options {
-    const char *sides[2];
-    size_t n_sides;
-    bool gate, json, all;
-    double threshold;
-};
-
+/* A share, as "5%" or "0.05". */
 static int parse_threshold(const char *text, double *ret) {
     size_t len = strlen(text);
     bool percent = len > 0 && text[len - 1] == '%';
-    double value;
-    if (number_parse(text, len - percent, &value) < 0 || !(value >= 0 && value < 1e6)) {
-        fprintf(stderr, "waap compare: --threshold=%s: expected a share, as 5%% or 0.05\n", text);
+    if (number_parse(text, len - percent, ret) < 0 || !(*ret >= 0 && *ret < 1e6)) {
         return -EINVAL;
     }
-    *ret = percent ? value / 100 : value;
+    *ret /= percent ? 100 : 1;
     return 0;
 }
 
-static int parse_option(struct options *options, const char *arg) {
-    static const char threshold[] = "--threshold=";
-    const struct {
-        const char *name;
-        bool *flag;
-    } flags[] = {{"--all", &options->all}, {"--gate", &options->gate}, {"--json", &options->json}};
-    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
-        if (strcmp(arg, flags[i].name) == 0) {
-            *flags[i].flag = true;
-            return 0;
-        }
-    }
-    if (strncmp(arg, threshold, strlen(threshold)) == 0) {
-        return parse_threshold(arg + strlen(threshold), &options->threshold);
-    }
-    fprintf(stderr, "waap compare: unknown option \"%s\"\n", arg);
-    return -EINVAL;
+static int check_threshold(const char *text, struct error *err) {
+    double threshold;
+    return parse_threshold(text, &threshold) == 0
+               ? 0
+               : error_set(err, -EINVAL, "expected a share, as 5%% or 0.05, got \"%s\"", text);
 }
 
-static int parse_options(struct options *options, int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
-        if (argv[i][0] == '-') {
-            int r = parse_option(options, argv[i]);
-            if (r < 0) {
-                return r;
-            }
-        } else if (options->n_sides < 2) {
-            options->sides[options->n_sides++] = argv[i];
-        } else {
-            options->n_sides++;
-        }
-    }
-    if (options->n_sides != 2) {
-        fprintf(stderr, "waap compare: expected two runs, A and B, got %zu\n\n%s", options->n_sides,
-                usage);
-        return -EINVAL;
-    }
-    return 0;
-}
+static const struct option options[] = {
+    {"all", OPTION_BOOL,
+     .help = "Also show measures that are neither good nor bad and did not change"},
+    {"gate", OPTION_BOOL,
+     .help =
+         "Exit with 1 if B is worse, 3 if its application failed, 4 if board or power mode differ"},
+    {"json", OPTION_BOOL, .help = "Print everything as JSON"},
+    {"threshold", OPTION_STRING, .default_text = "5%", .check = check_threshold,
+     .help = "Ignore smaller changes"},
+    {0},
+};
 
 /* The summary of a directory: computed from its record if there is one, since summary.json might
  * belong to another record. */
@@ -351,34 +309,44 @@ static int read_side(const char *path, struct compare_side *ret_side, struct err
     return r < 0 ? r : compare_side_parse(path, buf_str(&text), text.len, ret_side, err);
 }
 
-int compare_main(int argc, char **argv) {
-    struct options options = {.threshold = 0.05};
+static int run(struct flags *flags) {
+    const struct settings *settings = flags->settings;
     struct comparison comparison CLEANUP_COMPARISON = {0};
     struct buf text CLEANUP_BUF = {0};
     struct error err = {0};
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        fputs(usage, stdout);
-        return 0;
-    }
-    if (parse_options(&options, argc, argv) < 0) {
-        return 2;
-    }
-    comparison.threshold = options.threshold;
-    int r = read_side(options.sides[0], &comparison.a, &err);
-    r = r < 0 ? r : read_side(options.sides[1], &comparison.b, &err);
+    parse_threshold(settings_string(settings, "threshold"), &comparison.threshold);
+    int r = read_side(flags->words[0], &comparison.a, &err);
+    r = r < 0 ? r : read_side(flags->words[1], &comparison.b, &err);
     r = r < 0 ? r : compare_make(&comparison, &err);
     if (r < 0) {
         fprintf(stderr, "waap compare: %s\n", err.text);
         return 2;
     }
-    if (options.json) {
+    if (settings_bool(settings, "json")) {
         compare_write_json(&comparison, &text);
     } else {
-        compare_write_text(&comparison, options.all, isatty(STDOUT_FILENO), &text);
+        compare_write_text(&comparison, settings_bool(settings, "all"), isatty(STDOUT_FILENO),
+                           &text);
     }
     if (fputs(buf_str(&text), stdout) == EOF || fflush(stdout) == EOF) {
         perror("waap compare: standard output");
         return 2;
     }
-    return options.gate ? compare_exit_code(&comparison) : 0;
+    return settings_bool(settings, "gate") ? compare_exit_code(&comparison) : 0;
+}
+
+int compare_main(int argc, char **argv) {
+    static const char usage[] =
+        "usage: waap compare A B [flags]\n\n"
+        "Shows what changed from A to B: directories of waap run, or their summary.json.\n\n";
+    struct flags flags CLEANUP_FLAGS;
+    int code = flags_begin(&flags, usage, options, argc, argv);
+    if (code >= 0) {
+        return code;
+    }
+    if (flags.n_words != 2) {
+        fprintf(stderr, "waap compare: expected two runs, A and B, got %zu\n", flags.n_words);
+        return 2;
+    }
+    return run(&flags);
 }

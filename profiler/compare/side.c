@@ -10,24 +10,17 @@ static double number_or_nan(const json_t *value) {
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static enum better better_of(const json_t *object) {
-    const char *better = json_string_value(json_object_get(object, "better"));
-    if (better == NULL) {
-        return BETTER_NEITHER;
-    }
-    return strcmp(better, "higher") == 0  ? BETTER_HIGHER
-           : strcmp(better, "lower") == 0 ? BETTER_LOWER
-                                          : BETTER_NEITHER;
-}
-
 static void add_measure(struct measures *measures, const char *name, const json_t *object) {
     const char *unit = json_string_value(json_object_get(object, "unit"));
-    struct measure *measure = measures_add(measures, name, unit != NULL ? unit : "");
-    measure->better = better_of(object);
+    struct measure *measure =
+        measures_add(measures, name, unit != NULL ? unit : "", BETTER_NEITHER);
+    const char *better = json_string_value(json_object_get(object, "better"));
+    for (int i = BETTER_HIGHER; better != NULL && i <= BETTER_LOWER; i++) {
+        measure->better = strcmp(better, better_names[i]) == 0 ? (enum better)i : measure->better;
+    }
     measure->n = json_number_value(json_object_get(object, "n"));
     for (size_t i = 0; i < N_MEASURE_STATS; i++) {
-        double value = number_or_nan(json_object_get(object, measure_stats[i].name));
-        memcpy((char *)measure + measure_stats[i].offset, &value, sizeof(value));
+        measure->stats[i] = number_or_nan(json_object_get(object, measure_stats[i]));
     }
     const json_t *runs = json_object_get(object, "runs");
     for (size_t i = 0; i < json_array_size(runs); i++) {

@@ -2,14 +2,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
+#include "exporter/core/arena.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
 #include "exporter/core/hash.h"
 
 /* Reads samples.jsonl, the record of a run: one JSON object per line, with "kind" as first key. All
  * reports are made from it. One line is in memory at a time. */
-struct record;
 
 enum record_kind {
     RECORD_END,
@@ -39,8 +40,13 @@ enum record_phase {
     PHASE_WARMUP,
 };
 
+/* The names of types and phases, such as "histogram_bucket" and "baseline"; PHASE_NONE is "". */
+extern const char *const record_types[];
+extern const char *const record_phases[];
+
 enum {
     RECORD_MAX_LINE = 1 << 20, /* bytes */
+    RECORD_MAX_RUN = 1000 * 1000,
     RECORD_MAX_SERIES = 4096,
 };
 
@@ -78,19 +84,28 @@ struct record_line {
     struct json_t *object; /* of the other kinds: the line as jansson's json_t; borrowed */
 };
 
+struct record {
+    struct record_series **series; /* declared so far; they live as long as the record */
+    size_t n_series, cap_series;
+    bool torn; /* the last line was incomplete, as after a crash, and ignored */
+
+    char *path;
+    FILE *file;
+    size_t line; /* of the last line taken */
+    struct arena arena;
+    struct hash_index by_key;
+    struct record_value *values;
+    size_t cap_values;
+    struct json_t *object;
+    char text[RECORD_MAX_LINE + 2];
+};
+
 /* Opens the record at `path`. */
 int record_open(const char *path, struct record **ret_record, struct error *err);
 
 /* Takes the next line; its pointers are valid until the next call. 1, 0 at the end, or a negative
  * errno; the error names file and line. */
 int record_next(struct record *record, struct record_line *ret_line, struct error *err);
-
-/* Whether the last line was incomplete, as after a crash, and ignored. */
-bool record_is_torn(const struct record *record);
-
-/* The series declared so far. They live as long as the record. */
-size_t record_n_series(const struct record *record);
-const struct record_series *record_series_at(const struct record *record, size_t index);
 
 /* Accepts NULL. */
 void record_close(struct record *record);
@@ -99,35 +114,3 @@ static inline void record_cleanup(struct record **record) {
     record_close(*record);
 }
 #define CLEANUP_RECORD CLEANUP(record_cleanup)
-
-/* The name of a type, such as "histogram_bucket". */
-const char *record_type_name(enum record_type type);
-
-/* The name of a phase, such as "baseline"; "" for PHASE_NONE. */
-const char *record_phase_name(enum record_phase phase);
-
-/* Parses the lines of a record; has the series declared so far. */
-struct record_parser {
-    struct record_series **series;
-    size_t n_series, cap_series;
-    struct hash_index by_key;
-    struct record_value *values;
-    size_t cap_values;
-    struct json_t *object;
-};
-
-/* Parses one line without its newline, modifying the text. 0 or -EINVAL. */
-int record_parse(struct record_parser *parser, char *text, size_t len, struct record_line *ret_line,
-                 struct error *err);
-
-/* Parses `{"kind":"NAME"` and, if the line is a sample, the rest. Modifies the text and yields the
- * name of the kind in it. */
-int record_sample_parse(struct record_parser *parser, char *text, size_t len, char **ret_kind,
-                        struct record_line *line, struct error *err);
-
-/* The series of that key, or NULL. */
-struct record_series *record_series_find(const struct record_parser *parser, const char *key,
-                                         size_t len);
-
-/* Frees the parser's content and leaves it empty. */
-void record_parser_finish(struct record_parser *parser);

@@ -9,16 +9,11 @@
 #include "profiler/report/plot.h"
 
 static void add_cell(struct buf *out, const char *class, const char *text) {
-    buf_printf(out, "<td%s%s%s>", class[0] != '\0' ? " class=\"" : "", class,
-               class[0] != '\0' ? "\"" : "");
-    text_add_escaped(out, text);
-    buf_add_str(out, "</td>");
+    text_markup(out, "<td class=\"%s\">%s</td>", class, text);
 }
 
 static void add_value_cell(struct buf *out, double value, const char *unit) {
-    buf_add_str(out, "<td class=\"n\">");
-    text_add_human(out, value, unit);
-    buf_add_str(out, "</td>");
+    add_cell(out, "n", text_human(value, unit).text);
 }
 
 /* A title that begins with '#' heads a column of numbers. */
@@ -45,9 +40,8 @@ static void add_limit(struct buf *out, const struct gate *gate) {
         [GATE_MAX_INCREASE] = "grows by at most ",
         [GATE_MIN] = "at least ",
     };
-    buf_printf(out, "<td>%s", signs[gate->kind]);
-    text_add_human(out, gate->limit, gate_is_relative(gate) ? "ratio" : gate->unit);
-    buf_add_str(out, "</td>");
+    text_markup(out, "<td>%s%s</td>", signs[gate->kind],
+                text_human(gate->limit, gate_is_relative(gate) ? "ratio" : gate->unit).text);
 }
 
 static void add_gate(struct buf *out, const char *target, const struct gate *gate) {
@@ -109,12 +103,9 @@ static void add_outcome(struct buf *out, const struct profile_run *run) {
     add_cell(out, profile_run_failed(run) ? "bad" : "", buf_str(&text));
 }
 
-static double run_value(const struct measures *measures, const char *name, unsigned number,
-                        const char **ret_unit) {
-    const struct measure *measure = measures_find(measures, name);
-    for (size_t i = 0; measure != NULL && i < measure->n_runs; i++) {
+static double run_value(const struct measure *measure, unsigned number) {
+    for (size_t i = 0; i < measure->n_runs; i++) {
         if (measure->run_numbers[i] == number) {
-            *ret_unit = measure->unit;
             return measure->runs[i];
         }
     }
@@ -124,9 +115,9 @@ static double run_value(const struct measures *measures, const char *name, unsig
 static const struct {
     const char *title, *measure;
 } run_columns[] = {
-    {"Wall time", "wall.seconds"}, {"fps", "fps"},
-    {"CPU", "cpu.percent"},        {"Peak memory", "memory.peak_bytes"},
-    {"Energy", "energy.joules"},   {"Energy per frame", "energy_per_frame.joules"},
+    {"#Wall time", "wall.seconds"}, {"#fps", "fps"},
+    {"#CPU", "cpu.percent"},        {"#Peak memory", "memory.peak_bytes"},
+    {"#Energy", "energy.joules"},   {"#Energy per frame", "energy_per_frame.joules"},
 };
 
 static void add_run(struct buf *out, const struct result *result, const struct profile_run *run) {
@@ -134,10 +125,10 @@ static void add_run(struct buf *out, const struct result *result, const struct p
                run->measured ? "" : ", warm-up");
     add_outcome(out, run);
     for (size_t i = 0; i < ARRAY_LEN(run_columns); i++) {
-        const char *unit = "";
-        double value = run_value(&result->measures, run_columns[i].measure, run->number, &unit);
-        if (measures_find(&result->measures, run_columns[i].measure) != NULL) {
-            add_value_cell(out, run->measured ? value : NAN, unit);
+        const struct measure *measure = measures_find(&result->measures, run_columns[i].measure);
+        if (measure != NULL) {
+            add_value_cell(out, run->measured ? run_value(measure, run->number) : NAN,
+                           measure->unit);
         }
     }
     add_value_cell(out, (double)run->n_lost, "");
@@ -145,14 +136,15 @@ static void add_run(struct buf *out, const struct result *result, const struct p
 }
 
 static void add_runs(const struct result *result, struct buf *out) {
-    buf_add_str(out, "<div class=\"wide\"><table><thead><tr><th scope=\"col\">Run</th>"
-                     "<th scope=\"col\">Outcome</th>");
+    const char *titles[ARRAY_LEN(run_columns) + 3] = {"Run", "Outcome"};
+    size_t n = 2;
     for (size_t i = 0; i < ARRAY_LEN(run_columns); i++) {
         if (measures_find(&result->measures, run_columns[i].measure) != NULL) {
-            buf_printf(out, "<th scope=\"col\" class=\"n\">%s</th>", run_columns[i].title);
+            titles[n++] = run_columns[i].title;
         }
     }
-    buf_add_str(out, "<th scope=\"col\" class=\"n\">Lost samples</th></tr></thead><tbody>\n");
+    titles[n++] = "#Lost samples";
+    begin_table(out, titles, n);
     for (size_t i = 0; i < result->target->n_runs; i++) {
         add_run(out, result, &result->target->runs[i]);
     }
@@ -169,16 +161,14 @@ static void add_measures(const struct result *result, struct buf *out) {
     for (size_t i = 0; i < result->measures.n; i++) {
         const struct measure *measure = &result->measures.items[i];
         struct moments moments = moments_of(measure->runs, measure->n_runs);
-        buf_add_str(out, "<tr><th scope=\"row\">");
-        text_add_escaped(out, measure->name);
-        buf_add_str(out, "</th>");
+        text_markup(out, "<tr><th scope=\"row\">%s</th>", measure->name);
         add_value_cell(out, measure->n, "");
         for (size_t j = 0; j < N_MEASURE_STATS; j++) {
-            add_value_cell(out, measure_stat(measure, &measure_stats[j]), measure->unit);
+            add_value_cell(out, measure->stats[j], measure->unit);
         }
-        buf_printf(out, "<td class=\"n%s\">", measure->unstable ? " bad" : "");
-        text_add_human(out, moments.n > 1 ? moments_cv(&moments) : NAN, "ratio");
-        buf_add_str(out, "</td></tr>\n");
+        add_cell(out, measure->unstable ? "n bad" : "n",
+                 text_human(moments.n > 1 ? moments_cv(&moments) : NAN, "ratio").text);
+        buf_add_str(out, "</tr>\n");
     }
     end_table(out);
 }
@@ -201,11 +191,8 @@ static void add_facts(struct buf *out, const char *path, json_t *object, int dep
                                       ? NULL
                                       : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         const char *shown = json_is_string(value) ? json_string_value(value) : text;
-        buf_add_str(out, "<div><dt>");
-        text_add_escaped(out, buf_str(&name));
-        buf_add_str(out, "</dt><dd>");
-        text_add_escaped(out, shown != NULL ? shown : "");
-        buf_add_str(out, "</dd></div>\n");
+        text_markup(out, "<div><dt>%s</dt><dd>%s</dd></div>\n", buf_str(&name),
+                    shown != NULL ? shown : "");
     }
 }
 
@@ -224,9 +211,7 @@ enum { POINTS_PER_PAGE = 48000, CHARTS_PER_TARGET = 12 };
 /* ---- top ---- */
 
 static void add_pill(struct buf *out, const char *class, const char *text) {
-    buf_printf(out, "<span class=\"pill %s\">", class);
-    text_add_escaped(out, text);
-    buf_add_str(out, "</span>\n");
+    text_markup(out, "<span class=\"pill %s\">%s</span>\n", class, text);
 }
 
 static void add_verdict(struct buf *out, const struct results *results) {
@@ -266,15 +251,13 @@ static void add_header(struct buf *out, const struct results *results) {
     }
     const char *board = results_text(results, "environment", "board");
     const char *mode = results_text(results, "environment", "power_mode");
-    buf_add_str(out, "<header><div class=\"name\"><h1>");
-    text_add_escaped(out, results_text(results, "application", "name"));
-    buf_add_str(out, "</h1><p>");
-    text_add_escaped(out, results_text(results, "application", "version"));
+    text_markup(out, "<header><div class=\"name\"><h1>%s</h1><p>%s",
+                results_text(results, "application", "name"),
+                results_text(results, "application", "version"));
     const char *const parts[] = {when, board, mode};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         if (parts[i][0] != '\0') {
-            buf_add_str(out, " · ");
-            text_add_escaped(out, parts[i]);
+            text_markup(out, " · %s", parts[i]);
         }
     }
     buf_add_str(out, "</p></div><p class=\"pills\">\n");
@@ -284,39 +267,29 @@ static void add_header(struct buf *out, const struct results *results) {
 
 /* ---- a target ---- */
 
-static void add_note(struct buf *out, const struct headline *headline) {
-    const struct measure *measure = headline->measure;
+static void add_note(struct buf *out, const struct measure *measure) {
+    const char *unit = measure->unit;
     buf_add_str(out, "<p class=\"note\">");
     if (isfinite(measure->p50)) {
-        buf_add_str(out, "<span>p50 ");
-        text_add_human(out, measure->p50, measure->unit);
-        buf_add_str(out, "</span> <span>p99 ");
-        text_add_human(out, measure->p99, measure->unit);
-        buf_add_str(out, "</span>");
+        text_markup(out, "<span>p50 %s</span> <span>p99 %s</span>",
+                    text_human(measure->p50, unit).text, text_human(measure->p99, unit).text);
     } else if (measure->n_runs > 1 && measure->min < measure->max) {
-        buf_add_str(out, "<span>");
-        text_add_human(out, measure->min, measure->unit);
-        buf_add_str(out, "</span> to <span>");
-        text_add_human(out, measure->max, measure->unit);
-        buf_add_str(out, "</span>");
+        text_markup(out, "<span>%s</span> to <span>%s</span>", text_human(measure->min, unit).text,
+                    text_human(measure->max, unit).text);
     }
     buf_add_str(out, "</p>");
 }
 
 static void add_card(struct buf *out, const struct headline *headline) {
-    struct buf value CLEANUP_BUF = {0};
-    text_add_human(&value, measure_stat(headline->measure, headline->stat),
-                   headline->measure->unit);
-    size_t digits = strcspn(buf_str(&value), " ");
-    buf_printf(out, "<div class=\"card%s\"><h3>", headline->measure->unstable ? " doubt" : "");
-    text_add_escaped(out, headline->title);
-    buf_printf(out,
-               "</h3><p class=\"value\"><span class=\"number\">%.*s</span><span class=\"unit\">",
-               (int)digits, buf_str(&value));
-    text_add_escaped(out, buf_str(&value) + digits);
-    buf_add_str(out, "</span></p>");
-    add_note(out, headline);
-    report_strip_write(headline, out);
+    const struct measure *measure = headline->measure;
+    struct text_human value = text_human(measure->stats[headline->stat], measure->unit);
+    char *unit = strchrnul(value.text, ' ');
+    text_markup(out, "<div class=\"card%s\"><h3>%s</h3><p class=\"value\"><span class=\"number\">",
+                measure->unstable ? " doubt" : "", headline->title);
+    buf_add(out, value.text, (size_t)(unit - value.text));
+    text_markup(out, "</span><span class=\"unit\">%s</span></p>", unit);
+    add_note(out, measure);
+    report_strip_write(measure, out);
     buf_add_str(out, "</div>\n");
 }
 
@@ -328,8 +301,7 @@ static void add_command(struct buf *out, const struct profile_target *target) {
         const json_t *list = json_object_get(target->object, keys[i]);
         for (size_t j = 0; j < json_array_size(list); j++) {
             const char *word = json_string_value(json_array_get(list, j));
-            text_add_escaped(out, word != NULL ? word : "");
-            buf_add_char(out, ' ');
+            text_markup(out, "%s ", word != NULL ? word : "");
         }
     }
     buf_add_str(out, "</code></p>\n");
@@ -350,9 +322,7 @@ static void add_target(struct buf *out, const struct results *results, size_t in
     const struct result *result = &results->items[index];
     struct headline headlines[MAX_HEADLINES];
     size_t n = headlines_find(&result->measures, headlines);
-    buf_printf(out, "<section id=\"target-%zu\"><h2>", index);
-    text_add_escaped(out, result->target->name);
-    buf_add_str(out, "</h2>");
+    text_markup(out, "<section id=\"target-%zu\"><h2>%s</h2>", index, result->target->name);
     add_command(out, result->target);
     buf_add_str(out, "<div class=\"grid cards\">\n");
     for (size_t i = 0; i < n; i++) {
@@ -390,20 +360,20 @@ static void add_navigation(struct buf *out, const struct results *results) {
     }
     buf_add_str(out, "<nav aria-label=\"Targets\">");
     for (size_t i = 0; i < results->n; i++) {
-        buf_printf(out, "<a class=\"pill\" href=\"#target-%zu\">", i);
-        text_add_escaped(out, results->items[i].target->name);
-        buf_add_str(out, "</a> ");
+        text_markup(out, "<a class=\"pill\" href=\"#target-%zu\">%s</a> ", i,
+                    results->items[i].target->name);
     }
     buf_add_str(out, "</nav>\n");
 }
 
 void report_html_write(const struct results *results, struct buf *out) {
     buf_add_str(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    buf_printf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n<title>",
+    buf_printf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n",
                report_policy);
-    text_add_escaped(out, results_text(results, "application", "name"));
-    buf_add_str(out, " – waap</title>\n<meta name=\"viewport\" content=\"width=device-width, "
-                     "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n");
+    text_markup(out,
+                "<title>%s – waap</title>\n<meta name=\"viewport\" content=\"width=device-width, "
+                "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n",
+                results_text(results, "application", "name"));
     buf_printf(out, "<link rel=\"icon\" href=\"data:,\">\n<style>%s</style>\n</head>\n<body>\n",
                report_css);
     add_header(out, results);

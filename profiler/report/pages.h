@@ -10,14 +10,14 @@ void report_html_write(const struct results *results, struct buf *out);
 /* Appends junit.xml: a suite per target, with one case per gate and one for the runs. */
 void report_junit_write(const struct results *results, struct buf *out);
 
-/* Writes DIR/samples.csv from DIR/samples.jsonl: one row per sample, one column per series, empty
- * if a sample has no value. The profile is that of the same record. */
-int report_csv_write(const char *dir, const struct profile *profile, struct error *err);
+/* Writes samples.csv: one row per sample, one column per series, empty if a sample has no value.
+ * The record of the profile is read again. */
+int report_csv_write(const struct profile *profile, FILE *to, struct error *err);
 
-/* Writes DIR/metrics.om from DIR/samples.jsonl: every sample as OpenMetrics with its timestamp and
- * the labels `target` and `run`, for `promtool tsdb create-blocks-from openmetrics`. A long record
- * is thinned to about a million points, one sample per whole number of seconds. */
-int report_openmetrics_write(const char *dir, const struct profile *profile, struct error *err);
+/* Writes metrics.om: every sample as OpenMetrics with its timestamp and the labels `target` and
+ * `run`, for `promtool tsdb create-blocks-from openmetrics`. A long record is thinned to about a
+ * million points, one sample per whole number of seconds. */
+int report_openmetrics_write(const struct profile *profile, FILE *to, struct error *err);
 
 /* Style sheet and script of report.html, embedded by embed.py. */
 

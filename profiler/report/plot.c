@@ -50,16 +50,12 @@ double svg_y(const struct svg_plot *plot, double y) {
 
 void svg_text(struct buf *out, double x, double y, const char *anchor, const char *class,
               const char *text) {
-    buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">", x, y, anchor,
-               class);
-    text_add_escaped(out, text);
-    buf_add_str(out, "</text>");
+    text_markup(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">%s</text>", x, y,
+                anchor, class, text);
 }
 
 void svg_begin_figure(struct buf *out, const char *title) {
-    buf_add_str(out, "<figure class=\"card\"><figcaption>");
-    text_add_escaped(out, title);
-    buf_add_str(out, "</figcaption>");
+    text_markup(out, "<figure class=\"card\"><figcaption>%s</figcaption>", title);
 }
 
 /* Memory has rules at powers of two: at 256 MiB, not at 250000000. */
@@ -93,11 +89,11 @@ static void add_y_rules(struct svg_plot *plot) {
     double n = round((plot->y1 - plot->y0) / step);
     for (int i = 0; n < 50 && i <= n; i++) {
         double value = plot->y0 + i * step, y = svg_y(plot, value);
-        struct buf label CLEANUP_BUF = {0};
-        text_add_human(&label, fabs(value) < step * 1e-6 ? 0 : value, plot->unit);
+        value = fabs(value) < step * 1e-6 ? 0 : value;
         buf_printf(plot->out, "<path class=\"rule\" stroke=\"#ccc\" d=\"M%d %.1fH%d\"/>", SVG_LEFT,
                    y, SVG_WIDTH - SVG_RIGHT);
-        svg_text(plot->out, SVG_LEFT - 6, y + 3.5, "end", "tick", buf_str(&label));
+        svg_text(plot->out, SVG_LEFT - 6, y + 3.5, "end", "tick",
+                 text_human(value, plot->unit).text);
     }
 }
 
@@ -130,11 +126,7 @@ void svg_begin(struct svg_plot *plot, const char *kind, const char *title, bool 
     buf_printf(plot->out, " data-x=\"%d %.9g %d %.9g\" data-y=\"%.1f %.9g %.1f %.9g\"", SVG_LEFT,
                plot->x0, SVG_WIDTH - SVG_RIGHT, plot->x1, svg_y(plot, plot->y0), plot->y0,
                svg_y(plot, plot->y1), plot->y1);
-    buf_add_str(plot->out, " data-unit=\"");
-    text_add_escaped(plot->out, plot->unit);
-    buf_add_str(plot->out, "\"><title>");
-    text_add_escaped(plot->out, title);
-    buf_add_str(plot->out, "</title>");
+    text_markup(plot->out, " data-unit=\"%s\"><title>%s</title>", plot->unit, title);
     add_y_rules(plot);
     add_x_labels(plot);
 }
@@ -146,11 +138,11 @@ void svg_end(struct svg_plot *plot) {
 void svg_line(struct svg_plot *plot, const struct svg_point *points, size_t n, size_t colour,
               bool faint, const char *name) {
     enum { COLOURS = 8 };
-    buf_printf(plot->out,
-               "<path class=\"line c%zu%s\" fill=\"none\" stroke=\"currentColor\" data-name=\"",
-               colour % COLOURS, faint ? " faint" : "");
-    text_add_escaped(plot->out, name);
-    buf_add_str(plot->out, "\" d=\"");
+    text_markup(
+        plot->out,
+        "<path class=\"line c%zu%s\" fill=\"none\" stroke=\"currentColor\" data-name=\"%s\" "
+        "d=\"",
+        colour % COLOURS, faint ? " faint" : "", name);
     char command = 'M';
     for (size_t i = 0; i < n; i++) {
         double x = svg_x(plot, points[i].x), y = svg_y(plot, points[i].y);
@@ -167,35 +159,26 @@ void svg_line(struct svg_plot *plot, const struct svg_point *points, size_t n, s
 static const struct {
     const char *name;
     const char *title;
-    const char *stat;
+    enum measure_stat stat;
 } known[] = {
-    {"cpu.percent", "CPU", "mean"},
-    {"memory.peak_bytes", "Peak memory", "max"},
-    {"gpu.utilization_ratio", "GPU", "mean"},
-    {"gpu.memory_bytes", "GPU memory", "max"},
-    {"power.watts", "Power", "mean"},
-    {"energy_per_frame.joules", "Energy per frame, net", "mean"},
-    {"energy.joules", "Energy", "mean"},
-    {"temperature.celsius", "Temperature, highest", "max"},
-    {"wall.seconds", "Wall time", "mean"},
+    {"cpu.percent", "CPU", STAT_MEAN},
+    {"memory.peak_bytes", "Peak memory", STAT_MAX},
+    {"gpu.utilization_ratio", "GPU", STAT_MEAN},
+    {"gpu.memory_bytes", "GPU memory", STAT_MAX},
+    {"power.watts", "Power", STAT_MEAN},
+    {"energy_per_frame.joules", "Energy per frame, net", STAT_MEAN},
+    {"energy.joules", "Energy", STAT_MEAN},
+    {"temperature.celsius", "Temperature, highest", STAT_MAX},
+    {"wall.seconds", "Wall time", STAT_MEAN},
 };
 
-static const struct measure_stat *stat_named(const char *name) {
-    for (size_t i = 0; i < N_MEASURE_STATS; i++) {
-        if (strcmp(measure_stats[i].name, name) == 0) {
-            return &measure_stats[i];
-        }
-    }
-    return &measure_stats[0];
-}
-
 static size_t add_headline(struct headline *to, size_t n, const struct measure *measure,
-                           const char *title, const char *stat) {
+                           const char *title, enum measure_stat stat) {
     if (measure == NULL || n == MAX_HEADLINES) {
         return n;
     }
     to[n].measure = measure;
-    to[n].stat = stat_named(stat);
+    to[n].stat = stat;
     snprintf(to[n].title, sizeof(to[n].title), "%s", title);
     return n + 1;
 }
@@ -225,7 +208,7 @@ static size_t add_app(const struct measures *measures, struct headline *to, size
         bool rate = strcmp(measure->unit, "/s") == 0 && measure->better == BETTER_HIGHER;
         bool time = strcmp(measure->unit, "s") == 0 && measure->spread != NULL;
         if (!own && (rates ? rate : time)) {
-            n = add_headline(to, n, measure, measure->name, rate ? "mean" : "p95");
+            n = add_headline(to, n, measure, measure->name, rate ? STAT_MEAN : STAT_P95);
             if (!rate) {
                 strncat(to[n - 1].title, ", p95", sizeof(to->title) - strlen(to[n - 1].title) - 1);
             }
@@ -304,11 +287,11 @@ static void add_marks(struct svg_plot *plot, const struct measure *measure) {
 static void add_scale(struct svg_plot *plot, const char *unit) {
     struct ticks ticks = find_ticks(plot->x0, plot->x1, 5);
     for (int i = 0; i < ticks.n; i++) {
-        struct buf label CLEANUP_BUF = {0};
         double value = ticks.first + i * ticks.step, x = svg_x(plot, value);
-        text_add_human(&label, fabs(value) < ticks.step / 2 ? 0 : value, unit);
+        value = fabs(value) < ticks.step / 2 ? 0 : value;
         if (x < SVG_WIDTH - SVG_RIGHT - 20) {
-            svg_text(plot->out, x, plot->height - 6, "middle", "tick", buf_str(&label));
+            svg_text(plot->out, x, plot->height - 6, "middle", "tick",
+                     text_human(value, unit).text);
         }
     }
 }
@@ -347,10 +330,9 @@ void report_distribution_write(const struct headline *headline, struct buf *out)
         return;
     }
     svg_begin_figure(out, measure->name);
-    buf_add_str(out, "<svg class=\"plot spread\" role=\"img\" ");
-    buf_printf(out, "viewBox=\"0 0 %d %.0f\"><title>", SVG_WIDTH, plot.height);
-    text_add_escaped(out, measure->name);
-    buf_add_str(out, "</title>");
+    text_markup(out,
+                "<svg class=\"plot spread\" role=\"img\" viewBox=\"0 0 %d %.0f\"><title>%s</title>",
+                SVG_WIDTH, plot.height, measure->name);
     for (size_t i = 0; i < n; i++) {
         double from = svg_x(&plot, bars[i].from), to = svg_x(&plot, bars[i].to);
         double top = svg_y(&plot, bars[i].height);
@@ -365,9 +347,8 @@ void report_distribution_write(const struct headline *headline, struct buf *out)
 
 /* ---- runs of one measure ---- */
 
-void report_strip_write(const struct headline *headline, struct buf *out) {
+void report_strip_write(const struct measure *measure, struct buf *out) {
     enum { WIDTH = 200, HEIGHT = 18 };
-    const struct measure *measure = headline->measure;
     if (measure->n_runs < 2) {
         return;
     }
@@ -375,14 +356,12 @@ void report_strip_write(const struct headline *headline, struct buf *out) {
     double half = fmax((moments.max - moments.min) / 1.6, fabs(moments.mean) * 0.05);
     half = half > 0 ? half : 1;
     double ci = fmin(moments_ci95(&moments), half);
-    buf_printf(out,
-               "<svg class=\"strip\" viewBox=\"0 0 %d %d\" role=\"img\"><title>%zu runs, from ",
-               WIDTH, HEIGHT, measure->n_runs);
-    text_add_human(out, moments.min, measure->unit);
-    buf_add_str(out, " to ");
-    text_add_human(out, moments.max, measure->unit);
-    buf_printf(out, "</title><path class=\"rule\" stroke=\"#ccc\" d=\"M0 %dH%d\"/>", HEIGHT / 2,
-               WIDTH);
+    text_markup(
+        out,
+        "<svg class=\"strip\" viewBox=\"0 0 %d %d\" role=\"img\"><title>%zu runs, from %s to "
+        "%s</title><path class=\"rule\" stroke=\"#ccc\" d=\"M0 %dH%d\"/>",
+        WIDTH, HEIGHT, measure->n_runs, text_human(moments.min, measure->unit).text,
+        text_human(moments.max, measure->unit).text, HEIGHT / 2, WIDTH);
     buf_printf(out,
                "<rect class=\"ci\" x=\"%.1f\" y=\"3\" width=\"%.1f\" height=\"%d\" rx=\"3\" "
                "fill-opacity=\"0.15\"/>",
@@ -410,7 +389,7 @@ static bool find_headline(const struct result *result, const char *title, struct
 }
 
 static double value_of(const struct headline *headline) {
-    return measure_stat(headline->measure, headline->stat);
+    return headline->measure->stats[headline->stat];
 }
 
 /* Half the confidence interval of the runs; 0 for one run. */
@@ -426,8 +405,7 @@ static void add_row(struct buf *out, const struct headline *headline, const char
     enum { SHOWN = 17 };
     double value = value_of(headline), scale = top > 0 ? (BAR_TO - BAR_FROM) / top : 0;
     double margin = margin_of(headline);
-    struct buf label CLEANUP_BUF = {0}, name CLEANUP_BUF = {0};
-    text_add_human(&label, value, headline->measure->unit);
+    struct buf name CLEANUP_BUF = {0};
     size_t len = strlen(target);
     buf_printf(&name, "%s%s", len > SHOWN ? "…" : "", target + (len > SHOWN ? len - SHOWN : 0));
     svg_text(out, BAR_FROM - 8, y + 14, "end", "tick", buf_str(&name));
@@ -440,7 +418,8 @@ static void add_row(struct buf *out, const struct headline *headline, const char
                    BAR_FROM + fmin(value + margin, top * 1.05) * scale);
     }
     double end = fmin(value + margin, top * 1.05) * scale;
-    svg_text(out, BAR_FROM + fmax(end, 0) + 6, y + 14, "start", "label", buf_str(&label));
+    svg_text(out, BAR_FROM + fmax(end, 0) + 6, y + 14, "start", "label",
+             text_human(value, headline->measure->unit).text);
 }
 
 static void add_bars(struct buf *out, const struct results *results, const char *title) {
@@ -454,10 +433,9 @@ static void add_bars(struct buf *out, const struct results *results, const char 
         }
     }
     svg_begin_figure(out, title);
-    buf_printf(out, "<svg class=\"plot bars\" role=\"img\" viewBox=\"0 0 %d %zu\"><title>",
-               SVG_WIDTH, n * ROW + 4);
-    text_add_escaped(out, title);
-    buf_add_str(out, "</title>");
+    text_markup(out,
+                "<svg class=\"plot bars\" role=\"img\" viewBox=\"0 0 %d %zu\"><title>%s</title>",
+                SVG_WIDTH, n * ROW + 4, title);
     size_t row = 0;
     for (size_t i = 0; i < results->n; i++) {
         if (find_headline(&results->items[i], title, &headline)) {
@@ -547,19 +525,14 @@ static void add_curve(struct buf *out, const struct results *results, const char
     svg_begin(&plot, "plot curve", title, strcmp(unit, "celsius") != 0);
     svg_line(&plot, points, n, 0, false, title);
     for (size_t i = 0; i < n; i++) {
-        struct buf label CLEANUP_BUF = {0};
-        text_add_human(&label, points[i].y, unit);
-        double x = svg_x(&plot, points[i].x), y = svg_y(&plot, points[i].y);
-        buf_printf(out, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>", x, y);
-        text_add_escaped(out, knob);
-        buf_printf(out, " = %.9g: ", points[i].x);
-        text_add_escaped(out, buf_str(&label));
-        buf_add_str(out, "</title></circle>");
+        text_markup(out,
+                    "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>%s = %.9g: %s"
+                    "</title></circle>",
+                    svg_x(&plot, points[i].x), svg_y(&plot, points[i].y), knob, points[i].x,
+                    text_human(points[i].y, unit).text);
     }
     svg_end(&plot);
-    buf_add_str(out, "<p class=\"note axis\">");
-    text_add_escaped(out, knob);
-    buf_add_str(out, "</p></figure>\n");
+    text_markup(out, "<p class=\"note axis\">%s</p></figure>\n", knob);
 }
 
 void report_sweep_write(const struct results *results, struct buf *out) {

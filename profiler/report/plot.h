@@ -59,7 +59,7 @@ void svg_text(struct buf *out, double x, double y, const char *anchor, const cha
 struct headline {
     const struct measure *measure;
     char title[96];
-    const struct measure_stat *stat; /* the one to show */
+    enum measure_stat stat; /* the one to show */
 };
 enum { MAX_HEADLINES = 16 };
 size_t headlines_find(const struct measures *measures, struct headline ret[MAX_HEADLINES]);
@@ -69,7 +69,7 @@ size_t headlines_find(const struct measures *measures, struct headline ret[MAX_H
 void report_distribution_write(const struct headline *headline, struct buf *out);
 
 /* The values of the runs on one line that covers their range, at least ten percent. */
-void report_strip_write(const struct headline *headline, struct buf *out);
+void report_strip_write(const struct measure *measure, struct buf *out);
 
 /* Each headline measure over all targets. */
 void report_comparison_write(const struct results *results, struct buf *out);

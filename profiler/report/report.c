@@ -39,40 +39,49 @@ static struct run_verdict verdict_of(const struct results *results) {
     return verdict;
 }
 
-/* Reports whose size does not depend on the length of the record. */
-static const struct {
+/* A report is made in memory, or written sample by sample if its size depends on the length of the
+ * record. */
+static const struct report {
     const char *name;
     void (*write)(const struct results *results, struct buf *out);
-} pages[] = {
-    {"junit.xml", report_junit_write},
-    {"report.html", report_html_write},
-    {"summary.json", summary_write},
+    int (*stream)(const struct profile *profile, FILE *to, struct error *err);
+} reports[] = {
+    {"junit.xml", report_junit_write, NULL},  {"metrics.om", NULL, report_openmetrics_write},
+    {"report.html", report_html_write, NULL}, {"samples.csv", NULL, report_csv_write},
+    {"summary.json", summary_write, NULL},
 };
 
 void run_report_remove(const char *dir) {
-    static const char *const names[] = {"junit.xml", "metrics.om", "report.html", "samples.csv",
-                                        "summary.json"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        char *path CLEANUP_FREE = file_path_join(dir, names[i]);
+    for (size_t i = 0; i < ARRAY_LEN(reports); i++) {
+        char *path CLEANUP_FREE = file_path_join(dir, reports[i].name);
         unlink(path);
     }
+}
+
+static int write_report(const char *dir, const struct results *results, const struct report *report,
+                        struct error *err) {
+    struct text_file file CLEANUP_TEXT_FILE = {0};
+    struct buf text CLEANUP_BUF = {0};
+    int r = text_file_open(&file, dir, report->name, err);
+    if (r == 0 && report->stream != NULL) {
+        r = report->stream(results->profile, file.file, err);
+    } else if (r == 0) {
+        report->write(results, &text);
+        fwrite(buf_str(&text), 1, text.len, file.file);
+    }
+    return r < 0 ? r : text_file_commit(&file, err);
 }
 
 int run_report_write(const char *dir, struct run_verdict *ret_verdict, struct error *err) {
     struct results results CLEANUP_RESULTS = {0};
     int r = results_read(dir, &results, err);
-    for (size_t i = 0; i < ARRAY_LEN(pages) && r == 0; i++) {
-        struct buf page CLEANUP_BUF = {0};
-        pages[i].write(&results, &page);
-        r = text_write_file(dir, pages[i].name, &page, err);
+    for (size_t i = 0; i < ARRAY_LEN(reports) && r == 0; i++) {
+        r = write_report(dir, &results, &reports[i], err);
     }
-    r = r < 0 ? r : report_csv_write(dir, results.profile, err);
-    r = r < 0 ? r : report_openmetrics_write(dir, results.profile, err);
-    if (r < 0) {
-        return r;
+    if (r == 0) {
+        *ret_verdict = verdict_of(&results);
     }
-    *ret_verdict = verdict_of(&results);
-    return 0;
+    return r;
 }
 
 int report_main(int argc, char **argv) {

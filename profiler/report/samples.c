@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "exporter/core/arena.h"
-#include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/core/utf8.h"
@@ -34,9 +32,9 @@ static void add_number(struct buf *out, double value) {
 
 static void add_header(struct buf *out, const struct record *record) {
     buf_add_str(out, "target,run,phase,t,at");
-    for (size_t i = 0; i < record_n_series(record); i++) {
+    for (size_t i = 0; i < record->n_series; i++) {
         buf_add_char(out, ',');
-        add_cell(out, record_series_at(record, i)->key);
+        add_cell(out, record->series[i]->key);
     }
     buf_add_char(out, '\n');
 }
@@ -44,7 +42,7 @@ static void add_header(struct buf *out, const struct record *record) {
 static void add_csv_row(struct buf *out, const struct record_line *line, enum record_phase phase,
                         double *values, size_t n) {
     add_cell(out, line->target);
-    buf_printf(out, ",%u,%s,", line->run, record_phase_name(phase));
+    buf_printf(out, ",%u,%s,", line->run, record_phases[phase]);
     add_number(out, line->t);
     buf_add_char(out, ',');
     add_number(out, line->at);
@@ -61,41 +59,29 @@ static void add_csv_row(struct buf *out, const struct record_line *line, enum re
     buf_add_char(out, '\n');
 }
 
-static int write_csv_rows(FILE *file, struct record *record, size_t n, struct error *err) {
+int report_csv_write(const struct profile *profile, FILE *to, struct error *err) {
+    struct record *record CLEANUP_RECORD = NULL;
     struct buf row CLEANUP_BUF = {0};
+    size_t n = profile->record->n_series;
     double *values CLEANUP_FREE = mem_alloc(n * sizeof(*values));
     for (size_t i = 0; i < n; i++) {
         values[i] = NAN;
     }
+    add_header(&row, profile->record);
+    fwrite(buf_str(&row), 1, row.len, to);
     enum record_phase phase = PHASE_NONE;
     struct record_line line;
-    int r;
-    while ((r = record_next(record, &line, err)) > 0) {
+    int r = record_open(profile->record->path, &record, err);
+    while (r >= 0 && (r = record_next(record, &line, err)) > 0) {
         if (line.kind == RECORD_PHASE || line.kind == RECORD_END) {
             phase = line.phase;
-        } else if (line.kind == RECORD_SAMPLE && record_n_series(record) <= n) {
+        } else if (line.kind == RECORD_SAMPLE && record->n_series <= n) {
             buf_reset(&row);
             add_csv_row(&row, &line, phase, values, n);
-            fwrite(buf_str(&row), 1, row.len, file);
+            fwrite(buf_str(&row), 1, row.len, to);
         }
     }
     return r;
-}
-
-int report_csv_write(const char *dir, const struct profile *profile, struct error *err) {
-    struct text_file file CLEANUP_TEXT_FILE = {0};
-    struct record *record CLEANUP_RECORD = NULL;
-    struct buf header CLEANUP_BUF = {0};
-    char *path CLEANUP_FREE = file_path_join(dir, "samples.jsonl");
-    int r = record_open(path, &record, err);
-    r = r < 0 ? r : text_file_open(&file, dir, "samples.csv", err);
-    if (r < 0) {
-        return r;
-    }
-    add_header(&header, profile->record);
-    fwrite(buf_str(&header), 1, header.len, file.file);
-    r = write_csv_rows(file.file, record, record_n_series(profile->record), err);
-    return r < 0 ? r : text_file_commit(&file, err);
 }
 
 /* ---- metrics.om ---- */
@@ -177,8 +163,7 @@ static void add_row(struct table *table, const struct record_line *line) {
 struct writer {
     const struct profile *profile;
     const struct table *table;
-    bool *done;        /* series that have been written */
-    const char **keys; /* the key of a series' histogram; equal keys are the same pointer */
+    bool *done; /* series that have been written */
     FILE *file;
     struct buf line;
 };
@@ -248,7 +233,7 @@ static void write_plain(struct writer *writer, const struct record_series *first
     }
     write_head(writer, first, is_counter ? "counter" : "gauge", len);
     for (size_t i = first->index; i < writer->table->n_series; i++) {
-        const struct record_series *series = record_series_at(record, i);
+        const struct record_series *series = record->series[i];
         if (series->type != first->type || strcmp(series->name, first->name) != 0) {
             continue;
         }
@@ -260,43 +245,46 @@ static void write_plain(struct writer *writer, const struct record_series *first
     }
 }
 
-/* Writes the points of one row: all buckets, the count, the sum. */
-static void write_histogram_row(struct writer *writer, const char *key, size_t row,
-                                size_t *cursors) {
-    static const enum record_type parts[] = {RECORD_BUCKET, RECORD_COUNT, RECORD_SUM};
-    for (size_t part = 0; part < ARRAY_LEN(parts); part++) {
-        for (size_t i = 0; i < writer->table->n_series; i++) {
-            const struct record_series *series = record_series_at(writer->profile->record, i);
-            const struct points *points = &writer->table->series[i];
-            if (writer->keys[i] == key && series->type == parts[part] && cursors[i] < points->n &&
-                points->items[cursors[i]].row == row) {
-                write_point(writer, series, strlen(series->name),
-                            series->type == RECORD_BUCKET ? "_bucket" : "",
+/* Writes the columns of a histogram row by row: all buckets, the count, the sum. */
+static void write_histogram(struct writer *writer, const struct profile_histogram *histogram) {
+    size_t n = histogram->n_buckets;
+    size_t *cursors CLEANUP_FREE = mem_zalloc(n + 2, sizeof(*cursors));
+    for (size_t row = 0; row < writer->table->n_rows; row++) {
+        for (size_t i = 0; i < n + 2; i++) {
+            int column = i < n    ? histogram->buckets[i].column
+                         : i == n ? histogram->count
+                                  : histogram->sum;
+            const struct points *points =
+                column >= 0 ? &writer->table->series[column - N_DERIVED] : NULL;
+            if (points != NULL && cursors[i] < points->n && points->items[cursors[i]].row == row) {
+                const struct record_series *series = profile_series(writer->profile, column);
+                write_point(writer, series, strlen(series->name), i < n ? "_bucket" : "",
                             &points->items[cursors[i]++]);
             }
         }
     }
 }
 
-static void write_histogram(struct writer *writer, const char *key, size_t *cursors) {
-    for (size_t row = 0; row < writer->table->n_rows; row++) {
-        write_histogram_row(writer, key, row, cursors);
-    }
-    for (size_t i = 0; i < writer->table->n_series; i++) {
-        writer->done[i] = writer->done[i] || writer->keys[i] == key;
-    }
+static bool same_name(const struct profile_histogram *a, const struct profile_histogram *b) {
+    return a->name_len == b->name_len && strncmp(a->key, b->key, a->name_len) == 0;
 }
 
-/* Writes one family: the histograms of one name, with different labels. */
-static void write_histograms(struct writer *writer, const struct record_series *first) {
-    size_t n = writer->table->n_series;
-    size_t *cursors CLEANUP_FREE = mem_zalloc(n, sizeof(*cursors));
-    write_head(writer, first, "histogram", strlen(first->name));
-    for (size_t i = first->index; i < n; i++) {
-        const struct record_series *series = record_series_at(writer->profile->record, i);
-        if (!writer->done[i] && writer->keys[i] != NULL && series->type == RECORD_BUCKET &&
-            strcmp(series->name, first->name) == 0) {
-            write_histogram(writer, writer->keys[i], cursors);
+/* A family has the histograms of one name, with different labels. */
+static void write_histograms(struct writer *writer) {
+    const struct profile *profile = writer->profile;
+    bool *done CLEANUP_FREE = mem_zalloc(profile->n_histograms, sizeof(*done));
+    for (size_t i = 0; i < profile->n_histograms; i++) {
+        const struct profile_histogram *first = &profile->histograms[i];
+        if (done[i]) {
+            continue;
+        }
+        write_head(writer, profile_series(profile, first->buckets[0].column), "histogram",
+                   first->name_len);
+        for (size_t j = i; j < profile->n_histograms; j++) {
+            if (same_name(first, &profile->histograms[j])) {
+                write_histogram(writer, &profile->histograms[j]);
+                done[j] = true;
+            }
         }
     }
 }
@@ -305,8 +293,8 @@ static void write_histograms(struct writer *writer, const struct record_series *
  * its values follow from the counter's. */
 static bool has_counter(const struct record *record, const struct record_series *gauge) {
     size_t len = strlen(gauge->name);
-    for (size_t i = 0; i < record_n_series(record); i++) {
-        const struct record_series *series = record_series_at(record, i);
+    for (size_t i = 0; i < record->n_series; i++) {
+        const struct record_series *series = record->series[i];
         if (series->type == RECORD_COUNTER && strncmp(series->name, gauge->name, len) == 0 &&
             (strcmp(series->name + len, "_total") == 0 || series->name[len] == '\0')) {
             return true;
@@ -318,35 +306,30 @@ static bool has_counter(const struct record *record, const struct record_series 
 static void write_families(struct writer *writer) {
     const struct record *record = writer->profile->record;
     for (size_t i = 0; i < writer->table->n_series; i++) {
-        const struct record_series *series = record_series_at(record, i);
-        bool is_gauge = series->type == RECORD_GAUGE;
-        if (writer->done[i]) {
-            continue;
-        }
-        if (series->type == RECORD_BUCKET && writer->keys[i] != NULL) {
-            write_histograms(writer, series);
-        } else if (series->type == RECORD_COUNTER || (is_gauge && !has_counter(record, series))) {
+        const struct record_series *series = record->series[i];
+        bool is_plain = series->type == RECORD_COUNTER ||
+                        (series->type == RECORD_GAUGE && !has_counter(record, series));
+        if (is_plain && !writer->done[i]) {
             write_plain(writer, series);
         }
     }
+    write_histograms(writer);
     fputs("# EOF\n", writer->file);
 }
 
 static double step_of(const struct profile *profile) {
-    double points = (double)profile->n_samples * (double)record_n_series(profile->record);
+    double points = (double)profile->n_samples * (double)profile->record->n_series;
     return points <= MAX_POINTS
                ? 0
                : ceil(profile->last_t / (double)profile->n_samples * points / MAX_POINTS);
 }
 
-static int read_table(const char *dir, const struct profile *profile, struct table *table,
-                      struct error *err) {
+static int read_table(const struct profile *profile, struct table *table, struct error *err) {
     struct record *record CLEANUP_RECORD = NULL;
-    char *path CLEANUP_FREE = file_path_join(dir, "samples.jsonl");
-    table->n_series = record_n_series(profile->record);
+    table->n_series = profile->record->n_series;
     table->series = mem_zalloc(table->n_series, sizeof(*table->series));
     table->step = step_of(profile);
-    int r = record_open(path, &record, err);
+    int r = record_open(profile->record->path, &record, err);
     struct record_line line;
     while (r >= 0 && (r = record_next(record, &line, err)) > 0) {
         if (line.kind == RECORD_SAMPLE) {
@@ -356,38 +339,15 @@ static int read_table(const char *dir, const struct profile *profile, struct tab
     return r;
 }
 
-/* Finds the histogram of each series; the texts go into `arena`. */
-static void find_keys(const struct record *record, struct arena *arena, const char **keys) {
-    for (size_t i = 0; i < record_n_series(record); i++) {
-        struct buf key CLEANUP_BUF = {0};
-        double le;
-        if (histogram_key_of(record_series_at(record, i), &key, &le) < 0) {
-            continue;
-        }
-        for (size_t j = 0; j < i && keys[i] == NULL; j++) {
-            keys[i] = keys[j] != NULL && strcmp(keys[j], buf_str(&key)) == 0 ? keys[j] : NULL;
-        }
-        if (keys[i] == NULL) {
-            keys[i] = arena_copy(arena, buf_str(&key), key.len + 1);
-        }
-    }
-}
-
-int report_openmetrics_write(const char *dir, const struct profile *profile, struct error *err) {
+int report_openmetrics_write(const struct profile *profile, FILE *to, struct error *err) {
     struct table table CLEANUP(table_finish) = {0};
-    struct text_file file CLEANUP_TEXT_FILE = {0};
-    struct arena arena CLEANUP_ARENA = {0};
-    size_t n = record_n_series(profile->record);
-    bool *done CLEANUP_FREE = mem_zalloc(n, sizeof(*done));
-    const char **keys CLEANUP_FREE = mem_zalloc(n, sizeof(*keys));
-    find_keys(profile->record, &arena, keys);
-    int r = read_table(dir, profile, &table, err);
-    r = r < 0 ? r : text_file_open(&file, dir, "metrics.om", err);
+    bool *done CLEANUP_FREE = mem_zalloc(profile->record->n_series, sizeof(*done));
+    int r = read_table(profile, &table, err);
     if (r < 0) {
         return r;
     }
-    struct writer writer = {profile, &table, done, keys, file.file, {0}};
+    struct writer writer = {profile, &table, done, to, {0}};
     write_families(&writer);
     buf_finish(&writer.line);
-    return text_file_commit(&file, err);
+    return 0;
 }

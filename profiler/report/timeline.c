@@ -14,7 +14,7 @@ enum how {
 };
 
 struct source {
-    size_t column, divisor; /* `divisor` is for a ratio */
+    int column, divisor; /* `divisor` is for a ratio */
     const char *name;
 };
 
@@ -79,11 +79,9 @@ static double value_at(const struct chart *chart, const struct profile_run *run,
 /* Makes at most `max` points, each the mean of neighbours. */
 static void make_line(const struct chart *chart, const struct profile_run *run,
                       const struct source *source, size_t max, struct line *line) {
-    size_t n_bins =
-        source->column < run->n_columns ? run->columns[source->column].timeline.n_bins : 0;
-    if (chart->how == RATIO && source->divisor >= run->n_columns) {
-        n_bins = 0;
-    }
+    int n_columns = (int)run->n_columns;
+    bool there = source->column < n_columns && source->divisor < n_columns;
+    size_t n_bins = there ? run->columns[source->column].timeline.n_bins : 0;
     size_t stride = n_bins / max + 1, before = 0, in = 0;
     struct svg_point sum = {0};
     line->points = mem_zalloc(n_bins, sizeof(*line->points));
@@ -184,7 +182,7 @@ static void add_phases(struct svg_plot *plot, const struct profile_run *run) {
         double end = i + 1 < run->n_phases ? run->phases[i + 1].t : run->end_t;
         double from = svg_x(plot, fmax(run->phases[i].t - start_of(run), plot->x0));
         double to = svg_x(plot, fmin(end - start_of(run), plot->x1));
-        const char *name = record_phase_name(run->phases[i].phase);
+        const char *name = record_phases[run->phases[i].phase];
         if (to - from < 0.5) {
             continue;
         }
@@ -201,9 +199,8 @@ static void add_phases(struct svg_plot *plot, const struct profile_run *run) {
 static void add_legend(struct buf *out, const struct line *lines, size_t n) {
     buf_add_str(out, "<ul class=\"legend\">");
     for (size_t i = 0; i < n; i++) {
-        buf_printf(out, "<li class=\"c%zu\"><i></i><span>", lines[i].colour);
-        text_add_escaped(out, lines[i].name);
-        buf_add_str(out, "</span></li>");
+        text_markup(out, "<li class=\"c%zu\"><i></i><span>%s</span></li>", lines[i].colour,
+                    lines[i].name);
     }
     buf_add_str(out, "</ul>");
 }
@@ -271,7 +268,7 @@ static void add_machine_charts(const struct charts *charts) {
     const struct profile *profile = charts->profile;
     for (size_t i = 0; i < ARRAY_LEN(machine); i++) {
         struct chart chart = machine[i].chart;
-        for (size_t j = N_DERIVED; j < profile_n_columns(profile); j++) {
+        for (int j = N_DERIVED; j < profile_n_columns(profile); j++) {
             const struct record_series *series = profile_series(profile, j);
             if (strcmp(series->name, machine[i].name) == 0 && chart.n_sources < MAX_SOURCES) {
                 chart.sources[chart.n_sources++] =
@@ -291,7 +288,7 @@ static bool is_rate(const struct profile *profile, const struct record_series *s
 /* The rates of the application, such as frames per second. */
 static void add_rate_charts(const struct charts *charts) {
     const struct profile *profile = charts->profile;
-    for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
+    for (int i = N_DERIVED; i < profile_n_columns(profile); i++) {
         const struct record_series *series = profile_series(profile, i);
         if (is_rate(profile, series)) {
             struct buf title CLEANUP_BUF = {0};
@@ -305,20 +302,13 @@ static void add_rate_charts(const struct charts *charts) {
 /* The mean of a histogram over time: growth of its sum per growth of its count. */
 static void add_histogram_charts(const struct charts *charts) {
     const struct profile *profile = charts->profile;
-    for (size_t i = N_DERIVED; i < profile_n_columns(profile); i++) {
-        const struct record_series *series = profile_series(profile, i);
-        struct buf key CLEANUP_BUF = {0}, count CLEANUP_BUF = {0}, title CLEANUP_BUF = {0};
-        double le;
-        if (series->type != RECORD_SUM || histogram_key_of(series, &key, &le) < 0) {
-            continue;
-        }
-        size_t bare = strlen(series->name) - strlen("_sum");
-        buf_printf(&count, "%.*s_count%s", (int)bare, series->name, buf_str(&key) + bare);
-        int divisor = profile_find(profile, buf_str(&count));
-        if (divisor >= 0) {
-            buf_printf(&title, "%s, mean", record_short_key(buf_str(&key)));
-            add_simple(charts, buf_str(&title), series->unit, RATIO,
-                       (struct source){.column = i, .divisor = (size_t)divisor});
+    for (size_t i = 0; i < profile->n_histograms; i++) {
+        const struct profile_histogram *histogram = &profile->histograms[i];
+        struct buf title CLEANUP_BUF = {0};
+        if (histogram->sum >= 0 && histogram->count >= 0) {
+            buf_printf(&title, "%s, mean", record_short_key(histogram->key));
+            add_simple(charts, buf_str(&title), profile_series(profile, histogram->sum)->unit,
+                       RATIO, (struct source){histogram->sum, histogram->count, NULL});
         }
     }
 }
@@ -327,7 +317,7 @@ static void add_app_gauges(const struct charts *charts) {
     enum { MAX_GAUGES = 6 };
     const struct profile *profile = charts->profile;
     size_t n = 0;
-    for (size_t i = N_DERIVED; i < profile_n_columns(profile) && n < MAX_GAUGES; i++) {
+    for (int i = N_DERIVED; i < profile_n_columns(profile) && n < MAX_GAUGES; i++) {
         const struct record_series *series = profile_series(profile, i);
         if (series->type == RECORD_GAUGE && record_key_is_app(series->key) &&
             strncmp(series->name, "app.param", strlen("app.param")) != 0 &&

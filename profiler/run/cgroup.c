@@ -19,54 +19,30 @@ enum { MAX_KEPT_FILES = 32, MAX_BYTES = 1 << 20, NAME_BYTES = 64 };
 
 /* ---- where a process is ---- */
 
-/* Whether two lists of controllers, "cpu,cpuacct" and "cpuacct,cpu", have one in common. */
-static bool share_controller(const char *a, size_t a_len, const char *b) {
-    for (const char *end = a + a_len; a < end;) {
-        size_t len = strcspn(a, ",");
-        len = len < (size_t)(end - a) ? len : (size_t)(end - a);
-        for (const char *other = b; len > 0 && *other != '\0';) {
-            size_t other_len = strcspn(other, ",");
-            if (other_len == len && memcmp(other, a, len) == 0) {
-                return true;
-            }
-            other += other_len + (other[other_len] == ',' ? 1 : 0);
+const char *run_cgroup_find_path(const char *text, unsigned controllers, size_t *ret_len) {
+    for (const char *end; *text != '\0'; text = end + (*end == '\n' ? 1 : 0)) {
+        end = strchrnul(text, '\n');
+        const char *names =
+            memchr(text, ':', (size_t)(end - text)); /* "4:memory:/a/b", "0::/a/b" */
+        const char *path = names != NULL ? memchr(names + 1, ':', (size_t)(end - names - 1)) : NULL;
+        if (path == NULL) {
+            continue;
         }
-        a += len + 1;
-    }
-    return false;
-}
-
-const char *run_cgroup_find_path(const char *text, const char *name, size_t *ret_len) {
-    while (*text != '\0') {
-        size_t len = strcspn(text, "\n");
-        const char *controllers = memchr(text, ':', len); /* "4:memory:/a/b", "0::/a/b" */
-        const char *path = controllers != NULL ? memchr(controllers + 1, ':',
-                                                        len - (size_t)(controllers + 1 - text))
-                                               : NULL;
-        if (path != NULL) {
-            size_t n = (size_t)(path - controllers - 1);
-            bool unified = n == 0 && strncmp(text, "0:", 2) == 0;
-            if (name == NULL ? unified : share_controller(controllers + 1, n, name)) {
-                *ret_len = len - (size_t)(path + 1 - text);
-                return path + 1;
-            }
+        size_t len = (size_t)(path - names - 1);
+        bool unified = len == 0 && strncmp(text, "0:", 2) == 0;
+        if (controllers == 0 ? unified : (cgroup_controllers(names + 1, len) & controllers) != 0) {
+            *ret_len = (size_t)(end - path - 1);
+            return path + 1;
         }
-        text += len + (text[len] == '\n' ? 1 : 0);
     }
     return NULL;
-}
-
-static const char *last_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
 }
 
 /* The path in one hierarchy. A container may see the paths of the host but have only its own cgroup
  * mounted; such a path does not exist there, and the root is the right one. The caller frees it. */
 static char *path_in(const struct cgroup_hierarchy *row, const char *text) {
     size_t len;
-    const char *found =
-        run_cgroup_find_path(text, row->unified ? NULL : last_name(row->path), &len);
+    const char *found = run_cgroup_find_path(text, row->unified ? 0 : row->controllers, &len);
     char *path = found != NULL ? mem_strndup(found, len) : NULL;
     if (path != NULL && path[1] != '\0' && faccessat(row->fd, path + 1, F_OK, 0) < 0) {
         path[1] = '\0';

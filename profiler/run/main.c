@@ -13,7 +13,7 @@
 #include "exporter/core/log.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
-#include "exporter/settings/suggest.h"
+#include "exporter/settings/flags.h"
 #include "profiler/report/report.h"
 #include "profiler/run/engine.h"
 #include "profiler/run/output.h"
@@ -21,40 +21,37 @@
 
 /* ---- the command line ---- */
 
+static const struct option flag_options[] = {
+    {"force", OPTION_BOOL, .help = "Replace an existing record"},
+    {"image", OPTION_STRING, .help = "Run this container image, through Docker or podman"},
+    {"knob", OPTION_STRING, .repeatable = true,
+     .help = "Run with each value of a knob of the plugin, NAME=A,B,…; of several knobs, with all "
+             "combinations"},
+    {"out", OPTION_STRING,
+     .help = "Folder of the record; default output.dir of FILE, or a folder named after the "
+             "application and the time"},
+    {"target", OPTION_STRING, .repeatable = true,
+     .help = "Run only this target, by its name or number (repeatable)"},
+    {0},
+};
+
+static void print_help(void) {
+    printf("usage: waap run [FILE] [flags] [-- COMMAND...]\n\n"
+           "Profiles an application: runs it as the profiling section of FILE (a sage.yaml)\n"
+           "specifies, and records what it uses. COMMAND is run instead of the file's; the\n"
+           "target's args follow it.\n\n");
+    flags_print_help(flag_options, stdout);
+    printf(
+        "\nExit status: 0 good, 1 a gate failed, 2 usage or FILE, 3 the application failed, 4 the\n"
+        "machine does not allow it, 130 interrupted; what was recorded until then is kept.\n");
+}
+
 /* A knob to be swept over values. */
 struct sweep {
     const char *name;
     struct knob_value *values;
     size_t n_values;
 };
-
-struct options {
-    const char *file;           /* NULL: none */
-    const char *out_dir;        /* NULL: not given */
-    const char *image;          /* NULL: not given */
-    const char *const *command; /* after "--"; NULL: not given */
-    const char **targets;       /* names or numbers; n_targets 0: all */
-    size_t n_targets;
-    struct sweep *sweeps;
-    size_t n_sweeps;
-    bool force; /* replace an existing record */
-    bool help;
-};
-
-static const char help[] =
-    "usage: waap run [FILE] [options] [-- COMMAND...]\n\n"
-    "Profiles an application: runs it as the profiling section of FILE (a sage.yaml) specifies,\n"
-    "and records what it uses.\n\n"
-    "  --target=NAME       Only this target, by its name or number (repeatable)\n"
-    "  --image=IMAGE       Run this container image, through Docker or podman\n"
-    "  --out=DIR           Where the record goes; default output.dir of FILE, or a folder named\n"
-    "                      after the application and the time\n"
-    "  --force             Replace an existing record\n"
-    "  --knob=NAME=A,B,..  Run with each of these values of a knob of the plugin (repeatable:\n"
-    "                      all combinations)\n"
-    "  -- COMMAND...       Run this command; the target's args follow it\n\n"
-    "Exit status: 0 good, 1 a gate failed, 2 usage or FILE, 3 the application failed, 4 the\n"
-    "machine does not allow it, 130 interrupted; what was recorded until then is kept.\n";
 
 enum { MAX_VALUES = 100 };
 
@@ -74,7 +71,7 @@ static int read_sweep(const char *text, struct arena *arena, struct sweep *ret_s
                       struct error *err) {
     const char *equals = strchr(text, '=');
     if (equals == NULL || equals == text || equals[1] == '\0') {
-        return error_set(err, -EINVAL, "--knob: expected NAME=VALUE,VALUE,…, got \"%s\"", text);
+        return error_set(err, -EINVAL, "expected NAME=VALUE,VALUE,…, got \"%s\"", text);
     }
     char *name = arena_copy(arena, text, strlen(text) + 1);
     struct knob_value *values = arena_take(arena, MAX_VALUES * sizeof(*values));
@@ -83,120 +80,12 @@ static int read_sweep(const char *text, struct arena *arena, struct sweep *ret_s
     char *rest = name + (equals - text) + 1;
     for (char *word; (word = strsep(&rest, ",")) != NULL;) {
         if (word[0] == '\0' || ret_sweep->n_values == MAX_VALUES) {
-            return error_set(err, -EINVAL, "--knob: expected 1 to %d values, got \"%s\"",
-                             MAX_VALUES, equals + 1);
+            return error_set(err, -EINVAL, "expected 1 to %d values, got \"%s\"", MAX_VALUES,
+                             equals + 1);
         }
         values[ret_sweep->n_values++] = read_value(word);
     }
     return 0;
-}
-
-static const char *const names[] = {"--force", "--image", "--knob", "--out", "--target"};
-
-static int set(struct options *options, const char *name, const char *value, struct arena *arena,
-               struct error *err) {
-    if (value[0] == '\0') {
-        return error_set(err, -EINVAL, "%s: expected a value, got \"\"", name);
-    }
-    if (strcmp(name, "--knob") == 0) {
-        return read_sweep(value, arena, &options->sweeps[options->n_sweeps++], err);
-    }
-    const char **place = strcmp(name, "--image") == 0 ? &options->image
-                         : strcmp(name, "--out") == 0 ? &options->out_dir
-                                                      : &options->targets[options->n_targets++];
-    *place = value;
-    return 0;
-}
-
-static int fail_unknown(const char *arg, struct error *err) {
-    struct suggest suggest;
-    struct buf text CLEANUP_BUF = {0};
-    suggest_init(&suggest, arg);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        suggest_offer(&suggest, names[i], strlen(names[i]));
-    }
-    buf_printf(&text, "unknown option %.*s", (int)strcspn(arg, "="), arg);
-    suggest_write(&suggest, "", &text);
-    return error_set(err, -EINVAL, "%s", buf_str(&text));
-}
-
-/* Takes the option at argv[*at] with its value, "--out=x" or "--out x", and moves `*at` to its last
- * word. */
-static int take_option(struct options *options, int argc, char **argv, int *at, struct arena *arena,
-                       struct error *err) {
-    const char *arg = argv[*at];
-    size_t len = strcspn(arg, "=");
-    const char *name = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        name = strlen(names[i]) == len && strncmp(names[i], arg, len) == 0 ? names[i] : name;
-    }
-    if (name == NULL) {
-        return fail_unknown(arg, err);
-    }
-    bool has_value = arg[len] == '=';
-    if (strcmp(name, "--force") == 0) {
-        options->force = true;
-        return has_value ? error_set(err, -EINVAL, "%s takes no value", name) : 0;
-    }
-    if (!has_value && *at + 1 >= argc) {
-        return error_set(err, -EINVAL, "%s: expected a value after it", name);
-    }
-    return set(options, name, has_value ? arg + len + 1 : argv[++*at], arena, err);
-}
-
-static int take_argument(struct options *options, int argc, char **argv, int *at,
-                         struct arena *arena, struct error *err) {
-    const char *arg = argv[*at];
-    if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
-        options->help = true;
-        return 0;
-    }
-    if (arg[0] == '-') {
-        return take_option(options, argc, argv, at, arena, err);
-    }
-    if (options->file != NULL) {
-        return error_set(err, -EINVAL, "one file at a time, got %s and %s (a command follows --)",
-                         options->file, arg);
-    }
-    options->file = arg;
-    return 0;
-}
-
-static int check(const struct options *options, struct error *err) {
-    if (options->command != NULL && options->image != NULL) {
-        return error_set(err, -EINVAL, "--image and a command after -- exclude each other");
-    }
-    if (options->command != NULL && options->command[0] == NULL) {
-        return error_set(err, -EINVAL, "expected a command after --");
-    }
-    if (options->file == NULL && options->command == NULL && options->image == NULL) {
-        return error_set(err, -EINVAL, "expected a sage.yaml, --image or a command after --");
-    }
-    return 0;
-}
-
-/* Reads the command line behind argv[0] into the arena. -EINVAL with the reason. */
-static int read_options(int argc, char **argv, struct arena *arena, struct options *ret_options,
-                        struct error *err) {
-    struct options options = {
-        .targets = arena_take(arena, (size_t)argc * sizeof(*options.targets)),
-        .sweeps = arena_take(arena, (size_t)argc * sizeof(*options.sweeps)),
-    };
-    for (int i = 1; i < argc && options.command == NULL && !options.help; i++) {
-        if (strcmp(argv[i], "--") == 0) {
-            options.command = (const char *const *)argv + i + 1;
-            break;
-        }
-        int r = take_argument(&options, argc, argv, &i, arena, err);
-        if (r < 0) {
-            return r;
-        }
-    }
-    int r = options.help ? 0 : check(&options, err);
-    if (r == 0) {
-        *ret_options = options;
-    }
-    return r;
 }
 
 enum {
@@ -209,7 +98,12 @@ enum {
 /* One call of `waap run`. */
 struct call {
     struct arena arena;
-    struct options options;
+    struct flags flags;
+    const char *file;           /* NULL: none */
+    const char *image;          /* of the command line; "": none */
+    const char *const *command; /* after "--"; NULL: not given */
+    struct sweep *sweeps;
+    size_t n_sweeps;
     struct run_spec spec;
     struct run_session session;
     const char *home; /* the folder of the file; NULL: the working directory */
@@ -219,6 +113,46 @@ struct call {
 static int complain(int code, const char *text) {
     fprintf(stderr, "waap run: %s\n", text);
     return code;
+}
+
+/* Reads the command line; false with the reasons on standard error. */
+static bool read_call(struct call *call, int argc, char **argv) {
+    struct problems problems CLEANUP_PROBLEMS = {0};
+    struct error err;
+    int n = 1;
+    while (n < argc && strcmp(argv[n], "--") != 0) {
+        n++;
+    }
+    flags_read(&call->flags, flag_options, NULL, n, argv, &problems);
+    call->command = n < argc ? (const char *const *)argv + n + 1 : NULL;
+    call->file = call->flags.n_words > 0 ? call->flags.words[0] : NULL;
+    call->image = settings_string(call->flags.settings, "image");
+    const char *const *knobs = settings_list(call->flags.settings, "knob");
+    call->sweeps = arena_take(&call->arena, (size_t)argc * sizeof(*call->sweeps));
+    for (; knobs[call->n_sweeps] != NULL; call->n_sweeps++) {
+        if (read_sweep(knobs[call->n_sweeps], &call->arena, &call->sweeps[call->n_sweeps], &err) <
+            0) {
+            problems_add(&problems, "--knob", 0, 0, "%s", err.text);
+        }
+    }
+    bool has_image = call->image[0] != '\0';
+    const struct {
+        bool applies;
+        const char *text;
+    } mistakes[] = {
+        {call->flags.n_words > 1, "one file at a time (a command follows --)"},
+        {call->command != NULL && has_image, "--image and a command after -- exclude each other"},
+        {call->command != NULL && call->command[0] == NULL, "expected a command after --"},
+        {call->file == NULL && call->command == NULL && !has_image,
+         "expected a sage.yaml, --image or a command after --"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
+        if (mistakes[i].applies) {
+            problems_add(&problems, "waap run", 0, 0, "%s", mistakes[i].text);
+        }
+    }
+    problems_print(&problems, stderr);
+    return problems.n_lines == 0;
 }
 
 /* ---- what to run ---- */
@@ -272,18 +206,17 @@ static int find_digest(struct call *call, struct run_plan *plan, struct error *e
 
 static int make_plan(struct call *call, const struct run_target *target, struct run_plan *ret_plan,
                      struct error *err) {
-    const struct options *options = &call->options;
-    bool given = options->command != NULL;
+    bool given = call->command != NULL;
     struct buf words CLEANUP_BUF = {0};
     struct run_plan plan = {
         .target = target,
         .name = target->name,
-        .image = options->image != NULL ? options->image
+        .image = call->image[0] != '\0' ? call->image
                  : given                ? NULL
                                         : target->image,
         .dir = given ? NULL : call->home,
     };
-    add_words(&words, given ? options->command : target->command);
+    add_words(&words, given ? call->command : target->command);
     if (words.len == 0 && plan.image == NULL && !call->spec.has_section) {
         return error_set(err, -EINVAL,
                          "nothing to run: %s has no section profiling; give --image or a command "
@@ -314,16 +247,20 @@ static int make_plan(struct call *call, const struct run_target *target, struct 
 /* Selects the targets of the command line, or all. */
 static int choose_targets(struct call *call, const struct run_target ***ret_targets, size_t *ret_n,
                           struct error *err) {
-    const struct options *options = &call->options;
     const struct run_spec *spec = &call->spec;
-    size_t n = options->n_targets > 0 ? options->n_targets : spec->n_targets;
+    const char *const *names = settings_list(call->flags.settings, "target");
+    size_t n = 0;
+    while (names[n] != NULL) {
+        n++;
+    }
+    bool all = n == 0;
+    n = all ? spec->n_targets : n;
     const struct run_target **targets = arena_take(&call->arena, n * sizeof(*targets));
     for (size_t i = 0; i < n; i++) {
-        targets[i] =
-            options->n_targets > 0 ? run_spec_target(spec, options->targets[i]) : &spec->targets[i];
+        targets[i] = all ? &spec->targets[i] : run_spec_target(spec, names[i]);
         if (targets[i] == NULL) {
-            return error_set(err, -EINVAL, "--target: there is no target \"%s\" in %s",
-                             options->targets[i], spec->file != NULL ? spec->file : "this run");
+            return error_set(err, -EINVAL, "--target: there is no target \"%s\" in %s", names[i],
+                             spec->file != NULL ? spec->file : "this run");
         }
     }
     *ret_targets = targets;
@@ -351,9 +288,9 @@ static const char *sweep_name(struct call *call, const char *target, const struc
 }
 
 /* Advances to the next combination of values; false after the last. */
-static bool next_combination(const struct options *options, size_t *at) {
-    for (size_t i = options->n_sweeps; i > 0; i--) {
-        if (++at[i - 1] < options->sweeps[i - 1].n_values) {
+static bool next_combination(const struct call *call, size_t *at) {
+    for (size_t i = call->n_sweeps; i > 0; i--) {
+        if (++at[i - 1] < call->sweeps[i - 1].n_values) {
             return true;
         }
         at[i - 1] = 0;
@@ -362,20 +299,19 @@ static bool next_combination(const struct options *options, size_t *at) {
 }
 
 static void profile(struct call *call, struct run_plan *plan) {
-    const struct options *options = &call->options;
-    size_t n = options->n_sweeps;
+    size_t n = call->n_sweeps;
     size_t *at CLEANUP_FREE = mem_zalloc(n, sizeof(*at));
     struct run_knob *knobs CLEANUP_FREE = mem_zalloc(n, sizeof(*knobs));
     const char *name = plan->name;
     do {
         for (size_t i = 0; i < n; i++) {
-            knobs[i] = (struct run_knob){options->sweeps[i].name, options->sweeps[i].values[at[i]]};
+            knobs[i] = (struct run_knob){call->sweeps[i].name, call->sweeps[i].values[at[i]]};
         }
         plan->knobs = knobs;
         plan->n_knobs = n;
         plan->name = n > 0 ? sweep_name(call, name, knobs, n) : name;
         run_target_profile(&call->session, plan, &call->tally);
-    } while (next_combination(options, at) && !run_session_is_over(&call->session));
+    } while (next_combination(call, at) && !run_session_is_over(&call->session));
 }
 
 static void write_finished(struct run_session *session) {
@@ -453,7 +389,7 @@ static bool is_program(const char *file) {
 
 static int load(struct call *call) {
     struct problems problems CLEANUP_PROBLEMS = {0};
-    const char *file = call->options.file;
+    const char *file = call->file;
     if (file == NULL) {
         run_spec_init(&call->spec);
         return 0;
@@ -500,10 +436,12 @@ static int run_call(struct call *call, struct error *err) {
     }
     struct run_session *session = &call->session;
     session->spec = &call->spec;
-    session->out_dir = call->options.out_dir != NULL ? call->options.out_dir
-                       : call->spec.out_dir != NULL  ? call->spec.out_dir
-                                                     : default_out_dir(call);
-    if (!call->options.force && run_output_check(session->out_dir, err) < 0) {
+    const char *out_dir = settings_string(call->flags.settings, "out");
+    session->out_dir = out_dir[0] != '\0'           ? out_dir
+                       : call->spec.out_dir != NULL ? call->spec.out_dir
+                                                    : default_out_dir(call);
+    bool force = settings_bool(call->flags.settings, "force");
+    if (!force && run_output_check(session->out_dir, err) < 0) {
         return complain(EXIT_USAGE, err->text);
     }
     if (run_session_init(session, err) < 0) {
@@ -526,13 +464,12 @@ int run_main(const struct collector *const *collectors, int argc, char **argv) {
     struct call call = {.session = {.collectors = collectors, .signals = {.fd = -1}}};
     struct error err;
     int code = EXIT_USAGE;
+    if (flags_ask_for_help(argc, argv)) {
+        print_help();
+        return EXIT_SUCCESS;
+    }
     log_configure(LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT);
-    if (read_options(argc, argv, &call.arena, &call.options, &err) < 0) {
-        fprintf(stderr, "waap run: %s\n\n%s", err.text, help);
-    } else if (call.options.help) {
-        fputs(help, stdout);
-        code = EXIT_SUCCESS;
-    } else if (load(&call) == 0) {
+    if (read_call(&call, argc, argv) && load(&call) == 0) {
         code = run_call(&call, &err);
     }
     if (!run_session_finish(&call.session)) {
@@ -540,6 +477,7 @@ int run_main(const struct collector *const *collectors, int argc, char **argv) {
         _exit(code);
     }
     run_spec_finish(&call.spec);
+    flags_finish(&call.flags);
     arena_finish(&call.arena);
     return code;
 }

@@ -8,8 +8,9 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
-#include "exporter/core/number.h"
+#include "exporter/core/utf8.h"
 #include "exporter/engine/worker.h"
+#include "exporter/metrics/parse.h"
 #include "exporter/settings/settings.h"
 
 /* A metric, its key and group in the record, type, unit and help; then the fields that most rows
@@ -71,42 +72,13 @@ const struct run_probe_row run_probe_rows[] = {
 
 const size_t run_probe_n_rows = ARRAY_LEN(run_probe_rows);
 
-const char *run_probe_label(const char *labels, size_t len, const char *name, size_t *ret_len) {
-    size_t name_len = strlen(name);
-    const char *end = labels + len;
-    while (labels < end) {
-        const char *equals = memchr(labels, '=', (size_t)(end - labels));
-        if (equals == NULL || end - equals < 3) {
-            return NULL;
-        }
-        const char *value = equals + 2;
-        const char *at = value;
-        while (at < end && *at != '"') {
-            at += *at == '\\' ? 2 : 1;
-        }
-        if (at >= end) {
-            return NULL;
-        }
-        if ((size_t)(equals - labels) == name_len && memcmp(labels, name, name_len) == 0) {
-            *ret_len = (size_t)(at - value);
-            return value;
-        }
-        labels = at + 1 + (at + 1 < end ? 1 : 0); /* the quote and the comma */
-    }
-    return NULL;
-}
-
-void run_probe_key(const struct run_probe_row *row, const char *labels, size_t len,
-                   struct buf *out) {
+void run_probe_key(const struct run_probe_row *row, const char *value, struct buf *out) {
     buf_add_str(out, row->key);
-    size_t value_len = 0;
-    const char *value = row->label != NULL && row->use == RUN_PROBE_EACH
-                            ? run_probe_label(labels, len, row->label, &value_len)
-                            : NULL;
-    bool first_gpu = value_len == 1 && *value == '0' && strcmp(row->label, "gpu") == 0;
-    if (value != NULL && !first_gpu) {
-        buf_printf(out, "{%s=\"%.*s\"}", row->as_label != NULL ? row->as_label : row->label,
-                   (int)value_len, value);
+    bool first_gpu = strcmp(value, "0") == 0 && strcmp(row->label, "gpu") == 0;
+    if (row->use == RUN_PROBE_EACH && value[0] != '\0' && !first_gpu) {
+        buf_printf(out, "{%s=\"", row->as_label != NULL ? row->as_label : row->label);
+        utf8_add_escaped(out, value, true);
+        buf_add_str(out, "\"}");
     }
 }
 
@@ -143,7 +115,9 @@ struct run_probe {
     struct energy *energy;
     struct probe_worker workers[MAX_WORKERS];
     size_t n_workers;
-    bool seen[64]; /* by row of run_probe_rows: the metric has occurred */
+    bool seen[64];             /* by row of run_probe_rows: the metric has occurred */
+    struct exposition_doc doc; /* the samples of the metric being read, in `text` */
+    struct buf text;
 };
 
 static int compare_block(const void *name, const void *block) {
@@ -268,6 +242,8 @@ bool run_probe_destroy(struct run_probe *probe) {
     for (size_t i = 0; i < probe->n_workers; i++) {
         exposition_part_unref(probe->workers[i].part);
     }
+    exposition_doc_finish(&probe->doc);
+    buf_finish(&probe->text);
     energy_destroy(probe->energy);
     config_unref(probe->config);
     free(probe);
@@ -298,43 +274,27 @@ bool run_probe_is_busy(const struct run_probe *probe) {
 
 /* ---- samples ---- */
 
-/* One sample line: `name{labels} value` or `name value`. */
-struct line {
-    const char *labels;
-    size_t len;
-    double value;
-};
-
-/* Takes the next line; label values may contain braces and blanks. */
-static bool next_line(const char **at, const char *end, struct line *ret_line) {
-    const char *newline = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
-    if (newline == NULL) {
-        return false;
+/* Reads the samples of a metric into `doc`. */
+static void read_block(struct run_probe *probe, const struct exposition_block *block) {
+    static const struct exposition_limits limits = {
+        .max_families = 1,
+        .max_samples = 1 << 16,
+        .max_labels = 64,
+        .max_name_len = 1 << 10,
+        .max_value_len = 1 << 16,
+    };
+    buf_reset(&probe->text);
+    exposition_doc_reset(&probe->doc);
+    for (size_t i = 0; i < block->n_pieces; i++) {
+        buf_add(&probe->text, block->pieces[i].iov_base, block->pieces[i].iov_len);
     }
-    const char *blank = memrchr(*at, ' ', (size_t)(newline - *at));
-    const char *brace = blank != NULL ? memchr(*at, '{', (size_t)(blank - *at)) : NULL;
-    ret_line->labels = brace != NULL ? brace + 1 : "";
-    ret_line->len = brace != NULL ? (size_t)(blank - 1 - brace - 1) : 0;
-    if (blank == NULL ||
-        number_parse(blank + 1, (size_t)(newline - blank - 1), &ret_line->value) < 0) {
-        ret_line->value = NAN;
-    }
-    *at = newline + 1;
-    return true;
+    exposition_parse(probe->text.data, probe->text.len, &limits, &probe->doc, NULL);
 }
 
-static bool matches(const struct run_probe_row *row, const struct line *line) {
-    size_t len;
-    const char *value =
-        row->only != NULL ? run_probe_label(line->labels, line->len, row->label, &len) : NULL;
-    return row->only == NULL ||
-           (value != NULL && memmem(value, len, row->only, strlen(row->only)) != NULL);
-}
-
-static void put(const struct run_probe_row *row, const struct line *line, double value,
+static void put(const struct run_probe_row *row, const char *label, double value,
                 struct run_record *record) {
     struct buf key CLEANUP_BUF = {0};
-    run_probe_key(row, line->labels, line->len, &key);
+    run_probe_key(row, label, &key);
     struct run_series series = {
         .key = buf_str(&key),
         .type = row->type,
@@ -355,27 +315,27 @@ static void show_live(const char *key, double value, struct run_live *live) {
 }
 
 /* Writes the values of one metric; the largest is shown in the progress line. */
-static void write_block(const struct run_probe_row *row, const struct exposition_block *block,
-                        struct run_record *record, struct run_live *live) {
+static void write_block(struct run_probe *probe, const struct run_probe_row *row,
+                        const struct exposition_block *block, struct run_record *record,
+                        struct run_live *live) {
     double sum = NAN, max = NAN;
-    for (size_t i = 0; i < block->n_pieces; i++) {
-        const char *at = block->pieces[i].iov_base;
-        const char *end = at + block->pieces[i].iov_len;
-        struct line line;
-        while (next_line(&at, end, &line)) {
-            if (isnan(line.value) || !matches(row, &line)) {
-                continue;
-            }
-            sum = isnan(sum) ? line.value : sum + line.value;
-            max = isnan(max) || line.value > max ? line.value : max;
-            if (row->use == RUN_PROBE_EACH) {
-                put(row, &line, line.value, record);
-            }
+    read_block(probe, block);
+    for (size_t i = 0; i < probe->doc.n_samples; i++) {
+        const struct exposition_sample *sample = &probe->doc.samples[i];
+        double value = sample->value;
+        const char *label =
+            row->label != NULL ? exposition_doc_label(&probe->doc, sample, row->label) : "";
+        if (isnan(value) || (row->only != NULL && strstr(label, row->only) == NULL)) {
+            continue;
+        }
+        sum = isnan(sum) ? value : sum + value;
+        max = fmax(max, value);
+        if (row->use == RUN_PROBE_EACH) {
+            put(row, label, value, record);
         }
     }
-    static const struct line bare = {.labels = ""};
     if (row->use != RUN_PROBE_EACH) {
-        put(row, &bare, row->use == RUN_PROBE_SUM ? sum : max, record);
+        put(row, "", row->use == RUN_PROBE_SUM ? sum : max, record);
     }
     show_live(row->key, row->use == RUN_PROBE_SUM ? sum : max, live);
 }
@@ -401,7 +361,7 @@ void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_record
                     ? find_block(worker->part, row->metric)
                     : NULL;
             if (block != NULL) {
-                write_block(row, block, record, live);
+                write_block(probe, row, block, record, live);
             }
         }
         worker->fresh = false;
@@ -410,38 +370,21 @@ void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_record
 
 /* ---- the machine ---- */
 
-/* Writes `name="value",…` as members, with the escapes of the exposition format undone. */
-static void write_labels(struct run_record *record, const char *at, const char *end) {
-    while (at < end) {
-        struct buf name CLEANUP_BUF = {0}, value CLEANUP_BUF = {0};
-        const char *equals = memchr(at, '=', (size_t)(end - at));
-        if (equals == NULL || end - equals < 3) {
-            return;
-        }
-        buf_add(&name, at, (size_t)(equals - at));
-        for (at = equals + 2; at < end && *at != '"'; at++) {
-            bool escaped = *at == '\\' && at + 1 < end;
-            at += escaped;
-            buf_add_char(&value, escaped && *at == 'n' ? '\n' : *at);
-        }
-        run_record_text(record, buf_str(&name), buf_str(&value));
-        at += 2; /* the quote and the comma */
-    }
-}
-
 /* The labels of the first sample of a metric. */
-static void describe(const struct run_probe *probe, const char *metric, const char *key,
+static void describe(struct run_probe *probe, const char *metric, const char *key,
                      struct run_record *record) {
     for (size_t i = 0; i < probe->n_workers; i++) {
         const struct exposition_part *part = probe->workers[i].part;
         const struct exposition_block *block = part != NULL ? find_block(part, metric) : NULL;
-        const char *at = block != NULL && block->n_pieces > 0 ? block->pieces[0].iov_base : NULL;
-        struct line line;
-        if (at == NULL || !next_line(&at, at + block->pieces[0].iov_len, &line) || line.len == 0) {
+        if (block == NULL) {
             continue;
         }
+        read_block(probe, block);
+        size_t n = probe->doc.n_samples > 0 ? probe->doc.samples[0].n_labels : 0;
         json_open(&record->line, key, '{');
-        write_labels(record, line.labels, line.labels + line.len);
+        for (size_t j = 0; j < n; j++) {
+            run_record_text(record, probe->doc.labels[j].name, probe->doc.labels[j].value);
+        }
         json_close(&record->line, '}');
         return;
     }

@@ -65,9 +65,6 @@ struct run_probe_row {
 extern const struct run_probe_row run_probe_rows[];
 extern const size_t run_probe_n_rows;
 
-/* The value of a label in `a="x",b="y"`, still escaped; NULL: none. */
-const char *run_probe_label(const char *labels, size_t len, const char *name, size_t *ret_len);
-
-/* Appends "key" or "key{label=\"value\"}". The first GPU has no label: most machines have one. */
-void run_probe_key(const struct run_probe_row *row, const char *labels, size_t len,
-                   struct buf *out);
+/* Appends "key" or "key{label=\"value\"}", for the value of the row's label ("": none). The first
+ * GPU has no label: most machines have one. */
+void run_probe_key(const struct run_probe_row *row, const char *value, struct buf *out);

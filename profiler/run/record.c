@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "exporter/core/clock.h"
-#include "exporter/core/memory.h"
 
 /* The longest line that readers accept, less the bytes that end it. */
 enum { MAX_SAMPLE = RECORD_MAX_LINE - 64 };
@@ -38,10 +37,8 @@ void run_record_close(struct run_record *record) {
     close(record->fd);
     buf_finish(&record->line);
     buf_finish(&record->declared);
-    for (size_t i = 0; i < record->n_keys; i++) {
-        free(record->keys[i]);
-    }
-    free(record->keys);
+    hash_index_finish(&record->keys);
+    arena_finish(&record->arena);
     *record = (struct run_record){0};
 }
 
@@ -115,50 +112,33 @@ void run_record_begin_sample(struct run_record *record, int64_t now_ns) {
     json_open(&record->line, "values", '{');
 }
 
-/* The index of the key among those declared, or where to insert it. */
-static size_t find(const struct run_record *record, const char *key, bool *ret_found) {
-    size_t low = 0;
-    for (size_t high = record->n_keys; low < high;) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(record->keys[middle], key);
-        if (order == 0) {
-            *ret_found = true;
-            return middle;
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
+static bool is_declared(const struct run_record *record, const char *key, uint32_t hash) {
+    size_t cursor = 0;
+    const char *known;
+    while ((known = hash_index_next(&record->keys, hash, &cursor)) != NULL) {
+        if (strcmp(known, key) == 0) {
+            return true;
         }
     }
-    *ret_found = false;
-    return low;
-}
-
-static void insert(struct run_record *record, size_t place, const char *key) {
-    ARRAY_GROW(&record->keys, &record->cap_keys, record->n_keys + 1);
-    memmove(&record->keys[place + 1], &record->keys[place],
-            (record->n_keys - place) * sizeof(*record->keys));
-    record->keys[place] = mem_strdup(key);
-    record->n_keys++;
+    return false;
 }
 
 /* Declares a key before its first use. False if readers would not accept one more series. */
 static bool declare(struct run_record *record, const struct run_series *series) {
-    bool found;
-    size_t place = find(record, series->key, &found);
-    if (found) {
+    size_t len = strlen(series->key);
+    uint32_t hash = hash_bytes(series->key, len);
+    if (is_declared(record, series->key, hash)) {
         return true;
     }
-    if (record->n_keys == RECORD_MAX_SERIES) {
+    if (record->keys.n_items == RECORD_MAX_SERIES) {
         return false;
     }
-    insert(record, place, series->key);
+    hash_index_add(&record->keys, hash, arena_copy(&record->arena, series->key, len + 1));
     struct buf *out = &record->declared;
     json_open(out, NULL, '{');
     json_put_string(out, "kind", "series");
     json_put_string(out, "key", series->key);
-    json_put_string(out, "type", record_type_name(series->type));
+    json_put_string(out, "type", record_types[series->type]);
     json_put_string(out, "unit", series->unit);
     json_put_string(out, "help", series->help);
     buf_add_str(out, "}\n");

@@ -5,8 +5,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "exporter/core/arena.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
+#include "exporter/core/hash.h"
 #include "exporter/core/json_write.h"
 #include "profiler/record/read.h"
 
@@ -23,14 +25,14 @@ struct run_series {
 
 struct run_record {
     int fd;
-    off_t n_bytes;       /* of complete lines in the file */
-    int64_t began_ns;    /* monotonic clock; `t` of every line counts from here */
-    const char *target;  /* of the run being recorded */
-    unsigned run;        /* from 1 */
-    struct buf line;     /* being written */
-    struct buf declared; /* series lines to write before it */
-    char **keys;         /* declared, sorted */
-    size_t n_keys, cap_keys;
+    off_t n_bytes;          /* of complete lines in the file */
+    int64_t began_ns;       /* monotonic clock; `t` of every line counts from here */
+    const char *target;     /* of the run being recorded */
+    unsigned run;           /* from 1 */
+    struct buf line;        /* being written */
+    struct buf declared;    /* series lines to write before it */
+    struct hash_index keys; /* declared; they are in `arena` */
+    struct arena arena;
     uint64_t n_samples;
     bool left_out; /* a value was dropped: too many series or too long a line */
 };

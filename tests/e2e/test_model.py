@@ -159,7 +159,6 @@ HOSTILE = {
     "length of 64 bits": (b"\x3a" + b"\xff" * 9 + b"\x01", "byte 0"),
     "cut off": (models.vgg16().SerializeToString()[:-7], "truncated"),
     "too deep": (nested(40), "deep"),
-    "a circle": (hostile(("Relu", ["a"], ["b"]), ("Relu", ["b"], ["a"])), "its own result"),
     "a function that calls itself": (recursive_functions(), "calls itself"),
     "negative dimension": (
         graph_model([], [], [], [TensorProto(name="w", dims=[-4], data_type=1)]).SerializeToString(),

@@ -121,11 +121,11 @@ def test_histograms(report, tmp_path):
 def test_histogram_of_a_short_name(report, tmp_path):
     record = Record(tmp_path / "r")
     record.target("cpu")
-    for key, kind in (("b_sum", "histogram_sum"), ("b_count", "histogram_count")):
+    for key, kind in (('b{le="+Inf"}', "histogram_bucket"), ("b_sum", "histogram_sum"), ("b_count", "histogram_count")):
         record.write("series", key=key, type=kind, unit="s", help="")
     record.phase("cpu", 1, "run")
     for n in range(30):
-        record.sample("cpu", 1, {"b_sum": n, "b_count": 2 * n})
+        record.sample("cpu", 1, {'b{le="+Inf"}': 2 * n, "b_sum": n, "b_count": 2 * n})
     record.end("cpu", 1, 3)
     report(record.finish())
     assert "<figcaption>b, mean</figcaption>" in (tmp_path / "r/report.html").read_text()

@@ -617,11 +617,11 @@ def test_driver_that_hangs(profile, waap_binary, source_root):
 
 @pytest.mark.parametrize("arguments, complaint", [
     ([], "expected a sage.yaml"),
-    (["--imaje=x", "--", "a"], "unknown option --imaje, did you mean --image?"),
+    (["--imaje=x", "--", "a"], "--imaje: unknown flag, did you mean --image?"),
     (["--image=x", "--", "a"], "exclude each other"),
     (["--"], "expected a command after --"),
     (["a.yaml", "b.yaml"], "one file at a time"),
-    (["--out"], "--out: expected a value after it"),
+    (["--out"], "--out: expected a text, got nothing"),
     (["--knob=res", "--", "a"], "--knob: expected NAME=VALUE"),
     (["--knob=res=1,,2", "--", "a"], "--knob: expected 1 to 100 values"),
     (["--target=2", "--", "a"], 'there is no target "2"'),
@@ -658,7 +658,7 @@ def test_a_record_is_not_replaced_unasked(run_waap, tmp_path):
     (out / "samples.jsonl").write_text("my own\n")
     code, complaint = run("--", "true")
     assert code == 2 and "samples.jsonl:1: " in complaint and "--force" in complaint
-    assert "--force takes no value" in run("--force=yes", "--", "true")[1]
+    assert "--force: expected true or false" in run("--force=yes", "--", "true")[1]
 
 
 def test_reports_of_a_replaced_record_are_gone(begin, tmp_path):

@@ -62,7 +62,7 @@ def test_faults_are_told(run_waap, runs, tmp_path):
         ((runs, "--out=x.pkl", "--no-validation"), 1, "ends in .json or .ubj"),
         ((runs,), 2, "expected --out=MODEL.json"),
         (("--out=x.json",), 2, "expected a DATA.csv"),
-        ((runs, "--wrong", "--out=x.json"), 2, "--wrong: unknown argument"),
+        ((runs, "--wrong", "--out=x.json"), 2, "--wrong: unknown flag"),
     ):
         done = train(run_waap, *arguments)
         assert done.returncode == code and said in done.stderr

@@ -4,11 +4,15 @@
 #include <string.h>
 #include <unity.h>
 
-static const struct option option_dry = {.name = "dry-run", .type = OPTION_BOOL, .help = "Dry"};
-static const struct option option_file = {.name = "file", .type = OPTION_STRING, .help = "File"};
-static const struct option option_count = {
-    .name = "count", .type = OPTION_INT, .default_text = "3", .min = 1, .max = 9, .help = "Count"};
-static const struct option *const options[] = {&option_dry, &option_file, &option_count};
+static const struct option options[] = {
+    {.name = "dry-run", .type = OPTION_BOOL, .help = "Dry"},
+    {.name = "file", .type = OPTION_STRING, .help = "File"},
+    {0},
+};
+static const struct option more[] = {
+    {.name = "count", .type = OPTION_INT, .default_text = "3", .min = 1, .max = 9, .help = "Count"},
+    {0},
+};
 
 static struct flags flags;
 static struct problems problems;
@@ -27,7 +31,7 @@ static int read_line(const char *line) {
         argv[argc++] = word;
     }
     tearDown();
-    return flags_read(&flags, options, ARRAY_LEN(options), argc, argv, &problems);
+    return flags_read(&flags, options, more, argc, argv, &problems);
 }
 
 static void test_flags_and_words(void) {

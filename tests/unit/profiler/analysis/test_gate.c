@@ -7,7 +7,7 @@
 static struct measures before, after;
 
 static void add(struct measures *measures, const char *name, double mean) {
-    struct measure *measure = measures_add(measures, name, "");
+    struct measure *measure = measures_add(measures, name, "", BETTER_NEITHER);
     TEST_ASSERT_NOT_NULL(measure);
     measure->mean = mean;
 }

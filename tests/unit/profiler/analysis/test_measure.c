@@ -30,18 +30,18 @@ static void test_names_in_gates(void) {
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct measure measure = {.name = (char *)rows[i].measure};
-        const struct measure_stat *stat = NULL;
+        enum measure_stat stat;
         bool matches = measure_matches(&measure, rows[i].text, &stat);
         TEST_ASSERT_EQUAL_MESSAGE(rows[i].stat != NULL, matches, rows[i].text);
         if (matches) {
-            TEST_ASSERT_EQUAL_STRING_MESSAGE(rows[i].stat, stat->name, rows[i].text);
+            TEST_ASSERT_EQUAL_STRING_MESSAGE(rows[i].stat, measure_stats[stat], rows[i].text);
         }
     }
 }
 
 static void test_runs_sum_up(void) {
     struct measures measures = {0};
-    struct measure *measure = measures_add(&measures, "wall.seconds", "s");
+    struct measure *measure = measures_add(&measures, "wall.seconds", "s", BETTER_NEITHER);
     TEST_ASSERT_NOT_NULL(measure);
     measure_sum_up_runs(measure);
     TEST_ASSERT_TRUE(isnan(measure->mean));

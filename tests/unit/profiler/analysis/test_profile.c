@@ -242,7 +242,7 @@ static void test_runs(void) {
     TEST_ASSERT_EQUAL(3, target->runs[1].n_lost);
     TEST_ASSERT_EQUAL_DOUBLE(2, target->runs[1].measured_s);
     TEST_ASSERT_EQUAL(2, target->runs[2].number);
-    TEST_ASSERT_TRUE(profile->finished && profile->interrupted && !profile->torn);
+    TEST_ASSERT_TRUE(profile->finished && profile->interrupted && !profile->record->torn);
     TEST_ASSERT_EQUAL_DOUBLE(10, profile->last_t);
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
 #include <unity.h>
 
 static void test_values_for_people(void) {
@@ -24,12 +25,12 @@ static void test_values_for_people(void) {
         {1234567, "", "1.235 M"},
         {42, "", "42"},
         {NAN, "s", "–"},
-        {1, "<b>", "1"},
+        {1, "<b>", "1 <b>"},
+        {1, "a unit of more than thirty-two characters", "1"},
+        {1e300, "", "1e+291 G"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct buf text CLEANUP_BUF = {0};
-        text_add_human(&text, rows[i].value, rows[i].unit);
-        TEST_ASSERT_EQUAL_STRING(rows[i].text, buf_str(&text));
+        TEST_ASSERT_EQUAL_STRING(rows[i].text, text_human(rows[i].value, rows[i].unit).text);
     }
 }
 
@@ -46,9 +47,13 @@ static void test_markup(void) {
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct buf text CLEANUP_BUF = {0};
-        text_add_escaped(&text, rows[i][0]);
+        text_markup(&text, "%s", rows[i][0]);
         TEST_ASSERT_EQUAL_STRING(rows[i][1], buf_str(&text));
     }
+    struct buf text CLEANUP_BUF = {0};
+    text_markup(&text, "<a b=\"%s\">%d %u %zu %.1f%% %.3g</a>", "<", -1, 2U, SIZE_MAX, 1.25, 1e-9);
+    TEST_ASSERT_EQUAL_STRING("<a b=\"&lt;\">-1 2 18446744073709551615 1.2% 1e-09</a>",
+                             buf_str(&text));
 }
 
 static void test_json(void) {
@@ -59,13 +64,21 @@ static void test_json(void) {
     TEST_ASSERT_EQUAL_STRING("{\"a\\\"b\":0.1,\"c\":null", buf_str(&text));
 }
 
+static int write_file(const char *dir, const char *text, struct error *err) {
+    struct text_file file CLEANUP_TEXT_FILE = {0};
+    int r = text_file_open(&file, dir, "x", err);
+    if (r == 0) {
+        fputs(text, file.file);
+        r = text_file_commit(&file, err);
+    }
+    return r;
+}
+
 /* What was there stays until the rest is whole. */
 static void test_files_are_replaced_at_once(void) {
     char dir[] = "/tmp/waap-test-text-XXXXXX";
     TEST_ASSERT_NOT_NULL(mkdtemp(dir));
-    struct buf text CLEANUP_BUF = {0};
-    buf_add_str(&text, "first");
-    TEST_ASSERT_EQUAL(0, text_write_file(dir, "x", &text, NULL));
+    TEST_ASSERT_EQUAL(0, write_file(dir, "first", NULL));
     struct text_file file = {0};
     TEST_ASSERT_EQUAL(0, text_file_open(&file, dir, "x", NULL));
     fputs("half", file.file);
@@ -80,7 +93,7 @@ static void test_files_are_replaced_at_once(void) {
     unlink(path);
     TEST_ASSERT_EQUAL(0, rmdir(dir)); /* nothing else is left */
     struct error err = {0};
-    TEST_ASSERT_LESS_THAN(0, text_write_file(dir, "x", &text, &err));
+    TEST_ASSERT_LESS_THAN(0, write_file(dir, "first", &err));
     TEST_ASSERT_NOT_EQUAL('\0', err.text[0]);
 }
 
@@ -91,10 +104,8 @@ static void test_nothing_is_left_of_what_could_not_be_written(void) {
     char partial[64];
     snprintf(partial, sizeof(partial), "%s/.x.part", dir);
     TEST_ASSERT_EQUAL(0, symlink("/dev/full", partial));
-    struct buf text CLEANUP_BUF = {0};
-    buf_add_str(&text, "first");
     struct error err = {0};
-    TEST_ASSERT_EQUAL(-ENOSPC, text_write_file(dir, "x", &text, &err));
+    TEST_ASSERT_EQUAL(-ENOSPC, write_file(dir, "first", &err));
     TEST_ASSERT_NOT_NULL(strstr(err.text, "/x: No space left"));
     TEST_ASSERT_EQUAL(0, rmdir(dir));
 }

@@ -64,7 +64,7 @@ static void test_units_by_name(void) {
                  rows[i][0]);
         struct record *record CLEANUP_RECORD = opened(text, strlen(text));
         expect(record, RECORD_SERIES);
-        TEST_ASSERT_EQUAL_STRING(rows[i][1], record_series_at(record, 0)->unit);
+        TEST_ASSERT_EQUAL_STRING(rows[i][1], record->series[0]->unit);
     }
 }
 
@@ -90,19 +90,19 @@ static void test_a_whole_record(void) {
     expect(record, RECORD_TARGET);
     expect(record, RECORD_SERIES);
     expect(record, RECORD_SERIES);
-    TEST_ASSERT_EQUAL(2, record_n_series(record));
-    TEST_ASSERT_EQUAL(RECORD_COUNTER, record_series_at(record, 0)->type);
-    TEST_ASSERT_EQUAL_STRING("s", record_series_at(record, 0)->unit);
-    TEST_ASSERT_EQUAL_STRING("h", record_series_at(record, 0)->help);
+    TEST_ASSERT_EQUAL(2, record->n_series);
+    TEST_ASSERT_EQUAL(RECORD_COUNTER, record->series[0]->type);
+    TEST_ASSERT_EQUAL_STRING("s", record->series[0]->unit);
+    TEST_ASSERT_EQUAL_STRING("h", record->series[0]->help);
     line = expect(record, RECORD_PHASE);
     TEST_ASSERT_EQUAL(PHASE_WARMUP, line.phase);
-    TEST_ASSERT_EQUAL_STRING("warmup", record_phase_name(line.phase));
+    TEST_ASSERT_EQUAL_STRING("warmup", record_phases[line.phase]);
     check_sample(record);
     expect(record, RECORD_LOST);
     expect(record, RECORD_END);
     expect(record, RECORD_FINISHED);
     TEST_ASSERT_EQUAL(0, record_next(record, &line, NULL));
-    TEST_ASSERT_FALSE(record_is_torn(record));
+    TEST_ASSERT_FALSE(record->torn);
 }
 
 /* However a crash cuts the record, what is left can be read. */
@@ -121,7 +121,7 @@ static void test_torn_anywhere(void) {
             newlines += whole[i] == '\n';
         }
         TEST_ASSERT_EQUAL(newlines, lines);
-        TEST_ASSERT_EQUAL(len > 0 && whole[len - 1] != '\n', record_is_torn(record));
+        TEST_ASSERT_EQUAL(len > 0 && whole[len - 1] != '\n', record->torn);
     }
 }
 
@@ -134,7 +134,7 @@ static void test_bad_lines(void) {
         {"{\"kind\":\"dance\"}\n", ":2: unknown kind \"dance\""},
         {"{\"kind\":\"end\"\n", ":2: column"},
         {"{\"kind\":\"sample\",\"values\":{\"a\":1}}\n", ": a: no series line before"},
-        {"{\"kind\":\"sample\",\"values\":[]}\n", "\"values\" is not an object"},
+        {"{\"kind\":\"sample\",\"values\":[]}\n", "expected values in an object"},
         {"{\"kind\":\"sample\",\"run\":-1}\n", "\"run\" is not a count"},
         {"{\"kind\":\"sample\",\"values\":{\"x\":true}}\n", "column"},
         {"{\"kind\":\"sample\"} {}\n", "expected the end of the line after the object"},
@@ -144,6 +144,7 @@ static void test_bad_lines(void) {
         {"{\"kind\":\"series\",\"type\":\"gauge\"}\n", "a series needs"},
         {"{\"kind\":\"phase\",\"phase\":\"moon\"}\n", "unknown phase \"moon\""},
         {"{\"kind\":\"phase\"}\n", "unknown phase \"\""},
+        {"{\"kind\":\"sample\",\"run\":1.5}\n", "\"run\" is not a count"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char text[256];

@@ -10,25 +10,28 @@
 static void test_paths(void) {
     static const char hybrid[] = "9:name=systemd:/\n4:memory:/a:b/c\n2:cpuacct,cpu:/d\n0::/e\n";
     static const struct {
-        const char *text, *name, *path;
+        const char *text;
+        unsigned controllers;
+        const char *path;
     } cases[] = {
-        {hybrid, "memory", "/a:b/c"},
-        {hybrid, "cpu,cpuacct", "/d"},
-        {hybrid, "cpu", "/d"},
-        {hybrid, NULL, "/e"},
-        {hybrid, "mem", NULL},
-        {hybrid, "blkio", NULL},
-        {"0::/user.slice/x", NULL, "/user.slice/x"},
-        {"0::/x", "cpu", NULL},
-        {"4:memory:/x\n", NULL, NULL},
-        {"", "memory", NULL},
-        {"nonsense", "memory", NULL},
-        {"1:memory", "memory", NULL},
-        {":::\n\n1:memory:/y\n", "memory", "/y"},
+        {hybrid, CGROUP_MEMORY, "/a:b/c"},
+        {hybrid, CGROUP_CPU | CGROUP_CPUACCT, "/d"},
+        {hybrid, CGROUP_CPU, "/d"},
+        {hybrid, 0, "/e"},
+        {hybrid, CGROUP_PIDS, NULL},
+        {hybrid, CGROUP_IO, NULL},
+        {"0::/user.slice/x", 0, "/user.slice/x"},
+        {"0::/x", CGROUP_CPU, NULL},
+        {"4:memory:/x\n", 0, NULL},
+        {"4:mem,memo,memoryx:/x\n", CGROUP_MEMORY, NULL},
+        {"", CGROUP_MEMORY, NULL},
+        {"nonsense", CGROUP_MEMORY, NULL},
+        {"1:memory", CGROUP_MEMORY, NULL},
+        {":::\n\n1:memory:/y\n", CGROUP_MEMORY, "/y"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         size_t len = 0;
-        const char *path = run_cgroup_find_path(cases[i].text, cases[i].name, &len);
+        const char *path = run_cgroup_find_path(cases[i].text, cases[i].controllers, &len);
         char shown[64] = "";
         if (path != NULL) {
             snprintf(shown, sizeof(shown), "%.*s", (int)len, path);
