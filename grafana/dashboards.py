@@ -16,6 +16,7 @@ NODES = 'node=~"$node"'
 CONTAINER = 'node=~"$node",container=~"$container"'
 PLUGIN = 'node=~"$node",plugin=~"$plugin"'
 IS_PLUGIN = "{{node}} {{plugin}}"
+IS_PLUGIN_IN_POD = "{{node}} {{plugin}} {{pod}}"
 IS_CONTAINER = "{{node}} {{container}}"
 
 
@@ -201,25 +202,26 @@ def containers():
 
 def plugin_numbers():
     return row("Overview", [
-        number("Frame rate", "Frames per second, over a minute.", f"plugin:fps:rate1m{{{PLUGIN}}}", "short",
+        number("Frame rate", "Frames per second, over a minute.",
+               f"sum by (node, plugin) (plugin:fps:rate1m{{{PLUGIN}}})", "short", legend=IS_PLUGIN),
+        number("Of its target", "The target is the plugin's gauge or knob fps_target. Of several containers the worst.",
+               f"min by (node, plugin) (plugin:fps_target:ratio{{{PLUGIN}}})", "percentunit", TARGET, legend=IS_PLUGIN),
+        number("Latency, 95 %", "95 of 100 inferences take no longer. Of several containers the worst.",
+               f"max by (node, plugin) (plugin:inference_seconds:p95{{{PLUGIN}}})", "s", legend=IS_PLUGIN),
+        number("Joules per frame", "Power of the plugin's containers above idle, by its frame rate. Of several the worst.",
+               f"max by (node, plugin) (plugin:energy_per_frame:joules{{{PLUGIN}}})", "joule", legend=IS_PLUGIN),
+        number("CPUs", "In use by the plugin's containers.", f"sum by (node, plugin) (plugin:cpu:cores{{{PLUGIN}}})",
                legend=IS_PLUGIN),
-        number("Of its target", "The target is the plugin's gauge or knob fps_target.",
-               f"plugin:fps_target:ratio{{{PLUGIN}}}", "percentunit", TARGET, legend=IS_PLUGIN),
-        number("Latency, 95 %", "95 of 100 inferences take no longer.", f"plugin:inference_seconds:p95{{{PLUGIN}}}",
-               "s", legend=IS_PLUGIN),
-        number("Joules per frame", "Power of the plugin's containers above idle, by its frame rate.",
-               f"plugin:energy_per_frame:joules{{{PLUGIN}}}", "joule", legend=IS_PLUGIN),
-        number("CPUs", "In use by the plugin's containers.", f"plugin:cpu:cores{{{PLUGIN}}}", legend=IS_PLUGIN),
-        number("GPU memory", "Of the plugin's containers.", f"plugin:gpu_memory:bytes{{{PLUGIN}}}", "bytes",
-               legend=IS_PLUGIN),
+        number("GPU memory", "Of the plugin's containers.",
+               f"sum by (node, plugin) (plugin:gpu_memory:bytes{{{PLUGIN}}})", "bytes", legend=IS_PLUGIN),
     ])
 
 
 def plugin_beside_hardware():
     return row("Frame rate beside the hardware", [
         curves("Frame rate", "As the plugin counts it, mean over ten seconds, and what it wants to reach.", [
-            query(f"sum by (node, plugin) (fps{{{PLUGIN}}})", IS_PLUGIN),
-            query(f"plugin:fps_target:max{{{PLUGIN}}}", f"{IS_PLUGIN} target"),
+            query(f"sum by (node, plugin, pod) (fps{{{PLUGIN}}})", IS_PLUGIN_IN_POD),
+            query(f"plugin:fps_target:max{{{PLUGIN}}}", f"{IS_PLUGIN_IN_POD} target"),
         ], limits=(0,)),
         curves("GPU load", "Of the nodes; other plugins may share it.",
                [query(f"gpu_utilization_ratio{{{NODES}}}", "{{node}} GPU {{gpu}}")], "percentunit", limits=(0, 1)),
@@ -236,23 +238,24 @@ def plugin_latency():
         heat_map("Latency", "How many inferences took how long: histogram inference_seconds, as timeit(\"inference\") "
                  "makes it.", buckets),
         curves("Latency quantiles", "Half, 95 and 99 of 100 inferences take no longer.", [
-            query(f"plugin:inference_seconds:p50{{{PLUGIN}}}", f"{IS_PLUGIN} 50 %"),
-            query(f"plugin:inference_seconds:p95{{{PLUGIN}}}", f"{IS_PLUGIN} 95 %"),
-            query(f"plugin:inference_seconds:p99{{{PLUGIN}}}", f"{IS_PLUGIN} 99 %"),
+            query(f"plugin:inference_seconds:p50{{{PLUGIN}}}", f"{IS_PLUGIN_IN_POD} 50 %"),
+            query(f"plugin:inference_seconds:p95{{{PLUGIN}}}", f"{IS_PLUGIN_IN_POD} 95 %"),
+            query(f"plugin:inference_seconds:p99{{{PLUGIN}}}", f"{IS_PLUGIN_IN_POD} 99 %"),
         ], "s", limits=(0,)),
         curves("Joules per frame", "Power of the plugin's containers above idle, by its frame rate.",
-               [query(f"plugin:energy_per_frame:joules{{{PLUGIN}}}", IS_PLUGIN)], "joule", limits=(0,)),
+               [query(f"plugin:energy_per_frame:joules{{{PLUGIN}}}", IS_PLUGIN_IN_POD)], "joule", limits=(0,)),
         curves("Power of the plugin", "Estimated for its containers, above idle.",
-               [query(f"plugin:power:watts{{{PLUGIN}}}", IS_PLUGIN)], "watt", limits=(0,)),
+               [query(f"plugin:power:watts{{{PLUGIN}}}", IS_PLUGIN_IN_POD)], "watt", limits=(0,)),
     ])
 
 
 def plugin_knobs():
     return row("Knobs", [
         states("Knobs", "Values as the plugin has applied them, and as they were asked for where somebody did.", [
-            query(f"plugin_param{{{PLUGIN}}} or plugin_param_info{{{PLUGIN}}}", f"{IS_PLUGIN} {{{{param}}}} {{{{value}}}}"),
+            query(f"plugin_param{{{PLUGIN}}} or plugin_param_info{{{PLUGIN}}}",
+                  f"{IS_PLUGIN_IN_POD} {{{{param}}}} {{{{value}}}}"),
             query(f"plugin_param_requested{{{PLUGIN}}} or plugin_param_requested_info{{{PLUGIN}}}",
-                  f"{IS_PLUGIN} {{{{param}}}} {{{{value}}}} asked for"),
+                  f"{IS_PLUGIN_IN_POD} {{{{param}}}} {{{{value}}}} asked for"),
         ]),
         table("All that it pushes", "The latest values.",
               [(f'{{{PLUGIN},__name__!~".*(_bucket|:.*)"}}', "value", "short", None)],
@@ -277,7 +280,7 @@ def fleet_nodes():
         (f"sum by (node) (gpu:memory_free:bytes{{{NODES}}})", "free GPU memory", "bytes", None),
         (f"max by (node) (node:power:watts{{{NODES}}})", "power", "watt", None),
         (f"max by (node) (node:thermal_margin:celsius{{{NODES}}})", "thermal margin", "celsius", MARGIN),
-        (f"count by (node) (plugin:fps:rate1m{{{NODES}}})", "plugins", "short", None),
+        (f"count by (node) (group by (node, plugin) (plugin:fps:rate1m{{{NODES}}}))", "plugins", "short", None),
     ]
     return table("Nodes", "At the moment; a name leads to the node's own dashboard.", columns,
                  links=[("node", "waap-node")], size=(24, 9))
@@ -285,8 +288,8 @@ def fleet_nodes():
 
 def fleet_plugins():
     columns = [
-        (f"max by (node, plugin) (plugin:fps:rate1m{{{NODES}}})", "frames per second", "short", None),
-        (f"max by (node, plugin) (plugin:fps_target:ratio{{{NODES}}})", "of its target", "percentunit", TARGET),
+        (f"sum by (node, plugin) (plugin:fps:rate1m{{{NODES}}})", "frames per second", "short", None),
+        (f"min by (node, plugin) (plugin:fps_target:ratio{{{NODES}}})", "of its target", "percentunit", TARGET),
         (f"max by (node, plugin) (plugin:inference_seconds:p95{{{NODES}}})", "latency, 95 %", "s", None),
         (f"max by (node, plugin) (plugin:energy_per_frame:joules{{{NODES}}})", "joules per frame", "joule", None),
     ]
@@ -299,7 +302,7 @@ def fleet():
     rows = [row("Fleet", [
         number("Nodes", "That answer.", f'sum(up{{job="waap",{NODES}}})'),
         number("Nodes away", "That do not answer.", f'sum(1 - up{{job="waap",{NODES}}})', steps=FAULTS),
-        number("Plugins", "That count frames.", f"count(plugin:fps:rate1m{{{NODES}}})"),
+        number("Plugins", "That count frames.", f"count(group by (node, plugin) (plugin:fps:rate1m{{{NODES}}}))"),
         number("Frames per second", "Of all plugins together.", f"sum(plugin:fps:rate1m{{{NODES}}})"),
         number("Power", "Of all nodes together, as far as they can measure it.", f"sum(node:power:watts{{{NODES}}})", "watt"),
         number("Failing collectors", "Parts of the exporters that could not read what they should.",
@@ -313,7 +316,7 @@ def fleet():
                [query(f"node:headroom:ratio{{{NODES}}}", "{{node}}")], "percentunit", limits=(0, 1)),
         curves("Power", "Of Jetson modules, or of all cards of a node.",
                [query(f"node:power:watts{{{NODES}}}", "{{node}}")], "watt", limits=(0,)),
-        curves("Frame rate", "Of each plugin.", [query(f"plugin:fps:rate1m{{{NODES}}}", IS_PLUGIN)], limits=(0,)),
+        curves("Frame rate", "Of each plugin.", [query(f"plugin:fps:rate1m{{{NODES}}}", IS_PLUGIN_IN_POD)], limits=(0,)),
         curves("Thermal margin", "Degrees until clocks are lowered because of heat.",
                [query(f"node:thermal_margin:celsius{{{NODES}}}", "{{node}}")], "celsius"),
     ])]

@@ -166,6 +166,7 @@ class Vmagent(Program):
         environment, flags = settings("node/vmagent.default")
         flags = replaced(flags, {"-promscrape.config": file, "-remoteWrite.tmpDataPath": directory / "queue",
                                  "-remoteWrite.url": f"http://127.0.0.1:{port}/api/v1/write",
+                                 "-remoteWrite.relabelConfig": FLEET / "node/vmagent-relabel.yml",
                                  "-remoteWrite.basicAuth.passwordFile": central.password_file,
                                  "-httpListenAddr": address})
         super().__init__([need_program("vmagent"), *flags], f"http://{address}", env=environment)

@@ -33,6 +33,7 @@ NODE = settings("node/prometheus.default")[0]["NODE"]
 @pytest.fixture
 def targets(waap, tmp_path):
     node = waap("--demo", env={"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert node.get("/metrics/job/backup/instance/top", method="PUT", body=b"pushed 1\n").status == 200
     return [(f"127.0.0.1:{node.port}", {})]
 
 
@@ -44,6 +45,13 @@ def ups(central):
     """Time stamps of the scrapes of waap."""
     found = central.series('up{job="waap"}')
     return found[0][1] if found else []
+
+
+def check_names(central):
+    """Every series has its node's name, also as `instance` unless it has one of its own."""
+    assert {labels["node"] for labels, _ in central.series()} == {NODE}
+    assert {labels["instance"] for labels, _ in central.series('{job="waap"}')} == {NODE}
+    assert {labels["instance"] for labels, _ in central.series("pushed")} == {"top"}
 
 
 def offline(targets, tmp_path, started, scrapes, restart=False, version="2.42"):
@@ -71,7 +79,7 @@ def offline(targets, tmp_path, started, scrapes, restart=False, version="2.42"):
     wait_until(lambda: stored(central) >= taken, what="all that was taken")
     assert stored(central) == taken == agent.number(APPENDED)
     assert len(ups(central)) >= before + scrapes
-    assert {labels["node"] for labels, _ in central.series()} == {NODE}
+    check_names(central)
 
 
 def test_no_sample_is_lost_in_ten_seconds(targets, tmp_path, started):
@@ -105,7 +113,7 @@ def test_vmagent_keeps_what_waits_when_it_is_killed(targets, tmp_path, started):
     agent = started(Vmagent(tmp_path, central, link.port, targets))
     link.mend()
     wait_until(lambda: len(ups(central)) >= before + taken - 5, what="what waited")
-    assert {labels["node"] for labels, _ in central.series()} == {NODE}
+    check_names(central)
 
 
 def test_flags_agree():
@@ -116,6 +124,8 @@ def test_flags_agree():
     vmagent, flags = settings("node/vmagent.default")
     remote, = yaml.safe_load((FLEET / "node/prometheus.yml").read_text())["remote_write"]
     assert vmagent["remoteWrite_label"] == f"node={NODE}"
+    assert yaml.safe_load((FLEET / "node/vmagent-relabel.yml").read_text()) == remote["write_relabel_configs"]
+    assert "-remoteWrite.relabelConfig=/etc/prometheus/vmagent-relabel.yml" in flags
     assert f"-remoteWrite.url={remote['url']}" in flags
     assert f"-remoteWrite.basicAuth.passwordFile={remote['basic_auth']['password_file']}" in flags
     central, flags = settings("central/victoria-metrics.default")
@@ -256,7 +266,9 @@ def test_nodes_are_found_in_files_and_in_kubernetes(waap, tmp_path, started):
     server = started(Prometheus(need_program("prometheus", "2.53"), tmp_path / "server", 0, jobs))
 
     def up(job):
-        return {row["metric"]["node"]: row["value"][1] for row in server.query(f'up{{job="{job}"}}')}
+        rows = server.query(f'up{{job="{job}"}}')
+        assert all(row["metric"]["instance"] == row["metric"]["node"] for row in rows)
+        return {row["metric"]["node"]: row["value"][1] for row in rows}
 
     wait_until(lambda: up("files") == {"edge-17": "1", "edge-18": "0"}, what="the nodes of the files")
     wait_until(lambda: up("kubernetes") == {"edge-21": "1"}, what="the pods")

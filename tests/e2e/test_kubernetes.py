@@ -59,7 +59,8 @@ def test_manifests_can_be_put_together(name):
 def test_no_file_is_forgotten(name):
     directory = KUBERNETES / name
     parts = load(directory / "kustomization.yaml")
-    used = {*parts.get("resources", []), *(patch["path"] for patch in parts.get("patches", []))}
+    files = [file.split("=")[-1] for part in parts.get("configMapGenerator", []) for file in part["files"]]
+    used = {*parts.get("resources", []), *(patch["path"] for patch in parts.get("patches", [])), *files}
     assert {path.name for path in directory.glob("*.yaml")} - {"kustomization.yaml"} <= used
 
 
@@ -110,7 +111,7 @@ def test_mounts_and_volumes_fit(daemonset):
     assert writable == {"/run/waap", "/run/waap-store"}
     # Where flags point is what is mounted.
     for flag in container(daemonset)["args"][1:]:
-        name, value = flag.split("=")
+        name, _, value = flag.partition("=")
         if name.startswith("--path."):
             assert (value + "/").startswith(mounts["root"]["mountPath"] + "/")
 
@@ -142,6 +143,17 @@ def test_waap_takes_its_flags_and_answers_its_probes(daemonset, waap):
         assert daemon.get(probe["path"]).status == 200
     assert load(ROOT / "deploy/waap.yaml")["web"]["listen_address"] == [f":{port['containerPort']}"]
     assert f'mountPath": "{load(ROOT / "deploy/waap.yaml")["push"]["socket"][0].rsplit("/", 1)[0]}"' in json.dumps(part)
+
+
+@each_daemonset
+def test_waap_knows_the_name_of_its_node(daemonset, waap):
+    part = container(daemonset)
+    variable, = part["env"]
+    assert variable["valueFrom"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
+    # Nothing is mounted at /host here.
+    flags = [flag for flag in part["args"][1:] if not flag.startswith("--path.")]
+    daemon = waap(*flags, env={variable["name"]: "edge-17"})
+    assert 'char_node_name="edge-17"' in daemon.get("/metrics").text
 
 
 def test_ports_and_selectors_lead_to_waap():
@@ -179,8 +191,9 @@ def test_scraped_series_keep_their_labels():
     monitor, = of_kind("overlays/podmonitor", "PodMonitor")
     endpoint, = monitor["spec"]["podMetricsEndpoints"]
     assert endpoint["honorLabels"] is True
-    first, drop = endpoint["relabelings"]
-    assert (first["sourceLabels"], first["targetLabel"]) == (["__meta_kubernetes_pod_node_name"], "node")
+    *names, drop = endpoint["relabelings"]
+    assert names == [{"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": label}
+                     for label in ("node", "instance")]
     assert drop["action"] == "labeldrop"
     assert [label for label in ("container", "endpoint", "namespace", "pod", "node", "job", "instance")
             if re.fullmatch(drop["regex"], label)] == ["container", "endpoint", "namespace", "pod"]
@@ -253,7 +266,7 @@ def with_mistake(kind, key, value):
 def test_objects_are_as_published_schemas_and_types_want_them():
     if shutil.which("node") is None or not (MODELS / "node_modules/typescript").exists():
         pytest.skip("no node, or no kubernetes-models (make deps)")
-    objects = built("all")
+    objects = built("all") + built("autoscaling")
     mistakes = [("DaemonSet", "template", []), ("PodMonitor", "selector", []), ("PrometheusRule", "groups", {}),
                 ("Service", "ports", [{}])]
     wrong = [with_mistake(*mistake) for mistake in mistakes]

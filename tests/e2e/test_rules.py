@@ -49,6 +49,7 @@ def test_every_target_is_a_node_that_keeps_its_labels():
     for job in yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())["scrape_configs"]:
         assert job["honor_labels"] is True
         assert all(targets["labels"]["node"] for targets in job["static_configs"])
+        assert job["relabel_configs"] == [{"source_labels": ["node"], "target_label": "instance"}]
 
 
 @every_version

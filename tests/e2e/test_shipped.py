@@ -21,6 +21,7 @@ USED = {
     "deploy/fleet/discovery/nodes/chicago.yml": ("test_fleet.py", "discovery/nodes/chicago.yml"),
     "deploy/fleet/node/*.default": ("fleet.py", 'settings("node/'),
     "deploy/fleet/node/prometheus.yml": ("fleet.py", "node/prometheus.yml"),
+    "deploy/fleet/node/vmagent-relabel.yml": ("fleet.py", "node/vmagent-relabel.yml"),
     "deploy/image-root": ("test_image.py", "deploy/image-root"),
     "deploy/jenkins/Jenkinsfile": ("test_jenkins.py", 'JENKINS / "Jenkinsfile"'),
     "deploy/jenkins/config.xml": ("test_jenkins.py", 'JENKINS / "config.xml"'),
