@@ -47,6 +47,6 @@ int subprogram_exec(const char *room, const char *program, char **argv) {
         }
         buf_reset(&path);
     }
-    fprintf(stderr, "waap: %s is not installed; waap %s needs it\n", program, argv[0]);
+    fprintf(stderr, "waap: waap %s needs the package or the image %s\n", argv[0], program);
     return EXIT_NO_PROGRAM;
 }

@@ -121,8 +121,8 @@ class Docker:
 
     def run(self, name, *command, image=IMAGE, network="none", labels=None, **limits):
         """Starts a container; returns its id."""
-        user = {"User": limits.pop("User")} if "User" in limits else {}
-        body = {"Image": image, "Cmd": command or None, "Labels": labels or {}, **user,
+        settings = {key: limits.pop(key) for key in ("User", "Env") if key in limits}
+        body = {"Image": image, "Cmd": command or None, "Labels": labels or {}, **settings,
                 "HostConfig": {"NetworkMode": network, "SecurityOpt": ["apparmor=unconfined"],
                                **limits}}
         id = json.loads(self("POST", "/containers/create", body, name=name))["Id"]

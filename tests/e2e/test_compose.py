@@ -60,10 +60,11 @@ def test_what_is_mounted_is_there(compose, services):
 
 
 def test_what_is_built_is_there(services):
-    ours = [service["build"] for service in services.values() if service["image"] == "waap"]
-    assert len(ours) == 2
+    ours = [service["build"] for service in services.values() if "build" in service]
+    assert len(ours) == 3
     for build in ours:
-        assert (DEPLOY / build["context"] / build["dockerfile"]).exists()
+        text = (DEPLOY / build["context"] / build["dockerfile"]).read_text()
+        assert f"FROM scratch AS {build['target']}\n" in text if "target" in build else text
 
 
 def test_what_others_wait_for_is_there(services):
@@ -106,6 +107,12 @@ def test_prometheus_finds_configuration_and_targets(services):
             for target in targets["targets"]:
                 host, port = target.split(":")
                 assert services[host]["image"] == "waap" and port == "9090"
+
+
+def test_place_finds_prometheus_and_is_published(services):
+    host, port = services["place"]["environment"]["PROMETHEUS_IP"].split(":")
+    assert services[host]["ports"][0].endswith(f":{port}")
+    assert host_ports(services["place"]) == [7001]
 
 
 def test_grafana_finds_prometheus(services):

@@ -1,5 +1,5 @@
-"""The container image: what deploy/Dockerfile puts in it, run by a real Docker with everything
-closed that can be. Its files come from this machine's build, as nothing can be pulled in a test;
+"""The container images: what deploy/Dockerfile puts in them, run by a real Docker with everything
+closed that can be. Their files come from this machine's build, as nothing can be pulled in a test;
 the settings are those of the Dockerfile."""
 
 import io
@@ -14,17 +14,19 @@ import tarfile
 import pytest
 
 from dockerd import GATEWAY, MAPPED, SUBNET, docker_of_our_own
+from placing import ASKED, PREDICTOR
 from running import ROOT, Program, wait_until
 
 IMAGE = "local/waap:1"
+PLACEMENT = "local/waap-placement:1"
 MAX_BYTES = 25_000_000
 RUN = {"/run/waap": "0755", "/run/waap-store": "0700"}
 SETTINGS = ("CMD", "ENTRYPOINT", "ENV", "EXPOSE", "HEALTHCHECK", "USER")
 
 
-def run_stage():
-    """The settings of the Dockerfile's last stage."""
-    text = (ROOT / "deploy/Dockerfile").read_text().rsplit("\nFROM ", 1)[1]
+def settings_of(start):
+    """The settings of the Dockerfile's stage that begins with this line."""
+    text = (ROOT / "deploy/Dockerfile").read_text().split(f"\n{start}\n")[1].split("\nFROM ")[0]
     return [line for line in text.split("\n") if line.startswith(SETTINGS)]
 
 
@@ -33,6 +35,13 @@ def archive_of(directory):
     with tarfile.open(fileobj=archive, mode="w") as tar:
         tar.add(directory, ".")
     return archive.getvalue()
+
+
+def import_image(docker, name, root, stage):
+    repository, tag = name.split(":")
+    query = [("fromSrc", "-"), ("repo", repository), ("tag", tag)]
+    query += [("changes", line) for line in settings_of(stage)]
+    docker("POST", "/images/create", archive_of(root), *query)
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +60,7 @@ def map_users(request):
 @pytest.fixture(scope="module")
 def docker(root, map_users):
     with docker_of_our_own(map_users) as docker:
-        repository, tag = IMAGE.split(":")
-        query = [("fromSrc", "-"), ("repo", repository), ("tag", tag)]
-        query += [("changes", line) for line in run_stage()]
-        docker("POST", "/images/create", archive_of(root), *query)
+        import_image(docker, IMAGE, root, "FROM scratch")
         yield docker
 
 
@@ -70,16 +76,18 @@ time.sleep(60)
 class Container(Program):
     """waap in a container, asked over the bridge."""
 
+    name, image, port = "waap", IMAGE, 9090
+
     def __init__(self, docker, *flags, binds=(), **options):
         self.docker = docker
         mounted = [bind.split(":")[1] for bind in binds]
         self.id = docker.run(
-            "waap", *(["serve", *flags] if flags else []), image=IMAGE, network="bridge",
+            self.name, *(["serve", *flags] if flags else []), image=self.image, network="bridge",
             ReadonlyRootfs=True, CapDrop=["ALL"], Binds=list(binds),
             SecurityOpt=["apparmor=unconfined", "no-new-privileges"],
             Tmpfs={path: f"mode={mode},uid=65532" for path, mode in RUN.items() if path not in mounted},
             **options)
-        self.url = f"http://{self.state()['NetworkSettings']['IPAddress']}:9090"
+        self.url = f"http://{self.state()['NetworkSettings']['IPAddress']}:{self.port}"
         self.command = ["waap in a container"]
         wait_until(self.answers, 60, "the container")
 
@@ -314,6 +322,45 @@ def test_a_gateway_that_is_named_is_trusted(publish):
     stranger, neighbour = publish(f"--push.allow={GATEWAY}")
     assert wait_until(stranger.answered, 30, "the stranger's answer").status == 200
     assert neighbour.push().status == 403
+
+
+class PlaceContainer(Container):
+    """`waap place` in its image."""
+
+    name, image, port = "place", PLACEMENT, 7001
+
+
+@pytest.fixture(scope="module")
+def place_root(tmp_path_factory, waap_binary):
+    if not PREDICTOR.exists():
+        pytest.skip("no predictor in this build: no libxgboost (make deps)")
+    directory = tmp_path_factory.mktemp("placement") / "root"
+    subprocess.run([ROOT / "deploy/image-root", waap_binary, directory, PREDICTOR.parent], check=True)
+    return directory
+
+
+def test_the_placement_image_runs_as_peppers_does(docker, start, place_root):
+    """PROMETHEUS_IP alone, as its documents have it: here it leads to a waap, which is no Prometheus."""
+    import_image(docker, PLACEMENT, place_root, "FROM scratch AS placement")
+    exporter = start()
+    place = PlaceContainer(docker, Env=[f"PROMETHEUS_IP={exporter.url[7:]}"])
+    answer = place.get("/api/profiling", method="POST", body=json.dumps(ASKED).encode())
+    assert answer.status == 503 and exporter.url in answer.text, answer.text
+    assert place.state()["Config"]["User"] == "65532:65532"
+    assert "level=error" not in place.output()
+
+
+def test_the_placement_image_has_what_a_prediction_needs(place_root):
+    """The library that is looked for at run time, all that it links, and the predictor."""
+    names = {path.name for path in place_root.rglob("*") if path.is_file()}
+    assert {"waap", "waap-placement", "predictor.ubj", "libxgboost.so.0", "libgomp.so.1", "libdmlc.so.0"} <= names
+
+
+def test_the_exporters_image_names_the_one_of_place(docker):
+    id = docker.run("place", "place", image=IMAGE)
+    docker("POST", f"/containers/{id}/wait")
+    assert "image waap-placement" in docker("GET", f"/containers/{id}/logs", stdout=1, stderr=1)
+    docker.remove_all()
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="looks at this machine's loader")

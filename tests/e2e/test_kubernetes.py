@@ -1,6 +1,7 @@
 """deploy/kubernetes without a cluster: kubectl puts the manifests together, their parts fit each other, waap takes its
 flags and answers its probes, and every object is as the published schemas want it."""
 
+import contextlib
 import json
 import pathlib
 import re
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from kubernetes import KUBERNETES, built, of_kind, runs_on, selects
+from placing import Place
 from running import ROOT
 from test_rules import RULES, rules_of
 
@@ -156,6 +158,21 @@ def test_waap_knows_the_name_of_its_node(daemonset, waap):
     assert 'char_node_name="edge-17"' in daemon.get("/metrics").text
 
 
+def test_the_placement_service_takes_its_arguments_and_answers_its_probes():
+    deployment, = of_kind("placement", "Deployment")
+    service, = of_kind("placement", "Service")
+    part = container(deployment)
+    assert service["spec"]["selector"].items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+    assert [(row["port"], row["targetPort"]) for row in service["spec"]["ports"]] == [(7001, part["ports"][0]["name"])]
+    assert part["ports"][0]["containerPort"] == 7001
+    command, *flags = part["args"]
+    assert command == "place"
+    with contextlib.closing(Place(*flags, env={row["name"]: row["value"] for row in part["env"]})) as place:
+        for name in ("readinessProbe", "livenessProbe"):
+            assert place.get(part[name]["httpGet"]["path"]).status == 200
+        assert part["env"][0]["value"] in place.ask().text
+
+
 def test_ports_and_selectors_lead_to_waap():
     port = container(of_kind("base", "DaemonSet")[0])["ports"][0]
     service, = of_kind("base", "Service")
@@ -266,7 +283,7 @@ def with_mistake(kind, key, value):
 def test_objects_are_as_published_schemas_and_types_want_them():
     if shutil.which("node") is None or not (MODELS / "node_modules/typescript").exists():
         pytest.skip("no node, or no kubernetes-models (make deps)")
-    objects = built("all") + built("autoscaling")
+    objects = built("all") + built("autoscaling") + built("placement")
     mistakes = [("DaemonSet", "template", []), ("PodMonitor", "selector", []), ("PrometheusRule", "groups", {}),
                 ("Service", "ports", [{}])]
     wrong = [with_mistake(*mistake) for mistake in mistakes]
