@@ -37,6 +37,7 @@ static const struct {
     const char *text;
     bool below; /* a path below the demo's directory */
 } redirects[] = {
+    {"collector.host.characterization", "true", false}, /* for `waap place` */
     {"collector.jetson.nvml", "off", false},
     {"collector.jetson.tegrastats", "off", false},        /* it would show the real machine, */
     {"collector.nvml.library", "/no-libnvidia-ml", true}, /* and so would this */

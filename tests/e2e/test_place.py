@@ -436,7 +436,7 @@ def measured_by_a_plugin(service, exporter, name):
 def test_real_prometheus_and_exporters(started, waap, tmp_path):
     """Two boards of a kind, one of them busy, and a demo of our own exporter."""
     idle, busy = Node("idle", RASPBERRY, 0), Node("busy", RASPBERRY, 1)
-    demo = waap("--demo", "--collector.host.characterization")
+    demo = waap("--demo")
     jobs = {
         "boards": {"static_configs": [{"targets": [idle.target, busy.target]}]},
         "waap": {"static_configs": [{"targets": [f"127.0.0.1:{demo.port}"], "labels": {"node": "demo"}}]},
