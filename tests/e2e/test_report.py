@@ -9,8 +9,9 @@ import xml.etree.ElementTree as ET
 import pytest
 from prometheus_client.openmetrics import parser
 
-from peers import PROMETHEUS_VERSIONS, promtool
+from peers import PROMETHEUS_VERSIONS, need_program, promtool
 from record import MIB, SERIES, Model, Record, make_record, record_run
+from running import Program, free_port
 
 GATES = [
     {"metric": "fps.p50", "min": 15},
@@ -254,6 +255,29 @@ def test_prometheus_takes_the_samples(report, tmp_path, version):
               if line["kind"] == "sample" and line["target"] == "cpu" and line["run"] == 2
               and "app.fps_total" in line["values"]]
     assert [line.split()[-2] for line in dumped] == frames
+
+
+def test_victoria_metrics_takes_the_samples(report, tmp_path, started):
+    """By the request that profiler/README.md shows."""
+    directory = make_record(tmp_path / "r", repeats=2, seconds=3)
+    report(directory)
+    binary = need_program("victoria-metrics")
+    address = f"127.0.0.1:{free_port()}"
+    store = started(Program([binary, f"-storageDataPath={tmp_path / 'vm'}", f"-httpListenAddr={address}",
+                             "-retentionPeriod=100y"], f"http://{address}", env={"GOMAXPROCS": "2"}))
+    store.wait_ready("/health")
+    answer = store.get("/api/v1/import/prometheus?extra_label=app=cars", method="POST",
+                       body=(directory / "metrics.om").read_bytes())
+    assert answer.status == 204, answer.text
+    store.get("/internal/force_flush")
+    rows = [json.loads(line) for line in store.get("/api/v1/export?match[]=waap_run_app_fps_total").text.splitlines()]
+    assert {(row["metric"]["app"], row["metric"]["run"]) for row in rows} == {("cars", "1"), ("cars", "2")}
+    stored = {row["metric"]["run"]: list(zip(row["timestamps"], row["values"])) for row in rows}
+    for run in (1, 2):
+        recorded = [(line["at"], line["values"]["app.fps_total"]) for line in lines_of(directory)
+                    if line["kind"] == "sample" and line["run"] == run and "app.fps_total" in line["values"]]
+        assert [value for _, value in stored[str(run)]] == [value for _, value in recorded]
+        assert all(abs(at / 1e3 - time) < 0.002 for (at, _), (time, _) in zip(stored[str(run)], recorded))
 
 
 def test_a_long_record(report, tmp_path):
