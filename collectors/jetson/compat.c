@@ -17,68 +17,15 @@
 
 enum { COMPAT_MAX_CPUS = 64, COMPAT_CPU_INTERVAL_MS = 2000 };
 
-const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS + 1] = {
-    [TEGRA_CPU_FREQUENCY] = {"tegra_cpu_frequency_hz", "Clock of a CPU; CPUs are counted from 1.",
-                             METRIC_GAUGE, NULL, "cpu"},
-    [TEGRA_CPU_UTIL] = {"tegra_cpu_util_percentage",
-                        "Load of a CPU, in percent; CPUs are counted from 1.", METRIC_GAUGE, NULL,
-                        "cpu"},
-    [TEGRA_EMC_FREQUENCY] = {"tegra_emc_frequency_hz", "Clock of the memory controller.",
-                             METRIC_GAUGE, NULL, NULL},
-    [TEGRA_EMC_UTIL] = {"tegra_emc_util_percentage", "Load of the memory controller.", METRIC_GAUGE,
-                        NULL, NULL},
-    [TEGRA_GPU_FREQUENCY] = {"tegra_gpu_frequency_hz", "Clock of the GPU.", METRIC_GAUGE, NULL,
-                             NULL},
-    [TEGRA_GPU_UTIL] = {"tegra_gpu_util_percentage", "Load of the GPU.", METRIC_GAUGE, NULL, NULL},
-    [TEGRA_LAST_UPDATED] = {"tegra_last_updated_timestamp_epoch",
-                            "When the values were read, in seconds since 1970.", METRIC_GAUGE, NULL,
-                            NULL},
-    [TEGRA_LFB_NBLOCK] = {"tegra_lfb_nblock_count",
-                          "How many of the largest free blocks there are.", METRIC_GAUGE, NULL,
-                          NULL},
-    [TEGRA_LFB_SIZE] = {"tegra_lfb_size_bytes", "Size of the largest free blocks.", METRIC_GAUGE,
-                        NULL, NULL},
-    [TEGRA_MTS_BG] = {"tegra_mts_bg_percentage", "Background share of the code optimiser.",
-                      METRIC_GAUGE, NULL, NULL},
-    [TEGRA_MTS_FG] = {"tegra_mts_fg_percentage", "Foreground share of the code optimiser.",
-                      METRIC_GAUGE, NULL, NULL},
-    [TEGRA_RAM_TOTAL] = {"tegra_ram_total_bytes", "Memory.", METRIC_GAUGE, NULL, NULL},
-    [TEGRA_RAM_USED] = {"tegra_ram_used_bytes", "Memory in use.", METRIC_GAUGE, NULL, NULL},
-    [TEGRA_SWAP_CACHED] = {"tegra_swap_cached_bytes", "Swapped memory that is also in memory.",
-                           METRIC_GAUGE, NULL, NULL},
-    [TEGRA_SWAP_TOTAL] = {"tegra_swap_total_bytes", "Swap space.", METRIC_GAUGE, NULL, NULL},
-    [TEGRA_SWAP_USED] = {"tegra_swap_used_bytes", "Swap space in use.", METRIC_GAUGE, NULL, NULL},
-    [TEGRA_TEMPERATURE] = {"tegra_temperature_celcius", "Temperature of a thermal zone.",
-                           METRIC_GAUGE, NULL, "sensor"},
-    [TEGRA_WATTAGE_AVERAGE] = {"tegra_wattage_average_milliwatts",
-                               "Mean power on a supply rail since the exporter started.",
-                               METRIC_GAUGE, NULL, "sensor"},
-    [TEGRA_WATTAGE_CURRENT] = {"tegra_wattage_current_milliwatts", "Power on a supply rail.",
-                               METRIC_GAUGE, NULL, "sensor"},
-};
+#define DESC(id, name, label, from, factor, help) [id] = {name, help, METRIC_GAUGE, NULL, label},
+#define TRANSLATION(id, name, label, from, factor, help) [id] = {from, factor},
 
-/* What is the same value under another name. */
+const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS + 1] = {TEGRA_METRICS(DESC)};
+
 static const struct {
-    const struct metric_desc *from;
-    enum jetson_compat_metric to;
+    const struct metric_desc *from; /* the same value under our name; NULL: none */
     double factor;
-    const char *label; /* NULL: none */
-} translations[] = {
-    {&gpu_descs[GPU_FREQUENCY], TEGRA_GPU_FREQUENCY, 1, NULL},
-    {&gpu_descs[GPU_UTILIZATION], TEGRA_GPU_UTIL, 100, NULL},
-    {&jetson_descs[JETSON_CPU_FREQUENCY], TEGRA_CPU_FREQUENCY, 1, "cpu"},
-    {&jetson_descs[JETSON_EMC_FREQUENCY], TEGRA_EMC_FREQUENCY, 1, NULL},
-    {&jetson_descs[JETSON_EMC_UTILIZATION], TEGRA_EMC_UTIL, 100, NULL},
-    {&jetson_descs[JETSON_FREE_BLOCKS], TEGRA_LFB_NBLOCK, 1, NULL},
-    {&jetson_descs[JETSON_FREE_BLOCK_BYTES], TEGRA_LFB_SIZE, 1, NULL},
-    {&jetson_descs[JETSON_MEMORY_TOTAL], TEGRA_RAM_TOTAL, 1, NULL},
-    {&jetson_descs[JETSON_MEMORY_USED], TEGRA_RAM_USED, 1, NULL},
-    {&jetson_descs[JETSON_RAIL_POWER], TEGRA_WATTAGE_CURRENT, 1000, "sensor"},
-    {&jetson_descs[JETSON_SWAP_CACHED], TEGRA_SWAP_CACHED, 1, NULL},
-    {&jetson_descs[JETSON_SWAP_TOTAL], TEGRA_SWAP_TOTAL, 1, NULL},
-    {&jetson_descs[JETSON_SWAP_USED], TEGRA_SWAP_USED, 1, NULL},
-    {&jetson_descs[JETSON_TEMPERATURE], TEGRA_TEMPERATURE, 1, "sensor"},
-};
+} translations[] = {TEGRA_METRICS(TRANSLATION)};
 
 struct cpu_load {
     uint64_t idle, all; /* ticks at the latest look */
@@ -149,16 +96,15 @@ static const struct labels *translate(struct jetson_compat *compat, const struct
 }
 
 /* The families move in memory as others are added. */
-static void add_family(struct jetson_compat *compat, size_t translation, size_t family,
+static void add_family(struct jetson_compat *compat, size_t id, size_t family,
                        struct snapshot *out) {
-    const struct metric_desc *desc = &jetson_compat_descs[translations[translation].to];
+    const struct metric_desc *desc = &jetson_compat_descs[id];
     size_t n = out->families[family].n_samples;
     for (size_t i = 0; i < n; i++) {
         struct sample sample = out->families[family].samples[i];
-        const char *label = translations[translation].label;
         const struct labels *labels =
-            label != NULL ? translate(compat, sample.labels, label) : NULL;
-        snapshot_add(out, desc, labels, sample.value * translations[translation].factor);
+            desc->labels != NULL ? translate(compat, sample.labels, desc->labels) : NULL;
+        snapshot_add(out, desc, labels, sample.value * translations[id].factor);
     }
 }
 

@@ -149,11 +149,11 @@ static int gpu_collect(void *state, struct jetson_round *round, struct snapshot 
                        struct error *err) {
     static const struct {
         enum gpu_file file;
-        enum gpu_metric metric;
+        const struct metric_desc *desc;
     } frequencies[] = {
-        {GPU_CUR_FREQ, GPU_FREQUENCY},
-        {GPU_MAX_FREQ, GPU_FREQUENCY_MAX},
-        {GPU_MIN_FREQ, GPU_FREQUENCY_MIN},
+        {GPU_CUR_FREQ, &gpu_descs[GPU_FREQUENCY]},
+        {GPU_MAX_FREQ, &gpu_descs[GPU_FREQUENCY_MAX]},
+        {GPU_MIN_FREQ, &jetson_descs[JETSON_GPU_FREQUENCY_MIN]},
     };
     struct gpu *gpu = state;
     if (!gpu->found) {
@@ -166,9 +166,8 @@ static int gpu_collect(void *state, struct jetson_round *round, struct snapshot 
     snapshot_add(out, &gpu_descs[GPU_INFO], round->board->gpu_info, 1);
     add_load(gpu, round, out);
     for (size_t i = 0; i < ARRAY_LEN(frequencies); i++) {
-        int r = jetson_add_number(&gpu->files[frequencies[i].file], 1,
-                                  &gpu_descs[frequencies[i].metric], round->board->gpu, out,
-                                  result == 0 ? err : NULL);
+        int r = jetson_add_number(&gpu->files[frequencies[i].file], 1, frequencies[i].desc,
+                                  round->board->gpu, out, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
     }
     int r = add_clocks(gpu, out, result == 0 ? err : NULL);

@@ -8,6 +8,7 @@
 #include "collectors/jetson/compat.h"
 #include "collectors/jetson/part.h"
 #include "collectors/jetson/tegrastats.h"
+#include "collectors/nvml/metrics.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
@@ -19,6 +20,30 @@ static const struct jetson_part *const parts[] = {
     &jetson_emc_part,     &jetson_engine_part, &jetson_fan_part,       &jetson_memory_part,
     &jetson_mode_part,    &jetson_nvml_part,   &jetson_process_part,   &jetson_throttle_part,
     &jetson_thermal_part,
+};
+
+const struct metric_desc jetson_descs[JETSON_N_METRICS + 1] = {JETSON_METRICS(METRIC_LIST_DESC)};
+
+/* What cards have, too. */
+static const struct metric_desc *const shared_metrics[] = {
+    &gpu_descs[CONTAINER_GPU_MEMORY],
+    &gpu_descs[CONTAINER_GPU_UTILIZATION],
+    &gpu_descs[GPU_BUSY_SECONDS],
+    &gpu_descs[GPU_ENERGY_JOULES],
+    &gpu_descs[GPU_FREQUENCY],
+    &gpu_descs[GPU_FREQUENCY_MAX],
+    &gpu_descs[GPU_INFO],
+    &gpu_descs[GPU_MEMORY_TOTAL],
+    &gpu_descs[GPU_MEMORY_USED],
+    &gpu_descs[GPU_POWER],
+    &gpu_descs[GPU_PROCESS_MEMORY],
+    &gpu_descs[GPU_PROCESSES],
+    &gpu_descs[GPU_TEMPERATURE],
+    &gpu_descs[GPU_UTILIZATION_PEAK],
+    &gpu_descs[GPU_UTILIZATION],
+    &nvml_descs[NVML_NVIDIA_IMPOSSIBLE_READINGS],
+    &nvml_descs[NVML_NVIDIA_NVML_RETURN_CODE],
+    NULL,
 };
 
 static const struct metric_desc *const tables[] = {jetson_compat_descs, jetson_descs, NULL};
@@ -180,7 +205,7 @@ static int jetson_collect(void *state, struct snapshot *out, struct error *err) 
 const struct collector jetson_collector = {
     .name = "jetson",
     .help = "NVIDIA Jetson: GPU, supply rails, temperatures, clocks, engines, fans, memory",
-    .metrics = jetson_gpu_metrics,
+    .metrics = shared_metrics,
     .tables = tables,
     .options = jetson_options,
     .on_by_default = true,

@@ -215,6 +215,8 @@ static int nvml_collect(void *state, struct snapshot *out, struct error *err) {
     return result;
 }
 
+const struct metric_desc nvml_descs[NVML_N_METRICS + 1] = {NVML_METRICS(METRIC_LIST_DESC)};
+
 static const struct metric_desc *const tables[] = {gpu_descs, nvml_descs, NULL};
 
 const struct collector nvml_collector = {
