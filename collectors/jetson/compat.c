@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/jetson/metrics.h"
-#include "collectors/source/gpu_metrics.h"
+#include "collectors/jetson/part.h"
 #include "collectors/source/label_pool.h"
 #include "collectors/source/procfs.h"
 #include "collectors/source/source_file.h"
@@ -32,7 +31,7 @@ struct cpu_load {
     double percent;     /* over the interval before it; below zero: not known */
 };
 
-struct jetson_compat {
+struct compat {
     struct source_file stat;
     int64_t looked_ns;
     struct cpu_load cpus[COMPAT_MAX_CPUS];
@@ -56,7 +55,7 @@ static void note_load(struct cpu_load *cpu, const struct cpu_stat_line *line) {
 
 static int stat_line(void *context, size_t number, const char *text) {
     (void)number;
-    struct jetson_compat *compat = context;
+    struct compat *compat = context;
     struct cpu_stat_line line;
     if (cpu_stat_parse(text, &line) == 0 && line.id < COMPAT_MAX_CPUS) {
         note_load(&compat->cpus[line.id], &line);
@@ -64,17 +63,20 @@ static int stat_line(void *context, size_t number, const char *text) {
     return 0;
 }
 
-void jetson_compat_sample(struct jetson_compat *compat, int64_t now_ns, struct buf *scratch) {
-    bool first = compat->looked_ns == 0;
-    if ((!first && now_ns - compat->looked_ns < COMPAT_CPU_INTERVAL_MS * CLOCK_NS_PER_MS) ||
-        source_file_read(&compat->stat, scratch, NULL) < 0) {
+/* The load of the CPUs over an interval, as that of tegrastats. */
+static void compat_sample(void *state, struct jetson_round *round) {
+    struct compat *compat = state;
+    bool due = compat->looked_ns == 0 ||
+               round->now_ns - compat->looked_ns >= COMPAT_CPU_INTERVAL_MS * CLOCK_NS_PER_MS;
+    if (!round->board->compat || !round->board->detected || !due ||
+        source_file_read(&compat->stat, round->scratch, NULL) < 0) {
         return;
     }
-    compat->looked_ns = now_ns;
+    compat->looked_ns = round->now_ns;
     for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
         compat->cpus[i].percent = -1; /* those that are switched off have no line */
     }
-    scan_lines(buf_str(scratch), compat->stat.path, stat_line, compat, NULL);
+    scan_lines(buf_str(round->scratch), compat->stat.path, stat_line, compat, NULL);
 }
 
 /* The value of the first label, `zone="cpu"`. Zones, rails and CPUs have no quotes in theirs. */
@@ -84,7 +86,7 @@ static struct scan_word label_value(const struct labels *labels) {
     return (struct scan_word){.text = begin != NULL ? begin + 1 : "", .len = len};
 }
 
-static const struct labels *translate(struct jetson_compat *compat, const struct labels *labels,
+static const struct labels *translate(struct compat *compat, const struct labels *labels,
                                       const char *name) {
     struct scan_word word = label_value(labels);
     char text[64];
@@ -96,8 +98,7 @@ static const struct labels *translate(struct jetson_compat *compat, const struct
 }
 
 /* The families move in memory as others are added. */
-static void add_family(struct jetson_compat *compat, size_t id, size_t family,
-                       struct snapshot *out) {
+static void add_family(struct compat *compat, size_t id, size_t family, struct snapshot *out) {
     const struct metric_desc *desc = &jetson_compat_descs[id];
     size_t n = out->families[family].n_samples;
     for (size_t i = 0; i < n; i++) {
@@ -108,7 +109,13 @@ static void add_family(struct jetson_compat *compat, size_t id, size_t family,
     }
 }
 
-void jetson_compat_add(struct jetson_compat *compat, struct snapshot *out) {
+static int compat_collect(void *state, struct jetson_round *round, struct snapshot *out,
+                          struct error *err) {
+    (void)err;
+    struct compat *compat = state;
+    if (!round->board->compat) {
+        return 0;
+    }
     label_pool_clear(&compat->pool);
     size_t n = out->n_families;
     for (size_t i = 0; i < ARRAY_LEN(translations); i++) {
@@ -125,27 +132,35 @@ void jetson_compat_add(struct jetson_compat *compat, struct snapshot *out) {
         }
     }
     snapshot_add(out, &jetson_compat_descs[TEGRA_LAST_UPDATED], NULL, clock_wall_seconds());
+    return 0;
 }
 
-void jetson_compat_destroy(struct jetson_compat *compat) {
-    if (compat != NULL) {
-        label_pool_finish(&compat->pool);
-        source_file_finish(&compat->stat);
-        for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
-            labels_destroy(compat->cpu_labels[i]);
-        }
-    }
-    free(compat);
-}
-
-struct jetson_compat *jetson_compat_create(const struct collector_env *env) {
-    struct jetson_compat *compat = mem_zalloc(1, sizeof(*compat));
-    source_file_init(&compat->stat, env->procfs, "stat", NULL);
+static void compat_close(void *state) {
+    struct compat *compat = state;
+    label_pool_finish(&compat->pool);
+    source_file_finish(&compat->stat);
     for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
+        labels_destroy(compat->cpu_labels[i]);
+    }
+}
+
+static void compat_open(void *state, const struct collector_env *env,
+                        const struct jetson_board *board) {
+    struct compat *compat = state;
+    source_file_init(&compat->stat, env->procfs, "stat", NULL);
+    for (size_t i = 0; i < COMPAT_MAX_CPUS && board->compat; i++) {
         char number[8];
         snprintf(number, sizeof(number), "%zu", i + 1);
         compat->cpu_labels[i] = labels_render("cpu", number);
         compat->cpus[i].percent = -1;
     }
-    return compat;
 }
+
+const struct jetson_part jetson_compat_part = {
+    .anywhere = true,
+    .state_size = sizeof(struct compat),
+    .open = compat_open,
+    .sample = compat_sample,
+    .collect = compat_collect,
+    .close = compat_close,
+};

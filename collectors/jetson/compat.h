@@ -1,10 +1,6 @@
 #pragma once
 
-#include <stdint.h>
-
-#include "collectors/collector.h"
 #include "collectors/source/metric_list.h"
-#include "exporter/core/buf.h"
 
 /* The names under which jetson-exporter shows a node: tegra_*, in its spelling, percentages, CPUs
  * counted from 1. Queries that were written for it keep working beside ours.
@@ -52,16 +48,5 @@
 
 enum jetson_compat_metric { TEGRA_METRICS(METRIC_LIST_ID) JETSON_COMPAT_N_METRICS };
 
-extern const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS + 1]; /* as above */
-
-struct jetson_compat;
-
-/* The caller destroys it. */
-struct jetson_compat *jetson_compat_create(const struct collector_env *env);
-void jetson_compat_destroy(struct jetson_compat *compat); /* accepts NULL */
-
-/* Follows the load of the CPUs, for which tegrastats looked back one interval. */
-void jetson_compat_sample(struct jetson_compat *compat, int64_t now_ns, struct buf *scratch);
-
-/* Adds to a snapshot what it holds under our names once more under the others. */
-void jetson_compat_add(struct jetson_compat *compat, struct snapshot *out);
+extern const struct metric_desc
+    jetson_compat_descs[JETSON_COMPAT_N_METRICS + 1]; /* ended by a nameless row */

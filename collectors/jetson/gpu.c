@@ -1,11 +1,9 @@
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "collectors/jetson/pace.h"
 #include "collectors/jetson/part.h"
-#include "collectors/source/integral.h"
-#include "collectors/source/peak.h"
+#include "collectors/source/follow.h"
 #include "collectors/source/tegra.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/memory.h"
@@ -46,14 +44,10 @@ struct gpu {
     const char *sysfs;
     bool found;
     struct source_file files[GPU_N_FILES];
-    struct source_file clocks[GPU_N_CLUSTERS];
-    struct labels *gpcs[GPU_N_CLUSTERS];
+    struct jetson_values clocks;
 
     struct jetson_pace pace;
-    double load;  /* 0 to 1; NAN: could not be read */
-    bool counted; /* there has been a load */
-    struct integral busy;
-    struct peak peak;
+    struct follow load; /* 0 to 1 */
 };
 
 static double autosuspend_ms(const char *device) {
@@ -110,39 +104,11 @@ static void gpu_sample(void *state, struct jetson_round *round) {
                                   ? read_power(gpu, round->scratch)
                                   : JETSON_POWER_UNKNOWN;
     bool due = jetson_pace_due(&gpu->pace, round->now_ns, power, round->gpu_rail_watts);
-    gpu->load = due ? read_load(gpu, round) : 0;
-    if (isnan(gpu->load)) {
-        integral_break(&gpu->busy);
-        return;
+    double load = due ? read_load(gpu, round) : 0;
+    follow_add(&gpu->load, round->now_ns, round->now_ns, load, round->board->max_gap_ns);
+    if (!isnan(load)) {
+        round->energy.gpu_busy_seconds = gpu->load.integral.total;
     }
-    gpu->counted = true;
-    integral_add(&gpu->busy, round->now_ns, gpu->load, round->board->max_gap_ns);
-    peak_add(&gpu->peak, round->now_ns, gpu->load);
-    round->energy.gpu_busy_seconds = gpu->busy.total;
-}
-
-static void add_load(struct gpu *gpu, const struct jetson_round *round, struct snapshot *out) {
-    const struct labels *labels = round->board->gpu;
-    double peak;
-    if (!isnan(gpu->load)) {
-        snapshot_add(out, &gpu_descs[GPU_UTILIZATION], labels, gpu->load);
-    }
-    if (gpu->counted && peak_get(&gpu->peak, round->now_ns, &peak)) {
-        snapshot_add(out, &gpu_descs[GPU_UTILIZATION_PEAK], labels, peak);
-    }
-    if (gpu->counted) {
-        snapshot_add(out, &gpu_descs[GPU_BUSY_SECONDS], labels, gpu->busy.total);
-    }
-}
-
-static int add_clocks(struct gpu *gpu, struct snapshot *out, struct error *err) {
-    int result = 0;
-    for (size_t i = 0; i < GPU_N_CLUSTERS; i++) {
-        int r = jetson_add_number(&gpu->clocks[i], 1, &jetson_descs[JETSON_GPC_FREQUENCY],
-                                  gpu->gpcs[i], out, result == 0 ? err : NULL);
-        result = result == 0 ? r : result;
-    }
-    return result;
 }
 
 static int gpu_collect(void *state, struct jetson_round *round, struct snapshot *out,
@@ -155,6 +121,9 @@ static int gpu_collect(void *state, struct jetson_round *round, struct snapshot 
         {GPU_MAX_FREQ, &gpu_descs[GPU_FREQUENCY_MAX]},
         {GPU_MIN_FREQ, &jetson_descs[JETSON_GPU_FREQUENCY_MIN]},
     };
+    static const struct follow_metrics load_metrics = {&gpu_descs[GPU_UTILIZATION],
+                                                       &gpu_descs[GPU_BUSY_SECONDS],
+                                                       &gpu_descs[GPU_UTILIZATION_PEAK]};
     struct gpu *gpu = state;
     if (!gpu->found) {
         find(gpu);
@@ -164,13 +133,13 @@ static int gpu_collect(void *state, struct jetson_round *round, struct snapshot 
     }
     int result = 0;
     snapshot_add(out, &gpu_descs[GPU_INFO], round->board->gpu_info, 1);
-    add_load(gpu, round, out);
+    follow_emit(&gpu->load, &load_metrics, round->now_ns, round->board->gpu, out);
     for (size_t i = 0; i < ARRAY_LEN(frequencies); i++) {
         int r = jetson_add_number(&gpu->files[frequencies[i].file], 1, frequencies[i].desc,
                                   round->board->gpu, out, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
     }
-    int r = add_clocks(gpu, out, result == 0 ? err : NULL);
+    int r = jetson_values_collect(&gpu->clocks, round, out, result == 0 ? err : NULL);
     return result == 0 ? r : result;
 }
 
@@ -179,28 +148,26 @@ static void gpu_close(void *state) {
     for (size_t i = 0; i < GPU_N_FILES; i++) {
         source_file_finish(&gpu->files[i]);
     }
-    for (size_t i = 0; i < GPU_N_CLUSTERS; i++) {
-        source_file_finish(&gpu->clocks[i]);
-        labels_destroy(gpu->gpcs[i]);
-    }
-    free(gpu);
+    jetson_values_close(&gpu->clocks);
 }
 
-static void *gpu_open(const struct collector_env *env, const struct jetson_board *board) {
-    struct gpu *gpu = mem_zalloc(1, sizeof(*gpu));
-    gpu->load = NAN;
-    peak_init(&gpu->peak, board->peak_window_ns);
+static void gpu_open(void *state, const struct collector_env *env,
+                     const struct jetson_board *board) {
+    struct gpu *gpu = state;
+    follow_init(&gpu->load, board->peak_window_ns);
     gpu->sysfs = env->sysfs;
     for (size_t i = 0; i < GPU_N_CLUSTERS; i++) {
-        gpu->gpcs[i] = labels_render("gpc", gpc_names[i]);
-        jetson_find_file(&gpu->clocks[i], env->sysfs, gpc_clocks[i], GPU_N_CLOCKS);
+        const char *clock = jetson_find_file(env->sysfs, gpc_clocks[i], GPU_N_CLOCKS);
+        if (clock != NULL) {
+            const struct jetson_form form = {JETSON_GPC_FREQUENCY};
+            jetson_values_add(&gpu->clocks, env->sysfs, clock, form, "gpc", gpc_names[i]);
+        }
     }
     find(gpu);
-    return gpu;
 }
 
 const struct jetson_part jetson_gpu_part = {
-    .name = "gpu",
+    .state_size = sizeof(struct gpu),
     .open = gpu_open,
     .sample = gpu_sample,
     .collect = gpu_collect,

@@ -123,22 +123,21 @@ static void memory_close(void *state) {
     for (size_t i = 0; i < MEMORY_N_FILES; i++) {
         source_file_finish(&memory->files[i]);
     }
-    free(memory);
 }
 
-static void *memory_open(const struct collector_env *env, const struct jetson_board *board) {
+static void memory_open(void *state, const struct collector_env *env,
+                        const struct jetson_board *board) {
     (void)board;
-    struct memory *memory = mem_zalloc(1, sizeof(*memory));
+    struct memory *memory = state;
     memory->page_size = (double)sysconf(_SC_PAGESIZE);
     for (size_t i = 0; i < MEMORY_N_FILES; i++) {
         const char *base = memory_files[i].procfs ? env->procfs : env->sysfs;
         source_file_init(&memory->files[i], base, memory_files[i].name, NULL);
     }
-    return memory;
 }
 
 const struct jetson_part jetson_memory_part = {
-    .name = "memory",
+    .state_size = sizeof(struct memory),
     .open = memory_open,
     .collect = memory_collect,
     .close = memory_close,

@@ -53,19 +53,18 @@ static void mode_close(void *state) {
     free(mode->status);
     free(mode->config);
     labels_destroy(mode->labels);
-    free(mode);
 }
 
-static void *mode_open(const struct collector_env *env, const struct jetson_board *board) {
+static void mode_open(void *state, const struct collector_env *env,
+                      const struct jetson_board *board) {
     (void)board;
-    struct mode *mode = mem_zalloc(1, sizeof(*mode));
+    struct mode *mode = state;
     mode->status = file_path_join(env->rootfs, "var/lib/nvpmodel/status");
     mode->config = file_path_join(env->rootfs, "etc/nvpmodel.conf");
-    return mode;
 }
 
 const struct jetson_part jetson_mode_part = {
-    .name = "mode",
+    .state_size = sizeof(struct mode),
     .open = mode_open,
     .collect = mode_collect,
     .close = mode_close,

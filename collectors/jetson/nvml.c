@@ -141,11 +141,11 @@ static void nvml_close(void *state) {
     labels_destroy(source->label);
     free(source->path);
     free(source->uuid);
-    free(source);
 }
 
-static void *nvml_open(const struct collector_env *env, const struct jetson_board *board) {
-    struct source *source = mem_zalloc(1, sizeof(*source));
+static void nvml_open(void *state, const struct collector_env *env,
+                      const struct jetson_board *board) {
+    struct source *source = state;
     const struct settings *settings = env->settings;
     const char *where = settings_string(settings, "collector.jetson.nvml");
     source->path = mem_strdup(strcmp(where, "auto") == 0 ? "" : where);
@@ -165,11 +165,10 @@ static void *nvml_open(const struct collector_env *env, const struct jetson_boar
     };
     source->followed = env->energy != NULL;
     source->wanted = board->nvml && strcmp(where, "off") != 0;
-    return source;
 }
 
 const struct jetson_part jetson_nvml_part = {
-    .name = "nvml",
+    .state_size = sizeof(struct source),
     .open = nvml_open,
     .sample = nvml_sample,
     .collect = nvml_collect,

@@ -22,34 +22,43 @@ struct jetson_round {
     const char *gpu_uuid; /* NVIDIA's own; NULL: unknown */
 };
 
-/* One topic of the `jetson` collector. What cannot be read at the moment is left out, and no
- * failure; a part that fails does not keep the others from collecting. */
+/* One topic of the `jetson` collector, as those of `host`: its row of JETSON_PARTS and
+ * jetson_<topic>_part. A value that cannot be read at the moment is left out and is no failure; a
+ * part that fails does not keep the others from collecting. What a part does not need is NULL. */
 struct jetson_part {
-    const char *name;
-    void *(*open)(const struct collector_env *env, const struct jetson_board *board);
+    bool anywhere;     /* also if this is no Jetson */
+    size_t state_size; /* of the part's struct, zeroed before `open` */
+    void (*open)(void *state, const struct collector_env *env, const struct jetson_board *board);
 
-    /* Optional: integrals and peaks. Comes before every collection, too. */
+    /* Integrals and peaks. Comes before every collection, too. */
     void (*sample)(void *state, struct jetson_round *round);
 
     int (*collect)(void *state, struct jetson_round *round, struct snapshot *out,
                    struct error *err);
 
-    void (*close)(void *state);
+    void (*close)(void *state); /* frees what the struct holds */
 };
 
-extern const struct jetson_part jetson_container_part;
-extern const struct jetson_part jetson_cpu_part;
-extern const struct jetson_part jetson_emc_part;
-extern const struct jetson_part jetson_engine_part;
-extern const struct jetson_part jetson_fan_part;
-extern const struct jetson_part jetson_gpu_part;
-extern const struct jetson_part jetson_memory_part;
-extern const struct jetson_part jetson_mode_part;
-extern const struct jetson_part jetson_nvml_part;
-extern const struct jetson_part jetson_process_part;
-extern const struct jetson_part jetson_rail_part;
-extern const struct jetson_part jetson_thermal_part;
-extern const struct jetson_part jetson_throttle_part;
+/* In their order: the GPU looks at the power of its rail, tegrastats adds what the files lack, and
+ * `compat` repeats both under other names. */
+#define JETSON_PARTS(PART)                                                                         \
+    PART(rail)                                                                                     \
+    PART(gpu)                                                                                      \
+    PART(client)                                                                                   \
+    PART(cpu)                                                                                      \
+    PART(emc)                                                                                      \
+    PART(engine)                                                                                   \
+    PART(fan)                                                                                      \
+    PART(memory)                                                                                   \
+    PART(mode)                                                                                     \
+    PART(nvml)                                                                                     \
+    PART(throttle)                                                                                 \
+    PART(thermal)                                                                                  \
+    PART(tegrastats)                                                                               \
+    PART(compat)
+
+#define JETSON_PART_DECLARE(name) extern const struct jetson_part jetson_##name##_part;
+JETSON_PARTS(JETSON_PART_DECLARE)
 
 /* Where debugfs is, below sysfs; for root only. */
 #define JETSON_DEBUGFS "kernel/debug/"
@@ -63,34 +72,49 @@ double jetson_scale(double value, int scale);
 int jetson_add_number(struct source_file *file, int scale, const struct metric_desc *desc,
                       const struct labels *labels, struct snapshot *out, struct error *err);
 
-/* Names the first of at most `n_names` files under `base` (a NULL ends them, too) that can be read,
- * and none (path NULL) if there is no such file. */
-void jetson_find_file(struct source_file *file, const char *base, const char *const *names,
-                      size_t n_names);
+/* The first of at most `n_names` files under `base` (a NULL ends them, too) that can be read, or
+ * NULL. */
+const char *jetson_find_file(const char *base, const char *const *names, size_t n_names);
 
 /* "VDD_IN" as "vdd_in". */
 void jetson_lower(char *text);
 
-/* Files of one number each that go to a metric as they are: the state of a part that is a list of
- * them. A zeroed struct is an empty list. */
-struct jetson_value {
-    struct source_file file;
-    int scale;
+/* How the number in a file becomes a metric. */
+struct jetson_form {
     enum jetson_metric metric;
-    struct labels *labels;
+    int scale; /* see jetson_scale; 0 is 1 */
+    enum {
+        JETSON_PLAIN,
+        JETSON_RATIO,     /* at most 1 */
+        JETSON_SWITCH,    /* 1 if it is above 0; the values after it are only shown then */
+        JETSON_SWITCH_ON, /* the same, and on if there is no file */
+        JETSON_CLOCK,     /* the values after it are only shown if it could be read */
+        JETSON_ACTIVITY,  /* divided by the clock's kilohertz it is a percentage */
+    } kind;
+    enum {
+        JETSON_ALWAYS,
+        JETSON_IF_ON,   /* by the last switch or clock */
+        JETSON_INSTEAD, /* if it is on and the file before could not be read */
+    } when;
 };
 
+/* Files of one number each: the state of a part that is a list of them, with its `collect` and
+ * `close`. A zeroed struct is an empty list. */
 struct jetson_values {
-    struct jetson_value *rows;
+    struct jetson_value {
+        struct source_file file;
+        struct jetson_form form;
+        struct labels *labels;
+    } * rows;
     size_t n_rows;
     size_t cap_rows;
 };
 
-/* Adds the file `name` under `base` to the list if it exists, with the label `label="value"`;
- * false if not. */
-bool jetson_values_add(struct jetson_values *values, const char *base, const char *name, int scale,
-                       enum jetson_metric metric, const char *label, const char *value);
+/* Adds the file `name` under `base`, with the label `label="value"`, or none if that is NULL. */
+void jetson_values_add(struct jetson_values *values, const char *base, const char *name,
+                       struct jetson_form form, const char *label, const char *value);
 
 /* Reads every file of the list. The first one that holds no number is reported. */
-int jetson_values_collect(struct jetson_values *values, struct snapshot *out, struct error *err);
-void jetson_values_finish(struct jetson_values *values);
+int jetson_values_collect(void *values, struct jetson_round *round, struct snapshot *out,
+                          struct error *err);
+void jetson_values_close(void *values);

@@ -9,8 +9,7 @@
 #include "collectors/jetson/compat.h"
 #include "collectors/jetson/part.h"
 #include "collectors/source/entries.h"
-#include "collectors/source/integral.h"
-#include "collectors/source/peak.h"
+#include "collectors/source/follow.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
@@ -64,24 +63,31 @@ bool jetson_rail_feeds_gpu(const char *name) {
 
 /* ---- where the rails are read ---- */
 
-/* Where one channel of a power monitor is read. */
-struct rail_files {
-    char *name;    /* as printed on the schematics, in lower case */
-    char *power;   /* NULL: the product of voltage and current */
-    int scale;     /* of `power`, to watts */
-    char *voltage; /* millivolts */
-    char *current; /* milliamperes */
+/* One channel of a power monitor. */
+struct rail {
+    char *name; /* as printed on the schematics, in lower case */
+    struct labels *labels;
+    struct labels *sensor;      /* the same for the tegra_* names */
+    struct source_file power;   /* path NULL: the product of voltage and current */
+    int scale;                  /* of `power`, to watts */
+    struct source_file voltage; /* millivolts */
+    struct source_file current; /* milliamperes */
+    struct follow watts;
 };
 
 /* The channels of INA3221 and INA238 chips, as the drivers of L4T up to 32 (iio) and from 34 on
  * (hwmon) show them. Unconnected channels are left out; of equal names the first counts. */
-struct rail_list {
-    struct rail_files *rails;
-    size_t n_rails;
-    size_t capacity;
+struct rails {
+    const char *sysfs;
+    struct rail *rows;
+    size_t n_rows;
+    size_t cap_rows;
+    size_t members[JETSON_RAIL_MAX_MEMBERS]; /* that add up to the module's power */
+    size_t n_members;
+    size_t gpu;          /* the GPU's own, or n_rows */
+    size_t feeding;      /* the one that feeds it, or n_rows */
+    struct follow total; /* NAN also if no rule fits */
 };
-
-enum { NAME_SIZE = 32 };
 
 /* How the files of one channel are called; "#" is its number. */
 struct layout {
@@ -103,163 +109,101 @@ static const struct layout hwmon_single = {
     1, 1, "label", "power#_input", -1000000, "in#_input", "curr#_input",
 };
 
-static void files_finish(struct rail_files *files) {
-    free(files->name);
-    free(files->power);
-    free(files->voltage);
-    free(files->current);
-}
-
-static void rail_list_finish(struct rail_list *list) {
-    for (size_t i = 0; i < list->n_rails; i++) {
-        files_finish(&list->rails[i]);
-    }
-    free(list->rails);
-    *list = (struct rail_list){0};
-}
-
-static bool wanted(const struct rail_list *list, const char *name) {
+static bool wanted(const struct rails *rails, const char *name) {
     /* Channels without connection; the sum channel of newer drivers. */
     if (name[0] == '\0' || strcmp(name, "nc") == 0 || strncmp(name, "sum of", 6) == 0) {
         return false;
     }
-    for (size_t i = 0; i < list->n_rails; i++) {
-        if (strcmp(list->rails[i].name, name) == 0) {
+    for (size_t i = 0; i < rails->n_rows; i++) {
+        if (strcmp(rails->rows[i].name, name) == 0) {
             return false;
         }
     }
     return true;
 }
 
-/* The channel's number takes the place of '#'. */
-static void file_name(char name[static NAME_SIZE], const char *pattern, int channel) {
-    snprintf(name, NAME_SIZE, "%s", pattern);
+/* The channel's number takes the place of '#'. The caller frees it. */
+static char *file_name(const char *pattern, int channel) {
+    char *name = mem_strdup(pattern);
     char *mark = strchr(name, '#');
     if (mark != NULL) {
         *mark = (char)('0' + channel);
     }
+    return name;
 }
 
-static char *file_path(const char *dir, const char *pattern, int channel) {
-    char name[NAME_SIZE];
-    file_name(name, pattern, channel);
-    return file_path_join(dir, name);
+static void file_init(struct source_file *file, const char *dir, const char *pattern, int channel) {
+    char *name CLEANUP_FREE = file_name(pattern, channel);
+    source_file_init(file, dir, name, NULL);
 }
 
-static void add_files(struct rail_list *list, const char *dir, const struct layout *layout,
-                      int channel, char *name) {
-    ARRAY_GROW(&list->rails, &list->capacity, list->n_rails + 1);
-    list->rails[list->n_rails++] = (struct rail_files){
+/* Takes `name`. */
+static void add_rail(struct rails *rails, const struct jetson_board *board, const char *dir,
+                     const struct layout *layout, int channel, char *name) {
+    ARRAY_GROW(&rails->rows, &rails->cap_rows, rails->n_rows + 1);
+    struct rail *rail = &rails->rows[rails->n_rows++];
+    *rail = (struct rail){
         .name = name,
-        .power = layout->power != NULL ? file_path(dir, layout->power, channel) : NULL,
+        .labels = labels_render("rail", name),
+        .sensor = labels_render("sensor", name),
         .scale = layout->scale,
-        .voltage = file_path(dir, layout->voltage, channel),
-        .current = file_path(dir, layout->current, channel),
     };
+    if (layout->power != NULL) {
+        file_init(&rail->power, dir, layout->power, channel);
+    }
+    file_init(&rail->voltage, dir, layout->voltage, channel);
+    file_init(&rail->current, dir, layout->current, channel);
+    follow_init(&rail->watts, board->peak_window_ns);
 }
 
-static void add_chip(struct rail_list *list, const char *dir, const struct layout *layout) {
+static void add_chip(struct rails *rails, const struct jetson_board *board, const char *dir,
+                     const struct layout *layout) {
     for (int channel = layout->first; channel <= layout->last; channel++) {
-        char label[NAME_SIZE];
-        file_name(label, layout->name, channel);
+        char *label CLEANUP_FREE = file_name(layout->name, channel);
         char *name CLEANUP_FREE = source_file_text(dir, label);
-        char *current CLEANUP_FREE = file_path(dir, layout->current, channel);
-        if (name == NULL || access(current, F_OK) < 0) {
+        char *current CLEANUP_FREE = file_name(layout->current, channel);
+        if (name == NULL || !source_file_exists(dir, current)) {
             continue;
         }
         jetson_lower(name);
-        if (wanted(list, name)) {
-            add_files(list, dir, layout, channel, TAKE(name));
+        if (wanted(rails, name)) {
+            add_rail(rails, board, dir, layout, channel, TAKE(name));
         }
     }
 }
 
-static void add_iio(struct rail_list *list, const char *device) {
+static void add_iio(struct rails *rails, const struct jetson_board *board, const char *device) {
     struct entries entries CLEANUP_ENTRIES = {0};
     entries_init(&entries, device, "iio");
     for (size_t i = 0; i < entries.n_names; i++) {
         char *dir CLEANUP_FREE = file_path_join(device, entries.names[i]);
-        add_chip(list, dir, &iio);
+        add_chip(rails, board, dir, &iio);
     }
 }
 
-static void add_hwmon(struct rail_list *list, const char *device) {
-    char *label CLEANUP_FREE = source_file_text(device, "label");
-    add_chip(list, device, label != NULL ? &hwmon_single : &hwmon);
+static void add_hwmon(struct rails *rails, const struct jetson_board *board, const char *device) {
+    bool single = source_file_exists(device, "label");
+    add_chip(rails, board, device, single ? &hwmon_single : &hwmon);
 }
 
-/* Calls `found` for every device of a class whose name says that it is a power monitor. */
-static void walk(struct rail_list *list, const char *sysfs, const char *class,
-                 void (*found)(struct rail_list *list, const char *device)) {
-    char *path CLEANUP_FREE = file_path_join(sysfs, class);
+/* Calls `add` for every device of a class whose name is that of a power monitor. */
+static void walk(struct rails *rails, const struct jetson_board *board, const char *class,
+                 void (*add)(struct rails *rails, const struct jetson_board *board,
+                             const char *device)) {
+    char *path CLEANUP_FREE = file_path_join(rails->sysfs, class);
     struct entries entries CLEANUP_ENTRIES = {0};
     entries_init(&entries, path, "");
     for (size_t i = 0; i < entries.n_names; i++) {
         char *device CLEANUP_FREE = file_path_join(path, entries.names[i]);
         char *name CLEANUP_FREE = source_file_text(device, "name");
         if (name != NULL && strncmp(name, "ina", 3) == 0) {
-            found(list, device);
+            add(rails, board, device);
         }
     }
 }
 
-/* ---- the part ---- */
-
-struct rail {
-    char *name;
-    struct labels *labels;
-    struct labels *sensor; /* the same for the tegra_* names */
-    struct source_file power;
-    int scale; /* of `power`, to watts */
-    struct source_file voltage;
-    struct source_file current;
-
-    double watts; /* NAN: could not be read */
-    bool counted; /* there has been a value */
-    struct integral energy;
-    struct peak peak;
-};
-
-struct rails {
-    const char *sysfs;
-    struct rail *rows;
-    size_t n_rows;
-    size_t members[JETSON_RAIL_MAX_MEMBERS]; /* that add up to the module's power */
-    size_t n_members;
-    size_t gpu;     /* the GPU's own, or n_rows */
-    size_t feeding; /* the one that feeds it, or n_rows */
-
-    double total_watts; /* NAN: could not be read, or no rule fits */
-    bool total_counted;
-    struct integral total_energy;
-};
-
-static void rail_finish(struct rail *rail) {
-    free(rail->name);
-    labels_destroy(rail->labels);
-    labels_destroy(rail->sensor);
-    source_file_finish(&rail->power);
-    source_file_finish(&rail->voltage);
-    source_file_finish(&rail->current);
-}
-
-static void rail_init(struct rail *rail, struct rail_files *files,
-                      const struct jetson_board *board) {
-    *rail = (struct rail){
-        .name = files->name,
-        .labels = labels_render("rail", files->name),
-        .sensor = labels_render("sensor", files->name),
-        .power = {.path = files->power, .fd = -1},
-        .scale = files->scale,
-        .voltage = {.path = files->voltage, .fd = -1},
-        .current = {.path = files->current, .fd = -1},
-        .watts = NAN,
-    };
-    *files = (struct rail_files){0}; /* its texts are the rail's */
-    peak_init(&rail->peak, board->peak_window_ns);
-}
-
-static void apply_rules(struct rails *rails, const char **names) {
+static void apply_rules(struct rails *rails) {
+    const char **names CLEANUP_FREE = mem_zalloc(rails->n_rows + 1, sizeof(*names));
     rails->gpu = rails->n_rows;
     rails->feeding = rails->n_rows;
     for (size_t i = rails->n_rows; i-- > 0;) {
@@ -271,19 +215,12 @@ static void apply_rules(struct rails *rails, const char **names) {
 }
 
 static void find(struct rails *rails, const struct jetson_board *board) {
-    struct rail_list list CLEANUP(rail_list_finish) = {0};
-    walk(&list, rails->sysfs, "class/hwmon", add_hwmon);
-    walk(&list, rails->sysfs, "bus/i2c/devices", add_iio);
-    if (list.n_rails == 0) {
-        return;
-    }
-    rails->rows = mem_zalloc(list.n_rails, sizeof(*rails->rows));
-    const char **names CLEANUP_FREE = mem_zalloc(list.n_rails, sizeof(*names));
-    for (size_t i = 0; i < list.n_rails; i++) {
-        rail_init(&rails->rows[rails->n_rows++], &list.rails[i], board);
-    }
-    apply_rules(rails, names);
+    walk(rails, board, "class/hwmon", add_hwmon);
+    walk(rails, board, "bus/i2c/devices", add_iio);
+    apply_rules(rails);
 }
+
+/* ---- the part ---- */
 
 /* Without a power of its own, the chip gives voltage and current. */
 static double read_watts(struct rail *rail) {
@@ -299,69 +236,42 @@ static double read_watts(struct rail *rail) {
     return millivolts * milliamperes / 1e6;
 }
 
-static void follow(struct integral *integral, bool *counted, double watts,
-                   const struct jetson_round *round) {
-    if (isnan(watts)) {
-        integral_break(integral);
-        return;
-    }
-    integral_add(integral, round->now_ns, watts, round->board->max_gap_ns);
-    *counted = true;
-}
-
 static void rail_sample(void *state, struct jetson_round *round) {
     struct rails *rails = state;
+    int64_t now_ns = round->now_ns;
+    int64_t max_gap_ns = round->board->max_gap_ns;
     for (size_t i = 0; i < rails->n_rows; i++) {
         struct rail *rail = &rails->rows[i];
-        rail->watts = read_watts(rail);
-        follow(&rail->energy, &rail->counted, rail->watts, round);
-        if (!isnan(rail->watts)) {
-            peak_add(&rail->peak, round->now_ns, rail->watts);
-        }
+        follow_add(&rail->watts, now_ns, now_ns, read_watts(rail), max_gap_ns);
     }
-    rails->total_watts = rails->n_members > 0 ? 0 : NAN;
+    double watts = rails->n_members > 0 ? 0 : NAN;
     for (size_t i = 0; i < rails->n_members; i++) {
-        rails->total_watts += rails->rows[rails->members[i]].watts;
+        watts += rails->rows[rails->members[i]].watts.latest;
     }
-    follow(&rails->total_energy, &rails->total_counted, rails->total_watts, round);
-    if (rails->total_counted) {
+    follow_add(&rails->total, now_ns, now_ns, watts, max_gap_ns);
+    if (rails->total.seen) {
         bool own = rails->gpu < rails->n_rows;
-        round->energy.joules = rails->total_energy.total;
-        round->energy.seconds = rails->total_energy.seconds;
-        round->energy.gpu_joules = own ? rails->rows[rails->gpu].energy.total : NAN;
+        round->energy.joules = rails->total.integral.total;
+        round->energy.seconds = rails->total.integral.seconds;
+        round->energy.gpu_joules = own ? rails->rows[rails->gpu].watts.integral.total : NAN;
     }
-    round->gpu_rail_watts =
-        rails->feeding < rails->n_rows ? rails->rows[rails->feeding].watts : rails->total_watts;
+    bool fed = rails->feeding < rails->n_rows;
+    round->gpu_rail_watts = fed ? rails->rows[rails->feeding].watts.latest : watts;
 }
 
-static void add_power(struct rail *rail, const struct jetson_round *round, struct snapshot *out) {
-    double peak;
-    if (!isnan(rail->watts)) {
-        snapshot_add(out, &jetson_descs[JETSON_RAIL_POWER], rail->labels, rail->watts);
+static int add_rail_values(struct rail *rail, const struct jetson_round *round,
+                           struct snapshot *out, struct error *err) {
+    static const struct follow_metrics metrics = {
+        &jetson_descs[JETSON_RAIL_POWER],
+        &jetson_descs[JETSON_RAIL_ENERGY_JOULES],
+        &jetson_descs[JETSON_RAIL_POWER_PEAK],
+    };
+    follow_emit(&rail->watts, &metrics, round->now_ns, rail->labels, out);
+    const struct integral *energy = &rail->watts.integral;
+    if (round->board->compat && energy->seconds > 0) {
+        snapshot_add(out, &jetson_compat_descs[TEGRA_WATTAGE_AVERAGE], rail->sensor,
+                     energy->total / energy->seconds * 1000);
     }
-    if (rail->counted) {
-        snapshot_add(out, &jetson_descs[JETSON_RAIL_ENERGY_JOULES], rail->labels,
-                     rail->energy.total);
-    }
-    if (rail->counted && peak_get(&rail->peak, round->now_ns, &peak)) {
-        snapshot_add(out, &jetson_descs[JETSON_RAIL_POWER_PEAK], rail->labels, peak);
-    }
-    if (round->board->compat && rail->energy.seconds > 0) {
-        double mean = rail->energy.total / rail->energy.seconds;
-        snapshot_add(out, &jetson_compat_descs[TEGRA_WATTAGE_AVERAGE], rail->sensor, mean * 1000);
-    }
-}
-
-static void add_gpu(const struct rail *rail, const struct labels *labels, struct snapshot *out) {
-    if (!isnan(rail->watts)) {
-        snapshot_add(out, &gpu_descs[GPU_POWER], labels, rail->watts);
-    }
-    if (rail->counted) {
-        snapshot_add(out, &gpu_descs[GPU_ENERGY_JOULES], labels, rail->energy.total);
-    }
-}
-
-static int add_inputs(struct rail *rail, struct snapshot *out, struct error *err) {
     int voltage = jetson_add_number(&rail->voltage, -1000, &jetson_descs[JETSON_RAIL_VOLTAGE],
                                     rail->labels, out, err);
     int current = jetson_add_number(&rail->current, -1000, &jetson_descs[JETSON_RAIL_CURRENT],
@@ -371,47 +281,51 @@ static int add_inputs(struct rail *rail, struct snapshot *out, struct error *err
 
 static int rail_collect(void *state, struct jetson_round *round, struct snapshot *out,
                         struct error *err) {
+    static const struct follow_metrics gpu_metrics = {&gpu_descs[GPU_POWER],
+                                                      &gpu_descs[GPU_ENERGY_JOULES], NULL};
+    static const struct follow_metrics total_metrics = {&jetson_descs[JETSON_POWER_TOTAL],
+                                                        &jetson_descs[JETSON_ENERGY_JOULES], NULL};
     struct rails *rails = state;
     int result = 0;
     if (rails->n_rows == 0) {
         find(rails, round->board);
     }
     for (size_t i = 0; i < rails->n_rows; i++) {
-        add_power(&rails->rows[i], round, out);
-        int r = add_inputs(&rails->rows[i], out, result == 0 ? err : NULL);
+        int r = add_rail_values(&rails->rows[i], round, out, result == 0 ? err : NULL);
         result = result == 0 ? r : result;
     }
     if (rails->gpu < rails->n_rows) {
-        add_gpu(&rails->rows[rails->gpu], round->board->gpu, out);
+        follow_emit(&rails->rows[rails->gpu].watts, &gpu_metrics, round->now_ns, round->board->gpu,
+                    out);
     }
-    if (!isnan(rails->total_watts)) {
-        snapshot_add(out, &jetson_descs[JETSON_POWER_TOTAL], NULL, rails->total_watts);
-    }
-    if (rails->total_counted) {
-        snapshot_add(out, &jetson_descs[JETSON_ENERGY_JOULES], NULL, rails->total_energy.total);
-    }
+    follow_emit(&rails->total, &total_metrics, round->now_ns, NULL, out);
     return result;
 }
 
 static void rail_close(void *state) {
     struct rails *rails = state;
     for (size_t i = 0; i < rails->n_rows; i++) {
-        rail_finish(&rails->rows[i]);
+        struct rail *rail = &rails->rows[i];
+        free(rail->name);
+        labels_destroy(rail->labels);
+        labels_destroy(rail->sensor);
+        source_file_finish(&rail->power);
+        source_file_finish(&rail->voltage);
+        source_file_finish(&rail->current);
     }
     free(rails->rows);
-    free(rails);
 }
 
-static void *rail_open(const struct collector_env *env, const struct jetson_board *board) {
-    struct rails *rails = mem_zalloc(1, sizeof(*rails));
+static void rail_open(void *state, const struct collector_env *env,
+                      const struct jetson_board *board) {
+    struct rails *rails = state;
     rails->sysfs = env->sysfs;
-    rails->total_watts = NAN;
+    follow_init(&rails->total, board->peak_window_ns);
     find(rails, board);
-    return rails;
 }
 
 const struct jetson_part jetson_rail_part = {
-    .name = "rail",
+    .state_size = sizeof(struct rails),
     .open = rail_open,
     .sample = rail_sample,
     .collect = rail_collect,

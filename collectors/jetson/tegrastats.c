@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "collectors/jetson/compat.h"
-#include "collectors/jetson/metrics.h"
+#include "collectors/jetson/part.h"
 #include "collectors/jetson/rail.h"
-#include "collectors/source/gpu_metrics.h"
 #include "collectors/source/label_pool.h"
 #include "collectors/source/tegrastats.h"
 #include "collectors/source/tegrastats_line.h"
@@ -200,7 +199,7 @@ void jetson_fill(const struct tegrastats_line *line, const struct jetson_board *
 
 enum { TEGRASTATS_INTERVAL_MS = 1000 };
 
-struct jetson_tegrastats {
+struct source {
     char *path;                 /* NULL: off, or to be found */
     bool named;                 /* the user gave the path */
     bool decided;               /* whether it is worth running is known */
@@ -211,47 +210,49 @@ struct jetson_tegrastats {
     struct label_pool pool;
 };
 
-static int open_program(struct jetson_tegrastats *source) {
+static void open_program(struct source *source) {
     source->decided = true;
-    int r = tegrastats_open(source->path, TEGRASTATS_INTERVAL_MS, &source->program, &source->error);
-    source->code = r;
-    return r;
+    source->code =
+        tegrastats_open(source->path, TEGRASTATS_INTERVAL_MS, &source->program, &source->error);
 }
 
-struct jetson_tegrastats *jetson_tegrastats_create(const struct collector_env *env) {
-    const char *text = settings_string(env->settings, "collector.jetson.tegrastats");
-    struct jetson_tegrastats *source = mem_zalloc(1, sizeof(*source));
-    source->decided = strcmp(text, "off") == 0;
-    source->named = !source->decided && strcmp(text, "auto") != 0;
-    source->path = source->named ? mem_strdup(text) : NULL;
+static const char *setting(const struct settings *settings) {
+    return settings_string(settings, "collector.jetson.tegrastats");
+}
+
+bool jetson_tegrastats_named(const struct settings *settings) {
+    return strcmp(setting(settings), "off") != 0 && strcmp(setting(settings), "auto") != 0;
+}
+
+static void tegrastats_part_open(void *state, const struct collector_env *env,
+                                 const struct jetson_board *board) {
+    (void)board;
+    struct source *source = state;
+    source->decided = strcmp(setting(env->settings), "off") == 0;
+    source->named = jetson_tegrastats_named(env->settings);
+    source->path = source->named ? mem_strdup(setting(env->settings)) : NULL;
     source->label = labels_render("source", "tegrastats");
-    return source;
 }
 
-void jetson_tegrastats_destroy(struct jetson_tegrastats *source) {
-    if (source != NULL) {
-        tegrastats_close(source->program);
-        label_pool_finish(&source->pool);
-        labels_destroy(source->label);
-        free(source->path);
-    }
-    free(source);
+static void tegrastats_part_close(void *state) {
+    struct source *source = state;
+    tegrastats_close(source->program);
+    label_pool_finish(&source->pool);
+    labels_destroy(source->label);
+    free(source->path);
 }
 
-bool jetson_tegrastats_named(const struct jetson_tegrastats *source) {
-    return source->named;
-}
-
-void jetson_tegrastats_sample(struct jetson_tegrastats *source, int64_t now_ns) {
+static void tegrastats_part_sample(void *state, struct jetson_round *round) {
+    struct source *source = state;
     if (source->program == NULL) {
         return;
     }
     struct error error;
-    int r = tegrastats_poll(source->program, now_ns, &error);
+    int r = tegrastats_poll(source->program, round->now_ns, &error);
     if (r < 0) {
         source->code = r;
         source->error = error;
-    } else if (tegrastats_latest(source->program, now_ns) != NULL) {
+    } else if (tegrastats_latest(source->program, round->now_ns) != NULL) {
         source->code = 0;
     }
 }
@@ -270,7 +271,7 @@ static bool can_add(const struct jetson_board *board, const struct snapshot *out
 }
 
 /* What was found once stays; a program that the user named may come later. */
-static void decide(struct jetson_tegrastats *source, const struct jetson_board *board,
+static void decide(struct source *source, const struct jetson_board *board,
                    const struct snapshot *out) {
     if (source->named) {
         open_program(source);
@@ -283,8 +284,7 @@ static void decide(struct jetson_tegrastats *source, const struct jetson_board *
     }
 }
 
-static void add_state(const struct jetson_tegrastats *source, int64_t now_ns, bool up,
-                      struct snapshot *out) {
+static void add_state(const struct source *source, int64_t now_ns, bool up, struct snapshot *out) {
     struct tegrastats_stats stats = tegrastats_stats(source->program);
     double age = tegrastats_age_seconds(source->program, now_ns);
     snapshot_add(out, &jetson_descs[JETSON_SOURCE_UP], source->label, up);
@@ -298,22 +298,32 @@ static void add_state(const struct jetson_tegrastats *source, int64_t now_ns, bo
                  (double)stats.n_unknown_tokens);
 }
 
-int jetson_tegrastats_add(struct jetson_tegrastats *source, const struct jetson_board *board,
-                          int64_t now_ns, struct snapshot *out, struct error *err) {
+static int tegrastats_part_collect(void *state, struct jetson_round *round, struct snapshot *out,
+                                   struct error *err) {
+    struct source *source = state;
     label_pool_clear(&source->pool);
     if (source->program == NULL && (!source->decided || source->named)) {
-        decide(source, board, out);
-        jetson_tegrastats_sample(source, now_ns);
+        decide(source, round->board, out);
+        tegrastats_part_sample(source, round);
     }
     const struct tegrastats_line *line =
-        source->program != NULL ? tegrastats_latest(source->program, now_ns) : NULL;
+        source->program != NULL ? tegrastats_latest(source->program, round->now_ns) : NULL;
     if (source->program != NULL) {
-        add_state(source, now_ns, line != NULL, out);
+        add_state(source, round->now_ns, line != NULL, out);
     }
     if (line != NULL) {
-        jetson_fill(line, board, &source->pool, out);
+        jetson_fill(line, round->board, &source->pool, out);
     } else if (source->named && source->code < 0) {
         return error_set(err, source->code, "%s", source->error.text);
     }
     return 0;
 }
+
+const struct jetson_part jetson_tegrastats_part = {
+    .anywhere = true,
+    .state_size = sizeof(struct source),
+    .open = tegrastats_part_open,
+    .sample = tegrastats_part_sample,
+    .collect = tegrastats_part_collect,
+    .close = tegrastats_part_close,
+};

@@ -20,13 +20,6 @@ enum { MAX_TRIPS = 64, MAX_CELSIUS = 200 };
 
 static const char *const types[JETSON_N_TRIP_TYPES] = {"active", "critical", "hot", "passive"};
 
-static void clear(struct jetson_trips *trips) {
-    *trips = (struct jetson_trips){0};
-    for (size_t i = 0; i < JETSON_N_TRIP_TYPES; i++) {
-        trips->celsius[i] = NAN;
-    }
-}
-
 void jetson_trips_take(struct jetson_trips *trips, const char *type, const char *millicelsius) {
     double value;
     if (number_parse(millicelsius, strlen(millicelsius), &value) < 0) {
@@ -59,7 +52,9 @@ static bool read_trip(struct jetson_trips *trips, const char *dir, unsigned numb
 }
 
 static void trips_init(struct jetson_trips *trips, const char *dir, const char *zone) {
-    clear(trips);
+    for (size_t i = 0; i < JETSON_N_TRIP_TYPES; i++) {
+        trips->celsius[i] = NAN;
+    }
     for (unsigned i = 0; i < MAX_TRIPS && read_trip(trips, dir, i); i++) {
     }
     for (size_t i = 0; i < JETSON_N_TRIP_TYPES; i++) {
@@ -73,7 +68,6 @@ static void trips_finish(struct jetson_trips *trips) {
     for (size_t i = 0; i < JETSON_N_TRIP_TYPES; i++) {
         labels_destroy(trips->labels[i]);
     }
-    clear(trips);
 }
 
 static void trips_add(const struct jetson_trips *trips, struct snapshot *out) {
@@ -189,18 +183,17 @@ static void thermal_close(void *state) {
     }
     free(thermal->zones);
     free(thermal->path);
-    free(thermal);
 }
 
-static void *thermal_open(const struct collector_env *env, const struct jetson_board *board) {
+static void thermal_open(void *state, const struct collector_env *env,
+                         const struct jetson_board *board) {
     (void)board;
-    struct thermal *thermal = mem_zalloc(1, sizeof(*thermal));
+    struct thermal *thermal = state;
     thermal->path = file_path_join(env->sysfs, "class/thermal");
-    return thermal;
 }
 
 const struct jetson_part jetson_thermal_part = {
-    .name = "thermal",
+    .state_size = sizeof(struct thermal),
     .open = thermal_open,
     .collect = thermal_collect,
     .close = thermal_close,

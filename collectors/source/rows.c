@@ -20,6 +20,9 @@ static struct row *find(struct rows *rows, struct scan_word key) {
 void *rows_see(struct rows *rows, struct scan_word key) {
     struct row *row = find(rows, key);
     bool is_new = row == NULL;
+    if (is_new && rows->max > 0 && rows->n == rows->max) {
+        return NULL;
+    }
     if (is_new) {
         ARRAY_GROW(&rows->all, &rows->cap, rows->n + 1);
         row = rows->all[rows->n++] = mem_zalloc(1, rows->size);
@@ -57,5 +60,5 @@ void rows_finish(struct rows *rows) {
         destroy(rows, rows->all[i]);
     }
     free(rows->all);
-    *rows = (struct rows){.size = rows->size, .finish = rows->finish};
+    *rows = (struct rows){.size = rows->size, .finish = rows->finish, .max = rows->max};
 }

@@ -16,17 +16,19 @@ struct row {
     bool is_new;    /* added by the last rows_see: the rest is zeroed */
 };
 
-/* `size` and `finish` are set by the user; zeroes otherwise are an empty table. */
+/* `size`, `finish` and `max` are set by the user; zeroes otherwise are an empty table. */
 struct rows {
     size_t size;               /* of the user's struct */
     void (*finish)(void *row); /* frees what the user's struct holds */
+    size_t max;                /* rows; 0: no limit */
     struct row **all;          /* in the order in which they were first seen */
     size_t n, cap;
     size_t next; /* where the next key is expected */
     unsigned round;
 };
 
-/* The row with that key, added if there is none. Its address stays the same while it lives. */
+/* The row with that key, added if there is none; NULL if there are too many. Its address stays the
+ * same while it lives. */
 void *rows_see(struct rows *rows, struct scan_word key);
 
 /* Ends a round: drops the rows that were not seen in it. */

@@ -15,12 +15,9 @@ enum { SOURCE_FILE_MAX_BYTES = 4 << 20, SOURCE_FILE_NUMBER_BYTES = 64 };
 
 void source_file_init(struct source_file *file, const char *base, const char *name,
                       const char *fallback) {
+    bool use_fallback = fallback != NULL && !source_file_exists(base, name);
     file->fd = -1;
-    file->path = file_path_join(base, name);
-    if (fallback != NULL && access(file->path, R_OK) < 0) {
-        free(file->path);
-        file->path = file_path_join(base, fallback);
-    }
+    file->path = file_path_join(base, use_fallback ? fallback : name);
 }
 
 static void close_file(struct source_file *file) {
@@ -76,11 +73,16 @@ int source_file_number(struct source_file *file, double *ret_value, struct error
 char *source_file_text(const char *base, const char *name) {
     char *path CLEANUP_FREE = file_path_join(base, name);
     struct buf text CLEANUP_BUF = {0};
-    if (path == NULL || file_read(path, &text, NULL) < 0) {
+    if (file_read(path, &text, NULL) < 0) {
         return NULL;
     }
     const char *begin = buf_str(&text);
     return mem_strndup(begin, strcspn(begin, "\n"));
+}
+
+bool source_file_exists(const char *base, const char *name) {
+    char *path CLEANUP_FREE = file_path_join(base, name);
+    return access(path, R_OK) == 0;
 }
 
 bool source_file_absent(int result) {

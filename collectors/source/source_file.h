@@ -30,5 +30,8 @@ int source_file_number(struct source_file *file, double *ret_value, struct error
  * once. The caller frees it. NULL if it cannot be read. */
 char *source_file_text(const char *base, const char *name);
 
+/* Whether the file `name` under `base` can be read. */
+bool source_file_exists(const char *base, const char *name);
+
 /* Whether a result of source_file_read means that this kernel or machine has no such file. */
 bool source_file_absent(int result);
