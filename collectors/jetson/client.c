@@ -54,7 +54,7 @@ static void add_to_container(struct clients *clients, const struct jetson_nvmap_
     if (holder->row.is_new) {
         holder->labels = labels_with(clients->board->gpu, "id", id);
     }
-    holder->bytes += line->bytes;
+    holder->bytes = holder->row.again ? holder->bytes + line->bytes : line->bytes;
 }
 
 static void add_to_process(struct clients *clients, const struct jetson_nvmap_line *line) {
@@ -73,7 +73,7 @@ static void add_to_process(struct clients *clients, const struct jetson_nvmap_li
         holder->labels = labels_render("comm", holder->row.key + len + 1, "gpu", "0", "pid", pid,
                                        "uuid", clients->board->gpu_uuid);
     }
-    holder->bytes += line->bytes;
+    holder->bytes = holder->row.again ? holder->bytes + line->bytes : line->bytes;
 }
 
 static int client_line(void *context, size_t number, const char *text) {
@@ -91,16 +91,8 @@ static int client_line(void *context, size_t number, const char *text) {
     return 0;
 }
 
-static void clear(struct rows *rows) {
-    for (size_t i = 0; i < rows->n; i++) {
-        ((struct holder *)rows->all[i])->bytes = 0;
-    }
-}
-
 /* The list cannot be read without root, or where nvmap is not in use; then nobody is in it. */
 static int update(struct clients *clients, struct buf *scratch, struct error *err) {
-    clear(&clients->containers);
-    clear(&clients->processes);
     container_homes_begin(&clients->homes);
     int r = 0;
     if (source_file_read(&clients->file, scratch, NULL) == 0) {

@@ -3,17 +3,22 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "collectors/nvml/event.h"
 #include "exporter/core/buf.h"
-#include "exporter/core/cleanup.h"
+#include "exporter/core/clock.h"
 #include "exporter/core/file.h"
+#include "exporter/core/memory.h"
 
-static const struct nvml_part *const parts[] = {
-    &nvml_call_part, &nvml_energy_part,  &nvml_link_part,
-    &nvml_mig_part,  &nvml_process_part, &nvml_sampler_part,
-};
+/* A GPU that may power down is left alone for this long once it has been idle for that long. */
+#define REST_NS (10 * CLOCK_NS_PER_SEC)
+#define REST_AFTER_NS (5 * CLOCK_NS_PER_SEC)
+
+#define PART(name) &nvml_##name##_part,
+
+static const struct nvml_part *const parts[] = {NVML_PARTS(PART)};
 _Static_assert(ARRAY_LEN(parts) == NVML_N_PARTS, "a state for each");
 
 static bool file_says(const char *path, const char *word) {
@@ -44,7 +49,7 @@ static bool is_suspended(const struct nvml_device *device) {
 /* 12040 is 12.4. */
 static void cuda_version(const struct nvml_library *library, char *out, size_t len) {
     int version;
-    if (library->cuda_version != NULL && library->cuda_version(&version) == NVML_CODE_SUCCESS) {
+    if (NVML_CALL(library->cuda_version, &version) == NVML_CODE_SUCCESS) {
         snprintf(out, len, "%d.%d", version / 1000, version % 1000 / 10);
     }
 }
@@ -59,15 +64,10 @@ static void identify(struct nvml_device *device) {
         device->config->uuid != NULL) {
         snprintf(device->uuid, sizeof(device->uuid), "%s", device->config->uuid);
     }
-    if (library->driver_version != NULL) {
-        library->driver_version(driver, sizeof(driver));
-    }
-    if (library->vbios_version != NULL) {
-        library->vbios_version(device->handle, vbios, sizeof(vbios));
-    }
+    (void)NVML_CALL(library->driver_version, driver, sizeof(driver));
+    (void)NVML_CALL(library->vbios_version, device->handle, vbios, sizeof(vbios));
     cuda_version(library, cuda, sizeof(cuda));
-    bool has_pci =
-        library->pci_info != NULL && library->pci_info(device->handle, &pci) == NVML_CODE_SUCCESS;
+    bool has_pci = NVML_CALL(library->pci_info, device->handle, &pci) == NVML_CODE_SUCCESS;
     const char *bus_id = pci.bus_id[0] != '\0' ? pci.bus_id : pci.bus_id_legacy;
     device->labels = labels_render("gpu", gpu, "uuid", device->uuid);
     device->info = labels_render("gpu", gpu, "uuid", device->uuid, "name", device->name,
@@ -78,14 +78,13 @@ static void identify(struct nvml_device *device) {
     }
 }
 
-static bool has_part(const struct nvml_device *device, size_t i) {
-    return parts[i]->integrated || !device->config->integrated;
-}
-
 static void open_parts(struct nvml_device *device) {
     device->xids = nvml_xids_create(device->labels);
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        device->parts[i] = has_part(device, i) ? parts[i]->open(device) : NULL;
+        if (parts[i]->integrated || !device->config->integrated) {
+            device->parts[i] = mem_zalloc(1, parts[i]->state_size);
+            parts[i]->open(device->parts[i], device);
+        }
     }
 }
 
@@ -119,6 +118,7 @@ void nvml_device_finish(struct nvml_device *device) {
         if (device->parts[i] != NULL) {
             parts[i]->close(device->parts[i]);
         }
+        free(device->parts[i]);
     }
     nvml_xids_destroy(device->xids);
     labels_destroy(device->labels);
@@ -128,13 +128,17 @@ void nvml_device_finish(struct nvml_device *device) {
 }
 
 void nvml_device_sample(struct nvml_device *device, int64_t now_ns) {
-    if (is_suspended(device)) {
+    if (now_ns < device->rest_until_ns || is_suspended(device)) {
         return;
     }
+    device->busy_ns = device->busy_ns == 0 ? now_ns : device->busy_ns;
     for (size_t i = 0; i < ARRAY_LEN(parts) && device->state == NVML_GOOD; i++) {
-        if (parts[i]->sample != NULL && has_part(device, i)) {
+        if (device->parts[i] != NULL && parts[i]->sample != NULL) {
             parts[i]->sample(device, device->parts[i], now_ns);
         }
+    }
+    if (device->runtime_status != NULL && now_ns - device->busy_ns >= REST_AFTER_NS) {
+        device->rest_until_ns = now_ns + REST_NS;
     }
 }
 
@@ -155,7 +159,7 @@ void nvml_device_collect(struct nvml_device *device, struct snapshot *out) {
     }
     device->code = device->state == NVML_GOOD ? NVML_CODE_SUCCESS : device->code;
     for (size_t i = 0; i < ARRAY_LEN(parts) && device->state == NVML_GOOD && !suspended; i++) {
-        if (has_part(device, i) && parts[i]->collect != NULL) {
+        if (device->parts[i] != NULL && parts[i]->collect != NULL) {
             parts[i]->collect(device, device->parts[i], out);
         }
     }

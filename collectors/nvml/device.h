@@ -37,25 +37,34 @@ struct nvml_device {
     enum nvml_verdict state; /* NVML_GOOD, NVML_LOST or NVML_NO_DRIVER */
     unsigned code;           /* the latest that was not good, of this collection */
     double n_impossible;
+    int64_t busy_ns; /* when it was last seen at work, for parts to set */
+    int64_t rest_until_ns;
     char *runtime_status;   /* path of the kernel's file, if the GPU may power down by itself */
     struct nvml_xids *xids; /* NULL: not opened, as the GPU was lost from the start */
     void *parts[NVML_N_PARTS];
 };
 
-/* One topic. */
+/* One topic, as the parts of the collectors `host` and `jetson`. What a part does not need is NULL.
+ */
 struct nvml_part {
-    bool integrated; /* also of a Jetson's own GPU */
-    void *(*open)(struct nvml_device *device);
-    void (*sample)(struct nvml_device *device, void *state, int64_t now_ns);        /* optional */
-    void (*collect)(struct nvml_device *device, void *state, struct snapshot *out); /* optional */
-    void (*close)(void *state);
+    bool integrated;   /* also of a Jetson's own GPU */
+    size_t state_size; /* of the part's struct, zeroed before `open` */
+    void (*open)(void *state, const struct nvml_device *device);
+    void (*sample)(struct nvml_device *device, void *state, int64_t now_ns);
+    void (*collect)(struct nvml_device *device, void *state, struct snapshot *out);
+    void (*close)(void *state); /* frees what the struct holds */
 };
-extern const struct nvml_part nvml_call_part;
-extern const struct nvml_part nvml_energy_part;
-extern const struct nvml_part nvml_link_part;
-extern const struct nvml_part nvml_mig_part;
-extern const struct nvml_part nvml_process_part;
-extern const struct nvml_part nvml_sampler_part;
+
+#define NVML_PARTS(PART)                                                                           \
+    PART(call)                                                                                     \
+    PART(energy)                                                                                   \
+    PART(link)                                                                                     \
+    PART(mig)                                                                                      \
+    PART(process)                                                                                  \
+    PART(sampler)
+
+#define NVML_PART_DECLARE(name) extern const struct nvml_part nvml_##name##_part;
+NVML_PARTS(NVML_PART_DECLARE)
 
 /* Identifies the GPU and opens the parts. A GPU that is already lost is no failure. */
 int nvml_device_init(struct nvml_device *device, const struct nvml_library *library,
@@ -75,3 +84,16 @@ bool nvml_device_check(struct nvml_device *device, unsigned code, bool *never);
 void nvml_device_add(struct nvml_device *device, struct snapshot *out,
                      const struct metric_desc *desc, const struct labels *labels, double value,
                      double max);
+
+/* More than any GPU has; what lies above is no reading. */
+#define NVML_MAX_BYTES 0x1p50
+#define NVML_MAX_WATTS 1e5
+
+/* For parts: the bytes that are used, free, there and reserved, of a GPU or an instance; NAN: not
+ * known. Returns the driver's code. */
+enum { NVML_MEMORY_VALUES = 4 };
+unsigned nvml_read_memory(const struct nvml_library *library, struct nvml_handle *handle,
+                          double ret_values[static NVML_MEMORY_VALUES]);
+
+/* A value of one of NVML's types as a number; NAN for a type that we do not know. */
+double nvml_read_number(unsigned type, const union nvml_value *value);

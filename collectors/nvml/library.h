@@ -101,6 +101,10 @@ struct nvml_library {
                                 struct nvml_event_set *set);
 };
 
+/* What a function of a library answers, or that the driver lacks it. */
+#define NVML_CALL(function, ...)                                                                   \
+    ((function) != NULL ? (function)(__VA_ARGS__) : (unsigned)NVML_CODE_FUNCTION_NOT_FOUND)
+
 /* Loads the library from `path`, or from where it usually lies if that is empty, and starts it.
  * -ENODEV where there is none, or no driver behind it. */
 int nvml_library_open(struct nvml_library *library, const char *path, struct error *err);

@@ -1,12 +1,7 @@
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "collectors/nvml/device.h"
-#include "collectors/nvml/read.h"
-#include "exporter/core/cleanup.h"
-#include "exporter/core/memory.h"
 
 /* NVLink: which links there are is found out at open; their traffic comes in one call. */
 
@@ -45,18 +40,17 @@ static void links_close(void *state) {
             labels_destroy(links->links[i].error_labels[j]);
         }
     }
-    free(links);
 }
 
-static void *links_open(struct nvml_device *device) {
-    struct links *links = mem_zalloc(1, sizeof(*links));
+static void links_open(void *state, const struct nvml_device *device) {
+    struct links *links = state;
     unsigned active;
-    for (unsigned i = 0; device->library->link_state != NULL && i < NVML_MAX_LINKS; i++) {
-        if (device->library->link_state(device->handle, i, &active) == NVML_CODE_SUCCESS) {
+    for (unsigned i = 0; i < NVML_MAX_LINKS; i++) {
+        if (NVML_CALL(device->library->link_state, device->handle, i, &active) ==
+            NVML_CODE_SUCCESS) {
             link_init(&links->links[links->n_links++], device, i);
         }
     }
-    return links;
 }
 
 static void collect_state(struct nvml_device *device, const struct link *link,
@@ -71,11 +65,10 @@ static void collect_state(struct nvml_device *device, const struct link *link,
 
 static void collect_errors(struct nvml_device *device, struct link *link, struct snapshot *out) {
     for (unsigned i = 0; i < ARRAY_LEN(error_kinds); i++) {
-        if (device->library->link_errors == NULL || link->no_errors[i]) {
-            continue;
-        }
         unsigned long long n = 0;
-        unsigned code = device->library->link_errors(device->handle, link->number, i, &n);
+        unsigned code = link->no_errors[i] ? NVML_CODE_NOT_SUPPORTED
+                                           : NVML_CALL(device->library->link_errors, device->handle,
+                                                       link->number, i, &n);
         if (nvml_device_check(device, code, &link->no_errors[i])) {
             nvml_device_add(device, out, &nvml_descs[NVML_NVIDIA_NVLINK_ERRORS],
                             link->error_labels[i], (double)n, INFINITY);
@@ -97,7 +90,7 @@ static void collect_traffic(struct nvml_device *device, struct links *links, str
         fields[i].field = ways[i % ARRAY_LEN(ways)].field;
         fields[i].scope = links->links[i / ARRAY_LEN(ways)].number;
     }
-    unsigned code = device->library->fields(device->handle, (int)n, fields);
+    unsigned code = NVML_CALL(device->library->fields, device->handle, (int)n, fields);
     if (!nvml_device_check(device, code, &links->no_traffic)) {
         return;
     }
@@ -116,13 +109,13 @@ static void links_collect(struct nvml_device *device, void *state, struct snapsh
         collect_state(device, &links->links[i], out);
         collect_errors(device, &links->links[i], out);
     }
-    bool has_traffic = links->n_links > 0 && device->library->fields != NULL && !links->no_traffic;
-    if (has_traffic && device->state == NVML_GOOD) {
+    if (links->n_links > 0 && !links->no_traffic && device->state == NVML_GOOD) {
         collect_traffic(device, links, out);
     }
 }
 
 const struct nvml_part nvml_link_part = {
+    .state_size = sizeof(struct links),
     .open = links_open,
     .collect = links_collect,
     .close = links_close,

@@ -6,8 +6,8 @@
 #include "collectors/cgroup/container_path.h"
 #include "collectors/nvml/device.h"
 #include "collectors/nvml/process_list.h"
-#include "collectors/nvml/read.h"
 #include "collectors/nvml/shares.h"
+#include "collectors/source/rows.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/file.h"
@@ -18,49 +18,33 @@
 /* ---- containers ---- */
 
 struct container {
-    char *id; /* the path of its cgroup, as cAdvisor has it */
+    struct row row; /* the path of its cgroup, as cAdvisor has it */
     struct labels *labels;
-    unsigned round;
     double bytes;     /* NAN: not known of any process */
     unsigned percent; /* of time */
 };
 
 struct containers {
-    struct container *containers;
-    size_t n_containers;
-    size_t cap_containers;
+    struct rows rows;
     struct container_homes homes;
     struct nvml_loads loads;
-    unsigned round;
 };
 
-static void container_finish(struct container *container) {
-    free(container->id);
+static void container_finish(void *row) {
+    struct container *container = row;
     labels_destroy(container->labels);
-}
-
-static void containers_finish(struct containers *containers) {
-    for (size_t i = 0; i < containers->n_containers; i++) {
-        container_finish(&containers->containers[i]);
-    }
-    container_homes_finish(&containers->homes);
-    free(containers->containers);
-    nvml_loads_finish(&containers->loads);
 }
 
 static struct container *see_container(struct containers *containers,
                                        const struct nvml_device *device, const char *id) {
-    for (size_t i = 0; i < containers->n_containers; i++) {
-        if (strcmp(containers->containers[i].id, id) == 0) {
-            return &containers->containers[i];
-        }
+    struct container *container = rows_see(&containers->rows, (struct scan_word){id, strlen(id)});
+    if (container->row.is_new) {
+        container->labels = labels_with(device->labels, "id", id);
     }
-    ARRAY_GROW(&containers->containers, &containers->cap_containers, containers->n_containers + 1);
-    struct container *container = &containers->containers[containers->n_containers++];
-    *container = (struct container){
-        .id = mem_strdup(id),
-        .labels = labels_with(device->labels, "id", id),
-    };
+    if (!container->row.again) {
+        container->bytes = NAN;
+        container->percent = 0;
+    }
     return container;
 }
 
@@ -71,16 +55,8 @@ static void add_memory(struct containers *containers, const struct nvml_device *
     for (size_t i = 0; i < list->n_uses && i < config->max_processes; i++) {
         pid_t pid = (pid_t)list->uses[i].pid;
         const char *id = container_homes_see(&containers->homes, config->procfs, pid);
-        if (id == NULL) {
-            continue;
-        }
-        struct container *container = see_container(containers, device, id);
-        if (container->round != containers->round) {
-            container->round = containers->round;
-            container->bytes = NAN;
-            container->percent = 0;
-        }
-        if (list->uses[i].bytes != UINT64_MAX) {
+        struct container *container = id != NULL ? see_container(containers, device, id) : NULL;
+        if (container != NULL && list->uses[i].bytes != UINT64_MAX) {
             double sum = isnan(container->bytes) ? 0 : container->bytes;
             container->bytes = sum + (double)list->uses[i].bytes;
         }
@@ -103,28 +79,15 @@ static void add_loads(struct containers *containers, struct nvml_device *device)
     }
 }
 
-static void sweep(struct containers *containers) {
-    size_t kept = 0;
-    for (size_t i = 0; i < containers->n_containers; i++) {
-        if (containers->containers[i].round == containers->round) {
-            containers->containers[kept++] = containers->containers[i];
-        } else {
-            container_finish(&containers->containers[i]);
-        }
-    }
-    containers->n_containers = kept;
-}
-
 static void containers_collect(struct containers *containers, struct nvml_device *device,
                                const struct nvml_process_list *list, struct snapshot *out) {
-    containers->round++;
     add_memory(containers, device, list);
-    sweep(containers);
-    if (containers->n_containers > 0) {
+    if (containers->rows.n > 0) {
         add_loads(containers, device);
     }
-    for (size_t i = 0; i < containers->n_containers; i++) {
-        const struct container *container = &containers->containers[i];
+    rows_sweep(&containers->rows);
+    for (size_t i = 0; i < containers->rows.n; i++) {
+        struct container *container = (struct container *)containers->rows.all[i];
         nvml_device_add(device, out, &gpu_descs[CONTAINER_GPU_MEMORY], container->labels,
                         container->bytes, INFINITY);
         if (!containers->loads.never) {
@@ -145,10 +108,10 @@ struct processes {
     struct buf scratch;
 };
 
-static void *process_open(struct nvml_device *device) {
-    struct processes *processes = mem_zalloc(1, sizeof(*processes));
+static void process_open(void *state, const struct nvml_device *device) {
+    struct processes *processes = state;
     processes->offsets = mem_zalloc(device->config->max_processes, sizeof(*processes->offsets));
-    return processes;
+    processes->containers.rows = (struct rows){sizeof(struct container), container_finish};
 }
 
 /* The process' name; "" if it is gone, or of another pid namespace. */
@@ -220,15 +183,17 @@ static void process_collect(struct nvml_device *device, void *state, struct snap
 static void process_close(void *state) {
     struct processes *processes = state;
     nvml_process_list_finish(&processes->list);
-    containers_finish(&processes->containers);
+    rows_finish(&processes->containers.rows);
+    container_homes_finish(&processes->containers.homes);
+    nvml_loads_finish(&processes->containers.loads);
     buf_finish(&processes->labels);
     buf_finish(&processes->scratch);
     free(processes->offsets);
-    free(processes);
 }
 
 const struct nvml_part nvml_process_part = {
     .integrated = true,
+    .state_size = sizeof(struct processes),
     .open = process_open,
     .collect = process_collect,
     .close = process_close,

@@ -31,6 +31,7 @@ void *rows_see(struct rows *rows, struct scan_word key) {
         rows->next = rows->n;
     }
     row->is_new = is_new;
+    row->again = !is_new && row->round == rows->round;
     row->round = rows->round;
     return row;
 }

@@ -14,6 +14,7 @@ struct row {
     size_t key_len;
     unsigned round; /* that saw it last */
     bool is_new;    /* added by the last rows_see: the rest is zeroed */
+    bool again;     /* the last rows_see was not the first of this round */
 };
 
 /* `size`, `finish` and `max` are set by the user; zeroes otherwise are an empty table. */

@@ -56,6 +56,23 @@ static void test_what_is_not_seen_is_forgotten(void) {
     TEST_ASSERT_EQUAL_INT(3, n_finished);
 }
 
+static void test_again_is_within_a_round(void) {
+    TEST_ASSERT_FALSE(see("sda")->row.again);
+    TEST_ASSERT_TRUE(see("sda")->row.again);
+    rows_sweep(&rows);
+    TEST_ASSERT_FALSE(see("sda")->row.again);
+    TEST_ASSERT_TRUE(see("sda")->row.again);
+}
+
+static void test_a_limit_keeps_those_that_are_there(void) {
+    rows.max = 2;
+    see("sda");
+    see("sdb");
+    TEST_ASSERT_NULL(rows_see(&rows, (struct scan_word){.text = "sdc", .len = 3}));
+    see("sda");
+    TEST_ASSERT_EQUAL_UINT64(2, rows.n);
+}
+
 static void test_a_key_is_compared_as_a_whole(void) {
     see("sda");
     see("sda1");
