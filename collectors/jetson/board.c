@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/source/follow.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
@@ -63,18 +64,12 @@ static void name_gpu(struct jetson_board *board, const struct collector_env *env
     jetson_board_name_gpu(board, buf_str(&uuid));
 }
 
-/* Three samples may be lost before a gap is one, and a second is never one. */
-static int64_t max_gap_ns(const struct settings *settings) {
-    int64_t gap_ns = 3 * CLOCK_NS_PER_SEC / settings_int(settings, "sample.hz");
-    return gap_ns > CLOCK_NS_PER_SEC ? gap_ns : CLOCK_NS_PER_SEC;
-}
-
 int jetson_board_init(struct jetson_board *board, const struct collector_env *env,
                       struct error *err) {
     *board = (struct jetson_board){
         .peak_window_ns =
             settings_duration_ms(env->settings, "sample.peak-window") * CLOCK_NS_PER_MS,
-        .max_gap_ns = max_gap_ns(env->settings),
+        .max_gap_ns = follow_max_gap_ns(env->settings),
         .compat = settings_choice(env->settings, "collector.jetson.compat") == 1,
     };
     int found = tegra_detect(env, &board->soc, err);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "collectors/source/procfs.h"
@@ -70,18 +71,14 @@ int jetson_buddyinfo_parse(const char *text, struct jetson_free_blocks *ret_bloc
 
 int jetson_iram_parse(const char *text, double *ret_bytes) {
     struct scan_word word;
-    if (!scan_word(&text, &word) || word.len < 3 || word.len > 18 || word.text[0] != '0' ||
-        word.text[1] != 'x') {
+    if (!scan_word(&text, &word) || word.len > strlen("0x0123456789abcdef") ||
+        strncmp(word.text, "0x", 2) != 0) {
         return -EINVAL;
     }
-    uint64_t value = 0;
-    for (size_t i = 2; i < word.len; i++) {
-        static const char digits[] = "0123456789abcdef";
-        const char *digit = memchr(digits, word.text[i] | 0x20, strlen(digits));
-        if (digit == NULL) {
-            return -EINVAL;
-        }
-        value = value * 16 + (uint64_t)(digit - digits);
+    char *end;
+    unsigned long long value = strtoull(word.text, &end, 16);
+    if (end != word.text + word.len) {
+        return -EINVAL;
     }
     *ret_bytes = (double)value;
     return 0;
@@ -89,20 +86,16 @@ int jetson_iram_parse(const char *text, double *ret_bytes) {
 
 /* ---- the power mode ---- */
 
-/* "ID=2": the number behind a key, in a word of its own. */
+/* "ID=2": the number after a key, in a word of its own. */
 static bool word_number(struct scan_word word, const char *key, unsigned *ret_number) {
     size_t len = strlen(key);
-    if (word.len <= len || word.len > len + 9 || memcmp(word.text, key, len) != 0) {
+    const char *digits = word.text + len;
+    uint64_t number;
+    if (word.len <= len || word.len > len + 9 || memcmp(word.text, key, len) != 0 ||
+        !scan_u64(&digits, &number)) {
         return false;
     }
-    unsigned number = 0;
-    for (size_t i = len; i < word.len; i++) {
-        if (word.text[i] < '0' || word.text[i] > '9') {
-            return false;
-        }
-        number = 10 * number + (unsigned)(word.text[i] - '0');
-    }
-    *ret_number = number;
+    *ret_number = (unsigned)number;
     return true;
 }
 
@@ -140,21 +133,6 @@ int jetson_mode_name(const char *text, unsigned id, struct buf *out) {
 
 /* ---- clients of nvmap ---- */
 
-/* The last word before `*end`, which moves in front of it. */
-static bool word_before(const char *begin, const char **end, struct scan_word *ret_word) {
-    const char *stop = *end;
-    while (stop > begin && (stop[-1] == ' ' || stop[-1] == '\t')) {
-        stop--;
-    }
-    const char *start = stop;
-    while (start > begin && start[-1] != ' ' && start[-1] != '\t') {
-        start--;
-    }
-    *ret_word = (struct scan_word){.text = start, .len = (size_t)(stop - start)};
-    *end = start;
-    return stop > start;
-}
-
 static bool digits(struct scan_word word, uint64_t *ret_value) {
     uint64_t value = 0;
     for (size_t i = 0; i < word.len; i++) {
@@ -180,34 +158,34 @@ static bool size(struct scan_word word, double *ret_bytes) {
 }
 
 int jetson_nvmap_parse(const char *line, struct jetson_nvmap_line *ret_line) {
-    const char *end = line + strcspn(line, "\n");
-    const char *cursor = line;
     struct scan_word client, word;
-    if (!scan_word(&cursor, &client) || !word_before(cursor, &end, &word)) {
+    struct scan_word first = {0}, last = {0}; /* of the process' name */
+    struct scan_word pid = {0}, bytes = {0};
+    if (!scan_word(&line, &client)) {
         return -EINVAL;
     }
-    if (scan_word_equal(client, "CLIENT")) {
+    while (scan_word(&line, &word)) {
+        first = first.text == NULL ? word : first;
+        last = pid;
+        pid = bytes;
+        bytes = word;
+    }
+    if (bytes.text != NULL && scan_word_equal(client, "CLIENT")) {
         return -ENODATA;
     }
-    *ret_line = (struct jetson_nvmap_line){0};
-    if (!size(word, &ret_line->bytes)) {
+    *ret_line = (struct jetson_nvmap_line){.total = scan_word_equal(client, "total")};
+    if (!size(bytes, &ret_line->bytes)) {
         return -EINVAL;
     }
-    if (scan_word_equal(client, "total")) {
-        ret_line->total = true;
+    if (ret_line->total) {
         return 0;
     }
-    if (!word_before(cursor, &end, &word) || !digits(word, &ret_line->pid)) {
+    if (last.text == NULL || !digits(pid, &ret_line->pid)) {
         return -ENODATA;
     }
-    while (end > cursor && (end[-1] == ' ' || end[-1] == '\t')) {
-        end--;
-    }
-    while (cursor < end && (*cursor == ' ' || *cursor == '\t')) {
-        cursor++;
-    }
-    ret_line->process = (struct scan_word){.text = cursor, .len = (size_t)(end - cursor)};
-    return ret_line->process.len > 0 ? 0 : -ENODATA;
+    size_t len = (size_t)(last.text + last.len - first.text);
+    ret_line->process = (struct scan_word){.text = first.text, .len = len};
+    return 0;
 }
 
 int jetson_nvmap_total(const char *text, double *ret_bytes) {

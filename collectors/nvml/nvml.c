@@ -7,6 +7,7 @@
 #include "collectors/nvml/device.h"
 #include "collectors/nvml/event.h"
 #include "collectors/nvml/library.h"
+#include "collectors/source/follow.h"
 #include "collectors/source/tegra.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
@@ -91,13 +92,12 @@ static int open_devices(struct nvml *nvml, bool tegra, struct error *err) {
 
 static struct nvml_config read_config(const struct collector_env *env) {
     const struct settings *settings = env->settings;
-    int64_t gap_ns = 3 * CLOCK_NS_PER_SEC / settings_int(settings, "sample.hz");
     return (struct nvml_config){
         .procfs = env->procfs,
         .sysfs = env->sysfs,
         .energy = env->energy,
         .peak_window_ns = settings_duration_ms(settings, "sample.peak-window") * CLOCK_NS_PER_MS,
-        .max_gap_ns = gap_ns > CLOCK_NS_PER_SEC ? gap_ns : CLOCK_NS_PER_SEC,
+        .max_gap_ns = follow_max_gap_ns(settings),
         .max_processes = (size_t)settings_int(settings, "collector.nvml.max-processes"),
         .processes = settings_bool(settings, "collector.nvml.processes"),
         .pcie_throughput = settings_bool(settings, "collector.nvml.pcie-throughput"),

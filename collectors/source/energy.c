@@ -1,28 +1,23 @@
 #include "collectors/source/energy.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/core/cleanup.h"
 #include "exporter/core/memory.h"
 
-struct shown {
-    char *name;
-    struct energy_row row;
-};
-
 struct energy {
-    pthread_mutex_t lock; /* of all below */
-    struct shown *meters;
+    pthread_mutex_t lock; /* of all below, and of the meters */
+    struct energy_meter **meters;
     size_t n_meters;
+    size_t cap_meters;
     uint64_t last; /* number that was given to a meter */
 };
 
 struct energy_meter {
     struct energy *energy;
-    uint64_t number;
+    char *name;
+    struct energy_row row;
 };
 
 static void row_finish(struct energy_row *row) {
@@ -33,9 +28,10 @@ static void row_finish(struct energy_row *row) {
     *row = (struct energy_row){0};
 }
 
-static void row_set_shares(struct energy_row *row, const struct energy_share *shares, size_t n) {
+static void row_init(struct energy_row *row, uint64_t meter, const struct energy_reading *reading,
+                     const struct energy_share *shares, size_t n) {
+    *row = (struct energy_row){.meter = meter, .reading = *reading, .n_shares = n};
     row->shares = n > 0 ? mem_zalloc(n, sizeof(*shares)) : NULL;
-    row->n_shares = n;
     for (size_t i = 0; i < n; i++) {
         row->shares[i] =
             (struct energy_share){.id = mem_strdup(shares[i].id), .ratio = shares[i].ratio};
@@ -49,47 +45,11 @@ struct energy *energy_create(void) {
 }
 
 void energy_destroy(struct energy *energy) {
-    if (energy == NULL) {
-        return;
+    if (energy != NULL) {
+        free(energy->meters);
+        pthread_mutex_destroy(&energy->lock);
     }
-    for (size_t i = 0; i < energy->n_meters; i++) {
-        free(energy->meters[i].name);
-        row_finish(&energy->meters[i].row);
-    }
-    free(energy->meters);
-    pthread_mutex_destroy(&energy->lock);
     free(energy);
-}
-
-static struct shown *find_name(struct energy *energy, const char *name) {
-    for (size_t i = 0; i < energy->n_meters; i++) {
-        if (strcmp(energy->meters[i].name, name) == 0) {
-            return &energy->meters[i];
-        }
-    }
-    return NULL;
-}
-
-static struct shown *find_number(struct energy *energy, uint64_t number) {
-    for (size_t i = 0; i < energy->n_meters; i++) {
-        if (energy->meters[i].row.meter == number) {
-            return &energy->meters[i];
-        }
-    }
-    return NULL;
-}
-
-/* Takes the name's place, or makes one. */
-static struct shown *take_place(struct energy *energy, const char *name) {
-    struct shown *shown = find_name(energy, name);
-    if (shown != NULL) {
-        row_finish(&shown->row);
-        return shown;
-    }
-    energy->meters = mem_resize(energy->meters, energy->n_meters + 1, sizeof(*energy->meters));
-    shown = &energy->meters[energy->n_meters++];
-    *shown = (struct shown){.name = mem_strdup(name)};
-    return shown;
 }
 
 struct energy_meter *energy_meter_open(struct energy *energy, const char *name) {
@@ -98,9 +58,17 @@ struct energy_meter *energy_meter_open(struct energy *energy, const char *name) 
     }
     struct energy_meter *meter = mem_zalloc(1, sizeof(*meter));
     meter->energy = energy;
+    meter->name = mem_strdup(name);
     pthread_mutex_lock(&energy->lock);
-    meter->number = ++energy->last;
-    take_place(energy, name)->row.meter = meter->number;
+    meter->row.meter = ++energy->last;
+    size_t i = 0;
+    while (i < energy->n_meters && strcmp(energy->meters[i]->name, name) != 0) {
+        i++;
+    }
+    if (i == energy->n_meters) {
+        ARRAY_GROW(&energy->meters, &energy->cap_meters, ++energy->n_meters);
+    }
+    energy->meters[i] = meter;
     pthread_mutex_unlock(&energy->lock);
     return meter;
 }
@@ -111,13 +79,14 @@ void energy_meter_close(struct energy_meter *meter) {
     }
     struct energy *energy = meter->energy;
     pthread_mutex_lock(&energy->lock);
-    struct shown *shown = find_number(energy, meter->number);
-    if (shown != NULL) {
-        free(shown->name);
-        row_finish(&shown->row);
-        *shown = energy->meters[--energy->n_meters];
+    for (size_t i = 0; i < energy->n_meters; i++) {
+        if (energy->meters[i] == meter) {
+            energy->meters[i] = energy->meters[--energy->n_meters];
+        }
     }
     pthread_mutex_unlock(&energy->lock);
+    row_finish(&meter->row);
+    free(meter->name);
     free(meter);
 }
 
@@ -126,15 +95,11 @@ void energy_meter_put(struct energy_meter *meter, const struct energy_reading *r
     if (meter == NULL) {
         return;
     }
-    struct energy *energy = meter->energy;
-    pthread_mutex_lock(&energy->lock);
-    struct shown *shown = find_number(energy, meter->number);
-    if (shown != NULL) {
-        row_finish(&shown->row);
-        shown->row = (struct energy_row){.meter = meter->number, .reading = *reading};
-        row_set_shares(&shown->row, shares, n_shares);
-    }
-    pthread_mutex_unlock(&energy->lock);
+    pthread_mutex_lock(&meter->energy->lock);
+    uint64_t number = meter->row.meter;
+    row_finish(&meter->row);
+    row_init(&meter->row, number, reading, shares, n_shares);
+    pthread_mutex_unlock(&meter->energy->lock);
 }
 
 void energy_list_finish(struct energy_list *list) {
@@ -155,10 +120,8 @@ void energy_read(struct energy *energy, struct energy_list *list) {
         list->rows = mem_zalloc(energy->n_meters, sizeof(*list->rows));
     }
     for (; list->n_rows < energy->n_meters; list->n_rows++) {
-        const struct energy_row *row = &energy->meters[list->n_rows].row;
-        list->rows[list->n_rows] =
-            (struct energy_row){.meter = row->meter, .reading = row->reading};
-        row_set_shares(&list->rows[list->n_rows], row->shares, row->n_shares);
+        const struct energy_row *row = &energy->meters[list->n_rows]->row;
+        row_init(&list->rows[list->n_rows], row->meter, &row->reading, row->shares, row->n_shares);
     }
     pthread_mutex_unlock(&energy->lock);
 }

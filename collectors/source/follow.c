@@ -2,9 +2,17 @@
 
 #include <math.h>
 
+#include "exporter/core/clock.h"
+#include "exporter/settings/settings.h"
+
 void follow_init(struct follow *follow, int64_t peak_window_ns) {
     *follow = (struct follow){.latest = NAN};
     peak_init(&follow->peak, peak_window_ns);
+}
+
+int64_t follow_max_gap_ns(const struct settings *settings) {
+    int64_t gap_ns = 3 * CLOCK_NS_PER_SEC / settings_int(settings, "sample.hz");
+    return gap_ns > CLOCK_NS_PER_SEC ? gap_ns : CLOCK_NS_PER_SEC;
 }
 
 void follow_add(struct follow *follow, int64_t at_ns, int64_t now_ns, double value,

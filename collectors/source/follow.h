@@ -4,6 +4,8 @@
 #include "collectors/source/peak.h"
 #include "exporter/metrics/snapshot.h"
 
+struct settings;
+
 /* A value that is sampled: its latest, its integral and its peak. */
 struct follow {
     double latest; /* NAN: could not be read */
@@ -13,6 +15,10 @@ struct follow {
 };
 
 void follow_init(struct follow *follow, int64_t peak_window_ns);
+
+/* How far apart samples may be that are joined: three of them may be lost, and a second is never a
+ * gap. */
+int64_t follow_max_gap_ns(const struct settings *settings);
 
 /* Adds a sample that was taken at `at_ns` of a clock of its own, and seen at `now_ns` of the
  * monotonic one. NAN: could not be read. */
