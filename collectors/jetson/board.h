@@ -10,8 +10,8 @@
 
 /* What is known of the machine from the start, and what all parts share. */
 struct jetson_board {
-    bool detected;               /* this is a Jetson: there are files to read */
-    bool nvml;                   /* what nvmap and files tell of other GPUs, NVML tells of this */
+    bool detected; /* this is a Jetson: there are files to read */
+    bool nvml;     /* load and memory of the GPU come from NVML, not from nvmap and files */
     const struct tegra_soc *soc; /* NULL: not known */
     struct labels *info;         /* of jetson_info */
     char *gpu_uuid;              /* "": not known */
@@ -22,8 +22,8 @@ struct jetson_board {
     bool compat;        /* also the tegra_* names */
 };
 
-/* Looks at the device tree and the release file. -ENODEV where this is no Jetson; the board is then
- * one that was not detected, and otherwise as good. */
+/* Looks at the device tree and the release file. -ENODEV if this is no Jetson; then `detected`
+ * is false and the board is usable all the same. */
 int jetson_board_init(struct jetson_board *board, const struct collector_env *env,
                       struct error *err);
 void jetson_board_finish(struct jetson_board *board);

@@ -91,7 +91,7 @@ static int client_line(void *context, size_t number, const char *text) {
     return 0;
 }
 
-/* The list cannot be read without root, or where nvmap is not in use; then nobody is in it. */
+/* The list cannot be read without root, or where nvmap is not in use; then it counts as empty. */
 static int update(struct clients *clients, struct buf *scratch, struct error *err) {
     container_homes_begin(&clients->homes);
     int r = 0;

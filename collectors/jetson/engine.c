@@ -2,7 +2,7 @@
 
 #include "collectors/jetson/part.h"
 
-/* The clock that stands for each engine; it is called differently on different chips. */
+/* The clock of each engine, which has different names on different chips. */
 enum { ENGINE_N_CLOCKS = 2 };
 static const struct {
     const char *engine;

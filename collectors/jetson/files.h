@@ -6,7 +6,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/scan.h"
 
-/* The texts of files that only Jetsons have, or that are read for them alone. */
+/* Parsers of files that only this collector reads. */
 
 /* What matters here of /proc/meminfo. */
 enum jetson_meminfo {
@@ -21,7 +21,7 @@ enum jetson_meminfo {
     MEMINFO_N_FIELDS,
 };
 
-/* In bytes; NAN: not there. Lines that are not understood are passed over. */
+/* In bytes; NAN: not there. Lines that cannot be parsed are skipped. */
 void jetson_meminfo_parse(const char *text, double ret_bytes[static MEMINFO_N_FIELDS]);
 
 /* The largest blocks that are free in one piece. */

@@ -139,7 +139,7 @@ void jetson_sample_at(void *state, int64_t now_ns) {
     sample_parts(state, now_ns);
 }
 
-/* Every part has its turn; the first failure is the one reported. */
+/* Collects all parts; the first failure is reported. */
 int jetson_collect_at(void *state, int64_t now_ns, struct snapshot *out, struct error *err) {
     struct jetson *jetson = state;
     struct jetson_board *board = &jetson->board;

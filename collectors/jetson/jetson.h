@@ -5,8 +5,8 @@
 #include "collectors/collector.h"
 
 /* NVIDIA Jetson modules from TK1 to Thor: the integrated GPU under the common gpu_* names, supply
- * rails, temperatures, clocks, engines, fans, memory. Reads sysfs, procfs and, where that is
- * allowed, debugfs; runs tegrastats for what only that can tell. */
+ * rails, temperatures, clocks, engines, fans, memory. Reads sysfs, procfs and, if
+ * permitted, debugfs; runs tegrastats for values that no file has. */
 extern const struct collector jetson_collector;
 
 /* The collector's calls at a given time of the monotonic clock. */

@@ -49,7 +49,7 @@ static double gpu_memory_used(struct memory *memory, const double *info,
     double bytes;
     struct buf *scratch = round->scratch;
     if (round->board->nvml) {
-        return NAN; /* nvmap is not in use: it would tell 0 */
+        return NAN; /* nvmap is not in use: it would read 0 */
     }
     if (!isnan(info[MEMINFO_NVMAP_USED])) {
         return info[MEMINFO_NVMAP_USED];

@@ -11,8 +11,8 @@
 #include "exporter/core/memory.h"
 #include "exporter/settings/settings.h"
 
-/* Load and processes of a GPU whose driver tells them by NVML alone: Thor. On Orin the library
- * starts as well, and then answers zeros: there it is never asked. */
+/* Load and processes of a GPU whose driver reports them through NVML only: Thor. On Orin the
+ * library starts as well, but returns zeros: it is not used there. */
 
 enum { MAX_PROCESSES = 1000 };
 
@@ -21,7 +21,7 @@ enum { MAX_PROCESSES = 1000 };
 struct source {
     bool wanted;
     char *path; /* "": where drivers usually put it */
-    char *uuid; /* in case NVML knows none */
+    char *uuid; /* used if NVML has none */
     struct labels *label;
     struct nvml_library library;
     struct nvml_config config;
@@ -45,7 +45,7 @@ static void disconnect(struct source *source) {
     source->open = false;
 }
 
-/* A card in a slot may come first. */
+/* A card in a slot may have a lower index. */
 static bool find_device(struct source *source) {
     unsigned n = 0;
     if (source->library.count(&n) != NVML_CODE_SUCCESS) {
@@ -104,7 +104,7 @@ static void nvml_sample(void *state, struct jetson_round *round) {
         sample_shares(source, round->now_ns);
         note_loss(source);
     }
-    /* A driver that is loaded again has handles of its own. */
+    /* A reloaded driver has other handles. */
     if (source->open && source->device.state != NVML_GOOD) {
         disconnect(source);
         source->next_try_ns = round->now_ns + source->interval_ns;

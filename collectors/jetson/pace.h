@@ -8,7 +8,7 @@ enum jetson_power { JETSON_POWER_UNKNOWN, JETSON_POWER_ACTIVE, JETSON_POWER_SUSP
 /* When to read the GPU's load. Each reading takes a reference that puts off the GPU's power-down:
  * ten per second would keep an idle GPU awake and change what they measure. So after a second of
  * zeros it is read more slowly than the GPU's autosuspend delay, until there is load again, or its
- * power state or its rail says that it is at work. A zeroed struct reads always. */
+ * power state or its rail shows activity. A zeroed struct reads always. */
 struct jetson_pace {
     int64_t idle_interval_ns; /* 0: the GPU never powers down by itself, read always */
     int64_t zero_since_ns;    /* when the run of zeros began */
@@ -30,7 +30,7 @@ bool jetson_pace_idle(const struct jetson_pace *pace, int64_t now_ns);
 bool jetson_pace_due(struct jetson_pace *pace, int64_t now_ns, enum jetson_power power,
                      double watts);
 
-/* Tells what was read. */
+/* Records a reading. */
 void jetson_pace_note(struct jetson_pace *pace, int64_t now_ns, double load, double watts);
 
 /* The content of power/runtime_status. */

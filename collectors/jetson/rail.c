@@ -16,7 +16,7 @@
 
 /* ---- which rails add up to the module ---- */
 
-/* The first whose rails are all there counts. Rails that are fed from others are not in it:
+/* The first rule whose rails all exist counts. Rails that are fed from others are not in it:
  * vddq_vdd2_1v8ao of AGX Orin, vdd_soc of the small modules. */
 static const char *const rules[][JETSON_RAIL_MAX_MEMBERS] = {
     {"vin"},                                       /* Thor, developer kit */

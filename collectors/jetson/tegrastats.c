@@ -103,8 +103,8 @@ static void fill_cpus(struct filling *filling) {
     }
 }
 
-/* Where the files tell whether an engine is clocked, they tell its clock as well; its load is often
- * known to tegrastats alone. */
+/* If the files have the state of an engine, they have its clock as well; its load is often known to
+ * tegrastats only. */
 static void fill_engines(struct filling *filling) {
     for (size_t i = 0; i < filling->line->n_engines; i++) {
         const struct tegrastats_engine *engine = &filling->line->engines[i];
@@ -168,7 +168,7 @@ static void fill_compat_cpus(struct filling *filling) {
 
 static void fill_compat(struct filling *filling) {
     const struct tegrastats_line *line = filling->line;
-    if (!filling->board->detected) { /* else /proc/stat tells it */
+    if (!filling->board->detected) { /* else /proc/stat has it */
         fill_compat_cpus(filling);
     }
     fill(filling, &jetson_compat_descs[TEGRA_MTS_FG], NULL, line->mts_foreground_ratio * 100);
@@ -270,7 +270,7 @@ static bool can_add(const struct jetson_board *board, const struct snapshot *out
     return geteuid() == 0 && (knows_engines || !has(out, &jetson_descs[JETSON_EMC_UTILIZATION]));
 }
 
-/* What was found once stays; a program that the user named may come later. */
+/* Searched for once; a program that the user named may be installed later. */
 static void decide(struct source *source, const struct jetson_board *board,
                    const struct snapshot *out) {
     if (source->named) {

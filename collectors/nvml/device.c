@@ -26,8 +26,7 @@ static bool file_says(const char *path, const char *word) {
     return file_read(path, &text, NULL) == 0 && strncmp(buf_str(&text), word, strlen(word)) == 0;
 }
 
-/* A laptop's GPU may power down while nobody asks it anything; the kernel tells without waking it.
- */
+/* A laptop's GPU powers down if it is left alone; reading the kernel's file does not wake it. */
 static void find_runtime_status(struct nvml_device *device, const struct nvml_pci_info *pci) {
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s/bus/pci/devices/%04x:%02x:%02x.0/power/", device->config->sysfs,

@@ -17,14 +17,14 @@ struct nvml_config {
     size_t max_processes;
     bool processes;        /* one series per process */
     bool pcie_throughput;  /* takes 20 ms per direction */
-    bool integrated;       /* a Jetson's own GPU: only what its files do not tell, as GPU 0 */
+    bool integrated;       /* a Jetson's own GPU, as GPU 0: only what its files lack */
     struct energy *energy; /* where to report it; or NULL */
     const char *uuid;      /* of a GPU that NVML gives none; may be NULL */
 };
 
 enum { NVML_N_PARTS = 6, NVML_MAX_TEXT = 96 };
 
-/* One GPU. What it is asked is spread over parts, each with its own state. */
+/* One GPU. Its metrics are collected by parts, each with its own state. */
 struct nvml_device {
     unsigned index;
     const struct nvml_library *library;
@@ -75,8 +75,8 @@ void nvml_device_finish(struct nvml_device *device);
 void nvml_device_sample(struct nvml_device *device, int64_t now_ns);
 void nvml_device_collect(struct nvml_device *device, struct snapshot *out);
 
-/* For parts: whether an answer can be used. Sets `*never` (may be NULL) where asking again is of no
- * use, and notes what the code says about the GPU. */
+/* For parts: whether an answer can be used. Sets `*never` (may be NULL) if asking again is
+ * pointless, and records the state of the GPU that the code implies. */
 bool nvml_device_check(struct nvml_device *device, unsigned code, bool *never);
 
 /* For parts: adds a value from 0 to `max`, leaves NAN out, counts the rest as impossible. `labels`

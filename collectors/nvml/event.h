@@ -23,7 +23,7 @@ struct nvml_events {
 /* Asks for the events of the GPUs; those that cannot report any are left out. */
 void nvml_events_open(struct nvml_events *events, const struct nvml_library *library,
                       struct nvml_device *devices, size_t n_devices);
-void nvml_events_close(struct nvml_events *events); /* accepts a zeroed one */
+void nvml_events_close(struct nvml_events *events); /* accepts a zeroed struct */
 
 /* Takes what has arrived; does not wait. */
 void nvml_events_drain(struct nvml_events *events, struct nvml_device *devices, size_t n_devices);

@@ -132,7 +132,7 @@ static int find_symbols(struct nvml_library *library, const char *path, struct e
     return 0;
 }
 
-/* CUDA's toolkit has a library for linking only, which knows all calls and answers none. */
+/* CUDA's toolkit has a library for linking only: it has all functions, and all of them fail. */
 static bool is_stub(void *dl) {
     struct link_map *map = NULL;
     return dlinfo(dl, RTLD_DI_LINKMAP, &map) == 0 && strstr(map->l_name, "/stubs/") != NULL;
@@ -175,7 +175,8 @@ void nvml_library_close(struct nvml_library *library) {
     *library = (struct nvml_library){0};
 }
 
-/* A library that is there but does not start says more than one that is not there. */
+/* The error of a library that exists but does not start is reported rather than that of one that
+ * does not exist. */
 int nvml_library_open(struct nvml_library *library, const char *path, struct error *err) {
     size_t n = path[0] != '\0' ? 1 : ARRAY_LEN(places);
     bool loaded = false;

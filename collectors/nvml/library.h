@@ -106,9 +106,9 @@ struct nvml_library {
     ((function) != NULL ? (function)(__VA_ARGS__) : (unsigned)NVML_CODE_FUNCTION_NOT_FOUND)
 
 /* Loads the library from `path`, or from where it usually lies if that is empty, and starts it.
- * -ENODEV where there is none, or no driver behind it. */
+ * -ENODEV if there is no library, or no driver. */
 int nvml_library_open(struct nvml_library *library, const char *path, struct error *err);
-void nvml_library_close(struct nvml_library *library); /* accepts a zeroed one */
+void nvml_library_close(struct nvml_library *library); /* accepts a zeroed struct */
 
 /* Starts one that is in the program itself: a table of calls, with at least those that no library
  * may lack. */

@@ -125,7 +125,7 @@ static int nvml_open(const struct collector_env *env, void **ret_state, struct e
     return 0;
 }
 
-/* Handles do not outlive a restart of the library; the GPU of the same name has another one. */
+/* Handles do not survive a restart of the library; the GPU with the same uuid has another one. */
 static void find_handle(struct nvml *nvml, unsigned index) {
     struct nvml_handle *handle = NULL;
     char uuid[NVML_MAX_TEXT] = "";
@@ -149,7 +149,7 @@ static void find_handle(struct nvml *nvml, unsigned index) {
     }
 }
 
-/* Only a restart of the library makes it see a GPU again that was reset. */
+/* The library finds a GPU that was reset only after a restart. */
 static void restart(struct nvml *nvml) {
     unsigned n = 0;
     nvml_events_close(&nvml->events);

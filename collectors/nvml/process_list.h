@@ -20,7 +20,7 @@ struct nvml_process_list {
     unsigned n_impossible; /* entries that were no processes */
     void *raw;
     unsigned cap_raw;
-    bool no_compute; /* the GPU does not tell */
+    bool no_compute; /* the GPU does not report them */
     bool no_graphics;
 };
 

@@ -6,7 +6,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
 
-/* The driver keeps a process' load for about a second; what is older is over. */
+/* The driver keeps a process' load for about a second; older loads have ended. */
 #define LOAD_WINDOW_USEC (3 * 1000 * 1000)
 
 enum { MAX_LOADS = 1 << 14 };

@@ -1,7 +1,7 @@
 #pragma once
 
-/* What NVIDIA's management library (NVML) takes and answers, as far as we ask it. A test compares
- * all of this with NVIDIA's own header where that can be had. */
+/* The types of NVIDIA's management library (NVML) that are used here. A test compares them with
+ * NVIDIA's own header if that is available. */
 
 enum nvml_code {
     NVML_CODE_SUCCESS = 0,

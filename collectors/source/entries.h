@@ -11,7 +11,7 @@ struct entries {
     size_t n_names;
 };
 
-/* Lists `dir`; what cannot be listed is empty. */
+/* Lists `dir`; empty if it cannot be listed. */
 void entries_init(struct entries *entries, const char *dir, const char *prefix);
 void entries_finish(struct entries *entries);
 #define CLEANUP_ENTRIES CLEANUP(entries_finish)

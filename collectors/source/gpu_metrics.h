@@ -2,8 +2,8 @@
 
 #include "collectors/source/metric_list.h"
 
-/* What means the same of an integrated GPU and of a card: the names that both `jetson` and `nvml`
- * emit, and those of which only one of them knows something. */
+/* Metrics that mean the same for an integrated GPU and for a card: those that both `jetson` and
+ * `nvml` emit, and those that only cards have. */
 #define GPU_METRICS(ROW)                                                                           \
     ROW(CONTAINER_GPU_MEMORY, GAUGE, "container_gpu_memory_bytes", "bytes", "gpu, id, uuid",       \
         "GPU memory of a container's processes.")                                                  \

@@ -667,7 +667,7 @@ static bool has_shape(struct scan_word token, const char *shape) {
     return equal;
 }
 
-/* "[number] [MM-DD-YYYY HH:MM:SS] RAM 1446/3957MB": local time without a zone, of no use. */
+/* "[number] [MM-DD-YYYY HH:MM:SS] RAM 1446/3957MB": local time without a zone, not used. */
 static bool read_head(struct parser *parser) {
     struct scan_word token;
     double number;
