@@ -170,7 +170,10 @@ int jetson_nvmap_parse(const char *line, struct jetson_nvmap_line *ret_line) {
         pid = bytes;
         bytes = word;
     }
-    if (bytes.text != NULL && scan_word_equal(client, "CLIENT")) {
+    if (bytes.text == NULL) {
+        return -EINVAL;
+    }
+    if (scan_word_equal(client, "CLIENT")) {
         return -ENODATA;
     }
     *ret_line = (struct jetson_nvmap_line){.total = scan_word_equal(client, "total")};

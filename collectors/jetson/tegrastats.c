@@ -50,11 +50,18 @@ static void fill(struct filling *filling, const struct metric_desc *desc,
     }
 }
 
-static void fill_named(struct filling *filling, enum jetson_metric metric, const char *label,
+static void fill_named(struct filling *filling, const struct metric_desc *desc, const char *label,
                        const char *name, double value) {
     if (!isnan(value)) {
-        fill(filling, &jetson_descs[metric], label_pool_render(filling->pool, label, name), value);
+        fill(filling, desc, label_pool_render(filling->pool, label, name), value);
     }
+}
+
+static void fill_numbered(struct filling *filling, const struct metric_desc *desc,
+                          const char *label, size_t number, double value) {
+    char text[24];
+    snprintf(text, sizeof(text), "%zu", number);
+    fill_named(filling, desc, label, text, value);
 }
 
 static void fill_plain(struct filling *filling) {
@@ -87,19 +94,16 @@ static void fill_gpu(struct filling *filling) {
     fill(filling, &gpu_descs[GPU_FREQUENCY], gpu, line->gpu_frequency_hertz);
     fill(filling, &gpu_descs[GPU_MEMORY_TOTAL], gpu, line->ram.total_bytes);
     for (size_t i = 0; i < line->n_gpcs; i++) {
-        char number[24];
-        snprintf(number, sizeof(number), "%zu", i);
-        fill_named(filling, JETSON_GPC_FREQUENCY, "gpc", number, line->gpc_frequency_hertz[i]);
+        fill_numbered(filling, &jetson_descs[JETSON_GPC_FREQUENCY], "gpc", i,
+                      line->gpc_frequency_hertz[i]);
     }
 }
 
 static void fill_cpus(struct filling *filling) {
     for (size_t i = 0; i < filling->line->n_cpus; i++) {
         const struct tegrastats_cpu *cpu = &filling->line->cpus[i];
-        char number[24];
-        snprintf(number, sizeof(number), "%zu", i);
-        fill_named(filling, JETSON_CPU_ONLINE, "cpu", number, cpu->online);
-        fill_named(filling, JETSON_CPU_FREQUENCY, "cpu", number, cpu->frequency_hertz);
+        fill_numbered(filling, &jetson_descs[JETSON_CPU_ONLINE], "cpu", i, cpu->online);
+        fill_numbered(filling, &jetson_descs[JETSON_CPU_FREQUENCY], "cpu", i, cpu->frequency_hertz);
     }
 }
 
@@ -109,9 +113,6 @@ static void fill_engines(struct filling *filling) {
     for (size_t i = 0; i < filling->line->n_engines; i++) {
         const struct tegrastats_engine *engine = &filling->line->engines[i];
         const struct labels *labels = label_pool_render(filling->pool, "engine", engine->name);
-        if (labels == NULL) {
-            return;
-        }
         if (!snapshot_has(filling->out, &jetson_descs[JETSON_ENGINE_ACTIVE], labels)) {
             fill(filling, &jetson_descs[JETSON_ENGINE_ACTIVE], labels, engine->active);
             fill(filling, &jetson_descs[JETSON_ENGINE_FREQUENCY], labels, engine->frequency_hertz);
@@ -123,7 +124,7 @@ static void fill_engines(struct filling *filling) {
 static void fill_zones(struct filling *filling) {
     for (size_t i = 0; i < filling->line->n_zones; i++) {
         const struct tegrastats_zone *zone = &filling->line->zones[i];
-        fill_named(filling, JETSON_TEMPERATURE, "zone", zone->name, zone->celsius);
+        fill_named(filling, &jetson_descs[JETSON_TEMPERATURE], "zone", zone->name, zone->celsius);
         if (strcmp(zone->name, "gpu") == 0) {
             fill(filling, &gpu_descs[GPU_TEMPERATURE], filling->board->gpu, zone->celsius);
         }
@@ -148,7 +149,7 @@ static void fill_total_power(struct filling *filling) {
 static void fill_rails(struct filling *filling) {
     for (size_t i = 0; i < filling->line->n_rails; i++) {
         const struct tegrastats_rail *rail = &filling->line->rails[i];
-        fill_named(filling, JETSON_RAIL_POWER, "rail", rail->name, rail->watts);
+        fill_named(filling, &jetson_descs[JETSON_RAIL_POWER], "rail", rail->name, rail->watts);
         if (jetson_rail_is_gpu(rail->name)) {
             fill(filling, &gpu_descs[GPU_POWER], filling->board->gpu, rail->watts);
         }
@@ -156,28 +157,18 @@ static void fill_rails(struct filling *filling) {
     fill_total_power(filling);
 }
 
-static void fill_compat_cpus(struct filling *filling) {
-    for (size_t i = 0; i < filling->line->n_cpus; i++) {
-        char number[24];
-        snprintf(number, sizeof(number), "%zu", i + 1);
-        const struct labels *labels = label_pool_render(filling->pool, "cpu", number);
-        fill(filling, &jetson_compat_descs[TEGRA_CPU_UTIL], labels,
-             filling->line->cpus[i].load_ratio * 100);
-    }
-}
-
 static void fill_compat(struct filling *filling) {
     const struct tegrastats_line *line = filling->line;
-    if (!filling->board->detected) { /* else /proc/stat has it */
-        fill_compat_cpus(filling);
+    /* On a Jetson, /proc/stat has the load. */
+    for (size_t i = 0; i < line->n_cpus && !filling->board->detected; i++) {
+        fill_numbered(filling, &jetson_compat_descs[TEGRA_CPU_UTIL], "cpu", i + 1,
+                      line->cpus[i].load_ratio * 100);
     }
     fill(filling, &jetson_compat_descs[TEGRA_MTS_FG], NULL, line->mts_foreground_ratio * 100);
     fill(filling, &jetson_compat_descs[TEGRA_MTS_BG], NULL, line->mts_background_ratio * 100);
     for (size_t i = 0; i < line->n_rails; i++) {
-        const struct labels *labels =
-            label_pool_render(filling->pool, "sensor", line->rails[i].name);
-        fill(filling, &jetson_compat_descs[TEGRA_WATTAGE_AVERAGE], labels,
-             line->rails[i].average_watts * 1000);
+        fill_named(filling, &jetson_compat_descs[TEGRA_WATTAGE_AVERAGE], "sensor",
+                   line->rails[i].name, line->rails[i].average_watts * 1000);
     }
 }
 

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "collectors/source/entries.h"
 #include "collectors/source/source_file.h"
@@ -42,11 +41,6 @@ bool jetson_gpu_name_matches(const char *name) {
     return false;
 }
 
-static bool has_load(const char *device) {
-    char *load CLEANUP_FREE = file_path_join(device, "load");
-    return access(load, F_OK) == 0;
-}
-
 static bool entry_is_gpu(const char *entry, const char *name) {
     char *node CLEANUP_FREE = source_file_text(entry, "device/of_node/name");
     return jetson_gpu_name_matches(name) || (node != NULL && jetson_gpu_name_matches(node));
@@ -60,7 +54,7 @@ static void find_devfreq(const char *sysfs, struct jetson_gpu_paths *paths) {
         char *entry CLEANUP_FREE = file_path_join(class, entries.names[i]);
         if (entry_is_gpu(entry, entries.names[i])) {
             char *device CLEANUP_FREE = file_path_join(entry, "device");
-            paths->device = has_load(device) ? TAKE(device) : NULL;
+            paths->device = source_file_exists(device, "load") ? TAKE(device) : NULL;
             paths->devfreq = TAKE(entry);
         }
     }
@@ -69,7 +63,7 @@ static void find_devfreq(const char *sysfs, struct jetson_gpu_paths *paths) {
 static void find_device(const char *sysfs, struct jetson_gpu_paths *paths) {
     for (size_t i = 0; i < ARRAY_LEN(devices) && paths->device == NULL; i++) {
         char *device CLEANUP_FREE = file_path_join(sysfs, devices[i]);
-        paths->device = has_load(device) ? TAKE(device) : NULL;
+        paths->device = source_file_exists(device, "load") ? TAKE(device) : NULL;
     }
 }
 
