@@ -348,15 +348,21 @@ static bool either(struct scan_word token, const char *a, const char *b) {
     return scan_word_equal(token, a) || scan_word_equal(token, b);
 }
 
-/* Whether one of the entries, which begin with their names, has that name. */
-static bool has_name(const void *entries, size_t n_entries, size_t size, const char *name) {
-    const char *entry = entries;
-    for (size_t i = 0; i < n_entries; i++, entry += size) {
-        if (strcmp(entry, name) == 0) {
+/* Adds an entry to a list; entries begin with their names, and of equal names the first counts.
+ * False if the list is full. */
+static bool keep(void *entries, size_t *n_entries, size_t max, size_t size, const void *entry) {
+    char *end = (char *)entries + *n_entries * size;
+    for (const char *other = entries; other < end; other += size) {
+        if (strcmp(other, entry) == 0) {
             return true;
         }
     }
-    return false;
+    if (*n_entries == max) {
+        return false;
+    }
+    memcpy(end, entry, size);
+    (*n_entries)++;
+    return true;
 }
 
 /* "CPU@47.5C". A gated sensor prints -256, the zone PMIC a constant. */
@@ -372,15 +378,8 @@ static bool read_zone(struct parser *parser, struct scan_word name) {
     if (!token_name(name, zone.name, sizeof(zone.name)) || !value_celsius(value, &zone.celsius)) {
         return false;
     }
-    if (zone.celsius <= -256 || strcmp(zone.name, "pmic") == 0 ||
-        has_name(line->zones, line->n_zones, sizeof(zone), zone.name)) {
-        return true;
-    }
-    if (line->n_zones == TEGRASTATS_MAX_ZONES) {
-        return false;
-    }
-    line->zones[line->n_zones++] = zone;
-    return true;
+    return zone.celsius <= -256 || strcmp(zone.name, "pmic") == 0 ||
+           keep(line->zones, &line->n_zones, TEGRASTATS_MAX_ZONES, sizeof(zone), &zone);
 }
 
 /* The text in parentheses behind the sizes. */
@@ -580,15 +579,8 @@ static bool read_rail(struct parser *parser, struct scan_word name) {
         !value_power(value, &rail.watts, &rail.average_watts)) {
         return false;
     }
-    if (strcmp(rail.name, "nc") == 0 ||
-        has_name(line->rails, line->n_rails, sizeof(rail), rail.name)) {
-        return true;
-    }
-    if (line->n_rails == TEGRASTATS_MAX_RAILS) {
-        return false;
-    }
-    line->rails[line->n_rails++] = rail;
-    return true;
+    return strcmp(rail.name, "nc") == 0 ||
+           keep(line->rails, &line->n_rails, TEGRASTATS_MAX_RAILS, sizeof(rail), &rail);
 }
 
 /* One engine has had several names. */
@@ -622,20 +614,13 @@ static bool read_engine(struct parser *parser, struct scan_word name) {
     if (!engine_name(name, engine.name) || !read_reading(parser, &reading)) {
         return false;
     }
-    if (has_name(line->engines, line->n_engines, sizeof(engine), engine.name)) {
-        return true;
-    }
-    if (line->n_engines == TEGRASTATS_MAX_ENGINES) {
-        return false;
-    }
     engine.load_ratio = reading.load_ratio;
     engine.frequency_hertz = fastest(&reading);
     engine.active = reading.off ? 0 : NAN;
     if (!isnan(engine.frequency_hertz)) {
         engine.active = engine.frequency_hertz > 0;
     }
-    line->engines[line->n_engines++] = engine;
-    return true;
+    return keep(line->engines, &line->n_engines, TEGRASTATS_MAX_ENGINES, sizeof(engine), &engine);
 }
 
 /* The first rule that matches counts: "CPU@45C" is a zone, "CPU [12%@1190]" are the cores, "CPU
