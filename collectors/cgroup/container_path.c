@@ -217,7 +217,7 @@ bool container_path_classify(const char *path, struct container_path *ret_path) 
  * `*ret_start`. */
 static bool find_container(const char *text, const char **ret_start,
                            struct container_path *ret_path) {
-    while (*text != '\0') {
+    for (; *text != '\0'; text = scan_next_line(text)) {
         const char *end = strchrnul(text, '\n');
         const char *colon = memchr(text, ':', (size_t)(end - text));
         colon = colon != NULL ? memchr(colon + 1, ':', (size_t)(end - colon - 1)) : NULL;
@@ -225,7 +225,6 @@ static bool find_container(const char *text, const char **ret_start,
             *ret_start = colon + 1;
             return true;
         }
-        text = *end == '\n' ? end + 1 : end;
     }
     return false;
 }

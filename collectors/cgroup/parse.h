@@ -118,29 +118,6 @@ void cgroup_stats_finish(struct cgroup_stats *stats);
  * unknown. */
 double cgroup_stats_working_set(const struct cgroup_stats *stats);
 
-/* Pure readers of the texts of cgroup files, v1 and v2. Values that a text lacks stay as they are;
- * unknown lines and keys are skipped. 0, or -EINVAL if a known one is malformed (the rest is still
- * taken), or -ENOSPC if there are too many devices. */
-
-/* A line "key value" of a file; the value is divided by `divisor`. */
-struct cgroup_key {
-    const char *key;
-    unsigned char len;
-    unsigned char value; /* enum cgroup_value */
-    double divisor;
-};
-
-#define CGROUP_KEY(text, id, per)                                                                  \
-    { text, sizeof(text) - 1, id, per }
-
-/* Lines "usage_usec 1234"; `keys` should be in the kernel's order. */
-int cgroup_parse_keyed(const char *text, const struct cgroup_key *keys, size_t n_keys,
-                       struct cgroup_stats *out);
-
-/* "1234", "-1" or "max"; both of the latter are infinite, as is what v1 prints for no limit. */
-int cgroup_parse_scalar(const char *text, enum cgroup_value value, double divisor,
-                        struct cgroup_stats *out);
-
 /* Bits. In v1 each controller may have its own hierarchy; in v2 one hierarchy has all. */
 enum cgroup_controller {
     CGROUP_CPU = 1 << 0,
@@ -160,6 +137,8 @@ enum cgroup_reader {
     CGROUP_FOR_ALL = CGROUP_FOR_BOTH | CGROUP_FOR_RUN,
 };
 
+struct cgroup_key;
+
 struct cgroup_file {
     const char *name;
     bool unified; /* of v2 */
@@ -167,7 +146,18 @@ struct cgroup_file {
     enum cgroup_controller controller;
     enum cgroup_reader readers;
     const char *unless; /* not read if this file, the row before, exists */
-    int (*parse)(const char *text, struct cgroup_stats *out);
+
+    /* Reads the file's text and touches nothing else. Values that the text lacks stay as they are;
+     * unknown lines and keys are skipped. 0, or -EINVAL if a known one is malformed (the rest is
+     * still taken), or -ENOSPC if there are too many devices. */
+    int (*parse)(const struct cgroup_file *file, const char *text, struct cgroup_stats *out);
+
+    /* For `parse`. */
+    int (*parse_line)(const struct cgroup_file *file, const char *line, struct cgroup_stats *out);
+    enum cgroup_value value;
+    enum cgroup_io_value io_values[3]; /* of reads, writes, discards */
+    const struct cgroup_key *keys;
+    size_t n_keys;
 };
 
 enum { CGROUP_MAX_FILES = 64 }; /* bits of a mask */

@@ -394,7 +394,7 @@ static int read_file(struct cgroup_place *place, const struct cgroup_reading *re
         return 0;
     }
     if (r == 0) {
-        r = cgroup_files[file].parse(buf_str(text), out);
+        r = cgroup_files[file].parse(&cgroup_files[file], buf_str(text), out);
     }
     if (r == -EINVAL) {
         int shown = (int)strcspn(buf_str(text), "\n");

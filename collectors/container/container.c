@@ -97,14 +97,13 @@ enum { MAX_PROCS_BYTES = 1 << 20, MAX_DEPTH = 4, START_FIELD = 22, FIRST_FIELD_B
 
 /* One number per line; a process in another pid namespace is a 0. */
 static void count_pids(const char *text, struct procs *procs) {
-    while (*text != '\0') {
+    for (; *text != '\0'; text = scan_next_line(text)) {
+        const char *cursor = text;
         uint64_t pid = 0;
-        if (scan_u64(&text, &pid)) {
+        if (scan_u64(&cursor, &pid)) {
             procs->n++;
             procs->first = procs->first == 0 ? (pid_t)pid : procs->first;
         }
-        text = strchrnul(text, '\n');
-        text += *text == '\n' ? 1 : 0;
     }
 }
 
@@ -202,22 +201,17 @@ static int open_cpu(const struct container *container, const struct cgroup_tree 
     return openat(container->place.fds[row], name, O_RDONLY | O_CLOEXEC);
 }
 
-/* NaN if it cannot be read. */
+/* In seconds, from "21170124123" ns (v1) or "usage_usec 1234" (v2); NaN if it cannot be read. */
 static double read_cpu(int fd, bool unified) {
-    static const struct cgroup_key usage[] = {CGROUP_KEY("usage_usec", CGROUP_CPU_USAGE, 1e6)};
-    struct cgroup_stats stats = {.values[CGROUP_CPU_USAGE] = NAN};
+    static const char key[] = "usage_usec ";
     char text[512];
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-    if (n <= 0) {
-        return NAN;
-    }
-    text[n] = '\0';
-    if (unified) {
-        cgroup_parse_keyed(text, usage, ARRAY_LEN(usage), &stats);
-    } else {
-        cgroup_parse_scalar(text, CGROUP_CPU_USAGE, 1e9, &stats);
-    }
-    return stats.values[CGROUP_CPU_USAGE];
+    text[n > 0 ? n : 0] = '\0';
+    const char *number = unified ? strstr(text, key) : text;
+    number += number != NULL && unified ? strlen(key) : 0;
+    uint64_t value;
+    return number != NULL && scan_u64(&number, &value) ? (double)value / (unified ? 1e6 : 1e9)
+                                                       : NAN;
 }
 
 static void take_cpu(struct container *container, double seconds, int64_t now_ns) {

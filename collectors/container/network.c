@@ -128,12 +128,10 @@ void container_network_add(struct container_network *network, const struct metri
     if (file_read_at(network->proc_fd, "net/dev", MAX_BYTES, scratch, NULL) < 0) {
         return;
     }
-    const char *line = buf_str(scratch);
-    for (size_t number = 1; *line != '\0'; number++) {
-        if (number > 2) { /* two lines of headings */
+    size_t number = 1;
+    for (const char *line = buf_str(scratch); *line != '\0'; line = scan_next_line(line)) {
+        if (number++ > 2) { /* two lines of headings */
             add_line(network, line, descs, base, out);
         }
-        line = strchrnul(line, '\n');
-        line += *line == '\n' ? 1 : 0;
     }
 }

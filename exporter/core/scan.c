@@ -93,20 +93,20 @@ static int fail(struct error *err, int code, const char *path, size_t number, co
     return error_set(err, code, "%s:%zu: not understood: \"%.*s\"", path, number, shown, line);
 }
 
+const char *scan_next_line(const char *text) {
+    text = strchrnul(text, '\n');
+    return *text == '\n' ? text + 1 : text;
+}
+
 int scan_lines(const char *text, const char *path, scan_line *handle, void *context,
                struct error *err) {
     int result = 0;
     size_t number = 1;
-    for (const char *line = text; *line != '\0'; number++) {
+    for (const char *line = text; *line != '\0'; line = scan_next_line(line), number++) {
         int r = *skip_blanks(line) == '\n' ? 0 : handle(context, number, line);
         if (r < 0 && result == 0) {
             result = fail(err, r, path, number, line);
         }
-        const char *newline = strchr(line, '\n');
-        if (newline == NULL) {
-            break;
-        }
-        line = newline + 1;
     }
     return result;
 }

@@ -29,6 +29,9 @@ bool scan_double(const char **cursor, double *ret_value);
  * Returns how many, or -EINVAL if one is not a number. */
 int scan_numbers(const char **cursor, uint64_t *values, size_t max);
 
+/* The beginning of the next line, or the end of the text. */
+const char *scan_next_line(const char *text);
+
 bool scan_word_equal(struct scan_word word, const char *text);
 
 /* Called for a line; `number` counts from 1. -EINVAL: not understood. */

@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     }
     struct cgroup_stats stats = {0};
     cgroup_stats_reset(&stats);
-    cgroup_files[data[0] % cgroup_n_files].parse(text, &stats);
+    const struct cgroup_file *file = &cgroup_files[data[0] % cgroup_n_files];
+    file->parse(file, text, &stats);
     for (size_t i = 0; i < CGROUP_N_VALUES; i++) {
         assert(isnan(stats.values[i]) || stats.values[i] >= 0);
     }

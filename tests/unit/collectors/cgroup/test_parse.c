@@ -22,7 +22,7 @@ static int parse(bool unified, const char *name, const char *text) {
     for (size_t i = 0; i < cgroup_n_files; i++) {
         if (cgroup_files[i].unified == unified && strcmp(cgroup_files[i].name, name) == 0) {
             cgroup_stats_reset(&stats);
-            return cgroup_files[i].parse(text, &stats);
+            return cgroup_files[i].parse(&cgroup_files[i], text, &stats);
         }
     }
     TEST_FAIL_MESSAGE(name);

@@ -95,3 +95,9 @@ static void test_lines_go_on_after_a_bad_one(void) {
     TEST_ASSERT_EQUAL_STRING("/proc/x:1: Cannot allocate memory", err.text);
     TEST_ASSERT_EQUAL_INT(0, scan_lines("", "/proc/x", count_or_fail, &calls, NULL));
 }
+
+static void test_next_line(void) {
+    TEST_ASSERT_EQUAL_STRING("b\n", scan_next_line("a\nb\n"));
+    TEST_ASSERT_EQUAL_STRING("", scan_next_line("b\n"));
+    TEST_ASSERT_EQUAL_STRING("", scan_next_line("b"));
+}
