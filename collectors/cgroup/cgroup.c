@@ -9,6 +9,7 @@
 #include "collectors/cgroup/tree.h"
 #include "collectors/source/filter.h"
 #include "collectors/source/io_series.h"
+#include "collectors/source/rows.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
@@ -16,126 +17,116 @@
 #include "exporter/settings/settings.h"
 
 #define COUNTER(id, name, help)                                                                    \
-    [id] = {"cgroup_" name "_total", help, METRIC_COUNTER, NULL, "cgroup"}
+    [CGROUP_##id] = {"cgroup_" name "_total", help, METRIC_COUNTER, NULL, "cgroup"}
 #define SECONDS(id, name, help)                                                                    \
-    [id] = {"cgroup_" name "_seconds_total", help, METRIC_COUNTER, "seconds", "cgroup"}
-#define GAUGE(id, name, help) [id] = {"cgroup_" name, help, METRIC_GAUGE, NULL, "cgroup"}
+    [CGROUP_##id] = {"cgroup_" name "_seconds_total", help, METRIC_COUNTER, "seconds", "cgroup"}
+#define GAUGE(id, name, help) [CGROUP_##id] = {"cgroup_" name, help, METRIC_GAUGE, NULL, "cgroup"}
 #define BYTES(id, name, help)                                                                      \
-    [id] = {"cgroup_" name "_bytes", help, METRIC_GAUGE, "bytes", "cgroup"}
-#define IO(id, name, help)                                                                         \
-    [id] = {"cgroup_io_" name "_total", help, METRIC_COUNTER, NULL, "cgroup, device"}
-#define IO_BYTES(id, name, help)                                                                   \
-    [id] = {"cgroup_io_" name "_bytes_total", help, METRIC_COUNTER, "bytes", "cgroup, device"}
+    [CGROUP_##id] = {"cgroup_" name "_bytes", help, METRIC_GAUGE, "bytes", "cgroup"}
+#define IO(id, name, unit, help)                                                                   \
+    [CGROUP_IO_##id] = {"cgroup_io_" name "_total", help, METRIC_COUNTER, unit, "cgroup, device"}
 
 /* The quota in µs and its period are one metric, cgroup_cpu_quota_cores. */
 static const struct metric_desc descs[CGROUP_N_VALUES + 1] = {
-    SECONDS(CGROUP_CPU_USAGE, "cpu_usage", "CPU time used."),
-    SECONDS(CGROUP_CPU_USER, "cpu_user", "CPU time used in user mode."),
-    SECONDS(CGROUP_CPU_SYSTEM, "cpu_system", "CPU time used in the kernel."),
-    COUNTER(CGROUP_CPU_PERIODS, "cpu_periods", "Periods of the CPU quota that have elapsed."),
-    COUNTER(CGROUP_CPU_THROTTLED_PERIODS, "cpu_throttled_periods",
+    SECONDS(CPU_USAGE, "cpu_usage", "CPU time used."),
+    SECONDS(CPU_USER, "cpu_user", "CPU time used in user mode."),
+    SECONDS(CPU_SYSTEM, "cpu_system", "CPU time used in the kernel."),
+    COUNTER(CPU_PERIODS, "cpu_periods", "Periods of the CPU quota that have elapsed."),
+    COUNTER(CPU_THROTTLED_PERIODS, "cpu_throttled_periods",
             "Periods in which the CPU quota was exhausted."),
-    SECONDS(CGROUP_CPU_THROTTLED, "cpu_throttled",
+    SECONDS(CPU_THROTTLED, "cpu_throttled",
             "Time that the CPU quota throttled tasks, summed over CPUs."),
-    COUNTER(CGROUP_CPU_BURSTS, "cpu_bursts", "Periods with a burst above the CPU quota."),
-    SECONDS(CGROUP_CPU_BURST, "cpu_burst", "CPU time used above the quota in bursts."),
-    GAUGE(CGROUP_CPU_WEIGHT, "cpu_weight",
-          "Share of the CPU under contention, 1 to 10000 (cgroup v2)."),
-    GAUGE(CGROUP_CPU_SHARES, "cpu_shares",
-          "Share of the CPU under contention, 2 to 262144 (cgroup v1)."),
-    BYTES(CGROUP_MEMORY_CURRENT, "memory_usage",
-          "Memory usage, including page cache and kernel memory."),
-    BYTES(CGROUP_MEMORY_PEAK, "memory_peak", "Highest memory usage so far."),
-    BYTES(CGROUP_MEMORY_MIN, "memory_min", "Memory that is never reclaimed."),
-    BYTES(CGROUP_MEMORY_LOW, "memory_low",
-          "Memory that is reclaimed only if no other memory is left."),
-    BYTES(CGROUP_MEMORY_HIGH, "memory_high",
+    COUNTER(CPU_BURSTS, "cpu_bursts", "Periods with a burst above the CPU quota."),
+    SECONDS(CPU_BURST, "cpu_burst", "CPU time used above the quota in bursts."),
+    GAUGE(CPU_WEIGHT, "cpu_weight", "Share of the CPU under contention, 1 to 10000 (cgroup v2)."),
+    GAUGE(CPU_SHARES, "cpu_shares", "Share of the CPU under contention, 2 to 262144 (cgroup v1)."),
+    BYTES(MEMORY_CURRENT, "memory_usage", "Memory usage, including page cache and kernel memory."),
+    BYTES(MEMORY_PEAK, "memory_peak", "Highest memory usage so far."),
+    BYTES(MEMORY_MIN, "memory_min", "Memory that is never reclaimed."),
+    BYTES(MEMORY_LOW, "memory_low", "Memory that is reclaimed only if no other memory is left."),
+    BYTES(MEMORY_HIGH, "memory_high",
           "Memory usage above which the cgroup is throttled; absent without limit."),
-    BYTES(CGROUP_MEMORY_MAX, "memory_max", "Memory limit; absent if there is none."),
-    BYTES(CGROUP_MEMORY_SOFT_LIMIT, "memory_soft_limit",
+    BYTES(MEMORY_MAX, "memory_max", "Memory limit; absent if there is none."),
+    BYTES(MEMORY_SOFT_LIMIT, "memory_soft_limit",
           "Memory usage above which this cgroup is reclaimed first (cgroup v1); absent without "
           "limit."),
-    BYTES(CGROUP_MEMORY_SWAP_CURRENT, "memory_swap_usage", "Swap usage."),
-    BYTES(CGROUP_MEMORY_SWAP_MAX, "memory_swap_max", "Swap limit; absent if there is none."),
-    BYTES(CGROUP_MEMORY_MEMSW_MAX, "memory_and_swap_max",
+    BYTES(MEMORY_SWAP_CURRENT, "memory_swap_usage", "Swap usage."),
+    BYTES(MEMORY_SWAP_MAX, "memory_swap_max", "Swap limit; absent if there is none."),
+    BYTES(MEMORY_MEMSW_MAX, "memory_and_swap_max",
           "Limit of memory and swap together (cgroup v1); absent if there is none."),
-    COUNTER(CGROUP_MEMORY_FAILCNT, "memory_failures", "Times that the limit was hit (cgroup v1)."),
-    COUNTER(CGROUP_MEMORY_EVENTS_LOW, "memory_events_low",
+    COUNTER(MEMORY_FAILCNT, "memory_failures", "Times that the limit was hit (cgroup v1)."),
+    COUNTER(MEMORY_EVENTS_LOW, "memory_events_low",
             "Times that memory below the low boundary was reclaimed."),
-    COUNTER(CGROUP_MEMORY_EVENTS_HIGH, "memory_events_high",
+    COUNTER(MEMORY_EVENTS_HIGH, "memory_events_high",
             "Times that the high boundary throttled the cgroup."),
-    COUNTER(CGROUP_MEMORY_EVENTS_MAX, "memory_events_max",
+    COUNTER(MEMORY_EVENTS_MAX, "memory_events_max",
             "Times that the limit was about to be exceeded."),
-    COUNTER(CGROUP_MEMORY_EVENTS_OOM, "memory_events_oom",
+    COUNTER(MEMORY_EVENTS_OOM, "memory_events_oom",
             "Times that an allocation was about to fail because of the limit."),
-    COUNTER(CGROUP_MEMORY_EVENTS_OOM_KILL, "memory_events_oom_kill",
+    COUNTER(MEMORY_EVENTS_OOM_KILL, "memory_events_oom_kill",
             "Processes killed by the OOM killer."),
-    COUNTER(CGROUP_MEMORY_EVENTS_OOM_GROUP_KILL, "memory_events_oom_group_kill",
+    COUNTER(MEMORY_EVENTS_OOM_GROUP_KILL, "memory_events_oom_group_kill",
             "Times that the OOM killer killed the whole cgroup."),
-    BYTES(CGROUP_MEMORY_ANON, "memory_anon", "Anonymous memory: heap, stacks, private mappings."),
-    BYTES(CGROUP_MEMORY_FILE, "memory_file", "Page cache, including tmpfs and shared memory."),
-    BYTES(CGROUP_MEMORY_KERNEL, "memory_kernel", "Kernel memory of this cgroup."),
-    BYTES(CGROUP_MEMORY_KERNEL_STACK, "memory_kernel_stack", "Kernel stacks."),
-    BYTES(CGROUP_MEMORY_PAGETABLES, "memory_pagetables", "Page tables."),
-    BYTES(CGROUP_MEMORY_PERCPU, "memory_percpu", "The kernel's per-CPU data."),
-    BYTES(CGROUP_MEMORY_SOCK, "memory_sock", "Network buffers."),
-    BYTES(CGROUP_MEMORY_SHMEM, "memory_shmem", "tmpfs and shared memory."),
-    BYTES(CGROUP_MEMORY_ZSWAP, "memory_zswap", "Memory taken by compressed swap."),
-    BYTES(CGROUP_MEMORY_ZSWAPPED, "memory_zswapped", "Memory swapped out into compressed swap."),
-    BYTES(CGROUP_MEMORY_FILE_MAPPED, "memory_file_mapped", "Mapped page cache."),
-    BYTES(CGROUP_MEMORY_FILE_DIRTY, "memory_file_dirty", "Page cache that waits to be written."),
-    BYTES(CGROUP_MEMORY_FILE_WRITEBACK, "memory_file_writeback",
-          "Page cache that is being written."),
-    BYTES(CGROUP_MEMORY_SWAPCACHED, "memory_swapcached",
-          "Swapped memory that is cached in memory."),
-    BYTES(CGROUP_MEMORY_INACTIVE_ANON, "memory_inactive_anon",
+    BYTES(MEMORY_ANON, "memory_anon", "Anonymous memory: heap, stacks, private mappings."),
+    BYTES(MEMORY_FILE, "memory_file", "Page cache, including tmpfs and shared memory."),
+    BYTES(MEMORY_KERNEL, "memory_kernel", "Kernel memory of this cgroup."),
+    BYTES(MEMORY_KERNEL_STACK, "memory_kernel_stack", "Kernel stacks."),
+    BYTES(MEMORY_PAGETABLES, "memory_pagetables", "Page tables."),
+    BYTES(MEMORY_PERCPU, "memory_percpu", "The kernel's per-CPU data."),
+    BYTES(MEMORY_SOCK, "memory_sock", "Network buffers."),
+    BYTES(MEMORY_SHMEM, "memory_shmem", "tmpfs and shared memory."),
+    BYTES(MEMORY_ZSWAP, "memory_zswap", "Memory taken by compressed swap."),
+    BYTES(MEMORY_ZSWAPPED, "memory_zswapped", "Memory swapped out into compressed swap."),
+    BYTES(MEMORY_FILE_MAPPED, "memory_file_mapped", "Mapped page cache."),
+    BYTES(MEMORY_FILE_DIRTY, "memory_file_dirty", "Page cache that waits to be written."),
+    BYTES(MEMORY_FILE_WRITEBACK, "memory_file_writeback", "Page cache that is being written."),
+    BYTES(MEMORY_SWAPCACHED, "memory_swapcached", "Swapped memory that is cached in memory."),
+    BYTES(MEMORY_INACTIVE_ANON, "memory_inactive_anon",
           "Anonymous memory that was not used recently."),
-    BYTES(CGROUP_MEMORY_ACTIVE_ANON, "memory_active_anon",
-          "Anonymous memory that was used recently."),
-    BYTES(CGROUP_MEMORY_INACTIVE_FILE, "memory_inactive_file",
-          "Page cache that was not used recently."),
-    BYTES(CGROUP_MEMORY_ACTIVE_FILE, "memory_active_file", "Page cache that was used recently."),
-    BYTES(CGROUP_MEMORY_UNEVICTABLE, "memory_unevictable", "Memory that cannot be reclaimed."),
-    BYTES(CGROUP_MEMORY_SLAB_RECLAIMABLE, "memory_slab_reclaimable",
+    BYTES(MEMORY_ACTIVE_ANON, "memory_active_anon", "Anonymous memory that was used recently."),
+    BYTES(MEMORY_INACTIVE_FILE, "memory_inactive_file", "Page cache that was not used recently."),
+    BYTES(MEMORY_ACTIVE_FILE, "memory_active_file", "Page cache that was used recently."),
+    BYTES(MEMORY_UNEVICTABLE, "memory_unevictable", "Memory that cannot be reclaimed."),
+    BYTES(MEMORY_SLAB_RECLAIMABLE, "memory_slab_reclaimable",
           "Kernel caches that can be reclaimed."),
-    BYTES(CGROUP_MEMORY_SLAB_UNRECLAIMABLE, "memory_slab_unreclaimable",
+    BYTES(MEMORY_SLAB_UNRECLAIMABLE, "memory_slab_unreclaimable",
           "Kernel caches that cannot be reclaimed."),
-    COUNTER(CGROUP_MEMORY_REFAULT_ANON, "memory_refault_anon",
+    COUNTER(MEMORY_REFAULT_ANON, "memory_refault_anon",
             "Refaults of anonymous pages evicted shortly before."),
-    COUNTER(CGROUP_MEMORY_REFAULT_FILE, "memory_refault_file",
+    COUNTER(MEMORY_REFAULT_FILE, "memory_refault_file",
             "Refaults of file pages evicted shortly before."),
-    COUNTER(CGROUP_MEMORY_PGSCAN, "memory_scanned_pages", "Pages scanned for reclaim."),
-    COUNTER(CGROUP_MEMORY_PGSTEAL, "memory_reclaimed_pages", "Pages reclaimed."),
-    COUNTER(CGROUP_MEMORY_PGFAULT, "memory_page_faults", "Page faults."),
-    COUNTER(CGROUP_MEMORY_PGMAJFAULT, "memory_major_page_faults",
+    COUNTER(MEMORY_PGSCAN, "memory_scanned_pages", "Pages scanned for reclaim."),
+    COUNTER(MEMORY_PGSTEAL, "memory_reclaimed_pages", "Pages reclaimed."),
+    COUNTER(MEMORY_PGFAULT, "memory_page_faults", "Page faults."),
+    COUNTER(MEMORY_PGMAJFAULT, "memory_major_page_faults",
             "Major page faults: those that read from a disk."),
-    GAUGE(CGROUP_PIDS_CURRENT, "pids", "Tasks: threads of all processes."),
-    GAUGE(CGROUP_PIDS_PEAK, "pids_peak", "Highest number of tasks so far."),
-    GAUGE(CGROUP_PIDS_MAX, "pids_max", "Limit of tasks; absent if there is none."),
-    SECONDS(CGROUP_PRESSURE_CPU_WAITING, "pressure_cpu_waiting",
+    GAUGE(PIDS_CURRENT, "pids", "Tasks: threads of all processes."),
+    GAUGE(PIDS_PEAK, "pids_peak", "Highest number of tasks so far."),
+    GAUGE(PIDS_MAX, "pids_max", "Limit of tasks; absent if there is none."),
+    SECONDS(PRESSURE_CPU_WAITING, "pressure_cpu_waiting",
             "Time during which some task waited for a CPU."),
-    SECONDS(CGROUP_PRESSURE_CPU_STALLED, "pressure_cpu_stalled",
+    SECONDS(PRESSURE_CPU_STALLED, "pressure_cpu_stalled",
             "Time during which every task waited for a CPU."),
-    SECONDS(CGROUP_PRESSURE_IO_WAITING, "pressure_io_waiting",
+    SECONDS(PRESSURE_IO_WAITING, "pressure_io_waiting",
             "Time during which some task waited for input or output."),
-    SECONDS(CGROUP_PRESSURE_IO_STALLED, "pressure_io_stalled",
+    SECONDS(PRESSURE_IO_STALLED, "pressure_io_stalled",
             "Time during which every task waited for input or output."),
-    SECONDS(CGROUP_PRESSURE_MEMORY_WAITING, "pressure_memory_waiting",
+    SECONDS(PRESSURE_MEMORY_WAITING, "pressure_memory_waiting",
             "Time during which some task waited for memory."),
-    SECONDS(CGROUP_PRESSURE_MEMORY_STALLED, "pressure_memory_stalled",
+    SECONDS(PRESSURE_MEMORY_STALLED, "pressure_memory_stalled",
             "Time during which every task waited for memory."),
-    GAUGE(CGROUP_DESCENDANTS, "descendants", "Cgroups below this one."),
-    GAUGE(CGROUP_DYING_DESCENDANTS, "dying_descendants",
+    GAUGE(DESCENDANTS, "descendants", "Cgroups below this one."),
+    GAUGE(DYING_DESCENDANTS, "dying_descendants",
           "Removed cgroups below this one that still hold memory."),
 };
 
 static const struct metric_desc io_metrics[CGROUP_IO_N_VALUES + 1] = {
-    IO_BYTES(CGROUP_IO_READ_BYTES, "read", "Bytes read from the disk."),
-    IO_BYTES(CGROUP_IO_WRITTEN_BYTES, "written", "Bytes written to the disk."),
-    IO(CGROUP_IO_READS, "reads", "Read requests."),
-    IO(CGROUP_IO_WRITES, "writes", "Write requests."),
-    IO_BYTES(CGROUP_IO_DISCARDED_BYTES, "discarded", "Bytes discarded."),
-    IO(CGROUP_IO_DISCARDS, "discards", "Discard requests."),
+    IO(READ_BYTES, "read_bytes", "bytes", "Bytes read from the disk."),
+    IO(WRITTEN_BYTES, "written_bytes", "bytes", "Bytes written to the disk."),
+    IO(READS, "reads", NULL, "Read requests."),
+    IO(WRITES, "writes", NULL, "Write requests."),
+    IO(DISCARDED_BYTES, "discarded_bytes", "bytes", "Bytes discarded."),
+    IO(DISCARDS, "discards", NULL, "Discard requests."),
 };
 
 static const struct metric_desc quota = {"cgroup_cpu_quota_cores",
@@ -207,7 +198,7 @@ static const struct option options[] = {
 };
 
 struct group {
-    char *path;
+    struct row row; /* its path */
     struct labels *labels;
     struct cgroup_place place;
     struct io_series io;
@@ -221,63 +212,55 @@ struct cgroup {
     struct filter include, exclude;
     size_t max_depth;
     size_t max_groups;
-    struct group **groups;
-    size_t n_groups, cap_groups;
+    struct rows groups;
     struct block_devices devices;
     int64_t forget_ns;
     struct buf path, scratch;
     struct cgroup_stats stats;
 
     /* Of the current round: */
-    size_t row;  /* of the tree being walked */
-    size_t next; /* the group that comes next if nothing has changed since the last round */
+    size_t row; /* of the tree being walked */
     size_t n_left_out;
     int failure;
 };
 
-static void destroy_group(struct group *group) {
+static void finish_group(void *row) {
+    struct group *group = row;
     cgroup_place_finish(&group->place);
     io_series_finish(&group->io);
     labels_destroy(group->labels);
-    free(group->path);
-    free(group);
 }
 
-static struct group *find_group(struct cgroup *cgroup, const char *path) {
-    for (size_t i = 0; i < cgroup->n_groups; i++) {
-        size_t at = (cgroup->next + i) % cgroup->n_groups;
-        if (strcmp(cgroup->groups[at]->path, path) == 0) {
-            cgroup->next = at + 1;
-            return cgroup->groups[at];
-        }
-    }
-    return NULL;
-}
-
-static struct group *add_group(struct cgroup *cgroup, const char *path) {
-    struct group *group = mem_zalloc(1, sizeof(*group));
-    cgroup_place_init(&group->place);
-    group->path = mem_strdup(path);
-    group->labels = labels_render("cgroup", path);
-    ARRAY_GROW(&cgroup->groups, &cgroup->cap_groups, cgroup->n_groups + 1);
-    cgroup->groups[cgroup->n_groups++] = group;
-    return group;
+static struct group *group_at(const struct cgroup *cgroup, size_t i) {
+    return (struct group *)cgroup->groups.all[i];
 }
 
 static bool chosen(const struct cgroup *cgroup, const char *path) {
     return filter_includes(&cgroup->include, path) && !filter_excludes(&cgroup->exclude, path);
 }
 
+/* The group of that path, which is added if it is chosen; else NULL. */
+static struct group *find_group(struct cgroup *cgroup, const char *path) {
+    const struct scan_word key = {path, strlen(path)};
+    struct group *group = rows_find(&cgroup->groups, key);
+    if (group != NULL || !chosen(cgroup, path)) {
+        return group;
+    }
+    if (cgroup->groups.n >= cgroup->max_groups) {
+        cgroup->n_left_out++;
+        return NULL;
+    }
+    group = rows_see(&cgroup->groups, key);
+    cgroup_place_init(&group->place);
+    group->labels = labels_render("cgroup", path);
+    return group;
+}
+
 static void see_group(struct cgroup *cgroup, const char *path, uint64_t inode) {
     struct group *group = find_group(cgroup, path);
-    if (group == NULL && !chosen(cgroup, path)) {
+    if (group == NULL) {
         return;
     }
-    if (group == NULL && cgroup->n_groups >= cgroup->max_groups) {
-        cgroup->n_left_out++;
-        return;
-    }
-    group = group != NULL ? group : add_group(cgroup, path);
     int r = cgroup_place_enter(&group->place, &cgroup->tree, cgroup->row, path, inode);
     if (r == 0) {
         group->seen |= 1U << cgroup->row;
@@ -298,32 +281,23 @@ static bool visit(void *context, const char *path, uint64_t inode, size_t depth)
 }
 
 static void drop_unseen(struct cgroup *cgroup) {
-    size_t kept = 0;
-    for (size_t i = 0; i < cgroup->n_groups; i++) {
-        struct group *group = cgroup->groups[i];
+    rows_sweep(&cgroup->groups);
+    for (size_t i = 0; i < cgroup->groups.n; i++) {
+        struct group *group = group_at(cgroup, i);
         for (size_t row = 0; row < cgroup->tree.n_rows; row++) {
             if ((group->seen & 1U << row) == 0) {
                 cgroup_place_leave(&group->place, row);
             }
         }
-        if (group->seen == 0) {
-            destroy_group(group);
-        } else {
-            cgroup->groups[kept++] = group;
-        }
+        group->seen = 0;
     }
-    cgroup->n_groups = kept;
 }
 
 static int find_groups(struct cgroup *cgroup, struct error *err) {
     cgroup->n_left_out = 0;
     cgroup->failure = 0;
-    for (size_t i = 0; i < cgroup->n_groups; i++) {
-        cgroup->groups[i]->seen = 0;
-    }
     int result = 0;
     for (cgroup->row = 0; cgroup->row < cgroup->tree.n_rows; cgroup->row++) {
-        cgroup->next = 0;
         see_group(cgroup, "/", 0);
         if (cgroup->max_depth > 0) {
             int r = cgroup_tree_walk(&cgroup->tree.rows[cgroup->row], "", &cgroup->path, visit,
@@ -362,8 +336,8 @@ static void forget_devices(struct cgroup *cgroup, int64_t now_ns) {
     }
     cgroup->forget_ns = now_ns + FORGET_DEVICES_NS;
     block_devices_forget(&cgroup->devices);
-    for (size_t i = 0; i < cgroup->n_groups; i++) {
-        io_series_finish(&cgroup->groups[i]->io);
+    for (size_t i = 0; i < cgroup->groups.n; i++) {
+        io_series_finish(&group_at(cgroup, i)->io);
     }
 }
 
@@ -374,8 +348,8 @@ static int cgroup_collect(void *state, struct snapshot *out, struct error *err) 
     int result = find_groups(cgroup, err);
     struct cgroup_reading reading = {&cgroup->tree, CGROUP_FOR_CGROUP, NULL, &cgroup->scratch};
     snapshot_add(out, &mode_metric, cgroup->mode, 1);
-    for (size_t i = 0; i < cgroup->n_groups; i++) {
-        struct group *group = cgroup->groups[i];
+    for (size_t i = 0; i < cgroup->groups.n; i++) {
+        struct group *group = group_at(cgroup, i);
         int r = cgroup_place_read(&group->place, &reading, now_ns, &cgroup->stats,
                                   result == 0 ? err : NULL);
         result = result == 0 ? r : result;
@@ -387,10 +361,7 @@ static int cgroup_collect(void *state, struct snapshot *out, struct error *err) 
 
 static void cgroup_close(void *state) {
     struct cgroup *cgroup = state;
-    for (size_t i = 0; i < cgroup->n_groups; i++) {
-        destroy_group(cgroup->groups[i]);
-    }
-    free(cgroup->groups);
+    rows_finish(&cgroup->groups);
     cgroup_tree_close(&cgroup->tree);
     filter_finish(&cgroup->include);
     filter_finish(&cgroup->exclude);
@@ -402,9 +373,12 @@ static void cgroup_close(void *state) {
     free(cgroup);
 }
 
-static int prepare(struct cgroup *cgroup, const struct collector_env *env, struct error *err) {
+static int cgroup_open(const struct collector_env *env, void **ret_state, struct error *err) {
+    struct cgroup *cgroup = mem_zalloc(1, sizeof(*cgroup));
+    cgroup->groups = (struct rows){sizeof(struct group), finish_group};
     int r = cgroup_tree_open(&cgroup->tree, env->cgroupfs, err);
     if (r < 0) {
+        cgroup_close(cgroup);
         return r;
     }
     filter_init(&cgroup->include, env->settings, "collector.cgroup.include");
@@ -413,16 +387,6 @@ static int prepare(struct cgroup *cgroup, const struct collector_env *env, struc
     cgroup->max_depth = (size_t)settings_int(env->settings, "collector.cgroup.depth");
     cgroup->max_groups = (size_t)settings_int(env->settings, "collector.cgroup.max-cgroups");
     cgroup->mode = labels_render("mode", cgroup_mode_name(cgroup->tree.mode));
-    return 0;
-}
-
-static int cgroup_open(const struct collector_env *env, void **ret_state, struct error *err) {
-    struct cgroup *cgroup = mem_zalloc(1, sizeof(*cgroup));
-    int r = prepare(cgroup, env, err);
-    if (r < 0) {
-        cgroup_close(cgroup);
-        return r;
-    }
     *ret_state = cgroup;
     return 0;
 }

@@ -5,12 +5,14 @@
 
 #include "exporter/core/memory.h"
 
-static struct row *find(struct rows *rows, struct scan_word key) {
+void *rows_find(struct rows *rows, struct scan_word key) {
     for (size_t i = 0; i < rows->n; i++) {
         size_t at = (rows->next + i) % rows->n;
         struct row *row = rows->all[at];
         if (row->key_len == key.len && memcmp(row->key, key.text, key.len) == 0) {
             rows->next = at + 1;
+            row->round = rows->round;
+            row->is_new = false;
             return row;
         }
     }
@@ -18,21 +20,16 @@ static struct row *find(struct rows *rows, struct scan_word key) {
 }
 
 void *rows_see(struct rows *rows, struct scan_word key) {
-    struct row *row = find(rows, key);
-    bool is_new = row == NULL;
-    if (is_new && rows->max > 0 && rows->n == rows->max) {
-        return NULL;
-    }
-    if (is_new) {
+    struct row *row = rows_find(rows, key);
+    if (row == NULL) {
         ARRAY_GROW(&rows->all, &rows->cap, rows->n + 1);
         row = rows->all[rows->n++] = mem_zalloc(1, rows->size);
         row->key = mem_strndup(key.text, key.len);
         row->key_len = key.len;
+        row->round = rows->round;
+        row->is_new = true;
         rows->next = rows->n;
     }
-    row->is_new = is_new;
-    row->again = !is_new && row->round == rows->round;
-    row->round = rows->round;
     return row;
 }
 

@@ -28,8 +28,10 @@ struct rows {
     unsigned round;
 };
 
-/* The row with that key, added if there is none; NULL if there are too many. Its address stays the
- * same while it lives. */
+/* The row with that key, which is seen by that; NULL if there is none. */
+void *rows_find(struct rows *rows, struct scan_word key);
+
+/* The row with that key, added if there is none. Its address stays the same while it lives. */
 void *rows_see(struct rows *rows, struct scan_word key);
 
 /* Ends a round: drops the rows that were not seen in it. */

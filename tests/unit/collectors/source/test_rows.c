@@ -93,3 +93,15 @@ static void test_many_keys_in_any_order(void) {
     }
     TEST_ASSERT_EQUAL_INT(0, n_finished);
 }
+
+static void test_find_adds_nothing(void) {
+    const struct scan_word a = {"a", 1}, b = {"b", 1};
+    TEST_ASSERT_NULL(rows_find(&rows, a));
+    struct thing *thing = rows_see(&rows, a);
+    rows_sweep(&rows);
+    TEST_ASSERT_EQUAL_PTR(thing, rows_find(&rows, a));
+    TEST_ASSERT_FALSE(thing->row.is_new);
+    TEST_ASSERT_NULL(rows_find(&rows, b));
+    rows_sweep(&rows);
+    TEST_ASSERT_EQUAL_UINT64(1, rows.n);
+}
