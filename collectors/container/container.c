@@ -341,24 +341,15 @@ int container_sample_at(void *state, int64_t now_ns) {
 
 static void add_devices(struct containers *containers, struct container *container,
                         struct snapshot *out) {
-    static const struct {
-        enum container_metric metric;
-        enum cgroup_io_value value;
-    } rows[] = {
-        {CONTAINER_FS_READS_BYTES, CGROUP_IO_READ_BYTES},
-        {CONTAINER_FS_WRITES_BYTES, CGROUP_IO_WRITTEN_BYTES},
-        {CONTAINER_FS_READS, CGROUP_IO_READS},
-        {CONTAINER_FS_WRITES, CGROUP_IO_WRITES},
-    };
     for (size_t i = 0; i < containers->stats.n_devices; i++) {
         const struct cgroup_io *device = &containers->stats.devices[i];
         const struct labels *labels =
             io_series_labels(&container->io, container->labels, "/dev/", &containers->devices,
                              containers->sysfs, device->major, device->minor);
-        for (size_t row = 0; row < ARRAY_LEN(rows); row++) {
-            double value = device->values[rows[row].value];
-            if (!isnan(value)) {
-                snapshot_add(out, &containers->descs[rows[row].metric], labels, value);
+        for (size_t value = CGROUP_IO_READ_BYTES; value <= CGROUP_IO_WRITES; value++) {
+            if (!isnan(device->values[value])) {
+                snapshot_add(out, &containers->descs[CONTAINER_FS_READS_BYTES + value], labels,
+                             device->values[value]);
             }
         }
     }
@@ -391,7 +382,7 @@ static int read_processes(struct containers *containers, struct container *conta
 static void add_values(struct containers *containers, struct container *container, int64_t now_ns,
                        double now_seconds, struct snapshot *out) {
     const struct metric_desc *descs = containers->descs;
-    const struct cgroup_stats *stats = &containers->stats;
+    struct cgroup_stats *stats = &containers->stats;
     double usage = stats->values[CGROUP_CPU_USAGE];
     if (isfinite(usage)) {
         container->used_seconds = usage;

@@ -7,46 +7,14 @@
 /* The metrics of containers, with cAdvisor's names and meaning. */
 enum container_metric {
     CONTAINER_CPU_USAGE,
-    CONTAINER_CPU_USER,
-    CONTAINER_CPU_SYSTEM,
     CONTAINER_CPU_PEAK,
-    CONTAINER_CPU_PERIODS,
-    CONTAINER_CPU_THROTTLED_PERIODS,
-    CONTAINER_CPU_THROTTLED,
-    CONTAINER_CPU_BURSTS,
-    CONTAINER_CPU_BURST,
-    CONTAINER_MEMORY_USAGE,
     CONTAINER_MEMORY_WORKING_SET,
-    CONTAINER_MEMORY_RSS,
-    CONTAINER_MEMORY_CACHE,
-    CONTAINER_MEMORY_MAPPED_FILE,
-    CONTAINER_MEMORY_SWAP,
-    CONTAINER_MEMORY_MAX_USAGE,
-    CONTAINER_MEMORY_KERNEL,
-    CONTAINER_MEMORY_FAILCNT,
     CONTAINER_MEMORY_FAILURES,
-    CONTAINER_MEMORY_ACTIVE_FILE,
-    CONTAINER_MEMORY_INACTIVE_FILE,
-    CONTAINER_MEMORY_FILE_DIRTY,
-    CONTAINER_MEMORY_FILE_WRITEBACK,
-    CONTAINER_MEMORY_EVENTS_HIGH,
-    CONTAINER_MEMORY_EVENTS_MAX,
-    CONTAINER_MEMORY_PGSCAN,
-    CONTAINER_MEMORY_PGSTEAL,
-    CONTAINER_MEMORY_REFAULT_ANON,
-    CONTAINER_MEMORY_REFAULT_FILE,
-    CONTAINER_OOM_EVENTS,
-    CONTAINER_PRESSURE_CPU_WAITING,
-    CONTAINER_PRESSURE_CPU_STALLED,
-    CONTAINER_PRESSURE_IO_WAITING,
-    CONTAINER_PRESSURE_IO_STALLED,
-    CONTAINER_PRESSURE_MEMORY_WAITING,
-    CONTAINER_PRESSURE_MEMORY_STALLED,
-    CONTAINER_FS_READS_BYTES,
+    CONTAINER_FS_READS_BYTES, /* of disks: in the order of enum cgroup_io_value */
     CONTAINER_FS_WRITES_BYTES,
     CONTAINER_FS_READS,
     CONTAINER_FS_WRITES,
-    CONTAINER_NETWORK_RECEIVE_BYTES,
+    CONTAINER_NETWORK_RECEIVE_BYTES, /* of interfaces: in the order of /proc/net/dev */
     CONTAINER_NETWORK_RECEIVE_PACKETS,
     CONTAINER_NETWORK_RECEIVE_ERRORS,
     CONTAINER_NETWORK_RECEIVE_DROPPED,
@@ -55,32 +23,24 @@ enum container_metric {
     CONTAINER_NETWORK_TRANSMIT_ERRORS,
     CONTAINER_NETWORK_TRANSMIT_DROPPED,
     CONTAINER_PROCESSES,
-    CONTAINER_THREADS,
-    CONTAINER_THREADS_MAX,
     CONTAINER_START_TIME,
     CONTAINER_LAST_SEEN,
-    CONTAINER_SPEC_CPU_QUOTA,
-    CONTAINER_SPEC_CPU_PERIOD,
-    CONTAINER_SPEC_CPU_SHARES,
-    CONTAINER_SPEC_MEMORY_LIMIT,
-    CONTAINER_SPEC_MEMORY_SWAP_LIMIT,
-    CONTAINER_SPEC_MEMORY_RESERVATION,
     CONTAINER_ENERGY,
     CONTAINER_FINISHED,
     CONTAINER_FINISHED_CPU,
     CONTAINER_FINISHED_ENERGY,
     CONTAINER_FINISHED_LIFETIME,
-    CONTAINER_N_METRICS,
+    CONTAINER_FIRST_STATISTIC, /* those of the cgroup follow */
 };
 
 /* Ends in a nameless row. */
-extern const struct metric_desc container_descs[CONTAINER_N_METRICS + 1];
+extern const struct metric_desc container_descs[];
 
 /* The same under names that begin with `prefix` instead of "container". The caller frees it with
  * container_metrics_destroy. */
 struct metric_desc *container_metrics_rename(const char *prefix);
 void container_metrics_destroy(struct metric_desc *descs); /* accepts NULL */
 
-/* Adds the statistics under the container's own labels. */
-void container_metrics_add(const struct metric_desc *descs, const struct cgroup_stats *stats,
+/* Adds the statistics under the container's own labels; changes them into cAdvisor's terms. */
+void container_metrics_add(const struct metric_desc *descs, struct cgroup_stats *stats,
                            const struct labels *labels, struct snapshot *out);

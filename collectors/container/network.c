@@ -15,16 +15,8 @@
 
 enum { MAX_BYTES = 1 << 20, MAX_INTERFACES = 256 };
 
-/* Columns of /proc/net/dev in the order of the metrics. */
-static const struct {
-    enum container_metric metric;
-    size_t field;
-} columns[] = {
-    {CONTAINER_NETWORK_RECEIVE_BYTES, 0},    {CONTAINER_NETWORK_RECEIVE_PACKETS, 1},
-    {CONTAINER_NETWORK_RECEIVE_ERRORS, 2},   {CONTAINER_NETWORK_RECEIVE_DROPPED, 3},
-    {CONTAINER_NETWORK_TRANSMIT_BYTES, 8},   {CONTAINER_NETWORK_TRANSMIT_PACKETS, 9},
-    {CONTAINER_NETWORK_TRANSMIT_ERRORS, 10}, {CONTAINER_NETWORK_TRANSMIT_DROPPED, 11},
-};
+/* The columns of /proc/net/dev, in the order of the metrics. */
+static const size_t columns[] = {0, 1, 2, 3, 8, 9, 10, 11};
 
 void container_network_init(struct container_network *network) {
     *network = (struct container_network){.proc_fd = -1};
@@ -119,7 +111,8 @@ static void add_line(struct container_network *network, const char *text,
     }
     const struct labels *labels = labels_of(network, line.device, base);
     for (size_t i = 0; labels != NULL && i < ARRAY_LEN(columns); i++) {
-        snapshot_add(out, &descs[columns[i].metric], labels, (double)line.fields[columns[i].field]);
+        snapshot_add(out, &descs[CONTAINER_NETWORK_RECEIVE_BYTES + i], labels,
+                     (double)line.fields[columns[i]]);
     }
 }
 
