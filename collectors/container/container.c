@@ -256,13 +256,12 @@ struct containers {
     const char *procfs;
     const char *sysfs;
     struct cgroup_tree tree;
-    struct container_set *set;
+    struct container_set set;
     struct container_names *names;
     struct filter include, exclude;
     struct metric_desc *renamed; /* NULL: the default names */
     const struct metric_desc *descs;
     struct cgroup_hot hot;
-    struct container_finished finished;
     struct container_energy *energy;
     struct block_devices devices;
     int64_t forget_ns;
@@ -295,8 +294,8 @@ static void name_one(struct containers *containers, struct container *container,
 
 static void name_all(struct containers *containers, int64_t now_ns) {
     container_names_step(containers->names, now_ns);
-    for (size_t i = 0; i < container_set_n(containers->set); i++) {
-        struct container *container = container_set_at(containers->set, i);
+    for (size_t i = 0; i < containers->set.n_rows; i++) {
+        struct container *container = containers->set.rows[i];
         if (container_names_due(containers->names, container, now_ns)) {
             name_one(containers, container, now_ns);
         }
@@ -308,21 +307,12 @@ static void gone(void *context, struct container *container) {
     if (container->info.image == NULL) { /* the runtime may know it by now */
         name_one(containers, container, clock_monotonic_ns());
     }
-    const char *image = container->info.image;
-    struct container_use use = {
-        .cpu_seconds = container->used_seconds,
-        .lifetime_seconds = clock_wall_seconds() - container->start_seconds,
-    };
-    for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES; i++) {
-        use.joules += container->joules[i];
-    }
-    container_finished_count(&containers->finished, image != NULL ? image : "", &use,
-                             container_energy_left(containers->energy, container));
+    container_energy_count_ended(containers->energy, container);
     container_names_forget(containers->names, container);
 }
 
 static int update(struct containers *containers, bool all, int64_t now_ns, struct error *err) {
-    int r = container_set_update(containers->set, all, now_ns, err);
+    int r = container_set_update(&containers->set, all, now_ns, err);
     name_all(containers, now_ns);
     return r;
 }
@@ -330,12 +320,11 @@ static int update(struct containers *containers, bool all, int64_t now_ns, struc
 int container_sample_at(void *state, int64_t now_ns) {
     struct containers *containers = state;
     int r = update(containers, false, now_ns, NULL);
-    for (size_t i = 0; i < container_set_n(containers->set); i++) {
-        struct container *container = container_set_at(containers->set, i);
+    for (size_t i = 0; i < containers->set.n_rows; i++) {
+        struct container *container = containers->set.rows[i];
         sample_cpu(container, &containers->tree, i < MAX_KEPT_OPEN, now_ns);
     }
-    container_energy_step(containers->energy, containers->set, &containers->finished, false,
-                          now_ns);
+    container_energy_step(containers->energy, false, now_ns);
     return r;
 }
 
@@ -418,8 +407,8 @@ static bool owns_network(const struct containers *containers, const struct conta
         namespace == containers->host_namespace) {
         return false;
     }
-    for (size_t i = 0; i < container_set_n(containers->set); i++) {
-        const struct container *other = container_set_at(containers->set, i);
+    for (size_t i = 0; i < containers->set.n_rows; i++) {
+        const struct container *other = containers->set.rows[i];
         if (other == container || other->labels == NULL || other->gone ||
             other->network.namespace != namespace) {
             continue;
@@ -436,8 +425,8 @@ static bool owns_network(const struct containers *containers, const struct conta
 }
 
 static void add_networks(struct containers *containers, struct snapshot *out) {
-    for (size_t i = 0; i < container_set_n(containers->set); i++) {
-        struct container *container = container_set_at(containers->set, i);
+    for (size_t i = 0; i < containers->set.n_rows; i++) {
+        struct container *container = containers->set.rows[i];
         if (container->labels != NULL && !container->gone && owns_network(containers, container)) {
             container_network_add(&container->network, containers->descs, container->labels,
                                   &containers->scratch, out);
@@ -451,8 +440,8 @@ static void forget_devices(struct containers *containers, int64_t now_ns) {
     }
     containers->forget_ns = now_ns + FORGET_DEVICES_NS;
     block_devices_forget(&containers->devices);
-    for (size_t i = 0; i < container_set_n(containers->set); i++) {
-        io_series_finish(&container_set_at(containers->set, i)->io);
+    for (size_t i = 0; i < containers->set.n_rows; i++) {
+        io_series_finish(&containers->set.rows[i]->io);
     }
 }
 
@@ -489,19 +478,18 @@ int container_collect_at(void *state, int64_t now_ns, struct snapshot *out, stru
     double now_seconds = clock_wall_seconds();
     forget_devices(containers, now_ns);
     int result = update(containers, true, now_ns, err);
-    for (size_t i = 0; i < container_set_n(containers->set); i++) {
-        struct container *container = container_set_at(containers->set, i);
+    for (size_t i = 0; i < containers->set.n_rows; i++) {
+        struct container *container = containers->set.rows[i];
         if (container->labels != NULL) {
             int r = collect_one(containers, container, now_ns, now_seconds, out,
                                 result == 0 ? err : NULL);
             result = result == 0 ? r : result;
         }
     }
-    container_set_drop_gone(containers->set);
+    container_set_drop_gone(&containers->set);
     add_networks(containers, out);
-    container_energy_step(containers->energy, containers->set, &containers->finished, true, now_ns);
-    bool energy = container_energy_add(containers->energy, containers->set, containers->descs, out);
-    container_finished_add(&containers->finished, containers->descs, energy, out);
+    container_energy_step(containers->energy, true, now_ns);
+    container_energy_add(containers->energy, containers->descs, out);
     return result;
 }
 
@@ -515,28 +503,24 @@ static int containers_collect(void *state, struct snapshot *out, struct error *e
 
 static int containers_wake_fd(void *state) {
     const struct containers *containers = state;
-    return container_set_fd(containers->set);
+    return containers->set.inotify_fd;
 }
 
 static void containers_wake(void *state) {
     struct containers *containers = state;
-    container_set_wake(containers->set);
+    container_set_wake(&containers->set);
     name_all(containers, clock_monotonic_ns()); /* while they exist */
 }
 
 static void containers_close(void *state) {
     struct containers *containers = state;
-    if (containers == NULL) {
-        return;
-    }
-    container_set_destroy(containers->set);
+    container_set_close(&containers->set);
     container_names_destroy(containers->names);
     container_energy_destroy(containers->energy);
     cgroup_tree_close(&containers->tree);
     filter_finish(&containers->include);
     filter_finish(&containers->exclude);
     container_metrics_destroy(containers->renamed);
-    container_finished_finish(&containers->finished);
     block_devices_finish(&containers->devices);
     cgroup_stats_finish(&containers->stats);
     buf_finish(&containers->scratch);
@@ -559,7 +543,7 @@ static void prepare(struct containers *containers, const struct collector_env *e
     containers->boot_seconds = boot_time(env->procfs);
     filter_init(&containers->include, settings, "collector.container.include");
     filter_init(&containers->exclude, settings, "collector.container.exclude");
-    struct container_set_config config = {
+    containers->set = (struct container_set){
         .tree = &containers->tree,
         .max_containers = (size_t)settings_int(settings, "collector.container.max-containers"),
         .peak_window_ns = settings_duration_ms(settings, "sample.peak-window") * CLOCK_NS_PER_MS,
@@ -567,8 +551,8 @@ static void prepare(struct containers *containers, const struct collector_env *e
         .gone = gone,
         .context = containers,
     };
-    containers->energy = container_energy_create(env);
-    containers->set = container_set_create(&config);
+    container_set_open(&containers->set);
+    containers->energy = container_energy_create(env, &containers->set);
 }
 
 static int containers_open(const struct collector_env *env, void **ret_state, struct error *err) {

@@ -9,69 +9,13 @@
 #include "collectors/source/energy.h"
 #include "collectors/source/energy_model.h"
 #include "collectors/source/procfs.h"
+#include "collectors/source/rows.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
 
 enum { MAX_IMAGES = 256 };
-
-void container_finished_finish(struct container_finished *finished) {
-    for (size_t i = 0; i < finished->n_rows; i++) {
-        free(finished->rows[i].image);
-        labels_destroy(finished->rows[i].labels);
-    }
-    free(finished->rows);
-    *finished = (struct container_finished){0};
-}
-
-static struct container_finished_row *find_image(const struct container_finished *finished,
-                                                 const char *image) {
-    for (size_t i = 0; i < finished->n_rows; i++) {
-        if (strcmp(finished->rows[i].image, image) == 0) {
-            return &finished->rows[i];
-        }
-    }
-    return NULL;
-}
-
-static struct container_finished_row *add_image(struct container_finished *finished,
-                                                const char *image) {
-    ARRAY_GROW(&finished->rows, &finished->cap_rows, finished->n_rows + 1);
-    struct container_finished_row *row = &finished->rows[finished->n_rows++];
-    *row = (struct container_finished_row){.image = mem_strdup(image),
-                                           .labels = labels_render("image", image)};
-    return row;
-}
-
-void container_finished_count(struct container_finished *finished, const char *image,
-                              const struct container_use *use, double left_cpu_seconds) {
-    struct container_finished_row *row = find_image(finished, image);
-    if (row == NULL && finished->n_rows >= MAX_IMAGES - 1) {
-        image = "other";
-        row = find_image(finished, image);
-    }
-    row = row != NULL ? row : add_image(finished, image);
-    row->n++;
-    row->use.cpu_seconds += use->cpu_seconds;
-    row->use.lifetime_seconds += use->lifetime_seconds > 0 ? use->lifetime_seconds : 0;
-    row->use.joules += use->joules;
-    row->left_cpu_seconds += left_cpu_seconds;
-}
-
-void container_finished_add(const struct container_finished *finished,
-                            const struct metric_desc *descs, bool energy, struct snapshot *out) {
-    for (size_t i = 0; i < finished->n_rows; i++) {
-        const struct container_finished_row *row = &finished->rows[i];
-        snapshot_add(out, &descs[CONTAINER_FINISHED], row->labels, row->n);
-        snapshot_add(out, &descs[CONTAINER_FINISHED_CPU], row->labels, row->use.cpu_seconds);
-        snapshot_add(out, &descs[CONTAINER_FINISHED_LIFETIME], row->labels,
-                     row->use.lifetime_seconds);
-        if (energy) {
-            snapshot_add(out, &descs[CONTAINER_FINISHED_ENERGY], row->labels, row->use.joules);
-        }
-    }
-}
 
 /* The machine's CPU time is counted in ticks, too coarse for a shorter interval. */
 #define STEP_NS CLOCK_NS_PER_SEC
@@ -86,7 +30,17 @@ struct meter {
     struct energy_model model;
 };
 
+/* Ended containers of one image. */
+struct image {
+    struct row row; /* its name */
+    struct labels *labels;
+    double n, cpu_seconds, lifetime_seconds, joules;
+    double left_cpu_seconds; /* not attributed yet */
+};
+
 struct container_energy {
+    const struct container_set *set;
+    struct rows images;
     struct energy *energy;
     struct energy_list list; /* the latest readings */
     struct meter *meters;
@@ -102,10 +56,16 @@ struct container_energy {
     struct labels *idle, *shared;
 };
 
+static void finish_image(void *row) {
+    struct image *image = row;
+    labels_destroy(image->labels);
+}
+
 void container_energy_destroy(struct container_energy *energy) {
     if (energy == NULL) {
         return;
     }
+    rows_finish(&energy->images);
     energy_list_finish(&energy->list);
     free(energy->meters);
     source_file_finish(&energy->stat);
@@ -115,8 +75,11 @@ void container_energy_destroy(struct container_energy *energy) {
     free(energy);
 }
 
-struct container_energy *container_energy_create(const struct collector_env *env) {
+struct container_energy *container_energy_create(const struct collector_env *env,
+                                                 const struct container_set *set) {
     struct container_energy *energy = mem_zalloc(1, sizeof(*energy));
+    energy->set = set;
+    energy->images = (struct rows){sizeof(struct image), finish_image};
     energy->energy = env->energy;
     energy->opened_seconds = clock_file_seconds(); /* the clock of cgroups' time stamps */
     energy->busy_seconds = NAN;
@@ -189,20 +152,23 @@ static double base_seconds(const struct container_energy *energy,
     return container->start_seconds < energy->opened_seconds ? container->used_seconds : 0;
 }
 
-double container_energy_left(const struct container_energy *energy,
-                             const struct container *container) {
+/* CPU time whose energy is not attributed yet. */
+static double left_seconds(const struct container_energy *energy,
+                           const struct container *container) {
     return fmax(container->used_seconds - base_seconds(energy, container), 0);
 }
 
-static double containers_cpu_seconds(const struct container_energy *energy,
-                                     const struct container_set *set,
-                                     const struct container_finished *finished) {
+static struct image *image_at(const struct container_energy *energy, size_t i) {
+    return (struct image *)energy->images.all[i];
+}
+
+static double containers_cpu_seconds(const struct container_energy *energy) {
     double sum = 0;
-    for (size_t i = 0; i < container_set_n(set); i++) {
-        sum += container_energy_left(energy, container_set_at(set, i));
+    for (size_t i = 0; i < energy->set->n_rows; i++) {
+        sum += left_seconds(energy, energy->set->rows[i]);
     }
-    for (size_t i = 0; i < finished->n_rows; i++) {
-        sum += finished->rows[i].left_cpu_seconds;
+    for (size_t i = 0; i < energy->images.n; i++) {
+        sum += image_at(energy, i)->left_cpu_seconds;
     }
     return sum;
 }
@@ -220,24 +186,19 @@ static void give(struct container_energy *energy, struct container *container,
 /* A process in another cgroup namespace shows another path; the id is the same. */
 static struct container *find_container(const struct container_set *set, const char *path) {
     struct container_path classified;
-    if (!container_path_classify(path, &classified)) {
-        return NULL;
-    }
-    for (size_t i = 0; i < container_set_n(set); i++) {
-        struct container *container = container_set_at(set, i);
-        if (strlen(container->id) == classified.id_len &&
-            memcmp(container->id, classified.id, classified.id_len) == 0) {
-            return container;
+    bool found = container_path_classify(path, &classified);
+    for (size_t i = 0; found && i < set->n_rows; i++) {
+        if (container_has_id(set->rows[i], &classified)) {
+            return set->rows[i];
         }
     }
     return NULL;
 }
 
-static void give_gpu(struct container_energy *energy, const struct container_set *set,
-                     const struct energy_row *row, double joules) {
+static void give_gpu(struct container_energy *energy, const struct energy_row *row, double joules) {
     double left = joules;
     for (size_t i = 0; i < row->n_shares; i++) {
-        struct container *container = find_container(set, row->shares[i].id);
+        struct container *container = find_container(energy->set, row->shares[i].id);
         double part = fmin(joules * row->shares[i].ratio, left);
         if (container != NULL && part > 0) {
             give(energy, container, CONTAINER_ENERGY_GPU, part);
@@ -248,8 +209,8 @@ static void give_gpu(struct container_energy *energy, const struct container_set
 }
 
 /* Splits a meter's energy; returns the part to attribute by CPU time. */
-static double take_meter(struct container_energy *energy, const struct container_set *set,
-                         const struct energy_row *row, double cpu_seconds, int64_t now_ns) {
+static double take_meter(struct container_energy *energy, const struct energy_row *row,
+                         double cpu_seconds, int64_t now_ns) {
     struct meter *meter = find_meter(energy, row);
     if (!(row->reading.joules > meter->last.joules)) {
         return 0;
@@ -266,36 +227,35 @@ static double take_meter(struct container_energy *energy, const struct container
     meter->last = row->reading;
     struct energy_split split = energy_model_split(&meter->model, now_ns, &step);
     energy->idle_joules += split.idle;
-    give_gpu(energy, set, row, split.gpu);
+    give_gpu(energy, row, split.gpu);
     energy->measured = true;
     energy->measures_cpus = energy->measures_cpus || !(step.gpu_joules >= step.joules);
     return split.cpu;
 }
 
-static void give_cpu(struct container_energy *energy, const struct container_set *set,
-                     struct container_finished *finished, double joules, double cpu_seconds) {
+static void give_cpu(struct container_energy *energy, double joules, double cpu_seconds) {
     double per_second = cpu_seconds > 0 ? joules / cpu_seconds : 0;
     double left = joules;
-    for (size_t i = 0; i < container_set_n(set); i++) {
-        struct container *container = container_set_at(set, i);
-        double part = per_second * container_energy_left(energy, container);
+    for (size_t i = 0; i < energy->set->n_rows; i++) {
+        struct container *container = energy->set->rows[i];
+        double part = per_second * left_seconds(energy, container);
         if (container->used_seconds > 0) { /* else it was not read yet */
             container->counted_seconds = container->used_seconds;
         }
         give(energy, container, CONTAINER_ENERGY_CPU, part);
         left -= part;
     }
-    for (size_t i = 0; i < finished->n_rows; i++) {
-        double part = per_second * finished->rows[i].left_cpu_seconds;
-        finished->rows[i].use.joules += part;
-        finished->rows[i].left_cpu_seconds = 0;
+    for (size_t i = 0; i < energy->images.n; i++) {
+        struct image *image = image_at(energy, i);
+        double part = per_second * image->left_cpu_seconds;
+        image->joules += part;
+        image->left_cpu_seconds = 0;
         left -= part;
     }
     energy->shared_joules += fmax(left, 0);
 }
 
-void container_energy_step(struct container_energy *energy, const struct container_set *set,
-                           struct container_finished *finished, bool at_once, int64_t now_ns) {
+void container_energy_step(struct container_energy *energy, bool at_once, int64_t now_ns) {
     int64_t wait_ns = at_once ? MIN_STEP_NS : STEP_NS;
     if (energy->last_step_ns != 0 && now_ns - energy->last_step_ns < wait_ns) {
         return;
@@ -310,33 +270,69 @@ void container_energy_step(struct container_energy *energy, const struct contain
     double machine = busy - energy->busy_seconds; /* NAN the first time */
     energy->busy_seconds = busy;
     /* Ticks may miss time that the containers' own clocks count. */
-    double cpu_seconds =
-        isnan(machine) ? NAN : fmax(machine, containers_cpu_seconds(energy, set, finished));
+    double cpu_seconds = isnan(machine) ? NAN : fmax(machine, containers_cpu_seconds(energy));
     double joules = 0;
     for (size_t i = 0; i < energy->list.n_rows; i++) {
-        joules += take_meter(energy, set, &energy->list.rows[i], cpu_seconds, now_ns);
+        joules += take_meter(energy, &energy->list.rows[i], cpu_seconds, now_ns);
     }
-    give_cpu(energy, set, finished, joules, cpu_seconds);
+    give_cpu(energy, joules, cpu_seconds);
 }
 
-bool container_energy_add(const struct container_energy *energy, const struct container_set *set,
-                          const struct metric_desc *descs, struct snapshot *out) {
-    const struct metric_desc *desc = &descs[CONTAINER_ENERGY];
-    if (!energy->measured) {
-        return false;
+static struct image *find_image(struct container_energy *energy, const char *name) {
+    struct image *image = rows_find(&energy->images, (struct scan_word){name, strlen(name)});
+    if (image == NULL) {
+        name = energy->images.n < MAX_IMAGES - 1 ? name : "other";
+        image = rows_see(&energy->images, (struct scan_word){name, strlen(name)});
     }
-    for (size_t i = 0; i < container_set_n(set); i++) {
-        const struct container *container = container_set_at(set, i);
-        for (size_t source = 0; source < CONTAINER_N_ENERGY_SOURCES; source++) {
-            const struct labels *labels = container->energy_labels[source];
-            bool used = container->joules[source] > 0 ||
-                        (source == CONTAINER_ENERGY_CPU && energy->measures_cpus);
-            if (labels != NULL && used) {
-                snapshot_add(out, desc, labels, container->joules[source]);
-            }
+    if (image->row.is_new) {
+        image->labels = labels_render("image", name);
+    }
+    return image;
+}
+
+void container_energy_count_ended(struct container_energy *energy,
+                                  const struct container *container) {
+    const char *name = container->info.image;
+    struct image *image = find_image(energy, name != NULL ? name : "");
+    image->n++;
+    image->cpu_seconds += container->used_seconds;
+    image->lifetime_seconds += fmax(clock_wall_seconds() - container->start_seconds, 0);
+    image->left_cpu_seconds += left_seconds(energy, container);
+    for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES; i++) {
+        image->joules += container->joules[i];
+    }
+}
+
+static void add_container(const struct container_energy *energy, const struct container *container,
+                          const struct metric_desc *desc, struct snapshot *out) {
+    for (size_t source = 0; source < CONTAINER_N_ENERGY_SOURCES; source++) {
+        const struct labels *labels = container->energy_labels[source];
+        bool used = container->joules[source] > 0 ||
+                    (source == CONTAINER_ENERGY_CPU && energy->measures_cpus);
+        if (labels != NULL && used) {
+            snapshot_add(out, desc, labels, container->joules[source]);
         }
     }
-    snapshot_add(out, desc, energy->idle, energy->idle_joules);
-    snapshot_add(out, desc, energy->shared, energy->shared_joules);
-    return true;
+}
+
+void container_energy_add(const struct container_energy *energy, const struct metric_desc *descs,
+                          struct snapshot *out) {
+    const struct metric_desc *desc = &descs[CONTAINER_ENERGY];
+    if (energy->measured) {
+        for (size_t i = 0; i < energy->set->n_rows; i++) {
+            add_container(energy, energy->set->rows[i], desc, out);
+        }
+        snapshot_add(out, desc, energy->idle, energy->idle_joules);
+        snapshot_add(out, desc, energy->shared, energy->shared_joules);
+    }
+    for (size_t i = 0; i < energy->images.n; i++) {
+        const struct image *image = image_at(energy, i);
+        snapshot_add(out, &descs[CONTAINER_FINISHED], image->labels, image->n);
+        snapshot_add(out, &descs[CONTAINER_FINISHED_CPU], image->labels, image->cpu_seconds);
+        snapshot_add(out, &descs[CONTAINER_FINISHED_LIFETIME], image->labels,
+                     image->lifetime_seconds);
+        if (energy->measured) {
+            snapshot_add(out, &descs[CONTAINER_FINISHED_ENERGY], image->labels, image->joules);
+        }
+    }
 }

@@ -13,26 +13,32 @@
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 
-enum { MAX_BYTES = 1 << 20, MAX_INTERFACES = 256 };
+enum { MAX_BYTES = 1 << 20, N_HEADINGS = 2, MAX_INTERFACES = 256 };
 
 /* The columns of /proc/net/dev, in the order of the metrics. */
 static const size_t columns[] = {0, 1, 2, 3, 8, 9, 10, 11};
 
+struct interface {
+    struct row row; /* its name */
+    struct labels *labels;
+};
+
+static void finish_interface(void *row) {
+    struct interface *interface = row;
+    labels_destroy(interface->labels);
+}
+
 void container_network_init(struct container_network *network) {
-    *network = (struct container_network){.proc_fd = -1};
+    *network = (struct container_network){
+        .proc_fd = -1, .interfaces = {sizeof(struct interface), finish_interface}};
 }
 
 void container_network_relabel(struct container_network *network) {
-    for (size_t i = 0; i < network->n_rows; i++) {
-        free(network->rows[i].name);
-        labels_destroy(network->rows[i].labels);
-    }
-    network->n_rows = 0;
+    rows_finish(&network->interfaces);
 }
 
 void container_network_finish(struct container_network *network) {
-    container_network_relabel(network);
-    free(network->rows);
+    rows_finish(&network->interfaces);
     if (network->proc_fd >= 0) {
         close(network->proc_fd);
     }
@@ -83,25 +89,6 @@ static bool skipped(struct scan_word name) {
     return false;
 }
 
-static const struct labels *labels_of(struct container_network *network, struct scan_word name,
-                                      const struct labels *base) {
-    for (size_t i = 0; i < network->n_rows; i++) {
-        const struct container_interface *row = &network->rows[i];
-        if (row->name_len == name.len && memcmp(row->name, name.text, name.len) == 0) {
-            return row->labels;
-        }
-    }
-    if (network->n_rows == MAX_INTERFACES) {
-        return NULL;
-    }
-    char *copy = mem_strndup(name.text, name.len);
-    ARRAY_GROW(&network->rows, &network->cap_rows, network->n_rows + 1);
-    struct container_interface *row = &network->rows[network->n_rows++];
-    *row = (struct container_interface){
-        .name = copy, .name_len = name.len, .labels = labels_with(base, "interface", copy)};
-    return row->labels;
-}
-
 static void add_line(struct container_network *network, const char *text,
                      const struct metric_desc *descs, const struct labels *base,
                      struct snapshot *out) {
@@ -109,9 +96,12 @@ static void add_line(struct container_network *network, const char *text,
     if (net_dev_parse(text, &line) < 0 || skipped(line.device)) {
         return;
     }
-    const struct labels *labels = labels_of(network, line.device, base);
-    for (size_t i = 0; labels != NULL && i < ARRAY_LEN(columns); i++) {
-        snapshot_add(out, &descs[CONTAINER_NETWORK_RECEIVE_BYTES + i], labels,
+    struct interface *interface = rows_see(&network->interfaces, line.device);
+    if (interface->row.is_new) {
+        interface->labels = labels_with(base, "interface", interface->row.key);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
+        snapshot_add(out, &descs[CONTAINER_NETWORK_RECEIVE_BYTES + i], interface->labels,
                      (double)line.fields[columns[i]]);
     }
 }
@@ -123,8 +113,10 @@ void container_network_add(struct container_network *network, const struct metri
     }
     size_t number = 1;
     for (const char *line = buf_str(scratch); *line != '\0'; line = scan_next_line(line)) {
-        if (number++ > 2) { /* two lines of headings */
+        if (number > N_HEADINGS && number <= N_HEADINGS + MAX_INTERFACES) {
             add_line(network, line, descs, base, out);
         }
+        number++;
     }
+    rows_sweep(&network->interfaces);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "collectors/container/metrics.h"
+#include "collectors/source/rows.h"
 #include "exporter/core/buf.h"
 #include "exporter/metrics/snapshot.h"
 
@@ -9,12 +10,7 @@
 struct container_network {
     int proc_fd;
     uint64_t namespace; /* 0: not known */
-    struct container_interface {
-        char *name;
-        size_t name_len;
-        struct labels *labels;
-    } * rows;
-    size_t n_rows, cap_rows;
+    struct rows interfaces;
 };
 
 void container_network_init(struct container_network *network);

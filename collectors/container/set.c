@@ -49,6 +49,11 @@ struct container *container_create(const char *path, const struct container_path
     return container;
 }
 
+bool container_has_id(const struct container *container, const struct container_path *path) {
+    return strlen(container->id) == path->id_len &&
+           memcmp(container->id, path->id, path->id_len) == 0;
+}
+
 static void drop_labels(struct container *container) {
     labels_destroy(TAKE(container->labels));
     labels_destroy(TAKE(container->cpu_labels));
@@ -198,27 +203,6 @@ struct watched {
     char *path; /* below the hierarchy's root */
 };
 
-struct container_set {
-    struct container_set_config config;
-    struct container **rows;
-    size_t n_rows, cap_rows;
-    int inotify_fd;   /* -1: the kernel grants none */
-    const char *root; /* of the primary hierarchy, which has all containers */
-    const char
-        *unified; /* of the v2 hierarchy, which has cgroup.events: the same, another, or NULL */
-    struct watched *watched;
-    size_t n_watched, cap_watched;
-    bool blind; /* something could not be watched: events are incomplete */
-    bool walk;  /* due at once */
-    int64_t next_walk_ns;
-    int64_t next_hunt_ns;
-    unsigned round;
-    size_t next;   /* the container that comes next if nothing has changed since the last round */
-    size_t hunted; /* the hierarchy that is searched */
-    size_t n_left_out;
-    struct buf walk_path, event_path;
-};
-
 static struct watched *find_watched(const struct container_set *set, int descriptor) {
     for (size_t i = 0; i < set->n_watched; i++) {
         if (set->watched[i].descriptor == descriptor) {
@@ -303,7 +287,7 @@ static struct container *find(struct container_set *set, const char *path) {
 
 static void drop(struct container_set *set, size_t i) {
     struct container *container = set->rows[i];
-    set->config.gone(set->config.context, container);
+    set->gone(set->context, container);
     if (container->watched) {
         drop_watches(set, container->path);
     }
@@ -314,29 +298,29 @@ static void drop(struct container_set *set, size_t i) {
 
 /* Most other hierarchies have the container at the same path, if they have it already. */
 static void enter_others(struct container_set *set, struct container *container) {
-    for (size_t row = 0; row < set->config.tree->n_rows; row++) {
-        if (row != set->config.tree->primary && container->place.fds[row] < 0) {
-            cgroup_place_enter(&container->place, set->config.tree, row, container->path, 0);
+    for (size_t row = 0; row < set->tree->n_rows; row++) {
+        if (row != set->tree->primary && container->place.fds[row] < 0) {
+            cgroup_place_enter(&container->place, set->tree, row, container->path, 0);
         }
     }
 }
 
 static void add(struct container_set *set, const char *path,
                 const struct container_path *classified, uint64_t inode) {
-    if (set->n_rows >= set->config.max_containers) {
+    if (set->n_rows >= set->max_containers) {
         set->n_left_out++;
         return;
     }
-    struct container *container = container_create(path, classified, set->config.peak_window_ns);
-    size_t primary = set->config.tree->primary;
+    struct container *container = container_create(path, classified, set->peak_window_ns);
+    size_t primary = set->tree->primary;
     struct stat stat;
-    if (cgroup_place_enter(&container->place, set->config.tree, primary, path, inode) < 0 ||
+    if (cgroup_place_enter(&container->place, set->tree, primary, path, inode) < 0 ||
         fstat(container->place.fds[primary], &stat) < 0) {
         container_destroy(container); /* gone already */
         return;
     }
     container->start_seconds = (double)stat.st_mtim.tv_sec + (double)stat.st_mtim.tv_nsec / 1e9;
-    container->owner = container_owner(set->config.tree->rows[primary].path, path, classified);
+    container->owner = container_owner(set->tree->rows[primary].path, path, classified);
     container->seen = set->round;
     enter_others(set, container);
     watch_container(set, container);
@@ -348,7 +332,7 @@ static void add(struct container_set *set, const char *path,
 static void see(struct container_set *set, const char *path,
                 const struct container_path *classified, uint64_t inode) {
     struct container *container = find(set, path);
-    uint64_t known = container != NULL ? container->place.inodes[set->config.tree->primary] : 0;
+    uint64_t known = container != NULL ? container->place.inodes[set->tree->primary] : 0;
     if (container != NULL && (inode == 0 || known == inode)) {
         container->seen = set->round;
         return;
@@ -372,7 +356,7 @@ static bool visit(void *context, const char *path, uint64_t inode, size_t depth)
 }
 
 static int walk(struct container_set *set, int64_t now_ns, struct error *err) {
-    const struct cgroup_tree *tree = set->config.tree;
+    const struct cgroup_tree *tree = set->tree;
     set->round++;
     set->next = 0;
     set->n_left_out = 0;
@@ -392,7 +376,7 @@ static int walk(struct container_set *set, int64_t now_ns, struct error *err) {
 }
 
 static bool lacks_a_place(const struct container_set *set, const struct container *container) {
-    for (size_t row = 0; row < set->config.tree->n_rows; row++) {
+    for (size_t row = 0; row < set->tree->n_rows; row++) {
         if (container->place.fds[row] < 0) {
             return true;
         }
@@ -409,9 +393,8 @@ static bool hunt_visit(void *context, const char *path, uint64_t inode, size_t d
     }
     for (size_t i = 0; i < set->n_rows; i++) {
         struct container *container = set->rows[i];
-        if (container->place.fds[set->hunted] < 0 && strlen(container->id) == classified.id_len &&
-            memcmp(container->id, classified.id, classified.id_len) == 0) {
-            cgroup_place_enter(&container->place, set->config.tree, set->hunted, path, inode);
+        if (container->place.fds[set->hunted] < 0 && container_has_id(container, &classified)) {
+            cgroup_place_enter(&container->place, set->tree, set->hunted, path, inode);
         }
     }
     return false;
@@ -430,21 +413,21 @@ static void hunt(struct container_set *set, int64_t now_ns) {
         }
         container->n_hunts++;
         enter_others(set, container);
-        for (size_t row = 0; row < set->config.tree->n_rows; row++) {
+        for (size_t row = 0; row < set->tree->n_rows; row++) {
             rows |= container->place.fds[row] < 0 ? 1U << row : 0;
         }
     }
-    for (set->hunted = 0; set->hunted < set->config.tree->n_rows; set->hunted++) {
+    for (set->hunted = 0; set->hunted < set->tree->n_rows; set->hunted++) {
         if ((rows & 1U << set->hunted) != 0) {
-            cgroup_tree_walk(&set->config.tree->rows[set->hunted], "", &set->walk_path, hunt_visit,
-                             set, NULL);
+            cgroup_tree_walk(&set->tree->rows[set->hunted], "", &set->walk_path, hunt_visit, set,
+                             NULL);
         }
     }
     set->next_hunt_ns = now_ns + HUNT_NS;
 }
 
 static void appeared(struct container_set *set, const char *path) {
-    const struct cgroup_tree *tree = set->config.tree;
+    const struct cgroup_tree *tree = set->tree;
     struct container_path classified;
     if (!container_path_classify(path, &classified)) {
         watch_directory(set, path);
@@ -466,7 +449,7 @@ static void handle_event(struct container_set *set, const struct inotify_event *
         struct container *container =
             (event->mask & IN_MODIFY) != 0 ? find(set, parent->path) : NULL;
         if (container != NULL) {
-            set->config.changed(set->config.context, container);
+            set->changed(set->context, container);
         }
         return;
     }
@@ -508,10 +491,6 @@ static bool read_events(struct container_set *set) {
     return false; /* they come as fast as we read */
 }
 
-int container_set_fd(const struct container_set *set) {
-    return set->inotify_fd;
-}
-
 void container_set_wake(struct container_set *set) {
     set->walk = set->inotify_fd < 0 || !read_events(set) || set->walk;
 }
@@ -536,26 +515,23 @@ int container_set_update(struct container_set *set, bool all, int64_t now_ns, st
     if (r == 0 && set->n_left_out > 0) {
         return error_set(err, -E2BIG,
                          "more than %zu containers (collector.container.max-containers)",
-                         set->config.max_containers);
+                         set->max_containers);
     }
     return r;
 }
 
-struct container_set *container_set_create(const struct container_set_config *config) {
-    const struct cgroup_tree *tree = config->tree;
-    struct container_set *set = mem_zalloc(1, sizeof(*set));
-    set->config = *config;
+void container_set_open(struct container_set *set) {
+    const struct cgroup_tree *tree = set->tree;
     set->walk = true;
     set->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     set->root = tree->rows[tree->primary].path;
     for (size_t i = 0; i < tree->n_rows && set->unified == NULL; i++) {
         set->unified = tree->rows[i].unified ? tree->rows[i].path : NULL;
     }
-    return set;
 }
 
-void container_set_destroy(struct container_set *set) {
-    if (set == NULL) {
+void container_set_close(struct container_set *set) {
+    if (set->root == NULL) {
         return;
     }
     for (size_t i = 0; i < set->n_rows; i++) {
@@ -569,13 +545,4 @@ void container_set_destroy(struct container_set *set) {
     cleanup_close(&set->inotify_fd);
     buf_finish(&set->walk_path);
     buf_finish(&set->event_path);
-    free(set);
-}
-
-size_t container_set_n(const struct container_set *set) {
-    return set->n_rows;
-}
-
-struct container *container_set_at(const struct container_set *set, size_t i) {
-    return set->rows[i];
 }

@@ -69,11 +69,13 @@ void container_describe(struct container *container, struct container_info *info
 /* pgfault and pgmajfault, each in the scopes container and hierarchy. */
 extern const enum cgroup_value container_failure_values[CONTAINER_N_FAILURES];
 
+/* Whether the path is that of the container, maybe in another hierarchy or namespace. */
+bool container_has_id(const struct container *container, const struct container_path *path);
+
 /* The existing containers. Cgroups are found by inotify events and, once a minute or if events were
  * lost, by a walk over the tree. */
-struct container_set;
-
-struct container_set_config {
+struct container_set {
+    /* Set before it is opened: */
     const struct cgroup_tree *tree;
     size_t max_containers;
     int64_t peak_window_ns;
@@ -81,24 +83,41 @@ struct container_set_config {
     void (*changed)(void *context, struct container *container);
     void (*gone)(void *context, struct container *container); /* before it is freed */
     void *context;
+
+    struct container **rows;
+    size_t n_rows;
+
+    /* Readable if containers have changed; -1 if the kernel grants no inotify: then the tree is
+     * walked every time. */
+    int inotify_fd;
+
+    /* For set.c: */
+    size_t cap_rows;
+    const char *root; /* of the primary hierarchy, which has all containers */
+    const char
+        *unified; /* of the v2 hierarchy, which has cgroup.events: the same, another or NULL */
+    struct watched *watched;
+    size_t n_watched, cap_watched;
+    bool blind; /* something could not be watched: events are incomplete */
+    bool walk;  /* due at once */
+    int64_t next_walk_ns;
+    int64_t next_hunt_ns;
+    unsigned round;
+    size_t next;   /* the container that comes next if nothing has changed since the last round */
+    size_t hunted; /* the hierarchy that is searched */
+    size_t n_left_out;
+    struct buf walk_path, event_path;
 };
 
-/* If the kernel grants no inotify, the tree is walked every time. */
-struct container_set *container_set_create(const struct container_set_config *config);
-void container_set_destroy(struct container_set *set); /* accepts NULL; `gone` is not called */
+void container_set_open(struct container_set *set);
+void container_set_close(struct container_set *set); /* `gone` is not called; accepts zeroes */
 
 /* Adds and drops containers; unless `all`, a walk may be delayed a little. 0, the errno of the
  * walk, or -E2BIG if there are too many containers (the others are kept). */
 int container_set_update(struct container_set *set, bool all, int64_t now_ns, struct error *err);
-
-/* The descriptor that is readable if containers have changed; -1: there is none. */
-int container_set_fd(const struct container_set *set);
 
 /* Handles events only: for when the descriptor is readable. */
 void container_set_wake(struct container_set *set);
 
 /* Drops the containers marked as gone. */
 void container_set_drop_gone(struct container_set *set);
-
-size_t container_set_n(const struct container_set *set);
-struct container *container_set_at(const struct container_set *set, size_t i);
