@@ -182,6 +182,15 @@ void cgroup_tree_close(struct cgroup_tree *tree) {
     *tree = (struct cgroup_tree){0};
 }
 
+DIR *cgroup_open_directory(int parent, const char *name) {
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (directory == NULL && fd >= 0) {
+        close(fd);
+    }
+    return directory;
+}
+
 struct walk {
     struct buf *path;
     cgroup_visit *visit;
@@ -197,16 +206,11 @@ static void descend(const struct walk *walk, int parent, const char *name, size_
         stat.st_nlink == 2) {
         return;
     }
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    if (directory == NULL) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        return;
+    DIR *directory = cgroup_open_directory(parent, name);
+    if (directory != NULL) {
+        walk_below(walk, directory, depth + 1);
+        closedir(directory);
     }
-    walk_below(walk, directory, depth + 1);
-    closedir(directory);
 }
 
 static void walk_below(const struct walk *walk, DIR *directory, size_t depth) {
@@ -236,15 +240,9 @@ static size_t depth_of(const char *path) {
 
 int cgroup_tree_walk(const struct cgroup_hierarchy *hierarchy, const char *from, struct buf *path,
                      cgroup_visit *visit, void *context, struct error *err) {
-    const char *name = from[0] == '/' ? from + 1 : ".";
-    int fd = openat(hierarchy->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *directory = cgroup_open_directory(hierarchy->fd, from[0] == '/' ? from + 1 : ".");
     if (directory == NULL) {
-        int r = error_set(err, -errno, "open directory %s%s: %m", hierarchy->path, from);
-        if (fd >= 0) {
-            close(fd);
-        }
-        return r;
+        return error_set(err, -errno, "open directory %s%s: %m", hierarchy->path, from);
     }
     struct walk walk = {.path = path, .visit = visit, .context = context};
     buf_reset(path);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <dirent.h>
+
 #include "collectors/cgroup/parse.h"
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
@@ -48,6 +50,9 @@ typedef bool cgroup_visit(void *context, const char *path, uint64_t inode, size_
  * that vanish meanwhile are skipped. `path` is scratch. 0, or the errno of opening `from`. */
 int cgroup_tree_walk(const struct cgroup_hierarchy *hierarchy, const char *from, struct buf *path,
                      cgroup_visit *visit, void *context, struct error *err);
+
+/* Opens the directory `name` below `parent`. The caller closes it. NULL with errno. */
+DIR *cgroup_open_directory(int parent, const char *name);
 
 /* Limits the files that are kept open: reading them again is three times as fast, but each costs
  * about 5 KiB of kernel memory, which is charged to us. Shared by all places that use it. */

@@ -107,46 +107,31 @@ static void count_pids(const char *text, struct procs *procs) {
     }
 }
 
-static int read_level(int dirfd, size_t depth, struct buf *scratch, struct procs *procs);
-
-static void read_children(int parent, size_t depth, struct buf *scratch, struct procs *procs) {
-    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    if (directory == NULL) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        return;
-    }
-    struct dirent *entry;
-    while ((entry = readdir(directory)) != NULL) {
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
-            int child CLEANUP_CLOSE =
-                openat(fd, entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            if (child >= 0) {
-                read_level(child, depth + 1, scratch, procs);
-            }
-        }
-    }
-    closedir(directory);
-}
-
-static int read_level(int dirfd, size_t depth, struct buf *scratch, struct procs *procs) {
+/* Adds those in cgroup.procs of the directory and of its children. 0 or a negative errno. */
+static int read_procs(int dirfd, size_t depth, struct buf *scratch, struct procs *procs) {
     struct stat stat;
     int r = file_read_at(dirfd, "cgroup.procs", MAX_PROCS_BYTES, scratch, NULL);
     if (r == 0) {
         count_pids(buf_str(scratch), procs);
     }
-    if (depth < MAX_DEPTH && fstat(dirfd, &stat) == 0 && stat.st_nlink != 2) {
-        read_children(dirfd, depth, scratch, procs);
+    if (depth == MAX_DEPTH || fstat(dirfd, &stat) < 0 || stat.st_nlink == 2) {
+        return r;
+    }
+    DIR *directory = cgroup_open_directory(dirfd, ".");
+    struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+            int child CLEANUP_CLOSE =
+                openat(dirfd, entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (child >= 0) {
+                read_procs(child, depth + 1, scratch, procs);
+            }
+        }
+    }
+    if (directory != NULL) {
+        closedir(directory);
     }
     return r;
-}
-
-/* Reads cgroup.procs of the directory and of its children. 0 or a negative errno. */
-static int read_procs(int dirfd, struct buf *scratch, struct procs *ret_procs) {
-    *ret_procs = (struct procs){0};
-    return read_level(dirfd, 0, scratch, ret_procs);
 }
 
 /* The start time of a process, in seconds since boot, from /proc/<pid>/stat; negative if it is
@@ -360,7 +345,8 @@ static void correct_start(struct containers *containers, struct container *conta
 static int read_processes(struct containers *containers, struct container *container,
                           struct procs *ret_procs) {
     int dirfd = container->place.fds[containers->tree.primary];
-    int r = read_procs(dirfd, &containers->scratch, ret_procs);
+    *ret_procs = (struct procs){0};
+    int r = read_procs(dirfd, 0, &containers->scratch, ret_procs);
     if (r == 0 && ret_procs->first > 0 && !container_network_alive(&container->network)) {
         container_network_enter(&container->network, containers->procfs, ret_procs->first);
         correct_start(containers, container);
