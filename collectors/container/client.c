@@ -25,8 +25,7 @@ enum { MAX_LIST_BYTES = 32 << 20, MAX_EVENT_BYTES = 1 << 20 };
 struct container_client {
     char *socket;
     container_label_patterns wanted;
-    struct container_info *infos;
-    size_t n_infos, cap_infos;
+    struct container_infos infos;
     unsigned generation;
 
     struct http_client list;
@@ -49,19 +48,11 @@ struct container_client *container_client_create(const char *socket,
     return client;
 }
 
-static void clear_infos(struct container_client *client) {
-    for (size_t i = 0; i < client->n_infos; i++) {
-        container_info_finish(&client->infos[i]);
-    }
-    client->n_infos = 0;
-}
-
 void container_client_destroy(struct container_client *client) {
     if (client == NULL) {
         return;
     }
-    clear_infos(client);
-    free(client->infos);
+    container_infos_finish(&client->infos);
     http_client_finish(&client->list);
     http_client_finish(&client->events);
     free(client->socket);
@@ -82,37 +73,19 @@ unsigned container_client_generation(const struct container_client *client) {
 }
 
 static struct container_info *find_info(const struct container_client *client, const char *id) {
-    for (size_t i = 0; i < client->n_infos; i++) {
-        if (strcmp(client->infos[i].id, id) == 0) {
-            return &client->infos[i];
+    for (size_t i = 0; i < client->infos.n_rows; i++) {
+        if (strcmp(client->infos.rows[i].id, id) == 0) {
+            return &client->infos.rows[i];
         }
     }
     return NULL;
-}
-
-/* Takes over `info`, which has an id. */
-static void put_info(struct container_client *client, struct container_info *info) {
-    struct container_info *old = find_info(client, info->id);
-    if (old == NULL && client->n_infos == CONTAINER_MAX_LISTED) {
-        return;
-    }
-    if (old != NULL) {
-        container_info_finish(old);
-    }
-    if (old == NULL) {
-        ARRAY_GROW(&client->infos, &client->cap_infos, client->n_infos + 1);
-        old = &client->infos[client->n_infos++];
-    }
-    *old = *info;
-    *info = (struct container_info){0};
-    client->generation++;
 }
 
 void container_client_forget(struct container_client *client, const char *id) {
     struct container_info *info = find_info(client, id);
     if (info != NULL) {
         container_info_finish(info);
-        *info = client->infos[--client->n_infos];
+        *info = client->infos.rows[--client->infos.n_rows];
     }
 }
 
@@ -133,18 +106,15 @@ static void back_off(struct container_client *client, int64_t now_ns) {
 }
 
 static void take_list(struct container_client *client) {
-    struct container_info *infos CLEANUP_FREE = NULL;
-    size_t n = 0;
+    struct container_infos infos CLEANUP_CONTAINER_INFOS = {0};
     struct buf *answer = &client->list.answer;
     if (client->list.status != 200 ||
-        container_json_list(answer->data, answer->len, client->wanted, &infos, &n) < 0) {
+        container_json_list(answer->data, answer->len, client->wanted, &infos) < 0) {
         return;
     }
-    clear_infos(client);
-    for (size_t i = 0; i < n; i++) {
-        put_info(client, &infos[i]);
-        container_info_finish(&infos[i]);
-    }
+    container_infos_finish(&client->infos);
+    client->infos = infos;
+    infos = (struct container_infos){0};
     client->retry_ns = MIN_RETRY_NS;
     client->generation++;
 }
@@ -180,10 +150,10 @@ static void take_event(struct container_client *client, char *line, size_t len) 
     if (container_json_event(line, len, client->wanted, &info, &gone) < 0) {
         return;
     }
-    if (gone) {
-        container_client_forget(client, info.id);
-    } else {
-        put_info(client, &info);
+    container_client_forget(client, info.id);
+    if (!gone) {
+        container_infos_add(&client->infos, &info);
+        client->generation++;
     }
 }
 

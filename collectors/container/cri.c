@@ -2,12 +2,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
+#include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/protobuf.h"
 #include "exporter/net/unix_socket.h"
@@ -91,47 +93,38 @@ void http2_header_write(struct buf *out, const char *name, const char *value) {
     add_text(out, value);
 }
 
-enum { MAX_ITEMS = 10000 };
-
 /* Fields of the messages, by their numbers in api.proto. */
 enum { LIST_ITEM = 1 };
-enum { POD_ID = 1, POD_METADATA = 2, POD_STATE = 3, POD_LABELS = 5 };
-enum { POD_NAME = 1, POD_NAMESPACE = 3 };
-enum { POD_NOT_READY = 1 };
-enum {
-    CONTAINER_ID = 1,
-    CONTAINER_SANDBOX_ID = 2,
-    CONTAINER_METADATA = 3,
-    CONTAINER_IMAGE = 4,
-    CONTAINER_IMAGE_REF = 5,
-    CONTAINER_STATE = 6,
-    CONTAINER_LABELS = 8,
-};
-enum { CONTAINER_NAME = 1 };
-enum { CONTAINER_EXITED = 2 };
+enum { METADATA_NAME = 1, METADATA_NAMESPACE = 3 };
 enum { IMAGE_NAME = 1, IMAGE_AS_SPECIFIED = 18 };
 enum { MAP_KEY = 1, MAP_VALUE = 2 };
 
-static void finish_item(struct cri_item *item) {
-    container_info_finish(&item->info);
-    free(TAKE(item->sandbox_id));
-}
+/* The fields of a PodSandbox or a Container; 0: it has none. */
+struct form {
+    uint32_t id, sandbox_id, metadata, image, image_ref, state, labels;
+    uint64_t ended; /* the state NOTREADY or EXITED */
+    size_t name;    /* the field of struct container_info for the name in the metadata */
+};
 
-void cri_items_finish(struct cri_items *items) {
-    for (size_t i = 0; i < items->n_rows; i++) {
-        finish_item(&items->rows[i]);
-    }
-    free(items->rows);
-    *items = (struct cri_items){0};
-}
-
-static void add_item(struct cri_items *items, struct cri_item *item) {
-    if (items->n_rows < MAX_ITEMS) {
-        ARRAY_GROW(&items->rows, &items->cap_rows, items->n_rows + 1);
-        items->rows[items->n_rows++] = *item;
-        *item = (struct cri_item){0};
-    }
-}
+static const struct form pod_form = {
+    .id = 1,
+    .metadata = 2,
+    .state = 3,
+    .labels = 5,
+    .ended = 1,
+    .name = offsetof(struct container_info, pod),
+};
+static const struct form container_form = {
+    .id = 1,
+    .sandbox_id = 2,
+    .metadata = 3,
+    .image = 4,
+    .image_ref = 5,
+    .state = 6,
+    .labels = 8,
+    .ended = 2,
+    .name = offsetof(struct container_info, container),
+};
 
 /* A text ends at the first NUL; an empty one counts as missing. */
 static void take_text(struct protobuf bytes, char **field) {
@@ -192,92 +185,64 @@ static int take_image(struct protobuf message, char **image) {
     return 0;
 }
 
-typedef int take_field(const struct protobuf_field *field, container_label_patterns wanted,
-                       struct cri_item *item, bool *ended);
-
-static int take_pod_field(const struct protobuf_field *field, container_label_patterns wanted,
-                          struct cri_item *item, bool *ended) {
-    struct container_info *info = &item->info;
-    const struct text_row metadata[] = {{POD_NAME, &info->pod}, {POD_NAMESPACE, &info->namespace}};
-    if (field->number == POD_STATE && field->wire == PROTOBUF_VARINT) {
-        *ended = field->value == POD_NOT_READY;
-    }
+static int take_field(const struct form *form, const struct protobuf_field *field,
+                      container_label_patterns wanted, struct container_info *info, bool *ended) {
+    const uint32_t number = field->number;
     if (field->wire != PROTOBUF_BYTES) {
-        return 0;
-    }
-    switch (field->number) {
-    case POD_ID:
-        take_text(field->bytes, &info->id);
-        return 0;
-    case POD_METADATA:
-        return take_texts(field->bytes, metadata, ARRAY_LEN(metadata));
-    case POD_LABELS:
-        return take_label(field->bytes, wanted, info);
-    default:
-        return 0;
-    }
-}
-
-static int take_container_field(const struct protobuf_field *field, container_label_patterns wanted,
-                                struct cri_item *item, bool *ended) {
-    struct container_info *info = &item->info;
-    const struct text_row metadata[] = {{CONTAINER_NAME, &info->container}};
-    if (field->number == CONTAINER_STATE && field->wire == PROTOBUF_VARINT) {
-        *ended = field->value == CONTAINER_EXITED;
-    }
-    if (field->wire != PROTOBUF_BYTES) {
-        return 0;
-    }
-    switch (field->number) {
-    case CONTAINER_ID:
-        take_text(field->bytes, &info->id);
-        return 0;
-    case CONTAINER_SANDBOX_ID:
-        take_text(field->bytes, &item->sandbox_id);
-        return 0;
-    case CONTAINER_METADATA:
-        return take_texts(field->bytes, metadata, ARRAY_LEN(metadata));
-    case CONTAINER_IMAGE:
-        return take_image(field->bytes, &info->image);
-    case CONTAINER_IMAGE_REF:
-        if (info->image == NULL) {
-            take_text(field->bytes, &info->image);
+        if (field->wire == PROTOBUF_VARINT && number == form->state) {
+            *ended = field->value == form->ended;
         }
         return 0;
-    case CONTAINER_LABELS:
-        return take_label(field->bytes, wanted, info);
-    default:
-        return 0;
     }
+    if (number == form->metadata) {
+        const struct text_row rows[] = {
+            {METADATA_NAME, (char **)((char *)info + form->name)},
+            {METADATA_NAMESPACE, &info->namespace}, /* of pods only */
+        };
+        return take_texts(field->bytes, rows, ARRAY_LEN(rows));
+    }
+    if (number == form->labels) {
+        return take_label(field->bytes, wanted, info);
+    }
+    if (number == form->image) {
+        return take_image(field->bytes, &info->image);
+    }
+    if (number == form->id) {
+        take_text(field->bytes, &info->id);
+    } else if (number == form->sandbox_id) {
+        take_text(field->bytes, &info->sandbox_id);
+    } else if (number == form->image_ref && info->image == NULL) {
+        take_text(field->bytes, &info->image);
+    }
+    return 0;
 }
 
-static int take_item(struct protobuf message, container_label_patterns wanted, take_field *take,
-                     struct cri_items *items) {
-    struct cri_item item = {.info.sandbox = take == take_pod_field};
+static int take_item(struct protobuf message, container_label_patterns wanted,
+                     const struct form *form, struct container_infos *infos) {
+    struct container_info info CLEANUP_CONTAINER_INFO = {.sandbox = form == &pod_form};
     struct protobuf_field field;
     bool ended = false;
     int r;
     while ((r = protobuf_next(&message, &field)) > 0) {
-        r = take(&field, wanted, &item, &ended);
+        r = take_field(form, &field, wanted, &info, &ended);
         if (r < 0) {
-            break;
+            return r;
         }
     }
-    if (r == 0 && !ended && item.info.id != NULL) {
-        add_item(items, &item);
+    if (r == 0 && !ended && info.id != NULL) {
+        container_infos_add(infos, &info);
     }
-    finish_item(&item);
     return r;
 }
 
 static int take_list(const char *data, size_t len, container_label_patterns wanted,
-                     take_field *take, struct cri_items *items) {
+                     const struct form *form, struct container_infos *infos) {
     struct protobuf message = {.data = data, .len = len};
     struct protobuf_field field;
     int r;
     while ((r = protobuf_next(&message, &field)) > 0) {
         if (field.number == LIST_ITEM && field.wire == PROTOBUF_BYTES) {
-            r = take_item(field.bytes, wanted, take, items);
+            r = take_item(field.bytes, wanted, form, infos);
         }
         if (r < 0) {
             return r;
@@ -287,13 +252,13 @@ static int take_list(const char *data, size_t len, container_label_patterns want
 }
 
 int cri_message_pods(const char *data, size_t len, container_label_patterns wanted,
-                     struct cri_items *items) {
-    return take_list(data, len, wanted, take_pod_field, items);
+                     struct container_infos *infos) {
+    return take_list(data, len, wanted, &pod_form, infos);
 }
 
 int cri_message_containers(const char *data, size_t len, container_label_patterns wanted,
-                           struct cri_items *items) {
-    return take_list(data, len, wanted, take_container_field, items);
+                           struct container_infos *infos) {
+    return take_list(data, len, wanted, &container_form, infos);
 }
 
 /* With a window of this size no answer within the limit waits for a WINDOW_UPDATE. */
@@ -555,15 +520,15 @@ struct cri_client {
     size_t way;        /* the socket and service in use */
     size_t n_failures; /* in a row */
     struct cri_call call;
-    struct cri_items items; /* sorted by id */
+    struct container_infos infos; /* sorted by id */
     unsigned generation;
     bool asked;
     int64_t next_ns; /* no call before then */
     int64_t retry_ns;
 };
 
-struct cri_client *cri_client_create(char *const *sockets, size_t n_sockets,
-                                     container_label_patterns wanted) {
+struct cri_client *cri_client_create(const char *rootfs, const char *const *sockets,
+                                     size_t n_sockets, container_label_patterns wanted) {
     struct cri_client *client = mem_zalloc(1, sizeof(*client));
     cri_call_init(&client->call);
     client->wanted = wanted;
@@ -571,7 +536,7 @@ struct cri_client *cri_client_create(char *const *sockets, size_t n_sockets,
     client->sockets = mem_zalloc(n_sockets, sizeof(char *));
     client->n_sockets = n_sockets;
     for (size_t i = 0; i < n_sockets; i++) {
-        client->sockets[i] = mem_strdup(sockets[i]);
+        client->sockets[i] = file_path_join(rootfs, sockets[i]);
     }
     return client;
 }
@@ -585,50 +550,47 @@ void cri_client_destroy(struct cri_client *client) {
     }
     free(client->sockets);
     cri_call_finish(&client->call);
-    cri_items_finish(&client->items);
+    container_infos_finish(&client->infos);
     free(client);
 }
 
 static int compare(const void *a, const void *b) {
-    return strcmp(((const struct cri_item *)a)->info.id, ((const struct cri_item *)b)->info.id);
+    return strcmp(((const struct container_info *)a)->id, ((const struct container_info *)b)->id);
 }
 
-static const struct cri_item *find(const struct cri_items *items, const char *id) {
-    struct cri_item key = {.info.id = (char *)id};
-    return items->n_rows > 0
-               ? bsearch(&key, items->rows, items->n_rows, sizeof(*items->rows), compare)
+static const struct container_info *find(const struct container_infos *infos, const char *id) {
+    const struct container_info key = {.id = (char *)id};
+    return infos->n_rows > 0
+               ? bsearch(&key, infos->rows, infos->n_rows, sizeof(*infos->rows), compare)
                : NULL;
 }
 
-static void sort(struct cri_items *items) {
-    if (items->n_rows > 1) {
-        qsort(items->rows, items->n_rows, sizeof(*items->rows), compare);
+static void sort(struct container_infos *infos) {
+    if (infos->n_rows > 1) {
+        qsort(infos->rows, infos->n_rows, sizeof(*infos->rows), compare);
     }
 }
 
-/* Adds the pod's name and labels to its containers. */
-static void join(struct cri_items *containers, const struct cri_items *pods) {
+/* Adds the pods' names and labels to their containers, and the pods to the list. */
+static void join(struct container_infos *containers, struct container_infos *pods) {
+    sort(pods);
     for (size_t i = 0; i < containers->n_rows; i++) {
-        struct cri_item *item = &containers->rows[i];
-        const struct cri_item *pod = item->sandbox_id != NULL ? find(pods, item->sandbox_id) : NULL;
+        struct container_info *info = &containers->rows[i];
+        const struct container_info *pod =
+            info->sandbox_id != NULL ? find(pods, info->sandbox_id) : NULL;
         if (pod != NULL) {
-            container_info_fill(&item->info, &pod->info);
+            container_info_fill(info, pod);
         }
     }
-}
-
-static void move(struct cri_items *from, struct cri_items *to) {
-    if (from->n_rows > 0) {
-        ARRAY_GROW(&to->rows, &to->cap_rows, to->n_rows + from->n_rows);
-        memcpy(to->rows + to->n_rows, from->rows, from->n_rows * sizeof(*to->rows));
-        to->n_rows += from->n_rows;
-        from->n_rows = 0;
+    for (size_t i = 0; i < pods->n_rows; i++) {
+        container_infos_add(containers, &pods->rows[i]);
     }
+    sort(containers);
 }
 
 static int take_answers(struct cri_client *client) {
-    struct cri_items pods CLEANUP_CRI_ITEMS = {0};
-    struct cri_items containers CLEANUP_CRI_ITEMS = {0};
+    struct container_infos pods CLEANUP_CONTAINER_INFOS = {0};
+    struct container_infos containers CLEANUP_CONTAINER_INFOS = {0};
     size_t len;
     const char *text = cri_call_answer(&client->call, CALL_PODS, &len);
     int r = cri_message_pods(text, len, client->wanted, &pods);
@@ -637,13 +599,10 @@ static int take_answers(struct cri_client *client) {
     if (r < 0) {
         return r;
     }
-    sort(&pods);
     join(&containers, &pods);
-    move(&containers, &pods);
-    sort(&pods);
-    cri_items_finish(&client->items);
-    client->items = pods;
-    pods = (struct cri_items){0};
+    container_infos_finish(&client->infos);
+    client->infos = containers;
+    containers = (struct container_infos){0};
     client->generation++;
     return 0;
 }
@@ -696,8 +655,7 @@ void cri_client_step(struct cri_client *client, int64_t now_ns) {
 }
 
 const struct container_info *cri_client_find(const struct cri_client *client, const char *id) {
-    const struct cri_item *item = find(&client->items, id);
-    return item != NULL ? &item->info : NULL;
+    return find(&client->infos, id);
 }
 
 void cri_client_ask(struct cri_client *client) {

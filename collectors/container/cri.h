@@ -72,29 +72,14 @@ void http2_header_write(struct buf *out, const char *name, const char *value);
 
 /* Pure readers of CRI's answers (protobuf). The field numbers are the same in v1 and v1alpha2. */
 
-/* A pod's sandbox, or a container. */
-struct cri_item {
-    struct container_info info;
-    char *sandbox_id; /* of containers */
-};
-
-/* Zeroed: empty. */
-struct cri_items {
-    struct cri_item *rows;
-    size_t n_rows, cap_rows;
-};
-
-void cri_items_finish(struct cri_items *items);
-#define CLEANUP_CRI_ITEMS CLEANUP(cri_items_finish)
-
-/* Appends the pods of ListPodSandbox's answer that have not ended, up to 10,000. 0, or -EINVAL if
+/* Appends the pods of ListPodSandbox's answer that have not ended. 0, or -EINVAL if
  * the message is malformed. */
 int cri_message_pods(const char *data, size_t len, container_label_patterns wanted,
-                     struct cri_items *items);
+                     struct container_infos *infos);
 
 /* The same for ListContainers. */
 int cri_message_containers(const char *data, size_t len, container_label_patterns wanted,
-                           struct cri_items *items);
+                           struct container_infos *infos);
 
 /* Calls of a gRPC service on a Unix socket, in parallel on one connection, each with an empty
  * request and one answer. No call ever waits. */
@@ -138,9 +123,9 @@ const char *cri_call_answer(const struct cri_call *call, size_t i, size_t *ret_l
  * pods. No call ever waits. */
 struct cri_client;
 
-/* Uses the first of `sockets` that answers; they need not exist yet. */
-struct cri_client *cri_client_create(char *const *sockets, size_t n_sockets,
-                                     container_label_patterns wanted);
+/* Uses the first of `sockets` below `rootfs` that answers; they need not exist yet. */
+struct cri_client *cri_client_create(const char *rootfs, const char *const *sockets,
+                                     size_t n_sockets, container_label_patterns wanted);
 void cri_client_destroy(struct cri_client *client); /* accepts NULL */
 
 /* Sends and reads what can be at once. */

@@ -10,13 +10,17 @@
 #include "exporter/core/json.h"
 #include "exporter/core/memory.h"
 
-enum { MAX_LABELS = 64, MAX_VALUE_LEN = 1024 };
+enum { MAX_LABELS = 64, MAX_VALUE_LEN = 1024, MAX_INFOS = 10000 };
 
 static const size_t fields[] = {
-    offsetof(struct container_info, id),        offsetof(struct container_info, name),
-    offsetof(struct container_info, image),     offsetof(struct container_info, pod),
-    offsetof(struct container_info, namespace), offsetof(struct container_info, container),
+    offsetof(struct container_info, id),         offsetof(struct container_info, name),
+    offsetof(struct container_info, image),      offsetof(struct container_info, pod),
+    offsetof(struct container_info, namespace),  offsetof(struct container_info, container),
+    offsetof(struct container_info, sandbox_id),
 };
+
+#define KNOWN(label, field, writer)                                                                \
+    { "io.kubernetes." label, offsetof(struct container_info, field), CONTAINER_LABELS_##writer }
 
 /* The labels that the kubelet and containerd add to a container. */
 static const struct {
@@ -24,21 +28,14 @@ static const struct {
     size_t field;
     enum container_label_writer writer;
 } known[] = {
-    {"io.kubernetes.container.name", offsetof(struct container_info, container),
-     CONTAINER_LABELS_KUBELET},
-    {"io.kubernetes.cri.container-name", offsetof(struct container_info, container),
-     CONTAINER_LABELS_CONTAINERD},
-    {"io.kubernetes.cri.image-name", offsetof(struct container_info, image),
-     CONTAINER_LABELS_CONTAINERD},
-    {"io.kubernetes.cri.podsandbox.image-name", offsetof(struct container_info, image),
-     CONTAINER_LABELS_CONTAINERD},
-    {"io.kubernetes.cri.sandbox-name", offsetof(struct container_info, pod),
-     CONTAINER_LABELS_CONTAINERD},
-    {"io.kubernetes.cri.sandbox-namespace", offsetof(struct container_info, namespace),
-     CONTAINER_LABELS_CONTAINERD},
-    {"io.kubernetes.pod.name", offsetof(struct container_info, pod), CONTAINER_LABELS_KUBELET},
-    {"io.kubernetes.pod.namespace", offsetof(struct container_info, namespace),
-     CONTAINER_LABELS_KUBELET},
+    KNOWN("container.name", container, KUBELET),
+    KNOWN("cri.container-name", container, CONTAINERD),
+    KNOWN("cri.image-name", image, CONTAINERD),
+    KNOWN("cri.podsandbox.image-name", image, CONTAINERD),
+    KNOWN("cri.sandbox-name", pod, CONTAINERD),
+    KNOWN("cri.sandbox-namespace", namespace, CONTAINERD),
+    KNOWN("pod.name", pod, KUBELET),
+    KNOWN("pod.namespace", namespace, KUBELET),
 };
 
 static const struct {
@@ -64,6 +61,22 @@ void container_info_finish(struct container_info *info) {
     }
     free(info->labels);
     *info = (struct container_info){0};
+}
+
+void container_infos_finish(struct container_infos *infos) {
+    for (size_t i = 0; i < infos->n_rows; i++) {
+        container_info_finish(&infos->rows[i]);
+    }
+    free(infos->rows);
+    *infos = (struct container_infos){0};
+}
+
+void container_infos_add(struct container_infos *infos, struct container_info *info) {
+    if (infos->n_rows < MAX_INFOS) {
+        ARRAY_GROW(&infos->rows, &infos->cap_rows, infos->n_rows + 1);
+        infos->rows[infos->n_rows++] = *info;
+        *info = (struct container_info){0};
+    }
 }
 
 static void set_text(char **field, const char *text) {
@@ -268,32 +281,21 @@ static int read_listed(struct reader *reader, const char *key) {
 }
 
 int container_json_list(char *text, size_t len, container_label_patterns wanted,
-                        struct container_info **ret_infos, size_t *ret_n) {
+                        struct container_infos *infos) {
     struct reader reader = {
         .json = json_begin(text, len, 1), .wanted = wanted, .writer = CONTAINER_LABELS_KUBELET};
-    struct container_info *infos = NULL;
-    size_t n = 0, cap = 0;
     bool first = true;
     int r = json_take(&reader.json, '[') ? 1 : -EINVAL;
     while (r > 0 && (r = json_next_element(&reader.json, &first, NULL)) > 0) {
+        struct container_info info CLEANUP_CONTAINER_INFO = {0};
         int failed = read_object(&reader, read_listed);
-        if (failed == 0 && reader.info.id != NULL && n < CONTAINER_MAX_LISTED) {
-            ARRAY_GROW(&infos, &cap, n + 1);
-            finish_reading(&reader, &infos[n++]);
+        finish_reading(&reader, &info);
+        if (failed == 0 && info.id != NULL) {
+            container_infos_add(infos, &info);
         }
-        container_info_finish(&reader.info);
         r = failed < 0 ? failed : r;
     }
-    if (r < 0) {
-        for (size_t i = 0; i < n; i++) {
-            container_info_finish(&infos[i]);
-        }
-        free(infos);
-        return r;
-    }
-    *ret_infos = infos;
-    *ret_n = n;
-    return 0;
+    return r;
 }
 
 /* The attributes of an event are the container's labels, with name and image among them. */

@@ -10,8 +10,9 @@ struct container_info {
     char *image;
     char *pod;
     char *namespace;
-    char *container; /* its name within the pod */
-    bool sandbox;    /* owns a pod's network and runs nothing */
+    char *container;  /* its name within the pod */
+    char *sandbox_id; /* of CRI: the pod that it is in */
+    bool sandbox;     /* owns a pod's network and runs nothing */
     struct container_label {
         char *name; /* as in the runtime */
         char *value;
@@ -21,6 +22,18 @@ struct container_info {
 
 void container_info_finish(struct container_info *info);
 #define CLEANUP_CONTAINER_INFO CLEANUP(container_info_finish)
+
+/* Zeroed: empty. */
+struct container_infos {
+    struct container_info *rows;
+    size_t n_rows, cap_rows;
+};
+
+void container_infos_finish(struct container_infos *infos);
+#define CLEANUP_CONTAINER_INFOS CLEANUP(container_infos_finish)
+
+/* Moves `info` to the end, unless there are 10,000 already. */
+void container_infos_add(struct container_infos *infos, struct container_info *info);
 
 /* Patterns for the names of labels, with * and ?, NULL-terminated. */
 typedef const char *const *container_label_patterns;
@@ -49,12 +62,10 @@ bool container_info_equal(const struct container_info *a, const struct container
 /* Pure readers of the JSON of runtimes, which they overwrite. They return 0, or -EINVAL if the text
  * is not JSON of the expected form; the caller finishes the result. */
 
-enum { CONTAINER_MAX_LISTED = 10000 };
-
-/* The list that Docker and podman answer to GET /containers/json. `*ret_infos` is an array that the
- * caller frees after finishing each. Entries without an id are skipped. */
+/* Appends the list that Docker and podman answer to GET /containers/json. Entries without an id are
+ * skipped. */
 int container_json_list(char *text, size_t len, container_label_patterns wanted,
-                        struct container_info **ret_infos, size_t *ret_n);
+                        struct container_infos *infos);
 
 /* One line of GET /events. `*ret_gone`: the container is removed, and only its id is known.
  * -ENODATA for events that do not name a container. */

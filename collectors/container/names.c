@@ -24,7 +24,7 @@ enum { MAX_BUNDLE_BYTES = 4 << 20 };
 static const struct {
     const char *setting;
     enum container_runtime runtime;
-} sources[] = {
+} runtimes[] = {
     {"collector.container.docker-socket", CONTAINER_DOCKER},
     {"collector.container.podman-socket", CONTAINER_PODMAN},
 };
@@ -48,8 +48,12 @@ static const char *const cri_sockets[] = {
 };
 
 struct container_names {
-    struct container_client *clients[ARRAY_LEN(sources)]; /* NULL: not used */
-    struct cri_client *cri;                               /* NULL: not used */
+    struct source {
+        struct container_client *client;
+        enum container_runtime runtime;
+    } sources[ARRAY_LEN(runtimes)];
+    size_t n_sources;
+    struct cri_client *cri; /* NULL: not used */
     char *bundles[ARRAY_LEN(bundle_directories)];
     container_label_patterns wanted;
     struct buf scratch;
@@ -57,10 +61,13 @@ struct container_names {
 
 static void open_client(struct container_names *names, size_t i, const char *rootfs,
                         const struct settings *settings) {
-    const char *setting = settings_string(settings, sources[i].setting);
+    const char *setting = settings_string(settings, runtimes[i].setting);
     if (setting[0] != '\0') {
         char *path CLEANUP_FREE = file_path_join(rootfs, setting);
-        names->clients[i] = container_client_create(path, names->wanted);
+        names->sources[names->n_sources++] = (struct source){
+            .client = container_client_create(path, names->wanted),
+            .runtime = runtimes[i].runtime,
+        };
     }
 }
 
@@ -68,18 +75,10 @@ static void open_client(struct container_names *names, size_t i, const char *roo
 static void open_cri(struct container_names *names, const char *rootfs,
                      const struct settings *settings) {
     const char *setting = settings_string(settings, "collector.container.cri-socket");
-    const bool automatic = strcmp(setting, "auto") == 0;
-    if (setting[0] == '\0' || strcmp(setting, "off") == 0) {
-        return;
-    }
-    char *paths[ARRAY_LEN(cri_sockets)];
-    size_t n = automatic ? ARRAY_LEN(cri_sockets) : 1;
-    for (size_t i = 0; i < n; i++) {
-        paths[i] = file_path_join(rootfs, automatic ? cri_sockets[i] : setting);
-    }
-    names->cri = cri_client_create(paths, n, names->wanted);
-    for (size_t i = 0; i < n; i++) {
-        free(paths[i]);
+    if (strcmp(setting, "auto") == 0) {
+        names->cri = cri_client_create(rootfs, cri_sockets, ARRAY_LEN(cri_sockets), names->wanted);
+    } else if (setting[0] != '\0' && strcmp(setting, "off") != 0) {
+        names->cri = cri_client_create(rootfs, &setting, 1, names->wanted);
     }
 }
 
@@ -88,7 +87,7 @@ struct container_names *container_names_create(const char *rootfs,
     struct container_names *names = mem_zalloc(1, sizeof(*names));
     names->wanted = settings_list(settings, "collector.container.label-include");
     open_cri(names, rootfs, settings);
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(runtimes); i++) {
         open_client(names, i, rootfs, settings);
     }
     for (size_t i = 0; i < ARRAY_LEN(bundle_directories); i++) {
@@ -101,8 +100,8 @@ void container_names_destroy(struct container_names *names) {
     if (names == NULL) {
         return;
     }
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        container_client_destroy(names->clients[i]);
+    for (size_t i = 0; i < names->n_sources; i++) {
+        container_client_destroy(names->sources[i].client);
     }
     cri_client_destroy(names->cri);
     for (size_t i = 0; i < ARRAY_LEN(bundle_directories); i++) {
@@ -113,10 +112,8 @@ void container_names_destroy(struct container_names *names) {
 }
 
 void container_names_step(struct container_names *names, int64_t now_ns) {
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        if (names->clients[i] != NULL) {
-            container_client_step(names->clients[i], now_ns);
-        }
+    for (size_t i = 0; i < names->n_sources; i++) {
+        container_client_step(names->sources[i].client, now_ns);
     }
     if (names->cri != NULL) {
         cri_client_step(names->cri, now_ns);
@@ -125,8 +122,8 @@ void container_names_step(struct container_names *names, int64_t now_ns) {
 
 static unsigned generation(const struct container_names *names) {
     unsigned sum = 1; /* 0 means: never looked up */
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        sum += names->clients[i] != NULL ? container_client_generation(names->clients[i]) : 0;
+    for (size_t i = 0; i < names->n_sources; i++) {
+        sum += container_client_generation(names->sources[i].client);
     }
     return sum + (names->cri != NULL ? cri_client_generation(names->cri) : 0);
 }
@@ -187,28 +184,23 @@ static bool look_into_bundles(struct container_names *names, struct container *c
     return false;
 }
 
-static bool is_of_runtime(const struct container *container, enum container_runtime runtime) {
-    return container->runtime == runtime || container->runtime == CONTAINER_UNKNOWN ||
-           (container->runtime == CONTAINER_CONTAINERD && runtime == CONTAINER_DOCKER);
-}
-
-/* The client of sources[i], or NULL if it is not responsible for the container. */
-static struct container_client *client_for(const struct container_names *names, size_t i,
-                                           const struct container *container) {
-    struct container_client *client = names->clients[i];
-    bool answers = client != NULL && is_of_runtime(container, sources[i].runtime) &&
-                   (container->owner == 0 || container_client_serves(client, container->owner));
-    return answers ? client : NULL;
+/* Whether the source can know the container. */
+static bool is_responsible(const struct source *source, const struct container *container) {
+    bool runs = container->runtime == source->runtime || container->runtime == CONTAINER_UNKNOWN ||
+                (container->runtime == CONTAINER_CONTAINERD && source->runtime == CONTAINER_DOCKER);
+    return runs &&
+           (container->owner == 0 || container_client_serves(source->client, container->owner));
 }
 
 /* An image's labels become labels of its containers. Only the kubelet overwrites those that name a
  * pod, so they count only for a container in one of its cgroups. */
 static void ask_clients(struct container_names *names, const struct container *container,
                         struct container_info *info) {
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        struct container_client *client = client_for(names, i, container);
+    for (size_t i = 0; i < names->n_sources; i++) {
+        const struct source *source = &names->sources[i];
         const struct container_info *found =
-            client != NULL ? container_client_find(client, container->id) : NULL;
+            is_responsible(source, container) ? container_client_find(source->client, container->id)
+                                              : NULL;
         if (found != NULL) {
             info->sandbox = found->sandbox;
             container_info_fill(info, found);
@@ -264,9 +256,9 @@ void container_names_look_up(struct container_names *names, struct container *co
 
 bool container_names_will_come(const struct container_names *names,
                                const struct container *container) {
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        const struct container_client *client = client_for(names, i, container);
-        if (client != NULL && container_client_listens(client)) {
+    for (size_t i = 0; i < names->n_sources; i++) {
+        const struct source *source = &names->sources[i];
+        if (is_responsible(source, container) && container_client_listens(source->client)) {
             return true;
         }
     }
@@ -274,9 +266,7 @@ bool container_names_will_come(const struct container_names *names,
 }
 
 void container_names_forget(struct container_names *names, const struct container *container) {
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        if (names->clients[i] != NULL) {
-            container_client_forget(names->clients[i], container->id);
-        }
+    for (size_t i = 0; i < names->n_sources; i++) {
+        container_client_forget(names->sources[i].client, container->id);
     }
 }

@@ -15,12 +15,10 @@ static const char *const all[] = {"*", NULL};
 /* What a runtime says, read as each of the three things that it may be. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     char *text CLEANUP_FREE = mem_dup(data, len);
-    struct container_info *infos CLEANUP_FREE = NULL;
-    size_t n = 0;
-    if (container_json_list(text, len, all, &infos, &n) == 0) {
-        for (size_t i = 0; i < n; i++) {
-            assert(infos[i].id != NULL && infos[i].id[0] != '\0');
-            container_info_finish(&infos[i]);
+    struct container_infos infos CLEANUP_CONTAINER_INFOS = {0};
+    if (container_json_list(text, len, all, &infos) == 0) {
+        for (size_t i = 0; i < infos.n_rows; i++) {
+            assert(infos.rows[i].id != NULL && infos.rows[i].id[0] != '\0');
         }
     }
     memcpy(text, data, len);

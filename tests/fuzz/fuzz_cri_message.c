@@ -17,11 +17,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     while (protobuf_next(&message, &field) > 0) {
         assert(field.number > 0 && message.len < len);
     }
-    struct cri_items items CLEANUP_CRI_ITEMS = {0};
-    cri_message_pods((const char *)data, len, all, &items);
-    cri_message_containers((const char *)data, len, all, &items);
-    for (size_t i = 0; i < items.n_rows; i++) {
-        assert(items.rows[i].info.id != NULL && items.rows[i].info.id[0] != '\0');
+    struct container_infos infos CLEANUP_CONTAINER_INFOS = {0};
+    cri_message_pods((const char *)data, len, all, &infos);
+    cri_message_containers((const char *)data, len, all, &infos);
+    for (size_t i = 0; i < infos.n_rows; i++) {
+        assert(infos.rows[i].id != NULL && infos.rows[i].id[0] != '\0');
     }
     return 0;
 }

@@ -29,7 +29,7 @@ void setUp(void) {
     TEST_ASSERT_EQUAL_INT(0, bind(listener, (struct sockaddr *)&address, sizeof(address)));
     TEST_ASSERT_EQUAL_INT(0, listen(listener, 8));
     now_ns = 1000 * SECOND;
-    client = cri_client_create((char *const[]){nowhere, path}, 2, wanted);
+    client = cri_client_create("", (const char *const[]){nowhere, path}, 2, wanted);
     TEST_ASSERT_NOT_NULL(client);
 }
 

@@ -8,33 +8,33 @@
 #include "tests/unit/collectors/container/cri_text.h"
 
 static const char *const wanted[] = {"job", "own", NULL};
-static struct cri_items items;
+static struct container_infos infos;
 static struct buf text;
 
 void setUp(void) {
-    items = (struct cri_items){0};
+    infos = (struct container_infos){0};
     text = (struct buf){0};
 }
 
 void tearDown(void) {
-    cri_items_finish(&items);
+    container_infos_finish(&infos);
     buf_finish(&text);
 }
 
 static int read_pods(void) {
-    return cri_message_pods(buf_str(&text), text.len, wanted, &items);
+    return cri_message_pods(buf_str(&text), text.len, wanted, &infos);
 }
 
 static int read_containers(void) {
-    return cri_message_containers(buf_str(&text), text.len, wanted, &items);
+    return cri_message_containers(buf_str(&text), text.len, wanted, &infos);
 }
 
 static void test_pods(void) {
     cri_add_pod(&text, "s1", "cam", "cars");
     cri_add_pod(&text, "s2", "mic", "birds");
     TEST_ASSERT_EQUAL_INT(0, read_pods());
-    TEST_ASSERT_EQUAL_UINT64(2, items.n_rows);
-    const struct container_info *info = &items.rows[1].info;
+    TEST_ASSERT_EQUAL_UINT64(2, infos.n_rows);
+    const struct container_info *info = &infos.rows[1];
     TEST_ASSERT_EQUAL_STRING("s2", info->id);
     TEST_ASSERT_EQUAL_STRING("mic", info->pod);
     TEST_ASSERT_EQUAL_STRING("ses", info->namespace);
@@ -46,10 +46,10 @@ static void test_pods(void) {
 static void test_containers(void) {
     cri_add_container(&text, "c1", "s1", "app");
     TEST_ASSERT_EQUAL_INT(0, read_containers());
-    TEST_ASSERT_EQUAL_UINT64(1, items.n_rows);
-    const struct container_info *info = &items.rows[0].info;
+    TEST_ASSERT_EQUAL_UINT64(1, infos.n_rows);
+    const struct container_info *info = &infos.rows[0];
     TEST_ASSERT_EQUAL_STRING("c1", info->id);
-    TEST_ASSERT_EQUAL_STRING("s1", items.rows[0].sandbox_id);
+    TEST_ASSERT_EQUAL_STRING("s1", infos.rows[0].sandbox_id);
     TEST_ASSERT_EQUAL_STRING("app", info->container);
     TEST_ASSERT_EQUAL_STRING("waggle/app:1", info->image);
     TEST_ASSERT_FALSE(info->sandbox);
@@ -89,10 +89,10 @@ static void test_images(void) {
             cri_add_text(&fields, 5, rows[i].ref);
         }
         buf_reset(&text);
-        cri_items_finish(&items);
+        container_infos_finish(&infos);
         add_row(&fields);
         TEST_ASSERT_EQUAL_INT(0, read_containers());
-        const char *image_read = items.rows[0].info.image;
+        const char *image_read = infos.rows[0].image;
         if (rows[i].expected == NULL) {
             TEST_ASSERT_NULL(image_read);
         } else {
@@ -106,13 +106,13 @@ static void test_what_has_ended_is_left_out(void) {
     cri_add_number(&fields, 6, 2); /* exited */
     add_row(&fields);
     TEST_ASSERT_EQUAL_INT(0, read_containers());
-    TEST_ASSERT_EQUAL_UINT64(0, items.n_rows);
+    TEST_ASSERT_EQUAL_UINT64(0, infos.n_rows);
     buf_reset(&text);
     buf_reset(&fields);
     cri_add_number(&fields, 3, 1); /* not ready */
     add_row(&fields);
     TEST_ASSERT_EQUAL_INT(0, read_pods());
-    TEST_ASSERT_EQUAL_UINT64(0, items.n_rows);
+    TEST_ASSERT_EQUAL_UINT64(0, infos.n_rows);
 }
 
 /* An image's labels are among a container's, and a pod's author chooses the pod's. */
@@ -126,11 +126,11 @@ static void test_labels_name_nothing(void) {
         add_row(&fields);
     }
     TEST_ASSERT_EQUAL_INT(0, read_containers());
-    TEST_ASSERT_EQUAL_UINT64(ARRAY_LEN(labels), items.n_rows);
-    for (size_t i = 0; i < items.n_rows; i++) {
-        TEST_ASSERT_NULL(items.rows[i].info.container);
-        TEST_ASSERT_NULL(items.rows[i].info.pod);
-        TEST_ASSERT_NULL(items.rows[i].info.namespace);
+    TEST_ASSERT_EQUAL_UINT64(ARRAY_LEN(labels), infos.n_rows);
+    for (size_t i = 0; i < infos.n_rows; i++) {
+        TEST_ASSERT_NULL(infos.rows[i].container);
+        TEST_ASSERT_NULL(infos.rows[i].pod);
+        TEST_ASSERT_NULL(infos.rows[i].namespace);
     }
 }
 
@@ -145,11 +145,11 @@ static void test_odd_rows(void) {
     cri_add_text(&text, 1, "");      /* nothing, not even an id */
     add_row(&fields);
     TEST_ASSERT_EQUAL_INT(0, read_pods());
-    TEST_ASSERT_EQUAL_UINT64(1, items.n_rows);
-    TEST_ASSERT_EQUAL_UINT64(1, items.rows[0].info.n_labels);
-    TEST_ASSERT_EQUAL_STRING("own", items.rows[0].info.labels[0].name);
-    TEST_ASSERT_NULL(items.rows[0].info.container);
-    TEST_ASSERT_EQUAL_STRING("c1", items.rows[0].info.id);
+    TEST_ASSERT_EQUAL_UINT64(1, infos.n_rows);
+    TEST_ASSERT_EQUAL_UINT64(1, infos.rows[0].n_labels);
+    TEST_ASSERT_EQUAL_STRING("own", infos.rows[0].labels[0].name);
+    TEST_ASSERT_NULL(infos.rows[0].container);
+    TEST_ASSERT_EQUAL_STRING("c1", infos.rows[0].id);
 }
 
 static void test_every_cut_is_refused_or_read(void) {
@@ -158,9 +158,9 @@ static void test_every_cut_is_refused_or_read(void) {
     for (size_t cut = 1; cut < len; cut++) {
         char *copy CLEANUP_FREE = malloc(cut); /* so that a read behind its end is seen */
         memcpy(copy, text.data, cut);
-        TEST_ASSERT_EQUAL_INT(-EINVAL, cri_message_pods(copy, cut, wanted, &items));
+        TEST_ASSERT_EQUAL_INT(-EINVAL, cri_message_pods(copy, cut, wanted, &infos));
     }
-    TEST_ASSERT_EQUAL_UINT64(0, items.n_rows);
+    TEST_ASSERT_EQUAL_UINT64(0, infos.n_rows);
 }
 
 static void test_most_rows(void) {
@@ -168,5 +168,5 @@ static void test_most_rows(void) {
         cri_add_pod(&text, "s", "p", "j");
     }
     TEST_ASSERT_EQUAL_INT(0, read_pods());
-    TEST_ASSERT_EQUAL_UINT64(10000, items.n_rows);
+    TEST_ASSERT_EQUAL_UINT64(10000, infos.n_rows);
 }

@@ -63,16 +63,14 @@ static void test_list(void) {
         {"", -EINVAL, ""},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct container_info *infos CLEANUP_FREE = NULL;
+        struct container_infos infos CLEANUP_CONTAINER_INFOS = {0};
         struct buf got CLEANUP_BUF = {0};
         char *text CLEANUP_FREE = mem_strdup(cases[i].text);
-        size_t n = 0;
-        int r = container_json_list(text, strlen(text), wanted, &infos, &n);
+        int r = container_json_list(text, strlen(text), wanted, &infos);
         TEST_ASSERT_EQUAL_INT_MESSAGE(cases[i].result, r, cases[i].text);
-        for (size_t j = 0; j < n; j++) {
-            print(&got, &infos[j]);
+        for (size_t j = 0; r == 0 && j < infos.n_rows; j++) {
+            print(&got, &infos.rows[j]);
             buf_add_char(&got, '|');
-            container_info_finish(&infos[j]);
         }
         TEST_ASSERT_EQUAL_STRING_MESSAGE(cases[i].expected, buf_str(&got), cases[i].text);
     }
