@@ -5,9 +5,12 @@ static void finish_device(void *row) {
     labels_destroy(device->labels);
 }
 
-void host_devices_init(struct host_devices *devices, const struct settings *settings,
-                       const char *exclude) {
-    *devices = (struct host_devices){.rows = {sizeof(struct host_device), finish_device}};
+void host_devices_init(struct host_devices *devices, const struct metric_desc *descs,
+                       const struct settings *settings, const char *exclude) {
+    *devices = (struct host_devices){
+        .rows = {sizeof(struct host_device), finish_device},
+        .descs = descs,
+    };
     filter_init(&devices->exclude, settings, exclude);
 }
 
@@ -25,8 +28,12 @@ struct host_device *host_devices_see(struct host_devices *devices, struct scan_w
     return device;
 }
 
-void host_devices_emit(struct host_devices *devices, const struct metric_desc *descs,
-                       struct snapshot *out) {
+int host_devices_collect(void *state, struct buf *scratch, struct snapshot *out,
+                         struct error *err) {
+    (void)scratch;
+    (void)err;
+    struct host_devices *devices = state;
+    const struct metric_desc *descs = devices->descs;
     rows_sweep(&devices->rows);
     /* Family by family: the snapshot finds the family of the previous sample at once. */
     for (size_t i = 0; descs[i].name != NULL; i++) {
@@ -37,4 +44,5 @@ void host_devices_emit(struct host_devices *devices, const struct metric_desc *d
             }
         }
     }
+    return 0;
 }

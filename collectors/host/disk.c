@@ -4,41 +4,32 @@
 #include "collectors/host/part.h"
 #include "collectors/source/procfs.h"
 
+#define COUNT(name, help)                                                                          \
+    { "node_disk_" name "_total", help, METRIC_COUNTER, NULL, "device" }
+#define SECONDS(name, help)                                                                        \
+    { "node_disk_" name "_seconds_total", help, METRIC_COUNTER, "seconds", "device" }
+#define BYTES(name, help)                                                                          \
+    { "node_disk_" name "_bytes_total", help, METRIC_COUNTER, "bytes", "device" }
+
 /* In the order of the fields of /proc/diskstats. */
 const struct metric_desc host_disk_metrics[] = {
-    {"node_disk_reads_completed_total", "Read requests that the disk has completed.",
-     METRIC_COUNTER, NULL, "device"},
-    {"node_disk_reads_merged_total", "Read requests merged with a neighbour before being issued.",
-     METRIC_COUNTER, NULL, "device"},
-    {"node_disk_read_bytes_total", "Bytes read from the disk.", METRIC_COUNTER, "bytes", "device"},
-    {"node_disk_read_time_seconds_total", "Time that all read requests took together.",
-     METRIC_COUNTER, "seconds", "device"},
-    {"node_disk_writes_completed_total", "Write requests that the disk has completed.",
-     METRIC_COUNTER, NULL, "device"},
-    {"node_disk_writes_merged_total", "Write requests merged with a neighbour before being issued.",
-     METRIC_COUNTER, NULL, "device"},
-    {"node_disk_written_bytes_total", "Bytes written to the disk.", METRIC_COUNTER, "bytes",
-     "device"},
-    {"node_disk_write_time_seconds_total", "Time that all write requests took together.",
-     METRIC_COUNTER, "seconds", "device"},
+    COUNT("reads_completed", "Read requests that the disk has completed."),
+    COUNT("reads_merged", "Read requests merged with a neighbour before being issued."),
+    BYTES("read", "Bytes read from the disk."),
+    SECONDS("read_time", "Time that all read requests took together."),
+    COUNT("writes_completed", "Write requests that the disk has completed."),
+    COUNT("writes_merged", "Write requests merged with a neighbour before being issued."),
+    BYTES("written", "Bytes written to the disk."),
+    SECONDS("write_time", "Time that all write requests took together."),
     {"node_disk_io_now", "Requests in flight.", METRIC_GAUGE, NULL, "device"},
-    {"node_disk_io_time_seconds_total", "Time during which at least one request was in flight.",
-     METRIC_COUNTER, "seconds", "device"},
-    {"node_disk_io_time_weighted_seconds_total",
-     "Time in flight, each moment counted once per request.", METRIC_COUNTER, "seconds", "device"},
-    {"node_disk_discards_completed_total", "Discard requests that the disk has completed.",
-     METRIC_COUNTER, NULL, "device"},
-    {"node_disk_discards_merged_total",
-     "Discard requests merged with a neighbour before being issued.", METRIC_COUNTER, NULL,
-     "device"},
-    {"node_disk_discarded_sectors_total", "Sectors of 512 bytes that were discarded.",
-     METRIC_COUNTER, NULL, "device"},
-    {"node_disk_discard_time_seconds_total", "Time that all discard requests took together.",
-     METRIC_COUNTER, "seconds", "device"},
-    {"node_disk_flush_requests_total", "Flush requests that the disk has completed.",
-     METRIC_COUNTER, NULL, "device"},
-    {"node_disk_flush_requests_time_seconds_total", "Time that all flush requests took together.",
-     METRIC_COUNTER, "seconds", "device"},
+    SECONDS("io_time", "Time during which at least one request was in flight."),
+    SECONDS("io_time_weighted", "Time in flight, each moment counted once per request."),
+    COUNT("discards_completed", "Discard requests that the disk has completed."),
+    COUNT("discards_merged", "Discard requests merged with a neighbour before being issued."),
+    COUNT("discarded_sectors", "Sectors of 512 bytes that were discarded."),
+    SECONDS("discard_time", "Time that all discard requests took together."),
+    COUNT("flush_requests", "Flush requests that the disk has completed."),
+    SECONDS("flush_requests_time", "Time that all flush requests took together."),
     {0},
 };
 
@@ -67,15 +58,9 @@ static int disk_line(void *context, size_t number, const char *text) {
     return 0;
 }
 
-static int disk_collect(void *state, struct buf *scratch, struct snapshot *out, struct error *err) {
-    (void)scratch;
-    (void)err;
-    host_devices_emit(state, host_disk_metrics, out);
-    return 0;
-}
-
 static void disk_open(void *state, const struct collector_env *env) {
-    host_devices_init(state, env->settings, "collector.host.disk.device-exclude");
+    host_devices_init(state, host_disk_metrics, env->settings,
+                      "collector.host.disk.device-exclude");
 }
 
 const struct host_part host_disk_part = {
@@ -83,6 +68,6 @@ const struct host_part host_disk_part = {
     .files = (const char *const[]){"diskstats", NULL},
     .line = disk_line,
     .open = disk_open,
-    .collect = disk_collect,
+    .collect = host_devices_collect,
     .close = host_devices_finish,
 };

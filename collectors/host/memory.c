@@ -86,13 +86,11 @@ const struct metric_desc host_memory_metrics[] = {
     {0},
 };
 
-/* One field of meminfo as seen at run time, with what it is called here. */
+/* One field of meminfo as seen at run time, with its metric. */
 struct memory_row {
     struct row row;                   /* its key */
     const struct metric_desc *metric; /* of host_memory_metrics, or &own */
-    struct metric_desc own;           /* of a field that this build has not heard of */
-    char *own_name;
-    char *own_help;
+    struct metric_desc own;           /* of a field that is not listed above */
 };
 
 void host_memory_name(struct buf *out, struct scan_word key, bool kilobytes) {
@@ -109,8 +107,8 @@ void host_memory_name(struct buf *out, struct scan_word key, bool kilobytes) {
 
 static void finish_row(void *state) {
     struct memory_row *row = state;
-    free(row->own_name);
-    free(row->own_help);
+    free((char *)row->own.name);
+    free((char *)row->own.help);
 }
 
 static const struct metric_desc *known(const char *name) {
@@ -128,11 +126,9 @@ static void name_row(struct memory_row *row, const struct meminfo_line *line) {
     row->metric = known(buf_str(&name));
     if (row->metric == NULL) {
         buf_printf(&help, "The field %s of /proc/meminfo.", row->row.key);
-        row->own_name = buf_take(&name);
-        row->own_help = buf_take(&help);
         row->own = (struct metric_desc){
-            .name = row->own_name,
-            .help = row->own_help,
+            .name = buf_take(&name),
+            .help = buf_take(&help),
             .type = METRIC_GAUGE,
             .unit = line->kilobytes ? "bytes" : NULL,
         };

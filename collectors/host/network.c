@@ -46,16 +46,9 @@ static int network_line(void *context, size_t number, const char *text) {
     return 0;
 }
 
-static int network_collect(void *state, struct buf *scratch, struct snapshot *out,
-                           struct error *err) {
-    (void)scratch;
-    (void)err;
-    host_devices_emit(state, host_network_metrics, out);
-    return 0;
-}
-
 static void network_open(void *state, const struct collector_env *env) {
-    host_devices_init(state, env->settings, "collector.host.network.device-exclude");
+    host_devices_init(state, host_network_metrics, env->settings,
+                      "collector.host.network.device-exclude");
 }
 
 const struct host_part host_network_part = {
@@ -63,6 +56,6 @@ const struct host_part host_network_part = {
     .files = (const char *const[]){"1/net/dev", NULL},
     .line = network_line,
     .open = network_open,
-    .collect = network_collect,
+    .collect = host_devices_collect,
     .close = host_devices_finish,
 };

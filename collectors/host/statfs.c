@@ -2,28 +2,27 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
+#include "exporter/loop/thread.h"
 
 enum {
     STATFS_MAX_HELPERS = 16,
-    STATFS_PATIENCE_MS = 20, /* a call that takes longer no longer holds up those behind it */
-    STATFS_STACK_BYTES = 256 * 1024,
+    STATFS_PATIENCE_MS = 20, /* after that, another helper continues with the queue */
 };
 
 enum job_state { JOB_IDLE, JOB_QUEUED, JOB_RUNNING };
 
-/* Guarded by the lock of its host_statfs, but for what never changes: that one and `path`. */
+/* Guarded by the lock of `statfs`, except for `statfs` and `path`, which never change. */
 struct host_statfs_job {
     struct host_statfs *statfs;
-    unsigned refs; /* the owner's and that of a helper at work on it */
+    unsigned refs; /* of the owner and of the helper that runs it */
     enum job_state state;
-    uint64_t round; /* in which it was asked */
+    uint64_t round; /* in which it was queued */
     int answer;
     struct statfs stat;
     struct host_statfs_job *next; /* in the queue */
@@ -33,14 +32,14 @@ struct host_statfs_job {
 struct host_statfs {
     host_statfs_call *call;
     pthread_mutex_t lock; /* guards everything below, and all jobs */
-    pthread_cond_t work;  /* the queue got longer, or `closing` */
+    pthread_cond_t work;  /* a job was queued, or `closing` */
     pthread_cond_t done;  /* `open` became zero */
-    unsigned refs;        /* the owner's and one per helper */
+    unsigned refs;        /* of the owner and of each helper */
     bool closing;
     unsigned n_helpers;
     unsigned n_idle;
     uint64_t round;
-    size_t open; /* questions of this round without an answer */
+    size_t open; /* jobs of this round without an answer */
     struct host_statfs_job *queue;
     struct host_statfs_job **queue_end;
 };
@@ -116,7 +115,7 @@ static struct host_statfs_job *take_job(struct host_statfs *statfs) {
     return job;
 }
 
-/* Called with the lock held, which is let go during the call itself. */
+/* Called with the lock held, which is released during the system call. */
 static void run_job(struct host_statfs *statfs, struct host_statfs_job *job) {
     job->state = JOB_RUNNING;
     job->refs++;
@@ -156,27 +155,16 @@ static void *helper_main(void *argument) {
     return NULL;
 }
 
-/* Helpers take no signals: those are for the main thread. */
 static bool start_helper(struct host_statfs *statfs) {
-    if (statfs->n_helpers >= STATFS_MAX_HELPERS) {
+    pthread_t thread;
+    if (statfs->n_helpers >= STATFS_MAX_HELPERS ||
+        thread_start(&thread, "host", helper_main, statfs, NULL) < 0) {
         return false;
     }
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, STATFS_STACK_BYTES);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    int r = pthread_create(&thread, &attr, helper_main, statfs);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    if (r == 0) {
-        statfs->n_helpers++;
-        statfs->refs++;
-    }
-    return r == 0;
+    pthread_detach(thread);
+    statfs->n_helpers++;
+    statfs->refs++;
+    return true;
 }
 
 static void wait_until(struct host_statfs *statfs, int64_t until_ns) {
@@ -203,8 +191,8 @@ static void enqueue(struct host_statfs *statfs, struct host_statfs_job *const *j
     }
 }
 
-/* Returns whether there is anything to wait for. The helper is woken without the lock, which it
- * would only have to wait for. */
+/* Returns whether there is anything to wait for. Wakes the helper after unlocking, because it needs
+ * the lock at once. */
 static bool begin_round(struct host_statfs *statfs, struct host_statfs_job *const *jobs,
                         size_t n_jobs) {
     pthread_mutex_lock(&statfs->lock);

@@ -17,7 +17,7 @@ void setUp(void) {
     static const struct option option = {
         .name = "exclude", .type = OPTION_REGEX, .default_text = "^loop", .help = "Names"};
     settings = settings_create((const struct option *const[]){&option}, 1);
-    host_devices_init(&devices, settings, "exclude");
+    host_devices_init(&devices, descs, settings, "exclude");
     snapshot = (struct snapshot){0};
 }
 
@@ -40,14 +40,14 @@ static void test_values_of_those_that_exist(void) {
     see("sda", 2);
     see("sdb", 2);
     see("sdc", 2);
-    host_devices_emit(&devices, descs, &snapshot);
+    host_devices_collect(&devices, NULL, &snapshot, NULL);
     TEST_ASSERT_EQUAL_UINT64(6, snapshot_n_samples(&snapshot));
 
     snapshot_reset(&snapshot);
     see("sdc", 2);
     see("loop0", 2);
     see("sda", 1);
-    host_devices_emit(&devices, descs, &snapshot);
+    host_devices_collect(&devices, NULL, &snapshot, NULL);
     TEST_ASSERT_EQUAL_UINT64(2, snapshot.n_families);
     TEST_ASSERT_EQUAL_UINT64(2, snapshot.families[0].n_samples);
     TEST_ASSERT_EQUAL_UINT64(1, snapshot.families[1].n_samples);
