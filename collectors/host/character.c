@@ -17,8 +17,8 @@
 #include "exporter/metrics/labels.h"
 #include "exporter/settings/settings.h"
 
-/* The characterization of a node under the names of EdgeCloud-Mon's agent, so that a scheduler that
- * uses them can do without it. What it asks the Internet for, or only guesses, is left out. */
+/* The characterization of a node under the names of EdgeCloud-Mon's agent, for schedulers that use
+ * these. What the agent asks the Internet for, or only guesses, is left out. */
 
 enum {
     CHARACTER_BATTERY,
@@ -27,6 +27,7 @@ enum {
     CHARACTER_DISK,
     CHARACTER_OS,
     CHARACTER_MEMORY,
+    CHARACTER_N_METRICS,
 };
 
 #define NODE_LABELS "char_node_name, char_node_class, char_node_uuid"
@@ -52,17 +53,17 @@ enum { N_NODE_LABELS = 3, N_OWN_LABELS = 3 };
 struct host_character {
     bool on;
     char *rootfs;
-    char *supplies;                 /* the folder of power supplies */
-    struct buf node[N_NODE_LABELS]; /* name, class, uuid */
-    struct labels *plain, *model, *cores, *os;
-    struct labels *battery[2]; /* on its own, and plugged in */
-    unsigned n_cpus;           /* 0: not known */
-    double memory_bytes;       /* 0: not known */
+    char *supplies; /* the directory of power supplies */
+    struct fact {
+        struct labels *labels;
+        double value; /* 0: not known */
+    } facts[CHARACTER_N_METRICS];
+    struct labels *battery[2]; /* discharging, and plugged in */
 };
 
 /* ---- texts ---- */
 
-/* The rest of the first line that begins with a key, behind what separates them. */
+/* The rest of the first line that begins with a key, after the separators. */
 static bool find_line(const char *text, const char *key, const char *separators,
                       const char **ret_value, size_t *ret_len) {
     size_t key_len = strlen(key);
@@ -155,7 +156,7 @@ static void find_name(const struct collector_env *env, struct buf *out) {
     if (given[0] != '\0') {
         buf_add_str(out, given);
     } else if (stored != NULL && stored[0] != '\0') {
-        buf_add_str(out, stored); /* in a container the kernel tells that of the container */
+        buf_add_str(out, stored); /* uname would return the name of our container */
     } else if (uname(&system) == 0) {
         buf_add_str(out, system.nodename);
     }
@@ -184,7 +185,7 @@ static bool is_virtual(const struct collector_env *env, const char *cpuinfo, con
            strcmp(model, "linux,dummy-virt") == 0;
 }
 
-/* A board's serial number first: cards that were copied from one another share the machine id. */
+/* The board's serial number is preferred: copied SD cards share the machine id. */
 static void find_uuid(const struct collector_env *env, struct buf *out) {
     struct buf serial CLEANUP_BUF = {0};
     tegra_read_device_tree(env, "serial-number", &serial);
@@ -199,72 +200,76 @@ static void find_uuid(const struct collector_env *env, struct buf *out) {
 
 /* ---- labels ---- */
 
-static struct labels *render(const struct host_character *host, const struct label *own, size_t n) {
-    struct label labels[N_NODE_LABELS + N_OWN_LABELS] = {
-        {"char_node_name", buf_str(&host->node[0])},
-        {"char_node_class", buf_str(&host->node[1])},
-        {"char_node_uuid", buf_str(&host->node[2])},
-    };
-    for (size_t i = 0; i < n; i++) {
-        labels[N_NODE_LABELS + i] = own[i];
+/* The labels of the node and those of one metric. */
+static struct labels *render(const struct label *node, const struct label *own, size_t n) {
+    struct label labels[N_NODE_LABELS + N_OWN_LABELS];
+    for (size_t i = 0; i < N_NODE_LABELS + n; i++) {
+        labels[i] = i < N_NODE_LABELS ? node[i] : own[i - N_NODE_LABELS];
     }
     return labels_create(labels, N_NODE_LABELS + n);
 }
 
-static void render_cores(struct host_character *host, const char *cpuinfo) {
+/* Also counts CPUs that a power mode has switched off. */
+static struct fact find_cores(const struct collector_env *env, const struct label *node,
+                              const char *cpuinfo) {
     struct buf brand CLEANUP_BUF = {0};
     struct utsname system = {0};
+    char *present CLEANUP_FREE = source_file_text(env->sysfs, "devices/system/cpu/present");
     uname(&system);
     bool found = host_cpuinfo_find(cpuinfo, "model name", &brand) ||
                  host_cpuinfo_find(cpuinfo, "Hardware", &brand);
-    host->cores = render(host,
-                         (struct label[]){
-                             {"char_node_brand", found ? buf_str(&brand) : ""},
-                             {"char_node_arch", system.machine},
-                             {"char_node_bits", strstr(system.machine, "64") ? "64" : "32"},
-                         },
-                         3);
+    const struct label own[] = {
+        {"char_node_brand", found ? buf_str(&brand) : ""},
+        {"char_node_arch", system.machine},
+        {"char_node_bits", strstr(system.machine, "64") ? "64" : "32"},
+    };
+    return (struct fact){
+        .labels = render(node, own, ARRAY_LEN(own)),
+        .value = present != NULL ? host_count_cpus(present) : 0,
+    };
 }
 
-static void render_os(struct host_character *host, const struct collector_env *env) {
+static struct fact find_os(const struct collector_env *env, const struct label *node) {
     struct buf text CLEANUP_BUF = {0}, name CLEANUP_BUF = {0}, version CLEANUP_BUF = {0};
     char *path CLEANUP_FREE = file_path_join(env->rootfs, "etc/os-release");
     if (file_read(path, &text, NULL) < 0 || !host_os_release_find(buf_str(&text), "NAME", &name)) {
-        return;
+        return (struct fact){0};
     }
     host_os_release_find(buf_str(&text), "VERSION_ID", &version);
-    host->os = render(host,
-                      (struct label[]){{"char_node_os_name", buf_str(&name)},
-                                       {"char_node_os_version", buf_str(&version)}},
-                      2);
+    const struct label own[] = {
+        {"char_node_os_name", buf_str(&name)},
+        {"char_node_os_version", buf_str(&version)},
+    };
+    return (struct fact){render(node, own, ARRAY_LEN(own)), 1};
 }
 
-static void look_around(struct host_character *host, const struct collector_env *env) {
-    struct buf cpuinfo CLEANUP_BUF = {0}, meminfo CLEANUP_BUF = {0}, model CLEANUP_BUF = {0};
-    struct buf total CLEANUP_BUF = {0};
+static void find_facts(struct host_character *host, const struct collector_env *env) {
+    struct buf cpuinfo CLEANUP_BUF = {0}, meminfo CLEANUP_BUF = {0}, total CLEANUP_BUF = {0};
+    struct buf model CLEANUP_BUF = {0}, name CLEANUP_BUF = {0}, uuid CLEANUP_BUF = {0};
+    struct fact *facts = host->facts;
     read_proc(env, "cpuinfo", &cpuinfo);
     read_proc(env, "meminfo", &meminfo);
     find_model(env, &model);
-    find_name(env, &host->node[0]);
+    find_name(env, &name);
+    find_uuid(env, &uuid);
     bool virtual = is_virtual(env, buf_str(&cpuinfo), buf_str(&model));
-    buf_add_str(&host->node[1], virtual ? "VM" : "Computer");
-    find_uuid(env, &host->node[2]);
-    host->plain = render(host, NULL, 0);
-    if (model.len > 0) {
-        struct label own = {"char_node_device_model_name", buf_str(&model)};
-        host->model = render(host, &own, 1);
-    }
+    const struct label node[N_NODE_LABELS] = {
+        {"char_node_name", buf_str(&name)},
+        {"char_node_class", virtual ? "VM" : "Computer"},
+        {"char_node_uuid", buf_str(&uuid)},
+    };
     for (size_t i = 0; i < ARRAY_LEN(host->battery); i++) {
         struct label own = {"char_node_plugged_battery", i > 0 ? "True" : "False"};
-        host->battery[i] = render(host, &own, 1);
+        host->battery[i] = render(node, &own, 1);
     }
-    /* Also those that a power mode has switched off. */
-    char *present CLEANUP_FREE = source_file_text(env->sysfs, "devices/system/cpu/present");
-    host->n_cpus = present != NULL ? host_count_cpus(present) : 0;
-    render_cores(host, buf_str(&cpuinfo));
-    render_os(host, env);
+    facts[CHARACTER_CORES] = find_cores(env, node, buf_str(&cpuinfo));
+    const struct label own = {"char_node_device_model_name", buf_str(&model)};
+    facts[CHARACTER_MODEL] = (struct fact){render(node, &own, 1), model.len > 0};
+    facts[CHARACTER_DISK].labels = render(node, NULL, 0);
+    facts[CHARACTER_OS] = find_os(env, node);
     if (host_cpuinfo_find(buf_str(&meminfo), "MemTotal", &total)) {
-        host->memory_bytes = strtod(buf_str(&total), NULL) * 1024;
+        facts[CHARACTER_MEMORY] =
+            (struct fact){render(node, NULL, 0), strtod(buf_str(&total), NULL) * 1024};
     }
 }
 
@@ -272,13 +277,9 @@ static void look_around(struct host_character *host, const struct collector_env 
 
 static void character_close(void *state) {
     struct host_character *host = state;
-    for (size_t i = 0; i < N_NODE_LABELS; i++) {
-        buf_finish(&host->node[i]);
+    for (size_t i = 0; i < CHARACTER_N_METRICS; i++) {
+        labels_destroy(host->facts[i].labels);
     }
-    labels_destroy(host->plain);
-    labels_destroy(host->model);
-    labels_destroy(host->cores);
-    labels_destroy(host->os);
     labels_destroy(host->battery[0]);
     labels_destroy(host->battery[1]);
     free(host->rootfs);
@@ -291,7 +292,7 @@ static void character_open(void *state, const struct collector_env *env) {
     if (host->on) {
         host->rootfs = mem_strdup(env->rootfs);
         host->supplies = file_path_join(env->sysfs, "class/power_supply");
-        look_around(host, env);
+        find_facts(host, env);
     }
 }
 
@@ -326,28 +327,19 @@ static int character_collect(void *state, struct buf *scratch, struct snapshot *
                              struct error *err) {
     (void)scratch;
     (void)err;
-    const struct host_character *host = state;
+    struct host_character *host = state;
     struct statvfs disk;
     if (!host->on) {
         return 0;
     }
     add_battery(host, out);
-    if (host->cores != NULL && host->n_cpus > 0) {
-        snapshot_add(out, &host_character_metrics[CHARACTER_CORES], host->cores, host->n_cpus);
-    }
-    if (host->model != NULL) {
-        snapshot_add(out, &host_character_metrics[CHARACTER_MODEL], host->model, 1);
-    }
-    if (statvfs(host->rootfs, &disk) == 0) {
-        snapshot_add(out, &host_character_metrics[CHARACTER_DISK], host->plain,
-                     (double)disk.f_blocks * (double)disk.f_frsize);
-    }
-    if (host->os != NULL) {
-        snapshot_add(out, &host_character_metrics[CHARACTER_OS], host->os, 1);
-    }
-    if (host->memory_bytes > 0) {
-        snapshot_add(out, &host_character_metrics[CHARACTER_MEMORY], host->plain,
-                     host->memory_bytes);
+    bool known = statvfs(host->rootfs, &disk) == 0;
+    host->facts[CHARACTER_DISK].value = known ? (double)disk.f_blocks * (double)disk.f_frsize : 0;
+    for (size_t i = 0; i < CHARACTER_N_METRICS; i++) {
+        if (host->facts[i].value > 0) {
+            snapshot_add(out, &host_character_metrics[i], host->facts[i].labels,
+                         host->facts[i].value);
+        }
     }
     return 0;
 }

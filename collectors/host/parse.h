@@ -7,7 +7,7 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/scan.h"
 
-/* The texts that the parts read, without the files. */
+/* Parsers of the texts that the parts read. */
 
 /* ---- memory ---- */
 
@@ -28,36 +28,36 @@ int host_thermal_parse(const char *text, double *ret_celsius);
 
 /* ---- CPUs ---- */
 
-/* Takes over newer readings. The kernel's idle and iowait counters now and then step back by a few
- * ticks, which Prometheus would take for a restart: such a counter stays where it is. A CPU whose
- * idle time falls by three seconds was unplugged and plugged in again: it starts afresh. */
+/* Updates `kept`. The kernel's idle and iowait counters sometimes go back by a few ticks, which
+ * Prometheus would take for a restart: such a counter keeps its value. A CPU whose idle time goes
+ * back by three seconds was unplugged and plugged in again: its counters restart. */
 void host_cpu_follow(struct cpu_stat_line *kept, const struct cpu_stat_line *seen,
                      uint64_t ticks_per_second);
 
-/* ---- what the node is ---- */
+/* ---- characterization of the node ---- */
 
-/* Appends what os-release says under a key, without quotes: "Debian GNU/Linux" for NAME. False
- * where it says nothing. */
+/* Appends the value of a key of os-release, without quotes: "Debian GNU/Linux" for NAME. False if
+ * there is none. */
 bool host_os_release_find(const char *text, const char *key, struct buf *out);
 
-/* Appends what /proc/cpuinfo says of the first CPU under a key: "model name". False where it says
- * nothing. */
+/* Appends the value of a key ("model name") of the first CPU in /proc/cpuinfo. False if there is
+ * none. */
 bool host_cpuinfo_find(const char *text, const char *key, struct buf *out);
 
-/* Whether a text has a word, between blanks: one of the flags in /proc/cpuinfo. */
+/* Whether a text contains a word between blanks, such as a flag in /proc/cpuinfo. */
 bool host_has_word(const char *text, const char *word);
 
-/* How many CPUs a list of them has: "0-3,5"; 0 where it is none. */
+/* The number of CPUs in a list such as "0-3,5"; 0 if it is malformed. */
 unsigned host_count_cpus(const char *list);
 
-/* Appends what a board is called: its model without "Developer Kit". */
+/* Appends the model of a board without "Developer Kit". */
 void host_device_name(const char *model, struct buf *out);
 
 /* ---- the mount table ---- */
 
 /* One line of /proc/mounts, as the kernel wrote it. */
 struct host_mount_line {
-    struct scan_word key; /* the first three together, as they stand */
+    struct scan_word key; /* the first three words together */
     struct scan_word device;
     struct scan_word mount_point; /* escaped: "\040" for a blank */
     struct scan_word type;
@@ -70,5 +70,5 @@ int host_mount_parse(const char *line, struct host_mount_line *ret_line);
 /* A mount point without the kernel's escapes; the caller frees it. */
 char *host_mount_unescape(struct scan_word word);
 
-/* A path as the host sees it, when `rootfs` is where we see the host's "/". */
+/* A path as the host sees it, if the host's "/" is mounted at `rootfs`. */
 const char *host_mount_strip(const char *path, const char *rootfs);
