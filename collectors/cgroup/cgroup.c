@@ -211,7 +211,6 @@ struct cgroup {
     struct labels *mode;
     struct filter include, exclude;
     size_t max_depth;
-    size_t max_groups;
     struct rows groups;
     struct block_devices devices;
     int64_t forget_ns;
@@ -246,11 +245,11 @@ static struct group *find_group(struct cgroup *cgroup, const char *path) {
     if (group != NULL || !chosen(cgroup, path)) {
         return group;
     }
-    if (cgroup->groups.n >= cgroup->max_groups) {
+    group = rows_see(&cgroup->groups, key);
+    if (group == NULL) {
         cgroup->n_left_out++;
         return NULL;
     }
-    group = rows_see(&cgroup->groups, key);
     cgroup_place_init(&group->place);
     group->labels = labels_render("cgroup", path);
     return group;
@@ -311,7 +310,7 @@ static int find_groups(struct cgroup *cgroup, struct error *err) {
     }
     if (result == 0 && cgroup->n_left_out > 0) {
         return error_set(err, -E2BIG, "more than %zu cgroups (collector.cgroup.max-cgroups)",
-                         cgroup->max_groups);
+                         cgroup->groups.max);
     }
     return result;
 }
@@ -385,7 +384,7 @@ static int cgroup_open(const struct collector_env *env, void **ret_state, struct
     filter_init(&cgroup->exclude, env->settings, "collector.cgroup.exclude");
     cgroup->sysfs = env->sysfs;
     cgroup->max_depth = (size_t)settings_int(env->settings, "collector.cgroup.depth");
-    cgroup->max_groups = (size_t)settings_int(env->settings, "collector.cgroup.max-cgroups");
+    cgroup->groups.max = (size_t)settings_int(env->settings, "collector.cgroup.max-cgroups");
     cgroup->mode = labels_render("mode", cgroup_mode_name(cgroup->tree.mode));
     *ret_state = cgroup;
     return 0;

@@ -13,7 +13,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 
-enum { MAX_BYTES = 1 << 20, N_HEADINGS = 2, MAX_INTERFACES = 256 };
+enum { MAX_BYTES = 1 << 20, MAX_INTERFACES = 256 };
 
 /* The columns of /proc/net/dev, in the order of the metrics. */
 static const size_t columns[] = {0, 1, 2, 3, 8, 9, 10, 11};
@@ -30,7 +30,9 @@ static void finish_interface(void *row) {
 
 void container_network_init(struct container_network *network) {
     *network = (struct container_network){
-        .proc_fd = -1, .interfaces = {sizeof(struct interface), finish_interface}};
+        .proc_fd = -1,
+        .interfaces = {sizeof(struct interface), finish_interface, MAX_INTERFACES},
+    };
 }
 
 void container_network_relabel(struct container_network *network) {
@@ -97,6 +99,9 @@ static void add_line(struct container_network *network, const char *text,
         return;
     }
     struct interface *interface = rows_see(&network->interfaces, line.device);
+    if (interface == NULL) {
+        return;
+    }
     if (interface->row.is_new) {
         interface->labels = labels_with(base, "interface", interface->row.key);
     }
@@ -113,10 +118,9 @@ void container_network_add(struct container_network *network, const struct metri
     }
     size_t number = 1;
     for (const char *line = buf_str(scratch); *line != '\0'; line = scan_next_line(line)) {
-        if (number > N_HEADINGS && number <= N_HEADINGS + MAX_INTERFACES) {
+        if (number++ > 2) { /* two lines of headings */
             add_line(network, line, descs, base, out);
         }
-        number++;
     }
     rows_sweep(&network->interfaces);
 }

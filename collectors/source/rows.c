@@ -11,8 +11,9 @@ void *rows_find(struct rows *rows, struct scan_word key) {
         struct row *row = rows->all[at];
         if (row->key_len == key.len && memcmp(row->key, key.text, key.len) == 0) {
             rows->next = at + 1;
-            row->round = rows->round;
             row->is_new = false;
+            row->again = row->round == rows->round;
+            row->round = rows->round;
             return row;
         }
     }
@@ -21,7 +22,7 @@ void *rows_find(struct rows *rows, struct scan_word key) {
 
 void *rows_see(struct rows *rows, struct scan_word key) {
     struct row *row = rows_find(rows, key);
-    if (row == NULL) {
+    if (row == NULL && (rows->max == 0 || rows->n < rows->max)) {
         ARRAY_GROW(&rows->all, &rows->cap, rows->n + 1);
         row = rows->all[rows->n++] = mem_zalloc(1, rows->size);
         row->key = mem_strndup(key.text, key.len);
@@ -31,6 +32,10 @@ void *rows_see(struct rows *rows, struct scan_word key) {
         rows->next = rows->n;
     }
     return row;
+}
+
+void rows_unsee(const struct rows *rows, struct row *row) {
+    row->round = rows->round - 1;
 }
 
 static void destroy(const struct rows *rows, struct row *row) {

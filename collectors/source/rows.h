@@ -28,11 +28,15 @@ struct rows {
     unsigned round;
 };
 
-/* The row with that key, which is seen by that; NULL if there is none. */
+/* The row with that key, added if there is none; NULL if there are too many. Its address stays the
+ * same while it lives. */
+void *rows_see(struct rows *rows, struct scan_word key);
+
+/* The same, but adds nothing: NULL if there is no such row. */
 void *rows_find(struct rows *rows, struct scan_word key);
 
-/* The row with that key, added if there is none. Its address stays the same while it lives. */
-void *rows_see(struct rows *rows, struct scan_word key);
+/* Lets the next sweep drop the row although it was seen. */
+void rows_unsee(const struct rows *rows, struct row *row);
 
 /* Ends a round: drops the rows that were not seen in it. */
 void rows_sweep(struct rows *rows);

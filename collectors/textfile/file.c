@@ -18,13 +18,6 @@ enum { SETTLE_SECONDS = 3 };
 /* Room to notice the end of the file without another allocation. */
 enum { READ_SLACK = 8192 };
 
-struct textfile_file *textfile_file_create(const char *path) {
-    struct textfile_file *file = mem_zalloc(1, sizeof(*file));
-    file->path = mem_strdup(path);
-    file->labels = labels_render("file", path);
-    return file;
-}
-
 static void drop_families(struct textfile_file *file) {
     free(file->families);
     free(file->samples);
@@ -34,15 +27,11 @@ static void drop_families(struct textfile_file *file) {
     file->n_families = 0;
 }
 
-void textfile_file_destroy(struct textfile_file *file) {
-    if (file == NULL) {
-        return;
-    }
+void textfile_file_finish(void *row) {
+    struct textfile_file *file = row;
     drop_families(file);
     free(file->problem);
     labels_destroy(file->labels);
-    free(file->path);
-    free(file);
 }
 
 /* While the block grows, pointers into it are offsets plus one, so that NULL stays NULL. */
@@ -129,14 +118,15 @@ static void take_doc(struct textfile_file *file, const struct exposition_doc *do
 static int check_stat(const struct textfile_file *file, const struct stat *st,
                       const struct textfile_limits *limits, struct error *err) {
     if (!S_ISREG(st->st_mode)) {
-        return error_set(err, -EINVAL, "%s: not a regular file", file->path);
+        return error_set(err, -EINVAL, "%s: not a regular file", file->row.key);
     }
     if ((uint64_t)st->st_size > limits->max_bytes) {
-        return error_set(err, -EFBIG, "%s: larger than %zu bytes", file->path, limits->max_bytes);
+        return error_set(err, -EFBIG, "%s: larger than %zu bytes", file->row.key,
+                         limits->max_bytes);
     }
     if ((uint64_t)st->st_size > limits->left_bytes) {
         return error_set(err, -EFBIG, "%s: with it, the text files are larger than %zu bytes",
-                         file->path, limits->max_total_bytes);
+                         file->row.key, limits->max_total_bytes);
     }
     return 0;
 }
@@ -147,7 +137,7 @@ static int parse(struct textfile_file *file, struct buf *text, const struct text
     struct error reason;
     int r = exposition_parse(text->data, text->len, &limits->page, &doc, &reason);
     if (r < 0) {
-        return error_set(err, r, "%s: %s", file->path, reason.text);
+        return error_set(err, r, "%s: %s", file->row.key, reason.text);
     }
     take_doc(file, &doc);
     return 0;
@@ -182,10 +172,10 @@ static bool is_settled(const struct stat *st) {
 static int load(struct textfile_file *file, const struct textfile_limits *limits,
                 struct error *err) {
     /* A pipe may have replaced the file since stat: do not wait for its other end. */
-    int fd CLEANUP_CLOSE = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd CLEANUP_CLOSE = open(file->row.key, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0) {
-        return error_set(err, -errno, "open %s: %m", file->path);
+        return error_set(err, -errno, "open %s: %m", file->row.key);
     }
     size_t max_bytes =
         limits->left_bytes < limits->max_bytes ? limits->left_bytes : limits->max_bytes;
@@ -193,7 +183,7 @@ static int load(struct textfile_file *file, const struct textfile_limits *limits
     int r = check_stat(file, &st, limits, err);
     if (r == 0) {
         buf_reserve(&text, (size_t)st.st_size + READ_SLACK);
-        r = file_reread(fd, file->path, max_bytes, &text, err);
+        r = file_reread(fd, file->row.key, max_bytes, &text, err);
     }
     if (r < 0) {
         return r;
@@ -215,10 +205,10 @@ int textfile_file_refresh(struct textfile_file *file, const struct textfile_limi
     struct stat st;
     struct error err = {0};
     int r = 0;
-    if (stat(file->path, &st) < 0) {
-        r = error_set(&err, -errno, "stat %s: %m", file->path);
+    if (stat(file->row.key, &st) < 0) {
+        r = error_set(&err, -errno, "stat %s: %m", file->row.key);
     }
-    if (r == -ENOENT && is_gone(file->path)) {
+    if (r == -ENOENT && is_gone(file->row.key)) {
         return -ENOENT;
     }
     if (r == 0) {

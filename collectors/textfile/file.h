@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "collectors/source/rows.h"
 #include "exporter/core/buf.h"
 #include "exporter/metrics/parse.h"
 #include "exporter/metrics/snapshot.h"
@@ -32,9 +33,8 @@ struct textfile_stamp {
 
 /* One *.prom file and its content when it was last read. */
 struct textfile_file {
-    char *path;
+    struct row row;        /* its path */
     struct labels *labels; /* file="…" */
-    bool seen;             /* in this round */
 
     struct textfile_stamp stamp;
     bool trusted;  /* an equal stamp means equal content */
@@ -46,9 +46,7 @@ struct textfile_file {
     struct buf block; /* holds the labels and strings of all */
 };
 
-/* A file that has not been read yet. The caller destroys it. */
-struct textfile_file *textfile_file_create(const char *path);
-void textfile_file_destroy(struct textfile_file *file); /* accepts NULL */
+void textfile_file_finish(void *file); /* as `finish` of rows */
 
 /* Reads the file if it has changed. Sets `*changed` if its families have changed, and `problem` if
  * it cannot be used. -ENOENT if it does not exist, else 0. Never waits for a pipe or a device. */

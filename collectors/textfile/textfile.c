@@ -50,12 +50,16 @@ static int compare_members(const void *a, const void *b) {
     return order != 0 ? order : (left->number > right->number) - (left->number < right->number);
 }
 
-static void gather(struct merge *merge, struct textfile_file *const *files, size_t n_files) {
-    for (size_t i = 0; i < n_files; i++) {
-        for (size_t k = 0; k < files[i]->n_families; k++) {
+static const struct textfile_file *file_at(const struct rows *files, size_t i) {
+    return (const struct textfile_file *)files->all[i];
+}
+
+static void gather(struct merge *merge, const struct rows *files) {
+    for (size_t i = 0; i < files->n; i++) {
+        for (size_t k = 0; k < file_at(files, i)->n_families; k++) {
             merge->members[merge->n_members++] = (struct member){
-                .family = &files[i]->families[k],
-                .file = files[i],
+                .family = &file_at(files, i)->families[k],
+                .file = file_at(files, i),
                 .number = i,
             };
         }
@@ -86,9 +90,9 @@ static void note_conflict(struct merge *merge, const struct group *group,
                           const struct member *member) {
     if (merge->n_conflicts++ == 0) {
         error_set(&merge->first_conflict, -EINVAL, "%s: %s \"%s\" is a %s in %s",
-                  member->file->path, metric_type_name(member->family->desc.type),
+                  member->file->row.key, metric_type_name(member->family->desc.type),
                   member->family->desc.name, metric_type_name(group->desc.type),
-                  group->members[0].file->path);
+                  group->members[0].file->row.key);
     }
 }
 
@@ -115,15 +119,15 @@ static void group_members(struct merge *merge) {
 
 /* Of several help texts the first is used; a family without a type joins counters and gauges of its
  * name. */
-static void merge_update(struct merge *merge, struct textfile_file *const *files, size_t n_files) {
+static void merge_update(struct merge *merge, const struct rows *files) {
     merge_finish(merge);
     size_t n = 0;
-    for (size_t i = 0; i < n_files; i++) {
-        n += files[i]->n_families;
+    for (size_t i = 0; i < files->n; i++) {
+        n += file_at(files, i)->n_families;
     }
     merge->members = mem_zalloc(n + 1, sizeof(*merge->members));
     merge->groups = mem_zalloc(n + 1, sizeof(*merge->groups));
-    gather(merge, files, n_files);
+    gather(merge, files);
     group_members(merge);
     for (size_t i = 0; i < merge->n_groups; i++) {
         const char **help = &merge->groups[i].desc.help;
@@ -223,8 +227,7 @@ struct textfile {
     const char *const *directories;
     struct textfile_limits limits;
     size_t max_files;
-    struct textfile_file **files; /* sorted by path, but for those added in this round */
-    size_t n_files, n_sorted, cap_files;
+    struct rows files; /* sorted by path, but for those added in this round */
     struct merge merge;
 
     /* Of the current round: */
@@ -236,10 +239,7 @@ struct textfile {
 
 static void textfile_close(void *state) {
     struct textfile *textfile = state;
-    for (size_t i = 0; i < textfile->n_files; i++) {
-        textfile_file_destroy(textfile->files[i]);
-    }
-    free(textfile->files);
+    rows_finish(&textfile->files);
     merge_finish(&textfile->merge);
     free(textfile);
 }
@@ -252,6 +252,7 @@ static int textfile_open(const struct collector_env *env, void **ret_state, stru
     }
     struct textfile *textfile = mem_zalloc(1, sizeof(*textfile));
     textfile->directories = directories;
+    textfile->files = (struct rows){sizeof(struct textfile_file), textfile_file_finish};
     textfile->max_files = (size_t)settings_int(settings, "collector.textfile.max-files");
     textfile->limits = (struct textfile_limits){
         .max_bytes = (size_t)settings_int(settings, "collector.textfile.max-file-size"),
@@ -276,48 +277,28 @@ static struct error *next_problem(struct textfile *textfile) {
     return textfile->n_problems++ == 0 ? &textfile->first_problem : NULL;
 }
 
-static int compare_path(const void *path, const void *file) {
-    return strcmp(path, (*(struct textfile_file *const *)file)->path);
-}
-
-static int compare_files(const void *a, const void *b) {
-    return compare_path((*(struct textfile_file *const *)a)->path, b);
-}
-
-static struct textfile_file *find_file(const struct textfile *textfile, const char *path) {
-    struct textfile_file **found = NULL;
-    if (textfile->n_sorted > 0) {
-        found = bsearch(path, textfile->files, textfile->n_sorted, sizeof(struct textfile_file *),
-                        compare_path);
-    }
-    for (size_t i = textfile->n_sorted; found == NULL && i < textfile->n_files; i++) {
-        found = strcmp(textfile->files[i]->path, path) == 0 ? &textfile->files[i] : NULL;
-    }
-    return found != NULL ? *found : NULL;
-}
-
-static struct textfile_file *add_file(struct textfile *textfile, const char *path) {
-    ARRAY_GROW(&textfile->files, &textfile->cap_files, textfile->n_files + 1);
-    struct textfile_file *file = textfile_file_create(path);
-    textfile->files[textfile->n_files++] = file;
-    return file;
-}
-
 static void visit_file(struct textfile *textfile, const char *path) {
-    struct textfile_file *file = find_file(textfile, path);
-    if (file != NULL && file->seen) {
+    const struct scan_word key = {path, strlen(path)};
+    struct textfile_file *file = rows_find(&textfile->files, key);
+    if (file != NULL && file->row.again) {
         return; /* the same directory was given twice */
     }
     if (textfile->n_seen == textfile->max_files) {
         error_set(next_problem(textfile), -E2BIG, "%s: more than %zu files", path,
                   textfile->max_files);
+        if (file != NULL) {
+            rows_unsee(&textfile->files, &file->row);
+        }
         return;
     }
-    file = file != NULL ? file : add_file(textfile, path);
-    if (textfile_file_refresh(file, &textfile->limits, &textfile->changed) == -ENOENT) {
-        return; /* gone since the directory was read */
+    if (file == NULL) {
+        file = rows_see(&textfile->files, key);
+        file->labels = labels_render("file", path);
     }
-    file->seen = true;
+    if (textfile_file_refresh(file, &textfile->limits, &textfile->changed) == -ENOENT) {
+        rows_unsee(&textfile->files, &file->row); /* gone since the directory was read */
+        return;
+    }
     textfile->n_seen++;
     if (file->problem != NULL) {
         error_set(next_problem(textfile), -EIO, "%s", file->problem);
@@ -362,40 +343,29 @@ static void visit_pattern(struct textfile *textfile, const char *pattern) {
     globfree(&found);
 }
 
-static void drop_unseen(struct textfile *textfile) {
-    size_t n_kept = 0;
-    for (size_t i = 0; i < textfile->n_files; i++) {
-        struct textfile_file *file = textfile->files[i];
-        if (file->seen) {
-            textfile->files[n_kept++] = file;
-            continue;
-        }
-        textfile->changed = textfile->changed || file->n_families > 0;
-        textfile_file_destroy(file);
-    }
-    textfile->n_files = n_kept;
+static int compare_rows(const void *a, const void *b) {
+    return strcmp((*(struct row *const *)a)->key, (*(struct row *const *)b)->key);
 }
 
 /* Reads all files and sorts them by path. */
 static void visit_all(struct textfile *textfile) {
+    struct rows *files = &textfile->files;
     textfile->n_seen = 0;
     textfile->limits.left_bytes = textfile->limits.max_total_bytes;
-    for (size_t i = 0; i < textfile->n_files; i++) {
-        textfile->files[i]->seen = false;
-    }
     for (size_t i = 0; textfile->directories[i] != NULL; i++) {
         visit_pattern(textfile, textfile->directories[i]);
     }
-    drop_unseen(textfile);
-    if (textfile->n_files > 0) {
-        qsort(textfile->files, textfile->n_files, sizeof(struct textfile_file *), compare_files);
+    size_t n = files->n;
+    rows_sweep(files);
+    textfile->changed = textfile->changed || files->n < n;
+    if (files->n > 0) {
+        qsort(files->all, files->n, sizeof(*files->all), compare_rows);
     }
-    textfile->n_sorted = textfile->n_files;
 }
 
 static void merge_files(struct textfile *textfile) {
     if (textfile->changed) {
-        merge_update(&textfile->merge, textfile->files, textfile->n_files);
+        merge_update(&textfile->merge, &textfile->files);
     }
     textfile->changed = false;
     if (textfile->merge.n_conflicts > 0) {
@@ -411,8 +381,8 @@ static int textfile_collect(void *state, struct snapshot *out, struct error *err
     merge_files(textfile);
 
     merge_add(&textfile->merge, out);
-    for (size_t i = 0; i < textfile->n_files; i++) {
-        const struct textfile_file *file = textfile->files[i];
+    for (size_t i = 0; i < textfile->files.n; i++) {
+        const struct textfile_file *file = file_at(&textfile->files, i);
         if (file->problem == NULL) {
             snapshot_add(out, &mtime_desc, file->labels, (double)file->stamp.mtime.tv_sec);
         }

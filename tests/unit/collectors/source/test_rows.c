@@ -101,7 +101,14 @@ static void test_find_adds_nothing(void) {
     rows_sweep(&rows);
     TEST_ASSERT_EQUAL_PTR(thing, rows_find(&rows, a));
     TEST_ASSERT_FALSE(thing->row.is_new);
+    TEST_ASSERT_FALSE(thing->row.again);
+    TEST_ASSERT_EQUAL_PTR(thing, rows_find(&rows, a));
+    TEST_ASSERT_TRUE(thing->row.again);
     TEST_ASSERT_NULL(rows_find(&rows, b));
     rows_sweep(&rows);
     TEST_ASSERT_EQUAL_UINT64(1, rows.n);
+    rows_find(&rows, a);
+    rows_unsee(&rows, &thing->row);
+    rows_sweep(&rows);
+    TEST_ASSERT_EQUAL_UINT64(0, rows.n);
 }

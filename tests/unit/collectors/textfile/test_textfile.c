@@ -319,28 +319,28 @@ static void test_an_unchanged_file_is_not_read_again(void) {
                  .max_value_len = 10},
     };
     put("a.prom", "a 1\n");
-    struct textfile_file *file = textfile_file_create(path_of("a.prom"));
+    struct textfile_file file = {.row.key = (char *)path_of("a.prom")};
     bool changed = false;
-    TEST_ASSERT_EQUAL(0, textfile_file_refresh(file, &limits, &changed));
+    TEST_ASSERT_EQUAL(0, textfile_file_refresh(&file, &limits, &changed));
     TEST_ASSERT_TRUE(changed);
-    TEST_ASSERT_FALSE(file->trusted); /* just written: it may change within a tick of the clock */
+    TEST_ASSERT_FALSE(file.trusted); /* just written: it may change within a tick of the clock */
 
-    file->samples[0].value = 2;
-    file->trusted = true;
+    file.samples[0].value = 2;
+    file.trusted = true;
     changed = false;
-    TEST_ASSERT_EQUAL(0, textfile_file_refresh(file, &limits, &changed));
+    TEST_ASSERT_EQUAL(0, textfile_file_refresh(&file, &limits, &changed));
     TEST_ASSERT_FALSE(changed);
-    TEST_ASSERT_EQUAL_DOUBLE(2, file->samples[0].value);
+    TEST_ASSERT_EQUAL_DOUBLE(2, file.samples[0].value);
 
-    file->trusted = true;
-    TEST_ASSERT_EQUAL(0, utimensat(AT_FDCWD, file->path, (struct timespec[2]){{0}, {0}}, 0));
-    TEST_ASSERT_EQUAL(0, textfile_file_refresh(file, &limits, &changed));
+    file.trusted = true;
+    TEST_ASSERT_EQUAL(0, utimensat(AT_FDCWD, file.row.key, (struct timespec[2]){{0}, {0}}, 0));
+    TEST_ASSERT_EQUAL(0, textfile_file_refresh(&file, &limits, &changed));
     TEST_ASSERT_TRUE(changed);
-    TEST_ASSERT_EQUAL_DOUBLE(1, file->samples[0].value);
+    TEST_ASSERT_EQUAL_DOUBLE(1, file.samples[0].value);
 
-    TEST_ASSERT_EQUAL(0, unlink(file->path));
-    TEST_ASSERT_EQUAL(-ENOENT, textfile_file_refresh(file, &limits, &changed));
-    textfile_file_destroy(file);
+    TEST_ASSERT_EQUAL(0, unlink(file.row.key));
+    TEST_ASSERT_EQUAL(-ENOENT, textfile_file_refresh(&file, &limits, &changed));
+    textfile_file_finish(&file);
 }
 
 static void test_an_unchanged_file_must_still_fit(void) {
@@ -355,22 +355,22 @@ static void test_an_unchanged_file_must_still_fit(void) {
                  .max_value_len = 10},
     };
     put("a.prom", "a 1\n");
-    struct textfile_file *file = textfile_file_create(path_of("a.prom"));
+    struct textfile_file file = {.row.key = (char *)path_of("a.prom")};
     bool changed = false;
-    TEST_ASSERT_EQUAL(0, textfile_file_refresh(file, &limits, &changed));
-    TEST_ASSERT_NULL(file->problem);
+    TEST_ASSERT_EQUAL(0, textfile_file_refresh(&file, &limits, &changed));
+    TEST_ASSERT_NULL(file.problem);
 
-    file->trusted = true;
+    file.trusted = true;
     limits.left_bytes = 3; /* a file before it has grown */
     changed = false;
-    TEST_ASSERT_EQUAL(0, textfile_file_refresh(file, &limits, &changed));
+    TEST_ASSERT_EQUAL(0, textfile_file_refresh(&file, &limits, &changed));
     TEST_ASSERT_TRUE(changed);
-    TEST_ASSERT_NOT_NULL(strstr(file->problem, "larger than 2048 bytes"));
-    TEST_ASSERT_EQUAL(0, file->n_families);
+    TEST_ASSERT_NOT_NULL(strstr(file.problem, "larger than 2048 bytes"));
+    TEST_ASSERT_EQUAL(0, file.n_families);
 
     limits.left_bytes = 4;
-    TEST_ASSERT_EQUAL(0, textfile_file_refresh(file, &limits, &changed));
-    TEST_ASSERT_NULL(file->problem);
-    TEST_ASSERT_EQUAL(1, file->n_families);
-    textfile_file_destroy(file);
+    TEST_ASSERT_EQUAL(0, textfile_file_refresh(&file, &limits, &changed));
+    TEST_ASSERT_NULL(file.problem);
+    TEST_ASSERT_EQUAL(1, file.n_families);
+    textfile_file_finish(&file);
 }
