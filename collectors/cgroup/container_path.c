@@ -180,7 +180,7 @@ static bool take_name(struct container_path *path, struct scan_word parent, size
 }
 
 bool container_path_classify(const char *path, struct container_path *ret_path) {
-    struct container_path found = {0};
+    struct container_path found = {.path = path};
     struct scan_word parent = {.text = path};
     size_t depth = 0;
     const char *at = path;
@@ -213,25 +213,17 @@ bool container_path_classify(const char *path, struct container_path *ret_path) 
     }
 }
 
-/* Lines "4:memory:/docker/<id>" or "0::/docker/<id>". The path may contain colons; it begins at
- * `*ret_start`. */
-static bool find_container(const char *text, const char **ret_start,
-                           struct container_path *ret_path) {
+/* Lines "4:memory:/docker/<id>" or "0::/docker/<id>". The path may contain colons. */
+bool container_id_parse(const char *text, struct container_path *ret_path) {
     for (; *text != '\0'; text = scan_next_line(text)) {
         const char *end = strchrnul(text, '\n');
         const char *colon = memchr(text, ':', (size_t)(end - text));
         colon = colon != NULL ? memchr(colon + 1, ':', (size_t)(end - colon - 1)) : NULL;
         if (colon != NULL && container_path_classify(colon + 1, ret_path)) {
-            *ret_start = colon + 1;
             return true;
         }
     }
     return false;
-}
-
-bool container_id_parse(const char *text, struct container_path *ret_path) {
-    const char *start;
-    return find_container(text, &start, ret_path);
 }
 
 int container_cgroup_of_pid(const char *procfs, pid_t pid, char **ret_path) {
@@ -242,12 +234,11 @@ int container_cgroup_of_pid(const char *procfs, pid_t pid, char **ret_path) {
     if (r < 0) {
         return r == -ENOENT ? -ESRCH : r;
     }
-    const char *start;
     struct container_path path;
-    if (!find_container(buf_str(&text), &start, &path)) {
+    if (!container_id_parse(buf_str(&text), &path)) {
         return -ENOENT;
     }
-    *ret_path = mem_strndup(start, path.len);
+    *ret_path = mem_strndup(path.path, path.len);
     return 0;
 }
 
@@ -325,16 +316,16 @@ static uid_t owner_of(const char *directory) {
     return info.st_uid;
 }
 
-uid_t container_owner(const char *hierarchy, const char *path,
-                      const struct container_path *classified) {
-    if (!classified->in_unit) {
+uid_t container_owner(const char *hierarchy, const struct container_path *cgroup) {
+    const char *path = cgroup->path;
+    const char *end = path + cgroup->len;
+    if (!cgroup->in_unit) {
         return 0; /* only root creates cgroups elsewhere */
     }
     /* The kernel does not show the path of a cgroup outside of our cgroup namespace. */
-    if (memmem(path, classified->len, "/../", strlen("/../")) != NULL) {
+    if (memmem(path, cgroup->len, "/../", strlen("/../")) != NULL) {
         return CONTAINER_OWNER_UNKNOWN;
     }
-    const char *end = path + classified->len;
     for (const char *slash = path; (slash = memchr(slash + 1, '/', (size_t)(end - slash - 1)));) {
         struct buf directory CLEANUP_BUF = {0};
         buf_printf(&directory, "%s%.*s", hierarchy, (int)(slash - path), path);
@@ -363,17 +354,13 @@ static void add_hierarchy(struct buf *out, const char *cgroupfs, const char *con
 }
 
 uid_t container_owner_in(const char *cgroupfs, const char *text,
-                         const struct container_path *classified) {
-    const char *line = classified->id;
+                         const struct container_path *cgroup) {
+    const char *line = cgroup->path;
     while (line > text && line[-1] != '\n') {
         line--;
     }
-    const char *controllers = strchr(line, ':');
-    const char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+    const char *controllers = strchr(line, ':') + 1;
     struct buf hierarchy CLEANUP_BUF = {0};
-    if (path == NULL) {
-        return CONTAINER_OWNER_UNKNOWN;
-    }
-    add_hierarchy(&hierarchy, cgroupfs, controllers + 1, (size_t)(path - controllers - 1));
-    return container_owner(buf_str(&hierarchy), path + 1, classified);
+    add_hierarchy(&hierarchy, cgroupfs, controllers, (size_t)(cgroup->path - 1 - controllers));
+    return container_owner(buf_str(&hierarchy), cgroup);
 }

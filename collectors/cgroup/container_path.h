@@ -18,10 +18,11 @@ enum container_runtime {
 
 /* All texts point into the path. */
 struct container_path {
+    const char *path; /* that of the container's own cgroup, and maybe of one inside it */
+    size_t len;       /* of the former */
     enum container_runtime runtime;
     const char *id; /* 64 hexadecimal digits, or the name for runtimes that have no ids */
     size_t id_len;
-    size_t len;          /* of the path of the container's own cgroup; what follows is inside it */
     const char *pod_uid; /* Kubernetes, with _ for - if systemd created the slice; or NULL */
     size_t pod_uid_len;
     bool in_unit; /* below a service or scope of systemd; see container_owner */
@@ -66,11 +67,10 @@ void container_homes_finish(struct container_homes *homes);
 
 #define CONTAINER_OWNER_UNKNOWN ((uid_t)-1)
 
-/* The user that created the cgroup `path`, which `classified` describes, in the hierarchy at the
- * directory `hierarchy`: the first owner of a cgroup above it other than root, or 0. */
-uid_t container_owner(const char *hierarchy, const char *path,
-                      const struct container_path *classified);
+/* The user that created the cgroup in the hierarchy at the directory `hierarchy`: the first owner
+ * of a cgroup above it other than root, or 0. */
+uid_t container_owner(const char *hierarchy, const struct container_path *cgroup);
 
 /* The same for a cgroup that container_id_parse found in `text`, of /proc/<pid>/cgroup. */
 uid_t container_owner_in(const char *cgroupfs, const char *text,
-                         const struct container_path *classified);
+                         const struct container_path *cgroup);

@@ -320,7 +320,7 @@ static void add(struct container_set *set, const char *path,
         return;
     }
     container->start_seconds = (double)stat.st_mtim.tv_sec + (double)stat.st_mtim.tv_nsec / 1e9;
-    container->owner = container_owner(set->tree->rows[primary].path, path, classified);
+    container->owner = container_owner(set->tree->rows[primary].path, classified);
     container->seen = set->round;
     enter_others(set, container);
     watch_container(set, container);
