@@ -164,8 +164,6 @@ static void add_values(const struct cgroup_stats *stats, const struct labels *la
     add(out, &working_set, labels, cgroup_stats_working_set(stats));
 }
 
-#define FORGET_DEVICES_NS (60 * CLOCK_NS_PER_SEC)
-
 static const struct option options[] = {
     {
         .name = "collector.cgroup.depth",
@@ -206,14 +204,12 @@ struct group {
 };
 
 struct cgroup {
-    const char *sysfs;
     struct cgroup_tree tree;
     struct labels *mode;
     struct filter include, exclude;
     size_t max_depth;
     struct rows groups;
     struct block_devices devices;
-    int64_t forget_ns;
     struct buf path, scratch;
     struct cgroup_stats stats;
 
@@ -318,9 +314,8 @@ static int find_groups(struct cgroup *cgroup, struct error *err) {
 static void add_devices(struct cgroup *cgroup, struct group *group, struct snapshot *out) {
     for (size_t i = 0; i < cgroup->stats.n_devices; i++) {
         const struct cgroup_io *device = &cgroup->stats.devices[i];
-        const struct labels *labels =
-            io_series_labels(&group->io, group->labels, "", &cgroup->devices, cgroup->sysfs,
-                             device->major, device->minor);
+        const struct labels *labels = io_series_labels(
+            &group->io, group->labels, "", &cgroup->devices, device->major, device->minor);
         for (size_t value = 0; value < CGROUP_IO_N_VALUES; value++) {
             if (!isnan(device->values[value])) {
                 snapshot_add(out, &io_metrics[value], labels, device->values[value]);
@@ -329,21 +324,10 @@ static void add_devices(struct cgroup *cgroup, struct group *group, struct snaps
     }
 }
 
-static void forget_devices(struct cgroup *cgroup, int64_t now_ns) {
-    if (now_ns < cgroup->forget_ns) {
-        return;
-    }
-    cgroup->forget_ns = now_ns + FORGET_DEVICES_NS;
-    block_devices_forget(&cgroup->devices);
-    for (size_t i = 0; i < cgroup->groups.n; i++) {
-        io_series_finish(&group_at(cgroup, i)->io);
-    }
-}
-
 static int cgroup_collect(void *state, struct snapshot *out, struct error *err) {
     struct cgroup *cgroup = state;
     int64_t now_ns = clock_monotonic_ns();
-    forget_devices(cgroup, now_ns);
+    block_devices_refresh(&cgroup->devices, now_ns);
     int result = find_groups(cgroup, err);
     struct cgroup_reading reading = {&cgroup->tree, CGROUP_FOR_CGROUP, NULL, &cgroup->scratch};
     snapshot_add(out, &mode_metric, cgroup->mode, 1);
@@ -382,7 +366,7 @@ static int cgroup_open(const struct collector_env *env, void **ret_state, struct
     }
     filter_init(&cgroup->include, env->settings, "collector.cgroup.include");
     filter_init(&cgroup->exclude, env->settings, "collector.cgroup.exclude");
-    cgroup->sysfs = env->sysfs;
+    cgroup->devices.sysfs = env->sysfs;
     cgroup->max_depth = (size_t)settings_int(env->settings, "collector.cgroup.depth");
     cgroup->groups.max = (size_t)settings_int(env->settings, "collector.cgroup.max-cgroups");
     cgroup->mode = labels_render("mode", cgroup_mode_name(cgroup->tree.mode));

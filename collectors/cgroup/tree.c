@@ -129,12 +129,6 @@ static int add_children(struct cgroup_tree *tree, const char *cgroupfs, struct e
     return 0;
 }
 
-static int add_unified_root(struct cgroup_tree *tree, const char *cgroupfs, int *fd) {
-    char *path CLEANUP_FREE = mem_strdup(cgroupfs);
-    add_row(tree, fd, &path, true, unified_controllers(*fd));
-    return 0;
-}
-
 /* A v2 hierarchy beside v1 ones also has the times of cpu.stat; the v1 controller has priority, as
  * not every cgroup exists in both. */
 static void settle(struct cgroup_tree *tree) {
@@ -162,10 +156,14 @@ int cgroup_tree_open(struct cgroup_tree *tree, const char *cgroupfs, struct erro
     if (fd < 0) {
         return error_set(err, -ENODEV, "open directory %s: %m", cgroupfs);
     }
-    int r =
-        is_unified(fd) ? add_unified_root(tree, cgroupfs, &fd) : add_children(tree, cgroupfs, err);
-    if (r < 0) {
-        return r;
+    if (is_unified(fd)) {
+        char *path CLEANUP_FREE = mem_strdup(cgroupfs);
+        add_row(tree, &fd, &path, true, unified_controllers(fd));
+    } else {
+        int r = add_children(tree, cgroupfs, err);
+        if (r < 0) {
+            return r;
+        }
     }
     if (tree->n_rows == 0) {
         return error_set(err, -ENODEV, "%s: no cgroup hierarchy is mounted there", cgroupfs);

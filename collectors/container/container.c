@@ -233,13 +233,10 @@ static void sample_cpu(struct container *container, const struct cgroup_tree *tr
     }
 }
 
-#define FORGET_DEVICES_NS (60 * CLOCK_NS_PER_SEC)
-
 enum { MAX_HOT_FILES = 256, MAX_KEPT_OPEN = 256, MAX_STAT_BYTES = 4096 };
 
 struct containers {
     const char *procfs;
-    const char *sysfs;
     struct cgroup_tree tree;
     struct container_set set;
     struct container_names *names;
@@ -249,7 +246,6 @@ struct containers {
     struct cgroup_hot hot;
     struct container_energy *energy;
     struct block_devices devices;
-    int64_t forget_ns;
     uint64_t host_namespace;
     double boot_seconds; /* since 1970; 0: not known */
     struct buf scratch;
@@ -319,7 +315,7 @@ static void add_devices(struct containers *containers, struct container *contain
         const struct cgroup_io *device = &containers->stats.devices[i];
         const struct labels *labels =
             io_series_labels(&container->io, container->labels, "/dev/", &containers->devices,
-                             containers->sysfs, device->major, device->minor);
+                             device->major, device->minor);
         for (size_t value = CGROUP_IO_READ_BYTES; value <= CGROUP_IO_WRITES; value++) {
             if (!isnan(device->values[value])) {
                 snapshot_add(out, &containers->descs[CONTAINER_FS_READS_BYTES + value], labels,
@@ -369,7 +365,7 @@ static void add_values(struct containers *containers, struct container *containe
     }
     container_metrics_add(descs, stats, container->labels, out);
     for (size_t i = 0; i < CONTAINER_N_FAILURES; i++) {
-        double value = stats->values[container_failure_values[i]];
+        double value = stats->values[container_failures[i].value];
         if (isfinite(value)) {
             snapshot_add(out, &descs[CONTAINER_MEMORY_FAILURES], container->failure_labels[i],
                          value);
@@ -420,17 +416,6 @@ static void add_networks(struct containers *containers, struct snapshot *out) {
     }
 }
 
-static void forget_devices(struct containers *containers, int64_t now_ns) {
-    if (now_ns < containers->forget_ns) {
-        return;
-    }
-    containers->forget_ns = now_ns + FORGET_DEVICES_NS;
-    block_devices_forget(&containers->devices);
-    for (size_t i = 0; i < containers->set.n_rows; i++) {
-        io_series_finish(&containers->set.rows[i]->io);
-    }
-}
-
 /* v1 does not list processes outside of our pid namespace: if none is listed but there are tasks,
  * the number is unknown. (v2 lists each of them as 0.) */
 static bool hides_processes(const struct containers *containers, const struct procs *procs) {
@@ -462,7 +447,7 @@ static int collect_one(struct containers *containers, struct container *containe
 int container_collect_at(void *state, int64_t now_ns, struct snapshot *out, struct error *err) {
     struct containers *containers = state;
     double now_seconds = clock_wall_seconds();
-    forget_devices(containers, now_ns);
+    block_devices_refresh(&containers->devices, now_ns);
     int result = update(containers, true, now_ns, err);
     for (size_t i = 0; i < containers->set.n_rows; i++) {
         struct container *container = containers->set.rows[i];
@@ -517,7 +502,7 @@ static void prepare(struct containers *containers, const struct collector_env *e
     const struct settings *settings = env->settings;
     const char *prefix = settings_string(settings, "collector.container.prefix");
     containers->procfs = env->procfs;
-    containers->sysfs = env->sysfs;
+    containers->devices.sysfs = env->sysfs;
     containers->descs = container_descs;
     containers->hot.max_kept = MAX_HOT_FILES;
     if (strcmp(prefix, "container") != 0) {

@@ -282,8 +282,7 @@ static int read_listed(struct reader *reader, const char *key) {
 
 int container_json_list(char *text, size_t len, container_label_patterns wanted,
                         struct container_infos *infos) {
-    struct reader reader = {
-        .json = json_begin(text, len, 1), .wanted = wanted, .writer = CONTAINER_LABELS_KUBELET};
+    struct reader reader = {json_begin(text, len, 1), wanted, CONTAINER_LABELS_KUBELET};
     bool first = true;
     int r = json_take(&reader.json, '[') ? 1 : -EINVAL;
     while (r > 0 && (r = json_next_element(&reader.json, &first, NULL)) > 0) {
@@ -341,8 +340,7 @@ int container_json_event(char *text, size_t len, container_label_patterns wanted
                          struct container_info *ret_info, bool *ret_gone) {
     static const char *const starting[] = {"create", "start", "init", "rename", NULL};
     static const char *const ending[] = {"destroy", "remove", NULL};
-    struct reader reader = {
-        .json = json_begin(text, len, 1), .wanted = wanted, .writer = CONTAINER_LABELS_KUBELET};
+    struct reader reader = {json_begin(text, len, 1), wanted, CONTAINER_LABELS_KUBELET};
     int r = json_peek(&reader.json) == '{' ? read_object(&reader, read_event) : -EINVAL;
     if (r == 0 && (reader.action == NULL || reader.info.id == NULL ||
                    (reader.type != NULL && strcmp(reader.type, "container") != 0) ||
@@ -364,8 +362,7 @@ static int read_config(struct reader *reader, const char *key) {
 
 int container_json_bundle(char *text, size_t len, container_label_patterns wanted,
                           struct container_info *ret_info) {
-    struct reader reader = {
-        .json = json_begin(text, len, 1), .wanted = wanted, .writer = CONTAINER_LABELS_CONTAINERD};
+    struct reader reader = {json_begin(text, len, 1), wanted, CONTAINER_LABELS_CONTAINERD};
     struct container_info info CLEANUP_CONTAINER_INFO = {0};
     int r = json_peek(&reader.json) == '{' ? read_object(&reader, read_config) : -EINVAL;
     finish_reading(&reader, &info);

@@ -35,10 +35,6 @@ void container_network_init(struct container_network *network) {
     };
 }
 
-void container_network_relabel(struct container_network *network) {
-    rows_finish(&network->interfaces);
-}
-
 void container_network_finish(struct container_network *network) {
     rows_finish(&network->interfaces);
     if (network->proc_fd >= 0) {

@@ -9,15 +9,12 @@
  * process' directory stays with that process if its number is used again. */
 struct container_network {
     int proc_fd;
-    uint64_t namespace; /* 0: not known */
-    struct rows interfaces;
+    uint64_t namespace;     /* 0: not known */
+    struct rows interfaces; /* with their label sets */
 };
 
 void container_network_init(struct container_network *network);
 void container_network_finish(struct container_network *network);
-
-/* Drops the label sets, because the container's have changed. */
-void container_network_relabel(struct container_network *network);
 
 /* Whether the process still exists. */
 bool container_network_alive(const struct container_network *network);

@@ -19,18 +19,16 @@
 
 enum { SHORT_ID_LEN = 12, MAX_OWN_LABELS = 6, MAX_LABELS = 64 + MAX_OWN_LABELS };
 
-const enum cgroup_value container_failure_values[CONTAINER_N_FAILURES] = {
-    CGROUP_MEMORY_PGFAULT,
-    CGROUP_MEMORY_PGFAULT,
-    CGROUP_MEMORY_PGMAJFAULT,
-    CGROUP_MEMORY_PGMAJFAULT,
+const struct container_failure container_failures[CONTAINER_N_FAILURES] = {
+    {CGROUP_MEMORY_PGFAULT, "pgfault", "container"},
+    {CGROUP_MEMORY_PGFAULT, "pgfault", "hierarchy"},
+    {CGROUP_MEMORY_PGMAJFAULT, "pgmajfault", "container"},
+    {CGROUP_MEMORY_PGMAJFAULT, "pgmajfault", "hierarchy"},
 };
-static const char *const failure_types[] = {"pgfault", "pgfault", "pgmajfault", "pgmajfault"};
 static const char *const energy_sources[] = {
     [CONTAINER_ENERGY_CPU] = "cpu",
     [CONTAINER_ENERGY_GPU] = "gpu",
 };
-static const char *const failure_scopes[] = {"container", "hierarchy", "container", "hierarchy"};
 
 struct container *container_create(const char *path, const struct container_path *classified,
                                    int64_t peak_window_ns) {
@@ -64,7 +62,7 @@ static void drop_labels(struct container *container) {
         labels_destroy(TAKE(container->energy_labels[i]));
     }
     io_series_finish(&container->io);
-    container_network_relabel(&container->network);
+    rows_finish(&container->network.interfaces);
 }
 
 void container_destroy(struct container *container) {
@@ -154,8 +152,8 @@ static void render(struct container *container) {
     container->cpu_labels = labels_with(container->labels, "cpu", "total");
     for (size_t i = 0; i < CONTAINER_N_FAILURES; i++) {
         struct labels *type CLEANUP_LABELS =
-            labels_with(container->labels, "failure_type", failure_types[i]);
-        container->failure_labels[i] = labels_with(type, "scope", failure_scopes[i]);
+            labels_with(container->labels, "failure_type", container_failures[i].type);
+        container->failure_labels[i] = labels_with(type, "scope", container_failures[i].scope);
     }
     for (size_t i = 0; i < CONTAINER_N_ENERGY_SOURCES; i++) {
         container->energy_labels[i] = labels_with(container->labels, "source", energy_sources[i]);

@@ -66,8 +66,11 @@ void container_describe(struct container *container, struct container_info *info
                         bool (*shown)(void *context, const char *name, const char *image),
                         void *context);
 
-/* pgfault and pgmajfault, each in the scopes container and hierarchy. */
-extern const enum cgroup_value container_failure_values[CONTAINER_N_FAILURES];
+/* The values of container_memory_failures_total. */
+extern const struct container_failure {
+    enum cgroup_value value;
+    const char *type, *scope; /* labels */
+} container_failures[CONTAINER_N_FAILURES];
 
 /* Whether the path is that of the container, maybe in another hierarchy or namespace. */
 bool container_has_id(const struct container *container, const struct container_path *path);

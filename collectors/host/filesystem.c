@@ -65,9 +65,9 @@ struct filesystem {
     char *rootfs;
     struct filter exclude_mount_points;
     struct filter exclude_types;
-    struct buf text; /* of the mounts: an equal table is not parsed again */
+    struct buf text; /* of the mounts */
     int text_result;
-    unsigned trusted; /* how often it was relied on without reading it again */
+    unsigned trusted; /* collections since it was read */
     struct rows mounts;
     struct host_statfs *statfs;
     struct host_statfs_job **jobs; /* of the mounts that are not excluded */
@@ -176,7 +176,7 @@ static int mount_line(void *context, size_t number, const char *text) {
     if (mount->row.is_new) {
         mount_init(filesystem, mount, &line);
     }
-    /* Of the same thing mounted twice in one place, the later one is on top. */
+    /* If the same device is mounted twice in one place, the later one is on top. */
     mount->read_only = line.read_only;
     return 0;
 }
@@ -195,9 +195,9 @@ static void list_jobs(struct filesystem *filesystem) {
     }
 }
 
-/* Mount tables are long and rarely change: with twenty containers, writing out their options costs
- * the kernel more than all other files together. It marks its file when something is mounted or
- * unmounted; an ordinary file, as tests have, is read every time. */
+/* Mount tables are long and rarely change: with twenty containers, they cost the kernel more than
+ * all other files together. It marks its file when something is mounted or unmounted; an ordinary
+ * file, as tests have, is read every time. */
 static bool is_unchanged(struct filesystem *filesystem) {
     struct pollfd mark = {.fd = filesystem->file.fd, .events = POLLPRI};
     struct statfs stat;
@@ -207,24 +207,19 @@ static bool is_unchanged(struct filesystem *filesystem) {
            poll(&mark, 1, 0) == 0;
 }
 
-static bool is_same_text(const struct buf *a, const struct buf *b) {
-    return a->len == b->len && a->len > 0 && memcmp(a->data, b->data, a->len) == 0;
-}
-
-static int parse_mounts(struct filesystem *filesystem, const struct buf *text, struct error *err) {
-    buf_reset(&filesystem->text);
-    buf_add(&filesystem->text, buf_str(text), text->len);
-    int r = scan_lines(buf_str(text), filesystem->file.path, mount_line, filesystem, err);
-    rows_sweep(&filesystem->mounts);
-    list_jobs(filesystem);
-    return r;
-}
-
+/* A table that is equal to the last one is not parsed again. */
 static int update_mounts(struct filesystem *filesystem, const struct buf *text, struct error *err) {
     filesystem->trusted = 0;
-    if (filesystem->text_result < 0 || !is_same_text(&filesystem->text, text)) {
-        filesystem->text_result = parse_mounts(filesystem, text, err);
+    if (filesystem->text_result == 0 && text->len > 0 && text->len == filesystem->text.len &&
+        memcmp(text->data, filesystem->text.data, text->len) == 0) {
+        return 0;
     }
+    buf_reset(&filesystem->text);
+    buf_add(&filesystem->text, buf_str(text), text->len);
+    filesystem->text_result =
+        scan_lines(buf_str(text), filesystem->file.path, mount_line, filesystem, err);
+    rows_sweep(&filesystem->mounts);
+    list_jobs(filesystem);
     return filesystem->text_result;
 }
 
@@ -237,7 +232,7 @@ static void take_answer(struct mount *mount) {
     mount->values[FILESYSTEM_FILES] = (double)stat.f_files;
     mount->values[FILESYSTEM_FILES_FREE] = (double)stat.f_ffree;
     mount->values[FILESYSTEM_FREE] = (double)stat.f_bfree * block;
-    /* After a fault a file system may turn read-only by itself, which marks no mount table. */
+    /* After a fault a file system may become read-only, which does not mark the mount table. */
     mount->values[FILESYSTEM_READONLY] = mount->read_only || (stat.f_flags & ST_RDONLY) != 0;
     mount->values[FILESYSTEM_SIZE] = (double)stat.f_blocks * block;
 }
@@ -294,7 +289,7 @@ static void filesystem_open(void *state, const struct collector_env *env) {
     filesystem->rootfs = mem_strdup(env->rootfs);
     filesystem->mounts = (struct rows){sizeof(struct mount), finish_mount};
     filesystem->statfs = host_statfs_create(statfs);
-    /* mounts is what we see; the host's mounts are those of its first process. */
+    /* The host's mounts are those of its first process; ours may be others. */
     source_file_init(&filesystem->file, env->procfs, "1/mounts", "mounts");
     filter_init(&filesystem->exclude_mount_points, env->settings,
                 "collector.host.filesystem.mount-points-exclude");

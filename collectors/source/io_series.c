@@ -6,17 +6,28 @@
 #include <unistd.h>
 
 #include "exporter/core/buf.h"
+#include "exporter/core/clock.h"
 #include "exporter/core/memory.h"
 
-void block_devices_forget(struct block_devices *devices) {
+#define KEEP_NS (60 * CLOCK_NS_PER_SEC)
+
+static void forget(struct block_devices *devices) {
     for (size_t i = 0; i < devices->n_rows; i++) {
         free(devices->rows[i].name);
     }
     devices->n_rows = 0;
+    devices->generation++;
+}
+
+void block_devices_refresh(struct block_devices *devices, int64_t now_ns) {
+    if (now_ns >= devices->forget_ns) {
+        devices->forget_ns = now_ns + KEEP_NS;
+        forget(devices);
+    }
 }
 
 void block_devices_finish(struct block_devices *devices) {
-    block_devices_forget(devices);
+    forget(devices);
     free(devices->rows);
     *devices = (struct block_devices){0};
 }
@@ -43,14 +54,13 @@ static char *look_up(const char *sysfs, uint32_t major, uint32_t minor) {
 }
 
 /* "sda", or "8:0" if `sysfs` does not know the device. Owned by `devices`. */
-static const char *device_name(struct block_devices *devices, const char *sysfs, uint32_t major,
-                               uint32_t minor) {
+static const char *device_name(struct block_devices *devices, uint32_t major, uint32_t minor) {
     for (size_t i = 0; i < devices->n_rows; i++) {
         if (devices->rows[i].major == major && devices->rows[i].minor == minor) {
             return devices->rows[i].name;
         }
     }
-    char *name = look_up(sysfs, major, minor);
+    char *name = look_up(devices->sysfs, major, minor);
     ARRAY_GROW(&devices->rows, &devices->cap_rows, devices->n_rows + 1);
     devices->rows[devices->n_rows++] =
         (struct block_device){.major = major, .minor = minor, .name = name};
@@ -67,7 +77,11 @@ void io_series_finish(struct io_series *series) {
 
 const struct labels *io_series_labels(struct io_series *series, const struct labels *base,
                                       const char *prefix, struct block_devices *devices,
-                                      const char *sysfs, uint32_t major, uint32_t minor) {
+                                      uint32_t major, uint32_t minor) {
+    if (series->generation != devices->generation) {
+        io_series_finish(series);
+        series->generation = devices->generation;
+    }
     for (size_t i = 0; i < series->n_rows; i++) {
         if (series->rows[i].major == major && series->rows[i].minor == minor) {
             return series->rows[i].labels;
@@ -75,7 +89,7 @@ const struct labels *io_series_labels(struct io_series *series, const struct lab
     }
     struct buf text CLEANUP_BUF = {0};
     buf_add_str(&text, prefix);
-    buf_add_str(&text, device_name(devices, sysfs, major, minor));
+    buf_add_str(&text, device_name(devices, major, minor));
     struct labels *labels = labels_with(base, "device", buf_str(&text));
     ARRAY_GROW(&series->rows, &series->cap_rows, series->n_rows + 1);
     series->rows[series->n_rows++] =
