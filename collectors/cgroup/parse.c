@@ -122,11 +122,6 @@ static int parse_keyed(const struct cgroup_file *file, const char *text, struct 
     return result;
 }
 
-/* v1's "no limit" is the largest number of pages that fits, so it depends on the page size. */
-static double limit_of(bool negative, uint64_t value) {
-    return negative || value >= UINT64_C(1) << 62 ? INFINITY : (double)value;
-}
-
 /* "1234", "-1" or "max"; both of the latter are infinite, as is what v1 prints for no limit. */
 static int scan_limit(const char **cursor, double *ret_value) {
     const char *at = *cursor;
@@ -141,7 +136,8 @@ static int scan_limit(const char **cursor, double *ret_value) {
     if (!scan_signed(cursor, &negative, &value)) {
         return -EINVAL;
     }
-    *ret_value = limit_of(negative, value);
+    /* v1's "no limit" is the largest number of pages that fits, so it depends on the page size. */
+    *ret_value = negative || value >= UINT64_C(1) << 62 ? INFINITY : (double)value;
     return 0;
 }
 

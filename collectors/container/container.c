@@ -178,14 +178,6 @@ static size_t cpu_row(const struct cgroup_tree *tree) {
     return tree->primary;
 }
 
-static int open_cpu(const struct container *container, const struct cgroup_tree *tree, size_t row) {
-    if (container->place.fds[row] < 0) {
-        return -1;
-    }
-    const char *name = tree->rows[row].unified ? "cpu.stat" : "cpuacct.usage";
-    return openat(container->place.fds[row], name, O_RDONLY | O_CLOEXEC);
-}
-
 /* In seconds, from "21170124123" ns (v1) or "usage_usec 1234" (v2); NaN if it cannot be read. */
 static double read_cpu(int fd, bool unified) {
     static const char key[] = "usage_usec ";
@@ -218,13 +210,15 @@ static void take_cpu(struct container *container, double seconds, int64_t now_ns
 static void sample_cpu(struct container *container, const struct cgroup_tree *tree, bool keep_open,
                        int64_t now_ns) {
     size_t row = cpu_row(tree);
+    bool unified = tree->rows[row].unified;
     if (container->cpu_fd < 0) {
-        container->cpu_fd = open_cpu(container, tree, row);
+        container->cpu_fd = openat(container->place.fds[row],
+                                   unified ? "cpu.stat" : "cpuacct.usage", O_RDONLY | O_CLOEXEC);
     }
     if (container->cpu_fd < 0) {
         return;
     }
-    double seconds = read_cpu(container->cpu_fd, tree->rows[row].unified);
+    double seconds = read_cpu(container->cpu_fd, unified);
     if (isfinite(seconds)) {
         take_cpu(container, seconds, now_ns);
     }
@@ -241,8 +235,7 @@ struct containers {
     struct container_set set;
     struct container_names *names;
     struct filter include, exclude;
-    struct metric_desc *renamed; /* NULL: the default names */
-    const struct metric_desc *descs;
+    struct metric_desc *descs;
     struct cgroup_hot hot;
     struct container_energy *energy;
     struct block_devices devices;
@@ -491,7 +484,7 @@ static void containers_close(void *state) {
     cgroup_tree_close(&containers->tree);
     filter_finish(&containers->include);
     filter_finish(&containers->exclude);
-    container_metrics_destroy(containers->renamed);
+    container_metrics_destroy(containers->descs);
     block_devices_finish(&containers->devices);
     cgroup_stats_finish(&containers->stats);
     buf_finish(&containers->scratch);
@@ -500,15 +493,11 @@ static void containers_close(void *state) {
 
 static void prepare(struct containers *containers, const struct collector_env *env) {
     const struct settings *settings = env->settings;
-    const char *prefix = settings_string(settings, "collector.container.prefix");
     containers->procfs = env->procfs;
     containers->devices.sysfs = env->sysfs;
-    containers->descs = container_descs;
+    containers->descs =
+        container_metrics_create(settings_string(settings, "collector.container.prefix"));
     containers->hot.max_kept = MAX_HOT_FILES;
-    if (strcmp(prefix, "container") != 0) {
-        containers->renamed = container_metrics_rename(prefix);
-        containers->descs = containers->renamed;
-    }
     containers->names = container_names_create(env->rootfs, settings);
     containers->host_namespace = container_network_host(env->procfs);
     containers->boot_seconds = boot_time(env->procfs);

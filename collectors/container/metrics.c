@@ -129,7 +129,7 @@ const struct metric_desc container_descs[] = {
 /* Of the descriptions from CONTAINER_FIRST_STATISTIC on. */
 static const enum cgroup_value values[] = {STATISTICS(VALUE, VALUE, VALUE, VALUE)};
 
-struct metric_desc *container_metrics_rename(const char *prefix) {
+struct metric_desc *container_metrics_create(const char *prefix) {
     struct metric_desc *descs = mem_dup(container_descs, sizeof(container_descs));
     for (struct metric_desc *desc = descs; desc->name != NULL; desc++) {
         struct buf name = {0};

@@ -36,9 +36,8 @@ enum container_metric {
 /* Ends in a nameless row. */
 extern const struct metric_desc container_descs[];
 
-/* The same under names that begin with `prefix` instead of "container". The caller frees it with
- * container_metrics_destroy. */
-struct metric_desc *container_metrics_rename(const char *prefix);
+/* A copy under names that begin with `prefix` instead of "container". */
+struct metric_desc *container_metrics_create(const char *prefix);
 void container_metrics_destroy(struct metric_desc *descs); /* accepts NULL */
 
 /* Adds the statistics under the container's own labels; changes them into cAdvisor's terms. */

@@ -167,14 +167,6 @@ static bool start_helper(struct host_statfs *statfs) {
     return true;
 }
 
-static void wait_until(struct host_statfs *statfs, int64_t until_ns) {
-    struct timespec until = {
-        .tv_sec = (time_t)(until_ns / CLOCK_NS_PER_SEC),
-        .tv_nsec = (long)(until_ns % CLOCK_NS_PER_SEC),
-    };
-    pthread_cond_timedwait(&statfs->done, &statfs->lock, &until);
-}
-
 static void enqueue(struct host_statfs *statfs, struct host_statfs_job *const *jobs,
                     size_t n_jobs) {
     for (size_t i = 0; i < n_jobs; i++) {
@@ -210,9 +202,14 @@ static bool begin_round(struct host_statfs *statfs, struct host_statfs_job *cons
 
 static void await_round(struct host_statfs *statfs, int64_t deadline) {
     for (int64_t now; statfs->open > 0 && (now = clock_monotonic_ns()) < deadline;) {
-        int64_t patience = now + STATFS_PATIENCE_MS * CLOCK_NS_PER_MS;
+        int64_t until_ns = now + STATFS_PATIENCE_MS * CLOCK_NS_PER_MS;
+        until_ns = until_ns < deadline ? until_ns : deadline;
+        struct timespec until = {
+            .tv_sec = (time_t)(until_ns / CLOCK_NS_PER_SEC),
+            .tv_nsec = (long)(until_ns % CLOCK_NS_PER_SEC),
+        };
         size_t before = statfs->open;
-        wait_until(statfs, patience < deadline ? patience : deadline);
+        pthread_cond_timedwait(&statfs->done, &statfs->lock, &until);
         if (statfs->open == before && statfs->queue != NULL && statfs->n_idle == 0) {
             start_helper(statfs);
         }

@@ -131,18 +131,6 @@ static int check_stat(const struct textfile_file *file, const struct stat *st,
     return 0;
 }
 
-static int parse(struct textfile_file *file, struct buf *text, const struct textfile_limits *limits,
-                 struct error *err) {
-    struct exposition_doc doc CLEANUP_EXPOSITION_DOC = {0};
-    struct error reason;
-    int r = exposition_parse(text->data, text->len, &limits->page, &doc, &reason);
-    if (r < 0) {
-        return error_set(err, r, "%s: %s", file->row.key, reason.text);
-    }
-    take_doc(file, &doc);
-    return 0;
-}
-
 static struct textfile_stamp stamp_of(const struct stat *st) {
     return (struct textfile_stamp){
         .dev = st->st_dev,
@@ -189,9 +177,15 @@ static int load(struct textfile_file *file, const struct textfile_limits *limits
         return r;
     }
     file->stamp = stamp_of(&st);
-    r = parse(file, &text, limits, err);
     file->trusted = is_settled(&st);
-    return r;
+    struct exposition_doc doc CLEANUP_EXPOSITION_DOC = {0};
+    struct error reason;
+    r = exposition_parse(text.data, text.len, &limits->page, &doc, &reason);
+    if (r < 0) {
+        return error_set(err, r, "%s: %s", file->row.key, reason.text);
+    }
+    take_doc(file, &doc);
+    return 0;
 }
 
 /* Whether the path does not exist; a dangling link does. */
