@@ -15,7 +15,6 @@
 struct member {
     const struct textfile_family *family;
     const struct textfile_file *file;
-    size_t number; /* of the file: the order of precedence */
 };
 
 /* Members of one name. */
@@ -27,8 +26,8 @@ struct group {
 
 /* The families of all files, grouped by name. It borrows from the files. */
 struct merge {
-    struct member *members; /* sorted by name, then by file */
-    size_t n_members;
+    struct member *members; /* sorted by name, then by path: the order of precedence */
+    size_t n_members, cap_members;
     struct group *groups;
     size_t n_groups;
     size_t n_conflicts; /* families skipped because an earlier file has another type */
@@ -47,7 +46,7 @@ static int compare_members(const void *a, const void *b) {
     const struct member *left = a;
     const struct member *right = b;
     int order = strcmp(left->family->desc.name, right->family->desc.name);
-    return order != 0 ? order : (left->number > right->number) - (left->number < right->number);
+    return order != 0 ? order : strcmp(left->file->row.key, right->file->row.key);
 }
 
 static const struct textfile_file *file_at(const struct rows *files, size_t i) {
@@ -56,12 +55,11 @@ static const struct textfile_file *file_at(const struct rows *files, size_t i) {
 
 static void gather(struct merge *merge, const struct rows *files) {
     for (size_t i = 0; i < files->n; i++) {
-        for (size_t k = 0; k < file_at(files, i)->n_families; k++) {
-            merge->members[merge->n_members++] = (struct member){
-                .family = &file_at(files, i)->families[k],
-                .file = file_at(files, i),
-                .number = i,
-            };
+        const struct textfile_file *file = file_at(files, i);
+        ARRAY_GROW(&merge->members, &merge->cap_members, merge->n_members + file->n_families);
+        for (size_t k = 0; k < file->n_families; k++) {
+            merge->members[merge->n_members++] =
+                (struct member){.family = &file->families[k], .file = file};
         }
     }
     if (merge->n_members > 0) {
@@ -121,13 +119,8 @@ static void group_members(struct merge *merge) {
  * name. */
 static void merge_update(struct merge *merge, const struct rows *files) {
     merge_finish(merge);
-    size_t n = 0;
-    for (size_t i = 0; i < files->n; i++) {
-        n += file_at(files, i)->n_families;
-    }
-    merge->members = mem_zalloc(n + 1, sizeof(*merge->members));
-    merge->groups = mem_zalloc(n + 1, sizeof(*merge->groups));
     gather(merge, files);
+    merge->groups = mem_zalloc(merge->n_members + 1, sizeof(*merge->groups));
     group_members(merge);
     for (size_t i = 0; i < merge->n_groups; i++) {
         const char **help = &merge->groups[i].desc.help;
