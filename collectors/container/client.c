@@ -173,14 +173,6 @@ static void take_events(struct container_client *client) {
     }
 }
 
-/* Requests events since a moment ago, however long the runtime takes to answer, so that none is
- * missed between them and the list, which is requested afterwards. */
-static int ask_events(struct container_client *client) {
-    char path[sizeof(EVENTS_PATH) + 32];
-    snprintf(path, sizeof(path), "%s&since=%lld", EVENTS_PATH, (long long)clock_wall_seconds() - 1);
-    return http_client_begin(&client->events, client->socket, "GET", path, NULL, INT64_MAX);
-}
-
 static void step_events(struct container_client *client, int64_t now_ns) {
     struct http_client *events = &client->events;
     if (events->fd < 0) {
@@ -189,7 +181,12 @@ static void step_events(struct container_client *client, int64_t now_ns) {
         }
         client->next_events_ns = now_ns + MAX_RETRY_NS;
         client->stale = true;
-        if (ask_events(client) < 0) {
+        /* Events since a moment ago, however long the runtime takes to answer, so that none is
+         * missed between them and the list, which is requested afterwards. */
+        char path[sizeof(EVENTS_PATH) + 32];
+        snprintf(path, sizeof(path), "%s&since=%lld", EVENTS_PATH,
+                 (long long)clock_wall_seconds() - 1);
+        if (http_client_begin(events, client->socket, "GET", path, NULL, INT64_MAX) < 0) {
             back_off(client, now_ns);
             return;
         }

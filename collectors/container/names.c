@@ -144,13 +144,13 @@ static bool may_be_in_pod(const struct container *container) {
 
 static bool cri_due(const struct container_names *names, const struct container *container,
                     int64_t now_ns) {
-    return names->cri != NULL && now_ns >= container->next_cri_ns && may_be_in_pod(container);
+    return names->cri != NULL && now_ns >= container->cri.next_ns && may_be_in_pod(container);
 }
 
 bool container_names_due(const struct container_names *names, const struct container *container,
                          int64_t now_ns) {
     return container->names_generation != generation(names) || cri_due(names, container, now_ns) ||
-           (may_have_bundle(container) && now_ns >= container->next_bundle_ns);
+           (may_have_bundle(container) && now_ns >= container->bundle.next_ns);
 }
 
 /* A name must not lead out of the directory. */
@@ -169,9 +169,10 @@ static int read_bundle(struct container_names *names, const char *directory, con
 }
 
 /* Waits twice as long each time. */
-static void wait_longer(int64_t *next_ns, int64_t *wait_ns, int64_t min_ns, int64_t now_ns) {
-    *wait_ns = *wait_ns == 0 ? min_ns : *wait_ns < MAX_WAIT_NS / 2 ? 2 * *wait_ns : MAX_WAIT_NS;
-    *next_ns = now_ns + *wait_ns;
+static void wait_longer(struct retry *retry, int64_t min_ns, int64_t now_ns) {
+    int64_t wait_ns = retry->wait_ns == 0 ? min_ns : 2 * retry->wait_ns;
+    retry->wait_ns = wait_ns < MAX_WAIT_NS ? wait_ns : MAX_WAIT_NS;
+    retry->next_ns = now_ns + retry->wait_ns;
 }
 
 static bool look_into_bundles(struct container_names *names, struct container *container,
@@ -220,11 +221,11 @@ static void ask_cri(struct container_names *names, struct container *container, 
     }
     const struct container_info *found = cri_client_find(names->cri, container->id);
     if (found != NULL) {
-        container->next_cri_ns = INT64_MAX;
+        container->cri.next_ns = INT64_MAX;
         info->sandbox = info->sandbox || found->sandbox;
         container_info_fill(info, found);
-    } else if (now_ns >= container->next_cri_ns) {
-        wait_longer(&container->next_cri_ns, &container->cri_wait_ns, MIN_CRI_WAIT_NS, now_ns);
+    } else if (now_ns >= container->cri.next_ns) {
+        wait_longer(&container->cri, MIN_CRI_WAIT_NS, now_ns);
         cri_client_ask(names->cri);
     }
 }
@@ -234,17 +235,16 @@ void container_names_look_up(struct container_names *names, struct container *co
     struct container_info info = {0};
     container->names_generation = generation(names);
     bool from_bundle = false;
-    if (container->next_bundle_ns == INT64_MAX) {
+    if (container->bundle.next_ns == INT64_MAX) {
         from_bundle = true;
         info.sandbox = container->info.sandbox;
         container_info_fill(&info, &container->info);
-    } else if (may_have_bundle(container) && now_ns >= container->next_bundle_ns) {
+    } else if (may_have_bundle(container) && now_ns >= container->bundle.next_ns) {
         from_bundle = look_into_bundles(names, container, &info);
         if (from_bundle) { /* a bundle does not change: it is read once */
-            container->next_bundle_ns = INT64_MAX;
+            container->bundle.next_ns = INT64_MAX;
         } else {
-            wait_longer(&container->next_bundle_ns, &container->bundle_wait_ns, MIN_BUNDLE_WAIT_NS,
-                        now_ns);
+            wait_longer(&container->bundle, MIN_BUNDLE_WAIT_NS, now_ns);
         }
     }
     if (!from_bundle) {

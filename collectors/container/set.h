@@ -33,10 +33,10 @@ struct container {
     /* From the runtimes: */
     struct container_info info;
     unsigned names_generation; /* of the last lookup */
-    int64_t next_bundle_ns;    /* when to look for its bundle */
-    int64_t bundle_wait_ns;
-    int64_t next_cri_ns; /* when to request its pod */
-    int64_t cri_wait_ns;
+    struct retry {
+        int64_t next_ns;
+        int64_t wait_ns; /* after that, doubled each time */
+    } bundle, cri;       /* when to look for its bundle, to request its pod */
 
     /* Label sets; `labels` is NULL if the user excluded it. */
     struct labels *labels;
