@@ -10,36 +10,6 @@
 #include "exporter/core/hash.h"
 #include "exporter/core/memory.h"
 
-/* Field numbers of onnx.proto. */
-enum {
-    MODEL_IR_VERSION = 1,
-    MODEL_PRODUCER_NAME = 2,
-    MODEL_PRODUCER_VERSION = 3,
-    MODEL_GRAPH = 7,
-    MODEL_OPSET_IMPORT = 8,
-    MODEL_FUNCTION = 25,
-    OPSET_DOMAIN = 1,
-    OPSET_VERSION = 2,
-    GRAPH_NODE = 1,
-    GRAPH_INITIALIZER = 5,
-    GRAPH_INPUT = 11,
-    GRAPH_OUTPUT = 12,
-    GRAPH_VALUE_INFO = 13,
-    GRAPH_SPARSE_INITIALIZER = 15,
-    SPARSE_VALUES = 1,
-    FUNCTION_NAME = 1,
-    FUNCTION_NODE = 7,
-    FUNCTION_DOMAIN = 10,
-    NODE_INPUT = 1,
-    NODE_OUTPUT = 2,
-    NODE_OP_TYPE = 4,
-    NODE_ATTRIBUTE = 5,
-    NODE_DOMAIN = 7,
-    ATTRIBUTE_TENSOR = 5,
-    ATTRIBUTE_GRAPH = 6,
-    ATTRIBUTE_GRAPHS = 11,
-};
-
 /* ---- reading and memory ---- */
 
 /* Smaller tensors are not worth a system call. */
@@ -60,14 +30,38 @@ void onnx_fail(struct onnx_model *model, const char *at, const char *format, ...
     }
 }
 
-bool onnx_next_field(struct onnx_model *model, struct protobuf *message,
-                     struct protobuf_field *ret_field) {
-    const char *at = message->data;
-    int r = model->status < 0 ? 0 : protobuf_next(message, ret_field);
+/* The row of a table that takes a field, or NULL. */
+static const struct onnx_field *find_row(const struct onnx_field *rows,
+                                         const struct protobuf_field *field) {
+    for (; rows->number != 0; rows++) {
+        if (rows->number == field->number && rows->wire == field->wire) {
+            return rows;
+        }
+    }
+    return NULL;
+}
+
+void onnx_read(struct onnx_model *model, struct protobuf message, const struct onnx_field *rows,
+               void *to) {
+    struct protobuf_field field;
+    const char *at = message.data;
+    int r = 0;
+    while (model->status == 0 && (r = protobuf_next(&message, &field)) > 0) {
+        const struct onnx_field *row = find_row(rows, &field);
+        if (row != NULL && row->read != NULL) {
+            row->read(model, &field, to);
+        } else if (row != NULL && row->message != NULL) {
+            onnx_read(model, field.bytes, row->message, to);
+        } else if (row != NULL && row->wire == PROTOBUF_BYTES) {
+            *(struct protobuf *)((char *)to + row->offset) = field.bytes;
+        } else if (row != NULL) {
+            *(int64_t *)((char *)to + row->offset) = (int64_t)field.value;
+        }
+        at = message.data;
+    }
     if (r < 0) {
         onnx_fail(model, at, "not a field: not an ONNX model, or truncated");
     }
-    return r > 0;
 }
 
 /* Fails the model if there was no memory. */
@@ -168,116 +162,102 @@ static struct onnx_graph *add_graph(struct onnx_model *model, struct onnx_graph 
     return graph;
 }
 
-static void read_graph(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph);
+static const struct onnx_field graph_fields[];
+
+/* A node that is read, and the graph that it is in. */
+struct reading {
+    struct onnx_graph *graph;
+    struct onnx_node *node;
+    size_t n_inputs, n_outputs; /* so far */
+};
 
 /* A graph in an attribute: a branch of If, the body of Loop or Scan. */
-static void read_subgraph(struct onnx_model *model, struct protobuf message,
-                          struct onnx_graph *parent, struct onnx_node *node) {
-    if (parent->depth + 1 >= ONNX_MAX_DEPTH) {
-        onnx_fail(model, message.data, "graphs nested more than %d deep", ONNX_MAX_DEPTH);
+static void read_subgraph(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    const struct reading *in = to;
+    if (in->graph->depth + 1 >= ONNX_MAX_DEPTH) {
+        onnx_fail(model, field->bytes.data, "graphs nested more than %d deep", ONNX_MAX_DEPTH);
         return;
     }
-    struct onnx_graph *graph = add_graph(model, parent, message.data);
+    struct onnx_graph *graph = add_graph(model, in->graph, field->bytes.data);
     if (graph != NULL) {
-        graph->next = node->subgraphs;
-        node->subgraphs = graph;
-        read_graph(model, message, graph);
+        graph->next = in->node->subgraphs;
+        in->node->subgraphs = graph;
+        onnx_read(model, field->bytes, graph_fields, graph);
     }
 }
 
 /* Weights in a Constant node instead of among the initializers. */
-static void read_constant(struct onnx_model *model, struct protobuf message,
-                          struct onnx_node *node) {
+static void read_constant(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    const struct onnx_node *node = ((const struct reading *)to)->node;
     struct onnx_tensor *tensor = onnx_take(model, sizeof(*tensor));
-    struct protobuf name;
     if (tensor != NULL) {
-        onnx_tensor_read(model, message, tensor, &name);
+        onnx_tensor_read(model, field->bytes, tensor);
         if (node->n_outputs > 0 && onnx_text_is(node->op_type, "Constant")) {
             node->outputs[0]->tensor = tensor;
         }
     }
 }
 
-static void read_attribute(struct onnx_model *model, struct protobuf message,
-                           struct onnx_graph *graph, struct onnx_node *node) {
-    struct protobuf_field field;
-    while (onnx_next_field(model, &message, &field)) {
-        switch (onnx_key(&field)) {
-        case ONNX_KEY(ATTRIBUTE_TENSOR, PROTOBUF_BYTES):
-            read_constant(model, field.bytes, node);
-            break;
-        case ONNX_KEY(ATTRIBUTE_GRAPH, PROTOBUF_BYTES):
-        case ONNX_KEY(ATTRIBUTE_GRAPHS, PROTOBUF_BYTES):
-            read_subgraph(model, field.bytes, graph, node);
-            break;
-        default:
-            break;
-        }
+static const struct onnx_field attribute_fields[] = {
+    {5, PROTOBUF_BYTES, .read = read_constant},  /* t */
+    {6, PROTOBUF_BYTES, .read = read_subgraph},  /* g */
+    {11, PROTOBUF_BYTES, .read = read_subgraph}, /* graphs */
+    {0},
+};
+
+enum { NODE_INPUT = 1, NODE_OUTPUT = 2 };
+
+static void count_value(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    (void)model;
+    struct onnx_node *node = to;
+    ++*(field->number == NODE_INPUT ? &node->n_inputs : &node->n_outputs);
+}
+
+static void read_value(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    struct reading *in = to;
+    struct onnx_value *value = add_value(model, in->graph, field->bytes);
+    if (field->number == NODE_INPUT) {
+        in->node->inputs[in->n_inputs++] = value;
+    } else if (value != NULL) {
+        in->node->outputs[in->n_outputs++] = value;
+        value->producer = in->node;
     }
 }
 
-/* The first pass over a node counts what the second one fills in. */
-static void measure_node(struct onnx_model *model, struct onnx_node *node) {
-    struct protobuf message = node->message;
-    struct protobuf_field field;
-    while (onnx_next_field(model, &message, &field)) {
-        switch (onnx_key(&field)) {
-        case ONNX_KEY(NODE_INPUT, PROTOBUF_BYTES):
-            node->n_inputs++;
-            break;
-        case ONNX_KEY(NODE_OUTPUT, PROTOBUF_BYTES):
-            node->n_outputs++;
-            break;
-        case ONNX_KEY(NODE_OP_TYPE, PROTOBUF_BYTES):
-            node->op_type = field.bytes;
-            break;
-        case ONNX_KEY(NODE_DOMAIN, PROTOBUF_BYTES):
-            node->domain = field.bytes;
-            break;
-        default:
-            break;
-        }
-    }
-}
+/* Three passes: the first counts what the second fills in; attributes need both. */
+static const struct onnx_field node_fields[] = {
+    {NODE_INPUT, PROTOBUF_BYTES, .read = count_value},
+    {NODE_OUTPUT, PROTOBUF_BYTES, .read = count_value},
+    {4, PROTOBUF_BYTES, offsetof(struct onnx_node, op_type)},
+    {7, PROTOBUF_BYTES, offsetof(struct onnx_node, domain)},
+    {0},
+};
+static const struct onnx_field value_fields[] = {
+    {NODE_INPUT, PROTOBUF_BYTES, .read = read_value},
+    {NODE_OUTPUT, PROTOBUF_BYTES, .read = read_value},
+    {0},
+};
+static const struct onnx_field node_attributes[] = {
+    {ONNX_NODE_ATTRIBUTE, PROTOBUF_BYTES, .message = attribute_fields},
+    {0},
+};
 
-static void fill_names(struct onnx_model *model, struct onnx_graph *graph, struct onnx_node *node) {
-    struct protobuf message = node->message;
-    struct protobuf_field field;
-    size_t n_inputs = 0, n_outputs = 0;
-    while (onnx_next_field(model, &message, &field)) {
-        uint32_t key = onnx_key(&field);
-        if (key == ONNX_KEY(NODE_INPUT, PROTOBUF_BYTES)) {
-            node->inputs[n_inputs++] = add_value(model, graph, field.bytes);
-        } else if (key == ONNX_KEY(NODE_OUTPUT, PROTOBUF_BYTES)) {
-            struct onnx_value *value = add_value(model, graph, field.bytes);
-            node->outputs[n_outputs++] = value;
-            if (value != NULL) {
-                value->producer = node;
-            }
-        }
-    }
-}
-
-/* Reads a NodeProto, with the graphs in its attributes, and appends it to the graph. */
-static void read_node(struct onnx_model *model, struct protobuf message, struct onnx_graph *graph) {
+static void read_node(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    struct onnx_graph *graph = to;
     struct onnx_node *node = onnx_take(model, sizeof(*node));
     if (node == NULL) {
         return;
     }
-    *node = (struct onnx_node){.message = message};
+    *node = (struct onnx_node){.message = field->bytes};
     graph->n_nodes++;
     *graph->last_node = node;
     graph->last_node = &node->next;
-    measure_node(model, node);
+    onnx_read(model, node->message, node_fields, node);
     node->inputs = onnx_take(model, node->n_inputs * sizeof(void *));
     node->outputs = onnx_take(model, node->n_outputs * sizeof(void *));
-    fill_names(model, graph, node);
-    struct protobuf_field field;
-    while (onnx_next_field(model, &message, &field)) {
-        if (onnx_key(&field) == ONNX_KEY(NODE_ATTRIBUTE, PROTOBUF_BYTES)) {
-            read_attribute(model, field.bytes, graph, node);
-        }
-    }
+    struct reading in = {.graph = graph, .node = node};
+    onnx_read(model, node->message, value_fields, &in);
+    onnx_read(model, node->message, node_attributes, &in);
 }
 
 /* ---- graphs ---- */
@@ -288,38 +268,36 @@ static void add_sum(struct onnx_model *model, const char *at, uint64_t *sum, uin
     }
 }
 
-static void read_initializer(struct onnx_model *model, struct protobuf message,
-                             struct onnx_graph *graph) {
+static void read_initializer(struct onnx_model *model, const struct protobuf_field *field,
+                             void *to) {
+    struct onnx_graph *graph = to;
     struct onnx_tensor *tensor = onnx_take(model, sizeof(*tensor));
-    struct protobuf name;
     if (tensor == NULL) {
         return;
     }
-    onnx_tensor_read(model, message, tensor, &name);
-    add_sum(model, message.data, &graph->n_parameters, tensor->n_elements);
-    graph->n_weight_bytes =
-        onnx_add(graph->n_weight_bytes,
-                 onnx_multiply(tensor->n_elements, onnx_type_size(tensor->data_type)));
-    struct onnx_value *value = add_value(model, graph, name);
+    onnx_tensor_read(model, field->bytes, tensor);
+    add_sum(model, field->bytes.data, &graph->n_parameters, tensor->n_elements);
+    graph->n_weight_bytes = onnx_add(graph->n_weight_bytes, onnx_tensor_bytes(tensor));
+    struct onnx_value *value = add_value(model, graph, tensor->name);
     if (value != NULL) {
         value->tensor = tensor;
         value->is_initializer = true;
-        release(model, message);
+        release(model, field->bytes);
     }
 }
 
-static void read_sparse(struct onnx_model *model, struct protobuf message,
-                        struct onnx_graph *graph) {
-    struct protobuf_field field;
-    while (onnx_next_field(model, &message, &field)) {
-        struct onnx_tensor tensor;
-        struct protobuf name;
-        if (onnx_key(&field) == ONNX_KEY(SPARSE_VALUES, PROTOBUF_BYTES)) {
-            onnx_tensor_read(model, field.bytes, &tensor, &name);
-            add_sum(model, field.bytes.data, &graph->n_sparse_values, tensor.n_elements);
-        }
-    }
+static void read_sparse_values(struct onnx_model *model, const struct protobuf_field *field,
+                               void *to) {
+    struct onnx_graph *graph = to;
+    struct onnx_tensor tensor;
+    onnx_tensor_read(model, field->bytes, &tensor);
+    add_sum(model, field->bytes.data, &graph->n_sparse_values, tensor.n_elements);
 }
+
+static const struct onnx_field sparse_fields[] = {
+    {1, PROTOBUF_BYTES, .read = read_sparse_values},
+    {0},
+};
 
 static void add_port(struct onnx_model *model, struct onnx_port ***last,
                      const struct onnx_value *value) {
@@ -331,8 +309,11 @@ static void add_port(struct onnx_model *model, struct onnx_port ***last,
     }
 }
 
+enum { GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, GRAPH_VALUE_INFO = 13 };
+
 static void read_value_info(struct onnx_model *model, const struct protobuf_field *field,
-                            struct onnx_graph *graph) {
+                            void *to) {
+    struct onnx_graph *graph = to;
     struct onnx_shape shape;
     struct protobuf name;
     onnx_value_info_read(model, field->bytes, &shape, &name);
@@ -349,113 +330,79 @@ static void read_value_info(struct onnx_model *model, const struct protobuf_fiel
     }
 }
 
-/* Reads a GraphProto into a graph that may hold something already. */
-static void read_graph(struct onnx_model *model, struct protobuf message,
-                       struct onnx_graph *graph) {
-    struct protobuf_field field;
-    while (onnx_next_field(model, &message, &field)) {
-        switch (onnx_key(&field)) {
-        case ONNX_KEY(GRAPH_NODE, PROTOBUF_BYTES):
-            read_node(model, field.bytes, graph);
-            break;
-        case ONNX_KEY(GRAPH_INITIALIZER, PROTOBUF_BYTES):
-            read_initializer(model, field.bytes, graph);
-            break;
-        case ONNX_KEY(GRAPH_SPARSE_INITIALIZER, PROTOBUF_BYTES):
-            read_sparse(model, field.bytes, graph);
-            break;
-        case ONNX_KEY(GRAPH_INPUT, PROTOBUF_BYTES):
-        case ONNX_KEY(GRAPH_OUTPUT, PROTOBUF_BYTES):
-        case ONNX_KEY(GRAPH_VALUE_INFO, PROTOBUF_BYTES):
-            read_value_info(model, &field, graph);
-            break;
-        default:
-            break;
-        }
+static const struct onnx_field graph_fields[] = {
+    {1, PROTOBUF_BYTES, .read = read_node},
+    {5, PROTOBUF_BYTES, .read = read_initializer},
+    {GRAPH_INPUT, PROTOBUF_BYTES, .read = read_value_info},
+    {GRAPH_OUTPUT, PROTOBUF_BYTES, .read = read_value_info},
+    {GRAPH_VALUE_INFO, PROTOBUF_BYTES, .read = read_value_info},
+    {15, PROTOBUF_BYTES, .message = sparse_fields},
+    {0},
+};
+
+/* ---- models ---- */
+
+static const struct onnx_field function_fields[] = {
+    {1, PROTOBUF_BYTES, offsetof(struct onnx_graph, name)},
+    {7, PROTOBUF_BYTES, .read = read_node},
+    {10, PROTOBUF_BYTES, offsetof(struct onnx_graph, domain)},
+    {0},
+};
+
+static void read_function(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    (void)to;
+    struct onnx_graph *function = add_graph(model, NULL, field->bytes.data);
+    if (function != NULL) {
+        function->next = model->functions;
+        model->functions = function;
+        onnx_read(model, field->bytes, function_fields, function);
     }
 }
 
-static void read_function(struct onnx_model *model, struct protobuf message) {
-    struct onnx_graph *function = add_graph(model, NULL, message.data);
-    if (function == NULL) {
-        return;
+/* Written twice, a message is the sum of both. */
+static void read_graph(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    (void)to;
+    if (model->graph == NULL) {
+        model->graph = add_graph(model, NULL, field->bytes.data);
     }
-    function->next = model->functions;
-    model->functions = function;
-    struct protobuf_field field;
-    while (onnx_next_field(model, &message, &field)) {
-        switch (onnx_key(&field)) {
-        case ONNX_KEY(FUNCTION_NAME, PROTOBUF_BYTES):
-            function->name = field.bytes;
-            break;
-        case ONNX_KEY(FUNCTION_DOMAIN, PROTOBUF_BYTES):
-            function->domain = field.bytes;
-            break;
-        case ONNX_KEY(FUNCTION_NODE, PROTOBUF_BYTES):
-            read_node(model, field.bytes, function);
-            break;
-        default:
-            break;
-        }
-    }
+    onnx_read(model, field->bytes, graph_fields, model->graph);
 }
+
+struct opset {
+    struct protobuf domain;
+    int64_t version;
+};
+
+static const struct onnx_field opset_fields[] = {
+    {1, PROTOBUF_BYTES, offsetof(struct opset, domain)},
+    {2, PROTOBUF_VARINT, offsetof(struct opset, version)},
+    {0},
+};
 
 /* The version of the operators without a domain, or of the domain "ai.onnx", which is the same. */
-static void read_opset(struct onnx_model *model, struct protobuf message) {
-    struct protobuf_field field;
-    struct protobuf domain = {0};
-    int64_t version = 0;
-    while (onnx_next_field(model, &message, &field)) {
-        if (onnx_key(&field) == ONNX_KEY(OPSET_DOMAIN, PROTOBUF_BYTES)) {
-            domain = field.bytes;
-        } else if (onnx_key(&field) == ONNX_KEY(OPSET_VERSION, PROTOBUF_VARINT)) {
-            version = (int64_t)field.value;
-        }
-    }
-    if (domain.len == 0 || onnx_text_is(domain, "ai.onnx")) {
-        model->opset = version;
+static void read_opset(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    (void)to;
+    struct opset opset = {.version = 0};
+    onnx_read(model, field->bytes, opset_fields, &opset);
+    if (opset.domain.len == 0 || onnx_text_is(opset.domain, "ai.onnx")) {
+        model->opset = opset.version;
     }
 }
 
-static void read_model_field(struct onnx_model *model, const struct protobuf_field *field) {
-    switch (onnx_key(field)) {
-    case ONNX_KEY(MODEL_IR_VERSION, PROTOBUF_VARINT):
-        model->ir_version = (int64_t)field->value;
-        break;
-    case ONNX_KEY(MODEL_PRODUCER_NAME, PROTOBUF_BYTES):
-        model->producer_name = field->bytes;
-        break;
-    case ONNX_KEY(MODEL_PRODUCER_VERSION, PROTOBUF_BYTES):
-        model->producer_version = field->bytes;
-        break;
-    case ONNX_KEY(MODEL_OPSET_IMPORT, PROTOBUF_BYTES):
-        read_opset(model, field->bytes);
-        break;
-    case ONNX_KEY(MODEL_FUNCTION, PROTOBUF_BYTES):
-        read_function(model, field->bytes);
-        break;
-    case ONNX_KEY(MODEL_GRAPH, PROTOBUF_BYTES):
-        /* Written twice, a message is the sum of both. */
-        if (model->graph == NULL) {
-            model->graph = add_graph(model, NULL, field->bytes.data);
-        }
-        if (model->graph != NULL) {
-            read_graph(model, field->bytes, model->graph);
-        }
-        break;
-    default:
-        break;
-    }
-}
+static const struct onnx_field model_fields[] = {
+    {1, PROTOBUF_VARINT, offsetof(struct onnx_model, ir_version)},
+    {2, PROTOBUF_BYTES, offsetof(struct onnx_model, producer_name)},
+    {3, PROTOBUF_BYTES, offsetof(struct onnx_model, producer_version)},
+    {7, PROTOBUF_BYTES, .read = read_graph},
+    {8, PROTOBUF_BYTES, .read = read_opset},
+    {25, PROTOBUF_BYTES, .read = read_function},
+    {0},
+};
 
 int onnx_model_read(struct onnx_model *model, struct error *err) {
-    struct protobuf message = model->file;
-    struct protobuf_field field;
     model->err = err;
     model->arena.max = model->arena.max > 0 ? model->arena.max : ONNX_MAX_MEMORY;
-    while (onnx_next_field(model, &message, &field)) {
-        read_model_field(model, &field);
-    }
+    onnx_read(model, model->file, model_fields, model);
     if (model->status == 0 && model->graph == NULL) {
         return error_set(err, -EINVAL, "not an ONNX model: it has no graph");
     }

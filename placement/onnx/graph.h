@@ -19,13 +19,19 @@ enum {
     ONNX_MAX_MEMORY = 256 << 20, /* of a graph, by default */
 };
 
+struct onnx_dims {
+    size_t n;
+    int64_t at[ONNX_MAX_RANK];
+};
+
 /* A tensor in the file: its shape, and where its numbers are. */
 struct onnx_tensor {
     const int64_t *dims;
     size_t n_dims;
     uint64_t n_elements;
     int64_t data_type;
-    bool external;          /* its numbers are in another file */
+    int64_t location; /* 1: its numbers are in another file */
+    struct protobuf name;
     struct protobuf raw;    /* little-endian */
     struct protobuf floats; /* packed */
     struct protobuf int64s; /* packed */
@@ -132,38 +138,46 @@ void *onnx_keep(struct onnx_model *model, const void *data, size_t n);
 void onnx_fail(struct onnx_model *model, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The next field of a message; false at its end, or once the model has failed. */
-bool onnx_next_field(struct onnx_model *model, struct protobuf *message,
-                     struct protobuf_field *ret_field);
+/* A field of a message; its number is that of onnx.proto. */
+struct onnx_field {
+    uint32_t number;
+    enum protobuf_wire wire;
+    size_t offset; /* of a struct protobuf or int64_t that gets the value, unless … */
+    const struct onnx_field *message; /* … it is a message with these fields … */
+    void (*read)(struct onnx_model *model, const struct protobuf_field *field,
+                 void *to); /* … or this takes it */
+};
 
-/* Number and wire type as one, for a switch; fields of an unexpected type are skipped, as every
- * reader of protobuf does. */
-#define ONNX_KEY(number, wire) ((number) << 3 | (wire))
-static inline uint32_t onnx_key(const struct protobuf_field *field) {
-    return ONNX_KEY(field->number, (uint32_t)field->wire);
-}
+enum { ONNX_NODE_ATTRIBUTE = 5 };
 
-/* Reads a TensorProto and its name. */
-void onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct onnx_tensor *ret,
-                      struct protobuf *ret_name);
+/* Reads the fields of a message that `rows` has, which end at number 0, into the struct at `to`.
+ * Others, and those of an unexpected type, are skipped, as every reader of protobuf does. */
+void onnx_read(struct onnx_model *model, struct protobuf message, const struct onnx_field *rows,
+               void *to);
+
+/* Reads a TensorProto. */
+void onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct onnx_tensor *ret);
 
 /* Reads the shape of a ValueInfoProto and its name. */
 void onnx_value_info_read(struct onnx_model *model, struct protobuf message,
                           struct onnx_shape *ret_shape, struct protobuf *ret_name);
 
-/* Up to `max` whole numbers of a small tensor: how many, or -1 if they cannot be read. */
-int onnx_tensor_ints(const struct onnx_tensor *tensor, int64_t *out, size_t max);
+/* The whole numbers of a small tensor; false if they cannot be read. */
+bool onnx_tensor_ints(const struct onnx_tensor *tensor, struct onnx_dims *ret);
 
-/* The same for fractions of single precision. */
+/* Up to `max` fractions of single precision: how many, or -1 if they cannot be read. */
 int onnx_tensor_floats(const struct onnx_tensor *tensor, float *out, size_t max);
 
 /* Bytes of one element, 0 if it has no fixed size. Types of less than a byte count as one. */
 size_t onnx_type_size(int64_t data_type);
 
-/* Attributes of a node; `fallback` or -1 if there is none. */
+/* "float"; "other" of rare ones. */
+const char *onnx_type_name(int64_t data_type);
+
+/* Attributes of a node; `fallback`, an empty text or false if there is none. */
 int64_t onnx_attribute_int(const struct onnx_node *node, const char *name, int64_t fallback);
-int onnx_attribute_ints(const struct onnx_node *node, const char *name, int64_t *out, size_t max);
 struct protobuf onnx_attribute_text(const struct onnx_node *node, const char *name);
+bool onnx_attribute_ints(const struct onnx_node *node, const char *name, struct onnx_dims *ret);
 
 static inline bool onnx_text_is(struct protobuf text, const char *is) {
     return text.len == strlen(is) && memcmp(text.data, is, text.len) == 0;
@@ -175,4 +189,8 @@ static inline uint64_t onnx_add(uint64_t a, uint64_t b) {
 }
 static inline uint64_t onnx_multiply(uint64_t a, uint64_t b) {
     return __builtin_mul_overflow(a, b, &a) ? UINT64_MAX : a;
+}
+
+static inline uint64_t onnx_tensor_bytes(const struct onnx_tensor *tensor) {
+    return onnx_multiply(tensor->n_elements, onnx_type_size(tensor->data_type));
 }

@@ -31,15 +31,6 @@ static void put_size(struct buf *out, const char *key, int64_t bytes) {
     }
 }
 
-static const char *type_name(int64_t data_type) {
-    static const char *const names[] = {
-        "undefined", "float",  "uint8",     "int8",       "uint16",   "int16",
-        "int32",     "int64",  "string",    "bool",       "float16",  "double",
-        "uint32",    "uint64", "complex64", "complex128", "bfloat16",
-    };
-    return data_type > 0 && data_type < (int64_t)ARRAY_LEN(names) ? names[data_type] : "other";
-}
-
 static void put_ports(struct buf *out, const char *key, const struct onnx_port *ports) {
     json_open(out, key, '[');
     for (const struct onnx_port *port = ports; port != NULL; port = port->next) {
@@ -48,7 +39,7 @@ static void put_ports(struct buf *out, const char *key, const struct onnx_port *
         }
         json_open(out, NULL, '{');
         put_text(out, "name", port->value->name);
-        json_put_string(out, "type", type_name(port->shape.data_type));
+        json_put_string(out, "type", onnx_type_name(port->shape.data_type));
         if (port->shape.known) {
             json_open(out, "shape", '[');
             for (size_t i = 0; i < port->shape.n_dims; i++) {
@@ -124,7 +115,7 @@ static void add_ports(struct buf *out, const char *title, const struct onnx_port
         }
         buf_printf(out, "%-24s ", title);
         add_plain(out, port->value->name);
-        buf_printf(out, ": %s ", type_name(port->shape.data_type));
+        buf_printf(out, ": %s ", onnx_type_name(port->shape.data_type));
         add_shape(out, &port->shape);
         buf_add_char(out, '\n');
     }

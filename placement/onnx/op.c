@@ -78,15 +78,18 @@ static const struct onnx_tensor *fixed_input(const struct onnx_layer *layer, siz
     return input < layer->node->n_inputs ? input_value(layer, input)->tensor : NULL;
 }
 
-/* Whole numbers from an attribute, or from a fixed input: how many, or -1. */
-static int input_ints(const struct onnx_layer *layer, const char *name, size_t input,
-                      int64_t out[static ONNX_MAX_RANK]) {
-    int n = onnx_attribute_ints(layer->node, name, out, ONNX_MAX_RANK);
-    const struct onnx_tensor *tensor = n < 0 ? fixed_input(layer, input) : NULL;
-    return tensor != NULL ? onnx_tensor_ints(tensor, out, ONNX_MAX_RANK) : n;
+/* Whole numbers from an attribute, or from a fixed input; false if there are none. */
+static bool input_ints(const struct onnx_layer *layer, const char *name, size_t input,
+                       struct onnx_dims *ret) {
+    const struct onnx_tensor *tensor;
+    return onnx_attribute_ints(layer->node, name, ret) ||
+           ((tensor = fixed_input(layer, input)) != NULL && onnx_tensor_ints(tensor, ret));
 }
 
 /* ---- operators that keep, join or rearrange their input ---- */
+
+/* The rules begin with the shape of the first input in `dims` and leave that of the result there.
+ */
 
 /* Negative axes count from the end; -1 if it is out of range. */
 static int64_t axis_of(int64_t axis, size_t n) {
@@ -94,8 +97,10 @@ static int64_t axis_of(int64_t axis, size_t n) {
     return axis < 0 || axis >= (int64_t)n ? -1 : axis;
 }
 
-static bool shape_same(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    return onnx_input_dims(layer, 0, ret);
+static bool shape_same(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    (void)layer;
+    (void)dims;
+    return true;
 }
 
 /* Joins two shapes by their ends; a 1 stretches. */
@@ -114,185 +119,158 @@ static bool broadcast(struct onnx_dims *into, const struct onnx_dims *with) {
     return true;
 }
 
-static bool shape_broadcast(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    bool ok = onnx_input_dims(layer, 0, ret);
+static bool shape_broadcast(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    bool ok = true;
     for (size_t i = 1; ok && i < layer->node->n_inputs; i++) {
         struct onnx_dims next;
-        ok = onnx_input_dims(layer, i, &next) && broadcast(ret, &next);
+        ok = onnx_input_dims(layer, i, &next) && broadcast(dims, &next);
     }
     return ok;
 }
 
-static bool shape_concat(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    bool ok = onnx_input_dims(layer, 0, ret);
-    int64_t axis = ok ? axis_of(onnx_attribute_int(layer->node, "axis", 1), ret->n) : -1;
-    ok = axis >= 0;
+static bool shape_concat(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    int64_t axis = axis_of(onnx_attribute_int(layer->node, "axis", 1), dims->n);
+    bool ok = axis >= 0;
     for (size_t i = 1; ok && i < layer->node->n_inputs; i++) {
         struct onnx_dims next;
-        ok = onnx_input_dims(layer, i, &next) && next.n == ret->n &&
-             !__builtin_add_overflow(ret->at[axis], next.at[axis], &ret->at[axis]);
+        ok = onnx_input_dims(layer, i, &next) && next.n == dims->n &&
+             !__builtin_add_overflow(dims->at[axis], next.at[axis], &dims->at[axis]);
     }
     return ok;
 }
 
-static bool shape_flatten(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    struct onnx_dims in;
-    if (!onnx_input_dims(layer, 0, &in)) {
-        return false;
-    }
+static bool shape_flatten(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    /* The end counts as an axis. */
     int64_t axis = onnx_attribute_int(layer->node, "axis", 1);
-    axis += axis < 0 ? (int64_t)in.n : 0;
-    if (axis < 0 || axis > (int64_t)in.n) {
+    axis += axis < 0 ? (int64_t)dims->n : 0;
+    if (axis < 0 || axis > (int64_t)dims->n) {
         return false;
     }
-    uint64_t right = onnx_dims_product(&in, (size_t)axis);
-    in.n = (size_t)axis;
-    uint64_t left = onnx_dims_product(&in, 0);
-    *ret = (struct onnx_dims){.n = 2, .at = {(int64_t)left, (int64_t)right}};
+    uint64_t right = onnx_dims_product(dims, (size_t)axis);
+    dims->n = (size_t)axis;
+    uint64_t left = onnx_dims_product(dims, 0);
+    *dims = (struct onnx_dims){.n = 2, .at = {(int64_t)left, (int64_t)right}};
     return left <= INT64_MAX && right <= INT64_MAX;
 }
 
-static bool shape_gemm(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    struct onnx_dims a, b;
-    if (!onnx_input_dims(layer, 0, &a) || !onnx_input_dims(layer, layer->op->weight_input, &b) ||
-        a.n != 2 || b.n != 2) {
-        return false;
-    }
-    bool trans_a = onnx_attribute_int(layer->node, "transA", 0) != 0;
-    bool trans_b = onnx_attribute_int(layer->node, "transB", 0) != 0;
-    *ret = (struct onnx_dims){.n = 2, .at = {a.at[trans_a], b.at[!trans_b]}};
-    return true;
-}
-
-static bool shape_matmul(const struct onnx_layer *layer, struct onnx_dims *ret) {
+static bool shape_gemm(const struct onnx_layer *layer, struct onnx_dims *dims) {
     struct onnx_dims b;
-    if (!onnx_input_dims(layer, 0, ret) || !onnx_input_dims(layer, layer->op->weight_input, &b) ||
-        ret->n < 2 || b.n < 2) {
+    if (!onnx_input_dims(layer, layer->op->weight_input, &b) || dims->n != 2 || b.n != 2) {
         return false;
     }
-    int64_t rows = ret->at[ret->n - 2], columns = b.at[b.n - 1];
-    ret->at[ret->n - 2] = ret->at[ret->n - 1] = 1;
-    b.at[b.n - 2] = b.at[b.n - 1] = 1;
-    if (!broadcast(ret, &b)) {
-        return false;
-    }
-    ret->at[ret->n - 2] = rows;
-    ret->at[ret->n - 1] = columns;
+    dims->at[0] = dims->at[onnx_attribute_int(layer->node, "transA", 0) != 0];
+    dims->at[1] = b.at[onnx_attribute_int(layer->node, "transB", 0) == 0];
     return true;
 }
 
-/* The axes that an operator names, of its input with `more` dimensions for each: how many, or -1 if
- * one of them is wrong or the shape of the input is unknown. */
-static int read_axes(const struct onnx_layer *layer, size_t more, struct onnx_dims *ret_in,
-                     bool marks[static ONNX_MAX_RANK]) {
-    int64_t axes[ONNX_MAX_RANK];
-    int n = input_ints(layer, "axes", 1, axes);
-    if (!onnx_input_dims(layer, 0, ret_in)) {
-        return -1;
+static bool shape_matmul(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    struct onnx_dims b;
+    if (!onnx_input_dims(layer, layer->op->weight_input, &b) || dims->n < 2 || b.n < 2) {
+        return false;
     }
-    size_t rank = ret_in->n + (n > 0 ? more * (size_t)n : 0);
-    for (int i = 0; i < n; i++) {
-        int64_t axis = rank <= ONNX_MAX_RANK ? axis_of(axes[i], rank) : -1;
+    int64_t rows = dims->at[dims->n - 2], columns = b.at[b.n - 1];
+    dims->at[dims->n - 2] = dims->at[dims->n - 1] = 1;
+    b.at[b.n - 2] = b.at[b.n - 1] = 1;
+    bool ok = broadcast(dims, &b);
+    dims->at[dims->n - 2] = rows;
+    dims->at[dims->n - 1] = columns;
+    return ok;
+}
+
+/* Marks the axes that an operator names, of its input with `more` dimensions for each: how many, or
+ * -1 if one of them is wrong. */
+static int read_axes(const struct onnx_layer *layer, size_t more, const struct onnx_dims *dims,
+                     bool marks[static ONNX_MAX_RANK]) {
+    struct onnx_dims axes;
+    if (!input_ints(layer, "axes", 1, &axes)) {
+        return 0;
+    }
+    size_t rank = dims->n + more * axes.n;
+    for (size_t i = 0; i < axes.n; i++) {
+        int64_t axis = rank <= ONNX_MAX_RANK ? axis_of(axes.at[i], rank) : -1;
         if (axis < 0) {
             return -1;
         }
         marks[axis] = true;
     }
-    return n < 0 ? 0 : n;
+    return (int)axes.n;
 }
 
-static bool shape_reduce(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    struct onnx_dims in;
+/* Without axes, those of one element go. */
+static bool shape_squeeze(const struct onnx_layer *layer, struct onnx_dims *dims) {
     bool marks[ONNX_MAX_RANK] = {false};
-    bool keep = onnx_attribute_int(layer->node, "keepdims", 1) != 0;
-    bool ok = read_axes(layer, 0, &in, marks) > 0;
-    ret->n = 0;
-    for (size_t i = 0; ok && i < in.n; i++) {
-        if (!marks[i] || keep) {
-            ret->at[ret->n++] = marks[i] ? 1 : in.at[i];
+    int n_axes = read_axes(layer, 0, dims, marks);
+    size_t n = 0;
+    for (size_t i = 0; i < dims->n; i++) {
+        if (n_axes > 0 ? !marks[i] : dims->at[i] != 1) {
+            dims->at[n++] = dims->at[i];
         }
     }
-    return ok;
-}
-
-/* 0 keeps a dimension, -1 takes the rest. */
-static bool shape_reshape(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    struct onnx_dims in;
-    int n = input_ints(layer, "shape", 1, ret->at);
-    if (!onnx_input_dims(layer, 0, &in) || n < 0) {
-        return false;
-    }
-    ret->n = (size_t)n;
-    size_t open = ONNX_MAX_RANK;
-    for (size_t i = 0; i < ret->n; i++) {
-        if (ret->at[i] == 0 && i < in.n) {
-            ret->at[i] = in.at[i];
-        }
-        if (ret->at[i] < -1 || (ret->at[i] == -1 && open != ONNX_MAX_RANK)) {
-            return false;
-        }
-        if (ret->at[i] == -1) {
-            open = i;
-            ret->at[i] = 1;
-        }
-    }
-    uint64_t all = onnx_dims_product(&in, 0), given = onnx_dims_product(ret, 0);
-    if (all > INT64_MAX || given == 0 || all % given != 0) {
-        return false;
-    }
-    if (open != ONNX_MAX_RANK) {
-        ret->at[open] = (int64_t)(all / given);
-    }
-    return true;
-}
-
-static bool shape_squeeze(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    struct onnx_dims in;
-    bool marks[ONNX_MAX_RANK] = {false};
-    int n_axes = read_axes(layer, 0, &in, marks);
-    ret->n = 0;
-    for (size_t i = 0; n_axes >= 0 && i < in.n; i++) {
-        if (n_axes > 0 ? !marks[i] : in.at[i] != 1) {
-            ret->at[ret->n++] = in.at[i];
-        }
-    }
+    dims->n = n;
     return n_axes >= 0;
 }
 
-static bool shape_unsqueeze(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    struct onnx_dims in;
+static bool shape_reduce(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    bool marks[ONNX_MAX_RANK] = {false};
+    bool keep = onnx_attribute_int(layer->node, "keepdims", 1) != 0;
+    bool ok = read_axes(layer, 0, dims, marks) > 0;
+    for (size_t i = 0; ok && keep && i < dims->n; i++) {
+        dims->at[i] = marks[i] ? 1 : dims->at[i];
+    }
+    return ok && (keep || shape_squeeze(layer, dims));
+}
+
+static bool shape_unsqueeze(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    const struct onnx_dims in = *dims;
     bool marks[ONNX_MAX_RANK] = {false};
     int n_axes = read_axes(layer, 1, &in, marks);
-    if (n_axes <= 0) {
+    size_t taken = 0;
+    dims->n = n_axes > 0 ? in.n + (size_t)n_axes : 0;
+    for (size_t i = 0; i < dims->n; i++) {
+        dims->at[i] = marks[i] || taken == in.n ? 1 : in.at[taken++];
+    }
+    return n_axes > 0;
+}
+
+/* 0 keeps a dimension, -1 takes the rest. */
+static bool shape_reshape(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    const struct onnx_dims in = *dims;
+    if (!input_ints(layer, "shape", 1, dims)) {
         return false;
     }
-    size_t taken = 0;
-    ret->n = in.n + (size_t)n_axes;
-    for (size_t i = 0; i < ret->n; i++) {
-        ret->at[i] = marks[i] || taken == in.n ? 1 : in.at[taken++];
+    int64_t *open = NULL;
+    for (size_t i = 0; i < dims->n; i++) {
+        int64_t *dim = &dims->at[i];
+        *dim = *dim == 0 && i < in.n ? in.at[i] : *dim;
+        if (*dim < -1 || (*dim == -1 && open != NULL)) {
+            return false;
+        }
+        if (*dim == -1) {
+            open = dim;
+            *dim = 1;
+        }
+    }
+    uint64_t all = onnx_dims_product(&in, 0), given = onnx_dims_product(dims, 0);
+    if (all > INT64_MAX || given == 0 || all % given != 0) {
+        return false;
+    }
+    if (open != NULL) {
+        *open = (int64_t)(all / given);
     }
     return true;
 }
 
-static bool shape_transpose(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    struct onnx_dims in;
-    int64_t perm[ONNX_MAX_RANK];
-    if (!onnx_input_dims(layer, 0, &in)) {
-        return false;
+static bool shape_transpose(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    const struct onnx_dims in = *dims;
+    struct onnx_dims perm;
+    bool is_given = onnx_attribute_ints(layer->node, "perm", &perm) && perm.n > 0;
+    bool ok = !is_given || perm.n == in.n;
+    for (size_t i = 0; ok && i < in.n; i++) {
+        int64_t from = is_given ? perm.at[i] : (int64_t)(in.n - 1 - i);
+        ok = from >= 0 && from < (int64_t)in.n;
+        dims->at[i] = ok ? in.at[from] : 0;
     }
-    int n = onnx_attribute_ints(layer->node, "perm", perm, ONNX_MAX_RANK);
-    if (n > 0 && (size_t)n != in.n) {
-        return false;
-    }
-    ret->n = in.n;
-    for (size_t i = 0; i < in.n; i++) {
-        int64_t from = n > 0 ? perm[i] : (int64_t)(in.n - 1 - i);
-        if (from < 0 || from >= (int64_t)in.n) {
-            return false;
-        }
-        ret->at[i] = in.at[from];
-    }
-    return true;
+    return ok;
 }
 
 /* ---- operators that cut, stretch or frame their input ---- */
@@ -309,37 +287,30 @@ static bool set_dim(struct onnx_dims *dims, size_t axis, int64_t value) {
     return true;
 }
 
-static bool shape_pad(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    int64_t pads[ONNX_MAX_RANK];
-    int n = input_ints(layer, "pads", 1, pads);
-    bool ok = onnx_input_dims(layer, 0, ret) && n >= 0 && (size_t)n == 2 * ret->n;
-    for (size_t i = 0; ok && i < ret->n; i++) {
+static bool shape_pad(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    struct onnx_dims pads;
+    bool ok = input_ints(layer, "pads", 1, &pads) && pads.n == 2 * dims->n;
+    for (size_t i = 0; ok && i < dims->n; i++) {
         int64_t both;
-        ok = !__builtin_add_overflow(pads[i], pads[i + ret->n], &both) &&
-             !__builtin_add_overflow(ret->at[i], both, &both) && set_dim(ret, i, both);
+        ok = !__builtin_add_overflow(pads.at[i], pads.at[i + dims->n], &both) &&
+             !__builtin_add_overflow(dims->at[i], both, &both) && set_dim(dims, i, both);
     }
     return ok;
 }
 
 /* Inputs are data, region, scales and sizes; before version 11 data and scales. */
-static bool shape_resize(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    int64_t sizes[ONNX_MAX_RANK];
+static bool shape_resize(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    struct onnx_dims sizes;
     float scales[ONNX_MAX_RANK];
-    if (!onnx_input_dims(layer, 0, ret)) {
-        return false;
-    }
-    bool ok = true;
-    if (layer->node->n_inputs > 3 && input_ints(layer, "", 3, sizes) == (int)ret->n) {
-        for (size_t i = 0; ok && i < ret->n; i++) {
-            ok = set_dim(ret, i, sizes[i]);
-        }
-        return ok;
-    }
+    bool has_sizes =
+        layer->node->n_inputs > 3 && input_ints(layer, "", 3, &sizes) && sizes.n == dims->n;
     const struct onnx_tensor *tensor = fixed_input(layer, layer->node->n_inputs > 2 ? 2 : 1);
-    ok = tensor != NULL && onnx_tensor_floats(tensor, scales, ONNX_MAX_RANK) == (int)ret->n;
-    for (size_t i = 0; ok && i < ret->n; i++) {
-        double scaled = floor((double)ret->at[i] * (double)scales[i]);
-        ok = scaled >= 0 && scaled <= MAX_DIM && set_dim(ret, i, (int64_t)scaled);
+    bool ok = has_sizes ||
+              (tensor != NULL && onnx_tensor_floats(tensor, scales, ONNX_MAX_RANK) == (int)dims->n);
+    for (size_t i = 0; ok && i < dims->n; i++) {
+        double size =
+            has_sizes ? (double)sizes.at[i] : floor((double)dims->at[i] * (double)scales[i]);
+        ok = size >= 0 && size <= MAX_DIM && set_dim(dims, i, (int64_t)size);
     }
     return ok;
 }
@@ -360,68 +331,67 @@ static int64_t slice_len(int64_t dim, int64_t start, int64_t end, int64_t step) 
     return len <= 0 ? 0 : (len - step - 1) / -step;
 }
 
-static bool shape_slice(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    int64_t starts[ONNX_MAX_RANK], ends[ONNX_MAX_RANK], axes[ONNX_MAX_RANK], steps[ONNX_MAX_RANK];
-    int n = input_ints(layer, "starts", 1, starts);
-    int n_axes = input_ints(layer, "axes", 3, axes);
-    int n_steps = input_ints(layer, "steps", 4, steps);
-    bool ok = onnx_input_dims(layer, 0, ret) && n >= 0 && (size_t)n <= ret->n &&
-              input_ints(layer, "ends", 2, ends) == n &&
-              (n_axes == n || (n_axes < 0 && layer->node->n_inputs <= 3)) &&
-              (n_steps == n || (n_steps < 0 && layer->node->n_inputs <= 4));
-    for (int i = 0; ok && i < n; i++) {
-        int64_t axis = axis_of(n_axes == n ? axes[i] : i, ret->n);
-        int64_t step = n_steps == n ? steps[i] : 1;
+/* Optional numbers for each of `n` axes, which are `first`, `first` + `step`, … without. */
+static bool read_optional(const struct onnx_layer *layer, const char *name, size_t input, size_t n,
+                          int64_t first, int64_t step, struct onnx_dims *ret) {
+    if (input_ints(layer, name, input, ret)) {
+        return ret->n == n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        ret->at[i] = first + (int64_t)i * step;
+    }
+    return layer->node->n_inputs <= input;
+}
+
+static bool shape_slice(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    struct onnx_dims starts, ends, axes, steps;
+    bool ok = input_ints(layer, "starts", 1, &starts) && input_ints(layer, "ends", 2, &ends) &&
+              starts.n <= dims->n && ends.n == starts.n &&
+              read_optional(layer, "axes", 3, starts.n, 0, 1, &axes) &&
+              read_optional(layer, "steps", 4, starts.n, 1, 0, &steps);
+    for (size_t i = 0; ok && i < starts.n; i++) {
+        int64_t axis = axis_of(axes.at[i], dims->n), step = steps.at[i];
         ok = axis >= 0 && step != 0 && step > -MAX_DIM && step < MAX_DIM &&
-             ret->at[axis] <= MAX_DIM &&
-             set_dim(ret, (size_t)axis, slice_len(ret->at[axis], starts[i], ends[i], step));
+             dims->at[axis] <= MAX_DIM &&
+             set_dim(dims, (size_t)axis, slice_len(dims->at[axis], starts.at[i], ends.at[i], step));
     }
     return ok;
 }
 
-static bool split_dims(const struct onnx_layer *layer, size_t output, struct onnx_dims *ret) {
-    int64_t parts[ONNX_MAX_RANK];
-    if (!onnx_input_dims(layer, 0, ret) || output >= ONNX_MAX_RANK) {
-        return false;
-    }
-    int64_t axis = axis_of(onnx_attribute_int(layer->node, "axis", 0), ret->n);
-    int n = input_ints(layer, "split", 1, parts);
+static bool shape_split(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    struct onnx_dims parts;
+    int64_t axis = axis_of(onnx_attribute_int(layer->node, "axis", 0), dims->n);
+    int64_t n_parts = (int64_t)layer->node->n_outputs;
     if (axis < 0) {
         return false;
     }
-    if (n < 0 && layer->node->n_inputs <= 1) {
-        int64_t n_parts = (int64_t)layer->node->n_outputs;
-        return ret->at[axis] % n_parts == 0 && set_dim(ret, (size_t)axis, ret->at[axis] / n_parts);
+    if (input_ints(layer, "split", 1, &parts)) {
+        return parts.n == layer->node->n_outputs &&
+               set_dim(dims, (size_t)axis, parts.at[layer->output]);
     }
-    return n == (int)layer->node->n_outputs && set_dim(ret, (size_t)axis, parts[output]);
+    return layer->node->n_inputs <= 1 && dims->at[axis] % n_parts == 0 &&
+           set_dim(dims, (size_t)axis, dims->at[axis] / n_parts);
 }
 
-static bool shape_split(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    return split_dims(layer, 0, ret);
+static bool has_small_blocks(const struct onnx_dims *dims, int64_t block) {
+    return dims->n == 4 && block > 0 && block <= 1024 && dims->at[1] <= MAX_DIM &&
+           dims->at[2] <= MAX_DIM && dims->at[3] <= MAX_DIM;
 }
 
-/* Channels to pixels, or the other way round. */
-static bool regroup(const struct onnx_layer *layer, bool to_space, struct onnx_dims *ret) {
+/* Channels to pixels. */
+static bool shape_depth_to_space(const struct onnx_layer *layer, struct onnx_dims *dims) {
     int64_t block = onnx_attribute_int(layer->node, "blocksize", 0);
-    if (!onnx_input_dims(layer, 0, ret) || ret->n != 4 || block <= 0 || block > 1024 ||
-        ret->at[1] > MAX_DIM || ret->at[2] > MAX_DIM || ret->at[3] > MAX_DIM) {
-        return false;
-    }
-    if (to_space) {
-        return ret->at[1] % (block * block) == 0 && set_dim(ret, 1, ret->at[1] / (block * block)) &&
-               set_dim(ret, 2, ret->at[2] * block) && set_dim(ret, 3, ret->at[3] * block);
-    }
-    return ret->at[2] % block == 0 && ret->at[3] % block == 0 &&
-           set_dim(ret, 1, ret->at[1] * block * block) && set_dim(ret, 2, ret->at[2] / block) &&
-           set_dim(ret, 3, ret->at[3] / block);
+    return has_small_blocks(dims, block) && dims->at[1] % (block * block) == 0 &&
+           set_dim(dims, 1, dims->at[1] / (block * block)) &&
+           set_dim(dims, 2, dims->at[2] * block) && set_dim(dims, 3, dims->at[3] * block);
 }
 
-static bool shape_depth_to_space(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    return regroup(layer, true, ret);
-}
-
-static bool shape_space_to_depth(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    return regroup(layer, false, ret);
+/* The other way round. */
+static bool shape_space_to_depth(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    int64_t block = onnx_attribute_int(layer->node, "blocksize", 0);
+    return has_small_blocks(dims, block) && dims->at[2] % block == 0 && dims->at[3] % block == 0 &&
+           set_dim(dims, 1, dims->at[1] * block * block) && set_dim(dims, 2, dims->at[2] / block) &&
+           set_dim(dims, 3, dims->at[3] / block);
 }
 
 /* ---- operators that move a window over their input: convolution and pooling ---- */
@@ -430,28 +400,25 @@ enum { MAX_SPATIAL = 8 };
 
 struct window {
     size_t n; /* spatial dimensions */
-    int64_t kernel[MAX_SPATIAL];
-    int64_t stride[MAX_SPATIAL];
-    int64_t dilation[MAX_SPATIAL];
-    int64_t pads[2 * MAX_SPATIAL];
-    int64_t output_padding[MAX_SPATIAL];
+    struct onnx_dims kernel, stride, dilation, pads, output_padding;
     bool same;
     bool ceil;
 };
 
 /* Rows of numbers that are all between `min` and MAX_DIM; without them, all are `fallback`. */
 static bool read_row(const struct onnx_node *node, const char *name, int64_t fallback, int64_t min,
-                     size_t n, int64_t *out) {
-    int found = onnx_attribute_ints(node, name, out, n);
-    bool ok = found <= 0 || (size_t)found == n;
+                     size_t n, struct onnx_dims *ret) {
+    bool is_given = onnx_attribute_ints(node, name, ret) && ret->n > 0;
+    bool ok = !is_given || ret->n == n;
     for (size_t i = 0; ok && i < n; i++) {
-        out[i] = found <= 0 ? fallback : out[i];
-        ok = out[i] >= min && out[i] <= MAX_DIM;
+        ret->at[i] = is_given ? ret->at[i] : fallback;
+        ok = ret->at[i] >= min && ret->at[i] <= MAX_DIM;
     }
     return ok;
 }
 
-/* The kernel's size is an attribute of pools, and the shape of the weights of convolutions. */
+/* The kernel's size is an attribute of pools, and the shape of the weights of convolutions, which
+ * are NULL for pools. */
 static bool read_window(const struct onnx_node *node, const struct onnx_dims *in,
                         const struct onnx_dims *weights, struct window *ret) {
     size_t n = in->n - 2;
@@ -459,99 +426,80 @@ static bool read_window(const struct onnx_node *node, const struct onnx_dims *in
     struct protobuf auto_pad = onnx_attribute_text(node, "auto_pad");
     ret->same = onnx_text_is(auto_pad, "SAME_UPPER") || onnx_text_is(auto_pad, "SAME_LOWER");
     ret->ceil = onnx_attribute_int(node, "ceil_mode", 0) != 0;
-    bool ok = in->n > 2 && n <= MAX_SPATIAL && read_row(node, "strides", 1, 1, n, ret->stride) &&
-              read_row(node, "dilations", 1, 0, n, ret->dilation) &&
-              read_row(node, "pads", 0, 0, 2 * n, ret->pads) &&
-              read_row(node, "output_padding", 0, 0, n, ret->output_padding);
+    bool ok = in->n > 2 && n <= MAX_SPATIAL && read_row(node, "strides", 1, 1, n, &ret->stride) &&
+              read_row(node, "dilations", 1, 0, n, &ret->dilation) &&
+              read_row(node, "pads", 0, 0, 2 * n, &ret->pads) &&
+              read_row(node, "output_padding", 0, 0, n, &ret->output_padding);
     if (weights == NULL) {
-        return ok && read_row(node, "kernel_shape", 0, 1, n, ret->kernel);
+        return ok && read_row(node, "kernel_shape", 0, 1, n, &ret->kernel);
     }
     ok = ok && weights->n == in->n;
     for (size_t i = 0; ok && i < n; i++) {
-        ret->kernel[i] = weights->at[i + 2];
-        ok = ret->kernel[i] > 0 && ret->kernel[i] <= MAX_DIM;
+        ret->kernel.at[i] = weights->at[i + 2];
+        ok = ret->kernel.at[i] > 0 && ret->kernel.at[i] <= MAX_DIM;
     }
     return ok;
+}
+
+/* How far the kernel reaches beyond the padding of dimension `i`. */
+static int64_t reach(const struct window *window, size_t i) {
+    return window->dilation.at[i] * (window->kernel.at[i] - 1) + 1 - window->pads.at[i] -
+           window->pads.at[i + window->n];
 }
 
 static bool slide(const struct window *window, struct onnx_dims *dims) {
     for (size_t i = 0; i < window->n; i++) {
         int64_t *dim = &dims->at[i + 2];
-        int64_t stride = window->stride[i];
-        if (*dim > MAX_DIM) {
+        int64_t stride = window->stride.at[i];
+        if (*dim > MAX_DIM || (!window->same && *dim < reach(window, i))) {
             return false;
         }
-        int64_t room = *dim + window->pads[i] + window->pads[i + window->n] -
-                       (window->dilation[i] * (window->kernel[i] - 1) + 1);
-        if (window->same) {
-            *dim = (*dim + stride - 1) / stride;
-        } else if (room < 0) {
-            return false;
-        } else {
-            *dim = (room + (window->ceil ? stride - 1 : 0)) / stride + 1;
-        }
+        *dim = window->same
+                   ? (*dim + stride - 1) / stride
+                   : (*dim - reach(window, i) + (window->ceil ? stride - 1 : 0)) / stride + 1;
     }
     return true;
 }
 
-static bool read_conv(const struct onnx_layer *layer, struct onnx_dims *ret_in,
-                      struct onnx_dims *ret_weights, struct window *ret_window) {
-    return onnx_input_dims(layer, 0, ret_in) &&
-           onnx_input_dims(layer, layer->op->weight_input, ret_weights) &&
-           read_window(layer->node, ret_in, ret_weights, ret_window);
-}
-
-static bool shape_conv(const struct onnx_layer *layer, struct onnx_dims *ret) {
+static bool shape_conv(const struct onnx_layer *layer, struct onnx_dims *dims) {
     struct onnx_dims weights;
     struct window window;
-    if (!read_conv(layer, ret, &weights, &window)) {
-        return false;
-    }
-    ret->at[1] = weights.at[0];
-    return slide(&window, ret);
+    bool ok = onnx_input_dims(layer, layer->op->weight_input, &weights) &&
+              read_window(layer->node, dims, &weights, &window) && slide(&window, dims);
+    dims->at[1] = ok ? weights.at[0] : 0;
+    return ok;
 }
 
-static bool shape_conv_transpose(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    struct onnx_dims weights;
+static bool shape_conv_transpose(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    struct onnx_dims weights, fixed;
     struct window window;
-    int64_t fixed[MAX_SPATIAL];
-    if (!read_conv(layer, ret, &weights, &window) || window.same ||
-        onnx_attribute_ints(layer->node, "output_shape", fixed, MAX_SPATIAL) >= 0) {
-        return false;
-    }
     int64_t group = onnx_attribute_int(layer->node, "group", 1);
-    if (__builtin_mul_overflow(weights.at[1], group, &ret->at[1]) || group <= 0) {
-        return false;
+    bool ok = onnx_input_dims(layer, layer->op->weight_input, &weights) &&
+              read_window(layer->node, dims, &weights, &window) && !window.same && group > 0 &&
+              !onnx_attribute_ints(layer->node, "output_shape", &fixed) &&
+              !__builtin_mul_overflow(weights.at[1], group, &dims->at[1]);
+    for (size_t i = 0; ok && i < window.n; i++) {
+        int64_t *dim = &dims->at[i + 2];
+        ok = *dim > 0 && *dim <= MAX_DIM;
+        *dim =
+            ok ? window.stride.at[i] * (*dim - 1) + window.output_padding.at[i] + reach(&window, i)
+               : -1;
+        ok = *dim >= 0;
     }
-    for (size_t i = 0; i < window.n; i++) {
-        int64_t *dim = &ret->at[i + 2];
-        if (*dim <= 0 || *dim > MAX_DIM) {
-            return false;
-        }
-        *dim = window.stride[i] * (*dim - 1) + window.output_padding[i] +
-               (window.kernel[i] - 1) * window.dilation[i] + 1 - window.pads[i] -
-               window.pads[i + window.n];
-        if (*dim < 0) {
-            return false;
-        }
-    }
-    return true;
+    return ok;
 }
 
-static bool shape_pool(const struct onnx_layer *layer, struct onnx_dims *ret) {
+static bool shape_pool(const struct onnx_layer *layer, struct onnx_dims *dims) {
     struct window window;
-    return onnx_input_dims(layer, 0, ret) && read_window(layer->node, ret, NULL, &window) &&
-           slide(&window, ret);
+    return read_window(layer->node, dims, NULL, &window) && slide(&window, dims);
 }
 
-static bool shape_global_pool(const struct onnx_layer *layer, struct onnx_dims *ret) {
-    if (!onnx_input_dims(layer, 0, ret) || ret->n < 3) {
-        return false;
+static bool shape_global_pool(const struct onnx_layer *layer, struct onnx_dims *dims) {
+    (void)layer;
+    for (size_t i = 2; i < dims->n; i++) {
+        dims->at[i] = 1;
     }
-    for (size_t i = 2; i < ret->n; i++) {
-        ret->at[i] = 1;
-    }
-    return true;
+    return dims->n > 2;
 }
 
 /* ---- operators ---- */
@@ -661,16 +609,14 @@ static void set_shape(struct onnx_model *model, struct onnx_value *value,
 
 void onnx_shapes_fill(struct onnx_model *model, struct onnx_graph *graph) {
     for (struct onnx_node *node = graph->nodes; node != NULL; node = node->next) {
-        const struct onnx_layer layer = {model, node, onnx_op_find(node)};
-        bool (*rule)(const struct onnx_layer *, struct onnx_dims *) = layer.op->shape;
-        struct onnx_dims dims;
-        if (rule != NULL && node->n_outputs > 0 &&
-            !onnx_shape_dims(&node->outputs[0]->shape, &dims) && rule(&layer, &dims)) {
-            set_shape(model, node->outputs[0], &dims);
-        }
-        for (size_t i = 1; rule == shape_split && i < node->n_outputs; i++) {
-            if (!onnx_shape_dims(&node->outputs[i]->shape, &dims) && split_dims(&layer, i, &dims)) {
-                set_shape(model, node->outputs[i], &dims);
+        struct onnx_layer layer = {model, node, onnx_op_find(node), .output = 0};
+        size_t n_outputs = layer.op->shape == shape_split ? node->n_outputs : node->n_outputs > 0;
+        for (; layer.op->shape != NULL && layer.output < n_outputs; layer.output++) {
+            struct onnx_value *output = node->outputs[layer.output];
+            struct onnx_dims dims;
+            if (!onnx_shape_dims(&output->shape, &dims) && onnx_input_dims(&layer, 0, &dims) &&
+                layer.op->shape(&layer, &dims)) {
+                set_shape(model, output, &dims);
             }
         }
         for (struct onnx_graph *inner = node->subgraphs; inner != NULL; inner = inner->next) {

@@ -20,16 +20,12 @@ enum onnx_kind {
 
 enum { ONNX_QUANTISED = 1, ONNX_FUSED = 2 };
 
-struct onnx_dims {
-    size_t n;
-    int64_t at[ONNX_MAX_RANK];
-};
-
 /* A node and its operator. */
 struct onnx_layer {
     const struct onnx_model *model;
     const struct onnx_node *node;
     const struct onnx_op *op;
+    size_t output; /* whose shape is asked for */
 };
 
 struct onnx_op {
@@ -37,9 +33,9 @@ struct onnx_op {
     enum onnx_kind kind;
     unsigned char weight_input; /* also the second operand of what has two */
     unsigned char flags;
-    /* The shape of the first result from those of the inputs; false if it is unknown. NULL: no
+    /* Makes the shape of the first input that of the result; false if it is unknown. NULL: no
      * rule. */
-    bool (*shape)(const struct onnx_layer *layer, struct onnx_dims *ret);
+    bool (*shape)(const struct onnx_layer *layer, struct onnx_dims *dims);
 };
 
 /* The operator of a node; one of kind ONNX_OTHER without a rule if it is unknown. */

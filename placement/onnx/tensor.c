@@ -1,53 +1,39 @@
 #include "placement/onnx/graph.h"
 
-/* Field numbers of onnx.proto. */
-enum {
-    TENSOR_DIMS = 1,
-    TENSOR_DATA_TYPE = 2,
-    TENSOR_FLOAT_DATA = 4,
-    TENSOR_INT64_DATA = 7,
-    TENSOR_NAME = 8,
-    TENSOR_RAW_DATA = 9,
-    TENSOR_DATA_LOCATION = 14,
-    VALUE_NAME = 1,
-    VALUE_TYPE = 2,
-    TYPE_TENSOR = 1,
-    TENSOR_TYPE_ELEM = 1,
-    TENSOR_TYPE_SHAPE = 2,
-    SHAPE_DIM = 1,
-    DIM_VALUE = 1,
-};
+/* ---- dimensions ---- */
 
-enum { TYPE_FLOAT = 1, TYPE_INT64 = 7, LOCATION_EXTERNAL = 1 };
-
-struct dims {
-    int64_t at[ONNX_MAX_RANK];
-    size_t n;
-    const char *start; /* of the tensor */
-};
-
-static void add_dim(struct onnx_model *model, const char *at, struct dims *dims, int64_t dim) {
-    if (dims->n == ONNX_MAX_RANK) {
-        onnx_fail(model, at, "a tensor of more than %d dimensions", ONNX_MAX_RANK);
-        return;
-    }
-    dims->at[dims->n++] = dim;
-}
-
-/* Numbers one after the other in one field, as a later protobuf writes them. */
-static void add_packed(struct onnx_model *model, struct protobuf row, struct dims *dims) {
-    while (row.len > 0 && model->status == 0) {
-        const char *at = row.data;
-        uint64_t dim;
-        if (protobuf_next_varint(&row, &dim) < 0) {
-            onnx_fail(model, at, "a truncated dimension");
-            return;
+/* Appends a repeated number, which is alone or in a packed row. False: too many, or truncated. */
+static bool add_numbers(const struct protobuf_field *field, struct onnx_dims *out) {
+    struct protobuf row = field->bytes;
+    uint64_t number = field->value;
+    bool is_packed = field->wire == PROTOBUF_BYTES;
+    for (bool more = !is_packed || row.len > 0; more; more = is_packed && row.len > 0) {
+        if (out->n == ONNX_MAX_RANK || (is_packed && protobuf_next_varint(&row, &number) < 0)) {
+            return false;
         }
-        add_dim(model, at, dims, (int64_t)dim);
+        out->at[out->n++] = (int64_t)number;
+    }
+    return true;
+}
+
+/* What is read of a tensor, or of a value. */
+struct reading {
+    struct onnx_tensor tensor;
+    struct onnx_shape shape;
+    struct onnx_dims dims;
+    const char *start;
+};
+
+static void read_dims(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    struct reading *in = to;
+    if (!add_numbers(field, &in->dims)) {
+        onnx_fail(model, in->start, "a tensor of more than %d dimensions, or a truncated one",
+                  ONNX_MAX_RANK);
     }
 }
 
-static uint64_t count_elements(struct onnx_model *model, const char *at, const struct dims *dims) {
+static uint64_t count_elements(struct onnx_model *model, const char *at,
+                               const struct onnx_dims *dims) {
     uint64_t n = 1;
     bool has_zero = false;
     for (size_t i = 0; i < dims->n; i++) {
@@ -66,142 +52,60 @@ static uint64_t count_elements(struct onnx_model *model, const char *at, const s
     return has_zero ? 0 : n;
 }
 
-static const int64_t *keep_dims(struct onnx_model *model, const struct dims *dims) {
+static const int64_t *keep_dims(struct onnx_model *model, const struct onnx_dims *dims) {
     return onnx_keep(model, dims->at, dims->n * sizeof(dims->at[0]));
 }
 
-static void read_tensor_field(struct onnx_model *model, const struct protobuf_field *field,
-                              struct dims *dims, struct onnx_tensor *tensor) {
-    switch (onnx_key(field)) {
-    case ONNX_KEY(TENSOR_DIMS, PROTOBUF_BYTES):
-        add_packed(model, field->bytes, dims);
-        break;
-    case ONNX_KEY(TENSOR_DIMS, PROTOBUF_VARINT):
-        add_dim(model, dims->start, dims, (int64_t)field->value);
-        break;
-    case ONNX_KEY(TENSOR_DATA_TYPE, PROTOBUF_VARINT):
-        tensor->data_type = (int64_t)field->value;
-        break;
-    case ONNX_KEY(TENSOR_FLOAT_DATA, PROTOBUF_BYTES):
-        tensor->floats = field->bytes;
-        break;
-    case ONNX_KEY(TENSOR_INT64_DATA, PROTOBUF_BYTES):
-        tensor->int64s = field->bytes;
-        break;
-    case ONNX_KEY(TENSOR_RAW_DATA, PROTOBUF_BYTES):
-        tensor->raw = field->bytes;
-        break;
-    case ONNX_KEY(TENSOR_DATA_LOCATION, PROTOBUF_VARINT):
-        tensor->external = field->value == LOCATION_EXTERNAL;
-        model->has_external_data = model->has_external_data || tensor->external;
-        break;
-    default:
-        break;
-    }
+/* ---- tensors ---- */
+
+enum { TYPE_FLOAT = 1, TYPE_INT64 = 7, LOCATION_EXTERNAL = 1 };
+
+static const struct onnx_field tensor_fields[] = {
+    {1, PROTOBUF_BYTES, .read = read_dims},
+    {1, PROTOBUF_VARINT, .read = read_dims},
+    {2, PROTOBUF_VARINT, offsetof(struct reading, tensor.data_type)},
+    {4, PROTOBUF_BYTES, offsetof(struct reading, tensor.floats)},
+    {7, PROTOBUF_BYTES, offsetof(struct reading, tensor.int64s)},
+    {8, PROTOBUF_BYTES, offsetof(struct reading, tensor.name)},
+    {9, PROTOBUF_BYTES, offsetof(struct reading, tensor.raw)},
+    {14, PROTOBUF_VARINT, offsetof(struct reading, tensor.location)},
+    {0},
+};
+
+void onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct onnx_tensor *ret) {
+    struct reading in = {.tensor.name = {.data = message.data}, .start = message.data};
+    onnx_read(model, message, tensor_fields, &in);
+    *ret = in.tensor;
+    ret->n_elements = count_elements(model, in.start, &in.dims);
+    ret->dims = keep_dims(model, &in.dims);
+    ret->n_dims = ret->dims != NULL ? in.dims.n : 0;
+    model->has_external_data |= ret->location == LOCATION_EXTERNAL;
 }
 
-void onnx_tensor_read(struct onnx_model *model, struct protobuf message, struct onnx_tensor *ret,
-                      struct protobuf *ret_name) {
-    const char *start = message.data;
-    struct dims dims = {.start = start};
-    struct protobuf_field field;
-    *ret = (struct onnx_tensor){0};
-    *ret_name = (struct protobuf){.data = start};
-    while (onnx_next_field(model, &message, &field)) {
-        if (onnx_key(&field) == ONNX_KEY(TENSOR_NAME, PROTOBUF_BYTES)) {
-            *ret_name = field.bytes;
-        } else {
-            read_tensor_field(model, &field, &dims, ret);
-        }
+bool onnx_tensor_ints(const struct onnx_tensor *tensor, struct onnx_dims *ret) {
+    if (tensor->data_type != TYPE_INT64 || tensor->n_elements > ONNX_MAX_RANK ||
+        tensor->location == LOCATION_EXTERNAL) {
+        return false;
     }
-    ret->n_elements = count_elements(model, start, &dims);
-    ret->dims = keep_dims(model, &dims);
-    ret->n_dims = ret->dims != NULL ? dims.n : 0;
-}
-
-/* A dimension has a number, or a name that stands for any, or neither. */
-static void read_dim(struct onnx_model *model, struct protobuf message, struct dims *dims) {
-    const char *at = message.data;
-    int64_t dim = -1;
-    struct protobuf_field field;
-    while (onnx_next_field(model, &message, &field)) {
-        if (onnx_key(&field) == ONNX_KEY(DIM_VALUE, PROTOBUF_VARINT) && (int64_t)field.value >= 0) {
-            dim = (int64_t)field.value;
-        }
-    }
-    add_dim(model, at, dims, dim);
-}
-
-static void read_shape(struct onnx_model *model, struct protobuf message,
-                       struct onnx_shape *shape) {
-    struct dims dims = {.n = 0};
-    struct protobuf_field field;
-    while (onnx_next_field(model, &message, &field)) {
-        if (onnx_key(&field) == ONNX_KEY(SHAPE_DIM, PROTOBUF_BYTES)) {
-            read_dim(model, field.bytes, &dims);
-        }
-    }
-    shape->dims = keep_dims(model, &dims);
-    shape->known = shape->dims != NULL;
-    shape->n_dims = dims.n;
-}
-
-/* TypeProto around TypeProto.Tensor: the shapes of other types are unknown. */
-static void read_type(struct onnx_model *model, struct protobuf message, bool inner,
-                      struct onnx_shape *shape) {
-    struct protobuf_field field;
-    while (onnx_next_field(model, &message, &field)) {
-        uint32_t key = onnx_key(&field);
-        if (!inner && key == ONNX_KEY(TYPE_TENSOR, PROTOBUF_BYTES)) {
-            read_type(model, field.bytes, true, shape);
-        } else if (inner && key == ONNX_KEY(TENSOR_TYPE_ELEM, PROTOBUF_VARINT)) {
-            shape->data_type = (int64_t)field.value;
-        } else if (inner && key == ONNX_KEY(TENSOR_TYPE_SHAPE, PROTOBUF_BYTES)) {
-            read_shape(model, field.bytes, shape);
-        }
-    }
-}
-
-void onnx_value_info_read(struct onnx_model *model, struct protobuf message,
-                          struct onnx_shape *ret_shape, struct protobuf *ret_name) {
-    struct protobuf_field field;
-    *ret_shape = (struct onnx_shape){0};
-    *ret_name = (struct protobuf){.data = message.data};
-    while (onnx_next_field(model, &message, &field)) {
-        uint32_t key = onnx_key(&field);
-        if (key == ONNX_KEY(VALUE_NAME, PROTOBUF_BYTES)) {
-            *ret_name = field.bytes;
-        } else if (key == ONNX_KEY(VALUE_TYPE, PROTOBUF_BYTES)) {
-            read_type(model, field.bytes, false, ret_shape);
-        }
-    }
-}
-
-int onnx_tensor_ints(const struct onnx_tensor *tensor, int64_t *out, size_t max) {
-    if (tensor->data_type != TYPE_INT64 || tensor->n_elements > max || tensor->external) {
-        return -1;
-    }
-    size_t n = (size_t)tensor->n_elements;
-    if (tensor->raw.len == n * sizeof(*out)) {
-        for (size_t i = 0; i < n; i++) {
-            memcpy(&out[i], tensor->raw.data + i * sizeof(*out), sizeof(*out));
-            out[i] = (int64_t)le64toh((uint64_t)out[i]);
-        }
-        return (int)n;
-    }
+    ret->n = (size_t)tensor->n_elements;
+    bool is_raw = tensor->raw.len == ret->n * sizeof(ret->at[0]);
     struct protobuf row = tensor->int64s;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < ret->n; i++) {
         uint64_t value;
-        if (protobuf_next_varint(&row, &value) < 0) {
-            return -1;
+        if (is_raw) {
+            memcpy(&value, tensor->raw.data + i * sizeof(value), sizeof(value));
+            value = le64toh(value);
+        } else if (protobuf_next_varint(&row, &value) < 0) {
+            return false;
         }
-        out[i] = (int64_t)value;
+        ret->at[i] = (int64_t)value;
     }
-    return (int)n;
+    return true;
 }
 
 int onnx_tensor_floats(const struct onnx_tensor *tensor, float *out, size_t max) {
-    if (tensor->data_type != TYPE_FLOAT || tensor->n_elements > max || tensor->external) {
+    if (tensor->data_type != TYPE_FLOAT || tensor->n_elements > max ||
+        tensor->location == LOCATION_EXTERNAL) {
         return -1;
     }
     size_t n = (size_t)tensor->n_elements;
@@ -218,121 +122,141 @@ int onnx_tensor_floats(const struct onnx_tensor *tensor, float *out, size_t max)
     return (int)n;
 }
 
+/* The types by their numbers; those of less than a byte, and texts, have no name here. */
+static const struct {
+    const char *name;
+    unsigned char size;
+} types[] = {
+    {"other", 0},       {"float", 4},    {"uint8", 1},  {"int8", 1},   {"uint16", 2},
+    {"int16", 2},       {"int32", 4},    {"int64", 8},  {"string", 0}, {"bool", 1},
+    {"float16", 2},     {"double", 8},   {"uint32", 4}, {"uint64", 8}, {"complex64", 8},
+    {"complex128", 16}, {"bfloat16", 2}, {"other", 1},  {"other", 1},  {"other", 1},
+    {"other", 1},       {"other", 1},    {"other", 1},
+};
+
+static size_t type_of(int64_t data_type) {
+    return data_type > 0 && data_type < (int64_t)ARRAY_LEN(types) ? (size_t)data_type : 0;
+}
+
 size_t onnx_type_size(int64_t data_type) {
-    static const unsigned char sizes[] = {
-        [1] = 4,                                 /* FLOAT */
-        [2] = 1,                                 /* UINT8 */
-        [3] = 1,                                 /* INT8 */
-        [4] = 2,                                 /* UINT16 */
-        [5] = 2,                                 /* INT16 */
-        [6] = 4,                                 /* INT32 */
-        [7] = 8,                                 /* INT64 */
-        [9] = 1,                                 /* BOOL */
-        [10] = 2,                                /* FLOAT16 */
-        [11] = 8,                                /* DOUBLE */
-        [12] = 4,                                /* UINT32 */
-        [13] = 8,                                /* UINT64 */
-        [14] = 8,                                /* COMPLEX64 */
-        [15] = 16,                               /* COMPLEX128 */
-        [16] = 2,                                /* BFLOAT16 */
-        [17] = 1,                                /* the four kinds of FLOAT8 */
-        [18] = 1,  [19] = 1, [20] = 1, [21] = 1, /* UINT4 */
-        [22] = 1,                                /* INT4 */
-    };
-    return data_type > 0 && data_type < (int64_t)sizeof(sizes) ? sizes[data_type] : 0;
+    return types[type_of(data_type)].size;
+}
+
+const char *onnx_type_name(int64_t data_type) {
+    return types[type_of(data_type)].name;
+}
+
+/* ---- values ---- */
+
+/* A dimension has a number, or a name that stands for any, or neither. */
+static void read_dim(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    static const struct onnx_field fields[] = {{1, PROTOBUF_VARINT}, {0}};
+    int64_t dim = -1;
+    onnx_read(model, field->bytes, fields, &dim);
+    const struct protobuf_field number = {.wire = PROTOBUF_VARINT,
+                                          .value = (uint64_t)(dim < 0 ? -1 : dim)};
+    read_dims(model, &number, to);
+}
+
+static const struct onnx_field shape_fields[] = {
+    {1, PROTOBUF_BYTES, .read = read_dim},
+    {0},
+};
+
+static void read_shape(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    struct reading *in = to;
+    in->dims.n = 0;
+    onnx_read(model, field->bytes, shape_fields, in);
+    in->shape.dims = keep_dims(model, &in->dims);
+    in->shape.known = in->shape.dims != NULL;
+    in->shape.n_dims = in->dims.n;
+}
+
+/* The shapes of types that are not tensors are unknown. */
+static const struct onnx_field tensor_type_fields[] = {
+    {1, PROTOBUF_VARINT, offsetof(struct reading, shape.data_type)},
+    {2, PROTOBUF_BYTES, .read = read_shape},
+    {0},
+};
+static const struct onnx_field type_fields[] = {
+    {1, PROTOBUF_BYTES, .message = tensor_type_fields},
+    {0},
+};
+static const struct onnx_field value_fields[] = {
+    {1, PROTOBUF_BYTES, offsetof(struct reading, tensor.name)},
+    {2, PROTOBUF_BYTES, .message = type_fields},
+    {0},
+};
+
+void onnx_value_info_read(struct onnx_model *model, struct protobuf message,
+                          struct onnx_shape *ret_shape, struct protobuf *ret_name) {
+    struct reading in = {.tensor.name = {.data = message.data}, .start = message.data};
+    onnx_read(model, message, value_fields, &in);
+    *ret_shape = in.shape;
+    *ret_name = in.tensor.name;
 }
 
 /* ---- attributes ---- */
 
-/* Field numbers of onnx.proto. */
-enum {
-    NODE_ATTRIBUTE = 5,
-    ATTRIBUTE_NAME = 1,
-    ATTRIBUTE_INT = 3,
-    ATTRIBUTE_TEXT = 4,
-    ATTRIBUTE_INTS = 8,
+struct attribute {
+    struct protobuf name, text;
+    int64_t number;
+    struct onnx_dims *ints; /* NULL: not wanted */
+    bool fits;
 };
 
-static bool has_name(struct protobuf attribute, const char *name) {
+static void read_ints(struct onnx_model *model, const struct protobuf_field *field, void *to) {
+    (void)model;
+    struct attribute *in = to;
+    in->fits = in->fits && (in->ints == NULL || add_numbers(field, in->ints));
+}
+
+static const struct onnx_field attribute_name[] = {
+    {1, PROTOBUF_BYTES, offsetof(struct attribute, name)},
+    {0},
+};
+static const struct onnx_field attribute_fields[] = {
+    {3, PROTOBUF_VARINT, offsetof(struct attribute, number)},
+    {4, PROTOBUF_BYTES, offsetof(struct attribute, text)},
+    {8, PROTOBUF_BYTES, .read = read_ints},
+    {8, PROTOBUF_VARINT, .read = read_ints},
+    {0},
+};
+
+/* Reads the first attribute of that name; false if there is none. */
+static bool find(const struct onnx_node *node, const char *name, struct attribute *ret) {
+    /* Cannot fail: the fields were checked when the node was read. */
+    struct onnx_model checked = {.status = 0};
+    struct protobuf message = node->message;
     struct protobuf_field field;
-    while (protobuf_next(&attribute, &field) > 0) {
-        if (onnx_key(&field) == ONNX_KEY(ATTRIBUTE_NAME, PROTOBUF_BYTES)) {
-            return onnx_text_is(field.bytes, name);
+    while (protobuf_next(&message, &field) > 0) {
+        if (field.number != ONNX_NODE_ATTRIBUTE || field.wire != PROTOBUF_BYTES) {
+            continue;
+        }
+        ret->name.len = 0;
+        onnx_read(&checked, field.bytes, attribute_name, ret);
+        if (onnx_text_is(ret->name, name)) {
+            onnx_read(&checked, field.bytes, attribute_fields, ret);
+            return true;
         }
     }
     return false;
 }
 
-/* The message of an attribute; empty where the node has none of that name. */
-static struct protobuf find(const struct onnx_node *node, const char *name) {
-    struct protobuf message = node->message;
-    struct protobuf_field field;
-    while (protobuf_next(&message, &field) > 0) {
-        if (onnx_key(&field) == ONNX_KEY(NODE_ATTRIBUTE, PROTOBUF_BYTES) &&
-            has_name(field.bytes, name)) {
-            return field.bytes;
-        }
-    }
-    return (struct protobuf){0};
-}
-
 int64_t onnx_attribute_int(const struct onnx_node *node, const char *name, int64_t fallback) {
-    struct protobuf attribute = find(node, name);
-    struct protobuf_field field;
-    int64_t value = fallback;
-    while (protobuf_next(&attribute, &field) > 0) {
-        if (onnx_key(&field) == ONNX_KEY(ATTRIBUTE_INT, PROTOBUF_VARINT)) {
-            value = (int64_t)field.value;
-        }
-    }
-    return value;
+    struct attribute attribute = {.number = fallback};
+    find(node, name, &attribute);
+    return attribute.number;
 }
 
 struct protobuf onnx_attribute_text(const struct onnx_node *node, const char *name) {
-    struct protobuf attribute = find(node, name);
-    struct protobuf_field field;
-    struct protobuf text = {0};
-    while (protobuf_next(&attribute, &field) > 0) {
-        if (onnx_key(&field) == ONNX_KEY(ATTRIBUTE_TEXT, PROTOBUF_BYTES)) {
-            text = field.bytes;
-        }
-    }
-    return text;
+    struct attribute attribute = {.number = 0};
+    find(node, name, &attribute);
+    return attribute.text;
 }
 
-static bool add_int(int64_t *out, size_t max, size_t *n, uint64_t value) {
-    if (*n == max) {
-        return false;
-    }
-    out[(*n)++] = (int64_t)value;
-    return true;
-}
-
-static bool add_ints(int64_t *out, size_t max, size_t *n, struct protobuf row) {
-    uint64_t value;
-    while (row.len > 0) {
-        if (protobuf_next_varint(&row, &value) < 0 || !add_int(out, max, n, value)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-int onnx_attribute_ints(const struct onnx_node *node, const char *name, int64_t *out, size_t max) {
-    struct protobuf attribute = find(node, name);
-    if (attribute.data == NULL) {
-        return -1;
-    }
-    struct protobuf_field field;
-    size_t n = 0;
-    bool fits = true;
-    while (fits && protobuf_next(&attribute, &field) > 0) {
-        uint32_t key = onnx_key(&field);
-        if (key == ONNX_KEY(ATTRIBUTE_INTS, PROTOBUF_VARINT)) {
-            fits = add_int(out, max, &n, field.value);
-        } else if (key == ONNX_KEY(ATTRIBUTE_INTS, PROTOBUF_BYTES)) {
-            fits = add_ints(out, max, &n, field.bytes);
-        }
-    }
-    return fits ? (int)n : -1;
+bool onnx_attribute_ints(const struct onnx_node *node, const char *name, struct onnx_dims *ret) {
+    struct attribute attribute = {.ints = ret, .fits = true};
+    ret->n = 0;
+    return find(node, name, &attribute) && attribute.fits;
 }

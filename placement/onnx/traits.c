@@ -191,9 +191,7 @@ static void add_sums(struct sums *to, const struct sums *from) {
 
 static void count_tensor(const struct onnx_tensor *tensor, struct sums *sums) {
     sums->at[ONNX_PARAMETERS] = onnx_add(sums->at[ONNX_PARAMETERS], tensor->n_elements);
-    sums->at[ONNX_WEIGHT_BYTES] =
-        onnx_add(sums->at[ONNX_WEIGHT_BYTES],
-                 onnx_multiply(tensor->n_elements, onnx_type_size(tensor->data_type)));
+    sums->at[ONNX_WEIGHT_BYTES] = onnx_add(sums->at[ONNX_WEIGHT_BYTES], onnx_tensor_bytes(tensor));
 }
 
 /* Of the weights' form [filters, channels per group, …] one channel per group is depthwise. */
@@ -236,7 +234,7 @@ static void count_macs(const struct onnx_layer *layer, struct sums *sums) {
 static void count_layer(const struct onnx_model *model, const struct onnx_node *node,
                         struct sums *sums) {
     const struct onnx_op *op = onnx_op_find(node);
-    const struct onnx_layer layer = {model, node, op};
+    const struct onnx_layer layer = {model, node, op, .output = 0};
     bool quantised = false;
     const struct onnx_tensor *weights =
         op->kind != ONNX_OTHER && op->kind != ONNX_POOL
