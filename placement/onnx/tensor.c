@@ -122,7 +122,7 @@ int onnx_tensor_floats(const struct onnx_tensor *tensor, float *out, size_t max)
     return (int)n;
 }
 
-/* The types by their numbers; those of less than a byte, and texts, have no name here. */
+/* The types by their numbers in onnx.proto. */
 static const struct {
     const char *name;
     unsigned char size;

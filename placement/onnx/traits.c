@@ -17,66 +17,42 @@ static uint64_t product_of_output(const struct onnx_node *node) {
                : UINT64_MAX;
 }
 
-/* Every result takes one filter over its part of the channels. */
-static uint64_t macs_of_conv(const struct onnx_layer *layer) {
-    struct onnx_dims weights;
-    uint64_t out = product_of_output(layer->node);
-    if (out == UINT64_MAX || !onnx_input_dims(layer, layer->op->weight_input, &weights) ||
-        weights.n < 2) {
-        return UINT64_MAX;
-    }
-    return onnx_multiply(out, onnx_dims_product(&weights, 1));
-}
-
-/* Every input is spread by one filter. */
-static uint64_t macs_of_conv_transpose(const struct onnx_layer *layer) {
-    struct onnx_dims in, weights;
-    if (!onnx_input_dims(layer, 0, &in) ||
-        !onnx_input_dims(layer, layer->op->weight_input, &weights) || weights.n < 2) {
-        return UINT64_MAX;
-    }
-    return onnx_multiply(onnx_dims_product(&in, 0), onnx_dims_product(&weights, 1));
-}
-
-static uint64_t macs_of_gemm(const struct onnx_layer *layer) {
-    struct onnx_dims b;
-    uint64_t out = product_of_output(layer->node);
-    if (out == UINT64_MAX || !onnx_input_dims(layer, layer->op->weight_input, &b) || b.n != 2) {
-        return UINT64_MAX;
-    }
-    bool trans_b = onnx_attribute_int(layer->node, "transB", 0) != 0;
-    return onnx_multiply(out, (uint64_t)b.at[trans_b]);
-}
-
-static uint64_t macs_of_matmul(const struct onnx_layer *layer) {
-    struct onnx_dims a;
-    uint64_t out = product_of_output(layer->node);
-    if (out == UINT64_MAX || !onnx_input_dims(layer, 0, &a) || a.n < 2) {
-        return UINT64_MAX;
-    }
-    return onnx_multiply(out, (uint64_t)a.at[a.n - 1]);
-}
-
-/* Input and state go through their weights at every step of the sequence. */
-static uint64_t macs_of_recurrent(const struct onnx_layer *layer) {
-    struct onnx_dims in, weights, state;
-    if (!onnx_input_dims(layer, 0, &in) || !onnx_input_dims(layer, 1, &weights) ||
-        !onnx_input_dims(layer, 2, &state) || in.n != 3) {
-        return UINT64_MAX;
-    }
-    in.n = 2;
-    return onnx_multiply(onnx_dims_product(&in, 0),
-                         onnx_add(onnx_dims_product(&weights, 0), onnx_dims_product(&state, 0)));
-}
-
 /* UINT64_MAX if the number is unknown. */
 static uint64_t macs_of(const struct onnx_layer *layer) {
-    static uint64_t (*const rules[])(const struct onnx_layer *layer) = {
-        [ONNX_CONV] = macs_of_conv, [ONNX_CONV_TRANSPOSE] = macs_of_conv_transpose,
-        [ONNX_GEMM] = macs_of_gemm, [ONNX_MATMUL] = macs_of_matmul,
-        [ONNX_POOL] = NULL,         [ONNX_RECURRENT] = macs_of_recurrent,
-    };
-    return rules[layer->op->kind] != NULL ? rules[layer->op->kind](layer) : 0;
+    struct onnx_dims in, weights, state;
+    bool has_in = onnx_input_dims(layer, 0, &in);
+    bool has_weights = onnx_input_dims(layer, layer->op->weight_input, &weights);
+    uint64_t out = product_of_output(layer->node), times = UINT64_MAX, each = UINT64_MAX;
+    switch (layer->op->kind) {
+    case ONNX_OTHER:
+    case ONNX_POOL:
+        return 0;
+    case ONNX_CONV: /* every result takes one filter over its part of the channels */
+        times = out;
+        each = has_weights && weights.n >= 2 ? onnx_dims_product(&weights, 1) : UINT64_MAX;
+        break;
+    case ONNX_CONV_TRANSPOSE: /* every input is spread by one filter */
+        times = has_in ? onnx_dims_product(&in, 0) : UINT64_MAX;
+        each = has_weights && weights.n >= 2 ? onnx_dims_product(&weights, 1) : UINT64_MAX;
+        break;
+    case ONNX_GEMM:
+        times = out;
+        each = has_weights && weights.n == 2
+                   ? (uint64_t)weights.at[onnx_attribute_int(layer->node, "transB", 0) != 0]
+                   : UINT64_MAX;
+        break;
+    case ONNX_MATMUL:
+        times = out;
+        each = has_in && in.n >= 2 ? (uint64_t)in.at[in.n - 1] : UINT64_MAX;
+        break;
+    case ONNX_RECURRENT: /* input and state go through their weights at every step */
+        if (has_in && has_weights && onnx_input_dims(layer, 2, &state) && in.n == 3) {
+            times = onnx_multiply((uint64_t)in.at[0], (uint64_t)in.at[1]);
+            each = onnx_add(onnx_dims_product(&weights, 0), onnx_dims_product(&state, 0));
+        }
+        break;
+    }
+    return times == UINT64_MAX || each == UINT64_MAX ? UINT64_MAX : onnx_multiply(times, each);
 }
 
 /* ---- the counts of the original service ---- */
@@ -96,45 +72,28 @@ static bool comes_from(const struct onnx_node *node, const char *op_type) {
 }
 
 /* A convolution behind the global pool is the classifier: it counts as both. */
-static void original_conv(const struct onnx_node *node, struct onnx_traits *traits) {
+static void count_original_conv(const struct onnx_node *node, struct onnx_traits *traits) {
     const struct onnx_tensor *weights = initializer_of(node, 1);
-    if (weights == NULL || weights->n_dims == 0) {
-        return;
+    if (weights != NULL && weights->n_dims > 0) {
+        traits->conv_layers++;
+        traits->filter_details = onnx_add(traits->filter_details, (uint64_t)weights->dims[0]);
+        traits->fc_layers += comes_from(node, "GlobalAveragePool");
     }
-    traits->conv_layers++;
-    traits->filter_details = onnx_add(traits->filter_details, (uint64_t)weights->dims[0]);
-    traits->fc_layers += comes_from(node, "GlobalAveragePool");
 }
-
-static void original_pool(const struct onnx_node *node, struct onnx_traits *traits) {
-    (void)node;
-    traits->pool_layers++;
-}
-
-static void original_gemm(const struct onnx_node *node, struct onnx_traits *traits) {
-    (void)node;
-    traits->fc_layers++;
-}
-
-static void original_matmul(const struct onnx_node *node, struct onnx_traits *traits) {
-    traits->fc_layers += comes_from(node, "Flatten") || initializer_of(node, 1) != NULL;
-}
-
-static const struct {
-    const char *op_type;
-    void (*count)(const struct onnx_node *node, struct onnx_traits *traits);
-} counted[] = {
-    {"AveragePool", original_pool},       {"Conv", original_conv},     {"Gemm", original_gemm},
-    {"GlobalAveragePool", original_pool}, {"MatMul", original_matmul}, {"MaxPool", original_pool},
-};
 
 static void count_as_original(const struct onnx_model *model, struct onnx_traits *traits) {
     traits->total_parameters = model->graph->n_parameters;
     for (const struct onnx_node *node = model->graph->nodes; node != NULL; node = node->next) {
-        for (size_t i = 0; i < ARRAY_LEN(counted); i++) {
-            if (onnx_text_is(node->op_type, counted[i].op_type)) {
-                counted[i].count(node, traits);
-            }
+        if (onnx_text_is(node->op_type, "Conv")) {
+            count_original_conv(node, traits);
+        } else if (onnx_text_is(node->op_type, "Gemm")) {
+            traits->fc_layers++;
+        } else if (onnx_text_is(node->op_type, "MatMul")) {
+            traits->fc_layers += comes_from(node, "Flatten") || initializer_of(node, 1) != NULL;
+        } else if (onnx_text_is(node->op_type, "AveragePool") ||
+                   onnx_text_is(node->op_type, "GlobalAveragePool") ||
+                   onnx_text_is(node->op_type, "MaxPool")) {
+            traits->pool_layers++;
         }
     }
 }
@@ -183,15 +142,14 @@ static uint64_t hash_text(struct protobuf text) {
     return hash_bytes(text.data, text.len);
 }
 
-static void add_sums(struct sums *to, const struct sums *from) {
-    for (size_t i = 0; i < ONNX_N_TOTALS; i++) {
-        to->at[i] = onnx_add(to->at[i], from->at[i]);
-    }
+static void add(struct sums *sums, enum onnx_total total, uint64_t n) {
+    sums->at[total] = onnx_add(sums->at[total], n);
 }
 
-static void count_tensor(const struct onnx_tensor *tensor, struct sums *sums) {
-    sums->at[ONNX_PARAMETERS] = onnx_add(sums->at[ONNX_PARAMETERS], tensor->n_elements);
-    sums->at[ONNX_WEIGHT_BYTES] = onnx_add(sums->at[ONNX_WEIGHT_BYTES], onnx_tensor_bytes(tensor));
+static void add_sums(struct sums *to, const struct sums *from) {
+    for (size_t i = 0; i < ONNX_N_TOTALS; i++) {
+        add(to, (enum onnx_total)i, from->at[i]);
+    }
 }
 
 /* Of the weights' form [filters, channels per group, …] one channel per group is depthwise. */
@@ -206,9 +164,8 @@ static void count_conv(const struct onnx_layer *layer, const struct onnx_tensor 
     bool transposed = layer->op->kind == ONNX_CONV_TRANSPOSE;
     bool depthwise = group > 1 && weights->dims[1] == 1;
     uint64_t filters = (uint64_t)weights->dims[transposed ? 1 : 0];
-    sums->at[ONNX_FILTERS] =
-        onnx_add(sums->at[ONNX_FILTERS],
-                 transposed ? onnx_multiply(filters, group > 0 ? (uint64_t)group : 1) : filters);
+    add(sums, ONNX_FILTERS,
+        transposed ? onnx_multiply(filters, group > 0 ? (uint64_t)group : 1) : filters);
     sums->at[ONNX_DEPTHWISE_LAYERS] += depthwise;
     sums->at[ONNX_GROUPED_LAYERS] += group > 1 && !depthwise;
 }
@@ -220,15 +177,6 @@ static bool count_product(const struct onnx_layer *layer, const struct onnx_tens
                   onnx_input_weights(layer, 0, &quantised) != NULL;
     sums->at[stored ? ONNX_FC_LAYERS : ONNX_MATMUL_LAYERS]++;
     return quantised;
-}
-
-static void count_macs(const struct onnx_layer *layer, struct sums *sums) {
-    uint64_t macs = macs_of(layer);
-    if (macs == UINT64_MAX) {
-        sums->at[ONNX_MACS_UNKNOWN]++;
-    } else {
-        sums->at[ONNX_MACS] = onnx_add(sums->at[ONNX_MACS], macs);
-    }
 }
 
 static void count_layer(const struct onnx_model *model, const struct onnx_node *node,
@@ -260,7 +208,8 @@ static void count_layer(const struct onnx_model *model, const struct onnx_node *
     }
     sums->at[ONNX_QUANTISED_LAYERS] += quantised || (op->flags & ONNX_QUANTISED) != 0;
     sums->at[ONNX_FUSED_LAYERS] += (op->flags & ONNX_FUSED) != 0;
-    count_macs(&layer, sums);
+    uint64_t macs = macs_of(&layer);
+    add(sums, macs == UINT64_MAX ? ONNX_MACS_UNKNOWN : ONNX_MACS, macs == UINT64_MAX ? 1 : macs);
 }
 
 static void count_graph(struct counter *counter, const struct onnx_graph *graph, struct sums *sums);
@@ -270,18 +219,12 @@ static bool same_text(struct protobuf a, struct protobuf b) {
 }
 
 static struct called *find_function(const struct counter *counter, const struct onnx_node *node) {
-    if (counter->functions.n_items == 0) {
-        return NULL;
-    }
     size_t cursor = 0;
     struct called *called;
-    while ((called = hash_index_next(&counter->functions, hash_text(node->op_type), &cursor)) !=
-           NULL) {
-        if (same_text(called->function->name, node->op_type) &&
-            same_text(called->function->domain, node->domain)) {
-            break;
-        }
-    }
+    do {
+        called = hash_index_next(&counter->functions, hash_text(node->op_type), &cursor);
+    } while (called != NULL && !(same_text(called->function->name, node->op_type) &&
+                                 same_text(called->function->domain, node->domain)));
     return called;
 }
 
@@ -312,7 +255,7 @@ static void count_subgraphs(struct counter *counter, const struct onnx_node *nod
         struct sums own = {.at = {[ONNX_SUBGRAPHS] = 1}};
         count_graph(counter, inner, &own);
         if (!is_if) {
-            own.at[ONNX_MACS_UNKNOWN] = onnx_add(own.at[ONNX_MACS_UNKNOWN], own.at[ONNX_MACS] > 0);
+            add(&own, ONNX_MACS_UNKNOWN, own.at[ONNX_MACS] > 0);
             own.at[ONNX_MACS] = 0;
             add_sums(&best, &own);
         } else if (own.at[ONNX_PARAMETERS] > best.at[ONNX_PARAMETERS] ||
@@ -326,15 +269,15 @@ static void count_subgraphs(struct counter *counter, const struct onnx_node *nod
 
 static void count_graph(struct counter *counter, const struct onnx_graph *graph,
                         struct sums *sums) {
-    sums->at[ONNX_PARAMETERS] =
-        onnx_add(sums->at[ONNX_PARAMETERS], onnx_add(graph->n_parameters, graph->n_sparse_values));
-    sums->at[ONNX_WEIGHT_BYTES] = onnx_add(sums->at[ONNX_WEIGHT_BYTES], graph->n_weight_bytes);
+    add(sums, ONNX_PARAMETERS, onnx_add(graph->n_parameters, graph->n_sparse_values));
+    add(sums, ONNX_WEIGHT_BYTES, graph->n_weight_bytes);
     const struct onnx_node *node = graph->nodes;
     for (; node != NULL && counter->model->status == 0; node = node->next) {
         sums->at[ONNX_NODES]++;
-        if (node->n_outputs > 0 && !node->outputs[0]->is_initializer &&
-            node->outputs[0]->tensor != NULL) {
-            count_tensor(node->outputs[0]->tensor, sums);
+        const struct onnx_value *output = node->n_outputs > 0 ? node->outputs[0] : NULL;
+        if (output != NULL && !output->is_initializer && output->tensor != NULL) {
+            add(sums, ONNX_PARAMETERS, output->tensor->n_elements);
+            add(sums, ONNX_WEIGHT_BYTES, onnx_tensor_bytes(output->tensor));
         }
         struct called *called = find_function(counter, node);
         if (called != NULL) {
