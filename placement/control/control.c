@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #include "placement/control/waggle.h"
 #include "placement/service/service.h"
 
-enum { EXIT_USAGE = 2, STOP_MS = 3000 };
+enum { EXIT_USAGE = 2 };
 
 #define DEFAULT_ADDRESS "127.0.0.1:7003"
 
@@ -45,11 +46,7 @@ struct runner {
     struct control *control;
     struct control_loop loop;
     struct control_labels labels;
-    struct worker *worker;
-    struct worker_job job;
-    struct loop_timer timer;
-    bool is_running;
-    bool is_paused; /* in the round under way */
+    struct service_task task;
     struct control_status shown;
 };
 
@@ -59,8 +56,8 @@ struct control {
     struct runner *runners;
     struct control_memory_entry *memories; /* of the runners */
     size_t n_runners;
-    struct control_waggle *waggle; /* NULL: no messages */
-    bool is_paused;                /* by a request */
+    struct waggle *waggle; /* NULL: no messages */
+    atomic_bool is_paused; /* by a request */
     bool save_failed;
 };
 
@@ -242,55 +239,40 @@ static void save_memory(struct control *control, const struct runner *runner) {
 
 /* ---- running ---- */
 
-static void round_run(struct worker_job *job) {
-    struct runner *runner = CONTAINER_OF(job, struct runner, job);
-    control_loop_run(&runner->loop, runner->is_paused);
+static void round_run(struct service_task *task) {
+    struct runner *runner = CONTAINER_OF(task, struct runner, task);
+    control_loop_run(&runner->loop, is_paused(runner->control));
 }
 
-static void round_done(struct worker_job *job) {
-    struct runner *runner = CONTAINER_OF(job, struct runner, job);
-    runner->is_running = false;
+static void round_done(struct service_task *task) {
+    struct runner *runner = CONTAINER_OF(task, struct runner, task);
     runner->shown = runner->loop.status;
     save_memory(runner->control, runner);
 }
 
-/* If a round takes longer than its interval, the next one is skipped. */
-static void timer_fire(struct loop_timer *timer) {
-    struct runner *runner = CONTAINER_OF(timer, struct runner, timer);
-    timer->due_ns = clock_monotonic_ns() + runner->loop.loop->interval_ms * CLOCK_NS_PER_MS;
-    if (runner->is_running) {
-        return;
-    }
-    runner->is_running = true;
-    runner->is_paused = is_paused(runner->control);
-    runner->job = (struct worker_job){.run = round_run, .done = round_done};
-    worker_submit(runner->worker, &runner->job);
-}
-
-static int start_runners(struct control *control, struct error *err) {
+static int start_tasks(struct control *control, struct error *err) {
     struct loop *loop = control->service.loop;
-    for (size_t i = 0; i < control->n_runners; i++) {
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < control->n_runners; i++) {
         struct runner *runner = &control->runners[i];
-        int r = worker_create(loop, runner->loop.loop->name, &runner->worker, err);
-        if (r < 0) {
-            return r;
-        }
-        runner->timer = (struct loop_timer){.due_ns = clock_monotonic_ns(), .fire = timer_fire};
-        loop_timer_add(loop, &runner->timer);
+        runner->task = (struct service_task){
+            .run = round_run, .done = round_done, .interval_ms = runner->loop.loop->interval_ms};
+        r = service_task_start(&runner->task, loop, runner->loop.loop->name, err);
     }
-    return 0;
+    if (r == 0 && control->config.waggle.directory != NULL) {
+        control->waggle = waggle_create();
+        r = waggle_start(control->waggle, loop, &control->config, err);
+    }
+    return r;
 }
 
-static bool stop_runners(struct control *control) {
-    bool clean = true;
+static bool stop_tasks(struct control *control) {
+    bool clean = control->waggle == NULL || waggle_stop(control->waggle);
     for (size_t i = 0; i < control->n_runners; i++) {
-        struct runner *runner = &control->runners[i];
-        control_loop_stop(&runner->loop);
-        /* The event loop runs until the last request is answered. */
-        loop_timer_remove(control->service.loop, &runner->timer);
+        control_loop_stop(&control->runners[i].loop);
     }
     for (size_t i = 0; i < control->n_runners; i++) {
-        clean = worker_destroy(control->runners[i].worker, STOP_MS) && clean;
+        clean = service_task_stop(&control->runners[i].task) && clean;
     }
     return clean;
 }
@@ -315,6 +297,7 @@ static int create_runners(struct control *control, struct error *err) {
 }
 
 static void destroy_runners(struct control *control) {
+    waggle_destroy(control->waggle);
     for (size_t i = 0; i < control->n_runners; i++) {
         control_loop_finish(&control->runners[i].loop);
         labels_finish(&control->runners[i].labels);
@@ -355,18 +338,14 @@ static int run_service(struct control *control) {
     int r = service_open(service, &err);
     r = r < 0 ? r : service_listen(service, routes, ARRAY_LEN(routes), &err);
     load_memories(control);
-    r = r < 0 ? r : start_runners(control, &err);
-    if (r == 0 && control->config.waggle.directory != NULL) {
-        r = control_waggle_create(service->loop, &control->config, &control->waggle, &err);
-    }
+    r = r < 0 ? r : start_tasks(control, &err);
     if (r == 0) {
         service_run(service);
     } else {
         log_error("control: %s", err.text);
         code = EXIT_FAILURE;
     }
-    bool clean = stop_runners(control) && control_waggle_destroy(control->waggle);
-    service_close(service, clean, code);
+    service_close(service, stop_tasks(control), code);
     return code;
 }
 

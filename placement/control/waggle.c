@@ -17,54 +17,60 @@
 #include "exporter/core/json.h"
 #include "exporter/core/log.h"
 #include "exporter/core/memory.h"
-#include "exporter/loop/worker.h"
 #include "placement/control/loop.h"
+#include "placement/service/service.h"
 
 /* ---- messages ---- */
 
 /* A container on the page. Texts lie in the page. */
 struct usage {
     const char *id, *task, *job, *image;
-    double cpu_seconds, memory_bytes, gpu_ratio; /* NAN: unknown */
-    bool has_gpu_memory;
+    double cpu_seconds, memory_bytes, gpu_ratio, gpu_memory_bytes; /* NAN: unknown */
 };
 
-/* The values of the page before. */
-struct past {
-    char *id;
-    double cpu_seconds;
-    int64_t ns;
-};
-
-struct waggle {
-    struct past *past;
-    size_t n_past;
-};
-
-/* What is read off one page. */
+/* What is read from one page. */
 struct reading {
     const struct exposition_doc *page;
     const char *namespace;
     struct usage *usages;
     size_t n_usages;
     double gpu_ratio; /* of the busiest GPU; NAN: unknown */
-    bool has_gpu_memory;
+};
+
+struct waggle {
+    struct past {
+        char *id;
+        double cpu_seconds;
+    } * past; /* of the page before */
+    size_t n_past;
+    int64_t past_ns;
+
+    /* of the service */
+    const struct control_config *config;
+    struct service_task task;
+    struct web_client *exporter;
+    char *place; /* our folder in the directory */
+    int code;    /* of the last round */
+    struct error error;
+    bool is_failing; /* it has been logged */
 };
 
 struct waggle *waggle_create(void) {
     return mem_zalloc(1, sizeof(struct waggle));
 }
 
-static void free_past(struct past *past, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        free(past[i].id);
+static void forget(struct waggle *waggle) {
+    for (size_t i = 0; i < waggle->n_past; i++) {
+        free(waggle->past[i].id);
     }
-    free(past);
+    free(waggle->past);
 }
 
 void waggle_destroy(struct waggle *waggle) {
     if (waggle != NULL) {
-        free_past(waggle->past, waggle->n_past);
+        forget(waggle);
+        web_client_destroy(waggle->exporter);
+        free(waggle->place);
     }
     free(waggle);
 }
@@ -85,7 +91,8 @@ static struct usage *find_usage(const struct reading *in, const char *id) {
 }
 
 /* Every container has CPU time, and its labels have the names. */
-static void take_cpu(struct reading *in, const struct exposition_sample *sample) {
+static void take_cpu(struct reading *in, const struct exposition_sample *sample, size_t offset) {
+    (void)offset;
     const struct exposition_doc *page = in->page;
     const char *cpu = exposition_doc_label(page, sample, "cpu");
     const char *id = exposition_doc_label(page, sample, "id");
@@ -107,45 +114,36 @@ static void take_cpu(struct reading *in, const struct exposition_sample *sample)
         .cpu_seconds = sample->value,
         .memory_bytes = NAN,
         .gpu_ratio = NAN,
+        .gpu_memory_bytes = NAN,
     };
 }
 
-static void take_memory(struct reading *in, const struct exposition_sample *sample) {
+static void take_value(struct reading *in, const struct exposition_sample *sample, size_t offset) {
     struct usage *usage = find_usage(in, exposition_doc_label(in->page, sample, "id"));
     if (usage != NULL) {
-        usage->memory_bytes = sample->value;
+        double *value = (double *)((char *)usage + offset);
+        *value = fmax(*value, sample->value);
     }
 }
 
-static void take_gpu_memory(struct reading *in, const struct exposition_sample *sample) {
-    struct usage *usage = find_usage(in, exposition_doc_label(in->page, sample, "id"));
-    in->has_gpu_memory = true;
-    if (usage != NULL && sample->value > 0) {
-        usage->has_gpu_memory = true;
-    }
-}
-
-static void take_gpu_share(struct reading *in, const struct exposition_sample *sample) {
-    struct usage *usage = find_usage(in, exposition_doc_label(in->page, sample, "id"));
-    if (usage != NULL) {
-        usage->gpu_ratio = fmax(usage->gpu_ratio, sample->value);
-    }
-}
-
-static void take_gpu(struct reading *in, const struct exposition_sample *sample) {
+static void take_gpu(struct reading *in, const struct exposition_sample *sample, size_t offset) {
+    (void)offset;
     in->gpu_ratio = fmax(in->gpu_ratio, sample->value);
 }
+
+static const char gpu_memory[] = "container_gpu_memory_bytes";
 
 /* In this order: the containers come first. */
 static const struct {
     const char *name;
-    void (*take)(struct reading *in, const struct exposition_sample *sample);
+    void (*take)(struct reading *in, const struct exposition_sample *sample, size_t offset);
+    size_t offset;
 } families[] = {
-    {"container_cpu_usage_seconds_total", take_cpu},
-    {"container_memory_working_set_bytes", take_memory},
-    {"container_gpu_memory_bytes", take_gpu_memory},
-    {"container_gpu_utilization_ratio", take_gpu_share},
-    {"gpu_utilization_ratio", take_gpu},
+    {"container_cpu_usage_seconds_total", take_cpu, 0},
+    {"container_memory_working_set_bytes", take_value, offsetof(struct usage, memory_bytes)},
+    {gpu_memory, take_value, offsetof(struct usage, gpu_memory_bytes)},
+    {"container_gpu_utilization_ratio", take_value, offsetof(struct usage, gpu_ratio)},
+    {"gpu_utilization_ratio", take_gpu, 0},
 };
 
 static void take_family(struct reading *in, size_t index) {
@@ -158,19 +156,12 @@ static void take_family(struct reading *in, size_t index) {
     uint32_t number = (uint32_t)(family - page->families);
     for (size_t i = 0; i < page->n_samples; i++) {
         if (page->samples[i].family == number && isfinite(page->samples[i].value)) {
-            families[index].take(in, &page->samples[i]);
+            families[index].take(in, &page->samples[i], families[index].offset);
         }
     }
 }
 
 /* ---- writing ---- */
-
-struct emitter {
-    int64_t wall_ns;
-    waggle_emit_function *emit;
-    void *context;
-    struct buf json;
-};
 
 static void put_text(struct buf *out, const char *key, const char *text) {
     if (text[0] != '\0') {
@@ -178,13 +169,11 @@ static void put_text(struct buf *out, const char *key, const char *text) {
     }
 }
 
-static void emit_message(struct emitter *out, const struct usage *usage, const char *name,
-                         double value) {
-    struct buf *json = &out->json;
-    buf_reset(json);
+static void write_message(struct buf *json, const struct usage *usage, const char *name,
+                          double value, int64_t wall_ns) {
     json_open(json, NULL, '{');
     json_put_string(json, "name", name);
-    json_put(json, "ts", "%" PRId64, out->wall_ns);
+    json_put(json, "ts", "%" PRId64, wall_ns);
     json_open(json, "meta", '{');
     put_text(json, "job", usage->job);
     put_text(json, "plugin", usage->image);
@@ -192,104 +181,81 @@ static void emit_message(struct emitter *out, const struct usage *usage, const c
     json_close(json, '}');
     json_put_number(json, "val", value);
     json_close(json, '}');
-    out->emit(out->context, name, json);
-}
-
-static const struct past *find_past(const struct waggle *waggle, const char *id) {
-    for (size_t i = 0; i < waggle->n_past; i++) {
-        if (strcmp(waggle->past[i].id, id) == 0) {
-            return &waggle->past[i];
-        }
-    }
-    return NULL;
 }
 
 /* Unknown on the first page, and after a counter has restarted. */
-static double cpu_percent(const struct past *past, const struct usage *usage, int64_t now_ns) {
-    if (past == NULL || now_ns <= past->ns || usage->cpu_seconds < past->cpu_seconds) {
-        return NAN;
+static double cpu_percent(const struct waggle *waggle, const struct usage *usage, int64_t now_ns) {
+    size_t i = 0;
+    while (i < waggle->n_past && strcmp(waggle->past[i].id, usage->id) != 0) {
+        i++;
     }
-    return (usage->cpu_seconds - past->cpu_seconds) / ((double)(now_ns - past->ns) / 1e9) * 100;
+    double seconds = (double)(now_ns - waggle->past_ns) / 1e9;
+    bool is_known =
+        i < waggle->n_past && seconds > 0 && usage->cpu_seconds >= waggle->past[i].cpu_seconds;
+    return is_known ? (usage->cpu_seconds - waggle->past[i].cpu_seconds) / seconds * 100 : NAN;
 }
 
 static double gpu_percent(const struct reading *in, const struct usage *usage) {
-    if (!isnan(usage->gpu_ratio)) {
-        return usage->gpu_ratio * 100;
-    }
-    return usage->has_gpu_memory || !in->has_gpu_memory ? in->gpu_ratio * 100 : NAN;
+    bool is_shared = exposition_doc_find(in->page, gpu_memory, strlen(gpu_memory)) != NULL;
+    return !isnan(usage->gpu_ratio)                    ? usage->gpu_ratio * 100
+           : usage->gpu_memory_bytes > 0 || !is_shared ? in->gpu_ratio * 100
+                                                       : NAN;
 }
-
-static void emit_usage(struct emitter *out, const struct waggle *waggle, const struct reading *in,
-                       const struct usage *usage, int64_t now_ns) {
-    const struct {
-        const char *name;
-        double value;
-    } figures[] = {
-        {"sys.plugin.perf.cpu", cpu_percent(find_past(waggle, usage->id), usage, now_ns)},
-        {"sys.plugin.perf.gpu", gpu_percent(in, usage)},
-        {"sys.plugin.perf.mem", usage->memory_bytes},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
-        if (!isnan(figures[i].value)) {
-            emit_message(out, usage, figures[i].name, figures[i].value);
-        }
-    }
-}
-
-/* ---- one page ---- */
 
 static void remember(struct waggle *waggle, const struct reading *in, int64_t now_ns) {
-    free_past(waggle->past, waggle->n_past);
+    forget(waggle);
     waggle->past = mem_zalloc(in->n_usages, sizeof(*waggle->past));
     waggle->n_past = in->n_usages;
+    waggle->past_ns = now_ns;
     for (size_t i = 0; i < in->n_usages; i++) {
-        waggle->past[i] = (struct past){.id = mem_strdup(in->usages[i].id),
-                                        .cpu_seconds = in->usages[i].cpu_seconds,
-                                        .ns = now_ns};
+        waggle->past[i].id = mem_strdup(in->usages[i].id);
+        waggle->past[i].cpu_seconds = in->usages[i].cpu_seconds;
     }
 }
 
-void waggle_take(struct waggle *waggle, const struct exposition_doc *page, const char *namespace,
-                 int64_t wall_ns, int64_t monotonic_ns, waggle_emit_function *emit, void *context) {
+int waggle_take(struct waggle *waggle, const struct exposition_doc *page, const char *namespace,
+                int64_t wall_ns, int64_t monotonic_ns, waggle_emit_function *emit, void *context,
+                struct error *err) {
     struct usage *usages CLEANUP_FREE = mem_zalloc(page->n_samples, sizeof(*usages));
     struct reading in = {.page = page, .namespace = namespace, .usages = usages, .gpu_ratio = NAN};
+    int r = 0;
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         take_family(&in, i);
     }
-    struct emitter out = {.wall_ns = wall_ns, .emit = emit, .context = context};
     for (size_t i = 0; i < in.n_usages; i++) {
-        emit_usage(&out, waggle, &in, &usages[i], monotonic_ns);
+        const struct {
+            const char *name;
+            double value;
+        } figures[] = {
+            {"sys.plugin.perf.cpu", cpu_percent(waggle, &usages[i], monotonic_ns)},
+            {"sys.plugin.perf.gpu", gpu_percent(&in, &usages[i])},
+            {"sys.plugin.perf.mem", usages[i].memory_bytes},
+        };
+        for (size_t k = 0; r == 0 && k < ARRAY_LEN(figures); k++) {
+            struct buf json CLEANUP_BUF = {0};
+            if (!isnan(figures[k].value)) {
+                write_message(&json, &usages[i], figures[k].name, figures[k].value, wall_ns);
+                r = emit(context, figures[k].name, &json, err);
+            }
+        }
     }
-    buf_finish(&out.json);
     remember(waggle, &in, monotonic_ns);
+    return r;
 }
 
 /* ---- files ---- */
 
 /* If the agent does not collect the files, they must not fill the memory that /run is in. */
-enum { MAX_FILES = 3000, STOP_MS = 3000 };
+enum { MAX_FILES = 3000 };
 
-struct control_waggle {
-    const struct control_config *config;
-    struct loop *loop;
-    struct web_client *exporter;
-    struct waggle *waggle;
-    char *place; /* our folder in the directory */
-    struct worker *worker;
-    struct worker_job job;
-    struct loop_timer timer;
-    bool is_running;
-    bool is_failing; /* it has been logged */
-
-    /* of the round under way */
+/* The files of one round. */
+struct round {
+    const char *place;
+    DIR *directory;
     int64_t wall_ns;
-    int dir_fd;
-    size_t n_files, n_written;
-    int code;
-    struct error error;
+    size_t n_files; /* in the folder */
+    size_t n_written;
 };
-
-/* ---- files ---- */
 
 /* The agent skips files whose names begin with a dot, so it never reads half a message. */
 static int write_file(int dir_fd, const char *name, const struct buf *text) {
@@ -306,86 +272,61 @@ static int write_file(int dir_fd, const char *name, const struct buf *text) {
     return renameat(dir_fd, temporary, dir_fd, name) < 0 ? -errno : 0;
 }
 
-static void emit(void *context, const char *name, const struct buf *json) {
-    struct control_waggle *waggle = context;
-    if (waggle->code < 0) {
-        return;
-    }
-    if (waggle->n_files >= MAX_FILES) {
-        waggle->code = error_set(&waggle->error, -ENOSPC,
-                                 "%s: %d files wait for wes-metrics-agent; no more are written",
-                                 waggle->place, MAX_FILES);
-        return;
+static int emit(void *context, const char *name, const struct buf *json, struct error *err) {
+    struct round *round = context;
+    if (round->n_files >= MAX_FILES) {
+        return error_set(err, -ENOSPC,
+                         "%s: %d files wait for wes-metrics-agent; no more are written",
+                         round->place, MAX_FILES);
     }
     struct buf file CLEANUP_BUF = {0};
-    buf_printf(&file, "%" PRId64 "-%zu-%s", waggle->wall_ns, waggle->n_written, name);
-    int r = write_file(waggle->dir_fd, buf_str(&file), json);
-    if (r < 0) {
-        waggle->code =
-            error_set(&waggle->error, r, "%s/%s: %s", waggle->place, buf_str(&file), strerror(-r));
-        return;
-    }
-    waggle->n_files++;
-    waggle->n_written++;
+    buf_printf(&file, "%" PRId64 "-%zu-%s", round->wall_ns, round->n_written, name);
+    int r = write_file(dirfd(round->directory), buf_str(&file), json);
+    round->n_files++;
+    round->n_written++;
+    return r < 0 ? error_set(err, r, "%s/%s: %s", round->place, buf_str(&file), strerror(-r)) : 0;
 }
 
-static int open_place(struct control_waggle *waggle, struct error *err) {
-    if (mkdir(waggle->place, 0755) < 0 && errno != EEXIST) {
-        return error_set(err, -errno, "create %s: %m", waggle->place);
-    }
-    DIR *directory = opendir(waggle->place);
-    if (directory == NULL) {
-        return error_set(err, -errno, "open %s: %m", waggle->place);
-    }
+static int open_place(struct round *round, struct error *err) {
     const struct dirent *entry;
-    waggle->n_files = 0;
-    while ((entry = readdir(directory)) != NULL) {
-        waggle->n_files += entry->d_name[0] != '.';
+    if (mkdir(round->place, 0755) < 0 && errno != EEXIST) {
+        return error_set(err, -errno, "create %s: %m", round->place);
     }
-    waggle->dir_fd = fcntl(dirfd(directory), F_DUPFD_CLOEXEC, 0);
-    closedir(directory);
-    return waggle->dir_fd < 0 ? error_set(err, -errno, "open %s: %m", waggle->place) : 0;
+    round->directory = opendir(round->place);
+    if (round->directory == NULL) {
+        return error_set(err, -errno, "open %s: %m", round->place);
+    }
+    while ((entry = readdir(round->directory)) != NULL) {
+        round->n_files += entry->d_name[0] != '.';
+    }
+    return 0;
 }
 
-int control_waggle_run(struct control_waggle *waggle, struct error *err) {
+static int run_round(struct waggle *waggle, struct error *err) {
     struct buf text CLEANUP_BUF = {0};
     struct exposition_doc page CLEANUP_EXPOSITION_DOC = {0};
+    struct round round = {.place = waggle->place};
     int r = control_page_read(waggle->config, waggle->exporter, &text, &page, err);
+    r = r < 0 ? r : open_place(&round, err);
     if (r == 0) {
-        r = open_place(waggle, err);
+        round.wall_ns = (int64_t)(clock_wall_seconds() * 1e9);
+        r = waggle_take(waggle, &page, waggle->config->waggle.namespace, round.wall_ns,
+                        clock_monotonic_ns(), emit, &round, err);
+        closedir(round.directory);
     }
-    if (r < 0) {
-        return r;
-    }
-    waggle->wall_ns = (int64_t)(clock_wall_seconds() * 1e9);
-    waggle->n_written = 0;
-    waggle->code = 0;
-    waggle_take(waggle->waggle, &page, waggle->config->waggle.namespace, waggle->wall_ns,
-                clock_monotonic_ns(), emit, waggle);
-    close(waggle->dir_fd);
-    if (waggle->code < 0) {
-        *err = waggle->error;
-        return waggle->code;
-    }
-    return (int)waggle->n_written;
+    return r;
 }
 
-/* ---- on the loop ---- */
+/* ---- the service ---- */
 
-static void round_run(struct worker_job *job) {
-    struct control_waggle *waggle = CONTAINER_OF(job, struct control_waggle, job);
-    struct error err;
-    int r = control_waggle_run(waggle, &err);
-    waggle->code = r < 0 ? r : 0;
-    if (r < 0) {
-        waggle->error = err;
-    }
+static void round_run(struct service_task *task) {
+    struct waggle *waggle = CONTAINER_OF(task, struct waggle, task);
+    waggle->code = run_round(waggle, &waggle->error);
 }
 
-static void round_done(struct worker_job *job) {
-    struct control_waggle *waggle = CONTAINER_OF(job, struct control_waggle, job);
+static void round_done(struct service_task *task) {
+    struct waggle *waggle = CONTAINER_OF(task, struct waggle, task);
     bool failed = waggle->code < 0;
-    waggle->is_running = false;
     if (failed && !waggle->is_failing) {
         log_warn("control: waggle: %s", waggle->error.text);
     } else if (!failed && waggle->is_failing) {
@@ -394,50 +335,19 @@ static void round_done(struct worker_job *job) {
     waggle->is_failing = failed;
 }
 
-static void timer_fire(struct loop_timer *timer) {
-    struct control_waggle *waggle = CONTAINER_OF(timer, struct control_waggle, timer);
-    timer->due_ns = clock_monotonic_ns() + waggle->config->waggle.interval_ms * CLOCK_NS_PER_MS;
-    if (!waggle->is_running) {
-        waggle->is_running = true;
-        waggle->job = (struct worker_job){.run = round_run, .done = round_done};
-        worker_submit(waggle->worker, &waggle->job);
-    }
-}
-
-int control_waggle_create(struct loop *loop, const struct control_config *config,
-                          struct control_waggle **ret_waggle, struct error *err) {
-    struct control_waggle *waggle = mem_zalloc(1, sizeof(*waggle));
+int waggle_start(struct waggle *waggle, struct loop *loop, const struct control_config *config,
+                 struct error *err) {
     waggle->config = config;
-    waggle->loop = loop;
-    waggle->waggle = waggle_create();
     waggle->place = file_path_join(config->waggle.directory, "waap");
+    waggle->task = (struct service_task){
+        .run = round_run, .done = round_done, .interval_ms = config->waggle.interval_ms};
     int r = web_client_create(&config->exporter, &waggle->exporter, err);
-    r = r < 0 ? r : worker_create(loop, "waggle", &waggle->worker, err);
-    waggle->timer = (struct loop_timer){.due_ns = clock_monotonic_ns(), .fire = timer_fire};
-    loop_timer_add(loop, &waggle->timer);
-    if (r < 0) {
-        control_waggle_destroy(waggle);
-        return r;
-    }
-    *ret_waggle = waggle;
-    return 0;
+    return r < 0 ? r : service_task_start(&waggle->task, loop, "waggle", err);
 }
 
-bool control_waggle_destroy(struct control_waggle *waggle) {
-    if (waggle == NULL) {
-        return true;
-    }
+bool waggle_stop(struct waggle *waggle) {
     if (waggle->exporter != NULL) {
         web_client_abort(waggle->exporter);
     }
-    if (!worker_destroy(waggle->worker, STOP_MS)) {
-        return false;
-    }
-    loop_cancel(waggle->loop, &waggle->job.message);
-    loop_timer_remove(waggle->loop, &waggle->timer);
-    web_client_destroy(waggle->exporter);
-    waggle_destroy(waggle->waggle);
-    free(waggle->place);
-    free(waggle);
-    return true;
+    return service_task_stop(&waggle->task);
 }

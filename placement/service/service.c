@@ -17,7 +17,7 @@
 #include "exporter/http/process_metrics.h"
 #include "exporter/metrics/exposition.h"
 
-enum { DRAIN_MS = 500 };
+enum { DRAIN_MS = 500, STOP_MS = 3000 };
 
 /* ---- flags ---- */
 
@@ -148,6 +148,47 @@ void service_finish(struct service *service) {
     config_unref(TAKE(service->config));
     free(TAKE(service->flags.options));
     web_config_unref(TAKE(service->web_config));
+}
+
+/* ---- tasks ---- */
+
+static void task_run(struct worker_job *job) {
+    struct service_task *task = CONTAINER_OF(job, struct service_task, job);
+    task->run(task);
+}
+
+static void task_done(struct worker_job *job) {
+    struct service_task *task = CONTAINER_OF(job, struct service_task, job);
+    task->is_running = false;
+    task->done(task);
+}
+
+static void task_due(struct loop_timer *timer) {
+    struct service_task *task = CONTAINER_OF(timer, struct service_task, timer);
+    timer->due_ns = clock_monotonic_ns() + task->interval_ms * CLOCK_NS_PER_MS;
+    if (!task->is_running) {
+        task->is_running = true;
+        task->job = (struct worker_job){.run = task_run, .done = task_done};
+        worker_submit(task->worker, &task->job);
+    }
+}
+
+int service_task_start(struct service_task *task, struct loop *loop, const char *name,
+                       struct error *err) {
+    int r = worker_create(loop, name, &task->worker, err);
+    if (r == 0) {
+        task->loop = loop;
+        task->timer = (struct loop_timer){.due_ns = clock_monotonic_ns(), .fire = task_due};
+        loop_timer_add(loop, &task->timer);
+    }
+    return r;
+}
+
+bool service_task_stop(struct service_task *task) {
+    if (task->loop != NULL) {
+        loop_timer_remove(task->loop, &task->timer);
+    }
+    return worker_destroy(TAKE(task->worker), STOP_MS);
 }
 
 /* ---- metrics ---- */

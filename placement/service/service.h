@@ -5,6 +5,7 @@
 
 #include "exporter/core/error.h"
 #include "exporter/http/server.h"
+#include "exporter/loop/worker.h"
 #include "exporter/metrics/snapshot.h"
 #include "exporter/settings/flags.h"
 #include "exporter/settings/problems.h"
@@ -45,6 +46,27 @@ void service_stop(struct service *service);
  * which then is not `clean`, the process exits with `code`. */
 void service_close(struct service *service, bool clean, int code);
 void service_finish(struct service *service);
+
+/* A thread that does one thing again and again. If a round takes longer than the interval, the next
+ * one is skipped. */
+struct service_task {
+    void (*run)(struct service_task *task);  /* on the thread */
+    void (*done)(struct service_task *task); /* then on the loop */
+    int64_t interval_ms;
+    struct loop *loop;
+    struct worker *worker;
+    struct worker_job job;
+    struct loop_timer timer;
+    bool is_running;
+};
+
+/* Starts the first round at once. */
+int service_task_start(struct service_task *task, struct loop *loop, const char *name,
+                       struct error *err);
+
+/* Waits for the current round, if there is one; false if that takes too long, so that the process
+ * must leave by _exit. The task must live until service_close has returned. */
+bool service_task_stop(struct service_task *task);
 
 /* Answers with the given metrics and those of the process. */
 void service_reply_metrics(struct http_request *request, const struct snapshot *snapshot);

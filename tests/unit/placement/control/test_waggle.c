@@ -19,10 +19,12 @@ void tearDown(void) {
     buf_finish(&said);
 }
 
-static void note(void *context, const char *name, const struct buf *json) {
+static int note(void *context, const char *name, const struct buf *json, struct error *err) {
     (void)context;
+    (void)err;
     TEST_ASSERT_NOT_NULL(strstr(buf_str(json), name));
     buf_printf(&said, "%s\n", buf_str(json));
+    return 0;
 }
 
 /* What it says of a page at that second; wall time is 1000 seconds ahead. */
@@ -38,8 +40,9 @@ static const char *take(const char *namespace, int64_t second, const char *text)
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, exposition_parse(copy, strlen(copy), &limits, &page, &error),
                                   error.text);
     buf_reset(&said);
-    waggle_take(waggle, &page, namespace, (1000 + second) * CLOCK_NS_PER_SEC,
-                second * CLOCK_NS_PER_SEC, note, NULL);
+    TEST_ASSERT_EQUAL_INT(0,
+                          waggle_take(waggle, &page, namespace, (1000 + second) * CLOCK_NS_PER_SEC,
+                                      second * CLOCK_NS_PER_SEC, note, NULL, &error));
     return buf_str(&said);
 }
 
