@@ -18,12 +18,12 @@ struct reading {
     size_t max_series;
     const char *status, *error_type, *error, *result_type;
     bool has_result;
-    bool is_pair;           /* of time and text, as scalars and strings are */
-    const char *pair_value; /* its text */
-    double pair_seconds;
+    bool is_pair;             /* of time and text, as scalars and strings are */
+    const char *pair_value;   /* its text */
     size_t n_values, n_lists; /* series of vectors and matrices */
     struct promql_series series;
-    size_t cap_labels, cap_points; /* of the series */
+    size_t cap_labels;        /* of the series */
+    bool has_value, has_list; /* of the series */
 };
 
 /* Room for one more element at the end of an array in the arena, which moves when it grows. */
@@ -58,10 +58,10 @@ static int read_label(struct json *json, const char *key, void *context, struct 
     return read_text(json, &label->value, err);
 }
 
-/* The `[1700000000.123, "42"]` after its first bracket. */
-static int read_pair(struct json *json, double *ret_seconds, const char **ret_text,
-                     struct error *err) {
-    int r = json_read_number(json, ret_seconds, err);
+/* The `[1700000000.123, "42"]` after its first bracket; the time is that of the query. */
+static int read_pair(struct json *json, const char **ret_text, struct error *err) {
+    double seconds;
+    int r = json_read_number(json, &seconds, err);
     if (r == 0 && !json_take(json, ',')) {
         r = json_fail(json, err, "expected a time and a value");
     }
@@ -72,19 +72,13 @@ static int read_pair(struct json *json, double *ret_seconds, const char **ret_te
     return r;
 }
 
-static int read_point(struct json *json, const char *key, void *context, struct error *err) {
-    (void)key;
-    struct reading *in = context;
-    struct promql_series *series = &in->series;
+static int read_value(struct json *json, struct reading *in, struct error *err) {
     const char *text;
-    series->points =
-        grow(in, series->points, series->n_points, &in->cap_points, sizeof(*series->points));
-    struct promql_point *point = &series->points[series->n_points++];
     if (!json_take(json, '[')) {
         return json_fail(json, err, "expected [ before a time");
     }
-    int r = read_pair(json, &point->seconds, &text, err);
-    if (r == 0 && number_parse(text, strlen(text), &point->value) < 0) {
+    int r = read_pair(json, &text, err);
+    if (r == 0 && number_parse(text, strlen(text), &in->series.value) < 0) {
         r = json_fail(json, err, "expected a number, got \"%.64s\"", text);
     }
     return r;
@@ -94,18 +88,14 @@ static int read_point(struct json *json, const char *key, void *context, struct 
 
 static int read_series_key(struct json *json, const char *key, void *context, struct error *err) {
     struct reading *in = context;
-    bool has_labels = in->series.labels != NULL, has_points = in->series.points != NULL;
-    if (strcmp(key, "metric") == 0 && !has_labels) {
+    if (strcmp(key, "metric") == 0 && in->series.labels == NULL) {
         return json_each(json, '{', "the labels of a series", read_label, in, err);
     }
-    if (strcmp(key, "value") == 0 && !has_points) {
-        in->n_values++;
-        return read_point(json, NULL, in, err);
+    if (strcmp(key, "value") == 0 && !in->has_value) {
+        in->has_value = true;
+        return read_value(json, in, err);
     }
-    if (strcmp(key, "values") == 0 && !has_points) {
-        in->n_lists++;
-        return json_each(json, '[', "a list of points", read_point, in, err);
-    }
+    in->has_list = in->has_list || strcmp(key, "values") == 0;
     return json_skip(json, err);
 }
 
@@ -114,13 +104,16 @@ static int read_series(struct json *json, const char *key, void *context, struct
     struct reading *in = context;
     struct promql_answer *answer = in->answer;
     in->series = (struct promql_series){0};
-    in->cap_labels = in->cap_points = 0;
+    in->cap_labels = 0;
+    in->has_value = in->has_list = false;
     int r = json_each(json, '{', "a series", read_series_key, in, err);
     if (r < 0) {
         return r;
     }
-    if (in->series.n_points == 0) {
-        answer->n_histograms++;
+    in->n_values += in->has_value;
+    in->n_lists += in->has_list;
+    if (!in->has_value) {
+        answer->n_histograms += !in->has_list;
         return 0;
     }
     if (answer->n_series == in->max_series) {
@@ -139,7 +132,7 @@ static int read_result(struct json *json, struct reading *in, struct error *err)
     if (json_take(&after, '[') && json_peek(&after) != '{' && json_peek(&after) != ']') {
         *json = after;
         in->is_pair = true;
-        return read_pair(json, &in->pair_seconds, &in->pair_value, err);
+        return read_pair(json, &in->pair_value, err);
     }
     return json_each(json, '[', "a list as result", read_series, in, err);
 }
@@ -149,10 +142,8 @@ static int read_result(struct json *json, struct reading *in, struct error *err)
 static int read_remark(struct json *json, const char *key, void *context, struct error *err) {
     (void)key;
     struct reading *in = context;
-    struct promql_answer *answer = in->answer;
-    answer->remarks = grow(in, answer->remarks, answer->n_remarks, &answer->cap_remarks,
-                           sizeof(*answer->remarks));
-    return read_text(json, &answer->remarks[answer->n_remarks++], err);
+    const char **remark = &in->answer->remark;
+    return *remark == NULL ? read_text(json, remark, err) : json_skip(json, err);
 }
 
 static int read_data_key(struct json *json, const char *key, void *context, struct error *err) {
@@ -198,9 +189,7 @@ static int take_scalar(struct reading *in, struct error *err) {
         return error_set(err, -EBADMSG, "scalar: expected a number, got \"%.64s\"", in->pair_value);
     }
     answer->series = arena_take(&answer->arena, sizeof(*answer->series));
-    struct promql_point *point = arena_take(&answer->arena, sizeof(*point));
-    *point = (struct promql_point){.seconds = in->pair_seconds, .value = value};
-    answer->series[0] = (struct promql_series){.points = point, .n_points = 1};
+    answer->series[0] = (struct promql_series){.value = value};
     answer->n_series = 1;
     return 0;
 }
@@ -269,23 +258,15 @@ const char *promql_kind_name(enum promql_kind kind) {
 
 /* ---- queries ---- */
 
-/* Proxies answer with their own pages: what is not an error of Prometheus is shown as it is. */
-static int refuse(struct web_client *client, const struct web_request *request, unsigned status,
-                  struct promql_answer *answer, struct error *err) {
-    struct buf words CLEANUP_BUF = {0};
-    struct error reason;
-    enum { MAX_WORDS = 200 };
-    buf_add(&words, buf_str(&answer->text),
-            answer->text.len < MAX_WORDS ? answer->text.len : MAX_WORDS);
-    int r = promql_answer_parse(answer, PROMQL_MAX_SERIES, &reason);
-    return web_client_fail(client, request, status, r == -EREMOTEIO ? reason.text : buf_str(&words),
-                           err);
+static int parse_answer(void *context, struct buf *body, struct error *err) {
+    struct promql_answer *answer = context;
+    answer->text = *body;
+    *body = (struct buf){0};
+    return promql_answer_parse(answer, PROMQL_MAX_SERIES, err);
 }
 
 int promql_query(struct web_client *client, const char *expression, struct promql_answer *answer,
                  struct error *err) {
-    enum { HTTP_OK = 200 };
-    promql_answer_finish(answer);
     struct buf form CLEANUP_BUF = {0};
     buf_add_str(&form, "query=");
     web_add_escaped(&form, expression);
@@ -296,18 +277,6 @@ int promql_query(struct web_client *client, const char *expression, struct promq
         .content_type = "application/x-www-form-urlencoded",
         .accept = "application/json",
     };
-    unsigned status;
-    int r = web_client_call(client, &request, &status, &answer->text, err);
-    if (r < 0) {
-        return r;
-    }
-    if (status != HTTP_OK) {
-        return refuse(client, &request, status, answer, err);
-    }
-    struct error reason;
-    r = promql_answer_parse(answer, PROMQL_MAX_SERIES, &reason);
-    if (r < 0) {
-        web_client_fail(client, &request, status, reason.text, err);
-    }
-    return r;
+    promql_answer_finish(answer);
+    return web_client_ask(client, &request, parse_answer, answer, err);
 }

@@ -13,29 +13,22 @@
 
 enum promql_kind { PROMQL_VECTOR, PROMQL_MATRIX, PROMQL_SCALAR, PROMQL_STRING };
 
-struct promql_point {
-    double seconds; /* since 1970: of the query, unless it asks for timestamps */
-    double value;   /* may be NaN or infinite */
-};
-
 struct promql_series {
     struct label *labels; /* in no order; the name of the metric is __name__ */
     size_t n_labels;
-    struct promql_point *points; /* one of a vector or scalar */
-    size_t n_points;
+    double value; /* may be NaN or infinite */
 };
 
 struct promql_answer {
     enum promql_kind kind;
-    struct promql_series *series; /* one without labels of a scalar, none of a string */
+    struct promql_series *series; /* of a vector; one without labels of a scalar */
     size_t n_series;
-    size_t n_histograms;  /* series left out: native histograms */
-    const char **remarks; /* the server's warnings and infos */
-    size_t n_remarks;
+    size_t n_histograms; /* series left out: native histograms */
+    const char *remark;  /* the server's first warning or info, or NULL */
 
     struct buf text; /* what all texts point into */
     struct arena arena;
-    size_t cap_series, cap_remarks;
+    size_t cap_series;
 };
 
 /* Parses the body in `answer->text`, in place; the rest of `answer` is zeroed. -EREMOTEIO with the

@@ -329,10 +329,26 @@ int web_client_call(struct web_client *client, const struct web_request *request
     return 0;
 }
 
-int web_client_fail(const struct web_client *client, const struct web_request *request,
-                    unsigned status, const char *words, struct error *err) {
+int web_client_ask(struct web_client *client, const struct web_request *request,
+                   int (*parse)(void *context, struct buf *body, struct error *err), void *context,
+                   struct error *err) {
+    enum { HTTP_OK = 200, HTTP_NOT_FOUND = 404 };
+    struct buf body CLEANUP_BUF = {0};
+    struct error first_line, reason;
+    unsigned status;
+    int r = web_client_call(client, request, &status, &body, err);
+    if (r < 0) {
+        return r;
+    }
+    error_set(&first_line, 0, "%.400s", buf_str(&body));
+    r = parse(context, &body, &reason);
+    if (status == HTTP_OK && r == 0) {
+        return 0;
+    }
+    const char *words = r == -EREMOTEIO || status == HTTP_OK ? reason.text : first_line.text;
+    r = status == HTTP_NOT_FOUND ? -ENOENT : r < 0 && status == HTTP_OK ? r : -EREMOTEIO;
     int len = (int)strcspn(words, "\r\n");
-    return error_set(err, -EREMOTEIO, "%s %s%s: HTTP %u%s%.*s", method_of(request), client->base,
+    return error_set(err, r, "%s %s%s: HTTP %u%s%.*s", method_of(request), client->base,
                      request->path, status, len > 0 ? ": " : "", len < 400 ? len : 400, words);
 }
 
@@ -340,12 +356,7 @@ int web_client_fail(const struct web_client *client, const struct web_request *r
 
 enum { SECOND_MS = 1000, MAX_TIMEOUT_MS = 10 * 60 * SECOND_MS };
 
-#define TEXT(key, field)                                                                           \
-    {                                                                                              \
-        key, yaml_key_text, offsetof(struct web_endpoint, field), {                                \
-            0                                                                                      \
-        }                                                                                          \
-    }
+#define TEXT(key, field) YAML_KEY_TEXT(key, struct web_endpoint, field)
 #define PATH(key, field)                                                                           \
     {                                                                                              \
         key, web_endpoint_read_path, offsetof(struct web_endpoint, field), {                       \

@@ -58,9 +58,13 @@ int web_client_call(struct web_client *client, const struct web_request *request
 /* Makes the current call, if any, and all further calls fail soon; from any thread. */
 void web_client_abort(struct web_client *client);
 
-/* Words an answer with an unexpected status: "GET http://…: HTTP 404: no such page". */
-int web_client_fail(const struct web_client *client, const struct web_request *request,
-                    unsigned status, const char *words, struct error *err);
+/* Calls, and has the answer parsed; `parse` may take the body away. A negative errno with an error
+ * such as "GET http://…: HTTP 400: no such page" if it fails, or the status is not 200: then the
+ * words are those of a parser that returns -EREMOTEIO, else the first line of the body, as a proxy
+ * may answer with a page of its own. Status 404 is -ENOENT. */
+int web_client_ask(struct web_client *client, const struct web_request *request,
+                   int (*parse)(void *context, struct buf *body, struct error *err), void *context,
+                   struct error *err);
 
 /* Appends a text with the escapes that a path or form needs. */
 void web_add_escaped(struct buf *out, const char *text);

@@ -54,7 +54,7 @@ struct control {
     struct service service;
     struct control_config config;
     struct runner *runners;
-    struct control_memory_entry *memories; /* of the runners */
+    struct control_memory *memories; /* of the runners */
     size_t n_runners;
     struct waggle *waggle; /* NULL: no messages */
     atomic_bool is_paused; /* by a request */
@@ -139,23 +139,23 @@ static void show_status(struct snapshot *out, const struct control_labels *label
                         const struct control_status *status) {
     const struct control_decision *last = &status->last;
     bool holds = !control_reason_is_action(last->reason) && last->reason != CONTROL_IN_BAND;
-    SHOW("error", GAUGE, last->has_error ? last->error : NAN,
+    SHOW("error", GAUGE, last->error,
          "How far the measure is from its target, signed; 0 inside the band, absent without a "
          "measure.");
-    SHOW("failures", GAUGE, status->failures, "Rounds in a row without a measure.");
+    SHOW("failures", GAUGE, status->state.failures, "Rounds in a row without a measure.");
     SHOW("hold", GAUGE, holds,
          "1 while the loop does nothing although its measure is missing or off target.");
-    SHOW("knob", GAUGE, status->has_position ? status->position : NAN,
+    SHOW("knob", GAUGE, status->state.position,
          "Where the knob is: its value, or from 0 the place of its value among the levels.");
     SHOW("last_run_timestamp_seconds", GAUGE, status->run_at,
          "When the loop last ran, in seconds since 1970.", .unit = "seconds");
-    SHOW("measure", GAUGE, status->has_measure ? status->measure : NAN,
+    SHOW("measure", GAUGE, status->measure,
          "What the loop's query answered; absent without an answer.");
-    SHOW("oscillating", GAUGE, status->oscillates,
+    SHOW("oscillating", GAUGE, control_law_oscillates(&status->state),
          "1 while the dead band is widened because the loop went back and forth.");
     SHOW("run_duration_seconds", GAUGE, status->run_seconds, "How long the last round took.",
          .unit = "seconds");
-    SHOW("safe", GAUGE, status->is_safe,
+    SHOW("safe", GAUGE, status->state.is_safe,
          "1 while the loop stays at its safe value because there is no measurement.");
     SHOW("saturated", GAUGE, last->is_saturated,
          "1 while the knob is at a bound and the measure wants it further.");
@@ -206,22 +206,17 @@ static void load_memories(struct control *control) {
     }
     if (control_memory_load(path, control->memories, control->n_runners, &err) < 0) {
         log_warn("control: saved state is not used: %s", err.text);
-        return;
-    }
-    for (size_t i = 0; i < control->n_runners; i++) {
-        control->runners[i].loop.memory = control->memories[i].memory;
     }
 }
 
 /* Written only after a change: flash wears out. */
 static void save_memory(struct control *control, const struct runner *runner) {
     const char *path = settings_string(control->service.config->settings, "state-file");
-    size_t index = (size_t)(runner - control->runners);
-    struct control_memory *known = &control->memories[index].memory;
-    if (path[0] == '\0' || !runner->loop.has_state || runner->loop.is_dry) {
+    struct control_memory *known = &control->memories[runner - control->runners];
+    if (path[0] == '\0' || isnan(runner->loop.state.position) || runner->loop.is_dry) {
         return;
     }
-    struct control_memory memory = control_memory_of(&runner->loop.state);
+    struct control_memory memory = control_memory_of(known->name, &runner->loop.state);
     double moved = memory.changed_at - known->changed_at;
     bool is_same = known->is_set && moved > -1 && moved < 1 && known->position == memory.position &&
                    known->widening == memory.widening;
@@ -288,7 +283,8 @@ static int create_runners(struct control *control, struct error *err) {
         runner->control = control;
         control->memories[i].name = control->config.loops[i].name;
         labels_init(&runner->labels, control->config.loops[i].name);
-        int r = control_loop_init(&runner->loop, &control->config, i, is_dry, err);
+        int r = control_loop_init(&runner->loop, &control->config, i, &control->memories[i], is_dry,
+                                  err);
         if (r < 0) {
             return r;
         }
@@ -316,17 +312,16 @@ static int run_once(struct control *control) {
         struct buf line CLEANUP_BUF = {0};
         buf_printf(&line, "%s: %s", runner->loop.loop->name,
                    control_reason_name(status->last.reason));
-        if (status->has_measure) {
+        if (!isnan(status->measure)) {
             buf_printf(&line, ", measure %g", status->measure);
         }
-        if (status->has_position) {
-            buf_printf(&line, ", knob at %g", status->position);
+        if (!isnan(status->state.position)) {
+            buf_printf(&line, ", knob at %g", status->state.position);
         }
         printf("%s%s%s\n", buf_str(&line), status->words.text[0] != '\0' ? ": " : "",
                status->words.text);
         save_memory(control, runner);
-        bool good = status->has_measure && status->has_position;
-        code = good ? code : EXIT_FAILURE;
+        code = isnan(status->measure) || isnan(status->state.position) ? EXIT_FAILURE : code;
     }
     return code;
 }

@@ -180,7 +180,7 @@ static void narrow(const struct control_rule *rule, struct control_state *state,
 /* ---- deciding ---- */
 
 static struct control_decision hold(const struct control_state *state, enum control_reason reason) {
-    return (struct control_decision){.reason = reason, .position = state->position};
+    return (struct control_decision){.reason = reason, .position = state->position, .error = NAN};
 }
 
 static bool dwells(const struct control_rule *rule, const struct control_state *state,
@@ -250,7 +250,7 @@ static struct control_decision with_error(const struct control_rule *rule,
 struct control_decision control_law_decide(const struct control_rule *rule,
                                            struct control_state *state,
                                            const struct control_input *input) {
-    if (!input->has_measure) {
+    if (isnan(input->measure)) {
         return without_measure(rule, state, input);
     }
     state->failures = 0;
@@ -266,7 +266,6 @@ struct control_decision control_law_decide(const struct control_rule *rule,
         decision = with_error(rule, state, input, error);
     }
     decision.error = error;
-    decision.has_error = true;
     return decision;
 }
 

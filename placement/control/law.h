@@ -96,17 +96,15 @@ struct control_state {
 };
 
 struct control_input {
-    int64_t now_ns; /* monotonic */
-    double measure;
-    bool has_measure;
+    int64_t now_ns;              /* monotonic */
+    double measure;              /* NAN: none */
     enum control_reason trouble; /* why there is none */
 };
 
 struct control_decision {
     enum control_reason reason;
     double position; /* the new position of an action, else the present one */
-    double error;    /* distance of the measure from its target, signed; 0 inside */
-    bool has_error;  /* there was a measure */
+    double error;    /* distance of the measure from its target, signed; 0 inside, NAN: none */
     bool is_saturated;
 };
 

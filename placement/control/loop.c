@@ -15,8 +15,6 @@
 enum {
     ACK_PAUSE_MS = 20,
     ACK_MAX_PAUSE_MS = 500,
-    HTTP_NOT_FOUND = 404,
-    HTTP_OK = 200,
     MAX_RETRY_DOUBLINGS = 6,
     RETRY_MS = 1000,
 };
@@ -87,14 +85,16 @@ static int read_key(struct json *json, const char *key, void *context, struct er
                                      : json_skip(json, err);
 }
 
-/* Reads `knob->text`, in place: {"status": "success", "data": {"param": …}}. -EINVAL if it is not a
- * knob, -EREMOTEIO with the exporter's words if it is an error. */
-static int parse(struct control_knob *knob, struct error *err) {
-    struct json json = knob->text.len > 0 ? json_begin(knob->text.data, knob->text.len, 1)
-                                          : (struct json){.line = 1};
+/* Reads {"status": "success", "data": {"param": …}}. -EINVAL if it is not a knob, -EREMOTEIO with
+ * the exporter's words if it is an error. A request without the right to write is rejected in plain
+ * text. */
+static int parse_knob(void *context, struct buf *body, struct error *err) {
+    struct control_knob *knob = context;
     struct reading in = {.knob = knob};
-    knob->min = -INFINITY;
-    knob->max = INFINITY;
+    buf_add_char(body, '\n'); /* so that an empty body has data */
+    *knob = (struct control_knob){.text = *body, .min = -INFINITY, .max = INFINITY};
+    *body = (struct buf){0};
+    struct json json = json_begin(knob->text.data, knob->text.len, 1);
     int r = json_each(&json, '{', "an object", read_key, &in, err);
     if (r < 0) {
         return r;
@@ -141,24 +141,8 @@ static int call(struct web_client *exporter, const struct control_knob_name *nam
         .content_type = "application/json",
         .accept = "application/json",
     };
-    unsigned status;
     control_knob_finish(knob);
-    int r = web_client_call(exporter, &request, &status, &knob->text, err);
-    if (r < 0) {
-        return r;
-    }
-    /* A request without the right to write is rejected in plain text. */
-    char head[400] = {0};
-    memcpy(head, buf_str(&knob->text),
-           knob->text.len < sizeof(head) ? knob->text.len : sizeof(head) - 1);
-    struct error reason;
-    r = parse(knob, &reason);
-    if (status == HTTP_OK && r == 0) {
-        return 0;
-    }
-    web_client_fail(exporter, &request, status,
-                    r == -EREMOTEIO || status == HTTP_OK ? reason.text : head, err);
-    return status == HTTP_NOT_FOUND ? -ENOENT : -EREMOTEIO;
+    return web_client_ask(exporter, &request, parse_knob, knob, err);
 }
 
 int control_knob_read(struct web_client *exporter, const struct control_knob_name *name,
@@ -194,14 +178,8 @@ const struct knob_value *control_knob_value(const struct control_knob *knob) {
 
 /* ---- measuring ---- */
 
-/* A measure, or why there is none. */
-struct measure {
-    double value;
-    bool has_value;
-    enum control_reason trouble; /* without a value */
-    struct error words;          /* of the trouble */
-    struct error remark;         /* a warning of Prometheus, or "" */
-};
+/* The calls below return 0, or the reason why there is no measure with a minus sign, which `err`
+ * words. */
 
 static const struct exposition_limits page_limits = {.max_families = 1000000,
                                                      .max_samples = 1000000,
@@ -209,128 +187,99 @@ static const struct exposition_limits page_limits = {.max_families = 1000000,
                                                      .max_name_len = 1024,
                                                      .max_value_len = 1 << 16};
 
-static void fail(struct measure *measure, enum control_reason trouble) {
-    measure->trouble = trouble;
-    measure->has_value = false;
-}
-
-static void take_number(struct measure *measure, double value) {
-    measure->value = value;
-    measure->has_value = isfinite(value);
-    if (!measure->has_value) {
-        error_set(&measure->words, -EINVAL, "the query returned %s",
-                  isnan(value) ? "NaN" : "an infinite number");
-        fail(measure, CONTROL_NAN);
+/* Anything but one number is a mistake in the query. */
+static int check_result(size_t n, double value, double *ret_value, struct error *err) {
+    if (n == 0) {
+        return error_set(err, -CONTROL_EMPTY, "the query returned nothing");
     }
-}
-
-/* Anything but one value is a mistake in the query. */
-static void take_count(struct measure *measure, size_t n, double value) {
-    if (n == 1) {
-        take_number(measure, value);
-    } else if (n == 0) {
-        error_set(&measure->words, -ENODATA, "the query returned nothing");
-        fail(measure, CONTROL_EMPTY);
-    } else {
-        error_set(&measure->words, -EINVAL, "the query returned %zu series instead of one", n);
-        fail(measure, CONTROL_SEVERAL);
+    if (n > 1) {
+        return error_set(err, -CONTROL_SEVERAL, "the query returned %zu series instead of one", n);
     }
-}
-
-static void judge(const struct promql_answer *answer, struct measure *ret_measure) {
-    if (answer->kind == PROMQL_MATRIX || answer->kind == PROMQL_STRING) {
-        error_set(&ret_measure->words, -EINVAL, "the query returned a %s instead of a number",
-                  promql_kind_name(answer->kind));
-        fail(ret_measure, CONTROL_FAILED);
-        return;
+    if (!isfinite(value)) {
+        return error_set(err, -CONTROL_NAN, "the query returned %s",
+                         isnan(value) ? "NaN" : "an infinite number");
     }
-    size_t n = answer->n_series + answer->n_histograms;
-    take_count(ret_measure, n == 1 ? answer->n_series : n,
-               answer->n_series > 0 ? answer->series[0].points[0].value : NAN);
+    *ret_value = value;
+    return 0;
 }
 
-static void query(struct web_client *prometheus, const char *expression, struct measure *measure) {
+/* `ret_remark` gets a warning of Prometheus, if there is one. */
+static int query(struct web_client *prometheus, const char *expression, double *ret_value,
+                 struct error *ret_remark, struct error *err) {
     struct promql_answer answer CLEANUP_PROMQL_ANSWER = {0};
-    if (promql_query(prometheus, expression, &answer, &measure->words) < 0) {
-        fail(measure, CONTROL_FAILED);
-        return;
+    if (promql_query(prometheus, expression, &answer, err) < 0) {
+        return -CONTROL_FAILED;
     }
-    if (answer.n_remarks > 0) {
-        error_set(&measure->remark, 0, "%s", answer.remarks[0]);
+    if (answer.remark != NULL) {
+        error_set(ret_remark, 0, "%s", answer.remark);
     }
-    judge(&answer, measure);
+    if (answer.kind == PROMQL_MATRIX || answer.kind == PROMQL_STRING) {
+        return error_set(err, -CONTROL_FAILED, "the query returned a %s instead of a number",
+                         promql_kind_name(answer.kind));
+    }
+    size_t n = answer.n_series + answer.n_histograms;
+    return check_result(n == 1 ? answer.n_series : n,
+                        answer.n_series > 0 ? answer.series[0].value : NAN, ret_value, err);
 }
 
 /* Prometheus returns samples that are up to five minutes old. */
-static void check_age(const struct control_loop_config *loop, struct web_client *prometheus,
-                      struct measure *measure) {
-    struct measure age = {0};
-    query(prometheus, loop->age_query, &age);
-    if (!age.has_value) {
-        error_set(&measure->words, -EINVAL, "age: %s", age.words.text);
-        fail(measure, age.trouble == CONTROL_FAILED ? CONTROL_FAILED : CONTROL_STALE);
-    } else if (age.value * 1000 > (double)loop->stale_ms) {
-        error_set(&measure->words, -ESTALE, "the measure is %.1f s old", age.value);
-        fail(measure, CONTROL_STALE);
+static int check_age(const struct control_loop *loop, struct error *err) {
+    double age;
+    struct error why;
+    int r = query(loop->prometheus, loop->loop->age_query, &age, NULL, &why);
+    if (r < 0) {
+        return error_set(err, r == -CONTROL_FAILED ? r : -CONTROL_STALE, "age: %s", why.text);
     }
+    return age * 1000 > (double)loop->loop->stale_ms
+               ? error_set(err, -CONTROL_STALE, "the measure is %.1f s old", age)
+               : 0;
+}
+
+static int parse_page(void *context, struct buf *body, struct error *err) {
+    buf_add_char(body, '\n'); /* so that an empty page has data */
+    struct control_page *page = context;
+    page->text = *body;
+    *body = (struct buf){0};
+    return exposition_parse(page->text.data, page->text.len, &page_limits, &page->doc, err);
 }
 
 int control_page_read(const struct control_config *config, struct web_client *exporter,
-                      struct buf *text, struct exposition_doc *page, struct error *err) {
+                      struct control_page *page, struct error *err) {
     const struct web_request request = {.path = config->metrics_path,
                                         .accept = "text/plain;version=0.0.4"};
-    unsigned status;
-    int r = web_client_call(exporter, &request, &status, text, err);
-    if (r < 0) {
-        return r;
-    }
-    if (status != HTTP_OK) {
-        return web_client_fail(exporter, &request, status, buf_str(text), err);
-    }
-    struct error reason;
-    buf_add_char(text, '\n'); /* so that an empty page has data */
-    r = exposition_parse(text->data, text->len, &page_limits, page, &reason);
-    if (r < 0) {
-        web_client_fail(exporter, &request, status, reason.text, err);
-    }
-    return r;
+    return web_client_ask(exporter, &request, parse_page, page, err);
 }
 
-static void look(const struct control_config *config, const struct control_loop_config *loop,
-                 struct web_client *exporter, struct measure *measure) {
-    struct buf text CLEANUP_BUF = {0};
-    struct exposition_doc page CLEANUP_EXPOSITION_DOC = {0};
-    if (control_page_read(config, exporter, &text, &page, &measure->words) < 0) {
-        fail(measure, CONTROL_FAILED);
-        return;
+void control_page_finish(struct control_page *page) {
+    exposition_doc_finish(&page->doc);
+    buf_finish(&page->text);
+}
+
+static int take_measure(const struct control_loop *loop, double *ret_value,
+                        struct error *ret_remark, struct error *err) {
+    if (!loop->loop->from_exporter) {
+        int r = query(loop->prometheus, loop->loop->query, ret_value, ret_remark, err);
+        return r < 0 || loop->loop->age_query == NULL ? r : check_age(loop, err);
+    }
+    struct control_page page CLEANUP_CONTROL_PAGE = {0};
+    if (control_page_read(loop->config, loop->exporter, &page, err) < 0) {
+        return -CONTROL_FAILED;
     }
     double value = NAN;
-    size_t n = selector_find(loop->selector, &page, &value);
-    take_count(measure, n, value);
-}
-
-static void take_measure(const struct control_config *config,
-                         const struct control_loop_config *loop, struct web_client *prometheus,
-                         struct web_client *exporter, struct measure *ret_measure) {
-    *ret_measure = (struct measure){0};
-    if (loop->from_exporter) {
-        look(config, loop, exporter, ret_measure);
-        return;
-    }
-    query(prometheus, loop->query, ret_measure);
-    if (ret_measure->has_value && loop->age_query != NULL) {
-        check_age(loop, prometheus, ret_measure);
-    }
+    size_t n = selector_find(loop->loop->selector, &page.doc, &value);
+    return check_result(n, value, ret_value, err);
 }
 
 /* ---- life ---- */
 
 int control_loop_init(struct control_loop *loop, const struct control_config *config, size_t index,
-                      bool is_dry, struct error *err) {
+                      const struct control_memory *memory, bool is_dry, struct error *err) {
     *loop = (struct control_loop){
         .config = config,
         .loop = &config->loops[index],
         .rule = config->loops[index].rule,
+        .state = {.position = NAN},
+        .memory = memory,
         .is_dry = is_dry,
     };
     int r = web_client_create(&config->exporter, &loop->exporter, err);
@@ -416,7 +365,7 @@ static void record(const struct control_loop *loop, const struct control_decisio
     struct buf before CLEANUP_BUF = {0}, after CLEANUP_BUF = {0}, why CLEANUP_BUF = {0};
     format_position(loop, loop->state.position, &before);
     format_position(loop, to, &after);
-    if (loop->status.has_measure) {
+    if (!isnan(loop->status.measure)) {
         buf_printf(&why, "measure %g, wanted ", loop->status.measure);
         add_target(loop, &why);
     } else {
@@ -475,20 +424,16 @@ static void conclude(struct control_loop *loop, const struct control_decision *d
     status->actions[after]++;
     status->last = *decision;
     status->has_run = true;
-    status->failures = loop->state.failures;
-    status->is_safe = loop->state.is_safe;
-    bool oscillates = control_law_oscillates(&loop->state);
-    if (oscillates && !status->oscillates) {
+    if (control_law_oscillates(&loop->state) && !control_law_oscillates(&status->state)) {
         log_warn("control: %s: oscillates: its dead band is widened to %g", loop->loop->name,
                  loop->rule.deadband + loop->state.widening);
     }
-    status->oscillates = oscillates;
-    status->position = loop->state.position;
-    status->has_position = loop->has_state;
+    status->state = loop->state;
 }
 
 static struct control_decision hold(const struct control_loop *loop, enum control_reason reason) {
-    return (struct control_decision){.reason = reason, .position = loop->state.position};
+    return (struct control_decision){
+        .reason = reason, .position = loop->state.position, .error = NAN};
 }
 
 /* ---- turning the knob ---- */
@@ -505,19 +450,18 @@ static bool is_overruled(const struct control_loop *loop) {
     return !knob_value_equal(&loop->knob.requested, &ours);
 }
 
-/* The plugin has answered. False if somebody else requested the value. */
-static bool confirm(struct control_loop *loop, double position) {
+/* The plugin has answered; somebody else may have requested the value. */
+static void confirm(struct control_loop *loop, double position) {
     if (is_overruled(loop)) {
         loop->has_pending = false;
         loop->n_retries = 0;
-        return false;
+        return;
     }
     if (position != loop->pending.position) {
         log_warn("control: %s: %s applied another value than requested", loop->loop->name,
                  loop->loop->knob.plugin);
     }
     turned(loop, position);
-    return true;
 }
 
 /* False if the value is not one of the loop's. */
@@ -625,10 +569,9 @@ static bool look_at_knob(struct control_loop *loop, enum control_reason *ret_rea
     if (loop->has_pending) {
         confirm(loop, position);
     }
-    if (!loop->has_state) {
+    if (isnan(loop->state.position)) {
         control_law_start(&loop->state, position);
-        control_memory_recall(&loop->memory, &loop->state);
-        loop->has_state = true;
+        control_memory_recall(loop->memory, &loop->state);
     } else if (position != loop->state.position) {
         error_set(words, 0, "somebody else has turned %s", loop->loop->knob.param);
         control_law_moved(&loop->state, position, clock_monotonic_ns());
@@ -640,26 +583,30 @@ static bool look_at_knob(struct control_loop *loop, enum control_reason *ret_rea
 
 /* ---- one round ---- */
 
-static void measure(struct control_loop *loop, struct measure *ret_measure) {
-    take_measure(loop->config, loop->loop, loop->prometheus, loop->exporter, ret_measure);
-    loop->status.has_measure = ret_measure->has_value;
-    loop->status.measure = ret_measure->value;
-    if (!ret_measure->has_value) {
-        loop->status.words = ret_measure->words;
+static struct control_input measure(struct control_loop *loop) {
+    struct error remark = {.text = ""}, words = {.text = ""};
+    struct control_input input = {.measure = NAN};
+    double value;
+    int r = take_measure(loop, &value, &remark, &words);
+    if (r < 0) {
+        input.trouble = (enum control_reason) - r;
+    } else {
+        input.measure = value;
     }
-    if (strcmp(ret_measure->remark.text, loop->remark.text) != 0) {
-        loop->remark = ret_measure->remark;
-        if (loop->remark.text[0] != '\0') {
-            log_warn("control: %s: prometheus: %s", loop->loop->name, loop->remark.text);
+    loop->status.measure = input.measure;
+    loop->status.words = words;
+    if (strcmp(remark.text, loop->remark.text) != 0) {
+        loop->remark = remark;
+        if (remark.text[0] != '\0') {
+            log_warn("control: %s: prometheus: %s", loop->loop->name, remark.text);
         }
     }
+    return input;
 }
 
 static struct control_decision decide(struct control_loop *loop, bool is_paused) {
-    struct measure taken;
     enum control_reason reason;
-    loop->status.words.text[0] = '\0';
-    measure(loop, &taken);
+    struct control_input input = measure(loop);
     struct error words = loop->status.words;
     if (!look_at_knob(loop, &reason)) {
         return hold(loop, reason);
@@ -668,12 +615,7 @@ static struct control_decision decide(struct control_loop *loop, bool is_paused)
     if (is_paused) {
         return hold(loop, CONTROL_PAUSED);
     }
-    struct control_input input = {
-        .now_ns = clock_monotonic_ns(),
-        .measure = taken.value,
-        .has_measure = taken.has_value,
-        .trouble = taken.trouble,
-    };
+    input.now_ns = clock_monotonic_ns();
     struct control_decision decision = control_law_decide(&loop->rule, &loop->state, &input);
     if (control_reason_is_action(decision.reason)) {
         act(loop, &decision);

@@ -39,9 +39,16 @@ bool control_knob_is_pending(const struct control_knob *knob);
 /* The value that the plugin has applied, else the requested one, else the default. */
 const struct knob_value *control_knob_value(const struct control_knob *knob);
 
-/* Reads the exporter's page; `page` points into `text`. */
+/* The exporter's page. */
+struct control_page {
+    struct exposition_doc doc; /* points into the text */
+    struct buf text;
+};
+
 int control_page_read(const struct control_config *config, struct web_client *exporter,
-                      struct buf *text, struct exposition_doc *page, struct error *err);
+                      struct control_page *page, struct error *err);
+void control_page_finish(struct control_page *page);
+#define CLEANUP_CONTROL_PAGE CLEANUP(control_page_finish)
 
 /* A loop measures, decides, turns the knob and waits for the plugin to confirm it. */
 
@@ -51,13 +58,8 @@ struct control_status {
     uint64_t unconfirmed;                /* values that the plugin did not confirm in time */
     bool has_run;
     struct control_decision last;
-    double measure;
-    bool has_measure;
-    double position; /* of the knob */
-    bool has_position;
-    unsigned failures;
-    bool is_safe;
-    bool oscillates;
+    struct control_state state;
+    double measure; /* NAN: none */
     double run_seconds;
     double run_at;      /* since 1970 */
     struct error words; /* what is wrong, or "" */
@@ -66,10 +68,9 @@ struct control_status {
 struct control_loop {
     const struct control_config *config;
     const struct control_loop_config *loop;
-    struct control_rule rule; /* within the bounds that the plugin has declared */
-    struct control_state state;
-    bool has_state;
-    struct control_memory memory; /* of the process before; used if the knob has not moved */
+    struct control_rule rule;            /* within the bounds that the plugin has declared */
+    struct control_state state;          /* its position is NAN before the first look at the knob */
+    const struct control_memory *memory; /* used if the knob has not moved */
     struct web_client *prometheus, *exporter;
     struct control_knob knob;
     struct control_decision pending; /* not yet confirmed */
@@ -84,9 +85,10 @@ struct control_loop {
     struct control_status status;
 };
 
-/* Makes the clients. The configuration must outlive the loop. */
+/* Makes the clients. The configuration must outlive the loop, and the memory of the process before,
+ * which is read in the first round. */
 int control_loop_init(struct control_loop *loop, const struct control_config *config, size_t index,
-                      bool is_dry, struct error *err);
+                      const struct control_memory *memory, bool is_dry, struct error *err);
 void control_loop_finish(struct control_loop *loop);
 
 /* One round; may take as long as the timeouts of the configuration. */

@@ -23,9 +23,10 @@ static const struct {
 
 /* ---- states ---- */
 
-struct control_memory control_memory_of(const struct control_state *state) {
+struct control_memory control_memory_of(const char *name, const struct control_state *state) {
     double ago = (double)(clock_monotonic_ns() - state->changed_ns) / 1e9;
     return (struct control_memory){
+        .name = name,
         .is_set = true,
         .position = state->position,
         .output = state->output,
@@ -54,15 +55,15 @@ void control_memory_recall(const struct control_memory *memory, struct control_s
 
 /* ---- text ---- */
 
-void control_memory_format(const struct control_memory_entry *entries, size_t n, struct buf *out) {
+void control_memory_format(const struct control_memory *memories, size_t n, struct buf *out) {
     json_open(out, NULL, '{');
     json_open(out, "loops", '{');
     for (size_t i = 0; i < n; i++) {
-        const struct control_memory *memory = &entries[i].memory;
+        const struct control_memory *memory = &memories[i];
         if (!memory->is_set) {
             continue;
         }
-        json_open(out, entries[i].name, '{');
+        json_open(out, memory->name, '{');
         json_put_number(out, "last_direction", memory->last_direction);
         for (size_t k = 0; k < ARRAY_LEN(numbers); k++) {
             json_put_number(out, numbers[k].key,
@@ -76,7 +77,7 @@ void control_memory_format(const struct control_memory_entry *entries, size_t n,
 }
 
 struct reading {
-    struct control_memory_entry *entries;
+    struct control_memory *memories;
     size_t n;
 };
 
@@ -98,17 +99,17 @@ static int read_number(struct json *json, const char *key, void *context, struct
 
 static int read_loop(struct json *json, const char *key, void *context, struct error *err) {
     const struct reading *in = context;
-    struct control_memory memory = {.is_set = true};
     size_t i = 0;
-    while (i < in->n && strcmp(in->entries[i].name, key) != 0) {
+    while (i < in->n && strcmp(in->memories[i].name, key) != 0) {
         i++;
     }
+    struct control_memory memory = {.name = i < in->n ? in->memories[i].name : key, .is_set = true};
     int r = json_each(json, '{', "the state of a loop", read_number, &memory, err);
     if (r == 0 && (memory.floor < 0 || memory.widening < 0)) {
         return json_fail(json, err, "floor or widening is negative");
     }
     if (r == 0 && i < in->n) {
-        in->entries[i].memory = memory;
+        in->memories[i] = memory;
     }
     return r;
 }
@@ -118,17 +119,17 @@ static int read_key(struct json *json, const char *key, void *context, struct er
                                      : json_skip(json, err);
 }
 
-int control_memory_parse(char *text, size_t len, struct control_memory_entry *entries, size_t n,
+int control_memory_parse(char *text, size_t len, struct control_memory *memories, size_t n,
                          struct error *err) {
     struct json json = json_begin(text, len, 1);
-    struct reading in = {entries, n};
+    struct reading in = {memories, n};
     int r = json_each(&json, '{', "an object", read_key, &in, err);
     return r == 0 && !json_at_end(&json) ? json_fail(&json, err, "expected nothing after it") : r;
 }
 
 /* ---- files ---- */
 
-int control_memory_load(const char *path, struct control_memory_entry *entries, size_t n,
+int control_memory_load(const char *path, struct control_memory *memories, size_t n,
                         struct error *err) {
     struct buf text CLEANUP_BUF = {0};
     int r = file_read_stored(path, MAX_BYTES, &text, err);
@@ -139,16 +140,16 @@ int control_memory_load(const char *path, struct control_memory_entry *entries, 
         return r;
     }
     buf_add_char(&text, '\n'); /* so that an empty file has data */
-    r = control_memory_parse(text.data, text.len, entries, n, err);
+    r = control_memory_parse(text.data, text.len, memories, n, err);
     if (r < 0) {
         error_set(err, r, "%s: %s", path, err->text);
     }
     return r;
 }
 
-int control_memory_save(const char *path, const struct control_memory_entry *entries, size_t n,
+int control_memory_save(const char *path, const struct control_memory *memories, size_t n,
                         struct error *err) {
     struct buf text CLEANUP_BUF = {0};
-    control_memory_format(entries, n, &text);
+    control_memory_format(memories, n, &text);
     return file_replace(path, 0600, text.data, text.len, err);
 }

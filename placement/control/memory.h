@@ -10,6 +10,7 @@
 /* The state of a loop that outlives its process: a restart neither cuts the dwell short nor forgets
  * an oscillation. */
 struct control_memory {
+    const char *name; /* of the loop */
     bool is_set;
     double position;
     double output;
@@ -18,28 +19,23 @@ struct control_memory {
     int last_direction;
 };
 
-/* The part of a state to remember. */
-struct control_memory control_memory_of(const struct control_state *state);
+/* The part of the state of a loop to remember. */
+struct control_memory control_memory_of(const char *name, const struct control_state *state);
 
 /* Restores a state that has just been started, if its knob is at the same position. */
 void control_memory_recall(const struct control_memory *memory, struct control_state *state);
 
-struct control_memory_entry {
-    const char *name;
-    struct control_memory memory;
-};
-
 /* Appends all as JSON. */
-void control_memory_format(const struct control_memory_entry *entries, size_t n, struct buf *out);
+void control_memory_format(const struct control_memory *memories, size_t n, struct buf *out);
 
-/* Reads what control_memory_format wrote, in place, into those of `entries` that are in it. -EINVAL
- * says what is wrong with it. */
-int control_memory_parse(char *text, size_t len, struct control_memory_entry *entries, size_t n,
+/* Reads the output of control_memory_format, in place, into the memories of these names. -EINVAL
+ * with what is wrong with it. */
+int control_memory_parse(char *text, size_t len, struct control_memory *memories, size_t n,
                          struct error *err);
 
-/* The same from and to a file; the latter is there as a whole or not at all. One that does not
+/* The same from and to a file, which is replaced as a whole or not at all. A file that does not
  * exist is an empty one. */
-int control_memory_load(const char *path, struct control_memory_entry *entries, size_t n,
+int control_memory_load(const char *path, struct control_memory *memories, size_t n,
                         struct error *err);
-int control_memory_save(const char *path, const struct control_memory_entry *entries, size_t n,
+int control_memory_save(const char *path, const struct control_memory *memories, size_t n,
                         struct error *err);

@@ -303,14 +303,13 @@ static int open_place(struct round *round, struct error *err) {
 }
 
 static int run_round(struct waggle *waggle, struct error *err) {
-    struct buf text CLEANUP_BUF = {0};
-    struct exposition_doc page CLEANUP_EXPOSITION_DOC = {0};
+    struct control_page page CLEANUP_CONTROL_PAGE = {0};
     struct round round = {.place = waggle->place};
-    int r = control_page_read(waggle->config, waggle->exporter, &text, &page, err);
+    int r = control_page_read(waggle->config, waggle->exporter, &page, err);
     r = r < 0 ? r : open_place(&round, err);
     if (r == 0) {
         round.wall_ns = (int64_t)(clock_wall_seconds() * 1e9);
-        r = waggle_take(waggle, &page, waggle->config->waggle.namespace, round.wall_ns,
+        r = waggle_take(waggle, &page.doc, waggle->config->waggle.namespace, round.wall_ns,
                         clock_monotonic_ns(), emit, &round, err);
         closedir(round.directory);
     }

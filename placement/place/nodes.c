@@ -122,9 +122,7 @@ static double value_for(const struct index *index, const struct promql_series *d
                         bool *ret_ambiguous) {
     const struct entry *entry = find_entry(index, device);
     *ret_ambiguous = entry != NULL && entry->is_ambiguous;
-    return entry == NULL || entry->is_ambiguous || entry->series->n_points == 0
-               ? NAN
-               : entry->series->points[0].value;
+    return entry == NULL || entry->is_ambiguous ? NAN : entry->series->value;
 }
 
 /* Several plugins on a node may run the model: the sum of their times by the sum of their runs. */
@@ -207,7 +205,7 @@ static struct place_node node_of(const struct index *load, const struct index *d
                          "more than one CPU load", &node);
     node.disk = value_of(disk, "no node_filesystem_avail_bytes of /",
                          "more than one root filesystem", &node);
-    node.age_seconds = device->n_points > 0 ? device->points[0].value : NAN;
+    node.age_seconds = device->value;
     node.is_old = !(node.age_seconds <= max_age_seconds);
     if (node.excluded == NULL && node.is_old) {
         node.excluded = "its last samples are too old";

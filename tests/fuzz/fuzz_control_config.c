@@ -16,8 +16,7 @@ static void run(const struct control_rule *rule) {
     int64_t now_ns = CLOCK_NS_PER_SEC;
     control_law_start(&state, rule->min);
     for (size_t i = 0; i < ARRAY_LEN(measures); i++) {
-        struct control_input input = {
-            .now_ns = now_ns, .measure = measures[i], .has_measure = true};
+        struct control_input input = {.now_ns = now_ns, .measure = measures[i]};
         struct control_decision decision = control_law_decide(rule, &state, &input);
         assert(decision.position >= rule->min && decision.position <= rule->max);
         control_law_turned(rule, &state, &decision, decision.position, now_ns);

@@ -21,13 +21,13 @@ static void recall(const struct control_memory *memory) {
     assert(state.widening >= 0 && state.floor >= 0);
     assert(!state.has_changed || state.changed_ns <= clock_monotonic_ns());
     assert(abs(state.last_direction) <= 1);
-    control_memory_of(&state);
+    control_memory_of("a", &state);
 }
 
 /* A file of memories: any bytes. Memories that are written and read again stay the same. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
-    struct control_memory_entry entries[N_LOOPS] = {{.name = "a"}, {.name = "b\"\n"}};
-    struct control_memory_entry again[N_LOOPS] = {{.name = "a"}, {.name = "b\"\n"}};
+    struct control_memory entries[N_LOOPS] = {{.name = "a"}, {.name = "b\"\n"}};
+    struct control_memory again[N_LOOPS] = {{.name = "a"}, {.name = "b\"\n"}};
     struct buf copy CLEANUP_BUF = {0};
     struct error err = {0};
     buf_add(&copy, data, len);
@@ -41,9 +41,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     int r = control_memory_parse(copy.data, copy.len, again, N_LOOPS, &err);
     assert(r == 0);
     for (size_t i = 0; i < N_LOOPS; i++) {
-        assert(entries[i].memory.is_set == again[i].memory.is_set);
-        assert(entries[i].memory.output == again[i].memory.output);
-        recall(&entries[i].memory);
+        assert(entries[i].is_set == again[i].is_set);
+        assert(entries[i].output == again[i].output);
+        recall(&entries[i]);
     }
     return 0;
 }

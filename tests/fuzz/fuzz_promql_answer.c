@@ -17,10 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     }
     assert(answer.n_series <= MAX_SERIES && promql_kind_name(answer.kind) != NULL);
     for (size_t i = 0; i < answer.n_series; i++) {
-        const struct promql_series *series = &answer.series[i];
-        assert(series->n_points > 0 && series->points != NULL);
-        assert(answer.kind == PROMQL_MATRIX || series->n_points == 1);
-        promql_series_label(series, "instance");
+        promql_series_label(&answer.series[i], "instance");
     }
     return 0;
 }

@@ -98,10 +98,10 @@ static void test_refusals(void) {
         {400, "{\"status\":\"error\",\"error\":\"res: 1 is below its minimum\"}", -EREMOTEIO,
          "HTTP 400: res: 1 is below"},
         {403, "only this machine may write\n", -EREMOTEIO, "HTTP 403: only this machine"},
-        {200, "<html>", -EREMOTEIO, "HTTP 200: line 1"},
-        {200, "{\"data\":{\"type\":\"odd\"}}", -EREMOTEIO, "unknown type odd"},
-        {200, "{}", -EREMOTEIO, "no knob in it"},
-        {200, "", -EREMOTEIO, "HTTP 200"},
+        {200, "<html>", -EINVAL, "HTTP 200: line 1"},
+        {200, "{\"data\":{\"type\":\"odd\"}}", -EINVAL, "unknown type odd"},
+        {200, "{}", -EINVAL, "no knob in it"},
+        {200, "", -EINVAL, "HTTP 200"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         say(cases[i].status, cases[i].body);

@@ -23,18 +23,18 @@ static void test_there_and_back(void) {
     state.has_changed = true;
     int64_t begin_ns = clock_monotonic_ns();
     state.changed_ns = begin_ns - 30 * CLOCK_NS_PER_SEC;
-    struct control_memory_entry saved[] = {{"a \"quoted\"", control_memory_of(&state)}, {"b"}};
+    struct control_memory saved[] = {control_memory_of("a \"quoted\"", &state), {"b"}};
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, control_memory_save(path, saved, 2, &error), error.text);
 
-    struct control_memory_entry loaded[] = {{"b"}, {"a \"quoted\""}, {"c"}};
+    struct control_memory loaded[] = {{"b"}, {"a \"quoted\""}, {"c"}};
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, control_memory_load(path, loaded, 3, &error), error.text);
-    TEST_ASSERT_FALSE(loaded[0].memory.is_set);
-    TEST_ASSERT_TRUE(loaded[1].memory.is_set);
-    TEST_ASSERT_FALSE(loaded[2].memory.is_set);
+    TEST_ASSERT_FALSE(loaded[0].is_set);
+    TEST_ASSERT_TRUE(loaded[1].is_set);
+    TEST_ASSERT_FALSE(loaded[2].is_set);
 
     struct control_state again;
     control_law_start(&again, 720);
-    control_memory_recall(&loaded[1].memory, &again);
+    control_memory_recall(&loaded[1], &again);
     TEST_ASSERT_EQUAL_DOUBLE(725.25, again.output);
     TEST_ASSERT_EQUAL_DOUBLE(1.5, again.widening);
     TEST_ASSERT_EQUAL_INT(-1, again.last_direction);
@@ -44,7 +44,7 @@ static void test_there_and_back(void) {
 
     /* Somebody has turned the knob meanwhile: nothing holds any more. */
     control_law_start(&again, 480);
-    control_memory_recall(&loaded[1].memory, &again);
+    control_memory_recall(&loaded[1], &again);
     TEST_ASSERT_EQUAL_DOUBLE(480, again.output);
     TEST_ASSERT_FALSE(again.has_changed);
     unlink(path);
@@ -65,9 +65,9 @@ static void test_clocks_that_were_set(void) {
 }
 
 static void test_no_file(void) {
-    struct control_memory_entry entry = {"a"};
+    struct control_memory entry = {"a"};
     TEST_ASSERT_EQUAL_INT(0, control_memory_load("/nonexistent/x", &entry, 1, &error));
-    TEST_ASSERT_FALSE(entry.memory.is_set);
+    TEST_ASSERT_FALSE(entry.is_set);
     TEST_ASSERT_EQUAL_INT(-ENOENT, control_memory_save("/nonexistent/x", &entry, 1, &error));
     TEST_ASSERT_NOT_NULL(strstr(error.text, "/nonexistent/x"));
 }
@@ -85,10 +85,10 @@ static void test_broken_texts(void) {
         "{\"loops\":{\"a\":{\"widening\":-0.5}}}",
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        struct control_memory_entry entry = {"a"};
+        struct control_memory entry = {"a"};
         char *copy CLEANUP_FREE = strdup(texts[i]);
         TEST_ASSERT_EQUAL_INT_MESSAGE(
             -EINVAL, control_memory_parse(copy, strlen(copy), &entry, 1, &error), texts[i]);
-        TEST_ASSERT_FALSE(entry.memory.is_set);
+        TEST_ASSERT_FALSE(entry.is_set);
     }
 }
