@@ -11,8 +11,8 @@
 /* A loop while it is read: what depends on several keys is computed at the end. */
 struct draft {
     struct control_loop_config loop;
-    const char *source, *law, *direction;
-    double setpoint, band[2]; /* NAN: not given */
+    int64_t source, law, direction; /* indices of the choices below */
+    double setpoint, band[2];       /* NAN: not given */
     double min, max, step;
     double deadband;
     bool deadband_is_share; /* of the target */
@@ -157,37 +157,35 @@ static void read_node(struct yaml_reader *reader, const struct yaml_key *key,
 
 /* ---- keys ---- */
 
-#define TEXT(key, owner, field)                                                                    \
+static const char *const sources[] = {"prometheus", "exporter", NULL};
+static const char *const laws[] = {
+    [CONTROL_STEP] = "step", [CONTROL_PI] = "pi", [CONTROL_TABLE] = "table", NULL};
+static const char *const directions[] = {"up", "down", NULL};
+
+#define TEXT(key, field) YAML_KEY_TEXT(key, struct draft, field)
+#define CHOICE(key, field, words)                                                                  \
     {                                                                                              \
-        key, yaml_key_text, offsetof(owner, field), {                                              \
-            0                                                                                      \
+        key, yaml_key_number, offsetof(struct draft, field), {                                     \
+            .type = OPTION_CHOICE, .choices = (words)                                              \
         }                                                                                          \
     }
-#define NUMBER(key, owner, field, low, high)                                                       \
-    {                                                                                              \
-        key, yaml_key_number, offsetof(owner, field), {                                            \
-            .type = OPTION_INT, .min = (low), .max = (high)                                        \
-        }                                                                                          \
-    }
-#define DURATION(key, owner, field)                                                                \
-    {                                                                                              \
-        key, yaml_key_number, offsetof(owner, field), {                                            \
-            .type = OPTION_DURATION, .max = DAY_MS                                                 \
-        }                                                                                          \
-    }
+
 static const struct yaml_key knob_keys[] = {
-    TEXT("container", struct control_knob_name, container),
-    TEXT("job", struct control_knob_name, job),
-    TEXT("namespace", struct control_knob_name, namespace),
-    TEXT("param", struct control_knob_name, param),
-    TEXT("plugin", struct control_knob_name, plugin),
-    TEXT("pod", struct control_knob_name, pod),
+    YAML_KEY_TEXT("container", struct control_knob_name, container),
+    YAML_KEY_TEXT("job", struct control_knob_name, job),
+    YAML_KEY_TEXT("namespace", struct control_knob_name, namespace),
+    YAML_KEY_TEXT("param", struct control_knob_name, param),
+    YAML_KEY_TEXT("plugin", struct control_knob_name, plugin),
+    YAML_KEY_TEXT("pod", struct control_knob_name, pod),
     {0},
 };
 
 static const struct yaml_key oscillation_keys[] = {
-    NUMBER("reversals", struct draft, reversals, 0, CONTROL_MAX_REVERSALS),
-    DURATION("window", struct draft, window_ms),
+    {"reversals",
+     yaml_key_number,
+     offsetof(struct draft, reversals),
+     {.type = OPTION_INT, .max = CONTROL_MAX_REVERSALS}},
+    {"window", yaml_key_number, offsetof(struct draft, window_ms), YAML_KEY_DURATION(0, DAY_MS)},
     {0},
 };
 
@@ -198,14 +196,14 @@ static const struct yaml_key pi_keys[] = {
 };
 
 static const struct yaml_key side_keys[] = {
-    DURATION("dwell", struct side_draft, dwell_ms),
+    {"dwell", yaml_key_number, offsetof(struct side_draft, dwell_ms), YAML_KEY_DURATION(0, DAY_MS)},
     {"max_step", read_positive, offsetof(struct side_draft, max_step), {0}},
     {0},
 };
 
 static const struct yaml_key table_keys[] = {
     {"file", web_endpoint_read_path, offsetof(struct draft, table_file), {0}},
-    TEXT("measure", struct draft, table_measure),
+    TEXT("measure", table_measure),
     {0},
 };
 
@@ -227,32 +225,35 @@ static void read_group(struct yaml_reader *reader, const struct yaml_key *key,
 }
 
 static const struct yaml_key loop_keys[] = {
-    DURATION("ack_timeout", struct draft, loop.ack_ms),
-    TEXT("age_query", struct draft, loop.age_query),
+    {"ack_timeout", yaml_key_number, offsetof(struct draft, loop.ack_ms),
+     YAML_KEY_DURATION(0, DAY_MS)},
+    TEXT("age_query", loop.age_query),
     {"band", read_band, offsetof(struct draft, band), {0}},
     {"deadband", read_deadband, 0, {0}},
-    TEXT("direction", struct draft, direction),
+    CHOICE("direction", direction, directions),
     {"down", read_group, offsetof(struct draft, down), {0}},
-    DURATION("dwell", struct draft, dwell_ms),
-    NUMBER("failures", struct draft, failures, 1, 1000000),
-    {"interval",
+    {"dwell", yaml_key_number, offsetof(struct draft, dwell_ms), YAML_KEY_DURATION(0, DAY_MS)},
+    {"failures",
      yaml_key_number,
-     offsetof(struct draft, loop.interval_ms),
-     {.type = OPTION_DURATION, .min = 100, .max = DAY_MS}},
+     offsetof(struct draft, failures),
+     {.type = OPTION_INT, .min = 1, .max = 1000000}},
+    {"interval", yaml_key_number, offsetof(struct draft, loop.interval_ms),
+     YAML_KEY_DURATION(100, DAY_MS)},
     {"knob", read_group, offsetof(struct draft, loop.knob), {0}},
-    TEXT("law", struct draft, law),
+    CHOICE("law", law, laws),
     {"levels", read_levels, 0, {0}},
     {"max", read_double, offsetof(struct draft, max), {0}},
     {"max_step", read_positive, offsetof(struct draft, max_step), {0}},
     {"min", read_double, offsetof(struct draft, min), {0}},
-    TEXT("name", struct draft, loop.name),
+    TEXT("name", loop.name),
     {"oscillation", read_group, 0, {0}},
     {"pi", read_group, 0, {0}},
-    TEXT("query", struct draft, loop.query),
+    TEXT("query", loop.query),
     {"safe", read_node, offsetof(struct draft, safe), {0}},
     {"setpoint", read_double, offsetof(struct draft, setpoint), {0}},
-    TEXT("source", struct draft, source),
-    DURATION("stale_after", struct draft, loop.stale_ms),
+    CHOICE("source", source, sources),
+    {"stale_after", yaml_key_number, offsetof(struct draft, loop.stale_ms),
+     YAML_KEY_DURATION(0, DAY_MS)},
     {"step", read_positive, offsetof(struct draft, step), {0}},
     {"table", read_group, 0, {0}},
     {"up", read_group, offsetof(struct draft, up), {0}},
@@ -261,8 +262,6 @@ static const struct yaml_key loop_keys[] = {
 
 static const struct draft defaults = {
     .loop = {.interval_ms = 10 * SECOND_MS, .stale_ms = 60 * SECOND_MS, .ack_ms = 5 * SECOND_MS},
-    .source = "prometheus",
-    .law = "step",
     .setpoint = NAN,
     .band = {NAN, NAN},
     .min = NAN,
@@ -294,27 +293,13 @@ static const struct yaml_node *at_key(const struct place *place, const char *key
     return node != NULL ? node : place->node;
 }
 
-static size_t choose(const struct place *place, const char *key, const char *text,
-                     const char *const *choices, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(choices[i], text) == 0) {
-            return i;
-        }
-    }
-    struct buf all CLEANUP_BUF = {0};
-    for (size_t i = 0; i < n; i++) {
-        buf_printf(&all, "%s%s", i > 0 ? ", " : "", choices[i]);
-    }
-    yaml_key_complain(place->reader, at_key(place, key), "%s: expected one of %s, got \"%s\"", key,
-                      buf_str(&all), text);
-    return 0;
-}
+/* Complains about the value of a key. */
+#define COMPLAIN_AT(place, key, ...)                                                               \
+    yaml_key_complain((place)->reader, at_key(place, key), key ": " __VA_ARGS__)
 
 static void finish_source(const struct place *place, struct draft *draft) {
-    static const char *const sources[] = {"prometheus", "exporter"};
     struct error err;
-    draft->loop.from_exporter =
-        choose(place, "source", draft->source, sources, ARRAY_LEN(sources)) == 1;
+    draft->loop.from_exporter = draft->source == 1;
     if (draft->loop.query == NULL) {
         COMPLAIN(place, "expected a query");
         return;
@@ -322,12 +307,10 @@ static void finish_source(const struct place *place, struct draft *draft) {
     struct selector *selector CLEANUP_SELECTOR = NULL;
     bool simple = selector_create(draft->loop.query, &selector, &err) == 0;
     if (draft->loop.from_exporter && !simple) {
-        yaml_key_complain(place->reader, at_key(place, "query"),
-                          "query: expected a selector such as fps{plugin=\"a\"}: %s", err.text);
+        COMPLAIN_AT(place, "query", "expected a selector such as fps{plugin=\"a\"}: %s", err.text);
     }
     if (draft->loop.from_exporter && draft->loop.age_query != NULL) {
-        yaml_key_complain(place->reader, at_key(place, "age_query"),
-                          "age_query: an exporter's page is always current");
+        COMPLAIN_AT(place, "age_query", "an exporter's page is always current");
     }
     /* Prometheus knows the age of a plain series, but not of a computed value. */
     if (!draft->loop.from_exporter && draft->loop.age_query == NULL && simple) {
@@ -357,12 +340,10 @@ static void finish_target(const struct place *place, struct draft *draft) {
 static void finish_knob(const struct place *place, struct draft *draft) {
     const struct control_knob_name *knob = &draft->loop.knob;
     if (knob->plugin == NULL || knob->param == NULL) {
-        yaml_key_complain(place->reader, at_key(place, "knob"),
-                          "knob: expected a plugin and a param");
+        COMPLAIN_AT(place, "knob", "expected a plugin and a param");
     }
     if (knob->param != NULL && strchr(knob->param, '/') != NULL) {
-        yaml_key_complain(place->reader, at_key(place, "knob"),
-                          "knob: a param has no / in its name");
+        COMPLAIN_AT(place, "knob", "a param has no / in its name");
     }
 }
 
@@ -385,8 +366,7 @@ static void finish_bounds(const struct place *place, struct draft *draft) {
     rule->max = draft->max;
     rule->step = isnan(draft->step) ? 0 : draft->step;
     if (rule->step > rule->max - rule->min) {
-        yaml_key_complain(place->reader, at_key(place, "step"),
-                          "step: larger than from min to max");
+        COMPLAIN_AT(place, "step", "larger than from min to max");
     }
 }
 
@@ -435,15 +415,13 @@ static void read_table(const struct place *place, struct draft *draft) {
         }
     }
     if (r < 0) {
-        yaml_key_complain(place->reader, at_key(place, "table"), "table: %s", err.text);
+        COMPLAIN_AT(place, "table", "%s", err.text);
     }
 }
 
 static void finish_law(const struct place *place, struct draft *draft) {
-    static const char *const laws[] = {"step", "pi", "table"};
-    static const char *const directions[] = {"up", "down"};
     struct control_rule *rule = &draft->loop.rule;
-    rule->kind = (enum control_kind)choose(place, "law", draft->law, laws, ARRAY_LEN(laws));
+    rule->kind = (enum control_kind)draft->law;
     rule->kp = draft->kp;
     rule->ki = draft->ki;
     if (rule->kind == CONTROL_PI && (draft->kp < 0 || draft->ki <= 0)) {
@@ -455,17 +433,16 @@ static void finish_law(const struct place *place, struct draft *draft) {
     } else if (rule->kind == CONTROL_TABLE && draft->loop.knob.param != NULL) {
         read_table(place, draft);
     }
-    if (draft->direction == NULL && rule->kind == CONTROL_TABLE && rule->n_table > 0) {
-        bool rises = rule->table[rule->n_table - 1].measure > rule->table[0].measure;
-        rule->direction = rises ? 1 : -1;
-    } else if (draft->direction == NULL) {
-        COMPLAIN(place, "expected a direction: whether the measure goes up or down as the knob "
-                        "goes up");
-    } else {
-        size_t way =
-            choose(place, "direction", draft->direction, directions, ARRAY_LEN(directions));
-        rule->direction = way == 0 ? 1 : -1;
+    bool is_up = draft->direction == 0;
+    if (yaml_node_get(place->node, "direction") == NULL) {
+        is_up =
+            rule->n_table > 0 && rule->table[rule->n_table - 1].measure > rule->table[0].measure;
+        if (rule->n_table == 0) {
+            COMPLAIN(place, "expected a direction: whether the measure goes up or down as the knob "
+                            "goes up");
+        }
     }
+    rule->direction = is_up ? 1 : -1;
 }
 
 static void finish_times(const struct place *place, struct draft *draft) {
@@ -568,10 +545,8 @@ static void read_namespace(struct yaml_reader *reader, const struct yaml_key *ke
 
 static const struct yaml_key waggle_keys[] = {
     {"directory", yaml_key_text, offsetof(struct control_config, waggle.directory), {0}},
-    {"interval",
-     yaml_key_number,
-     offsetof(struct control_config, waggle.interval_ms),
-     {.type = OPTION_DURATION, .min = 100, .max = 24 * 3600 * 1000}},
+    {"interval", yaml_key_number, offsetof(struct control_config, waggle.interval_ms),
+     YAML_KEY_DURATION(100, DAY_MS)},
     {"namespace", read_namespace, offsetof(struct control_config, waggle.namespace), {0}},
     {0},
 };

@@ -164,7 +164,7 @@ static void test_mistakes(void) {
           "expected either setpoint or band"}},
         {HEAD LOOP "    setpoint: 1\n    min: 0\n    max: 1\n", {"loops[0]: expected a direction"}},
         {HEAD LOOP "    setpoint: 1\n    direction: left\n    min: 0\n    max: 1\n",
-         {"c.yaml:8:16: loops[0]: direction: expected one of up, down, got \"left\""}},
+         {"c.yaml:8:16: loops[0].direction: expected one of up, down, got \"left\""}},
         {HEAD LOOP "    setpoint: 1\n    direction: up\n    min: 1\n    max: 1\n",
          {"loops[0]: expected min and, above it, max"}},
         {HEAD LOOP "    setpoint: 1\n    direction: up\n    min: 0\n    max: 1\n    step: 2\n",
