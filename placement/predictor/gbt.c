@@ -116,23 +116,18 @@ static const struct library *load_library(struct error *err) {
 
 /* Words what the library reports, without the stack trace that it adds; returns -EINVAL.
  * "[14:02:11] ../src/learner.cc:1009: Check failed: …\nStack trace:\n  [bt] (0) …": the words
- * behind the place in the source, up to the trace. */
+ * behind the place in the source. */
 static int library_fail(const struct library *library, struct error *err, const char *what) {
     const char *text = library->last_error();
-    const char *end = strstr(text, "\nStack trace");
-    size_t len = end != NULL ? (size_t)(end - text) : strlen(text);
-    if (text[0] == '[') {
-        const char *words = memmem(text, len, ": ", 2);
-        if (words != NULL) {
-            len -= (size_t)(words + 2 - text);
-            text = words + 2;
-        }
+    size_t len = strcspn(text, "\n");
+    const char *words = text[0] == '[' ? memmem(text, len, ": ", 2) : NULL;
+    if (words != NULL) {
+        len -= (size_t)(words + 2 - text);
+        text = words + 2;
     }
-    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == ' ')) {
+    while (len > 0 && text[len - 1] == ' ') {
         len--;
     }
-    const char *line = memchr(text, '\n', len);
-    len = line != NULL ? (size_t)(line - text) : len;
     return error_set(err, -EINVAL, "%s: %.*s", what, (int)len, text);
 }
 

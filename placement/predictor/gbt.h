@@ -16,8 +16,8 @@ enum { GBT_MAX_FEATURES = 64, GBT_MAX_CHECKS = 8 };
 struct gbt_data {
     const char *const *names; /* of the features */
     size_t n_features;
-    const float *rows;
-    const float *labels;
+    float *rows;
+    float *labels;
     size_t n_rows;
 };
 

@@ -8,6 +8,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
+#include "exporter/core/scan.h"
 #include "exporter/settings/flags.h"
 
 /* ---- runs ---- */
@@ -24,11 +25,6 @@ enum {
 /* The original's stressor counts its cores out of this many. */
 static const float original_cores = 4;
 
-struct field {
-    const char *text;
-    size_t len;
-};
-
 struct reader {
     const char *name;
     size_t line;
@@ -41,12 +37,8 @@ static const char *column_name(int column) {
     return column < N_FEATURES ? feature_names[column] : others[column - N_FEATURES];
 }
 
-static bool is_quoted(struct field field) {
-    return field.len >= 2 && field.text[0] == '"' && field.text[field.len - 1] == '"';
-}
-
 /* Splits a line at its commas outside of quotes; returns how many fields. */
-static size_t split(const char *line, size_t len, struct field *fields) {
+static size_t split(const char *line, size_t len, struct scan_word *fields) {
     size_t n = 0;
     const char *end = line + len;
     for (const char *at = line; n < MAX_COLUMNS; at++) {
@@ -55,9 +47,9 @@ static size_t split(const char *line, size_t len, struct field *fields) {
         for (; at < end && (*at != ',' || quoted); at++) {
             quoted = quoted != (*at == '"');
         }
-        struct field field = {start, (size_t)(at - start)};
-        if (is_quoted(field)) {
-            field = (struct field){field.text + 1, field.len - 2};
+        struct scan_word field = {start, (size_t)(at - start)};
+        if (field.len >= 2 && start[0] == '"' && start[field.len - 1] == '"') {
+            field = (struct scan_word){start + 1, field.len - 2};
         }
         fields[n++] = field;
         if (at >= end) {
@@ -68,13 +60,13 @@ static size_t split(const char *line, size_t len, struct field *fields) {
 }
 
 static int read_header(struct reader *reader, const char *line, size_t len) {
-    struct field fields[MAX_COLUMNS];
+    struct scan_word fields[MAX_COLUMNS];
     size_t n = split(line, len, fields);
     for (int column = 0; column < N_COLUMNS; column++) {
         const char *name = column_name(column);
         reader->columns[column] = -1;
         for (size_t i = 0; i < n; i++) {
-            if (fields[i].len == strlen(name) && memcmp(fields[i].text, name, fields[i].len) == 0) {
+            if (scan_word_equal(fields[i], name)) {
                 reader->columns[column] = (int)i;
             }
         }
@@ -85,13 +77,14 @@ static int read_header(struct reader *reader, const char *line, size_t len) {
     return 0;
 }
 
-static int fail(const struct reader *reader, int column, struct field field, const char *expected) {
+static int fail(const struct reader *reader, int column, struct scan_word field,
+                const char *expected) {
     return error_set(reader->err, -EINVAL, "%s: line %zu: %s: expected %s, got \"%.*s\"",
                      reader->name, reader->line, column_name(column), expected,
                      (int)(field.len < 64 ? field.len : 64), field.text);
 }
 
-static int read_number(const struct reader *reader, int column, struct field field,
+static int read_number(const struct reader *reader, int column, struct scan_word field,
                        float *ret_number) {
     double number;
     if (number_parse(field.text, field.len, &number) < 0 || !isfinite(number)) {
@@ -102,9 +95,9 @@ static int read_number(const struct reader *reader, int column, struct field fie
 }
 
 /* Seconds, or "HH:MM:SS.ffffff". */
-static int read_time(const struct reader *reader, struct field field, float *ret_seconds) {
+static int read_time(const struct reader *reader, struct scan_word field, float *ret_seconds) {
     double seconds = 0;
-    struct field part = field;
+    struct scan_word part = field;
     const char *colon;
     bool ok = true;
     do {
@@ -113,7 +106,7 @@ static int read_time(const struct reader *reader, struct field field, float *ret
         double number = 0;
         ok = number_parse(part.text, len, &number) == 0;
         seconds = 60 * seconds + number;
-        part = (struct field){part.text + len + 1, part.len - len - (colon != NULL)};
+        part = (struct scan_word){part.text + len + 1, part.len - len - (colon != NULL)};
     } while (ok && colon != NULL);
     if (!ok || !isfinite(seconds) || seconds <= 0) {
         return fail(reader, COLUMN_TIME, field, "seconds or HH:MM:SS above 0");
@@ -123,7 +116,7 @@ static int read_time(const struct reader *reader, struct field field, float *ret
 }
 
 /* A number, or the name of a kind of device. */
-static int read_device(const struct reader *reader, struct field field, float *ret_device) {
+static int read_device(const struct reader *reader, struct scan_word field, float *ret_device) {
     double number;
     if (number_parse(field.text, field.len, &number) == 0) {
         *ret_device = (float)number;
@@ -137,7 +130,7 @@ static int read_device(const struct reader *reader, struct field field, float *r
     return 0;
 }
 
-static int read_column(const struct reader *reader, int column, struct field field,
+static int read_column(const struct reader *reader, int column, struct scan_word field,
                        struct training_row *row, float *cores) {
     switch (column) {
     case FEATURE_DEVICE:
@@ -155,7 +148,7 @@ static int read_column(const struct reader *reader, int column, struct field fie
 
 static int read_row(struct training *training, const struct reader *reader, const char *line,
                     size_t len) {
-    struct field fields[MAX_COLUMNS];
+    struct scan_word fields[MAX_COLUMNS];
     size_t n = split(line, len, fields);
     struct training_row row = {0};
     float cores = original_cores;
@@ -175,7 +168,7 @@ static int read_row(struct training *training, const struct reader *reader, cons
     }
     cores = cores <= 0 || cores > original_cores ? original_cores : cores;
     row.features[FEATURE_LOAD] *= cores / original_cores;
-    struct field model = fields[reader->columns[COLUMN_MODEL]];
+    struct scan_word model = fields[reader->columns[COLUMN_MODEL]];
     struct buf name CLEANUP_BUF = {0};
     buf_add(&name, model.text, model.len);
     training_add(training, &row, buf_str(&name));
@@ -240,49 +233,34 @@ void training_finish(struct training *training) {
 
 enum { MAX_FOLDS = 10, N_DEVICES = 3 };
 
-/* Rows as XGBoost takes them. The label is the logarithm of the run time: an error of 10 % counts
- * the same for short and long runs, and no prediction is below zero. */
-struct matrix {
-    float *rows;
-    float *labels;
-    size_t n_rows;
-};
-
-static struct matrix matrix_of(size_t max_rows) {
-    return (struct matrix){
+static struct gbt_data data_of(size_t max_rows) {
+    return (struct gbt_data){
+        .names = feature_names,
+        .n_features = N_FEATURES,
         .rows = mem_zalloc((max_rows + 1) * N_FEATURES, sizeof(float)),
         .labels = mem_zalloc(max_rows + 1, sizeof(float)),
     };
 }
 
-static void matrix_finish(struct matrix *matrix) {
-    free(matrix->rows);
-    free(matrix->labels);
+static void data_finish(struct gbt_data *data) {
+    free(data->rows);
+    free(data->labels);
 }
-#define CLEANUP_MATRIX CLEANUP(matrix_finish)
+#define CLEANUP_DATA CLEANUP(data_finish)
 
-static void matrix_add(struct matrix *matrix, const struct training_row *row) {
-    memcpy(&matrix->rows[matrix->n_rows * N_FEATURES], row->features, sizeof(row->features));
-    matrix->labels[matrix->n_rows++] = logf(row->seconds);
-}
-
-static int train(const struct matrix *matrix, struct gbt **ret_gbt, struct error *err) {
-    struct gbt_data data = {
-        .names = feature_names,
-        .n_features = N_FEATURES,
-        .rows = matrix->rows,
-        .labels = matrix->labels,
-        .n_rows = matrix->n_rows,
-    };
-    return gbt_train(&data, ret_gbt, err);
+/* The label is the logarithm of the run time: an error of 10 % counts the same for short and long
+ * runs, and no prediction is below zero. */
+static void data_add(struct gbt_data *data, const struct training_row *row) {
+    memcpy(&data->rows[data->n_rows * N_FEATURES], row->features, sizeof(row->features));
+    data->labels[data->n_rows++] = logf(row->seconds);
 }
 
 int validation_train(const struct training *training, struct gbt **ret_gbt, struct error *err) {
-    struct matrix matrix CLEANUP_MATRIX = matrix_of(training->n_rows);
+    struct gbt_data data CLEANUP_DATA = data_of(training->n_rows);
     for (size_t i = 0; i < training->n_rows; i++) {
-        matrix_add(&matrix, &training->rows[i]);
+        data_add(&data, &training->rows[i]);
     }
-    return train(&matrix, ret_gbt, err);
+    return gbt_train(&data, ret_gbt, err);
 }
 
 /* A number that depends only on the row's index: the same folds every time. */
@@ -300,16 +278,16 @@ static size_t fold_of(const struct training *training, enum validation_kind kind
 
 static int run_fold(const struct training *training, const size_t *folds, size_t fold,
                     float *predicted_seconds, struct error *err) {
-    struct matrix with CLEANUP_MATRIX = matrix_of(training->n_rows);
-    struct matrix without CLEANUP_MATRIX = matrix_of(training->n_rows);
+    struct gbt_data with CLEANUP_DATA = data_of(training->n_rows);
+    struct gbt_data without CLEANUP_DATA = data_of(training->n_rows);
     struct gbt *gbt CLEANUP_GBT = NULL;
     for (size_t i = 0; i < training->n_rows; i++) {
-        matrix_add(folds[i] == fold ? &without : &with, &training->rows[i]);
+        data_add(folds[i] == fold ? &without : &with, &training->rows[i]);
     }
     if (without.n_rows == 0) {
         return 0;
     }
-    int r = train(&with, &gbt, err);
+    int r = gbt_train(&with, &gbt, err);
     r = r < 0 ? r : gbt_predict(gbt, without.rows, without.n_rows, without.labels, err);
     size_t taken = 0;
     for (size_t i = 0; r == 0 && i < training->n_rows; i++) {
@@ -347,50 +325,45 @@ int validation_run(const struct training *training, enum validation_kind kind,
 
 /* ---- scores ---- */
 
-/* The rows of one model, by kind of device, in the order of the file. */
-struct runs {
-    size_t *rows[N_DEVICES];
-    size_t n[N_DEVICES];
+/* Indices of rows: a placement chooses among the n-th runs of a model on each kind of device. */
+struct choice {
+    size_t n_devices, chosen, best;
 };
 
-/* A placement chooses among the n-th runs on each kind of device. */
-static void score_choice(const struct training *training, const float *predicted,
-                         const struct runs *runs, size_t turn, struct validation *validation) {
-    size_t chosen = SIZE_MAX, best = SIZE_MAX, n = 0;
-    for (size_t device = 0; device < N_DEVICES; device++) {
-        if (turn >= runs->n[device]) {
-            continue;
-        }
-        size_t row = runs->rows[device][turn];
-        n++;
-        chosen = chosen == SIZE_MAX || predicted[row] < predicted[chosen] ? row : chosen;
-        best = best == SIZE_MAX || training->rows[row].seconds < training->rows[best].seconds
-                   ? row
-                   : best;
+static void add_run(const struct training *training, const float *predicted, size_t row,
+                    struct choice *choice) {
+    if (choice->n_devices++ == 0) {
+        choice->chosen = choice->best = row;
     }
-    if (n > 1) {
-        validation->n_choices++;
-        validation->top1 += chosen == best;
-        validation->regret +=
-            (double)training->rows[chosen].seconds / (double)training->rows[best].seconds - 1;
+    if (predicted[row] < predicted[choice->chosen]) {
+        choice->chosen = row;
+    }
+    if (training->rows[row].seconds < training->rows[choice->best].seconds) {
+        choice->best = row;
     }
 }
 
-static void score_choices(const struct training *training, const float *predicted, size_t *room,
-                          struct validation *validation) {
-    for (size_t model = 0; model < training->n_models; model++) {
-        struct runs runs = {.rows = {room, room + training->n_rows, room + 2 * training->n_rows}};
-        size_t n_turns = 0;
-        for (size_t i = 0; i < training->n_rows; i++) {
-            const struct training_row *row = &training->rows[i];
-            size_t device = (size_t)((int)row->features[FEATURE_DEVICE] - DEVICE_OTHER);
-            if (row->model == model && device < N_DEVICES) {
-                runs.rows[device][runs.n[device]++] = i;
-                n_turns = runs.n[device] > n_turns ? runs.n[device] : n_turns;
-            }
+static void score_model(const struct training *training, const float *predicted, size_t model,
+                        struct choice *choices, struct validation *validation) {
+    size_t n[N_DEVICES] = {0}, n_choices = 0;
+    for (size_t i = 0; i < training->n_rows; i++) {
+        const struct training_row *row = &training->rows[i];
+        size_t device = (size_t)((int)row->features[FEATURE_DEVICE] - DEVICE_OTHER);
+        if (row->model != model || device >= N_DEVICES) {
+            continue;
         }
-        for (size_t turn = 0; turn < n_turns; turn++) {
-            score_choice(training, predicted, &runs, turn, validation);
+        if (n[device] == n_choices) {
+            choices[n_choices++].n_devices = 0;
+        }
+        add_run(training, predicted, i, &choices[n[device]++]);
+    }
+    for (const struct choice *choice = choices; choice < choices + n_choices; choice++) {
+        if (choice->n_devices > 1) {
+            validation->n_choices++;
+            validation->top1 += choice->chosen == choice->best;
+            validation->regret += (double)training->rows[choice->chosen].seconds /
+                                      (double)training->rows[choice->best].seconds -
+                                  1;
         }
     }
 }
@@ -408,8 +381,10 @@ void validation_score(const struct training *training, const float *predicted_se
     validation->mae_seconds = absolute / n;
     validation->rmse_seconds = sqrt(squared / n);
     validation->mape = relative / n;
-    size_t *room CLEANUP_FREE = mem_zalloc(N_DEVICES * training->n_rows, sizeof(*room));
-    score_choices(training, predicted_seconds, room, validation);
+    struct choice *choices CLEANUP_FREE = mem_zalloc(training->n_rows, sizeof(*choices));
+    for (size_t model = 0; model < training->n_models; model++) {
+        score_model(training, predicted_seconds, model, choices, validation);
+    }
     if (validation->n_choices > 0) {
         validation->top1 /= (double)validation->n_choices;
         validation->regret /= (double)validation->n_choices;
