@@ -26,71 +26,48 @@ static bool is_unknown(const struct gbt *gbt, const struct place_node *node) {
     return is_outside(gbt, FEATURE_DEVICE, (float)device_of(node->device_model));
 }
 
-static void exclude_unknown(const struct gbt *gbt, struct place_nodes *nodes) {
-    for (size_t i = 0; i < nodes->n_nodes; i++) {
-        struct place_node *node = &nodes->nodes[i];
-        if (node->excluded == NULL && is_unknown(gbt, node) && !place_node_is_measured(node)) {
-            node->excluded = unknown_device;
-        }
-    }
-}
-
-static int predict(struct gbt *gbt, const struct place_request *request, struct place_nodes *nodes,
-                   struct error *err) {
+int place_choose(struct gbt *gbt, const struct place_request *request, struct place_nodes *nodes,
+                 struct place_choice *ret_choice, struct error *err) {
     float *rows CLEANUP_FREE = mem_zalloc((nodes->n_nodes + 1) * N_FEATURES, sizeof(*rows));
     float *results CLEANUP_FREE = mem_zalloc(nodes->n_nodes + 1, sizeof(*results));
     size_t n_rows = 0;
     for (size_t i = 0; i < nodes->n_nodes; i++) {
-        if (nodes->nodes[i].excluded == NULL) {
-            place_features(request, &nodes->nodes[i], &rows[N_FEATURES * n_rows++]);
+        struct place_node *node = &nodes->nodes[i];
+        if (node->excluded == NULL && is_unknown(gbt, node) && !place_node_is_measured(node)) {
+            node->excluded = unknown_device;
+        } else if (node->excluded == NULL) {
+            place_features(request, node, &rows[N_FEATURES * n_rows++]);
         }
     }
     int r = gbt_predict(gbt, rows, n_rows, results, err);
-    n_rows = 0;
-    for (size_t i = 0; r == 0 && i < nodes->n_nodes; i++) {
-        struct place_node *node = &nodes->nodes[i];
-        if (node->excluded == NULL) {
-            double seconds = exp((double)results[n_rows++]);
-            node->predicted_seconds = is_unknown(gbt, node) ? NAN : seconds;
-            node->seconds = place_node_is_measured(node) ? node->measured.seconds : seconds;
-        }
-    }
-    return r;
-}
-
-static bool all_are_measured(const struct place_nodes *nodes) {
-    for (size_t i = 0; i < nodes->n_nodes; i++) {
-        if (nodes->nodes[i].excluded == NULL && !place_node_is_measured(&nodes->nodes[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-int place_choose(struct gbt *gbt, const struct place_request *request, struct place_nodes *nodes,
-                 struct place_choice *ret_choice, struct error *err) {
-    exclude_unknown(gbt, nodes);
-    int r = predict(gbt, request, nodes, err);
     if (r < 0) {
         return r;
     }
-    struct place_choice choice = {.is_sure = !gbt_notes(gbt)->simulated};
+    struct place_choice choice = {.best = NULL};
+    const float *result = results, *row = rows;
+    bool all_are_measured = true;
     for (size_t i = 0; i < nodes->n_nodes; i++) {
-        const struct place_node *node = &nodes->nodes[i];
-        if (node->excluded == NULL &&
-            (choice.best == NULL || node->seconds < choice.best->seconds)) {
+        struct place_node *node = &nodes->nodes[i];
+        if (node->excluded != NULL) {
+            continue;
+        }
+        double seconds = exp((double)*result);
+        bool is_measured = place_node_is_measured(node);
+        node->predicted_seconds = is_unknown(gbt, node) ? NAN : seconds;
+        node->seconds = is_measured ? node->measured.seconds : seconds;
+        all_are_measured = all_are_measured && is_measured;
+        if (choice.best == NULL || node->seconds < choice.best->seconds) {
             choice.best = node;
+            row = &rows[N_FEATURES * (result - results)];
         }
+        result++;
     }
-    if (choice.best != NULL) {
-        float features[N_FEATURES];
-        place_features(request, choice.best, features);
-        for (size_t i = 0; i < N_FEATURES; i++) {
-            choice.outside[i] = is_outside(gbt, i, features[i]);
-            choice.is_sure = choice.is_sure && !choice.outside[i];
-        }
-        choice.is_sure = choice.is_sure || all_are_measured(nodes);
+    bool is_inside = true;
+    for (size_t i = 0; choice.best != NULL && i < N_FEATURES; i++) {
+        choice.outside[i] = is_outside(gbt, i, row[i]);
+        is_inside = is_inside && !choice.outside[i];
     }
+    choice.is_sure = (is_inside && !gbt_notes(gbt)->simulated) || all_are_measured;
     *ret_choice = choice;
     return 0;
 }

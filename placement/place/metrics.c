@@ -89,40 +89,39 @@ static const struct metric_desc requests = {
     "Requests to place a model, by result: success, bad_request, unavailable.", METRIC_COUNTER,
     .labels = "result"};
 
-void place_labels_init(struct place_labels *labels, const struct gbt *gbt) {
+void place_metrics_init(struct place_metrics *metrics, const struct gbt *gbt) {
     static const char *const results[N_PLACE_RESULTS] = {
         [PLACE_OK] = "success",
         [PLACE_BAD_REQUEST] = "bad_request",
         [PLACE_UNAVAILABLE] = "unavailable",
     };
     const struct gbt_notes *notes = gbt_notes(gbt);
-    *labels = (struct place_labels){
-        .predictor = labels_render("simulated", notes->simulated ? "true" : "false", "trained",
-                                   notes->trained, "xgboost", notes->version),
-    };
+    metrics->predictor = labels_render("simulated", notes->simulated ? "true" : "false", "trained",
+                                       notes->trained, "xgboost", notes->version);
     for (size_t i = 0; i < N_PLACE_RESULTS; i++) {
-        labels->results[i] = labels_render("result", results[i]);
+        metrics->result_labels[i] = labels_render("result", results[i]);
     }
 }
 
-void place_labels_finish(struct place_labels *labels) {
+void place_metrics_finish(struct place_metrics *metrics) {
     for (size_t i = 0; i < N_PLACE_RESULTS; i++) {
-        labels_destroy(labels->results[i]);
+        labels_destroy(metrics->result_labels[i]);
     }
-    labels_destroy(labels->predictor);
+    labels_destroy(metrics->predictor);
+    place_errors_finish(&metrics->errors);
 }
 
-void place_metrics_add(struct snapshot *out, const struct place_labels *labels,
-                       const struct place_counts *counts, const struct place_errors *errors) {
-    snapshot_add(out, &compute, NULL, counts->compute_seconds);
-    snapshot_add(out, &excluded, NULL, (double)counts->n_excluded);
-    snapshot_add(out, &nodes, NULL, (double)counts->n_nodes);
-    for (size_t i = 0; i < errors->n_items; i++) {
-        snapshot_add(out, &prediction_error, errors->items[i].labels, errors->items[i].ratio);
+void place_metrics_add(struct snapshot *out, const struct place_metrics *metrics) {
+    snapshot_add(out, &compute, NULL, metrics->compute_seconds);
+    snapshot_add(out, &excluded, NULL, (double)metrics->n_excluded);
+    snapshot_add(out, &nodes, NULL, (double)metrics->n_nodes);
+    for (size_t i = 0; i < metrics->errors.n_items; i++) {
+        const struct place_error *error = &metrics->errors.items[i];
+        snapshot_add(out, &prediction_error, error->labels, error->ratio);
     }
-    snapshot_add(out, &predictor, labels->predictor, 1);
-    snapshot_add(out, &query, NULL, counts->query_seconds);
+    snapshot_add(out, &predictor, metrics->predictor, 1);
+    snapshot_add(out, &query, NULL, metrics->query_seconds);
     for (size_t i = 0; i < N_PLACE_RESULTS; i++) {
-        snapshot_add(out, &requests, labels->results[i], (double)counts->results[i]);
+        snapshot_add(out, &requests, metrics->result_labels[i], (double)metrics->results[i]);
     }
 }

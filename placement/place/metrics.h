@@ -47,21 +47,17 @@ enum place_result {
 };
 
 /* What the service counts. */
-struct place_counts {
+struct place_metrics {
     uint64_t results[N_PLACE_RESULTS];
     double query_seconds;   /* all queries to Prometheus */
     double compute_seconds; /* everything else */
     size_t n_nodes;         /* of the last answer */
     size_t n_excluded;
-};
-
-struct place_labels {
-    struct labels *results[N_PLACE_RESULTS];
+    struct place_errors errors;
+    struct labels *result_labels[N_PLACE_RESULTS];
     struct labels *predictor;
 };
 
-void place_labels_init(struct place_labels *labels, const struct gbt *gbt);
-void place_labels_finish(struct place_labels *labels);
-
-void place_metrics_add(struct snapshot *out, const struct place_labels *labels,
-                       const struct place_counts *counts, const struct place_errors *errors);
+void place_metrics_init(struct place_metrics *metrics, const struct gbt *gbt);
+void place_metrics_finish(struct place_metrics *metrics);
+void place_metrics_add(struct snapshot *out, const struct place_metrics *metrics);

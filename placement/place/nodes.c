@@ -17,7 +17,6 @@ enum kind { BY_NODE, BY_INSTANCE, N_KINDS };
 struct entry {
     enum kind kind;
     const char *key;
-    size_t len;
     const struct promql_series *series;
     bool is_ambiguous;
 };
@@ -35,35 +34,30 @@ static void index_finish(struct index *index) {
 }
 #define CLEANUP_INDEX CLEANUP(index_finish)
 
-static struct entry *find(const struct index *index, enum kind kind, const char *key, size_t len) {
-    uint64_t hash = hash_bytes(key, len) + (uint64_t)kind;
+static uint64_t hash_of(enum kind kind, const char *key) {
+    return hash_bytes(key, strlen(key)) + (uint64_t)kind;
+}
+
+static struct entry *find(const struct index *index, enum kind kind, const char *key) {
+    uint64_t hash = hash_of(kind, key);
     size_t cursor = 0;
     struct entry *entry;
-    if (index->hashes.n_items == 0) {
-        return NULL;
-    }
-    while ((entry = hash_index_next(&index->hashes, hash, &cursor)) != NULL) {
-        if (entry->kind == kind && entry->len == len && memcmp(entry->key, key, len) == 0) {
-            break;
-        }
-    }
+    do {
+        entry = hash_index_next(&index->hashes, hash, &cursor);
+    } while (entry != NULL && (entry->kind != kind || strcmp(entry->key, key) != 0));
     return entry;
 }
 
 static void add(struct index *index, enum kind kind, const struct promql_series *series) {
     const char *key = promql_series_label(series, kind == BY_NODE ? "node" : "instance");
-    if (key == NULL) {
-        return;
-    }
-    size_t len = strlen(key);
-    struct entry *there = find(index, kind, key, len);
+    struct entry *there = key != NULL ? find(index, kind, key) : NULL;
     if (there != NULL) {
         there->is_ambiguous = true;
-        return;
+    } else if (key != NULL) {
+        struct entry *entry = &index->entries[index->n_entries++];
+        *entry = (struct entry){.kind = kind, .key = key, .series = series};
+        hash_index_add(&index->hashes, hash_of(kind, key), entry);
     }
-    struct entry *entry = &index->entries[index->n_entries++];
-    *entry = (struct entry){.kind = kind, .key = key, .len = len, .series = series};
-    hash_index_add(&index->hashes, hash_bytes(key, len) + (uint64_t)kind, entry);
 }
 
 static bool is_match(const struct promql_series *series, const struct label *match,
@@ -108,8 +102,7 @@ static const struct entry *find_entry(const struct index *index,
                                       const struct promql_series *device) {
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
         const char *key = promql_series_label(device, ways[i].label);
-        const struct entry *entry =
-            key != NULL ? find(index, ways[i].kind, key, strlen(key)) : NULL;
+        const struct entry *entry = key != NULL ? find(index, ways[i].kind, key) : NULL;
         if (entry != NULL) {
             return entry;
         }

@@ -31,9 +31,7 @@ struct place {
     struct web_client *client;      /* the worker's, as is the predictor */
     struct gbt *gbt;
     struct worker *worker;
-    struct place_labels labels;
-    struct place_counts counts;
-    struct place_errors errors;
+    struct place_metrics metrics;
     struct place_measured_limits limits;
     size_t max_upload_memory;
     struct buf queries[N_PLACE_QUERIES];
@@ -341,18 +339,19 @@ static void log_ambiguous(struct ask *ask) {
 
 static void ask_done(struct worker_job *job) {
     struct ask *ask = CONTAINER_OF(job, struct ask, job);
-    struct place_counts *counts = &ask->place->counts;
-    counts->query_seconds += ask->query_seconds;
-    counts->compute_seconds += ask->compute_seconds;
-    if (ask->status < MHD_HTTP_BAD_REQUEST || ask->n_nodes > 0) {
-        counts->n_nodes = ask->n_nodes;
-        counts->n_excluded = ask->n_excluded;
+    struct place_metrics *metrics = &ask->place->metrics;
+    bool is_good = ask->status < MHD_HTTP_BAD_REQUEST;
+    metrics->query_seconds += ask->query_seconds;
+    metrics->compute_seconds += ask->compute_seconds;
+    if (is_good || ask->n_nodes > 0) {
+        metrics->n_nodes = ask->n_nodes;
+        metrics->n_excluded = ask->n_excluded;
     }
-    counts->results[ask->status < MHD_HTTP_BAD_REQUEST             ? PLACE_OK
-                    : ask->status < MHD_HTTP_INTERNAL_SERVER_ERROR ? PLACE_BAD_REQUEST
-                                                                   : PLACE_UNAVAILABLE]++;
-    if (ask->model != NULL && ask->status < MHD_HTTP_BAD_REQUEST) {
-        place_errors_replace(&ask->place->errors, ask->model, &ask->errors);
+    metrics->results[is_good                                        ? PLACE_OK
+                     : ask->status < MHD_HTTP_INTERNAL_SERVER_ERROR ? PLACE_BAD_REQUEST
+                                                                    : PLACE_UNAVAILABLE]++;
+    if (ask->model != NULL && is_good) {
+        place_errors_replace(&metrics->errors, ask->model, &ask->errors);
     }
     log_state(ask);
     log_ambiguous(ask);
@@ -372,7 +371,7 @@ static bool is_on(const char *value) {
     return value != NULL && strcmp(value, "0") != 0 && strcmp(value, "false") != 0;
 }
 
-static void handle_ask(struct http_request *request, bool is_upload) {
+static void handle_ask(struct http_request *request) {
     if (!http_hold(request)) {
         return;
     }
@@ -382,25 +381,16 @@ static void handle_ask(struct http_request *request, bool is_upload) {
         .place = place_of(request),
         .request = request,
         .job = {.run = ask_run, .done = ask_done},
-        .is_upload = is_upload,
+        .is_upload = strcmp(request->route->path, "/upload") == 0,
         .explain = is_on(http_url_parameter(&request->url, "explain")),
         .model = model != NULL && model[0] != '\0' ? model : NULL,
     };
     worker_submit(ask->place->worker, &ask->job);
 }
 
-static void handle_profiling(struct http_request *request) {
-    handle_ask(request, false);
-}
-
-static void handle_upload(struct http_request *request) {
-    handle_ask(request, true);
-}
-
 static void handle_metrics(struct http_request *request) {
-    const struct place *place = place_of(request);
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
-    place_metrics_add(&snapshot, &place->labels, &place->counts, &place->errors);
+    place_metrics_add(&snapshot, &place_of(request)->metrics);
     service_reply_metrics(request, &snapshot);
 }
 
@@ -408,8 +398,8 @@ static const struct http_route routes[] = {
     {NULL, "/metrics", HTTP_GET | HTTP_HEAD, .handle = handle_metrics},
     {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_alive},
     {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_ready},
-    {"/api/profiling", "/api/profiling", HTTP_POST, .takes_body = true, .handle = handle_profiling},
-    {"/upload", "/upload", HTTP_POST, .takes_body = true, .handle = handle_upload},
+    {"/api/profiling", "/api/profiling", HTTP_POST, .takes_body = true, .handle = handle_ask},
+    {"/upload", "/upload", HTTP_POST, .takes_body = true, .handle = handle_ask},
 };
 
 /* ---- the command ---- */
@@ -429,7 +419,7 @@ static int start(struct place *place, struct error *err) {
     r = r < 0 ? r : web_client_create(&place->prometheus, &place->client, err);
     r = r < 0 ? r : load_predictor(settings, &place->gbt, err);
     if (r == 0) {
-        place_labels_init(&place->labels, place->gbt);
+        place_metrics_init(&place->metrics, place->gbt);
     }
     r = r < 0 ? r : worker_create(place->service.loop, "place", &place->worker, err);
     return r < 0 ? r : service_listen(&place->service, routes, ARRAY_LEN(routes), err);
@@ -476,8 +466,7 @@ static int service_main(int argc, char **argv) {
         code = run(&place);
     }
     service_finish(&place.service);
-    place_labels_finish(&place.labels);
-    place_errors_finish(&place.errors);
+    place_metrics_finish(&place.metrics);
     gbt_destroy(place.gbt);
     web_client_destroy(place.client);
     buf_finish(&place.url);

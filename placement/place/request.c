@@ -8,6 +8,7 @@
 
 #include "exporter/core/json.h"
 #include "exporter/core/memory.h"
+#include "exporter/core/scan.h"
 #include "placement/onnx/model.h"
 
 /* The original's extractor writes fully_conn_layers, its service reads fc_layers. */
@@ -170,115 +171,108 @@ void place_request_finish(struct place_request *request) {
 
 /* ---- uploads ---- */
 
-struct part {
-    const char *data;
-    size_t len;
+enum { PART_FILE, PART_INPUT_SIZE, PART_OUTPUT_SIZE, N_PARTS };
+
+static const char *const part_names[N_PARTS] = {
+    [PART_FILE] = "file",
+    [PART_INPUT_SIZE] = "model_input_size",
+    [PART_OUTPUT_SIZE] = "model_output_size",
 };
 
+/* Texts lie in the body; NULL: missing. */
 struct form {
-    struct part file, file_name, input_size, output_size;
+    struct scan_word parts[N_PARTS];
+    struct scan_word file_name;
 };
-
-static bool is_given(struct part part) {
-    return part.data != NULL;
-}
 
 /* The value of `name=` in a header line, with or without quotes; no data if it is missing. */
-static struct part parameter(struct part line, const char *name) {
+static struct scan_word parameter(struct scan_word line, const char *name) {
     size_t name_len = strlen(name);
-    for (const char *at = line.data; at + name_len < line.data + line.len; at++) {
-        bool begins = at == line.data || at[-1] == ' ' || at[-1] == ';';
+    for (const char *at = line.text; at + name_len < line.text + line.len; at++) {
+        bool begins = at == line.text || at[-1] == ' ' || at[-1] == ';';
         if (!begins || strncasecmp(at, name, name_len) != 0 || at[name_len] != '=') {
             continue;
         }
         const char *value = at + name_len + 1;
-        const char *end = line.data + line.len;
+        const char *end = line.text + line.len;
         bool quoted = value < end && *value == '"';
         value += quoted;
         const char *stop = value;
         while (stop < end && (quoted ? *stop != '"' : *stop != ';' && *stop != ' ')) {
             stop++;
         }
-        return (struct part){value, (size_t)(stop - value)};
+        return (struct scan_word){value, (size_t)(stop - value)};
     }
-    return (struct part){0};
+    return (struct scan_word){0};
 }
 
-static struct part find(struct part in, const void *what, size_t len) {
-    const char *at = in.len > 0 ? memmem(in.data, in.len, what, len) : NULL;
-    return at != NULL ? (struct part){at, in.len - (size_t)(at - in.data)} : (struct part){0};
+static struct scan_word find(struct scan_word in, const void *what, size_t len) {
+    const char *at = in.len > 0 ? memmem(in.text, in.len, what, len) : NULL;
+    return at != NULL ? (struct scan_word){at, in.len - (size_t)(at - in.text)}
+                      : (struct scan_word){0};
 }
 
-static struct part disposition_of(struct part headers) {
+/* `headers` are lines that end in "\r\n". */
+static struct scan_word disposition_of(struct scan_word headers) {
     static const char name[] = "content-disposition:";
-    for (struct part left = headers; left.len > 0;) {
-        struct part end = find(left, "\r\n", 2);
-        size_t len = is_given(end) ? (size_t)(end.data - left.data) : left.len;
-        if (len > strlen(name) && strncasecmp(left.data, name, strlen(name)) == 0) {
-            return (struct part){left.data, len};
+    struct scan_word end;
+    for (; (end = find(headers, "\r\n", 2)).text != NULL;
+         headers = (struct scan_word){end.text + 2, end.len - 2}) {
+        size_t len = (size_t)(end.text - headers.text);
+        if (len > strlen(name) && strncasecmp(headers.text, name, strlen(name)) == 0) {
+            return (struct scan_word){headers.text, len};
         }
-        size_t step = is_given(end) ? len + 2 : left.len;
-        left = (struct part){left.data + step, left.len - step};
     }
-    return (struct part){0};
+    return (struct scan_word){0};
 }
 
 /* One part of the form: its headers, an empty line, its content. */
-static void take_part(struct form *form, struct part part) {
-    struct part body = find(part, "\r\n\r\n", 4);
-    if (!is_given(body)) {
+static void take_part(struct form *form, struct scan_word part) {
+    struct scan_word body = find(part, "\r\n\r\n", 4);
+    if (body.text == NULL) {
         return;
     }
-    struct part disposition =
-        disposition_of((struct part){part.data, (size_t)(body.data - part.data)});
-    struct part content = {body.data + 4, body.len - 4};
-    struct part name = is_given(disposition) ? parameter(disposition, "name") : (struct part){0};
-    const struct {
-        const char *name;
-        struct part *part;
-    } known[] = {
-        {"file", &form->file},
-        {"model_input_size", &form->input_size},
-        {"model_output_size", &form->output_size},
-    };
-    for (size_t i = 0; is_given(name) && i < ARRAY_LEN(known); i++) {
-        if (name.len == strlen(known[i].name) && memcmp(name.data, known[i].name, name.len) == 0) {
-            *known[i].part = content;
+    struct scan_word disposition =
+        disposition_of((struct scan_word){part.text, (size_t)(body.text - part.text) + 2});
+    struct scan_word name = parameter(disposition, "name");
+    for (size_t i = 0; name.text != NULL && i < N_PARTS; i++) {
+        if (scan_word_equal(name, part_names[i])) {
+            form->parts[i] = (struct scan_word){body.text + 4, body.len - 4};
+            form->file_name = i == PART_FILE ? parameter(disposition, "filename") : form->file_name;
         }
-    }
-    if (is_given(form->file) && form->file.data == content.data) {
-        form->file_name = parameter(disposition, "filename");
     }
 }
 
-static int split_form(const char *content_type, struct part body, struct form *form,
+static int split_form(const char *content_type, struct scan_word body, struct form *form,
                       struct error *err) {
-    struct part type = {content_type, content_type != NULL ? strlen(content_type) : 0};
-    struct part boundary = type.len > 0 && strncasecmp(content_type, "multipart/form-data", 19) == 0
-                               ? parameter(type, "boundary")
-                               : (struct part){0};
-    if (!is_given(boundary) || boundary.len == 0 || boundary.len > 200) {
+    static const char form_type[] = "multipart/form-data";
+    content_type = content_type != NULL ? content_type : "";
+    struct scan_word boundary = {0};
+    if (strncasecmp(content_type, form_type, strlen(form_type)) == 0) {
+        boundary = parameter((struct scan_word){content_type, strlen(content_type)}, "boundary");
+    }
+    if (boundary.len == 0 || boundary.len > 200) {
         return error_set(err, -EINVAL, "expected a form (multipart/form-data) with a file");
     }
     struct buf line CLEANUP_BUF = {0};
     buf_add_str(&line, "\r\n--");
-    buf_add(&line, boundary.data, boundary.len);
+    buf_add(&line, boundary.text, boundary.len);
     /* The first line has nothing before it. */
-    if (body.len < line.len || memcmp(body.data, line.data + 2, line.len - 2) != 0) {
+    if (body.len < line.len || memcmp(body.text, line.data + 2, line.len - 2) != 0) {
         return error_set(err, -EINVAL, "the form does not begin with its boundary");
     }
-    struct part left = {body.data + line.len - 2, body.len - (line.len - 2)};
-    while (left.len >= 2 && memcmp(left.data, "\r\n", 2) == 0) {
-        struct part end = find(left, line.data, line.len);
-        if (!is_given(end)) {
+    struct scan_word left = {body.text + line.len - 2, body.len - (line.len - 2)};
+    while (left.len >= 2 && memcmp(left.text, "\r\n", 2) == 0) {
+        struct scan_word end = find(left, line.data, line.len);
+        if (end.text == NULL) {
             return error_set(err, -EINVAL, "the form is truncated");
         }
         /* Two boundaries in a row share the end of their line. */
-        size_t len = (size_t)(end.data - left.data);
+        size_t len = (size_t)(end.text - left.text);
         if (len > 2) {
-            take_part(form, (struct part){left.data + 2, len - 2});
+            take_part(form, (struct scan_word){left.text + 2, len - 2});
         }
-        left = (struct part){end.data + line.len, end.len - line.len};
+        left = (struct scan_word){end.text + line.len, end.len - line.len};
     }
     return 0;
 }
@@ -287,57 +281,58 @@ static int split_form(const char *content_type, struct part body, struct form *f
 static int check_file(struct form *form, struct error *err) {
     static const char ending[] = ".onnx";
     size_t len = strlen(ending);
-    if (!is_given(form->file)) {
+    if (form->parts[PART_FILE].text == NULL) {
         return error_set(err, -EINVAL, "file: missing");
     }
-    struct part *name = &form->file_name;
-    if (name->len <= len || strncasecmp(name->data + name->len - len, ending, len) != 0) {
+    struct scan_word *name = &form->file_name;
+    if (name->len <= len || strncasecmp(name->text + name->len - len, ending, len) != 0) {
         return error_set(err, -EINVAL, "file: expected a name that ends in .onnx");
     }
     name->len -= len;
     return 0;
 }
 
-static int put_size(struct buf *out, const char *key, struct part given, int64_t known,
+static int put_size(struct buf *out, const struct form *form, size_t part, int64_t known,
                     struct error *err) {
-    if (!is_given(given) && known < 0) {
+    const char *key = part_names[part];
+    struct scan_word given = form->parts[part];
+    if (given.text == NULL && known < 0) {
         return error_set(err, -EINVAL, "%s: missing, and the model has an open dimension", key);
     }
-    if (!is_given(given)) {
+    if (given.text == NULL) {
         json_put(out, key, "%" PRId64, known);
         return 0;
     }
-    if (given.len == 0 || given.len > 18 || strspn(given.data, "0123456789") < given.len) {
+    if (given.len == 0 || given.len > 18 || strspn(given.text, "0123456789") < given.len) {
         return error_set(err, -EINVAL, "%s: expected a number of bytes, got \"%.*s\"", key,
-                         (int)(given.len < 64 ? given.len : 64), given.data);
+                         (int)(given.len < 64 ? given.len : 64), given.text);
     }
-    json_put(out, key, "%.*s", (int)given.len, given.data);
+    json_put(out, key, "%.*s", (int)given.len, given.text);
     return 0;
 }
 
 /* Makes the form into the object that POST /api/profiling takes. */
 static int put_form(struct buf *out, const struct form *form, const struct onnx_traits *traits,
                     struct error *err) {
-    char *name CLEANUP_FREE = mem_strndup(form->file_name.data, form->file_name.len);
+    char *name CLEANUP_FREE = mem_strndup(form->file_name.text, form->file_name.len);
     json_open(out, NULL, '{');
     onnx_traits_put(traits, name, out);
-    int r = put_size(out, "model_input_size", form->input_size, traits->input_bytes, err);
-    r = r < 0 ? r
-              : put_size(out, "model_output_size", form->output_size, traits->output_bytes, err);
+    int r = put_size(out, form, PART_INPUT_SIZE, traits->input_bytes, err);
+    r = r < 0 ? r : put_size(out, form, PART_OUTPUT_SIZE, traits->output_bytes, err);
     json_close(out, '}');
     return r;
 }
 
 int place_request_read_upload(struct place_request *request, const char *content_type,
                               const char *body, size_t len, size_t max_memory, struct error *err) {
-    struct form form = {.file = {0}};
-    int r = split_form(content_type, (struct part){body, len}, &form, err);
+    struct form form = {.file_name = {0}};
+    int r = split_form(content_type, (struct scan_word){body, len}, &form, err);
     r = r < 0 ? r : check_file(&form, err);
     if (r < 0) {
         return r;
     }
     struct onnx_model model CLEANUP_ONNX_MODEL = {
-        .file = {form.file.data, form.file.len},
+        .file = {form.parts[PART_FILE].text, form.parts[PART_FILE].len},
         .arena = {.max = max_memory},
     };
     struct onnx_traits traits;
