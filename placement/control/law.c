@@ -179,7 +179,8 @@ static void narrow(const struct control_rule *rule, struct control_state *state,
 
 /* ---- deciding ---- */
 
-static struct control_decision hold(const struct control_state *state, enum control_reason reason) {
+struct control_decision control_law_hold(const struct control_state *state,
+                                         enum control_reason reason) {
     return (struct control_decision){.reason = reason, .position = state->position, .error = NAN};
 }
 
@@ -193,36 +194,31 @@ static bool dwells(const struct control_rule *rule, const struct control_state *
 static struct control_decision without_measure(const struct control_rule *rule,
                                                struct control_state *state,
                                                const struct control_input *input) {
-    struct control_decision decision = hold(state, input->trouble);
+    struct control_decision decision = control_law_hold(state, input->trouble);
     state->last_ns = 0;
     state->failures++;
     if (rule->max_failures == 0 || state->failures < rule->max_failures) {
         return decision;
     }
     state->is_safe = true;
-    if (is_same(rule, state->position, rule->safe)) {
-        return decision;
+    if (!is_same(rule, state->position, rule->safe)) {
+        bool must_wait = dwells(rule, state, rule->safe, input->now_ns);
+        decision.reason = must_wait ? CONTROL_DWELL : CONTROL_SAFE;
+        decision.position = must_wait ? state->position : rule->safe;
     }
-    if (dwells(rule, state, rule->safe, input->now_ns)) {
-        decision.reason = CONTROL_DWELL;
-        return decision;
-    }
-    decision.reason = CONTROL_SAFE;
-    decision.position = rule->safe;
     return decision;
 }
 
 static bool is_at_bound(const struct control_rule *rule, const struct control_state *state,
                         double way) {
     double last = way > 0 ? nearest_step(rule, rule->max) : rule->min;
-    return way > 0 ? state->position >= last || is_same(rule, state->position, last)
-                   : state->position <= last || is_same(rule, state->position, last);
+    return (state->position - last) * way >= 0 || is_same(rule, state->position, last);
 }
 
 static struct control_decision with_error(const struct control_rule *rule,
                                           struct control_state *state,
                                           const struct control_input *input, double error) {
-    struct control_decision decision = hold(state, CONTROL_DWELL);
+    struct control_decision decision = control_law_hold(state, CONTROL_DWELL);
     double way = way_out(rule, error);
     if (dwells(rule, state, state->position + way, input->now_ns)) {
         return decision; /* without the law, which would count the time twice */
@@ -259,7 +255,7 @@ struct control_decision control_law_decide(const struct control_rule *rule,
     double error = distance(rule, input->measure);
     struct control_decision decision;
     if (fabs(error) <= rule->deadband + state->widening) {
-        decision = hold(state, CONTROL_IN_BAND);
+        decision = control_law_hold(state, CONTROL_IN_BAND);
         state->last_ns = input->now_ns;
         state->last_error = -error * rule->direction;
     } else {

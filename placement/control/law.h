@@ -111,6 +111,10 @@ struct control_decision {
 /* Starts at a position. */
 void control_law_start(struct control_state *state, double position);
 
+/* Leaves the knob alone. */
+struct control_decision control_law_hold(const struct control_state *state,
+                                         enum control_reason reason);
+
 /* Decides. The state changes; its position only by control_law_turned. */
 struct control_decision control_law_decide(const struct control_rule *rule,
                                            struct control_state *state,

@@ -431,11 +431,6 @@ static void conclude(struct control_loop *loop, const struct control_decision *d
     status->state = loop->state;
 }
 
-static struct control_decision hold(const struct control_loop *loop, enum control_reason reason) {
-    return (struct control_decision){
-        .reason = reason, .position = loop->state.position, .error = NAN};
-}
-
 /* ---- turning the knob ---- */
 
 static void turned(struct control_loop *loop, double position) {
@@ -609,11 +604,11 @@ static struct control_decision decide(struct control_loop *loop, bool is_paused)
     struct control_input input = measure(loop);
     struct error words = loop->status.words;
     if (!look_at_knob(loop, &reason)) {
-        return hold(loop, reason);
+        return control_law_hold(&loop->state, reason);
     }
     loop->status.words = words;
     if (is_paused) {
-        return hold(loop, CONTROL_PAUSED);
+        return control_law_hold(&loop->state, CONTROL_PAUSED);
     }
     input.now_ns = clock_monotonic_ns();
     struct control_decision decision = control_law_decide(&loop->rule, &loop->state, &input);

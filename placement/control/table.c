@@ -22,23 +22,13 @@ struct reading {
     struct control_entry entry; /* of the run that is read */
 };
 
-static bool is_among(const struct buf *names, const char *name) {
-    size_t len = strlen(name);
-    for (const char *at = buf_str(names); *at != '\0';) {
-        size_t n = strcspn(at, ",");
-        if (n == len && memcmp(at, name, n) == 0) {
-            return true;
-        }
-        at += n;
-        at += strspn(at, ", ");
-    }
-    return false;
-}
-
+/* The list begins and ends in ", ", so that a name is found with what is around it. */
 static void note_name(struct buf *names, const char *name) {
-    if (!is_among(names, "…") && !is_among(names, name)) {
+    struct buf entry CLEANUP_BUF = {0};
+    buf_printf(&entry, ", %s, ", name);
+    if (strstr(buf_str(names), "…") == NULL && strstr(buf_str(names), buf_str(&entry)) == NULL) {
         bool is_last = names->len + strlen(name) >= MAX_NAMES_LEN;
-        buf_printf(names, "%s%s", names->len > 0 ? ", " : "", is_last ? "…" : name);
+        buf_printf(names, "%s%s, ", names->len > 0 ? "" : ", ", is_last ? "…" : name);
     }
 }
 
@@ -100,11 +90,12 @@ static void reading_finish(struct reading *in) {
 }
 #define CLEANUP_READING CLEANUP(reading_finish)
 
-static const char *names_of(const struct buf *names) {
-    return names->len > 0 ? buf_str(names) : "none";
+static const char *names_of(struct buf *names) {
+    buf_truncate(names, names->len > 0 ? names->len - 2 : 0);
+    return names->len > 0 ? names->data + 2 : "none";
 }
 
-static int fail_few(const struct reading *in, size_t n, struct error *err) {
+static int fail_few(struct reading *in, size_t n, struct error *err) {
     return error_set(
         err, -EINVAL,
         "of %zu runs in the sweep, %zu positions of %s have a measure %s: at least two "

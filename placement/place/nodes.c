@@ -118,44 +118,51 @@ static double value_for(const struct index *index, const struct promql_series *d
     return entry == NULL || entry->is_ambiguous ? NAN : entry->series->value;
 }
 
-/* Several plugins on a node may run the model: the sum of their times by the sum of their runs. */
-#define MEASURED_SUM "sum by (node, model) (increase(inference_seconds_sum{model=\"$model\"}[%s]))"
-#define MEASURED_COUNT                                                                             \
-    "sum by (node, model) (increase(inference_seconds_count{model=\"$model\"}[%s]))"
-#define AS(quantity) "\"quantity\", \"" quantity "\", \"\", \"\""
+/* The load is by the idle mode: the mean over all modes is the same for an idle node and a busy
+ * one. deriv() instead of rate(), which is too low for a node that started within the window, so
+ * that it would seem busy. Several plugins on a node may run a model: the measured time is the sum
+ * of their times by the sum of their runs. */
+static const char *const expressions[N_PLACE_QUERIES] = {
+    [PLACE_LOAD] = "100 * (1 - avg by (node, instance) "
+                   "(deriv(node_cpu_seconds_total{mode=\"idle\"}[$window])))",
+    [PLACE_DISK] = "100 * (1 - max by (node, instance) "
+                   "(node_filesystem_avail_bytes{mountpoint=\"/\",fstype!=\"rootfs\"}) / "
+                   "max by (node, instance) "
+                   "(node_filesystem_size_bytes{mountpoint=\"/\",fstype!=\"rootfs\"}))",
+    [PLACE_DEVICE] = "time() - timestamp(char_node_device_model)",
+    [PLACE_MEASURED] =
+        "label_replace("
+        "sum by (node, model) (increase(inference_seconds_sum{model=\"$model\"}[$window]))"
+        " / sum by (node, model) (increase(inference_seconds_count{model=\"$model\"}[$window]))"
+        ", \"quantity\", \"seconds\", \"\", \"\") or label_replace(floor("
+        "sum by (node, model) (increase(inference_seconds_count{model=\"$model\"}[$window]))"
+        "), \"quantity\", \"samples\", \"\", \"\") or label_replace(time() - max by (node, model) "
+        "(timestamp(inference_seconds_count{model=\"$model\"})), \"quantity\", \"age\", \"\", "
+        "\"\")",
+};
 
-/* By the idle mode: the mean over all modes is the same for an idle node and a busy one. deriv()
- * instead of rate(), which is too low for a node that started within the window, so that it would
- * seem busy. */
-void place_query_write(enum place_query query, const char *window, struct buf *out) {
-    switch (query) {
-    case PLACE_LOAD:
-        buf_printf(out,
-                   "100 * (1 - avg by (node, instance) "
-                   "(deriv(node_cpu_seconds_total{mode=\"idle\"}[%s])))",
-                   window);
-        break;
-    case PLACE_DISK:
-        buf_add_str(out, "100 * (1 - max by (node, instance) "
-                         "(node_filesystem_avail_bytes{mountpoint=\"/\",fstype!=\"rootfs\"}) / "
-                         "max by (node, instance) "
-                         "(node_filesystem_size_bytes{mountpoint=\"/\",fstype!=\"rootfs\"}))");
-        break;
-    case PLACE_MEASURED:
-        buf_printf(out,
-                   "label_replace(" MEASURED_SUM " / " MEASURED_COUNT
-                   ", " AS("seconds") ") or "
-                                      "label_replace(floor(" MEASURED_COUNT "), " AS(
-                                          "samples") ") or "
-                                                     "label_replace(time() - max by (node, model) "
-                                                     "(timestamp(inference_seconds_count{model=\"$"
-                                                     "model\"})), " AS("age") ")",
-                   window, window, window);
-        break;
-    default:
-        buf_add_str(out, "time() - timestamp(char_node_device_model)");
-        break;
+/* Appends the expression with each `name` replaced. */
+static void replace(const char *expression, const char *name, const char *by, struct buf *out) {
+    const char *at;
+    while ((at = strstr(expression, name)) != NULL) {
+        buf_add(out, expression, (size_t)(at - expression));
+        buf_add_str(out, by);
+        expression = at + strlen(name);
     }
+    buf_add_str(out, expression);
+}
+
+void place_query_write(enum place_query query, const char *window, struct buf *out) {
+    replace(expressions[query], "$window", window, out);
+}
+
+void place_measured_query_write(const char *expression, const char *model, struct buf *out) {
+    struct buf escaped CLEANUP_BUF = {0};
+    for (; *model != '\0'; model++) {
+        buf_add_str(&escaped, strchr("\"\\\n", *model) != NULL ? "\\" : "");
+        buf_add_char(&escaped, *model == '\n' ? 'n' : *model);
+    }
+    replace(expression, "$model", buf_str(&escaped), out);
 }
 
 void place_samples_finish(struct place_samples *samples) {
@@ -285,24 +292,6 @@ void place_nodes_finish(struct place_nodes *nodes) {
 }
 
 /* ---- measured times ---- */
-
-void place_measured_query_write(const char *expression, const char *model, struct buf *out) {
-    static const char name[] = "$model";
-    const char *at;
-    while ((at = strstr(expression, name)) != NULL) {
-        buf_add(out, expression, (size_t)(at - expression));
-        for (const char *c = model; *c != '\0'; c++) {
-            if (*c == '\n') {
-                buf_add_str(out, "\\n");
-                continue;
-            }
-            buf_add_str(out, *c == '"' || *c == '\\' ? "\\" : "");
-            buf_add_char(out, *c);
-        }
-        expression = at + strlen(name);
-    }
-    buf_add_str(out, expression);
-}
 
 enum { SECONDS, SAMPLES, AGE, N_QUANTITIES };
 

@@ -437,7 +437,6 @@ static int run(struct place *place) {
                  notes->simulated ? ": good for trying things out only" : "", buf_str(&place->url));
         service_run(&place->service);
     }
-    service_stop(&place->service);
     if (place->client != NULL) {
         web_client_abort(place->client);
     }

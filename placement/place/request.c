@@ -188,8 +188,9 @@ struct form {
 /* The value of `name=` in a header line, with or without quotes; no data if it is missing. */
 static struct scan_word parameter(struct scan_word line, const char *name) {
     size_t name_len = strlen(name);
-    for (const char *at = line.text; at + name_len < line.text + line.len; at++) {
-        bool begins = at == line.text || at[-1] == ' ' || at[-1] == ';';
+    for (size_t i = 0; i + name_len < line.len; i++) {
+        const char *at = line.text + i;
+        bool begins = i == 0 || at[-1] == ' ' || at[-1] == ';';
         if (!begins || strncasecmp(at, name, name_len) != 0 || at[name_len] != '=') {
             continue;
         }

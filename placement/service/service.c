@@ -115,12 +115,7 @@ int service_listen(struct service *service, const struct http_route *routes, siz
 void service_run(struct service *service) {
     log_info("%s: waap %s (%s)", service->name, VERSION_TEXT, version_revision);
     loop_run(service->loop);
-}
-
-void service_stop(struct service *service) {
-    if (service->http != NULL) {
-        http_server_close(service->http);
-    }
+    http_server_close(service->http);
 }
 
 void service_close(struct service *service, bool clean, int code) {
@@ -193,33 +188,28 @@ bool service_task_stop(struct service_task *task) {
 
 /* ---- metrics ---- */
 
-static void reply_page(struct http_request *request, struct exposition_part *const *parts,
-                       size_t n_parts) {
+void service_reply_metrics(struct http_request *request, const struct snapshot *snapshot) {
+    struct exposition_part *parts[] = {
+        exposition_part_create(snapshot, NULL),
+        process_metrics_part(),
+    };
     struct exposition_choice choice =
         exposition_negotiate(http_header(request, MHD_HTTP_HEADER_ACCEPT));
     struct exposition_page page CLEANUP_EXPOSITION_PAGE = {0};
     struct buf body CLEANUP_BUF = {0};
     bool gzip = exposition_accepts_gzip(http_header(request, MHD_HTTP_HEADER_ACCEPT_ENCODING));
-    exposition_page_write(&page, choice, parts, n_parts, NULL);
+    exposition_page_write(&page, choice, parts, ARRAY_LEN(parts), NULL);
     if (gzip) {
         gzip_compress(page.pieces, page.n_pieces, &body);
     }
     for (size_t i = 0; !gzip && i < page.n_pieces; i++) {
         buf_add(&body, page.pieces[i].iov_base, page.pieces[i].iov_len);
     }
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        exposition_part_unref(parts[i]);
+    }
     http_reply_buf(request, MHD_HTTP_OK, exposition_content_type(choice), &body);
     if (gzip && request->response != NULL) {
         MHD_add_response_header(request->response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
-    }
-}
-
-void service_reply_metrics(struct http_request *request, const struct snapshot *snapshot) {
-    struct exposition_part *parts[] = {
-        exposition_part_create(snapshot, NULL),
-        process_metrics_part(),
-    };
-    reply_page(request, parts, ARRAY_LEN(parts));
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        exposition_part_unref(parts[i]);
     }
 }

@@ -36,11 +36,8 @@ int service_open(struct service *service, struct error *err);
 int service_listen(struct service *service, const struct http_route *routes, size_t n_routes,
                    struct error *err);
 
-/* Runs until a signal comes. */
+/* Runs until a signal comes, then rejects requests that would have to wait with 503. */
 void service_run(struct service *service);
-
-/* Rejects requests that would have to wait with 503. */
-void service_stop(struct service *service);
 
 /* Stops answering; the loop still exists. If requests are still running, or threads of the caller,
  * which then is not `clean`, the process exits with `code`. */
