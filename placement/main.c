@@ -1,4 +1,5 @@
 #include <curl/curl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,45 +11,30 @@
 /* `waap control …` becomes this program with the same arguments: argv[0] is the command. Called by
  * its own name, the command comes as argv[1]. */
 
-struct command {
+static const struct {
     const char *name;
     const char *arguments;
     const char *summary;
     int (*run)(int argc, char **argv); /* argv[0] is the name; also answers --help */
-};
-
-static const struct command commands[] = {
+} commands[] = {
     {"control", "CONFIG [flags]", "Turn the knobs of plugins by what is measured", control_main},
     {"place", "[flags]", "Say which node runs a model fastest", place_main},
 };
 
-static const struct command *find_command(const char *name) {
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        if (strcmp(commands[i].name, name) == 0) {
-            return &commands[i];
+int main(int argc, char **argv) {
+    for (int at = 0; at < argc && at < 2; at++) {
+        for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+            if (strcmp(argv[at], commands[i].name) == 0) {
+                return commands[i].run(argc - at, argv + at);
+            }
         }
     }
-    return NULL;
-}
-
-static int print_usage(FILE *to) {
+    bool is_asked = argc > 1 && strcmp(argv[1], "--help") == 0;
+    FILE *to = is_asked ? stdout : stderr;
     fprintf(to, "usage: waap COMMAND [arguments]   (%s, %s)\n\n", VERSION_TEXT, curl_version());
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         fprintf(to, "  %-8s  %-16s  %s\n", commands[i].name, commands[i].arguments,
                 commands[i].summary);
     }
-    return to == stdout ? 0 : 2;
-}
-
-int main(int argc, char **argv) {
-    const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
-    if (command == NULL && argc > 1) {
-        argc--;
-        argv++;
-        command = find_command(argv[0]);
-    }
-    if (command != NULL) {
-        return command->run(argc, argv);
-    }
-    return print_usage(argc > 0 && strcmp(argv[0], "--help") == 0 ? stdout : stderr);
+    return is_asked ? 0 : 2;
 }

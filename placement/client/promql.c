@@ -18,8 +18,7 @@ struct reading {
     size_t max_series;
     const char *status, *error_type, *error, *result_type;
     bool has_result;
-    bool is_pair;             /* of time and text, as scalars and strings are */
-    const char *pair_value;   /* its text */
+    const char *pair_value;   /* of a scalar or string, which are pairs of time and text */
     size_t n_values, n_lists; /* series of vectors and matrices */
     struct promql_series series;
     size_t cap_labels;        /* of the series */
@@ -131,7 +130,6 @@ static int read_result(struct json *json, struct reading *in, struct error *err)
     in->has_result = true;
     if (json_take(&after, '[') && json_peek(&after) != '{' && json_peek(&after) != ']') {
         *json = after;
-        in->is_pair = true;
         return read_pair(json, &in->pair_value, err);
     }
     return json_each(json, '[', "a list as result", read_series, in, err);
@@ -209,10 +207,10 @@ static int judge(struct reading *in, struct error *err) {
         kind++;
     }
     const bool fits[] = {
-        [PROMQL_VECTOR] = !in->is_pair && in->n_lists == 0,
-        [PROMQL_MATRIX] = !in->is_pair && in->n_values == 0,
-        [PROMQL_SCALAR] = in->is_pair,
-        [PROMQL_STRING] = in->is_pair,
+        [PROMQL_VECTOR] = in->pair_value == NULL && in->n_lists == 0,
+        [PROMQL_MATRIX] = in->pair_value == NULL && in->n_values == 0,
+        [PROMQL_SCALAR] = in->pair_value != NULL,
+        [PROMQL_STRING] = in->pair_value != NULL,
     };
     if (kind == ARRAY_LEN(kinds) || !in->has_result || !fits[kind]) {
         return error_set(err, -EBADMSG, "unexpected result type \"%.32s\"", type);

@@ -36,37 +36,25 @@ static bool is_given(const char *text) {
 
 /* ---- addresses ---- */
 
-static int check_parts(CURLU *parts, const char *url, struct error *err) {
-    char *scheme = NULL;
-    char *found = NULL;
-    if (curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
-        (strcasecmp(scheme, "http") != 0 && strcasecmp(scheme, "https") != 0)) {
-        curl_free(scheme);
-        return error_set(err, -EINVAL,
-                         "expected an address such as http://127.0.0.1:9091, got "
-                         "\"%s\"",
-                         url);
-    }
-    curl_free(scheme);
-    if (curl_url_get(parts, CURLUPART_USER, &found, 0) == CURLUE_OK) {
-        curl_free(found);
-        return error_set(err, -EINVAL, "an address may not hold a user or a password");
-    }
-    if (curl_url_get(parts, CURLUPART_QUERY, &found, 0) == CURLUE_OK ||
-        curl_url_get(parts, CURLUPART_FRAGMENT, &found, 0) == CURLUE_OK) {
-        curl_free(found);
-        return error_set(err, -EINVAL, "expected an address without ? and #, got \"%s\"", url);
-    }
-    return 0;
+static bool has_part(CURLU *parts, CURLUPart part) {
+    char *text = NULL;
+    bool has = curl_url_get(parts, part, &text, 0) == CURLUE_OK;
+    curl_free(text);
+    return has;
 }
 
 int web_url_check(const char *url, struct error *err) {
     CURLU *parts = curl_url();
-    CURLUcode code = curl_url_set(parts, CURLUPART_URL, url, 0);
-    int r = code == CURLUE_OK
-                ? check_parts(parts, url, err)
-                : error_set(err, -EINVAL,
-                            "expected an address such as http://127.0.0.1:9091, got \"%s\"", url);
+    bool is_http = strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
+    int r = 0;
+    if (!is_http || curl_url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK) {
+        r = error_set(err, -EINVAL, "expected an address such as http://127.0.0.1:9091, got \"%s\"",
+                      url);
+    } else if (has_part(parts, CURLUPART_USER)) {
+        r = error_set(err, -EINVAL, "an address may not hold a user or a password");
+    } else if (has_part(parts, CURLUPART_QUERY) || has_part(parts, CURLUPART_FRAGMENT)) {
+        r = error_set(err, -EINVAL, "expected an address without ? and #, got \"%s\"", url);
+    }
     curl_url_cleanup(parts);
     return r;
 }

@@ -35,17 +35,12 @@ static const struct option options[] = {
     {0},
 };
 
-/* The labels of one loop, which its samples borrow. */
-struct control_labels {
-    struct labels *loop;
-    struct labels *reasons[N_CONTROL_REASONS];
-};
-
 /* One loop and its thread. The shown status is copied after each round. */
 struct runner {
     struct control *control;
     struct control_loop loop;
-    struct control_labels labels;
+    struct labels *labels; /* of its samples, which borrow them */
+    struct labels *reasons[N_CONTROL_REASONS];
     struct service_task task;
     struct control_status shown;
 };
@@ -105,21 +100,6 @@ static const struct metric_desc desc_holds = {
 static const struct metric_desc desc_paused = {
     "waap_control_paused", "1 while all loops are told to leave their knobs alone.", METRIC_GAUGE};
 
-static void labels_init(struct control_labels *labels, const char *name) {
-    *labels = (struct control_labels){.loop = labels_render("loop", name)};
-    for (size_t i = 0; i < N_CONTROL_REASONS; i++) {
-        const char *reason = control_reason_name((enum control_reason)i);
-        labels->reasons[i] = labels_render("loop", name, "reason", reason);
-    }
-}
-
-static void labels_finish(struct control_labels *labels) {
-    labels_destroy(labels->loop);
-    for (size_t i = 0; i < N_CONTROL_REASONS; i++) {
-        labels_destroy(labels->reasons[i]);
-    }
-}
-
 static void show(struct snapshot *out, const struct metric_desc *desc, const struct labels *labels,
                  double value) {
     if (!isnan(value)) {
@@ -132,11 +112,11 @@ static void show(struct snapshot *out, const struct metric_desc *desc, const str
     ({                                                                                             \
         static const struct metric_desc desc_ = {"waap_control_" name, help, METRIC_##type,        \
                                                  .labels = "loop", ##__VA_ARGS__};                 \
-        show(out, &desc_, labels->loop, value);                                                    \
+        show(out, &desc_, runner->labels, value);                                                  \
     })
 
-static void show_status(struct snapshot *out, const struct control_labels *labels,
-                        const struct control_status *status) {
+static void show_status(struct snapshot *out, const struct runner *runner) {
+    const struct control_status *status = &runner->shown;
     const struct control_decision *last = &status->last;
     bool holds = !control_reason_is_action(last->reason) && last->reason != CONTROL_IN_BAND;
     SHOW("error", GAUGE, last->error,
@@ -161,11 +141,12 @@ static void show_status(struct snapshot *out, const struct control_labels *label
          "1 while the knob is at a bound and the measure wants it further.");
 }
 
-static void add_metrics(struct snapshot *out, const struct control_labels *labels,
-                        const struct control_rule *rule, const struct control_status *status) {
+static void add_metrics(struct snapshot *out, const struct runner *runner) {
+    const struct control_status *status = &runner->shown;
+    const struct control_rule *rule = &runner->loop.loop->rule;
     for (size_t i = 0; i < N_CONTROL_REASONS; i++) {
         bool is_action = control_reason_is_action((enum control_reason)i);
-        snapshot_add(out, is_action ? &desc_actions : &desc_holds, labels->reasons[i],
+        snapshot_add(out, is_action ? &desc_actions : &desc_holds, runner->reasons[i],
                      (double)status->actions[i]);
     }
     SHOW("target_high", GAUGE, rule->high, "Upper end of where the measure is to be.");
@@ -173,7 +154,7 @@ static void add_metrics(struct snapshot *out, const struct control_labels *label
     SHOW("unconfirmed_total", COUNTER, (double)status->unconfirmed,
          "Values that the plugin did not confirm in time.");
     if (status->has_run) {
-        show_status(out, labels, status);
+        show_status(out, runner);
     }
 }
 
@@ -182,8 +163,7 @@ static void handle_metrics(struct http_request *request) {
     struct snapshot snapshot CLEANUP_SNAPSHOT = {0};
     snapshot_add(&snapshot, &desc_paused, NULL, is_paused(control));
     for (size_t i = 0; i < control->n_runners; i++) {
-        const struct runner *runner = &control->runners[i];
-        add_metrics(&snapshot, &runner->labels, &runner->loop.loop->rule, &runner->shown);
+        add_metrics(&snapshot, &control->runners[i]);
     }
     service_reply_metrics(request, &snapshot);
 }
@@ -282,7 +262,11 @@ static int create_runners(struct control *control, struct error *err) {
         struct runner *runner = &control->runners[i];
         runner->control = control;
         control->memories[i].name = control->config.loops[i].name;
-        labels_init(&runner->labels, control->config.loops[i].name);
+        runner->labels = labels_render("loop", control->config.loops[i].name);
+        for (size_t k = 0; k < N_CONTROL_REASONS; k++) {
+            runner->reasons[k] = labels_render("loop", control->config.loops[i].name, "reason",
+                                               control_reason_name((enum control_reason)k));
+        }
         int r = control_loop_init(&runner->loop, &control->config, i, &control->memories[i], is_dry,
                                   err);
         if (r < 0) {
@@ -296,7 +280,10 @@ static void destroy_runners(struct control *control) {
     waggle_destroy(control->waggle);
     for (size_t i = 0; i < control->n_runners; i++) {
         control_loop_finish(&control->runners[i].loop);
-        labels_finish(&control->runners[i].labels);
+        labels_destroy(control->runners[i].labels);
+        for (size_t k = 0; k < N_CONTROL_REASONS; k++) {
+            labels_destroy(control->runners[i].reasons[k]);
+        }
     }
     free(control->runners);
     free(control->memories);

@@ -181,20 +181,10 @@ static int load_predictor(const struct settings *settings, struct gbt **ret_gbt,
 /* ---- on the worker ---- */
 
 static unsigned status_of(int code) {
-    static const struct {
-        int code;
-        unsigned status;
-    } statuses[] = {
-        {-EFBIG, MHD_HTTP_CONTENT_TOO_LARGE},
-        {-EINVAL, MHD_HTTP_BAD_REQUEST},
-        {-ERANGE, MHD_HTTP_UNPROCESSABLE_CONTENT},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
-        if (statuses[i].code == code) {
-            return statuses[i].status;
-        }
-    }
-    return MHD_HTTP_SERVICE_UNAVAILABLE;
+    return code == -EFBIG    ? MHD_HTTP_CONTENT_TOO_LARGE
+           : code == -EINVAL ? MHD_HTTP_BAD_REQUEST
+           : code == -ERANGE ? MHD_HTTP_UNPROCESSABLE_CONTENT
+                             : MHD_HTTP_SERVICE_UNAVAILABLE;
 }
 
 static void answer_error(struct ask *ask, unsigned status, const char *text) {
@@ -208,29 +198,24 @@ static void answer_error(struct ask *ask, unsigned status, const char *text) {
     buf_add_char(&ask->answer, '\n');
 }
 
-static int query_one(struct ask *ask, enum place_query query, struct promql_answer *answer,
-                     struct error *err) {
-    struct buf expression CLEANUP_BUF = {0};
-    const char *given = buf_str(&ask->place->queries[query]);
-    if (query == PLACE_MEASURED) {
-        place_measured_query_write(given, ask->model, &expression);
-        given = buf_str(&expression);
-    }
-    int r = promql_query(ask->place->client, given, answer, err);
-    if (r == 0 && answer->kind != PROMQL_VECTOR) {
-        r = error_set(err, -EBADMSG, "Prometheus answers with a %s, not a vector",
-                      promql_kind_name(answer->kind));
-    }
-    return r;
-}
-
 static int query(struct ask *ask, struct place_samples *samples, struct error *err) {
     int64_t start_ns = clock_monotonic_ns();
     int r = 0;
     for (int i = 0; r == 0 && i < N_PLACE_QUERIES; i++) {
-        enum place_query which = (enum place_query)i;
-        if (which != PLACE_MEASURED || ask->model != NULL) {
-            r = query_one(ask, which, &samples->answers[which], err);
+        struct promql_answer *answer = &samples->answers[i];
+        struct buf expression CLEANUP_BUF = {0};
+        if (i == PLACE_MEASURED && ask->model == NULL) {
+            continue;
+        }
+        if (i == PLACE_MEASURED) {
+            place_measured_query_write(buf_str(&ask->place->queries[i]), ask->model, &expression);
+        } else {
+            buf_add_str(&expression, buf_str(&ask->place->queries[i]));
+        }
+        r = promql_query(ask->place->client, buf_str(&expression), answer, err);
+        if (r == 0 && answer->kind != PROMQL_VECTOR) {
+            r = error_set(err, -EBADMSG, "Prometheus answers with a %s, not a vector",
+                          promql_kind_name(answer->kind));
         }
     }
     ask->query_seconds = (double)(clock_monotonic_ns() - start_ns) / 1e9;

@@ -412,28 +412,28 @@ static const struct option options[] = {
     {0},
 };
 
-static int validate(const struct training *training, enum validation_kind kind, const char *title,
-                    struct error *err) {
-    struct validation v;
-    int r = validation_run(training, kind, &v, err);
-    if (r < 0) {
-        return r;
-    }
-    printf("%-26s %5zu %8.3f s %8.3f s %7.1f %%", title, v.n_folds, v.mae_seconds, v.rmse_seconds,
-           100 * v.mape);
-    if (v.n_choices > 0) {
-        printf(" %6.1f %% %6.1f %%\n", 100 * v.top1, 100 * v.regret);
-    } else {
-        printf("   (one kind of device only)\n");
-    }
-    return 0;
-}
-
-static int validate_both(const struct training *training, struct error *err) {
+static int validate(const struct training *training, struct error *err) {
+    static const char *const titles[] = {
+        [VALIDATION_GROUPED] = "models it has not seen",
+        [VALIDATION_RANDOM] = "rows at random",
+    };
     printf("%-26s %5s %10s %10s %9s %8s %8s\n", "cross-validation", "folds", "MAE", "RMSE", "MAPE",
            "top-1", "regret");
-    int r = validate(training, VALIDATION_GROUPED, "models it has not seen", err);
-    return r < 0 ? r : validate(training, VALIDATION_RANDOM, "rows at random", err);
+    for (size_t i = 0; i < ARRAY_LEN(titles); i++) {
+        struct validation v;
+        int r = validation_run(training, (enum validation_kind)i, &v, err);
+        if (r < 0) {
+            return r;
+        }
+        printf("%-26s %5zu %8.3f s %8.3f s %7.1f %%", titles[i], v.n_folds, v.mae_seconds,
+               v.rmse_seconds, 100 * v.mape);
+        if (v.n_choices > 0) {
+            printf(" %6.1f %% %6.1f %%\n", 100 * v.top1, 100 * v.regret);
+        } else {
+            printf("   (one kind of device only)\n");
+        }
+    }
+    return 0;
 }
 
 static int save(const struct training *training, const char *path, bool simulated,
@@ -472,7 +472,7 @@ int train_main(int argc, char **argv) {
         r = training_read(&training, flags.words[i], &err);
     }
     if (r == 0 && settings_bool(flags.settings, "validation")) {
-        r = validate_both(&training, &err);
+        r = validate(&training, &err);
     }
     r = r < 0 ? r : save(&training, out, settings_bool(flags.settings, "simulated"), &err);
     if (r < 0) {

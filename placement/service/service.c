@@ -21,21 +21,16 @@ enum { DRAIN_MS = 500, STOP_MS = 3000 };
 
 /* ---- flags ---- */
 
-static bool is_of_server(const struct option *option) {
-    static const char *const prefixes[] = {"web.", "log.", "push.allow", "push.user"};
-    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
-        if (strncmp(option->name, prefixes[i], strlen(prefixes[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Rejects the flags that only the daemon has. */
 static int check_flags(const struct settings *settings, struct problems *problems) {
+    static const char *const prefixes[] = {"web.", "log.", "push.allow", "push.user"};
     int r = 0;
     for (const struct option *option = exporter_options; option->name != NULL; option++) {
-        if (!is_of_server(option) && settings_origin(settings, option->name) == SETTINGS_FLAG) {
+        bool is_ours = settings_origin(settings, option->name) != SETTINGS_FLAG;
+        for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+            is_ours = is_ours || strncmp(option->name, prefixes[i], strlen(prefixes[i])) == 0;
+        }
+        if (!is_ours) {
             struct buf flag CLEANUP_BUF = {0};
             buf_printf(&flag, "--%s", option->name);
             problems_add(problems, buf_str(&flag), 0, 0, "only for waap serve");
