@@ -8,7 +8,6 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
 #include "exporter/settings/yaml.h"
-#include "placement/client/web_client.h"
 
 /* Requests to one server over HTTP or HTTPS, by libcurl. */
 

@@ -361,10 +361,10 @@ static void add_target(const struct control_loop *loop, struct buf *out) {
 
 /* Logs a turn with its reason. */
 static void record(const struct control_loop *loop, const struct control_decision *decision,
-                   double to, const char *verb) {
+                   const char *verb) {
     struct buf before CLEANUP_BUF = {0}, after CLEANUP_BUF = {0}, why CLEANUP_BUF = {0};
     format_position(loop, loop->state.position, &before);
-    format_position(loop, to, &after);
+    format_position(loop, decision->position, &after);
     if (!isnan(loop->status.measure)) {
         buf_printf(&why, "measure %g, wanted ", loop->status.measure);
         add_target(loop, &why);
@@ -433,12 +433,6 @@ static void conclude(struct control_loop *loop, const struct control_decision *d
 
 /* ---- turning the knob ---- */
 
-static void turned(struct control_loop *loop, double position) {
-    loop->has_pending = false;
-    loop->n_retries = 0;
-    control_law_turned(&loop->rule, &loop->state, &loop->pending, position, clock_monotonic_ns());
-}
-
 /* Whether somebody else has requested a value since. */
 static bool is_overruled(const struct control_loop *loop) {
     struct knob_value ours = value_at(loop, loop->pending.position);
@@ -447,16 +441,16 @@ static bool is_overruled(const struct control_loop *loop) {
 
 /* The plugin has answered; somebody else may have requested the value. */
 static void confirm(struct control_loop *loop, double position) {
+    loop->has_pending = false;
+    loop->n_retries = 0;
     if (is_overruled(loop)) {
-        loop->has_pending = false;
-        loop->n_retries = 0;
         return;
     }
     if (position != loop->pending.position) {
         log_warn("control: %s: %s applied another value than requested", loop->loop->name,
                  loop->loop->knob.plugin);
     }
-    turned(loop, position);
+    control_law_turned(&loop->rule, &loop->state, &loop->pending, position, clock_monotonic_ns());
 }
 
 /* False if the value is not one of the loop's. */
@@ -514,23 +508,18 @@ static bool wait_applied(struct control_loop *loop) {
 }
 
 static void act(struct control_loop *loop, struct control_decision *decision) {
-    if (loop->is_dry) {
-        record(loop, decision, decision->position, "would turn");
+    struct knob_value value = value_at(loop, decision->position);
+    record(loop, decision, loop->is_dry ? "would turn" : "turns");
+    if (loop->is_dry || control_knob_write(loop->exporter, &loop->loop->knob, &value, &loop->knob,
+                                           &loop->status.words) < 0) {
+        /* Counts as turned in place: the next attempt is after the dwell. */
         control_law_turned(&loop->rule, &loop->state, decision, loop->state.position,
                            clock_monotonic_ns());
+        decision->reason = loop->is_dry ? decision->reason : CONTROL_REFUSED;
         return;
     }
-    record(loop, decision, decision->position, "turns");
-    struct knob_value value = value_at(loop, decision->position);
     loop->pending = *decision;
     loop->has_pending = true;
-    if (control_knob_write(loop->exporter, &loop->loop->knob, &value, &loop->knob,
-                           &loop->status.words) < 0) {
-        /* Counts as turned in place: requested again after the dwell. */
-        turned(loop, loop->state.position);
-        decision->reason = CONTROL_REFUSED;
-        return;
-    }
     loop->retry_ns = clock_monotonic_ns() + back_off_ns(loop);
     if (!wait_applied(loop)) {
         loop->status.unconfirmed++;

@@ -9,8 +9,9 @@
 
 static const char unknown_device[] = "a kind of device that the predictor was not trained with";
 
-void place_features(const struct place_request *request, const struct place_node *node,
-                    float features[static N_FEATURES]) {
+/* The features of a model on a node. */
+static void set_features(const struct place_request *request, const struct place_node *node,
+                         float features[static N_FEATURES]) {
     memcpy(features, request->features, sizeof(request->features));
     features[FEATURE_LOAD] = (float)node->load;
     features[FEATURE_DISK_USAGE] = (float)node->disk;
@@ -36,7 +37,7 @@ int place_choose(struct gbt *gbt, const struct place_request *request, struct pl
         if (node->excluded == NULL && is_unknown(gbt, node) && !place_node_is_measured(node)) {
             node->excluded = unknown_device;
         } else if (node->excluded == NULL) {
-            place_features(request, node, &rows[N_FEATURES * n_rows++]);
+            set_features(request, node, &rows[N_FEATURES * n_rows++]);
         }
     }
     int r = gbt_predict(gbt, rows, n_rows, results, err);
@@ -77,7 +78,7 @@ int place_choose(struct gbt *gbt, const struct place_request *request, struct pl
 static void add_features(struct buf *out, const struct place_request *request,
                          const struct place_node *node) {
     float features[N_FEATURES];
-    place_features(request, node, features);
+    set_features(request, node, features);
     json_open(out, "features", '{');
     for (size_t i = 0; i < N_FEATURES; i++) {
         json_put_number(out, feature_names[i], (double)features[i]);

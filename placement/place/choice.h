@@ -13,10 +13,6 @@ struct place_choice {
                      model was measured on all nodes */
 };
 
-/* The features of a model on a node. */
-void place_features(const struct place_request *request, const struct place_node *node,
-                    float features[static N_FEATURES]);
-
 /* Predicts for all nodes that can be chosen, and chooses the fastest, by measured times if a node
  * has any. Kinds of device that the predictor does not know are excluded unless measured. */
 int place_choose(struct gbt *gbt, const struct place_request *request, struct place_nodes *nodes,

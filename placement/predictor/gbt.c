@@ -76,17 +76,6 @@ static const struct {
     {"XGDMatrixSetFloatInfo", offsetof(struct library, matrix_set_floats)},
 };
 
-static int find_symbols(void *dl, struct library *library, struct error *err) {
-    for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
-        void *symbol = dlsym(dl, symbols[i].name);
-        if (symbol == NULL) {
-            return error_set(err, -ENOSYS, "libxgboost has no %s: too old", symbols[i].name);
-        }
-        memcpy((char *)library + symbols[i].where, &symbol, sizeof(symbol));
-    }
-    return 0;
-}
-
 /* The library, loaded at the first call; NULL with an error if this machine has none. */
 static const struct library *load_library(struct error *err) {
     static struct library library;
@@ -105,9 +94,14 @@ static const struct library *load_library(struct error *err) {
         error_set(err, -ENOENT, "no libxgboost on this machine (Debian: apt install libxgboost0)");
         return NULL;
     }
-    if (find_symbols(dl, &library, err) < 0) {
-        dlclose(dl);
-        return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
+        void *symbol = dlsym(dl, symbols[i].name);
+        if (symbol == NULL) {
+            error_set(err, -ENOSYS, "libxgboost has no %s: too old", symbols[i].name);
+            dlclose(dl);
+            return NULL;
+        }
+        memcpy((char *)&library + symbols[i].where, &symbol, sizeof(symbol));
     }
     library.set_global_config("{\"verbosity\": 0}");
     loaded = true;

@@ -214,7 +214,7 @@ int training_parse(struct training *training, const char *name, const char *text
     return r == 0 && reader.line == 0 ? error_set(err, -EINVAL, "%s: empty file", name) : r;
 }
 
-int training_read(struct training *training, const char *path, struct error *err) {
+static int training_read(struct training *training, const char *path, struct error *err) {
     struct buf text CLEANUP_BUF = {0};
     int r = file_read_stored(path, MAX_FILE, &text, err);
     return r < 0 ? r : training_parse(training, path, buf_str(&text), text.len, err);
@@ -253,14 +253,6 @@ static void data_finish(struct gbt_data *data) {
 static void data_add(struct gbt_data *data, const struct training_row *row) {
     memcpy(&data->rows[data->n_rows * N_FEATURES], row->features, sizeof(row->features));
     data->labels[data->n_rows++] = logf(row->seconds);
-}
-
-int validation_train(const struct training *training, struct gbt **ret_gbt, struct error *err) {
-    struct gbt_data data CLEANUP_DATA = data_of(training->n_rows);
-    for (size_t i = 0; i < training->n_rows; i++) {
-        data_add(&data, &training->rows[i]);
-    }
-    return gbt_train(&data, ret_gbt, err);
 }
 
 /* A number that depends only on the row's index: the same folds every time. */
@@ -439,7 +431,11 @@ static int validate(const struct training *training, struct error *err) {
 static int save(const struct training *training, const char *path, bool simulated,
                 struct error *err) {
     struct gbt *gbt CLEANUP_GBT = NULL;
-    int r = validation_train(training, &gbt, err);
+    struct gbt_data data CLEANUP_DATA = data_of(training->n_rows);
+    for (size_t i = 0; i < training->n_rows; i++) {
+        data_add(&data, &training->rows[i]);
+    }
+    int r = gbt_train(&data, &gbt, err);
     if (r < 0) {
         return r;
     }

@@ -22,12 +22,9 @@ struct training {
     size_t n_models, cap_models;
 };
 
-/* Appends the rows of a CSV file. Columns are found by the names in its first line; others are
- * skipped. With a column device_cpu_cores, the load is that of each of so many of four cores, 0
- * meaning all, as in the original. Errors name file, line and column. */
-int training_read(struct training *training, const char *path, struct error *err);
-
-/* The same for the text of a file called `name`. */
+/* Appends the rows of a CSV file called `name`. Columns are found by the names in its first line;
+ * others are skipped. With a column device_cpu_cores, the load is that of each of so many of four
+ * cores, 0 meaning all, as in the original. Errors name file, line and column. */
 int training_parse(struct training *training, const char *name, const char *text, size_t len,
                    struct error *err);
 
@@ -56,9 +53,6 @@ enum validation_kind {
 /* Trains and predicts fold by fold. */
 int validation_run(const struct training *training, enum validation_kind kind,
                    struct validation *ret_validation, struct error *err);
-
-/* Trains with all rows. */
-int validation_train(const struct training *training, struct gbt **ret_gbt, struct error *err);
 
 /* Scores predictions, one per row. */
 void validation_score(const struct training *training, const float *predicted_seconds,
