@@ -323,7 +323,7 @@ int web_client_ask(struct web_client *client, const struct web_request *request,
     enum { HTTP_OK = 200, HTTP_NOT_FOUND = 404 };
     struct buf body CLEANUP_BUF = {0};
     struct error first_line, reason;
-    unsigned status;
+    unsigned status = 0;
     int r = web_client_call(client, request, &status, &body, err);
     if (r < 0) {
         return r;

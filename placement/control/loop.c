@@ -570,12 +570,10 @@ static bool look_at_knob(struct control_loop *loop, enum control_reason *ret_rea
 static struct control_input measure(struct control_loop *loop) {
     struct error remark = {.text = ""}, words = {.text = ""};
     struct control_input input = {.measure = NAN};
-    double value;
-    int r = take_measure(loop, &value, &remark, &words);
+    int r = take_measure(loop, &input.measure, &remark, &words);
     if (r < 0) {
-        input.trouble = (enum control_reason) - r;
-    } else {
-        input.measure = value;
+        input.measure = NAN;
+        input.trouble = (enum control_reason)(-r);
     }
     loop->status.measure = input.measure;
     loop->status.words = words;

@@ -138,14 +138,14 @@ void *onnx_keep(struct onnx_model *model, const void *data, size_t n);
 void onnx_fail(struct onnx_model *model, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A field of a message; its number is that of onnx.proto. */
+/* A field of a message, with its number in onnx.proto. `read` takes it; if there is none, and no
+ * table of `message` for the fields within, the value is stored at `offset`. */
 struct onnx_field {
     uint32_t number;
     enum protobuf_wire wire;
-    size_t offset; /* of a struct protobuf or int64_t that gets the value, unless … */
-    const struct onnx_field *message; /* … it is a message with these fields … */
-    void (*read)(struct onnx_model *model, const struct protobuf_field *field,
-                 void *to); /* … or this takes it */
+    size_t offset; /* of a struct protobuf or an int64_t */
+    const struct onnx_field *message;
+    void (*read)(struct onnx_model *model, const struct protobuf_field *field, void *to);
 };
 
 enum { ONNX_NODE_ATTRIBUTE = 5 };

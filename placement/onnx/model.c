@@ -185,7 +185,7 @@ void onnx_model_name(const char *path, struct buf *out) {
 
 static int show(const char *path, bool json) {
     struct onnx_model model CLEANUP_ONNX_FILE = {0};
-    struct onnx_traits traits;
+    struct onnx_traits traits = {0};
     struct error err = {0};
     int r = onnx_file_open(path, &model, &err);
     if (r == 0 && (r = onnx_traits_get(&model, &traits, &err)) < 0) {

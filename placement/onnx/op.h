@@ -25,7 +25,7 @@ struct onnx_layer {
     const struct onnx_model *model;
     const struct onnx_node *node;
     const struct onnx_op *op;
-    size_t output; /* whose shape is asked for */
+    size_t output; /* the result that the rule is about */
 };
 
 struct onnx_op {

@@ -46,7 +46,7 @@ struct ask {
     struct worker_job job;
     bool is_upload;
     bool explain;
-    const char *model; /* whose measured times are used; NULL: none */
+    const char *model; /* its measured times are used; NULL: none */
     struct place_errors errors;
     unsigned status;
     struct error why; /* of a failure */

@@ -43,7 +43,7 @@ struct gbt_notes {
  * the same model. */
 int gbt_train(const struct gbt_data *data, struct gbt **ret_gbt, struct error *err);
 
-/* Replaces the file at `path`, .json or .ubj, by the model. `trained` says what with. */
+/* Replaces the file at `path`, .json or .ubj, by the model. `trained` names the data. */
 int gbt_save(struct gbt *gbt, bool simulated, const char *trained, const char *path,
              struct error *err);
 
@@ -67,5 +67,5 @@ const struct gbt_notes *gbt_notes(const struct gbt *gbt);
 /* Appends the notes as JSON. */
 void gbt_notes_write(const struct gbt_notes *notes, struct buf *out);
 
-/* Reads what gbt_notes_write wrote; -EINVAL says what is wrong with it. */
+/* Reads what gbt_notes_write wrote; -EINVAL names the fault. */
 int gbt_notes_read(const char *text, size_t len, struct gbt_notes *ret_notes, struct error *err);
