@@ -3,6 +3,8 @@
 #include "exporter/core/buf.h"
 #include "profiler/analysis/measure.h"
 
+struct json_t;
+
 /* Limits on the measures of a target: "fps.p50 at least 9.5". */
 
 enum gate_kind { GATE_MAX, GATE_MAX_DECREASE, GATE_MAX_INCREASE, GATE_MIN };

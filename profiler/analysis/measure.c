@@ -6,6 +6,7 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/core/memory.h"
+#include "profiler/analysis/profile.h"
 
 const char *const better_names[] = {
     [BETTER_NEITHER] = NULL, [BETTER_HIGHER] = "higher", [BETTER_LOWER] = "lower"};

@@ -3,7 +3,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "profiler/analysis/profile.h"
+#include "profiler/analysis/statistics.h"
+
+struct profile;
+struct profile_target;
 
 enum better { BETTER_NEITHER, BETTER_HIGHER, BETTER_LOWER };
 

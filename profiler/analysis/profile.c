@@ -402,6 +402,36 @@ static void find_histograms(struct profile *profile) {
 
 /* ---- the whole ---- */
 
+const char *profile_text(const struct profile *profile, const char *object, const char *key) {
+    const char *text =
+        json_string_value(json_object_get(json_object_get(profile->run, object), key));
+    return text != NULL ? text : "";
+}
+
+bool profile_is_sweep(const struct profile *profile) {
+    bool is = false;
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        is = is || json_object_size(json_object_get(profile->targets[i].object, "knobs")) > 0;
+    }
+    return is;
+}
+
+static void evaluate(struct profile *profile, struct profile_target *target) {
+    for (size_t i = 0; i < target->n_runs; i++) {
+        target->n_measured += target->runs[i].measured;
+        target->n_failed_runs += profile_run_failed(&target->runs[i]);
+    }
+    measures_make(profile, target, &target->measures);
+    target->gates = gates_judge(json_object_get(profile->run, "gates"), target->name,
+                                json_string_value(json_object_get(target->object, "of")),
+                                &target->measures, NULL, &target->n_gates);
+    for (size_t i = 0; i < target->n_gates; i++) {
+        profile->n_gates += target->gates[i].state != GATE_SKIPPED;
+        profile->n_failed_gates += target->gates[i].state == GATE_FAILED;
+    }
+    profile->n_failed_runs += target->n_failed_runs;
+}
+
 int profile_read(const char *path, struct profile **ret_profile, struct error *err) {
     struct profile *profile CLEANUP_PROFILE = mem_zalloc(1, sizeof(*profile));
     int r = record_open(path, &profile->record, err);
@@ -419,6 +449,9 @@ int profile_read(const char *path, struct profile **ret_profile, struct error *e
         return error_set(err, -ENODATA, "%s: has no line of kind \"run\"", path);
     }
     find_histograms(profile);
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        evaluate(profile, &profile->targets[i]);
+    }
     *ret_profile = TAKE(profile);
     return 0;
 }
@@ -438,6 +471,8 @@ static void finish_target(struct profile_target *target) {
     for (size_t i = 0; i < target->n_pools; i++) {
         quantiles_finish(&target->pools[i].quantiles);
     }
+    measures_finish(&target->measures);
+    free(target->gates);
     free(target->runs);
     free(target->pools);
     free(target->name);

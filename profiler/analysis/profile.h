@@ -6,11 +6,12 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
-#include "profiler/analysis/statistics.h"
+#include "profiler/analysis/gate.h"
+#include "profiler/analysis/measure.h"
 #include "profiler/record/read.h"
 
-/* A record, read once and condensed, for all reports but those that list samples. Its size depends
- * on the number of series and runs, not on the length of the record. */
+/* A record, read once and condensed, for all reports but those that list samples, with all results.
+ * Its size depends on the number of series and runs, not on the length of the record. */
 struct profile {
     struct record *record;
     struct json_t *run; /* the line of kind "run" */
@@ -20,8 +21,10 @@ struct profile {
     size_t n_histograms;
     size_t n_samples;
     double last_t;
-    bool finished;    /* the record is complete */
-    bool interrupted; /* the user interrupted it */
+    bool finished;                  /* the record is complete */
+    bool interrupted;               /* the user interrupted it */
+    size_t n_gates, n_failed_gates; /* of all targets, without those that need a baseline */
+    size_t n_failed_runs;
 };
 
 /* Derived columns; the columns of the record follow, in the order of the series. */
@@ -50,6 +53,11 @@ struct profile_target {
     size_t n_runs;
     struct profile_pool *pools; /* by column */
     size_t n_pools;
+    struct measures measures;
+    struct gate *gates;
+    size_t n_gates;
+    size_t n_measured;    /* runs that were measured */
+    size_t n_failed_runs; /* of all runs, with warm-up */
 };
 
 /* All measured samples of one column over all runs of a target. For counters these are rates over
@@ -96,7 +104,8 @@ struct profile_column {
     struct timeline timeline;
 };
 
-/* Reads `path` (a samples.jsonl); the caller destroys the result. */
+/* Reads `path` (a samples.jsonl) and evaluates the gates that need no baseline; the caller destroys
+ * the result. */
 int profile_read(const char *path, struct profile **ret_profile, struct error *err);
 
 /* Accepts NULL. */
@@ -130,3 +139,13 @@ double profile_rate(const struct profile_column *column);
 /* Whether the application failed in this run: it could not be started, or exited with an error. An
  * application that was stopped at its timeout did not fail. */
 bool profile_run_failed(const struct profile_run *run);
+
+/* The text at two keys of the record's first line, as in ("application", "name"); "": none. */
+const char *profile_text(const struct profile *profile, const char *object, const char *key);
+
+/* Whether the targets are the settings of a sweep over knobs. */
+bool profile_is_sweep(const struct profile *profile);
+
+/* Appends summary.json: every measure of every target with its statistics, the verdicts of the
+ * gates, and the table of a sweep from knobs to measures. */
+void profile_write_summary(const struct profile *profile, struct buf *out);

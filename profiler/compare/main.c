@@ -10,8 +10,8 @@
 #include "exporter/core/json_write.h"
 #include "exporter/core/number.h"
 #include "exporter/settings/flags.h"
+#include "profiler/analysis/profile.h"
 #include "profiler/analysis/report_text.h"
-#include "profiler/analysis/results.h"
 
 static const struct {
     const char *word;
@@ -284,13 +284,12 @@ static int read_directory(const char *path, struct buf *out, struct error *err) 
     if (access(record, F_OK) != 0) {
         return file_read_stored(summary, SUMMARY_MAX, out, err);
     }
-    struct results results CLEANUP_RESULTS = {0};
-    int r = results_read(path, &results, err);
-    if (r < 0) {
-        return r;
+    struct profile *profile CLEANUP_PROFILE = NULL;
+    int r = profile_read(record, &profile, err);
+    if (r == 0) {
+        profile_write_summary(profile, out);
     }
-    summary_write(&results, out);
-    return 0;
+    return r;
 }
 
 static int read_text(const char *path, struct buf *out, struct error *err) {

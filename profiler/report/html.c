@@ -62,16 +62,16 @@ static void add_gate(struct buf *out, const char *target, const struct gate *gat
     buf_add_str(out, "</tr>\n");
 }
 
-static void add_gates(const struct results *results, struct buf *out) {
+static void add_gates(const struct profile *profile, struct buf *out) {
     static const char *const titles[] = {"Gate", "Target", "Measure", "#Value", "Limit"};
     size_t n = 0;
-    for (size_t i = 0; i < results->n; i++) {
-        for (size_t j = 0; j < results->items[i].n_gates; j++) {
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        for (size_t j = 0; j < profile->targets[i].n_gates; j++) {
             if (n++ == 0) {
                 buf_add_str(out, "<section id=\"gates\"><h2>Gates</h2>");
                 begin_table(out, titles, ARRAY_LEN(titles));
             }
-            add_gate(out, results->items[i].target->name, &results->items[i].gates[j]);
+            add_gate(out, profile->targets[i].name, &profile->targets[i].gates[j]);
         }
     }
     if (n > 0) {
@@ -120,12 +120,13 @@ static const struct {
     {"#Energy", "energy.joules"},   {"#Energy per frame", "energy_per_frame.joules"},
 };
 
-static void add_run(struct buf *out, const struct result *result, const struct profile_run *run) {
+static void add_run(struct buf *out, const struct profile_target *target,
+                    const struct profile_run *run) {
     buf_printf(out, "<tr><th scope=\"row\">%u%s</th>", run->number,
                run->measured ? "" : ", warm-up");
     add_outcome(out, run);
     for (size_t i = 0; i < ARRAY_LEN(run_columns); i++) {
-        const struct measure *measure = measures_find(&result->measures, run_columns[i].measure);
+        const struct measure *measure = measures_find(&target->measures, run_columns[i].measure);
         if (measure != NULL) {
             add_value_cell(out, run->measured ? run_value(measure, run->number) : NAN,
                            measure->unit);
@@ -135,31 +136,31 @@ static void add_run(struct buf *out, const struct result *result, const struct p
     buf_add_str(out, "</tr>\n");
 }
 
-static void add_runs(const struct result *result, struct buf *out) {
+static void add_runs(const struct profile_target *target, struct buf *out) {
     const char *titles[ARRAY_LEN(run_columns) + 3] = {"Run", "Outcome"};
     size_t n = 2;
     for (size_t i = 0; i < ARRAY_LEN(run_columns); i++) {
-        if (measures_find(&result->measures, run_columns[i].measure) != NULL) {
+        if (measures_find(&target->measures, run_columns[i].measure) != NULL) {
             titles[n++] = run_columns[i].title;
         }
     }
     titles[n++] = "#Lost samples";
     begin_table(out, titles, n);
-    for (size_t i = 0; i < result->target->n_runs; i++) {
-        add_run(out, result, &result->target->runs[i]);
+    for (size_t i = 0; i < target->n_runs; i++) {
+        add_run(out, target, &target->runs[i]);
     }
     end_table(out);
 }
 
 /* ---- table of measures ---- */
 
-static void add_measures(const struct result *result, struct buf *out) {
+static void add_measures(const struct profile_target *target, struct buf *out) {
     static const char *const titles[] = {"Measure", "#n",   "#mean",          "#sd",
                                          "#min",    "#p50", "#p90",           "#p95",
                                          "#p99",    "#max", "#runs differ by"};
     begin_table(out, titles, ARRAY_LEN(titles));
-    for (size_t i = 0; i < result->measures.n; i++) {
-        const struct measure *measure = &result->measures.items[i];
+    for (size_t i = 0; i < target->measures.n; i++) {
+        const struct measure *measure = &target->measures.items[i];
         struct moments moments = moments_of(measure->runs, measure->n_runs);
         text_markup(out, "<tr><th scope=\"row\">%s</th>", measure->name);
         add_value_cell(out, measure->n, "");
@@ -196,8 +197,8 @@ static void add_facts(struct buf *out, const char *path, json_t *object, int dep
     }
 }
 
-static void add_environment(const struct results *results, struct buf *out) {
-    json_t *run = results->profile->run;
+static void add_environment(const struct profile *profile, struct buf *out) {
+    json_t *run = profile->run;
     buf_add_str(out, "<section id=\"environment\"><h2>Environment</h2>\n<dl class=\"facts\">\n");
     add_facts(out, "", json_object_get(run, "environment"), 0);
     add_facts(out, "application", json_object_get(run, "application"), 0);
@@ -214,46 +215,45 @@ static void add_pill(struct buf *out, const char *class, const char *text) {
     text_markup(out, "<span class=\"pill %s\">%s</span>\n", class, text);
 }
 
-static void add_verdict(struct buf *out, const struct results *results) {
-    size_t failed = results->n_failed_gates, unstable = 0;
-    for (size_t i = 0; i < results->n; i++) {
-        for (size_t j = 0; j < results->items[i].measures.n; j++) {
-            unstable += results->items[i].measures.items[j].unstable;
+static void add_verdict(struct buf *out, const struct profile *profile) {
+    size_t failed = profile->n_failed_gates, unstable = 0;
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        for (size_t j = 0; j < profile->targets[i].measures.n; j++) {
+            unstable += profile->targets[i].measures.items[j].unstable;
         }
     }
     struct buf text CLEANUP_BUF = {0};
-    if (results->n_gates > 0) {
+    if (profile->n_gates > 0) {
         buf_printf(&text, failed > 0 ? "%zu of %zu gates broken" : "all gates kept", failed,
-                   results->n_gates);
+                   profile->n_gates);
         add_pill(out, failed > 0 ? "bad" : "good", buf_str(&text));
     }
-    if (results->n_failed_runs > 0) {
+    if (profile->n_failed_runs > 0) {
         buf_reset(&text);
-        buf_printf(&text, "%zu run%s failed", results->n_failed_runs,
-                   results->n_failed_runs > 1 ? "s" : "");
+        buf_printf(&text, "%zu run%s failed", profile->n_failed_runs,
+                   profile->n_failed_runs > 1 ? "s" : "");
         add_pill(out, "bad", buf_str(&text));
     }
     if (unstable > 0) {
         add_pill(out, "doubt", "runs do not agree");
     }
-    if (!results->profile->finished || results->profile->interrupted) {
-        add_pill(out, "doubt", results->profile->interrupted ? "interrupted" : "incomplete");
+    if (!profile->finished || profile->interrupted) {
+        add_pill(out, "doubt", profile->interrupted ? "interrupted" : "incomplete");
     }
 }
 
-static void add_header(struct buf *out, const struct results *results) {
-    const struct profile *profile = results->profile;
+static void add_header(struct buf *out, const struct profile *profile) {
     time_t began = (time_t)json_number_value(json_object_get(profile->run, "began"));
     struct tm tm;
     char when[32] = "";
     if (began > 0 && gmtime_r(&began, &tm) != NULL) {
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", &tm);
     }
-    const char *board = results_text(results, "environment", "board");
-    const char *mode = results_text(results, "environment", "power_mode");
+    const char *board = profile_text(profile, "environment", "board");
+    const char *mode = profile_text(profile, "environment", "power_mode");
     text_markup(out, "<header><div class=\"name\"><h1>%s</h1><p>%s",
-                results_text(results, "application", "name"),
-                results_text(results, "application", "version"));
+                profile_text(profile, "application", "name"),
+                profile_text(profile, "application", "version"));
     const char *const parts[] = {when, board, mode};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         if (parts[i][0] != '\0') {
@@ -261,7 +261,7 @@ static void add_header(struct buf *out, const struct results *results) {
         }
     }
     buf_add_str(out, "</p></div><p class=\"pills\">\n");
-    add_verdict(out, results);
+    add_verdict(out, profile);
     buf_add_str(out, "</p></header>\n");
 }
 
@@ -318,35 +318,35 @@ static void add_spreads(struct buf *out, const struct headline *headlines, size_
     }
 }
 
-static void add_target(struct buf *out, const struct results *results, size_t index) {
-    const struct result *result = &results->items[index];
+static void add_target(struct buf *out, const struct profile *profile, size_t index) {
+    const struct profile_target *target = &profile->targets[index];
     struct headline headlines[MAX_HEADLINES];
-    size_t n = headlines_find(&result->measures, headlines);
-    text_markup(out, "<section id=\"target-%zu\"><h2>%s</h2>", index, result->target->name);
-    add_command(out, result->target);
+    size_t n = headlines_find(&target->measures, headlines);
+    text_markup(out, "<section id=\"target-%zu\"><h2>%s</h2>", index, target->name);
+    add_command(out, target);
     buf_add_str(out, "<div class=\"grid cards\">\n");
     for (size_t i = 0; i < n; i++) {
         add_card(out, &headlines[i]);
     }
     buf_add_str(out, "</div>\n<h3>Over time</h3><div class=\"grid plots\">\n");
-    size_t points = POINTS_PER_PAGE / CHARTS_PER_TARGET / results->n;
-    report_timelines_write(results, result, points < 2000 ? points : 2000, out);
+    size_t points = POINTS_PER_PAGE / CHARTS_PER_TARGET / profile->n_targets;
+    report_timelines_write(profile, target, points < 2000 ? points : 2000, out);
     buf_add_str(out, "</div>\n");
     add_spreads(out, headlines, n);
     buf_add_str(out, "<h3>Runs</h3>\n");
-    add_runs(result, out);
+    add_runs(target, out);
     buf_add_str(out, "<details><summary>All measures</summary>\n");
-    add_measures(result, out);
+    add_measures(target, out);
     buf_add_str(out, "</details></section>\n");
 }
 
 /* ---- the page ---- */
 
 static void add_section(struct buf *out, const char *id, const char *title,
-                        void (*write)(const struct results *results, struct buf *out),
-                        const struct results *results) {
+                        void (*write)(const struct profile *profile, struct buf *out),
+                        const struct profile *profile) {
     struct buf content CLEANUP_BUF = {0};
-    write(results, &content);
+    write(profile, &content);
     if (content.len > 0) {
         buf_printf(out, "<section id=\"%s\"><h2>%s</h2><div class=\"grid plots\">\n", id, title);
         buf_add(out, content.data, content.len);
@@ -354,40 +354,40 @@ static void add_section(struct buf *out, const char *id, const char *title,
     }
 }
 
-static void add_navigation(struct buf *out, const struct results *results) {
-    if (results->n < 2) {
+static void add_navigation(struct buf *out, const struct profile *profile) {
+    if (profile->n_targets < 2) {
         return;
     }
     buf_add_str(out, "<nav aria-label=\"Targets\">");
-    for (size_t i = 0; i < results->n; i++) {
+    for (size_t i = 0; i < profile->n_targets; i++) {
         text_markup(out, "<a class=\"pill\" href=\"#target-%zu\">%s</a> ", i,
-                    results->items[i].target->name);
+                    profile->targets[i].name);
     }
     buf_add_str(out, "</nav>\n");
 }
 
-void report_html_write(const struct results *results, struct buf *out) {
+void report_html_write(const struct profile *profile, struct buf *out) {
     buf_add_str(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     buf_printf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n",
                report_policy);
     text_markup(out,
                 "<title>%s – waap</title>\n<meta name=\"viewport\" content=\"width=device-width, "
                 "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n",
-                results_text(results, "application", "name"));
+                profile_text(profile, "application", "name"));
     buf_printf(out, "<link rel=\"icon\" href=\"data:,\">\n<style>%s</style>\n</head>\n<body>\n",
                report_css);
-    add_header(out, results);
-    add_navigation(out, results);
+    add_header(out, profile);
+    add_navigation(out, profile);
     buf_add_str(out, "<main>\n");
-    add_gates(results, out);
-    add_section(out, "sweep", "Sweep", report_sweep_write, results);
-    if (!results_is_sweep(results)) {
-        add_section(out, "comparison", "Targets compared", report_comparison_write, results);
+    add_gates(profile, out);
+    add_section(out, "sweep", "Sweep", report_sweep_write, profile);
+    if (!profile_is_sweep(profile)) {
+        add_section(out, "comparison", "Targets compared", report_comparison_write, profile);
     }
-    for (size_t i = 0; i < results->n; i++) {
-        add_target(out, results, i);
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        add_target(out, profile, i);
     }
-    add_environment(results, out);
+    add_environment(profile, out);
     buf_add_str(out, "</main>\n<footer><p>Made from samples.jsonl by waap report.</p></footer>\n");
     buf_printf(out, "<script>%s</script>\n</body>\n</html>\n", report_js);
 }

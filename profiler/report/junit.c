@@ -5,19 +5,18 @@
 
 #include "profiler/analysis/report_text.h"
 
-static double wall_of(const struct result *result) {
+static double wall_of(const struct profile_target *target) {
     double sum = 0;
-    for (size_t i = 0; i < result->target->n_runs; i++) {
-        sum += json_number_value(json_object_get(result->target->runs[i].end, "wall_seconds"));
+    for (size_t i = 0; i < target->n_runs; i++) {
+        sum += json_number_value(json_object_get(target->runs[i].end, "wall_seconds"));
     }
     return isfinite(sum) ? sum : 0;
 }
 
-static void begin_case(struct buf *out, const struct results *results, const struct result *result,
-                       const char *name) {
+static void begin_case(struct buf *out, const struct profile *profile,
+                       const struct profile_target *target, const char *name) {
     text_markup(out, "    <testcase classname=\"%s.%s\" name=\"%s\" time=\"%.3f\">\n",
-                results_text(results, "application", "name"), result->target->name, name,
-                wall_of(result));
+                profile_text(profile, "application", "name"), target->name, name, wall_of(target));
 }
 
 static void add_run_fault(struct buf *out, const struct profile_run *run) {
@@ -34,32 +33,32 @@ static void add_run_fault(struct buf *out, const struct profile_run *run) {
     buf_add_str(out, "\"/>\n");
 }
 
-static void add_runs_case(struct buf *out, const struct results *results,
-                          const struct result *result) {
-    begin_case(out, results, result, "runs");
-    for (size_t i = 0; i < result->target->n_runs; i++) {
-        if (profile_run_failed(&result->target->runs[i])) {
-            add_run_fault(out, &result->target->runs[i]);
+static void add_runs_case(struct buf *out, const struct profile *profile,
+                          const struct profile_target *target) {
+    begin_case(out, profile, target, "runs");
+    for (size_t i = 0; i < target->n_runs; i++) {
+        if (profile_run_failed(&target->runs[i])) {
+            add_run_fault(out, &target->runs[i]);
             break; /* a case has one outcome */
         }
     }
-    if (result->n_measured == 0 && result->n_failed_runs == 0) {
+    if (target->n_measured == 0 && target->n_failed_runs == 0) {
         buf_add_str(out, "      <skipped message=\"no run was measured\"/>\n");
     }
     buf_add_str(out, "    </testcase>\n");
 }
 
-static void add_gate_case(struct buf *out, const struct results *results,
-                          const struct result *result, const struct gate *gate) {
+static void add_gate_case(struct buf *out, const struct profile *profile,
+                          const struct profile_target *target, const struct gate *gate) {
     struct buf name CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
     buf_printf(&name, "%s %s %.12g", gate->metric, gate_kind_name(gate->kind), gate->limit);
-    begin_case(out, results, result, buf_str(&name));
+    begin_case(out, profile, target, buf_str(&name));
     if (gate->state == GATE_SKIPPED) {
         buf_add_str(out,
                     "      <skipped message=\"needs a baseline: waap compare A B --gate\"/>\n");
     } else if (gate->state == GATE_FAILED) {
         if (isnan(gate->value)) {
-            gate_explain(gate, &result->measures, &text);
+            gate_explain(gate, &target->measures, &text);
         } else {
             buf_printf(&text, "%s is %s, %s is %s", gate->metric,
                        text_human(gate->value, gate->unit).text, gate_kind_name(gate->kind),
@@ -70,28 +69,29 @@ static void add_gate_case(struct buf *out, const struct results *results,
     buf_add_str(out, "    </testcase>\n");
 }
 
-static void add_suite(struct buf *out, const struct results *results, const struct result *result) {
-    size_t failed = 0, skipped = result->n_measured == 0 && result->n_failed_runs == 0;
-    for (size_t i = 0; i < result->n_gates; i++) {
-        failed += result->gates[i].state == GATE_FAILED;
-        skipped += result->gates[i].state == GATE_SKIPPED;
+static void add_suite(struct buf *out, const struct profile *profile,
+                      const struct profile_target *target) {
+    size_t failed = 0, skipped = target->n_measured == 0 && target->n_failed_runs == 0;
+    for (size_t i = 0; i < target->n_gates; i++) {
+        failed += target->gates[i].state == GATE_FAILED;
+        skipped += target->gates[i].state == GATE_SKIPPED;
     }
     text_markup(out,
                 "  <testsuite name=\"%s\" tests=\"%zu\" failures=\"%zu\" errors=\"%d\" "
                 "skipped=\"%zu\" time=\"%.3f\">\n",
-                result->target->name, result->n_gates + 1, failed, result->n_failed_runs > 0,
-                skipped, wall_of(result));
-    add_runs_case(out, results, result);
-    for (size_t i = 0; i < result->n_gates; i++) {
-        add_gate_case(out, results, result, &result->gates[i]);
+                target->name, target->n_gates + 1, failed, target->n_failed_runs > 0, skipped,
+                wall_of(target));
+    add_runs_case(out, profile, target);
+    for (size_t i = 0; i < target->n_gates; i++) {
+        add_gate_case(out, profile, target, &target->gates[i]);
     }
     buf_add_str(out, "  </testsuite>\n");
 }
 
-void report_junit_write(const struct results *results, struct buf *out) {
+void report_junit_write(const struct profile *profile, struct buf *out) {
     buf_add_str(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    for (size_t i = 0; i < results->n; i++) {
-        add_suite(out, results, &results->items[i]);
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        add_suite(out, profile, &profile->targets[i]);
     }
     buf_add_str(out, "</testsuites>\n");
 }

@@ -1,14 +1,14 @@
 #pragma once
 
 #include "exporter/core/buf.h"
-#include "profiler/analysis/results.h"
+#include "profiler/analysis/profile.h"
 
 /* Appends report.html: one self-contained page. Its plots are SVG, so it also works without
  * scripts. */
-void report_html_write(const struct results *results, struct buf *out);
+void report_html_write(const struct profile *profile, struct buf *out);
 
 /* Appends junit.xml: a suite per target, with one case per gate and one for the runs. */
-void report_junit_write(const struct results *results, struct buf *out);
+void report_junit_write(const struct profile *profile, struct buf *out);
 
 /* Writes samples.csv: one row per sample, one column per series, empty if a sample has no value.
  * The record of the profile is read again. */

@@ -376,9 +376,10 @@ void report_strip_write(const struct measure *measure, struct buf *out) {
 
 /* ---- plots over several targets ---- */
 
-static bool find_headline(const struct result *result, const char *title, struct headline *ret) {
+static bool find_headline(const struct profile_target *target, const char *title,
+                          struct headline *ret) {
     struct headline headlines[MAX_HEADLINES];
-    size_t n = headlines_find(&result->measures, headlines);
+    size_t n = headlines_find(&target->measures, headlines);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(headlines[i].title, title) == 0) {
             *ret = headlines[i];
@@ -422,12 +423,12 @@ static void add_row(struct buf *out, const struct headline *headline, const char
              text_human(value, headline->measure->unit).text);
 }
 
-static void add_bars(struct buf *out, const struct results *results, const char *title) {
+static void add_bars(struct buf *out, const struct profile *profile, const char *title) {
     struct headline headline;
     double top = 0;
     size_t n = 0;
-    for (size_t i = 0; i < results->n; i++) {
-        if (find_headline(&results->items[i], title, &headline)) {
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        if (find_headline(&profile->targets[i], title, &headline)) {
             top = fmax(top, value_of(&headline));
             n++;
         }
@@ -437,19 +438,20 @@ static void add_bars(struct buf *out, const struct results *results, const char 
                 "<svg class=\"plot bars\" role=\"img\" viewBox=\"0 0 %d %zu\"><title>%s</title>",
                 SVG_WIDTH, n * ROW + 4, title);
     size_t row = 0;
-    for (size_t i = 0; i < results->n; i++) {
-        if (find_headline(&results->items[i], title, &headline)) {
-            add_row(out, &headline, results->items[i].target->name, top, (double)(row++ * ROW));
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        if (find_headline(&profile->targets[i], title, &headline)) {
+            add_row(out, &headline, profile->targets[i].name, top, (double)(row++ * ROW));
         }
     }
     buf_add_str(out, "</svg></figure>\n");
 }
 
-void report_comparison_write(const struct results *results, struct buf *out) {
+void report_comparison_write(const struct profile *profile, struct buf *out) {
     struct headline headlines[MAX_HEADLINES];
-    size_t n = results->n > 1 ? headlines_find(&results->items[0].measures, headlines) : 0;
+    size_t n =
+        profile->n_targets > 1 ? headlines_find(&profile->targets[0].measures, headlines) : 0;
     for (size_t i = 0; i < n; i++) {
-        add_bars(out, results, headlines[i].title);
+        add_bars(out, profile, headlines[i].title);
     }
 }
 
@@ -458,10 +460,10 @@ void report_comparison_write(const struct results *results, struct buf *out) {
 enum { MAX_SETTINGS = 64 };
 
 /* The name of the one numeric knob of the sweep; NULL if there are others or none. */
-static const char *swept_knob(const struct results *results) {
+static const char *swept_knob(const struct profile *profile) {
     const char *name = NULL;
-    for (size_t i = 0; i < results->n; i++) {
-        json_t *knobs = json_object_get(results->items[i].target->object, "knobs");
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        json_t *knobs = json_object_get(profile->targets[i].object, "knobs");
         void *first = json_object_iter(knobs);
         if (json_object_size(knobs) == 0) {
             continue;
@@ -480,14 +482,14 @@ static int compare_points(const void *a, const void *b) {
     return (p->x > q->x) - (p->x < q->x);
 }
 
-static size_t find_settings(const struct results *results, const char *knob, const char *title,
+static size_t find_settings(const struct profile *profile, const char *knob, const char *title,
                             struct svg_point points[MAX_SETTINGS], const char **ret_unit) {
     size_t n = 0;
-    for (size_t i = 0; i < results->n && n < MAX_SETTINGS; i++) {
-        const json_t *knobs = json_object_get(results->items[i].target->object, "knobs");
+    for (size_t i = 0; i < profile->n_targets && n < MAX_SETTINGS; i++) {
+        const json_t *knobs = json_object_get(profile->targets[i].object, "knobs");
         struct headline headline;
         if (json_object_get(knobs, knob) != NULL &&
-            find_headline(&results->items[i], title, &headline)) {
+            find_headline(&profile->targets[i], title, &headline)) {
             double x = json_number_value(json_object_get(knobs, knob));
             points[n++] = (struct svg_point){x, value_of(&headline)};
             *ret_unit = headline.measure->unit;
@@ -499,11 +501,11 @@ static size_t find_settings(const struct results *results, const char *knob, con
     return n;
 }
 
-static void add_curve(struct buf *out, const struct results *results, const char *knob,
+static void add_curve(struct buf *out, const struct profile *profile, const char *knob,
                       const char *title) {
     struct svg_point points[MAX_SETTINGS];
     const char *unit = "";
-    size_t n = find_settings(results, knob, title, points, &unit);
+    size_t n = find_settings(profile, knob, title, points, &unit);
     if (n < 2) {
         return;
     }
@@ -535,11 +537,11 @@ static void add_curve(struct buf *out, const struct results *results, const char
     text_markup(out, "<p class=\"note axis\">%s</p></figure>\n", knob);
 }
 
-void report_sweep_write(const struct results *results, struct buf *out) {
+void report_sweep_write(const struct profile *profile, struct buf *out) {
     struct headline headlines[MAX_HEADLINES];
-    const char *knob = swept_knob(results);
-    size_t n = knob != NULL ? headlines_find(&results->items[0].measures, headlines) : 0;
+    const char *knob = swept_knob(profile);
+    size_t n = knob != NULL ? headlines_find(&profile->targets[0].measures, headlines) : 0;
     for (size_t i = 0; i < n; i++) {
-        add_curve(out, results, knob, headlines[i].title);
+        add_curve(out, profile, knob, headlines[i].title);
     }
 }

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "exporter/core/buf.h"
-#include "profiler/analysis/results.h"
+#include "profiler/analysis/profile.h"
 
 /* Plots as SVG in a page. Colours come from its style sheet; without it lines are black. */
 
@@ -72,13 +72,13 @@ void report_distribution_write(const struct headline *headline, struct buf *out)
 void report_strip_write(const struct measure *measure, struct buf *out);
 
 /* Each headline measure over all targets. */
-void report_comparison_write(const struct results *results, struct buf *out);
+void report_comparison_write(const struct profile *profile, struct buf *out);
 
 /* Each headline measure over the values of the one numeric knob of a sweep; nothing for other
  * sweeps. */
-void report_sweep_write(const struct results *results, struct buf *out);
+void report_sweep_write(const struct profile *profile, struct buf *out);
 
 /* The time lines of a target: charts of its main series with the repeats overlaid and the phases
  * marked. All lines of a chart have at most `max_points` together. */
-void report_timelines_write(const struct results *results, const struct result *result,
+void report_timelines_write(const struct profile *profile, const struct profile_target *target,
                             size_t max_points, struct buf *out);

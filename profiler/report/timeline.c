@@ -123,13 +123,13 @@ static void name_by_labels(char *name, size_t size, const char *labels) {
 }
 
 /* One source has a line per run; of several, the lines of the last run are shown. */
-static size_t make_lines(const struct chart *chart, const struct result *result, size_t max_points,
-                         struct line lines[MAX_LINES]) {
-    size_t n = 0, n_runs = result->n_measured < MAX_LINES ? result->n_measured : MAX_LINES;
+static size_t make_lines(const struct chart *chart, const struct profile_target *target,
+                         size_t max_points, struct line lines[MAX_LINES]) {
+    size_t n = 0, n_runs = target->n_measured < MAX_LINES ? target->n_measured : MAX_LINES;
     size_t max = max_points / (chart->n_sources > 1 ? chart->n_sources : n_runs + 1) + 16;
-    const struct profile_run *last = last_measured(result->target);
-    for (size_t i = 0; i < result->target->n_runs && n < MAX_LINES; i++) {
-        const struct profile_run *run = &result->target->runs[i];
+    const struct profile_run *last = last_measured(target);
+    for (size_t i = 0; i < target->n_runs && n < MAX_LINES; i++) {
+        const struct profile_run *run = &target->runs[i];
         if (!run->measured || (chart->n_sources > 1 && run != last)) {
             continue;
         }
@@ -205,11 +205,11 @@ static void add_legend(struct buf *out, const struct line *lines, size_t n) {
     buf_add_str(out, "</ul>");
 }
 
-static void draw(struct svg_plot *plot, const struct chart *chart, const struct result *result,
-                 const struct line *lines, size_t n) {
+static void draw(struct svg_plot *plot, const struct chart *chart,
+                 const struct profile_target *target, const struct line *lines, size_t n) {
     svg_begin_figure(plot->out, chart->title);
     svg_begin(plot, "plot time", chart->title, chart->from_zero);
-    add_phases(plot, last_measured(result->target));
+    add_phases(plot, last_measured(target));
     for (size_t i = 0; i < n; i++) {
         svg_line(plot, lines[i].points, lines[i].n, lines[i].colour, lines[i].faint, lines[i].name);
     }
@@ -224,19 +224,19 @@ static void draw(struct svg_plot *plot, const struct chart *chart, const struct 
 struct charts {
     struct buf *out;
     const struct profile *profile;
-    const struct result *result;
+    const struct profile_target *target;
     size_t max_points; /* of a chart */
 };
 
 static void add_chart(const struct charts *charts, const struct chart *chart) {
     struct line lines[MAX_LINES];
-    size_t n = make_lines(chart, charts->result, charts->max_points, lines);
+    size_t n = make_lines(chart, charts->target, charts->max_points, lines);
     struct svg_plot plot = {.out = charts->out, .unit = chart->unit, .x_unit = "s"};
     find_range(lines, n, &plot);
-    find_times(charts->result->target, &plot.x0, &plot.x1);
+    find_times(charts->target, &plot.x0, &plot.x1);
     /* An empty range and one that exceeds doubles cannot be drawn. */
     if (svg_can_show(plot.y0, plot.y1) && svg_can_show(plot.x0, plot.x1)) {
-        draw(&plot, chart, charts->result, lines, n);
+        draw(&plot, chart, charts->target, lines, n);
     }
     for (size_t i = 0; i < n; i++) {
         free(lines[i].points);
@@ -329,13 +329,13 @@ static void add_app_gauges(const struct charts *charts) {
     }
 }
 
-void report_timelines_write(const struct results *results, const struct result *result,
+void report_timelines_write(const struct profile *profile, const struct profile_target *target,
                             size_t max_points, struct buf *out) {
     static const struct chart cpu = {"CPU", "%", 100, RATE, true, {{.column = DERIVED_CPU}}, 1};
-    if (result->n_measured == 0) {
+    if (target->n_measured == 0) {
         return;
     }
-    struct charts charts = {out, results->profile, result, max_points};
+    struct charts charts = {out, profile, target, max_points};
     add_rate_charts(&charts);
     add_histogram_charts(&charts);
     add_chart(&charts, &cpu);

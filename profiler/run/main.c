@@ -408,15 +408,15 @@ static int load(struct call *call) {
 
 /* Writes the reports, which are all made from the record. */
 static int report(struct call *call, struct error *err) {
-    struct run_verdict verdict CLEANUP_VERDICT = {0};
-    if (run_report_write(call->session.out_dir, &verdict, err) < 0) {
+    struct profile *profile CLEANUP_PROFILE = NULL;
+    if (run_report_write(call->session.out_dir, &profile, err) < 0) {
         return complain(EXIT_ENVIRONMENT, err->text);
     }
-    problems_print(&verdict.missing, stderr);
+    run_report_explain(profile, stderr);
     printf("%u run%s, %u failed", call->tally.n_runs, call->tally.n_runs == 1 ? "" : "s",
            call->tally.n_failed);
-    if (verdict.n_gates > 0) {
-        printf("; %zu of %zu gates failed", verdict.n_failed_gates, verdict.n_gates);
+    if (profile->n_gates > 0) {
+        printf("; %zu of %zu gates failed", profile->n_failed_gates, profile->n_gates);
     }
     printf(": see %s/report.html\n", call->session.out_dir);
     if (call->session.n_interrupts > 0) {
@@ -425,7 +425,7 @@ static int report(struct call *call, struct error *err) {
     if (call->tally.misused) {
         return EXIT_USAGE;
     }
-    return call->tally.n_failed > 0 ? EXIT_APPLICATION : verdict.exit_code;
+    return call->tally.n_failed > 0 ? EXIT_APPLICATION : run_report_exit_code(profile);
 }
 
 static int run_call(struct call *call, struct error *err) {

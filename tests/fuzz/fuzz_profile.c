@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "profiler/analysis/results.h"
+#include "profiler/analysis/profile.h"
 #include "profiler/report/pages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -17,15 +17,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     }
     char path[32];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    struct results results CLEANUP_RESULTS = {0};
+    struct profile *profile CLEANUP_PROFILE = NULL;
     struct error err = {0};
-    if (results_read_record(path, &results, &err) < 0) {
+    if (profile_read(path, &profile, &err) < 0) {
         assert(err.text[0] != '\0');
         return 0;
     }
     struct buf page CLEANUP_BUF = {0};
-    summary_write(&results, &page);
-    report_junit_write(&results, &page);
-    report_html_write(&results, &page);
+    profile_write_summary(profile, &page);
+    report_junit_write(profile, &page);
+    report_html_write(profile, &page);
     return 0;
 }

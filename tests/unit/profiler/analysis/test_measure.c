@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unity.h>
 
+#include "exporter/core/cleanup.h"
+
 static void test_names_in_gates(void) {
     static const struct {
         const char *measure, *text, *stat; /* NULL: does not mean it */

@@ -8,8 +8,6 @@
 #include <unistd.h>
 #include <unity.h>
 
-#include "profiler/analysis/measure.h"
-
 static char path[] = "/tmp/waap-test-profile-XXXXXX";
 static FILE *file;
 static struct profile *profile;
@@ -53,7 +51,7 @@ void setUp(void) {
 }
 
 void tearDown(void) {
-    measures_finish(&measures);
+    measures = (struct measures){0};
     profile_destroy(profile);
     profile = NULL;
     unlink(path);
@@ -64,7 +62,7 @@ static const struct profile_target *read_back(void) {
     fclose(file);
     TEST_ASSERT_EQUAL_MESSAGE(0, profile_read(path, &profile, &err), err.text);
     TEST_ASSERT_EQUAL(1, profile->n_targets);
-    measures_make(profile, &profile->targets[0], &measures);
+    measures = profile->targets[0].measures;
     return &profile->targets[0];
 }
 

@@ -1,78 +1,11 @@
-#include "profiler/analysis/results.h"
+#include "profiler/analysis/profile.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 
-#include "exporter/core/file.h"
 #include "exporter/core/json_write.h"
-#include "exporter/core/memory.h"
 #include "profiler/analysis/report_text.h"
-
-static void make_result(const struct profile *profile, const struct profile_target *target,
-                        struct result *result) {
-    result->target = target;
-    for (size_t i = 0; i < target->n_runs; i++) {
-        result->n_measured += target->runs[i].measured;
-        result->n_failed_runs += profile_run_failed(&target->runs[i]);
-    }
-    measures_make(profile, target, &result->measures);
-    result->gates = gates_judge(json_object_get(profile->run, "gates"), target->name,
-                                json_string_value(json_object_get(target->object, "of")),
-                                &result->measures, NULL, &result->n_gates);
-}
-
-int results_read_record(const char *path, struct results *ret_results, struct error *err) {
-    struct profile *profile;
-    int r = profile_read(path, &profile, err);
-    if (r < 0) {
-        return r;
-    }
-    *ret_results = (struct results){
-        .profile = profile,
-        .items = mem_zalloc(profile->n_targets, sizeof(*ret_results->items)),
-        .n = profile->n_targets,
-    };
-    for (size_t i = 0; i < ret_results->n; i++) {
-        struct result *result = &ret_results->items[i];
-        make_result(profile, &profile->targets[i], result);
-        ret_results->n_failed_runs += result->n_failed_runs;
-        for (size_t j = 0; j < result->n_gates; j++) {
-            ret_results->n_gates += result->gates[j].state != GATE_SKIPPED;
-            ret_results->n_failed_gates += result->gates[j].state == GATE_FAILED;
-        }
-    }
-    return 0;
-}
-
-int results_read(const char *dir, struct results *ret_results, struct error *err) {
-    char *path CLEANUP_FREE = file_path_join(dir, "samples.jsonl");
-    return results_read_record(path, ret_results, err);
-}
-
-void results_finish(struct results *results) {
-    for (size_t i = 0; i < results->n; i++) {
-        measures_finish(&results->items[i].measures);
-        free(results->items[i].gates);
-    }
-    free(results->items);
-    profile_destroy(results->profile);
-    *results = (struct results){0};
-}
-
-const char *results_text(const struct results *results, const char *object, const char *key) {
-    const char *text =
-        json_string_value(json_object_get(json_object_get(results->profile->run, object), key));
-    return text != NULL ? text : "";
-}
-
-bool results_is_sweep(const struct results *results) {
-    bool is = false;
-    for (size_t i = 0; i < results->n; i++) {
-        is = is || json_object_size(json_object_get(results->items[i].target->object, "knobs")) > 0;
-    }
-    return is;
-}
 
 static void add_value(struct buf *out, const char *key, const json_t *value) {
     char *text CLEANUP_FREE =
@@ -160,7 +93,8 @@ static void add_run_measures(struct buf *out, const struct measures *measures, u
     json_close(out, '}');
 }
 
-static void add_run(struct buf *out, const struct result *result, const struct profile_run *run) {
+static void add_run(struct buf *out, const struct profile_target *target,
+                    const struct profile_run *run) {
     static const char *const copied[] = {"wall_seconds", "exit",   "signal",
                                          "timed_out",    "error",  "stopped_by",
                                          "frames",       "output", "peak_memory_source"};
@@ -173,7 +107,7 @@ static void add_run(struct buf *out, const struct result *result, const struct p
     add_copies(out, copied, ARRAY_LEN(copied), run->end);
     text_put_number(out, "samples", (double)run->n_samples);
     text_put_number(out, "lost", (double)run->n_lost);
-    add_run_measures(out, &result->measures, run->number);
+    add_run_measures(out, &target->measures, run->number);
     json_close(out, '}');
 }
 
@@ -189,30 +123,29 @@ static void add_gate(struct buf *out, const struct gate *gate) {
     json_close(out, '}');
 }
 
-static void add_target(struct buf *out, const struct result *result) {
+static void add_target(struct buf *out, const struct profile_target *target) {
     static const char *const copied[] = {"of",      "args",    "command", "knobs",
                                          "timeout", "repeats", "warmup"};
-    const struct profile_target *target = result->target;
     json_open(out, NULL, '{');
     json_put_string(out, "target", target->name);
     add_copies(out, copied, ARRAY_LEN(copied), target->object);
     json_open(out, "runs", '[');
     for (size_t i = 0; i < target->n_runs; i++) {
         begin_line(out, i, "    ");
-        add_run(out, result, &target->runs[i]);
+        add_run(out, target, &target->runs[i]);
     }
     json_close(out, ']');
     json_open(out, "unstable", '[');
-    for (size_t i = 0; i < result->measures.n; i++) {
-        if (result->measures.items[i].unstable) {
-            json_put_string(out, NULL, result->measures.items[i].name);
+    for (size_t i = 0; i < target->measures.n; i++) {
+        if (target->measures.items[i].unstable) {
+            json_put_string(out, NULL, target->measures.items[i].name);
         }
     }
     json_close(out, ']');
-    add_measures(out, &result->measures);
+    add_measures(out, &target->measures);
     json_open(out, "gates", '[');
-    for (size_t i = 0; i < result->n_gates; i++) {
-        add_gate(out, &result->gates[i]);
+    for (size_t i = 0; i < target->n_gates; i++) {
+        add_gate(out, &target->gates[i]);
     }
     json_close(out, ']');
     json_close(out, '}');
@@ -220,13 +153,14 @@ static void add_target(struct buf *out, const struct result *result) {
 
 /* ---- summary.json ---- */
 
-static void add_sweep_row(struct buf *out, const struct result *result, const json_t *knobs) {
+static void add_sweep_row(struct buf *out, const struct profile_target *target,
+                          const json_t *knobs) {
     json_open(out, NULL, '{');
-    json_put_string(out, "target", result->target->name);
+    json_put_string(out, "target", target->name);
     add_value(out, "knobs", knobs);
     json_open(out, "measures", '{');
-    for (size_t i = 0; i < result->measures.n; i++) {
-        const struct measure *measure = &result->measures.items[i];
+    for (size_t i = 0; i < target->measures.n; i++) {
+        const struct measure *measure = &target->measures.items[i];
         if (isfinite(measure->mean)) {
             text_put_number(out, measure->name, measure->mean);
         }
@@ -235,16 +169,16 @@ static void add_sweep_row(struct buf *out, const struct result *result, const js
     json_close(out, '}');
 }
 
-static void add_sweep(struct buf *out, const struct results *results) {
+static void add_sweep(struct buf *out, const struct profile *profile) {
     size_t n = 0;
-    for (size_t i = 0; i < results->n; i++) {
-        const json_t *knobs = json_object_get(results->items[i].target->object, "knobs");
+    for (size_t i = 0; i < profile->n_targets; i++) {
+        const json_t *knobs = json_object_get(profile->targets[i].object, "knobs");
         if (json_object_size(knobs) > 0) {
             if (n == 0) {
                 json_open(out, "sweep", '[');
             }
             begin_line(out, n++, "    ");
-            add_sweep_row(out, &results->items[i], knobs);
+            add_sweep_row(out, &profile->targets[i], knobs);
         }
     }
     if (n > 0) {
@@ -252,8 +186,7 @@ static void add_sweep(struct buf *out, const struct results *results) {
     }
 }
 
-void summary_write(const struct results *results, struct buf *out) {
-    const struct profile *profile = results->profile;
+void profile_write_summary(const struct profile *profile, struct buf *out) {
     static const char *const copied[] = {"waap", "began", "application", "environment", "settings"};
     json_open(out, NULL, '{');
     json_put_string(out, "format", "waap-summary/1");
@@ -261,12 +194,12 @@ void summary_write(const struct results *results, struct buf *out) {
     json_put_bool(out, "complete", profile->finished && !profile->interrupted);
     text_put_number(out, "samples", (double)profile->n_samples);
     json_open(out, "targets", '[');
-    for (size_t i = 0; i < results->n; i++) {
+    for (size_t i = 0; i < profile->n_targets; i++) {
         begin_line(out, i, "");
-        add_target(out, &results->items[i]);
+        add_target(out, &profile->targets[i]);
     }
     json_close(out, ']');
     add_copies(out, (const char *const[]){"gates"}, 1, profile->run);
-    add_sweep(out, results);
+    add_sweep(out, profile);
     buf_add_str(out, "}\n");
 }
