@@ -1,6 +1,7 @@
 #include "profiler/analysis/report_text.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 
@@ -25,23 +26,11 @@ void text_put_list(struct buf *out, const char *key, const char *const *texts) {
 }
 
 static const char *entity(char c) {
-    switch (c) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return "&quot;";
-    case '\'':
-        return "&#39;";
-    case '\n':
-    case '\t':
-        return NULL;
-    default:
-        return (unsigned char)c < ' ' ? UTF8_REPLACEMENT : NULL;
-    }
+    static const char *const entities[UCHAR_MAX + 1] = {
+        ['"'] = "&quot;", ['&'] = "&amp;", ['\''] = "&#39;", ['<'] = "&lt;", ['>'] = "&gt;",
+    };
+    bool control = (unsigned char)c < ' ' && c != '\n' && c != '\t';
+    return control ? UTF8_REPLACEMENT : entities[(unsigned char)c];
 }
 
 static void add_escaped(struct buf *out, const char *text) {
@@ -154,35 +143,26 @@ struct text_human text_human(double value, const char *unit) {
     return human;
 }
 
-int text_file_open(struct text_file *file, const char *dir, const char *name, struct error *err) {
-    struct buf partial = {0};
+int text_file_replace(const char *dir, const char *name, text_write *write, const void *context,
+                      struct error *err) {
+    char *path CLEANUP_FREE = file_path_join(dir, name);
+    struct buf partial CLEANUP_BUF = {0};
     buf_printf(&partial, "%s/.%s.part", dir, name);
-    file->path = file_path_join(dir, name);
-    file->partial = buf_take(&partial);
-    file->file = fopen(file->partial, "we");
-    return file->file != NULL ? 0 : error_set(err, -errno, "open %s: %m", file->partial);
-}
-
-int text_file_commit(struct text_file *file, struct error *err) {
-    bool failed = ferror(file->file) != 0;
-    failed = fclose(TAKE(file->file)) != 0 || failed;
-    if (failed) {
-        int r = errno != 0 ? -errno : -EIO;
-        error_set(err, r, "write %s: %m", file->path);
-        unlink(file->partial);
-        return r;
+    FILE *file = fopen(buf_str(&partial), "we");
+    if (file == NULL) {
+        return error_set(err, -errno, "open %s: %m", buf_str(&partial));
     }
-    return rename(file->partial, file->path) == 0
-               ? 0
-               : error_set(err, -errno, "rename %s: %m", file->path);
-}
-
-void text_file_finish(struct text_file *file) {
-    if (file->file != NULL) {
-        fclose(file->file);
-        unlink(file->partial);
+    int r = write(file, context, err);
+    bool failed = ferror(file) != 0;
+    failed = fclose(file) != 0 || failed;
+    if (r == 0 && failed) {
+        r = error_set(err, errno != 0 ? -errno : -EIO, "write %s: %m", path);
     }
-    free(file->path);
-    free(file->partial);
-    *file = (struct text_file){0};
+    if (r == 0 && rename(buf_str(&partial), path) < 0) {
+        r = error_set(err, -errno, "rename %s: %m", path);
+    }
+    if (r < 0) {
+        unlink(buf_str(&partial));
+    }
+    return r;
 }

@@ -25,19 +25,7 @@ struct text_human {
 };
 struct text_human text_human(double value, const char *unit);
 
-/* DIR/NAME while it is written, under another name until it is complete. Accepts a zeroed struct.
- */
-struct text_file {
-    char *path;
-    char *partial; /* its name until it is complete */
-    FILE *file;
-};
-
-int text_file_open(struct text_file *file, const char *dir, const char *name, struct error *err);
-
-/* Renames the complete file; fails if a write has failed. */
-int text_file_commit(struct text_file *file, struct error *err);
-
-/* Removes a file that was not committed. */
-void text_file_finish(struct text_file *file);
-#define CLEANUP_TEXT_FILE CLEANUP(text_file_finish)
+/* Replaces DIR/NAME by what `write` writes, as a whole or not at all. */
+typedef int text_write(FILE *to, const void *context, struct error *err);
+int text_file_replace(const char *dir, const char *name, text_write *write, const void *context,
+                      struct error *err);

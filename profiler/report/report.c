@@ -50,18 +50,21 @@ void run_report_remove(const char *dir) {
     }
 }
 
-static int write_report(const char *dir, const struct profile *profile, const struct report *report,
-                        struct error *err) {
-    struct text_file file CLEANUP_TEXT_FILE = {0};
+/* A report of a record. */
+struct writing {
+    const struct report *report;
+    const struct profile *profile;
+};
+
+static int write_report(FILE *to, const void *context, struct error *err) {
+    const struct writing *writing = context;
     struct buf text CLEANUP_BUF = {0};
-    int r = text_file_open(&file, dir, report->name, err);
-    if (r == 0 && report->stream != NULL) {
-        r = report->stream(profile, file.file, err);
-    } else if (r == 0) {
-        report->write(profile, &text);
-        fwrite(buf_str(&text), 1, text.len, file.file);
+    if (writing->report->stream != NULL) {
+        return writing->report->stream(writing->profile, to, err);
     }
-    return r < 0 ? r : text_file_commit(&file, err);
+    writing->report->write(writing->profile, &text);
+    fwrite(buf_str(&text), 1, text.len, to);
+    return 0;
 }
 
 int run_report_write(const char *dir, struct profile **ret_profile, struct error *err) {
@@ -69,7 +72,8 @@ int run_report_write(const char *dir, struct profile **ret_profile, struct error
     char *record CLEANUP_FREE = file_path_join(dir, "samples.jsonl");
     int r = profile_read(record, &profile, err);
     for (size_t i = 0; i < ARRAY_LEN(reports) && r == 0; i++) {
-        r = write_report(dir, profile, &reports[i], err);
+        struct writing writing = {&reports[i], profile};
+        r = text_file_replace(dir, reports[i].name, write_report, &writing, err);
     }
     if (r == 0) {
         *ret_profile = TAKE(profile);

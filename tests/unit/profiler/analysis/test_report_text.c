@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 #include <unity.h>
 
 static void test_values_for_people(void) {
@@ -64,14 +65,13 @@ static void test_json(void) {
     TEST_ASSERT_EQUAL_STRING("{\"a\\\"b\":0.1,\"c\":null", buf_str(&text));
 }
 
+static int write_text(FILE *to, const void *text, struct error *err) {
+    fputs(text, to);
+    return strcmp(text, "half") == 0 ? error_set(err, -ECANCELED, "no more") : 0;
+}
+
 static int write_file(const char *dir, const char *text, struct error *err) {
-    struct text_file file CLEANUP_TEXT_FILE = {0};
-    int r = text_file_open(&file, dir, "x", err);
-    if (r == 0) {
-        fputs(text, file.file);
-        r = text_file_commit(&file, err);
-    }
-    return r;
+    return text_file_replace(dir, "x", write_text, text, err);
 }
 
 /* What was there stays until the rest is whole. */
@@ -79,10 +79,7 @@ static void test_files_are_replaced_at_once(void) {
     char dir[] = "/tmp/waap-test-text-XXXXXX";
     TEST_ASSERT_NOT_NULL(mkdtemp(dir));
     TEST_ASSERT_EQUAL(0, write_file(dir, "first", NULL));
-    struct text_file file = {0};
-    TEST_ASSERT_EQUAL(0, text_file_open(&file, dir, "x", NULL));
-    fputs("half", file.file);
-    text_file_finish(&file);
+    TEST_ASSERT_EQUAL(-ECANCELED, write_file(dir, "half", NULL));
     char path[64], read[16] = "";
     snprintf(path, sizeof(path), "%s/x", dir);
     FILE *stored = fopen(path, "r");
