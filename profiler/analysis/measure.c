@@ -46,6 +46,9 @@ struct measure *measures_add(struct measures *measures, const char *name, const 
 }
 
 void measure_add_run(struct measure *measure, unsigned number, double value) {
+    if (!isfinite(value)) {
+        return;
+    }
     size_t n = measure->n_runs++;
     measure->runs = mem_resize(measure->runs, n + 1, sizeof(*measure->runs));
     measure->run_numbers = mem_resize(measure->run_numbers, n + 1, sizeof(*measure->run_numbers));
@@ -53,16 +56,19 @@ void measure_add_run(struct measure *measure, unsigned number, double value) {
     measure->run_numbers[n] = number;
 }
 
+static void set_moments(struct measure *measure, const struct moments *moments) {
+    if (moments->n > 0) {
+        measure->n = (double)moments->n;
+        measure->mean = moments->mean;
+        measure->sd = moments_sd(moments);
+        measure->min = moments->min;
+        measure->max = moments->max;
+    }
+}
+
 void measure_sum_up_runs(struct measure *measure) {
     struct moments moments = moments_of(measure->runs, measure->n_runs);
-    measure->n = (double)moments.n;
-    if (moments.n == 0) {
-        return;
-    }
-    measure->mean = moments.mean;
-    measure->sd = moments_sd(&moments);
-    measure->min = moments.min;
-    measure->max = moments.max;
+    set_moments(measure, &moments);
 }
 
 const struct measure *measures_find(const struct measures *measures, const char *name) {
@@ -245,10 +251,8 @@ static void add_scalar(struct measures *measures, const struct profile *profile,
     double watts = idle_watts(profile, target);
     for (size_t i = 0; i < target->n_runs; i++) {
         struct scope scope = {profile, &target->runs[i], watts};
-        double value = target->runs[i].measured ? scalar->of(&scope) : NAN;
-        if (isfinite(value)) {
-            measure_add_run(measure, target->runs[i].number, value);
-        }
+        measure_add_run(measure, target->runs[i].number,
+                        target->runs[i].measured ? scalar->of(&scope) : NAN);
     }
     measure_sum_up_runs(measure);
 }
@@ -332,11 +336,7 @@ static bool ends_in(const char *text, size_t len, const char *end) {
 static void take_pool(struct measure *measure, const struct profile_pool *pool) {
     double weight;
     measure->spread = quantiles_sorted(&pool->quantiles, &measure->n_spread, &weight);
-    measure->n = (double)pool->moments.n;
-    measure->mean = pool->moments.mean;
-    measure->sd = moments_sd(&pool->moments);
-    measure->min = pool->moments.min;
-    measure->max = pool->moments.max;
+    set_moments(measure, &pool->moments);
     for (size_t i = 0; i < ARRAY_LEN(quantiles); i++) {
         measure->stats[STAT_P50 + i] =
             weighted_quantile(measure->spread, measure->n_spread, weight, quantiles[i]);
@@ -355,10 +355,7 @@ static void add_runs(struct measure *measure, const struct profile_target *targe
                      double (*of)(const struct profile_column *column)) {
     for (size_t i = 0; i < target->n_runs; i++) {
         const struct profile_column *column = profile_column(&target->runs[i], index);
-        double value = column != NULL ? of(column) : NAN;
-        if (isfinite(value)) {
-            measure_add_run(measure, target->runs[i].number, value);
-        }
+        measure_add_run(measure, target->runs[i].number, column != NULL ? of(column) : NAN);
     }
 }
 

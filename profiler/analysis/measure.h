@@ -77,7 +77,7 @@ bool measure_matches(const struct measure *measure, const char *text, enum measu
 struct measure *measures_add(struct measures *measures, const char *name, const char *unit,
                              enum better better);
 
-/* Appends the value of one run. */
+/* Appends the value of one run, unless it is NaN or infinite. */
 void measure_add_run(struct measure *measure, unsigned number, double value);
 
 /* Computes mean, deviation and range from the values of the runs. */

@@ -286,12 +286,8 @@ const struct profile_column *profile_column(const struct profile_run *run, int i
 }
 
 int profile_find(const struct profile *profile, const char *key) {
-    for (int i = N_DERIVED; i < profile_n_columns(profile); i++) {
-        if (strcmp(profile_series(profile, i)->key, key) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    const struct record_series *series = record_find(profile->record, key);
+    return series != NULL ? N_DERIVED + (int)series->index : -1;
 }
 
 /* The column whose key is the first `len` bytes of `key`, `suffix` and the labels of `key`. */
@@ -330,6 +326,25 @@ bool profile_run_failed(const struct profile_run *run) {
     return by_itself && !json_is_true(json_object_get(run->end, "timed_out")) &&
            (json_integer_value(json_object_get(run->end, "exit")) != 0 ||
             json_integer_value(json_object_get(run->end, "signal")) != 0);
+}
+
+void profile_run_outcome(const struct profile_run *run, struct buf *out) {
+    const char *error = json_string_value(json_object_get(run->end, "error"));
+    const char *by = json_string_value(json_object_get(run->end, "stopped_by"));
+    if (run->end == NULL) {
+        buf_add_str(out, "did not end");
+    } else if (error != NULL) {
+        buf_add_str(out, error);
+    } else if (json_is_true(json_object_get(run->end, "timed_out"))) {
+        buf_printf(out, "time over, %s", by != NULL ? by : "stopped");
+    } else if (by != NULL && strcmp(by, "itself") != 0) {
+        buf_printf(out, "stopped by %s", by);
+    } else {
+        json_int_t signal = json_integer_value(json_object_get(run->end, "signal"));
+        json_int_t code = json_integer_value(json_object_get(run->end, "exit"));
+        buf_printf(out, signal != 0 ? "signal %lld" : "exit %lld",
+                   (long long)(signal != 0 ? signal : code));
+    }
 }
 
 /* ---- histograms ---- */

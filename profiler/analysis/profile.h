@@ -140,6 +140,9 @@ double profile_rate(const struct profile_column *column);
  * application that was stopped at its timeout did not fail. */
 bool profile_run_failed(const struct profile_run *run);
 
+/* Appends how a run ended: "exit 1", "signal 9", "time over, SIGINT". */
+void profile_run_outcome(const struct profile_run *run, struct buf *out);
+
 /* The text at two keys of the record's first line, as in ("application", "name"); "": none. */
 const char *profile_text(const struct profile *profile, const char *object, const char *key);
 

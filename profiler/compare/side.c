@@ -24,10 +24,7 @@ static void add_measure(struct measures *measures, const char *name, const json_
     }
     const json_t *runs = json_object_get(object, "runs");
     for (size_t i = 0; i < json_array_size(runs); i++) {
-        double value = number_or_nan(json_array_get(runs, i));
-        if (isfinite(value)) {
-            measure_add_run(measure, (unsigned)i + 1, value);
-        }
+        measure_add_run(measure, (unsigned)i + 1, number_or_nan(json_array_get(runs, i)));
     }
 }
 

@@ -52,9 +52,9 @@ const char *record_short_key(const char *key) {
 
 /* ---- series ---- */
 
-static struct record_series *find_series(const struct record *record, const char *key) {
+const struct record_series *record_find(const struct record *record, const char *key) {
     size_t cursor = 0;
-    struct record_series *series;
+    const struct record_series *series;
     uint32_t hash = hash_bytes(key, strlen(key));
     while ((series = hash_index_next(&record->by_key, hash, &cursor)) != NULL) {
         if (strcmp(series->key, key) == 0) {
@@ -133,7 +133,7 @@ static int parse_series(struct record *record, struct error *err) {
     if (type < 0) {
         return type;
     }
-    const struct record_series *known = find_series(record, key);
+    const struct record_series *known = record_find(record, key);
     if (known == NULL) {
         return add_series(record, key, (enum record_type)type, err);
     }
@@ -145,28 +145,20 @@ static int parse_series(struct record *record, struct error *err) {
 /* ---- samples: most lines of a record, so they are parsed in place, without building a tree ----
  */
 
-/* A sample while it is parsed. */
-struct sample {
-    struct record *record;
-    struct record_line *line;
-};
-
 static int parse_value(struct json *json, const char *key, void *context, struct error *err) {
-    struct sample *sample = context;
-    struct record *record = sample->record;
-    const struct record_series *series = find_series(record, key);
+    struct record *record = context;
+    const struct record_series *series = record_find(record, key);
     if (series == NULL) {
         return json_fail(json, err, "%s: no series line before", key);
     }
-    ARRAY_GROW(&record->values, &record->cap_values, sample->line->n_values + 1);
-    struct record_value *value = &record->values[sample->line->n_values++];
+    ARRAY_GROW(&record->values, &record->cap_values, record->current.n_values + 1);
+    struct record_value *value = &record->values[record->current.n_values++];
     value->series = series;
     return json_read_value(json, &value->value, err);
 }
 
 static int parse_member(struct json *json, const char *key, void *context, struct error *err) {
-    struct sample *sample = context;
-    struct record_line *line = sample->line;
+    struct record_line *line = &((struct record *)context)->current;
     if (strcmp(key, "target") == 0) {
         char *target;
         size_t len;
@@ -191,12 +183,10 @@ static int parse_member(struct json *json, const char *key, void *context, struc
                : json_skip(json, err);
 }
 
-static int parse_sample(struct record *record, char *text, size_t len, struct record_line *line,
-                        struct error *err) {
-    struct json json = json_begin(text, len, 1);
-    struct sample sample = {record, line};
-    int r = json_each(&json, '{', "an object", parse_member, &sample, err);
-    line->values = record->values;
+static int parse_sample(struct record *record, size_t len, struct error *err) {
+    struct json json = json_begin(record->text, len, 1);
+    int r = json_each(&json, '{', "an object", parse_member, record, err);
+    record->current.values = record->values;
     return r < 0 || json_at_end(&json)
                ? r
                : json_fail(&json, err, "expected the end of the line after the object");
@@ -204,10 +194,10 @@ static int parse_sample(struct record *record, char *text, size_t len, struct re
 
 /* ---- other lines ---- */
 
-static int parse_object(struct record *record, const char *text, size_t len,
-                        struct record_line *line, struct error *err) {
+static int parse_object(struct record *record, size_t len, struct error *err) {
+    struct record_line *line = &record->current;
     json_error_t fault;
-    json_t *object = record->object = json_loadb(text, len, 0, &fault);
+    json_t *object = record->object = json_loadb(record->text, len, 0, &fault);
     if (object == NULL) {
         return error_set(err, -EINVAL, "column %d: %s", fault.column, fault.text);
     }
@@ -249,16 +239,14 @@ static int parse_kind(const char *text, size_t len, struct error *err) {
     return find_word(kinds, ARRAY_LEN(kinds), "kind", name, err);
 }
 
-static int parse_line(struct record *record, char *text, size_t len, struct record_line *line,
-                      struct error *err) {
-    int kind = parse_kind(text, len, err);
+static int parse_line(struct record *record, size_t len, struct error *err) {
+    int kind = parse_kind(record->text, len, err);
     if (kind < 0) {
         return kind;
     }
     json_decref(TAKE(record->object));
-    *line = (struct record_line){.kind = (enum record_kind)kind, .target = ""};
-    return line->kind == RECORD_SAMPLE ? parse_sample(record, text, len, line, err)
-                                       : parse_object(record, text, len, line, err);
+    record->current = (struct record_line){.kind = (enum record_kind)kind, .target = ""};
+    return kind == RECORD_SAMPLE ? parse_sample(record, len, err) : parse_object(record, len, err);
 }
 
 /* ---- the file ---- */
@@ -308,10 +296,13 @@ int record_next(struct record *record, struct record_line *ret_line, struct erro
     if (r <= 0) {
         return r;
     }
-    r = parse_line(record, record->text, len, ret_line, &fault);
-    return r < 0 ? error_set(err, r, "%s:%zu: %s", record->path, record->line,
-                             without_line(fault.text))
-                 : 1;
+    r = parse_line(record, len, &fault);
+    if (r < 0) {
+        return error_set(err, r, "%s:%zu: %s", record->path, record->line,
+                         without_line(fault.text));
+    }
+    *ret_line = record->current;
+    return 1;
 }
 
 void record_close(struct record *record) {

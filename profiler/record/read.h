@@ -92,6 +92,7 @@ struct record {
     char *path;
     FILE *file;
     size_t line; /* of the last line taken */
+    struct record_line current;
     struct arena arena;
     struct hash_index by_key;
     struct record_value *values;
@@ -106,6 +107,9 @@ int record_open(const char *path, struct record **ret_record, struct error *err)
 /* Takes the next line; its pointers are valid until the next call. 1, 0 at the end, or a negative
  * errno; the error names file and line. */
 int record_next(struct record *record, struct record_line *ret_line, struct error *err);
+
+/* The series of that key declared so far, or NULL. */
+const struct record_series *record_find(const struct record *record, const char *key);
 
 /* Accepts NULL. */
 void record_close(struct record *record);

@@ -82,27 +82,6 @@ static void add_gates(const struct profile *profile, struct buf *out) {
 
 /* ---- table of runs ---- */
 
-static void add_outcome(struct buf *out, const struct profile_run *run) {
-    const char *error = json_string_value(json_object_get(run->end, "error"));
-    const char *by = json_string_value(json_object_get(run->end, "stopped_by"));
-    struct buf text CLEANUP_BUF = {0};
-    if (run->end == NULL) {
-        buf_add_str(&text, "did not end");
-    } else if (error != NULL) {
-        buf_add_str(&text, error);
-    } else if (json_is_true(json_object_get(run->end, "timed_out"))) {
-        buf_printf(&text, "time over, %s", by != NULL ? by : "stopped");
-    } else if (by != NULL && strcmp(by, "itself") != 0) {
-        buf_printf(&text, "stopped by %s", by);
-    } else {
-        json_int_t signal = json_integer_value(json_object_get(run->end, "signal"));
-        json_int_t code = json_integer_value(json_object_get(run->end, "exit"));
-        buf_printf(&text, signal != 0 ? "signal %lld" : "exit %lld",
-                   (long long)(signal != 0 ? signal : code));
-    }
-    add_cell(out, profile_run_failed(run) ? "bad" : "", buf_str(&text));
-}
-
 static double run_value(const struct measure *measure, unsigned number) {
     for (size_t i = 0; i < measure->n_runs; i++) {
         if (measure->run_numbers[i] == number) {
@@ -122,9 +101,11 @@ static const struct {
 
 static void add_run(struct buf *out, const struct profile_target *target,
                     const struct profile_run *run) {
+    struct buf outcome CLEANUP_BUF = {0};
     buf_printf(out, "<tr><th scope=\"row\">%u%s</th>", run->number,
                run->measured ? "" : ", warm-up");
-    add_outcome(out, run);
+    profile_run_outcome(run, &outcome);
+    add_cell(out, profile_run_failed(run) ? "bad" : "", buf_str(&outcome));
     for (size_t i = 0; i < ARRAY_LEN(run_columns); i++) {
         const struct measure *measure = measures_find(&target->measures, run_columns[i].measure);
         if (measure != NULL) {

@@ -19,26 +19,15 @@ static void begin_case(struct buf *out, const struct profile *profile,
                 profile_text(profile, "application", "name"), target->name, name, wall_of(target));
 }
 
-static void add_run_fault(struct buf *out, const struct profile_run *run) {
-    const char *error = json_string_value(json_object_get(run->end, "error"));
-    int signal = (int)json_integer_value(json_object_get(run->end, "signal"));
-    int code = (int)json_integer_value(json_object_get(run->end, "exit"));
-    text_markup(out, "      <error message=\"run %u: ", run->number);
-    if (error != NULL) {
-        text_markup(out, "%s", error);
-    } else {
-        buf_printf(out, signal != 0 ? "ended by signal %d" : "ended with exit code %d",
-                   signal != 0 ? signal : code);
-    }
-    buf_add_str(out, "\"/>\n");
-}
-
 static void add_runs_case(struct buf *out, const struct profile *profile,
                           const struct profile_target *target) {
+    struct buf outcome CLEANUP_BUF = {0};
     begin_case(out, profile, target, "runs");
     for (size_t i = 0; i < target->n_runs; i++) {
         if (profile_run_failed(&target->runs[i])) {
-            add_run_fault(out, &target->runs[i]);
+            profile_run_outcome(&target->runs[i], &outcome);
+            text_markup(out, "      <error message=\"run %u: %s\"/>\n", target->runs[i].number,
+                        buf_str(&outcome));
             break; /* a case has one outcome */
         }
     }

@@ -151,28 +151,22 @@ static size_t make_lines(const struct chart *chart, const struct profile_target 
     return n;
 }
 
-static void find_range(const struct line *lines, size_t n, struct svg_plot *plot) {
-    plot->x0 = plot->y0 = INFINITY;
-    plot->x1 = plot->y1 = -INFINITY;
+/* All charts of a target share the time axis, so that their phases are aligned. */
+static void find_range(const struct profile_target *target, const struct line *lines, size_t n,
+                       struct svg_plot *plot) {
+    plot->y0 = INFINITY;
+    plot->y1 = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < lines[i].n; j++) {
-            plot->x0 = fmin(plot->x0, lines[i].points[j].x);
-            plot->x1 = fmax(plot->x1, lines[i].points[j].x);
             plot->y0 = fmin(plot->y0, lines[i].points[j].y);
             plot->y1 = fmax(plot->y1, lines[i].points[j].y);
         }
     }
-}
-
-/* All charts of a target share the time axis, so that their phases are aligned. */
-static void find_times(const struct profile_target *target, double *x0, double *x1) {
-    *x0 = 0;
-    *x1 = 0;
     for (size_t i = 0; i < target->n_runs; i++) {
         const struct profile_run *run = &target->runs[i];
         if (run->measured && run->n_phases > 0) {
-            *x0 = fmin(*x0, run->phases[0].t - start_of(run));
-            *x1 = fmax(*x1, run->end_t - start_of(run));
+            plot->x0 = fmin(plot->x0, run->phases[0].t - start_of(run));
+            plot->x1 = fmax(plot->x1, run->end_t - start_of(run));
         }
     }
 }
@@ -232,8 +226,7 @@ static void add_chart(const struct charts *charts, const struct chart *chart) {
     struct line lines[MAX_LINES];
     size_t n = make_lines(chart, charts->target, charts->max_points, lines);
     struct svg_plot plot = {.out = charts->out, .unit = chart->unit, .x_unit = "s"};
-    find_range(lines, n, &plot);
-    find_times(charts->target, &plot.x0, &plot.x1);
+    find_range(charts->target, lines, n, &plot);
     /* An empty range and one that exceeds doubles cannot be drawn. */
     if (svg_can_show(plot.y0, plot.y1) && svg_can_show(plot.x0, plot.x1)) {
         draw(&plot, chart, charts->target, lines, n);
