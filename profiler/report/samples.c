@@ -30,6 +30,12 @@ static void add_number(struct buf *out, double value) {
     buf_add(out, digits, number_format(value, digits));
 }
 
+/* Writes the line and empties it. */
+static void flush(struct buf *line, FILE *to) {
+    fwrite(buf_str(line), 1, line->len, to);
+    buf_reset(line);
+}
+
 static void add_header(struct buf *out, const struct record *record) {
     buf_add_str(out, "target,run,phase,t,at");
     for (size_t i = 0; i < record->n_series; i++) {
@@ -68,7 +74,7 @@ int report_csv_write(const struct profile *profile, FILE *to, struct error *err)
         values[i] = NAN;
     }
     add_header(&row, profile->record);
-    fwrite(buf_str(&row), 1, row.len, to);
+    flush(&row, to);
     enum record_phase phase = PHASE_NONE;
     struct record_line line;
     int r = record_open(profile->record->path, &record, err);
@@ -76,9 +82,8 @@ int report_csv_write(const struct profile *profile, FILE *to, struct error *err)
         if (line.kind == RECORD_PHASE || line.kind == RECORD_END) {
             phase = line.phase;
         } else if (line.kind == RECORD_SAMPLE && record->n_series <= n) {
-            buf_reset(&row);
             add_csv_row(&row, &line, phase, values, n);
-            fwrite(buf_str(&row), 1, row.len, to);
+            flush(&row, to);
         }
     }
     return r;
@@ -107,18 +112,21 @@ struct points {
 };
 
 struct table {
+    const struct profile *profile;
+    const struct record *record; /* of the profile: all series */
     struct row *rows;
     size_t n_rows, cap_rows;
     struct points *series; /* by index of the series */
-    size_t n_series;
-    char **sources; /* the labels of each run: target="cpu",run="1" */
+    char **sources;        /* the labels of each run: target="cpu",run="1" */
     size_t n_sources, cap_sources;
     double step; /* least seconds between two samples */
     double next_t;
+    FILE *to;
+    struct buf line;
 };
 
 static void table_finish(struct table *table) {
-    for (size_t i = 0; i < table->n_series; i++) {
+    for (size_t i = 0; i < table->record->n_series; i++) {
         free(table->series[i].items);
     }
     for (size_t i = 0; i < table->n_sources; i++) {
@@ -127,6 +135,7 @@ static void table_finish(struct table *table) {
     free(table->series);
     free(table->sources);
     free(table->rows);
+    buf_finish(&table->line);
 }
 
 static void add_source(struct table *table, const struct record_line *line) {
@@ -150,7 +159,7 @@ static void add_row(struct table *table, const struct record_line *line) {
     table->next_t = line->t + table->step;
     for (size_t i = 0; i < line->n_values; i++) {
         size_t index = line->values[i].series->index;
-        if (index < table->n_series) {
+        if (index < table->record->n_series) {
             struct points *points = &table->series[index];
             ARRAY_GROW(&points->items, &points->cap, points->n + 1);
             points->items[points->n++] = (struct point){table->n_rows, line->values[i].value};
@@ -159,14 +168,6 @@ static void add_row(struct table *table, const struct record_line *line) {
     ARRAY_GROW(&table->rows, &table->cap_rows, table->n_rows + 1);
     table->rows[table->n_rows++] = (struct row){line->at, table->n_sources - 1};
 }
-
-struct writer {
-    const struct profile *profile;
-    const struct table *table;
-    bool *done; /* series that have been written */
-    FILE *file;
-    struct buf line;
-};
 
 /* "cpu.user_seconds" becomes "waap_run_cpu_user_seconds". */
 static void add_name(struct buf *out, const char *name, size_t len) {
@@ -178,14 +179,9 @@ static void add_name(struct buf *out, const char *name, size_t len) {
     }
 }
 
-static void flush(struct writer *writer) {
-    fwrite(buf_str(&writer->line), 1, writer->line.len, writer->file);
-    buf_reset(&writer->line);
-}
-
-static void write_head(struct writer *writer, const struct record_series *series, const char *type,
+static void write_head(struct table *table, const struct record_series *series, const char *type,
                        size_t len) {
-    struct buf *line = &writer->line;
+    struct buf *line = &table->line;
     buf_add_str(line, "# TYPE ");
     add_name(line, series->name, len);
     buf_printf(line, " %s\n", type);
@@ -196,20 +192,17 @@ static void write_head(struct writer *writer, const struct record_series *series
         utf8_add_escaped(line, series->help, true);
         buf_add_char(line, '\n');
     }
-    flush(writer);
+    flush(line, table->to);
 }
 
 /* One line; `len` bytes of the series' name, then `suffix`. */
-static void write_point(struct writer *writer, const struct record_series *series, size_t len,
+static void write_point(struct table *table, const struct record_series *series, size_t len,
                         const char *suffix, const struct point *point) {
-    const struct row *row = &writer->table->rows[point->row];
-    struct buf *line = &writer->line;
-    char digits[NUMBER_MAX_LEN];
+    const struct row *row = &table->rows[point->row];
+    struct buf *line = &table->line;
     add_name(line, series->name, len);
-    buf_printf(line, "%s{%s", suffix, writer->table->sources[row->source]);
-    if (series->labels[0] != '\0') {
-        buf_add_char(line, ',');
-    }
+    buf_printf(line, "%s{%s%s", suffix, table->sources[row->source],
+               series->labels[0] != '\0' ? "," : "");
     for (const char *c = series->labels; *c != '\0'; c++) {
         if (*c == '\n') {
             buf_add_str(line, "\\n");
@@ -218,47 +211,50 @@ static void write_point(struct writer *writer, const struct record_series *serie
         }
     }
     buf_add_str(line, "} ");
-    buf_add(line, digits, number_format(point->value, digits));
+    add_number(line, point->value);
     buf_printf(line, " %.3f\n", row->at);
-    flush(writer);
+    flush(line, table->to);
 }
 
-/* All series of the same name and type. */
-static void write_plain(struct writer *writer, const struct record_series *first) {
-    const struct record *record = writer->profile->record;
+/* The family of a series that is not part of a histogram: all series of the same name and type. It
+ * is written at the first of them. */
+static void write_plain(struct table *table, const struct record_series *first) {
+    const struct record *record = table->record;
     bool is_counter = first->type == RECORD_COUNTER;
     size_t len = strlen(first->name), n_suffix = strlen("_total");
     if (is_counter && len >= n_suffix && strcmp(first->name + len - n_suffix, "_total") == 0) {
         len -= n_suffix;
     }
-    write_head(writer, first, is_counter ? "counter" : "gauge", len);
-    for (size_t i = first->index; i < writer->table->n_series; i++) {
+    for (size_t i = 0; i < record->n_series; i++) {
         const struct record_series *series = record->series[i];
         if (series->type != first->type || strcmp(series->name, first->name) != 0) {
             continue;
         }
-        writer->done[i] = true;
-        for (size_t j = 0; j < writer->table->series[i].n; j++) {
-            write_point(writer, series, len, is_counter ? "_total" : "",
-                        &writer->table->series[i].items[j]);
+        if (i < first->index) {
+            return;
+        }
+        if (i == first->index) {
+            write_head(table, first, is_counter ? "counter" : "gauge", len);
+        }
+        for (size_t j = 0; j < table->series[i].n; j++) {
+            write_point(table, series, len, is_counter ? "_total" : "", &table->series[i].items[j]);
         }
     }
 }
 
 /* Writes the columns of a histogram row by row: all buckets, the count, the sum. */
-static void write_histogram(struct writer *writer, const struct profile_histogram *histogram) {
+static void write_histogram(struct table *table, const struct profile_histogram *histogram) {
     size_t n = histogram->n_buckets;
     size_t *cursors CLEANUP_FREE = mem_zalloc(n + 2, sizeof(*cursors));
-    for (size_t row = 0; row < writer->table->n_rows; row++) {
+    for (size_t row = 0; row < table->n_rows; row++) {
         for (size_t i = 0; i < n + 2; i++) {
             int column = i < n    ? histogram->buckets[i].column
                          : i == n ? histogram->count
                                   : histogram->sum;
-            const struct points *points =
-                column >= 0 ? &writer->table->series[column - N_DERIVED] : NULL;
+            const struct points *points = column >= 0 ? &table->series[column - N_DERIVED] : NULL;
             if (points != NULL && cursors[i] < points->n && points->items[cursors[i]].row == row) {
-                const struct record_series *series = profile_series(writer->profile, column);
-                write_point(writer, series, strlen(series->name), i < n ? "_bucket" : "",
+                const struct record_series *series = profile_series(table->profile, column);
+                write_point(table, series, strlen(series->name), i < n ? "_bucket" : "",
                             &points->items[cursors[i]++]);
             }
         }
@@ -269,23 +265,23 @@ static bool same_name(const struct profile_histogram *a, const struct profile_hi
     return a->name_len == b->name_len && strncmp(a->key, b->key, a->name_len) == 0;
 }
 
-/* A family has the histograms of one name, with different labels. */
-static void write_histograms(struct writer *writer) {
-    const struct profile *profile = writer->profile;
-    bool *done CLEANUP_FREE = mem_zalloc(profile->n_histograms, sizeof(*done));
+/* The family of a histogram: those of the same name, with different labels. It is written at the
+ * first of them. */
+static void write_histograms(struct table *table, const struct profile_histogram *first) {
+    const struct profile *profile = table->profile;
     for (size_t i = 0; i < profile->n_histograms; i++) {
-        const struct profile_histogram *first = &profile->histograms[i];
-        if (done[i]) {
+        const struct profile_histogram *histogram = &profile->histograms[i];
+        if (!same_name(first, histogram)) {
             continue;
         }
-        write_head(writer, profile_series(profile, first->buckets[0].column), "histogram",
-                   first->name_len);
-        for (size_t j = i; j < profile->n_histograms; j++) {
-            if (same_name(first, &profile->histograms[j])) {
-                write_histogram(writer, &profile->histograms[j]);
-                done[j] = true;
-            }
+        if (histogram < first) {
+            return;
         }
+        if (histogram == first) {
+            write_head(table, profile_series(profile, first->buckets[0].column), "histogram",
+                       first->name_len);
+        }
+        write_histogram(table, histogram);
     }
 }
 
@@ -303,18 +299,19 @@ static bool has_counter(const struct record *record, const struct record_series 
     return false;
 }
 
-static void write_families(struct writer *writer) {
-    const struct record *record = writer->profile->record;
-    for (size_t i = 0; i < writer->table->n_series; i++) {
+static void write_families(struct table *table) {
+    const struct record *record = table->record;
+    for (size_t i = 0; i < record->n_series; i++) {
         const struct record_series *series = record->series[i];
-        bool is_plain = series->type == RECORD_COUNTER ||
-                        (series->type == RECORD_GAUGE && !has_counter(record, series));
-        if (is_plain && !writer->done[i]) {
-            write_plain(writer, series);
+        if (series->type == RECORD_COUNTER ||
+            (series->type == RECORD_GAUGE && !has_counter(record, series))) {
+            write_plain(table, series);
         }
     }
-    write_histograms(writer);
-    fputs("# EOF\n", writer->file);
+    for (size_t i = 0; i < table->profile->n_histograms; i++) {
+        write_histograms(table, &table->profile->histograms[i]);
+    }
+    fputs("# EOF\n", table->to);
 }
 
 static double step_of(const struct profile *profile) {
@@ -324,30 +321,24 @@ static double step_of(const struct profile *profile) {
                : ceil(profile->last_t / (double)profile->n_samples * points / MAX_POINTS);
 }
 
-static int read_table(const struct profile *profile, struct table *table, struct error *err) {
+int report_openmetrics_write(const struct profile *profile, FILE *to, struct error *err) {
+    struct table table CLEANUP(table_finish) = {
+        .profile = profile,
+        .record = profile->record,
+        .series = mem_zalloc(profile->record->n_series, sizeof(*table.series)),
+        .step = step_of(profile),
+        .to = to,
+    };
     struct record *record CLEANUP_RECORD = NULL;
-    table->n_series = profile->record->n_series;
-    table->series = mem_zalloc(table->n_series, sizeof(*table->series));
-    table->step = step_of(profile);
-    int r = record_open(profile->record->path, &record, err);
     struct record_line line;
+    int r = record_open(profile->record->path, &record, err);
     while (r >= 0 && (r = record_next(record, &line, err)) > 0) {
         if (line.kind == RECORD_SAMPLE) {
-            add_row(table, &line);
+            add_row(&table, &line);
         }
     }
-    return r;
-}
-
-int report_openmetrics_write(const struct profile *profile, FILE *to, struct error *err) {
-    struct table table CLEANUP(table_finish) = {0};
-    bool *done CLEANUP_FREE = mem_zalloc(profile->record->n_series, sizeof(*done));
-    int r = read_table(profile, &table, err);
-    if (r < 0) {
-        return r;
+    if (r == 0) {
+        write_families(&table);
     }
-    struct writer writer = {profile, &table, done, to, {0}};
-    write_families(&writer);
-    buf_finish(&writer.line);
-    return 0;
+    return r;
 }
