@@ -19,6 +19,7 @@
 
 #include "profiler/run/engine.h"
 #include "profiler/run/process.h"
+#include "profiler/run/session.h"
 
 /* ---- a command ---- */
 
@@ -40,14 +41,14 @@ static struct command_app *command_of(struct run_app *app) {
 
 static int command_start(struct run_app *app, struct error *err) {
     struct command_app *command = command_of(app);
-    const char *procfs = settings_string(app->config.settings, "path.procfs");
-    const char *cgroupfs = settings_string(app->config.settings, "path.cgroupfs");
+    const char *procfs = settings_string(app->session->config->settings, "path.procfs");
+    const char *cgroupfs = settings_string(app->session->config->settings, "path.cgroupfs");
     command->has_cgroup = run_cgroup_create(&command->cgroup, procfs, cgroupfs, NULL) == 0;
     struct run_command start = {
-        .argv = app->config.plan->argv,
-        .env = app->config.plan->env,
-        .dir = app->config.plan->dir,
-        .output_fd = app->config.output_fd,
+        .argv = app->plan->argv,
+        .env = app->plan->env,
+        .dir = app->plan->dir,
+        .output_fd = app->output_fd,
         .cgroup = command->has_cgroup ? &command->cgroup : NULL,
     };
     app->started_ns = clock_monotonic_ns();
@@ -175,7 +176,7 @@ static void read_usage(struct container_app *container) {
 
 static void stop_watching(struct container_app *container) {
     if (container->pid.fd >= 0) {
-        loop_remove(container->base.config.loop, &container->pid);
+        loop_remove(container->base.session->loop, &container->pid);
         close(TAKE_FD(container->pid.fd));
     }
 }
@@ -187,7 +188,8 @@ static void record_end(struct container_app *container) {
     app->ended = true;
     app->ended_ns = clock_monotonic_ns();
     app->exit_code = EXIT_UNKNOWN;
-    if (run_engine_wait(&container->engine, container->id, NULL) < 0 ||
+    if (run_engine_call(&container->engine, "POST", NULL, NULL, "/containers/%s/wait",
+                        container->id) < 0 ||
         run_engine_inspect(&container->engine, container->id, &state, NULL) < 0) {
         return;
     }
@@ -219,7 +221,7 @@ static bool is_its_process(const struct container_app *container, const char *pr
 
 static void watch_process(struct container_app *container, pid_t pid) {
     struct run_app *app = &container->base;
-    const struct settings *settings = app->config.settings;
+    const struct settings *settings = app->session->config->settings;
     const char *procfs = settings_string(settings, "path.procfs");
     if (!is_its_process(container, procfs, pid)) {
         return;
@@ -229,7 +231,8 @@ static void watch_process(struct container_app *container, pid_t pid) {
                           pid, NULL) == 0;
     container->pid.fd = (int)syscall(SYS_pidfd_open, pid, 0);
     container->pid.ready = pid_ready;
-    if (container->pid.fd >= 0 && loop_add(app->config.loop, &container->pid, EPOLLIN, NULL) < 0) {
+    if (container->pid.fd >= 0 &&
+        loop_add(app->session->loop, &container->pid, EPOLLIN, NULL) < 0) {
         close(TAKE_FD(container->pid.fd));
     }
 }
@@ -248,41 +251,37 @@ static bool owner_is_gone(const char *owner) {
 }
 
 static int create_container(struct container_app *container, struct error *err) {
-    const struct run_app_config *config = &container->base.config;
+    const struct run_session *session = container->base.session;
     char owner[64];
     snprintf(owner, sizeof(owner), "%llu.%d", (unsigned long long)process_namespace(),
              (int)getpid());
-    const struct run_plan *plan = config->plan;
+    const struct run_plan *plan = container->base.plan;
     bool nvidia = plan->target->gpu != RUN_GPU_NONE && run_engine_has_nvidia(&container->engine);
     struct run_container_spec spec = {
         .owner = owner,
         .image = plan->image,
         .argv = plan->argv,
         .env = plan->env,
-        .socket_dir = config->socket_dir,
+        .socket_dir = session->socket_dir,
         .dataset = plan->dataset,
         .nvidia_runtime = nvidia,
         .gpu_request = plan->target->gpu == RUN_GPU_ALL && !nvidia,
     };
     run_engine_clear(&container->engine, owner_is_gone);
-    chmod(config->socket_dir, 0755); /* the container may run as another user */
+    chmod(session->socket_dir, 0755); /* the container may run as another user */
     return run_engine_create(&container->engine, &spec, &container->id, err);
 }
 
 static int container_start(struct run_app *app, struct error *err) {
     struct container_app *container = container_of(app);
     struct run_container_state state;
-    int r = run_engine_open(&container->engine, app->config.settings, err);
-    if (r == 0) {
-        r = create_container(container, err);
-    }
+    int r = run_engine_open(&container->engine, app->session->config->settings, err);
+    r = r < 0 ? r : create_container(container, err);
     app->started_ns = clock_monotonic_ns();
-    if (r == 0) {
-        r = run_engine_start(&container->engine, container->id, err);
-    }
-    if (r == 0) {
-        r = run_engine_inspect(&container->engine, container->id, &state, err);
-    }
+    r = r < 0 ? r
+              : run_engine_call(&container->engine, "POST", NULL, err, "/containers/%s/start",
+                                container->id);
+    r = r < 0 ? r : run_engine_inspect(&container->engine, container->id, &state, err);
     if (r == 0 && state.running) {
         watch_process(container, state.pid);
     }
@@ -290,7 +289,8 @@ static int container_start(struct run_app *app, struct error *err) {
 }
 
 static void container_signal(struct run_app *app, int signal) {
-    run_engine_kill(&container_of(app)->engine, container_of(app)->id, signal, NULL);
+    run_engine_call(&container_of(app)->engine, "POST", NULL, NULL, "/containers/%s/kill?signal=%d",
+                    container_of(app)->id, signal);
 }
 
 static size_t container_kill(struct run_app *app) {
@@ -330,8 +330,8 @@ static void container_destroy(struct run_app *app) {
     struct container_app *container = container_of(app);
     stop_watching(container);
     if (container->id != NULL) {
-        run_engine_copy_output(&container->engine, container->id, app->config.output_fd);
-        run_engine_remove(&container->engine, container->id);
+        run_engine_copy_output(&container->engine, container->id, app->output_fd);
+        run_engine_call(&container->engine, "DELETE", NULL, NULL, RUN_ENGINE_REMOVE, container->id);
     }
     run_cgroup_finish(&container->cgroup);
     run_engine_close(&container->engine);
@@ -349,9 +349,10 @@ static const struct run_app_kind container_kind = {
 
 /* ---- both ---- */
 
-struct run_app *run_app_create(const struct run_app_config *config) {
+struct run_app *run_app_create(struct run_session *session, const struct run_plan *plan,
+                               int output_fd) {
     struct run_app *app;
-    if (config->plan->image != NULL) {
+    if (plan->image != NULL) {
         struct container_app *container = mem_zalloc(1, sizeof(*container));
         container->pid.fd = -1;
         container->usage = nothing;
@@ -362,7 +363,9 @@ struct run_app *run_app_create(const struct run_app_config *config) {
         app = &command->base;
         app->kind = &command_kind;
     }
-    app->config = *config;
+    app->session = session;
+    app->plan = plan;
+    app->output_fd = output_fd;
     return app;
 }
 

@@ -6,8 +6,6 @@
 #include <sys/types.h>
 
 #include "exporter/core/error.h"
-#include "exporter/loop/loop.h"
-#include "exporter/settings/settings.h"
 #include "profiler/run/cgroup.h"
 #include "profiler/run/plugin.h"
 #include "profiler/run/spec.h"
@@ -28,18 +26,13 @@ struct run_plan {
     size_t n_knobs;
 };
 
-/* How to start it. The pointers are borrowed and outlive the application. */
-struct run_app_config {
-    struct loop *loop;
-    const struct settings *settings;
-    const struct run_plan *plan;
-    const char *socket_dir; /* with the socket of the plugin channel in it */
-    int output_fd;          /* standard output and error */
-};
+struct run_session;
 
 struct run_app {
     const struct run_app_kind *kind;
-    struct run_app_config config;
+    struct run_session *session;
+    const struct run_plan *plan;
+    int output_fd; /* standard output and error */
     bool ended;
     int exit_code;
     int exit_signal; /* 0: it exited */
@@ -60,6 +53,8 @@ struct run_app_kind {
     void (*destroy)(struct run_app *app);
 };
 
-/* Prepares a container if there is an image, else a command; nothing runs yet. */
-struct run_app *run_app_create(const struct run_app_config *config);
+/* Prepares a container if there is an image, else a command; nothing runs yet. The session and the
+ * plan outlive it. */
+struct run_app *run_app_create(struct run_session *session, const struct run_plan *plan,
+                               int output_fd);
 void run_app_destroy(struct run_app *app); /* accepts NULL */

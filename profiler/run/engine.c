@@ -18,24 +18,15 @@
 
 enum { CALL_MS = 30000, FIND_MS = 2000, MAX_ANSWER = 64 << 20, MAX_IMAGE = 512, FRAME_HEAD = 8 };
 
-static inline void object_cleanup(json_t **object) {
-    json_decref(*object);
-}
-#define CLEANUP_OBJECT CLEANUP(object_cleanup)
-
 /* ---- requests ---- */
 
-static json_t *load(const struct http_client *client) {
-    return json_loadb(buf_str(&client->answer), client->answer.len, 0, NULL);
+static json_t *load(const struct run_engine *engine) {
+    return json_loadb(buf_str(&engine->client.answer), engine->client.answer.len, 0, NULL);
 }
 
-/* Calls the engine at a path; a status from 400 on becomes an error with the engine's message. */
-static int call(const struct run_engine *engine, const char *method, const char *body,
-                struct http_client *client, struct error *err, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
-
-static int call(const struct run_engine *engine, const char *method, const char *body,
-                struct http_client *client, struct error *err, const char *format, ...) {
+int run_engine_call(struct run_engine *engine, const char *method, const char *body,
+                    struct error *err, const char *format, ...) {
+    struct http_client *client = &engine->client;
     struct buf path CLEANUP_BUF = {0};
     va_list args;
     va_start(args, format);
@@ -52,16 +43,15 @@ static int call(const struct run_engine *engine, const char *method, const char 
     if (client->status < 400) {
         return 0;
     }
-    json_t *object CLEANUP_OBJECT = load(client);
+    json_auto_t *object = load(engine);
     const char *message = json_string_value(json_object_get(object, "message"));
     return error_set(err, client->status == 404 ? -ENOENT : -EIO, "container engine: %s",
                      message != NULL ? message : "rejected without a message");
 }
 
-static bool responds(const char *socket) {
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    return http_client_call(&client, socket, "GET", "/_ping", NULL, MAX_ANSWER, FIND_MS) == 0 &&
-           client.status == 200;
+static bool responds(struct http_client *client, const char *socket) {
+    return http_client_call(client, socket, "GET", "/_ping", NULL, MAX_ANSWER, FIND_MS) == 0 &&
+           client->status == 200;
 }
 
 static char *below(const char *base, const char *path) {
@@ -84,14 +74,17 @@ int run_engine_open(struct run_engine *engine, const struct settings *settings, 
         runtime_dir != NULL ? file_path_join(runtime_dir, "podman/podman.sock") : NULL,
     };
     struct buf tried CLEANUP_BUF = {0};
-    engine->socket = NULL;
+    *engine = (struct run_engine){.client = HTTP_CLIENT_NONE};
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        if (engine->socket == NULL && places[i] != NULL && responds(places[i])) {
+        if (engine->socket == NULL && places[i] != NULL && responds(&engine->client, places[i])) {
             engine->socket = TAKE(places[i]);
         } else if (places[i] != NULL) {
             buf_printf(&tried, "%s%s", tried.len > 0 ? ", " : "", places[i]);
         }
         free(places[i]);
+    }
+    if (engine->socket == NULL) {
+        http_client_finish(&engine->client);
     }
     return engine->socket != NULL
                ? 0
@@ -99,7 +92,10 @@ int run_engine_open(struct run_engine *engine, const struct settings *settings, 
 }
 
 void run_engine_close(struct run_engine *engine) {
-    free(TAKE(engine->socket));
+    if (engine->socket != NULL) {
+        http_client_finish(&engine->client);
+        free(TAKE(engine->socket));
+    }
 }
 
 /* ---- images ---- */
@@ -112,20 +108,19 @@ static bool image_name_good(const char *image) {
                len;
 }
 
-int run_engine_image(const struct run_engine *engine, const char *image, char **ret_digest,
+int run_engine_image(struct run_engine *engine, const char *image, char **ret_digest,
                      struct error *err) {
     if (!image_name_good(image)) {
         return error_set(err, -EINVAL, "\"%s\" is not the name of an image", image);
     }
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    int r = call(engine, "GET", NULL, &client, err, "/images/%s/json", image);
+    int r = run_engine_call(engine, "GET", NULL, err, "/images/%s/json", image);
     if (r == -ENOENT) {
         return error_set(err, r, "image %s is not on this machine: pull it first", image);
     }
     if (r < 0) {
         return r;
     }
-    json_t *object CLEANUP_OBJECT = load(&client);
+    json_auto_t *object = load(engine);
     const char *digest =
         json_string_value(json_array_get(json_object_get(object, "RepoDigests"), 0));
     const char *id = json_string_value(json_object_get(object, "Id"));
@@ -133,12 +128,11 @@ int run_engine_image(const struct run_engine *engine, const char *image, char **
     return 0;
 }
 
-bool run_engine_has_nvidia(const struct run_engine *engine) {
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    if (call(engine, "GET", NULL, &client, NULL, "/info") < 0) {
+bool run_engine_has_nvidia(struct run_engine *engine) {
+    if (run_engine_call(engine, "GET", NULL, NULL, "/info") < 0) {
         return false;
     }
-    json_t *object CLEANUP_OBJECT = load(&client);
+    json_auto_t *object = load(engine);
     return json_object_get(json_object_get(object, "Runtimes"), "nvidia") != NULL;
 }
 
@@ -188,16 +182,15 @@ static bool is_id(const char *text) {
     return text[0] != '\0' && text[strspn(text, "0123456789abcdef")] == '\0';
 }
 
-int run_engine_create(const struct run_engine *engine, const struct run_container_spec *spec,
+int run_engine_create(struct run_engine *engine, const struct run_container_spec *spec,
                       char **ret_id, struct error *err) {
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
     struct buf body CLEANUP_BUF = {0};
     run_engine_describe(spec, &body);
-    int r = call(engine, "POST", buf_str(&body), &client, err, "/containers/create");
+    int r = run_engine_call(engine, "POST", buf_str(&body), err, "/containers/create");
     if (r < 0) {
         return r;
     }
-    json_t *object CLEANUP_OBJECT = load(&client);
+    json_auto_t *object = load(engine);
     const char *id = json_string_value(json_object_get(object, "Id"));
     if (id == NULL || !is_id(id)) {
         return error_set(err, -EBADMSG, "container engine: created a container without an id");
@@ -206,43 +199,21 @@ int run_engine_create(const struct run_engine *engine, const struct run_containe
     return 0;
 }
 
-int run_engine_start(const struct run_engine *engine, const char *id, struct error *err) {
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    return call(engine, "POST", NULL, &client, err, "/containers/%s/start", id);
-}
-
-int run_engine_wait(const struct run_engine *engine, const char *id, struct error *err) {
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    return call(engine, "POST", NULL, &client, err, "/containers/%s/wait", id);
-}
-
-int run_engine_kill(const struct run_engine *engine, const char *id, int signal,
-                    struct error *err) {
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    return call(engine, "POST", NULL, &client, err, "/containers/%s/kill?signal=%d", id, signal);
-}
-
-void run_engine_remove(const struct run_engine *engine, const char *id) {
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    call(engine, "DELETE", NULL, &client, NULL, "/containers/%s?force=1&v=1", id);
-}
-
-void run_engine_clear(const struct run_engine *engine, bool (*is_gone)(const char *owner)) {
+void run_engine_clear(struct run_engine *engine, bool (*is_gone)(const char *owner)) {
     /* ?filters={"label":["waap.run"]} */
     static const char path[] =
         "/containers/json?all=1&filters=%7B%22label%22%3A%5B%22" RUN_ENGINE_LABEL "%22%5D%7D";
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    if (call(engine, "GET", NULL, &client, NULL, "%s", path) < 0) {
+    if (run_engine_call(engine, "GET", NULL, NULL, "%s", path) < 0) {
         return;
     }
-    json_t *list CLEANUP_OBJECT = load(&client);
+    json_auto_t *list = load(engine);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *container = json_array_get(list, i);
         const char *id = json_string_value(json_object_get(container, "Id"));
         const char *owner = json_string_value(
             json_object_get(json_object_get(container, "Labels"), RUN_ENGINE_LABEL));
         if (id != NULL && owner != NULL && is_id(id) && is_gone(owner)) {
-            run_engine_remove(engine, id);
+            run_engine_call(engine, "DELETE", NULL, NULL, RUN_ENGINE_REMOVE, id);
         }
     }
 }
@@ -276,7 +247,7 @@ static void split_exit(int code, struct run_container_state *state) {
 }
 
 int run_engine_parse_state(const char *text, size_t len, struct run_container_state *ret_state) {
-    json_t *object CLEANUP_OBJECT = json_loadb(text, len, 0, NULL);
+    json_auto_t *object = json_loadb(text, len, 0, NULL);
     const json_t *state = json_object_get(object, "State");
     if (!json_is_object(state)) {
         return -EBADMSG;
@@ -293,42 +264,36 @@ int run_engine_parse_state(const char *text, size_t len, struct run_container_st
     return 0;
 }
 
-int run_engine_inspect(const struct run_engine *engine, const char *id,
+int run_engine_inspect(struct run_engine *engine, const char *id,
                        struct run_container_state *ret_state, struct error *err) {
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    int r = call(engine, "GET", NULL, &client, err, "/containers/%s/json", id);
-    if (r == 0 &&
-        run_engine_parse_state(buf_str(&client.answer), client.answer.len, ret_state) < 0) {
+    int r = run_engine_call(engine, "GET", NULL, err, "/containers/%s/json", id);
+    if (r == 0 && run_engine_parse_state(buf_str(&engine->client.answer), engine->client.answer.len,
+                                         ret_state) < 0) {
         r = error_set(err, -EBADMSG, "container engine: no state in its response");
     }
     return r;
 }
 
-/* Of an output that is too long for one response, the last lines. */
-static int read_output(const struct run_engine *engine, const char *id, struct http_client *client,
-                       struct error *err) {
+/* Both streams come in frames: one byte stream number, three zero bytes, four bytes length. Of an
+ * output that is too long for one response, the last lines are copied. */
+void run_engine_copy_output(struct run_engine *engine, const char *id, int fd) {
+    struct error err;
     int r = -EFBIG;
     for (int n_lines = 100000; r == -EFBIG && n_lines > 0; n_lines /= 10) {
-        r = call(engine, "GET", NULL, client, err, "/containers/%s/logs?stdout=1&stderr=1&tail=%d",
-                 id, n_lines);
+        r = run_engine_call(engine, "GET", NULL, &err,
+                            "/containers/%s/logs?stdout=1&stderr=1&tail=%d", id, n_lines);
     }
-    return r;
-}
-
-/* Both streams come in frames: one byte stream number, three zero bytes, four bytes length. */
-void run_engine_copy_output(const struct run_engine *engine, const char *id, int fd) {
-    struct http_client client CLEANUP_HTTP_CLIENT = HTTP_CLIENT_NONE;
-    struct error err;
-    if (read_output(engine, id, &client, &err) < 0) {
+    if (r < 0) {
         dprintf(fd, "waap run: cannot read the output of the container: %s\n", err.text);
         return;
     }
-    const unsigned char *data = (const unsigned char *)buf_str(&client.answer);
-    for (size_t at = 0; at + FRAME_HEAD <= client.answer.len;) {
+    const struct buf *answer = &engine->client.answer;
+    const unsigned char *data = (const unsigned char *)buf_str(answer);
+    for (size_t at = 0; at + FRAME_HEAD <= answer->len;) {
         const unsigned char *head = data + at;
         size_t len = (size_t)head[4] << 24 | (size_t)head[5] << 16 | (size_t)head[6] << 8 | head[7];
         at += FRAME_HEAD;
-        len = len < client.answer.len - at ? len : client.answer.len - at;
+        len = len < answer->len - at ? len : answer->len - at;
         if (write(fd, data + at, len) < 0) {
             return;
         }

@@ -6,14 +6,17 @@
 
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
+#include "exporter/net/http_client.h"
 #include "exporter/settings/settings.h"
 
 #define RUN_ENGINE_LABEL "waap.run"
+#define RUN_ENGINE_REMOVE "/containers/%s?force=1&v=1"
 
 /* A container engine (Docker or podman), called by HTTP over its Unix socket. Every call blocks
  * until the response or a timeout. */
 struct run_engine {
     char *socket;
+    struct http_client client; /* of the last call */
 };
 
 /* The socket that DOCKER_HOST names, or NULL. */
@@ -23,13 +26,19 @@ const char *run_engine_host(void);
 int run_engine_open(struct run_engine *engine, const struct settings *settings, struct error *err);
 void run_engine_close(struct run_engine *engine); /* accepts a zeroed struct */
 
+/* Calls a path of the API: starts, signals, removes a container, waits for its end. A status from
+ * 400 on becomes an error with the engine's message, -ENOENT for 404. */
+int run_engine_call(struct run_engine *engine, const char *method, const char *body,
+                    struct error *err, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
 /* The immutable name of an image: its registry digest, else its id. The caller frees it. -ENOENT:
  * the engine does not have the image. */
-int run_engine_image(const struct run_engine *engine, const char *image, char **ret_digest,
+int run_engine_image(struct run_engine *engine, const char *image, char **ret_digest,
                      struct error *err);
 
 /* Whether the engine has NVIDIA's runtime, which gives a container the GPU. */
-bool run_engine_has_nvidia(const struct run_engine *engine);
+bool run_engine_has_nvidia(struct run_engine *engine);
 
 struct run_container_spec {
     const char *owner; /* for run_engine_clear */
@@ -46,14 +55,12 @@ struct run_container_spec {
 void run_engine_describe(const struct run_container_spec *spec, struct buf *out);
 
 /* Creates a container; the caller frees its id. */
-int run_engine_create(const struct run_engine *engine, const struct run_container_spec *spec,
+int run_engine_create(struct run_engine *engine, const struct run_container_spec *spec,
                       char **ret_id, struct error *err);
 
 /* Removes the containers that killed runs have left behind: those for whose owner `is_gone` is
  * true. */
-void run_engine_clear(const struct run_engine *engine, bool (*is_gone)(const char *owner));
-
-int run_engine_start(const struct run_engine *engine, const char *id, struct error *err);
+void run_engine_clear(struct run_engine *engine, bool (*is_gone)(const char *owner));
 
 struct run_container_state {
     bool running;
@@ -63,22 +70,14 @@ struct run_container_state {
     double started_seconds, finished_seconds; /* since 1970; 0: not yet */
 };
 
-int run_engine_inspect(const struct run_engine *engine, const char *id,
+int run_engine_inspect(struct run_engine *engine, const char *id,
                        struct run_container_state *ret_state, struct error *err);
 
 /* Parses the response of an inspection. 0 or -EBADMSG. */
 int run_engine_parse_state(const char *text, size_t len, struct run_container_state *ret_state);
 
-/* Waits until it has stopped. */
-int run_engine_wait(const struct run_engine *engine, const char *id, struct error *err);
-
-/* Signals its first process; SIGKILL ends all of them. */
-int run_engine_kill(const struct run_engine *engine, const char *id, int signal, struct error *err);
-
 /* Writes the output of the container to a file. */
-void run_engine_copy_output(const struct run_engine *engine, const char *id, int fd);
-
-void run_engine_remove(const struct run_engine *engine, const char *id);
+void run_engine_copy_output(struct run_engine *engine, const char *id, int fd);
 
 /* "2026-11-16T14:00:00.123456789Z" as seconds since 1970; 0 for an invalid time and for the year 1,
  * which means never. */

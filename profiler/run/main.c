@@ -315,7 +315,6 @@ static void profile(struct call *call, struct run_plan *plan) {
 }
 
 static void write_finished(struct run_session *session) {
-    struct error err;
     session->record.target = NULL;
     run_record_begin(&session->record, "finished");
     run_record_number(&session->record, "t",
@@ -326,7 +325,7 @@ static void write_finished(struct run_session *session) {
         json_put_bool(&session->record.line, "left_out", true);
         complain(0, "the application has more series than a record holds: some were left out");
     }
-    run_session_check(session, run_record_end(&session->record, &err), &err);
+    run_record_end(&session->record);
 }
 
 static int open_record(struct call *call, const struct run_plan *first, struct error *err) {
@@ -359,10 +358,9 @@ static int run_plans(struct call *call, struct run_plan *plans, size_t n_plans, 
     if (session->record.began_ns != 0) {
         write_finished(session);
     }
-    if (r == 0 && session->error.text[0] != '\0') {
-        r = error_set(err, -EIO, "%s", session->error.text);
-    }
-    return r;
+    return r == 0 && session->record.error.text[0] != '\0'
+               ? error_set(err, -EIO, "%s", session->record.error.text)
+               : r;
 }
 
 /* ---- the command ---- */

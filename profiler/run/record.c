@@ -47,11 +47,12 @@ double run_record_seconds(const struct run_record *record, int64_t now_ns) {
 }
 
 /* A partial write is undone: readers accept an incomplete line only at the end of the file. */
-static int write_all(struct run_record *record, const struct buf *text, struct error *err) {
+static int write_all(struct run_record *record, const struct buf *text) {
     for (size_t done = 0; done < text->len;) {
         ssize_t n = write(record->fd, text->data + done, text->len - done);
         if (n < 0 && errno != EINTR) {
-            int r = error_set(err, -errno, "write the record: %m");
+            bool first = record->error.text[0] == '\0';
+            int r = error_set(first ? &record->error : NULL, -errno, "write the record: %m");
             if (ftruncate(record->fd, record->n_bytes) < 0) {
                 return r; /* a device */
             }
@@ -91,16 +92,16 @@ void run_record_moment(struct run_record *record, int64_t now_ns) {
     run_record_number(record, "at", clock_wall_seconds() - ago);
 }
 
-int run_record_end(struct run_record *record, struct error *err) {
+int run_record_end(struct run_record *record) {
     buf_add_str(&record->line, "}\n");
-    return write_all(record, &record->line, err);
+    return write_all(record, &record->line);
 }
 
-int run_record_phase(struct run_record *record, const char *phase, struct error *err) {
+int run_record_phase(struct run_record *record, const char *phase) {
     run_record_begin(record, "phase");
     run_record_text(record, "phase", phase);
     run_record_moment(record, clock_monotonic_ns());
-    return run_record_end(record, err);
+    return run_record_end(record);
 }
 
 /* ---- samples ---- */
@@ -160,7 +161,7 @@ void run_record_value(struct run_record *record, const struct run_series *series
     }
 }
 
-int run_record_end_sample(struct run_record *record, struct error *err) {
+int run_record_end_sample(struct run_record *record) {
     if (record->line.len > 0 && record->line.data[record->line.len - 1] == '{') {
         return 0; /* no probe has returned a value */
     }
@@ -168,8 +169,8 @@ int run_record_end_sample(struct run_record *record, struct error *err) {
     buf_add_str(&record->line, "}\n");
     record->n_samples++;
     if (record->declared.len == 0) {
-        return write_all(record, &record->line, err);
+        return write_all(record, &record->line);
     }
     buf_add(&record->declared, record->line.data, record->line.len);
-    return write_all(record, &record->declared, err);
+    return write_all(record, &record->declared);
 }

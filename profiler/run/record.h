@@ -34,7 +34,8 @@ struct run_record {
     struct hash_index keys; /* declared; they are in `arena` */
     struct arena arena;
     uint64_t n_samples;
-    bool left_out; /* a value was dropped: too many series or too long a line */
+    bool left_out;      /* a value was dropped: too many series or too long a line */
+    struct error error; /* the first failure to write; "": none */
 };
 
 /* Creates or empties the file. */
@@ -45,18 +46,19 @@ void run_record_close(struct run_record *record); /* accepts a zeroed struct */
 double run_record_seconds(const struct run_record *record, int64_t now_ns);
 
 /* A line: run_record_begin, then members by these calls or the writer of JSON, then run_record_end.
- * A text of NULL and a number of NAN are left out. */
+ * A text of NULL and a number of NAN are left out. The calls that end a line write it: 0 or a
+ * negative errno, and `error` if it is the first. */
 void run_record_begin(struct run_record *record, const char *kind);
 void run_record_text(struct run_record *record, const char *key, const char *text);
 void run_record_number(struct run_record *record, const char *key, double number);
 /* Adds "target", "run", "t" and "at". */
 void run_record_moment(struct run_record *record, int64_t now_ns);
-int run_record_end(struct run_record *record, struct error *err);
+int run_record_end(struct run_record *record);
 
 /* {"kind":"phase",…}. */
-int run_record_phase(struct run_record *record, const char *phase, struct error *err);
+int run_record_phase(struct run_record *record, const char *phase);
 
 /* A sample: run_record_begin_sample, then values, then run_record_end_sample. NAN is left out. */
 void run_record_begin_sample(struct run_record *record, int64_t now_ns);
 void run_record_value(struct run_record *record, const struct run_series *series, double value);
-int run_record_end_sample(struct run_record *record, struct error *err);
+int run_record_end_sample(struct run_record *record);

@@ -23,14 +23,8 @@
 
 enum { FIRST_ANSWER_MS = 3000 };
 
-void run_session_check(struct run_session *session, int result, const struct error *err) {
-    if (result < 0 && session->error.text[0] == '\0') {
-        session->error = *err;
-    }
-}
-
 bool run_session_is_over(const struct run_session *session) {
-    return session->n_interrupts > 0 || session->given_up || session->error.text[0] != '\0';
+    return session->n_interrupts > 0 || session->given_up || session->record.error.text[0] != '\0';
 }
 
 /* ---- signals ---- */
@@ -292,21 +286,19 @@ static void begin_sample(struct run_session *session, bool all, int64_t now_ns) 
 
 /* Probes that are still busy when the next sample is due are missing in this one. */
 static void end_sample(struct run_session *session) {
-    struct error err;
     if (session->pending) {
         session->pending = false;
         run_probe_write(session->probe, session->spec->metrics, &session->record, &session->live);
-        run_session_check(session, run_record_end_sample(&session->record, &err), &err);
+        run_record_end_sample(&session->record);
     }
 }
 
 static void write_lost(struct run_session *session, int64_t n_lost, int64_t now_ns) {
-    struct error err;
     run_record_begin(&session->record, "lost");
     run_record_moment(&session->record, now_ns);
     run_record_number(&session->record, "samples", (double)n_lost);
     run_record_text(&session->record, "reason", "late");
-    run_session_check(session, run_record_end(&session->record, &err), &err);
+    run_record_end(&session->record);
 }
 
 static void take_due_sample(struct run_session *session, int64_t now_ns) {
@@ -351,9 +343,8 @@ void run_session_sample(struct run_session *session) {
 }
 
 void run_session_phase(struct run_session *session, const char *phase) {
-    struct error err;
     end_sample(session);
     session->progress.phase = phase;
     session->progress.phase_ns = clock_monotonic_ns();
-    run_session_check(session, run_record_phase(&session->record, phase, &err), &err);
+    run_record_phase(&session->record, phase);
 }

@@ -43,7 +43,6 @@ struct run_session {
     unsigned n_interrupts;
     unsigned n_handled; /* of those, when stopping began */
     bool given_up;      /* the next run would fail for the same reason */
-    struct error error; /* the first failure to write the record; "": none */
 };
 
 /* Prepares a session whose `collectors`, `spec` and `out_dir` are set. Fails if the machine does
@@ -65,9 +64,6 @@ void run_session_phase(struct run_session *session, const char *phase);
 
 /* Whether no further run should start. */
 bool run_session_is_over(const struct run_session *session);
-
-/* Keeps the first error of writing the record. */
-void run_session_check(struct run_session *session, int result, const struct error *err);
 
 /* One target of a session: its baseline and its runs, with warm-up and repeats. */
 

@@ -58,7 +58,6 @@ static bool interrupted(struct run_session *session) {
 static void write_target(struct run_session *session, const struct run_plan *plan) {
     struct run_record *record = &session->record;
     const struct run_target *target = plan->target;
-    struct error err;
     run_record_begin(record, "target");
     run_record_text(record, "target", plan->name);
     text_put_list(&record->line, "args", target->args);
@@ -78,7 +77,7 @@ static void write_target(struct run_session *session, const struct run_plan *pla
         }
         json_close(&record->line, '}');
     }
-    run_session_check(session, run_record_end(record, &err), &err);
+    run_record_end(record);
 }
 
 static void write_end(struct run_session *session, const struct outcome *outcome,
@@ -87,7 +86,6 @@ static void write_end(struct run_session *session, const struct outcome *outcome
     const struct run_app *app = session->app;
     bool started = outcome->error.text[0] == '\0';
     struct run_usage usage;
-    struct error err;
     run_record_begin(record, "end");
     run_record_moment(record, started ? app->ended_ns : clock_monotonic_ns());
     if (started) {
@@ -107,7 +105,7 @@ static void write_end(struct run_session *session, const struct outcome *outcome
     }
     run_record_number(record, "overhead_seconds", overhead_seconds);
     run_record_text(record, "output", output);
-    run_session_check(session, run_record_end(record, &err), &err);
+    run_record_end(record);
 }
 
 /* ---- stopping ---- */
@@ -272,19 +270,12 @@ static double own_seconds(void) {
 
 static int launch(struct run_session *session, const struct run_plan *plan, int output_fd,
                   struct error *err) {
-    struct run_app_config config = {
-        .loop = session->loop,
-        .settings = session->config->settings,
-        .plan = plan,
-        .socket_dir = session->socket_dir,
-        .output_fd = output_fd,
-    };
     int r = run_plugin_create(session->loop, session->config, session->collectors, &session->plugin,
                               err);
     if (r < 0) {
         return r;
     }
-    session->app = run_app_create(&config);
+    session->app = run_app_create(session, plan, output_fd);
     return session->app->kind->start(session->app, err);
 }
 

@@ -61,8 +61,8 @@ static void test_lines(void) {
     run_record_number(&record, "inf", -INFINITY);
     json_close(&record.line, '}');
     json_put_bool(&record.line, "b", true);
-    TEST_ASSERT_EQUAL_INT(0, run_record_end(&record, &err));
-    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "run", &err));
+    TEST_ASSERT_EQUAL_INT(0, run_record_end(&record));
+    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "run"));
     check("{\"kind\":\"x\",\"a\":\"q\\\"\\u000a\",\"l\":[\"1\",\"2\"],\"e\":[],\"o\":{\"n\":0.1,"
           "\"inf\":"
           "\"-Inf\"},\"b\":true}\n"
@@ -83,7 +83,7 @@ static void test_samples(void) {
         run_record_begin_sample(&record, record.began_ns);
         run_record_value(&record, &b, i < 2 ? i : NAN);
         run_record_value(&record, &a, i == 1 ? 5 : NAN);
-        TEST_ASSERT_EQUAL_INT(0, run_record_end_sample(&record, &err));
+        TEST_ASSERT_EQUAL_INT(0, run_record_end_sample(&record));
     }
     check("{\"kind\":\"series\",\"key\":\"b_total\",\"type\":\"counter\",\"unit\":\"\",\"help\":"
           "\"B.\"}\n"
@@ -132,7 +132,7 @@ static void test_what_readers_take(void) {
                 const struct run_series series = {key, RECORD_GAUGE, "", ""};
                 run_record_value(&record, &series, 1);
             }
-            TEST_ASSERT_EQUAL_INT(0, run_record_end_sample(&record, &err));
+            TEST_ASSERT_EQUAL_INT(0, run_record_end_sample(&record));
         }
         TEST_ASSERT_EQUAL(rows[row].left_out, record.left_out);
         TEST_ASSERT_EQUAL_size_t(RECORD_MAX_SERIES + 2, count_lines());
@@ -145,7 +145,7 @@ static void test_one_writer(void) {
     struct run_record record, second;
     struct error err;
     TEST_ASSERT_EQUAL_INT(0, run_record_open(&record, path, &err));
-    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "run", &err));
+    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "run"));
     TEST_ASSERT_EQUAL_INT(-EBUSY, run_record_open(&second, path, &err));
     TEST_ASSERT_EQUAL_size_t(1, count_lines());
     run_record_close(&record);
@@ -158,8 +158,8 @@ static void test_full_disk(void) {
     struct run_record record;
     struct error err;
     TEST_ASSERT_EQUAL_INT(0, run_record_open(&record, "/dev/full", &err));
-    TEST_ASSERT_EQUAL_INT(-ENOSPC, run_record_phase(&record, "run", &err));
-    TEST_ASSERT_NOT_NULL(strstr(err.text, "write the record"));
+    TEST_ASSERT_EQUAL_INT(-ENOSPC, run_record_phase(&record, "run"));
+    TEST_ASSERT_NOT_NULL(strstr(record.error.text, "write the record"));
     run_record_close(&record);
     TEST_ASSERT_EQUAL_INT(-ENOENT, run_record_open(&record, "/nonexistent/x", &err));
 }
@@ -172,13 +172,13 @@ static void test_half_a_line(void) {
     TEST_ASSERT_EQUAL_INT(0, getrlimit(RLIMIT_FSIZE, &limit));
     signal(SIGXFSZ, SIG_IGN);
     TEST_ASSERT_EQUAL_INT(0, run_record_open(&record, path, &err));
-    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "run", &err));
+    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "run"));
     const struct rlimit less = {(rlim_t)record.n_bytes + 20, limit.rlim_max};
     TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_FSIZE, &less));
-    int r = run_record_phase(&record, "stop", &err);
+    int r = run_record_phase(&record, "stop");
     TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_FSIZE, &limit));
     TEST_ASSERT_EQUAL_INT(-EFBIG, r);
-    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "cooldown", &err));
+    TEST_ASSERT_EQUAL_INT(0, run_record_phase(&record, "cooldown"));
     TEST_ASSERT_EQUAL_size_t(2, count_lines());
     run_record_close(&record);
 }
