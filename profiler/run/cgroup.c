@@ -78,9 +78,7 @@ int run_cgroup_attach(struct run_cgroup *cgroup, const char *procfs, const char 
     char name[16];
     snprintf(name, sizeof(name), "%d", (int)pid);
     int r = open_hierarchies(cgroup, cgroupfs, err);
-    if (r == 0) {
-        r = locate(cgroup, procfs, name, err);
-    }
+    r = r < 0 ? r : locate(cgroup, procfs, name, err);
     for (size_t i = 0; r == 0 && i < cgroup->tree.n_rows; i++) {
         /* The root never belongs to a container; it covers the whole machine. */
         if (cgroup->paths[i] != NULL && cgroup->paths[i][1] != '\0') {
@@ -113,21 +111,12 @@ void run_cgroup_finish(struct run_cgroup *cgroup) {
 /* ---- using ---- */
 
 int run_cgroup_enter(const struct run_cgroup *cgroup) {
-    for (size_t i = 0; i < cgroup->tree.n_rows; i++) {
-        if (cgroup->place.fds[i] < 0) {
-            continue;
-        }
-        int fd = openat(cgroup->place.fds[i], "cgroup.procs", O_WRONLY | O_CLOEXEC);
-        ssize_t n = fd >= 0 ? write(fd, "0", 1) : -1;
-        int failure = n < 0 ? -errno : 0;
-        if (fd >= 0) {
-            close(fd);
-        }
-        if (failure < 0) {
-            return failure;
-        }
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < cgroup->tree.n_rows; i++) {
+        int dirfd = cgroup->place.fds[i];
+        r = dirfd >= 0 ? write_word(dirfd, "cgroup.procs", "0") : 0;
     }
-    return 0;
+    return r;
 }
 
 static void add_io(const struct cgroup_stats *stats, struct run_usage *usage) {
@@ -179,22 +168,18 @@ bool run_cgroup_read(struct run_cgroup *cgroup, struct run_usage *ret_usage) {
 static size_t kill_listed(int dirfd) {
     struct buf text CLEANUP_BUF = {0};
     size_t n = 0;
-    if (file_read_at(dirfd, "cgroup.procs", MAX_BYTES, &text, NULL) < 0) {
-        return 0;
-    }
-    for (const char *at = buf_str(&text); *at != '\0';) {
-        char *end;
+    file_read_at(dirfd, "cgroup.procs", MAX_BYTES, &text, NULL);
+    const char *at = buf_str(&text);
+    for (char *end;; at = end) {
         long pid = strtol(at, &end, 10);
         if (end == at) {
-            break;
+            return n;
         }
         if (pid > 0) {
             kill((pid_t)pid, SIGKILL);
             n++;
         }
-        at = end + strspn(end, "\n");
     }
-    return n;
 }
 
 /* cgroup.kill kills all processes at once, also those being forked. Without that file the caller
@@ -259,9 +244,7 @@ static void remove_stale(const char *root, const char *home, int fd) {
 static void list_controllers(int dirfd, char sign, struct buf *out) {
     static const char *const wanted[] = {"memory", "io", "cpu", "pids"};
     struct buf text CLEANUP_BUF = {0};
-    if (file_read_at(dirfd, "cgroup.controllers", MAX_BYTES, &text, NULL) < 0) {
-        return;
-    }
+    file_read_at(dirfd, "cgroup.controllers", MAX_BYTES, &text, NULL);
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
         const char *cursor = buf_str(&text);
         struct scan_word word;
@@ -369,17 +352,12 @@ static int create_all(struct run_cgroup *cgroup, struct error *err) {
 int run_cgroup_create(struct run_cgroup *cgroup, const char *procfs, const char *cgroupfs,
                       struct error *err) {
     int r = open_hierarchies(cgroup, cgroupfs, err);
-    if (r == 0) {
-        cgroup->ours = true;
-        r = locate(cgroup, procfs, "self", err);
-    }
-    if (r == 0) {
-        r = create_all(cgroup, err);
-    }
+    r = r < 0 ? r : locate(cgroup, procfs, "self", err);
+    r = r < 0 ? r : create_all(cgroup, err);
     if (r < 0) {
-        cgroup->ours = false;
         run_cgroup_finish(cgroup);
     }
+    cgroup->ours = r == 0;
     return r;
 }
 

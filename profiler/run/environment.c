@@ -1,5 +1,6 @@
 #include "profiler/run/session.h"
 
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -148,6 +149,8 @@ static void write_environment(struct run_session *session, const char *image,
                               const char *image_digest) {
     struct run_record *record = &session->record;
     const char *file = session->spec->file;
+    char *copy CLEANUP_FREE = mem_strdup(file != NULL ? file : ".");
+    char *commit CLEANUP_FREE = run_environment_commit(dirname(copy));
     struct utsname system;
     json_open(&record->line, "environment", '{');
     if (uname(&system) == 0) {
@@ -162,8 +165,6 @@ static void write_environment(struct run_session *session, const char *image,
     write_launch(session, image);
     run_record_text(record, "image", image);
     run_record_text(record, "image_digest", image_digest);
-    char *folder CLEANUP_FREE = run_output_folder(file != NULL ? file : "./");
-    char *commit CLEANUP_FREE = run_environment_commit(folder);
     run_record_text(record, "commit", commit);
     run_record_text(record, "agent", find_agent());
     json_close(&record->line, '}');

@@ -1,6 +1,7 @@
 #include "profiler/run/main.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,9 +195,7 @@ static int find_digest(struct call *call, struct run_plan *plan, struct error *e
     struct run_engine engine = {0};
     char *digest CLEANUP_FREE = NULL;
     int r = run_engine_open(&engine, call->session.config->settings, err);
-    if (r == 0) {
-        r = run_engine_image(&engine, plan->image, &digest, err);
-    }
+    r = r < 0 ? r : run_engine_image(&engine, plan->image, &digest, err);
     if (r == 0 && digest != NULL) {
         plan->digest = arena_copy(&call->arena, digest, strlen(digest) + 1);
     }
@@ -332,9 +331,7 @@ static int open_record(struct call *call, const struct run_plan *first, struct e
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s/samples.jsonl", call->session.out_dir);
     int r = run_output_make(call->session.out_dir, err);
-    if (r == 0) {
-        r = run_record_open(&call->session.record, buf_str(&path), err);
-    }
+    r = r < 0 ? r : run_record_open(&call->session.record, buf_str(&path), err);
     if (r == 0) {
         run_report_remove(call->session.out_dir);
         run_environment_write(&call->session, first->image, first->digest);
@@ -345,13 +342,9 @@ static int open_record(struct call *call, const struct run_plan *first, struct e
 static int run_plans(struct call *call, struct run_plan *plans, size_t n_plans, struct error *err) {
     struct run_session *session = &call->session;
     int r = open_record(call, &plans[0], err);
-    if (r == 0) {
-        r = run_services_start(session, call->home, err);
-    }
-    for (size_t i = 0; r == 0 && i < n_plans; i++) {
-        if (!run_session_is_over(session)) {
-            profile(call, &plans[i]);
-        }
+    r = r < 0 ? r : run_services_start(session, call->home, err);
+    for (size_t i = 0; r == 0 && i < n_plans && !run_session_is_over(session); i++) {
+        profile(call, &plans[i]);
     }
     run_services_stop(session);
     run_progress_clear(&session->progress);
@@ -399,8 +392,7 @@ static int load(struct call *call) {
         }
         return -EINVAL;
     }
-    char *folder CLEANUP_FREE = run_output_folder(file);
-    call->home = arena_copy(&call->arena, folder, strlen(folder) + 1);
+    call->home = dirname(arena_copy(&call->arena, file, strlen(file) + 1));
     return 0;
 }
 

@@ -91,11 +91,3 @@ char *run_output_resolve(const char *base, const char *path, struct error *err) 
     }
     return resolved;
 }
-
-char *run_output_folder(const char *file) {
-    const char *slash = strrchr(file, '/');
-    if (slash == NULL) {
-        return mem_strdup(".");
-    }
-    return slash == file ? mem_strdup("/") : mem_strndup(file, (size_t)(slash - file));
-}

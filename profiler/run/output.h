@@ -23,6 +23,3 @@ int run_output_open(const char *dir, const char *name, struct error *err);
 /* The absolute path of `path`, relative to `base` (NULL: the working directory); NULL with an error
  * if it does not exist. The caller frees it. */
 char *run_output_resolve(const char *base, const char *path, struct error *err);
-
-/* The folder of a file, "." for a bare name. The caller frees it. */
-char *run_output_folder(const char *file);

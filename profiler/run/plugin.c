@@ -217,18 +217,6 @@ int run_plugin_turn(struct run_plugin *plugin, const struct run_knob *knobs, siz
     return n_applied;
 }
 
-static void list_knobs(struct run_plugin *plugin, struct buf *out) {
-    const char *between = "";
-    for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
-         owner = push_store_next_owner(plugin->store, owner)) {
-        const struct knobs_plugin *knobs = knobs_of(plugin->knobs, owner);
-        for (const struct knob *k = knobs != NULL ? knobs->knobs : NULL; k; k = k->next) {
-            buf_printf(out, "%s%s", between, k->spec.name);
-            between = ", ";
-        }
-    }
-}
-
 /* The knob of the first plugin that has declared it, or NULL. */
 static const struct knob *find_knob(struct run_plugin *plugin, const char *name) {
     for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
@@ -242,39 +230,39 @@ static const struct knob *find_knob(struct run_plugin *plugin, const char *name)
     return NULL;
 }
 
-enum run_knobs run_plugin_knobs(struct run_plugin *plugin, const struct run_knob *knobs,
-                                size_t n_knobs) {
+/* Whether the plugins have declared these knobs; else why the first is missing. */
+static enum run_knobs check_declared(struct run_plugin *plugin, const struct run_knob *knobs,
+                                     size_t n_knobs, struct buf *why) {
     struct buf names CLEANUP_BUF = {0};
-    list_knobs(plugin, &names);
+    for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
+         owner = push_store_next_owner(plugin->store, owner)) {
+        const struct knobs_plugin *declared = knobs_of(plugin->knobs, owner);
+        for (const struct knob *k = declared != NULL ? declared->knobs : NULL; k; k = k->next) {
+            buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", k->spec.name);
+        }
+    }
     if (names.len == 0) {
+        buf_add_str(why, "no plugin has declared a knob");
         return RUN_KNOBS_NONE;
     }
     for (size_t i = 0; i < n_knobs; i++) {
         if (find_knob(plugin, knobs[i].name) == NULL) {
+            buf_printf(why, "no plugin has a knob %s, only %s", knobs[i].name, buf_str(&names));
             return RUN_KNOBS_OTHERS;
         }
     }
     return RUN_KNOBS_ALL;
 }
 
-void run_plugin_explain(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
-                        struct buf *out) {
-    for (size_t i = 0; i < n_knobs; i++) {
+enum run_knobs run_plugin_knobs(struct run_plugin *plugin, const struct run_knob *knobs,
+                                size_t n_knobs, struct buf *why) {
+    enum run_knobs state = check_declared(plugin, knobs, n_knobs, why);
+    for (size_t i = 0; state == RUN_KNOBS_ALL && i < n_knobs && why->len == 0; i++) {
         const struct knob *found = find_knob(plugin, knobs[i].name);
-        if (found == NULL) {
-            struct buf names CLEANUP_BUF = {0};
-            list_knobs(plugin, &names);
-            if (names.len > 0) {
-                buf_printf(out, "no plugin has a knob %s, only %s", knobs[i].name, buf_str(&names));
-            } else {
-                buf_add_str(out, "no plugin has declared a knob");
-            }
-            return;
-        }
         if (!knob_value_equal(&found->applied, &knobs[i].value)) {
-            buf_printf(out, "%s is at ", knobs[i].name);
-            knob_value_format(&found->applied, out);
-            return;
+            buf_printf(why, "%s is at ", knobs[i].name);
+            knob_value_format(&found->applied, why);
         }
     }
+    return state;
 }

@@ -39,9 +39,6 @@ enum run_knobs {
     RUN_KNOBS_NONE,   /* no knob at all */
     RUN_KNOBS_OTHERS, /* some, but not all of these */
 };
+/* Also appends why the first knob that is not applied is not. */
 enum run_knobs run_plugin_knobs(struct run_plugin *plugin, const struct run_knob *knobs,
-                                size_t n_knobs);
-
-/* Appends why the first knob that is not applied is not. */
-void run_plugin_explain(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
-                        struct buf *out);
+                                size_t n_knobs, struct buf *why);

@@ -16,16 +16,6 @@
 
 enum { LOOK_MS = 20, CONNECT_MS = 200, STOP_MS = 2000 };
 
-struct running {
-    const struct run_service *spec;
-    pid_t pid; /* 0: has ended */
-};
-
-struct run_services {
-    struct running *rows;
-    size_t n_rows;
-};
-
 static bool connects(const struct addrinfo *address) {
     int fd CLEANUP_CLOSE =
         socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -69,8 +59,8 @@ static bool interrupted(struct run_session *session) {
     return session->n_interrupts > 0;
 }
 
-static int await_ready(struct run_session *session, const struct running *row, struct error *err) {
-    const struct run_service *spec = row->spec;
+static int await_ready(struct run_session *session, const struct run_service *spec,
+                       const pid_t *pid, struct error *err) {
     int64_t began_ns = clock_monotonic_ns();
     int64_t limit_ns = began_ns + spec->ready_timeout_ms * CLOCK_NS_PER_MS;
     run_session_wait(session, began_ns + spec->ready_delay_ms * CLOCK_NS_PER_MS, interrupted);
@@ -81,7 +71,7 @@ static int await_ready(struct run_session *session, const struct running *row, s
         if (is_ready(spec)) {
             return 0;
         }
-        if (row->pid == 0) {
+        if (*pid == 0) {
             return error_set(err, -ECHILD, "service %s: ended before it was ready", spec->name);
         }
         if (clock_monotonic_ns() >= limit_ns) {
@@ -92,77 +82,67 @@ static int await_ready(struct run_session *session, const struct running *row, s
     }
 }
 
-static int start(struct run_session *session, const char *dir, struct running *row,
-                 struct error *err) {
+static int start(struct run_session *session, const char *dir, const struct run_service *spec,
+                 pid_t *pid, struct error *err) {
     struct buf name CLEANUP_BUF = {0};
     buf_add_str(&name, "service-");
-    run_output_add_name(&name, row->spec->name);
+    run_output_add_name(&name, spec->name);
     int output_fd CLEANUP_CLOSE = run_output_open(session->out_dir, buf_str(&name), err);
     if (output_fd < 0) {
         return output_fd;
     }
     struct run_command command = {
-        .argv = row->spec->command,
-        .env = row->spec->env,
+        .argv = spec->command,
+        .env = spec->env,
         .dir = dir,
         .output_fd = output_fd,
     };
-    int r = run_child_start(&command, &row->pid, err);
-    return r < 0 ? r : await_ready(session, row, err);
+    int r = run_child_start(&command, pid, err);
+    return r < 0 ? r : await_ready(session, spec, pid, err);
 }
 
 int run_services_start(struct run_session *session, const char *dir, struct error *err) {
     const struct run_spec *spec = session->spec;
-    struct run_services *services = mem_zalloc(1, sizeof(*services));
-    struct running *rows = mem_zalloc(spec->n_services, sizeof(*rows));
-    services->rows = rows;
-    session->services = services;
     int r = 0;
+    session->services = mem_zalloc(spec->n_services, sizeof(*session->services));
     for (size_t i = 0; r == 0 && i < spec->n_services; i++) {
-        rows[i].spec = &spec->services[i];
-        services->n_rows++;
-        r = start(session, dir, &rows[i], err);
+        r = start(session, dir, &spec->services[i], &session->services[i], err);
     }
     return r;
 }
 
-static bool all_ended(struct run_session *session) {
-    for (size_t i = 0; i < session->services->n_rows; i++) {
-        if (session->services->rows[i].pid > 0) {
-            return false;
+/* Signals the services that run; false if none does. */
+static bool signal_all(struct run_session *session, int signal) {
+    bool any = false;
+    for (size_t i = 0; i < session->spec->n_services; i++) {
+        any = any || session->services[i] > 0;
+        if (session->services[i] > 0) {
+            kill(-session->services[i], signal);
         }
     }
-    return true;
+    return any;
 }
 
-static void signal_all(const struct run_services *services, int signal) {
-    for (size_t i = 0; i < services->n_rows; i++) {
-        if (services->rows[i].pid > 0) {
-            kill(-services->rows[i].pid, signal);
-        }
-    }
+static bool all_ended(struct run_session *session) {
+    return !signal_all(session, 0);
 }
 
 void run_services_stop(struct run_session *session) {
-    struct run_services *services = session->services;
-    if (services == NULL) {
+    static const int signals[] = {SIGTERM, SIGKILL};
+    if (session->services == NULL) {
         return;
     }
-    static const int signals[] = {SIGTERM, SIGKILL};
-    for (size_t i = 0; i < ARRAY_LEN(signals) && !all_ended(session); i++) {
-        signal_all(services, signals[i]);
+    for (size_t i = 0; i < ARRAY_LEN(signals) && signal_all(session, signals[i]); i++) {
         run_session_wait(session, clock_monotonic_ns() + STOP_MS * CLOCK_NS_PER_MS, all_ended);
     }
-    session->services = NULL;
-    free(services->rows);
-    free(services);
+    free(TAKE(session->services));
 }
 
-bool run_services_reaped(struct run_services *services, pid_t pid) {
-    for (size_t i = 0; services != NULL && i < services->n_rows; i++) {
-        if (services->rows[i].pid == pid) {
+bool run_services_reaped(struct run_session *session, pid_t pid) {
+    for (size_t i = 0; session->services != NULL && i < session->spec->n_services; i++) {
+        if (session->services[i] == pid) {
             kill(-pid, SIGKILL); /* and its children */
-            services->rows[i].pid = 0;
+            session->services[i] = 0;
             return true;
         }
     }

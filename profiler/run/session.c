@@ -38,7 +38,7 @@ static void reap(struct run_session *session) {
         if (pid <= 0) {
             return;
         }
-        if (!run_services_reaped(session->services, pid) && session->app != NULL &&
+        if (!run_services_reaped(session, pid) && session->app != NULL &&
             session->app->kind->reaped != NULL) {
             session->app->kind->reaped(session->app, pid, status, &usage);
         }
@@ -174,19 +174,12 @@ int run_session_init(struct run_session *session, struct error *err) {
     session->signals.fd = -1;
     run_progress_init(&session->progress);
     int r = loop_create(&session->loop, err);
-    if (r == 0) {
-        r = take_signals(session, err);
-    }
-    if (r == 0) {
-        r = make_socket_dir(session, err);
-    }
-    if (r == 0) {
-        r = load_config(session, err);
-    }
-    if (r == 0) {
-        r = run_probe_create(session->loop, session->config, session->collectors,
-                             session->spec->interval_ms, &session->probe, err);
-    }
+    r = r < 0 ? r : take_signals(session, err);
+    r = r < 0 ? r : make_socket_dir(session, err);
+    r = r < 0 ? r : load_config(session, err);
+    r = r < 0 ? r
+              : run_probe_create(session->loop, session->config, session->collectors,
+                                 session->spec->interval_ms, &session->probe, err);
     if (r == 0) {
         int64_t now_ns = clock_monotonic_ns();
         run_probe_start(session->probe, true, now_ns);

@@ -31,7 +31,7 @@ struct run_session {
 
     struct run_app *app;       /* NULL: none runs */
     struct run_plugin *plugin; /* NULL: none */
-    struct run_services *services;
+    pid_t *services;           /* those of the spec; 0: has ended. NULL: not started */
 
     bool sampling;
     int64_t next_ns; /* when the next sample is due */
@@ -79,10 +79,6 @@ void run_target_profile(struct run_session *session, const struct run_plan *plan
 
 /* Programs that the application needs, such as a video server: started before it and stopped after
  * it. */
-struct run_services;
-
-struct run_session;
-
 /* Starts the services one by one; each is ready before the next starts. `dir` is their working
  * directory (NULL: ours); their output goes to files in the folder of the session. */
 int run_services_start(struct run_session *session, const char *dir, struct error *err);
@@ -91,7 +87,7 @@ int run_services_start(struct run_session *session, const char *dir, struct erro
 void run_services_stop(struct run_session *session);
 
 /* Called when a child of ours has ended; returns whether it was a service. */
-bool run_services_reaped(struct run_services *services, pid_t pid);
+bool run_services_reaped(struct run_session *session, pid_t pid);
 
 /* Whether a server listens at "8090" (on this machine) or "host:8090". */
 bool run_service_listens(const char *address);

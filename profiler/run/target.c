@@ -178,9 +178,8 @@ static void fail_knobs(struct run_session *session, const struct run_plan *plan,
                        struct outcome *outcome) {
     const struct run_app *app = session->app;
     bool ended = app->ended, crashed = ended && (app->exit_code != 0 || app->exit_signal != 0);
-    enum run_knobs state = run_plugin_knobs(session->plugin, plan->knobs, plan->n_knobs);
     struct buf why CLEANUP_BUF = {0};
-    run_plugin_explain(session->plugin, plan->knobs, plan->n_knobs, &why);
+    enum run_knobs state = run_plugin_knobs(session->plugin, plan->knobs, plan->n_knobs, &why);
     outcome->misused = state == RUN_KNOBS_OTHERS;
     session->given_up = outcome->misused || (state == RUN_KNOBS_NONE && !crashed);
     if (outcome->misused) {
@@ -198,6 +197,7 @@ static void apply_knobs(struct run_session *session, const struct run_plan *plan
     int64_t limit_ns = after_ms(APPLY_MS);
     bool others = false;
     for (;;) {
+        struct buf why CLEANUP_BUF = {0};
         struct error err;
         int n = run_plugin_turn(session->plugin, plan->knobs, plan->n_knobs, &err);
         if (n < 0) {
@@ -213,8 +213,8 @@ static void apply_knobs(struct run_session *session, const struct run_plan *plan
             return;
         }
         /* A plugin that has declared some knobs will declare all of them soon. */
-        if (!others &&
-            run_plugin_knobs(session->plugin, plan->knobs, plan->n_knobs) == RUN_KNOBS_OTHERS) {
+        if (!others && run_plugin_knobs(session->plugin, plan->knobs, plan->n_knobs, &why) ==
+                           RUN_KNOBS_OTHERS) {
             others = true;
             limit_ns = after_ms(DECLARE_MS);
         }
