@@ -151,6 +151,9 @@ static void read_env(struct yaml_reader *reader, const struct yaml_key *key,
 #define KEY_MS(key, in, field, low, high)                                                          \
     KEY_INT(key, in, field, .type = OPTION_DURATION, .min = (low), .max = (high))
 
+typedef void yaml_read_item(struct yaml_reader *reader, const struct yaml_node *item, size_t index,
+                            void *to);
+
 /* ---- services ---- */
 
 static const struct yaml_key ready_keys[] = {
@@ -187,7 +190,6 @@ static const struct yaml_key service_keys[] = {
 static void read_service(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                          void *to) {
     struct run_service *service = &((struct run_service *)to)[index];
-    *service = (struct run_service){.name = "service", .ready_timeout_ms = 30 * 1000};
     yaml_key_read_all(reader, service_keys, node, service);
     if (service->command == NULL || service->command[0] == NULL) {
         yaml_key_complain(reader, node, "expected a command");
@@ -229,7 +231,6 @@ static const struct yaml_key gate_keys[] = {
 static void read_gate(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                       void *to) {
     struct run_gate *gate = &((struct run_gate *)to)[index];
-    *gate = (struct run_gate){.limits = {NAN, NAN, NAN, NAN}};
     size_t n_before = reader->problems->n_lines;
     yaml_key_read_all(reader, gate_keys, node, gate);
     bool limited = false;
@@ -248,48 +249,27 @@ static void read_gate(struct yaml_reader *reader, const struct yaml_node *node, 
 
 /* ---- lists of known words ---- */
 
-struct choice {
-    const char *name;
-    int64_t bits;
-};
+static const char *const metric_groups[] = {"app",     "gpu",    "gpu-summary", "power",
+                                            "process", "system", NULL};
+static const int64_t group_bits[] = {RUN_METRICS_APP,   RUN_METRICS_GPU,     RUN_METRICS_GPU,
+                                     RUN_METRICS_POWER, RUN_METRICS_PROCESS, RUN_METRICS_SYSTEM};
+static const char *const format_choices[] = {"csv",         "html",         "jsonl", "junit",
+                                             "openmetrics", "summary.json", NULL};
 
-static const struct choice metric_groups[] = {
-    {"app", RUN_METRICS_APP},
-    {"gpu", RUN_METRICS_GPU},
-    {"gpu-summary", RUN_METRICS_GPU},
-    {"power", RUN_METRICS_POWER},
-    {"process", RUN_METRICS_PROCESS},
-    {"system", RUN_METRICS_SYSTEM},
-    {NULL, 0},
-};
-static const struct choice format_choices[] = {
-    {"csv", 0},         {"html", 0},         {"jsonl", 0}, {"junit", 0},
-    {"openmetrics", 0}, {"summary.json", 0}, {NULL, 0},
-};
-
-/* The bits of a word; -1 with a problem that lists the known words. */
-static int64_t choose(struct yaml_reader *reader, const struct yaml_node *node,
-                      const struct choice *choices) {
-    const char *text = yaml_key_scalar(reader, node);
-    if (text == NULL) {
-        return -1;
-    }
-    struct buf known CLEANUP_BUF = {0};
-    for (size_t i = 0; choices[i].name != NULL; i++) {
-        if (strcmp(choices[i].name, text) == 0) {
-            return choices[i].bits;
-        }
-        buf_printf(&known, "%s%s", i > 0 ? ", " : "", choices[i].name);
-    }
-    yaml_key_complain(reader, node, "expected one of %s, got \"%s\"", buf_str(&known), text);
-    return -1;
+/* The index of a word; -1 with a problem that lists the known words. */
+static int64_t read_choice(struct yaml_reader *reader, const struct yaml_node *node,
+                           const char *const *choices) {
+    const struct yaml_key key = {.option = {.type = OPTION_CHOICE, .choices = choices}};
+    int64_t index = -1;
+    yaml_key_number(reader, &key, node, &index);
+    return index;
 }
 
 static void read_metric_group(struct yaml_reader *reader, const struct yaml_node *node,
                               size_t index, void *to) {
     (void)index;
-    int64_t bits = choose(reader, node, metric_groups);
-    *(int64_t *)to |= bits > 0 ? bits : 0;
+    int64_t group = read_choice(reader, node, metric_groups);
+    *(int64_t *)to |= group >= 0 ? group_bits[group] : 0;
 }
 
 /* The metrics of the application and its processes are always recorded. */
@@ -303,7 +283,7 @@ static void read_metrics(struct yaml_reader *reader, const struct yaml_key *key,
 static void read_format(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                         void *to) {
     (void)index;
-    if (choose(reader, node, format_choices) == 0) {
+    if (read_choice(reader, node, format_choices) >= 0) {
         add_word(reader, to, node->text);
     }
 }
@@ -372,18 +352,9 @@ static void check_name(struct yaml_reader *reader, const struct yaml_node *node,
     }
 }
 
-static const char *number_name(struct arena *arena, size_t number) {
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%zu", number);
-    return arena_copy(arena, text, (size_t)len + 1);
-}
-
 static void read_target(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
                         void *to) {
-    struct section *section = to;
-    struct run_target *target = &section->spec.targets[index];
-    *target = section->common;
-    target->name = NULL;
+    struct run_target *targets = to, *target = &targets[index];
     if (node->kind != YAML_KIND_MAPPING) {
         yaml_key_complain(reader, node,
                           "expected a mapping such as {args: …, timeout: 120}, got %s",
@@ -392,50 +363,47 @@ static void read_target(struct yaml_reader *reader, const struct yaml_node *node
         yaml_key_read_all(reader, target_keys, node, target);
     }
     if (target->name == NULL) {
-        target->name = number_name(reader->arena, index + 1);
+        char number[24];
+        int len = snprintf(number, sizeof(number), "%zu", index + 1);
+        target->name = arena_copy(reader->arena, number, (size_t)len + 1);
     }
-    check_name(reader, node, section->spec.targets, index);
+    check_name(reader, node, targets, index);
 }
 
 /* ---- lists of structs ---- */
 
-/* Allocates the items of a list; NULL with a problem if the node is no list or too long. */
-static void *take_items(struct yaml_reader *reader, const struct yaml_node *node, size_t size,
-                        size_t *ret_n) {
-    *ret_n = 0;
-    if (yaml_node_is_null(node)) {
+/* Reads a list of structs, which begin as a copy of `defaults`; returns them, or NULL. */
+static void *read_items(struct yaml_reader *reader, const struct yaml_node *node,
+                        const void *defaults, size_t size, yaml_read_item *read, size_t *ret_n) {
+    size_t n = node->n_items;
+    if (n > MAX_ITEMS) {
+        yaml_key_complain(reader, node, "expected at most %d, got %zu", MAX_ITEMS, n);
         return NULL;
     }
-    if (node->kind != YAML_KIND_SEQUENCE) {
-        yaml_key_complain(reader, node, "expected a list, got %s", yaml_node_kind_name(node));
-        return NULL;
+    char *items = arena_take(reader->arena, n * size);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(items + i * size, defaults, size);
     }
-    if (node->n_items > MAX_ITEMS) {
-        yaml_key_complain(reader, node, "expected at most %d, got %zu", MAX_ITEMS, node->n_items);
-        return NULL;
-    }
-    *ret_n = node->n_items;
-    return arena_take(reader->arena, node->n_items * size);
+    *ret_n = node->kind == YAML_KIND_SEQUENCE ? n : 0;
+    yaml_key_each(reader, node, read, items);
+    return items;
 }
 
 static void read_services(struct yaml_reader *reader, const struct yaml_key *key,
                           const struct yaml_node *node, void *to) {
     (void)key;
+    static const struct run_service plain = {.name = "service", .ready_timeout_ms = 30 * 1000};
     struct run_spec *spec = &((struct section *)to)->spec;
-    spec->services = take_items(reader, node, sizeof(*spec->services), &spec->n_services);
-    if (spec->services != NULL) {
-        yaml_key_each(reader, node, read_service, spec->services);
-    }
+    spec->services =
+        read_items(reader, node, &plain, sizeof(plain), read_service, &spec->n_services);
 }
 
 static void read_gates(struct yaml_reader *reader, const struct yaml_key *key,
                        const struct yaml_node *node, void *to) {
     (void)key;
+    static const struct run_gate plain = {.limits = {NAN, NAN, NAN, NAN}};
     struct run_spec *spec = &((struct section *)to)->spec;
-    spec->gates = take_items(reader, node, sizeof(*spec->gates), &spec->n_gates);
-    if (spec->gates != NULL) {
-        yaml_key_each(reader, node, read_gate, spec->gates);
-    }
+    spec->gates = read_items(reader, node, &plain, sizeof(plain), read_gate, &spec->n_gates);
 }
 
 /* Targets are read last, when their defaults are known. */
@@ -448,19 +416,18 @@ static void note_targets(struct yaml_reader *reader, const struct yaml_key *key,
 
 static void read_targets(struct yaml_reader *reader, struct section *section) {
     struct run_spec *spec = &section->spec;
-    const struct yaml_node *node = section->targets;
+    struct run_target plain = section->common;
     size_t len = reader->path.len;
+    plain.name = NULL;
     buf_add_str(&reader->path, ".targets");
-    if (node != NULL) {
-        spec->targets = take_items(reader, node, sizeof(*spec->targets), &spec->n_targets);
-    }
-    if (spec->targets != NULL) {
-        yaml_key_each(reader, node, read_target, section);
+    if (section->targets != NULL) {
+        spec->targets = read_items(reader, section->targets, &plain, sizeof(plain), read_target,
+                                   &spec->n_targets);
     }
     buf_truncate(&reader->path, len);
     if (spec->n_targets == 0) {
-        section->common.name = "1";
-        spec->targets = arena_copy(reader->arena, &section->common, sizeof(section->common));
+        plain.name = "1";
+        spec->targets = arena_copy(reader->arena, &plain, sizeof(plain));
         spec->n_targets = 1;
     }
 }
@@ -610,6 +577,6 @@ const struct run_target *run_spec_target(const struct run_spec *spec, const char
     }
     char *end;
     unsigned long number = strtoul(name, &end, 10);
-    bool good = end != name && *end == '\0' && number >= 1 && number <= spec->n_targets;
-    return good ? &spec->targets[number - 1] : NULL;
+    return *end == '\0' && number >= 1 && number <= spec->n_targets ? &spec->targets[number - 1]
+                                                                    : NULL;
 }
