@@ -53,7 +53,7 @@ struct compare_absence {
 
 /* A difference between the environments. */
 struct compare_difference {
-    char *key;
+    const char *key; /* borrowed from the summary */
     char *a, *b;
     bool matters; /* the results cannot be compared */
 };
@@ -72,10 +72,10 @@ struct comparison {
     size_t n_targets; /* that both sides have */
 };
 
-/* Reads a side from the text of its summary; the name is borrowed. */
-int compare_side_parse(const char *name, const char *text, size_t len,
-                       struct compare_side *ret_side, struct error *err);
-void compare_side_finish(struct compare_side *side);
+/* Reads a side from the text of its summary; the name is borrowed. comparison_finish frees it, also
+ * after a failure. */
+int compare_side_parse(const char *name, const char *text, size_t len, struct compare_side *side,
+                       struct error *err);
 
 /* Fills the comparison of its two sides. */
 int compare_make(struct comparison *comparison, struct error *err);

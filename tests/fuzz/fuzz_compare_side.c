@@ -1,4 +1,4 @@
-/* Covers profiler/compare/side.c. */
+/* Covers profiler/compare/compare.c. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
