@@ -423,14 +423,6 @@ const char *profile_text(const struct profile *profile, const char *object, cons
     return text != NULL ? text : "";
 }
 
-bool profile_is_sweep(const struct profile *profile) {
-    bool is = false;
-    for (size_t i = 0; i < profile->n_targets; i++) {
-        is = is || json_object_size(json_object_get(profile->targets[i].object, "knobs")) > 0;
-    }
-    return is;
-}
-
 static void evaluate(struct profile *profile, struct profile_target *target) {
     for (size_t i = 0; i < target->n_runs; i++) {
         target->n_measured += target->runs[i].measured;

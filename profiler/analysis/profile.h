@@ -146,9 +146,6 @@ void profile_run_outcome(const struct profile_run *run, struct buf *out);
 /* The text at two keys of the record's first line, as in ("application", "name"); "": none. */
 const char *profile_text(const struct profile *profile, const char *object, const char *key);
 
-/* Whether the targets are the settings of a sweep over knobs. */
-bool profile_is_sweep(const struct profile *profile);
-
 /* Appends summary.json: every measure of every target with its statistics, the verdicts of the
  * gates, and the table of a sweep from knobs to measures. */
 void profile_write_summary(const struct profile *profile, struct buf *out);

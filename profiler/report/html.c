@@ -323,18 +323,6 @@ static void add_target(struct buf *out, const struct profile *profile, size_t in
 
 /* ---- the page ---- */
 
-static void add_section(struct buf *out, const char *id, const char *title,
-                        void (*write)(const struct profile *profile, struct buf *out),
-                        const struct profile *profile) {
-    struct buf content CLEANUP_BUF = {0};
-    write(profile, &content);
-    if (content.len > 0) {
-        buf_printf(out, "<section id=\"%s\"><h2>%s</h2><div class=\"grid plots\">\n", id, title);
-        buf_add(out, content.data, content.len);
-        buf_add_str(out, "</div></section>\n");
-    }
-}
-
 static void add_navigation(struct buf *out, const struct profile *profile) {
     if (profile->n_targets < 2) {
         return;
@@ -361,10 +349,7 @@ void report_html_write(const struct profile *profile, struct buf *out) {
     add_navigation(out, profile);
     buf_add_str(out, "<main>\n");
     add_gates(profile, out);
-    add_section(out, "sweep", "Sweep", report_sweep_write, profile);
-    if (!profile_is_sweep(profile)) {
-        add_section(out, "comparison", "Targets compared", report_comparison_write, profile);
-    }
+    report_targets_write(profile, out);
     for (size_t i = 0; i < profile->n_targets; i++) {
         add_target(out, profile, i);
     }

@@ -446,33 +446,25 @@ static void add_bars(struct buf *out, const struct profile *profile, const char 
     buf_add_str(out, "</svg></figure>\n");
 }
 
-void report_comparison_write(const struct profile *profile, struct buf *out) {
-    struct headline headlines[MAX_HEADLINES];
-    size_t n =
-        profile->n_targets > 1 ? headlines_find(&profile->targets[0].measures, headlines) : 0;
-    for (size_t i = 0; i < n; i++) {
-        add_bars(out, profile, headlines[i].title);
-    }
-}
-
 /* ---- sweeps ---- */
 
 enum { MAX_SETTINGS = 64 };
 
-/* The name of the one numeric knob of the sweep; NULL if there are others or none. */
+/* The name of the one numeric knob of a sweep; "" for other sweeps, NULL if there is none. */
 static const char *swept_knob(const struct profile *profile) {
     const char *name = NULL;
     for (size_t i = 0; i < profile->n_targets; i++) {
         json_t *knobs = json_object_get(profile->targets[i].object, "knobs");
         void *first = json_object_iter(knobs);
-        if (json_object_size(knobs) == 0) {
+        if (first == NULL) {
             continue;
         }
+        const char *key = json_object_iter_key(first);
         if (json_object_size(knobs) > 1 || !json_is_number(json_object_iter_value(first)) ||
-            (name != NULL && strcmp(name, json_object_iter_key(first)) != 0)) {
-            return NULL;
+            (name != NULL && strcmp(name, key) != 0)) {
+            return "";
         }
-        name = json_object_iter_key(first);
+        name = key;
     }
     return name;
 }
@@ -537,11 +529,23 @@ static void add_curve(struct buf *out, const struct profile *profile, const char
     text_markup(out, "<p class=\"note axis\">%s</p></figure>\n", knob);
 }
 
-void report_sweep_write(const struct profile *profile, struct buf *out) {
+void report_targets_write(const struct profile *profile, struct buf *out) {
     struct headline headlines[MAX_HEADLINES];
+    struct buf plots CLEANUP_BUF = {0};
     const char *knob = swept_knob(profile);
-    size_t n = knob != NULL ? headlines_find(&profile->targets[0].measures, headlines) : 0;
+    size_t n =
+        profile->n_targets > 1 ? headlines_find(&profile->targets[0].measures, headlines) : 0;
     for (size_t i = 0; i < n; i++) {
-        add_curve(out, profile, knob, headlines[i].title);
+        if (knob == NULL) {
+            add_bars(&plots, profile, headlines[i].title);
+        } else if (knob[0] != '\0') {
+            add_curve(&plots, profile, knob, headlines[i].title);
+        }
+    }
+    if (plots.len > 0) {
+        buf_printf(out,
+                   "<section id=\"%s\"><h2>%s</h2><div class=\"grid plots\">\n%s</div></section>\n",
+                   knob != NULL ? "sweep" : "comparison",
+                   knob != NULL ? "Sweep" : "Targets compared", buf_str(&plots));
     }
 }

@@ -71,12 +71,9 @@ void report_distribution_write(const struct headline *headline, struct buf *out)
 /* The values of the runs on one line that covers their range, at least ten percent. */
 void report_strip_write(const struct measure *measure, struct buf *out);
 
-/* Each headline measure over all targets. */
-void report_comparison_write(const struct profile *profile, struct buf *out);
-
-/* Each headline measure over the values of the one numeric knob of a sweep; nothing for other
- * sweeps. */
-void report_sweep_write(const struct profile *profile, struct buf *out);
+/* Each headline measure over all targets, or over the values of the one numeric knob of a sweep;
+ * nothing for other sweeps. */
+void report_targets_write(const struct profile *profile, struct buf *out);
 
 /* The time lines of a target: charts of its main series with the repeats overlaid and the phases
  * marked. All lines of a chart have at most `max_points` together. */
