@@ -112,59 +112,43 @@ static void add_value(struct profile_target *target, struct profile_run *run, si
     }
 }
 
-/* The values of one sample that derived columns are made of. */
-struct derived {
-    double cpu, user, system, joules, watts;
+/* The values that derived columns are made of. */
+enum { CPU, CPU_SYSTEM, CPU_USER, JOULES, WATTS, N_SOURCES };
+static const char *const sources[N_SOURCES] = {
+    [CPU] = "cpu.seconds",           [CPU_SYSTEM] = "cpu.system_seconds",
+    [CPU_USER] = "cpu.user_seconds", [JOULES] = "energy.joules",
+    [WATTS] = "power.watts",
 };
 
-static double *derived_place(struct derived *derived, const char *key) {
-    const struct {
-        const char *key;
-        double *place;
-    } rows[] = {
-        {"cpu.seconds", &derived->cpu},       {"cpu.system_seconds", &derived->system},
-        {"cpu.user_seconds", &derived->user}, {"energy.joules", &derived->joules},
-        {"power.watts", &derived->watts},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (strcmp(rows[i].key, key) == 0) {
-            return rows[i].place;
-        }
-    }
-    return NULL;
-}
-
 /* The joules so far: counted, or integrated from the watts by the trapezoidal rule. */
-static double joules_by(struct profile_run *run, const struct derived *derived, double t) {
-    if (!isnan(derived->joules) || isnan(derived->watts)) {
-        return derived->joules;
+static double joules_by(struct profile_run *run, const double *values, double t) {
+    double joules = values[JOULES], watts = values[WATTS];
+    if (!isnan(joules) || isnan(watts)) {
+        return joules;
     }
     if (run->watts_t > 0) {
-        run->joules += (derived->watts + run->watts) / 2 * (t - run->watts_t);
+        run->joules += (watts + run->watts) / 2 * (t - run->watts_t);
     }
     run->watts_t = t;
-    run->watts = derived->watts;
+    run->watts = watts;
     return run->joules;
 }
 
 static void add_idle(struct profile_run *run, double t, double joules) {
-    const struct profile_column *energy = &run->columns[DERIVED_ENERGY];
-    const struct timeline *timeline = &energy->timeline;
-    if (timeline->n_bins < 2) {
-        return;
+    const struct timeline *timeline = &run->columns[DERIVED_ENERGY].timeline;
+    if (timeline->n_bins >= 2) {
+        run->idle_s = t - timeline->bins[0].t;
+        run->idle_joules = joules - timeline->bins[0].last;
     }
-    const struct timeline_bin *first = &timeline->bins[0];
-    run->idle_s = t - first->t;
-    run->idle_joules = joules - first->last;
 }
 
 static void add_derived(struct profile_target *target, struct profile_run *run, double t,
-                        const struct derived *derived) {
-    double cpu = isnan(derived->cpu) ? derived->user + derived->system : derived->cpu;
+                        const double *values) {
+    double cpu = isnan(values[CPU]) ? values[CPU_USER] + values[CPU_SYSTEM] : values[CPU];
     if (!isnan(cpu)) {
         add_value(target, run, DERIVED_CPU, COUNTER, t, cpu);
     }
-    double joules = joules_by(run, derived, t);
+    double joules = joules_by(run, values, t);
     if (!isnan(joules)) {
         add_value(target, run, DERIVED_ENERGY, COUNTER, t, joules);
         if (phase_of(run) == PHASE_BASELINE) {
@@ -181,16 +165,15 @@ static enum growth growth_of(const struct record_series *series) {
 
 static void take_sample(struct profile_target *target, struct profile_run *run,
                         const struct record_line *line) {
-    struct derived derived = {NAN, NAN, NAN, NAN, NAN};
+    double derived[N_SOURCES] = {NAN, NAN, NAN, NAN, NAN};
     for (size_t i = 0; i < line->n_values; i++) {
         const struct record_series *series = line->values[i].series;
         double value = line->values[i].value;
         if (!isfinite(value)) {
             continue;
         }
-        double *place = derived_place(&derived, series->key);
-        if (place != NULL) {
-            *place = value;
+        for (size_t j = 0; j < N_SOURCES; j++) {
+            derived[j] = strcmp(sources[j], series->key) == 0 ? value : derived[j];
         }
         add_value(target, run, N_DERIVED + series->index, growth_of(series), line->t, value);
     }
@@ -199,7 +182,7 @@ static void take_sample(struct profile_target *target, struct profile_run *run,
     if (phase_of(run) == PHASE_RUN) {
         run->measured_s = line->t - run->phases[run->n_phases - 1].t;
     }
-    add_derived(target, run, line->t, &derived);
+    add_derived(target, run, line->t, derived);
 }
 
 /* ---- other lines ---- */

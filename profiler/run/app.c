@@ -247,7 +247,7 @@ static bool owner_is_gone(const char *owner) {
     unsigned long long namespace;
     int pid;
     return sscanf(owner, "%llu.%d", &namespace, &pid) == 2 && namespace == process_namespace() &&
-           pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+           run_process_is_gone(pid);
 }
 
 static int create_container(struct container_app *container, struct error *err) {

@@ -14,6 +14,7 @@
 #include "exporter/core/file.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
+#include "profiler/run/process.h"
 
 enum { MAX_KEPT_FILES = 32, MAX_BYTES = 1 << 20, NAME_BYTES = 64 };
 
@@ -217,11 +218,6 @@ const char *run_cgroup_peak_source(const struct run_cgroup *cgroup) {
 #define OUR_PREFIX "waap-run-"
 #define SELF_SUFFIX ".self"
 
-static bool is_running(const char *name) {
-    long pid = strtol(name + strlen(OUR_PREFIX), NULL, 10);
-    return pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH;
-}
-
 /* A run that was killed leaves its cgroup and the processes in it behind. */
 static void remove_stale(const char *root, const char *home, int fd) {
     struct entries entries CLEANUP_ENTRIES = {0};
@@ -229,7 +225,7 @@ static void remove_stale(const char *root, const char *home, int fd) {
     buf_printf(&path, "%s%s", root, home);
     entries_init(&entries, buf_str(&path), OUR_PREFIX);
     for (size_t i = 0; i < entries.n_names; i++) {
-        if (is_running(entries.names[i])) {
+        if (!run_process_is_gone(strtol(entries.names[i] + strlen(OUR_PREFIX), NULL, 10))) {
             continue;
         }
         int stale CLEANUP_CLOSE = openat(fd, entries.names[i], O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -17,15 +17,18 @@ enum { MAX_BYTES = 1 << 16, MAX_PARENTS = 32 };
 
 /* ---- the commit ---- */
 
+/* DIR/NAME; empty if it cannot be read. */
+static struct buf read_text(const char *dir, const char *name) {
+    struct buf text = {0};
+    char *path CLEANUP_FREE = file_path_join(dir, name);
+    file_read(path, &text, NULL);
+    return text;
+}
+
 /* The first line of a file, or NULL. The caller frees it. */
 static char *first_line(const char *dir, const char *name) {
-    struct buf path CLEANUP_BUF = {0};
-    struct buf text CLEANUP_BUF = {0};
-    buf_printf(&path, "%s/%s", dir, name);
-    if (file_read(buf_str(&path), &text, NULL) < 0 || text.len == 0) {
-        return NULL;
-    }
-    return mem_strndup(text.data, strcspn(text.data, "\n"));
+    struct buf text CLEANUP_BUF = read_text(dir, name);
+    return text.len > 0 ? mem_strndup(text.data, strcspn(text.data, "\n")) : NULL;
 }
 
 /* The git directory of a work tree; .git may be a file with "gitdir: /path". */
@@ -39,21 +42,18 @@ static char *git_folder(const char *dir) {
     return folder;
 }
 
+/* "<40 digits> refs/heads/main" */
 static char *packed_ref(const char *folder, const char *ref) {
-    struct buf path CLEANUP_BUF = {0};
-    struct buf text CLEANUP_BUF = {0};
-    buf_printf(&path, "%s/packed-refs", folder);
-    if (file_read(buf_str(&path), &text, NULL) < 0) {
+    struct buf text CLEANUP_BUF = read_text(folder, "packed-refs");
+    struct buf end CLEANUP_BUF = {0};
+    buf_printf(&end, " %s\n", ref);
+    const char *found = strstr(buf_str(&text), buf_str(&end));
+    if (found == NULL) {
         return NULL;
     }
-    for (const char *at = buf_str(&text); *at != '\0';) {
-        size_t len = strcspn(at, "\n"); /* "<40 digits> refs/heads/main" */
-        if (len == 41 + strlen(ref) && strncmp(at + 41, ref, strlen(ref)) == 0) {
-            return mem_strndup(at, 40);
-        }
-        at += len + (at[len] == '\n' ? 1 : 0);
-    }
-    return NULL;
+    const char *line = memrchr(text.data, '\n', (size_t)(found - text.data));
+    line = line != NULL ? line + 1 : text.data;
+    return mem_strndup(line, (size_t)(found - line));
 }
 
 static char *find_ref(const char *folder, const char *ref) {

@@ -106,6 +106,8 @@ struct call {
     struct sweep *sweeps;
     size_t n_sweeps;
     struct run_spec spec;
+    struct run_plan *plans; /* one per target to run */
+    size_t n_plans;
     struct run_session session;
     const char *home; /* the folder of the file; NULL: the working directory */
     struct run_tally tally;
@@ -203,67 +205,59 @@ static int find_digest(struct call *call, struct run_plan *plan, struct error *e
     return r;
 }
 
-static int make_plan(struct call *call, const struct run_target *target, struct run_plan *ret_plan,
-                     struct error *err) {
+/* Fills the plan of a target. */
+static int make_plan(struct call *call, struct run_plan *plan, struct error *err) {
+    const struct run_target *target = plan->target;
     bool given = call->command != NULL;
     struct buf words CLEANUP_BUF = {0};
-    struct run_plan plan = {
-        .target = target,
-        .name = target->name,
-        .image = call->image[0] != '\0' ? call->image
-                 : given                ? NULL
-                                        : target->image,
-        .dir = given ? NULL : call->home,
-    };
+    plan->name = target->name;
+    plan->image = call->image[0] != '\0' ? call->image : given ? NULL : target->image;
+    plan->dir = given ? NULL : call->home;
     add_words(&words, given ? call->command : target->command);
-    if (words.len == 0 && plan.image == NULL && !call->spec.has_section) {
+    if (words.len == 0 && plan->image == NULL && !call->spec.has_section) {
         return error_set(err, -EINVAL,
                          "nothing to run: %s has no section profiling; give --image or a command "
                          "after --",
                          call->spec.file);
     }
-    if (words.len == 0 && plan.image == NULL) {
+    if (words.len == 0 && plan->image == NULL) {
         return error_set(err, -EINVAL,
                          "target %s: nothing to run: give --image, a command after --, or command "
                          "or image in the file",
                          target->name);
     }
     add_words(&words, target->args);
-    plan.argv = run_args_list(&words, &call->arena);
+    plan->argv = run_args_list(&words, &call->arena);
     if (target->dataset != NULL) {
         char *path CLEANUP_FREE = run_output_resolve(call->home, target->dataset, err);
         if (path == NULL) {
             return -ENOENT;
         }
-        plan.dataset = arena_copy(&call->arena, path, strlen(path) + 1);
+        plan->dataset = arena_copy(&call->arena, path, strlen(path) + 1);
     }
-    plan.env = make_env(call, &plan);
-    int r = plan.image != NULL ? find_digest(call, &plan, err) : 0;
-    *ret_plan = plan;
-    return r;
+    plan->env = make_env(call, plan);
+    return plan->image != NULL ? find_digest(call, plan, err) : 0;
 }
 
 /* Selects the targets of the command line, or all. */
-static int choose_targets(struct call *call, const struct run_target ***ret_targets, size_t *ret_n,
-                          struct error *err) {
+static int choose_targets(struct call *call, struct error *err) {
     const struct run_spec *spec = &call->spec;
     const char *const *names = settings_list(call->flags.settings, "target");
     size_t n = 0;
     while (names[n] != NULL) {
         n++;
     }
-    bool all = n == 0;
-    n = all ? spec->n_targets : n;
-    const struct run_target **targets = arena_take(&call->arena, n * sizeof(*targets));
-    for (size_t i = 0; i < n; i++) {
-        targets[i] = all ? &spec->targets[i] : run_spec_target(spec, names[i]);
-        if (targets[i] == NULL) {
+    call->n_plans = n > 0 ? n : spec->n_targets;
+    call->plans = arena_take(&call->arena, call->n_plans * sizeof(*call->plans));
+    for (size_t i = 0; i < call->n_plans; i++) {
+        const struct run_target *target =
+            n > 0 ? run_spec_target(spec, names[i]) : &spec->targets[i];
+        if (target == NULL) {
             return error_set(err, -EINVAL, "--target: there is no target \"%s\" in %s", names[i],
                              spec->file != NULL ? spec->file : "this run");
         }
+        call->plans[i] = (struct run_plan){.target = target};
     }
-    *ret_targets = targets;
-    *ret_n = n;
     return 0;
 }
 
@@ -327,24 +321,24 @@ static void write_finished(struct run_session *session) {
     run_record_end(&session->record);
 }
 
-static int open_record(struct call *call, const struct run_plan *first, struct error *err) {
+static int open_record(struct call *call, struct error *err) {
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s/samples.jsonl", call->session.out_dir);
     int r = run_output_make(call->session.out_dir, err);
     r = r < 0 ? r : run_record_open(&call->session.record, buf_str(&path), err);
     if (r == 0) {
         run_report_remove(call->session.out_dir);
-        run_environment_write(&call->session, first->image, first->digest);
+        run_environment_write(&call->session, call->plans[0].image, call->plans[0].digest);
     }
     return r;
 }
 
-static int run_plans(struct call *call, struct run_plan *plans, size_t n_plans, struct error *err) {
+static int run_plans(struct call *call, struct error *err) {
     struct run_session *session = &call->session;
-    int r = open_record(call, &plans[0], err);
+    int r = open_record(call, err);
     r = r < 0 ? r : run_services_start(session, call->home, err);
-    for (size_t i = 0; r == 0 && i < n_plans && !run_session_is_over(session); i++) {
-        profile(call, &plans[i]);
+    for (size_t i = 0; r == 0 && i < call->n_plans && !run_session_is_over(session); i++) {
+        profile(call, &call->plans[i]);
     }
     run_services_stop(session);
     run_progress_clear(&session->progress);
@@ -419,9 +413,7 @@ static int report(struct call *call, struct error *err) {
 }
 
 static int run_call(struct call *call, struct error *err) {
-    const struct run_target **targets = NULL;
-    size_t n = 0;
-    if (choose_targets(call, &targets, &n, err) < 0) {
+    if (choose_targets(call, err) < 0) {
         return complain(EXIT_USAGE, err->text);
     }
     struct run_session *session = &call->session;
@@ -437,14 +429,13 @@ static int run_call(struct call *call, struct error *err) {
     if (run_session_init(session, err) < 0) {
         return complain(EXIT_ENVIRONMENT, err->text);
     }
-    struct run_plan *plans = arena_take(&call->arena, n * sizeof(*plans));
-    for (size_t i = 0; i < n; i++) {
-        int r = make_plan(call, targets[i], &plans[i], err);
+    for (size_t i = 0; i < call->n_plans; i++) {
+        int r = make_plan(call, &call->plans[i], err);
         if (r < 0) {
             return complain(r == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT, err->text);
         }
     }
-    if (run_plans(call, plans, n, err) < 0) {
+    if (run_plans(call, err) < 0) {
         return complain(session->n_interrupts > 0 ? EXIT_INTERRUPTED : EXIT_ENVIRONMENT, err->text);
     }
     return report(call, err);

@@ -127,6 +127,10 @@ int run_child_start(const struct run_command *command, pid_t *ret_pid, struct er
     return 0;
 }
 
+bool run_process_is_gone(long pid) {
+    return pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
 #define LIST_INTERVAL_NS CLOCK_NS_PER_SEC
 
 int run_stat_parse(const char *text, struct run_stat *ret_stat) {

@@ -22,6 +22,9 @@ struct run_command {
 /* Starts the command; an error names it. */
 int run_child_start(const struct run_command *command, pid_t *ret_pid, struct error *err);
 
+/* Whether a process, found by a name that killed runs have left behind, does not exist. */
+bool run_process_is_gone(long pid);
+
 struct run_pids {
     pid_t *pids;
     size_t n_pids, cap_pids;

@@ -20,6 +20,7 @@
 #include "exporter/settings/settings.h"
 #include "profiler/run/cgroup.h"
 #include "profiler/run/engine.h"
+#include "profiler/run/process.h"
 
 enum { FIRST_ANSWER_MS = 3000 };
 
@@ -122,18 +123,13 @@ static int load_config(struct run_session *session, struct error *err) {
 
 #define DIR_PREFIX "waap-run-"
 
-/* A run that has not locked its folder yet is recognised by its pid. */
-static bool is_running(const char *name) {
-    long pid = strtol(name + strlen(DIR_PREFIX), NULL, 10);
-    return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
-}
-
-/* Removes the folders that killed runs have left behind; a live run holds a lock on its folder. */
+/* Removes the folders that killed runs have left behind. A live run holds a lock on its folder; one
+ * that has not locked it yet is recognised by its pid. */
 static void remove_stale(const char *tmp) {
     struct entries entries CLEANUP_ENTRIES = {0};
     entries_init(&entries, tmp, DIR_PREFIX);
     for (size_t i = 0; i < entries.n_names; i++) {
-        if (is_running(entries.names[i])) {
+        if (!run_process_is_gone(strtol(entries.names[i] + strlen(DIR_PREFIX), NULL, 10))) {
             continue;
         }
         char *path CLEANUP_FREE = file_path_join(tmp, entries.names[i]);
