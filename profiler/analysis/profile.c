@@ -424,12 +424,9 @@ static void evaluate(struct profile *profile, struct profile_target *target) {
 
 int profile_read(const char *path, struct profile **ret_profile, struct error *err) {
     struct profile *profile CLEANUP_PROFILE = mem_zalloc(1, sizeof(*profile));
-    int r = record_open(path, &profile->record, err);
-    if (r < 0) {
-        return r;
-    }
     struct record_line line;
-    while ((r = record_next(profile->record, &line, err)) > 0) {
+    int r = record_open(path, &profile->record, err);
+    while (r >= 0 && (r = record_next(profile->record, &line, err)) > 0) {
         take_line(profile, &line);
     }
     if (r < 0) {

@@ -5,7 +5,6 @@
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/core/utf8.h"
-#include "profiler/analysis/report_text.h"
 
 /* ---- samples.csv ---- */
 

@@ -155,7 +155,6 @@ struct container_app {
     bool has_cgroup;
     struct run_cgroup cgroup;
     struct run_usage usage; /* the latest: the cgroup vanishes with the container */
-    const char *peak_source;
     struct loop_source pid; /* a pidfd; -1: none */
     int64_t poll_ns;        /* next poll of the engine without a pidfd */
 };
@@ -170,7 +169,7 @@ static void read_usage(struct container_app *container) {
     struct run_usage usage;
     if (container->has_cgroup && run_cgroup_read(&container->cgroup, &usage)) {
         container->usage = usage;
-        container->peak_source = run_cgroup_peak_source(&container->cgroup);
+        container->base.peak_source = run_cgroup_peak_source(&container->cgroup);
     }
 }
 
@@ -323,7 +322,6 @@ static void container_usage(struct run_app *app, struct run_usage *ret_usage) {
         poll_end(container);
     }
     *ret_usage = container->usage;
-    app->peak_source = container->peak_source;
 }
 
 static void container_destroy(struct run_app *app) {

@@ -20,7 +20,7 @@ enum { MAX_KEPT_FILES = 32, MAX_BYTES = 1 << 20, NAME_BYTES = 64 };
 
 /* ---- where a process is ---- */
 
-const char *run_cgroup_find_path(const char *text, unsigned controllers, size_t *ret_len) {
+char *run_cgroup_find_path(const char *text, unsigned controllers) {
     for (const char *end; *text != '\0'; text = end + (*end == '\n' ? 1 : 0)) {
         end = strchrnul(text, '\n');
         const char *names =
@@ -32,8 +32,7 @@ const char *run_cgroup_find_path(const char *text, unsigned controllers, size_t 
         size_t len = (size_t)(path - names - 1);
         bool unified = len == 0 && strncmp(text, "0:", 2) == 0;
         if (controllers == 0 ? unified : (cgroup_controllers(names + 1, len) & controllers) != 0) {
-            *ret_len = (size_t)(end - path - 1);
-            return path + 1;
+            return mem_strndup(path + 1, (size_t)(end - path - 1));
         }
     }
     return NULL;
@@ -42,31 +41,27 @@ const char *run_cgroup_find_path(const char *text, unsigned controllers, size_t 
 /* The path in one hierarchy. A container may see the paths of the host but have only its own cgroup
  * mounted; such a path does not exist there, and the root is the right one. The caller frees it. */
 static char *path_in(const struct cgroup_hierarchy *row, const char *text) {
-    size_t len;
-    const char *found = run_cgroup_find_path(text, row->unified ? 0 : row->controllers, &len);
-    char *path = found != NULL ? mem_strndup(found, len) : NULL;
+    char *path = run_cgroup_find_path(text, row->unified ? 0 : row->controllers);
     if (path != NULL && path[1] != '\0' && faccessat(row->fd, path + 1, F_OK, 0) < 0) {
         path[1] = '\0';
     }
     return path;
 }
 
-static int locate(struct run_cgroup *cgroup, const char *procfs, const char *pid,
-                  struct error *err) {
+/* Opens the hierarchies and finds the paths of a process in them. */
+static int locate(struct run_cgroup *cgroup, const char *procfs, const char *cgroupfs,
+                  const char *pid, struct error *err) {
     struct buf name CLEANUP_BUF = {0};
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&name, "%s/%s/cgroup", procfs, pid);
-    int r = file_read(buf_str(&name), &text, err);
+    *cgroup = (struct run_cgroup){.hot = {.max_kept = MAX_KEPT_FILES}};
+    cgroup_place_init(&cgroup->place);
+    int r = cgroup_tree_open(&cgroup->tree, cgroupfs, err);
+    r = r < 0 ? r : file_read(buf_str(&name), &text, err);
     for (size_t i = 0; r == 0 && i < cgroup->tree.n_rows; i++) {
         cgroup->paths[i] = path_in(&cgroup->tree.rows[i], buf_str(&text));
     }
     return r;
-}
-
-static int open_hierarchies(struct run_cgroup *cgroup, const char *cgroupfs, struct error *err) {
-    *cgroup = (struct run_cgroup){.hot = {.max_kept = MAX_KEPT_FILES}};
-    cgroup_place_init(&cgroup->place);
-    return cgroup_tree_open(&cgroup->tree, cgroupfs, err);
 }
 
 static int write_word(int dirfd, const char *file, const char *word) {
@@ -78,8 +73,7 @@ int run_cgroup_attach(struct run_cgroup *cgroup, const char *procfs, const char 
                       pid_t pid, struct error *err) {
     char name[16];
     snprintf(name, sizeof(name), "%d", (int)pid);
-    int r = open_hierarchies(cgroup, cgroupfs, err);
-    r = r < 0 ? r : locate(cgroup, procfs, name, err);
+    int r = locate(cgroup, procfs, cgroupfs, name, err);
     for (size_t i = 0; r == 0 && i < cgroup->tree.n_rows; i++) {
         /* The root never belongs to a container; it covers the whole machine. */
         if (cgroup->paths[i] != NULL && cgroup->paths[i][1] != '\0') {
@@ -292,22 +286,21 @@ static void move_self_down(int dirfd) {
     enable_controllers(dirfd);
 }
 
-/* Cuts the name of the cgroup that we have moved into off a path. */
-static void strip_self(char *path) {
+/* Opens our own cgroup, or the one that it was before we moved down, and cuts `path` to it. */
+static int open_home(const struct cgroup_hierarchy *row, char *path) {
     char name[NAME_BYTES];
     char *last = strrchr(path, '/');
     self_name(name);
     if (last != NULL && strcmp(last + 1, name) == 0) {
         last[last == path ? 1 : 0] = '\0';
     }
+    return openat(row->fd, path[1] != '\0' ? path + 1 : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 static int create_in(struct run_cgroup *cgroup, size_t row, const char *name, struct error *err) {
     const struct cgroup_hierarchy *hierarchy = &cgroup->tree.rows[row];
-    const char *home = cgroup->paths[row];
-    strip_self(cgroup->paths[row]);
-    int fd CLEANUP_CLOSE =
-        openat(hierarchy->fd, home[1] != '\0' ? home + 1 : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *home = cgroup->paths[row];
+    int fd CLEANUP_CLOSE = open_home(hierarchy, home);
     if (fd < 0) {
         return error_set(err, -errno, "open %s%s: %m", hierarchy->path, home);
     }
@@ -347,8 +340,7 @@ static int create_all(struct run_cgroup *cgroup, struct error *err) {
 
 int run_cgroup_create(struct run_cgroup *cgroup, const char *procfs, const char *cgroupfs,
                       struct error *err) {
-    int r = open_hierarchies(cgroup, cgroupfs, err);
-    r = r < 0 ? r : locate(cgroup, procfs, "self", err);
+    int r = locate(cgroup, procfs, cgroupfs, "self", err);
     r = r < 0 ? r : create_all(cgroup, err);
     if (r < 0) {
         run_cgroup_finish(cgroup);
@@ -361,9 +353,7 @@ static void move_self_up(const struct cgroup_hierarchy *row, char *path) {
     char name[NAME_BYTES];
     struct buf order CLEANUP_BUF = {0};
     self_name(name);
-    strip_self(path);
-    int home CLEANUP_CLOSE =
-        openat(row->fd, path[1] != '\0' ? path + 1 : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int home CLEANUP_CLOSE = open_home(row, path);
     if (home < 0 || faccessat(home, name, F_OK, 0) < 0) {
         return;
     }
@@ -375,12 +365,10 @@ static void move_self_up(const struct cgroup_hierarchy *row, char *path) {
 
 void run_cgroup_restore(const char *procfs, const char *cgroupfs) {
     struct run_cgroup cgroup;
-    if (open_hierarchies(&cgroup, cgroupfs, NULL) == 0 &&
-        locate(&cgroup, procfs, "self", NULL) == 0) {
-        for (size_t i = 0; i < cgroup.tree.n_rows; i++) {
-            if (cgroup.tree.rows[i].unified && cgroup.paths[i] != NULL) {
-                move_self_up(&cgroup.tree.rows[i], cgroup.paths[i]);
-            }
+    int r = locate(&cgroup, procfs, cgroupfs, "self", NULL);
+    for (size_t i = 0; r == 0 && i < cgroup.tree.n_rows; i++) {
+        if (cgroup.tree.rows[i].unified && cgroup.paths[i] != NULL) {
+            move_self_up(&cgroup.tree.rows[i], cgroup.paths[i]);
         }
     }
     run_cgroup_finish(&cgroup);

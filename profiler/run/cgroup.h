@@ -59,6 +59,6 @@ size_t run_cgroup_kill(struct run_cgroup *cgroup);
 /* The file that has the peak of memory: "memory.peak" or "max_usage"; NULL: none. */
 const char *run_cgroup_peak_source(const struct run_cgroup *cgroup);
 
-/* Finds a path in the text of /proc/PID/cgroup: that of the hierarchy with one of these controllers
- * (0: v2). It is `*ret_len` bytes long; NULL: none. */
-const char *run_cgroup_find_path(const char *text, unsigned controllers, size_t *ret_len);
+/* The path in the text of /proc/PID/cgroup: that of the hierarchy with one of these controllers (0:
+ * v2), or NULL. The caller frees it. */
+char *run_cgroup_find_path(const char *text, unsigned controllers);

@@ -23,16 +23,14 @@ int run_plugin_create(struct loop *loop, struct config *config,
                       struct error *err) {
     struct run_plugin *plugin = mem_zalloc(1, sizeof(*plugin));
     int r = push_keeper_create(loop, config->settings, collectors, &plugin->keeper, err);
-    if (r == 0) {
-        plugin->store = push_keeper_store(plugin->keeper);
-        plugin->knobs = knobs_create(plugin->store);
-        plugin->socket =
-            push_socket_create(loop, plugin->store, plugin->knobs, push_keeper_log(plugin->keeper));
-    }
     if (r < 0) {
-        run_plugin_destroy(plugin);
+        free(plugin);
         return r;
     }
+    plugin->store = push_keeper_store(plugin->keeper);
+    plugin->knobs = knobs_create(plugin->store);
+    plugin->socket =
+        push_socket_create(loop, plugin->store, plugin->knobs, push_keeper_log(plugin->keeper));
     push_socket_configure(plugin->socket, config);
     *ret_plugin = plugin;
     return 0;
@@ -185,32 +183,24 @@ double run_plugin_frames(struct run_plugin *plugin) {
 
 /* ---- knobs ---- */
 
-/* 1: applied; 0: not yet, or the plugin has no such knob. */
-static int turn(struct run_plugin *plugin, struct push_owner *owner, const struct run_knob *knob,
-                struct error *err) {
-    struct knobs_plugin *knobs = knobs_of(plugin->knobs, owner);
-    struct knob *found = knobs != NULL ? knobs_find(knobs, knob->name) : NULL;
-    if (found == NULL) {
-        return 0;
-    }
-    if (!knob_value_equal(&found->requested, &knob->value)) {
-        return knobs_request(plugin->knobs, owner, knobs, found, &knob->value, "waap run", err);
-    }
-    return knob_value_equal(&found->applied, &knob->value) ? 1 : 0;
-}
-
 int run_plugin_turn(struct run_plugin *plugin, const struct run_knob *knobs, size_t n_knobs,
                     struct error *err) {
     int n_applied = 0;
     for (size_t i = 0; i < n_knobs; i++) {
-        int applied = 0;
-        for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
-             owner = push_store_next_owner(plugin->store, owner)) {
-            int r = turn(plugin, owner, &knobs[i], err);
+        const struct knob_value *value = &knobs[i].value;
+        bool applied = false;
+        struct push_owner *owner = NULL;
+        while ((owner = push_store_next_owner(plugin->store, owner)) != NULL) {
+            struct knobs_plugin *declared = knobs_of(plugin->knobs, owner);
+            struct knob *knob = declared != NULL ? knobs_find(declared, knobs[i].name) : NULL;
+            bool asked = knob == NULL || knob_value_equal(&knob->requested, value);
+            int r =
+                asked ? 0
+                      : knobs_request(plugin->knobs, owner, declared, knob, value, "waap run", err);
             if (r < 0) {
                 return r;
             }
-            applied = r > 0 ? 1 : applied;
+            applied = applied || (knob != NULL && asked && knob_value_equal(&knob->applied, value));
         }
         n_applied += applied;
     }
@@ -219,8 +209,8 @@ int run_plugin_turn(struct run_plugin *plugin, const struct run_knob *knobs, siz
 
 /* The knob of the first plugin that has declared it, or NULL. */
 static const struct knob *find_knob(struct run_plugin *plugin, const char *name) {
-    for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
-         owner = push_store_next_owner(plugin->store, owner)) {
+    struct push_owner *owner = NULL;
+    while ((owner = push_store_next_owner(plugin->store, owner)) != NULL) {
         const struct knobs_plugin *knobs = knobs_of(plugin->knobs, owner);
         const struct knob *knob = knobs != NULL ? knobs_find(knobs, name) : NULL;
         if (knob != NULL) {
@@ -234,8 +224,8 @@ static const struct knob *find_knob(struct run_plugin *plugin, const char *name)
 static enum run_knobs check_declared(struct run_plugin *plugin, const struct run_knob *knobs,
                                      size_t n_knobs, struct buf *why) {
     struct buf names CLEANUP_BUF = {0};
-    for (struct push_owner *owner = push_store_next_owner(plugin->store, NULL); owner != NULL;
-         owner = push_store_next_owner(plugin->store, owner)) {
+    struct push_owner *owner = NULL;
+    while ((owner = push_store_next_owner(plugin->store, owner)) != NULL) {
         const struct knobs_plugin *declared = knobs_of(plugin->knobs, owner);
         for (const struct knob *k = declared != NULL ? declared->knobs : NULL; k; k = k->next) {
             buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", k->spec.name);

@@ -30,15 +30,11 @@ static void test_paths(void) {
         {":::\n\n1:memory:/y\n", CGROUP_MEMORY, "/y"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        size_t len = 0;
-        const char *path = run_cgroup_find_path(cases[i].text, cases[i].controllers, &len);
-        char shown[64] = "";
-        if (path != NULL) {
-            snprintf(shown, sizeof(shown), "%.*s", (int)len, path);
-        }
-        const char *expected = cases[i].path != NULL ? cases[i].path : "";
-        TEST_ASSERT_EQUAL_STRING_MESSAGE(expected, shown, cases[i].text);
+        char *path CLEANUP_FREE = run_cgroup_find_path(cases[i].text, cases[i].controllers);
         TEST_ASSERT_EQUAL(cases[i].path == NULL, path == NULL);
+        if (path != NULL) {
+            TEST_ASSERT_EQUAL_STRING_MESSAGE(cases[i].path, path, cases[i].text);
+        }
     }
 }
 
