@@ -56,6 +56,15 @@ void measure_add_run(struct measure *measure, unsigned number, double value) {
     measure->run_numbers[n] = number;
 }
 
+double measure_of_run(const struct measure *measure, unsigned number) {
+    for (size_t i = 0; i < measure->n_runs; i++) {
+        if (measure->run_numbers[i] == number) {
+            return measure->runs[i];
+        }
+    }
+    return NAN;
+}
+
 static void set_moments(struct measure *measure, const struct moments *moments) {
     if (moments->n > 0) {
         measure->n = (double)moments->n;

@@ -80,5 +80,8 @@ struct measure *measures_add(struct measures *measures, const char *name, const 
 /* Appends the value of one run, unless it is NaN or infinite. */
 void measure_add_run(struct measure *measure, unsigned number, double value);
 
+/* The value of a run; NaN if it has none. */
+double measure_of_run(const struct measure *measure, unsigned number);
+
 /* Computes mean, deviation and range from the values of the runs. */
 void measure_sum_up_runs(struct measure *measure);

@@ -1,12 +1,14 @@
 #include "profiler/analysis/report_text.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 
 #include "exporter/core/file.h"
 #include "exporter/core/json_write.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/utf8.h"
 
 void text_put_number(struct buf *out, const char *key, double value) {
@@ -23,6 +25,14 @@ void text_put_list(struct buf *out, const char *key, const char *const *texts) {
         json_put_string(out, NULL, texts[i]);
     }
     json_close(out, ']');
+}
+
+char *text_of_json(const json_t *value) {
+    if (json_is_string(value)) {
+        return mem_strdup(json_string_value(value));
+    }
+    char *text = value != NULL ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
+    return text != NULL ? text : mem_strdup("unknown");
 }
 
 static const char *entity(char c) {

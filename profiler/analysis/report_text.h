@@ -5,6 +5,8 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
 
+struct json_t;
+
 /* Text that several reports write. */
 
 /* A JSON number, as json_put_number but null if it is not finite. */
@@ -12,6 +14,9 @@ void text_put_number(struct buf *out, const char *key, double value);
 
 /* A JSON array of the texts, which end in NULL. */
 void text_put_list(struct buf *out, const char *key, const char *const *texts);
+
+/* A string as it is, any other value as JSON, "unknown" for NULL. The caller frees it. */
+char *text_of_json(const struct json_t *value);
 
 /* As buf_printf, but texts (%s) are escaped for XML and HTML, in elements and in attributes;
  * characters that XML excludes become U+FFFD. Of the other conversions it knows %d, %u, %zu, %f and

@@ -23,6 +23,12 @@ static void add_copies(struct buf *out, const char *const *keys, size_t n, const
     }
 }
 
+static void put_if_known(struct buf *out, const char *key, double value) {
+    if (isfinite(value)) {
+        json_put_number(out, key, value);
+    }
+}
+
 /* Begins the element `i` of an array or object on a line of its own. */
 static void begin_line(struct buf *out, size_t i, const char *indent) {
     buf_printf(out, "%s\n%s", i > 0 ? "," : "", indent);
@@ -53,9 +59,7 @@ static void add_measure(struct buf *out, const struct measure *measure) {
     }
     text_put_number(out, "n", measure->n);
     for (size_t i = 0; i < N_MEASURE_STATS; i++) {
-        if (isfinite(measure->stats[i])) {
-            text_put_number(out, measure_stats[i], measure->stats[i]);
-        }
+        put_if_known(out, measure_stats[i], measure->stats[i]);
     }
     add_interval(out, measure);
     if (measure->unstable) {
@@ -83,12 +87,7 @@ static void add_measures(struct buf *out, const struct measures *measures) {
 static void add_run_measures(struct buf *out, const struct measures *measures, unsigned number) {
     json_open(out, "measures", '{');
     for (size_t i = 0; i < measures->n; i++) {
-        const struct measure *measure = &measures->items[i];
-        for (size_t j = 0; j < measure->n_runs; j++) {
-            if (measure->run_numbers[j] == number) {
-                text_put_number(out, measure->name, measure->runs[j]);
-            }
-        }
+        put_if_known(out, measures->items[i].name, measure_of_run(&measures->items[i], number));
     }
     json_close(out, '}');
 }
@@ -160,10 +159,7 @@ static void add_sweep_row(struct buf *out, const struct profile_target *target,
     add_value(out, "knobs", knobs);
     json_open(out, "measures", '{');
     for (size_t i = 0; i < target->measures.n; i++) {
-        const struct measure *measure = &target->measures.items[i];
-        if (isfinite(measure->mean)) {
-            text_put_number(out, measure->name, measure->mean);
-        }
+        put_if_known(out, target->measures.items[i].name, target->measures.items[i].mean);
     }
     json_close(out, '}');
     json_close(out, '}');

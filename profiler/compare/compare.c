@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/core/memory.h"
+#include "profiler/analysis/report_text.h"
 
 /* ---- one side ---- */
 
@@ -225,22 +226,14 @@ static void add_gates(struct comparison *comparison, const struct compare_target
 
 /* ---- environments ---- */
 
-static char *shown(const json_t *value) {
-    if (json_is_string(value)) {
-        return mem_strdup(json_string_value(value));
-    }
-    char *text = value != NULL ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
-    return text != NULL ? text : mem_strdup("unknown");
-}
-
 static void add_difference(struct comparison *comparison, const char *key, const json_t *a,
                            const json_t *b) {
     ARRAY_GROW(&comparison->differences, &comparison->cap_differences,
                comparison->n_differences + 1);
     comparison->differences[comparison->n_differences++] = (struct compare_difference){
         .key = key,
-        .a = shown(a),
-        .b = shown(b),
+        .a = text_of_json(a),
+        .b = text_of_json(b),
         /* Others, such as a commit or an image, are what the user compares. */
         .matters = strcmp(key, "board") == 0 || strcmp(key, "power_mode") == 0,
     };

@@ -82,15 +82,6 @@ static void add_gates(const struct profile *profile, struct buf *out) {
 
 /* ---- table of runs ---- */
 
-static double run_value(const struct measure *measure, unsigned number) {
-    for (size_t i = 0; i < measure->n_runs; i++) {
-        if (measure->run_numbers[i] == number) {
-            return measure->runs[i];
-        }
-    }
-    return NAN;
-}
-
 static const struct {
     const char *title, *measure;
 } run_columns[] = {
@@ -109,7 +100,7 @@ static void add_run(struct buf *out, const struct profile_target *target,
     for (size_t i = 0; i < ARRAY_LEN(run_columns); i++) {
         const struct measure *measure = measures_find(&target->measures, run_columns[i].measure);
         if (measure != NULL) {
-            add_value_cell(out, run->measured ? run_value(measure, run->number) : NAN,
+            add_value_cell(out, run->measured ? measure_of_run(measure, run->number) : NAN,
                            measure->unit);
         }
     }
@@ -169,12 +160,8 @@ static void add_facts(struct buf *out, const char *path, json_t *object, int dep
             add_facts(out, buf_str(&name), value, depth + 1);
             continue;
         }
-        char *text CLEANUP_FREE = json_is_string(value)
-                                      ? NULL
-                                      : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-        const char *shown = json_is_string(value) ? json_string_value(value) : text;
-        text_markup(out, "<div><dt>%s</dt><dd>%s</dd></div>\n", buf_str(&name),
-                    shown != NULL ? shown : "");
+        char *text CLEANUP_FREE = text_of_json(value);
+        text_markup(out, "<div><dt>%s</dt><dd>%s</dd></div>\n", buf_str(&name), text);
     }
 }
 

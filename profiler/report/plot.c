@@ -43,7 +43,7 @@ double svg_x(const struct svg_plot *plot, double x) {
     return SVG_LEFT + share * (SVG_WIDTH - SVG_LEFT - SVG_RIGHT);
 }
 
-double svg_y(const struct svg_plot *plot, double y) {
+static double svg_y(const struct svg_plot *plot, double y) {
     double share = (y - plot->y0) / (plot->y1 - plot->y0);
     return plot->height - SVG_BOTTOM - share * (plot->height - SVG_TOP - SVG_BOTTOM);
 }
@@ -156,9 +156,10 @@ void svg_line(struct svg_plot *plot, const struct svg_point *points, size_t n, s
 
 /* ---- headline measures ---- */
 
+enum { MAX_APP = 4 };
+
 static const struct {
-    const char *name;
-    const char *title;
+    const char *name, *title;
     enum measure_stat stat;
 } known[] = {
     {"cpu.percent", "CPU", STAT_MEAN},
@@ -171,17 +172,6 @@ static const struct {
     {"temperature.celsius", "Temperature, highest", STAT_MAX},
     {"wall.seconds", "Wall time", STAT_MEAN},
 };
-
-static size_t add_headline(struct headline *to, size_t n, const struct measure *measure,
-                           const char *title, enum measure_stat stat) {
-    if (measure == NULL || n == MAX_HEADLINES) {
-        return n;
-    }
-    to[n].measure = measure;
-    to[n].stat = stat;
-    snprintf(to[n].title, sizeof(to[n].title), "%s", title);
-    return n + 1;
-}
 
 /* Of several measures with the same name, the one with the highest value. */
 static const struct measure *highest(const struct measures *measures, const char *name) {
@@ -201,27 +191,30 @@ static const struct measure *highest(const struct measures *measures, const char
 /* Adds the rates or the times of the application. Only our own names have a dot before the labels.
  */
 static size_t add_app(const struct measures *measures, struct headline *to, size_t n, bool rates) {
-    enum { MAX_APP = 4 };
     for (size_t i = 0; i < measures->n && n < MAX_APP; i++) {
         const struct measure *measure = &measures->items[i];
         bool own = measure->name[strcspn(measure->name, ".{")] == '.';
         bool rate = strcmp(measure->unit, "/s") == 0 && measure->better == BETTER_HIGHER;
         bool time = strcmp(measure->unit, "s") == 0 && measure->spread != NULL;
         if (!own && (rates ? rate : time)) {
-            n = add_headline(to, n, measure, measure->name, rate ? STAT_MEAN : STAT_P95);
-            if (!rate) {
-                strncat(to[n - 1].title, ", p95", sizeof(to->title) - strlen(to[n - 1].title) - 1);
-            }
+            to[n] = (struct headline){.measure = measure, .stat = rate ? STAT_MEAN : STAT_P95};
+            snprintf(to[n++].title, sizeof(to->title), "%s%s", measure->name, rate ? "" : ", p95");
         }
     }
     return n;
 }
 
+_Static_assert(MAX_APP + ARRAY_LEN(known) <= MAX_HEADLINES, "too few headlines");
+
 size_t headlines_find(const struct measures *measures, struct headline ret[MAX_HEADLINES]) {
     size_t n = add_app(measures, ret, 0, true);
     n = add_app(measures, ret, n, false);
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        n = add_headline(ret, n, highest(measures, known[i].name), known[i].title, known[i].stat);
+        const struct measure *measure = highest(measures, known[i].name);
+        if (measure != NULL) {
+            ret[n] = (struct headline){.measure = measure, .stat = known[i].stat};
+            snprintf(ret[n++].title, sizeof(ret->title), "%s", known[i].title);
+        }
     }
     return n;
 }
@@ -308,21 +301,13 @@ static bool is_spread(const struct measure *measure) {
 void report_distribution_write(const struct headline *headline, struct buf *out) {
     const struct measure *measure = headline->measure;
     struct bar bars[BARS];
-    if (!is_spread(measure)) {
-        return;
-    }
-    size_t n = measure->bucketed ? bars_of_buckets(measure, bars) : bars_of_values(measure, bars);
+    size_t n = !is_spread(measure) ? 0
+               : measure->bucketed ? bars_of_buckets(measure, bars)
+                                   : bars_of_values(measure, bars);
     if (n == 0) {
         return;
     }
-    struct svg_plot plot = {.out = out,
-                            .x0 = bars[0].from,
-                            .x1 = bars[n - 1].to,
-                            .y0 = 0,
-                            .y1 = 0,
-                            .unit = "",
-                            .x_unit = "",
-                            .height = 130};
+    struct svg_plot plot = {.out = out, .x0 = bars[0].from, .x1 = bars[n - 1].to, .height = 130};
     for (size_t i = 0; i < n; i++) {
         plot.y1 = fmax(plot.y1, bars[i].height);
     }
@@ -405,7 +390,7 @@ static void add_row(struct buf *out, const struct headline *headline, const char
                     double top, double y) {
     enum { SHOWN = 17 };
     double value = value_of(headline), scale = top > 0 ? (BAR_TO - BAR_FROM) / top : 0;
-    double margin = margin_of(headline);
+    double margin = margin_of(headline), end = fmin(value + margin, top * 1.05) * scale;
     struct buf name CLEANUP_BUF = {0};
     size_t len = strlen(target);
     buf_printf(&name, "%s%s", len > SHOWN ? "…" : "", target + (len > SHOWN ? len - SHOWN : 0));
@@ -415,10 +400,8 @@ static void add_row(struct buf *out, const struct headline *headline, const char
                BAR_FROM, y + 2, fmax(value * scale, 0.5));
     if (margin > 0) {
         buf_printf(out, "<path class=\"whisker\" stroke=\"currentColor\" d=\"M%.1f %.1fH%.1f\"/>",
-                   BAR_FROM + fmax(0, value - margin) * scale, y + 9.5,
-                   BAR_FROM + fmin(value + margin, top * 1.05) * scale);
+                   BAR_FROM + fmax(0, value - margin) * scale, y + 9.5, BAR_FROM + end);
     }
-    double end = fmin(value + margin, top * 1.05) * scale;
     svg_text(out, BAR_FROM + fmax(end, 0) + 6, y + 14, "start", "label",
              text_human(value, headline->measure->unit).text);
 }

@@ -43,7 +43,6 @@ void svg_begin(struct svg_plot *plot, const char *kind, const char *title, bool 
 void svg_end(struct svg_plot *plot);
 
 double svg_x(const struct svg_plot *plot, double x);
-double svg_y(const struct svg_plot *plot, double y);
 
 /* A line through points; its name is shown under the pointer. */
 void svg_line(struct svg_plot *plot, const struct svg_point *points, size_t n, size_t colour,

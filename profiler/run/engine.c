@@ -220,23 +220,14 @@ void run_engine_clear(struct run_engine *engine, bool (*is_gone)(const char *own
 
 double run_engine_parse_time(const char *text) {
     struct tm tm = {0};
-    const char *rest = text != NULL ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    char *rest = text != NULL ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
     if (rest == NULL || tm.tm_year < 0) {
         return 0;
     }
-    double fraction = 0, scale = 1;
-    rest += *rest == '.' ? 1 : 0;
-    while (*rest >= '0' && *rest <= '9') {
-        scale /= 10;
-        fraction += (*rest++ - '0') * scale;
-    }
-    int hours = 0, minutes = 0;
-    char sign = '+';
-    if (sscanf(rest, "%c%2d:%2d", &sign, &hours, &minutes) != 3 || (sign != '+' && sign != '-')) {
-        hours = minutes = 0;
-    }
-    double offset = (sign == '-' ? -60.0 : 60.0) * (hours * 60 + minutes);
-    return (double)timegm(&tm) - offset + fraction;
+    double fraction = *rest == '.' ? strtod(rest, &rest) : 0;
+    strptime(rest, "%z", &tm);
+    long offset = tm.tm_gmtoff; /* timegm clears it */
+    return (double)(timegm(&tm) - offset) + fraction;
 }
 
 /* 128 + n means signal n, as in a shell. 255 is no signal: it is exit(-1). */

@@ -74,8 +74,9 @@ void run_output_add_name(struct buf *out, const char *text) {
 int run_output_open(const char *dir, const char *name, struct error *err) {
     struct buf path CLEANUP_BUF = {0};
     buf_printf(&path, "%s/output", dir);
-    if (mkdir(buf_str(&path), 0755) < 0 && errno != EEXIST) {
-        return error_set(err, -errno, "make %s: %m", buf_str(&path));
+    int r = run_output_make(buf_str(&path), err);
+    if (r < 0) {
+        return r;
     }
     buf_printf(&path, "/%s.log", name);
     int fd = open(buf_str(&path), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);

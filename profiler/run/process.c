@@ -24,9 +24,15 @@ struct fault {
 
 enum { STEP_CGROUP, STEP_DIRECTORY, STEP_EXEC };
 
-static bool same_name(const char *a, const char *b) {
-    size_t len = strcspn(a, "=");
-    return strncmp(a, b, len) == 0 && b[len] == '=';
+/* Whether `env` has a variable of this name. */
+static bool overrides(const char *const *env, const char *variable) {
+    size_t len = strcspn(variable, "=");
+    for (; env != NULL && *env != NULL; env++) {
+        if (strncmp(*env, variable, len) == 0 && (*env)[len] == '=') {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Our environment, overridden by `env`. */
@@ -34,21 +40,14 @@ static const char **make_environment(const char *const *env) {
     const char **all = NULL;
     size_t n = 0, cap = 0;
     for (char **ours = environ; *ours != NULL; ours++) {
-        bool overridden = false;
-        for (size_t i = 0; env != NULL && env[i] != NULL; i++) {
-            overridden = overridden || same_name(env[i], *ours);
-        }
-        if (!overridden) {
-            ARRAY_GROW(&all, &cap, n + 1);
-            all[n++] = *ours;
-        }
-    }
-    for (size_t i = 0; env != NULL && env[i] != NULL; i++) {
         ARRAY_GROW(&all, &cap, n + 1);
-        all[n++] = env[i];
+        all[n] = *ours;
+        n += !overrides(env, *ours);
     }
-    ARRAY_GROW(&all, &cap, n + 1);
-    all[n] = NULL;
+    do {
+        ARRAY_GROW(&all, &cap, n + 1);
+        all[n++] = env != NULL ? *env : NULL;
+    } while (env != NULL && *env++ != NULL);
     return all;
 }
 
@@ -86,15 +85,13 @@ static void exec_command(const struct run_command *command, const char *const *e
 
 static int describe_fault(const struct run_command *command, const struct fault *fault,
                           struct error *err) {
-    const char *why = strerror(fault->code);
-    switch (fault->step) {
-    case STEP_CGROUP:
-        return error_set(err, -fault->code, "enter the cgroup of the run: %s", why);
-    case STEP_DIRECTORY:
-        return error_set(err, -fault->code, "enter %s: %s", command->dir, why);
-    default:
-        return error_set(err, -fault->code, "start %s: %s", command->argv[0], why);
-    }
+    const char *const operands[] = {
+        [STEP_CGROUP] = "the cgroup of the run",
+        [STEP_DIRECTORY] = command->dir,
+        [STEP_EXEC] = command->argv[0],
+    };
+    return error_set(err, -fault->code, "%s %s: %s", fault->step == STEP_EXEC ? "start" : "enter",
+                     operands[fault->step], strerror(fault->code));
 }
 
 int run_child_start(const struct run_command *command, pid_t *ret_pid, struct error *err) {

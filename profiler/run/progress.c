@@ -2,20 +2,11 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "exporter/core/clock.h"
 
 #define SHOW_INTERVAL_NS (250 * CLOCK_NS_PER_MS)
 #define WIPE "\r\x1b[K"
-
-void run_progress_init(struct run_progress *progress) {
-    *progress = (struct run_progress){
-        .on = isatty(STDERR_FILENO) == 1,
-        .target = "",
-        .phase = "",
-    };
-}
 
 static void add(struct buf *out, const char *name, double value, int digits, const char *unit) {
     if (!isnan(value)) {

@@ -29,8 +29,6 @@ struct run_progress {
     int64_t shown_ns;
 };
 
-void run_progress_init(struct run_progress *progress);
-
 /* Shows the values, at most a few times a second. */
 void run_progress_show(struct run_progress *progress, const struct run_live *live, int64_t now_ns);
 

@@ -166,7 +166,6 @@ int run_record_end_sample(struct run_record *record) {
     }
     json_close(&record->line, '}');
     buf_add_str(&record->line, "}\n");
-    record->n_samples++;
     if (record->declared.len == 0) {
         return write_all(record, &record->line);
     }

@@ -32,7 +32,6 @@ struct run_record {
     struct buf declared;    /* series lines to write before it */
     struct hash_index keys; /* declared; they are in `arena` */
     struct arena arena;
-    uint64_t n_samples;
     bool left_out;      /* a value was dropped: too many series or too long a line */
     struct error error; /* the first failure to write; "": none */
 };

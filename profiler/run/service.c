@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,22 +16,14 @@
 enum { LOOK_MS = 20, CONNECT_MS = 200, STOP_MS = 2000 };
 
 static bool connects(const struct addrinfo *address) {
-    int fd CLEANUP_CLOSE =
-        socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return false;
-    }
-    if (connect(fd, address->ai_addr, address->ai_addrlen) == 0) {
-        return true;
-    }
-    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
-    int failure = 0;
-    socklen_t len = sizeof(failure);
-    return errno == EINPROGRESS && poll(&poll_fd, 1, CONNECT_MS) == 1 &&
-           getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &len) == 0 && failure == 0;
+    static const struct timeval limit = {.tv_usec = CONNECT_MS * 1000};
+    int fd CLEANUP_CLOSE = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0 &&
+           connect(fd, address->ai_addr, address->ai_addrlen) == 0;
 }
 
-bool run_service_listens(const char *address) {
+/* Whether a server listens at "8090" (on this machine) or "host:8090". */
+static bool listens_at(const char *address) {
     const char *colon = strrchr(address, ':');
     char *host CLEANUP_FREE =
         colon != NULL ? mem_strndup(address, (size_t)(colon - address)) : NULL;
@@ -51,21 +42,18 @@ bool run_service_listens(const char *address) {
 }
 
 static bool is_ready(const struct run_service *spec) {
-    return (spec->ready_tcp == NULL || run_service_listens(spec->ready_tcp)) &&
+    return (spec->ready_tcp == NULL || listens_at(spec->ready_tcp)) &&
            (spec->ready_file == NULL || access(spec->ready_file, F_OK) == 0);
-}
-
-static bool interrupted(struct run_session *session) {
-    return session->n_interrupts > 0;
 }
 
 static int await_ready(struct run_session *session, const struct run_service *spec,
                        const pid_t *pid, struct error *err) {
     int64_t began_ns = clock_monotonic_ns();
     int64_t limit_ns = began_ns + spec->ready_timeout_ms * CLOCK_NS_PER_MS;
-    run_session_wait(session, began_ns + spec->ready_delay_ms * CLOCK_NS_PER_MS, interrupted);
+    run_session_wait(session, began_ns + spec->ready_delay_ms * CLOCK_NS_PER_MS,
+                     run_session_interrupted);
     for (;;) {
-        if (interrupted(session)) {
+        if (run_session_interrupted(session)) {
             return error_set(err, -EINTR, "service %s: interrupted", spec->name);
         }
         if (is_ready(spec)) {

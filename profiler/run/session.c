@@ -24,6 +24,10 @@
 
 enum { FIRST_ANSWER_MS = 3000 };
 
+bool run_session_interrupted(struct run_session *session) {
+    return session->n_interrupts > 0;
+}
+
 bool run_session_is_over(const struct run_session *session) {
     return session->n_interrupts > 0 || session->given_up || session->record.error.text[0] != '\0';
 }
@@ -168,7 +172,8 @@ int run_session_init(struct run_session *session, struct error *err) {
     session->live = RUN_LIVE_NONE;
     session->start_celsius = NAN;
     session->signals.fd = -1;
-    run_progress_init(&session->progress);
+    session->progress =
+        (struct run_progress){.on = isatty(STDERR_FILENO) == 1, .target = "", .phase = ""};
     int r = loop_create(&session->loop, err);
     r = r < 0 ? r : take_signals(session, err);
     r = r < 0 ? r : make_socket_dir(session, err);

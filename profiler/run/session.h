@@ -62,6 +62,9 @@ void run_session_sample(struct run_session *session);
 /* Begins a phase, after writing a pending sample. */
 void run_session_phase(struct run_session *session, const char *phase);
 
+/* Whether the user has interrupted. */
+bool run_session_interrupted(struct run_session *session);
+
 /* Whether no further run should start. */
 bool run_session_is_over(const struct run_session *session);
 
@@ -88,9 +91,6 @@ void run_services_stop(struct run_session *session);
 
 /* Called when a child of ours has ended; returns whether it was a service. */
 bool run_services_reaped(struct run_session *session, pid_t pid);
-
-/* Whether a server listens at "8090" (on this machine) or "host:8090". */
-bool run_service_listens(const char *address);
 
 /* Writes the first line of the record: the application, the machine, the settings, the gates. */
 void run_environment_write(struct run_session *session, const char *image,

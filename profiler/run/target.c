@@ -36,21 +36,13 @@ static bool app_ended(struct run_session *session) {
     return session->app->ended;
 }
 
-/* Whether the user has interrupted again since stopping began. */
-static bool interrupted_again(const struct run_session *session) {
-    return session->n_interrupts > session->n_handled;
-}
-
+/* Whether it ended, or the user has interrupted again since stopping began. */
 static bool ended_or_interrupted_again(struct run_session *session) {
-    return session->app->ended || interrupted_again(session);
+    return session->app->ended || session->n_interrupts > session->n_handled;
 }
 
 static bool app_ended_or_interrupted(struct run_session *session) {
-    return session->app->ended || session->n_interrupts > 0;
-}
-
-static bool interrupted(struct run_session *session) {
-    return session->n_interrupts > 0;
+    return session->app->ended || run_session_interrupted(session);
 }
 
 /* ---- lines of the record ---- */
@@ -205,7 +197,7 @@ static void apply_knobs(struct run_session *session, const struct run_plan *plan
             outcome->misused = session->given_up = true;
             return;
         }
-        if ((size_t)n == plan->n_knobs || interrupted(session)) {
+        if ((size_t)n == plan->n_knobs || run_session_interrupted(session)) {
             return;
         }
         if (session->app->ended || clock_monotonic_ns() > limit_ns) {
@@ -319,7 +311,8 @@ static void run_phase(struct run_session *session, const char *phase, int64_t ms
     if (ms > 0 && !run_session_is_over(session)) {
         run_session_phase(session, phase);
         run_session_sample(session);
-        run_session_wait(session, after_ms(ms - session->spec->interval_ms), interrupted);
+        run_session_wait(session, after_ms(ms - session->spec->interval_ms),
+                         run_session_interrupted);
         run_session_sample(session);
     }
 }
