@@ -183,8 +183,7 @@ static double peak_memory(const struct scope *scope) {
                    column != NULL ? column->moments.max : NAN);
 }
 
-/* The mean power of all samples times the length of the phase, since the samples do not cover the
- * whole phase. */
+/* The samples do not cover the whole phase, so their mean power counts for all of it. */
 static double joules(const struct scope *scope) {
     const struct profile_column *energy = profile_column(scope->run, DERIVED_ENERGY);
     return energy != NULL ? profile_rate(energy) * scope->run->measured_s : NAN;
@@ -377,8 +376,7 @@ static void fill_from_column(struct measure *measure, const struct profile_targe
     } else {
         measure_sum_up_runs(measure);
     }
-    /* The rates of whole runs are more exact than those of windows, which leave out an incomplete
-     * one. */
+    /* More exact than the rates of windows, which leave out an incomplete one. */
     if (is_counter && measure->n_runs > 0) {
         measure->mean = moments_of(measure->runs, measure->n_runs).mean;
     }

@@ -65,8 +65,7 @@ void measures_make(const struct profile *profile, const struct profile_target *t
 /* The measure of exactly that name, or NULL. */
 const struct measure *measures_find(const struct measures *measures, const char *name);
 
-/* Splits the name in a gate, such as "fps.p50": returns the length of the measure's name and yields
- * the statistic, the mean if none is named. */
+/* Splits "fps.p50": the length of the measure's name; the mean if no statistic is named. */
 size_t measure_split(const char *text, enum measure_stat *ret_stat);
 
 /* Whether the name in a gate, such as "fps.p50", "memory.peak" or "app.inference.p99", matches this

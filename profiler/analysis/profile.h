@@ -60,8 +60,7 @@ struct profile_target {
     size_t n_failed_runs; /* of all runs, with warm-up */
 };
 
-/* All measured samples of one column over all runs of a target. For counters these are rates over
- * windows of a second. */
+/* All measured samples of a column over all runs; of counters the rates in windows of a second. */
 struct profile_pool {
     struct moments moments;
     struct quantiles quantiles;
@@ -104,8 +103,7 @@ struct profile_column {
     struct timeline timeline;
 };
 
-/* Reads `path` (a samples.jsonl) and evaluates the gates that need no baseline; the caller destroys
- * the result. */
+/* Reads a samples.jsonl and evaluates the gates that need no baseline. */
 int profile_read(const char *path, struct profile **ret_profile, struct error *err);
 
 /* Accepts NULL. */

@@ -99,8 +99,7 @@ double statistics_bucket_quantile(const struct bucket *buckets, size_t n, double
 
 enum { EXACT_MAX = 20 };
 
-/* Twice U of the first sample, which is an integer also with ties: 2 for each pair that it wins and
- * 1 for each tie. */
+/* Twice U of the first sample: 2 for each pair that it wins, 1 for each tie. */
 static size_t twice_u(const double *a, size_t n_a, const double *b, size_t n_b) {
     size_t u = 0;
     for (size_t i = 0; i < n_a; i++) {

@@ -64,8 +64,7 @@ struct weighted {
     double weight;
 };
 
-/* The values in ascending order, and the sum of their weights; NULL without values. The caller
- * frees it. */
+/* The values ascending and the sum of their weights; NULL without values. The caller frees it. */
 struct weighted *quantiles_sorted(const struct quantiles *quantiles, size_t *ret_n,
                                   double *ret_weight);
 
@@ -75,8 +74,7 @@ double weighted_quantile(const struct weighted *sorted, size_t n, double weight,
 /* Frees it and leaves it empty. */
 void quantiles_finish(struct quantiles *quantiles);
 
-/* A value over time in bounded memory, for plots: when TIMELINE_BINS are full, neighbours merge. A
- * zeroed struct is empty. */
+/* A value over time in bounded memory: when TIMELINE_BINS are full, neighbours merge. */
 struct timeline {
     struct timeline_bin *bins;
     size_t n_bins, cap_bins;

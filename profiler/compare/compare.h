@@ -72,8 +72,7 @@ struct comparison {
     size_t n_targets; /* that both sides have */
 };
 
-/* Reads a side from the text of its summary; the name is borrowed. comparison_finish frees it, also
- * after a failure. */
+/* Reads the text of a summary; the name is borrowed. comparison_finish frees the side, always. */
 int compare_side_parse(const char *name, const char *text, size_t len, struct compare_side *side,
                        struct error *err);
 

@@ -276,8 +276,7 @@ static const struct option options[] = {
     {0},
 };
 
-/* The summary of a directory: computed from its record if there is one, since summary.json might
- * belong to another record. */
+/* Computed from the record if there is one: summary.json might belong to another. */
 static int read_directory(const char *path, struct buf *out, struct error *err) {
     char *record CLEANUP_FREE = file_path_join(path, "samples.jsonl");
     char *summary CLEANUP_FREE = file_path_join(path, "summary.json");

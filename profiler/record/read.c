@@ -262,27 +262,6 @@ int record_open(const char *path, struct record **ret_record, struct error *err)
     return 0;
 }
 
-/* Takes the next line without its newline; 1, or 0 at the end. */
-static int take_line(struct record *record, size_t *ret_len, struct error *err) {
-    if (fgets(record->text, sizeof(record->text), record->file) == NULL) {
-        return ferror(record->file) ? error_set(err, -EIO, "read %s: %m", record->path) : 0;
-    }
-    size_t len = strlen(record->text);
-    if (len > 0 && record->text[len - 1] == '\n') {
-        *ret_len = len - 1;
-        record->line++;
-        return 1;
-    }
-    if (len + 1 == sizeof(record->text)) {
-        return error_set(err, -EFBIG, "%s:%zu: a line of more than %d bytes", record->path,
-                         record->line + 1, RECORD_MAX_LINE);
-    }
-    record->torn = feof(record->file) != 0;
-    return record->torn
-               ? 0
-               : error_set(err, -EINVAL, "%s:%zu: a NUL byte", record->path, record->line + 1);
-}
-
 /* Each line is parsed by itself, so its errors name "line 1". */
 static const char *without_line(const char *fault) {
     static const char line[] = "line 1, ";
@@ -290,13 +269,21 @@ static const char *without_line(const char *fault) {
 }
 
 int record_next(struct record *record, struct record_line *ret_line, struct error *err) {
-    size_t len = 0;
     struct error fault = {0};
-    int r = take_line(record, &len, err);
-    if (r <= 0) {
-        return r;
+    if (fgets(record->text, sizeof(record->text), record->file) == NULL) {
+        return ferror(record->file) ? error_set(err, -EIO, "read %s: %m", record->path) : 0;
     }
-    r = parse_line(record, len, &fault);
+    size_t len = strlen(record->text);
+    bool whole = len > 0 && record->text[len - 1] == '\n';
+    bool full = len + 1 == sizeof(record->text);
+    if (!whole && !full && feof(record->file)) {
+        record->torn = true;
+        return 0;
+    }
+    record->line++;
+    int r = whole  ? parse_line(record, len - 1, &fault)
+            : full ? error_set(&fault, -EFBIG, "a line of more than %d bytes", RECORD_MAX_LINE)
+                   : error_set(&fault, -EINVAL, "a NUL byte");
     if (r < 0) {
         return error_set(err, r, "%s:%zu: %s", record->path, record->line,
                          without_line(fault.text));

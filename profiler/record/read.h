@@ -104,8 +104,7 @@ struct record {
 /* Opens the record at `path`. */
 int record_open(const char *path, struct record **ret_record, struct error *err);
 
-/* Takes the next line; its pointers are valid until the next call. 1, 0 at the end, or a negative
- * errno; the error names file and line. */
+/* Takes the next line, valid until the next call. 1, 0 at the end, or a negative errno. */
 int record_next(struct record *record, struct record_line *ret_line, struct error *err);
 
 /* The series of that key declared so far, or NULL. */

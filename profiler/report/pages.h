@@ -3,15 +3,13 @@
 #include "exporter/core/buf.h"
 #include "profiler/analysis/profile.h"
 
-/* Appends report.html: one self-contained page. Its plots are SVG, so it also works without
- * scripts. */
+/* Appends report.html: one page for itself, with plots as SVG, so it works without scripts. */
 void report_html_write(const struct profile *profile, struct buf *out);
 
 /* Appends junit.xml: a suite per target, with one case per gate and one for the runs. */
 void report_junit_write(const struct profile *profile, struct buf *out);
 
-/* Writes samples.csv: one row per sample, one column per series, empty if a sample has no value.
- * The record of the profile is read again. */
+/* Writes samples.csv: a row per sample, a column per series. The record is read again. */
 int report_csv_write(const struct profile *profile, FILE *to, struct error *err);
 
 /* Writes metrics.om: every sample as OpenMetrics with its timestamp and the labels `target` and

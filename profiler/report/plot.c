@@ -188,8 +188,7 @@ static const struct measure *highest(const struct measures *measures, const char
     return found;
 }
 
-/* Adds the rates or the times of the application. Only our own names have a dot before the labels.
- */
+/* Adds the rates or times of the application: only our own names have a dot before the labels. */
 static size_t add_app(const struct measures *measures, struct headline *to, size_t n, bool rates) {
     for (size_t i = 0; i < measures->n && n < MAX_APP; i++) {
         const struct measure *measure = &measures->items[i];

@@ -63,15 +63,13 @@ struct headline {
 enum { MAX_HEADLINES = 16 };
 size_t headlines_find(const struct measures *measures, struct headline ret[MAX_HEADLINES]);
 
-/* The distribution of a measure with its quantiles; nothing if only the runs are known or all
- * values are equal. */
+/* The distribution of a measure with its quantiles; nothing if it is unknown or has no width. */
 void report_distribution_write(const struct headline *headline, struct buf *out);
 
 /* The values of the runs on one line that covers their range, at least ten percent. */
 void report_strip_write(const struct measure *measure, struct buf *out);
 
-/* Each headline measure over all targets, or over the values of the one numeric knob of a sweep;
- * nothing for other sweeps. */
+/* Each headline measure over all targets, or over the one numeric knob of a sweep. */
 void report_targets_write(const struct profile *profile, struct buf *out);
 
 /* The time lines of a target: charts of its main series with the repeats overlaid and the phases

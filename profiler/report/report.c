@@ -31,8 +31,7 @@ void run_report_explain(const struct profile *profile, FILE *to) {
     problems_print(&problems, to);
 }
 
-/* A report is made in memory, or written sample by sample if its size depends on the length of the
- * record. */
+/* Made in memory, or written sample by sample if it grows with the record. */
 static const struct report {
     const char *name;
     void (*write)(const struct profile *profile, struct buf *out);

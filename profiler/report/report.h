@@ -5,8 +5,7 @@
 #include "exporter/core/error.h"
 #include "profiler/analysis/profile.h"
 
-/* Writes all reports of DIR/samples.jsonl: summary.json, samples.csv, junit.xml, metrics.om and
- * report.html. Existing files are replaced. */
+/* Writes or replaces all reports of DIR/samples.jsonl: `reports` in report.c. */
 int run_report_write(const char *dir, struct profile **ret_profile, struct error *err);
 
 /* 0, 1: a gate failed, 3: the application failed. */
@@ -18,6 +17,5 @@ void run_report_explain(const struct profile *profile, FILE *to);
 /* Removes these reports, before their record is replaced. */
 void run_report_remove(const char *dir);
 
-/* `waap report DIR...`: writes the reports again. Returns the exit code of the worst verdict, or 2
- * if a record cannot be read. */
+/* `waap report DIR...`. Returns the exit code of the worst run, 2 if a record cannot be read. */
 int report_main(int argc, char **argv);

@@ -8,8 +8,7 @@
 
 /* ---- samples.csv ---- */
 
-/* Quotes are doubled (RFC 4180). A target named "=1+1" must not become a formula in a spreadsheet.
- */
+/* Quotes are doubled (RFC 4180). A target "=1+1" must not become a formula in a spreadsheet. */
 static void add_cell(struct buf *out, const char *text) {
     buf_add_char(out, '"');
     if (text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL) {
@@ -92,8 +91,7 @@ int report_csv_write(const struct profile *profile, FILE *to, struct error *err)
 
 enum { MAX_POINTS = 1000 * 1000 };
 
-/* OpenMetrics groups samples by family, the record by time; so the samples are transposed in
- * memory. */
+/* OpenMetrics groups samples by family, the record by time; so they are transposed in memory. */
 
 struct row {
     double at;
@@ -215,8 +213,7 @@ static void write_point(struct table *table, const struct record_series *series,
     flush(line, table->to);
 }
 
-/* The family of a series that is not part of a histogram: all series of the same name and type. It
- * is written at the first of them. */
+/* Writes a family, all series of the same name and type, at the first of them. */
 static void write_plain(struct table *table, const struct record_series *first) {
     const struct record *record = table->record;
     bool is_counter = first->type == RECORD_COUNTER;
@@ -264,8 +261,7 @@ static bool same_name(const struct profile_histogram *a, const struct profile_hi
     return a->name_len == b->name_len && strncmp(a->key, b->key, a->name_len) == 0;
 }
 
-/* The family of a histogram: those of the same name, with different labels. It is written at the
- * first of them. */
+/* Writes a family, the histograms of the same name, at the first of them. */
 static void write_histograms(struct table *table, const struct profile_histogram *first) {
     const struct profile *profile = table->profile;
     for (size_t i = 0; i < profile->n_histograms; i++) {
@@ -284,8 +280,7 @@ static void write_histograms(struct table *table, const struct profile_histogram
     }
 }
 
-/* The gauge `fps` of a counter `fps_total` would be a family of the same name, so it is left out;
- * its values follow from the counter's. */
+/* The gauge `fps` of a counter `fps_total` would be a family of the same name. */
 static bool has_counter(const struct record *record, const struct record_series *gauge) {
     size_t len = strlen(gauge->name);
     for (size_t i = 0; i < record->n_series; i++) {

@@ -23,8 +23,7 @@
 
 /* ---- a command ---- */
 
-/* A command in its own cgroup. Without a cgroup it has its own process group, and we adopt
- * processes that outlive their parent. */
+/* A command in its own cgroup, else in its own process group, with us as subreaper. */
 struct command_app {
     struct run_app base;
     pid_t pid; /* 0: not started */
@@ -96,8 +95,7 @@ static double plus(double a, double b) {
     return isnan(a) ? b : a + b;
 }
 
-/* Without a cgroup: the live processes, the reaped ones, and the peak of the largest that has
- * ended. */
+/* Without a cgroup: live processes, reaped ones, and the peak of the largest that has ended. */
 static void usage_of_tree(struct command_app *command, struct run_usage *usage) {
     run_tree_read(&command->tree, usage);
     usage->user_seconds = plus(usage->user_seconds, command->reaped_user);
@@ -208,8 +206,7 @@ static void pid_ready(struct loop_source *source, uint32_t events) {
     record_end(container);
 }
 
-/* Whether the cgroup of the process belongs to the container: a pid of another pid namespace names
- * another process. */
+/* A pid of another pid namespace names another process, with another cgroup. */
 static bool is_its_process(const struct container_app *container, const char *procfs, pid_t pid) {
     struct buf path CLEANUP_BUF = {0};
     struct buf text CLEANUP_BUF = {0};

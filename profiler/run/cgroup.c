@@ -270,8 +270,7 @@ static void self_name(char name[static NAME_BYTES]) {
     snprintf(name, NAME_BYTES, OUR_PREFIX "%d" SELF_SUFFIX, (int)getpid());
 }
 
-/* If we are alone in our cgroup, as under systemd-run, we move into a child of it; then it can
- * enable controllers. */
+/* If alone in our cgroup, as under systemd-run, we move into a child to enable controllers. */
 static void move_self_down(int dirfd) {
     char name[NAME_BYTES];
     self_name(name);

@@ -59,6 +59,5 @@ size_t run_cgroup_kill(struct run_cgroup *cgroup);
 /* The file that has the peak of memory: "memory.peak" or "max_usage"; NULL: none. */
 const char *run_cgroup_peak_source(const struct run_cgroup *cgroup);
 
-/* The path in the text of /proc/PID/cgroup: that of the hierarchy with one of these controllers (0:
- * v2), or NULL. The caller frees it. */
+/* The path of a controller's hierarchy (0: v2) in the text of /proc/PID/cgroup, or NULL. */
 char *run_cgroup_find_path(const char *text, unsigned controllers);

@@ -12,8 +12,7 @@
 #define RUN_ENGINE_LABEL "waap.run"
 #define RUN_ENGINE_REMOVE "/containers/%s?force=1&v=1"
 
-/* A container engine (Docker or podman), called by HTTP over its Unix socket. Every call blocks
- * until the response or a timeout. */
+/* A container engine (Docker or podman) behind its Unix socket. Every call blocks. */
 struct run_engine {
     char *socket;
     struct http_client client; /* of the last call */
@@ -32,8 +31,7 @@ int run_engine_call(struct run_engine *engine, const char *method, const char *b
                     struct error *err, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* The immutable name of an image: its registry digest, else its id. The caller frees it. -ENOENT:
- * the engine does not have the image. */
+/* The registry digest of an image, else its id; the caller frees it. -ENOENT: no such image. */
 int run_engine_image(struct run_engine *engine, const char *image, char **ret_digest,
                      struct error *err);
 
@@ -58,8 +56,7 @@ void run_engine_describe(const struct run_container_spec *spec, struct buf *out)
 int run_engine_create(struct run_engine *engine, const struct run_container_spec *spec,
                       char **ret_id, struct error *err);
 
-/* Removes the containers that killed runs have left behind: those for whose owner `is_gone` is
- * true. */
+/* Removes the containers of killed runs: those for whose owner `is_gone` is true. */
 void run_engine_clear(struct run_engine *engine, bool (*is_gone)(const char *owner));
 
 struct run_container_state {
@@ -79,6 +76,5 @@ int run_engine_parse_state(const char *text, size_t len, struct run_container_st
 /* Writes the output of the container to a file. */
 void run_engine_copy_output(struct run_engine *engine, const char *id, int fd);
 
-/* "2026-11-16T14:00:00.123456789Z" as seconds since 1970; 0 for an invalid time and for the year 1,
- * which means never. */
+/* "2026-11-16T14:00:00.123456789Z" as seconds since 1970; 0 if invalid or the year 1 (never). */
 double run_engine_parse_time(const char *text);

@@ -13,8 +13,7 @@
 #include "exporter/metrics/parse.h"
 #include "exporter/settings/settings.h"
 
-/* A metric, its key and group in the record, type, unit and help; then the fields that most rows
- * leave out. */
+/* A metric, its key, group, type, unit and help; then what most rows leave out. */
 #define ROW(metric_, key_, group_, type_, unit_, help_, ...)                                       \
     {                                                                                              \
         .metric = (metric_), .key = (key_), .group = RUN_METRICS_##group_, .type = RECORD_##type_, \

@@ -20,8 +20,7 @@ int run_probe_create(struct loop *loop, struct config *config,
                      const struct collector *const *collectors, int64_t interval_ms,
                      struct run_probe **ret_probe, struct error *err);
 
-/* Starts the collectors that are due and not busy; `all`: also those that are not due, except for
- * the slow ones. */
+/* Starts the collectors that are due and not busy; `all`: all but the slow ones. */
 void run_probe_start(struct run_probe *probe, bool all, int64_t now_ns);
 
 /* Whether a collector is still running. */
@@ -31,12 +30,10 @@ bool run_probe_is_busy(const struct run_probe *probe);
 void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_record *record,
                      struct run_live *live);
 
-/* Adds the description of the machine to the environment of the record: "gpu", "board" and
- * "power_mode". */
+/* Adds "board", "power_mode" and "gpu" to the environment of the record. */
 void run_probe_describe(struct run_probe *probe, struct run_record *record);
 
-/* False if a collector hangs: its thread goes on, and the process must end by _exit. Accepts NULL.
- */
+/* False if a collector hangs: then the process must end by _exit. Accepts NULL. */
 bool run_probe_destroy(struct run_probe *probe);
 
 /* From the metrics of the daemon's collectors to the keys of the record. */

@@ -8,8 +8,7 @@
 #include "exporter/core/error.h"
 #include "profiler/run/cgroup.h"
 
-/* A command, run without a shell in its own process group and, if given, in a cgroup. The kernel
- * kills it when we die. */
+/* A command without a shell in its own process group. The kernel kills it when we die. */
 
 struct run_command {
     const char *const *argv;

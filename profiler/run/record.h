@@ -11,8 +11,7 @@
 #include "exporter/core/json_write.h"
 #include "profiler/record/read.h"
 
-/* Writes samples.jsonl: one JSON object per line, each in one write, so that the file is valid at
- * any time. All reports are made from it. */
+/* Writes samples.jsonl: a JSON object per line, each in one write, so it is valid at any time. */
 
 /* The declaration of a key in the values of samples. */
 struct run_series {

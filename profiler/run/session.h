@@ -15,8 +15,7 @@
 #include "profiler/run/record.h"
 #include "profiler/run/spec.h"
 
-/* The state that all runs of one call share: the loop, the probes, the record. Samples are taken
- * while the session waits. */
+/* What all runs of a call share. Samples are taken while the session waits. */
 struct run_session {
     const struct collector *const *collectors;
     const struct run_spec *spec;
@@ -45,8 +44,7 @@ struct run_session {
     bool given_up;      /* the next run would fail for the same reason */
 };
 
-/* Prepares a session whose `collectors`, `spec` and `out_dir` are set. Fails if the machine does
- * not allow a run. Finish it in any case. */
+/* Prepares a session whose `collectors`, `spec` and `out_dir` are set. Finish it in any case. */
 int run_session_init(struct run_session *session, struct error *err);
 
 /* False if a thread hangs and the process must end by _exit. */
@@ -80,8 +78,7 @@ struct run_tally {
 void run_target_profile(struct run_session *session, const struct run_plan *plan,
                         struct run_tally *tally);
 
-/* Programs that the application needs, such as a video server: started before it and stopped after
- * it. */
+/* Programs that the application needs, such as a video server, which run around it. */
 /* Starts the services one by one; each is ready before the next starts. `dir` is their working
  * directory (NULL: ours); their output goes to files in the folder of the session. */
 int run_services_start(struct run_session *session, const char *dir, struct error *err);
@@ -96,6 +93,5 @@ bool run_services_reaped(struct run_session *session, pid_t pid);
 void run_environment_write(struct run_session *session, const char *image,
                            const char *image_digest);
 
-/* The commit that is checked out in `dir` or a folder above it, read from the files of git; the
- * caller frees it. NULL: none. */
+/* The commit checked out in `dir` or above, from the files of git, or NULL; the caller frees it. */
 char *run_environment_commit(const char *dir);

@@ -10,8 +10,7 @@
 #include "exporter/settings/problems.h"
 #include "profiler/analysis/gate.h"
 
-/* What to profile: the `profiling:` section of a plugin's sage.yaml. Lists of texts end in NULL;
- * all memory belongs to the arena. */
+/* The `profiling:` section of a sage.yaml. Lists end in NULL; the arena has all memory. */
 
 enum run_gpu { RUN_GPU_AUTO, RUN_GPU_ALL, RUN_GPU_NONE };
 

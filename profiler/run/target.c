@@ -102,8 +102,7 @@ static void write_end(struct run_session *session, const struct outcome *outcome
 
 /* ---- stopping ---- */
 
-/* Sends SIGINT, then SIGTERM, each followed by the grace period, then SIGKILL. A second interrupt
- * skips the waiting. */
+/* SIGINT, SIGTERM, SIGKILL, with the grace period between. A second interrupt skips the waiting. */
 static void stop_app(struct run_session *session, struct outcome *outcome) {
     static const struct {
         int signal;
@@ -164,8 +163,7 @@ static void drain_plugin(struct run_session *session) {
 
 /* ---- one run ---- */
 
-/* Explains why the knobs were not applied. If the plugin has none or not these, the next run would
- * fail too. */
+/* If the plugin has no knobs or not these, the next run would fail too. */
 static void fail_knobs(struct run_session *session, const struct run_plan *plan,
                        struct outcome *outcome) {
     const struct run_app *app = session->app;
@@ -182,8 +180,7 @@ static void fail_knobs(struct run_session *session, const struct run_plan *plan,
     }
 }
 
-/* Turns the knobs as soon as the plugin has declared them. The measured phase begins when it has
- * applied them. */
+/* Turns the knobs as soon as they are declared; once applied, the measured phase begins. */
 static void apply_knobs(struct run_session *session, const struct run_plan *plan,
                         struct outcome *outcome) {
     int64_t limit_ns = after_ms(APPLY_MS);
@@ -322,8 +319,7 @@ static bool is_cool(struct run_session *session) {
            !(session->live.celsius > session->start_celsius + COOL_DEGREES);
 }
 
-/* Waits until the machine is as cool as before the first run, so that heat alone does not slow the
- * run down. */
+/* Waits until it is as cool as before the first run, so that heat does not slow the run down. */
 static void await_cool(struct run_session *session) {
     if (!is_cool(session)) {
         run_session_phase(session, "cooldown");
