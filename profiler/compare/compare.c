@@ -120,10 +120,7 @@ static enum compare_change change_of(const struct compare_row *row, double thres
 
 /* From nothing to something is an infinite change. */
 static double relative(double from, double to) {
-    if (from == to) {
-        return 0;
-    }
-    return from == 0 ? copysign(INFINITY, to) : (to - from) / fabs(from);
+    return from == to ? 0 : from == 0 ? copysign(INFINITY, to) : (to - from) / fabs(from);
 }
 
 static struct compare_row make_row(const char *target, const struct measure *a,
@@ -322,8 +319,5 @@ int compare_exit_code(const struct comparison *comparison) {
             return 4;
         }
     }
-    if (comparison->b.n_failed_runs > 0) {
-        return 3;
-    }
-    return is_worse(comparison) ? 1 : 0;
+    return comparison->b.n_failed_runs > 0 ? 3 : is_worse(comparison);
 }

@@ -131,10 +131,6 @@ void svg_begin(struct svg_plot *plot, const char *kind, const char *title, bool 
     add_x_labels(plot);
 }
 
-void svg_end(struct svg_plot *plot) {
-    buf_add_str(plot->out, "</svg>");
-}
-
 void svg_line(struct svg_plot *plot, const struct svg_point *points, size_t n, size_t colour,
               bool faint, const char *name) {
     enum { COLOURS = 8 };
@@ -507,8 +503,7 @@ static void add_curve(struct buf *out, const struct profile *profile, const char
                     svg_x(&plot, points[i].x), svg_y(&plot, points[i].y), knob, points[i].x,
                     text_human(points[i].y, unit).text);
     }
-    svg_end(&plot);
-    text_markup(out, "<p class=\"note axis\">%s</p></figure>\n", knob);
+    text_markup(out, "</svg><p class=\"note axis\">%s</p></figure>\n", knob);
 }
 
 void report_targets_write(const struct profile *profile, struct buf *out) {

@@ -40,7 +40,6 @@ void svg_begin_figure(struct buf *out, const char *title);
 /* Widens the range of y to round numbers, with zero if `from_zero`, and begins the drawing: frame,
  * rules, labels. `kind` is its class, `title` is for screen readers. */
 void svg_begin(struct svg_plot *plot, const char *kind, const char *title, bool from_zero);
-void svg_end(struct svg_plot *plot);
 
 double svg_x(const struct svg_plot *plot, double x);
 

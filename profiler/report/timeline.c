@@ -207,7 +207,7 @@ static void draw(struct svg_plot *plot, const struct chart *chart,
     for (size_t i = 0; i < n; i++) {
         svg_line(plot, lines[i].points, lines[i].n, lines[i].colour, lines[i].faint, lines[i].name);
     }
-    svg_end(plot);
+    buf_add_str(plot->out, "</svg>");
     if (chart->n_sources > 1) {
         add_legend(plot->out, lines, n);
     }

@@ -66,11 +66,9 @@ static void command_signal(struct run_app *app, int signal) {
 
 static size_t command_kill(struct run_app *app) {
     struct command_app *command = command_of(app);
-    if (command->pid == 0) {
-        return 0;
-    }
-    return command->has_cgroup ? run_cgroup_kill(&command->cgroup)
-                               : run_tree_signal(&command->tree, SIGKILL);
+    return command->pid == 0     ? 0
+           : command->has_cgroup ? run_cgroup_kill(&command->cgroup)
+                                 : run_tree_signal(&command->tree, SIGKILL);
 }
 
 static double seconds(const struct timeval *time) {

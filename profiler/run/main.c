@@ -403,13 +403,10 @@ static int report(struct call *call, struct error *err) {
         printf("; %zu of %zu gates failed", profile->n_failed_gates, profile->n_gates);
     }
     printf(": see %s/report.html\n", call->session.out_dir);
-    if (call->session.n_interrupts > 0) {
-        return EXIT_INTERRUPTED;
-    }
-    if (call->tally.misused) {
-        return EXIT_USAGE;
-    }
-    return call->tally.n_failed > 0 ? EXIT_APPLICATION : run_report_exit_code(profile);
+    return call->session.n_interrupts > 0 ? EXIT_INTERRUPTED
+           : call->tally.misused          ? EXIT_USAGE
+           : call->tally.n_failed > 0     ? EXIT_APPLICATION
+                                          : run_report_exit_code(profile);
 }
 
 static int run_call(struct call *call, struct error *err) {

@@ -19,10 +19,8 @@ int run_output_make(const char *dir, struct error *err) {
         mkdir(path, 0755);
         *slash = '/';
     }
-    if (mkdir(path, 0755) < 0 && errno != EEXIST) {
-        return error_set(err, -errno, "make %s: %m", dir);
-    }
-    return 0;
+    return mkdir(path, 0755) == 0 || errno == EEXIST ? 0
+                                                     : error_set(err, -errno, "make %s: %m", dir);
 }
 
 /* Yields when the first measured phase began and returns 1, or 0 if there is none. */

@@ -171,7 +171,6 @@ static bool probes_answered(struct run_session *session) {
 int run_session_init(struct run_session *session, struct error *err) {
     session->live = RUN_LIVE_NONE;
     session->start_celsius = NAN;
-    session->signals.fd = -1;
     session->progress =
         (struct run_progress){.on = isatty(STDERR_FILENO) == 1, .target = "", .phase = ""};
     int r = loop_create(&session->loop, err);

@@ -45,10 +45,7 @@ static int take_word(const char **at, struct buf *word, struct error *err) {
             buf_add_char(word, c);
         }
     }
-    if (quote != '\0') {
-        return error_set(err, -EINVAL, "expected a closing %c", quote);
-    }
-    return 0;
+    return quote == '\0' ? 0 : error_set(err, -EINVAL, "expected a closing %c", quote);
 }
 
 const char *const *run_args_list(struct buf *words, struct arena *arena) {
@@ -393,7 +390,7 @@ static void read_services(struct yaml_reader *reader, const struct yaml_key *key
                           const struct yaml_node *node, void *to) {
     (void)key;
     static const struct run_service plain = {.name = "service", .ready_timeout_ms = 30 * 1000};
-    struct run_spec *spec = &((struct section *)to)->spec;
+    struct run_spec *spec = to;
     spec->services =
         read_items(reader, node, &plain, sizeof(plain), read_service, &spec->n_services);
 }
@@ -402,7 +399,7 @@ static void read_gates(struct yaml_reader *reader, const struct yaml_key *key,
                        const struct yaml_node *node, void *to) {
     (void)key;
     static const struct run_gate plain = {.limits = {NAN, NAN, NAN, NAN}};
-    struct run_spec *spec = &((struct section *)to)->spec;
+    struct run_spec *spec = to;
     spec->gates = read_items(reader, node, &plain, sizeof(plain), read_gate, &spec->n_gates);
 }
 
@@ -411,7 +408,7 @@ static void note_targets(struct yaml_reader *reader, const struct yaml_key *key,
                          const struct yaml_node *node, void *to) {
     (void)reader;
     (void)key;
-    ((struct section *)to)->targets = node;
+    *(const struct yaml_node **)to = node;
 }
 
 static void read_targets(struct yaml_reader *reader, struct section *section) {
@@ -444,32 +441,26 @@ static const struct yaml_key sampling_keys[] = {
 
 static const struct yaml_key output_keys[] = {
     YAML_KEY_TEXT("dir", struct run_spec, out_dir),
-    {"formats", read_formats, offsetof(struct run_spec, formats), {0}},
+    KEY("formats", read_formats, struct run_spec, formats),
     {0},
 };
 
-static void read_sampling(struct yaml_reader *reader, const struct yaml_key *key,
-                          const struct yaml_node *node, void *to) {
-    (void)key;
-    yaml_key_read_all(reader, sampling_keys, node, &((struct section *)to)->spec);
-}
-
-static void read_output(struct yaml_reader *reader, const struct yaml_key *key,
-                        const struct yaml_node *node, void *to) {
-    (void)key;
-    yaml_key_read_all(reader, output_keys, node, &((struct section *)to)->spec);
+static void read_part(struct yaml_reader *reader, const struct yaml_key *key,
+                      const struct yaml_node *node, void *to) {
+    bool is_output = strcmp(key->name, "output") == 0;
+    yaml_key_read_all(reader, is_output ? output_keys : sampling_keys, node, to);
 }
 
 static const struct yaml_key section_keys[] = {
     TARGET_KEYS(struct section, common.),
-    {"gates", read_gates, 0, {0}},
+    KEY("gates", read_gates, struct section, spec),
     KEY_MS("grace", struct section, spec.grace_ms, 0, DAY_MS),
     KEY_MS("max_runtime", struct section, spec.max_runtime_ms, 1, DAY_MS),
-    {"metrics", read_metrics, offsetof(struct section, spec.metrics), {0}},
-    {"output", read_output, 0, {0}},
-    {"sampling", read_sampling, 0, {0}},
-    {"services", read_services, 0, {0}},
-    {"targets", note_targets, 0, {0}},
+    KEY("metrics", read_metrics, struct section, spec.metrics),
+    KEY("output", read_part, struct section, spec),
+    KEY("sampling", read_part, struct section, spec),
+    KEY("services", read_services, struct section, spec),
+    KEY("targets", note_targets, struct section, targets),
     {0},
 };
 
