@@ -22,20 +22,17 @@ bool gate_is_relative(const struct gate *gate) {
     return gate->kind == GATE_MAX_DECREASE || gate->kind == GATE_MAX_INCREASE;
 }
 
-static bool wants_low(enum gate_kind kind) {
-    return kind == GATE_MAX || kind == GATE_MAX_INCREASE;
-}
-
 /* The worst value for the gate among the measures that its name matches; NaN if none does. */
 static double worst(const struct measures *measures, const struct gate *gate, const char **unit) {
     double found = NAN;
+    bool low = gate->kind == GATE_MAX || gate->kind == GATE_MAX_INCREASE;
     for (size_t i = 0; i < measures->n; i++) {
         enum measure_stat stat;
         if (!measure_matches(&measures->items[i], gate->metric, &stat)) {
             continue;
         }
         double value = measures->items[i].stats[stat];
-        if (isnan(found) || (wants_low(gate->kind) ? value > found : value < found)) {
+        if (isnan(found) || (low ? value > found : value < found)) {
             found = value;
             *unit = measures->items[i].unit;
         }

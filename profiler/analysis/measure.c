@@ -237,18 +237,15 @@ static const struct scalar {
     {"wall.seconds", "s", BETTER_LOWER, wall},
 };
 
-static void add_idle_of(const struct profile_target *target, double *joules_sum, double *time) {
-    for (size_t i = 0; i < target->n_runs; i++) {
-        *joules_sum += target->runs[i].idle_joules;
-        *time += target->runs[i].idle_s;
-    }
-}
-
+/* Of the runs of this target, else of the first that has a baseline. */
 static double idle_watts(const struct profile *profile, const struct profile_target *target) {
     double energy = 0, time = 0;
-    add_idle_of(target, &energy, &time);
-    for (size_t i = 0; time == 0 && i < profile->n_targets; i++) {
-        add_idle_of(&profile->targets[i], &energy, &time);
+    for (size_t i = 0; time == 0 && i <= profile->n_targets; i++) {
+        const struct profile_target *from = i == 0 ? target : &profile->targets[i - 1];
+        for (size_t j = 0; j < from->n_runs; j++) {
+            energy += from->runs[j].idle_joules;
+            time += from->runs[j].idle_s;
+        }
     }
     return time > 0 ? energy / time : NAN;
 }

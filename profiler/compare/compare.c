@@ -123,29 +123,24 @@ static double relative(double from, double to) {
     return from == to ? 0 : from == 0 ? copysign(INFINITY, to) : (to - from) / fabs(from);
 }
 
-static struct compare_row make_row(const char *target, const struct measure *a,
-                                   const struct measure *b, double threshold) {
-    struct compare_row row = {
-        .target = target,
-        .a = a,
-        .b = b,
-        .change = relative(a->mean, b->mean),
-        .p = statistics_mann_whitney(a->runs, a->n_runs, b->runs, b->n_runs),
-    };
-    row.kind = change_of(&row, threshold);
-    return row;
-}
-
 static void add_rows(struct comparison *comparison, const struct compare_target *a,
                      const struct compare_target *b) {
     for (size_t i = 0; i < b->measures.n; i++) {
         const struct measure *after = &b->measures.items[i];
         const struct measure *before = measures_find(&a->measures, after->name);
-        if (before != NULL && isfinite(before->mean) && isfinite(after->mean)) {
-            ARRAY_GROW(&comparison->rows, &comparison->cap_rows, comparison->n_rows + 1);
-            comparison->rows[comparison->n_rows++] =
-                make_row(b->name, before, after, comparison->threshold);
+        if (before == NULL || !isfinite(before->mean) || !isfinite(after->mean)) {
+            continue;
         }
+        ARRAY_GROW(&comparison->rows, &comparison->cap_rows, comparison->n_rows + 1);
+        struct compare_row *row = &comparison->rows[comparison->n_rows++];
+        *row = (struct compare_row){
+            .target = b->name,
+            .a = before,
+            .b = after,
+            .change = relative(before->mean, after->mean),
+            .p = statistics_mann_whitney(before->runs, before->n_runs, after->runs, after->n_runs),
+        };
+        row->kind = change_of(row, comparison->threshold);
     }
 }
 
@@ -158,18 +153,6 @@ static void add_absence(struct comparison *comparison, const char *target,
         (struct compare_absence){target, measure, lost};
 }
 
-/* The measures that `has` has and `lacks` does not. */
-static void add_absent_measures(struct comparison *comparison, const struct compare_target *has,
-                                const struct compare_target *lacks, bool lost) {
-    for (size_t i = 0; i < has->measures.n; i++) {
-        const struct measure *measure = &has->measures.items[i];
-        const struct measure *other = measures_find(&lacks->measures, measure->name);
-        if (isfinite(measure->mean) && (other == NULL || !isfinite(other->mean))) {
-            add_absence(comparison, has->name, measure, lost);
-        }
-    }
-}
-
 /* The targets and measures of one side that the other lacks. */
 static void add_absent(struct comparison *comparison, const struct compare_side *has,
                        const struct compare_side *lacks, bool lost) {
@@ -178,8 +161,13 @@ static void add_absent(struct comparison *comparison, const struct compare_side 
         const struct compare_target *other = find_target(lacks, target->name);
         if (other == NULL) {
             add_absence(comparison, target->name, NULL, lost);
-        } else {
-            add_absent_measures(comparison, target, other, lost);
+        }
+        for (size_t j = 0; other != NULL && j < target->measures.n; j++) {
+            const struct measure *measure = &target->measures.items[j];
+            const struct measure *twin = measures_find(&other->measures, measure->name);
+            if (isfinite(measure->mean) && (twin == NULL || !isfinite(twin->mean))) {
+                add_absence(comparison, target->name, measure, lost);
+            }
         }
     }
 }

@@ -44,14 +44,6 @@ static void pad(struct buf *out, const char *text, size_t width, bool right) {
     }
 }
 
-static void add_change(struct buf *out, double change) {
-    if (isfinite(change)) {
-        buf_printf(out, "%+.1f %%", 100 * change);
-    } else {
-        buf_add_str(out, change > 0 ? "+inf" : "-inf");
-    }
-}
-
 static void add_mean(struct buf *out, const struct measure *measure) {
     buf_add_str(out, text_human(measure->mean, measure->unit).text);
     struct moments moments = moments_of(measure->runs, measure->n_runs);
@@ -65,7 +57,8 @@ static void add_row(struct buf *out, const struct compare_row *row, size_t name_
     struct buf a CLEANUP_BUF = {0}, b CLEANUP_BUF = {0}, change CLEANUP_BUF = {0};
     add_mean(&a, row->a);
     add_mean(&b, row->b);
-    add_change(&change, row->change);
+    /* "+inf" if there was nothing before. */
+    buf_printf(&change, isfinite(row->change) ? "%+.1f %%" : "%+f", 100 * row->change);
     buf_add_str(out, "  ");
     pad(out, row->b->name, name_width, false);
     pad(out, buf_str(&a), 23, true);
@@ -291,19 +284,15 @@ static int read_directory(const char *path, struct buf *out, struct error *err) 
     return r;
 }
 
-static int read_text(const char *path, struct buf *out, struct error *err) {
+/* A side is a directory with samples.jsonl or summary.json, or a summary itself. */
+static int read_side(const char *path, struct compare_side *ret_side, struct error *err) {
+    struct buf text CLEANUP_BUF = {0};
     struct stat st;
     if (stat(path, &st) < 0) {
         return error_set(err, -errno, "%s: %m", path);
     }
-    return S_ISDIR(st.st_mode) ? read_directory(path, out, err)
-                               : file_read_stored(path, SUMMARY_MAX, out, err);
-}
-
-/* A side is a directory with samples.jsonl or summary.json, or a summary itself. */
-static int read_side(const char *path, struct compare_side *ret_side, struct error *err) {
-    struct buf text CLEANUP_BUF = {0};
-    int r = read_text(path, &text, err);
+    int r = S_ISDIR(st.st_mode) ? read_directory(path, &text, err)
+                                : file_read_stored(path, SUMMARY_MAX, &text, err);
     return r < 0 ? r : compare_side_parse(path, buf_str(&text), text.len, ret_side, err);
 }
 

@@ -33,22 +33,17 @@ static void end_table(struct buf *out) {
 
 /* ---- table of gates ---- */
 
-static void add_limit(struct buf *out, const struct gate *gate) {
+static void add_gate(struct buf *out, const char *target, const struct gate *gate) {
+    static const char *const verdicts[] = {
+        [GATE_OK] = "kept", [GATE_FAILED] = "broken", [GATE_SKIPPED] = "needs a baseline"};
+    static const char *const classes[] = {
+        [GATE_OK] = "good", [GATE_FAILED] = "bad", [GATE_SKIPPED] = "quiet"};
     static const char *const signs[] = {
         [GATE_MAX] = "at most ",
         [GATE_MAX_DECREASE] = "falls by at most ",
         [GATE_MAX_INCREASE] = "grows by at most ",
         [GATE_MIN] = "at least ",
     };
-    text_markup(out, "<td>%s%s</td>", signs[gate->kind],
-                text_human(gate->limit, gate_is_relative(gate) ? "ratio" : gate->unit).text);
-}
-
-static void add_gate(struct buf *out, const char *target, const struct gate *gate) {
-    static const char *const verdicts[] = {
-        [GATE_OK] = "kept", [GATE_FAILED] = "broken", [GATE_SKIPPED] = "needs a baseline"};
-    static const char *const classes[] = {
-        [GATE_OK] = "good", [GATE_FAILED] = "bad", [GATE_SKIPPED] = "quiet"};
     buf_add_str(out, "<tr>");
     add_cell(out, classes[gate->state], verdicts[gate->state]);
     add_cell(out, "", target);
@@ -58,8 +53,8 @@ static void add_gate(struct buf *out, const char *target, const struct gate *gat
     } else {
         add_value_cell(out, gate->value, gate->unit);
     }
-    add_limit(out, gate);
-    buf_add_str(out, "</tr>\n");
+    text_markup(out, "<td>%s%s</td></tr>\n", signs[gate->kind],
+                text_human(gate->limit, gate_is_relative(gate) ? "ratio" : gate->unit).text);
 }
 
 static void add_gates(const struct profile *profile, struct buf *out) {

@@ -373,19 +373,15 @@ static double value_of(const struct headline *headline) {
     return headline->measure->stats[headline->stat];
 }
 
-/* Half the confidence interval of the runs; 0 for one run. */
-static double margin_of(const struct headline *headline) {
-    struct moments moments = moments_of(headline->measure->runs, headline->measure->n_runs);
-    return moments.n > 1 ? moments_ci95(&moments) : 0;
-}
-
 enum { ROW = 22, BAR_FROM = 110, BAR_TO = 318 };
 
 static void add_row(struct buf *out, const struct headline *headline, const char *target,
                     double top, double y) {
     enum { SHOWN = 17 };
     double value = value_of(headline), scale = top > 0 ? (BAR_TO - BAR_FROM) / top : 0;
-    double margin = margin_of(headline), end = fmin(value + margin, top * 1.05) * scale;
+    struct moments moments = moments_of(headline->measure->runs, headline->measure->n_runs);
+    double margin = moments.n > 1 ? moments_ci95(&moments) : 0;
+    double end = fmin(value + margin, top * 1.05) * scale;
     struct buf name CLEANUP_BUF = {0};
     size_t len = strlen(target);
     buf_printf(&name, "%s%s", len > SHOWN ? "…" : "", target + (len > SHOWN ? len - SHOWN : 0));

@@ -257,16 +257,13 @@ static void write_histogram(struct table *table, const struct profile_histogram 
     }
 }
 
-static bool same_name(const struct profile_histogram *a, const struct profile_histogram *b) {
-    return a->name_len == b->name_len && strncmp(a->key, b->key, a->name_len) == 0;
-}
-
 /* Writes a family, the histograms of the same name, at the first of them. */
 static void write_histograms(struct table *table, const struct profile_histogram *first) {
     const struct profile *profile = table->profile;
     for (size_t i = 0; i < profile->n_histograms; i++) {
         const struct profile_histogram *histogram = &profile->histograms[i];
-        if (!same_name(first, histogram)) {
+        if (histogram->name_len != first->name_len ||
+            strncmp(histogram->key, first->key, first->name_len) != 0) {
             continue;
         }
         if (histogram < first) {

@@ -361,9 +361,3 @@ struct run_app *run_app_create(struct run_session *session, const struct run_pla
     app->output_fd = output_fd;
     return app;
 }
-
-void run_app_destroy(struct run_app *app) {
-    if (app != NULL) {
-        app->kind->destroy(app);
-    }
-}

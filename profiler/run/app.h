@@ -56,4 +56,3 @@ struct run_app_kind {
 /* Prepares a container if there is an image, else a command. Session and plan outlive it. */
 struct run_app *run_app_create(struct run_session *session, const struct run_plan *plan,
                                int output_fd);
-void run_app_destroy(struct run_app *app); /* accepts NULL */

@@ -258,23 +258,18 @@ static int enable_controllers(int dirfd) {
     return needs_empty ? write_word(dirfd, "cgroup.subtree_control", text) : 0;
 }
 
-static bool is_alone(int dirfd) {
-    struct buf text CLEANUP_BUF = {0};
-    char ours[16];
-    snprintf(ours, sizeof(ours), "%d\n", (int)getpid());
-    return file_read_at(dirfd, "cgroup.procs", MAX_BYTES, &text, NULL) == 0 &&
-           strcmp(buf_str(&text), ours) == 0;
-}
-
 static void self_name(char name[static NAME_BYTES]) {
     snprintf(name, NAME_BYTES, OUR_PREFIX "%d" SELF_SUFFIX, (int)getpid());
 }
 
 /* If alone in our cgroup, as under systemd-run, we move into a child to enable controllers. */
 static void move_self_down(int dirfd) {
-    char name[NAME_BYTES];
+    struct buf pids CLEANUP_BUF = {0};
+    char name[NAME_BYTES], alone[16];
     self_name(name);
-    if (!is_alone(dirfd) || mkdirat(dirfd, name, 0755) < 0) {
+    snprintf(alone, sizeof(alone), "%d\n", (int)getpid());
+    file_read_at(dirfd, "cgroup.procs", MAX_BYTES, &pids, NULL);
+    if (strcmp(buf_str(&pids), alone) != 0 || mkdirat(dirfd, name, 0755) < 0) {
         return;
     }
     int side CLEANUP_CLOSE = openat(dirfd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -83,12 +83,11 @@ int run_engine_open(struct run_engine *engine, const struct settings *settings, 
         }
         free(places[i]);
     }
-    if (engine->socket == NULL) {
-        http_client_finish(&engine->client);
+    if (engine->socket != NULL) {
+        return 0;
     }
-    return engine->socket != NULL
-               ? 0
-               : error_set(err, -ENODEV, "no container engine responds at %s", buf_str(&tried));
+    http_client_finish(&engine->client);
+    return error_set(err, -ENODEV, "no container engine responds at %s", buf_str(&tried));
 }
 
 void run_engine_close(struct run_engine *engine) {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "collectors/source/energy.h"
 #include "exporter/core/cleanup.h"
@@ -151,20 +152,13 @@ static void finished(struct engine_worker *engine_worker, void *context) {
     }
 }
 
-/* The interval between two runs of a collector. */
-static int64_t interval_of(size_t source, int64_t interval_ns) {
-    int64_t min_ns = sources[source].min_interval_ns;
-    int64_t spread_ns = interval_ns * sources[source].every;
-    spread_ns = spread_ns < OFTEN_NS ? spread_ns : OFTEN_NS;
-    int64_t wanted_ns = interval_ns > spread_ns ? interval_ns : spread_ns;
-    return wanted_ns > min_ns ? wanted_ns : min_ns;
-}
-
 static int start_worker(struct run_probe *probe, struct loop *loop,
                         const struct collector *collector, size_t source, int64_t interval_ns,
                         struct error *err) {
     const struct settings *settings = probe->config->settings;
     struct probe_worker *worker = &probe->workers[probe->n_workers];
+    int64_t min_ns = sources[source].min_interval_ns;
+    int64_t spread_ns = MIN(interval_ns * sources[source].every, OFTEN_NS);
     struct engine_worker_config config = {
         .collector = collector,
         .env =
@@ -184,8 +178,8 @@ static int start_worker(struct run_probe *probe, struct loop *loop,
     };
     *worker = (struct probe_worker){
         .probe = probe,
-        .slow = sources[source].min_interval_ns > 0,
-        .interval_ns = interval_of(source, interval_ns),
+        .slow = min_ns > 0,
+        .interval_ns = MAX(MAX(interval_ns, spread_ns), min_ns),
     };
     int r = engine_worker_create(&config, &worker->worker, err);
     probe->n_workers += r == 0 ? 1 : 0;
@@ -212,16 +206,10 @@ static int start_workers(struct run_probe *probe, struct loop *loop,
 int run_probe_create(struct loop *loop, struct config *config,
                      const struct collector *const *collectors, int64_t interval_ms,
                      struct run_probe **ret_probe, struct error *err) {
-    struct run_probe *probe = mem_zalloc(1, sizeof(*probe));
+    struct run_probe *probe = *ret_probe = mem_zalloc(1, sizeof(*probe));
     probe->energy = energy_create();
     probe->config = config_ref(config);
-    int r = start_workers(probe, loop, collectors, interval_ms * CLOCK_NS_PER_MS, err);
-    if (r < 0) {
-        run_probe_destroy(probe);
-        return r;
-    }
-    *ret_probe = probe;
-    return 0;
+    return start_workers(probe, loop, collectors, interval_ms * CLOCK_NS_PER_MS, err);
 }
 
 bool run_probe_destroy(struct run_probe *probe) {

@@ -15,7 +15,7 @@
  * driver that hangs costs only its own values. */
 struct run_probe;
 
-/* Opens the collectors of the machine that the settings enable. */
+/* Opens the collectors of the machine that the settings enable. Destroy it in any case. */
 int run_probe_create(struct loop *loop, struct config *config,
                      const struct collector *const *collectors, int64_t interval_ms,
                      struct run_probe **ret_probe, struct error *err);

@@ -112,10 +112,7 @@ int run_child_start(const struct run_command *command, pid_t *ret_pid, struct er
     }
     close(TAKE_FD(write_end));
     struct fault fault;
-    ssize_t n;
-    do {
-        n = read(read_end, &fault, sizeof(fault));
-    } while (n < 0 && errno == EINTR);
+    ssize_t n = TEMP_FAILURE_RETRY(read(read_end, &fault, sizeof(fault)));
     if (n == (ssize_t)sizeof(fault)) {
         waitpid(pid, NULL, 0);
         return describe_fault(command, &fault, err);

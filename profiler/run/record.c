@@ -112,23 +112,16 @@ void run_record_begin_sample(struct run_record *record, int64_t now_ns) {
     json_open(&record->line, "values", '{');
 }
 
-static bool is_declared(const struct run_record *record, const char *key, uint32_t hash) {
-    size_t cursor = 0;
-    const char *known;
-    while ((known = hash_index_next(&record->keys, hash, &cursor)) != NULL) {
-        if (strcmp(known, key) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Declares a key before its first use. False if readers would not accept one more series. */
 static bool declare(struct run_record *record, const struct run_series *series) {
     size_t len = strlen(series->key);
     uint32_t hash = hash_bytes(series->key, len);
-    if (is_declared(record, series->key, hash)) {
-        return true;
+    size_t cursor = 0;
+    const char *known;
+    while ((known = hash_index_next(&record->keys, hash, &cursor)) != NULL) {
+        if (strcmp(known, series->key) == 0) {
+            return true;
+        }
     }
     if (record->keys.n_items == RECORD_MAX_SERIES) {
         return false;

@@ -224,9 +224,6 @@ static void note_cpu(struct run_session *session, double cpu_seconds, int64_t no
     }
 }
 
-#define SERIES(key_, type_, unit_, help_)                                                          \
-    { .key = (key_), .type = (type_), .unit = (unit_), .help = (help_) }
-
 static void write_usage(struct run_session *session, int64_t now_ns) {
     static const struct {
         size_t offset;
@@ -234,24 +231,25 @@ static void write_usage(struct run_session *session, int64_t now_ns) {
         bool momentary; /* meaningless after the end of the application */
     } rows[] = {
         {offsetof(struct run_usage, cpu_seconds),
-         SERIES("cpu.seconds", RECORD_COUNTER, "s", "CPU time of the application")},
+         {"cpu.seconds", RECORD_COUNTER, "s", "CPU time of the application"}},
         {offsetof(struct run_usage, user_seconds),
-         SERIES("cpu.user_seconds", RECORD_COUNTER, "s", "CPU time in the application itself")},
+         {"cpu.user_seconds", RECORD_COUNTER, "s", "CPU time in the application itself"}},
         {offsetof(struct run_usage, system_seconds),
-         SERIES("cpu.system_seconds", RECORD_COUNTER, "s", "CPU time in the kernel")},
+         {"cpu.system_seconds", RECORD_COUNTER, "s", "CPU time in the kernel"}},
         {offsetof(struct run_usage, throttled_seconds),
-         SERIES("cpu.throttled_seconds", RECORD_COUNTER, "s", "Time kept from running by a quota")},
+         {"cpu.throttled_seconds", RECORD_COUNTER, "s", "Time kept from running by a quota"}},
         {offsetof(struct run_usage, memory_bytes),
-         SERIES("memory.bytes", RECORD_GAUGE, "B", "Memory of the application, without idle cache"),
+         {"memory.bytes", RECORD_GAUGE, "B", "Memory of the application, without idle cache"},
          true},
         {offsetof(struct run_usage, memory_peak_bytes),
-         SERIES("memory.peak_bytes", RECORD_GAUGE, "B", "Most memory that it ever had")},
+         {"memory.peak_bytes", RECORD_GAUGE, "B", "Most memory that it ever had"}},
         {offsetof(struct run_usage, read_bytes),
-         SERIES("io.read_bytes", RECORD_COUNTER, "B", "Read from block devices")},
+         {"io.read_bytes", RECORD_COUNTER, "B", "Read from block devices"}},
         {offsetof(struct run_usage, written_bytes),
-         SERIES("io.written_bytes", RECORD_COUNTER, "B", "Written to block devices")},
+         {"io.written_bytes", RECORD_COUNTER, "B", "Written to block devices"}},
         {offsetof(struct run_usage, processes),
-         SERIES("processes", RECORD_GAUGE, "", "Processes or threads of the application"), true},
+         {"processes", RECORD_GAUGE, "", "Processes or threads of the application"},
+         true},
     };
     struct run_usage usage;
     session->app->kind->usage(session->app, &usage);

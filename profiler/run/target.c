@@ -299,7 +299,10 @@ static void run_once(struct run_session *session, const struct run_plan *plan, b
     tally->n_runs++;
     tally->n_failed += good ? 0 : 1;
     tally->misused = tally->misused || outcome.misused;
-    run_app_destroy(TAKE(session->app));
+    if (session->app != NULL) {
+        session->app->kind->destroy(session->app);
+        session->app = NULL;
+    }
     run_plugin_destroy(TAKE(session->plugin));
     session->live = RUN_LIVE_NONE;
 }
