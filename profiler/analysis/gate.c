@@ -7,16 +7,12 @@
 #include "exporter/core/memory.h"
 #include "exporter/settings/suggest.h"
 
-static const char *const kinds[N_GATE_KINDS] = {
+const char *const gate_kinds[N_GATE_KINDS] = {
     [GATE_MAX] = "max",
     [GATE_MAX_DECREASE] = "max_decrease",
     [GATE_MAX_INCREASE] = "max_increase",
     [GATE_MIN] = "min",
 };
-
-const char *gate_kind_name(enum gate_kind kind) {
-    return kinds[kind];
-}
 
 bool gate_is_relative(const struct gate *gate) {
     return gate->kind == GATE_MAX_DECREASE || gate->kind == GATE_MAX_INCREASE;
@@ -119,7 +115,7 @@ struct gate *gates_judge(const struct json_t *gates, const char *name, const cha
         const json_t *row = json_array_get(gates, i);
         const char *metric = json_string_value(json_object_get(row, "metric"));
         for (size_t kind = 0; kind < N_GATE_KINDS; kind++) {
-            const json_t *limit = json_object_get(row, kinds[kind]);
+            const json_t *limit = json_object_get(row, gate_kinds[kind]);
             if (metric == NULL || !json_is_number(limit) || !is_for(row, name, of)) {
                 continue;
             }

@@ -37,7 +37,7 @@ struct gate *gates_judge(const struct json_t *gates, const char *name, const cha
 void gate_explain(const struct gate *gate, const struct measures *measures, struct buf *out);
 
 /* "min", "max_increase", …, as in sage.yaml. */
-const char *gate_kind_name(enum gate_kind kind);
+extern const char *const gate_kinds[];
 
 /* Whether the limit is relative to a baseline. */
 bool gate_is_relative(const struct gate *gate);

@@ -115,7 +115,7 @@ static void add_gate(struct buf *out, const struct gate *gate) {
         [GATE_OK] = "true", [GATE_FAILED] = "false", [GATE_SKIPPED] = "null"};
     json_open(out, NULL, '{');
     json_put_string(out, "metric", gate->metric);
-    json_put_string(out, "kind", gate_kind_name(gate->kind));
+    json_put_string(out, "kind", gate_kinds[gate->kind]);
     text_put_number(out, "limit", gate->limit);
     text_put_number(out, "value", gate->value);
     json_put(out, "ok", "%s", verdicts[gate->state]);

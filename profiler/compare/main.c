@@ -119,7 +119,7 @@ static void add_gates(struct buf *out, const struct comparison *comparison) {
     for (size_t i = 0; i < comparison->n_gates; i++) {
         const struct compare_gate *gate = &comparison->gates[i];
         buf_printf(out, "gate %s: %s %s %.6g: ", gate->target, gate->gate.metric,
-                   gate_kind_name(gate->gate.kind), gate->gate.limit);
+                   gate_kinds[gate->gate.kind], gate->gate.limit);
         buf_printf(out, "%s (",
                    gate->by_chance ? "within what the runs differ" : verdicts[gate->gate.state]);
         if (gate_is_relative(&gate->gate)) {
@@ -168,7 +168,7 @@ static void add_json_gate(struct buf *out, const struct compare_gate *gate) {
     json_open(out, NULL, '{');
     json_put_string(out, "target", gate->target);
     json_put_string(out, "metric", gate->gate.metric);
-    json_put_string(out, "kind", gate_kind_name(gate->gate.kind));
+    json_put_string(out, "kind", gate_kinds[gate->gate.kind]);
     text_put_number(out, "limit", gate->gate.limit);
     text_put_number(out, "base", gate->gate.base);
     text_put_number(out, "value", gate->gate.value);

@@ -40,7 +40,7 @@ static void add_runs_case(struct buf *out, const struct profile *profile,
 static void add_gate_case(struct buf *out, const struct profile *profile,
                           const struct profile_target *target, const struct gate *gate) {
     struct buf name CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
-    buf_printf(&name, "%s %s %.12g", gate->metric, gate_kind_name(gate->kind), gate->limit);
+    buf_printf(&name, "%s %s %.12g", gate->metric, gate_kinds[gate->kind], gate->limit);
     begin_case(out, profile, target, buf_str(&name));
     if (gate->state == GATE_SKIPPED) {
         buf_add_str(out,
@@ -50,7 +50,7 @@ static void add_gate_case(struct buf *out, const struct profile *profile,
             gate_explain(gate, &target->measures, &text);
         } else {
             buf_printf(&text, "%s is %s, %s is %s", gate->metric,
-                       text_human(gate->value, gate->unit).text, gate_kind_name(gate->kind),
+                       text_human(gate->value, gate->unit).text, gate_kinds[gate->kind],
                        text_human(gate->limit, gate->unit).text);
         }
         text_markup(out, "      <failure message=\"%s\"/>\n", buf_str(&text));

@@ -97,18 +97,6 @@ static void write_file(struct run_record *record, const char *key, const char *d
     run_record_text(record, key, line);
 }
 
-static void write_cpu(struct run_session *session) {
-    struct run_record *record = &session->record;
-    const char *sysfs = settings_string(session->config->settings, "path.sysfs");
-    char *dir CLEANUP_FREE = file_path_join(sysfs, "devices/system/cpu/cpu0/cpufreq");
-    run_record_number(record, "cpus", (double)sysconf(_SC_NPROCESSORS_ONLN));
-    run_record_number(record, "memory_bytes",
-                      (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
-    write_file(record, "cpu_governor", dir, "scaling_governor");
-    write_file(record, "cpu_frequency_khz", dir, "scaling_cur_freq");
-    write_file(record, "cpu_frequency_max_khz", dir, "scaling_max_freq");
-}
-
 /* A CI agent on the machine affects the measurements. */
 static const char *find_agent(void) {
     return getenv("JENKINS_URL") != NULL      ? "jenkins"
@@ -142,6 +130,8 @@ static void write_environment(struct run_session *session, const char *image,
     const char *file = session->spec->file;
     char *copy CLEANUP_FREE = mem_strdup(file != NULL ? file : ".");
     char *commit CLEANUP_FREE = run_environment_commit(dirname(copy));
+    const char *sysfs = settings_string(session->config->settings, "path.sysfs");
+    char *cpufreq CLEANUP_FREE = file_path_join(sysfs, "devices/system/cpu/cpu0/cpufreq");
     struct utsname system;
     json_open(&record->line, "environment", '{');
     if (uname(&system) == 0) {
@@ -151,7 +141,12 @@ static void write_environment(struct run_session *session, const char *image,
     }
     write_file(record, "model", settings_string(session->config->settings, "path.procfs"),
                "device-tree/model");
-    write_cpu(session);
+    run_record_number(record, "cpus", (double)sysconf(_SC_NPROCESSORS_ONLN));
+    run_record_number(record, "memory_bytes",
+                      (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
+    write_file(record, "cpu_governor", cpufreq, "scaling_governor");
+    write_file(record, "cpu_frequency_khz", cpufreq, "scaling_cur_freq");
+    write_file(record, "cpu_frequency_max_khz", cpufreq, "scaling_max_freq");
     run_probe_describe(session->probe, record);
     write_launch(session, image);
     run_record_text(record, "image", image);
@@ -169,7 +164,7 @@ static void write_gates(struct run_record *record, const struct run_spec *spec) 
         run_record_text(record, "metric", spec->gates[i].metric);
         run_record_text(record, "target", spec->gates[i].target);
         for (size_t k = 0; k < N_GATE_KINDS; k++) {
-            run_record_number(record, gate_kind_name((enum gate_kind)k), spec->gates[i].limits[k]);
+            run_record_number(record, gate_kinds[k], spec->gates[i].limits[k]);
         }
         json_close(line, '}');
     }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "exporter/core/clock.h"
+#include "exporter/core/file.h"
 #include "exporter/core/log.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
@@ -321,22 +322,16 @@ static void write_finished(struct run_session *session) {
     run_record_end(&session->record);
 }
 
-static int open_record(struct call *call, struct error *err) {
-    struct buf path CLEANUP_BUF = {0};
-    buf_printf(&path, "%s/samples.jsonl", call->session.out_dir);
-    int r = run_output_make(call->session.out_dir, err);
-    r = r < 0 ? r : run_record_open(&call->session.record, buf_str(&path), err);
-    if (r == 0) {
-        run_report_remove(call->session.out_dir);
-        run_environment_write(&call->session, call->plans[0].image, call->plans[0].digest);
-    }
-    return r;
-}
-
 static int run_plans(struct call *call, struct error *err) {
     struct run_session *session = &call->session;
-    int r = open_record(call, err);
-    r = r < 0 ? r : run_services_start(session, call->home, err);
+    char *path CLEANUP_FREE = file_path_join(session->out_dir, "samples.jsonl");
+    int r = run_output_make(session->out_dir, err);
+    r = r < 0 ? r : run_record_open(&session->record, path, err);
+    if (r == 0) {
+        run_report_remove(session->out_dir);
+        run_environment_write(session, call->plans[0].image, call->plans[0].digest);
+        r = run_services_start(session, call->home, err);
+    }
     for (size_t i = 0; r == 0 && i < call->n_plans && !run_session_is_over(session); i++) {
         profile(call, &call->plans[i]);
     }
