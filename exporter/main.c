@@ -8,6 +8,7 @@
 #include "exporter/daemon/self_metrics.h"
 #include "exporter/daemon/serve.h"
 #include "exporter/http/process_metrics.h"
+#include "exporter/http/stats.h"
 #include "exporter/push/metrics.h"
 #include "exporter/settings/suggest.h"
 #include "placement/onnx/model.h"
@@ -46,13 +47,12 @@ static const struct command commands[] = {
     {"version", "", "Show the version", run_version},
 };
 
-static const struct metric_desc *const *const own_metrics[] = {
-    process_metrics_all,
-    push_metrics_all,
-    self_metrics_all,
-    NULL,
+static const struct metric_desc *const own_tables[] = {process_metrics, http_stats_metrics,
+                                                       self_metrics, NULL};
+static const struct cli_build build = {
+    .collectors = collectors_all,
+    .own = {.name = "-", .metrics = push_metrics_all, .tables = own_tables},
 };
-static const struct cli_build build = {.collectors = collectors_all, .own_metrics = own_metrics};
 
 static const struct command *find_command(const char *name) {
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {

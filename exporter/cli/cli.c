@@ -188,9 +188,7 @@ void cli_write_metrics(const struct cli_build *build, struct buf *out) {
     for (size_t i = 0; build->collectors[i] != NULL; i++) {
         add_metrics(&list, build->collectors[i]);
     }
-    for (size_t i = 0; build->own_metrics[i] != NULL; i++) {
-        add_metrics(&list, &(struct collector){.name = "-", .metrics = build->own_metrics[i]});
-    }
+    add_metrics(&list, &build->own);
     qsort(list.rows + 1, list.n_rows - 1, sizeof(*list.rows), compare_rows);
     list_write(&list, out);
 }

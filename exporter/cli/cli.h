@@ -9,11 +9,10 @@
 
 /* Commands other than `waap serve`, and the flags of `waap serve` that only print something. */
 
-/* The collectors of this build, and tables of the metrics that belong to none of them. All arrays
- * are NULL-terminated. */
+/* The NULL-terminated collectors of this build; `own` has the metrics that belong to none. */
 struct cli_build {
     const struct collector *const *collectors;
-    const struct metric_desc *const *const *own_metrics;
+    struct collector own;
 };
 
 /* Looks for --help, -h, --version, --list-collectors, --list-metrics and --list-settings after

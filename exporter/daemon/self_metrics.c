@@ -6,118 +6,76 @@
 #include "exporter/http/process_metrics.h"
 #include "exporter/http/stats.h"
 
-static const struct metric_desc build_info = {
-    .name = "waap_build_info",
-    .help = "Version, revision, compiler and architecture of waap; always 1.",
-    .type = METRIC_INFO,
-    .labels = "version, revision, compiler, arch",
-};
-static const struct metric_desc collector_duration = {
-    .name = "waap_collector_duration_seconds",
-    .help = "Duration of the collector in this scrape.",
-    .type = METRIC_GAUGE,
-    .unit = "seconds",
-    .labels = "collector",
-};
-static const struct metric_desc collector_last_success = {
-    .name = "waap_collector_last_success_timestamp_seconds",
-    .help = "Time of the last success of the collector since unix epoch in seconds.",
-    .type = METRIC_GAUGE,
-    .unit = "seconds",
-    .labels = "collector",
-};
-static const struct metric_desc collector_success = {
-    .name = "waap_collector_success",
-    .help = "Whether the collector succeeded in this scrape (1), or failed or was too late (0).",
-    .type = METRIC_GAUGE,
-    .labels = "collector",
-};
-static const struct metric_desc demo_running = {
-    .name = "waap_demo",
-    .help = "1 if the values are simulated, see --demo; absent otherwise.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc duplicate_series = {
-    .name = "waap_duplicate_series_total",
-    .help = "Series dropped because of an earlier one with the same name and labels.",
-    .type = METRIC_COUNTER,
-    .labels = "collector",
-};
-static const struct metric_desc connections = {
-    .name = "waap_http_connections",
-    .help = "Open HTTP connections.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc connections_evicted = {
-    .name = "waap_http_connections_evicted_total",
-    .help = "HTTP connections rejected or closed because of a limit or a timeout.",
-    .type = METRIC_COUNTER,
-};
-static const struct metric_desc readers_cut = {
-    .name = "waap_http_readers_cut_total",
-    .help = "Clients disconnected while they read a response, because all responses exceeded "
-            "--web.max-sending-size.",
-    .type = METRIC_COUNTER,
-};
-static const struct metric_desc sending_bytes = {
-    .name = "waap_http_sending_bytes",
-    .help = "Responses above 64 KiB that clients have not read completely.",
-    .type = METRIC_GAUGE,
-    .unit = "bytes",
-};
-static const struct metric_desc reload_successful = {
-    .name = "waap_config_last_reload_successful",
-    .help = "Whether the last configuration reload succeeded (1) or failed (0).",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc reload_timestamp = {
-    .name = "waap_config_last_reload_success_timestamp_seconds",
-    .help = "Time of the last successful configuration reload since unix epoch in seconds.",
-    .type = METRIC_GAUGE,
-    .unit = "seconds",
-};
-static const struct metric_desc scrapes_in_flight = {
-    .name = "waap_scrapes_in_flight",
-    .help = "Requests that wait for their response, including this one.",
-    .type = METRIC_GAUGE,
+enum {
+    BUILD_INFO,
+    COLLECTOR_DURATION,
+    COLLECTOR_LAST_SUCCESS,
+    COLLECTOR_SUCCESS,
+    RELOAD_TIMESTAMP,
+    RELOAD_SUCCESSFUL,
+    DEMO_RUNNING,
+    DUPLICATE_SERIES,
+    CONNECTIONS,
+    CONNECTIONS_EVICTED,
+    READERS_CUT,
+    SENDING_BYTES,
+    PUSH_CONNECTIONS,
+    PUSH_CONNECTIONS_CUT,
+    PUSH_CONNECTIONS_REFUSED,
+    SCRAPES_IN_FLIGHT,
+    N_METRICS
 };
 
-static const struct metric_desc push_connections = {
-    .name = "waap_push_connections",
-    .help = "Open plugin connections.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc push_connections_cut = {
-    .name = "waap_push_connections_cut_total",
-    .help = "Plugin connections closed because the plugin did not read its replies.",
-    .type = METRIC_COUNTER,
-};
-static const struct metric_desc push_connections_refused = {
-    .name = "waap_push_connections_refused_total",
-    .help = "Plugin connections rejected because of a limit.",
-    .type = METRIC_COUNTER,
-};
-
-const struct metric_desc *const self_metrics_all[] = {
-    &build_info,
-    &collector_duration,
-    &collector_last_success,
-    &collector_success,
-    &reload_timestamp,
-    &reload_successful,
-    &demo_running,
-    &duplicate_series,
-    &connections_evicted,
-    &connections,
-    &readers_cut,
-    &http_stats_duration,
-    &http_stats_requests,
-    &sending_bytes,
-    &push_connections_cut,
-    &push_connections_refused,
-    &push_connections,
-    &scrapes_in_flight,
-    NULL,
+const struct metric_desc self_metrics[] = {
+    [BUILD_INFO] = {"waap_build_info",
+                    "Version, revision, compiler and architecture of waap; always 1.", METRIC_INFO,
+                    NULL, "version, revision, compiler, arch"},
+    [COLLECTOR_DURATION] = {"waap_collector_duration_seconds",
+                            "Duration of the collector in this scrape.", METRIC_GAUGE, "seconds",
+                            "collector"},
+    [COLLECTOR_LAST_SUCCESS] =
+        {"waap_collector_last_success_timestamp_seconds",
+         "Time of the last success of the collector since unix epoch in seconds.", METRIC_GAUGE,
+         "seconds", "collector"},
+    [COLLECTOR_SUCCESS] =
+        {"waap_collector_success",
+         "Whether the collector succeeded in this scrape (1), or failed or was too late (0).",
+         METRIC_GAUGE, NULL, "collector"},
+    [RELOAD_TIMESTAMP] =
+        {"waap_config_last_reload_success_timestamp_seconds",
+         "Time of the last successful configuration reload since unix epoch in seconds.",
+         METRIC_GAUGE, "seconds"},
+    [RELOAD_SUCCESSFUL] = {"waap_config_last_reload_successful",
+                           "Whether the last configuration reload succeeded (1) or failed (0).",
+                           METRIC_GAUGE},
+    [DEMO_RUNNING] = {"waap_demo", "1 if the values are simulated, see --demo; absent otherwise.",
+                      METRIC_GAUGE},
+    [DUPLICATE_SERIES] = {"waap_duplicate_series_total",
+                          "Series dropped because of an earlier one with the same name and labels.",
+                          METRIC_COUNTER, NULL, "collector"},
+    [CONNECTIONS] = {"waap_http_connections", "Open HTTP connections.", METRIC_GAUGE},
+    [CONNECTIONS_EVICTED] = {"waap_http_connections_evicted_total",
+                             "HTTP connections rejected or closed because of a limit or a timeout.",
+                             METRIC_COUNTER},
+    [READERS_CUT] =
+        {"waap_http_readers_cut_total",
+         "Clients disconnected while they read a response, because all responses exceeded "
+         "--web.max-sending-size.",
+         METRIC_COUNTER},
+    [SENDING_BYTES] = {"waap_http_sending_bytes",
+                       "Responses above 64 KiB that clients have not read completely.",
+                       METRIC_GAUGE, "bytes"},
+    [PUSH_CONNECTIONS] = {"waap_push_connections", "Open plugin connections.", METRIC_GAUGE},
+    [PUSH_CONNECTIONS_CUT] =
+        {"waap_push_connections_cut_total",
+         "Plugin connections closed because the plugin did not read its replies.", METRIC_COUNTER},
+    [PUSH_CONNECTIONS_REFUSED] = {"waap_push_connections_refused_total",
+                                  "Plugin connections rejected because of a limit.",
+                                  METRIC_COUNTER},
+    [SCRAPES_IN_FLIGHT] = {"waap_scrapes_in_flight",
+                           "Requests that wait for their response, including this one.",
+                           METRIC_GAUGE},
+    [N_METRICS] = {0},
 };
 
 static void add_collector(const struct daemon *daemon, const struct engine_scrape *scrape,
@@ -125,35 +83,38 @@ static void add_collector(const struct daemon *daemon, const struct engine_scrap
     const struct engine_entry *entry = engine_entry(daemon->engine, index);
     struct engine_status status = engine_status(daemon->engine, index);
     bool missed = (scrape->missed & UINT64_C(1) << index) != 0;
-    snapshot_add(out, &collector_success, labels, !missed && entry->code == 0 ? 1 : 0);
+    snapshot_add(out, &self_metrics[COLLECTOR_SUCCESS], labels,
+                 !missed && entry->code == 0 ? 1 : 0);
     if (!missed) {
-        snapshot_add(out, &collector_duration, labels, entry->duration_seconds);
+        snapshot_add(out, &self_metrics[COLLECTOR_DURATION], labels, entry->duration_seconds);
     }
     if (status.last_success_seconds > 0) {
-        snapshot_add(out, &collector_last_success, labels, status.last_success_seconds);
+        snapshot_add(out, &self_metrics[COLLECTOR_LAST_SUCCESS], labels,
+                     status.last_success_seconds);
     }
-    snapshot_add(out, &duplicate_series, labels, (double)status.duplicates);
+    snapshot_add(out, &self_metrics[DUPLICATE_SERIES], labels, (double)status.duplicates);
 }
 
 static void add_daemon(const struct daemon *daemon, const struct labels *build,
                        struct snapshot *out) {
     const struct http_gate *gate = &daemon->http->gate;
-    snapshot_add(out, &build_info, build, 1);
+    snapshot_add(out, &self_metrics[BUILD_INFO], build, 1);
     if (daemon->demo != NULL) {
-        snapshot_add(out, &demo_running, NULL, 1);
+        snapshot_add(out, &self_metrics[DEMO_RUNNING], NULL, 1);
     }
-    snapshot_add(out, &connections, NULL, (double)gate->n_clients);
-    snapshot_add(out, &connections_evicted, NULL, (double)gate->n_evicted);
+    snapshot_add(out, &self_metrics[CONNECTIONS], NULL, (double)gate->n_clients);
+    snapshot_add(out, &self_metrics[CONNECTIONS_EVICTED], NULL, (double)gate->n_evicted);
     const struct http_sendings *sendings = &daemon->http->sendings;
-    snapshot_add(out, &readers_cut, NULL, (double)sendings->n_cut);
-    snapshot_add(out, &sending_bytes, NULL, (double)sendings->n_bytes);
-    snapshot_add(out, &scrapes_in_flight, NULL, (double)http_server_n_in_flight(daemon->http));
-    snapshot_add(out, &reload_successful, NULL, daemon->reload_ok ? 1 : 0);
-    snapshot_add(out, &reload_timestamp, NULL, daemon->reload_wall_seconds);
+    snapshot_add(out, &self_metrics[READERS_CUT], NULL, (double)sendings->n_cut);
+    snapshot_add(out, &self_metrics[SENDING_BYTES], NULL, (double)sendings->n_bytes);
+    snapshot_add(out, &self_metrics[SCRAPES_IN_FLIGHT], NULL,
+                 (double)http_server_n_in_flight(daemon->http));
+    snapshot_add(out, &self_metrics[RELOAD_SUCCESSFUL], NULL, daemon->reload_ok ? 1 : 0);
+    snapshot_add(out, &self_metrics[RELOAD_TIMESTAMP], NULL, daemon->reload_wall_seconds);
     struct push_socket_stats push = push_socket_stats(daemon->push_socket);
-    snapshot_add(out, &push_connections, NULL, (double)push.n_connections);
-    snapshot_add(out, &push_connections_cut, NULL, (double)push.n_cut);
-    snapshot_add(out, &push_connections_refused, NULL, (double)push.n_refused);
+    snapshot_add(out, &self_metrics[PUSH_CONNECTIONS], NULL, (double)push.n_connections);
+    snapshot_add(out, &self_metrics[PUSH_CONNECTIONS_CUT], NULL, (double)push.n_cut);
+    snapshot_add(out, &self_metrics[PUSH_CONNECTIONS_REFUSED], NULL, (double)push.n_refused);
     push_keeper_collect(daemon->push_keeper, out);
     http_stats_collect(daemon->http->stats, out);
 }

@@ -7,8 +7,8 @@ struct daemon;
 
 /* The metrics of waap itself. */
 
-/* All descriptions, NULL-terminated: for --list-metrics. */
-extern const struct metric_desc *const self_metrics_all[];
+/* Their descriptions, ended by a nameless row: for --list-metrics. */
+extern const struct metric_desc self_metrics[];
 
 /* Memory that is kept from scrape to scrape. */
 struct self_metrics;

@@ -8,56 +8,35 @@
 
 #include "exporter/core/file.h"
 
-static const struct metric_desc cpu_seconds = {
-    .name = "process_cpu_seconds_total",
-    .help = "Total user and system CPU time spent in seconds.",
-    .type = METRIC_COUNTER,
-    .unit = "seconds",
-};
-static const struct metric_desc max_fds = {
-    .name = "process_max_fds",
-    .help = "Maximum number of open file descriptors.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc open_fds = {
-    .name = "process_open_fds",
-    .help = "Number of open file descriptors.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc resident_memory = {
-    .name = "process_resident_memory_bytes",
-    .help = "Resident memory size in bytes.",
-    .type = METRIC_GAUGE,
-    .unit = "bytes",
-};
-static const struct metric_desc start_time = {
-    .name = "process_start_time_seconds",
-    .help = "Start time of the process since unix epoch in seconds.",
-    .type = METRIC_GAUGE,
-    .unit = "seconds",
-};
-static const struct metric_desc threads = {
-    .name = "process_threads",
-    .help = "Number of OS threads in the process.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_desc virtual_memory = {
-    .name = "process_virtual_memory_bytes",
-    .help = "Virtual memory size in bytes.",
-    .type = METRIC_GAUGE,
-    .unit = "bytes",
-};
-static const struct metric_desc virtual_memory_max = {
-    .name = "process_virtual_memory_max_bytes",
-    .help = "Maximum amount of virtual memory available in bytes.",
-    .type = METRIC_GAUGE,
-    .unit = "bytes",
+enum {
+    CPU_SECONDS,
+    MAX_FDS,
+    OPEN_FDS,
+    RESIDENT_MEMORY,
+    START_TIME,
+    THREADS,
+    VIRTUAL_MEMORY,
+    VIRTUAL_MEMORY_MAX,
+    N_METRICS
 };
 
-const struct metric_desc *const process_metrics_all[] = {
-    &cpu_seconds, &max_fds, &open_fds,       &resident_memory,
-    &start_time,  &threads, &virtual_memory, &virtual_memory_max,
-    NULL,
+const struct metric_desc process_metrics[] = {
+    [CPU_SECONDS] = {"process_cpu_seconds_total",
+                     "Total user and system CPU time spent in seconds.", METRIC_COUNTER, "seconds"},
+    [MAX_FDS] = {"process_max_fds", "Maximum number of open file descriptors.", METRIC_GAUGE},
+    [OPEN_FDS] = {"process_open_fds", "Number of open file descriptors.", METRIC_GAUGE},
+    [RESIDENT_MEMORY] = {"process_resident_memory_bytes", "Resident memory size in bytes.",
+                         METRIC_GAUGE, "bytes"},
+    [START_TIME] = {"process_start_time_seconds",
+                    "Start time of the process since unix epoch in seconds.", METRIC_GAUGE,
+                    "seconds"},
+    [THREADS] = {"process_threads", "Number of OS threads in the process.", METRIC_GAUGE},
+    [VIRTUAL_MEMORY] = {"process_virtual_memory_bytes", "Virtual memory size in bytes.",
+                        METRIC_GAUGE, "bytes"},
+    [VIRTUAL_MEMORY_MAX] = {"process_virtual_memory_max_bytes",
+                            "Maximum amount of virtual memory available in bytes.", METRIC_GAUGE,
+                            "bytes"},
+    [N_METRICS] = {0},
 };
 
 /* "btime 1763278612" in /proc/stat. */
@@ -91,11 +70,13 @@ static void add_stat(struct snapshot *out) {
     }
     double ticks = (double)sysconf(_SC_CLK_TCK);
     static double boot_seconds;
-    snapshot_add(out, &threads, NULL, (double)n_threads);
-    snapshot_add(out, &virtual_memory, NULL, (double)vsize);
-    snapshot_add(out, &resident_memory, NULL, (double)rss_pages * (double)sysconf(_SC_PAGESIZE));
+    snapshot_add(out, &process_metrics[THREADS], NULL, (double)n_threads);
+    snapshot_add(out, &process_metrics[VIRTUAL_MEMORY], NULL, (double)vsize);
+    snapshot_add(out, &process_metrics[RESIDENT_MEMORY], NULL,
+                 (double)rss_pages * (double)sysconf(_SC_PAGESIZE));
     if (boot_seconds != 0 || boot_time(&boot_seconds)) {
-        snapshot_add(out, &start_time, NULL, boot_seconds + (double)start_ticks / ticks);
+        snapshot_add(out, &process_metrics[START_TIME], NULL,
+                     boot_seconds + (double)start_ticks / ticks);
     }
 }
 
@@ -104,7 +85,7 @@ static void add_usage(struct snapshot *out) {
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         double seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                          (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-        snapshot_add(out, &cpu_seconds, NULL, seconds);
+        snapshot_add(out, &process_metrics[CPU_SECONDS], NULL, seconds);
     }
 }
 
@@ -126,7 +107,7 @@ static void add_fds(struct snapshot *out) {
         n += entry->d_name[0] != '.';
     }
     closedir(dir);
-    snapshot_add(out, &open_fds, NULL, n);
+    snapshot_add(out, &process_metrics[OPEN_FDS], NULL, n);
 }
 
 struct exposition_part *process_metrics_part(void) {
@@ -134,7 +115,7 @@ struct exposition_part *process_metrics_part(void) {
     add_usage(&snapshot);
     add_stat(&snapshot);
     add_fds(&snapshot);
-    add_limit(&snapshot, &max_fds, RLIMIT_NOFILE);
-    add_limit(&snapshot, &virtual_memory_max, RLIMIT_AS);
+    add_limit(&snapshot, &process_metrics[MAX_FDS], RLIMIT_NOFILE);
+    add_limit(&snapshot, &process_metrics[VIRTUAL_MEMORY_MAX], RLIMIT_AS);
     return exposition_part_create(&snapshot, NULL);
 }

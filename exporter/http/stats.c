@@ -7,19 +7,15 @@
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 
-const struct metric_desc http_stats_requests = {
-    .name = "waap_http_requests_total",
-    .help = "HTTP requests by status code and handler.",
-    .type = METRIC_COUNTER,
-    .labels = "code, handler",
-};
+enum { DURATION, REQUESTS, N_METRICS };
 
-const struct metric_desc http_stats_duration = {
-    .name = "waap_http_request_duration_seconds",
-    .help = "Time from the head of a request to the end of its response.",
-    .type = METRIC_HISTOGRAM,
-    .unit = "seconds",
-    .labels = "handler, le",
+const struct metric_desc http_stats_metrics[] = {
+    [DURATION] = {"waap_http_request_duration_seconds",
+                  "Time from the head of a request to the end of its response.", METRIC_HISTOGRAM,
+                  "seconds", "handler, le"},
+    [REQUESTS] = {"waap_http_requests_total", "HTTP requests by status code and handler.",
+                  METRIC_COUNTER, NULL, "code, handler"},
+    [N_METRICS] = {0},
 };
 
 static const double bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
@@ -125,8 +121,9 @@ void http_stats_note(struct http_stats *stats, const char *handler, unsigned cod
 }
 
 void http_stats_collect(const struct http_stats *stats, struct snapshot *out) {
+    const struct metric_desc *duration = &http_stats_metrics[DURATION];
     for (size_t i = 0; i < stats->n_rows; i++) {
-        snapshot_add(out, &http_stats_requests, stats->rows[i].labels,
+        snapshot_add(out, &http_stats_metrics[REQUESTS], stats->rows[i].labels,
                      (double)stats->rows[i].count);
     }
     for (size_t i = 0; i < stats->n_histograms; i++) {
@@ -134,11 +131,10 @@ void http_stats_collect(const struct http_stats *stats, struct snapshot *out) {
         uint64_t total = 0;
         for (size_t k = 0; k <= N_BOUNDS; k++) {
             total += histogram->counts[k];
-            snapshot_add_suffixed(out, &http_stats_duration, "_bucket", histogram->bucket_labels[k],
+            snapshot_add_suffixed(out, duration, "_bucket", histogram->bucket_labels[k],
                                   (double)total);
         }
-        snapshot_add_suffixed(out, &http_stats_duration, "_sum", histogram->labels, histogram->sum);
-        snapshot_add_suffixed(out, &http_stats_duration, "_count", histogram->labels,
-                              (double)total);
+        snapshot_add_suffixed(out, duration, "_sum", histogram->labels, histogram->sum);
+        snapshot_add_suffixed(out, duration, "_count", histogram->labels, (double)total);
     }
 }

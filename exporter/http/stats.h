@@ -14,8 +14,8 @@ void http_stats_destroy(struct http_stats *stats);
 /* Counts one request; `handler` must be a static string. */
 void http_stats_note(struct http_stats *stats, const char *handler, unsigned code, double seconds);
 
-/* Adds waap_http_requests_total and waap_http_request_duration_seconds. */
+/* Adds waap_http_request_duration_seconds and waap_http_requests_total. */
 void http_stats_collect(const struct http_stats *stats, struct snapshot *out);
 
-extern const struct metric_desc http_stats_requests;
-extern const struct metric_desc http_stats_duration;
+/* Their descriptions, ended by a nameless row. */
+extern const struct metric_desc http_stats_metrics[];

@@ -33,7 +33,7 @@ static const struct collector nvml = {
 static const struct metric_desc *const own[] = {&build_info, NULL};
 static const struct cli_build build = {
     .collectors = (const struct collector *const[]){&host, &nvml, NULL},
-    .own_metrics = (const struct metric_desc *const *const[]){own, NULL},
+    .own = {.name = "-", .metrics = own},
 };
 
 static struct buf out;
