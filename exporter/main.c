@@ -10,6 +10,7 @@
 #include "exporter/http/process_metrics.h"
 #include "exporter/http/stats.h"
 #include "exporter/push/metrics.h"
+#include "exporter/settings/flags.h"
 #include "exporter/settings/suggest.h"
 #include "placement/onnx/model.h"
 #include "profiler/compare/compare.h"
@@ -63,11 +64,7 @@ static const struct command *find_command(const char *name) {
     return NULL;
 }
 
-static bool asks_for_help(const char *arg) {
-    return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
-}
-
-/* Prints and says whether it arrived: nobody should mistake half a list for a whole one. */
+/* Fails if the text was not written completely: half a list looks like a whole one. */
 static int print(const struct buf *text) {
     if (fputs(buf_str(text), stdout) == EOF || fflush(stdout) == EOF) {
         perror("waap: standard output");
@@ -166,7 +163,7 @@ int main(int argc, char **argv) {
         print_usage(stderr);
         return 2;
     }
-    if (asks_for_help(argv[1])) {
+    if (flags_ask_for_help(2, argv)) {
         print_usage(stdout);
         return 0;
     }
@@ -177,11 +174,6 @@ int main(int argc, char **argv) {
     if (command == NULL) {
         return unknown_command(argv[1]);
     }
-    /* What follows "--" is the command of an application. */
-    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (asks_for_help(argv[i])) {
-            return help_of(command);
-        }
-    }
-    return command->run(argc - 1, argv + 1);
+    return flags_ask_for_help(argc - 1, argv + 1) ? help_of(command)
+                                                  : command->run(argc - 1, argv + 1);
 }

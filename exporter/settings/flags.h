@@ -36,7 +36,7 @@ int flags_begin(struct flags *flags, const char *usage, const struct option *opt
 void flags_set(struct settings *settings, int argc, char *const *argv, struct flags *words,
                struct problems *problems);
 
-/* Whether --help or -h is among the arguments. */
+/* Whether --help or -h is among the arguments before "--". */
 bool flags_ask_for_help(int argc, char *const *argv);
 
 /* One line per option. */

@@ -8,22 +8,17 @@
 #include "exporter/core/memory.h"
 
 struct value {
+    const struct option *option;
     enum settings_source source;
     int64_t number;
     char **texts; /* NULL-terminated: one text, or the items of a repeatable option */
     size_t n_texts;
 };
 
-struct named {
-    const char *name;
-    size_t index; /* of the option */
-};
-
 struct settings {
     const struct option *const *options;
     size_t n_options;
-    struct value *values; /* one per option */
-    struct named *names;  /* sorted: requests look settings up */
+    struct value *values; /* sorted by name: requests look settings up */
 };
 
 static void clear_texts(struct value *value) {
@@ -43,22 +38,13 @@ static void add_text(struct value *value, const char *text) {
 }
 
 static int compare_names(const void *a, const void *b) {
-    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+    const struct value *first = a, *second = b;
+    return strcmp(first->option->name, second->option->name);
 }
 
-/* The index of an option; the number of options if there is none of that name. */
-static size_t index_of(const struct settings *settings, const char *name) {
-    const struct named wanted = {.name = name};
-    const struct named *found =
-        bsearch(&wanted, settings->names, settings->n_options, sizeof(wanted), compare_names);
-    return found != NULL ? found->index : settings->n_options;
-}
-
-static void sort_names(struct settings *settings) {
-    for (size_t i = 0; i < settings->n_options; i++) {
-        settings->names[i] = (struct named){settings->options[i]->name, i};
-    }
-    qsort(settings->names, settings->n_options, sizeof(struct named), compare_names);
+static struct value *find(const struct settings *settings, const char *name) {
+    const struct value wanted = {.option = &(struct option){.name = name}};
+    return bsearch(&wanted, settings->values, settings->n_options, sizeof(wanted), compare_names);
 }
 
 struct settings *settings_create(const struct option *const *options, size_t n_options) {
@@ -66,8 +52,10 @@ struct settings *settings_create(const struct option *const *options, size_t n_o
     settings->options = options;
     settings->n_options = n_options;
     settings->values = mem_zalloc(n_options, sizeof(*settings->values));
-    settings->names = mem_zalloc(n_options, sizeof(*settings->names));
-    sort_names(settings);
+    for (size_t i = 0; i < n_options; i++) {
+        settings->values[i].option = options[i];
+    }
+    qsort(settings->values, n_options, sizeof(*settings->values), compare_names);
     for (size_t i = 0; i < n_options; i++) {
         const char *none = options[i]->type == OPTION_BOOL ? "false" : "";
         const char *text = options[i]->default_text != NULL ? options[i]->default_text : none;
@@ -87,13 +75,12 @@ void settings_destroy(struct settings *settings) {
         free(settings->values[i].texts);
     }
     free(settings->values);
-    free(settings->names);
     free(settings);
 }
 
 const struct option *settings_option(const struct settings *settings, const char *name) {
-    size_t i = index_of(settings, name);
-    return i < settings->n_options ? settings->options[i] : NULL;
+    const struct value *value = find(settings, name);
+    return value != NULL ? value->option : NULL;
 }
 
 const struct option *const *settings_options(const struct settings *settings, size_t *ret_n) {
@@ -103,9 +90,8 @@ const struct option *const *settings_options(const struct settings *settings, si
 
 int settings_set(struct settings *settings, const struct option *option,
                  enum settings_source source, const char *text, struct error *err) {
-    size_t index = index_of(settings, option->name);
-    assert(index < settings->n_options);
-    struct value *value = &settings->values[index];
+    struct value *value = find(settings, option->name);
+    assert(value != NULL);
     bool empties = option->repeatable && text[0] == '\0';
     int64_t number = 0;
     int r = empties ? 0 : option_parse(option, text, &number, err);
@@ -128,9 +114,8 @@ static bool is_text(const struct option *option) {
 }
 
 /* Numbers may be written in several ways: 60s is 1m. */
-static bool equal_values(const struct option *option, const struct value *a,
-                         const struct value *b) {
-    if (!is_text(option)) {
+static bool equal_values(const struct value *a, const struct value *b) {
+    if (!is_text(a->option)) {
         return a->number == b->number;
     }
     bool equal = a->n_texts == b->n_texts;
@@ -143,9 +128,8 @@ static bool equal_values(const struct option *option, const struct value *a,
 bool settings_equal(const struct settings *a, const struct settings *b, const char *prefix) {
     assert(a->n_options == b->n_options);
     for (size_t i = 0; i < a->n_options; i++) {
-        const struct option *option = a->options[i];
-        if (strncmp(option->name, prefix, strlen(prefix)) == 0 &&
-            !equal_values(option, &a->values[i], &b->values[i])) {
+        if (strncmp(a->values[i].option->name, prefix, strlen(prefix)) == 0 &&
+            !equal_values(&a->values[i], &b->values[i])) {
             return false;
         }
     }
@@ -155,19 +139,19 @@ bool settings_equal(const struct settings *a, const struct settings *b, const ch
 /* The value of an option whose type is one of `types` (bits) and which is a list or not. */
 static const struct value *get(const struct settings *settings, const char *name, unsigned types,
                                bool repeatable) {
-    size_t i = index_of(settings, name);
-    if (i == settings->n_options || (types & 1U << settings->options[i]->type) == 0 ||
-        settings->options[i]->repeatable != repeatable) {
+    const struct value *value = find(settings, name);
+    if (value == NULL || (types & 1U << value->option->type) == 0 ||
+        value->option->repeatable != repeatable) {
         fprintf(stderr, "settings: no option \"%s\" of that type\n", name);
         abort();
     }
-    return &settings->values[i];
+    return value;
 }
 
 enum settings_source settings_origin(const struct settings *settings, const char *name) {
-    size_t i = index_of(settings, name);
-    assert(i < settings->n_options);
-    return settings->values[i].source;
+    const struct value *value = find(settings, name);
+    assert(value != NULL);
+    return value->source;
 }
 
 bool settings_bool(const struct settings *settings, const char *name) {

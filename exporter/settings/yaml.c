@@ -84,23 +84,23 @@ static bool is_at_tab(const struct parse *parse) {
 
 static void add_syntax_problem(struct parse *parse) {
     const yaml_parser_t *parser = &parse->parser;
+    struct buf text CLEANUP_BUF = {0};
     if (parser->error == YAML_MEMORY_ERROR || parser->problem == NULL) {
         mem_out();
     } else if (parser->error == YAML_READER_ERROR) {
         add_byte_problem(parse);
+        return;
     } else if (parser->error == YAML_SCANNER_ERROR && is_at_tab(parse)) {
-        problems_add(parse->problems, parse->file, parser->problem_mark.line + 1,
-                     parser->problem_mark.column + 1,
-                     "not valid YAML: a tab, only spaces may indent a line");
-    } else if (parser->context != NULL) {
-        problems_add(parse->problems, parse->file, parser->problem_mark.line + 1,
-                     parser->problem_mark.column + 1,
-                     "not valid YAML: %s %s that began in line %zu", parser->problem,
-                     parser->context, parser->context_mark.line + 1);
+        buf_add_str(&text, "a tab, only spaces may indent a line");
     } else {
-        problems_add(parse->problems, parse->file, parser->problem_mark.line + 1,
-                     parser->problem_mark.column + 1, "not valid YAML: %s", parser->problem);
+        buf_add_str(&text, parser->problem);
+        if (parser->context != NULL) {
+            buf_printf(&text, " %s that began in line %zu", parser->context,
+                       parser->context_mark.line + 1);
+        }
     }
+    problems_add(parse->problems, parse->file, parser->problem_mark.line + 1,
+                 parser->problem_mark.column + 1, "not valid YAML: %s", buf_str(&text));
 }
 
 static int next_event(struct parse *parse, yaml_event_t *event) {
@@ -112,16 +112,10 @@ static int next_event(struct parse *parse, yaml_event_t *event) {
     return -1;
 }
 
-/* Adds a part to the path and returns the length to cut it back to. */
+/* Adds a key to the path and returns the length to cut it back to. */
 static size_t enter_key(struct parse *parse, const char *key) {
     size_t len = parse->path.len;
     buf_printf(&parse->path, "%s%s", len > 0 ? "." : "", key);
-    return len;
-}
-
-static size_t enter_index(struct parse *parse, size_t index) {
-    size_t len = parse->path.len;
-    buf_printf(&parse->path, "[%zu]", index);
     return len;
 }
 
@@ -144,30 +138,6 @@ static void parse_scalar(struct parse *parse, const yaml_event_t *event, struct 
     node->kind = YAML_KIND_SCALAR;
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->text = mem_strdup(value);
-}
-
-static int parse_sequence(struct parse *parse, struct yaml_node *node) {
-    node->kind = YAML_KIND_SEQUENCE;
-    for (size_t index = 0;; index++) {
-        yaml_event_t event CLEANUP_EVENT = {0};
-        if (next_event(parse, &event) < 0) {
-            return -1;
-        }
-        if (event.type == YAML_SEQUENCE_END_EVENT) {
-            return 0;
-        }
-        struct yaml_node item CLEANUP(finish_node) = {0};
-        bool keep = true;
-        size_t outside = enter_index(parse, index);
-        int r = parse_value(parse, &event, &item, &keep);
-        buf_truncate(&parse->path, outside);
-        if (r < 0) {
-            return -1;
-        }
-        if (keep) {
-            append_item(node, &item);
-        }
-    }
 }
 
 /* Gives `item` the key in `event`; one that cannot be used is reported and the item not kept. */
@@ -199,32 +169,33 @@ static int parse_key(struct parse *parse, const yaml_event_t *event,
     return 0;
 }
 
-static int parse_mapping(struct parse *parse, struct yaml_node *node) {
-    node->kind = YAML_KIND_MAPPING;
-    for (;;) {
-        yaml_event_t key CLEANUP_EVENT = {0};
-        if (next_event(parse, &key) < 0) {
-            return -1;
-        }
-        if (key.type == YAML_MAPPING_END_EVENT) {
-            return 0;
-        }
-        struct yaml_node item CLEANUP(finish_node) = {0};
-        bool keep_key = true, keep = true;
-        yaml_event_t value CLEANUP_EVENT = {0};
-        if (parse_key(parse, &key, node, &item, &keep_key) < 0 || next_event(parse, &value) < 0) {
-            return -1;
-        }
-        size_t outside = enter_key(parse, item.key != NULL ? item.key : "?");
-        int r = parse_value(parse, &value, &item, &keep);
-        buf_truncate(&parse->path, outside);
-        if (r < 0) {
-            return -1;
-        }
-        if (keep_key && keep) {
-            append_item(node, &item);
-        }
+/* Reads one item; 0 at the end of the collection. */
+static int parse_item(struct parse *parse, struct yaml_node *node, size_t index) {
+    bool mapping = node->kind == YAML_KIND_MAPPING;
+    yaml_event_t first CLEANUP_EVENT = {0}, second CLEANUP_EVENT = {0};
+    struct yaml_node item CLEANUP(finish_node) = {0};
+    bool keep_key = true, keep = true;
+    if (next_event(parse, &first) < 0) {
+        return -1;
     }
+    if (first.type == YAML_MAPPING_END_EVENT || first.type == YAML_SEQUENCE_END_EVENT) {
+        return 0;
+    }
+    size_t outside = parse->path.len;
+    if (!mapping) {
+        buf_printf(&parse->path, "[%zu]", index);
+    } else if (parse_key(parse, &first, node, &item, &keep_key) < 0 ||
+               next_event(parse, &second) < 0) {
+        return -1;
+    } else {
+        enter_key(parse, item.key != NULL ? item.key : "?");
+    }
+    int r = parse_value(parse, mapping ? &second : &first, &item, &keep);
+    buf_truncate(&parse->path, outside);
+    if (r == 0 && keep_key && keep) {
+        append_item(node, &item);
+    }
+    return r < 0 ? -1 : 1;
 }
 
 static int parse_collection(struct parse *parse, const yaml_event_t *event,
@@ -234,8 +205,11 @@ static int parse_collection(struct parse *parse, const yaml_event_t *event,
         return -1;
     }
     parse->depth++;
-    int r = event->type == YAML_MAPPING_START_EVENT ? parse_mapping(parse, node)
-                                                    : parse_sequence(parse, node);
+    node->kind = event->type == YAML_MAPPING_START_EVENT ? YAML_KIND_MAPPING : YAML_KIND_SEQUENCE;
+    int r = 1;
+    for (size_t index = 0; r > 0; index++) {
+        r = parse_item(parse, node, index);
+    }
     parse->depth--;
     return r;
 }
