@@ -28,15 +28,7 @@ static int parse_port(const char *text, struct http_address *address, struct err
     return 0;
 }
 
-int http_address_parse(const char *text, struct http_address *ret_address, struct error *err) {
-    struct http_address address = {0};
-    if (strncmp(text, "unix:", 5) == 0) {
-        int r = parse_unix(text + 5, &address, err);
-        if (r == 0) {
-            *ret_address = address;
-        }
-        return r;
-    }
+static int parse_host(const char *text, struct http_address *address, struct error *err) {
     const char *host = text;
     const char *colon = strrchr(text, ':');
     const char *host_end = colon;
@@ -53,12 +45,18 @@ int http_address_parse(const char *text, struct http_address *ret_address, struc
                          "expected host:port, [v6]:port, :port or unix:/path, got \"%s\"", text);
     }
     size_t len = (size_t)(host_end - host);
-    if (len >= sizeof(address.host)) {
+    if (len >= sizeof(address->host)) {
         return error_set(err, -EINVAL, "host name is longer than %zu bytes",
-                         sizeof(address.host) - 1);
+                         sizeof(address->host) - 1);
     }
-    memcpy(address.host, host, len);
-    int r = parse_port(colon + 1, &address, err);
+    memcpy(address->host, host, len);
+    return parse_port(colon + 1, address, err);
+}
+
+int http_address_parse(const char *text, struct http_address *ret_address, struct error *err) {
+    struct http_address address = {0};
+    int r = strncmp(text, "unix:", 5) == 0 ? parse_unix(text + 5, &address, err)
+                                           : parse_host(text, &address, err);
     if (r == 0) {
         *ret_address = address;
     }

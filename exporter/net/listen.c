@@ -92,21 +92,12 @@ size_t listen_passed_find(const char *user, int ret_fds[static LISTEN_PASSED_MAX
 
 /* ---- Unix sockets ---- */
 
-/* The group of the socket; (gid_t)-1, "leave it", if none is named. */
-static int find_group(const struct http_listen_config *config, gid_t *ret_gid, struct error *err) {
-    const char *name = config->group;
-    *ret_gid = (gid_t)-1;
-    if (name[0] != '\0' && listen_names_group(config->names, name, ret_gid) < 0) {
-        return error_set(err, -EINVAL, "%s: there is no group \"%s\"", config->group_option, name);
-    }
-    return 0;
-}
-
+/* Sets the mode and group of the configuration. */
 static int permit(const char *path, const struct http_listen_config *config, struct error *err) {
-    gid_t gid = (gid_t)-1;
-    int r = find_group(config, &gid, err);
-    if (r < 0) {
-        return r;
+    gid_t gid = (gid_t)-1; /* chown leaves it */
+    if (config->group[0] != '\0' && listen_names_group(config->names, config->group, &gid) < 0) {
+        return error_set(err, -EINVAL, "%s: there is no group \"%s\"", config->group_option,
+                         config->group);
     }
     mode_t mode = (mode_t)strtoul(config->mode, NULL, 8);
     if (chown(path, (uid_t)-1, gid) < 0 || chmod(path, mode) < 0) {
@@ -130,7 +121,7 @@ static const char *name_of_kind(mode_t mode) {
     }
 }
 
-/* Words why bind() has failed. */
+/* Describes why bind() failed. */
 static int fail_to_bind(const char *path, struct error *err) {
     int code = -errno;
     struct stat st;
@@ -144,8 +135,8 @@ static int fail_to_bind(const char *path, struct error *err) {
                      path, name_of_kind(st.st_mode));
 }
 
-/* Removes a socket without a listener, which a process that died left behind. */
-static int clear_way(int fd, const struct sockaddr_un *name, struct error *err) {
+/* Removes a socket without a listener, which a process that died has left. */
+static int remove_stale(int fd, const struct sockaddr_un *name, struct error *err) {
     if (connect(fd, (const struct sockaddr *)name, sizeof(*name)) == 0 || errno == EAGAIN) {
         return error_set(err, -EADDRINUSE, "listen on unix:%s: another process listens there",
                          name->sun_path);
@@ -157,7 +148,7 @@ static int clear_way(int fd, const struct sockaddr_un *name, struct error *err) 
     return 0;
 }
 
-/* Whether it is still in its place: else no client can connect. */
+/* Whether the socket is still at its path: otherwise no client can connect. */
 static bool listen_unix_is_there(const struct listen_unix *socket) {
     struct stat st;
     return socket->path != NULL && lstat(socket->path, &st) == 0 && S_ISSOCK(st.st_mode) &&
@@ -171,7 +162,7 @@ static int bind_socket(const char *path, struct error *err) {
     if (fd < 0) {
         return error_set(err, -errno, "listen on unix:%s: %m", path);
     }
-    int r = clear_way(fd, &name, err);
+    int r = remove_stale(fd, &name, err);
     if (r == 0 && bind(fd, (struct sockaddr *)&name, sizeof(name)) < 0) {
         r = fail_to_bind(path, err);
     }
@@ -200,12 +191,6 @@ static int listen_unix_open(const char *path, const struct http_listen_config *c
     *ret_socket =
         (struct listen_unix){.path = mem_strdup(path), .device = st.st_dev, .inode = st.st_ino};
     return TAKE_FD(fd);
-}
-
-/* Gives it the mode and group of the configuration. */
-static int listen_unix_permit(const struct listen_unix *socket,
-                              const struct http_listen_config *config, struct error *err) {
-    return listen_unix_is_there(socket) ? permit(socket->path, config, err) : 0;
 }
 
 /* Removes it, unless something else has taken its place. */
@@ -372,7 +357,8 @@ static int add_address(struct http_listeners *listeners, const struct http_liste
     struct listener *old = find(listeners, text);
     if (old != NULL && is_there(old)) {
         old->keep = true;
-        return listen_unix_permit(&old->unix_socket, config, err);
+        const char *path = old->unix_socket.path;
+        return path != NULL ? permit(path, config, err) : 0;
     }
     struct http_address address;
     int r = http_address_parse(text, &address, err);

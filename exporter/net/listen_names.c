@@ -2,45 +2,40 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/core/memory.h"
 #include "exporter/net/address.h"
 
-struct host {
-    char *address;
-    int code; /* of getaddrinfo */
+/* The result for an address, or for a group. */
+struct name {
+    char *text;
+    bool is_group;
+    int code; /* of getaddrinfo; of a group 0 or -ENOENT */
     struct addrinfo *infos;
-    struct host *next;
-};
-
-struct group_id {
-    char *name;
-    bool known;
     gid_t gid;
-    struct group_id *next;
+    struct name *next;
 };
 
 struct listen_names {
-    struct host *hosts;
-    struct group_id *groups;
+    struct name *first;
 };
 
-static const struct host *find_host(const struct listen_names *names, const char *address) {
-    const struct host *host = names->hosts;
-    while (host != NULL && strcmp(host->address, address) != 0) {
-        host = host->next;
+static const struct name *find(const struct listen_names *names, bool is_group, const char *text) {
+    const struct name *name = names->first;
+    while (name != NULL && (name->is_group != is_group || strcmp(name->text, text) != 0)) {
+        name = name->next;
     }
-    return host;
+    return name;
 }
 
-static const struct group_id *find_group(const struct listen_names *names, const char *name) {
-    const struct group_id *group = names->groups;
-    while (group != NULL && strcmp(group->name, name) != 0) {
-        group = group->next;
-    }
-    return group;
+static struct name *add(struct listen_names *names, bool is_group, const char *text) {
+    struct name *name = mem_alloc(sizeof(*name));
+    *name = (struct name){.text = mem_strdup(text), .is_group = is_group, .next = names->first};
+    names->first = name;
+    return name;
 }
 
 struct listen_names *listen_names_create(void) {
@@ -48,74 +43,56 @@ struct listen_names *listen_names_create(void) {
 }
 
 void listen_names_destroy(struct listen_names *names) {
-    if (names == NULL) {
-        return;
-    }
-    while (names->hosts != NULL) {
-        struct host *host = names->hosts;
-        names->hosts = host->next;
-        if (host->infos != NULL) {
-            freeaddrinfo(host->infos);
+    while (names != NULL && names->first != NULL) {
+        struct name *name = names->first;
+        names->first = name->next;
+        if (name->infos != NULL) {
+            freeaddrinfo(name->infos);
         }
-        free(host->address);
-        free(host);
-    }
-    while (names->groups != NULL) {
-        struct group_id *group = names->groups;
-        names->groups = group->next;
-        free(group->name);
-        free(group);
+        free(name->text);
+        free(name);
     }
     free(names);
 }
 
 void listen_names_add_host(struct listen_names *names, const char *address) {
-    struct http_address parts;
-    if (http_address_parse(address, &parts, NULL) < 0 || parts.is_unix ||
-        find_host(names, address) != NULL) {
-        return;
-    }
-    struct host *host = mem_zalloc(1, sizeof(*host));
-    const struct addrinfo hints = {
+    static const struct addrinfo hints = {
         .ai_family = AF_UNSPEC,
         .ai_socktype = SOCK_STREAM,
         .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
     };
-    const char *name = parts.host[0] != '\0' ? parts.host : NULL;
-    *host = (struct host){.address = mem_strdup(address), .next = names->hosts};
-    host->code = getaddrinfo(name, parts.port, &hints, &host->infos);
-    names->hosts = host;
+    struct http_address parts;
+    if (http_address_parse(address, &parts, NULL) == 0 && !parts.is_unix &&
+        find(names, false, address) == NULL) {
+        struct name *name = add(names, false, address);
+        const char *host = parts.host[0] != '\0' ? parts.host : NULL;
+        name->code = getaddrinfo(host, parts.port, &hints, &name->infos);
+    }
 }
 
-void listen_names_add_group(struct listen_names *names, const char *name) {
-    if (name[0] == '\0' || find_group(names, name) != NULL) {
-        return;
+void listen_names_add_group(struct listen_names *names, const char *group) {
+    if (group[0] != '\0' && find(names, true, group) == NULL) {
+        struct name *name = add(names, true, group);
+        const struct group *entry = getgrnam(group);
+        name->code = entry != NULL ? 0 : -ENOENT;
+        name->gid = entry != NULL ? entry->gr_gid : 0;
     }
-    struct group_id *group = mem_zalloc(1, sizeof(*group));
-    const struct group *entry = getgrnam(name);
-    *group = (struct group_id){
-        .name = mem_strdup(name),
-        .known = entry != NULL,
-        .gid = entry != NULL ? entry->gr_gid : 0,
-        .next = names->groups,
-    };
-    names->groups = group;
 }
 
 int listen_names_host(const struct listen_names *names, const char *address,
                       const struct addrinfo **ret_infos, struct error *err) {
-    const struct host *host = find_host(names, address);
-    int code = host != NULL ? host->code : EAI_NONAME;
+    const struct name *found = find(names, false, address);
+    int code = found != NULL ? found->code : EAI_NONAME;
     if (code != 0) {
         return error_set(err, -EADDRNOTAVAIL, "listen on %s: %s", address, gai_strerror(code));
     }
-    *ret_infos = host->infos;
+    *ret_infos = found->infos;
     return 0;
 }
 
-int listen_names_group(const struct listen_names *names, const char *name, gid_t *ret_gid) {
-    const struct group_id *found = find_group(names, name);
-    if (found == NULL || !found->known) {
+int listen_names_group(const struct listen_names *names, const char *group, gid_t *ret_gid) {
+    const struct name *found = find(names, true, group);
+    if (found == NULL || found->code < 0) {
         return -ENOENT;
     }
     *ret_gid = found->gid;
