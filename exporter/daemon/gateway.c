@@ -15,7 +15,6 @@
 #include "exporter/daemon/daemon.h"
 #include "exporter/daemon/handlers.h"
 #include "exporter/daemon/listing.h"
-#include "exporter/daemon/push.h"
 #include "exporter/daemon/upload.h"
 #include "exporter/gateway/body.h"
 #include "exporter/gateway/path.h"
@@ -28,28 +27,12 @@
 
 static const char path_prefix[] = "/metrics/";
 
-static unsigned status_of(int code) {
-    switch (code) {
-    case -EAGAIN:
-        return MHD_HTTP_TOO_MANY_REQUESTS;
-    case -EACCES:
-        return MHD_HTTP_FORBIDDEN;
-    case -E2BIG:
-    case -EFBIG:
-        return MHD_HTTP_CONTENT_TOO_LARGE;
-    case -EBUSY:
-        return MHD_HTTP_SERVICE_UNAVAILABLE;
-    case -ENOMEM:
-    case -ENOSPC:
-        return MHD_HTTP_INSUFFICIENT_STORAGE;
-    default:
-        return MHD_HTTP_BAD_REQUEST;
-    }
-}
-
-/* Answers a push that could not be read or applied. */
-static void refuse(struct http_request *request, int code, const struct error *error) {
-    http_reply_text(request, status_of(code), "%s", error->text);
+/* Answers a push that could not be read or applied. As a Pushgateway does, a conflict with what is
+ * there is an invalid request. */
+static void reject(struct http_request *request, int code, const struct error *error) {
+    bool invalid = code == -EEXIST || code == -EPROTONOSUPPORT;
+    http_reply_text(request, invalid ? MHD_HTTP_BAD_REQUEST : http_json_status(code), "%s",
+                    error->text);
 }
 
 /* A push to a group. */
@@ -84,8 +67,8 @@ static int read_mode(const char *text, bool *ret_add, struct error *err) {
     return 0;
 }
 
-/* Proxies and clients put parameters of their own there, which a Pushgateway passes over; but what
- * looks like one of ours was meant as such. */
+/* Proxies and clients add parameters of their own, which a Pushgateway ignores; but one that looks
+ * like ours is a typing error. */
 static int check_unknown(const char *name, struct error *err) {
     char lower[SUGGEST_MAX_LEN + 1] = "";
     for (size_t i = 0; i < SUGGEST_MAX_LEN && name[i] != '\0'; i++) {
@@ -102,7 +85,7 @@ static int check_unknown(const char *name, struct error *err) {
                      suggest.best);
 }
 
-/* Of a gauge the last value counts; what else cannot be added must not replace what is there. */
+/* Of a gauge the last value counts; other types that cannot be added must not replace values. */
 static int make_add(struct push_update *update, struct error *err) {
     if (update->type == PUSH_COUNTER || update->type == PUSH_HISTOGRAM) {
         update->op = PUSH_INC;
@@ -117,7 +100,7 @@ static int make_add(struct push_update *update, struct error *err) {
                      update->name, update->type == PUSH_SUMMARY ? "a summary" : "untyped");
 }
 
-/* Applies the query to the updates; `*ret_mode` is what becomes of the group's other series. */
+/* Applies the query to the updates; `*ret_mode` decides about the other series of the group. */
 static int apply_query(const struct http_request *request, struct gateway_body *body,
                        enum push_mode *ret_mode, struct error *err) {
     int64_t ttl_ms = PUSH_TTL_DEFAULT;
@@ -189,7 +172,7 @@ static int prepare_push(struct http_upload *upload, struct error *err) {
     return r;
 }
 
-/* One that could be read leaves its mark in push_failure_time_seconds. */
+/* A push that could be read sets push_failure_time_seconds of its group. */
 static void note_failure(struct http_upload *upload, int code) {
     const struct gateway_push *push = CONTAINER_OF(upload, struct gateway_push, upload);
     struct push_store *store = daemon_of(upload->request)->push_store;
@@ -204,12 +187,9 @@ static void finish_push(struct http_upload *upload, int code, const struct error
     struct http_request *request = upload->request;
     if (code < 0) {
         note_failure(upload, code);
-    }
-    if (code < 0) {
-        refuse(request, code, err);
+        reject(request, code, err);
     } else {
-        struct buf empty CLEANUP_BUF = {0};
-        buf_add_str(&empty, "");
+        struct buf empty = {0};
         http_reply_buf(request, MHD_HTTP_OK, "text/plain; charset=utf-8", &empty);
     }
     push_owner_unref(daemon_of(request)->push_store, upload->owner);
@@ -219,7 +199,6 @@ static void finish_push(struct http_upload *upload, int code, const struct error
 static void take_push(struct http_request *request, struct gateway_path *path) {
     const struct push_limits *limits = push_store_limits(daemon_of(request)->push_store);
     struct gateway_push *push = mem_zalloc(1, sizeof(*push));
-    struct error error;
     push->limits = (struct exposition_limits){
         .max_families = limits->max_owner_series,
         .max_samples = limits->max_owner_series * (PUSH_MAX_BUCKETS + 3),
@@ -234,36 +213,25 @@ static void take_push(struct http_request *request, struct gateway_path *path) {
                                         .prepare = prepare_push,
                                         .finish = finish_push,
                                         .destroy = destroy_push};
-    int r = gateway_type_parse(http_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), &push->protobuf,
-                               &error);
-    if (r < 0) {
-        push_store_count_refused(daemon_of(request)->push_store, -EBADMSG);
-        http_upload_log(request, NULL, -EBADMSG, NULL, error.text);
-        finish_push(&push->upload, r, &error);
-        destroy_push(&push->upload);
-        return;
+    if (gateway_type_parse(http_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), &push->protobuf,
+                           &push->upload.error) < 0) {
+        push->upload.code = -EBADMSG;
     }
     http_upload_start(&push->upload);
 }
 
-/* A slash within a value would be taken for one between labels, and file the push elsewhere. */
-static int parse_path(const struct http_url *url, struct gateway_path *ret_path,
-                      struct error *err) {
-    if (url->has_encoded_slash) {
-        return error_set(err, -EINVAL,
-                         "%%2F in the path: use LABEL@base64/… for a value with a slash");
-    }
-    return gateway_path_parse(url->path + strlen(path_prefix), ret_path, err);
-}
-
-/* False: the request has been answered. */
+/* A slash within a value would be taken for one between labels, so that the push would go to
+ * another group. False: the request has got a reply. */
 static bool read_path(struct http_request *request, struct gateway_path *ret_path) {
+    const struct http_url *url = &request->url;
     struct error error;
-    int r = parse_path(&request->url, ret_path, &error);
+    int r = url->has_encoded_slash
+                ? error_set(&error, -EINVAL,
+                            "%%2F in the path: use LABEL@base64/… for a value with a slash")
+                : gateway_path_parse(url->path + strlen(path_prefix), ret_path, &error);
     if (r < 0) {
-        push_store_count_refused(daemon_of(request)->push_store, -EBADMSG);
-        http_upload_log(request, NULL, -EBADMSG, NULL, error.text);
-        refuse(request, r, &error);
+        http_upload_refused(request, -EBADMSG, error.text);
+        reject(request, r, &error);
     }
     return r == 0;
 }
@@ -310,8 +278,14 @@ struct deletion {
     size_t n_deleted;
     struct push_cursor cursor;
     struct loop_timer turn;
-    void (*answer)(const struct deletion *deletion);
 };
+
+static void deletion_destroy(struct deletion *deletion) {
+    for (size_t i = 0; i < deletion->n_selectors; i++) {
+        selector_destroy(deletion->selectors[i]);
+    }
+    free(deletion);
+}
 
 static bool is_selected(const struct push_series_view *series, void *context) {
     struct deletion *deletion = context;
@@ -333,15 +307,26 @@ static bool try_selectors(const struct push_series_view *series, void *context) 
     return false;
 }
 
+static void reply_deleted(const struct deletion *deletion) {
+    struct buf data CLEANUP_BUF = {0};
+    if (deletion->n_selectors == 0) {
+        http_reply_text(deletion->request, MHD_HTTP_ACCEPTED, "wiped");
+    } else if (deletion->is_costly) {
+        http_json_fail(deletion->request, MHD_HTTP_BAD_REQUEST,
+                       "the selectors take too long with the series that are there: use simpler "
+                       "ones, or fewer at a time");
+    } else {
+        buf_printf(&data, "{\"deleted\":%zu}", deletion->n_deleted);
+        http_json_reply(deletion->request, &data);
+    }
+}
+
 static void end_deletion(struct deletion *deletion) {
     struct daemon *daemon = deletion->request->context;
     loop_timer_remove(daemon->loop, &deletion->turn);
     push_cursor_end(daemon->push_store, &deletion->cursor);
-    deletion->answer(deletion);
-    for (size_t i = 0; i < deletion->n_selectors; i++) {
-        selector_destroy(deletion->selectors[i]);
-    }
-    free(deletion);
+    reply_deleted(deletion);
+    deletion_destroy(deletion);
 }
 
 static bool try_some(struct push_store *store, struct deletion *deletion) {
@@ -378,30 +363,22 @@ static void delete_turn(struct loop_timer *timer) {
     }
 }
 
-/* Takes the selectors over. */
-static void begin_deletion(struct http_request *request, struct selector *const *selectors,
-                           size_t n_selectors, void (*answer)(const struct deletion *deletion)) {
-    if (!http_hold(request)) {
-        for (size_t i = 0; i < n_selectors; i++) {
-            selector_destroy(selectors[i]);
-        }
-        return;
-    }
+static struct deletion *deletion_create(struct http_request *request) {
     struct deletion *deletion = mem_zalloc(1, sizeof(*deletion));
     deletion->request = request;
-    deletion->n_selectors = n_selectors;
-    deletion->is_tried = n_selectors == 0;
     deletion->turn = (struct loop_timer){.due_ns = 0, .fire = delete_turn};
-    deletion->answer = answer;
-    for (size_t i = 0; i < n_selectors; i++) {
-        deletion->selectors[i] = selectors[i];
-    }
-    push_cursor_begin(daemon_of(request)->push_store, &deletion->cursor);
-    loop_timer_add(daemon_of(request)->loop, &deletion->turn);
+    return deletion;
 }
 
-static void answer_wiped(const struct deletion *deletion) {
-    http_reply_text(deletion->request, MHD_HTTP_ACCEPTED, "wiped");
+static void begin_deletion(struct deletion *deletion) {
+    struct daemon *daemon = deletion->request->context;
+    if (!http_hold(deletion->request)) {
+        deletion_destroy(deletion);
+        return;
+    }
+    deletion->is_tried = deletion->n_selectors == 0;
+    push_cursor_begin(daemon->push_store, &deletion->cursor);
+    loop_timer_add(daemon->loop, &deletion->turn);
 }
 
 void http_gateway_wipe(struct http_request *request) {
@@ -409,67 +386,55 @@ void http_gateway_wipe(struct http_request *request) {
         http_reply_text(request, MHD_HTTP_FORBIDDEN,
                         "wiping is not allowed: start with --web.enable-admin-api");
     } else if (http_access_may_write(request)) {
-        begin_deletion(request, NULL, 0, answer_wiped);
+        begin_deletion(deletion_create(request));
     }
 }
 
 /* ---- deleting by selector ---- */
 
 /* Reads all selectors before anything is deleted. */
-static int read_selectors(const struct http_url *url, struct selector **selectors, size_t *ret_n,
+static int read_selectors(const struct http_url *url, struct deletion *deletion,
                           struct error *err) {
     size_t n_regexes = 0;
-    *ret_n = 0;
     for (size_t i = 0; i < url->n_parameters; i++) {
         const struct http_parameter *parameter = &url->parameters[i];
         if (strcmp(parameter->name, "match[]") != 0) {
             return error_set(err, -EINVAL, "unknown parameter \"%s\": match[] is known",
                              parameter->name);
         }
-        int r = selector_create(parameter->value, &selectors[*ret_n], err);
+        struct selector **selector = &deletion->selectors[deletion->n_selectors];
+        int r = selector_create(parameter->value, selector, err);
         if (r < 0) {
             return r;
         }
-        n_regexes += selector_n_regexes(selectors[(*ret_n)++]);
+        deletion->n_selectors++;
+        n_regexes += selector_n_regexes(*selector);
         if (n_regexes > MAX_REGEXES) {
             return error_set(err, -EINVAL, "at most %d regular expressions in one request",
                              MAX_REGEXES);
         }
     }
-    return *ret_n > 0 ? 0 : error_set(err, -EINVAL, "no selector: use ?match[]=fps{plugin=\"x\"}");
-}
-
-static void answer_deleted(const struct deletion *deletion) {
-    struct buf data CLEANUP_BUF = {0};
-    if (deletion->is_costly) {
-        http_json_fail(deletion->request, MHD_HTTP_BAD_REQUEST,
-                       "the selectors take too long with the series that are there: use simpler "
-                       "ones, or fewer at a time");
-    } else {
-        buf_printf(&data, "{\"deleted\":%zu}", deletion->n_deleted);
-        http_json_reply(deletion->request, &data);
-    }
+    return deletion->n_selectors > 0
+               ? 0
+               : error_set(err, -EINVAL, "no selector: use ?match[]=fps{plugin=\"x\"}");
 }
 
 void http_gateway_delete(struct http_request *request) {
-    struct selector *selectors[HTTP_URL_MAX_PARAMETERS];
     struct error error;
-    size_t n;
     if (!http_access_may_write(request)) {
         return;
     }
-    int r = read_selectors(&request->url, selectors, &n, &error);
+    struct deletion *deletion = deletion_create(request);
+    int r = read_selectors(&request->url, deletion, &error);
     if (r == 0) {
-        begin_deletion(request, selectors, n, answer_deleted);
-        return;
+        begin_deletion(deletion);
+    } else {
+        deletion_destroy(deletion);
+        http_json_fail(request, http_json_status(r), error.text);
     }
-    for (size_t i = 0; i < n; i++) {
-        selector_destroy(selectors[i]);
-    }
-    http_json_fail(request, http_json_status(r), error.text);
 }
 
-/* ---- lists ---- */
+/* ---- lists: pieces of JSON ---- */
 
 /* The families of one group, as they are written. */
 struct listing {
@@ -478,8 +443,6 @@ struct listing {
     uint64_t family; /* that is open; 0: none */
     size_t until;    /* length of `out` at which the turn is over */
 };
-
-/* ---- pieces of lists ---- */
 
 /* All values are texts, because of NaN and infinities: as Go writes them, exponents
  * from 1e6 on. */

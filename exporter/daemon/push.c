@@ -1,9 +1,6 @@
-#include "exporter/daemon/push.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "exporter/channel/push_json.h"
 #include "exporter/core/clock.h"
@@ -12,8 +9,6 @@
 #include "exporter/daemon/daemon.h"
 #include "exporter/daemon/handlers.h"
 #include "exporter/daemon/upload.h"
-#include "exporter/net/network.h"
-#include "exporter/push/claim.h"
 
 /* Each is looked up on the loop, in about a microsecond. */
 enum { MAX_RUNS = 100 };
@@ -174,63 +169,6 @@ static int read_body(struct http_upload *upload, struct error *err) {
 }
 
 /* ---- applying ---- */
-
-/* All addresses of this machine's own are one: anybody on it has them all. */
-static struct push_claim claim_of(const struct http_client *client) {
-    struct push_claim claim = {.kind = PUSH_CLAIM_HTTP};
-    struct ucred credentials;
-    socklen_t len = sizeof(credentials);
-    if (!client->is_unix) {
-        claim.address = network_is_loopback(&client->address) ? in6addr_loopback : client->address;
-    } else if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) == 0) {
-        claim.has_uid = true;
-        claim.uid = credentials.uid;
-    }
-    return claim;
-}
-
-int http_push_owner(const struct http_request *request, const struct push_identity *identity,
-                    struct push_owner **ret_owner, struct error *err) {
-    struct push_store *store = daemon_of(request)->push_store;
-    struct push_owner *owner = NULL;
-    struct push_claim claim = claim_of(request->client);
-    int r = push_claim_check(store, identity, &claim, err);
-    if (r < 0) {
-        push_store_count_refused(store, r);
-        return r;
-    }
-    r = push_store_owner(store, identity, &owner, err);
-    if (r < 0) {
-        return r;
-    }
-    r = push_claim(store, owner, &claim, false, err);
-    if (r < 0) {
-        push_store_count_refused(store, r);
-        push_owner_unref(store, owner);
-        return r;
-    }
-    *ret_owner = owner;
-    return 0;
-}
-
-int http_push_check_rate(struct push_store *store, struct push_owner *owner, struct error *err) {
-    size_t max = push_store_limits(store)->max_line_rate;
-    if (max == 0 ||
-        push_allowance_wait_ns(push_owner_allowance(owner), max, clock_monotonic_ns()) == 0) {
-        return 0;
-    }
-    push_store_count_refused(store, -EAGAIN);
-    return error_set(err, -EAGAIN, "%s: more than %zu metrics in a second (push.max-line-rate)",
-                     push_owner_view(store, owner).name, max);
-}
-
-void http_push_spend_rate(const struct push_store *store, struct push_owner *owner,
-                          size_t n_updates) {
-    size_t max = push_store_limits(store)->max_line_rate;
-    if (max > 0) {
-        push_allowance_spend(push_owner_allowance(owner), max, n_updates);
-    }
-}
 
 static int find_group(const struct push_request *push, struct push_run *run, struct error *err) {
     struct push_identity identity = {

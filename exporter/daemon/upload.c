@@ -2,12 +2,15 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/gzip.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/http/access.h"
 #include "exporter/net/network.h"
+#include "exporter/push/claim.h"
 
 /* Bodies up to this size are read on the loop, which takes less than a millisecond. */
 enum { SMALL_BODY = 16 << 10 };
@@ -18,8 +21,8 @@ static struct push_store *store_of(const struct http_upload *upload) {
 
 /* ---- refusals ---- */
 
-void http_upload_log(const struct http_request *request, const struct push_owner *owner, int code,
-                     const char *metric, const char *why) {
+static void log_refused(const struct http_request *request, const struct push_owner *owner,
+                        int code, const char *metric, const char *why) {
     const struct http_client *client = request->client;
     const struct daemon *daemon = request->context;
     struct buf source CLEANUP_BUF = {0};
@@ -37,9 +40,9 @@ static void finish(struct http_upload *upload, int code, const struct error *err
         const struct push_batch *batch = &upload->batch;
         const struct push_update *update =
             upload->failed < batch->n_updates ? &batch->updates[upload->failed] : NULL;
-        http_upload_log(upload->request,
-                        update != NULL && update->owner != NULL ? update->owner : upload->owner,
-                        code, update != NULL ? update->name : upload->metric, err->text);
+        log_refused(upload->request,
+                    update != NULL && update->owner != NULL ? update->owner : upload->owner, code,
+                    update != NULL ? update->name : upload->metric, err->text);
     }
     upload->finish(upload, code, err);
 }
@@ -53,7 +56,7 @@ static void refuse(struct http_upload *upload) {
 
 void http_upload_refused(struct http_request *request, int code, const char *why) {
     push_store_count_refused(daemon_of(request)->push_store, code);
-    http_upload_log(request, NULL, code, NULL, why);
+    log_refused(request, NULL, code, NULL, why);
 }
 
 bool http_upload_may_push(struct http_request *request) {
@@ -64,6 +67,65 @@ bool http_upload_may_push(struct http_request *request) {
     http_upload_refused(request, -EACCES, err.text);
     http_reply_text(request, MHD_HTTP_FORBIDDEN, "%s", err.text);
     return false;
+}
+
+/* ---- owners ---- */
+
+/* All loopback addresses are one: every process of this machine can use each of them. */
+static struct push_claim claim_of(const struct http_client *client) {
+    struct push_claim claim = {.kind = PUSH_CLAIM_HTTP};
+    struct ucred credentials;
+    socklen_t len = sizeof(credentials);
+    if (!client->is_unix) {
+        claim.address = network_is_loopback(&client->address) ? in6addr_loopback : client->address;
+    } else if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) == 0) {
+        claim.has_uid = true;
+        claim.uid = credentials.uid;
+    }
+    return claim;
+}
+
+int http_push_owner(const struct http_request *request, const struct push_identity *identity,
+                    struct push_owner **ret_owner, struct error *err) {
+    struct push_store *store = daemon_of(request)->push_store;
+    struct push_owner *owner = NULL;
+    struct push_claim claim = claim_of(request->client);
+    int r = push_claim_check(store, identity, &claim, err);
+    if (r < 0) {
+        push_store_count_refused(store, r);
+        return r;
+    }
+    r = push_store_owner(store, identity, &owner, err);
+    if (r < 0) {
+        return r;
+    }
+    r = push_claim(store, owner, &claim, false, err);
+    if (r < 0) {
+        push_store_count_refused(store, r);
+        push_owner_unref(store, owner);
+        return r;
+    }
+    *ret_owner = owner;
+    return 0;
+}
+
+int http_push_check_rate(struct push_store *store, struct push_owner *owner, struct error *err) {
+    size_t max = push_store_limits(store)->max_line_rate;
+    if (max == 0 ||
+        push_allowance_wait_ns(push_owner_allowance(owner), max, clock_monotonic_ns()) == 0) {
+        return 0;
+    }
+    push_store_count_refused(store, -EAGAIN);
+    return error_set(err, -EAGAIN, "%s: more than %zu metrics in a second (push.max-line-rate)",
+                     push_owner_view(store, owner).name, max);
+}
+
+void http_push_spend_rate(const struct push_store *store, struct push_owner *owner,
+                          size_t n_updates) {
+    size_t max = push_store_limits(store)->max_line_rate;
+    if (max > 0) {
+        push_allowance_spend(push_owner_allowance(owner), max, n_updates);
+    }
 }
 
 /* ---- the body ---- */
@@ -183,7 +245,9 @@ void http_upload_start(struct http_upload *upload) {
     upload->max_body =
         (size_t)settings_int(daemon_of(request)->config->settings, "web.max-body-size");
     upload->max_memory = push_memory_limit(upload->max_body);
-    upload->code = find_encoding(request, &upload->packed, &upload->error);
+    if (upload->code == 0) {
+        upload->code = find_encoding(request, &upload->packed, &upload->error);
+    }
     if (upload->code < 0) {
         refuse(upload);
         return;

@@ -27,27 +27,33 @@ struct http_upload {
     const char *metric; /* at which reading failed; NULL: not known */
     struct push_batch batch;
     size_t failed; /* the update that was refused; batch.n_updates or more: none alone */
+    int code;      /* set before the start, it refuses the upload with `error` */
+    struct error error;
 
     /* Not for handlers. */
     bool packed;
     size_t max_body;
     struct buf spent_body; /* of the request, once it was answered */
-    int code;
-    struct error error;
     struct worker_job job;
     struct http_upload *next; /* waits for this one */
 };
 
-/* Whether the client may push; where it may not it has been answered, counted and logged. */
+/* Whether the client may push; if not, it has got a reply, and that is counted and logged. */
 bool http_upload_may_push(struct http_request *request);
 
 /* Counts and logs a push whose body is rejected. */
 void http_upload_refused(struct http_request *request, int code, const char *why);
 
-/* Logs that a request was refused before it became an upload; for an upload it is done. `owner` may
- * be NULL; `metric` as in push_log_refused. */
-void http_upload_log(const struct http_request *request, const struct push_owner *owner, int code,
-                     const char *metric, const char *why);
-
 /* Takes the upload, filled in up to `destroy`, to its end. */
 void http_upload_start(struct http_upload *upload);
+
+/* Finds and claims the owner of that identity for the client of the request, as push_store_owner
+ * and push_claim do. Rejections are counted. */
+int http_push_owner(const struct http_request *request, const struct push_identity *identity,
+                    struct push_owner **ret_owner, struct error *err);
+
+/* Whether the owner may push now, and that it has pushed so much. A request is one body, however
+ * long: what it has beyond the rate is owed by the next ones. -EAGAIN, counted. */
+int http_push_check_rate(struct push_store *store, struct push_owner *owner, struct error *err);
+void http_push_spend_rate(const struct push_store *store, struct push_owner *owner,
+                          size_t n_updates);
