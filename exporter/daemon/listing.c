@@ -5,6 +5,7 @@
 
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
+#include "exporter/core/list.h"
 #include "exporter/core/memory.h"
 #include "exporter/daemon/daemon.h"
 
@@ -177,11 +178,7 @@ static struct http_listing *find(const struct daemon *daemon,
 static struct http_listing *enqueue(struct daemon *daemon, const struct http_listing_kind *kind) {
     struct http_listing *listing = mem_alloc(sizeof(*listing));
     *listing = (struct http_listing){.kind = kind, .daemon = daemon};
-    struct http_listing **link = &daemon->listings;
-    while (*link != NULL) {
-        link = &(*link)->next;
-    }
-    *link = listing;
+    *LIST_LINK(&daemon->listings, NULL, next) = listing;
     if (daemon->listings == listing) {
         begin_first(daemon);
     }

@@ -8,6 +8,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/gzip.h"
+#include "exporter/core/list.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/daemon/daemon.h"
@@ -80,11 +81,7 @@ static void page_unref(struct page *page) {
     if (page == NULL || --page->refs > 0) {
         return;
     }
-    struct page **link = &page->daemon->pages;
-    while (*link != page) {
-        link = &(*link)->next;
-    }
-    *link = page->next;
+    *LIST_LINK(&page->daemon->pages, page, next) = page->next;
     for (size_t i = 0; i < PAGE_FORMS; i++) {
         if (page->responses[i] != NULL) {
             MHD_destroy_response(page->responses[i]);
@@ -308,11 +305,7 @@ static void reply(struct scraper *scraper) {
 /* Ends a request's wait for its page. */
 static void leave_page(struct scraper *scraper) {
     struct page *page = scraper->page;
-    struct scraper **link = &page->waiting;
-    while (*link != scraper) {
-        link = &(*link)->next_waiting;
-    }
-    *link = scraper->next_waiting;
+    *LIST_LINK(&page->waiting, scraper, next_waiting) = scraper->next_waiting;
     if (page->waiting == NULL) {
         page->key.generation = 0; /* no other request finds it */
         atomic_store(&page->unwanted, true);

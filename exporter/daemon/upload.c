@@ -7,6 +7,7 @@
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
 #include "exporter/core/gzip.h"
+#include "exporter/core/list.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/http/access.h"
 #include "exporter/net/network.h"
@@ -91,15 +92,13 @@ int http_push_owner(const struct http_request *request, const struct push_identi
     struct push_owner *owner = NULL;
     struct push_claim claim = claim_of(request->client);
     int r = push_claim_check(store, identity, &claim, err);
-    if (r < 0) {
-        push_store_count_refused(store, r);
-        return r;
+    if (r == 0) {
+        r = push_store_owner(store, identity, &owner, err);
+        if (r < 0) {
+            return r;
+        }
+        r = push_claim(store, owner, &claim, false, err);
     }
-    r = push_store_owner(store, identity, &owner, err);
-    if (r < 0) {
-        return r;
-    }
-    r = push_claim(store, owner, &claim, false, err);
     if (r < 0) {
         push_store_count_refused(store, r);
         push_owner_unref(store, owner);
@@ -208,11 +207,7 @@ static void read_first(struct daemon *daemon) {
 
 static void enqueue(struct http_upload *upload) {
     struct daemon *daemon = upload->request->context;
-    struct http_upload **link = &daemon->uploads;
-    while (*link != NULL) {
-        link = &(*link)->next;
-    }
-    *link = upload;
+    *LIST_LINK(&daemon->uploads, NULL, next) = upload;
     if (daemon->uploads == upload) {
         read_first(daemon);
     }

@@ -7,6 +7,7 @@
 #include "collectors/source/energy.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
+#include "exporter/core/list.h"
 #include "exporter/core/log.h"
 #include "exporter/core/memory.h"
 #include "exporter/settings/settings.h"
@@ -281,11 +282,7 @@ bool engine_scrape(struct engine *engine, struct engine_scrape *scrape) {
 }
 
 void engine_scrape_cancel(struct engine *engine, struct engine_scrape *scrape) {
-    struct engine_scrape **link = &engine->waiting;
-    while (*link != scrape) {
-        link = &(*link)->next;
-    }
-    *link = scrape->next;
+    *LIST_LINK(&engine->waiting, scrape, next) = scrape->next;
     arm_deadline(engine);
     end_round_if_idle(engine);
 }

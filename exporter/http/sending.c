@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exporter/core/container_of.h"
+#include "exporter/core/list.h"
 #include "exporter/http/server.h"
 #include "exporter/net/network.h"
 
@@ -74,11 +75,7 @@ void http_sending_end(struct http_request *request) {
     if (sending == NULL) {
         return;
     }
-    struct http_request **link = &sending->readers;
-    while (*link != request) {
-        link = &(*link)->next_reader;
-    }
-    *link = request->next_reader;
+    *LIST_LINK(&sending->readers, request, next_reader) = request->next_reader;
     if (sending->readers == NULL) {
         take_out(&request->server->sendings, sending);
     }

@@ -11,6 +11,7 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
+#include "exporter/core/list.h"
 #include "exporter/core/memory.h"
 
 enum { LOOP_EVENTS = 64 };
@@ -117,11 +118,9 @@ void loop_timer_add(struct loop *loop, struct loop_timer *timer) {
 }
 
 void loop_timer_remove(struct loop *loop, struct loop_timer *timer) {
-    for (struct loop_timer **link = &loop->timers; *link != NULL; link = &(*link)->next) {
-        if (*link == timer) {
-            *link = timer->next;
-            return;
-        }
+    struct loop_timer **link = LIST_LINK(&loop->timers, timer, next);
+    if (*link != NULL) {
+        *link = timer->next;
     }
 }
 
@@ -131,11 +130,9 @@ void loop_pump_add(struct loop *loop, struct loop_pump *pump) {
 }
 
 void loop_pump_remove(struct loop *loop, struct loop_pump *pump) {
-    for (struct loop_pump **link = &loop->pumps; *link != NULL; link = &(*link)->next) {
-        if (*link == pump) {
-            *link = pump->next;
-            return;
-        }
+    struct loop_pump **link = LIST_LINK(&loop->pumps, pump, next);
+    if (*link != NULL) {
+        *link = pump->next;
     }
 }
 
@@ -156,10 +153,7 @@ void loop_post(struct loop *loop, struct loop_message *message) {
 
 void loop_cancel(struct loop *loop, struct loop_message *message) {
     pthread_mutex_lock(&loop->lock);
-    struct loop_message **link = &loop->first_message;
-    while (*link != NULL && *link != message) {
-        link = &(*link)->next;
-    }
+    struct loop_message **link = LIST_LINK(&loop->first_message, message, next);
     if (*link != NULL) {
         *link = message->next;
         if (*link == NULL) {
