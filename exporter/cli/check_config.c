@@ -29,25 +29,17 @@ static bool is_web_config(const char *file) {
     return found;
 }
 
-static int load_web_config(const char *file, struct problems *problems) {
-    struct web_config *web_config CLEANUP_WEB_CONFIG = NULL;
-    return web_config_load(file, &web_config, problems);
-}
-
 /* Ignores the environment, which may be different where the file is used. */
 static int load(const struct collector *const *collectors, const char *file,
                 struct problems *problems) {
-    if (is_web_config(file)) {
-        return load_web_config(file, problems);
-    }
     struct config *config CLEANUP_CONFIG = NULL;
+    struct web_config *web_config CLEANUP_WEB_CONFIG = NULL;
     struct config_sources sources = {.file = file};
-    int r = config_load(collectors, &sources, &config, problems);
-    if (r < 0) {
-        return r;
+    if (is_web_config(file)) {
+        return web_config_load(file, &web_config, problems);
     }
-    const char *web_file = settings_string(config->settings, "web.config.file");
-    return web_file[0] != '\0' ? load_web_config(web_file, problems) : 0;
+    int r = config_load(collectors, &sources, &config, problems);
+    return r < 0 ? r : web_config_load_set(config->settings, &web_config, problems);
 }
 
 static bool check_file(const struct collector *const *collectors, const char *file) {

@@ -52,11 +52,10 @@ static int connect_unix(const char *path) {
 
 /* A daemon that listens on all addresses is reached on the loopback. */
 static int connect_tcp(const struct http_address *where) {
-    bool all = where->host[0] == '\0' || strcmp(where->host, "0.0.0.0") == 0 ||
-               strcmp(where->host, "::") == 0;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;
-    if (getaddrinfo(all ? NULL : where->host, where->port, &hints, &list) != 0) {
+    if (getaddrinfo(http_address_is_any(where) ? NULL : where->host, where->port, &hints, &list) !=
+        0) {
         return -EADDRNOTAVAIL;
     }
     int fd = -EADDRNOTAVAIL;
@@ -191,10 +190,7 @@ int healthcheck_main(const struct collector *const *collectors, int argc, char *
                 ? config_from_command_line(collectors, n_words - 1, words + 1, &config, &problems)
                 : config_from_command_line(collectors, argc, argv, &config, &problems);
     struct web_config *web_config CLEANUP_WEB_CONFIG = NULL;
-    const char *web_file = r == 0 ? settings_string(config->settings, "web.config.file") : "";
-    if (web_file[0] != '\0') {
-        r = web_config_load(web_file, &web_config, &problems);
-    }
+    r = r < 0 ? r : web_config_load_set(config->settings, &web_config, &problems);
     if (r < 0) {
         problems_print(&problems, stderr);
         return 2;

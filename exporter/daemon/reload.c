@@ -26,22 +26,14 @@ int reload_read(const struct daemon *daemon, struct config **ret_config,
     struct config *config CLEANUP_CONFIG = NULL;
     int r =
         config_from_command_line(daemon->collectors, daemon->argc, daemon->argv, &config, problems);
+    r = r < 0 ? r : web_config_load_set(config->settings, ret_web_config, problems);
     if (r < 0) {
         return r;
-    }
-    struct web_config *web_config = NULL;
-    const char *path = settings_string(config->settings, "web.config.file");
-    if (path[0] != '\0') {
-        r = web_config_load(path, &web_config, problems);
-        if (r < 0) {
-            return r;
-        }
     }
     config->names = listen_names_create();
     http_server_look_up(config->settings, config->names);
     push_socket_lookup(config->settings, config->names);
     *ret_config = TAKE(config);
-    *ret_web_config = web_config;
     return 0;
 }
 

@@ -117,36 +117,24 @@ static int start_push(struct daemon *daemon, const struct settings *settings, st
 static int start(struct daemon *daemon, struct config *config, struct web_config *web_config,
                  struct error *err) {
     int r = loop_create(&daemon->loop, err);
-    if (r == 0) {
-        r = take_signals(daemon, err);
-    }
+    r = r < 0 ? r : take_signals(daemon, err);
     if (r == 0) {
         daemon->notify = notify_create(daemon->loop);
         r = demo_create(config->settings, &daemon->demo, err);
     }
-    if (r == 0) {
-        r = demo_redirect(daemon->demo, config->settings, err);
-    }
-    if (r == 0) {
-        r = worker_create(daemon->loop, "page", &daemon->page_worker, err);
-    }
-    if (r == 0) {
-        r = worker_create(daemon->loop, "reload", &daemon->reload_worker, err);
-    }
-    if (r == 0) {
-        r = engine_create(daemon->loop, daemon->collectors, &daemon->engine, err);
-    }
+    r = r < 0 ? r : demo_redirect(daemon->demo, config->settings, err);
+    r = r < 0 ? r : worker_create(daemon->loop, "page", &daemon->page_worker, err);
+    r = r < 0 ? r : worker_create(daemon->loop, "reload", &daemon->reload_worker, err);
+    r = r < 0 ? r : engine_create(daemon->loop, daemon->collectors, &daemon->engine, err);
     if (r == 0) {
         engine_set_nvml(daemon->engine, demo_nvml(daemon->demo));
+        daemon->self_metrics = self_metrics_create(daemon->engine);
         r = start_push(daemon, config->settings, err);
     }
-    if (r == 0) {
-        daemon->self_metrics = self_metrics_create(daemon->engine);
-        r = http_server_create(daemon, daemon->loop, routes, ARRAY_LEN(routes), &daemon->http, err);
-    }
-    if (r == 0) {
-        r = reload_apply(daemon, config, web_config, err);
-    }
+    r = r < 0 ? r
+              : http_server_create(daemon, daemon->loop, routes, ARRAY_LEN(routes), &daemon->http,
+                                   err);
+    r = r < 0 ? r : reload_apply(daemon, config, web_config, err);
     if (r == 0) {
         daemon->web_watch = web_watch_create(daemon);
     }
@@ -225,9 +213,7 @@ static void log_live_page(const struct settings *settings, bool tls) {
         strcmp(settings_string(settings, "web.telemetry-path"), "/") == 0) {
         return;
     }
-    bool all = where.host[0] == '\0' || strcmp(where.host, "0.0.0.0") == 0 ||
-               strcmp(where.host, "::") == 0;
-    const char *host = all ? "localhost" : where.host;
+    const char *host = http_address_is_any(&where) ? "localhost" : where.host;
     bool is_v6 = strchr(host, ':') != NULL;
     log_info("serve: live page: %s://%s%s%s:%s/", tls ? "https" : "http", is_v6 ? "[" : "", host,
              is_v6 ? "]" : "", where.port);

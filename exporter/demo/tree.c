@@ -489,9 +489,7 @@ static int make_all(struct demo_tree *tree, const struct demo_model *model, stru
     for (size_t i = 0; i < ARRAY_LEN(fixed_files) && r == 0; i++) {
         r = has_file(model, fixed_files[i].path) ? make_fixed(tree, &fixed_files[i], err) : 0;
     }
-    if (r == 0) {
-        r = make_disk(tree, err);
-    }
+    r = r < 0 ? r : make_disk(tree, err);
     for (const struct demo_text *text = demo_texts; text->path != NULL && r == 0; text++) {
         if (has_file(model, text->path)) {
             r = make_live(tree, text->path, 0, (struct live){.text = text}, err);
@@ -559,12 +557,8 @@ int demo_tree_create(const char *path, const struct demo_model *model, struct de
     tree->path = path;
     tree->dirfd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int r = tree->dirfd >= 0 ? 0 : error_set(err, -errno, "open %s: %m", path);
-    if (r == 0) {
-        r = make_all(tree, model, err);
-    }
-    if (r == 0) {
-        r = demo_tree_update(tree, model, err);
-    }
+    r = r < 0 ? r : make_all(tree, model, err);
+    r = r < 0 ? r : demo_tree_update(tree, model, err);
     if (r < 0) {
         demo_tree_destroy(tree);
         return r;

@@ -500,6 +500,13 @@ int web_config_load(const char *path, struct web_config **ret_config, struct pro
     return 0;
 }
 
+int web_config_load_set(const struct settings *settings, struct web_config **ret_config,
+                        struct problems *problems) {
+    const char *path = settings_string(settings, "web.config.file");
+    *ret_config = NULL;
+    return path[0] != '\0' ? web_config_load(path, ret_config, problems) : 0;
+}
+
 struct web_config *web_config_ref(struct web_config *config) {
     atomic_fetch_add(&config->refs, 1);
     return config;

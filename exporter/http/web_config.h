@@ -10,6 +10,7 @@
 #include "exporter/http/tls.h"
 #include "exporter/http/users.h"
 #include "exporter/settings/problems.h"
+#include "exporter/settings/settings.h"
 #include "exporter/settings/yaml.h"
 
 enum { WEB_MAX_FILES = 4, WEB_MAX_HEADERS = 5 }; /* itself, certificate, key, client CA */
@@ -43,6 +44,11 @@ struct web_config {
 /* Reads the file at `path` and the certificates it names, relative to its directory. 0, or a
  * negative errno with every mistake added to `problems`. Release it with web_config_unref. */
 int web_config_load(const char *path, struct web_config **ret_config, struct problems *problems);
+
+/* The same for the file of the setting web.config.file; NULL if there is none. */
+int web_config_load_set(const struct settings *settings, struct web_config **ret_config,
+                        struct problems *problems);
+
 struct web_config *web_config_ref(struct web_config *config);
 void web_config_unref(struct web_config *config); /* accepts NULL */
 

@@ -30,7 +30,11 @@ struct notify {
     bool failing;           /* has been logged */
 };
 
+/* Does nothing without a manager. */
 static void send_text(struct notify *notify, const char *text, int flags) {
+    if (notify == NULL || notify->fd < 0) {
+        return;
+    }
     ssize_t n = sendto(notify->fd, text, strlen(text), flags | MSG_NOSIGNAL,
                        (const struct sockaddr *)&notify->address, notify->address_len);
     if (n < 0 && !notify->failing) {
@@ -109,26 +113,16 @@ void notify_destroy(struct notify *notify) {
     free(notify);
 }
 
-static bool wanted(const struct notify *notify) {
-    return notify != NULL && notify->fd >= 0;
-}
-
 void notify_ready(struct notify *notify, const char *status) {
-    if (!wanted(notify)) {
-        return;
-    }
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&text, "READY=1\nSTATUS=%s", status);
     send_text(notify, buf_str(&text), 0);
-    if (notify->alive_every_ns > 0) {
+    if (notify != NULL && notify->alive_every_ns > 0) {
         notify->alive.due_ns = clock_monotonic_ns();
     }
 }
 
 void notify_reloading(struct notify *notify) {
-    if (!wanted(notify)) {
-        return;
-    }
     /* By the time the manager knows which of its reload requests this answers. */
     struct buf text CLEANUP_BUF = {0};
     buf_printf(&text, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_monotonic_ns() / NS_PER_US);
@@ -136,7 +130,5 @@ void notify_reloading(struct notify *notify) {
 }
 
 void notify_stopping(struct notify *notify) {
-    if (wanted(notify)) {
-        send_text(notify, "STOPPING=1", 0);
-    }
+    send_text(notify, "STOPPING=1", 0);
 }

@@ -67,3 +67,8 @@ int http_address_check(const char *text, struct error *err) {
     struct http_address ignored;
     return http_address_parse(text, &ignored, err);
 }
+
+bool http_address_is_any(const struct http_address *address) {
+    const char *host = address->host;
+    return host[0] == '\0' || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+}

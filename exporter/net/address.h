@@ -17,3 +17,6 @@ int http_address_parse(const char *text, struct http_address *ret_address, struc
 
 /* The same for option tables: only checks it. */
 int http_address_check(const char *text, struct error *err);
+
+/* Whether it is all addresses of the machine: "", "0.0.0.0" or "::". */
+bool http_address_is_any(const struct http_address *address);

@@ -56,10 +56,7 @@ int service_init(struct service *service, const char *name, const char *default_
         settings_set(config->settings, settings_option(config->settings, address), SETTINGS_FILE,
                      default_address, NULL);
     }
-    const char *path = settings_string(config->settings, "web.config.file");
-    if (path[0] != '\0') {
-        r = web_config_load(path, &service->web_config, problems);
-    }
+    r = web_config_load_set(config->settings, &service->web_config, problems);
     config->names = listen_names_create();
     if (r == 0) {
         http_server_look_up(config->settings, config->names);
