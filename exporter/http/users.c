@@ -27,9 +27,15 @@ enum {
     BCRYPT_MAX_COST = 18, /* 17 s here; each step more doubles it */
 };
 
+/* Identifies a pair of name and password without revealing it. All zero: none. */
+struct tag {
+    unsigned char bytes[USERS_TAG_LEN];
+};
+
 struct user {
     char *name;
     char hash[BCRYPT_LEN + 1];
+    struct tag granted; /* the latest right password */
 };
 
 /* "name:password" of a header, decoded. Lives on the stack and is wiped after use. */
@@ -40,27 +46,14 @@ struct credentials {
     const char *password;
 };
 
-/* Identifies a pair of name and password without revealing it. */
-struct tag {
-    unsigned char bytes[USERS_TAG_LEN];
-};
-
-/* The last `cap` pairs that got one verdict; a new one replaces the oldest. */
-struct verdicts {
-    struct tag *tags;
-    size_t n_tags;
-    size_t cap_tags;
-    size_t next;
-};
-
 struct users {
     struct user *users;
     size_t n_users;
     unsigned char key[USERS_KEY_LEN];
-    pthread_mutex_t lock; /* guards the verdicts */
-    /* Separate, so that a flood of wrong passwords evicts no right one. */
-    struct verdicts granted;
-    struct verdicts rejected;
+    pthread_mutex_t lock; /* guards `granted` of all users and the wrong passwords */
+    /* Apart from the right ones, so that a flood of wrong passwords evicts none of them. */
+    struct tag rejected[USERS_MAX_REJECTED];
+    size_t next_rejected; /* the oldest */
 };
 
 static void credentials_wipe(struct credentials *credentials) {
@@ -106,34 +99,9 @@ static struct tag tag_compute(const struct users *users, const void *data, size_
     return tag;
 }
 
-static bool verdicts_contain(const struct verdicts *verdicts, const struct tag *tag) {
-    bool found = false;
-    for (size_t i = 0; i < verdicts->n_tags; i++) {
-        found |= memeql_sec(&verdicts->tags[i], tag, sizeof(*tag)) != 0;
-    }
-    return found;
-}
-
-static void verdicts_add(struct verdicts *verdicts, const struct tag *tag) {
-    if (verdicts->cap_tags == 0 || verdicts_contain(verdicts, tag)) {
-        return;
-    }
-    verdicts->tags[verdicts->next] = *tag;
-    verdicts->next = (verdicts->next + 1) % verdicts->cap_tags;
-    if (verdicts->n_tags < verdicts->cap_tags) {
-        verdicts->n_tags++;
-    }
-}
-
-static void verdicts_grow(struct verdicts *verdicts, size_t cap) {
-    verdicts->tags = mem_resize(verdicts->tags, cap, sizeof(*verdicts->tags));
-    verdicts->cap_tags = cap;
-}
-
 struct users *users_create(void) {
     struct users *users = mem_zalloc(1, sizeof(*users));
     pthread_mutex_init(&users->lock, NULL);
-    verdicts_grow(&users->rejected, USERS_MAX_REJECTED);
     if (getentropy(users->key, sizeof(users->key)) < 0) {
         users_destroy(users);
         return NULL;
@@ -149,8 +117,6 @@ void users_destroy(struct users *users) {
         free(users->users[i].name);
     }
     free(users->users);
-    free(users->granted.tags);
-    free(users->rejected.tags);
     pthread_mutex_destroy(&users->lock);
     explicit_bzero(users, sizeof(*users));
     free(users);
@@ -184,10 +150,8 @@ int users_add(struct users *users, const char *name, const char *hash, struct er
     }
     users->users = mem_resize(users->users, users->n_users + 1, sizeof(*users->users));
     struct user *user = &users->users[users->n_users++];
-    user->name = mem_strdup(name);
+    *user = (struct user){.name = mem_strdup(name)};
     memcpy(user->hash, hash, sizeof(user->hash));
-    /* One right password each: none of them is ever evicted for another. */
-    verdicts_grow(&users->granted, users->n_users);
     return 0;
 }
 
@@ -200,12 +164,6 @@ static bool is_equal(const struct users *a, const struct users *b) {
     return equal;
 }
 
-static void verdicts_copy(struct verdicts *to, const struct verdicts *from) {
-    memcpy(to->tags, from->tags, from->n_tags * sizeof(*from->tags));
-    to->n_tags = from->n_tags;
-    to->next = from->next;
-}
-
 void users_inherit(struct users *users, struct users *from) {
     if (users == from || memcmp(users->key, from->key, sizeof(users->key)) == 0 ||
         !is_equal(users, from)) {
@@ -213,9 +171,16 @@ void users_inherit(struct users *users, struct users *from) {
     }
     memcpy(users->key, from->key, sizeof(users->key));
     pthread_mutex_lock(&from->lock);
-    verdicts_copy(&users->granted, &from->granted);
-    verdicts_copy(&users->rejected, &from->rejected);
+    for (size_t i = 0; i < users->n_users; i++) {
+        users->users[i].granted = from->users[i].granted;
+    }
+    memcpy(users->rejected, from->rejected, sizeof(users->rejected));
+    users->next_rejected = from->next_rejected;
     pthread_mutex_unlock(&from->lock);
+}
+
+static bool is_same(const struct tag *a, const struct tag *b) {
+    return memeql_sec(a, b, sizeof(*a)) != 0;
 }
 
 enum users_verdict users_lookup(struct users *users, const char *authorization) {
@@ -224,14 +189,19 @@ enum users_verdict users_lookup(struct users *users, const char *authorization) 
         return USERS_DENIED;
     }
     struct tag tag = tag_compute(users, credentials.text, credentials.len);
+    bool granted = false, rejected = false;
     pthread_mutex_lock(&users->lock);
-    bool granted = verdicts_contain(&users->granted, &tag);
-    bool rejected = verdicts_contain(&users->rejected, &tag);
+    for (size_t i = 0; i < users->n_users; i++) {
+        granted |= is_same(&users->users[i].granted, &tag);
+    }
+    for (size_t i = 0; i < USERS_MAX_REJECTED; i++) {
+        rejected |= is_same(&users->rejected[i], &tag);
+    }
     pthread_mutex_unlock(&users->lock);
     return granted ? USERS_GRANTED : rejected ? USERS_DENIED : USERS_UNKNOWN;
 }
 
-static const struct user *user_find(const struct users *users, const char *name, size_t len) {
+static struct user *user_find(const struct users *users, const char *name, size_t len) {
     for (size_t i = 0; i < users->n_users; i++) {
         const char *known = users->users[i].name;
         if (strlen(known) == len && memcmp(known, name, len) == 0) {
@@ -272,14 +242,19 @@ bool users_verify(struct users *users, const char *authorization) {
     if (users->n_users == 0 || credentials_parse(authorization, &credentials) < 0) {
         return false;
     }
-    const struct user *user = user_find(users, credentials.text, credentials.name_len);
+    struct user *user = user_find(users, credentials.text, credentials.name_len);
     const struct user *against =
         user != NULL ? user : user_stand_in(users, credentials.text, credentials.name_len);
     bool matches = password_matches(credentials.password, against->hash);
     bool granted = matches && user != NULL;
     struct tag tag = tag_compute(users, credentials.text, credentials.len);
     pthread_mutex_lock(&users->lock);
-    verdicts_add(granted ? &users->granted : &users->rejected, &tag);
+    if (granted) {
+        user->granted = tag;
+    } else {
+        users->rejected[users->next_rejected] = tag;
+        users->next_rejected = (users->next_rejected + 1) % USERS_MAX_REJECTED;
+    }
     pthread_mutex_unlock(&users->lock);
     return granted;
 }
