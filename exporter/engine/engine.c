@@ -311,18 +311,24 @@ void engine_release(struct engine *engine) {
 
 /* ---- configuration ---- */
 
-static void reap_fire(struct loop_timer *timer) {
-    struct engine *engine = CONTAINER_OF(timer, struct engine, reap);
+/* Frees the retired slots whose threads end by that time. */
+static void reap(struct engine *engine, bool running_too, int64_t until_ns) {
     for (struct slot **link = &engine->retired; *link != NULL;) {
         struct slot *slot = *link;
         struct slot *next = slot->next;
-        /* While it runs, its result may still be queued on the loop. */
-        if (!slot->running && slot_destroy(slot, 0)) {
+        int64_t left_ns = until_ns - clock_monotonic_ns();
+        if ((running_too || !slot->running) &&
+            slot_destroy(slot, left_ns > 0 ? left_ns / CLOCK_NS_PER_MS : 0)) {
             *link = next;
         } else {
             link = &slot->next;
         }
     }
+}
+
+static void reap_fire(struct loop_timer *timer) {
+    struct engine *engine = CONTAINER_OF(timer, struct engine, reap);
+    reap(engine, false, 0); /* while one runs, its result may still be queued on the loop */
     if (engine->retired != NULL) {
         timer->due_ns = clock_monotonic_ns() + REAP_INTERVAL_NS;
     }
@@ -454,15 +460,7 @@ bool engine_destroy(struct engine *engine, int64_t timeout_ms) {
     }
     loop_timer_remove(engine->loop, &engine->deadline);
     loop_timer_remove(engine->loop, &engine->reap);
-    for (struct slot **link = &engine->retired; *link != NULL;) {
-        struct slot *next = (*link)->next;
-        int64_t left_ns = until_ns - clock_monotonic_ns();
-        if (slot_destroy(*link, left_ns > 0 ? left_ns / CLOCK_NS_PER_MS : 0)) {
-            *link = next;
-        } else {
-            link = &(*link)->next;
-        }
-    }
+    reap(engine, true, until_ns);
     if (engine->retired != NULL) {
         return false;
     }

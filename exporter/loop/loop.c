@@ -31,15 +31,13 @@ struct loop {
     int64_t begin_ns; /* of the turn under way */
 
     struct loop_source wake; /* an eventfd */
-    pthread_mutex_t lock;    /* guards the two below */
+    pthread_mutex_t lock;    /* guards the messages */
     struct loop_message *first_message;
-    struct loop_message **last_message;
 };
 
 static struct loop_message *take_messages(struct loop *loop) {
     pthread_mutex_lock(&loop->lock);
     struct loop_message *messages = TAKE(loop->first_message);
-    loop->last_message = &loop->first_message;
     pthread_mutex_unlock(&loop->lock);
     return messages;
 }
@@ -61,7 +59,6 @@ static void wake_ready(struct loop_source *source, uint32_t events) {
 int loop_create(struct loop **ret_loop, struct error *err) {
     struct loop *loop = mem_zalloc(1, sizeof(*loop));
     pthread_mutex_init(&loop->lock, NULL);
-    loop->last_message = &loop->first_message;
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     loop->wake.ready = wake_ready;
@@ -140,8 +137,7 @@ void loop_post(struct loop *loop, struct loop_message *message) {
     message->next = NULL;
     pthread_mutex_lock(&loop->lock);
     bool is_first = loop->first_message == NULL;
-    *loop->last_message = message;
-    loop->last_message = &message->next;
+    *LIST_LINK(&loop->first_message, NULL, next) = message;
     pthread_mutex_unlock(&loop->lock);
     if (!is_first) {
         return; /* the loop has been woken and will find this one, too */
@@ -156,9 +152,6 @@ void loop_cancel(struct loop *loop, struct loop_message *message) {
     struct loop_message **link = LIST_LINK(&loop->first_message, message, next);
     if (*link != NULL) {
         *link = message->next;
-        if (*link == NULL) {
-            loop->last_message = link;
-        }
     }
     pthread_mutex_unlock(&loop->lock);
 }

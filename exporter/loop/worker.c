@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "exporter/core/container_of.h"
+#include "exporter/core/list.h"
 #include "exporter/core/memory.h"
 #include "exporter/loop/thread.h"
 
@@ -13,7 +14,6 @@ struct worker {
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
     struct worker_job *first;
-    struct worker_job **last;
     bool quit;
 };
 
@@ -30,9 +30,6 @@ static struct worker_job *wait_for_job(struct worker *worker) {
     struct worker_job *job = worker->first;
     if (job != NULL) {
         worker->first = job->next;
-        if (worker->first == NULL) {
-            worker->last = &worker->first;
-        }
     }
     pthread_mutex_unlock(&worker->lock);
     return job;
@@ -56,7 +53,6 @@ int worker_create(struct loop *loop, const char *name, struct worker **ret_worke
                   struct error *err) {
     struct worker *worker = mem_zalloc(1, sizeof(*worker));
     worker->loop = loop;
-    worker->last = &worker->first;
     pthread_mutex_init(&worker->lock, NULL);
     pthread_cond_init(&worker->changed, NULL);
     int r = thread_start(&worker->thread, name, worker_main, worker, err);
@@ -88,8 +84,7 @@ bool worker_destroy(struct worker *worker, int64_t timeout_ms) {
 void worker_submit(struct worker *worker, struct worker_job *job) {
     job->next = NULL;
     pthread_mutex_lock(&worker->lock);
-    *worker->last = job;
-    worker->last = &job->next;
+    *LIST_LINK(&worker->first, NULL, next) = job;
     pthread_cond_signal(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
 }
