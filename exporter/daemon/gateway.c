@@ -608,7 +608,6 @@ static bool is_group(const struct push_owner_view *view) {
 
 void http_gateway_metrics(struct http_request *request) {
     static const struct http_listing_kind groups = {
-        .begin = "{\"status\":\"success\",\"data\":[",
         .end = "]}",
         .is_meant = is_group,
         .add = add_group,

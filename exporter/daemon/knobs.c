@@ -309,7 +309,6 @@ static bool put_plugin(struct daemon *daemon, struct push_owner *owner,
 
 static void list(struct http_request *request) {
     static const struct http_listing_kind plugins = {
-        .begin = "{\"status\":\"success\",\"data\":[",
         .end = "]}\n",
         .is_meant = is_plugin,
         .add = put_plugin,

@@ -126,7 +126,7 @@ static void begin_first(struct daemon *daemon) {
     if (listing != NULL) {
         listing->turn = (struct loop_timer){.due_ns = 0, .fire = take_turn};
         loop_timer_add(daemon->loop, &listing->turn);
-        buf_add_str(&listing->out, listing->kind->begin);
+        buf_add_str(&listing->out, "{\"status\":\"success\",\"data\":[");
     }
 }
 

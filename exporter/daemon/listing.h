@@ -19,7 +19,7 @@ struct http_listing_item {
 };
 
 struct http_listing_kind {
-    const char *begin, *end;
+    const char *end; /* of the list and the reply */
     bool (*is_meant)(const struct push_owner_view *view);
     /* Writes an owner, or the next piece of it. False: it needs another turn. */
     bool (*add)(struct daemon *daemon, struct push_owner *owner, struct http_listing_item *item,
@@ -28,5 +28,6 @@ struct http_listing_kind {
     void (*close)(const struct http_listing_item *item, struct buf *out);
 };
 
-/* Replies with `begin`, all owners for which `is_meant` is true, separated by commas, and `end`. */
+/* Replies with a list of all owners for which `is_meant` is true, separated by commas, and `end`.
+ */
 void http_listing_reply(struct http_request *request, const struct http_listing_kind *kind);

@@ -20,8 +20,9 @@
 
 enum { MAX_NAME = 255 }; /* of DNS */
 
-static bool is_listed(const char *const *names, const char *name) {
-    while (*names != NULL && strcmp(*names, name) != 0) {
+static bool is_listed(const char *const *names, const char *name,
+                      int (*compare)(const char *a, const char *b)) {
+    while (*names != NULL && compare(*names, name) != 0) {
         names++;
     }
     return *names != NULL;
@@ -55,15 +56,9 @@ static bool is_own_name(const char *host, const struct http_access_rules *rules)
         return true;
     }
     memcpy(name, host, len < sizeof(name) ? len : 0);
-    if (inet_pton(AF_INET, name, &address) == 1 || strcasecmp(name, "localhost") == 0 ||
-        strcasecmp(name, rules->hostname) == 0) {
-        return name[0] != '\0';
-    }
-    const char *const *names = rules->names;
-    while (*names != NULL && strcasecmp(*names, name) != 0) {
-        names++;
-    }
-    return *names != NULL;
+    bool is_own = inet_pton(AF_INET, name, &address) == 1 || strcasecmp(name, "localhost") == 0 ||
+                  strcasecmp(name, rules->hostname) == 0;
+    return (is_own && name[0] != '\0') || is_listed(rules->names, name, strcasecmp);
 }
 
 /* The owner of a name can make it resolve to this machine after a browser has loaded the owner's
@@ -95,7 +90,7 @@ int http_access_judge(const struct http_access_peer *peer, const struct http_acc
     bool is_local = peer->is_unix || (is_loopback && rules->allow_local);
     bool forwards = peer->forwarded || peer->is_gateway;
     if ((is_local && !peer->forwarded) ||
-        (peer->user != NULL && is_listed(rules->users, peer->user)) ||
+        (peer->user != NULL && is_listed(rules->users, peer->user, strcmp)) ||
         (!peer->is_unix && is_within(rules->networks, &peer->address, forwards))) {
         return 0;
     }

@@ -68,16 +68,12 @@ static void add_byte_problem(struct parse *parse) {
 
 /* Whether the scanner stopped at a tab; it counts characters, not bytes. */
 static bool is_at_tab(const struct parse *parse) {
-    const yaml_mark_t mark = parse->parser.problem_mark;
-    size_t line = 0, column = 0;
+    size_t left = parse->parser.problem_mark.index;
     for (size_t i = 0; i < parse->len; i++) {
-        char c = parse->text[i];
-        if (line == mark.line && column == mark.column) {
-            return c == '\t';
+        bool begins = (parse->text[i] & 0xc0) != 0x80;
+        if (begins && left-- == 0) {
+            return parse->text[i] == '\t';
         }
-        bool line_ends = c == '\n';
-        line += line_ends ? 1 : 0;
-        column = line_ends ? 0 : column + ((c & 0xc0) != 0x80 ? 1 : 0);
     }
     return false;
 }
