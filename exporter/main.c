@@ -25,13 +25,55 @@ struct command {
     bool has_help; /* answers --help itself */
 };
 
-static int run_check_config(int argc, char **argv);
-static int run_healthcheck(int argc, char **argv);
+static const struct metric_desc *const own_tables[] = {process_metrics, http_stats_metrics,
+                                                       self_metrics, NULL};
+static const struct cli_build build = {
+    .collectors = collectors_all,
+    .own = {.name = "-", .metrics = push_metrics_all, .tables = own_tables},
+};
+
+/* Fails if the text was not written completely: half a list looks like a whole one. */
+static int print(const struct buf *text) {
+    if (fputs(buf_str(text), stdout) == EOF || fflush(stdout) == EOF) {
+        perror("waap: standard output");
+        return 1;
+    }
+    return 0;
+}
+
+static int run_check_config(int argc, char **argv) {
+    return check_config_main(collectors_all, argc, argv);
+}
+
+static int run_healthcheck(int argc, char **argv) {
+    return healthcheck_main(collectors_all, argc, argv);
+}
+
+/* A program of its own, which links libcurl. */
+static int run_placement(int argc, char **argv) {
+    (void)argc;
+    return subprogram_exec("placement", "waap-placement", argv);
+}
+
+static int run_run(int argc, char **argv) {
+    return run_main(collectors_all, argc, argv);
+}
+
+static int run_serve(int argc, char **argv) {
+    struct buf answer CLEANUP_BUF = {0};
+    return cli_answer(&build, argc, argv, &answer) ? print(&answer)
+                                                   : serve_main(collectors_all, argc, argv);
+}
+
+static int run_version(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    struct buf text CLEANUP_BUF = {0};
+    cli_write_version(&build, &text);
+    return print(&text);
+}
+
 static int run_help(int argc, char **argv);
-static int run_placement(int argc, char **argv);
-static int run_run(int argc, char **argv);
-static int run_serve(int argc, char **argv);
-static int run_version(int argc, char **argv);
 
 static const struct command commands[] = {
     {"check-config", "FILE...", "Say what is wrong with configuration files", run_check_config},
@@ -48,13 +90,6 @@ static const struct command commands[] = {
     {"version", "", "Show the version", run_version},
 };
 
-static const struct metric_desc *const own_tables[] = {process_metrics, http_stats_metrics,
-                                                       self_metrics, NULL};
-static const struct cli_build build = {
-    .collectors = collectors_all,
-    .own = {.name = "-", .metrics = push_metrics_all, .tables = own_tables},
-};
-
 static const struct command *find_command(const char *name) {
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         if (strcmp(commands[i].name, name) == 0) {
@@ -62,15 +97,6 @@ static const struct command *find_command(const char *name) {
         }
     }
     return NULL;
-}
-
-/* Fails if the text was not written completely: half a list looks like a whole one. */
-static int print(const struct buf *text) {
-    if (fputs(buf_str(text), stdout) == EOF || fflush(stdout) == EOF) {
-        perror("waap: standard output");
-        return 1;
-    }
-    return 0;
 }
 
 static void print_usage(FILE *to) {
@@ -106,14 +132,6 @@ static int help_of(const struct command *command) {
     return 0;
 }
 
-static int run_check_config(int argc, char **argv) {
-    return check_config_main(collectors_all, argc, argv);
-}
-
-static int run_healthcheck(int argc, char **argv) {
-    return healthcheck_main(collectors_all, argc, argv);
-}
-
 static int run_help(int argc, char **argv) {
     if (argc < 2) {
         print_usage(stdout);
@@ -121,30 +139,6 @@ static int run_help(int argc, char **argv) {
     }
     const struct command *command = find_command(argv[1]);
     return command != NULL ? help_of(command) : unknown_command(argv[1]);
-}
-
-/* A program of its own, which links libcurl. */
-static int run_placement(int argc, char **argv) {
-    (void)argc;
-    return subprogram_exec("placement", "waap-placement", argv);
-}
-
-static int run_run(int argc, char **argv) {
-    return run_main(collectors_all, argc, argv);
-}
-
-static int run_serve(int argc, char **argv) {
-    struct buf answer CLEANUP_BUF = {0};
-    return cli_answer(&build, argc, argv, &answer) ? print(&answer)
-                                                   : serve_main(collectors_all, argc, argv);
-}
-
-static int run_version(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
-    struct buf text CLEANUP_BUF = {0};
-    cli_write_version(&build, &text);
-    return print(&text);
 }
 
 /* Where standard error is closed, the next file or connection would become descriptor 2 and get

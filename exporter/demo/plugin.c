@@ -139,23 +139,17 @@ static void work_uploader(struct demo_plugins *plugins, double seconds) {
 
 /* ---- messages from waap ---- */
 
+static int read_value(struct json *json, const char *key, void *ret_lines, struct error *err) {
+    return strcmp(key, "value") == 0 ? json_read_number(json, ret_lines, err)
+                                     : json_skip(json, err);
+}
+
 /* {"param": "res", "value": 480} */
 static bool read_knob(char *text, size_t len, double *ret_lines) {
     struct json json = json_begin(text, len, 1);
-    bool first = true, good = false;
-    char *key;
-    size_t key_len;
-    if (!json_take(&json, '{')) {
-        return false;
-    }
-    while (json_next_key(&json, &first, &key, &key_len, NULL) > 0) {
-        bool value = strcmp(key, "value") == 0;
-        if ((value ? json_read_number(&json, ret_lines, NULL) : json_skip(&json, NULL)) < 0) {
-            return false;
-        }
-        good |= value;
-    }
-    return good;
+    *ret_lines = NAN;
+    return json_each(&json, '{', "a message", read_value, ret_lines, NULL) == 0 &&
+           !isnan(*ret_lines);
 }
 
 static void receive(struct demo_plugins *plugins) {
