@@ -177,20 +177,14 @@ struct tls_context *tls_context_create(void) {
     return tls;
 }
 
-static void finish_chain(struct tls_context *tls) {
-    for (unsigned i = 0; i < tls->n_chain; i++) {
-        gnutls_x509_crt_deinit(tls->chain[i]);
-    }
-    gnutls_free(tls->chain);
-    tls->chain = NULL;
-    tls->n_chain = 0;
-}
-
 void tls_context_destroy(struct tls_context *tls) {
     if (tls == NULL) {
         return;
     }
-    finish_chain(tls);
+    for (unsigned i = 0; i < tls->n_chain; i++) {
+        gnutls_x509_crt_deinit(tls->chain[i]);
+    }
+    gnutls_free(tls->chain);
     gnutls_certificate_free_credentials(tls->credentials);
     if (tls->priority != NULL) {
         gnutls_priority_deinit(tls->priority);
@@ -209,11 +203,11 @@ static gnutls_datum_t datum(const char *pem, size_t len) {
 int tls_context_set_certificate(struct tls_context *tls, const char *pem, size_t len,
                                 struct error *err) {
     gnutls_datum_t data = datum(pem, len);
-    finish_chain(tls);
-    int r = gnutls_x509_crt_list_import2(&tls->chain, &tls->n_chain, &data, GNUTLS_X509_FMT_PEM, 0);
-    if (r < 0) {
+    unsigned n_chain = 0;
+    if (gnutls_x509_crt_list_import2(&tls->chain, &n_chain, &data, GNUTLS_X509_FMT_PEM, 0) < 0) {
         return error_set(err, -EINVAL, "not a certificate in PEM");
     }
+    tls->n_chain = n_chain;
     return 0;
 }
 
@@ -246,13 +240,13 @@ int tls_context_set_client_ca(struct tls_context *tls, const char *pem, size_t l
     return 0;
 }
 
-void tls_context_set_clients(struct tls_context *tls, enum tls_client_auth auth,
-                             const char *const *sans, size_t n_sans) {
+void tls_context_set_clients(struct tls_context *tls, enum tls_client_auth auth) {
     tls->client_auth = auth;
-    tls->sans = mem_zalloc(n_sans, sizeof(*tls->sans));
-    for (; tls->n_sans < n_sans; tls->n_sans++) {
-        tls->sans[tls->n_sans] = mem_strdup(sans[tls->n_sans]);
-    }
+}
+
+void tls_context_add_san(struct tls_context *tls, const char *san) {
+    tls->sans = mem_resize(tls->sans, tls->n_sans + 1, sizeof(*tls->sans));
+    tls->sans[tls->n_sans++] = mem_strdup(san);
 }
 
 int tls_context_set_policy(struct tls_context *tls, const struct tls_policy *policy,

@@ -62,7 +62,7 @@ static inline void tls_context_cleanup(struct tls_context **tls) {
 }
 #define CLEANUP_TLS_CONTEXT CLEANUP(tls_context_cleanup)
 
-/* Sets our certificate, with its chain, from PEM. */
+/* Sets our certificate, with its chain, from PEM; once. */
 int tls_context_set_certificate(struct tls_context *tls, const char *pem, size_t len,
                                 struct error *err);
 
@@ -73,11 +73,12 @@ int tls_context_set_key(struct tls_context *tls, const char *pem, size_t len, st
 int tls_context_set_client_ca(struct tls_context *tls, const char *pem, size_t len,
                               struct error *err);
 
-/* Sets which clients may connect: by certificate and, if `n_sans` is not 0, only if one of its
- * alternative names (host, address, e-mail, URI) is among `sans`, each at most TLS_MAX_SAN_LEN
- * bytes long. */
-void tls_context_set_clients(struct tls_context *tls, enum tls_client_auth auth,
-                             const char *const *sans, size_t n_sans);
+/* Sets by which certificates clients may connect. */
+void tls_context_set_clients(struct tls_context *tls, enum tls_client_auth auth);
+
+/* Restricts clients to those whose certificate has one of the alternative names (host, address,
+ * e-mail, URI) that were added, each at most TLS_MAX_SAN_LEN bytes long. */
+void tls_context_add_san(struct tls_context *tls, const char *san);
 
 /* Sets versions, suites and curves, after the certificate. */
 int tls_context_set_policy(struct tls_context *tls, const struct tls_policy *policy,

@@ -388,13 +388,11 @@ load_pem(struct loader *loader, const struct web_value *text, const struct web_v
 static void set_clients(struct loader *loader) {
     const struct web_settings *settings = &loader->settings;
     const struct yaml_node *list = settings->client_sans.node;
-    size_t n_sans = list != NULL ? list->n_items : 0;
-    const char **sans CLEANUP_FREE = mem_zalloc(n_sans + 1, sizeof(*sans));
-    for (size_t i = 0; i < n_sans; i++) {
-        sans[i] = list->items[i].text;
+    tls_context_set_clients(loader->config->tls,
+                            (enum tls_client_auth)settings->client_auth.number);
+    for (size_t i = 0; list != NULL && i < list->n_items; i++) {
+        tls_context_add_san(loader->config->tls, list->items[i].text);
     }
-    tls_context_set_clients(loader->config->tls, (enum tls_client_auth)settings->client_auth.number,
-                            sans, n_sans);
 }
 
 static int set_policy(struct loader *loader) {

@@ -190,7 +190,7 @@ static void test_client_certificates(void) {
         struct tls_context *tls CLEANUP_TLS_CONTEXT = context(&server_rsa, &both_versions);
         TEST_ASSERT_EQUAL_INT(0,
                               tls_context_set_client_ca(tls, ca.crt_pem, strlen(ca.crt_pem), NULL));
-        tls_context_set_clients(tls, rows[row].auth, NULL, 0);
+        tls_context_set_clients(tls, rows[row].auth);
         struct peer peer = {.priority = versions[i % 2], .certificate = certificates[who]};
         connect_to(tls, &peer);
         char which[64];
@@ -211,7 +211,7 @@ static void test_a_refused_client_is_told_why(void) {
     static const char *const versions[] = {ONLY_1_2, ONLY_1_3};
     struct tls_context *tls CLEANUP_TLS_CONTEXT = context(&server_ecdsa, &both_versions);
     TEST_ASSERT_EQUAL_INT(0, tls_context_set_client_ca(tls, ca.crt_pem, strlen(ca.crt_pem), NULL));
-    tls_context_set_clients(tls, TLS_CLIENT_REQUIRE_AND_VERIFY, NULL, 0);
+    tls_context_set_clients(tls, TLS_CLIENT_REQUIRE_AND_VERIFY);
     for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
         struct peer peer = {.priority = versions[i % 2], .certificate = rows[i / 2].certificate};
         connect_to(tls, &peer);
@@ -240,10 +240,11 @@ static void test_only_allowed_names_come_in(void) {
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct tls_context *tls CLEANUP_TLS_CONTEXT = context(&server_ecdsa, &both_versions);
-        const char *sans[] = {"nobody.example", rows[i].san};
         TEST_ASSERT_EQUAL_INT(0,
                               tls_context_set_client_ca(tls, ca.crt_pem, strlen(ca.crt_pem), NULL));
-        tls_context_set_clients(tls, TLS_CLIENT_REQUIRE_AND_VERIFY, sans, 2);
+        tls_context_set_clients(tls, TLS_CLIENT_REQUIRE_AND_VERIFY);
+        tls_context_add_san(tls, "nobody.example");
+        tls_context_add_san(tls, rows[i].san);
         struct peer right = {.priority = ONLY_1_3, .certificate = &client};
         struct peer foreign = {.priority = ONLY_1_3, .certificate = &foreign_client};
         connect_to(tls, &right);
@@ -257,9 +258,9 @@ static void test_only_allowed_names_come_in(void) {
 }
 
 static void test_an_ipv6_address_matches_however_it_is_written(void) {
-    static const char *const sans[] = {"2001:DB8:0:0::7"};
     struct tls_context *tls CLEANUP_TLS_CONTEXT = context(&server_ecdsa, &both_versions);
-    tls_context_set_clients(tls, TLS_CLIENT_REQUIRE_ANY, sans, 1);
+    tls_context_set_clients(tls, TLS_CLIENT_REQUIRE_ANY);
+    tls_context_add_san(tls, "2001:DB8:0:0::7");
     struct peer peer = {.priority = ONLY_1_2, .certificate = &foreign_client};
     connect_to(tls, &peer);
     TEST_ASSERT_TRUE(peer.accepted);
