@@ -147,10 +147,9 @@ static void add_unknown_variable(const struct config_table *table, const char *n
         const char *variable = table->entries[i].variable;
         suggest_offer(&suggest, variable, strlen(variable));
     }
-    struct buf text CLEANUP_BUF = {0};
-    buf_add_str(&text, "unknown variable");
-    suggest_write(&suggest, "", &text);
-    problems_add(warnings, name, 0, 0, "%s", buf_str(&text));
+    struct buf hint CLEANUP_BUF = {0};
+    suggest_write(&suggest, "", &hint);
+    problems_add(warnings, name, 0, 0, "unknown variable%s", buf_str(&hint));
 }
 
 static void set_variable(const struct config_entry *entry, const char *value,
@@ -298,6 +297,12 @@ static void write_elsewhere(const char *key, struct buf *out) {
     }
 }
 
+static void complain_of_key(struct walk *walk, const struct yaml_node *node, const char *text,
+                            const char *more) {
+    problems_add(walk->reader.problems, walk->reader.file, node->key_line, node->key_column,
+                 "%s: %s%s", buf_str(&walk->reader.path), text, more);
+}
+
 /* Suggests one of the keys that are valid there, else one that is valid elsewhere; `parent_len` is
  * the length of the path above it. */
 static void add_unknown_key(struct walk *walk, const struct yaml_node *node, size_t parent_len) {
@@ -312,14 +317,12 @@ static void add_unknown_key(struct walk *walk, const struct yaml_node *node, siz
             suggest_offer(&suggest, below, strcspn(below, "."));
         }
     }
-    struct buf text CLEANUP_BUF = {0};
-    buf_printf(&text, "%s: unknown key", buf_str(&walk->reader.path));
+    struct buf hint CLEANUP_BUF = {0};
     if (suggest.best[0] == '\0' && elsewhere != NULL) {
-        write_elsewhere(elsewhere, &text);
+        write_elsewhere(elsewhere, &hint);
     }
-    suggest_write(&suggest, "", &text);
-    problems_add(walk->reader.problems, walk->reader.file, node->key_line, node->key_column, "%s",
-                 buf_str(&text));
+    suggest_write(&suggest, "", &hint);
+    complain_of_key(walk, node, "unknown key", buf_str(&hint));
 }
 
 static void walk_mapping(struct walk *walk, const struct yaml_node *node);
@@ -327,9 +330,7 @@ static void walk_mapping(struct walk *walk, const struct yaml_node *node);
 static void walk_item(struct walk *walk, const struct yaml_node *node, size_t parent_len) {
     const struct option *option = find_key(walk->table, buf_str(&walk->reader.path));
     if (option != NULL && option->not_in_file) {
-        problems_add(walk->reader.problems, walk->reader.file, node->key_line, node->key_column,
-                     "%s: cannot be set in the file, only by --%s", buf_str(&walk->reader.path),
-                     option->name);
+        complain_of_key(walk, node, "cannot be set in the file, only by --", option->name);
     } else if (option != NULL) {
         set_value(walk, node, option);
     } else if (has_keys_below(walk)) {

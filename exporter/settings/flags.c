@@ -9,7 +9,8 @@
 
 /* One argument taken apart: "--no-collector.host", "--log.level=warn". */
 struct flag {
-    char *name;        /* behind the dashes and "no-" */
+    char *written;     /* up to '=' */
+    const char *name;  /* of the option: the part of it behind the dashes and "no-" */
     const char *value; /* behind '=', or NULL */
     bool negated;      /* --no-… */
 };
@@ -21,34 +22,28 @@ static bool is_flag(const char *arg) {
 /* A switch may be negated, any other option begins with "no-" only if that is its name. */
 static const struct option *find(const struct settings *settings, const char *arg,
                                  struct flag *ret_flag) {
-    const char *name = arg + strlen("--");
-    size_t len = strcspn(name, "=");
+    size_t len = strcspn(arg, "=");
+    char *written = mem_strndup(arg, len);
     *ret_flag = (struct flag){
-        .name = mem_strndup(name, len),
-        .value = name[len] == '=' ? name + len + 1 : NULL,
+        .written = written,
+        .name = written + strlen("--"),
+        .value = arg[len] == '=' ? arg + len + 1 : NULL,
     };
     const struct option *option = settings_option(settings, ret_flag->name);
-    if (option != NULL || strncmp(name, "no-", 3) != 0 || len <= 3) {
+    if (option != NULL || strncmp(written, "--no-", 5) != 0 || written[5] == '\0') {
         return option;
     }
-    memmove(ret_flag->name, ret_flag->name + 3, len - 2);
+    ret_flag->name = written + strlen("--no-");
     ret_flag->negated = true;
     option = settings_option(settings, ret_flag->name);
     return option != NULL && option->type == OPTION_BOOL ? option : NULL;
 }
 
-static void add_problem(struct problems *problems, const struct flag *flag, const char *text) {
-    struct buf place CLEANUP_BUF = {0};
-    buf_printf(&place, "--%s%s", flag->negated ? "no-" : "", flag->name);
-    problems_add(problems, buf_str(&place), 0, 0, "%s", text);
-}
-
 static void add_unknown(const struct settings *settings, const struct flag *flag,
                         struct problems *problems) {
-    struct buf text CLEANUP_BUF = {0};
     if (flag->negated && settings_option(settings, flag->name) != NULL) {
-        buf_printf(&text, "only switches can be negated, --%s takes a value", flag->name);
-        add_problem(problems, flag, buf_str(&text));
+        problems_add(problems, flag->written, 0, 0,
+                     "only switches can be negated, --%s takes a value", flag->name);
         return;
     }
     struct suggest suggest;
@@ -60,25 +55,22 @@ static void add_unknown(const struct settings *settings, const struct flag *flag
             suggest_offer(&suggest, options[i]->name, strlen(options[i]->name));
         }
     }
-    buf_add_str(&text, "unknown flag");
-    suggest_write(&suggest, flag->negated ? "--no-" : "--", &text);
-    add_problem(problems, flag, buf_str(&text));
+    struct buf hint CLEANUP_BUF = {0};
+    suggest_write(&suggest, flag->negated ? "--no-" : "--", &hint);
+    problems_add(problems, flag->written, 0, 0, "unknown flag%s", buf_str(&hint));
 }
 
 static void set(struct settings *settings, const struct option *option, const struct flag *flag,
                 const char *value, struct problems *problems) {
-    struct buf text CLEANUP_BUF = {0};
+    struct buf expected CLEANUP_BUF = {0};
     struct error err;
     if (value == NULL) {
-        buf_add_str(&text, "expected ");
-        option_describe(option, &text);
-        buf_add_str(&text, ", got nothing");
-        add_problem(problems, flag, buf_str(&text));
+        option_describe(option, &expected);
+        problems_add(problems, flag->written, 0, 0, "expected %s, got nothing", buf_str(&expected));
     } else if (flag->negated && flag->value != NULL) {
-        buf_printf(&text, "takes no value, got \"%s\"", flag->value);
-        add_problem(problems, flag, buf_str(&text));
+        problems_add(problems, flag->written, 0, 0, "takes no value, got \"%s\"", flag->value);
     } else if (settings_set(settings, option, SETTINGS_FLAG, value, &err) < 0) {
-        add_problem(problems, flag, err.text);
+        problems_add(problems, flag->written, 0, 0, "%s", err.text);
     }
 }
 
@@ -100,7 +92,7 @@ static int take_flag(struct settings *settings, const char *arg, const char *nex
         }
         set(settings, option, &flag, takes_next ? next : value, problems);
     }
-    free(flag.name);
+    free(flag.written);
     return takes_next ? 2 : 1;
 }
 

@@ -367,11 +367,10 @@ static void complain_unknown(struct yaml_reader *reader, const struct yaml_key *
     for (; keys->name != NULL; keys++) {
         suggest_offer(&suggest, keys->name, strlen(keys->name));
     }
-    struct buf text CLEANUP_BUF = {0};
-    buf_printf(&text, "%s: unknown key", buf_str(&reader->path));
-    suggest_write(&suggest, "", &text);
-    problems_add(reader->problems, reader->file, node->key_line, node->key_column, "%s",
-                 buf_str(&text));
+    struct buf hint CLEANUP_BUF = {0};
+    suggest_write(&suggest, "", &hint);
+    problems_add(reader->problems, reader->file, node->key_line, node->key_column,
+                 "%s: unknown key%s", buf_str(&reader->path), buf_str(&hint));
 }
 
 void yaml_key_read_all(struct yaml_reader *reader, const struct yaml_key *keys,
