@@ -42,17 +42,13 @@ struct view {
     const struct demo_model *model;
 };
 
-static long long whole(double value) {
-    return llround(value);
-}
-
 static void write_cpu_stat(const struct view *view, struct buf *out) {
     double usec = view->container->cpu_seconds * 1e6;
     buf_printf(out,
                "usage_usec %15lld\nuser_usec %15lld\nsystem_usec %15lld\nnr_periods %10lld\n"
                "nr_throttled %10d\nthrottled_usec %10d\n",
-               whole(usec), whole(0.8 * usec), whole(0.2 * usec),
-               whole(view->model->uptime_seconds * 10), 0, 0);
+               llround(usec), llround(0.8 * usec), llround(0.2 * usec),
+               llround(view->model->uptime_seconds * 10), 0, 0);
 }
 
 static void write_cpu_max(const struct view *view, struct buf *out) {
@@ -63,10 +59,14 @@ static void write_cpu_max(const struct view *view, struct buf *out) {
     }
 }
 
+void demo_write_pressure(struct buf *out, const char *kind, double seconds) {
+    buf_printf(out, "%s avg10=0.00 avg60=0.00 avg300=0.00 total=%015lld\n", kind,
+               llround(seconds * 1e6));
+}
+
 static void write_waiting(struct buf *out, double seconds) {
-    static const char row[] = "%s avg10=0.00 avg60=0.00 avg300=0.00 total=%015lld\n";
-    buf_printf(out, row, "some", whole(seconds * 1e6));
-    buf_printf(out, row, "full", whole(seconds * 0.4e6));
+    demo_write_pressure(out, "some", seconds);
+    demo_write_pressure(out, "full", 0.4 * seconds);
 }
 
 static void write_cpu_pressure(const struct view *view, struct buf *out) {
@@ -85,14 +85,14 @@ static void write_memory_pressure(const struct view *view, struct buf *out) {
 static void write_io_stat(const struct view *view, struct buf *out) {
     buf_printf(out,
                "179:0 rbytes=%015lld wbytes=%015lld rios=%010lld wios=%010lld dbytes=0 dios=0\n",
-               whole(view->identity->read * view->model->read.bytes),
-               whole(view->identity->written * view->model->written.bytes),
-               whole(view->identity->read * view->model->read.operations),
-               whole(view->identity->written * view->model->written.operations));
+               llround(view->identity->read * view->model->read.bytes),
+               llround(view->identity->written * view->model->written.bytes),
+               llround(view->identity->read * view->model->read.operations),
+               llround(view->identity->written * view->model->written.operations));
 }
 
 static void write_number(struct buf *out, double value) {
-    buf_printf(out, "%15lld\n", whole(value));
+    buf_printf(out, "%15lld\n", llround(value));
 }
 
 static void write_memory_current(const struct view *view, struct buf *out) {
@@ -131,7 +131,7 @@ static void write_memory_stat(const struct view *view, struct buf *out) {
         {"pgmajfault", 37},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        buf_printf(out, "%s %15lld\n", rows[i].key, whole(rows[i].value));
+        buf_printf(out, "%s %15lld\n", rows[i].key, llround(rows[i].value));
     }
 }
 
@@ -166,10 +166,10 @@ static void write_process_stat(const struct view *view, struct buf *out) {
 static void write_network(const struct view *view, struct buf *out) {
     buf_add_str(out, "Inter-|   Receive  |  Transmit\n face |bytes  packets  |bytes  packets\n");
     buf_printf(out, "  eth0: %15lld %12lld 0 0 0 0 0 0 %15lld %12lld 0 0 0 0 0 0\n",
-               whole(view->identity->received * view->model->received.bytes),
-               whole(view->identity->received * view->model->received.operations),
-               whole(view->identity->sent * view->model->sent.bytes),
-               whole(view->identity->sent * view->model->sent.operations));
+               llround(view->identity->received * view->model->received.bytes),
+               llround(view->identity->received * view->model->received.operations),
+               llround(view->identity->sent * view->model->sent.bytes),
+               llround(view->identity->sent * view->model->sent.operations));
 }
 
 static void write_nothing(const struct view *view, struct buf *out) {

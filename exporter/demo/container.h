@@ -13,6 +13,9 @@ size_t demo_container_n_files(void);
 const char *demo_container_name(enum demo_container_index index);
 const char *demo_container_pod(enum demo_container_index index);
 
+/* Appends a row of a pressure file; `kind` is "some" or "full". */
+void demo_write_pressure(struct buf *out, const char *kind, double seconds);
+
 /* Sets `out` to the path of file `i`, below the demo's directory. */
 void demo_container_path(size_t i, struct buf *out);
 

@@ -212,11 +212,16 @@ static unsigned throttle_reasons(struct nvml_handle *device, unsigned long long 
 
 /* ---- processes ---- */
 
-static unsigned compute_processes(struct nvml_handle *device, unsigned *n,
-                                  struct nvml_process *processes) {
+/* For the one process of a card. */
+static bool has_room(unsigned *n) {
     unsigned room = *n;
     *n = 1;
-    if (room < 1) {
+    return room >= 1;
+}
+
+static unsigned compute_processes(struct nvml_handle *device, unsigned *n,
+                                  struct nvml_process *processes) {
+    if (!has_room(n)) {
         return NVML_CODE_INSUFFICIENT_SIZE;
     }
     double bytes = card_of(device).memory_bytes * users[device->index].share;
@@ -228,9 +233,7 @@ static unsigned compute_processes(struct nvml_handle *device, unsigned *n,
 static unsigned process_loads(struct nvml_handle *device, struct nvml_process_load *loads,
                               unsigned *n, unsigned long long last_seen_usec) {
     (void)last_seen_usec;
-    unsigned room = *n;
-    *n = 1;
-    if (room < 1) {
+    if (!has_room(n)) {
         return NVML_CODE_INSUFFICIENT_SIZE;
     }
     struct demo_card card = card_of(device);

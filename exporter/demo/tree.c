@@ -112,12 +112,8 @@ void demo_dir_finish(struct demo_dir *dir) {
 static const double ticks_per_second = 100;
 static const double bytes_per_sector = 512;
 
-static long long whole(double value) {
-    return llround(value);
-}
-
 static long long kib(double bytes) {
-    return whole(bytes / 1024);
+    return llround(bytes / 1024);
 }
 
 /* In the order of the kernel; -1: always 0. */
@@ -157,9 +153,9 @@ static void write_stat(const struct demo_model *model, struct buf *out) {
         write_cpu(out, model->cpu_seconds[cpu]);
     }
     buf_printf(out, "intr %15lld\nctxt %15lld\nbtime %10lld\nprocesses %10lld\n",
-               whole(model->interrupts), whole(model->switches), whole(model->boot_seconds),
-               whole(model->forks));
-    buf_printf(out, "procs_running %3lld\nprocs_blocked %3d\n", 1 + whole(running), 0);
+               llround(model->interrupts), llround(model->switches), llround(model->boot_seconds),
+               llround(model->forks));
+    buf_printf(out, "procs_running %3lld\nprocs_blocked %3d\n", 1 + llround(running), 0);
 }
 
 static void write_meminfo(const struct demo_model *model, struct buf *out) {
@@ -200,31 +196,31 @@ static void write_buddyinfo(const struct demo_model *model, struct buf *out) {
     double free = model->memory_total_bytes - model->memory_used_bytes - model->memory_cached_bytes;
     buf_add_str(out, "Node 0, zone   Normal   1204   1021    877    403    201    110     54"
                      "     20     11      4");
-    buf_printf(out, " %6lld\n", whole(0.8 * free / (4 << 20)));
+    buf_printf(out, " %6lld\n", llround(0.8 * free / (4 << 20)));
 }
 
 static void write_loadavg(const struct demo_model *model, struct buf *out) {
     const double *loads = model->load_averages;
     buf_printf(out, "%.2f %.2f %.2f 2/412 %7lld\n", loads[0], loads[1], loads[2],
-               whole(model->forks));
+               llround(model->forks));
 }
 
 static void write_disk(const struct demo_model *model, struct buf *out) {
     const struct demo_traffic *read = &model->read, *written = &model->written;
     double read_ms = 0.8 * read->operations, write_ms = 3 * written->operations;
     buf_printf(out, " 179       0 mmcblk0 %10lld 0 %12lld %10lld %10lld 0 %12lld %10lld 0",
-               whole(read->operations), whole(read->bytes / bytes_per_sector), whole(read_ms),
-               whole(written->operations), whole(written->bytes / bytes_per_sector),
-               whole(write_ms));
-    buf_printf(out, " %10lld %10lld\n", whole(0.7 * (read_ms + write_ms)),
-               whole(read_ms + write_ms));
+               llround(read->operations), llround(read->bytes / bytes_per_sector), llround(read_ms),
+               llround(written->operations), llround(written->bytes / bytes_per_sector),
+               llround(write_ms));
+    buf_printf(out, " %10lld %10lld\n", llround(0.7 * (read_ms + write_ms)),
+               llround(read_ms + write_ms));
 }
 
 static void write_device(struct buf *out, const char *name, const struct demo_traffic *received,
                          const struct demo_traffic *sent) {
     buf_printf(out, "%6s: %14lld %12lld 0 0 0 0 0 0 %14lld %12lld 0 0 0 0 0 0\n", name,
-               whole(received->bytes), whole(received->operations), whole(sent->bytes),
-               whole(sent->operations));
+               llround(received->bytes), llround(received->operations), llround(sent->bytes),
+               llround(sent->operations));
 }
 
 static void write_network(const struct demo_model *model, struct buf *out) {
@@ -238,18 +234,13 @@ static void write_network(const struct demo_model *model, struct buf *out) {
     write_device(out, "eth0", &model->received, &model->sent);
 }
 
-static void write_pressure(struct buf *out, const char *kind, double seconds) {
-    buf_printf(out, "%s avg10=0.00 avg60=0.00 avg300=0.00 total=%015lld\n", kind,
-               whole(seconds * 1e6));
-}
-
 static void write_cpu_pressure(const struct demo_model *model, struct buf *out) {
-    write_pressure(out, "some", model->cpu_waiting_seconds);
+    demo_write_pressure(out, "some", model->cpu_waiting_seconds);
 }
 
 static void write_io_pressure(const struct demo_model *model, struct buf *out) {
-    write_pressure(out, "some", model->io_waiting_seconds);
-    write_pressure(out, "full", 0.4 * model->io_waiting_seconds);
+    demo_write_pressure(out, "some", model->io_waiting_seconds);
+    demo_write_pressure(out, "full", 0.4 * model->io_waiting_seconds);
 }
 
 static void write_clients(const struct demo_model *model, struct buf *out) {
