@@ -261,14 +261,14 @@ static void note_failures(const struct push_request *push) {
 static void fail(struct http_request *request, const struct push_request *push, int code,
                  const struct error *err) {
     struct buf body CLEANUP_BUF = {0};
-    buf_add_str(&body, "{\"status\":\"error\",\"error\":");
-    json_add_string(&body, err->text);
+    json_open(&body, NULL, '{');
+    json_put_string(&body, "status", "error");
+    json_put_string(&body, "error", err->text);
     if (push->index > 0) {
-        buf_printf(&body, ",\"index\":%zu", push->index);
+        json_put(&body, "index", "%zu", push->index);
     }
     if (push->index > 0 && push->name != NULL) {
-        buf_add_str(&body, ",\"metric\":");
-        json_add_string(&body, push->name);
+        json_put_string(&body, "metric", push->name);
     }
     buf_add_str(&body, "}\n");
     http_reply_buf(request, http_json_status(code), "application/json", &body);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "exporter/core/file.h"
@@ -57,15 +58,14 @@ static void add_stat(struct snapshot *out) {
         return;
     }
     const char *after_name = strrchr(buf_str(&text), ')');
-    unsigned long utime, stime;
     long n_threads, rss_pages;
     unsigned long long start_ticks;
     unsigned long vsize;
     if (after_name == NULL ||
         sscanf(after_name + 1,
-               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %ld %*d %llu "
+               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu "
                "%lu %ld",
-               &utime, &stime, &n_threads, &start_ticks, &vsize, &rss_pages) != 6) {
+               &n_threads, &start_ticks, &vsize, &rss_pages) != 4) {
         return;
     }
     double ticks = (double)sysconf(_SC_CLK_TCK);
@@ -81,11 +81,10 @@ static void add_stat(struct snapshot *out) {
 }
 
 static void add_usage(struct snapshot *out) {
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) == 0) {
-        double seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-        snapshot_add(out, &process_metrics[CPU_SECONDS], NULL, seconds);
+    struct timespec used;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0) {
+        snapshot_add(out, &process_metrics[CPU_SECONDS], NULL,
+                     (double)used.tv_sec + (double)used.tv_nsec / 1e9);
     }
 }
 

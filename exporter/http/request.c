@@ -242,7 +242,8 @@ bool http_hold_scrape(struct http_request *request, void (*cancel)(struct http_r
 }
 
 /* Whether one more request that cannot be cancelled may be held; one peer gets three quarters. */
-static bool has_place(const struct http_request *request, const size_t *among, size_t max) {
+static bool has_place(const struct http_request *request, const size_t *among) {
+    size_t max = request->server->max_tasks;
     size_t n_own = n_held_of(request->server, among, &request->client->address);
     return *among < max && n_own < max - max / 4;
 }
@@ -252,7 +253,7 @@ bool http_hold(struct http_request *request) {
     if (!is_open(request)) {
         return false;
     }
-    if (!has_place(request, &server->n_tasks, server->max_tasks)) {
+    if (!has_place(request, &server->n_tasks)) {
         reply_too_many(request, server->max_tasks);
         return false;
     }
@@ -262,7 +263,7 @@ bool http_hold(struct http_request *request) {
 
 bool http_hold_upload(struct http_request *request) {
     struct http_server *server = request->server;
-    if (server->is_closing || !has_place(request, &server->n_uploads, server->max_uploads)) {
+    if (server->is_closing || !has_place(request, &server->n_uploads)) {
         return false;
     }
     hold(request, &server->n_uploads);

@@ -271,7 +271,6 @@ static void apply_limits(struct http_server *server, const struct settings *sett
     server->sendings.max_bytes = (size_t)settings_int(settings, "web.max-sending-size");
     /* Held connections cannot be evicted, so some room is always left for others. */
     size_t most_held = server->gate.max_clients / 2;
-    server->max_uploads = server->gate.max_clients / 4;
     server->max_tasks = server->gate.max_clients / 4;
     server->checks.max = most_held;
     size_t max_requests = (size_t)settings_int(settings, "web.max-requests");

@@ -408,6 +408,12 @@ static int add_passed(struct http_listeners *listeners, struct error *err) {
     return r;
 }
 
+static void set_keep(struct listener *from, const struct listener *to, bool keep) {
+    for (struct listener *listener = from; listener != to; listener = listener->next) {
+        listener->keep = keep;
+    }
+}
+
 /* Closes the listeners whose `keep` is as given. */
 static void close_where(struct http_listeners *listeners, bool keep) {
     for (struct listener **link = &listeners->first; *link != NULL;) {
@@ -424,21 +430,15 @@ static void close_where(struct http_listeners *listeners, bool keep) {
 int http_listeners_listen(struct http_listeners *listeners, const struct http_listen_config *config,
                           struct error *err) {
     struct listener *before = listeners->first;
-    for (struct listener *l = before; l != NULL; l = l->next) {
-        l->keep = false;
-    }
+    set_keep(before, NULL, false);
     listeners->name = config->name;
     int r = config->passed ? add_passed(listeners, err) : 0;
     for (size_t i = 0; r == 0 && !config->passed && config->addresses[i] != NULL; i++) {
         r = add_address(listeners, config, config->addresses[i], err);
     }
     if (r < 0) { /* undo: listeners that were added come before `before` in the list */
-        for (struct listener *l = listeners->first; l != NULL; l = l->next) {
-            l->keep = false;
-        }
-        for (struct listener *l = before; l != NULL; l = l->next) {
-            l->keep = true;
-        }
+        set_keep(listeners->first, before, false);
+        set_keep(before, NULL, true);
     }
     close_where(listeners, false);
     return r;
