@@ -29,14 +29,11 @@ struct slot {
     struct config *config;
     bool running;
     bool late;    /* missed a deadline and has not returned since */
-    bool asked;   /* has answered or missed a scrape */
     bool failing; /* a failure was logged, and no recovery since */
     int64_t started_ns;
-    struct error error; /* of the latest result; "" if good */
-    double duration_seconds;
-    double last_success_seconds;
-    uint64_t duplicates;
-    struct slot *next; /* among the retired */
+    struct error error;          /* of the latest result; "" if good */
+    struct engine_status status; /* without what engine_status computes */
+    struct slot *next;           /* among the retired */
 };
 
 struct engine {
@@ -128,10 +125,9 @@ static const char *slot_name(const struct slot *slot) {
 /* Takes over the worker's result; logs when a failure begins and when it ends. */
 static void slot_note_result(struct slot *slot, const struct engine_result *result) {
     const char *name = slot_name(slot);
-    slot->running = false;
-    slot->asked = true;
-    slot->duration_seconds = result->duration_seconds;
-    slot->duplicates += result->duplicates;
+    slot->status.asked = true;
+    slot->status.duration_seconds = result->duration_seconds;
+    slot->status.duplicates += result->duplicates;
     if (slot->late) {
         log_info("%s: responds again, after %.1f s", name,
                  (double)(clock_monotonic_ns() - slot->started_ns) / 1e9);
@@ -150,7 +146,7 @@ static void slot_note_result(struct slot *slot, const struct engine_result *resu
         return;
     }
     slot->error.text[0] = '\0';
-    slot->last_success_seconds = result->finished_wall_seconds;
+    slot->status.last_success_seconds = result->finished_wall_seconds;
     if (slot->failing) {
         log_info("%s: works again", name);
         slot->failing = false;
@@ -160,7 +156,7 @@ static void slot_note_result(struct slot *slot, const struct engine_result *resu
 /* A scrape did not wait any longer. */
 static void slot_note_late(struct slot *slot) {
     int64_t waited_ns = clock_monotonic_ns() - slot->started_ns;
-    slot->asked = true;
+    slot->status.asked = true;
     if (slot->late || waited_ns < LATE_MIN_NS) {
         return;
     }
@@ -385,8 +381,8 @@ static int start_changed(struct engine *engine, size_t index, struct config *con
         return r;
     }
     if (old != NULL) {
-        slot->last_success_seconds = old->last_success_seconds;
-        slot->duplicates = old->duplicates;
+        slot->status.last_success_seconds = old->status.last_success_seconds;
+        slot->status.duplicates = old->status.duplicates;
     }
     *ret_slot = slot;
     return 0;
@@ -484,18 +480,16 @@ size_t engine_n_collectors(const struct engine *engine) {
 }
 
 struct engine_status engine_status(const struct engine *engine, size_t index) {
-    struct engine_status status = {.collector = engine->collectors[index], .error = ""};
     const struct slot *slot = engine->slots[index];
+    struct engine_status status = {.error = ""};
     if (slot != NULL) {
+        status = slot->status;
         status.enabled = true;
         status.state = engine_worker_state(slot->worker);
-        status.asked = slot->asked;
-        status.healthy = slot->asked && !slot->late && slot->error.text[0] == '\0';
+        status.healthy = status.asked && !slot->late && slot->error.text[0] == '\0';
         status.error = slot->error.text;
-        status.duration_seconds = slot->duration_seconds;
-        status.last_success_seconds = slot->last_success_seconds;
-        status.duplicates = slot->duplicates;
     }
+    status.collector = engine->collectors[index];
     return status;
 }
 
@@ -509,6 +503,6 @@ uint64_t engine_generation(const struct engine *engine) {
 
 void engine_add_duplicates(struct engine *engine, size_t index, uint64_t n) {
     if (engine->slots[index] != NULL) {
-        engine->slots[index]->duplicates += n;
+        engine->slots[index]->status.duplicates += n;
     }
 }

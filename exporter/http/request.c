@@ -480,19 +480,13 @@ struct head_check {
     unsigned n_host;
     unsigned n_transfer_encoding;
     const char *transfer_encoding;
-    const char *bad_name;
+    bool has_bad_name;
 };
 
 static bool is_token(const char *text) {
-    static const char other[] = "!#$%&'*+-.^_`|~";
-    for (const char *c = text; *c != '\0'; c++) {
-        bool alnum =
-            (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
-        if (!alnum && strchr(other, *c) == NULL) {
-            return false;
-        }
-    }
-    return text[0] != '\0';
+    static const char allowed[] = "!#$%&'*+-.^_`|~0123456789"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    return text[0] != '\0' && text[strspn(text, allowed)] == '\0';
 }
 
 static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, const char *name,
@@ -505,9 +499,7 @@ static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, cons
         check->n_transfer_encoding++;
         check->transfer_encoding = value;
     }
-    if (!is_token(name)) {
-        check->bad_name = name;
-    }
+    check->has_bad_name |= !is_token(name);
     return MHD_YES;
 }
 
@@ -516,26 +508,29 @@ static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, cons
 static const char *head_fault(const struct http_request *request, const char *version) {
     struct head_check check = {0};
     MHD_get_connection_values(request->connection, MHD_HEADER_KIND, check_header, &check);
-    if (check.bad_name != NULL) {
-        return "invalid character in a header name";
-    }
-    if (check.n_content_length > 1) {
-        return "more than one Content-Length";
-    }
-    if (check.n_content_length > 0 && check.n_transfer_encoding > 0) {
-        return "both Content-Length and Transfer-Encoding";
-    }
-    if (check.n_transfer_encoding > 1 ||
-        (check.n_transfer_encoding == 1 && (check.transfer_encoding == NULL ||
-                                            strcasecmp(check.transfer_encoding, "chunked") != 0))) {
-        return "Transfer-Encoding is not just \"chunked\"";
-    }
-    if (strcmp(version, MHD_HTTP_VERSION_1_1) == 0 && check.n_host != 1) {
-        return check.n_host == 0 ? "no Host" : "more than one Host";
-    }
     const char *length = http_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    if (length != NULL && (length[0] == '\0' || strspn(length, "0123456789") != strlen(length))) {
-        return "Content-Length is not a number";
+    const char *encoding = check.transfer_encoding;
+    bool is_chunked =
+        check.n_transfer_encoding == 1 && encoding != NULL && strcasecmp(encoding, "chunked") == 0;
+    bool needs_host = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
+    const struct {
+        bool is_wrong;
+        const char *text;
+    } faults[] = {
+        {check.has_bad_name, "invalid character in a header name"},
+        {check.n_content_length > 1, "more than one Content-Length"},
+        {check.n_content_length > 0 && check.n_transfer_encoding > 0,
+         "both Content-Length and Transfer-Encoding"},
+        {check.n_transfer_encoding > 0 && !is_chunked, "Transfer-Encoding is not just \"chunked\""},
+        {needs_host && check.n_host == 0, "no Host"},
+        {needs_host && check.n_host > 1, "more than one Host"},
+        {length != NULL && (length[0] == '\0' || length[strspn(length, "0123456789")] != '\0'),
+         "Content-Length is not a number"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+        if (faults[i].is_wrong) {
+            return faults[i].text;
+        }
     }
     return NULL;
 }

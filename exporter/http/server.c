@@ -144,27 +144,16 @@ static void client_changed(void *context, struct MHD_Connection *connection, voi
     client_gone(server, *client_slot);
 }
 
-static void schedule_sweep(struct http_server *server, const struct http_client *client) {
-    int64_t due_ns = client->due_ns < client->look_ns ? client->due_ns : client->look_ns;
-    if (due_ns < server->sweep.due_ns) {
-        server->sweep.due_ns = due_ns;
-    }
-}
-
 static void sweep_fire(struct loop_timer *timer) {
     struct http_server *server = CONTAINER_OF(timer, struct http_server, sweep);
     timer->due_ns = http_gate_sweep(&server->gate, clock_monotonic_ns());
 }
 
-/* The kernel would buffer up to 4 MiB of a response per client, and copy as much at a time. */
-static void limit_send_buffer(int fd) {
-    static const int n_bytes = 256 << 10;
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n_bytes, sizeof(n_bytes));
-}
-
 static void accepted(int fd, void *context) {
     struct http_server *server = context;
-    limit_send_buffer(fd);
+    /* The kernel would buffer up to 4 MiB of a response per client, and copy as much at a time. */
+    static const int n_bytes = 256 << 10;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n_bytes, sizeof(n_bytes));
     struct http_client *client = http_gate_enter(&server->gate, fd);
     if (client == NULL) {
         close(fd);
@@ -187,7 +176,10 @@ static void accepted(int fd, void *context) {
 
 void http_server_look_soon(struct http_server *server, struct http_client *client) {
     client->look_ns = clock_monotonic_ns() + LOOK_MS * CLOCK_NS_PER_MS;
-    schedule_sweep(server, client);
+    int64_t due_ns = client->due_ns < client->look_ns ? client->due_ns : client->look_ns;
+    if (due_ns < server->sweep.due_ns) {
+        server->sweep.due_ns = due_ns;
+    }
 }
 
 void http_server_expect_head(struct http_server *server, struct http_client *client) {
@@ -361,10 +353,6 @@ size_t http_server_n_busy(const struct http_server *server) {
 
 size_t http_server_n_held(const struct http_server *server) {
     return server->n_scrapes + server->n_tasks + server->n_checks + server->n_uploads;
-}
-
-size_t http_server_n_in_flight(const struct http_server *server) {
-    return server->n_scrapes + server->n_tasks;
 }
 
 void http_server_destroy(struct http_server *server) {

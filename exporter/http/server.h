@@ -70,9 +70,6 @@ void http_server_shut(struct http_server *server);
 size_t http_server_n_busy(const struct http_server *server);
 size_t http_server_n_held(const struct http_server *server);
 
-/* How many are held, without those that wait for a password check. */
-size_t http_server_n_in_flight(const struct http_server *server);
-
 /* Closes all connections and frees the server. No request may be held. Accepts NULL. */
 void http_server_destroy(struct http_server *server);
 
