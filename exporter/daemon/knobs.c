@@ -18,7 +18,7 @@
 #define BASE "/api/v1/plugins"
 #define PARAMS "/params/"
 
-/* ---- which knob an address means ---- */
+/* ---- finding the knob of an address ---- */
 
 struct found_knob {
     struct push_owner *owner;
@@ -124,7 +124,7 @@ static void add_choice(struct buf *out, const struct push_owner_view *view,
     }
 }
 
-/* Several plugins have the knob: names the labels that choose one. */
+/* Several plugins have the knob: the reply names the labels that choose one. */
 static void fail_ambiguous(struct http_request *request, const char *plugin, const char *param,
                            const struct names *selectors) {
     struct daemon *daemon = request->context;
@@ -198,7 +198,7 @@ static bool is_selector(struct http_request *request, const char *plugin, const 
     return known || !any; /* an unknown plugin is reported later */
 }
 
-/* A mistyped label must not choose just anybody. */
+/* A mistyped label must not choose an arbitrary plugin. */
 static bool check_parameters(struct http_request *request, const char *plugin) {
     for (size_t i = 0; i < request->url.n_parameters; i++) {
         const char *name = request->url.parameters[i].name;
@@ -307,14 +307,11 @@ static bool put_plugin(struct daemon *daemon, struct push_owner *owner,
     return true;
 }
 
-static void list(struct http_request *request) {
-    static const struct http_listing_kind plugins = {
-        .end = "]}\n",
-        .is_meant = is_plugin,
-        .add = put_plugin,
-    };
-    http_listing_reply(request, &plugins);
-}
+static const struct http_listing_kind plugins = {
+    .end = "]}\n",
+    .is_meant = is_plugin,
+    .add = put_plugin,
+};
 
 /* ---- turning it ---- */
 
@@ -420,8 +417,12 @@ static void handle_knob(struct http_request *request, const char *plugin, const 
     http_json_reply(request, &data);
 }
 
-static void handle(struct http_request *request) {
+void http_knobs_handle(struct http_request *request) {
     const char *rest = request->url.path + strlen(BASE);
+    if (request->method != HTTP_PUT && rest[0] == '\0') {
+        http_listing_reply(request, &plugins);
+        return;
+    }
     /* The name of a plugin may have slashes, that of a param has none. */
     const char *last = strrchr(rest, '/');
     size_t len = last != NULL ? (size_t)(last - rest) : 0;
@@ -433,12 +434,4 @@ static void handle(struct http_request *request) {
     }
     char *plugin CLEANUP_FREE = mem_strndup(rest + 1, len - tail - 1);
     handle_knob(request, plugin, last + 1);
-}
-
-void http_knobs_handle(struct http_request *request) {
-    if (request->method != HTTP_PUT && request->url.path[strlen(BASE)] == '\0') {
-        list(request);
-    } else {
-        handle(request);
-    }
 }

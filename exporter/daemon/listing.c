@@ -185,20 +185,7 @@ static struct http_listing *enqueue(struct daemon *daemon, const struct http_lis
     return listing;
 }
 
-static void wait_for(struct http_listing *listing, struct http_request *request) {
-    request->next_waiting = listing->waiting;
-    listing->waiting = request;
-}
-
-/* Replies at once if one turn is enough. */
-static void begin(struct http_request *request, struct http_listing *listing) {
-    wait_for(listing, request);
-    take_turn(&listing->turn);
-    if (request->status == 0 && !http_hold(request)) {
-        end_first(request->context);
-    }
-}
-
+/* Replies at once if the listing is the first and one turn is enough. */
 void http_listing_reply(struct http_request *request, const struct http_listing_kind *kind) {
     struct daemon *daemon = request->context;
     bool is_first = daemon->listings == NULL;
@@ -207,9 +194,12 @@ void http_listing_reply(struct http_request *request, const struct http_listing_
     }
     struct http_listing *listing = find(daemon, kind);
     listing = listing != NULL ? listing : enqueue(daemon, kind);
+    request->next_waiting = listing->waiting;
+    listing->waiting = request;
     if (is_first) {
-        begin(request, listing);
-    } else {
-        wait_for(listing, request);
+        take_turn(&listing->turn);
+        if (request->status == 0 && !http_hold(request)) {
+            end_first(daemon);
+        }
     }
 }

@@ -96,15 +96,14 @@ static void reject(struct reload *reload) {
 
 static void reload_done(struct worker_job *job) {
     struct reload *reload = CONTAINER_OF(job, struct reload, job);
-    struct error error = {0};
+    struct error error;
     if (reload->daemon->stopping) {
-        error_set(&error, -ESHUTDOWN, "waap is stopping");
-        problems_add(&reload->problems, "reload", 0, 0, "%s", error.text);
+        problems_add(&reload->problems, "reload", 0, 0, "waap is stopping");
     } else if (reload->config != NULL &&
                reload_apply(reload->daemon, reload->config, reload->web_config, &error) < 0) {
         problems_add(&reload->problems, "reload", 0, 0, "%s", error.text);
     }
-    if (reload->config == NULL || error.text[0] != '\0') {
+    if (reload->problems.n_lines > 0) {
         reject(reload);
     } else {
         log_info("reload: configuration applied");

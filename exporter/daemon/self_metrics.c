@@ -108,7 +108,7 @@ static void add_daemon(const struct daemon *daemon, const struct labels *build,
     snapshot_add(out, &self_metrics[READERS_CUT], NULL, (double)sendings->n_cut);
     snapshot_add(out, &self_metrics[SENDING_BYTES], NULL, (double)sendings->n_bytes);
     snapshot_add(out, &self_metrics[SCRAPES_IN_FLIGHT], NULL,
-                 (double)http_server_n_in_flight(daemon->http));
+                 (double)(daemon->http->n_scrapes + daemon->http->n_tasks));
     snapshot_add(out, &self_metrics[RELOAD_SUCCESSFUL], NULL, daemon->reload_ok ? 1 : 0);
     snapshot_add(out, &self_metrics[RELOAD_TIMESTAMP], NULL, daemon->reload_wall_seconds);
     struct push_socket_stats push = push_socket_stats(daemon->push_socket);

@@ -99,19 +99,20 @@ static int take_signals(struct daemon *daemon, struct error *err) {
 static int start_push(struct daemon *daemon, const struct settings *settings, struct error *err) {
     int r =
         push_keeper_create(daemon->loop, settings, daemon->collectors, &daemon->push_keeper, err);
-    if (r == 0) {
-        daemon->push_store = push_keeper_store(daemon->push_keeper);
-        engine_set_push_store(daemon->engine, daemon->push_store);
-        daemon->push_log = push_keeper_log(daemon->push_keeper);
-        daemon->pywaggle = pywaggle_create(daemon->loop, daemon->push_store, daemon->push_log);
-        daemon->knobs = knobs_create(daemon->push_store);
-        daemon->push_socket =
-            push_socket_create(daemon->loop, daemon->push_store, daemon->knobs, daemon->push_log);
+    if (r < 0) {
+        return r;
     }
-    if (r == 0 && daemon->demo != NULL) {
+    daemon->push_store = push_keeper_store(daemon->push_keeper);
+    engine_set_push_store(daemon->engine, daemon->push_store);
+    daemon->push_log = push_keeper_log(daemon->push_keeper);
+    daemon->pywaggle = pywaggle_create(daemon->loop, daemon->push_store, daemon->push_log);
+    daemon->knobs = knobs_create(daemon->push_store);
+    daemon->push_socket =
+        push_socket_create(daemon->loop, daemon->push_store, daemon->knobs, daemon->push_log);
+    if (daemon->demo != NULL) {
         daemon->demo_plugins = demo_plugins_create(daemon->loop, daemon->push_store, daemon->knobs);
     }
-    return r;
+    return 0;
 }
 
 static int start(struct daemon *daemon, struct config *config, struct web_config *web_config,
