@@ -91,15 +91,15 @@ static void *run(void *context) {
 
 /* In memory if possible: the files change ten times a second. */
 static int make_directory(struct demo_dir *dir, struct error *err) {
-    const char *places[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", getenv("TMPDIR"), "/tmp"};
-    const char *parents[ARRAY_LEN(places) + 1] = {0};
+    const char *places[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", getenv("TMPDIR"), "/tmp", NULL};
     size_t n = 0;
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         if (places[i] != NULL && places[i][0] == '/') {
-            parents[n++] = places[i];
+            places[n++] = places[i];
         }
     }
-    return demo_dir_init(dir, parents, err);
+    places[n] = NULL;
+    return demo_dir_init(dir, places, err);
 }
 
 static int start(struct demo *demo, struct error *err) {

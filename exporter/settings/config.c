@@ -207,19 +207,15 @@ struct walk {
     struct settings *settings;
 };
 
-static void add_wrong_kind(struct walk *walk, const struct yaml_node *node,
-                           const struct option *option) {
-    struct buf expected CLEANUP_BUF = {0};
-    option_describe(option, &expected);
-    yaml_key_complain(&walk->reader, node, "expected %s%s, got %s", buf_str(&expected),
-                      option->repeatable ? " or a list of such" : "", yaml_node_kind_name(node));
-}
-
 static void set_scalar(struct walk *walk, const struct yaml_node *node,
                        const struct option *option) {
+    struct buf expected CLEANUP_BUF = {0};
     struct error err;
     if (node->kind != YAML_KIND_SCALAR || yaml_node_is_null(node)) {
-        add_wrong_kind(walk, node, option);
+        option_describe(option, &expected);
+        yaml_key_complain(&walk->reader, node, "expected %s%s, got %s", buf_str(&expected),
+                          option->repeatable ? " or a list of such" : "",
+                          yaml_node_kind_name(node));
     } else if (settings_set(walk->settings, option, SETTINGS_FILE, node->text, &err) < 0) {
         yaml_key_complain(&walk->reader, node, "%s", err.text);
     }
@@ -289,14 +285,6 @@ static const char *find_elsewhere(const struct config_table *table, const char *
     return found;
 }
 
-/* ", did you mean listen_address under web?" */
-static void write_elsewhere(const char *key, struct buf *out) {
-    const char *dot = strrchr(key, '.');
-    if (dot != NULL) {
-        buf_printf(out, ", did you mean %s under %.*s?", dot + 1, (int)(dot - key), key);
-    }
-}
-
 static void complain_of_key(struct walk *walk, const struct yaml_node *node, const char *text,
                             const char *more) {
     problems_add(walk->reader.problems, walk->reader.file, node->key_line, node->key_column,
@@ -318,8 +306,10 @@ static void add_unknown_key(struct walk *walk, const struct yaml_node *node, siz
         }
     }
     struct buf hint CLEANUP_BUF = {0};
-    if (suggest.best[0] == '\0' && elsewhere != NULL) {
-        write_elsewhere(elsewhere, &hint);
+    const char *dot = elsewhere != NULL ? strrchr(elsewhere, '.') : NULL;
+    if (suggest.best[0] == '\0' && dot != NULL) {
+        buf_printf(&hint, ", did you mean %s under %.*s?", dot + 1, (int)(dot - elsewhere),
+                   elsewhere);
     }
     suggest_write(&suggest, "", &hint);
     complain_of_key(walk, node, "unknown key", buf_str(&hint));
@@ -387,16 +377,6 @@ void config_read_yaml(const struct config_table *table, const char *file, const 
     buf_finish(&walk.reader.path);
 }
 
-/* The setting that named the file: if it cannot be opened, that is the mistake. */
-static const char *file_named_by(const struct config *config,
-                                 const struct config_sources *sources) {
-    if (sources->file != NULL) {
-        return sources->file;
-    }
-    bool flag = settings_origin(config->settings, "config.file") == SETTINGS_FLAG;
-    return flag ? "--config.file" : "WAAP_CONFIG_FILE";
-}
-
 static int read_file(struct config *config, const struct config_sources *sources,
                      struct problems *problems) {
     const char *file = sources->file;
@@ -404,11 +384,15 @@ static int read_file(struct config *config, const struct config_sources *sources
     if (file[0] == '\0') {
         return 0;
     }
-    config->file = mem_strdup(file);
     struct buf text CLEANUP_BUF = {0};
     struct error err;
     if (file_read_stored(file, CONFIG_MAX_FILE, &text, &err) < 0) {
-        problems_add(problems, file_named_by(config, sources), 0, 0, "%s", err.text);
+        /* The mistake is in the setting that names the file. */
+        bool flag = settings_origin(config->settings, "config.file") == SETTINGS_FLAG;
+        const char *place = sources->file != NULL ? sources->file
+                            : flag                ? "--config.file"
+                                                  : "WAAP_CONFIG_FILE";
+        problems_add(problems, place, 0, 0, "%s", err.text);
         return -EINVAL;
     }
     config_read_yaml(&config->table, file, buf_str(&text), text.len, config->settings, problems);
@@ -466,6 +450,5 @@ void config_unref(struct config *config) {
     settings_destroy(config->settings);
     config_table_finish(&config->table);
     problems_finish(&config->warnings);
-    free(config->file);
     free(config);
 }

@@ -48,7 +48,6 @@ struct config {
     struct config_table table;
     struct settings *settings;
     struct listen_names *names; /* looked up for listening; NULL if nothing listens */
-    char *file;                 /* the YAML file that was read, or NULL */
     struct problems warnings;   /* odd, but no reason to reject it */
 };
 

@@ -178,36 +178,32 @@ static void describe_choices(const char *const *choices, struct buf *out) {
     }
 }
 
+static const struct {
+    const char *placeholder;
+    const char *noun;
+    const char *example; /* if no bounds show its form */
+} forms[] = {
+    [OPTION_BOOL] = {"", "true or false", ""},
+    [OPTION_INT] = {"N", "a whole number", ""},
+    [OPTION_SIZE] = {"SIZE", "a size", " such as 64KiB or 10MiB"},
+    [OPTION_DURATION] = {"DURATION", "a duration", " such as 500ms, 10s or 5m"},
+    [OPTION_STRING] = {"TEXT", "a text", ""},
+    [OPTION_CHOICE] = {"WORD", "", ""},
+    [OPTION_REGEX] = {"REGEX", "a regular expression", ""},
+};
+
 const char *option_placeholder(const struct option *option) {
-    static const char *const placeholders[] = {
-        [OPTION_BOOL] = "",       [OPTION_INT] = "N",
-        [OPTION_SIZE] = "SIZE",   [OPTION_DURATION] = "DURATION",
-        [OPTION_STRING] = "TEXT", [OPTION_CHOICE] = "WORD",
-        [OPTION_REGEX] = "REGEX",
-    };
-    return placeholders[option->type];
+    return forms[option->type].placeholder;
 }
 
 void option_describe(const struct option *option, struct buf *out) {
-    static const struct {
-        const char *noun;
-        const char *example; /* if no bounds show its form */
-    } words[] = {
-        [OPTION_BOOL] = {"true or false", ""},
-        [OPTION_INT] = {"a whole number", ""},
-        [OPTION_SIZE] = {"a size", " such as 64KiB or 10MiB"},
-        [OPTION_DURATION] = {"a duration", " such as 500ms, 10s or 5m"},
-        [OPTION_STRING] = {"a text", ""},
-        [OPTION_CHOICE] = {"", ""},
-        [OPTION_REGEX] = {"a regular expression", ""},
-    };
     if (option->type == OPTION_CHOICE) {
         describe_choices(option->choices, out);
         return;
     }
-    buf_add_str(out, words[option->type].noun);
+    buf_add_str(out, forms[option->type].noun);
     if (!is_bounded(option)) {
-        buf_add_str(out, words[option->type].example);
+        buf_add_str(out, forms[option->type].example);
         return;
     }
     buf_add_str(out, " from ");

@@ -136,6 +136,8 @@ bool settings_equal(const struct settings *a, const struct settings *b, const ch
     return true;
 }
 
+enum { TEXT_TYPES = 1U << OPTION_STRING | 1U << OPTION_REGEX | 1U << OPTION_CHOICE };
+
 /* The value of an option whose type is one of `types` (bits) and which is a list or not. */
 static const struct value *get(const struct settings *settings, const char *name, unsigned types,
                                bool repeatable) {
@@ -167,8 +169,7 @@ int64_t settings_duration_ms(const struct settings *settings, const char *name) 
 }
 
 const char *settings_string(const struct settings *settings, const char *name) {
-    unsigned types = 1U << OPTION_STRING | 1U << OPTION_REGEX | 1U << OPTION_CHOICE;
-    return get(settings, name, types, false)->texts[0];
+    return get(settings, name, TEXT_TYPES, false)->texts[0];
 }
 
 size_t settings_choice(const struct settings *settings, const char *name) {
@@ -177,7 +178,6 @@ size_t settings_choice(const struct settings *settings, const char *name) {
 
 const char *const *settings_list(const struct settings *settings, const char *name) {
     static const char *const none[] = {NULL};
-    unsigned types = 1U << OPTION_STRING | 1U << OPTION_REGEX | 1U << OPTION_CHOICE;
-    const struct value *value = get(settings, name, types, true);
+    const struct value *value = get(settings, name, TEXT_TYPES, true);
     return value->texts != NULL ? (const char *const *)value->texts : none;
 }
