@@ -8,6 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "exporter/core/cleanup.h"
+#include "exporter/core/memory.h"
+
 /* 10^k as the 128 highest bits of its digits. */
 struct power {
     uint64_t high;
@@ -368,21 +371,16 @@ size_t number_format_u64(uint64_t value, char out[static NUMBER_MAX_LEN]) {
 
 /* ---- parsing ---- */
 
-enum {
-    /* No double and no midpoint of two has more than 768 digits: behind that many it only matters
-     * whether anything but zeros follows. */
-    MAX_DIGITS = 780,
-    MAX_EXACT_DIGITS = 15,
-    MAX_EXACT_EXPONENT = 22,
-    MAX_EXPONENT = 1000000, /* far beyond what a double holds */
-};
+/* Doubles hold numbers of that many digits and powers of ten exactly. */
+enum { MAX_EXACT_DIGITS = 15, MAX_EXACT_EXPONENT = 22 };
+
 /* An exponent stops growing here: longer than any text, and far from what 64 bits hold. */
 #define SATURATED_EXPONENT (INT64_C(1) << 58)
 
-/* 0.<digits> * 10^exponent, without zeros in front. */
+/* digits * 10^exponent, unless there are more digits than MAX_EXACT_DIGITS. */
 struct parsed {
-    char digits[MAX_DIGITS + 1]; /* one more, for all that was cut off */
-    size_t n_digits;
+    uint64_t digits;
+    size_t n_digits; /* without zeros in front */
     int64_t exponent;
 };
 
@@ -390,33 +388,21 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static void add_digit(struct parsed *number, char digit) {
-    if (number->n_digits < MAX_DIGITS) {
-        number->digits[number->n_digits++] = digit;
-    } else if (digit != '0') {
-        number->digits[MAX_DIGITS] = '1';
-        number->n_digits = MAX_DIGITS + 1;
-    }
-}
-
 /* Takes "12", "12.", ".5", "12.5"; returns what follows, or NULL if there is no digit. */
 static const char *parse_digits(const char *at, const char *end, struct parsed *number) {
     bool point = false;
     bool any = false;
-    for (; at < end; at++) {
-        if (*at == '.' && !point) {
+    for (; at < end && (is_digit(*at) || (*at == '.' && !point)); at++) {
+        if (*at == '.') {
             point = true;
             continue;
         }
-        if (!is_digit(*at)) {
-            break;
-        }
         any = true;
-        bool leading = number->n_digits == 0 && *at == '0';
-        if (!leading) {
-            add_digit(number, *at);
+        number->n_digits += number->n_digits > 0 || *at != '0';
+        if (number->n_digits <= MAX_EXACT_DIGITS) {
+            number->digits = 10 * number->digits + (uint64_t)(*at - '0');
         }
-        number->exponent += leading ? -point : !point;
+        number->exponent -= point;
     }
     return any ? at : NULL;
 }
@@ -447,35 +433,24 @@ static bool exact_value(const struct parsed *number, double *ret_value) {
         1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
         1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
     };
-    int64_t exponent = number->exponent - (int64_t)number->n_digits;
+    int64_t exponent = number->exponent;
     if (number->n_digits > MAX_EXACT_DIGITS || exponent < -MAX_EXACT_EXPONENT ||
         exponent > MAX_EXACT_EXPONENT) {
         return false;
     }
-    uint64_t whole = 0;
-    for (size_t i = 0; i < number->n_digits; i++) {
-        whole = 10 * whole + (uint64_t)(number->digits[i] - '0');
-    }
-    *ret_value = exponent < 0 ? (double)whole / exact_powers[-exponent]
-                              : (double)whole * exact_powers[exponent];
+    *ret_value = exponent < 0 ? (double)number->digits / exact_powers[-exponent]
+                              : (double)number->digits * exact_powers[exponent];
     return true;
 }
 
-/* The program never leaves the C locale, so the C library may do the rest. */
-static double library_value(const struct parsed *number) {
-    int64_t exponent = number->exponent;
-    exponent = exponent > MAX_EXPONENT ? MAX_EXPONENT : exponent;
-    exponent = exponent < -MAX_EXPONENT ? -MAX_EXPONENT : exponent;
-    char text[3 + sizeof(number->digits) + NUMBER_MAX_LEN + 1];
-    size_t n = 0;
-    text[n++] = '.';
-    memcpy(text + n, number->digits, number->n_digits);
-    n += number->n_digits;
-    text[n++] = 'e';
-    text[n++] = exponent < 0 ? '-' : '+';
-    n += number_format_u64((uint64_t)(exponent < 0 ? -exponent : exponent), text + n);
-    text[n] = '\0';
-    return strtod(text, NULL);
+/* The program never leaves the C locale, so the C library may read all other numbers. */
+static double library_value(const char *text, size_t len) {
+    char small[64]; /* nearly all numbers fit */
+    char *large CLEANUP_FREE = len < sizeof(small) ? NULL : mem_alloc(len + 1);
+    char *copy = large != NULL ? large : small;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    return strtod(copy, NULL);
 }
 
 static bool equals_word(const char *text, size_t len, const char *word) {
@@ -495,11 +470,9 @@ static bool parse_word(const char *text, size_t len, bool is_signed, double *ret
     return false;
 }
 
-static int parse_decimal(const char *at, const char *end, double *ret_magnitude) {
-    struct parsed number;
-    number.n_digits = 0;
-    number.exponent = 0;
-    at = parse_digits(at, end, &number);
+static int parse_decimal(const char *text, const char *end, double *ret_magnitude) {
+    struct parsed number = {0};
+    const char *at = parse_digits(text, end, &number);
     if (at != NULL && at < end && (*at == 'e' || *at == 'E')) {
         at = parse_exponent(at, end, &number);
     }
@@ -509,7 +482,7 @@ static int parse_decimal(const char *at, const char *end, double *ret_magnitude)
     if (number.n_digits == 0) {
         *ret_magnitude = 0;
     } else if (!exact_value(&number, ret_magnitude)) {
-        *ret_magnitude = library_value(&number);
+        *ret_magnitude = library_value(text, (size_t)(end - text));
     }
     return isinf(*ret_magnitude) ? -ERANGE : 0;
 }
