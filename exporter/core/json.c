@@ -17,27 +17,13 @@ struct json json_begin(char *text, size_t len, size_t line) {
     return (struct json){.at = text, .end = text + len, .line_start = text, .line = line};
 }
 
-static int fail(struct json_place place, struct error *err, const char *format, va_list args) {
-    char what[sizeof(err->text) / 2];
-    vsnprintf(what, sizeof(what), format, args);
-    return error_set(err, -EINVAL, "line %zu, column %zu: %s", place.line, place.column, what);
-}
-
-int json_fail(const struct json *json, struct error *err, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    int r = fail((struct json_place){json->line, (size_t)(json->at - json->line_start) + 1}, err,
-                 format, args);
-    va_end(args);
-    return r;
-}
-
 int json_fail_at(struct json_place place, struct error *err, const char *format, ...) {
+    char what[sizeof(err->text) / 2];
     va_list args;
     va_start(args, format);
-    int r = fail(place, err, format, args);
+    vsnprintf(what, sizeof(what), format, args);
     va_end(args);
-    return r;
+    return error_set(err, -EINVAL, "line %zu, column %zu: %s", place.line, place.column, what);
 }
 
 /* The end of the word, number or string at the cursor. */
@@ -211,7 +197,9 @@ int json_read_string(struct json *json, char **ret_text, size_t *ret_len, struct
     *text_end = '\0';
     json->at++;
     *ret_text = start;
-    *ret_len = (size_t)(text_end - start);
+    if (ret_len != NULL) {
+        *ret_len = (size_t)(text_end - start);
+    }
     return 0;
 }
 
@@ -350,13 +338,12 @@ int json_next_element(struct json *json, bool *first, struct error *err) {
 /* Takes a value that holds no others. */
 static int skip_simple(struct json *json, struct error *err) {
     char *text;
-    size_t len;
     double number;
     const char *end;
     bool truth;
     switch (json_peek(json)) {
     case '"':
-        return json_read_string(json, &text, &len, err);
+        return json_read_string(json, &text, NULL, err);
     case 't':
     case 'f':
         return json_read_bool(json, &truth, err);
@@ -378,8 +365,7 @@ struct level {
 /* Steps on in the innermost level: 1 before a value, 0 at the level's end. */
 static int step(struct json *json, struct level *level, struct error *err) {
     char *key;
-    size_t len;
-    return level->object ? json_next_key(json, &level->first, &key, &len, err)
+    return level->object ? json_next_key(json, &level->first, &key, NULL, err)
                          : json_next_element(json, &level->first, err);
 }
 
@@ -413,6 +399,27 @@ int json_skip(struct json *json, struct error *err) {
 
 /* ---- writing ---- */
 
+/* Of a valid sequence; those of four bytes, which hold no controls, count as one. */
+static unsigned code_point(const char *text, size_t n) {
+    const unsigned char *b = (const unsigned char *)text;
+    switch (n) {
+    case 1:
+        return b[0];
+    case 2:
+        return (b[0] & 0x1fU) << 6 | (b[1] & 0x3fU);
+    case 3:
+        return (b[0] & 0x0fU) << 12 | (b[1] & 0x3fU) << 6 | (b[2] & 0x3fU);
+    default:
+        return 0xffff;
+    }
+}
+
+/* C0 and C1, ends of lines, and what changes the direction of a text. */
+static bool is_control(unsigned c) {
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
 void json_add_string(struct buf *out, const char *text) {
     buf_add_char(out, '"');
     for (size_t left = strlen(text); left > 0;) {
@@ -421,8 +428,8 @@ void json_add_string(struct buf *out, const char *text) {
             buf_add_str(out, UTF8_REPLACEMENT);
         } else if (*text == '"' || *text == '\\') {
             buf_printf(out, "\\%c", *text);
-        } else if ((unsigned char)*text < ' ') {
-            buf_printf(out, "\\u%04x", (unsigned)*text);
+        } else if (is_control(code_point(text, n))) {
+            buf_printf(out, "\\u%04x", code_point(text, n));
         } else {
             buf_add(out, text, n);
         }

@@ -55,15 +55,18 @@ static inline bool json_take(struct json *json, char c) {
     return true;
 }
 
-/* The place of the cursor, behind the white space. */
-static inline struct json_place json_here(struct json *json) {
-    json_peek(json);
+/* The place of the cursor; json_here skips white space first. */
+static inline struct json_place json_at(const struct json *json) {
     return (struct json_place){json->line, (size_t)(json->at - json->line_start) + 1};
 }
 
+static inline struct json_place json_here(struct json *json) {
+    json_peek(json);
+    return json_at(json);
+}
+
 /* Words a fault at the cursor, "line 3, column 14: …". Returns -EINVAL. */
-int json_fail(const struct json *json, struct error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+#define json_fail(json, err, ...) json_fail_at(json_at(json), err, __VA_ARGS__)
 
 /* The same for another place: of a key, or of a value that has been taken. */
 int json_fail_at(struct json_place place, struct error *err, const char *format, ...)
@@ -71,7 +74,7 @@ int json_fail_at(struct json_place place, struct error *err, const char *format,
 
 /* The calls below take one value, or fail with -EINVAL and the place. */
 
-/* A string: valid UTF-8 without NUL. */
+/* A string: valid UTF-8 without NUL. `ret_len` may be NULL, also below. */
 int json_read_string(struct json *json, char **ret_text, size_t *ret_len, struct error *err);
 
 /* A number that a double can hold; JSON has no NaN and no infinities. */
@@ -104,12 +107,11 @@ static inline int json_each(struct json *json, char bracket, const char *expecte
                             json_each_function *read, void *context, struct error *err) {
     bool first = true;
     char *key = NULL;
-    size_t len;
     int r;
     if (!json_take(json, bracket)) {
         return json_fail(json, err, "expected %s", expected);
     }
-    while ((r = bracket == '{' ? json_next_key(json, &first, &key, &len, err)
+    while ((r = bracket == '{' ? json_next_key(json, &first, &key, NULL, err)
                                : json_next_element(json, &first, err)) > 0) {
         r = read(json, key, context, err);
         if (r < 0) {

@@ -7,7 +7,8 @@
 /* Writes JSON. json.c has it; this header is apart from json.h for files that include jansson.h,
  * which has some of the same names for reading. */
 
-/* Appends a text as a JSON string; invalid UTF-8 becomes U+FFFD. */
+/* Appends a text as a JSON string; invalid UTF-8 becomes U+FFFD, and control characters are escaped
+ * so that no text can act on a terminal. */
 void json_add_string(struct buf *out, const char *text);
 
 /* The calls below append one member of an object, or with the key NULL one element of an array or
