@@ -7,8 +7,8 @@
 
 #include "exporter/core/buf.h"
 
-/* Hash of `n` bytes for tables in memory. Peers choose label values, so it has a new key in every
- * process: a peer cannot aim for collisions, and nothing may depend on it past a restart. */
+/* Hash of `n` bytes for tables in memory. Peers choose label values, so every process has another
+ * seed: a peer cannot aim for collisions, and nothing may depend on the hash past a restart. */
 uint32_t hash_bytes(const void *data, size_t n);
 
 /* A seed for hash_seeded that a peer cannot guess, another one with every call. */
@@ -37,8 +37,7 @@ static inline uint64_t hash_short(const unsigned char *bytes, size_t n) {
     return (uint64_t)head << 32 | tail;
 }
 
-/* The same under a seed of the caller's, faster and less thorough: for tables that live as long as
- * one parse. */
+/* The same under a seed of the caller's. */
 static inline uint64_t hash_seeded(uint64_t seed, const void *data, size_t n) {
     const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
     const unsigned char *bytes = data;
