@@ -19,13 +19,6 @@ struct span_label {
     size_t name_len, value_len;
 };
 
-/* The labels of one sample line, sorted by name; `items` has room for as many as the limits allow.
- */
-struct label_list {
-    struct span_label *items;
-    size_t n;
-};
-
 /* ---- document ---- */
 
 enum { MIN_SLOTS = 64, MANY_SLOTS = 16384 };
@@ -47,7 +40,7 @@ void exposition_doc_reset(struct exposition_doc *doc) {
     doc->sample_table.n_slots = 0;
 }
 
-/* Of each family and sample at most, see table_next_size. */
+/* Of each family and sample at most, see table_grow. */
 enum { INDEX_BYTES = 4 * sizeof(uint64_t) };
 
 size_t exposition_doc_size(const struct exposition_doc *doc) {
@@ -65,17 +58,6 @@ static void reserve(struct exposition_doc *doc, size_t text_len, size_t max_byte
     size_t max_labels = max_bytes / sizeof(*doc->labels);
     ARRAY_GROW(&doc->samples, &doc->cap_samples, n_samples < max_samples ? n_samples : max_samples);
     ARRAY_GROW(&doc->labels, &doc->cap_labels, n_labels < max_labels ? n_labels : max_labels);
-}
-
-/* Empties the table and gives it `n_slots` slots. */
-static void table_resize(struct exposition_table *table, size_t n_slots) {
-    if (n_slots > table->cap) {
-        free(table->slots);
-        table->slots = mem_alloc(n_slots * sizeof(*table->slots));
-        table->cap = n_slots;
-    }
-    table->n_slots = n_slots;
-    memset(table->slots, 0, n_slots * sizeof(*table->slots));
 }
 
 /* The place of the next slot that is free or has that hash, from slot `i` on. */
@@ -101,17 +83,20 @@ static void table_enter(struct exposition_table *table, uint64_t hash, size_t in
     table->slots[i] = (hash >> 32 << 32) | (uint64_t)(index + 1);
 }
 
-/* The size a table with `n_items` must get before one more is entered; 0: it is large enough. */
-static size_t table_next_size(const struct exposition_table *table, size_t n_items) {
-    if (table->n_slots == 0) {
-        return MIN_SLOTS;
+/* Makes room for one item more than `n_items`; true: the table is empty then. */
+static bool table_grow(struct exposition_table *table, size_t n_items) {
+    if (table->n_slots > 0 && 2 * (n_items + 1) <= table->n_slots) {
+        return false;
     }
     size_t times = table->n_slots < MANY_SLOTS ? 4 : 2;
-    return 2 * (n_items + 1) > table->n_slots ? times * table->n_slots : 0;
-}
-
-static uint64_t family_hash(const struct exposition_doc *doc, const char *name, size_t len) {
-    return hash_seeded(doc->seed, name, len);
+    table->n_slots = table->n_slots > 0 ? times * table->n_slots : MIN_SLOTS;
+    if (table->n_slots > table->cap) {
+        free(table->slots);
+        table->slots = mem_alloc(table->n_slots * sizeof(*table->slots));
+        table->cap = table->n_slots;
+    }
+    memset(table->slots, 0, table->n_slots * sizeof(*table->slots));
+    return true;
 }
 
 struct exposition_family *exposition_doc_find(const struct exposition_doc *doc, const char *name,
@@ -120,7 +105,7 @@ struct exposition_family *exposition_doc_find(const struct exposition_doc *doc, 
     if (table->n_slots == 0) {
         return NULL;
     }
-    uint64_t hash = family_hash(doc, name, len);
+    uint64_t hash = hash_seeded(doc->seed, name, len);
     size_t i = table_seek(table, hash, hash);
     for (; table->slots[i] != 0; i = table_seek(table, hash, i + 1)) {
         struct exposition_family *family = &doc->families[slot_index(table->slots[i])];
@@ -131,39 +116,21 @@ struct exposition_family *exposition_doc_find(const struct exposition_doc *doc, 
     return NULL;
 }
 
-static void prepare_family_table(struct exposition_doc *doc) {
-    size_t n_slots = table_next_size(&doc->family_table, doc->n_families);
-    if (n_slots == 0) {
-        return;
-    }
-    table_resize(&doc->family_table, n_slots);
-    for (size_t i = 0; i < doc->n_families; i++) {
-        const struct exposition_family *family = &doc->families[i];
-        table_enter(&doc->family_table, family_hash(doc, family->desc.name, family->name_len), i);
-    }
-}
-
 /* Adds a family that is not there yet. Pointers to others become stale. */
 static struct exposition_family *add_family(struct exposition_doc *doc, const char *name,
                                             size_t len) {
+    struct exposition_table *table = &doc->family_table;
     doc->seed = doc->seed != 0 ? doc->seed : hash_seed();
-    prepare_family_table(doc);
+    bool empty = table_grow(table, doc->n_families);
+    for (size_t i = 0; empty && i < doc->n_families; i++) {
+        table_enter(table, doc->families[i].hash, i);
+    }
     ARRAY_GROW(&doc->families, &doc->cap_families, doc->n_families + 1);
     struct exposition_family *family = &doc->families[doc->n_families];
-    *family = (struct exposition_family){.desc.name = name, .name_len = len};
-    table_enter(&doc->family_table, family_hash(doc, name, len), doc->n_families++);
+    uint64_t hash = hash_seeded(doc->seed, name, len);
+    *family = (struct exposition_family){.desc.name = name, .name_len = len, .hash = hash};
+    table_enter(table, hash, doc->n_families++);
     return family;
-}
-
-static void prepare_sample_table(struct exposition_doc *doc) {
-    size_t n_slots = table_next_size(&doc->sample_table, doc->n_samples);
-    if (n_slots == 0) {
-        return;
-    }
-    table_resize(&doc->sample_table, n_slots);
-    for (size_t i = 0; i < doc->n_samples; i++) {
-        table_enter(&doc->sample_table, doc->samples[i].hash, i);
-    }
 }
 
 static uint64_t series_hash(const struct exposition_doc *doc,
@@ -232,13 +199,17 @@ static uint32_t store_labels(struct exposition_doc *doc, const struct span_label
  * already. */
 static int store_sample(struct exposition_doc *doc, const struct exposition_sample *sample,
                         const struct span_label *labels, size_t n_labels) {
-    prepare_sample_table(doc);
+    struct exposition_table *table = &doc->sample_table;
+    bool empty = table_grow(table, doc->n_samples);
+    for (size_t i = 0; empty && i < doc->n_samples; i++) {
+        table_enter(table, doc->samples[i].hash, i);
+    }
     ARRAY_GROW(&doc->samples, &doc->cap_samples, doc->n_samples + 1);
     /* One label more than needed, so that there is an array even if nothing has labels. */
     ARRAY_GROW(&doc->labels, &doc->cap_labels, doc->n_labels + n_labels + 1);
     /* The slot of a large table is in no cache: let it come while the sample is stored. */
     uint64_t hash = series_hash(doc, sample, labels, n_labels);
-    __builtin_prefetch(&doc->sample_table.slots[hash & (doc->sample_table.n_slots - 1)], 1);
+    __builtin_prefetch(&table->slots[hash & (table->n_slots - 1)], 1);
     struct exposition_sample *added = &doc->samples[doc->n_samples];
     *added = *sample;
     added->hash = hash;
@@ -247,7 +218,7 @@ static int store_sample(struct exposition_doc *doc, const struct exposition_samp
     if (is_duplicate(doc, added)) {
         return -EEXIST;
     }
-    table_enter(&doc->sample_table, added->hash, doc->n_samples++);
+    table_enter(table, added->hash, doc->n_samples++);
     doc->n_labels += added->n_labels;
     doc->families[sample->family].n_samples++;
     return 0;
@@ -258,12 +229,20 @@ static int store_sample(struct exposition_doc *doc, const struct exposition_samp
 enum { QUOTED_MAX = 40 };
 
 /* Every scan stops at a newline, and the text ends in one: no scan needs to look for the end. */
-struct exposition_scan {
+struct parser {
     char *at;
     const char *end; /* behind the last newline */
     const char *line_start;
     size_t line;
     struct error *err;
+    struct exposition_doc *doc;
+    const struct exposition_limits *limits;
+    struct span_label *labels; /* of the current sample, sorted by name; room for the most */
+    size_t n_labels;
+    const char *last_name; /* of the previous sample: the next one mostly has the same */
+    size_t last_name_len;
+    uint32_t last_family;
+    const char *last_suffix;
 };
 
 enum {
@@ -298,22 +277,22 @@ static inline bool scan_is(char c, int class) {
     return (scan_class[(unsigned char)c] & class) != 0;
 }
 
-static inline void scan_skip_blanks(struct exposition_scan *scan) {
-    while (scan_is(*scan->at, SCAN_BLANK)) {
-        scan->at++;
+static inline void scan_skip_blanks(struct parser *p) {
+    while (scan_is(*p->at, SCAN_BLANK)) {
+        p->at++;
     }
 }
 
 /* Moves past a name whose first byte is of class `first` and whose others are of class `later`.
  * Returns its length, 0 if there is none. */
-static inline size_t scan_name(struct exposition_scan *scan, int first, int later) {
-    const char *start = scan->at;
+static inline size_t scan_name(struct parser *p, int first, int later) {
+    const char *start = p->at;
     if (scan_is(*start, first)) {
         do {
-            scan->at++;
-        } while (scan_is(*scan->at, later));
+            p->at++;
+        } while (scan_is(*p->at, later));
     }
-    return (size_t)(scan->at - start);
+    return (size_t)(p->at - start);
 }
 
 /* Length of the text before the next blank or newline. */
@@ -327,15 +306,18 @@ static inline size_t scan_token_len(const char *text) {
 
 /* Words a failure at a place of the current line; returns `code`. */
 __attribute__((format(printf, 4, 5))) static int
-scan_fail(const struct exposition_scan *scan, int code, const char *at, const char *format, ...) {
+scan_fail(const struct parser *p, int code, const char *at, const char *format, ...) {
     char reason[512];
     va_list args;
     va_start(args, format);
     vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
-    return error_set(scan->err, code, "line %zu: column %zu: %s", scan->line,
-                     (size_t)(at - scan->line_start) + 1, reason);
+    return error_set(p->err, code, "line %zu: column %zu: %s", p->line,
+                     (size_t)(at - p->line_start) + 1, reason);
 }
+
+#define fail(p, at, ...) scan_fail(p, -EINVAL, at, __VA_ARGS__)
+#define fail_limit(p, at, ...) scan_fail(p, -E2BIG, at, __VA_ARGS__)
 
 /* A piece of the text for an error message: cut short, and nothing in it that upsets a terminal. */
 struct scan_quoted {
@@ -365,12 +347,12 @@ static struct scan_quoted scan_quote_token(const char *text) {
 }
 
 /* Checks the escape sequence at `at`, which is a backslash: one more, n or a quote must follow. */
-static int scan_check_escape(const struct exposition_scan *scan, const char *at) {
+static int scan_check_escape(const struct parser *p, const char *at) {
     if (at[1] == '\\' || at[1] == '"' || at[1] == 'n') {
         return 0;
     }
-    return scan_fail(scan, -EINVAL, at, "unknown escape sequence \\%s",
-                     at[1] == '\n' ? "" : scan_quote(at + 1, 1).text);
+    return fail(p, at, "unknown escape sequence \\%s",
+                at[1] == '\n' ? "" : scan_quote(at + 1, 1).text);
 }
 
 /* Undoes the (checked) escapes of the text before `stop` in place; returns its length. */
@@ -389,89 +371,83 @@ static size_t scan_unescape(char *text, const char *stop) {
 
 /* ---- labels ---- */
 
-static int check_name_len(const struct exposition_scan *scan,
-                          const struct exposition_limits *limits, const char *name, size_t len) {
-    if (len <= limits->max_name_len) {
+static int check_name_len(const struct parser *p, const char *name, size_t len) {
+    if (len <= p->limits->max_name_len) {
         return 0;
     }
-    return scan_fail(scan, -E2BIG, name, "name \"%s\" is longer than %zu bytes",
-                     scan_quote(name, len).text, limits->max_name_len);
+    return fail_limit(p, name, "name \"%s\" is longer than %zu bytes", scan_quote(name, len).text,
+                      p->limits->max_name_len);
 }
 
-static int fail_at_label(const struct exposition_scan *scan, const char *at, const char *what,
+static int fail_at_label(const struct parser *p, const char *at, const char *what,
                          const struct span_label *label) {
-    return scan_fail(scan, -EINVAL, at, "%s label \"%s\"", what,
-                     scan_quote(label->name, label->name_len).text);
+    return fail(p, at, "%s label \"%s\"", what, scan_quote(label->name, label->name_len).text);
 }
 
-static int parse_label_name(struct exposition_scan *scan, const struct exposition_limits *limits,
-                            struct span_label *label) {
-    label->name = scan->at;
-    label->name_len = scan_name(scan, SCAN_LABEL_FIRST, SCAN_LABEL);
+static int parse_label_name(struct parser *p, struct span_label *label) {
+    label->name = p->at;
+    label->name_len = scan_name(p, SCAN_LABEL_FIRST, SCAN_LABEL);
     if (label->name_len == 0) {
-        return scan_fail(scan, -EINVAL, scan->at, "expected a label name, got %s",
-                         scan_quote_token(scan->at).text);
+        return fail(p, p->at, "expected a label name, got %s", scan_quote_token(p->at).text);
     }
     if (label->name_len == 8 && memcmp(label->name, "__name__", 8) == 0) {
-        return scan_fail(scan, -EINVAL, label->name, "label name \"__name__\" is reserved");
+        return fail(p, label->name, "label name \"__name__\" is reserved");
     }
-    scan_skip_blanks(scan);
-    if (*scan->at != '=') {
-        return fail_at_label(scan, scan->at, "expected '=' after", label);
+    scan_skip_blanks(p);
+    if (*p->at != '=') {
+        return fail_at_label(p, p->at, "expected '=' after", label);
     }
-    scan->at++;
-    return check_name_len(scan, limits, label->name, label->name_len);
+    p->at++;
+    return check_name_len(p, label->name, label->name_len);
 }
 
 /* Checks a byte inside a value that is not plain text, and moves past it. */
-static int pass_special(struct exposition_scan *scan, const struct span_label *label) {
-    if (*scan->at == '\\') {
-        scan->at += 2;
-        return scan_check_escape(scan, scan->at - 2);
+static int pass_special(struct parser *p, const struct span_label *label) {
+    if (*p->at == '\\') {
+        p->at += 2;
+        return scan_check_escape(p, p->at - 2);
     }
-    if (*scan->at == '\n') {
-        return fail_at_label(scan, scan->at, "end of line in the value of", label);
+    if (*p->at == '\n') {
+        return fail_at_label(p, p->at, "end of line in the value of", label);
     }
-    if (*scan->at == '\0') {
-        return fail_at_label(scan, scan->at, "NUL byte in the value of", label);
+    if (*p->at == '\0') {
+        return fail_at_label(p, p->at, "NUL byte in the value of", label);
     }
-    size_t n = utf8_sequence(scan->at, (size_t)(scan->end - scan->at));
+    size_t n = utf8_sequence(p->at, (size_t)(p->end - p->at));
     if (n == 0) {
-        return fail_at_label(scan, scan->at, "invalid UTF-8 in the value of", label);
+        return fail_at_label(p, p->at, "invalid UTF-8 in the value of", label);
     }
-    scan->at += n;
+    p->at += n;
     return 0;
 }
 
-static int parse_label_value(struct exposition_scan *scan, const struct exposition_limits *limits,
-                             struct span_label *label) {
-    scan_skip_blanks(scan);
-    if (*scan->at != '"') {
-        return fail_at_label(scan, scan->at, "expected '\"' before the value of", label);
+static int parse_label_value(struct parser *p, struct span_label *label) {
+    scan_skip_blanks(p);
+    if (*p->at != '"') {
+        return fail_at_label(p, p->at, "expected '\"' before the value of", label);
     }
-    label->value = ++scan->at;
+    label->value = ++p->at;
     bool escaped = false;
     for (;;) {
-        while (!scan_is(*scan->at, SCAN_VALUE_STOP)) {
-            scan->at++;
+        while (!scan_is(*p->at, SCAN_VALUE_STOP)) {
+            p->at++;
         }
-        if (*scan->at == '"') {
+        if (*p->at == '"') {
             break;
         }
-        escaped = escaped || *scan->at == '\\';
-        int r = pass_special(scan, label);
+        escaped = escaped || *p->at == '\\';
+        int r = pass_special(p, label);
         if (r < 0) {
             return r;
         }
     }
     label->value_len =
-        escaped ? scan_unescape(label->value, scan->at) : (size_t)(scan->at - label->value);
-    if (label->value_len > limits->max_value_len) {
-        return scan_fail(scan, -E2BIG, label->value,
-                         "value of label \"%s\" is longer than %zu bytes",
-                         scan_quote(label->name, label->name_len).text, limits->max_value_len);
+        escaped ? scan_unescape(label->value, p->at) : (size_t)(p->at - label->value);
+    if (label->value_len > p->limits->max_value_len) {
+        return fail_limit(p, label->value, "value of label \"%s\" is longer than %zu bytes",
+                          scan_quote(label->name, label->name_len).text, p->limits->max_value_len);
     }
-    scan->at++; /* the closing quote */
+    p->at++; /* the closing quote */
     return 0;
 }
 
@@ -482,76 +458,59 @@ static int compare_names(const struct span_label *a, const struct span_label *b)
 }
 
 /* Puts a label in its place among those read so far; they mostly come sorted. */
-static int insert_label(const struct exposition_scan *scan, const struct exposition_limits *limits,
-                        struct label_list *labels, const struct span_label *label) {
-    if (labels->n >= limits->max_labels) {
-        return scan_fail(scan, -E2BIG, label->name, "more than %zu labels", limits->max_labels);
+static int insert_label(struct parser *p, const struct span_label *label) {
+    if (p->n_labels >= p->limits->max_labels) {
+        return fail_limit(p, label->name, "more than %zu labels", p->limits->max_labels);
     }
-    size_t i = labels->n;
+    struct span_label *at = p->labels + p->n_labels;
     int order = 1;
-    while (i > 0 && (order = compare_names(label, &labels->items[i - 1])) < 0) {
-        i--;
+    while (at > p->labels && (order = compare_names(label, at - 1)) < 0) {
+        at--;
     }
     if (order == 0) {
-        return fail_at_label(scan, label->name, "second", label);
+        return fail_at_label(p, label->name, "second", label);
     }
-    memmove(&labels->items[i + 1], &labels->items[i], (labels->n - i) * sizeof(*label));
-    labels->items[i] = *label;
-    labels->n++;
+    memmove(at + 1, at, (size_t)(p->labels + p->n_labels - at) * sizeof(*label));
+    *at = *label;
+    p->n_labels++;
     return 0;
 }
 
 /* Parses from behind the opening brace to behind the closing one. */
-static int parse_labels(struct exposition_scan *scan, const struct exposition_limits *limits,
-                        struct label_list *labels) {
+static int parse_labels(struct parser *p) {
     for (;;) {
-        scan_skip_blanks(scan);
-        if (*scan->at == '}') {
-            scan->at++;
+        scan_skip_blanks(p);
+        if (*p->at == '}') {
+            p->at++;
             return 0;
         }
         struct span_label label;
-        int r = parse_label_name(scan, limits, &label);
-        r = r < 0 ? r : parse_label_value(scan, limits, &label);
-        r = r < 0 ? r : insert_label(scan, limits, labels, &label);
+        int r = parse_label_name(p, &label);
+        r = r < 0 ? r : parse_label_value(p, &label);
+        r = r < 0 ? r : insert_label(p, &label);
         if (r < 0) {
             return r;
         }
-        scan_skip_blanks(scan);
-        if (*scan->at == ',') {
-            scan->at++;
-        } else if (*scan->at != '}') {
-            return fail_at_label(scan, scan->at, "expected ',' or '}' after the value of", &label);
+        scan_skip_blanks(p);
+        if (*p->at == ',') {
+            p->at++;
+        } else if (*p->at != '}') {
+            return fail_at_label(p, p->at, "expected ',' or '}' after the value of", &label);
         }
     }
 }
 
-static const struct span_label *find_label(const struct label_list *labels, const char *name) {
+static const struct span_label *find_label(const struct parser *p, const char *name) {
     size_t len = strlen(name);
-    for (size_t i = 0; i < labels->n; i++) {
-        const struct span_label *label = &labels->items[i];
-        if (label->name_len == len && memcmp(label->name, name, len) == 0) {
-            return label;
+    for (size_t i = 0; i < p->n_labels; i++) {
+        if (p->labels[i].name_len == len && memcmp(p->labels[i].name, name, len) == 0) {
+            return &p->labels[i];
         }
     }
     return NULL;
 }
 
 /* ---- lines ---- */
-
-struct parser {
-    struct exposition_scan scan;
-    struct exposition_doc *doc;
-    const struct exposition_limits *limits;
-    struct label_list labels; /* of the current sample */
-    const char *last_name;    /* of the previous sample: the next one mostly has the same */
-    size_t last_name_len;
-    uint32_t last_family;
-    const char *last_suffix;
-};
-
-#define fail(p, at, ...) scan_fail(&(p)->scan, -EINVAL, at, __VA_ARGS__)
-#define fail_limit(p, at, ...) scan_fail(&(p)->scan, -E2BIG, at, __VA_ARGS__)
 
 static bool owns_suffix(const struct exposition_family *family, const char *suffix) {
     return family->desc.type == METRIC_HISTOGRAM ||
@@ -587,7 +546,7 @@ static int enter_family(struct parser *p, const char *name, size_t len,
     if (*ret_family != NULL) {
         return 0;
     }
-    int r = check_name_len(&p->scan, p->limits, name, len);
+    int r = check_name_len(p, name, len);
     if (r < 0) {
         return r;
     }
@@ -599,25 +558,25 @@ static int enter_family(struct parser *p, const char *name, size_t len,
 }
 
 static int parse_help(struct parser *p, struct exposition_family *family) {
-    char *text = p->scan.at;
+    char *text = p->at;
     if (family->desc.help != NULL) {
         return fail(p, text, "second HELP for \"%s\"",
                     scan_quote(family->desc.name, family->name_len).text);
     }
-    p->scan.at = rawmemchr(text, '\n');
-    for (const char *c = text; c < p->scan.at; c++) {
+    p->at = rawmemchr(text, '\n');
+    for (const char *c = text; c < p->at; c++) {
         if (*c == '\0') {
             return fail(p, c, "NUL byte in HELP");
         }
         if (*c == '\\') {
-            int r = scan_check_escape(&p->scan, c++);
+            int r = scan_check_escape(p, c++);
             if (r < 0) {
                 return r;
             }
         }
     }
     /* Without escapes this overwrites the newline, which is not read again. */
-    text[scan_unescape(text, p->scan.at)] = '\0';
+    text[scan_unescape(text, p->at)] = '\0';
     family->desc.help = text;
     return 0;
 }
@@ -630,13 +589,13 @@ static int parse_type(struct parser *p, struct exposition_family *family) {
         {"counter", METRIC_COUNTER}, {"gauge", METRIC_GAUGE},     {"histogram", METRIC_HISTOGRAM},
         {"summary", METRIC_SUMMARY}, {"unknown", METRIC_UNTYPED}, {"untyped", METRIC_UNTYPED},
     };
-    const char *word = p->scan.at;
+    const char *word = p->at;
     if (family->typed) {
         return fail(p, word, "TYPE of \"%s\" given twice or after its samples",
                     scan_quote(family->desc.name, family->name_len).text);
     }
-    p->scan.at = rawmemchr(word, '\n');
-    size_t len = (size_t)(p->scan.at - word);
+    p->at = rawmemchr(word, '\n');
+    size_t len = (size_t)(p->at - word);
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         if (strlen(types[i].name) == len && strncasecmp(word, types[i].name, len) == 0) {
             family->desc.type = types[i].type;
@@ -650,14 +609,13 @@ static int parse_type(struct parser *p, struct exposition_family *family) {
 /* The rest of a HELP or TYPE line. One that ends early is no error. */
 static int parse_metadata(struct parser *p, const char *keyword,
                           int (*parse)(struct parser *p, struct exposition_family *family)) {
-    struct exposition_scan *scan = &p->scan;
-    scan_skip_blanks(scan);
-    char *name = scan->at;
-    size_t len = scan_name(scan, SCAN_METRIC_FIRST, SCAN_METRIC);
-    if (*scan->at == '\n') {
+    scan_skip_blanks(p);
+    char *name = p->at;
+    size_t len = scan_name(p, SCAN_METRIC_FIRST, SCAN_METRIC);
+    if (*p->at == '\n') {
         return 0;
     }
-    if (!scan_is(*scan->at, SCAN_BLANK)) {
+    if (!scan_is(*p->at, SCAN_BLANK)) {
         return fail(p, name, "expected a metric name after %s, got %s", keyword,
                     scan_quote_token(name).text);
     }
@@ -667,8 +625,8 @@ static int parse_metadata(struct parser *p, const char *keyword,
     if (r < 0) {
         return r;
     }
-    scan_skip_blanks(scan);
-    if (*scan->at != '\n') {
+    scan_skip_blanks(p);
+    if (*p->at != '\n') {
         r = parse(p, family);
     }
     name[len] = '\0';
@@ -676,19 +634,18 @@ static int parse_metadata(struct parser *p, const char *keyword,
 }
 
 static int parse_comment(struct parser *p) {
-    struct exposition_scan *scan = &p->scan;
-    scan->at++; /* the # */
-    scan_skip_blanks(scan);
-    const char *keyword = scan->at;
+    p->at++; /* the # */
+    scan_skip_blanks(p);
+    const char *keyword = p->at;
     size_t len = scan_token_len(keyword);
-    scan->at += len;
+    p->at += len;
     if (len == 4 && memcmp(keyword, "HELP", 4) == 0) {
         return parse_metadata(p, "HELP", parse_help);
     }
     if (len == 4 && memcmp(keyword, "TYPE", 4) == 0) {
         return parse_metadata(p, "TYPE", parse_type);
     }
-    scan->at = rawmemchr(scan->at, '\n');
+    p->at = rawmemchr(p->at, '\n');
     return 0;
 }
 
@@ -704,7 +661,7 @@ static int check_shape(struct parser *p, const char *name, const struct expositi
                     scan_quote(name, family->name_len).text);
     }
     const char *needed = histogram ? "le" : "quantile";
-    const struct span_label *label = find_label(&p->labels, needed);
+    const struct span_label *label = find_label(p, needed);
     bool must = histogram ? strcmp(suffix, "_bucket") == 0 : suffix[0] == '\0';
     if (label == NULL) {
         return must ? fail(p, name, "expected label \"%s\" on this sample of a %s", needed,
@@ -720,9 +677,8 @@ static int check_shape(struct parser *p, const char *name, const struct expositi
 }
 
 static int parse_timestamp(struct parser *p, int64_t *ret_timestamp) {
-    struct exposition_scan *scan = &p->scan;
-    scan_skip_blanks(scan);
-    const char *start = scan->at;
+    scan_skip_blanks(p);
+    const char *start = p->at;
     size_t len = scan_token_len(start);
     const char *digits = *start == '-' || *start == '+' ? start + 1 : start;
     bool valid = digits < start + len;
@@ -736,9 +692,9 @@ static int parse_timestamp(struct parser *p, int64_t *ret_timestamp) {
         return fail(p, start, "expected a timestamp in milliseconds or the end of the line, got %s",
                     scan_quote_token(start).text);
     }
-    scan->at += len;
-    if (*scan->at != '\n') {
-        return fail(p, scan->at, "expected the end of the line after the timestamp");
+    p->at += len;
+    if (*p->at != '\n') {
+        return fail(p, p->at, "expected the end of the line after the timestamp");
     }
     if (p->limits->no_timestamps) {
         return fail(p, start, "timestamps are not allowed here");
@@ -748,14 +704,13 @@ static int parse_timestamp(struct parser *p, int64_t *ret_timestamp) {
 }
 
 static int parse_value(struct parser *p, struct exposition_sample *sample) {
-    struct exposition_scan *scan = &p->scan;
-    const char *start = scan->at;
+    const char *start = p->at;
     size_t len = scan_token_len(start);
     if (number_parse(start, len, &sample->value) < 0) {
         return fail(p, start, "expected a number, got %s", scan_quote_token(start).text);
     }
-    scan->at += len;
-    if (*scan->at == '\n') {
+    p->at += len;
+    if (*p->at == '\n') {
         return 0;
     }
     sample->has_timestamp = true;
@@ -786,19 +741,18 @@ static int add_sample(struct parser *p, const char *name, const struct expositio
         return fail_limit(p, name, "more than %zu samples", p->limits->max_samples);
     }
     if (p->limits->max_bytes > 0 && exposition_doc_size(p->doc) >= p->limits->max_bytes) {
-        return scan_fail(&p->scan, -EFBIG, name, "more than %zu bytes of memory are needed",
+        return scan_fail(p, -EFBIG, name, "more than %zu bytes of memory are needed",
                          p->limits->max_bytes);
     }
-    int r = store_sample(p->doc, sample, p->labels.items, p->labels.n);
+    int r = store_sample(p->doc, sample, p->labels, p->n_labels);
     return r == 0 ? 0
-                  : scan_fail(&p->scan, r, name, "second sample of the same series of \"%s\"",
+                  : scan_fail(p, r, name, "second sample of the same series of \"%s\"",
                               scan_quote(p->last_name, p->last_name_len).text);
 }
 
 static int parse_sample(struct parser *p) {
-    struct exposition_scan *scan = &p->scan;
-    char *name = scan->at;
-    size_t len = scan_name(scan, SCAN_METRIC_FIRST, SCAN_METRIC);
+    char *name = p->at;
+    size_t len = scan_name(p, SCAN_METRIC_FIRST, SCAN_METRIC);
     if (len == 0) {
         return fail(p, name, "expected a metric name, got %s", scan_quote_token(name).text);
     }
@@ -807,12 +761,12 @@ static int parse_sample(struct parser *p) {
     if (r < 0) {
         return r;
     }
-    p->labels.n = 0;
-    scan_skip_blanks(scan);
-    if (*scan->at == '{') {
-        scan->at++;
-        r = parse_labels(scan, p->limits, &p->labels);
-        scan_skip_blanks(scan);
+    p->n_labels = 0;
+    scan_skip_blanks(p);
+    if (*p->at == '{') {
+        p->at++;
+        r = parse_labels(p);
+        scan_skip_blanks(p);
     }
     r = r < 0 ? r : check_shape(p, name, &p->doc->families[sample.family], sample.suffix);
     r = r < 0 ? r : parse_value(p, &sample);
@@ -822,36 +776,33 @@ static int parse_sample(struct parser *p) {
 }
 
 static int parse_line(struct parser *p) {
-    struct exposition_scan *scan = &p->scan;
-    scan_skip_blanks(scan);
-    if (*scan->at == '\n') {
+    scan_skip_blanks(p);
+    if (*p->at == '\n') {
         return 0;
     }
-    return *scan->at == '#' ? parse_comment(p) : parse_sample(p);
+    return *p->at == '#' ? parse_comment(p) : parse_sample(p);
 }
 
 static int parse_lines(struct parser *p) {
-    struct exposition_scan *scan = &p->scan;
-    while (scan->at < scan->end) {
-        scan->line_start = scan->at;
-        scan->line++;
+    while (p->at < p->end) {
+        p->line_start = p->at;
+        p->line++;
         int r = parse_line(p);
         if (r < 0) {
             return r;
         }
-        scan->at++; /* the newline */
+        p->at++; /* the newline */
     }
     return 0;
 }
 
 /* Only blanks may follow the last newline. */
 static int check_tail(struct parser *p, size_t len) {
-    struct exposition_scan *scan = &p->scan;
-    scan->line_start = scan->end;
-    scan->line++;
+    p->line_start = p->end;
+    p->line++;
     for (size_t i = 0; i < len; i++) {
-        if (!scan_is(scan->end[i], SCAN_BLANK)) {
-            return fail(p, scan->end + len, "the last line does not end in a newline");
+        if (!scan_is(p->end[i], SCAN_BLANK)) {
+            return fail(p, p->end + len, "the last line does not end in a newline");
         }
     }
     return 0;
@@ -867,10 +818,13 @@ int exposition_parse(char *text, size_t len, const struct exposition_limits *lim
         reserve(doc, len, limits->max_bytes);
     }
     struct parser parser = {
-        .scan = {.at = text, .end = end, .line_start = text, .err = err},
+        .at = text,
+        .end = end,
+        .line_start = text,
+        .err = err,
         .doc = doc,
         .limits = limits,
-        .labels.items = labels,
+        .labels = labels,
     };
     int r = parse_lines(&parser);
     r = r < 0 ? r : check_tail(&parser, len - (size_t)(end - text));

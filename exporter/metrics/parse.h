@@ -18,6 +18,7 @@ struct exposition_family {
     size_t name_len;
     bool typed; /* by a TYPE line, or because samples came without one */
     size_t n_samples;
+    uint64_t hash; /* of the name */
 };
 
 struct exposition_sample {
