@@ -10,8 +10,8 @@
 
 static const char base64_suffix[] = "@base64";
 
-/* Decodes in place, as the result is shorter; padding may be there or not. A NUL could not go on as
- * a label's value. */
+/* Decodes in place, as the result is shorter; padding is optional. A label's value cannot hold a
+ * NUL. */
 static bool base64_decode(char *text) {
     struct base64_decode_ctx decoder;
     size_t len = strlen(text), n = 0, n_end = 0;
@@ -48,19 +48,6 @@ static int read_pair(char *name, char *value, struct label *ret_label, struct er
     return 0;
 }
 
-/* Takes the part up to the next slash off `*rest`; NULL when nothing is left. */
-static char *next_part(char **rest) {
-    char *part = *rest;
-    if (part != NULL) {
-        char *slash = strchr(part, '/');
-        *rest = slash != NULL ? slash + 1 : NULL;
-        if (slash != NULL) {
-            *slash = '\0';
-        }
-    }
-    return part;
-}
-
 /* Adds a label; one of the same name that is there gets the value instead. */
 static int put(struct gateway_path *path, struct label label, struct error *err) {
     for (size_t i = 0; i < path->n_labels; i++) {
@@ -78,8 +65,8 @@ static int put(struct gateway_path *path, struct label label, struct error *err)
 
 /* Takes the next name and value off `*rest`. */
 static int take_pair(char **rest, struct label *ret_label, struct error *err) {
-    char *name = next_part(rest);
-    char *value = next_part(rest);
+    char *name = strsep(rest, "/");
+    char *value = strsep(rest, "/");
     if (name == NULL || value == NULL) {
         return error_set(err, -EINVAL, "label \"%s\" has no value in the path",
                          name != NULL ? name : "");

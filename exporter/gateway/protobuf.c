@@ -7,8 +7,8 @@
 #include "exporter/metrics/metric.h"
 
 /* Prometheus' MetricFamily messages (io.prometheus.client), each behind its length. Fields that are
- * not known are passed over, as protobuf wants it; native histograms have no place to go and leave
- * their classic buckets. */
+ * unknown are skipped, as protobuf demands; of native histograms only the classic buckets are
+ * read. */
 
 struct reader {
     struct gateway_body *body;
@@ -31,18 +31,23 @@ static bool is(const struct protobuf_field *field, unsigned number, enum protobu
     return field->number == number && field->wire == wire;
 }
 
-static double as_double(const struct protobuf_field *field) {
-    double value;
-    memcpy(&value, &field->value, sizeof(value));
-    return value;
+/* Moves to the next message or text of that number; false: there is none. */
+static bool next_bytes(struct protobuf *message, unsigned number, struct protobuf *ret_bytes) {
+    struct protobuf_field field;
+    while (protobuf_next(message, &field) > 0) {
+        if (is(&field, number, PROTOBUF_BYTES)) {
+            *ret_bytes = field.bytes;
+            return true;
+        }
+    }
+    return false;
 }
 
-/* How many messages or texts of that number there are. */
-static size_t count_fields(struct protobuf message, unsigned number) {
-    struct protobuf_field field;
+static size_t count_bytes(struct protobuf message, unsigned number) {
+    struct protobuf bytes;
     size_t n = 0;
-    while (protobuf_next(&message, &field) > 0) {
-        n += is(&field, number, PROTOBUF_BYTES);
+    while (next_bytes(&message, number, &bytes)) {
+        n++;
     }
     return n;
 }
@@ -62,37 +67,61 @@ static int take_text(const struct reader *reader, struct protobuf bytes, const c
     return 0;
 }
 
-/* ---- labels ---- */
+/* Where the value of a field goes: to a text, a uint64_t or a double by its wire type. */
+struct place {
+    unsigned number;
+    enum protobuf_wire wire;
+    void *value;
+};
 
-static int read_label(const struct reader *reader, struct protobuf wire, struct label *ret_label) {
-    *ret_label = (struct label){.name = "", .value = ""};
+/* Reads the fields that have a place; of one that comes twice the last counts. */
+static int read_fields(const struct reader *reader, struct protobuf message,
+                       const struct place *places, size_t n, const char *damaged) {
     struct protobuf_field field;
     int r;
-    while ((r = protobuf_next(&wire, &field)) > 0) {
-        if (is(&field, 1, PROTOBUF_BYTES)) {
-            r = take_text(reader, field.bytes, &ret_label->name);
-        } else if (is(&field, 2, PROTOBUF_BYTES)) {
-            r = take_text(reader, field.bytes, &ret_label->value);
+    while ((r = protobuf_next(&message, &field)) > 0) {
+        const struct place *place = places;
+        while (place < places + n && !is(&field, place->number, place->wire)) {
+            place++;
         }
-        if (r < 0) {
+        if (place == places + n) {
+            continue;
+        }
+        if (field.wire != PROTOBUF_BYTES) {
+            memcpy(place->value, &field.value, sizeof(field.value));
+        } else if ((r = take_text(reader, field.bytes, place->value)) < 0) {
             return r;
         }
     }
+    return r < 0 ? fail(reader, r, damaged) : 0;
+}
+
+/* ---- labels ---- */
+
+static int read_label(const struct reader *reader, struct protobuf wire, struct label *ret_label) {
+    struct label label = {.name = "", .value = ""};
+    const struct place places[] = {
+        {1, PROTOBUF_BYTES, &label.name},
+        {2, PROTOBUF_BYTES, &label.value},
+    };
+    int r = read_fields(reader, wire, places, ARRAY_LEN(places), "a label is damaged");
     if (r < 0) {
-        return fail(reader, r, "a label is damaged");
+        return r;
     }
-    if (strlen(ret_label->name) > reader->limits->max_name_len ||
-        strlen(ret_label->value) > reader->limits->max_value_len) {
+    size_t name_len = strlen(label.name);
+    if (name_len > reader->limits->max_name_len ||
+        strlen(label.value) > reader->limits->max_value_len) {
         return fail(reader, -E2BIG, "a label is longer than allowed");
     }
-    return metric_label_name_valid(ret_label->name, strlen(ret_label->name))
+    *ret_label = label;
+    return metric_label_name_valid(label.name, name_len)
                ? 0
                : fail(reader, -EINVAL, "a label name is not valid");
 }
 
 static int read_labels(const struct reader *reader, struct protobuf metric,
                        struct push_update *update) {
-    size_t n = count_fields(metric, 1);
+    size_t n = count_bytes(metric, 1);
     if (n > reader->limits->max_labels) {
         return fail(reader, -E2BIG, "a metric has more labels than allowed");
     }
@@ -100,11 +129,11 @@ static int read_labels(const struct reader *reader, struct protobuf metric,
     if (labels == NULL) {
         return fail_full(reader);
     }
-    struct protobuf_field field;
+    struct protobuf wire;
     size_t n_labels = 0;
-    while (protobuf_next(&metric, &field) > 0) {
+    while (next_bytes(&metric, 1, &wire)) {
         struct label label;
-        int r = is(&field, 1, PROTOBUF_BYTES) ? read_label(reader, field.bytes, &label) : 1;
+        int r = read_label(reader, wire, &label);
         /* An empty label means the same as none. */
         if (r == 0 && label.value[0] != '\0' && !label_insert(labels, &n_labels, label)) {
             r = fail(reader, -EEXIST, "a label is given twice");
@@ -120,66 +149,55 @@ static int read_labels(const struct reader *reader, struct protobuf metric,
 
 /* ---- values ---- */
 
-/* How the parts of histograms and summaries are numbered. */
-struct shape {
-    unsigned value_field; /* of the figure inside a bucket or quantile */
-    unsigned bound_field;
-    enum protobuf_wire value_type;
-};
-
-static const struct shape shapes[] = {
-    [PUSH_HISTOGRAM] = {.value_field = 1, .bound_field = 2, .value_type = PROTOBUF_VARINT},
-    [PUSH_SUMMARY] = {.value_field = 2, .bound_field = 1, .value_type = PROTOBUF_FIXED64},
-};
-
-static int read_bound(const struct reader *reader, struct protobuf wire, const struct shape *shape,
-                      double *ret_bound, double *ret_value) {
-    struct protobuf_field field;
-    int r;
-    *ret_bound = *ret_value = 0; /* what is not there is 0 in protobuf */
-    while ((r = protobuf_next(&wire, &field)) > 0) {
-        if (is(&field, shape->bound_field, PROTOBUF_FIXED64)) {
-            *ret_bound = as_double(&field);
-        } else if (is(&field, shape->value_field, shape->value_type)) {
-            *ret_value = field.wire == PROTOBUF_FIXED64 ? as_double(&field) : (double)field.value;
-        }
-    }
-    return r < 0 ? fail(reader, r, "a bucket or quantile is damaged") : 0;
+/* Reads a bucket of a histogram or a quantile of a summary. What is absent is 0 in protobuf. */
+static int read_bound(const struct reader *reader, struct protobuf wire, bool histogram,
+                      double *ret_bound, double *ret_figure) {
+    uint64_t count = 0;
+    const struct place bucket[] = {
+        {1, PROTOBUF_VARINT, &count},
+        {2, PROTOBUF_FIXED64, ret_bound},
+    };
+    const struct place quantile[] = {
+        {1, PROTOBUF_FIXED64, ret_bound},
+        {2, PROTOBUF_FIXED64, ret_figure},
+    };
+    *ret_bound = *ret_figure = 0;
+    int r = read_fields(reader, wire, histogram ? bucket : quantile, 2,
+                        "a bucket or quantile is damaged");
+    *ret_figure = histogram ? (double)count : *ret_figure;
+    return r;
 }
 
 static int read_composed(const struct reader *reader, struct protobuf message,
                          struct push_update *update) {
-    const struct shape *shape = &shapes[update->type];
-    size_t n = count_fields(message, 3);
+    bool histogram = update->type == PUSH_HISTOGRAM;
+    size_t n = count_bytes(message, 3);
     double *figures = arena_take(&reader->body->arena, 2 * (n + 2) * sizeof(*figures));
     if (figures == NULL) {
         return fail_full(reader);
     }
     double *bounds = figures + n + 2;
-    double count = 0, sum = 0;
-    struct protobuf_field field;
-    int r;
-    update->n_bounds = 0; /* a field that comes twice counts as it came last */
-    while ((r = protobuf_next(&message, &field)) > 0) {
-        if (is(&field, 1, PROTOBUF_VARINT)) {
-            count = (double)field.value;
-        } else if (is(&field, 2, PROTOBUF_FIXED64)) {
-            sum = as_double(&field);
-        } else if (is(&field, 3, PROTOBUF_BYTES)) {
-            double *bound = &bounds[update->n_bounds], *figure = &figures[update->n_bounds];
-            r = read_bound(reader, field.bytes, shape, bound, figure);
-            if (r < 0) {
-                return r;
-            }
-            update->n_bounds += !(update->type == PUSH_HISTOGRAM && isinf(*bound) == 1);
-        }
+    uint64_t count = 0;
+    double sum = 0;
+    const struct place places[] = {
+        {1, PROTOBUF_VARINT, &count},
+        {2, PROTOBUF_FIXED64, &sum},
+    };
+    struct protobuf wire;
+    int r = read_fields(reader, message, places, ARRAY_LEN(places),
+                        "a histogram or summary is damaged");
+    update->n_bounds = 0; /* a histogram that comes twice counts as it came last */
+    while (r == 0 && next_bytes(&message, 3, &wire)) {
+        double *bound = &bounds[update->n_bounds];
+        r = read_bound(reader, wire, histogram, bound, &figures[update->n_bounds]);
+        update->n_bounds += !(histogram && isinf(*bound) == 1);
     }
-    figures[update->n_bounds] = count;
+    figures[update->n_bounds] = (double)count;
     figures[update->n_bounds + 1] = sum;
     update->values = figures;
     update->n_values = update->n_bounds + 2;
     update->bounds = bounds;
-    return r < 0 ? fail(reader, r, "a histogram or summary is damaged") : 0;
+    return r;
 }
 
 static int read_single(const struct reader *reader, struct protobuf message,
@@ -189,16 +207,10 @@ static int read_single(const struct reader *reader, struct protobuf message,
         return fail_full(reader);
     }
     *value = 0;
-    struct protobuf_field field;
-    int r;
-    while ((r = protobuf_next(&message, &field)) > 0) {
-        if (is(&field, 1, PROTOBUF_FIXED64)) {
-            *value = as_double(&field);
-        }
-    }
     update->values = value;
     update->n_values = 1;
-    return r < 0 ? fail(reader, r, "a value is damaged") : 0;
+    const struct place place = {1, PROTOBUF_FIXED64, value};
+    return read_fields(reader, message, &place, 1, "a value is damaged");
 }
 
 /* ---- families ---- */
@@ -212,6 +224,7 @@ static const struct {
 };
 
 enum { METRIC_TIMESTAMP = 6, TYPE_GAUGE_HISTOGRAM = 5 };
+#define NO_TIMESTAMP (UINT64_C(1) << 63) /* the lowest number, which no clock shows */
 
 static int read_metric(const struct reader *reader, struct protobuf metric,
                        const struct push_update *family, unsigned value_field) {
@@ -225,50 +238,34 @@ static int read_metric(const struct reader *reader, struct protobuf metric,
     update->name = family->name;
     update->help = family->help;
     update->type = family->type;
-    int r = read_labels(reader, metric, update);
-    if (r < 0) {
-        return r;
-    }
+    uint64_t timestamp = NO_TIMESTAMP;
+    const struct place place = {METRIC_TIMESTAMP, PROTOBUF_VARINT, &timestamp};
     bool composed = update->type == PUSH_HISTOGRAM || update->type == PUSH_SUMMARY;
-    struct protobuf_field field;
-    while ((r = protobuf_next(&metric, &field)) > 0) {
-        r = 0;
-        if (is(&field, value_field, PROTOBUF_BYTES)) {
-            r = composed ? read_composed(reader, field.bytes, update)
-                         : read_single(reader, field.bytes, update);
-        } else if (is(&field, METRIC_TIMESTAMP, PROTOBUF_VARINT)) {
-            reader->body->has_timestamps = true;
-        }
-        if (r < 0) {
-            return r;
-        }
+    struct protobuf value;
+    int r = read_fields(reader, metric, &place, 1, "a metric is damaged");
+    r = r < 0 ? r : read_labels(reader, metric, update);
+    while (r == 0 && next_bytes(&metric, value_field, &value)) {
+        r = composed ? read_composed(reader, value, update) : read_single(reader, value, update);
     }
-    if (r < 0) {
-        return fail(reader, r, "a metric is damaged");
+    reader->body->has_timestamps |= timestamp != NO_TIMESTAMP;
+    if (r == 0 && update->values == NULL) {
+        return fail(reader, -EEXIST, "a metric has no value of its type");
     }
-    return update->values != NULL ? 0 : fail(reader, -EEXIST, "a metric has no value of its type");
+    return r;
 }
 
 /* Name, help and type may come after the metrics: they are read first. */
 static int read_head(const struct reader *reader, struct protobuf wire, struct push_update *family,
                      uint64_t *ret_type) {
-    struct protobuf_field field;
-    int r;
     *ret_type = 0;
-    while ((r = protobuf_next(&wire, &field)) > 0) {
-        if (is(&field, 1, PROTOBUF_BYTES)) {
-            r = take_text(reader, field.bytes, &family->name);
-        } else if (is(&field, 2, PROTOBUF_BYTES)) {
-            r = take_text(reader, field.bytes, &family->help);
-        } else if (is(&field, 3, PROTOBUF_VARINT)) {
-            *ret_type = field.value;
-        }
-        if (r < 0) {
-            return r;
-        }
-    }
+    const struct place places[] = {
+        {1, PROTOBUF_BYTES, &family->name},
+        {2, PROTOBUF_BYTES, &family->help},
+        {3, PROTOBUF_VARINT, ret_type},
+    };
+    int r = read_fields(reader, wire, places, ARRAY_LEN(places), "the message is damaged");
     if (r < 0) {
-        return fail(reader, r, "the message is damaged");
+        return r;
     }
     size_t len = strlen(family->name);
     if (!metric_name_valid(family->name, len) || len > reader->limits->max_name_len) {
@@ -288,11 +285,9 @@ static int read_family(const struct reader *reader, struct protobuf wire) {
         return r;
     }
     family.type = types[type].type;
-    struct protobuf_field field;
-    while (r == 0 && protobuf_next(&wire, &field) > 0) {
-        if (is(&field, 4, PROTOBUF_BYTES)) {
-            r = read_metric(reader, field.bytes, &family, types[type].field);
-        }
+    struct protobuf metric;
+    while (r == 0 && next_bytes(&wire, 4, &metric)) {
+        r = read_metric(reader, metric, &family, types[type].field);
     }
     return r;
 }
