@@ -12,16 +12,6 @@
 enum { MAX_TTL_S = 1000000000, MAX_VALUES = 256, MAX_NUMBERS = 16 * PUSH_MAX_UPDATES };
 #define MAX_SEQ 9007199254740992.0 /* 2^53 */
 
-struct push_json {
-    struct arena arena;
-    struct push_update *updates;
-    size_t n_updates;
-    size_t cap_updates;
-    double *numbers; /* of the array being read */
-    size_t n_numbers;
-    size_t cap_numbers;
-};
-
 /* An object while it is being read. */
 struct reading {
     struct push_json *reader;
@@ -45,10 +35,6 @@ struct push_json *push_json_create(void) {
     return mem_zalloc(1, sizeof(struct push_json));
 }
 
-void push_json_limit(struct push_json *reader, size_t max_bytes) {
-    reader->arena.max = max_bytes;
-}
-
 void push_json_destroy(struct push_json *reader) {
     if (reader == NULL) {
         return;
@@ -64,36 +50,18 @@ void push_json_reset(struct push_json *reader) {
     reader->n_updates = 0;
 }
 
-struct arena *push_json_arena(struct push_json *reader) {
-    return &reader->arena;
-}
-
-void push_json_assign(struct push_json *reader, size_t first, size_t end,
-                      struct push_owner *owner) {
-    for (size_t i = first; i < end; i++) {
-        reader->updates[i].owner = owner;
-    }
-}
-
-const struct push_update *push_json_updates(const struct push_json *reader, size_t *ret_n) {
-    *ret_n = reader->n_updates;
-    return reader->updates;
-}
-
 /* ---- pieces ---- */
 
-/* The limit of memory is reached. */
-static int fail_full(const struct reading *reading) {
-    return arena_fail(&reading->reader->arena, reading->err);
+/* Copies `size` bytes to where they live until the next reset; NULL: the limit is reached. */
+static int keep(struct reading *reading, const void *data, size_t size, const void **ret_copy) {
+    *ret_copy = arena_copy(&reading->reader->arena, data, size);
+    return *ret_copy != NULL ? 0 : arena_fail(&reading->reader->arena, reading->err);
 }
 
 static int read_text(struct reading *reading, const char **ret_text) {
-    char *text;
-    size_t len;
-    int r = json_read_string(reading->json, &text, &len, reading->err);
-    if (r == 0) {
-        *ret_text = text;
-    }
+    char *text = NULL;
+    int r = json_read_string(reading->json, &text, NULL, reading->err);
+    *ret_text = text;
     return r;
 }
 
@@ -121,16 +89,13 @@ static int read_numbers(struct reading *reading) {
                : read_one_number(reading->json, NULL, reading, reading->err);
 }
 
-/* A copy of the reader's numbers that stays. */
 static int keep_numbers(struct reading *reading, const double **ret_numbers, uint32_t *ret_n) {
-    struct push_json *reader = reading->reader;
-    double *kept = arena_copy(&reader->arena, reader->numbers, reader->n_numbers * sizeof(*kept));
-    if (kept == NULL) {
-        return fail_full(reading);
-    }
+    const struct push_json *reader = reading->reader;
+    const void *kept;
+    int r = keep(reading, reader->numbers, reader->n_numbers * sizeof(*reader->numbers), &kept);
     *ret_numbers = kept;
     *ret_n = (uint32_t)reader->n_numbers;
-    return 0;
+    return r;
 }
 
 /* ---- labels ---- */
@@ -166,9 +131,11 @@ static int read_labels(struct reading *reading, const struct label **ret_labels,
     if (r < 0) {
         return r;
     }
-    *ret_labels = arena_copy(&reading->reader->arena, list.labels, list.n * sizeof(struct label));
+    const void *kept;
+    r = keep(reading, list.labels, list.n * sizeof(struct label), &kept);
+    *ret_labels = kept;
     *ret_n = list.n;
-    return *ret_labels != NULL ? 0 : fail_full(reading);
+    return r;
 }
 
 /* ---- keys ---- */
@@ -270,13 +237,10 @@ static int read_value_of_enum(struct json *json, const char *key, void *context,
     (void)key;
     struct reading *reading = context;
     struct knob_spec *spec = &reading->message->declared;
-    char *text;
-    size_t len;
     if (spec->n_values == MAX_VALUES) {
         return json_fail(json, err, "more than %d values", MAX_VALUES);
     }
-    int r = json_read_string(json, &text, &len, err);
-    reading->enum_values[spec->n_values] = text;
+    int r = read_text(reading, &reading->enum_values[spec->n_values]);
     spec->n_values += r == 0;
     return r;
 }
@@ -287,8 +251,10 @@ static int read_values(struct reading *reading) {
     reading->enum_values = values;
     int r = json_each(reading->json, '[', "the values as an array", read_value_of_enum, reading,
                       reading->err);
-    spec->values = arena_copy(&reading->reader->arena, values, spec->n_values * sizeof(values[0]));
-    return r < 0 ? r : spec->values == NULL ? fail_full(reading) : 0;
+    const void *kept = NULL;
+    r = r < 0 ? r : keep(reading, values, spec->n_values * sizeof(values[0]), &kept);
+    spec->values = kept;
+    return r;
 }
 
 static int read_hello_member(struct json *json, const char *key, void *context, struct error *err) {
@@ -542,50 +508,53 @@ static int finish_object(struct reading *reading) {
 
 /* ---- the form of SageAppMetricsServer: {"fps":{"value":29.7,"timestamp":1628899200.5}} ---- */
 
+struct plain_metric {
+    bool has_value;
+    double value;
+};
+
+static int read_plain_member(struct json *json, const char *key, void *context, struct error *err) {
+    struct plain_metric *metric = context;
+    if (strcmp(key, "value") != 0) {
+        return json_skip(json, err);
+    }
+    if (metric->has_value) {
+        return json_fail_at(json->key, err, "duplicate key value");
+    }
+    metric->has_value = true;
+    return json_read_value(json, &metric->value, err);
+}
+
 /* Takes the object behind a metric's name. */
 static int read_plain_metric(struct reading *reading, const char *name) {
-    struct json *json = reading->json;
-    struct json_place place = json->key;
-    double *value = arena_take(&reading->reader->arena, sizeof(*value));
-    bool first = true;
-    bool found = false;
-    char *key;
-    size_t len;
-    int r;
+    struct json_place place = reading->json->key;
+    struct plain_metric metric = {0};
+    struct push_update *update = &reading->update;
+    const void *kept;
+    int r = 0;
     reading->message->name = name;
-    if (value == NULL) {
-        return arena_fail(&reading->reader->arena, reading->err);
+    if (json_peek(reading->json) == '{') {
+        r = json_each(reading->json, '{', "an object", read_plain_member, &metric, reading->err);
     }
-    if (!json_take(json, '{')) {
+    if (r == 0 && !metric.has_value) {
         return fail_unknown(reading, place, name);
     }
-    while ((r = json_next_key(json, &first, &key, &len, reading->err)) > 0) {
-        bool is_value = strcmp(key, "value") == 0;
-        if (is_value && found) {
-            return json_fail_at(json->key, reading->err, "duplicate key value");
-        }
-        found = found || is_value;
-        r = is_value ? json_read_value(json, value, reading->err) : json_skip(json, reading->err);
-        if (r < 0) {
-            return r;
-        }
+    r = r < 0 ? r : keep(reading, &metric.value, sizeof(metric.value), &kept);
+    if (r < 0) {
+        return r;
     }
-    if (r < 0 || !found) {
-        return r < 0 ? r : fail_unknown(reading, place, name);
-    }
-    reading->update.name = name;
-    reading->update.type = PUSH_GAUGE;
-    reading->update.op = PUSH_SET;
-    reading->update.values = value;
-    reading->update.n_values = 1;
+    update->name = name;
+    update->type = PUSH_GAUGE;
+    update->op = PUSH_SET;
+    update->values = kept;
+    update->n_values = 1;
     return add_update(reading);
 }
 
 static int read_plain_metrics(struct reading *reading, bool first, char *name) {
-    size_t len;
     int r = read_plain_metric(reading, name);
     reading->message->kind = PUSH_MESSAGE_METRICS;
-    while (r == 0 && (r = json_next_key(reading->json, &first, &name, &len, reading->err)) > 0) {
+    while (r == 0 && (r = json_next_key(reading->json, &first, &name, NULL, reading->err)) > 0) {
         r = read_plain_metric(reading, name);
     }
     return r;

@@ -40,31 +40,27 @@ struct push_message {
     struct knob_value applied;
 };
 
-struct push_json;
+/* Reads messages and collects their metrics. */
+struct push_json {
+    struct arena arena; /* for all that must live until the next reset; its limit is the caller's */
+    struct push_update *updates; /* since the last reset; the next read may move them */
+    size_t n_updates;
+    size_t cap_updates;
+    double *numbers; /* of the array being read */
+    size_t n_numbers;
+    size_t cap_numbers;
+};
 
 enum { PUSH_JSON_MAX_LABELS = 64 };
 
 struct push_json *push_json_create(void);
 void push_json_destroy(struct push_json *reader); /* accepts NULL */
 
-/* Limits the memory of the objects that are read between two resets. */
-void push_json_limit(struct push_json *reader, size_t max_bytes);
-
 /* Forgets what has been read so far. */
 void push_json_reset(struct push_json *reader);
 
 /* Reads the object at the cursor, number `index` of its sender, and adds its metrics to the
  * reader's updates. -EINVAL names fault and place, -EFBIG: beyond the limit of memory; no update
- * has been added then. `*message` is filled in either case.
- */
+ * has been added then. `*message` is filled in either case. */
 int push_json_read(struct push_json *reader, struct json *json, size_t index,
                    struct push_message *message, struct error *err);
-
-/* For other data that must live until the next reset, within the limit. */
-struct arena *push_json_arena(struct push_json *reader);
-
-/* Sets the owner of the updates from number `first` up to `end`. */
-void push_json_assign(struct push_json *reader, size_t first, size_t end, struct push_owner *owner);
-
-/* All updates since the last reset, good until the next read or reset. */
-const struct push_update *push_json_updates(const struct push_json *reader, size_t *ret_n);

@@ -267,8 +267,12 @@ static int take_metrics(struct push_session *session, const struct push_message 
     if (message->group != NULL) {
         return counted(session, error_set(err, -EINVAL, "group: groups are pushed over HTTP"));
     }
-    struct push_batch batch = {.mode = PUSH_MERGE, .start = session->start};
-    batch.updates = push_json_updates(session->env->reader, &batch.n_updates);
+    struct push_batch batch = {
+        .mode = PUSH_MERGE,
+        .start = session->start,
+        .updates = session->env->reader->updates,
+        .n_updates = session->env->reader->n_updates,
+    };
     return push_store_apply(session->env->store, session->owner, &batch, NULL, err);
 }
 

@@ -570,7 +570,7 @@ void push_socket_configure(struct push_socket *socket, struct config *config) {
     socket->max_links = listen_room(settings);
     socket->max_peer_links = (size_t)settings_int(settings, "push.max-connections-per-peer");
     socket->max_line = (size_t)settings_int(settings, "push.max-line-size");
-    push_json_limit(socket->env.reader, push_memory_limit(socket->max_line));
+    socket->env.reader->arena.max = push_memory_limit(socket->max_line);
     socket->max_rate = (size_t)settings_int(settings, "push.max-line-rate");
     push_peers_configure(socket->peers, config);
     listen_configure(socket->listen, config);

@@ -95,7 +95,7 @@ static int name_owner(struct push_request *push, const struct push_target *targe
     if (++push->n_runs > MAX_RUNS) {
         return error_set(err, -EFBIG, "more than %d changes of plugin or group", MAX_RUNS);
     }
-    struct arena *arena = push_json_arena(push->reader);
+    struct arena *arena = &push->reader->arena;
     struct push_run *run = arena_take(arena, sizeof(*run));
     if (run == NULL) {
         return arena_fail(arena, err);
@@ -129,8 +129,7 @@ static int take_message(struct push_request *push, const struct push_message *me
 
 static int read_object(struct push_request *push, struct json *json, struct error *err) {
     struct push_message message;
-    size_t first;
-    push_json_updates(push->reader, &first);
+    size_t first = push->reader->n_updates;
     push->index++;
     int r = push_json_read(push->reader, json, push->index, &message, err);
     push->name = message.name;
@@ -164,7 +163,7 @@ static int read_objects(struct push_request *push, char *text, size_t len, struc
 static int read_body(struct http_upload *upload, struct error *err) {
     struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
     struct buf *body = &upload->request->body;
-    push_json_limit(push->reader, upload->max_memory);
+    push->reader->arena.max = upload->max_memory;
     return read_objects(push, body->data, body->len, err);
 }
 
@@ -217,7 +216,9 @@ static int find_owners(struct push_request *push, const struct http_upload *uplo
                        struct error *err) {
     for (struct push_run *run = push->runs; run != NULL; run = run->next) {
         int r = find_owner(push, &upload->request->url, run, err);
-        push_json_assign(push->reader, run->first, end_of_run(run, &upload->batch), run->owner);
+        for (size_t i = run->first; i < end_of_run(run, &upload->batch); i++) {
+            push->reader->updates[i].owner = run->owner;
+        }
         r = r == 0 ? http_push_check_rate(push->store, run->owner, err) : r;
         if (r < 0) {
             return r;
@@ -233,8 +234,9 @@ static int prepare(struct http_upload *upload, struct error *err) {
     *batch = (struct push_batch){
         .mode = PUSH_MERGE,
         .start = start != NULL ? push_start_number(start) : 0,
+        .updates = push->reader->updates,
+        .n_updates = push->reader->n_updates,
     };
-    batch->updates = push_json_updates(push->reader, &batch->n_updates);
     int r = push->runs == NULL ? name_owner(push, &(struct push_target){0}, 0, err) : 0;
     r = r == 0 ? find_owners(push, upload, err) : r;
     bool is_limited = push_store_limits(push->store)->max_line_rate > 0;

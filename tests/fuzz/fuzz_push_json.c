@@ -23,15 +23,14 @@ static void check_update(const struct push_update *update) {
 static void read_objects(struct push_json *reader, struct json *json) {
     struct push_message message;
     struct error err = {0};
-    size_t index = 0, n;
+    size_t index = 0;
     while (!json_at_end(json) && push_json_read(reader, json, ++index, &message, &err) == 0) {
         assert(message.kind != PUSH_MESSAGE_DECLARE ||
                knob_check(&message.declared, &message.declared.initial, NULL) == 0);
     }
     assert(err.text[0] != '\0' || json_at_end(json));
-    const struct push_update *updates = push_json_updates(reader, &n);
-    for (size_t i = 0; i < n; i++) {
-        check_update(&updates[i]);
+    for (size_t i = 0; i < reader->n_updates; i++) {
+        check_update(&reader->updates[i]);
     }
 }
 
@@ -44,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
         return 0;
     }
     memcpy(text, data, len);
-    push_json_limit(reader, MAX_BYTES);
+    reader->arena.max = MAX_BYTES;
     struct json json = json_begin(text, len, 1);
     while (!json_at_end(&json)) {
         read_objects(reader, &json);

@@ -50,11 +50,9 @@ static const char *show(void) {
     static const char *const types[] = {"-",         "untyped", "counter", "gauge",
                                         "histogram", "summary", "rate"};
     static const char *const operations[] = {"set", "inc", "total", "observe"};
-    size_t n;
-    const struct push_update *updates = push_json_updates(reader, &n);
     buf_reset(&shown);
-    for (size_t i = 0; i < n; i++) {
-        const struct push_update *u = &updates[i];
+    for (size_t i = 0; i < reader->n_updates; i++) {
+        const struct push_update *u = &reader->updates[i];
         buf_printf(&shown, "%s%s/%s/%s{", i > 0 ? "; " : "", u->name, types[u->type],
                    operations[u->op]);
         for (size_t k = 0; k < u->n_labels; k++) {
@@ -312,8 +310,7 @@ static void test_updates_gather(void) {
     TEST_ASSERT_EQUAL_INT(-EINVAL, push_json_read(reader, &json, 2, &message, &err));
     TEST_ASSERT_EQUAL_INT(0, push_json_read(reader, &json, 3, &message, &err));
     TEST_ASSERT_EQUAL_STRING("a/-/observe{x=y} 1,2; b/-/inc{} 3", show());
-    size_t n;
-    TEST_ASSERT_EQUAL_size_t(3, push_json_updates(reader, &n)[1].index);
+    TEST_ASSERT_EQUAL_size_t(3, reader->updates[1].index);
 }
 
 /* Every line, cut off anywhere, is refused, and no byte behind it is looked at. */
