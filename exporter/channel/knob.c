@@ -224,15 +224,8 @@ void knob_value_format(const struct knob_value *value, struct buf *out) {
 }
 
 void knob_value_put(struct buf *out, const char *key, const struct knob_value *value) {
-    struct buf text CLEANUP_BUF = {0};
-    knob_value_format(value, &text);
-    json_put(out, key, "%s", buf_str(&text));
-}
-
-static void put_text(struct buf *out, const char *key, const char *text) {
-    if (text != NULL) {
-        json_put_string(out, key, text);
-    }
+    json_put(out, key, "%s", ""); /* the key and its comma */
+    knob_value_format(value, out);
 }
 
 static void put_bound(struct buf *out, const char *key, double number) {
@@ -255,20 +248,23 @@ void knob_spec_put(struct buf *out, const struct knob_spec *spec) {
         }
         json_close(out, ']');
     }
-    put_text(out, "unit", spec->unit);
-    put_text(out, "help", spec->help);
+    if (spec->unit != NULL) {
+        json_put_string(out, "unit", spec->unit);
+    }
+    if (spec->help != NULL) {
+        json_put_string(out, "help", spec->help);
+    }
 }
 
 int knob_value_read(struct json *json, struct knob_value *ret_value, struct error *err) {
     struct knob_value value = {0};
     char *text = NULL;
-    size_t len;
     bool truth = false;
     int r;
     switch (json_peek(json)) {
     case '"':
         value.form = KNOB_TEXT;
-        r = json_read_string(json, &text, &len, err);
+        r = json_read_string(json, &text, NULL, err);
         value.text = text;
         break;
     case 't':

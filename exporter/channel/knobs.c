@@ -11,6 +11,7 @@
 
 struct knobs {
     struct push_store *store;
+    struct push_json *reader; /* of notes */
     int64_t swept_ns;
     struct knobs_plugin *plugins; /* sorted by number */
     struct snapshot snapshot;     /* for its memory */
@@ -64,12 +65,18 @@ static void knob_set_request(struct knob *knob, const struct knob_request *reque
 
 /* ---- plugins ---- */
 
-static void plugin_destroy(struct knobs_plugin *plugin) {
+static void forget_knobs(struct knobs_plugin *plugin) {
     while (plugin->knobs != NULL) {
         struct knob *knob = plugin->knobs;
         plugin->knobs = knob->next;
         knob_destroy(knob);
     }
+    plugin->n_knobs = 0;
+    plugin->n_bytes = 0;
+}
+
+static void plugin_destroy(struct knobs_plugin *plugin) {
+    forget_knobs(plugin);
     free(plugin->peer);
     free(plugin);
 }
@@ -113,14 +120,6 @@ static void sweep(struct knobs *knobs) {
     forget_below(place, UINT64_MAX);
 }
 
-static struct knobs_plugin *add_plugin(struct knobs_plugin **place, uint64_t number) {
-    struct knobs_plugin *plugin = mem_zalloc(1, sizeof(*plugin));
-    plugin->owner_number = number;
-    plugin->next = *place;
-    *place = plugin;
-    return plugin;
-}
-
 static size_t labels_size(const struct knobs *knobs, const struct push_owner *owner) {
     struct push_owner_view view = push_owner_view(knobs->store, owner);
     size_t n = 0;
@@ -130,13 +129,22 @@ static size_t labels_size(const struct knobs *knobs, const struct push_owner *ow
     return n;
 }
 
+static struct knobs_plugin *add_plugin(const struct knobs *knobs, struct knobs_plugin **place,
+                                       const struct push_owner *owner) {
+    struct knobs_plugin *plugin = mem_zalloc(1, sizeof(*plugin));
+    plugin->owner_number = number_of(knobs, owner);
+    plugin->labels_size = labels_size(knobs, owner);
+    plugin->next = *place;
+    *place = plugin;
+    return plugin;
+}
+
 static struct knobs_plugin *enter(struct knobs *knobs, const struct push_owner *owner) {
     uint64_t number = number_of(knobs, owner);
     struct knobs_plugin *plugin = plugin_at(find_place(knobs, number), number);
     if (plugin == NULL) {
         sweep(knobs);
-        plugin = add_plugin(find_place(knobs, number), number);
-        plugin->labels_size = labels_size(knobs, owner);
+        plugin = add_plugin(knobs, find_place(knobs, number), owner);
     }
     return plugin;
 }
@@ -219,17 +227,6 @@ static void recall_request(struct knobs *knobs, struct push_owner *owner, struct
     knob_note_finish(&note);
 }
 
-/* A plugin that comes back declares its knobs again: those that it does not declare are dropped. */
-static void forget_knobs(struct knobs_plugin *plugin) {
-    while (plugin->knobs != NULL) {
-        struct knob *knob = plugin->knobs;
-        plugin->knobs = knob->next;
-        knob_destroy(knob);
-    }
-    plugin->n_knobs = 0;
-    plugin->n_bytes = 0;
-}
-
 /* Whether the peer that declared the knobs has lost the plugin's name to another peer. */
 static bool is_taken_over(const struct knobs_plugin *plugin, const struct push_owner *owner) {
     const char *peer = push_claim_share(owner);
@@ -276,7 +273,7 @@ int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owne
         disconnect(plugin);
     }
     if (plugin->links == NULL) {
-        forget_knobs(plugin);
+        forget_knobs(plugin); /* a plugin that comes back declares all its knobs again */
     }
     if (link->plugin == NULL) {
         link->plugin = plugin;
@@ -332,44 +329,31 @@ void knobs_leave(struct knobs_link *link) {
 /* Restores the knobs of one plugin. */
 struct recall {
     struct knobs *knobs;
-    struct knobs_plugin *plugin;
-    struct push_json *reader;
+    const struct push_owner *owner;
+    struct knobs_plugin **place; /* where the plugin belongs */
+    struct knobs_plugin *plugin; /* NULL before the first knob */
 };
 
 static void recall_knob(struct knob_note *note, void *context) {
-    const struct recall *recall = context;
+    struct recall *recall = context;
     struct knob_spec spec;
     struct knob *knob = NULL;
-    if (!knob_note_spec(note, recall->reader, &spec) ||
-        knob_check(&spec, &note->request.value, NULL) < 0 ||
-        declare_knob(recall->knobs, recall->plugin, &spec, &knob, NULL) < 0) {
-        return;
+    if (note->declaration != NULL && recall->plugin == NULL) {
+        recall->plugin = add_plugin(recall->knobs, recall->place, recall->owner);
+        note_peer(recall->plugin, recall->owner);
     }
-    knob_set_request(knob, &note->request);
-}
-
-static void count_note(struct knob_note *note, void *context) {
-    size_t *n = context;
-    *n += note->declaration != NULL;
+    if (knob_note_spec(note, recall->knobs->reader, &spec) &&
+        knob_check(&spec, &note->request.value, NULL) == 0 &&
+        declare_knob(recall->knobs, recall->plugin, &spec, &knob, NULL) == 0) {
+        knob_set_request(knob, &note->request);
+    }
 }
 
 /* Restores the knobs with a request of a plugin that has not connected since the daemon started. */
 static struct knobs_plugin *recall_plugin(struct knobs *knobs, struct knobs_plugin **place,
                                           const struct push_owner *owner) {
-    size_t n = 0;
-    knob_note_visit(knobs->store, owner, count_note, &n);
-    if (n == 0) {
-        return NULL;
-    }
-    struct recall recall = {
-        .knobs = knobs,
-        .plugin = add_plugin(place, number_of(knobs, owner)),
-        .reader = push_json_create(),
-    };
-    recall.plugin->labels_size = labels_size(knobs, owner);
-    note_peer(recall.plugin, owner);
+    struct recall recall = {.knobs = knobs, .owner = owner, .place = place};
     knob_note_visit(knobs->store, owner, recall_knob, &recall);
-    push_json_destroy(recall.reader);
     return recall.plugin;
 }
 
@@ -383,10 +367,6 @@ struct knobs_plugin *knobs_of(struct knobs *knobs, struct push_owner *owner) {
     /* A connected plugin declares its knobs itself. */
     bool is_away = view.n_refs == 0;
     return plugin != NULL || !is_away ? plugin : recall_plugin(knobs, place, owner);
-}
-
-bool knobs_is_connected(const struct knobs_plugin *plugin) {
-    return plugin->links != NULL;
 }
 
 int knobs_request(struct knobs *knobs, struct push_owner *owner, struct knobs_plugin *plugin,
@@ -513,6 +493,7 @@ struct exposition_part *knobs_part(struct knobs *knobs) {
 struct knobs *knobs_create(struct push_store *store) {
     struct knobs *knobs = mem_zalloc(1, sizeof(*knobs));
     knobs->store = store;
+    knobs->reader = push_json_create();
     return knobs;
 }
 
@@ -520,12 +501,9 @@ void knobs_destroy(struct knobs *knobs) {
     if (knobs == NULL) {
         return;
     }
-    while (knobs->plugins != NULL) {
-        struct knobs_plugin *plugin = knobs->plugins;
-        knobs->plugins = plugin->next;
-        plugin_destroy(plugin);
-    }
+    forget_below(&knobs->plugins, UINT64_MAX);
     exposition_renderer_finish(&knobs->renderer);
     snapshot_finish(&knobs->snapshot);
+    push_json_destroy(knobs->reader);
     free(knobs);
 }

@@ -34,9 +34,9 @@ struct knob {
 /* The knobs of one plugin: of one owner in the store. */
 struct knobs_plugin {
     uint64_t owner_number;
-    struct knobs_link *links;
-    char *peer;         /* that declared them: see push_claim_share */
-    struct knob *knobs; /* sorted by name */
+    struct knobs_link *links; /* receive requests; without one these wait for the plugin */
+    char *peer;               /* that declared them: see push_claim_share */
+    struct knob *knobs;       /* sorted by name */
     size_t n_knobs;
     size_t n_bytes;     /* that they can take */
     size_t labels_size; /* of the owner, which each of them shows */
@@ -64,9 +64,6 @@ void knobs_leave(struct knobs_link *link);
 struct knobs_plugin *knobs_of(struct knobs *knobs, struct push_owner *owner);
 
 struct knob *knobs_find(const struct knobs_plugin *plugin, const char *name);
-
-/* Whether a connection receives requests; otherwise they are kept until the plugin is back. */
-bool knobs_is_connected(const struct knobs_plugin *plugin);
 
 /* Requests a value in the name of `by`; absent: back to the default. -EINVAL: the knob does not
  * accept it; -ENOSPC: it cannot be kept. */

@@ -267,7 +267,7 @@ static void put_knob(struct buf *out, const struct knobs_plugin *plugin, const s
         json_put_string(out, "requested_by", knob->requested_by);
     }
     put_value(out, "applied", &knob->applied, "applied_at", knob->applied_seconds);
-    json_put_bool(out, "connected", knobs_is_connected(plugin));
+    json_put_bool(out, "connected", plugin->links != NULL);
     json_close(out, '}');
 }
 
@@ -379,7 +379,7 @@ static void record(const struct http_request *request, const struct found_knob *
     format_requested(found->knob, &after);
     log_info("knobs: %s: %s: from %s to %s, requested by %s%s", view.name, found->knob->spec.name,
              buf_str(before), buf_str(&after), requester,
-             knobs_is_connected(found->plugin) ? "" : ", kept until the plugin is back");
+             found->plugin->links != NULL ? "" : ", kept until the plugin is back");
 }
 
 /* False: the request has been answered. */
