@@ -16,193 +16,11 @@
 #include "exporter/core/memory.h"
 #include "exporter/net/listen.h"
 
-/* ---- listening ---- */
-
 /* Stands for the sockets that systemd hands over, all together. */
 #define PASSED "systemd"
 
 /* How often what is not open is tried again. */
 #define RETRY_NS (5 * CLOCK_NS_PER_SEC)
-
-/* One path. */
-struct place {
-    char *address; /* "unix:/path", or PASSED */
-    struct http_listeners *listeners;
-    bool open;
-    bool keep;
-    struct place *next;
-};
-
-struct listen {
-    struct loop *loop;
-    http_accept_function *accepted;
-    void *context;
-    struct place *places;
-    struct config *config;
-    struct loop_timer retry;
-};
-
-static void place_destroy(struct place *place) {
-    http_listeners_destroy(place->listeners);
-    free(place->address);
-    free(place);
-}
-
-static struct place *find(const struct listen *listen, const char *address) {
-    struct place *place = listen->places;
-    while (place != NULL && strcmp(place->address, address) != 0) {
-        place = place->next;
-    }
-    return place;
-}
-
-static struct place *add(struct listen *listen, const char *address) {
-    struct place *place = mem_zalloc(1, sizeof(*place));
-    place->address = mem_strdup(address);
-    place->listeners = http_listeners_create(listen->loop, listen->accepted, listen->context);
-    place->next = listen->places;
-    listen->places = place;
-    return place;
-}
-
-/* Makes the directory that the socket is to be in; what is missing above it is not ours to make. */
-static void make_directory(const char *path) {
-    const char *slash = strrchr(path, '/');
-    if (slash != NULL && slash > path) {
-        char *directory CLEANUP_FREE = mem_strndup(path, (size_t)(slash - path));
-        mkdir(directory, 0755);
-    }
-}
-
-static int open_place(struct place *place, const struct config *config, struct error *err) {
-    const struct settings *settings = config->settings;
-    bool passed = strcmp(place->address, PASSED) == 0;
-    const struct http_listen_config listen_config = {
-        .name = "push",
-        .addresses = (const char *const[]){place->address, NULL},
-        .passed = passed,
-        .mode = settings_string(settings, "push.socket-mode"),
-        .group = settings_string(settings, "push.socket-group"),
-        .group_option = "push.socket-group",
-        .names = config->names,
-    };
-    if (!passed) {
-        make_directory(place->address + strlen("unix:"));
-    }
-    int r = http_listeners_listen(place->listeners, &listen_config, err);
-    place->open = r == 0;
-    return r;
-}
-
-static void say_closed(const struct error *err) {
-    log_warn("push: %s; plugins cannot connect there (see --push.socket)", err->text);
-}
-
-/* Another process may have released a path, and our socket may have been removed. Opening it again
- * is logged as the first time. */
-static void retry_fire(struct loop_timer *timer) {
-    struct listen *listen = CONTAINER_OF(timer, struct listen, retry);
-    timer->due_ns = clock_monotonic_ns() + RETRY_NS;
-    for (struct place *place = listen->places; place != NULL; place = place->next) {
-        struct error err;
-        bool was_open = place->open;
-        if (was_open && http_listeners_are_there(place->listeners)) {
-            continue;
-        }
-        if (was_open) {
-            log_warn("push: %s has been removed; creating it again", place->address);
-        }
-        if (open_place(place, listen->config, &err) < 0 && was_open) {
-            say_closed(&err);
-        }
-    }
-}
-
-void push_socket_lookup(const struct settings *settings, struct listen_names *names) {
-    listen_names_add_group(names, settings_string(settings, "push.socket-group"));
-}
-
-static void use_place(struct listen *listen, const char *address) {
-    struct error err;
-    struct place *place = find(listen, address);
-    place = place != NULL ? place : add(listen, address);
-    place->keep = true;
-    if (open_place(place, listen->config, &err) < 0) {
-        say_closed(&err);
-    }
-}
-
-static void listen_configure(struct listen *listen, struct config *config) {
-    int fds[LISTEN_PASSED_MAX];
-    bool passed = listen_passed_find("push", fds) > 0;
-    struct config *old = listen->config;
-    listen->config = config_ref(config);
-    config_unref(old);
-    for (struct place *place = listen->places; place != NULL; place = place->next) {
-        place->keep = false;
-    }
-    if (passed) {
-        use_place(listen, PASSED);
-    }
-    const char *const *paths = settings_list(config->settings, "push.socket");
-    for (; !passed && *paths != NULL; paths++) {
-        struct buf address CLEANUP_BUF = {0};
-        buf_printf(&address, "unix:%s", *paths);
-        use_place(listen, buf_str(&address));
-    }
-    listen->retry.due_ns = clock_monotonic_ns() + RETRY_NS;
-    for (struct place **link = &listen->places; *link != NULL;) {
-        struct place *place = *link;
-        if (place->keep) {
-            link = &place->next;
-        } else {
-            *link = place->next;
-            place_destroy(place);
-        }
-    }
-}
-
-static size_t listen_room(const struct settings *settings) {
-    enum { FDS_KEPT = 128 }; /* for everything but connections */
-    rlim_t wanted = (rlim_t)settings_int(settings, "push.max-connections");
-    rlim_t others = (rlim_t)settings_int(settings, "web.max-connections") + FDS_KEPT;
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted + others) {
-        return (size_t)wanted;
-    }
-    limit.rlim_cur = limit.rlim_max < wanted + others ? limit.rlim_max : wanted + others;
-    setrlimit(RLIMIT_NOFILE, &limit);
-    rlim_t left = limit.rlim_cur > others ? limit.rlim_cur - others : 0;
-    if (left >= wanted) {
-        return (size_t)wanted;
-    }
-    log_warn("push: room for %zu connections only: the process may have %zu descriptors",
-             (size_t)left, (size_t)limit.rlim_cur);
-    return (size_t)left;
-}
-
-static struct listen *listen_create(struct loop *loop, http_accept_function *accepted,
-                                    void *context) {
-    struct listen *listen = mem_zalloc(1, sizeof(*listen));
-    *listen = (struct listen){.loop = loop, .accepted = accepted, .context = context};
-    listen->retry = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = retry_fire};
-    loop_timer_add(loop, &listen->retry);
-    return listen;
-}
-
-static void listen_destroy(struct listen *listen) {
-    if (listen == NULL) {
-        return;
-    }
-    while (listen->places != NULL) {
-        struct place *place = listen->places;
-        listen->places = place->next;
-        place_destroy(place);
-    }
-    loop_timer_remove(listen->loop, &listen->retry);
-    config_unref(listen->config);
-    free(listen);
-}
 
 /* One turn of the loop reads about TURN_BYTES from all together. The time depends on the lines, so
  * after every LINES_AT_ONCE the length of the turn is checked. */
@@ -218,6 +36,15 @@ enum {
  * most MAX_WAIT_NS, as the rate may be changed. */
 #define MIN_WAIT_NS (20 * CLOCK_NS_PER_MS)
 #define MAX_WAIT_NS CLOCK_NS_PER_SEC
+
+/* One path to listen on. */
+struct place {
+    char *address; /* "unix:/path", or PASSED */
+    struct http_listeners *listeners;
+    bool open;
+    bool keep; /* while the settings are read */
+    struct place *next;
+};
 
 /* One connection. */
 struct link {
@@ -236,7 +63,9 @@ struct push_socket {
     struct loop *loop;
     struct push_session_env env;
     struct push_peers *peers;
-    struct listen *listen;
+    struct config *config;
+    struct place *places;
+    struct loop_timer retry; /* of places that are not open */
     struct link *links;
     size_t n_links;
     size_t max_links;
@@ -295,8 +124,8 @@ static void link_destroy(struct link *link) {
     free(link);
 }
 
-/* Sends what waits as far as there is room. False: the connection is of no use any more. A client
- * that has left gets no reply, but its lines are still taken. */
+/* Sends the replies as far as there is room. False: the connection is broken. A client that has
+ * left gets no reply, but its lines are still taken. */
 static bool flush(struct link *link) {
     struct buf *out = &link->session.out;
     size_t sent = 0;
@@ -327,7 +156,7 @@ static bool flush(struct link *link) {
     return true;
 }
 
-/* After lines were taken: sends replies, and closes the connection if it is over. */
+/* Sends the replies to lines, and closes the connection if it is over. */
 static void settle(struct link *link) {
     struct push_session *session = &link->session;
     bool useful = flush(link);
@@ -399,8 +228,8 @@ static void receive(struct link *link) {
     }
 }
 
-/* Reads no more before the lines that wait are taken: what comes meanwhile fills the peer's end of
- * the connection, as it should. Not watched at all, as the loop would report a peer that has left
+/* Stops reading until the waiting lines are taken; the peer's end of the connection fills up
+ * meanwhile. The connection is not watched at all, as the loop would report a peer that has left
  * again and again. */
 static void hold(struct link *link) {
     loop_remove(link->owner->loop, &link->source);
@@ -411,7 +240,7 @@ static void hold(struct link *link) {
 static void link_ready(struct loop_source *source, uint32_t events) {
     struct link *link = CONTAINER_OF(source, struct link, source);
     if (loop_turn_is_long(link->owner->loop)) {
-        return; /* it is called again: what is there to be read stays there */
+        return; /* the loop calls again: the bytes stay in the socket */
     }
     if (!link->lines.ended && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
         receive(link);
@@ -419,7 +248,7 @@ static void link_ready(struct loop_source *source, uint32_t events) {
             hold(link);
         }
     } else if (link->lines.ended && (events & (EPOLLHUP | EPOLLERR)) != 0) {
-        link_destroy(link); /* it takes no answers either */
+        link_destroy(link); /* the peer reads no replies either */
         return;
     }
     settle(link);
@@ -438,8 +267,8 @@ static bool link_begin(struct link *link) {
     return true;
 }
 
-/* Takes lines that wait, of as many as one turn has time for. A connection that was served goes to
- * the end of the queue: the connections of one plugin share its rate. */
+/* Takes waiting lines, of as many connections as one turn has time for. A connection that was
+ * served goes to the end of the queue: the connections of one plugin share its rate. */
 static void resume_fire(struct loop_timer *timer) {
     struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, resume);
     struct link **at = &socket->held;
@@ -543,6 +372,135 @@ static void check_fire(struct loop_timer *timer) {
     }
 }
 
+/* ---- listening ---- */
+
+/* Makes the directory of the socket, but none above it. */
+static void make_directory(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (slash != NULL && slash > path) {
+        char *directory CLEANUP_FREE = mem_strndup(path, (size_t)(slash - path));
+        mkdir(directory, 0755);
+    }
+}
+
+static int open_place(struct place *place, const struct config *config, struct error *err) {
+    const struct settings *settings = config->settings;
+    bool passed = strcmp(place->address, PASSED) == 0;
+    const struct http_listen_config listen_config = {
+        .name = "push",
+        .addresses = (const char *const[]){place->address, NULL},
+        .passed = passed,
+        .mode = settings_string(settings, "push.socket-mode"),
+        .group = settings_string(settings, "push.socket-group"),
+        .group_option = "push.socket-group",
+        .names = config->names,
+    };
+    if (!passed) {
+        make_directory(place->address + strlen("unix:"));
+    }
+    int r = http_listeners_listen(place->listeners, &listen_config, err);
+    place->open = r == 0;
+    return r;
+}
+
+static void log_closed(const struct error *err) {
+    log_warn("push: %s; plugins cannot connect there (see --push.socket)", err->text);
+}
+
+/* Another process may have released a path, and our socket may have been removed. Opening it again
+ * is logged as the first time. */
+static void retry_fire(struct loop_timer *timer) {
+    struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, retry);
+    timer->due_ns = clock_monotonic_ns() + RETRY_NS;
+    for (struct place *place = socket->places; place != NULL; place = place->next) {
+        struct error err;
+        bool was_open = place->open;
+        if (was_open && http_listeners_are_there(place->listeners)) {
+            continue;
+        }
+        if (was_open) {
+            log_warn("push: %s has been removed; creating it again", place->address);
+        }
+        if (open_place(place, socket->config, &err) < 0 && was_open) {
+            log_closed(&err);
+        }
+    }
+}
+
+void push_socket_lookup(const struct settings *settings, struct listen_names *names) {
+    listen_names_add_group(names, settings_string(settings, "push.socket-group"));
+}
+
+static void use_place(struct push_socket *socket, const char *address) {
+    struct error err;
+    struct place *place = socket->places;
+    while (place != NULL && strcmp(place->address, address) != 0) {
+        place = place->next;
+    }
+    if (place == NULL) {
+        place = mem_zalloc(1, sizeof(*place));
+        place->address = mem_strdup(address);
+        place->listeners = http_listeners_create(socket->loop, accepted, socket);
+        place->next = socket->places;
+        socket->places = place;
+    }
+    place->keep = true;
+    if (open_place(place, socket->config, &err) < 0) {
+        log_closed(&err);
+    }
+}
+
+/* Closes the places that are not marked to be kept, and removes the marks. */
+static void close_places(struct push_socket *socket) {
+    for (struct place **link = &socket->places; *link != NULL;) {
+        struct place *place = *link;
+        if (place->keep) {
+            place->keep = false;
+            link = &place->next;
+        } else {
+            *link = place->next;
+            http_listeners_destroy(place->listeners);
+            free(place->address);
+            free(place);
+        }
+    }
+}
+
+static void listen_configure(struct push_socket *socket) {
+    int fds[LISTEN_PASSED_MAX];
+    bool passed = listen_passed_find("push", fds) > 0;
+    if (passed) {
+        use_place(socket, PASSED);
+    }
+    const char *const *paths = settings_list(socket->config->settings, "push.socket");
+    for (; !passed && *paths != NULL; paths++) {
+        struct buf address CLEANUP_BUF = {0};
+        buf_printf(&address, "unix:%s", *paths);
+        use_place(socket, buf_str(&address));
+    }
+    socket->retry.due_ns = clock_monotonic_ns() + RETRY_NS;
+    close_places(socket);
+}
+
+static size_t listen_room(const struct settings *settings) {
+    enum { FDS_KEPT = 128 }; /* for everything but connections */
+    rlim_t wanted = (rlim_t)settings_int(settings, "push.max-connections");
+    rlim_t others = (rlim_t)settings_int(settings, "web.max-connections") + FDS_KEPT;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted + others) {
+        return (size_t)wanted;
+    }
+    limit.rlim_cur = limit.rlim_max < wanted + others ? limit.rlim_max : wanted + others;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    rlim_t left = limit.rlim_cur > others ? limit.rlim_cur - others : 0;
+    if (left >= wanted) {
+        return (size_t)wanted;
+    }
+    log_warn("push: room for %zu connections only: the process may have %zu descriptors",
+             (size_t)left, (size_t)limit.rlim_cur);
+    return (size_t)left;
+}
+
 /* ---- life ---- */
 
 struct push_socket *push_socket_create(struct loop *loop, struct push_store *store,
@@ -557,32 +515,38 @@ struct push_socket *push_socket_create(struct loop *loop, struct push_store *sto
     };
     socket->check = (struct loop_timer){.due_ns = 0, .fire = check_fire};
     socket->resume = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = resume_fire};
+    socket->retry = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = retry_fire};
     socket->held_end = &socket->held;
     loop_timer_add(loop, &socket->check);
     loop_timer_add(loop, &socket->resume);
+    loop_timer_add(loop, &socket->retry);
     socket->peers = push_peers_create(loop);
-    socket->listen = listen_create(loop, accepted, socket);
     return socket;
 }
 
 void push_socket_configure(struct push_socket *socket, struct config *config) {
     const struct settings *settings = config->settings;
+    struct config *old = socket->config;
+    socket->config = config_ref(config);
+    config_unref(old);
     socket->max_links = listen_room(settings);
     socket->max_peer_links = (size_t)settings_int(settings, "push.max-connections-per-peer");
     socket->max_line = (size_t)settings_int(settings, "push.max-line-size");
     socket->env.reader->arena.max = push_memory_limit(socket->max_line);
     socket->max_rate = (size_t)settings_int(settings, "push.max-line-rate");
     push_peers_configure(socket->peers, config);
-    listen_configure(socket->listen, config);
+    listen_configure(socket);
 }
 
 void push_socket_destroy(struct push_socket *socket) {
     if (socket == NULL) {
         return;
     }
-    listen_destroy(socket->listen);
+    close_places(socket);
+    config_unref(socket->config);
     loop_timer_remove(socket->loop, &socket->check);
     loop_timer_remove(socket->loop, &socket->resume);
+    loop_timer_remove(socket->loop, &socket->retry);
     while (socket->links != NULL) {
         link_destroy(socket->links);
     }
