@@ -11,22 +11,22 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-bool metric_name_valid(const char *name, size_t len) {
+static bool is_valid(const char *name, size_t len, bool colons) {
     for (size_t i = 0; i < len; i++) {
-        if (!is_letter(name[i]) && name[i] != ':' && !(i > 0 && is_digit(name[i]))) {
+        bool begins = is_letter(name[i]) || (colons && name[i] == ':');
+        if (!begins && !(i > 0 && is_digit(name[i]))) {
             return false;
         }
     }
     return len > 0;
 }
 
+bool metric_name_valid(const char *name, size_t len) {
+    return is_valid(name, len, true);
+}
+
 bool metric_label_name_valid(const char *name, size_t len) {
-    for (size_t i = 0; i < len; i++) {
-        if (!is_letter(name[i]) && !(i > 0 && is_digit(name[i]))) {
-            return false;
-        }
-    }
-    return len > 0;
+    return is_valid(name, len, false);
 }
 
 bool metric_name_ends_with(const char *name, size_t len, const char *ending) {

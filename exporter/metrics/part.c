@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "exporter/core/arena.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/metrics/exposition.h"
@@ -343,19 +344,11 @@ enum { KEPT_MIN = 32 };
 struct exposition_part {
     atomic_uint refs;
     size_t n_samples;
-    struct buf text; /* lines of the other blocks, then the strings of all */
+    struct buf text;      /* lines of the blocks that keep none */
+    struct arena strings; /* of all blocks, so that the part outlives the collector's */
     struct exposition_block *blocks;
     size_t n_blocks;
 };
-
-/* While the text still moves, what points into it is an offset. */
-static char *offset_pointer(const struct buf *text) {
-    return (char *)(uintptr_t)text->len;
-}
-
-static char *resolve(const struct buf *text, const char *offset) {
-    return text->data + (uintptr_t)offset;
-}
 
 /* A run of families of the same name; nearly always one. */
 struct group {
@@ -437,12 +430,19 @@ static struct exposition_lines *keep(struct rendering *rendering, const struct f
     return is_distinct(&rendering->seen, family) ? lines_create(family) : NULL;
 }
 
+static const char *copy_string(struct exposition_part *part, const char *text) {
+    return arena_copy(&part->strings, text, strlen(text) + 1);
+}
+
 static void add_group(struct rendering *rendering, const struct group *group) {
     struct exposition_part *part = rendering->part;
-    struct buf *text = &part->text;
     struct exposition_block *block = &part->blocks[part->n_blocks++];
+    const struct metric_desc *desc = group->families[0]->desc;
     *block = (struct exposition_block){
-        .type = group->families[0]->desc->type,
+        .name = copy_string(part, desc->name),
+        .help = copy_string(part, desc->help),
+        .unit = desc->unit != NULL ? copy_string(part, desc->unit) : NULL,
+        .type = desc->type,
         .n_samples = group->n_samples,
     };
     if (rendering->keeps && group->n_families == 1 && group->n_samples >= KEPT_MIN) {
@@ -454,39 +454,23 @@ static void add_group(struct rendering *rendering, const struct group *group) {
         block->len = block->kept->len;
     } else {
         series_set_prepare(&rendering->seen, group->n_samples);
-        block->own.iov_base = offset_pointer(text);
-        size_t start = text->len;
+        size_t start = part->text.len;
         block->n_samples = add_distinct(rendering, group);
-        block->len = text->len - start;
+        block->len = part->text.len - start;
     }
     part->n_samples += block->n_samples;
 }
 
-/* Copies the strings of a block behind the lines, so that the part outlives the collector's. */
-static void add_strings(struct exposition_part *part, const struct metric_desc *desc) {
-    struct exposition_block *block = &part->blocks[part->n_blocks - 1];
-    struct buf *text = &part->text;
-    block->name = offset_pointer(text);
-    buf_add(text, desc->name, strlen(desc->name) + 1);
-    block->help = offset_pointer(text);
-    buf_add(text, desc->help, strlen(desc->help) + 1);
-    if (desc->unit != NULL) {
-        block->unit = offset_pointer(text);
-        buf_add(text, desc->unit, strlen(desc->unit) + 1);
-    }
-}
-
+/* Gives the blocks their lines in the text, which no longer moves. */
 static void settle(struct exposition_part *part) {
-    const struct buf *text = &part->text;
+    char *lines = part->text.data;
     for (size_t i = 0; i < part->n_blocks; i++) {
         struct exposition_block *block = &part->blocks[i];
-        block->name = resolve(text, block->name);
-        block->help = resolve(text, block->help);
-        block->unit = block->unit != NULL ? resolve(text, block->unit) : NULL;
         if (block->kept == NULL) {
-            block->own = (struct iovec){resolve(text, block->own.iov_base), block->len};
+            block->own = (struct iovec){lines, block->len};
             block->pieces = &block->own;
             block->n_pieces = 1;
+            lines += block->len;
         }
     }
 }
@@ -511,7 +495,6 @@ static void render(struct rendering *rendering, const struct family **sorted, si
             group.n_samples += sorted[i + group.n_families++]->n_samples;
         }
         add_group(rendering, &group);
-        add_strings(rendering->part, sorted[i]->desc);
         i += group.n_families;
     }
 }
@@ -583,6 +566,7 @@ void exposition_part_unref(struct exposition_part *part) {
         lines_unref(part->blocks[i].kept);
     }
     buf_finish(&part->text);
+    arena_finish(&part->strings);
     free(part->blocks);
     free(part);
 }
