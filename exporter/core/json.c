@@ -243,6 +243,12 @@ static bool at_word(const struct json *json, const char *word) {
     return (size_t)(json->end - json->at) >= len && memcmp(json->at, word, len) == 0;
 }
 
+static bool take_word(struct json *json, const char *word) {
+    bool taken = at_word(json, word);
+    json->at += taken ? strlen(word) : 0;
+    return taken;
+}
+
 int json_read_number(struct json *json, double *ret_number, struct error *err) {
     json_peek(json);
     const char *end = number_end(json);
@@ -270,10 +276,8 @@ int json_read_value(struct json *json, double *ret_number, struct error *err) {
         return json_read_number(json, ret_number, err);
     }
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        if (at_word(json, words[i])) {
-            size_t len = strlen(words[i]);
-            json->at += len;
-            return number_parse(words[i] + 1, len - 2, ret_number);
+        if (take_word(json, words[i])) {
+            return number_parse(words[i] + 1, strlen(words[i]) - 2, ret_number);
         }
     }
     return fail_expected(json, err, "a number, \"NaN\", \"+Inf\" or \"-Inf\"");
@@ -281,22 +285,13 @@ int json_read_value(struct json *json, double *ret_number, struct error *err) {
 
 int json_read_bool(struct json *json, bool *ret_bool, struct error *err) {
     json_peek(json);
-    bool yes = at_word(json, "true");
-    if (!yes && !at_word(json, "false")) {
-        return fail_expected(json, err, "true or false");
-    }
-    json->at += yes ? 4 : 5;
-    *ret_bool = yes;
-    return 0;
+    *ret_bool = take_word(json, "true");
+    return *ret_bool || take_word(json, "false") ? 0 : fail_expected(json, err, "true or false");
 }
 
 int json_read_null(struct json *json, struct error *err) {
     json_peek(json);
-    if (!at_word(json, "null")) {
-        return fail_expected(json, err, "a value");
-    }
-    json->at += 4;
-    return 0;
+    return take_word(json, "null") ? 0 : fail_expected(json, err, "a value");
 }
 
 /* ---- objects and arrays ---- */
@@ -356,45 +351,30 @@ static int skip_simple(struct json *json, struct error *err) {
     }
 }
 
-/* One level that json_skip is in. */
-struct level {
-    bool object;
-    bool first;
-};
-
-/* Steps on in the innermost level: 1 before a value, 0 at the level's end. */
-static int step(struct json *json, struct level *level, struct error *err) {
+static int skip(struct json *json, int depth, struct error *err) {
+    char bracket = json_peek(json);
+    if (bracket != '{' && bracket != '[') {
+        return skip_simple(json, err);
+    }
+    if (depth == JSON_MAX_DEPTH) {
+        return json_fail(json, err, "nested more than %d deep", JSON_MAX_DEPTH);
+    }
+    json->at++;
+    bool first = true;
     char *key;
-    return level->object ? json_next_key(json, &level->first, &key, NULL, err)
-                         : json_next_element(json, &level->first, err);
-}
-
-int json_skip(struct json *json, struct error *err) {
-    struct level levels[JSON_MAX_DEPTH];
-    size_t depth = 0;
-    do {
-        char c = json_peek(json);
-        if (c == '{' || c == '[') {
-            if (depth == JSON_MAX_DEPTH) {
-                return json_fail(json, err, "nested more than %d deep", JSON_MAX_DEPTH);
-            }
-            json->at++;
-            levels[depth++] = (struct level){.object = c == '{', .first = true};
-        } else {
-            int r = skip_simple(json, err);
-            if (r < 0) {
-                return r;
-            }
-        }
-        int r = 0;
-        while (depth > 0 && (r = step(json, &levels[depth - 1], err)) == 0) {
-            depth--;
-        }
+    int r;
+    while ((r = bracket == '{' ? json_next_key(json, &first, &key, NULL, err)
+                               : json_next_element(json, &first, err)) > 0) {
+        r = skip(json, depth + 1, err);
         if (r < 0) {
             return r;
         }
-    } while (depth > 0);
-    return 0;
+    }
+    return r;
+}
+
+int json_skip(struct json *json, struct error *err) {
+    return skip(json, 0, err);
 }
 
 /* ---- writing ---- */

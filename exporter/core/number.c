@@ -493,7 +493,7 @@ int number_parse(const char *text, size_t len, double *ret_value) {
     bool negative = is_signed && *text == '-';
     text += is_signed;
     double magnitude;
-    bool begins_word = text < end && *text > '9';
+    bool begins_word = text<end && * text> '9';
     if (!begins_word || !parse_word(text, (size_t)(end - text), is_signed, &magnitude)) {
         int result = parse_decimal(text, end, &magnitude);
         if (result < 0) {

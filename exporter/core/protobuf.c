@@ -44,14 +44,13 @@ static bool take_fixed(struct protobuf *message, size_t len, uint64_t *ret_value
 }
 
 static bool take_value(struct protobuf *message, struct protobuf_field *field) {
-    uint64_t len;
     switch (field->wire) {
     case PROTOBUF_VARINT:
         return take_varint(message, &field->value);
     case PROTOBUF_FIXED64:
         return take_fixed(message, 8, &field->value);
     case PROTOBUF_BYTES:
-        return take_varint(message, &len) && take_bytes(message, len, &field->bytes);
+        return protobuf_next_delimited(message, &field->bytes) == 0;
     case PROTOBUF_FIXED32:
         return take_fixed(message, 4, &field->value);
     }
