@@ -10,14 +10,11 @@
 
 enum { FILE_CHUNK = 4096, FILE_MAX_PSEUDO = 1 << 20 };
 
-/* Reads from `offset` (pread) or from the current position (offset < 0). */
-static int read_all(int fd, off_t offset, const char *name, size_t max_bytes, struct buf *out,
-                    struct error *err) {
+int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, struct error *err) {
     buf_reset(out);
     for (;;) {
         size_t room = out->cap > out->len + FILE_CHUNK ? out->cap - out->len - 1 : FILE_CHUNK;
-        char *to = buf_reserve(out, room);
-        ssize_t n = offset < 0 ? read(fd, to, room) : pread(fd, to, room, offset + (off_t)out->len);
+        ssize_t n = pread(fd, buf_reserve(out, room), room, (off_t)out->len);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -38,18 +35,12 @@ static int read_all(int fd, off_t offset, const char *name, size_t max_bytes, st
     }
 }
 
-/* Without waiting: a named pipe in a watched directory must not hang us. */
-static int open_at(int dirfd, const char *path) {
-    return openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-}
-
+/* Opens without waiting: a named pipe in a watched directory must not hang us. */
 int file_read_at(int dirfd, const char *path, size_t max_bytes, struct buf *out,
                  struct error *err) {
-    int fd CLEANUP_CLOSE = open_at(dirfd, path);
-    if (fd < 0) {
-        return error_set(err, -errno, "open %s: %m", path);
-    }
-    return read_all(fd, -1, path, max_bytes, out, err);
+    int fd CLEANUP_CLOSE = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return fd < 0 ? error_set(err, -errno, "open %s: %m", path)
+                  : file_reread(fd, path, max_bytes, out, err);
 }
 
 int file_read(const char *path, struct buf *out, struct error *err) {
@@ -57,15 +48,7 @@ int file_read(const char *path, struct buf *out, struct error *err) {
 }
 
 int file_read_stored(const char *path, size_t max_bytes, struct buf *out, struct error *err) {
-    int fd CLEANUP_CLOSE = open_at(AT_FDCWD, path);
-    if (fd < 0) {
-        return error_set(err, -errno, "open %s: %m", path);
-    }
-    return file_reread(fd, path, max_bytes, out, err);
-}
-
-int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, struct error *err) {
-    return read_all(fd, 0, name, max_bytes, out, err);
+    return file_read_at(AT_FDCWD, path, max_bytes, out, err);
 }
 
 /* The permissions on the way to a file do not matter here: in a directory that others can write to,

@@ -7,15 +7,15 @@
 #include "exporter/core/error.h"
 
 /* Reads the whole file at `path` (relative to `dirfd`, or AT_FDCWD) and puts it into `out`, which
- * is emptied first. Files of /proc and /sys have no size; a file longer than
- * `max_bytes` is -EFBIG. Fails with the errno of the call and a text that names the path. */
+ * is emptied first. Files of /proc and /sys have no size; a file longer than `max_bytes` is -EFBIG,
+ * and a pipe, which would read as empty while nobody writes, -ESPIPE. Fails with the errno of the
+ * call and a text that names the path. */
 int file_read_at(int dirfd, const char *path, size_t max_bytes, struct buf *out, struct error *err);
 
 /* The same for a path, with a limit that fits every file of /proc and /sys (1 MiB). */
 int file_read(const char *path, struct buf *out, struct error *err);
 
-/* The same for a file that must be a stored one: a pipe, which would read as empty while nobody
- * writes, is -ESPIPE. */
+/* The same for a path with a limit of the caller's. */
 int file_read_stored(const char *path, size_t max_bytes, struct buf *out, struct error *err);
 
 /* Opens a file that no other user but root can have written: a regular one that belongs to this
