@@ -67,9 +67,9 @@ static void place(struct hash_index *index, uint64_t hash, void *item) {
 }
 
 /* Half of the slots stay free, so that every walk is short. */
-static void make_room(struct hash_index *index) {
+static void make_room(struct hash_index *index, size_t n) {
     size_t n_slots = index->n_slots != 0 ? index->n_slots : INDEX_MIN_SLOTS;
-    while (n_slots < 2 * (index->n_items + 1)) {
+    while (n_slots < 2 * (index->n_items + n)) {
         n_slots *= 2;
     }
     if (n_slots == index->n_slots) {
@@ -86,8 +86,16 @@ static void make_room(struct hash_index *index) {
     *index = grown;
 }
 
+void hash_index_reset(struct hash_index *index, size_t n) {
+    if (index->n_items > 0) {
+        memset(index->slots, 0, index->n_slots * sizeof(*index->slots));
+    }
+    index->n_items = 0;
+    make_room(index, n);
+}
+
 void hash_index_add(struct hash_index *index, uint64_t hash, void *item) {
-    make_room(index);
+    make_room(index, 1);
     place(index, hash, item);
     index->n_items++;
 }

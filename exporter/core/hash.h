@@ -69,6 +69,9 @@ struct hash_index_slot {
 /* Frees the index and leaves it empty. */
 void hash_index_finish(struct hash_index *index);
 
+/* Empties the index, keeps its memory and makes room for `n` items. */
+void hash_index_reset(struct hash_index *index, size_t n);
+
 void hash_index_add(struct hash_index *index, uint64_t hash, void *item);
 
 /* Removes one that is there. */

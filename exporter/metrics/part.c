@@ -5,33 +5,12 @@
 #include <sys/mman.h>
 
 #include "exporter/core/arena.h"
+#include "exporter/core/hash.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/metrics/exposition.h"
 
 /* ---- series that are the same ---- */
-
-/* Finds the samples of a family that are the same series: equal suffix, equal labels. */
-struct series_set {
-    const struct sample **slots; /* of a hash table; NULL is free */
-    size_t mask;
-    size_t cap;
-};
-
-/* Empties the set and makes room for `n` series. */
-static void series_set_prepare(struct series_set *set, size_t n) {
-    size_t n_slots = 16;
-    while (n_slots < 2 * n) {
-        n_slots *= 2;
-    }
-    if (n_slots > set->cap) {
-        free(set->slots);
-        set->slots = mem_alloc(n_slots * sizeof(*set->slots));
-        set->cap = n_slots;
-    }
-    set->mask = n_slots - 1;
-    memset(set->slots, 0, n_slots * sizeof(*set->slots));
-}
 
 /* No labels and an empty set of them are the same series, so they hash alike. */
 static uint32_t series_hash(const struct sample *sample) {
@@ -48,16 +27,17 @@ static bool is_same_series(const struct sample *a, const struct sample *b) {
 }
 
 /* Adds a series; false if it was there before. */
-static bool series_set_add(struct series_set *set, const struct sample *sample) {
-    for (size_t i = series_hash(sample) & set->mask;; i = (i + 1) & set->mask) {
-        if (set->slots[i] == NULL) {
-            set->slots[i] = sample;
-            return true;
-        }
-        if (is_same_series(set->slots[i], sample)) {
+static bool add_series(struct hash_index *seen, const struct sample *sample) {
+    uint32_t hash = series_hash(sample);
+    size_t cursor = 0;
+    const struct sample *other;
+    while ((other = hash_index_next(seen, hash, &cursor)) != NULL) {
+        if (is_same_series(other, sample)) {
             return false;
         }
     }
+    hash_index_add(seen, hash, (void *)sample);
+    return true;
 }
 
 /* ---- kept lines ---- */
@@ -360,7 +340,7 @@ struct group {
 /* One rendering. */
 struct rendering {
     struct exposition_part *part;
-    struct series_set seen;
+    struct hash_index seen;        /* series of the family */
     bool keeps;                    /* there will be a next rendering */
     bool owns_last;                /* nobody else reads the last part */
     struct exposition_block *last; /* the place in its blocks, sorted like ours */
@@ -386,7 +366,7 @@ static size_t add_distinct(struct rendering *rendering, const struct group *grou
         bool fits = family->desc->type == desc->type;
         for (size_t k = 0; fits && k < family->n_samples; k++) {
             const struct sample *sample = &family->samples[k];
-            if (series_set_add(&rendering->seen, sample)) {
+            if (add_series(&rendering->seen, sample)) {
                 add_line(&rendering->part->text, desc->name, name_len, sample);
                 n_added++;
             }
@@ -408,9 +388,9 @@ static struct exposition_lines *take_last(struct rendering *rendering, const cha
     return rendering->owns_last ? TAKE(last->kept) : lines_ref(last->kept);
 }
 
-static bool is_distinct(struct series_set *seen, const struct family *family) {
+static bool is_distinct(struct hash_index *seen, const struct family *family) {
     for (size_t i = 0; i < family->n_samples; i++) {
-        if (!series_set_add(seen, &family->samples[i])) {
+        if (!add_series(seen, &family->samples[i])) {
             return false;
         }
     }
@@ -426,7 +406,7 @@ static struct exposition_lines *keep(struct rendering *rendering, const struct f
         return lines;
     }
     lines_unref(lines);
-    series_set_prepare(&rendering->seen, family->n_samples);
+    hash_index_reset(&rendering->seen, family->n_samples);
     return is_distinct(&rendering->seen, family) ? lines_create(family) : NULL;
 }
 
@@ -453,7 +433,7 @@ static void add_group(struct rendering *rendering, const struct group *group) {
         block->n_pieces = block->kept->n_pieces;
         block->len = block->kept->len;
     } else {
-        series_set_prepare(&rendering->seen, group->n_samples);
+        hash_index_reset(&rendering->seen, group->n_samples);
         size_t start = part->text.len;
         block->n_samples = add_distinct(rendering, group);
         block->len = part->text.len - start;
@@ -526,7 +506,7 @@ static struct exposition_part *create(const struct snapshot *snapshot, struct ex
         rendering.last_end = last->blocks + last->n_blocks;
     }
     render(&rendering, sorted, n);
-    free(rendering.seen.slots);
+    hash_index_finish(&rendering.seen);
     settle(part);
     if (ret_duplicates != NULL) {
         *ret_duplicates = snapshot_n_samples(snapshot) - part->n_samples;

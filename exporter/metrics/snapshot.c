@@ -5,18 +5,12 @@
 
 #include "exporter/core/memory.h"
 
-enum { SNAPSHOT_MIN_FAMILIES = 16 }; /* a power of two */
-
-static size_t slots_for(size_t cap_families) {
-    return 2 * cap_families;
-}
-
 void snapshot_finish(struct snapshot *snapshot) {
     for (size_t i = 0; i < snapshot->cap_families; i++) {
         free(snapshot->families[i].samples);
     }
     free(snapshot->families);
-    free(snapshot->slots);
+    hash_index_finish(&snapshot->index);
     *snapshot = (struct snapshot){0};
 }
 
@@ -24,46 +18,27 @@ void snapshot_reset(struct snapshot *snapshot) {
     for (size_t i = 0; i < snapshot->n_families; i++) {
         snapshot->families[i].n_samples = 0;
     }
-    if (snapshot->n_families > 0) {
-        memset(snapshot->slots, 0, slots_for(snapshot->cap_families) * sizeof(*snapshot->slots));
-    }
+    hash_index_reset(&snapshot->index, 0);
     snapshot->n_families = 0;
     snapshot->last = 0;
 }
 
-/* The slot of `desc`, or the one that it would get: half of the slots are always free. */
-static uint32_t *find_slot(const struct snapshot *snapshot, const struct metric_desc *desc) {
-    size_t mask = slots_for(snapshot->cap_families) - 1;
+/* Different descriptions have different hashes. */
+static uint64_t hash_of(const struct metric_desc *desc) {
     uint64_t mixed = (uint64_t)(uintptr_t)desc * UINT64_C(0x9e3779b97f4a7c15);
-    for (size_t i = (size_t)(mixed >> 32) & mask;; i = (i + 1) & mask) {
-        uint32_t *slot = &snapshot->slots[i];
-        if (*slot == 0 || snapshot->families[*slot - 1].desc == desc) {
-            return slot;
-        }
-    }
-}
-
-static void grow_families(struct snapshot *out) {
-    size_t cap = out->cap_families == 0 ? SNAPSHOT_MIN_FAMILIES : 2 * out->cap_families;
-    out->families = mem_resize(out->families, cap, sizeof(*out->families));
-    memset(out->families + out->cap_families, 0,
-           (cap - out->cap_families) * sizeof(*out->families));
-    out->cap_families = cap;
-    free(out->slots);
-    out->slots = mem_zalloc(slots_for(cap), sizeof(*out->slots));
-    for (size_t i = 0; i < out->n_families; i++) {
-        *find_slot(out, out->families[i].desc) = (uint32_t)i + 1;
-    }
+    return mixed << 32 | mixed >> 32;
 }
 
 /* Families beyond n_families keep their sample arrays for the next round. */
 static struct family *new_family(struct snapshot *out, const struct metric_desc *desc) {
-    if (out->n_families == out->cap_families) {
-        grow_families(out);
+    size_t cap = out->cap_families;
+    ARRAY_GROW(&out->families, &out->cap_families, out->n_families + 1);
+    for (; cap < out->cap_families; cap++) {
+        out->families[cap] = (struct family){0};
     }
     out->last = out->n_families++;
     out->families[out->last].desc = desc;
-    *find_slot(out, desc) = (uint32_t)out->n_families;
+    hash_index_add(&out->index, hash_of(desc), (void *)(uintptr_t)out->n_families);
     return &out->families[out->last];
 }
 
@@ -76,11 +51,12 @@ static struct family *find_family(struct snapshot *out, const struct metric_desc
             return &out->families[i];
         }
     }
-    uint32_t slot = out->n_families > 0 ? *find_slot(out, desc) : 0;
-    if (slot == 0) {
+    size_t cursor = 0;
+    uintptr_t number = (uintptr_t)hash_index_next(&out->index, hash_of(desc), &cursor);
+    if (number == 0) {
         return new_family(out, desc);
     }
-    out->last = slot - 1;
+    out->last = number - 1;
     return &out->families[out->last];
 }
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "exporter/core/cleanup.h"
+#include "exporter/core/hash.h"
 #include "exporter/metrics/labels.h"
 #include "exporter/metrics/metric.h"
 
@@ -29,8 +30,7 @@ struct snapshot {
     struct family *families;
     size_t n_families;
     size_t cap_families;
-    uint32_t
-        *slots;  /* of a hash table: the index of each description's family, plus one; 0 is free */
+    struct hash_index index; /* by description: the number of its family, from 1 */
     size_t last; /* the family that got the previous sample: the next is mostly the same */
 };
 
