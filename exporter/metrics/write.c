@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/core/arena.h"
 #include "exporter/core/hash.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/utf8.h"
@@ -10,16 +11,15 @@
 
 /* One part only provides a series, or all samples of one histogram or summary: its owner. */
 struct key {
-    const char *text; /* NULL: a free slot */
+    const char *text;
     size_t len;
     size_t owner; /* the part it comes from */
 };
 
 struct merge {
     struct buf *out;
-    struct key *slots;
-    size_t mask;
-    struct buf texts; /* of keys that are no part of a line; has room for all, so it never moves */
+    struct hash_index keys;
+    struct arena arena; /* the keys, and texts of those that are no part of a line */
 };
 
 /* Finds the label `name` in rendered labels: `*ret_from` to `*ret_to`, without commas. */
@@ -62,11 +62,10 @@ static struct key composite_key(struct merge *merge, const char *series, size_t 
     } else if (from > labels) {
         from--;
     }
-    struct buf *texts = &merge->texts;
-    size_t start = texts->len;
-    buf_add(texts, labels, (size_t)(from - labels));
-    buf_add(texts, to, (size_t)(end - to));
-    return (struct key){.text = texts->data + start, .len = texts->len - start};
+    char *text = arena_take(&merge->arena, (size_t)(end - labels));
+    char *text_end = mempcpy(text, labels, (size_t)(from - labels));
+    text_end = mempcpy(text_end, to, (size_t)(end - to));
+    return (struct key){.text = text, .len = (size_t)(text_end - text)};
 }
 
 static struct key key_of(struct merge *merge, enum metric_type type, const char *series,
@@ -82,17 +81,17 @@ static struct key key_of(struct merge *merge, enum metric_type type, const char 
 }
 
 /* Whether no other part has the key. */
-static bool claim(struct merge *merge, struct key key) {
-    for (size_t i = hash_bytes(key.text, key.len) & merge->mask;; i = (i + 1) & merge->mask) {
-        struct key *other = &merge->slots[i];
-        if (other->text == NULL) {
-            *other = key;
-            return true;
-        }
-        if (other->len == key.len && memcmp(other->text, key.text, key.len) == 0) {
-            return other->owner == key.owner;
+static bool claim(struct merge *merge, const struct key *key) {
+    uint32_t hash = hash_bytes(key->text, key->len);
+    size_t cursor = 0;
+    const struct key *other;
+    while ((other = hash_index_next(&merge->keys, hash, &cursor)) != NULL) {
+        if (other->len == key->len && memcmp(other->text, key->text, key->len) == 0) {
+            return other->owner == key->owner;
         }
     }
+    hash_index_add(&merge->keys, hash, arena_copy(&merge->arena, key, sizeof(*key)));
+    return true;
 }
 
 /* Label values may contain spaces, numbers never do: the last space ends the series. */
@@ -104,7 +103,7 @@ static void merge_piece(struct merge *merge, enum metric_type type, const struct
         const char *space = memrchr(line, ' ', (size_t)(newline - line));
         struct key key = key_of(merge, type, line, (size_t)(space - line));
         key.owner = owner;
-        if (claim(merge, key)) {
+        if (claim(merge, &key)) {
             buf_add(merge->out, line, (size_t)(newline + 1 - line));
         } else {
             (*dropped)++;
@@ -113,46 +112,26 @@ static void merge_piece(struct merge *merge, enum metric_type type, const struct
     }
 }
 
-static void merge_block(struct merge *merge, const struct exposition_block *block, size_t owner,
-                        uint64_t *dropped) {
-    for (size_t i = 0; i < block->n_pieces; i++) {
-        merge_piece(merge, block->type, &block->pieces[i], owner, dropped);
-    }
-}
-
-static void prepare(struct merge *merge, const struct exposition_block *const *blocks,
-                    size_t n_blocks) {
-    size_t n_samples = 0, len = 0;
-    for (size_t i = 0; i < n_blocks; i++) {
-        n_samples += blocks[i] != NULL ? blocks[i]->n_samples : 0;
-        len += blocks[i] != NULL ? blocks[i]->len : 0;
-    }
-    merge->mask = 15;
-    while (merge->mask < 2 * n_samples) {
-        merge->mask = 2 * merge->mask + 1;
-    }
-    merge->slots = mem_zalloc(merge->mask + 1, sizeof(*merge->slots));
-    buf_reserve(&merge->texts, len);
-}
-
 void exposition_merge(struct buf *out, const struct exposition_block *const *blocks,
                       size_t n_blocks, uint64_t *dropped) {
     struct merge merge = {.out = out};
     const struct exposition_block *first = NULL;
-    prepare(&merge, blocks, n_blocks);
     for (size_t i = 0; i < n_blocks; i++) {
-        if (blocks[i] == NULL) {
+        const struct exposition_block *block = blocks[i];
+        if (block == NULL) {
             continue;
         }
-        first = first != NULL ? first : blocks[i];
-        if (blocks[i]->type == first->type) {
-            merge_block(&merge, blocks[i], i, &dropped[i]);
-        } else {
-            dropped[i] += blocks[i]->n_samples;
+        first = first != NULL ? first : block;
+        if (block->type != first->type) {
+            dropped[i] += block->n_samples;
+            continue;
+        }
+        for (size_t k = 0; k < block->n_pieces; k++) {
+            merge_piece(&merge, block->type, &block->pieces[k], i, &dropped[i]);
         }
     }
-    free(merge.slots);
-    buf_finish(&merge.texts);
+    hash_index_finish(&merge.keys);
+    arena_finish(&merge.arena);
 }
 
 /* ---- pages ---- */
@@ -253,25 +232,26 @@ static bool is_creation_time(const struct page *page, const struct exposition_bl
 }
 
 /* "# TYPE name text": pages of small families consist of these, hence without printf. */
-static void write_comment(struct buf *out, const char *keyword, const char *name, size_t len,
-                          const char *text) {
+static void begin_comment(struct buf *out, const char *keyword, const char *name, size_t len) {
     buf_add_str(out, keyword);
     buf_add(out, name, len);
     buf_add_char(out, ' ');
+}
+
+static void write_comment(struct buf *out, const char *keyword, const char *name, size_t len,
+                          const char *text) {
+    begin_comment(out, keyword, name, len);
     buf_add_str(out, text);
     buf_add_char(out, '\n');
 }
 
 static void write_help(struct buf *out, const struct exposition_block *block, size_t len,
                        bool quotes) {
-    if (block->help[0] == '\0') {
-        return;
+    if (block->help[0] != '\0') {
+        begin_comment(out, "# HELP ", block->name, len);
+        utf8_add_escaped(out, block->help, quotes);
+        buf_add_char(out, '\n');
     }
-    buf_add_str(out, "# HELP ");
-    buf_add(out, block->name, len);
-    buf_add_char(out, ' ');
-    utf8_add_escaped(out, block->help, quotes);
-    buf_add_char(out, '\n');
 }
 
 static void write_text_head(struct buf *out, const struct exposition_block *block) {
@@ -297,51 +277,29 @@ static bool loses_ending(const struct page *page, const struct exposition_block 
            !is_sample_name(page, page->n_cursors, block->name, len);
 }
 
-/* The name of a family in OpenMetrics: the first `len` bytes of its own. */
-struct openmetrics_name {
-    const char *type;
-    size_t len;
-};
-
-static struct openmetrics_name openmetrics_name(const struct page *page,
-                                                const struct exposition_block *block) {
-    static const struct {
-        const char *ending;
-        const char *type_without;
-    } kinds[] = {
-        [METRIC_COUNTER] = {"_total", "unknown"},
-        [METRIC_INFO] = {"_info", "gauge"},
-    };
-    size_t len = strlen(block->name);
-    if (block->type == METRIC_UNTYPED) {
-        return (struct openmetrics_name){"unknown", len};
-    }
-    const char *ending = kinds[block->type].ending;
-    if (ending == NULL) {
-        return (struct openmetrics_name){metric_type_name(block->type), len};
-    }
-    if (!loses_ending(page, block, ending)) {
-        return (struct openmetrics_name){kinds[block->type].type_without, len};
-    }
-    return (struct openmetrics_name){metric_type_name(block->type), len - strlen(ending)};
-}
-
-/* The unit must be the name's last word, and an info can have none. */
-static bool fits_unit(const struct exposition_block *block, size_t len) {
-    if (block->unit == NULL || block->unit[0] == '\0' || block->type == METRIC_INFO) {
-        return false;
-    }
-    return metric_name_has_unit(block->name, len, block->unit);
-}
-
 static void write_openmetrics_head(const struct page *page, const struct exposition_block *block) {
-    struct openmetrics_name name = openmetrics_name(page, block);
-    struct buf *out = page->out;
-    write_comment(out, "# TYPE ", block->name, name.len, name.type);
-    if (fits_unit(block, name.len)) {
-        write_comment(out, "# UNIT ", block->name, name.len, block->unit);
+    static const struct {
+        const char *type, *ending, *type_with_ending;
+    } kinds[] = {
+        [METRIC_UNTYPED] = {.type = "unknown"}, [METRIC_COUNTER] = {"counter", "_total", "unknown"},
+        [METRIC_GAUGE] = {.type = "gauge"},     [METRIC_HISTOGRAM] = {.type = "histogram"},
+        [METRIC_SUMMARY] = {.type = "summary"}, [METRIC_INFO] = {"info", "_info", "gauge"},
+    };
+    const char *type = kinds[block->type].type;
+    const char *ending = kinds[block->type].ending;
+    size_t len = strlen(block->name);
+    if (ending != NULL && loses_ending(page, block, ending)) {
+        len -= strlen(ending);
+    } else if (ending != NULL) {
+        type = kinds[block->type].type_with_ending;
     }
-    write_help(out, block, name.len, true);
+    write_comment(page->out, "# TYPE ", block->name, len, type);
+    /* The unit must be the name's last word, and an info can have none. */
+    if (block->unit != NULL && block->unit[0] != '\0' && block->type != METRIC_INFO &&
+        metric_name_has_unit(block->name, len, block->unit)) {
+        write_comment(page->out, "# UNIT ", block->name, len, block->unit);
+    }
+    write_help(page->out, block, len, true);
 }
 
 /* Writes the blocks of that name of all cursors and moves these on. */
