@@ -306,13 +306,17 @@ static void visit_directory(struct pywaggle *pywaggle, struct directory *directo
     search(pywaggle, directory, fd);
 }
 
-static void directory_finish(struct directory *directory) {
-    end_search(directory);
-    for (size_t i = 0; i < directory->n_logs; i++) {
-        free(directory->logs[i].plugin);
+static void forget_directories(struct directory *directories, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        struct directory *directory = &directories[i];
+        end_search(directory);
+        for (size_t k = 0; k < directory->n_logs; k++) {
+            free(directory->logs[k].plugin);
+        }
+        free(directory->logs);
+        free(directory->path);
     }
-    free(directory->logs);
-    free(directory->path);
+    free(directories);
 }
 
 /* ---- life ---- */
@@ -336,13 +340,6 @@ struct pywaggle *pywaggle_create(struct loop *loop, struct push_store *store,
     pywaggle->timer = (struct loop_timer){.due_ns = LOOP_NEVER, .fire = fire};
     loop_timer_add(loop, &pywaggle->timer);
     return pywaggle;
-}
-
-static void forget_directories(struct directory *directories, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        directory_finish(&directories[i]);
-    }
-    free(directories);
 }
 
 void pywaggle_destroy(struct pywaggle *pywaggle) {

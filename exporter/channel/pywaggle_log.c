@@ -59,11 +59,10 @@ static char legal(char c) {
 static int read_meta(struct json *json, const char *key, void *context, struct error *err) {
     char *name = (char *)key; /* in the text, which may be written to */
     char *value;
-    size_t len;
     if (json_peek(json) != '"') {
         return json_skip(json, err);
     }
-    int r = json_read_string(json, &value, &len, err);
+    int r = json_read_string(json, &value, NULL, err);
     if (r == 0) {
         for (char *c = name; *c != '\0'; c++) {
             *c = legal(*c);
@@ -105,8 +104,7 @@ static int read_value(struct json *json, struct record *record, struct error *er
 
 static int read_member(struct json *json, const char *key, void *context, struct error *err) {
     struct record *record = context;
-    size_t len;
-    return strcmp(key, "name") == 0 ? json_read_string(json, &record->name, &len, err)
+    return strcmp(key, "name") == 0 ? json_read_string(json, &record->name, NULL, err)
            : strcmp(key, "meta") == 0
                ? json_each(json, '{', "an object as meta", read_meta, record, err)
            : strcmp(key, "value") == 0 ? read_value(json, record, err)
@@ -198,12 +196,9 @@ int pywaggle_line_read(char *text, size_t len, struct pywaggle_line *out, struct
 /* ---- where a log is read from ---- */
 
 /* Inodes are used again, and a device may have another number when it is mounted again. */
-static bool is_same(const struct pywaggle_log *log, const struct pywaggle_sight *sight) {
-    if (log->inode != sight->inode) {
-        return false;
-    }
-    bool born = log->birth_ns != 0 && sight->birth_ns != 0;
-    return born ? log->birth_ns == sight->birth_ns : log->device == sight->device;
+static bool is_same(const struct pywaggle_sight *a, const struct pywaggle_sight *b) {
+    bool born = a->birth_ns != 0 && b->birth_ns != 0;
+    return a->inode == b->inode && (born ? a->birth_ns == b->birth_ns : a->device == b->device);
 }
 
 /* A birth in the future is from a machine with another clock. */
@@ -216,12 +211,10 @@ static bool is_old(const struct pywaggle_sight *sight, const struct pywaggle_spa
 
 void pywaggle_log_meet(struct pywaggle_log *log, const struct pywaggle_sight *sight,
                        const struct pywaggle_span *followed, bool is_first_search) {
-    if (!is_same(log, sight)) { /* new, or recreated */
+    if (!is_same(&log->last, sight)) { /* new, or recreated */
         log->offset = is_old(sight, followed, is_first_search) ? sight->size : 0;
     } else if (sight->size < log->offset) { /* cut */
         log->offset = 0;
     }
-    log->device = sight->device;
-    log->inode = sight->inode;
-    log->birth_ns = sight->birth_ns;
+    log->last = *sight;
 }

@@ -30,18 +30,6 @@ struct pywaggle_line {
 /* Reads `len` bytes, which are overwritten. -EINVAL with what is wrong. `out` must not move. */
 int pywaggle_line_read(char *text, size_t len, struct pywaggle_line *out, struct error *err);
 
-/* A log and how far it has been read: up to the end of a line. One that is away for a while (a
- * mount, a lack of descriptors) is known again when it is back: what it has counted once. */
-struct pywaggle_log {
-    char *plugin;
-    bool below; /* in a directory of the plugin's name, not right there */
-    bool is_away;
-    dev_t device;
-    ino_t inode; /* 0: it has not been seen yet */
-    int64_t birth_ns;
-    off_t offset;
-};
-
 /* The state of a log in the file system. */
 struct pywaggle_sight {
     dev_t device;
@@ -50,13 +38,23 @@ struct pywaggle_sight {
     off_t size;
 };
 
+/* A log and how far it has been read: up to the end of a line. A log that is away for a while (a
+ * mount, a lack of descriptors) is recognised when it is back, so that nothing counts twice. */
+struct pywaggle_log {
+    char *plugin;
+    bool below; /* in a directory of the plugin's name, not right there */
+    bool is_away;
+    struct pywaggle_sight last; /* inode 0: it has not been seen yet */
+    off_t offset;
+};
+
 /* How long a directory has been followed, by the clock that stamps files. */
 struct pywaggle_span {
     int64_t begin_ns, end_ns;
 };
 
-/* Notes what was found, and from where it is read on. Of a log that is older than the time it is
- * followed for, what it has by now is skipped; if its age is unknown, what the first search of the
- * directory has found. */
+/* Notes the state of a log, and from where it is read on. What a log has by now is skipped if the
+ * log is older than the time it is followed for or, at an unknown age, found by the first search.
+ */
 void pywaggle_log_meet(struct pywaggle_log *log, const struct pywaggle_sight *sight,
                        const struct pywaggle_span *followed, bool is_first_search);

@@ -75,20 +75,11 @@ struct piece {
     double bound; /* NaN: none */
 };
 
-static enum push_type type_of(enum metric_type type) {
-    switch (type) {
-    case METRIC_COUNTER:
-        return PUSH_COUNTER;
-    case METRIC_GAUGE:
-        return PUSH_GAUGE;
-    case METRIC_HISTOGRAM:
-        return PUSH_HISTOGRAM;
-    case METRIC_SUMMARY:
-        return PUSH_SUMMARY;
-    default:
-        return PUSH_UNTYPED;
-    }
-}
+static const enum push_type types[] = {
+    [METRIC_UNTYPED] = PUSH_UNTYPED, [METRIC_COUNTER] = PUSH_COUNTER,
+    [METRIC_GAUGE] = PUSH_GAUGE,     [METRIC_HISTOGRAM] = PUSH_HISTOGRAM,
+    [METRIC_SUMMARY] = PUSH_SUMMARY, /* the text format has no others */
+};
 
 static bool is_composed(const struct exposition_family *family) {
     return family->desc.type == METRIC_HISTOGRAM || family->desc.type == METRIC_SUMMARY;
@@ -99,7 +90,7 @@ static struct push_update *add(struct gateway_body *body, const struct expositio
     if (update != NULL) {
         update->name = family->desc.name;
         update->help = family->desc.help != NULL ? family->desc.help : "";
-        update->type = type_of(family->desc.type);
+        update->type = types[family->desc.type];
     }
     return update;
 }

@@ -49,7 +49,9 @@ static int fail(const struct scan *scan, const char *what) {
                      (size_t)(scan->at - scan->text) + 1, what);
 }
 
-static void skip_space(struct scan *scan) {
+/* Moves on by `n` bytes and over the white space behind them. */
+static void advance(struct scan *scan, size_t n) {
+    scan->at += n;
     scan->at += strspn(scan->at, " \t\r\n");
 }
 
@@ -67,7 +69,6 @@ static int take_text(struct scan *scan, char **ret_text) {
     if (quote != '"' && quote != '\'') {
         return fail(scan, "expected a value in quotes");
     }
-    buf_add_str(&text, "");
     for (scan->at++; *scan->at != quote; scan->at++) {
         if (*scan->at == '\0') {
             return fail(scan, "the value has no closing quote");
@@ -82,8 +83,8 @@ static int take_text(struct scan *scan, char **ret_text) {
         }
         buf_add_char(&text, c);
     }
-    scan->at++;
-    *ret_text = mem_strdup(buf_str(&text));
+    advance(scan, 1);
+    *ret_text = buf_take(&text);
     return 0;
 }
 
@@ -96,7 +97,7 @@ static int take_operator(struct scan *scan, struct matcher *matcher, bool *ret_r
     for (size_t i = 0; i < ARRAY_LEN(operators); i++) {
         size_t len = strlen(operators[i].text);
         if (strncmp(scan->at, operators[i].text, len) == 0) {
-            scan->at += len;
+            advance(scan, len);
             matcher->negated = operators[i].negated;
             *ret_regex = operators[i].regex;
             return 0;
@@ -116,43 +117,37 @@ static int take_matcher(struct scan *scan) {
     }
     struct matcher *matcher = &selector->matchers[selector->n_matchers++];
     matcher->label = mem_strndup(scan->at, len);
-    scan->at += len;
-    skip_space(scan);
+    advance(scan, len);
     bool is_regex = false;
     int r = take_operator(scan, matcher, &is_regex);
-    skip_space(scan);
     r = r == 0 ? take_text(scan, &matcher->value) : r;
     struct error reason;
     if (r == 0 && is_regex && regex_create(matcher->value, &matcher->regex, &reason) < 0) {
         return fail(scan, reason.text);
     }
-    skip_space(scan);
     return r;
 }
 
 static int take_matchers(struct scan *scan) {
-    scan->at++; /* '{' */
-    skip_space(scan);
+    advance(scan, 1); /* '{' */
     while (*scan->at != '}') {
         int r = take_matcher(scan);
         if (r < 0) {
             return r;
         }
         if (*scan->at == ',') {
-            scan->at++;
-            skip_space(scan);
+            advance(scan, 1);
         } else if (*scan->at != '}') {
             return fail(scan, "expected \",\" or \"}\"");
         }
     }
-    scan->at++;
-    skip_space(scan);
+    advance(scan, 1);
     return 0;
 }
 
 static int parse(struct scan *scan) {
     struct selector *selector = scan->selector;
-    skip_space(scan);
+    advance(scan, 0);
     size_t len = word_len(scan->at);
     if (len > 0 && !metric_name_valid(scan->at, len)) {
         return fail(scan, "expected the name of a metric");
@@ -161,8 +156,7 @@ static int parse(struct scan *scan) {
         selector->matchers[selector->n_matchers++] =
             (struct matcher){.label = mem_strdup(name_label), .value = mem_strndup(scan->at, len)};
     }
-    scan->at += len;
-    skip_space(scan);
+    advance(scan, len);
     int r = *scan->at == '{' ? take_matchers(scan) : 0;
     return r == 0 && *scan->at != '\0' ? fail(scan, "expected the end of the selector") : r;
 }

@@ -143,9 +143,7 @@ static void test_where_a_log_is_read_from(void) {
         {"of an unknown age by another mount", false, {1, 7, 0, 90}, {2, 7, 0, 90}, 0},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct pywaggle_log log = {.device = rows[i].before.device,
-                                   .inode = rows[i].before.inode,
-                                   .birth_ns = rows[i].before.birth_ns,
+        struct pywaggle_log log = {.last = rows[i].before,
                                    .offset = rows[i].before.inode != 0 ? 50 : 0};
         pywaggle_log_meet(&log, &rows[i].now, &followed, rows[i].is_first_search);
         TEST_ASSERT_EQUAL_INT64_MESSAGE(rows[i].want, log.offset, rows[i].what);
