@@ -32,12 +32,7 @@
 #define PATIENCE_NS CLOCK_NS_PER_SEC
 #define PATIENCE_LISTENING_NS (10 * CLOCK_NS_PER_SEC)
 
-enum { SHORT_ID_LEN = 12, N_KNOWN = 64, MAX_COMMAND_LINE = 1 << 20 };
-
-/* The names of a container. */
-struct known {
-    char *id, *container, *pod, *namespace;
-};
+enum { SHORT_ID_LEN = 12, N_KNOWN = 64 };
 
 struct push_peers {
     struct loop *loop;
@@ -46,31 +41,36 @@ struct push_peers {
     struct config *names_config;   /* what they were opened with */
     struct loop_timer step;
     struct push_peer *waiting;
-    struct known known[N_KNOWN];
+    struct push_peer known[N_KNOWN]; /* their containers' ids and names only */
     size_t next_known;
 };
 
 /* ---- names of containers ---- */
 
-static void known_finish(struct known *known) {
-    free(known->id);
-    free(known->container);
-    free(known->pod);
-    free(known->namespace);
-    *known = (struct known){0};
-}
-
 static char *copy(const char *text) {
     return text != NULL && text[0] != '\0' ? mem_strdup(text) : NULL;
 }
 
+static void copy_names(struct push_peer *to, const struct push_peer *from) {
+    to->container = copy(from->container);
+    to->pod = copy(from->pod);
+    to->namespace = copy(from->namespace);
+}
+
+static void forget(struct push_peer *peer) {
+    free(peer->process);
+    free(peer->container_id);
+    free(peer->container);
+    free(peer->pod);
+    free(peer->namespace);
+    *peer = (struct push_peer){0};
+}
+
 static bool recall(const struct push_peers *peers, struct push_peer *peer) {
     for (size_t i = 0; i < N_KNOWN; i++) {
-        const struct known *known = &peers->known[i];
-        if (known->id != NULL && strcmp(known->id, peer->container_id) == 0) {
-            peer->container = copy(known->container);
-            peer->pod = copy(known->pod);
-            peer->namespace = copy(known->namespace);
+        const struct push_peer *known = &peers->known[i];
+        if (known->container_id != NULL && strcmp(known->container_id, peer->container_id) == 0) {
+            copy_names(peer, known);
             return true;
         }
     }
@@ -78,15 +78,11 @@ static bool recall(const struct push_peers *peers, struct push_peer *peer) {
 }
 
 static void remember(struct push_peers *peers, const struct push_peer *peer) {
-    struct known *known = &peers->known[peers->next_known];
+    struct push_peer *known = &peers->known[peers->next_known];
     peers->next_known = (peers->next_known + 1) % N_KNOWN;
-    known_finish(known);
-    *known = (struct known){
-        .id = copy(peer->container_id),
-        .container = copy(peer->container),
-        .pod = copy(peer->pod),
-        .namespace = copy(peer->namespace),
-    };
+    forget(known);
+    known->container_id = mem_strdup(peer->container_id);
+    copy_names(known, peer);
 }
 
 /* Asks once more; true: the names are there. */
@@ -200,17 +196,21 @@ static enum behind behind_option(const char *word, size_t len) {
                                         : BEHIND_IS_SCRIPT;
 }
 
-static char *name_of(const char *word, size_t len, bool script) {
+/* The word without the folders in front. */
+static const char *base_of(const char *word, size_t len) {
     const char *slash = memrchr(word, '/', len);
-    const char *base = slash != NULL ? slash + 1 : word;
+    return slash != NULL ? slash + 1 : word;
+}
+
+static char *name_of(const char *word, size_t len, bool script) {
+    const char *base = base_of(word, len);
     size_t base_len = (size_t)(word + len - base);
     bool py = script && base_len > 3 && memcmp(base + base_len - 3, ".py", 3) == 0;
     return base_len > 0 ? mem_strndup(base, py ? base_len - 3 : base_len) : NULL;
 }
 
 static bool is_python(const char *word, size_t len) {
-    const char *slash = memrchr(word, '/', len);
-    const char *base = slash != NULL ? slash + 1 : word;
+    const char *base = base_of(word, len);
     return word + len - base >= 6 && memcmp(base, "python", 6) == 0;
 }
 
@@ -237,14 +237,19 @@ char *push_peer_program(const char *command_line, size_t len) {
     return script ? mem_strdup("python") : NULL;
 }
 
+/* Reads a file of the process in /proc. */
+static bool read_proc(const struct push_peers *peers, pid_t pid, const char *name,
+                      struct buf *out) {
+    struct buf path CLEANUP_BUF = {0};
+    const char *procfs = settings_string(peers->config->settings, "path.procfs");
+    buf_printf(&path, "%s/%d/%s", procfs, (int)pid, name);
+    return file_read(buf_str(&path), out, NULL) == 0;
+}
+
 static char *program_of(const struct push_peers *peers, pid_t pid) {
-    struct buf path CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
-    buf_printf(&path, "%s/%d/cmdline", settings_string(peers->config->settings, "path.procfs"),
-               (int)pid);
-    if (file_read(buf_str(&path), &text, NULL) < 0 || text.len == 0) {
-        return NULL;
-    }
-    return push_peer_program(text.data, text.len);
+    struct buf text CLEANUP_BUF = {0};
+    bool found = read_proc(peers, pid, "cmdline", &text) && text.len > 0;
+    return found ? push_peer_program(text.data, text.len) : NULL;
 }
 
 /* Whether the process that connected still exists, if only as a zombie. Otherwise a process could
@@ -272,12 +277,9 @@ static bool is_of_our_network(int fd) {
 }
 
 static void find_container(struct push_peers *peers, int fd, struct push_peer *peer) {
-    struct buf name CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
+    struct buf text CLEANUP_BUF = {0};
     struct container_path path;
-    buf_printf(&name, "%s/%d/cgroup", settings_string(peers->config->settings, "path.procfs"),
-               (int)peer->pid);
-    bool found = file_read(buf_str(&name), &text, NULL) == 0;
-    if (!found || !is_there(fd)) {
+    if (!read_proc(peers, peer->pid, "cgroup", &text) || !is_there(fd)) {
         free(TAKE(peer->process));
         peer->gone = true;
         peer->of_our_network = is_of_our_network(fd);
@@ -335,12 +337,7 @@ void push_peers_forget(struct push_peers *peers, struct push_peer *peer) {
     if (peer->waiting) {
         stop_waiting(peers, peer);
     }
-    free(peer->process);
-    free(peer->container_id);
-    free(peer->container);
-    free(peer->pod);
-    free(peer->namespace);
-    *peer = (struct push_peer){0};
+    forget(peer);
 }
 
 /* ---- life ---- */
@@ -367,7 +364,7 @@ void push_peers_destroy(struct push_peers *peers) {
     container_names_destroy(peers->names);
     config_unref(peers->names_config);
     for (size_t i = 0; i < N_KNOWN; i++) {
-        known_finish(&peers->known[i]);
+        forget(&peers->known[i]);
     }
     config_unref(peers->config);
     free(peers);
