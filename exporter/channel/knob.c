@@ -107,8 +107,8 @@ static bool is_on_whole_step(double number, double base, double step) {
     return step > MAX_EXACT ? distance == 0 : distance % (int64_t)step == 0;
 }
 
-/* A value that was computed or written in decimals is off by a little: more after many steps, but
- * never so much that half of all values would pass, unless doubles are as coarse. */
+/* A computed or decimal value is off by a little, and by more after many steps; but the tolerance
+ * must not accept half of all values, unless doubles are as coarse. */
 static bool is_near_step(double number, double base, double step) {
     double steps = (number - base) / step;
     double coarse = 4 * DBL_EPSILON * (fabs(number) + fabs(base)) / step;

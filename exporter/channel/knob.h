@@ -7,8 +7,7 @@
 #include "exporter/core/error.h"
 #include "exporter/core/json.h"
 
-/* One knob of a plugin: its declaration and its values. Texts are borrowed unless a call copies
- * them. */
+/* One knob of a plugin: declaration and values. Texts are borrowed unless a call copies them. */
 
 enum knob_type {
     KNOB_INT, /* whole, exact up to 2^53 */
@@ -50,8 +49,7 @@ bool knob_type_find(const char *name, enum knob_type *ret_type);
 /* Checks the declaration: 0, or -EINVAL with the fault. */
 int knob_spec_check(const struct knob_spec *spec, struct error *err);
 
-/* Checks whether the knob can have that value: 0, or -EINVAL with the reason: "res: 2000 is above
- * its maximum, 1080". */
+/* 0, or -EINVAL with the reason: "res: 2000 is above its maximum, 1080". */
 int knob_check(const struct knob_spec *spec, const struct knob_value *value, struct error *err);
 
 /* Appends the members of the declaration as a plugin sends it: "param":"res","type":"int",…. */

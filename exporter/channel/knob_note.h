@@ -15,8 +15,7 @@ struct knob_request {
     const char *by;
 };
 
-/* Keeps a request, replacing an earlier one for the same knob. A declaration that is too long for
- * the store is left out. -ENOSPC, -E2BIG. */
+/* Replaces the request for the knob; omits a declaration that is too long. -ENOSPC, -E2BIG. */
 int knob_note_keep(struct push_store *store, struct push_owner *owner, const struct knob_spec *spec,
                    const struct knob_request *request, struct error *err);
 

@@ -248,8 +248,7 @@ static void disconnect(struct knobs_plugin *plugin) {
     free(TAKE(plugin->peer));
 }
 
-/* Series of knobs have these labels themselves: an owner with one of them could show its values as
- * those of another. */
+/* The series of knobs use these labels: an owner with one of them could fake another's values. */
 static int check_labels(const struct knobs *knobs, const struct push_owner *owner,
                         struct error *err) {
     struct push_owner_view view = push_owner_view(knobs->store, owner);
@@ -457,8 +456,7 @@ static void add_knob(struct snapshot *out, const struct push_owner_view *owner, 
               knob->requested_labels);
 }
 
-/* The knobs of one owner, those of a plugin that is away until it expires. Returns where those of
- * the next owner begin. */
+/* Adds the knobs of one owner until it expires; returns the place of the next owner's. */
 static struct knobs_plugin **add_owner(struct knobs *knobs, struct knobs_plugin **place,
                                        struct push_owner *owner) {
     struct push_owner_view view = push_owner_view(knobs->store, owner);

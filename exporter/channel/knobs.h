@@ -46,13 +46,11 @@ struct knobs_plugin {
 struct knobs *knobs_create(struct push_store *store);
 void knobs_destroy(struct knobs *knobs); /* accepts NULL; all links have left */
 
-/* The plugin at the other end of the link declares a knob. An earlier request is sent at once.
- * -EINVAL, -E2BIG. */
+/* The plugin declares a knob; an earlier request is sent at once. -EINVAL, -E2BIG. */
 int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owner *owner,
                   const struct knob_spec *spec, struct error *err);
 
-/* The plugin has applied a value. -ENOENT: it has declared no such knob; -EINVAL: no value for it.
- */
+/* The plugin has applied a value. -ENOENT: no such knob is declared; -EINVAL: invalid value. */
 int knobs_applied(struct knobs_link *link, const char *name, const struct knob_value *value,
                   struct error *err);
 
@@ -65,8 +63,7 @@ struct knobs_plugin *knobs_of(struct knobs *knobs, struct push_owner *owner);
 
 struct knob *knobs_find(const struct knobs_plugin *plugin, const char *name);
 
-/* Requests a value in the name of `by`; absent: back to the default. -EINVAL: the knob does not
- * accept it; -ENOSPC: it cannot be kept. */
+/* Requests a value on behalf of `by`; absent: the default. -EINVAL: invalid; -ENOSPC: not kept. */
 int knobs_request(struct knobs *knobs, struct push_owner *owner, struct knobs_plugin *plugin,
                   struct knob *knob, const struct knob_value *value, const char *by,
                   struct error *err);

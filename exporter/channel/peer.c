@@ -27,8 +27,7 @@
 #endif
 
 #define STEP_NS (10 * CLOCK_NS_PER_MS)
-/* A busy Docker names a container seconds after it has started it. Without a runtime there is
- * little to wait for. */
+/* A busy Docker names a container seconds after its start; without a runtime no name comes. */
 #define PATIENCE_NS CLOCK_NS_PER_SEC
 #define PATIENCE_LISTENING_NS (10 * CLOCK_NS_PER_SEC)
 
@@ -263,8 +262,7 @@ static bool is_there(int fd) {
     return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM;
 }
 
-/* The network namespace in which the socket was created: of an accepted one, that of the client.
- * False: the kernel does not support it. */
+/* The network namespace of the socket, or of its client; false: not supported by the kernel. */
 static bool network_of(int fd, uint64_t *ret_cookie) {
     socklen_t len = sizeof(*ret_cookie);
     return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, ret_cookie, &len) == 0;

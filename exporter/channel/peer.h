@@ -8,9 +8,8 @@
 #include "exporter/loop/loop.h"
 #include "exporter/settings/config.h"
 
-/* The peer at the other end of a Unix socket, as reported by the kernel: the process and, by its
- * cgroup, the container. The names of a container come from its runtime, which may take a moment.
- */
+/* The peer of a Unix socket as the kernel reports it: the process and, by its cgroup, the
+ * container. The runtime is asked for the container's names, which may take a moment. */
 struct push_peers;
 
 struct push_peer {
@@ -23,8 +22,7 @@ struct push_peer {
     char *container; /* its name, within the pod if there is one; else the beginning of its id */
     char *pod, *namespace;
 
-    /* Called on the loop once the names are known or cannot be found; not within
-     * push_peers_identify. */
+    /* Called on the loop when the search for names ends; not within push_peers_identify. */
     void (*named)(struct push_peer *peer);
     bool waiting; /* for that */
     int64_t asked_ns;
@@ -49,6 +47,6 @@ bool push_peer_is_same(const struct push_peer *a, const struct push_peer *b);
 /* Frees what is known of the peer; it no longer waits. */
 void push_peers_forget(struct push_peers *peers, struct push_peer *peer);
 
-/* The name of a program by its command line, words ended by NUL; the script if the program is an
- * interpreter. The caller frees it; NULL: unknown. */
+/* The name of a program, or of an interpreter's script, by its command line of words ended by NUL.
+ * The caller frees it; NULL: unknown. */
 char *push_peer_program(const char *command_line, size_t len);

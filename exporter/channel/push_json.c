@@ -328,8 +328,7 @@ enum { IN_ALL = IN_METRIC | IN_HELLO | IN_APPLIED | IN_DECLARATION | IN_EMPTY };
 
 #define AT(member) offsetof(struct push_message, member)
 
-/* Every key that an object of ours may have: where, whether as an object itself, and what reads its
- * value, with what. */
+/* Every key of a message: in which kinds, whether it may be an object, its reader with a detail. */
 #define ALL_KEYS(KEY)                                                                              \
     KEY(applied, IN_APPLIED, false, read_member_value, AT(applied))                                \
     KEY(buckets, IN_METRIC, false, read_buckets, 0)                                                \
@@ -560,8 +559,7 @@ static int read_plain_metrics(struct reading *reading, bool first, char *name) {
     return r;
 }
 
-/* Whether the object at the cursor is that of a metric which happens to be called "group": its
- * figures are numbers, while labels are texts. */
+/* Whether the object belongs to a metric called "group": it has numbers, while labels are texts. */
 static bool has_figures(struct json json) {
     static const char *const figures[] = {"value\"", "timestamp\""};
     bool found = false;

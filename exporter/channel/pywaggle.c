@@ -14,9 +14,8 @@
 #include "exporter/core/memory.h"
 #include "exporter/push/claim.h"
 
-/* MAX_BYTES: how much is read in one turn of the logs of a directory, which takes a few
- * milliseconds; if there is more, the next turn comes sooner. MAX_ENTRIES: how much of a directory
- * is searched in a turn for logs that are not known yet, which takes as long. */
+/* One turn reads MAX_BYTES of the logs of a directory and searches MAX_ENTRIES of it for new logs:
+ * a few milliseconds each. If there is more, the next turn comes sooner. */
 enum {
     MAX_BYTES = 64 << 10,
     MAX_ENTRIES = 500,
@@ -76,8 +75,7 @@ static void log_refused(struct pywaggle *pywaggle, const struct directory *direc
     push_log_refused(pywaggle->log, buf_str(&source), code, NULL, error->text);
 }
 
-/* How many bytes the whole lines of the text are. A line that fills all the room is none of
- * pywaggle's: it is passed over piece by piece. */
+/* The size of the whole lines. A line that fills the buffer is not pywaggle's and is skipped. */
 static size_t whole_lines(const struct buf *text) {
     const char *end = memrchr(text->data, '\n', text->len);
     if (end != NULL) {
@@ -158,8 +156,8 @@ static int64_t read_birth(int fd) {
     return st.stx_btime.tv_sec * CLOCK_NS_PER_SEC + st.stx_btime.tv_nsec;
 }
 
-/* Opens data.ndjson there, or in the directory `below` if that is not NULL; -1: it is not there.
- * Plugins write there, so no links are followed: they could lead to any file that we may read. */
+/* Opens data.ndjson, in the directory `below` unless that is NULL; -1: it does not exist. No links
+ * are followed: plugins write there, and a link could lead to any file that we may read. */
 static int open_log(int dirfd, const char *below, struct pywaggle_sight *ret_sight) {
     int dir CLEANUP_CLOSE = -1;
     if (below != NULL) {
@@ -180,9 +178,8 @@ static int open_log(int dirfd, const char *below, struct pywaggle_sight *ret_sig
     return TAKE_FD(fd);
 }
 
-/* Counted back from now: a board without a battery starts in 1970 and gets the time later. Files
- * are stamped by the tick, which is up to 10 ms behind: what was there before us never seems
- * younger. */
+/* Counted back from now: a board without a battery starts in 1970 and gets the time later. The
+ * stamps of files are up to 10 ms behind, so that an older file never seems younger. */
 static struct pywaggle_span span_until_now(int64_t begin_ns) {
     int64_t now_ns = (int64_t)(clock_wall_seconds() * 1e9);
     return (struct pywaggle_span){.begin_ns = now_ns - (clock_monotonic_ns() - begin_ns),

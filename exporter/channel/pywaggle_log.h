@@ -38,8 +38,8 @@ struct pywaggle_sight {
     off_t size;
 };
 
-/* A log and how far it has been read: up to the end of a line. A log that is away for a while (a
- * mount, a lack of descriptors) is recognised when it is back, so that nothing counts twice. */
+/* A log, read up to the end of a line. A log that is away for a while (a mount, a lack of
+ * descriptors) is recognised when it is back, so that nothing counts twice. */
 struct pywaggle_log {
     char *plugin;
     bool below; /* in a directory of the plugin's name, not right there */
@@ -53,8 +53,7 @@ struct pywaggle_span {
     int64_t begin_ns, end_ns;
 };
 
-/* Notes the state of a log, and from where it is read on. What a log has by now is skipped if the
- * log is older than the time it is followed for or, at an unknown age, found by the first search.
- */
+/* Notes the state of a log and where reading continues: at its end if the log is older than the
+ * time it is followed for or, at an unknown age, found by the first search. */
 void pywaggle_log_meet(struct pywaggle_log *log, const struct pywaggle_sight *sight,
                        const struct pywaggle_span *followed, bool is_first_search);

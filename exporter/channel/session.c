@@ -9,8 +9,8 @@
 #include "exporter/core/number.h"
 #include "exporter/push/claim.h"
 
-/* How long a client whose hello was rejected stays connected. It reconnects with the same hello,
- * which may be accepted by then: a name has become free, or memory. */
+/* How long a client with a rejected hello stays connected. It reconnects with the same hello, which
+ * is accepted if the name or memory has become free. */
 #define PATIENCE_NS (10 * CLOCK_NS_PER_SEC)
 
 /* ---- the log ---- */
@@ -111,9 +111,9 @@ static int counted(struct push_session *session, int code) {
 
 /* ---- identity ---- */
 
-/* What makes a peer the same as the one that used a plugin's name before: its container by the
- * owner's labels, else its user. Whether a process that pushes once and ends is seen alive is
- * chance, so one that was in no container's network stays its user. */
+/* A peer is the same as before by its container, else by its user. Whether a process that pushes
+ * once and ends is seen alive is chance, so one outside of containers' networks counts by its user.
+ */
 static struct push_claim claim_of(const struct push_peer *peer) {
     if (peer->pid == 0) {
         return (struct push_claim){.kind = PUSH_CLAIM_UNVERIFIED};
@@ -127,8 +127,8 @@ static struct push_claim claim_of(const struct push_peer *peer) {
                                .uid = peer->uid};
 }
 
-/* Root on this machine may have everything; not on the word of a network alone, nor from what may
- * be a container. */
+/* Root on this machine may take any owner, unless it may be a container or is known by HTTP only.
+ */
 static int claim(struct push_session *session, struct push_owner *owner, struct error *err) {
     const struct push_peer *peer = &session->peer;
     struct push_claim own = claim_of(peer);
@@ -421,8 +421,7 @@ static void take_end(struct push_lines *lines) {
     }
 }
 
-/* If no line waits, lines are taken in place. Otherwise only the end of the waiting line is copied,
- * so that the bytes after half a line are not copied with it. */
+/* Lines are taken in place. Only the end of a line that began earlier is copied. */
 void push_lines_add(struct push_lines *lines, char *data, size_t len) {
     size_t n = 0;
     if (lines->rest.len > 0) {

@@ -43,8 +43,7 @@ struct push_session {
     void (*answered)(struct push_session *session); /* something was added to `out` unasked */
 };
 
-/* Bytes that may wait to be sent. Errors are dropped much earlier, so that clients that never read
- * them stay connected. */
+/* Bytes that may wait to be sent. Errors are dropped earlier: clients may ignore them. */
 enum { PUSH_SESSION_MAX_OUT = 64 * 1024, PUSH_SESSION_MAX_COMPLAINTS = 16 * 1024 };
 
 void push_session_init(struct push_session *session, const struct push_session_env *env);
@@ -59,8 +58,7 @@ int64_t push_session_wait_ns(struct push_session *session, size_t max_rate);
 /* Takes one line, without its newline; decodes it in place. Blank lines are ignored. */
 void push_session_line(struct push_session *session, char *text, size_t len);
 
-/* Leaves an owner that another peer has claimed, even if this peer sends nothing: to be called
- * about once a second. */
+/* Leaves an owner that another peer has claimed; called about once a second. */
 void push_session_check(struct push_session *session);
 
 /* Rejects a line without reading it; counted under `code` as in push_store_count_refused. */
@@ -69,8 +67,7 @@ void push_session_refuse(struct push_session *session, int code, const char *why
 /* ---- lines ---- */
 
 /* Splits the bytes of a connection into lines. If `take` returns false, lines are held, and nothing
- * more should be read before push_lines_resume. A zeroed struct but for the first members is an
- * empty stream. */
+ * more is read before push_lines_resume. Zeroed but for the first members it is an empty stream. */
 struct push_lines {
     size_t max_line; /* bytes */
 

@@ -22,8 +22,7 @@
 /* How often what is not open is tried again. */
 #define RETRY_NS (5 * CLOCK_NS_PER_SEC)
 
-/* One turn of the loop reads about TURN_BYTES from all together. The time depends on the lines, so
- * after every LINES_AT_ONCE the length of the turn is checked. */
+/* One turn of the loop reads about TURN_BYTES in all; every LINES_AT_ONCE its time is checked. */
 enum {
     TURN_BYTES = 256 * 1024,
     MIN_READ = 4 * 1024,
@@ -124,8 +123,7 @@ static void link_destroy(struct link *link) {
     free(link);
 }
 
-/* Sends the replies as far as there is room. False: the connection is broken. A client that has
- * left gets no reply, but its lines are still taken. */
+/* Sends what fits; false: the connection is broken. Lines of a client that has left still count. */
 static bool flush(struct link *link) {
     struct buf *out = &link->session.out;
     size_t sent = 0;
@@ -206,8 +204,8 @@ static void refuse_line(struct push_lines *lines) {
     push_session_refuse(&link->session, -E2BIG, err.text);
 }
 
-/* Fewer bytes each if there are many connections: one that writes all the time does not keep the
- * others, or scrapes, waiting. */
+/* Many connections get fewer bytes each, so that a busy one does not delay the others or scrapes.
+ */
 static size_t share(const struct push_socket *socket) {
     size_t bytes = TURN_BYTES / (socket->n_links > 0 ? socket->n_links : 1);
     return bytes < MIN_READ ? MIN_READ : bytes > MAX_READ ? MAX_READ : bytes;
@@ -228,9 +226,8 @@ static void receive(struct link *link) {
     }
 }
 
-/* Stops reading until the waiting lines are taken; the peer's end of the connection fills up
- * meanwhile. The connection is not watched at all, as the loop would report a peer that has left
- * again and again. */
+/* Stops reading until the waiting lines are taken; the peer's end fills up meanwhile. A watched
+ * connection would be reported again and again once the peer has left. */
 static void hold(struct link *link) {
     loop_remove(link->owner->loop, &link->source);
     link->watched = false;
@@ -407,8 +404,7 @@ static void log_closed(const struct error *err) {
     log_warn("push: %s; plugins cannot connect there (see --push.socket)", err->text);
 }
 
-/* Another process may have released a path, and our socket may have been removed. Opening it again
- * is logged as the first time. */
+/* Another process may have released a path, and our socket may have been removed. */
 static void retry_fire(struct loop_timer *timer) {
     struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, retry);
     timer->due_ns = clock_monotonic_ns() + RETRY_NS;

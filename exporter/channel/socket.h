@@ -19,8 +19,7 @@ struct push_socket *push_socket_create(struct loop *loop, struct push_store *sto
 /* Asks for the names in the settings, which may take long. */
 void push_socket_lookup(const struct settings *settings, struct listen_names *names);
 
-/* Listens on the paths of the settings and applies their limits. A path that cannot be used is a
- * warning: the daemon continues without it. */
+/* Listens on the paths and applies the limits of the settings. An unusable path is a warning. */
 void push_socket_configure(struct push_socket *socket, struct config *config);
 
 /* Ends all connections and removes the sockets. Accepts NULL. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Locals that clean up after themselves when their scope ends. Each resource type of ours has its
- * own CLEANUP_… beside its destructor; here are those of the C library. */
+/* Locals that clean up when their scope ends; these are for the C library's resources. Our types
+ * have their own CLEANUP_… beside their destructors. */
 
 #define CLEANUP(function) __attribute__((cleanup(function)))
 

@@ -20,8 +20,8 @@ static inline double clock_wall_seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The same as the kernel stamps files: by its tick, which is up to 10 ms behind. A file that is
- * made later never has an earlier time. */
+/* The same by the kernel's tick, up to 10 ms behind: a file made later never has an earlier time.
+ */
 static inline double clock_file_seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME_COARSE, &now);

@@ -51,8 +51,7 @@ int file_read_stored(const char *path, size_t max_bytes, struct buf *out, struct
     return file_read_at(AT_FDCWD, path, max_bytes, out, err);
 }
 
-/* The permissions on the way to a file do not matter here: in a directory that others can write to,
- * the owner of a file is what counts. */
+/* In a directory that others can write to, the owner of a file counts, not the path. */
 static int check_own(int fd, const char *path, struct error *err) {
     struct stat st;
     if (fstat(fd, &st) < 0) {

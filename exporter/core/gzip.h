@@ -6,9 +6,8 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/error.h"
 
-/* Appends the pieces to `out` as one gzip member, at the fast level: pages are repetitive, a higher
- * level costs twice the time for a tenth fewer bytes. By libdeflate, as zlib takes twice as long.
- */
+/* Appends the pieces to `out` as one gzip member, at the fastest level: pages are repetitive, and a
+ * higher level costs twice the time for a tenth fewer bytes. */
 void gzip_compress(const struct iovec *pieces, size_t n_pieces, struct buf *out);
 
 /* Unpacks `n` bytes of gzip, one member or several, and appends the text to `out`. -EFBIG if it is

@@ -145,8 +145,7 @@ static int escape(struct json *json, char **to, struct error *err) {
     return 0;
 }
 
-/* Decodes the rest of a string that is not plain. Writing never overtakes reading: every escape is
- * longer than its text. */
+/* Decodes the rest of a string in place: every escape is longer than its text. */
 static int decode(struct json *json, struct json_place start, char *to, char **ret_end,
                   struct error *err) {
     while (json->at < json->end && *json->at != '"') {

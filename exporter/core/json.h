@@ -91,8 +91,8 @@ int json_read_null(struct json *json, struct error *err);
 /* Any value; only its form is checked; nested JSON_MAX_DEPTH deep at most. */
 int json_skip(struct json *json, struct error *err);
 
-/* Steps through an object: after its '{' was taken, with `*first` true, yields the next key and
- * moves before its value. 1, 0 at the end (the '}' has been taken), or -EINVAL. */
+/* Steps through an object behind its '{', with `*first` true: takes the next key and its colon. 1,
+ * 0 at the end (the '}' has been taken), or -EINVAL. */
 int json_next_key(struct json *json, bool *first, char **ret_key, size_t *ret_len,
                   struct error *err);
 

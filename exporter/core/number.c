@@ -50,8 +50,7 @@ static int floor_log2_pow10(int e) {
     return (e * 1741647) >> 19; /* log2(10) * 2^19 */
 }
 
-/* power * n / 2^64, cut off. That the power is rounded up adds less than one, as n has less than 64
- * bits. */
+/* power * n / 2^64, cut off. The rounding of the power adds less than one, as n is below 2^64. */
 static unsigned __int128 multiply(struct power power, uint64_t n) {
     unsigned __int128 low = (unsigned __int128)power.low * n;
     return (unsigned __int128)power.high * n + (uint64_t)(low >> 64);
@@ -213,10 +212,9 @@ static size_t write_whole(char *out, double value) {
     return whole < 100000000 ? write_small(out, (uint32_t)whole) : write_u64(out, (uint64_t)whole);
 }
 
-/* Writes `value` if it has at most three decimals; else returns 0. A decimal of up to 15 digits is
- * the only one that short that reads back as its double, so it is the shortest. The quotient of two
- * exact numbers is rounded as a reader rounds the text: if it gives the value back, so does the
- * text. */
+/* Writes `value` if it has at most three decimals; else returns 0. A decimal of up to 15 digits
+ * that reads back as its double is the shortest. The quotient of two exact numbers is rounded as a
+ * reader rounds the text: if it gives the value back, so does the text. */
 static size_t write_thousandths(char *out, double value) {
     int64_t scaled = value < 1e12 ? (int64_t)(value * 1000 + 0.5) : 0;
     if ((double)scaled / 1000 != value) {

@@ -25,8 +25,7 @@ struct protobuf_field {
     struct protobuf bytes; /* of bytes */
 };
 
-/* Takes the next field: 1, or 0 at the end of the message, or -EINVAL if it is none: truncated, or
- * a group, which are obsolete. */
+/* Takes the next field: 1, 0 at the end, or -EINVAL if it is truncated or an (obsolete) group. */
 int protobuf_next(struct protobuf *message, struct protobuf_field *ret_field);
 
 /* Takes a message behind its length, as in a row of them: 0, or -EINVAL if it is truncated. */

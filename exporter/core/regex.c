@@ -8,8 +8,7 @@
 
 #include "exporter/core/memory.h"
 
-/* A match that reaches MATCH_LIMIT has taken half a millisecond. Repetitions can make a program of
- * many KiB out of a few bytes. */
+/* MATCH_LIMIT is half a millisecond. Repetitions can make many KiB of program from a few bytes. */
 enum {
     MATCH_LIMIT = 5000,
     DEPTH_LIMIT = 5000,

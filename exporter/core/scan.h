@@ -17,16 +17,13 @@ struct scan_word {
 /* The next word of the line at `*cursor`, which moves behind it; false at the end of the line. */
 bool scan_word(const char **cursor, struct scan_word *ret_word);
 
-/* The next word as an unsigned decimal number; false if there is none, or it is something else or
- * too large. */
+/* The next word as an unsigned decimal number; false if it is absent, another or too large. */
 bool scan_u64(const char **cursor, uint64_t *ret_value);
 
-/* The next word as a number that may have a sign, a point and an exponent; false if there is none
- * or it is not a finite one. */
+/* The next word as a number, with sign, point and exponent; false if it is absent or not finite. */
 bool scan_double(const char **cursor, double *ret_value);
 
-/* The words up to the end of the line as numbers, `max` at most (the rest is ignored).
- * Returns how many, or -EINVAL if one is not a number. */
+/* The words up to the end of the line as numbers, `max` at most: how many, or -EINVAL. */
 int scan_numbers(const char **cursor, uint64_t *values, size_t max);
 
 /* The beginning of the next line, or the end of the text. */

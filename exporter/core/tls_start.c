@@ -4,10 +4,9 @@
 #include <gnutls/gnutls.h>
 #include <pthread.h>
 
-/* GnuTLS prepares itself as soon as it is loaded, and libmicrohttpd calls it again: more than
- * a megabyte that stays in memory, for nothing if there is neither TLS nor a password. The first is
- * stopped as GnuTLS provides for. The second finds this function in place of the library's
- * own, as the program's symbols come first. */
+/* GnuTLS prepares itself when it is loaded, and libmicrohttpd asks it to once more: over a megabyte
+ * of memory, wasted without TLS and passwords. The macro stops the first. The second finds this
+ * function in place of the library's own, as the program's symbols come first. */
 
 GNUTLS_SKIP_GLOBAL_INIT
 

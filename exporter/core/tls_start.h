@@ -1,5 +1,4 @@
 #pragma once
 
-/* Prepares GnuTLS, unless that has been done: before anything else is asked of it. Whether it works
- * shows in the calls that follow. */
+/* Prepares GnuTLS before its first use. The calls that follow show whether it works. */
 void tls_start(void);

@@ -67,8 +67,7 @@ void gateway_body_drop_labels(struct gateway_body *body, const struct label *lab
 
 /* ---- the text format ---- */
 
-/* One sample of a histogram or summary with what distinguishes it from others of its series: the
- * label `le` or `quantile`, the rest, and the name's ending. */
+/* One sample of a histogram or summary, with the value of its label `le` or `quantile`. */
 struct piece {
     const struct exposition_sample *sample; /* has lost the label of its bound */
     const struct label *labels;

@@ -15,15 +15,14 @@ struct gateway_body {
     bool has_timestamps; /* allowed in the format, but not in a push */
 };
 
-/* Whether a body of that Content-Type (NULL: none) is families in protobuf, each behind
- * its length; all but protobuf is read as text. -EINVAL for another protobuf than we read. */
+/* Whether a body of that Content-Type (NULL: none) is protobuf, else it is text. -EINVAL for
+ * another message or encoding than delimited families. */
 int gateway_type_parse(const char *content_type, bool *ret_protobuf, struct error *err);
 
 /* Frees what it holds and leaves it empty. */
 void gateway_body_finish(struct gateway_body *body);
 
-/* One more update, zeroed but for its index, time to live and operation; NULL: they are too many.
- */
+/* One more update, zeroed but for index, time to live and operation; NULL: there are too many. */
 struct push_update *gateway_body_add(struct gateway_body *body);
 
 /* Words that: there are too many updates, or they take too much memory. -EFBIG. */

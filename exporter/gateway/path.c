@@ -10,8 +10,7 @@
 
 static const char base64_suffix[] = "@base64";
 
-/* Decodes in place, as the result is shorter; padding is optional. A label's value cannot hold a
- * NUL. */
+/* Decodes in place; padding is optional. A label's value cannot hold a NUL. */
 static bool base64_decode(char *text) {
     struct base64_decode_ctx decoder;
     size_t len = strlen(text), n = 0, n_end = 0;

@@ -23,8 +23,7 @@ static bool span_is(struct span span, const char *text) {
     return span.len == strlen(text) && strncasecmp(span.text, text, span.len) == 0;
 }
 
-/* Takes the text up to the next ';', and moves `*rest` behind it, or up to the ',' that ends the
- * member. Inside quotes both mean nothing. */
+/* Takes the text up to the next unquoted ';', or to the ',' that ends the member. */
 static struct span next_piece(const char **rest) {
     const char *from = *rest;
     const char *to = from;
@@ -126,8 +125,8 @@ static bool next_member(const char **rest, struct member *ret_member) {
     return true;
 }
 
-/* The media types we can write. No version of OpenMetrics means 0.0.1, as
- * Prometheus' own library reads it; a text 1.0.0 reader reads 0.0.4 as well. */
+/* OpenMetrics without a version is 0.0.1, as in Prometheus' library. Readers of text 1.0.0 read
+ * 0.0.4. */
 static const struct {
     const char *media_type;
     const char *version;

@@ -50,13 +50,11 @@ struct exposition_block {
     struct exposition_lines *kept; /* owns them; NULL: the part's text does */
 };
 
-/* The rendered samples of one collector, families sorted by name. Immutable while shared; counted.
- */
+/* The rendered samples of one collector, families by name. Immutable while shared; counted. */
 struct exposition_part;
 struct exposition_lines;
 
-/* Kept by the thread of a collector from one rendering to the next, as most series stay and many
- * values do. A zeroed struct is a fresh one. */
+/* What a collector's thread keeps for the next rendering: most series stay. Zeroed it is fresh. */
 struct exposition_renderer {
     struct exposition_part *last;
 };
@@ -86,12 +84,11 @@ struct exposition_page {
     struct buf text;
 };
 
-/* Writes the page of `parts` (NULL entries are skipped). Families of one name become one block;
- * if their types disagree, or the samples of one could be taken for another's (a gauge x_count
- * beside a histogram x), the earlier part wins. The samples that a part loses that way are added to
- * `duplicates[i]` (may be NULL). OpenMetrics forbids gauges x_created beside a counter or histogram
- * x: these are only in the text format, and not counted. Free it with
- * exposition_page_finish. */
+/* Writes the page of `parts` (NULL entries are skipped). Families of one name become one block; if
+ * their types disagree, or the samples of one could be taken for another's (a gauge x_count beside
+ * a histogram x), the earlier part wins; `duplicates[i]` (may be NULL) counts the samples that part
+ * i loses. A gauge x_created beside a counter or histogram x, which OpenMetrics forbids, is only in
+ * the text format and not counted. Free it with exposition_page_finish. */
 void exposition_page_write(struct exposition_page *page, struct exposition_choice choice,
                            struct exposition_part *const *parts, size_t n_parts,
                            uint64_t *duplicates);

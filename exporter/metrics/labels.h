@@ -24,23 +24,19 @@ struct label {
 /* The value of the label of that name, or NULL. */
 const char *label_find(const struct label *labels, size_t n, const char *name);
 
-/* Inserts a label into a list that is sorted by name and has room for it; false: the list has a
- * label of that name and is left as it was. */
+/* Inserts a label into a list with room that is sorted by name; false: it has that name already. */
 bool label_insert(struct label *labels, size_t *n, struct label label);
 
-/* The value of a label that is rendered although it is empty: a scraper that honours labels then
- * does not add its own. */
+/* An empty value that is rendered: a scraper that honours labels then does not add its own. */
 extern const char label_empty[];
 
 /* Renders `n` labels in the given order; one series must always use the same order. Values are
- * escaped and invalid UTF-8 in them becomes U+FFFD; labels with an empty value (but label_empty)
- * are left out, as an empty label means the same as none. The caller frees it with labels_destroy
- * (or free). */
+ * escaped and invalid UTF-8 in them becomes U+FFFD. Labels with an empty value (but label_empty)
+ * are left out: they mean the same as none. The caller frees the set with labels_destroy. */
 struct labels *labels_create(const struct label *labels, size_t n);
 
-/* Appends a set as labels_create makes it, for many sets in one block. Returns where in `out` the
- * struct lies: a pointer to it is good once `out` no longer grows. Its text has no NUL behind it.
- */
+/* Appends a set as labels_create makes it, for many sets in one block, but without a NUL. Returns
+ * the struct's offset in `out`. */
 size_t labels_append(struct buf *out, const struct label *labels, size_t n);
 
 /* labels_render("cpu", cpu, "mode", mode): the same from names and values. */
@@ -59,8 +55,7 @@ static inline void labels_cleanup(struct labels **labels) {
 }
 #define CLEANUP_LABELS CLEANUP(labels_cleanup)
 
-/* The id of the set made last, by any thread: while that stays the same, a pointer still points to
- * the same set. */
+/* The id of the last set of any thread: while it stays the same, so does the set at an address. */
 uint64_t labels_last_id(void);
 
 /* Whether two sets are the same; NULL is the empty set. */

@@ -195,8 +195,7 @@ static uint32_t store_labels(struct exposition_doc *doc, const struct span_label
     return n;
 }
 
-/* Adds a sample with labels sorted by name, and ends their strings; -EEXIST if the series is there
- * already. */
+/* Adds a sample with labels sorted by name, and ends their strings; -EEXIST: a duplicate series. */
 static int store_sample(struct exposition_doc *doc, const struct exposition_sample *sample,
                         const struct span_label *labels, size_t n_labels) {
     struct exposition_table *table = &doc->sample_table;
@@ -283,8 +282,7 @@ static inline void scan_skip_blanks(struct parser *p) {
     }
 }
 
-/* Moves past a name whose first byte is of class `first` and whose others are of class `later`.
- * Returns its length, 0 if there is none. */
+/* Moves past a name by the classes of its first and later bytes; returns its length, or 0. */
 static inline size_t scan_name(struct parser *p, int first, int later) {
     const char *start = p->at;
     if (scan_is(*start, first)) {

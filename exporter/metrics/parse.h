@@ -32,8 +32,7 @@ struct exposition_sample {
     uint64_t hash;
 };
 
-/* Slots of the upper half of a hash and, below it, 1 + the index of a family or sample; 0 is free.
- */
+/* Slots: the upper half of a hash, and below it 1 + the index of a family or sample; 0: free. */
 struct exposition_table {
     uint64_t *slots;
     size_t n_slots; /* in use for this document; a power of two */

@@ -55,8 +55,8 @@ struct number_place {
     uint32_t len;
 };
 
-/* The sample lines of a family with many series, kept from one rendering to the next: if only
- * values have changed, only these are written again. */
+/* The lines of a family with many series, kept for the next rendering: only new values are written.
+ */
 struct exposition_lines {
     atomic_uint refs;
     char *name;
@@ -74,8 +74,7 @@ struct exposition_lines {
 
 /* ---- one line ---- */
 
-/* memcpy for the short texts that lines are made of, without a call. The last word overlaps the one
- * before it. */
+/* memcpy without a call, for short texts. The last word overlaps the one before it. */
 static inline char *copy_text(char *to, const char *from, size_t len) {
     if (len < 4) {
         for (size_t i = 0; i < len; i++) {
@@ -163,8 +162,7 @@ static void render_piece(struct exposition_lines *lines, const struct family *fa
     piece->iov_len = (size_t)(to - start);
 }
 
-/* Writes a value over the old one and restores the bytes behind it, as more is written than counts.
- * False if it has another length. */
+/* Overwrites a value and restores the bytes behind it; false: the new one has another length. */
 static bool patch_number(char *to, size_t len, double value) {
     char behind[NUMBER_MAX_LEN];
     memcpy(behind, to + len, sizeof(behind));
@@ -273,8 +271,8 @@ static struct exposition_lines *lines_create(const struct family *family) {
     return lines;
 }
 
-/* Updates the lines if the family still has the same series in the same order and nobody else holds
- * what would have to change. If it returns false they are of no more use to the caller. */
+/* Updates the lines if the family still has the same series in the same order, and no other reader
+ * holds lines that would change. False: the caller drops them. */
 static bool lines_update(struct exposition_lines *lines, const struct family *family) {
     if (lines->n_lines != family->n_samples || strcmp(lines->name, family->desc->name) != 0) {
         return false;
@@ -397,9 +395,8 @@ static bool is_distinct(struct hash_index *seen, const struct family *family) {
     return true;
 }
 
-/* The lines of a family with many samples, all distinct: those of the last part, updated, or new
- * ones. NULL if two samples are the same series. Lines that could be updated need not be compared
- * with each other: they were when they were created. */
+/* The lines of a family with many samples: those of the last part, updated, or new ones. NULL if
+ * two samples are the same series, which is checked only when lines are created. */
 static struct exposition_lines *keep(struct rendering *rendering, const struct family *family) {
     struct exposition_lines *lines = take_last(rendering, family->desc->name);
     if (lines != NULL && lines_update(lines, family)) {
@@ -488,8 +485,7 @@ static struct exposition_part *create_part(size_t n, size_t text_len) {
     return part;
 }
 
-/* Renders `snapshot` with the lines of `last` (may be NULL), which are taken out of it if nobody
- * else reads it. */
+/* Renders `snapshot`; takes lines out of `last` (may be NULL) if it has no other reader. */
 static struct exposition_part *create(const struct snapshot *snapshot, struct exposition_part *last,
                                       bool keeps, uint64_t *ret_duplicates) {
     size_t n = snapshot->n_families;

@@ -24,7 +24,7 @@ static inline void selector_cleanup(struct selector **selector) {
 /* How many of its matchers are regular expressions: what matching may cost. */
 size_t selector_n_regexes(const struct selector *selector);
 
-/* Whether it selects the series of that name with the labels of both lists: 1, 0, or -E2BIG if a
+/* Whether it selects the series of that name and the labels of both lists: 1, 0, or -E2BIG: a
  * regular expression exceeds its limit. */
 int selector_match(const struct selector *selector, const char *name, const struct label *labels,
                    size_t n_labels, const struct label *more, size_t n_more);

@@ -42,8 +42,7 @@ static struct family *new_family(struct snapshot *out, const struct metric_desc 
     return &out->families[out->last];
 }
 
-/* Collectors add family by family, or for each thing they see all families in one order: so the
- * last one and the one behind it are tried first. */
+/* Collectors add family by family, or all in one order: the last and the next are tried first. */
 static struct family *find_family(struct snapshot *out, const struct metric_desc *desc) {
     for (size_t i = out->last; i < out->n_families && i <= out->last + 1; i++) {
         if (out->families[i].desc == desc) {

@@ -41,13 +41,11 @@ void snapshot_finish(struct snapshot *snapshot);
 /* Empties it for the next collection but keeps its memory. */
 void snapshot_reset(struct snapshot *snapshot);
 
-/* Part of the two calls below: if the family of the previous sample is another one, or has no more
- * room. */
+/* The two calls below if the previous sample had another family, or the family is full. */
 void snapshot_add_elsewhere(struct snapshot *out, const struct metric_desc *desc,
                             const char *suffix, const struct labels *labels, double value);
 
-/* Adds one sample of a histogram or summary: `suffix` is a string literal, "_bucket", "_sum",
- * "_count" or "". */
+/* Adds one sample of a histogram or summary; `suffix` is a literal as in struct sample. */
 static inline void snapshot_add_suffixed(struct snapshot *out, const struct metric_desc *desc,
                                          const char *suffix, const struct labels *labels,
                                          double value) {

@@ -43,8 +43,7 @@ static bool find_label(const char *labels, const char *end, const char *name, co
     return false;
 }
 
-/* The labels of a histogram's or summary's sample without the one that distinguishes its samples.
- */
+/* The labels of a histogram's or summary's sample without `le` or `quantile`. */
 static struct key composite_key(struct merge *merge, const char *series, size_t len,
                                 const char *edge) {
     const char *brace = memchr(series, '{', len);
@@ -187,8 +186,7 @@ static bool is_composite(const struct exposition_block *block) {
 /* The endings of a histogram's or summary's samples. */
 static const char *const sample_endings[] = {"_bucket", "_count", "_sum"};
 
-/* Whether a name is one that a histogram or summary of the first `n_parts` parts writes its samples
- * under: x_count beside a histogram x. */
+/* Whether a histogram or summary of the first `n_parts` parts has samples of that name: x_count. */
 static bool is_sample_name(const struct page *page, size_t n_parts, const char *name, size_t len) {
     for (size_t i = 0; i < ARRAY_LEN(sample_endings); i++) {
         if (metric_name_ends_with(name, len, sample_endings[i]) &&
@@ -199,8 +197,8 @@ static bool is_sample_name(const struct page *page, size_t n_parts, const char *
     return false;
 }
 
-/* Whether the samples of a family would be taken for those of another one: of a histogram x and a
- * gauge x_count only the one from the earlier part can be served. */
+/* Whether readers would take the samples of a family for another's: of a histogram x and a gauge
+ * x_count only the one of the earlier part is served. */
 static bool is_ambiguous(const struct page *page, size_t part,
                          const struct exposition_block *block) {
     size_t len = strlen(block->name);
@@ -215,8 +213,8 @@ static bool is_ambiguous(const struct page *page, size_t part,
     return false;
 }
 
-/* OpenMetrics keeps x_created for the time of birth of a counter, histogram or summary x and
- * forbids any other family of that name. Python's client writes such gauges in the text format. */
+/* OpenMetrics reserves x_created for the creation time of a counter, histogram or summary x.
+ * Python's client writes such gauges in the text format. */
 static bool is_creation_time(const struct page *page, const struct exposition_block *block) {
     size_t len = strlen(block->name);
     if (!metric_name_ends_with(block->name, len, "_created")) {
