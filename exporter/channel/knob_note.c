@@ -102,22 +102,6 @@ bool knob_note_spec(struct knob_note *note, struct push_json *reader, struct kno
     return true;
 }
 
-struct visitor {
-    void (*visit)(struct knob_note *note, void *context);
-    void *context;
-};
-
-static void look_at(const char *key, const char *text, void *context) {
-    const struct visitor *visitor = context;
-    struct knob_note note;
-    if (strncmp(key, PREFIX, strlen(PREFIX)) == 0 && knob_note_parse(text, &note)) {
-        visitor->visit(&note, visitor->context);
-        knob_note_finish(&note);
-    }
-}
-
-void knob_note_visit(const struct push_store *store, const struct push_owner *owner,
-                     void (*visit)(struct knob_note *note, void *context), void *context) {
-    struct visitor visitor = {.visit = visit, .context = context};
-    push_store_visit_notes(store, owner, look_at, &visitor);
+bool knob_note_read(const char *key, const char *text, struct knob_note *ret_note) {
+    return strncmp(key, PREFIX, strlen(PREFIX)) == 0 && knob_note_parse(text, ret_note);
 }

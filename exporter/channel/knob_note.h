@@ -40,6 +40,5 @@ bool knob_note_declares(const struct knob_note *note, const struct knob_spec *sp
 /* Reads its declaration; the spec points into the note and the reader. False: there is none. */
 bool knob_note_spec(struct knob_note *note, struct push_json *reader, struct knob_spec *ret_spec);
 
-/* Calls `visit` with each note of the owner that is about a knob. */
-void knob_note_visit(const struct push_store *store, const struct push_owner *owner,
-                     void (*visit)(struct knob_note *note, void *context), void *context);
+/* Parses a note as push_store_visit_notes yields it; false: invalid, or not about a knob. */
+bool knob_note_read(const char *key, const char *text, struct knob_note *ret_note);

@@ -252,13 +252,12 @@ static void disconnect(struct knobs_plugin *plugin) {
 static int check_labels(const struct knobs *knobs, const struct push_owner *owner,
                         struct error *err) {
     struct push_owner_view view = push_owner_view(knobs->store, owner);
-    for (size_t i = 0; i < view.n_labels; i++) {
-        const char *name = view.labels[i].name;
-        if (strcmp(name, "param") == 0 || strcmp(name, "value") == 0) {
-            return error_set(err, -EINVAL, "a plugin with a label \"%s\" cannot have params", name);
-        }
+    bool param = label_find(view.labels, view.n_labels, "param") != NULL;
+    if (!param && label_find(view.labels, view.n_labels, "value") == NULL) {
+        return 0;
     }
-    return 0;
+    return error_set(err, -EINVAL, "a plugin with a label \"%s\" cannot have params",
+                     param ? "param" : "value");
 }
 
 int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owner *owner,
@@ -333,26 +332,31 @@ struct recall {
     struct knobs_plugin *plugin; /* NULL before the first knob */
 };
 
-static void recall_knob(struct knob_note *note, void *context) {
+static void recall_knob(const char *key, const char *text, void *context) {
     struct recall *recall = context;
+    struct knob_note note;
     struct knob_spec spec;
     struct knob *knob = NULL;
-    if (note->declaration != NULL && recall->plugin == NULL) {
+    if (!knob_note_read(key, text, &note)) {
+        return;
+    }
+    if (note.declaration != NULL && recall->plugin == NULL) {
         recall->plugin = add_plugin(recall->knobs, recall->place, recall->owner);
         note_peer(recall->plugin, recall->owner);
     }
-    if (knob_note_spec(note, recall->knobs->reader, &spec) &&
-        knob_check(&spec, &note->request.value, NULL) == 0 &&
+    if (knob_note_spec(&note, recall->knobs->reader, &spec) &&
+        knob_check(&spec, &note.request.value, NULL) == 0 &&
         declare_knob(recall->knobs, recall->plugin, &spec, &knob, NULL) == 0) {
-        knob_set_request(knob, &note->request);
+        knob_set_request(knob, &note.request);
     }
+    knob_note_finish(&note);
 }
 
 /* Restores the knobs with a request of a plugin that has not connected since the daemon started. */
 static struct knobs_plugin *recall_plugin(struct knobs *knobs, struct knobs_plugin **place,
                                           const struct push_owner *owner) {
     struct recall recall = {.knobs = knobs, .owner = owner, .place = place};
-    knob_note_visit(knobs->store, owner, recall_knob, &recall);
+    push_store_visit_notes(knobs->store, owner, recall_knob, &recall);
     return recall.plugin;
 }
 

@@ -202,33 +202,29 @@ static int read_buckets(struct reading *reading) {
     return r < 0 ? r : keep_numbers(reading, &reading->update.bounds, &reading->update.n_bounds);
 }
 
+/* Takes a number from 0 to `max`. */
+static int read_limited(struct reading *reading, double max, bool whole, const char *expected,
+                        double *ret_number) {
+    int r = json_read_number(reading->json, ret_number, reading->err);
+    bool good = r == 0 && *ret_number >= 0 && *ret_number <= max &&
+                (!whole || *ret_number == floor(*ret_number));
+    return r < 0 || good ? r : json_fail_at(reading->value, reading->err, "%s", expected);
+}
+
 static int read_ttl(struct reading *reading) {
     double seconds;
-    int r = json_read_number(reading->json, &seconds, reading->err);
-    if (r < 0) {
-        return r;
-    }
-    if (!(seconds >= 0 && seconds <= MAX_TTL_S)) {
-        return json_fail_at(reading->value, reading->err,
-                            "ttl: expected seconds from 0 (for ever) to 1e9");
-    }
-    reading->update.ttl_ms = (int64_t)ceil(seconds * 1e3);
-    return 0;
+    int r = read_limited(reading, MAX_TTL_S, false,
+                         "ttl: expected seconds from 0 (for ever) to 1e9", &seconds);
+    reading->update.ttl_ms = r == 0 ? (int64_t)ceil(seconds * 1e3) : 0;
+    return r;
 }
 
 static int read_seq(struct reading *reading) {
     double seq;
-    int r = json_read_number(reading->json, &seq, reading->err);
-    if (r < 0) {
-        return r;
-    }
-    if (!(seq >= 0 && seq <= MAX_SEQ && seq == floor(seq))) {
-        return json_fail_at(reading->value, reading->err,
-                            "seq: expected a whole number up to 2^53");
-    }
-    reading->message->has_seq = true;
-    reading->message->seq = (uint64_t)seq;
-    return 0;
+    int r = read_limited(reading, MAX_SEQ, true, "seq: expected a whole number up to 2^53", &seq);
+    reading->message->has_seq = r == 0;
+    reading->message->seq = r == 0 ? (uint64_t)seq : 0;
+    return r;
 }
 
 /* The values of an enum. */

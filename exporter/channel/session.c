@@ -15,40 +15,33 @@
 
 /* ---- the log ---- */
 
-/* For the log. Without pids, so that a client that reconnects again and again looks the same. */
-static void describe(const struct push_session *session, struct buf *out) {
-    const struct push_peer *peer = &session->peer;
-    if (session->owner != NULL) {
-        buf_add_str(out, push_owner_view(session->env->store, session->owner).name);
-    } else {
-        buf_printf(out, "process %s", peer->process != NULL ? peer->process : "unknown");
-    }
-    if (peer->container != NULL) {
-        buf_printf(out, " in %s", peer->container);
-    } else if (peer->pid != 0) {
-        buf_printf(out, " of uid %u", (unsigned)peer->uid);
-    }
-}
-
+/* Names the client without its pid, so that one that reconnects again and again looks the same. */
 static void log_refused(const struct push_session *session, int code, const char *name,
                         const char *why) {
+    const struct push_peer *peer = &session->peer;
     struct buf source CLEANUP_BUF = {0};
-    if (session->env->log != NULL) {
-        describe(session, &source);
-        push_log_refused(session->env->log, buf_str(&source), code, name, why);
+    if (session->env->log == NULL) {
+        return;
     }
+    if (session->owner != NULL) {
+        buf_add_str(&source, push_owner_view(session->env->store, session->owner).name);
+    } else {
+        buf_printf(&source, "process %s", peer->process != NULL ? peer->process : "unknown");
+    }
+    if (peer->container != NULL) {
+        buf_printf(&source, " in %s", peer->container);
+    } else if (peer->pid != 0) {
+        buf_printf(&source, " of uid %u", (unsigned)peer->uid);
+    }
+    push_log_refused(session->env->log, buf_str(&source), code, name, why);
 }
 
 /* ---- answers ---- */
 
-static bool has_room(struct push_session *session, size_t max) {
-    return session->out.len < max;
-}
-
 static void complain(struct push_session *session, const char *what, const char *name,
                      const char *text) {
     struct buf *out = &session->out;
-    if (!has_room(session, PUSH_SESSION_MAX_COMPLAINTS)) {
+    if (session->out.len >= PUSH_SESSION_MAX_COMPLAINTS) {
         return;
     }
     buf_add_char(out, '{');
@@ -69,7 +62,7 @@ static void note_not_reading(struct push_session *session) {
 
 static void acknowledge(struct push_session *session, uint64_t seq) {
     char number[NUMBER_MAX_LEN];
-    if (!has_room(session, PUSH_SESSION_MAX_OUT)) {
+    if (session->out.len >= PUSH_SESSION_MAX_OUT) {
         note_not_reading(session);
         return;
     }
@@ -88,7 +81,7 @@ static void send_knob(struct knobs_link *link, const char *name, const struct kn
     if (!owns(session)) {
         return;
     }
-    if (has_room(session, PUSH_SESSION_MAX_OUT)) {
+    if (session->out.len < PUSH_SESSION_MAX_OUT) {
         buf_add_char(&session->out, '{');
         json_put_string(&session->out, "param", name);
         knob_value_put(&session->out, "value", value);
@@ -127,8 +120,7 @@ static struct push_claim claim_of(const struct push_peer *peer) {
                                .uid = peer->uid};
 }
 
-/* Root on this machine may take any owner, unless it may be a container or is known by HTTP only.
- */
+/* Root on this machine may take any owner, unless the process may be in a container. */
 static int claim(struct push_session *session, struct push_owner *owner, struct error *err) {
     const struct push_peer *peer = &session->peer;
     struct push_claim own = claim_of(peer);
@@ -282,22 +274,17 @@ static int take_message(struct push_session *session, const struct push_message 
         return take_hello(session, &message->hello, err);
     }
     int r = message->kind != PUSH_MESSAGE_EMPTY ? ensure_owner(session, err) : 0;
-    if (r < 0) {
+    if (r < 0 || message->kind == PUSH_MESSAGE_EMPTY) {
         return r;
     }
-    switch (message->kind) {
-    case PUSH_MESSAGE_METRICS:
+    if (message->kind == PUSH_MESSAGE_METRICS) {
         return take_metrics(session, message, err);
-    case PUSH_MESSAGE_DECLARE:
-        r = knobs_declare(session->env->knobs, &session->knobs, session->owner, &message->declared,
-                          err);
-        return counted(session, r);
-    case PUSH_MESSAGE_APPLIED:
-        r = knobs_applied(&session->knobs, message->name, &message->applied, err);
-        return counted(session, r);
-    default:
-        return 0;
     }
+    r = message->kind == PUSH_MESSAGE_DECLARE
+            ? knobs_declare(session->env->knobs, &session->knobs, session->owner,
+                            &message->declared, err)
+            : knobs_applied(&session->knobs, message->name, &message->applied, err);
+    return counted(session, r);
 }
 
 /* Neither a plugin with many connections nor a connection with many names may send more. */

@@ -13,17 +13,19 @@ static inline int64_t clock_monotonic_ns(void) {
     return now.tv_sec * CLOCK_NS_PER_SEC + now.tv_nsec;
 }
 
+static inline double clock_seconds(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 /* Seconds since 1970: for what users see. */
 static inline double clock_wall_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return clock_seconds(CLOCK_REALTIME);
 }
 
 /* The same by the kernel's tick, up to 10 ms behind: a file made later never has an earlier time.
  */
 static inline double clock_file_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return clock_seconds(CLOCK_REALTIME_COARSE);
 }

@@ -1,7 +1,9 @@
 #include "exporter/core/protobuf.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 enum { MAX_NUMBER = (1 << 29) - 1, MAX_VARINT_LEN = 10 };
 
@@ -32,14 +34,12 @@ static bool take_bytes(struct protobuf *message, uint64_t len, struct protobuf *
 
 static bool take_fixed(struct protobuf *message, size_t len, uint64_t *ret_value) {
     struct protobuf bytes;
+    uint64_t value = 0;
     if (!take_bytes(message, len, &bytes)) {
         return false;
     }
-    uint64_t value = 0;
-    for (size_t i = len; i > 0; i--) {
-        value = value << 8 | (uint8_t)bytes.data[i - 1];
-    }
-    *ret_value = value;
+    memcpy(&value, bytes.data, len);
+    *ret_value = le64toh(value);
     return true;
 }
 

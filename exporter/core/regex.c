@@ -8,7 +8,8 @@
 
 #include "exporter/core/memory.h"
 
-/* MATCH_LIMIT is half a millisecond. Repetitions can make many KiB of program from a few bytes. */
+/* MATCH_LIMIT steps take half a millisecond. Repetitions can make many KiB of program from a few
+ * bytes. */
 enum {
     MATCH_LIMIT = 5000,
     DEPTH_LIMIT = 5000,

@@ -128,20 +128,16 @@ static struct piece make_piece(struct exposition_doc *doc, struct exposition_sam
 }
 
 static int compare_series(const struct piece *a, const struct piece *b) {
-    if (a->sample->family != b->sample->family) {
-        return a->sample->family < b->sample->family ? -1 : 1;
+    const struct exposition_sample *left = a->sample, *right = b->sample;
+    int order = (left->family > right->family) - (left->family < right->family);
+    if (order == 0) {
+        order = (left->n_labels > right->n_labels) - (left->n_labels < right->n_labels);
     }
-    if (a->sample->n_labels != b->sample->n_labels) {
-        return a->sample->n_labels < b->sample->n_labels ? -1 : 1;
-    }
-    for (size_t i = 0; i < a->sample->n_labels; i++) {
-        int order = strcmp(a->labels[i].name, b->labels[i].name);
+    for (size_t i = 0; order == 0 && i < left->n_labels; i++) {
+        order = strcmp(a->labels[i].name, b->labels[i].name);
         order = order != 0 ? order : strcmp(a->labels[i].value, b->labels[i].value);
-        if (order != 0) {
-            return order;
-        }
     }
-    return 0;
+    return order;
 }
 
 /* By series, then by bound; what has none comes last. */

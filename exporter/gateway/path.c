@@ -35,18 +35,6 @@ static bool cut_base64_suffix(char *name) {
     return true;
 }
 
-static int read_pair(char *name, char *value, struct label *ret_label, struct error *err) {
-    bool encoded = cut_base64_suffix(name);
-    if (!metric_label_name_valid(name, strlen(name)) || strncmp(name, "__", 2) == 0) {
-        return error_set(err, -EINVAL, "improper label name \"%s\"", name);
-    }
-    if (encoded && !base64_decode(value)) {
-        return error_set(err, -EINVAL, "value of label %s is not URL-safe base64", name);
-    }
-    *ret_label = (struct label){.name = name, .value = value};
-    return 0;
-}
-
 /* Adds a label; one of the same name that is there gets the value instead. */
 static int put(struct gateway_path *path, struct label label, struct error *err) {
     for (size_t i = 0; i < path->n_labels; i++) {
@@ -77,7 +65,15 @@ static int take_pair(char **rest, struct label *ret_label, struct error *err) {
             "LABEL@base64/… for one that begins with a slash",
             name);
     }
-    return read_pair(name, value, ret_label, err);
+    bool encoded = cut_base64_suffix(name);
+    if (!metric_label_name_valid(name, strlen(name)) || strncmp(name, "__", 2) == 0) {
+        return error_set(err, -EINVAL, "improper label name \"%s\"", name);
+    }
+    if (encoded && !base64_decode(value)) {
+        return error_set(err, -EINVAL, "value of label %s is not URL-safe base64", name);
+    }
+    *ret_label = (struct label){.name = name, .value = value};
+    return 0;
 }
 
 static int read_parts(struct gateway_path *path, char *rest, struct error *err) {

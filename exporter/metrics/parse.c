@@ -1,5 +1,6 @@
 #include "exporter/metrics/parse.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -335,12 +336,11 @@ static struct scan_quoted scan_quote(const char *text, size_t len) {
 
 /* The same for the token at `text`, or "end of line". */
 static struct scan_quoted scan_quote_token(const char *text) {
-    if (*text == '\n') {
-        return (struct scan_quoted){.text = "end of line"};
+    struct scan_quoted token = {.text = "end of line"};
+    if (*text != '\n') {
+        snprintf(token.text, sizeof(token.text), "\"%.170s\"",
+                 scan_quote(text, scan_token_len(text)).text);
     }
-    struct scan_quoted quoted = scan_quote(text, scan_token_len(text));
-    struct scan_quoted token;
-    snprintf(token.text, sizeof(token.text), "\"%.170s\"", quoted.text);
     return token;
 }
 
@@ -677,22 +677,17 @@ static int check_shape(struct parser *p, const char *name, const struct expositi
 static int parse_timestamp(struct parser *p, int64_t *ret_timestamp) {
     scan_skip_blanks(p);
     const char *start = p->at;
-    size_t len = scan_token_len(start);
-    const char *digits = *start == '-' || *start == '+' ? start + 1 : start;
-    bool valid = digits < start + len;
-    int64_t value = 0;
-    for (const char *c = digits; valid && c < start + len; c++) {
-        int digit = *start == '-' ? '0' - *c : *c - '0';
-        valid = *c >= '0' && *c <= '9' && !__builtin_mul_overflow(value, 10, &value) &&
-                !__builtin_add_overflow(value, digit, &value);
-    }
-    if (!valid) {
+    char *end;
+    errno = 0;
+    long long value = strtoll(start, &end, 10); /* ends at the newline, but would skip one first */
+    if (isspace((unsigned char)*start) || end == start || errno != 0 ||
+        !scan_is(*end, SCAN_TOKEN_STOP)) {
         return fail(p, start, "expected a timestamp in milliseconds or the end of the line, got %s",
                     scan_quote_token(start).text);
     }
-    p->at += len;
-    if (*p->at != '\n') {
-        return fail(p, p->at, "expected the end of the line after the timestamp");
+    p->at = end;
+    if (*end != '\n') {
+        return fail(p, end, "expected the end of the line after the timestamp");
     }
     if (p->limits->no_timestamps) {
         return fail(p, start, "timestamps are not allowed here");

@@ -386,15 +386,6 @@ static struct exposition_lines *take_last(struct rendering *rendering, const cha
     return rendering->owns_last ? TAKE(last->kept) : lines_ref(last->kept);
 }
 
-static bool is_distinct(struct hash_index *seen, const struct family *family) {
-    for (size_t i = 0; i < family->n_samples; i++) {
-        if (!add_series(seen, &family->samples[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The lines of a family with many samples: those of the last part, updated, or new ones. NULL if
  * two samples are the same series, which is checked only when lines are created. */
 static struct exposition_lines *keep(struct rendering *rendering, const struct family *family) {
@@ -404,7 +395,12 @@ static struct exposition_lines *keep(struct rendering *rendering, const struct f
     }
     lines_unref(lines);
     hash_index_reset(&rendering->seen, family->n_samples);
-    return is_distinct(&rendering->seen, family) ? lines_create(family) : NULL;
+    for (size_t i = 0; i < family->n_samples; i++) {
+        if (!add_series(&rendering->seen, &family->samples[i])) {
+            return NULL;
+        }
+    }
+    return lines_create(family);
 }
 
 static const char *copy_string(struct exposition_part *part, const char *text) {
