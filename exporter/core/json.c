@@ -83,22 +83,14 @@ static int hex4(const char *text) {
 }
 
 static char *put_utf8(char *to, uint32_t code) {
-    if (code < 0x80) {
-        *to++ = (char)code;
-        return to;
+    static const unsigned char leads[] = {0, 0xc0, 0xe0, 0xf0};
+    size_t n = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    for (size_t i = n; i > 0; i--) {
+        to[i] = (char)(0x80 | (code & 0x3f));
+        code >>= 6;
     }
-    if (code < 0x800) {
-        *to++ = (char)(0xc0 | code >> 6);
-    } else if (code < 0x10000) {
-        *to++ = (char)(0xe0 | code >> 12);
-        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
-    } else {
-        *to++ = (char)(0xf0 | code >> 18);
-        *to++ = (char)(0x80 | (code >> 12 & 0x3f));
-        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
-    }
-    *to++ = (char)(0x80 | (code & 0x3f));
-    return to;
+    *to = (char)(leads[n] | code);
+    return to + n + 1;
 }
 
 /* "uXXXX", behind the backslash, perhaps with the other half of a pair; moves the cursor. */
