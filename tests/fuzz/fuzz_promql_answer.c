@@ -1,4 +1,4 @@
-/* Covers 70 % of placement/client/promql.c. */
+/* Covers placement/client/promql.c. */
 #include <assert.h>
 #include <stdint.h>
 
