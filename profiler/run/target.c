@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <time.h>
 
 #include "exporter/core/clock.h"
 #include "profiler/analysis/report_text.h"
@@ -163,11 +163,15 @@ static void drain_plugin(struct run_session *session) {
 
 /* ---- one run ---- */
 
+static bool exited_badly(const struct run_app *app) {
+    return app->exit_code != 0 || app->exit_signal != 0;
+}
+
 /* If the plugin has no knobs or not these, the next run would fail too. */
 static void fail_knobs(struct run_session *session, const struct run_plan *plan,
                        struct outcome *outcome) {
     const struct run_app *app = session->app;
-    bool ended = app->ended, crashed = ended && (app->exit_code != 0 || app->exit_signal != 0);
+    bool ended = app->ended, crashed = ended && exited_badly(app);
     struct buf why CLEANUP_BUF = {0};
     enum run_knobs state = run_plugin_knobs(session->plugin, plan->knobs, plan->n_knobs, &why);
     outcome->misused = state == RUN_KNOBS_OTHERS;
@@ -251,10 +255,9 @@ static void follow(struct run_session *session, const struct run_plan *plan, boo
 }
 
 static double own_seconds(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
 }
 
 static int launch(struct run_session *session, const struct run_plan *plan, int output_fd,
@@ -266,11 +269,6 @@ static int launch(struct run_session *session, const struct run_plan *plan, int 
     }
     session->app = run_app_create(session, plan, output_fd);
     return session->app->kind->start(session->app, err);
-}
-
-static bool failed(const struct run_app *app, const struct outcome *outcome) {
-    bool by_itself = strcmp(outcome->stopped_by, "itself") == 0;
-    return by_itself && (app->exit_code != 0 || app->exit_signal != 0);
 }
 
 static void run_once(struct run_session *session, const struct run_plan *plan, bool warmup,
@@ -290,7 +288,7 @@ static void run_once(struct run_session *session, const struct run_plan *plan, b
     bool good = outcome.error.text[0] == '\0';
     if (session->app != NULL && session->plugin != NULL) {
         write_end(session, &outcome, own_seconds() - overhead, buf_str(&output));
-        good = good && !failed(session->app, &outcome);
+        good = good && (strcmp(outcome.stopped_by, "itself") != 0 || !exited_badly(session->app));
     }
     if (outcome.error.text[0] != '\0') {
         run_progress_clear(&session->progress);
