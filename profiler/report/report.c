@@ -89,7 +89,7 @@ int report_main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         struct profile *profile CLEANUP_PROFILE = NULL;
         struct error err = {0};
-        if (run_report_write(argv[i], &profile, &err) < 0) {
+        if (run_report_write(argv[i], &profile, &err) != 0) {
             fprintf(stderr, "waap report: %s\n", err.text);
             return 2;
         }

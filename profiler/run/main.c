@@ -388,7 +388,7 @@ static int load(struct call *call) {
 /* Writes the reports, which are all made from the record. */
 static int report(struct call *call, struct error *err) {
     struct profile *profile CLEANUP_PROFILE = NULL;
-    if (run_report_write(call->session.out_dir, &profile, err) < 0) {
+    if (run_report_write(call->session.out_dir, &profile, err) != 0) {
         return complain(EXIT_ENVIRONMENT, err->text);
     }
     run_report_explain(profile, stderr);
