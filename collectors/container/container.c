@@ -184,11 +184,13 @@ static double read_cpu(int fd, bool unified) {
     char text[512];
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
     text[n > 0 ? n : 0] = '\0';
-    const char *number = unified ? strstr(text, key) : text;
-    number += number != NULL && unified ? strlen(key) : 0;
+    const char *number = text;
     uint64_t value;
-    return number != NULL && scan_u64(&number, &value) ? (double)value / (unified ? 1e6 : 1e9)
-                                                       : NAN;
+    if (unified) {
+        const char *line = strstr(text, key);
+        number = line != NULL ? line + strlen(key) : "";
+    }
+    return scan_u64(&number, &value) ? (double)value / (unified ? 1e6 : 1e9) : NAN;
 }
 
 static void take_cpu(struct container *container, double seconds, int64_t now_ns) {
