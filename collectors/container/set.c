@@ -373,13 +373,13 @@ static int walk(struct container_set *set, int64_t now_ns, struct error *err) {
     return 0;
 }
 
-static bool lacks_a_place(const struct container_set *set, const struct container *container) {
+/* The hierarchies that the container is not in yet: a bit each. */
+static unsigned missing_rows(const struct container_set *set, const struct container *container) {
+    unsigned rows = 0;
     for (size_t row = 0; row < set->tree->n_rows; row++) {
-        if (container->place.fds[row] < 0) {
-            return true;
-        }
+        rows |= container->place.fds[row] < 0 ? 1U << row : 0;
     }
-    return false;
+    return rows;
 }
 
 static bool hunt_visit(void *context, const char *path, uint64_t inode, size_t depth) {
@@ -406,13 +406,10 @@ static void hunt(struct container_set *set, int64_t now_ns) {
     }
     for (size_t i = 0; i < set->n_rows; i++) {
         struct container *container = set->rows[i];
-        if (container->n_hunts >= MAX_HUNTS || !lacks_a_place(set, container)) {
-            continue;
-        }
-        container->n_hunts++;
-        enter_others(set, container);
-        for (size_t row = 0; row < set->tree->n_rows; row++) {
-            rows |= container->place.fds[row] < 0 ? 1U << row : 0;
+        if (container->n_hunts < MAX_HUNTS && missing_rows(set, container) != 0) {
+            container->n_hunts++;
+            enter_others(set, container);
+            rows |= missing_rows(set, container);
         }
     }
     for (set->hunted = 0; set->hunted < set->tree->n_rows; set->hunted++) {

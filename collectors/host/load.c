@@ -1,9 +1,9 @@
 #include "collectors/host/parse.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "collectors/host/part.h"
-#include "exporter/core/number.h"
 #include "exporter/core/scan.h"
 
 const struct metric_desc host_load_metrics[] = {
@@ -17,14 +17,11 @@ const struct metric_desc host_load_metrics[] = {
 int host_load_parse(const char *text, double ret_loads[static HOST_LOAD_FIELDS]) {
     double loads[HOST_LOAD_FIELDS];
     for (size_t i = 0; i < HOST_LOAD_FIELDS; i++) {
-        struct scan_word word;
-        if (!scan_word(&text, &word) || number_parse(word.text, word.len, &loads[i]) < 0) {
+        if (!scan_double(&text, &loads[i])) {
             return -EINVAL;
         }
     }
-    for (size_t i = 0; i < HOST_LOAD_FIELDS; i++) {
-        ret_loads[i] = loads[i];
-    }
+    memcpy(ret_loads, loads, sizeof(loads));
     return 0;
 }
 

@@ -9,7 +9,6 @@
 #include "collectors/source/rows.h"
 #include "collectors/source/source_file.h"
 #include "exporter/core/file.h"
-#include "exporter/core/number.h"
 #include "exporter/core/scan.h"
 
 const struct metric_desc host_thermal_metrics[] = {
@@ -33,9 +32,8 @@ struct thermal {
 };
 
 int host_thermal_parse(const char *text, double *ret_celsius) {
-    struct scan_word word;
     double value;
-    if (!scan_word(&text, &word) || number_parse(word.text, word.len, &value) < 0) {
+    if (!scan_double(&text, &value)) {
         return -EINVAL;
     }
     *ret_celsius = value / 1000;
