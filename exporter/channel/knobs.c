@@ -211,7 +211,7 @@ static int declare_knob(struct knobs *knobs, struct knobs_plugin *plugin,
     return 0;
 }
 
-/* Restores an earlier request for the knob, unless the knob no longer accepts it. */
+/* Restores an earlier request if the knob still accepts it. */
 static void recall_request(struct knobs *knobs, struct push_owner *owner, struct knob *knob) {
     struct knob_note note;
     if (!knob_note_find(knobs->store, owner, knob->spec.name, &note)) {

@@ -251,8 +251,8 @@ static char *program_of(const struct push_peers *peers, pid_t pid) {
     return found ? push_peer_program(text.data, text.len) : NULL;
 }
 
-/* Whether the process that connected still exists, if only as a zombie. Otherwise a process could
- * connect and exit, and its pid could be reused in another container before we look. */
+/* Whether the process that connected still exists, if only as a zombie: a process could connect and
+ * exit, and its pid be reused in another container. */
 static bool is_there(int fd) {
     int pidfd CLEANUP_CLOSE = -1;
     socklen_t len = sizeof(pidfd);

@@ -51,8 +51,8 @@ void push_session_init(struct push_session *session, const struct push_session_e
 /* Leaves its owner and knobs; the peer is not freed. */
 void push_session_finish(struct push_session *session);
 
-/* How long the next line has to wait if one connection, and one plugin, may send `max_rate` lines
- * in a second (0: no limit). 0: not at all, and the line has been counted. */
+/* How long the next line waits if a connection, and a plugin, may send `max_rate` lines in a second
+ * (0: no limit). 0: not at all; the line has been counted. */
 int64_t push_session_wait_ns(struct push_session *session, size_t max_rate);
 
 /* Takes one line, without its newline; decodes it in place. Blank lines are ignored. */

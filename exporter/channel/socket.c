@@ -31,8 +31,8 @@ enum {
     LINES_AT_ONCE = 4,
 };
 
-/* A connection waits at least MIN_WAIT_NS for its rate, so that many lines take one turn, and at
- * most MAX_WAIT_NS, as the rate may be changed. */
+/* A connection waits for its rate at least MIN_WAIT_NS, to take many lines in one turn, and at most
+ * MAX_WAIT_NS, as a reload may change the rate. */
 #define MIN_WAIT_NS (20 * CLOCK_NS_PER_MS)
 #define MAX_WAIT_NS CLOCK_NS_PER_SEC
 
@@ -264,8 +264,8 @@ static bool link_begin(struct link *link) {
     return true;
 }
 
-/* Takes waiting lines, of as many connections as one turn has time for. A connection that was
- * served goes to the end of the queue: the connections of one plugin share its rate. */
+/* Takes waiting lines while the turn lasts. A connection that was served goes to the end of the
+ * queue: the connections of one plugin share its rate. */
 static void resume_fire(struct loop_timer *timer) {
     struct push_socket *socket = CONTAINER_OF(timer, struct push_socket, resume);
     struct link **at = &socket->held;

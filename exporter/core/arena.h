@@ -6,8 +6,8 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
 
-/* Memory that is taken piece by piece and given back all at once; pieces do not move meanwhile.
- * Used again and again it settles at the most it ever held. A zeroed struct is empty. */
+/* Memory that is taken piece by piece and given back all at once; pieces do not move. Reused, it
+ * settles at the most it ever held. A zeroed struct is empty. */
 struct arena {
     struct arena_block *first;
     struct arena_block *current;

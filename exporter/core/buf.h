@@ -8,8 +8,7 @@
 
 #include "exporter/core/cleanup.h"
 
-/* A growing run of bytes. `data` is always followed by a NUL once anything was added, so it can be
- * used as a string. A zeroed struct is an empty buffer. */
+/* A growing run of bytes. Once anything was added a NUL follows `data`. Zeroed it is empty. */
 struct buf {
     char *data;
     size_t len;
@@ -26,8 +25,7 @@ void buf_reset(struct buf *buf);
 /* Drops everything behind the first `len` bytes. */
 void buf_truncate(struct buf *buf, size_t len);
 
-/* Makes room for `n` more bytes (and the NUL); returns where to write them. The caller adds what it
- * wrote to `len`. */
+/* Makes room for `n` more bytes (and the NUL) at the returned place; the caller adds to `len`. */
 char *buf_reserve(struct buf *buf, size_t n);
 
 void buf_add(struct buf *buf, const void *data, size_t n);

@@ -6,7 +6,6 @@ struct error {
 };
 
 /* Words a failure and returns `code` (a negative errno), so that callers can `return error_set(…)`.
- * `err` may be NULL, and `err->text` may be an argument, to put words around it. "%m" in `format`
- * means the errno of the moment of the call. */
+ * `err` may be NULL, and `err->text` an argument. "%m" is the errno at the call. */
 int error_set(struct error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -18,9 +18,9 @@ int file_read(const char *path, struct buf *out, struct error *err);
 /* The same for a path with a limit of the caller's. */
 int file_read_stored(const char *path, size_t max_bytes, struct buf *out, struct error *err);
 
-/* Opens a file that no other user but root can have written: a regular one that belongs to this
- * process' user or to root and that nobody else may write. A file that is not is -EPERM, and the
- * text names what to do. O_CREAT makes it with mode 0600. Returns the descriptor. */
+/* Opens a file that no other user but root can have written: a regular one of this process' user or
+ * of root. Any other is -EPERM, and the text names what to do. O_CREAT makes it with mode 0600.
+ * Returns the descriptor. */
 int file_open_own(const char *path, int flags, struct error *err);
 
 /* Reads such a file. */
@@ -32,8 +32,8 @@ int file_create_own(const char *path, mode_t mode, struct error *err);
 /* Reads an open file from its beginning: for files that are kept open and read again and again. */
 int file_reread(int fd, const char *name, size_t max_bytes, struct buf *out, struct error *err);
 
-/* Replaces the file at `path` by one with these bytes, as a whole or not at all; after return the
- * new one survives a power cut. It is written beside the old one, as <path>.new. */
+/* Replaces the file at `path` as a whole or not at all; the new one, first written to <path>.new,
+ * survives a power cut. */
 int file_replace(const char *path, mode_t mode, const void *data, size_t len, struct error *err);
 
 /* `base` and `name` joined by one slash; the caller frees it. */

@@ -10,8 +10,8 @@
 
 static uint64_t key[2];
 
-/* The kernel hands every process 16 random bytes; that cannot fail or block, as getrandom may while
- * a machine boots. Before main, so that no thread sees the key change. */
+/* The kernel hands every process 16 random bytes, which cannot fail or block as getrandom may at
+ * boot. Before main, so that no thread sees the key change. */
 __attribute__((constructor)) static void choose_key(void) {
     const void *random = (const void *)getauxval(AT_RANDOM);
     if (random != NULL) {

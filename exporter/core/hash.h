@@ -49,12 +49,11 @@ static inline uint64_t hash_seeded(uint64_t seed, const void *data, size_t n) {
     return hash_mix(hash ^ hash_short(bytes, left), seed ^ odd);
 }
 
-/* Appends a UUID made from a secret (a serial number, a machine id): the same for the same purpose
- * and secret, and the secret cannot be computed from it. */
+/* Appends a UUID made from a purpose and a secret (a serial number), which stays secret. */
 void hash_uuid(const char *purpose, const char *secret, struct buf *out);
 
-/* Finds items by a hash that the caller computes; the caller compares items of equal hashes. It
- * borrows the items. A zeroed struct is an empty index. */
+/* Finds borrowed items by the caller's hash; the caller compares items of equal hashes. A zeroed
+ * struct is an empty index. */
 struct hash_index {
     struct hash_index_slot *slots;
     size_t n_slots; /* a power of two, or 0 */

@@ -7,9 +7,8 @@
 #include "exporter/core/error.h"
 #include "exporter/core/json_write.h"
 
-/* Reads JSON (RFC 8259, strictly) from memory that may be written to: strings are decoded in place
- * and end in NUL, so nothing is copied or allocated. A cursor only moves forward; the text behind
- * it is untouched. */
+/* Reads JSON (RFC 8259, strictly) from writable memory: strings are decoded in place and end in
+ * NUL, so nothing is copied or allocated. The text behind the cursor is untouched. */
 struct json {
     char *at;
     char *end;
@@ -99,8 +98,8 @@ int json_next_key(struct json *json, bool *first, char **ret_key, size_t *ret_le
 /* The same for an array after its '[': moves before the next element. */
 int json_next_element(struct json *json, bool *first, struct error *err);
 
-/* Takes an object ('{') or an array ('['): `read` takes each value, whose key is NULL in an array.
- * `expected` names it for the error of another value: "a list". */
+/* Takes an object ('{') or an array ('['): `read` takes each value, in an array with the key NULL.
+ * `expected` ("a list") names it in errors. */
 typedef int json_each_function(struct json *json, const char *key, void *context,
                                struct error *err);
 static inline int json_each(struct json *json, char bracket, const char *expected,

@@ -2,8 +2,8 @@
 
 #include <stddef.h>
 
-/* Memory that is always there: if the system has none, these calls end the process with one line on
- * standard error. Sizes that a peer chooses are checked against their limits before. */
+/* If the system has no memory, these calls end the process with one line on standard error. Sizes
+ * that a peer chooses are checked against their limits before. */
 
 /* `n` bytes; the caller frees them. */
 void *mem_alloc(size_t n) __attribute__((malloc, returns_nonnull));

@@ -3,8 +3,8 @@
 #include "exporter/core/cleanup.h"
 #include "exporter/core/error.h"
 
-/* Regular expressions of UTF-8 texts in Perl's syntax, without back references. An expression and
- * the work of one match are limited, whatever a peer sends. */
+/* Regular expressions for UTF-8 in Perl's syntax, without back references; limited in size and
+ * work. */
 struct regex;
 
 enum { REGEX_MAX_LEN = 4096 };

@@ -7,8 +7,8 @@
 
 #define UTF8_REPLACEMENT "\xef\xbf\xbd"
 
-/* Length of the valid UTF-8 sequence at `text` (1 to 4), or 0 if it is not valid: overlong forms,
- * surrogates and anything above U+10FFFF are not. `left` bytes may be read. */
+/* Length of the UTF-8 sequence at `text` (1 to 4), of which `left` bytes may be read; 0 if it is
+ * invalid: overlong, a surrogate or above U+10FFFF. */
 size_t utf8_sequence(const char *text, size_t left);
 
 /* Appends `text` as the exposition formats want it inside a line: backslash and newline escaped,

@@ -153,8 +153,8 @@ static int compare_pieces(const void *first, const void *second) {
     return (a->bound > b->bound) - (a->bound < b->bound);
 }
 
-/* The figures of one series: per bound, then count and sum. As in the Pushgateway's own model, a
- * count or sum that was not sent is 0; but a histogram's count is also that of its last bucket. */
+/* The figures of one series: per bound, then count and sum, which are 0 if absent, as in the
+ * Pushgateway; but a histogram's count is also that of its last bucket. */
 static bool add_composed(struct gateway_body *body, const struct piece *pieces, size_t n) {
     struct push_update *update = add(body, &body->doc.families[pieces[0].sample->family]);
     double *figures = arena_take(&body->arena, 2 * (n + 2) * sizeof(*figures));

@@ -9,9 +9,9 @@
 #include "exporter/metrics/metric.h"
 #include "exporter/metrics/snapshot.h"
 
-/* From snapshots to the page that Prometheus reads. The sample lines are the same bytes in every
- * format, so they are rendered once per collector, on its own thread, into an immutable part; a
- * page is then metadata lines and copies of parts. */
+/* From snapshots to pages. Sample lines are the same bytes in every format, so each collector's
+ * thread renders them once, into an immutable part; a page is metadata lines and copies of parts.
+ */
 
 enum exposition_format {
     EXPOSITION_TEXT,             /* text/plain; version=0.0.4 */
@@ -19,9 +19,8 @@ enum exposition_format {
     EXPOSITION_OPENMETRICS_0_0_1 /* the same body under its first version number */
 };
 
-/* How the client wants names outside [a-zA-Z_:][a-zA-Z0-9_:]* spelled. All names here are inside,
- * and Prometheus' own libraries leave such names alone under every scheme: the choice only comes
- * back in the Content-Type. */
+/* How the client wants names outside [a-zA-Z_:][a-zA-Z0-9_:]* spelled. There are none here: the
+ * choice only comes back in the Content-Type. */
 enum exposition_escaping {
     EXPOSITION_ESCAPING_NONE, /* none requested */
     EXPOSITION_ESCAPING_ALLOW_UTF8,
@@ -59,9 +58,8 @@ struct exposition_renderer {
     struct exposition_part *last;
 };
 
-/* Renders a snapshot. Of samples with equal names and labels the first stays, the others are
- * dropped and counted in `*ret_duplicates` (may be NULL). The caller drops it with
- * exposition_part_unref. */
+/* Renders a snapshot; `*ret_duplicates` (may be NULL) counts the samples that are dropped because
+ * their series was there already. The caller drops the part with exposition_part_unref. */
 struct exposition_part *exposition_render(struct exposition_renderer *renderer,
                                           const struct snapshot *snapshot,
                                           uint64_t *ret_duplicates);
@@ -75,8 +73,8 @@ void exposition_part_unref(struct exposition_part *part); /* accepts NULL */
 const struct exposition_block *exposition_part_blocks(const struct exposition_part *part,
                                                       size_t *ret_n);
 
-/* A page in pieces: own text, and long runs of sample lines that stay where they are, in the parts,
- * which must outlive it. A zeroed struct is an empty page. */
+/* A page in pieces: own text and long runs of lines in the parts, which must outlive it. Zeroed it
+ * is empty. */
 struct exposition_page {
     struct iovec *pieces; /* to be read only */
     size_t n_pieces, cap_pieces;
@@ -105,8 +103,8 @@ void exposition_merge(struct buf *out, const struct exposition_block *const *blo
 /* The Content-Type of a page written with that choice. Static. */
 const char *exposition_content_type(struct exposition_choice choice);
 
-/* Chooses the format for an Accept header (NULL: none given): the highest q among those we can
- * write. Protobuf is skipped; without a match it is text. */
+/* Chooses the format for an Accept header (NULL: none): the highest q that we can write, else text.
+ */
 struct exposition_choice exposition_negotiate(const char *accept);
 
 /* Whether an Accept-Encoding header (NULL: none) allows gzip. */

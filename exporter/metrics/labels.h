@@ -7,8 +7,8 @@
 #include "exporter/core/buf.h"
 #include "exporter/core/cleanup.h"
 
-/* One label set, rendered and escaped once (`cpu="0",mode="idle"`, without braces) and kept by its
- * collector for as long as the series lives; a scrape then only copies it. */
+/* One label set, rendered and escaped once (`cpu="0",mode="idle"`) and kept by its collector while
+ * the series lives; a scrape only copies it. */
 struct labels {
     uint64_t id;   /* unique: a later set at the same address has another one */
     uint32_t hash; /* of text; equal sets have equal text, see labels_create */

@@ -14,8 +14,7 @@ enum metric_type {
     METRIC_INFO, /* the name ends in _info, every value is 1; a gauge in the text format */
 };
 
-/* Describes a family of series. Usually static and constant; a collector that learns of families at
- * run time keeps its own, alive until its next collection. */
+/* Describes a family of series: static, or a collector's own, alive until its next collection. */
 struct metric_desc {
     const char *name; /* full name as users query it: counters with _total, infos with _info */
     const char *help;

@@ -50,8 +50,8 @@ size_t exposition_doc_size(const struct exposition_doc *doc) {
            doc->n_labels * sizeof(*doc->labels);
 }
 
-/* Makes room for all that a text of that length can hold, up to `max_bytes`, so that nothing moves
- * while it is parsed. Memory that is not used is never touched. */
+/* Makes room for all that the text can hold, up to `max_bytes`, so that nothing moves. Unused
+ * memory is never touched. */
 static void reserve(struct exposition_doc *doc, size_t text_len, size_t max_bytes) {
     enum { MIN_SAMPLE = sizeof("a 1\n") - 1, MIN_LABEL = sizeof("a=\"b\"") - 1 };
     size_t n_samples = text_len / MIN_SAMPLE, n_labels = text_len / MIN_LABEL;

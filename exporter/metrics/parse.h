@@ -10,8 +10,7 @@
 #include "exporter/metrics/metric.h"
 
 /* The content of a page in the text format: families, and samples in the order of their lines. The
- * strings lie in the text that was parsed. A zeroed struct is an empty document; a document that is
- * used for many pages keeps its memory. */
+ * strings lie in the text. A zeroed struct is empty; a reused document keeps its memory. */
 
 struct exposition_family {
     struct metric_desc desc; /* help is NULL if no HELP line gave one */

@@ -45,8 +45,7 @@ static bool add_series(struct hash_index *seen, const struct sample *sample) {
 /* Room around name and labels on a line: braces, space, newline. */
 enum { LINE_OVERHEAD = 4 };
 
-/* Lines per piece. A piece has room for values of any length: if one becomes longer or shorter, the
- * lines behind it move in this piece only. */
+/* Lines per piece. If a value becomes longer or shorter, only the lines of its piece move. */
 enum { PIECE_LINES = 512 };
 
 /* The place of a value in its piece. */
@@ -237,8 +236,7 @@ static char *allocate_text(size_t size) {
     return text;
 }
 
-/* Divides the text into pieces with room for their lines; returns the room for all, and for what
- * patch_number puts back behind the last. */
+/* Divides the text into pieces with room for their lines and for patch_number; returns its size. */
 static size_t lay_out(struct exposition_lines *lines, const struct family *family) {
     size_t room = 0;
     for (size_t piece = 0; piece < lines->n_pieces; piece++) {

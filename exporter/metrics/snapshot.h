@@ -9,9 +9,9 @@
 #include "exporter/metrics/labels.h"
 #include "exporter/metrics/metric.h"
 
-/* The result of one collection: families and their samples. It borrows the descriptions and labels:
- * both stay the collector's and must live until its next collection. By then the samples have been
- * rendered (exposition_render), on the same thread. */
+/* The result of one collection: families and their samples. It borrows the descriptions and labels
+ * of the collector, which must live until its next collection; the same thread renders it before.
+ */
 
 struct sample {
     const struct labels *labels; /* NULL: none */
@@ -63,9 +63,9 @@ static inline void snapshot_add(struct snapshot *out, const struct metric_desc *
     snapshot_add_suffixed(out, desc, "", labels, value);
 }
 
-/* Adds many samples at once to the family added last, if that is the one of `desc`, else to one of
- * its own. It looks for no earlier one: for collectors with thousands of families. A family without
- * samples shows its HELP and TYPE only. */
+/* Adds many samples to the last family if that is the one of `desc`, else to a new one without a
+ * search: for collectors with thousands of families. Without samples only HELP and TYPE are shown.
+ */
 void snapshot_append(struct snapshot *out, const struct metric_desc *desc,
                      const struct sample *samples, size_t n_samples);
 

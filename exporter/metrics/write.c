@@ -155,8 +155,8 @@ struct page {
     uint64_t *duplicates; /* per cursor, or NULL */
 };
 
-/* The block named `name` (the first `len` bytes of it) plus `ending`, from the earliest of the
- * first `n_parts` parts that has one; NULL if none has. */
+/* The block named `name` (its first `len` bytes) plus `ending` of the earliest of `n_parts` parts,
+ * or NULL. */
 static const struct exposition_block *find_block(const struct page *page, size_t n_parts,
                                                  const char *name, size_t len, const char *ending) {
     for (size_t i = 0; i < n_parts; i++) {
