@@ -19,8 +19,8 @@ int file_read(const char *path, struct buf *out, struct error *err);
 int file_read_stored(const char *path, size_t max_bytes, struct buf *out, struct error *err);
 
 /* Opens a file that no other user but root can have written: a regular one of this process' user or
- * of root. Any other is -EPERM, and the text names what to do. O_CREAT makes it with mode 0600.
- * Returns the descriptor. */
+ * of root that nobody else may write. Any other is -EPERM, and the text names what to do. O_CREAT
+ * makes it with mode 0600. Returns the descriptor. */
 int file_open_own(const char *path, int flags, struct error *err);
 
 /* Reads such a file. */
