@@ -136,17 +136,6 @@ static void leave(struct push_session *session) {
     push_owner_unref(session->env->store, TAKE(session->owner));
 }
 
-/* Rejects labels of a hello that only the kernel may set. */
-static int check_labels(const struct push_hello *hello, struct error *err) {
-    for (size_t i = 0; i < hello->n_labels; i++) {
-        const char *name = hello->labels[i].name;
-        if (push_label_is_identity(name)) {
-            return error_set(err, -EINVAL, "label %s: comes from the kernel", name);
-        }
-    }
-    return 0;
-}
-
 /* Finds the owner of the session's series; `hello` is empty if none was sent. */
 static int become(struct push_session *session, const struct push_hello *hello, struct error *err) {
     const struct push_peer *peer = &session->peer;
@@ -165,11 +154,15 @@ static int become(struct push_session *session, const struct push_hello *hello, 
     };
     struct push_store *store = session->env->store;
     struct push_owner *owner;
-    int r = believed ? 0 : counted(session, check_labels(hello, err));
-    if (r == 0) {
-        struct push_claim own = claim_of(peer);
-        r = counted(session, push_claim_check(store, &identity, &own, err));
+    struct push_claim own = claim_of(peer);
+    for (size_t i = 0; !believed && i < hello->n_labels; i++) {
+        const char *name = hello->labels[i].name;
+        if (push_label_is_identity(name)) {
+            return counted(session,
+                           error_set(err, -EINVAL, "label %s: comes from the kernel", name));
+        }
     }
+    int r = counted(session, push_claim_check(store, &identity, &own, err));
     r = r < 0 ? r : push_store_owner(store, &identity, &owner, err);
     if (r < 0) {
         return r;

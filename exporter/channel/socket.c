@@ -55,7 +55,7 @@ struct link {
     bool held;    /* until its rate, or the turn, lets its next line be taken */
     struct link *next_held;
     uint32_t events; /* that the loop watches for */
-    struct link *next, *previous;
+    struct link *next;
 };
 
 struct push_socket {
@@ -111,10 +111,11 @@ static void link_destroy(struct link *link) {
         }
         release(owner, at);
     }
-    *(link->previous != NULL ? &link->previous->next : &owner->links) = link->next;
-    if (link->next != NULL) {
-        link->next->previous = link->previous;
+    struct link **link_at = &owner->links;
+    while (*link_at != link) {
+        link_at = &(*link_at)->next;
     }
+    *link_at = link->next;
     owner->n_links--;
     close(link->source.fd);
     push_session_finish(&link->session);
@@ -327,9 +328,6 @@ static struct link *link_create(struct push_socket *socket, int fd) {
     link->session.answered = session_answered;
     link->session.peer.named = peer_named;
     link->next = socket->links;
-    if (link->next != NULL) {
-        link->next->previous = link;
-    }
     socket->links = link;
     socket->n_links++;
     return link;
