@@ -37,13 +37,10 @@ struct demo_plugins {
 
 /* ---- speed of the detector ---- */
 
-double demo_plugin_latency(double lines) {
+/* The seconds that it needs for a frame of so many lines. */
+static double latency_of(double lines) {
     double scale = lines / DEFAULT_LINES;
     return 0.006 + 0.042 * scale * scale;
-}
-
-double demo_plugin_fps(double lines) {
-    return fmin(CAMERA_FPS, 1 / demo_plugin_latency(lines));
 }
 
 /* ---- messages to waap ---- */
@@ -76,7 +73,7 @@ static void send_greetings(struct demo_plugins *plugins) {
 }
 
 static void process_frame(struct demo_plugins *plugins) {
-    double latency = demo_plugin_latency(plugins->lines) * (1 + demo_noise(&plugins->random, 0.25));
+    double latency = latency_of(plugins->lines) * (1 + demo_noise(&plugins->random, 0.25));
     size_t i = 0;
     while (i < N_BOUNDS && latency > latency_bounds[i]) {
         i++;
@@ -105,7 +102,7 @@ static void send_latencies(struct demo_plugins *plugins) {
 
 static void work_detector(struct demo_plugins *plugins, double seconds) {
     uint64_t before = (uint64_t)plugins->frames;
-    plugins->frames += seconds * demo_plugin_fps(plugins->lines);
+    plugins->frames += seconds * fmin(CAMERA_FPS, 1 / latency_of(plugins->lines));
     for (uint64_t n = (uint64_t)plugins->frames - before; n > 0; n--) {
         process_frame(plugins);
     }

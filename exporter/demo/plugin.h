@@ -11,8 +11,3 @@ struct demo_plugins;
 struct demo_plugins *demo_plugins_create(struct loop *loop, struct push_store *store,
                                          struct knobs *knobs);
 void demo_plugins_destroy(struct demo_plugins *plugins); /* accepts NULL */
-
-/* The seconds that the detector needs for a frame of so many lines, and its frames per second, at
- * most those of the camera. */
-double demo_plugin_latency(double lines);
-double demo_plugin_fps(double lines);
