@@ -35,7 +35,7 @@ struct names {
     size_t n;
 };
 
-/* What any plugin may have or lack. */
+/* Labels that any plugin may have or lack. */
 static const char *const usual[] = {"container", "job", "namespace", "pod"};
 
 static void add_name(struct names *names, const char *name) {
@@ -59,7 +59,7 @@ static void write_names(const struct names *names, struct buf *out) {
     }
 }
 
-/* The plugins that are meant, and what knobs they have. */
+/* The plugins that match a request, and the names of their knobs. */
 struct candidates {
     size_t n_plugins;
     size_t n_connections;
@@ -177,7 +177,7 @@ static void fail_absent(struct http_request *request, const char *plugin, const 
     http_json_fail(request, MHD_HTTP_NOT_FOUND, buf_str(&text));
 }
 
-/* Whether a plugin of that name can be chosen by it; adds by what else. */
+/* Whether the label can choose a plugin of that name; adds the labels that can. */
 static bool is_selector(struct http_request *request, const char *plugin, const char *name,
                         struct names *selectors) {
     struct push_store *store = daemon_of(request)->push_store;
@@ -215,8 +215,8 @@ static bool check_parameters(struct http_request *request, const char *plugin) {
     return true;
 }
 
-/* Finds the one knob that is meant; false: there is none or several, and the request has been
- * answered. */
+/* Finds the one knob that matches; false: there is none or several, and the request has got a
+ * reply. */
 static bool find_knob(struct http_request *request, const char *plugin, const char *param,
                       struct found_knob *ret_found) {
     struct daemon *daemon = request->context;
@@ -313,7 +313,7 @@ static const struct http_listing_kind plugins = {
     .add = put_plugin,
 };
 
-/* ---- turning it ---- */
+/* ---- setting it ---- */
 
 /* The requester, for the log and the record: "uid 0", "10.1.2.3", "alice@10.1.2.3". */
 static void add_requester(const struct http_request *request, struct buf *out) {
@@ -333,7 +333,7 @@ static void add_requester(const struct http_request *request, struct buf *out) {
     buf_add_str(out, address);
 }
 
-/* {"value": 480}; null: back to the default. */
+/* {"value": 480}; null restores the default. */
 static int read_request(struct http_request *request, struct knob_value *ret_value,
                         struct error *err) {
     struct buf *body = &request->body;
@@ -382,7 +382,7 @@ static void record(const struct http_request *request, const struct found_knob *
              found->plugin->links != NULL ? "" : ", kept until the plugin is back");
 }
 
-/* False: the request has been answered. */
+/* False: the request has got a reply. */
 static bool turn(struct http_request *request, const struct found_knob *found) {
     struct knob_value value;
     struct error err;

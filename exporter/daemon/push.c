@@ -20,7 +20,7 @@ struct push_target {
     size_t n_group;
 };
 
-/* Objects one behind the other that name the same. */
+/* Consecutive objects that name the same owner. */
 struct push_run {
     struct push_run *next;
     struct push_target target;
@@ -28,7 +28,7 @@ struct push_run {
     struct push_owner *owner;
 };
 
-/* A request while it is being taken. */
+/* A push request being read and applied. */
 struct push_request {
     struct http_upload upload;
     struct push_json *reader;
@@ -248,7 +248,7 @@ static int prepare(struct http_upload *upload, struct error *err) {
     return r;
 }
 
-/* ---- answering ---- */
+/* ---- replying ---- */
 
 /* All groups of the request: none of it was applied. */
 static void note_failures(const struct push_request *push) {

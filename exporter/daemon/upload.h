@@ -3,23 +3,23 @@
 #include "exporter/http/request.h"
 #include "exporter/push/store.h"
 
-/* What a request pushes, from its body to the store. A small one is read at once, a large
- * one on a worker, while others are answered. Embedded in what the handler needs for it. */
+/* A push over HTTP, from the body of its request to the store. A small body is read at once, a
+ * large one on a worker. Embedded in the handler's own struct. */
 struct http_upload {
     struct http_request *request;
 
-    /* Reads the request's body, unpacked by then. Perhaps on a worker: nothing but the request, the
-     * upload and what it is part of may be looked at. */
+    /* Reads the request's body, which is unpacked. Perhaps on a worker: it may use the request, the
+     * upload and the struct around it only. */
     int (*read)(struct http_upload *upload, struct error *err);
 
     /* On the loop: sets `owner` and `batch`. It counts its own rejections. */
     int (*prepare)(struct http_upload *upload, struct error *err);
 
-    /* On the loop: answers, and lets owners go. */
+    /* On the loop: replies and releases the owners. */
     void (*finish)(struct http_upload *upload, int code, const struct error *err);
 
-    /* Frees the upload. Perhaps on a worker, as giving much memory back takes long: the request may
-     * be over. */
+    /* Frees the upload. Perhaps on a worker, because freeing much memory takes long: the request
+     * may have ended. */
     void (*destroy)(struct http_upload *upload);
 
     size_t max_memory; /* for the content of the body, beside the body */
