@@ -11,7 +11,9 @@
 
 struct knobs {
     struct push_store *store;
-    struct push_json *reader; /* of notes */
+    struct knobs_listener *listener; /* NULL: none */
+    uint64_t version;                /* of the last change */
+    struct push_json *reader;        /* of notes */
     int64_t swept_ns;
     struct knobs_plugin *plugins; /* sorted by number */
     struct snapshot snapshot;     /* for its memory */
@@ -240,6 +242,14 @@ static void note_peer(struct knobs_plugin *plugin, const struct push_owner *owne
     }
 }
 
+/* Notes a change of the plugin's knobs. */
+static void note_change(struct knobs *knobs, struct knobs_plugin *plugin) {
+    plugin->version = ++knobs->version;
+    if (knobs->listener != NULL) {
+        knobs->listener->changed(knobs->listener, plugin);
+    }
+}
+
 /* Disconnects the knobs from the peer that declared them. */
 static void disconnect(struct knobs_plugin *plugin) {
     while (plugin->links != NULL) {
@@ -266,19 +276,22 @@ int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owne
     if (r < 0) {
         return r;
     }
-    struct knobs_plugin *plugin = link->plugin != NULL ? link->plugin : enter(knobs, owner);
-    if (is_taken_over(plugin, owner)) {
+    struct knobs_plugin *plugin =
+        link != NULL && link->plugin != NULL ? link->plugin : enter(knobs, owner);
+    bool is_other_peer = is_taken_over(plugin, owner);
+    if (is_other_peer) {
         disconnect(plugin);
     }
-    if (plugin->links == NULL) {
-        forget_knobs(plugin); /* a plugin that comes back declares all its knobs again */
+    /* A plugin that connects again declares all its knobs; over HTTP each request adds some. */
+    if (is_other_peer || (link != NULL && plugin->links == NULL)) {
+        forget_knobs(plugin);
     }
-    if (link->plugin == NULL) {
+    if (link != NULL && link->plugin == NULL) {
         link->plugin = plugin;
         link->next = plugin->links;
         plugin->links = link;
-        push_owner_linger(owner);
     }
+    push_owner_linger(owner);
     note_peer(plugin, owner);
     struct knob *knob = NULL;
     r = declare_knob(knobs, plugin, spec, &knob, err);
@@ -288,15 +301,16 @@ int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owne
     knob_value_set(&knob->applied, &spec->initial);
     knob->applied_seconds = clock_wall_seconds();
     recall_request(knobs, owner, knob);
-    if (knob->requested.form != KNOB_ABSENT) {
+    note_change(knobs, plugin);
+    if (link != NULL && knob->requested.form != KNOB_ABSENT) {
         link->send(link, knob->spec.name, &knob->requested);
     }
     return 0;
 }
 
-int knobs_applied(struct knobs_link *link, const char *name, const struct knob_value *value,
-                  struct error *err) {
-    struct knob *knob = link->plugin != NULL ? knobs_find(link->plugin, name) : NULL;
+int knobs_applied(struct knobs *knobs, struct knobs_plugin *plugin, const char *name,
+                  const struct knob_value *value, struct error *err) {
+    struct knob *knob = plugin != NULL ? knobs_find(plugin, name) : NULL;
     if (knob == NULL) {
         return error_set(err, -ENOENT, "%s: no such param was declared", name);
     }
@@ -307,6 +321,7 @@ int knobs_applied(struct knobs_link *link, const char *name, const struct knob_v
     knob_value_set(&knob->applied, value);
     labels_destroy(TAKE(knob->applied_labels));
     knob->applied_seconds = clock_wall_seconds();
+    note_change(knobs, plugin);
     return 0;
 }
 
@@ -392,6 +407,7 @@ int knobs_request(struct knobs *knobs, struct push_owner *owner, struct knobs_pl
     for (struct knobs_link *link = plugin->links; link != NULL; link = link->next) {
         link->send(link, knob->spec.name, wanted);
     }
+    note_change(knobs, plugin);
     return 0;
 }
 
@@ -496,7 +512,12 @@ struct knobs *knobs_create(struct push_store *store) {
     struct knobs *knobs = mem_zalloc(1, sizeof(*knobs));
     knobs->store = store;
     knobs->reader = push_json_create();
+    knobs->version = (uint64_t)(clock_wall_seconds() * 1e6);
     return knobs;
+}
+
+void knobs_listen(struct knobs *knobs, struct knobs_listener *listener) {
+    knobs->listener = listener;
 }
 
 void knobs_destroy(struct knobs *knobs) {

@@ -12,6 +12,13 @@
  * plugin's owner in the push store, so it survives connections and restarts. On the loop thread. */
 struct knobs;
 
+struct knobs_plugin;
+
+/* Is called after the knobs of a plugin have changed. */
+struct knobs_listener {
+    void (*changed)(struct knobs_listener *listener, const struct knobs_plugin *plugin);
+};
+
 /* One connection of a plugin, which receives requested values. Embedded in the connection. */
 struct knobs_link {
     void (*send)(struct knobs_link *link, const char *name, const struct knob_value *value);
@@ -34,6 +41,8 @@ struct knob {
 /* The knobs of one plugin: of one owner in the store. */
 struct knobs_plugin {
     uint64_t owner_number;
+    uint64_t
+        version; /* grows with every declaration, request and applied value, also over restarts */
     struct knobs_link *links; /* receive requests; without one these wait for the plugin */
     char *peer;               /* that declared them: see push_claim_share */
     struct knob *knobs;       /* sorted by name */
@@ -46,13 +55,18 @@ struct knobs_plugin {
 struct knobs *knobs_create(struct push_store *store);
 void knobs_destroy(struct knobs *knobs); /* accepts NULL; all links have left */
 
-/* The plugin declares a knob; an earlier request is sent at once. -EINVAL, -E2BIG. */
+/* `listener` outlives the knobs. */
+void knobs_listen(struct knobs *knobs, struct knobs_listener *listener);
+
+/* The plugin declares a knob; an earlier request is sent at once. `link` NULL: the plugin has no
+ * connection and asks for requests over HTTP. -EINVAL, -E2BIG. */
 int knobs_declare(struct knobs *knobs, struct knobs_link *link, struct push_owner *owner,
                   const struct knob_spec *spec, struct error *err);
 
-/* The plugin has applied a value. -ENOENT: no such knob is declared; -EINVAL: invalid value. */
-int knobs_applied(struct knobs_link *link, const char *name, const struct knob_value *value,
-                  struct error *err);
+/* The plugin has applied a value; `plugin` NULL: it has no knobs. -ENOENT: no such knob is
+ * declared; -EINVAL: invalid value. */
+int knobs_applied(struct knobs *knobs, struct knobs_plugin *plugin, const char *name,
+                  const struct knob_value *value, struct error *err);
 
 /* The connection ends, or belongs to another owner from here on. */
 void knobs_leave(struct knobs_link *link);

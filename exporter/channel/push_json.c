@@ -339,7 +339,7 @@ enum { IN_ALL = IN_METRIC | IN_HELLO | IN_APPLIED | IN_DECLARATION | IN_EMPTY };
     KEY(min, IN_DECLARATION, false, read_member_number, AT(declared.min))                          \
     KEY(observe, IN_METRIC, false, read_operation, PUSH_OBSERVE)                                   \
     KEY(param, IN_APPLIED | IN_DECLARATION, false, read_member_text, AT(name))                     \
-    KEY(plugin, IN_METRIC, false, read_member_text, AT(plugin))                                    \
+    KEY(plugin, IN_METRIC | IN_APPLIED | IN_DECLARATION, false, read_member_text, AT(plugin))      \
     KEY(seq, IN_ALL, false, read_seq, 0)                                                           \
     KEY(set, IN_METRIC, true, read_operation, PUSH_SET)                                            \
     KEY(step, IN_DECLARATION, false, read_member_number, AT(declared.step))                        \

@@ -276,7 +276,8 @@ static int take_message(struct push_session *session, const struct push_message 
     r = message->kind == PUSH_MESSAGE_DECLARE
             ? knobs_declare(session->env->knobs, &session->knobs, session->owner,
                             &message->declared, err)
-            : knobs_applied(&session->knobs, message->name, &message->applied, err);
+            : knobs_applied(session->env->knobs, session->knobs.plugin, message->name,
+                            &message->applied, err);
     return counted(session, r);
 }
 

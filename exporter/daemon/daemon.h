@@ -36,7 +36,9 @@ struct daemon {
     struct demo_plugins *demo_plugins; /* NULL: no demo */
     struct self_metrics *self_metrics;
     struct http_server *http;
-    struct http_upload *uploads;   /* large ones: the one under way, then those that wait */
+    struct http_upload *uploads; /* large ones: the one under way, then those that wait */
+    struct knobs_listener knobs_listener;
+    struct knobs_poll *polls;      /* requests that wait for a change of knobs */
     struct http_listing *listings; /* the one under way, then those that wait */
     struct page *pages;            /* being built or sent */
     struct worker *page_worker;

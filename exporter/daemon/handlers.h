@@ -2,6 +2,8 @@
 
 #include "exporter/http/request.h"
 
+struct daemon;
+
 /* Handlers of the routes in serve.c. */
 
 /* GET /metrics: collects and replies with the page; `collect[]` or `exclude[]` select collectors.
@@ -20,9 +22,13 @@ void http_lifecycle_quit(struct http_request *request);
  * not, of any number of plugins and groups; applied as a whole or not at all. */
 void http_push_handle(struct http_request *request);
 
-/* GET /api/v1/plugins: plugins and their knobs. GET and PUT
- * /api/v1/plugins/{plugin}/params/{param}: shows or sets one knob. */
+/* GET /api/v1/plugins and /api/v1/plugins/{plugin}: plugins and their knobs. GET …/params: the
+ * knobs of one, with `wait` once they change. GET and PUT …/params/{param}: shows or sets one. */
 void http_knobs_handle(struct http_request *request);
+
+/* Before the first request, and at the end: replies to those that wait. */
+void http_knobs_listen(struct daemon *daemon);
+void http_knobs_release(struct daemon *daemon);
 
 /* POST, PUT and DELETE /metrics/job/<job>{/<label>/<value>}, as the Pushgateway has them. In
  * addition, ?mode=add adds to counters and histograms, and ?ttl=90s lets the series expire after

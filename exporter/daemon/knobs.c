@@ -1,10 +1,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "exporter/core/clock.h"
+#include "exporter/core/container_of.h"
 #include "exporter/core/json.h"
+#include "exporter/core/list.h"
 #include "exporter/core/log.h"
 #include "exporter/core/memory.h"
 #include "exporter/daemon/daemon.h"
@@ -13,18 +17,24 @@
 #include "exporter/http/access.h"
 #include "exporter/net/network.h"
 #include "exporter/push/claim.h"
+#include "exporter/settings/option.h"
 #include "exporter/settings/suggest.h"
 
 #define BASE "/api/v1/plugins"
-#define PARAMS "/params/"
+#define PARAMS "/params"
 
-/* ---- finding the knob of an address ---- */
+/* ---- finding the plugin or knob of an address ---- */
 
 struct found_knob {
     struct push_owner *owner;
-    struct knobs_plugin *plugin;
-    struct knob *knob;
+    struct knobs_plugin *plugin; /* NULL: it has no knobs */
+    struct knob *knob;           /* NULL: the plugin is meant */
 };
+
+/* Parameters of a request that waits for a change. */
+static bool is_of_waiting(const char *parameter) {
+    return strcmp(parameter, "wait") == 0 || strcmp(parameter, "version") == 0;
+}
 
 /* Names for an answer, sorted: of labels by which plugins of one name are chosen, as parameters of
  * the address, or of knobs. Those beyond can be used as well: they are just not named. */
@@ -103,15 +113,19 @@ static bool is_selected(const struct http_request *request, const struct push_ow
     for (size_t i = 0; selected && i < request->url.n_parameters; i++) {
         const struct http_parameter *parameter = &request->url.parameters[i];
         const char *value = label_of(view, parameter->name);
-        selected = strcmp(parameter->value, value != NULL ? value : "") == 0;
+        selected = is_of_waiting(parameter->name) ||
+                   strcmp(parameter->value, value != NULL ? value : "") == 0;
     }
     return selected;
 }
 
-static struct knob *knob_of(const struct daemon *daemon, struct push_owner *owner,
-                            const char *param, struct knobs_plugin **ret_plugin) {
-    *ret_plugin = knobs_of(daemon->knobs, owner);
-    return *ret_plugin != NULL ? knobs_find(*ret_plugin, param) : NULL;
+/* Whether the owner has the knob; `param` NULL: only the plugin is asked for. */
+static bool has_knob(const struct daemon *daemon, struct push_owner *owner, const char *param,
+                     struct found_knob *ret_found) {
+    struct knobs_plugin *plugin = knobs_of(daemon->knobs, owner);
+    struct knob *knob = plugin != NULL && param != NULL ? knobs_find(plugin, param) : NULL;
+    *ret_found = (struct found_knob){.owner = owner, .plugin = plugin, .knob = knob};
+    return param == NULL || knob != NULL;
 }
 
 /* A label distinguishes a plugin from the others even if it lacks it: "?job=". */
@@ -129,12 +143,13 @@ static void fail_ambiguous(struct http_request *request, const char *plugin, con
                            const struct names *selectors) {
     struct daemon *daemon = request->context;
     struct buf text CLEANUP_BUF = {0};
-    buf_printf(&text, "%s: several plugins have the param %s, choose one by ", plugin, param);
+    buf_printf(&text, "%s: several plugins have %s%s, choose one by ", plugin,
+               param != NULL ? "the param " : "this name", param != NULL ? param : "");
     struct push_owner *owner = NULL;
-    struct knobs_plugin *knobs;
+    struct found_knob found;
     for (bool first = true; (owner = push_store_next_owner(daemon->push_store, owner)) != NULL;) {
         struct push_owner_view view = push_owner_view(daemon->push_store, owner);
-        if (is_selected(request, &view, plugin) && knob_of(daemon, owner, param, &knobs) != NULL) {
+        if (is_selected(request, &view, plugin) && has_knob(daemon, owner, param, &found)) {
             buf_add_str(&text, first ? "" : " or ");
             add_choice(&text, &view, selectors);
             first = false;
@@ -203,7 +218,7 @@ static bool check_parameters(struct http_request *request, const char *plugin) {
     for (size_t i = 0; i < request->url.n_parameters; i++) {
         const char *name = request->url.parameters[i].name;
         struct names selectors = {0};
-        if (is_selector(request, plugin, name, &selectors)) {
+        if (is_of_waiting(name) || is_selector(request, plugin, name, &selectors)) {
             continue;
         }
         struct buf text CLEANUP_BUF = {0};
@@ -215,8 +230,8 @@ static bool check_parameters(struct http_request *request, const char *plugin) {
     return true;
 }
 
-/* Finds the one knob that matches; false: there is none or several, and the request has got a
- * reply. */
+/* Finds the one knob that matches, or the one plugin if `param` is NULL; false: there is none or
+ * several, and the request has got a reply. */
 static bool find_knob(struct http_request *request, const char *plugin, const char *param,
                       struct found_knob *ret_found) {
     struct daemon *daemon = request->context;
@@ -232,13 +247,13 @@ static bool find_knob(struct http_request *request, const char *plugin, const ch
         if (!is_selected(request, &view, plugin)) {
             continue;
         }
-        struct knobs_plugin *knobs;
-        struct knob *knob = knob_of(daemon, owner, param, &knobs);
-        add_candidate(&candidates, &view, knobs);
-        if (knob != NULL) {
+        struct found_knob found;
+        bool has = has_knob(daemon, owner, param, &found);
+        add_candidate(&candidates, &view, found.plugin);
+        if (has) {
             n_found++;
             add_selectors_of(&selectors, &view);
-            *ret_found = (struct found_knob){.owner = owner, .plugin = knobs, .knob = knob};
+            *ret_found = found;
         }
     }
     if (n_found > 1) {
@@ -271,6 +286,16 @@ static void put_knob(struct buf *out, const struct knobs_plugin *plugin, const s
     json_close(out, '}');
 }
 
+/* Of a plugin; NULL: it has none. */
+static void put_knobs(struct buf *out, const struct knobs_plugin *plugin) {
+    json_open(out, "params", '[');
+    const struct knob *knob = plugin != NULL ? plugin->knobs : NULL;
+    for (; knob != NULL; knob = knob->next) {
+        put_knob(out, plugin, knob);
+    }
+    json_close(out, ']');
+}
+
 static void put_peer(struct buf *out, const struct push_claim *claim) {
     struct buf name CLEANUP_BUF = {0};
     json_put_bool(out, "verified", claim != NULL && claim->kind >= PUSH_CLAIM_UID);
@@ -297,13 +322,8 @@ static bool put_plugin(struct daemon *daemon, struct push_owner *owner,
     put_peer(out, push_claim_of(owner));
     json_put(out, "series", "%zu", view.n_series);
     json_put(out, "seen_at", "%.3f", view.seen_seconds);
-    json_open(out, "params", '[');
-    const struct knobs_plugin *plugin = knobs_of(daemon->knobs, owner);
-    const struct knob *knob = plugin != NULL ? plugin->knobs : NULL;
-    for (; knob != NULL; knob = knob->next) {
-        put_knob(out, plugin, knob);
-    }
-    buf_add_str(out, "]}");
+    put_knobs(out, knobs_of(daemon->knobs, owner));
+    json_close(out, '}');
     return true;
 }
 
@@ -312,6 +332,119 @@ static const struct http_listing_kind plugins = {
     .is_meant = is_plugin,
     .add = put_plugin,
 };
+
+/* ---- waiting for a change ---- */
+
+/* A request for the knobs of one plugin that is answered when they change, or in time. */
+struct knobs_poll {
+    struct http_request *request;
+    char *plugin; /* its name */
+    uint64_t owner_number;
+    struct loop_timer timeout;
+    struct knobs_poll *next;
+};
+
+/* `version` is what a client waits behind; 0 if the plugin has no knobs. */
+static void reply_knobs(struct http_request *request, const struct knobs_plugin *plugin) {
+    struct buf data CLEANUP_BUF = {0};
+    json_open(&data, NULL, '{');
+    json_put(&data, "version", "%" PRIu64, plugin != NULL ? plugin->version : 0);
+    put_knobs(&data, plugin);
+    json_close(&data, '}');
+    http_json_reply(request, &data);
+}
+
+/* Takes the poll out of the daemon's list; returns its request. */
+static struct http_request *end_poll(struct daemon *daemon, struct knobs_poll *poll) {
+    struct http_request *request = poll->request;
+    *LIST_LINK(&daemon->polls, poll, next) = poll->next;
+    loop_timer_remove(daemon->loop, &poll->timeout);
+    free(poll->plugin);
+    free(poll);
+    return request;
+}
+
+/* The plugin may have expired meanwhile. */
+static void poll_timeout(struct loop_timer *timer) {
+    struct knobs_poll *poll = CONTAINER_OF(timer, struct knobs_poll, timeout);
+    char *plugin CLEANUP_FREE = TAKE(poll->plugin);
+    struct http_request *request = end_poll(daemon_of(poll->request), poll);
+    struct found_knob found;
+    if (find_knob(request, plugin, NULL, &found)) {
+        reply_knobs(request, found.plugin);
+    }
+}
+
+static void knobs_changed(struct knobs_listener *listener, const struct knobs_plugin *plugin) {
+    struct daemon *daemon = CONTAINER_OF(listener, struct daemon, knobs_listener);
+    for (struct knobs_poll *poll = daemon->polls, *next; poll != NULL; poll = next) {
+        next = poll->next;
+        if (poll->owner_number == plugin->owner_number) {
+            reply_knobs(end_poll(daemon, poll), plugin);
+        }
+    }
+}
+
+void http_knobs_listen(struct daemon *daemon) {
+    daemon->knobs_listener.changed = knobs_changed;
+    knobs_listen(daemon->knobs, &daemon->knobs_listener);
+}
+
+void http_knobs_release(struct daemon *daemon) {
+    while (daemon->polls != NULL) {
+        http_json_fail(end_poll(daemon, daemon->polls), MHD_HTTP_SERVICE_UNAVAILABLE,
+                       "waap is stopping");
+    }
+}
+
+/* How long the client wants to wait; 0: not at all, or the version that it has is an old one. */
+static int read_wait(const struct http_request *request, const struct knobs_plugin *plugin,
+                     int64_t *ret_wait_ms, struct error *err) {
+    static const struct option duration = {"wait", OPTION_DURATION, .max = 60 * 1000};
+    const char *wait = http_url_parameter(&request->url, "wait");
+    const char *version = http_url_parameter(&request->url, "version");
+    char *end = NULL;
+    uint64_t has = version != NULL ? strtoull(version, &end, 10) : 0;
+    uint64_t now = plugin != NULL ? plugin->version : 0;
+    *ret_wait_ms = 0;
+    if (version != NULL && (version[0] < '0' || version[0] > '9' || *end != '\0')) {
+        return error_set(err, -EINVAL, "version: expected that of an earlier answer, got \"%s\"",
+                         version);
+    }
+    struct error why;
+    if (wait != NULL && option_parse(&duration, wait, ret_wait_ms, &why) < 0) {
+        return error_set(err, -EINVAL, "wait: %s", why.text);
+    }
+    *ret_wait_ms = version != NULL && has != now ? 0 : *ret_wait_ms;
+    return 0;
+}
+
+static void handle_knobs(struct http_request *request, const char *plugin) {
+    struct daemon *daemon = request->context;
+    struct found_knob found;
+    if (!find_knob(request, plugin, NULL, &found)) {
+        return;
+    }
+    struct error err;
+    int64_t wait_ms;
+    if (read_wait(request, found.plugin, &wait_ms, &err) < 0) {
+        http_json_fail(request, MHD_HTTP_BAD_REQUEST, err.text);
+    } else if (wait_ms == 0) {
+        reply_knobs(request, found.plugin);
+    } else if (http_hold(request)) {
+        struct knobs_poll *poll = mem_alloc(sizeof(*poll));
+        *poll = (struct knobs_poll){
+            .request = request,
+            .plugin = mem_strdup(plugin),
+            .owner_number = push_owner_view(daemon->push_store, found.owner).number,
+            .timeout = {.due_ns = clock_monotonic_ns() + wait_ms * CLOCK_NS_PER_MS,
+                        .fire = poll_timeout},
+            .next = daemon->polls,
+        };
+        loop_timer_add(daemon->loop, &poll->timeout);
+        daemon->polls = poll;
+    }
+}
 
 /* ---- setting it ---- */
 
@@ -417,21 +550,42 @@ static void handle_knob(struct http_request *request, const char *plugin, const 
     http_json_reply(request, &data);
 }
 
+static void handle_plugin(struct http_request *request, const char *plugin) {
+    struct found_knob found;
+    if (find_knob(request, plugin, NULL, &found)) {
+        struct buf data CLEANUP_BUF = {0};
+        put_plugin(request->context, found.owner, NULL, &data);
+        http_json_reply(request, &data);
+    }
+}
+
+/* The name of a plugin may have slashes, that of a param has none. */
 void http_knobs_handle(struct http_request *request) {
-    const char *rest = request->url.path + strlen(BASE);
-    if (request->method != HTTP_PUT && rest[0] == '\0') {
+    const char *name = request->url.path + strlen(BASE);
+    if (request->method != HTTP_PUT && name[0] == '\0') {
         http_listing_reply(request, &plugins);
         return;
     }
-    /* The name of a plugin may have slashes, that of a param has none. */
-    const char *last = strrchr(rest, '/');
-    size_t len = last != NULL ? (size_t)(last - rest) : 0;
-    size_t tail = strlen(PARAMS) - 1;
-    if (len <= tail + 1 || memcmp(last - tail, PARAMS, tail) != 0 || last[1] == '\0') {
+    const char *last = strrchr(name, '/');
+    size_t len = strlen(name), tail = strlen(PARAMS), n = last != NULL ? (size_t)(last - name) : 0;
+    bool is_list = n > 1 && strcmp(last, PARAMS) == 0;
+    bool is_knob = n > tail + 1 && last[1] != '\0' && memcmp(last - tail, PARAMS, tail) == 0;
+    if (len < 2 || name[1] == '/' || name[len - 1] == '/' ||
+        (request->method == HTTP_PUT && !is_knob)) {
         http_json_fail(request, MHD_HTTP_NOT_FOUND,
-                       "expected " BASE " or " BASE "/{plugin}" PARAMS "{param}");
+                       request->method == HTTP_PUT ? "expected " BASE "/{plugin}" PARAMS "/{param}"
+                                                   : "expected " BASE ", " BASE
+                                                     "/{plugin}, and " PARAMS " or " PARAMS
+                                                     "/{param} behind it");
         return;
     }
-    char *plugin CLEANUP_FREE = mem_strndup(rest + 1, len - tail - 1);
-    handle_knob(request, plugin, last + 1);
+    size_t plugin_len = is_knob ? n - tail : is_list ? n : len;
+    char *plugin CLEANUP_FREE = mem_strndup(name + 1, plugin_len - 1);
+    if (is_knob) {
+        handle_knob(request, plugin, last + 1);
+    } else if (is_list) {
+        handle_knobs(request, plugin);
+    } else {
+        handle_plugin(request, plugin);
+    }
 }

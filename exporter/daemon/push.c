@@ -28,6 +28,14 @@ struct push_run {
     struct push_owner *owner;
 };
 
+/* A knob that the request declares, or has applied. */
+struct push_knob {
+    struct push_knob *next;
+    const struct push_run *run;
+    struct push_message message;
+    size_t index; /* of the object */
+};
+
 /* A push request being read and applied. */
 struct push_request {
     struct http_upload upload;
@@ -36,8 +44,9 @@ struct push_request {
     struct push_hello hello;
     struct push_run *runs, *last_run; /* in the reader's memory */
     size_t n_runs;
-    size_t index;     /* of the object that is wrong, from 1; 0: none alone */
-    const char *name; /* of its metric */
+    struct push_knob *knobs, **last_knob; /* in the reader's memory */
+    size_t index;                         /* of the object that is wrong, from 1; 0: none alone */
+    const char *name;                     /* of its metric */
 };
 
 static void destroy(struct http_upload *upload) {
@@ -106,6 +115,22 @@ static int name_owner(struct push_request *push, const struct push_target *targe
     return 0;
 }
 
+static int take_knob(struct push_request *push, const struct push_message *message, size_t first,
+                     struct error *err) {
+    int r = name_owner(push, &(struct push_target){.plugin = message->plugin}, first, err);
+    struct push_knob *knob = r < 0 ? NULL : arena_take(&push->reader->arena, sizeof(*knob));
+    if (r == 0 && knob == NULL) {
+        return arena_fail(&push->reader->arena, err);
+    }
+    if (r == 0) {
+        *knob =
+            (struct push_knob){.run = push->last_run, .message = *message, .index = push->index};
+        *push->last_knob = knob;
+        push->last_knob = &knob->next;
+    }
+    return r;
+}
+
 static int take_message(struct push_request *push, const struct push_message *message, size_t first,
                         struct error *err) {
     switch (message->kind) {
@@ -122,8 +147,7 @@ static int take_message(struct push_request *push, const struct push_message *me
     case PUSH_MESSAGE_EMPTY:
         return 0;
     default:
-        return error_set(err, -EINVAL, "param %s: knobs need the plugin's own connection",
-                         message->name);
+        return take_knob(push, message, first, err);
     }
 }
 
@@ -227,6 +251,29 @@ static int find_owners(struct push_request *push, const struct http_upload *uplo
     return 0;
 }
 
+/* Before the metrics are applied: a declaration that is rejected rejects them as well. */
+static int apply_knobs(struct push_request *push, struct error *err) {
+    struct knobs *knobs = daemon_of(push->upload.request)->knobs;
+    int r = 0;
+    for (struct push_knob *knob = push->knobs; knob != NULL && r == 0; knob = knob->next) {
+        const struct push_message *message = &knob->message;
+        struct push_owner *owner = knob->run->owner;
+        if (knob->run->target.group != NULL) {
+            r = error_set(err, -EINVAL, "%s: a group has no knobs", message->name);
+        } else if (message->kind == PUSH_MESSAGE_DECLARE) {
+            r = knobs_declare(knobs, NULL, owner, &message->declared, err);
+        } else {
+            r = knobs_applied(knobs, knobs_of(knobs, owner), message->name, &message->applied, err);
+        }
+        push->index = r < 0 ? knob->index : 0;
+        push->name = r < 0 ? message->name : push->name;
+    }
+    if (r < 0) {
+        push_store_count_refused(push->store, r);
+    }
+    return r;
+}
+
 static int prepare(struct http_upload *upload, struct error *err) {
     struct push_request *push = CONTAINER_OF(upload, struct push_request, upload);
     const char *start = push->hello.start;
@@ -239,6 +286,7 @@ static int prepare(struct http_upload *upload, struct error *err) {
     };
     int r = push->runs == NULL ? name_owner(push, &(struct push_target){0}, 0, err) : 0;
     r = r == 0 ? find_owners(push, upload, err) : r;
+    r = r == 0 ? apply_knobs(push, err) : r;
     bool is_limited = push_store_limits(push->store)->max_line_rate > 0;
     for (struct push_run *run = push->runs; is_limited && run != NULL && r == 0; run = run->next) {
         size_t n_updates = end_of_run(run, batch) - run->first; /* once all may */
@@ -303,6 +351,7 @@ void http_push_handle(struct http_request *request) {
     struct push_request *push = mem_zalloc(1, sizeof(*push));
     push->reader = push_json_create();
     push->store = daemon_of(request)->push_store;
+    push->last_knob = &push->knobs;
     push->upload = (struct http_upload){.request = request,
                                         .read = read_body,
                                         .prepare = prepare,

@@ -107,6 +107,7 @@ static int start_push(struct daemon *daemon, const struct settings *settings, st
     daemon->push_log = push_keeper_log(daemon->push_keeper);
     daemon->pywaggle = pywaggle_create(daemon->loop, daemon->push_store, daemon->push_log);
     daemon->knobs = knobs_create(daemon->push_store);
+    http_knobs_listen(daemon);
     daemon->push_socket =
         push_socket_create(daemon->loop, daemon->push_store, daemon->knobs, daemon->push_log);
     if (daemon->demo != NULL) {
@@ -147,6 +148,7 @@ static void drain(struct daemon *daemon) {
     int64_t until_ns = clock_monotonic_ns() + DRAIN_MS * CLOCK_NS_PER_MS;
     http_server_close(daemon->http);
     engine_release(daemon->engine);
+    http_knobs_release(daemon);
     while (http_server_n_busy(daemon->http) > 0 && clock_monotonic_ns() < until_ns) {
         loop_turn(daemon->loop, 10);
     }

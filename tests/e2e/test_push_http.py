@@ -276,7 +276,7 @@ def test_several_plugins_in_one_request(daemon):
         ([GAUGE, {"metric": "a", "type": "counter", "inc": 1}], 409, "is a gauge", 2, "a"),
         ([GAUGE, {"metric": "waap_x", "type": "gauge", "set": 1}], 400, "waap's own", 2, "waap_x"),
         ([GAUGE, {"hello": {"plugin": "p"}}], 400, "comes first", 2, None),
-        ([GAUGE, RES], 400, "knobs need", 2, "res"),
+        ([GAUGE, {"param": "res", "applied": 1}], 404, "no such param", 2, "res"),
         (json.dumps([GAUGE]).encode() + b"x", 400, "unexpected text after the array", 1, "a"),
         ([{**GAUGE, "labels": {"container": "det"}}], 400, "where a plugin runs", 1, "a"),
         ([{**GAUGE, "labels": {"x": "y" * 2000}}], 413, "at most 1024 are allowed", 1, "a"),
@@ -745,7 +745,7 @@ def test_what_is_not_there(daemon):
              "detector: has declared no param fps since the daemon started, and is not connected"),
             ("/api/v1/plugins/p/params/fps", "p: has declared no param fps; known: mode, res"),
             ("/api/v1/plugins/p/params/", "expected /api/v1/plugins"),
-            ("/api/v1/plugins/p", "expected /api/v1/plugins"),
+            ("/api/v1/plugins/q", "q: no such plugin"),
             ("/api/v1/plugins//params/res", "expected /api/v1/plugins"),
             ("/api/v1/plugins/p/params/res?job=x", "p: no such plugin with these labels"),
         ):

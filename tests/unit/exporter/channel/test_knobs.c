@@ -101,6 +101,35 @@ static void test_all_connections_hear_of_it(void) {
     TEST_ASSERT_EQUAL_INT(-EINVAL, request("res", number(2000)));
 }
 
+static uint64_t heard; /* the version of the last change that the listener was called for */
+
+static void hear(struct knobs_listener *listener, const struct knobs_plugin *plugin) {
+    (void)listener;
+    heard = plugin->version;
+}
+
+/* A plugin without a connection adds knobs one by one; each change has a higher version. */
+static void test_a_plugin_over_http(void) {
+    struct knobs_listener listener = {.changed = hear};
+    knobs_listen(knobs, &listener);
+    TEST_ASSERT_EQUAL_INT(0, knobs_declare(knobs, NULL, owner, &res, NULL));
+    uint64_t declared = heard;
+    TEST_ASSERT_TRUE(declared > 0);
+    TEST_ASSERT_EQUAL_INT(0, knobs_declare(knobs, NULL, owner, &mode, NULL));
+    const struct knobs_plugin *plugin = knobs_of(knobs, owner);
+    TEST_ASSERT_EQUAL_size_t(2, plugin->n_knobs);
+    TEST_ASSERT_NULL(plugin->links);
+    TEST_ASSERT_EQUAL_INT(0, request("res", number(480)));
+    uint64_t requested = heard;
+    TEST_ASSERT_TRUE(requested > declared && requested == plugin->version);
+    struct knob_value applied = number(480);
+    TEST_ASSERT_EQUAL_INT(0, knobs_applied(knobs, knobs_of(knobs, owner), "res", &applied, NULL));
+    TEST_ASSERT_TRUE(heard > requested);
+    declare(&link_a, &mode); /* a connection declares all that it has */
+    TEST_ASSERT_EQUAL_size_t(1, plugin->n_knobs);
+    knobs_listen(knobs, NULL);
+}
+
 static void test_state(void) {
     struct knob *knob = declare(&link_a, &res);
     TEST_ASSERT_EQUAL_INT(KNOB_ABSENT, knob->requested.form);
@@ -110,12 +139,12 @@ static void test_state(void) {
     TEST_ASSERT_EQUAL_DOUBLE(720, knob->applied.number);
     TEST_ASSERT_EQUAL_STRING("somebody", knob->requested_by);
     struct knob_value applied = number(480);
-    TEST_ASSERT_EQUAL_INT(0, knobs_applied(&link_a, "res", &applied, NULL));
+    TEST_ASSERT_EQUAL_INT(0, knobs_applied(knobs, link_a.plugin, "res", &applied, NULL));
     TEST_ASSERT_EQUAL_DOUBLE(480, knob->applied.number);
-    TEST_ASSERT_EQUAL_INT(-ENOENT, knobs_applied(&link_a, "x", &applied, NULL));
-    TEST_ASSERT_EQUAL_INT(-ENOENT, knobs_applied(&link_b, "res", &applied, NULL));
+    TEST_ASSERT_EQUAL_INT(-ENOENT, knobs_applied(knobs, link_a.plugin, "x", &applied, NULL));
+    TEST_ASSERT_EQUAL_INT(-ENOENT, knobs_applied(knobs, link_b.plugin, "res", &applied, NULL));
     applied.number = 9;
-    TEST_ASSERT_EQUAL_INT(-EINVAL, knobs_applied(&link_a, "res", &applied, NULL));
+    TEST_ASSERT_EQUAL_INT(-EINVAL, knobs_applied(knobs, link_a.plugin, "res", &applied, NULL));
     TEST_ASSERT_EQUAL_INT(0, request("res", (struct knob_value){0}));
     TEST_ASSERT_EQUAL_STRING("a:res=480 a:res=720 ", buf_str(&sent));
 }
@@ -385,7 +414,7 @@ static void test_export_has_one_series_per_value(void) {
     struct knob_value text = {.form = KNOB_TEXT, .text = "exact"};
     request("mode", text);
     TEST_ASSERT_EQUAL_size_t(2, n_exported());
-    knobs_applied(&link_a, "mode", &text, NULL);
+    knobs_applied(knobs, link_a.plugin, "mode", &text, NULL);
     TEST_ASSERT_EQUAL_size_t(2, n_exported());
     request("mode", (struct knob_value){0});
     TEST_ASSERT_EQUAL_size_t(1, n_exported());

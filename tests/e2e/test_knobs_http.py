@@ -1,0 +1,166 @@
+"""Knobs of plugins that speak HTTP only: declared and confirmed by pushes, turned while the plugin waits."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from plugin import Plugin
+from running import own_address
+from waiting import wait_until
+
+ALONE = ("--collector.disable-defaults", "--collector.push")
+RES = {"plugin": "cars", "param": "res", "type": "int", "default": 720, "min": 240, "max": 1080}
+KNOBS = "/api/v1/plugins/cars/params"
+
+
+@pytest.fixture
+def daemon(waap, tmp_path):
+    return waap(*ALONE, f"--push.socket={tmp_path / 'push.sock'}", "--web.listen-address=127.0.0.1:0")
+
+
+def push(daemon, *objects):
+    answer = daemon.get("/api/v1/push", method="POST", body=json.dumps(objects).encode())
+    return answer.status, json.loads(answer.text)
+
+
+def knobs(daemon, query=""):
+    answer = daemon.get(KNOBS + query)
+    assert answer.status == 200, answer.text
+    return json.loads(answer.text)["data"]
+
+
+def turn(daemon, value, param="res"):
+    body = json.dumps({"value": value}).encode()
+    return daemon.get(f"{KNOBS}/{param}", method="PUT", body=body).status
+
+
+def shown(daemon, name, param="res"):
+    return {labels: value for (metric, labels), value in daemon.metrics().items()
+            if metric == name and ("param", param) in labels}
+
+
+def test_a_plugin_without_a_socket(daemon):
+    """The loop of a plugin: declare, wait, apply, confirm."""
+    assert push(daemon, RES, {"plugin": "cars", "metric": "fps", "type": "gauge", "set": 20}) == (
+        200, {"status": "success", "data": {"applied": 1}})
+    first = knobs(daemon)
+    assert [knob["param"] for knob in first["params"]] == ["res"] and first["params"][0]["applied"] == 720
+    seen = []
+    waiting = threading.Thread(target=lambda: seen.append(knobs(daemon, f"?wait=30s&version={first['version']}")))
+    waiting.start()
+    time.sleep(0.3)
+    assert waiting.is_alive()
+    assert turn(daemon, 480) == 200
+    waiting.join(10)
+    (second,) = seen
+    assert second["version"] > first["version"] and second["params"][0]["requested"] == 480
+    assert push(daemon, {"plugin": "cars", "param": "res", "applied": 480})[0] == 200
+    assert list(shown(daemon, "plugin_param").values()) == [480]
+    assert list(shown(daemon, "plugin_param_requested").values()) == [480]
+    # What changed since the last look is there at once.
+    assert knobs(daemon, f"?wait=30s&version={second['version']}")["params"][0]["applied"] == 480
+
+
+def test_a_wait_ends_in_time(daemon):
+    push(daemon, RES)
+    version = knobs(daemon)["version"]
+    begin = time.monotonic()
+    assert knobs(daemon, f"?version={version}&wait=300ms")["version"] == version
+    assert time.monotonic() - begin >= 0.3
+
+
+def test_a_plugin_that_has_declared_nothing_yet(daemon):
+    push(daemon, {"plugin": "cars", "metric": "fps", "type": "gauge", "set": 20})
+    assert knobs(daemon) == {"version": 0, "params": []}
+    seen = []
+    waiting = threading.Thread(target=lambda: seen.append(knobs(daemon, "?wait=30s&version=0")))
+    waiting.start()
+    time.sleep(0.2)
+    push(daemon, RES)
+    waiting.join(10)
+    assert seen[0]["params"][0]["param"] == "res"
+
+
+def test_a_request_waits_for_the_declaration(daemon):
+    """What was turned while the plugin was away is there when it declares the knob again."""
+    push(daemon, RES)
+    assert turn(daemon, 480) == 200
+    push(daemon, RES)
+    (knob,) = knobs(daemon)["params"]
+    assert (knob["requested"], knob["applied"]) == (480, 720)
+
+
+def test_knobs_of_several_requests_add_up(daemon):
+    push(daemon, RES)
+    push(daemon, {"plugin": "cars", "param": "mode", "type": "enum", "values": ["day", "night"], "default": "day"})
+    assert [knob["param"] for knob in knobs(daemon)["params"]] == ["mode", "res"]
+
+
+def test_one_plugin(daemon):
+    push(daemon, RES, {"metric": "fps", "type": "gauge", "set": 20})
+    push(daemon, {"plugin": "other", "metric": "fps", "type": "gauge", "set": 20})
+    answer = json.loads(daemon.get("/api/v1/plugins/cars").text)["data"]
+    assert answer["plugin"] == "cars" and answer["params"][0]["param"] == "res" and answer["series"] == 1
+    (listed,) = [one for one in json.loads(daemon.get("/api/v1/plugins").text)["data"] if one["plugin"] == "cars"]
+    assert {**listed, "seen_at": 0} == {**answer, "seen_at": 0}
+
+
+def test_several_of_one_name(daemon):
+    for job in ("a", "b"):
+        push(daemon, {"hello": {"plugin": "cars", "job": job}}, {"param": "res", "type": "int", "default": 1})
+    for path in ("/api/v1/plugins/cars", KNOBS):
+        answer = daemon.get(path)
+        assert answer.status == 409 and "choose one by ?job=a or ?job=b" in answer.text
+    assert json.loads(daemon.get("/api/v1/plugins/cars?job=b").text)["data"]["labels"]["job"] == "b"
+    assert knobs(daemon, "?job=a&wait=0s")["params"]
+
+
+@pytest.mark.parametrize("objects, status, error", [
+    ([{**RES, "min": 2000}], 400, "res"),
+    ([{"plugin": "cars", "param": "res", "applied": 5}], 404, "no such param was declared"),
+    ([{"group": {"job": "a"}, "metric": "m", "type": "gauge", "set": 1}, {"param": "res", "type": "int", "default": 1}],
+     400, "a group has no knobs"),
+])
+def test_what_is_rejected(daemon, objects, status, error):
+    code, answer = push(daemon, {"plugin": "cars", "metric": "fps", "type": "gauge", "set": 1}, *objects)
+    assert code == status and error in answer["error"], answer
+    assert answer["index"] == 1 + len(objects) and "fps" not in daemon.get("/metrics").text
+
+
+@pytest.mark.parametrize("query, error", [("?wait=2h", "wait"), ("?wait=soon", "duration"), ("?version=x", "version")])
+def test_bad_parameters(daemon, query, error):
+    push(daemon, RES)
+    answer = daemon.get(KNOBS + query)
+    assert answer.status == 400 and error in json.loads(answer.text)["error"], answer.text
+
+
+def test_a_plugin_on_the_socket_is_not_spoken_for(daemon, tmp_path):
+    """Rights are those of pushes: a name that a verified peer holds is not HTTP's."""
+    with Plugin(tmp_path / "push.sock", {"plugin": "cars"}) as plugin:
+        plugin.tell({key: RES[key] for key in RES if key != "plugin"})
+        code, answer = push(daemon, {**RES, "default": 240})
+        assert code == 403, answer
+        assert knobs(daemon)["params"][0]["applied"] == 720
+
+
+def test_strangers_declare_nothing(waap):
+    address = own_address()
+    if address is None:
+        pytest.skip("this machine has no address but loopback")
+    stranger = waap(*ALONE, f"--web.listen-address={address}:0", "--push.socket=")
+    assert push(stranger, RES)[0] == 403
+    assert stranger.get(KNOBS).status == 404
+
+
+def test_the_end_of_the_daemon_ends_a_wait(daemon):
+    push(daemon, RES)
+    codes = []
+    waiting = threading.Thread(target=lambda: codes.append(daemon.get(KNOBS + "?wait=30s").status))
+    waiting.start()
+    wait_until(lambda: "waap_http" in daemon.get("/metrics").text)
+    time.sleep(0.2)
+    code, seconds = daemon.stop()
+    waiting.join(10)
+    assert code == 0 and codes == [503] and seconds < 5
